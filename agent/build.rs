@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! shared_layout.rs, and those of other crates ─► LucceRtLayout.java ─┐
-//! edition.rs ─► LucceRtEdition.java, one for each edition ───────────┤
+//! helper_variant.rs ─► LucceRtEdition.java, one for each edition ───────────┤
 //! java/java/lang/*.java ─────────────────────────────────────────────┴► javac ─► classes, names of natives
 //!                                                                                  └► helper_classes.rs
 //! ```
@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::{env, fs};
 
-#[path = "src/session/edition.rs"]
-mod edition;
 #[path = "../stream/src/java.rs"]
 mod entry;
-#[path = "../hooks/src/kinds/gate.rs"]
-mod gate;
+#[path = "../hooks/src/kinds/event_mask.rs"]
+mod event_mask;
+#[path = "src/session/helper_variant.rs"]
+mod helper_variant;
 #[allow(dead_code, reason = "only how wide ids are")]
 #[path = "../callgraph/src/ids.rs"]
 mod ids;
@@ -26,7 +26,7 @@ mod layout;
 #[path = "../callgraph/src/raw.rs"]
 mod raw;
 
-use edition::Edition;
+use helper_variant::HelperVariant;
 use ids::{MethodId, SiteId};
 
 /// The helper classes that the agent knows by their place here. Those of single kinds of events follow, by name.
@@ -58,17 +58,17 @@ const STUBS: [&str; 3] = [
 ];
 const FILES: [&str; 8] = [
     "java",
-    "src/session/edition.rs",
+    "src/session/helper_variant.rs",
     "src/memory/shared_layout.rs",
     "../stream/src/java.rs",
     "../callgraph/src/ids.rs",
     "../callgraph/src/raw.rs",
-    "../hooks/src/kinds/gate.rs",
+    "../hooks/src/kinds/event_mask.rs",
     "include",
 ];
 
 /// What other crates define, as Java code names it. Bytes in place of words.
-fn of_other_crates() -> Vec<(&'static str, &'static str, i64)> {
+fn constants_of_other_crates() -> Vec<(&'static str, &'static str, i64)> {
     let word = |words: usize| (words * entry::WORD) as i64;
     let bits = |words: usize| i64::from((words * entry::WORD).ilog2());
     vec![
@@ -113,29 +113,32 @@ fn main() {
         .files(["c/bracket.c", "c/allocate.c", "c/place.c"])
         .warnings(true)
         .compile("jni");
-    write(
+    write_file(
         &out.join("source/java/lang/LucceRtLayout.java"),
-        &layout_class(),
+        &layout_class_source(),
     );
-    for class in sources() {
+    for class in source_class_names() {
         let file = format!("java/java/lang/{class}.java");
         let text = fs::read_to_string(&file).expect("the source of a helper class");
-        write(
+        write_file(
             &out.join("source/java/lang").join(format!("{class}.java")),
-            &repeated(&text),
+            &expand_templates(&text),
         );
     }
-    let editions: Vec<_> = Edition::all()
+    let editions: Vec<_> = HelperVariant::all_variants()
         .into_iter()
         .enumerate()
         .map(|(index, edition)| (edition, out.join(format!("edition-{index}"))))
         .collect();
-    compile_all(&out, &editions);
-    write(&out.join("helper_classes.rs"), &table(&editions));
+    compile_variants(&out, &editions);
+    write_file(
+        &out.join("helper_classes.rs"),
+        &render_class_table(&editions),
+    );
 }
 
 /// The helper classes that have editions.
-fn classes() -> Vec<String> {
+fn helper_class_names() -> Vec<String> {
     let files = fs::read_dir("java/java/lang").expect("the sources of helper classes");
     let names = files.map(|file| file.expect("a file").file_name());
     let names = names.filter_map(|name| Some(name.to_str()?.strip_suffix(".java")?.to_owned()));
@@ -145,12 +148,14 @@ fn classes() -> Vec<String> {
     FIRST.map(str::to_owned).into_iter().chain(more).collect()
 }
 
-fn sources() -> impl Iterator<Item = String> {
-    classes().into_iter().chain(OTHERS.map(str::to_owned))
+fn source_class_names() -> impl Iterator<Item = String> {
+    helper_class_names()
+        .into_iter()
+        .chain(OTHERS.map(str::to_owned))
 }
 
 /// The text with what stands between `each ELEMENT` and `end` once for each type of array.
-fn repeated(text: &str) -> String {
+fn expand_templates(text: &str) -> String {
     let mut out = String::new();
     let mut template: Option<String> = None;
     for line in text.lines() {
@@ -171,17 +176,20 @@ fn repeated(text: &str) -> String {
     out
 }
 
-fn write(file: &Path, text: &str) {
+fn write_file(file: &Path, text: &str) {
     fs::create_dir_all(file.parent().expect("a folder")).expect("OUT_DIR is writable");
     fs::write(file, text).expect("OUT_DIR is writable");
 }
 
 /// All constants, which the compiler copies: the class itself is not part of the agent.
-fn layout_class() -> String {
+fn layout_class_source() -> String {
     // Of the gate's word Java code reads half.
-    let bits = gate::ALL.iter();
+    let bits = event_mask::ALL.iter();
     let bits = bits.map(|(name, bit)| (*name, "bit", bit.cast_signed()));
-    let constants = layout::ALL.iter().copied().chain(of_other_crates());
+    let constants = layout::ALL
+        .iter()
+        .copied()
+        .chain(constants_of_other_crates());
     let constants = constants.chain(bits);
     let mut text = String::from("package java.lang;\nfinal class LucceRtLayout {\n");
     for (name, kind, value) in constants {
@@ -196,19 +204,19 @@ fn layout_class() -> String {
 }
 
 /// The constants of an edition.
-fn edition_class(edition: Edition) -> String {
+fn variant_class_source(edition: HelperVariant) -> String {
     let mut text = String::from("package java.lang;\nfinal class LucceRtEdition {\n");
-    for (name, value) in edition.constants() {
+    for (name, value) in edition.java_constants() {
         let _ = writeln!(text, "    static final boolean {name} = {value};");
     }
     text + "}\n"
 }
 
 /// As many at a time as there are processors.
-fn compile_all(out: &Path, editions: &[(Edition, PathBuf)]) {
+fn compile_variants(out: &Path, editions: &[(HelperVariant, PathBuf)]) {
     let at_once = std::thread::available_parallelism().map_or(1, usize::from);
     for some in editions.chunks(at_once) {
-        let compilers: Vec<_> = some.iter().map(|one| compiler(out, one)).collect();
+        let compilers: Vec<_> = some.iter().map(|one| start_compiler(out, one)).collect();
         for mut compiler in compilers {
             let status = compiler.wait().expect("the compiler's end");
             assert!(
@@ -219,11 +227,11 @@ fn compile_all(out: &Path, editions: &[(Edition, PathBuf)]) {
     }
 }
 
-fn compiler(out: &Path, (edition, to): &(Edition, PathBuf)) -> Child {
+fn start_compiler(out: &Path, (edition, to): &(HelperVariant, PathBuf)) -> Child {
     // What an earlier build has left must not be taken for this one's.
     let _ = fs::remove_dir_all(to);
     let own = to.join("java/lang/LucceRtEdition.java");
-    write(&own, &edition_class(*edition));
+    write_file(&own, &variant_class_source(*edition));
     let javac = env::var_os("JAVA_HOME")
         .map_or("javac".into(), |home| PathBuf::from(home).join("bin/javac"));
     let source = out.join("source");
@@ -239,7 +247,7 @@ fn compiler(out: &Path, (edition, to): &(Edition, PathBuf)) -> Child {
         .arg(to.join("natives"))
         .arg(source.join("java/lang/LucceRtLayout.java"))
         .arg(own)
-        .args(sources().map(|class| source.join(format!("java/lang/{class}.java"))))
+        .args(source_class_names().map(|class| source.join(format!("java/lang/{class}.java"))))
         .args(STUBS);
     command.spawn().unwrap_or_else(|e| {
         panic!(
@@ -250,9 +258,9 @@ fn compiler(out: &Path, (edition, to): &(Edition, PathBuf)) -> Child {
 }
 
 /// The classes, for the agent.
-fn table(editions: &[(Edition, PathBuf)]) -> String {
+fn render_class_table(editions: &[(HelperVariant, PathBuf)]) -> String {
     let (_, live) = &editions[1];
-    let classes = classes();
+    let classes = helper_class_names();
     let names: Vec<_> = classes
         .iter()
         .map(|class| format!("c\"java/lang/{class}\""))
@@ -264,30 +272,35 @@ fn table(editions: &[(Edition, PathBuf)]) -> String {
     );
     let _ = writeln!(
         text,
-        "pub static EDITIONS: [(Edition, [&[u8]; {}]); {}] = [",
+        "pub static EDITIONS: [(HelperVariant, [&[u8]; {}]); {}] = [",
         classes.len(),
         editions.len()
     );
     for (edition, folder) in editions {
-        let bytes = classes.iter().map(|class| bytes(folder, class));
+        let bytes = classes
+            .iter()
+            .map(|class| class_bytes_expression(folder, class));
         let bytes = bytes.collect::<Vec<_>>().join(", ");
         let _ = writeln!(text, "    ({edition:?}, [{bytes}]),");
     }
-    let others = others(live);
+    let others = other_class_names(live);
     let _ = writeln!(
         text,
         "];\npub static OTHERS: [(&CStr, &[u8]); {}] = [",
         others.len()
     );
     for class in &others {
-        same_in_all(editions, class);
+        assert_same_in_all(editions, class);
         let _ = writeln!(
             text,
             "    (c\"java/lang/{class}\", {}),",
-            bytes(live, class)
+            class_bytes_expression(live, class)
         );
     }
-    let natives: Vec<_> = classes.iter().map(|class| natives(live, class)).collect();
+    let natives: Vec<_> = classes
+        .iter()
+        .map(|class| read_native_methods(live, class))
+        .collect();
     let _ = writeln!(
         text,
         "];\npub static NATIVES: [&[(&CStr, &CStr)]; {}] = [",
@@ -299,16 +312,16 @@ fn table(editions: &[(Edition, PathBuf)]) -> String {
             .map(|(name, descriptor, _)| format!("(c\"{name}\", c\"{descriptor}\")"));
         let _ = writeln!(text, "    &[{}],", pairs.collect::<Vec<_>>().join(", "));
     }
-    text + "];\n" + &functions(&natives.concat())
+    text + "];\n" + &render_function_addresses(&natives.concat())
 }
 
-fn bytes(folder: &Path, class: &str) -> String {
+fn class_bytes_expression(folder: &Path, class: &str) -> String {
     let file = folder.join(format!("java/lang/{class}.class"));
     format!("include_bytes!({:?})", file.display().to_string())
 }
 
 /// [`OTHERS`] and the classes within classes.
-fn others(live: &Path) -> Vec<String> {
+fn other_class_names(live: &Path) -> Vec<String> {
     let files = fs::read_dir(live.join("java/lang")).expect("what was compiled");
     let names = files.map(|file| {
         file.expect("a file")
@@ -326,7 +339,7 @@ fn others(live: &Path) -> Vec<String> {
 }
 
 /// They are defined once.
-fn same_in_all(editions: &[(Edition, PathBuf)], class: &str) {
+fn assert_same_in_all(editions: &[(HelperVariant, PathBuf)], class: &str) {
     let read =
         |folder: &Path| fs::read(folder.join(format!("java/lang/{class}.class"))).expect("a class");
     let first = read(&editions[0].1);
@@ -337,7 +350,7 @@ fn same_in_all(editions: &[(Edition, PathBuf)], class: &str) {
 }
 
 /// Name and descriptor of each native method, and its function: as the compiler says them for C.
-fn natives(live: &Path, class: &str) -> Vec<(String, String, String)> {
+fn read_native_methods(live: &Path, class: &str) -> Vec<(String, String, String)> {
     let file = live.join(format!("natives/java_lang_{class}.h"));
     let text = fs::read_to_string(file).unwrap_or_default();
     let after = |start: &str| -> Vec<String> {
@@ -359,7 +372,7 @@ fn natives(live: &Path, class: &str) -> Vec<(String, String, String)> {
 }
 
 /// The functions' addresses: a test does not link without one of them.
-fn functions(natives: &[(String, String, String)]) -> String {
+fn render_function_addresses(natives: &[(String, String, String)]) -> String {
     let names = natives.iter().map(|(_, _, function)| function);
     let declared: Vec<_> = names
         .clone()

@@ -4,43 +4,49 @@
 //! The VM takes what it can read of them and ignores the rest, and so does this: nothing here makes a class
 //! a malformed one. Element values nest as deep as they like, so no function here calls itself.
 
-use crate::error::{Error, ErrorKind};
-use crate::pool::Pool;
-use crate::reader::Reader;
+use crate::error::{BytecodeError, BytecodeErrorKind};
+use crate::pool::ConstantPool;
+use crate::reader::ClassFileReader;
 
 /// The types of the annotations in a `RuntimeVisibleAnnotations` attribute, as far as the VM reads them.
-pub(crate) fn types<'a>(pool: &Pool<'a>, body: Reader<'a>, found: &mut Vec<&'a [u8]>) {
-    let mut walk = Walk::new(body);
+pub(crate) fn collect_annotation_types<'a>(
+    pool: &ConstantPool<'a>,
+    body: ClassFileReader<'a>,
+    found: &mut Vec<&'a [u8]>,
+) {
+    let mut walk = AnnotationWalker::new(body);
     // What follows the first thing that makes no sense is not read.
-    let _ = walk.types(pool, found);
+    let _ = walk.collect_types(pool, found);
 }
 
 /// Skips an `annotation` structure.
-pub(crate) fn skip(reader: &mut Reader<'_>) -> Result<(), Error> {
-    let mut walk = Walk::new(*reader);
-    walk.annotation()?;
+pub(crate) fn skip_annotation(reader: &mut ClassFileReader<'_>) -> Result<(), BytecodeError> {
+    let mut walk = AnnotationWalker::new(*reader);
+    walk.read_annotation()?;
     *reader = walk.reader;
     Ok(())
 }
 
 /// The highest index into the constant pool in what can be read of an attribute called `name`, whose name ends in
 /// `Annotations`, or of `AnnotationDefault`.
-pub(crate) fn highest_index(name: &[u8], body: Reader<'_>) -> u16 {
-    let mut walk = Walk::new(body);
+pub(crate) fn highest_index(name: &[u8], body: ClassFileReader<'_>) -> u16 {
+    let mut walk = AnnotationWalker::new(body);
     let _ = match name {
-        b"RuntimeVisibleAnnotations" | b"RuntimeInvisibleAnnotations" => walk.annotations(),
+        b"RuntimeVisibleAnnotations" | b"RuntimeInvisibleAnnotations" => walk.read_annotations(),
         b"RuntimeVisibleParameterAnnotations" | b"RuntimeInvisibleParameterAnnotations" => {
-            walk.of_parameters()
+            walk.read_parameter_annotations()
         }
-        b"RuntimeVisibleTypeAnnotations" | b"RuntimeInvisibleTypeAnnotations" => walk.of_types(),
-        b"AnnotationDefault" => walk.value().and_then(|inner| walk.values(inner)),
+        b"RuntimeVisibleTypeAnnotations" | b"RuntimeInvisibleTypeAnnotations" => {
+            walk.read_type_annotations()
+        }
+        b"AnnotationDefault" => walk.read_value().and_then(|inner| walk.read_values(inner)),
         _ => Ok(()),
     };
     walk.highest
 }
 
 /// Skips `target_type` and `target_info` (JVMS 4.7.20.1) outside of code, where nothing in them is an offset.
-fn skip_target(reader: &mut Reader<'_>) -> Result<(), Error> {
+fn skip_target(reader: &mut ClassFileReader<'_>) -> Result<(), BytecodeError> {
     let target = reader.u1()?;
     let len = match target {
         0x00 | 0x01 | 0x16 => 1,
@@ -48,38 +54,42 @@ fn skip_target(reader: &mut Reader<'_>) -> Result<(), Error> {
         0x13..=0x15 => 0,
         0x40 | 0x41 => 6 * usize::from(reader.u2()?),
         0x47..=0x4b => 3,
-        _ => return Err(reader.error(ErrorKind::BadAnnotation(target))),
+        _ => return Err(reader.error_here(BytecodeErrorKind::BadAnnotation(target))),
     };
-    reader.take(len).map(drop)
+    reader.take_bytes(len).map(drop)
 }
 
-struct Walk<'a> {
-    reader: Reader<'a>,
+struct AnnotationWalker<'a> {
+    reader: ClassFileReader<'a>,
     highest: u16,
 }
 
 /// Values that are still to be read at one level.
-struct Level {
+struct PendingValues {
     remaining: u16,
     /// Each has a name before it.
     named: bool,
 }
 
-impl<'a> Walk<'a> {
-    fn new(reader: Reader<'a>) -> Self {
+impl<'a> AnnotationWalker<'a> {
+    fn new(reader: ClassFileReader<'a>) -> Self {
         Self {
-            reader: reader.within("annotations"),
+            reader: reader.with_context("annotations"),
             highest: 0,
         }
     }
 
-    fn index(&mut self) -> Result<u16, Error> {
+    fn read_index(&mut self) -> Result<u16, BytecodeError> {
         let index = self.reader.u2()?;
         self.highest = self.highest.max(index);
         Ok(index)
     }
 
-    fn types(&mut self, pool: &Pool<'a>, found: &mut Vec<&'a [u8]>) -> Result<(), Error> {
+    fn collect_types(
+        &mut self,
+        pool: &ConstantPool<'a>,
+        found: &mut Vec<&'a [u8]>,
+    ) -> Result<(), BytecodeError> {
         for _ in 0..self.reader.u2()? {
             let mut head = self.reader;
             let name = pool.utf8(head.u2()?)?;
@@ -88,46 +98,46 @@ impl<'a> Walk<'a> {
                 pool.utf8(head.u2()?)?;
             }
             found.push(name);
-            self.annotation()?;
+            self.read_annotation()?;
         }
         Ok(())
     }
 
-    fn annotations(&mut self) -> Result<(), Error> {
+    fn read_annotations(&mut self) -> Result<(), BytecodeError> {
         for _ in 0..self.reader.u2()? {
-            self.annotation()?;
+            self.read_annotation()?;
         }
         Ok(())
     }
 
-    fn of_parameters(&mut self) -> Result<(), Error> {
+    fn read_parameter_annotations(&mut self) -> Result<(), BytecodeError> {
         for _ in 0..self.reader.u1()? {
-            self.annotations()?;
+            self.read_annotations()?;
         }
         Ok(())
     }
 
-    fn of_types(&mut self) -> Result<(), Error> {
+    fn read_type_annotations(&mut self) -> Result<(), BytecodeError> {
         for _ in 0..self.reader.u2()? {
             skip_target(&mut self.reader)?;
             let path = self.reader.u1()?;
-            self.reader.take(2 * usize::from(path))?;
-            self.annotation()?;
+            self.reader.take_bytes(2 * usize::from(path))?;
+            self.read_annotation()?;
         }
         Ok(())
     }
 
-    fn annotation(&mut self) -> Result<(), Error> {
-        self.index()?;
+    fn read_annotation(&mut self) -> Result<(), BytecodeError> {
+        self.read_index()?;
         let remaining = self.reader.u2()?;
-        self.values(Some(Level {
+        self.read_values(Some(PendingValues {
             remaining,
             named: true,
         }))
     }
 
-    fn values(&mut self, first: Option<Level>) -> Result<(), Error> {
-        let mut levels: Vec<Level> = first.into_iter().collect();
+    fn read_values(&mut self, first: Option<PendingValues>) -> Result<(), BytecodeError> {
+        let mut levels: Vec<PendingValues> = first.into_iter().collect();
         while let Some(level) = levels.last_mut() {
             let Some(remaining) = level.remaining.checked_sub(1) else {
                 levels.pop();
@@ -135,34 +145,38 @@ impl<'a> Walk<'a> {
             };
             level.remaining = remaining;
             if level.named {
-                self.index()?;
+                self.read_index()?;
             }
-            levels.extend(self.value()?);
+            levels.extend(self.read_value()?);
         }
         Ok(())
     }
 
     /// An `element_value` (JVMS 4.7.16.1), up to the values in it.
-    fn value(&mut self) -> Result<Option<Level>, Error> {
+    fn read_value(&mut self) -> Result<Option<PendingValues>, BytecodeError> {
         let tag = self.reader.u1()?;
         let named = match tag {
             b'B' | b'C' | b'D' | b'F' | b'I' | b'J' | b'S' | b'Z' | b's' | b'c' => {
-                self.index()?;
+                self.read_index()?;
                 return Ok(None);
             }
             b'e' => {
-                self.index()?;
-                self.index()?;
+                self.read_index()?;
+                self.read_index()?;
                 return Ok(None);
             }
             b'@' => {
-                self.index()?;
+                self.read_index()?;
                 true
             }
             b'[' => false,
-            _ => return Err(self.reader.error(ErrorKind::BadAnnotation(tag))),
+            _ => {
+                return Err(self
+                    .reader
+                    .error_here(BytecodeErrorKind::BadAnnotation(tag)));
+            }
         };
         let remaining = self.reader.u2()?;
-        Ok(Some(Level { remaining, named }))
+        Ok(Some(PendingValues { remaining, named }))
     }
 }

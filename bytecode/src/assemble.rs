@@ -1,45 +1,45 @@
 //! Emits the few instructions that hooks are made of, each in its shortest form: inserted bytes
 //! count against the JIT compilers' inlining budget.
 
-use crate::descriptor::Parameters;
-use crate::error::{Error, ErrorKind};
-use crate::frames::Type;
+use crate::descriptor::DescriptorParameters;
+use crate::error::{BytecodeError, BytecodeErrorKind};
+use crate::frames::VerificationType;
 use crate::opcode;
-use crate::plan::Helper;
-use crate::pool::{Additions, Room};
+use crate::plan::HelperMethod;
+use crate::pool::{PoolAdditions, PoolCapacity};
 
 /// Appends instructions to code.
 pub(crate) struct Assembler<'x, 'c, 'a, 'p> {
     pub(crate) out: &'x mut Vec<u8>,
-    pub(crate) pool: &'x mut Additions<'c, 'a, 'p>,
+    pub(crate) pool: &'x mut PoolAdditions<'c, 'a, 'p>,
 }
 
 impl<'p> Assembler<'_, '_, '_, 'p> {
-    pub(crate) fn op(&mut self, op: u8) {
+    pub(crate) fn emit_op(&mut self, op: u8) {
         self.out.push(op);
     }
 
-    fn op_u2(&mut self, op: u8, operand: u16) {
+    fn emit_op_u2(&mut self, op: u8, operand: u16) {
         self.out.push(op);
         self.out.extend(operand.to_be_bytes());
     }
 
     /// Where the constant pool has little room this takes a second slot of the stack.
-    pub(crate) fn push(&mut self, value: i32) -> Result<(), Error> {
+    pub(crate) fn push_int(&mut self, value: i32) -> Result<(), BytecodeError> {
         if let Ok(value @ -1..=5) = i8::try_from(value) {
-            self.op(opcode::ICONST_0.wrapping_add_signed(value));
+            self.emit_op(opcode::ICONST_0.wrapping_add_signed(value));
         } else if let Ok(value) = i8::try_from(value) {
             self.out.extend([opcode::BIPUSH, value.cast_unsigned()]);
         } else if let Ok(value) = i16::try_from(value) {
-            self.op_u2(opcode::SIPUSH, value.cast_unsigned());
-        } else if self.pool.room() == Room::Ample {
-            let index = self.pool.integer(value)?;
+            self.emit_op_u2(opcode::SIPUSH, value.cast_unsigned());
+        } else if self.pool.capacity() == PoolCapacity::Ample {
+            let index = self.pool.intern_integer(value)?;
             self.load_constant(index);
         } else if let Some((index, distance)) = self.pool.near_integer(value) {
             self.load_constant(index);
             if distance != 0 {
-                self.push(distance.into())?;
-                self.op(opcode::IADD);
+                self.push_int(distance.into())?;
+                self.emit_op(opcode::IADD);
             }
         } else {
             self.push_halves(value)?;
@@ -51,72 +51,75 @@ impl<'p> Assembler<'_, '_, '_, 'p> {
     pub(crate) fn load_constant(&mut self, index: u16) {
         match u8::try_from(index) {
             Ok(index) => self.out.extend([opcode::LDC, index]),
-            Err(_) => self.op_u2(opcode::LDC_W, index),
+            Err(_) => self.emit_op_u2(opcode::LDC_W, index),
         }
     }
 
     /// `high << 16 + low`, without a constant.
-    fn push_halves(&mut self, value: i32) -> Result<(), Error> {
+    fn push_halves(&mut self, value: i32) -> Result<(), BytecodeError> {
         let low = value as i16;
         let high = value.wrapping_sub(low.into()) >> 16;
-        self.push(high)?;
-        self.push(16)?;
-        self.op(opcode::ISHL);
+        self.push_int(high)?;
+        self.push_int(16)?;
+        self.emit_op(opcode::ISHL);
         if low != 0 {
-            self.push(low.into())?;
-            self.op(opcode::IADD);
+            self.push_int(low.into())?;
+            self.emit_op(opcode::IADD);
         }
         Ok(())
     }
 
     pub(crate) fn aload(&mut self, local: u8) {
-        self.local(opcode::ALOAD, opcode::ALOAD_0, local.into());
+        self.emit_local_access(opcode::ALOAD, opcode::ALOAD_0, local.into());
     }
 
     pub(crate) fn lload(&mut self, local: u16) {
-        self.local(opcode::LLOAD, opcode::LLOAD_0, local);
+        self.emit_local_access(opcode::LLOAD, opcode::LLOAD_0, local);
     }
 
     pub(crate) fn lstore(&mut self, local: u16) {
-        self.local(opcode::LSTORE, opcode::LSTORE_0, local);
+        self.emit_local_access(opcode::LSTORE, opcode::LSTORE_0, local);
     }
 
     /// `lload_0` to `lload_3`, else `lload`, else `wide lload`; other loads and stores alike.
-    fn local(&mut self, op: u8, op_0: u8, local: u16) {
+    fn emit_local_access(&mut self, op: u8, op_0: u8, local: u16) {
         match u8::try_from(local) {
-            Ok(local @ 0..=3) => self.op(op_0 + local),
+            Ok(local @ 0..=3) => self.emit_op(op_0 + local),
             Ok(local) => self.out.extend([op, local]),
             Err(_) => {
-                self.op(opcode::WIDE);
-                self.op_u2(op, local);
+                self.emit_op(opcode::WIDE);
+                self.emit_op_u2(op, local);
             }
         }
     }
 
     /// The body of a static method that passes its arguments on to `helper`, which has equal parameters; how many slots
     /// they take.
-    pub(crate) fn pass_on(&mut self, helper: &Helper<'p>) -> Result<u16, Error> {
-        let mut parameters = Parameters::of(helper.descriptor.as_bytes())?;
+    pub(crate) fn forward_arguments(
+        &mut self,
+        helper: &HelperMethod<'p>,
+    ) -> Result<u16, BytecodeError> {
+        let mut parameters = DescriptorParameters::parse(helper.descriptor.as_bytes())?;
         let mut slots = 0;
         while let Some(parameter) = parameters.next()? {
-            let one = Type::of_descriptor(parameter);
+            let one = VerificationType::from_descriptor(parameter);
             let (op, op_0) = match one {
-                Type::Int => (opcode::ILOAD, opcode::ILOAD_0),
-                Type::Long => (opcode::LLOAD, opcode::LLOAD_0),
-                Type::Float | Type::Double => {
-                    return Err(Error::new(
-                        ErrorKind::BadPlan("no such parameters"),
+                VerificationType::Int => (opcode::ILOAD, opcode::ILOAD_0),
+                VerificationType::Long => (opcode::LLOAD, opcode::LLOAD_0),
+                VerificationType::Float | VerificationType::Double => {
+                    return Err(BytecodeError::new(
+                        BytecodeErrorKind::BadPlan("no such parameters"),
                         0,
                         "plan",
                     ));
                 }
                 _ => (opcode::ALOAD, opcode::ALOAD_0),
             };
-            self.local(op, op_0, slots);
-            slots += one.slots() as u16;
+            self.emit_local_access(op, op_0, slots);
+            slots += one.slot_count() as u16;
         }
-        self.call(helper)?;
-        self.op(match parameters.return_type()? {
+        self.call_helper(helper)?;
+        self.emit_op(match parameters.return_type()? {
             b"V" => opcode::RETURN,
             b"J" => opcode::LRETURN,
             b"I" => opcode::IRETURN,
@@ -125,9 +128,9 @@ impl<'p> Assembler<'_, '_, '_, 'p> {
         Ok(slots)
     }
 
-    pub(crate) fn call(&mut self, helper: &Helper<'p>) -> Result<(), Error> {
-        let index = self.pool.method(helper)?;
-        self.op_u2(opcode::INVOKESTATIC, index);
+    pub(crate) fn call_helper(&mut self, helper: &HelperMethod<'p>) -> Result<(), BytecodeError> {
+        let index = self.pool.intern_method(helper)?;
+        self.emit_op_u2(opcode::INVOKESTATIC, index);
         Ok(())
     }
 }
@@ -135,13 +138,14 @@ impl<'p> Assembler<'_, '_, '_, 'p> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pool::Pool;
-    use crate::reader::Reader;
+    use crate::pool::ConstantPool;
+    use crate::reader::ClassFileReader;
 
-    fn assembled_in(room: Room, emit: impl Fn(&mut Assembler<'_, '_, '_, '_>)) -> Vec<u8> {
+    fn assembled_in(room: PoolCapacity, emit: impl Fn(&mut Assembler<'_, '_, '_, '_>)) -> Vec<u8> {
         let bytes = [0; 2];
-        let pool = Pool::parse(&bytes, &mut Reader::new(&[0, 1], 0, "pool")).unwrap();
-        let (mut out, mut pool) = (vec![], Additions::new(&pool, room, None));
+        let pool =
+            ConstantPool::parse(&bytes, &mut ClassFileReader::new(&[0, 1], 0, "pool")).unwrap();
+        let (mut out, mut pool) = (vec![], PoolAdditions::new(&pool, room, None));
         emit(&mut Assembler {
             out: &mut out,
             pool: &mut pool,
@@ -150,7 +154,7 @@ mod tests {
     }
 
     fn assembled(emit: impl Fn(&mut Assembler<'_, '_, '_, '_>)) -> Vec<u8> {
-        assembled_in(Room::Ample, emit)
+        assembled_in(PoolCapacity::Ample, emit)
     }
 
     /// What the instructions leave on the stack; constant 1 is `constant`.
@@ -196,10 +200,10 @@ mod tests {
             // One constant serves all that are not far away.
             let first = value.saturating_sub(i32::from(i16::MIN));
             for near in [value, value.saturating_add(1), value.saturating_add(65_535)] {
-                let both = assembled_in(Room::Tight, |a| {
-                    a.push(value).unwrap();
+                let both = assembled_in(PoolCapacity::Tight, |a| {
+                    a.push_int(value).unwrap();
                     a.out.clear();
-                    a.push(near).unwrap();
+                    a.push_int(near).unwrap();
                 });
                 assert_eq!(run(&both, first), near);
             }
@@ -208,7 +212,7 @@ mod tests {
 
     #[test]
     fn constants_are_short() {
-        let push = |value| assembled(|a| a.push(value).unwrap());
+        let push = |value| assembled(|a| a.push_int(value).unwrap());
         assert_eq!(push(-1), [2]);
         assert_eq!(push(5), [8]);
         assert_eq!(push(6), [16, 6]);

@@ -8,14 +8,16 @@
 //! once. From version 50 on the VM looks at code that control never reaches, too: the frames say how deep
 //! the stack is there.
 
-use crate::class::{ClassFile, Method};
-use crate::code::Code;
-use crate::descriptor::{Parameters, single_field_type};
-use crate::error::{Error, ErrorKind};
-use crate::frames::{FIRST_WITH_FRAMES, Frame, FramePosition, FrameReader, Type};
+use crate::class::{ClassFile, ClassFileMethod};
+use crate::code::CodeAttribute;
+use crate::descriptor::{DescriptorParameters, single_field_type};
+use crate::error::{BytecodeError, BytecodeErrorKind};
+use crate::frames::{
+    FIRST_WITH_FRAMES, FramePosition, FrameReader, StackMapFrame, VerificationType,
+};
 use crate::opcode;
-use crate::pool::Pool;
-use crate::reader::Reader;
+use crate::pool::ConstantPool;
+use crate::reader::ClassFileReader;
 
 /// A depth that is not known yet.
 const UNKNOWN: u16 = u16::MAX;
@@ -26,35 +28,35 @@ const FIRST_WITH_ANY_PADDING: u16 = 51;
 
 /// Buffers that are used for method after method, and what calls do to the stack, by constant.
 #[derive(Debug, Default)]
-pub(crate) struct Bounds {
+pub(crate) struct BoundsChecker {
     /// By bci.
     depths: Vec<u16>,
     /// Where to go on.
     pending: Vec<u32>,
     /// Depths at the starts of subroutines.
     subroutines: Vec<u16>,
-    members: Vec<Option<Effect>>,
+    members: Vec<Option<StackEffect>>,
 }
 
 /// Slots that an instruction takes from the stack and puts on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Effect {
+struct StackEffect {
     popped: u16,
     pushed: u16,
 }
 
-impl Bounds {
+impl BoundsChecker {
     /// The local that hooks may have: `max_locals`, or one that the method leaves unused if it has far more than
     /// it uses. The VM's verifier takes time for each slot below it at each frame.
     ///
     /// # Errors
     /// The method breaks one of its limits.
-    pub(crate) fn check<'a>(
+    pub(crate) fn check_method<'a>(
         &mut self,
         class: &ClassFile<'a>,
-        method: &Method<'a>,
-        code: &Code<'a>,
-    ) -> Result<u16, Error> {
+        method: &ClassFileMethod<'a>,
+        code: &CodeAttribute<'a>,
+    ) -> Result<u16, BytecodeError> {
         let arguments = argument_slots(method)?;
         if arguments > usize::from(code.max_locals) {
             return Err(out_of_bounds(code.offset()));
@@ -64,20 +66,21 @@ impl Bounds {
         self.depths.resize(code.bytes.len(), UNKNOWN);
         self.pending.clear();
         self.subroutines.clear();
-        let mut flow = Flow {
+        let mut flow = StackDepthFlow {
             bounds: self,
             pool: &class.pool,
             code,
         };
-        flow.reach(0, 0)?;
-        flow.follow()?;
-        flow.handlers()?;
-        let Locals { end, unreached } = flow.check_instructions(class.major())?;
+        flow.reach_with_depth(0, 0)?;
+        flow.follow_pending()?;
+        flow.follow_handlers()?;
+        let LocalsUsage { end, unreached } = flow.check_instructions(class.major())?;
         if unreached && class.major() >= FIRST_WITH_FRAMES {
-            match flow.unreached(class, method) {
+            match flow.follow_unreached_frames(class, method) {
                 // Before version 51 the VM goes on without frames that it cannot read.
                 Err(error)
-                    if error.kind != ErrorKind::OutOfBounds && class.has_optional_frames() => {}
+                    if error.kind != BytecodeErrorKind::OutOfBounds
+                        && class.has_optional_frames() => {}
                 done => done?,
             }
         }
@@ -94,12 +97,12 @@ const MANY_UNUSED: usize = 64;
 /// The first local that neither instructions, which name `used`, nor frames use.
 fn unused_local<'a>(
     class: &ClassFile<'a>,
-    method: &Method<'a>,
-    code: &Code<'a>,
+    method: &ClassFileMethod<'a>,
+    code: &CodeAttribute<'a>,
     mut used: usize,
-) -> Result<u16, Error> {
+) -> Result<u16, BytecodeError> {
     if class.major() >= FIRST_WITH_FRAMES {
-        let mut frame = Frame::initial(class, method)?;
+        let mut frame = StackMapFrame::at_method_entry(class, method)?;
         for attribute in code.attributes() {
             let (name, body) = attribute?;
             if class.pool.utf8(name)? != b"StackMapTable" {
@@ -112,7 +115,7 @@ fn unused_local<'a>(
             loop {
                 ends.truncate(kept);
                 for one in frame.locals.get(kept..).unwrap_or_default() {
-                    let end = ends.last().copied().unwrap_or(0) + one.slots();
+                    let end = ends.last().copied().unwrap_or(0) + one.slot_count();
                     ends.push(end);
                     used = used.max(end);
                 }
@@ -126,28 +129,28 @@ fn unused_local<'a>(
     Ok(u16::try_from(used).map_or(code.max_locals, |used| used.min(code.max_locals)))
 }
 
-struct Locals {
+struct LocalsUsage {
     /// Behind the last one that an instruction names.
     end: u16,
     /// There are instructions that control does not reach.
     unreached: bool,
 }
 
-fn argument_slots(method: &Method<'_>) -> Result<usize, Error> {
+fn argument_slots(method: &ClassFileMethod<'_>) -> Result<usize, BytecodeError> {
     let effect = call_effect(method.raw_descriptor)?;
     Ok(usize::from(effect.popped) + usize::from(!method.is_static()))
 }
 
 /// The way of control through a method.
-struct Flow<'x, 'a> {
-    bounds: &'x mut Bounds,
-    pool: &'x Pool<'a>,
-    code: &'x Code<'a>,
+struct StackDepthFlow<'x, 'a> {
+    bounds: &'x mut BoundsChecker,
+    pool: &'x ConstantPool<'a>,
+    code: &'x CodeAttribute<'a>,
 }
 
-impl<'a> Flow<'_, 'a> {
+impl<'a> StackDepthFlow<'_, 'a> {
     /// Control may come to `bci` with so many slots on the stack.
-    fn reach(&mut self, bci: i64, depth: u16) -> Result<(), Error> {
+    fn reach_with_depth(&mut self, bci: i64, depth: u16) -> Result<(), BytecodeError> {
         let at = usize::try_from(bci).unwrap_or(usize::MAX);
         let offset = self.code.offset();
         match self.bounds.depths.get_mut(at) {
@@ -161,30 +164,30 @@ impl<'a> Flow<'_, 'a> {
         }
     }
 
-    fn follow(&mut self) -> Result<(), Error> {
+    fn follow_pending(&mut self) -> Result<(), BytecodeError> {
         while let Some(bci) = self.bounds.pending.pop() {
-            self.straight_on(bci)?;
+            self.follow_straight_line(bci)?;
         }
         Ok(())
     }
 
     /// From `bci` to where control does not go on, or goes where it has been.
-    fn straight_on(&mut self, bci: u32) -> Result<(), Error> {
+    fn follow_straight_line(&mut self, bci: u32) -> Result<(), BytecodeError> {
         let known = self.bounds.depths.get(bci as usize);
         let mut depth = known.copied().unwrap_or(0);
         let mut instructions = self.code.instructions_from(bci);
         while let Some((instruction, operands)) = instructions.next()? {
             let (bci, op) = (i64::from(instruction.bci), instruction.opcode);
-            let Effect { popped, pushed } = self.effect(op, operands)?;
+            let StackEffect { popped, pushed } = self.stack_effect(op, operands)?;
             let below = depth.checked_sub(popped);
             let after = below.and_then(|below| below.checked_add(pushed));
             let fits = after.filter(|after| *after <= self.code.max_stack && *after != UNKNOWN);
             depth = fits.ok_or_else(|| out_of_bounds(operands.offset()))?;
-            self.branches(bci, op, operands, depth)?;
-            if !goes_on(op, operands) {
+            self.follow_branches(bci, op, operands, depth)?;
+            if !may_continue(op, operands) {
                 return Ok(());
             }
-            let next = bci as usize + 1 + operands.rest().len();
+            let next = bci as usize + 1 + operands.remaining_bytes().len();
             // The subroutine may never return.
             if is_subroutine_call(op) && next == self.code.bytes.len() {
                 return Ok(());
@@ -199,22 +202,22 @@ impl<'a> Flow<'_, 'a> {
         Err(out_of_bounds(self.code.offset()))
     }
 
-    fn branches(
+    fn follow_branches(
         &mut self,
         bci: i64,
         op: u8,
-        mut operands: Reader<'a>,
+        mut operands: ClassFileReader<'a>,
         depth: u16,
-    ) -> Result<(), Error> {
+    ) -> Result<(), BytecodeError> {
         if opcode::is_short_branch(op) {
             let target = bci + i64::from(operands.i2()?);
-            self.branch(op, target, depth)
+            self.follow_branch(op, target, depth)
         } else if opcode::is_wide_branch(op) {
             let target = bci + i64::from(operands.i4()?);
-            self.branch(op, target, depth)
+            self.follow_branch(op, target, depth)
         } else if opcode::is_switch(op) {
             for offset in opcode::switch_offsets(bci as usize, op, operands)? {
-                self.reach(bci + i64::from(offset?), depth)?;
+                self.reach_with_depth(bci + i64::from(offset?), depth)?;
             }
             Ok(())
         } else if op == opcode::RET || op == opcode::WIDE && ends_subroutine(operands) {
@@ -229,9 +232,9 @@ impl<'a> Flow<'_, 'a> {
         }
     }
 
-    fn branch(&mut self, op: u8, target: i64, depth: u16) -> Result<(), Error> {
+    fn follow_branch(&mut self, op: u8, target: i64, depth: u16) -> Result<(), BytecodeError> {
         if !is_subroutine_call(op) {
-            return self.reach(target, depth);
+            return self.reach_with_depth(target, depth);
         }
         let depth = depth + 1;
         if depth > self.code.max_stack {
@@ -240,25 +243,25 @@ impl<'a> Flow<'_, 'a> {
         if !self.bounds.subroutines.contains(&depth) {
             self.bounds.subroutines.push(depth);
         }
-        self.reach(target, depth)
+        self.reach_with_depth(target, depth)
     }
 
     /// Handlers begin with what was thrown, if anything in their range is reached.
-    fn handlers(&mut self) -> Result<(), Error> {
-        for handler in self.code.exceptions() {
+    fn follow_handlers(&mut self) -> Result<(), BytecodeError> {
+        for handler in self.code.exception_handlers() {
             let handler = handler?;
             if self.code.max_stack == 0 {
                 return Err(out_of_bounds(self.code.offset()));
             }
-            self.reach(i64::from(handler.handler), 1)?;
+            self.reach_with_depth(i64::from(handler.handler), 1)?;
         }
-        self.follow()
+        self.follow_pending()
     }
 
     /// Checks the locals that instructions name and what is before the operands of switches, also where control never
     /// comes.
-    fn check_instructions(&self, major: u16) -> Result<Locals, Error> {
-        let mut locals = Locals {
+    fn check_instructions(&self, major: u16) -> Result<LocalsUsage, BytecodeError> {
+        let mut locals = LocalsUsage {
             end: 0,
             unreached: false,
         };
@@ -279,8 +282,12 @@ impl<'a> Flow<'_, 'a> {
     }
 
     /// Goes on where the frames say how deep the stack is.
-    fn unreached(&mut self, class: &ClassFile<'a>, method: &Method<'a>) -> Result<(), Error> {
-        let mut frame = Frame::initial(class, method)?;
+    fn follow_unreached_frames(
+        &mut self,
+        class: &ClassFile<'a>,
+        method: &ClassFileMethod<'a>,
+    ) -> Result<(), BytecodeError> {
+        let mut frame = StackMapFrame::at_method_entry(class, method)?;
         for attribute in self.code.attributes() {
             let (name, body) = attribute?;
             if self.pool.utf8(name)? != b"StackMapTable" {
@@ -288,17 +295,25 @@ impl<'a> Flow<'_, 'a> {
             }
             let mut frames = FrameReader::new(body)?;
             while let Some(FramePosition { bci, .. }) = frames.next(&mut frame)? {
-                let depth: usize = frame.stack.iter().map(|one: &Type<'_>| one.slots()).sum();
+                let depth: usize = frame
+                    .stack
+                    .iter()
+                    .map(|one: &VerificationType<'_>| one.slot_count())
+                    .sum();
                 let known = self.bounds.depths.get(bci as usize);
                 if known == Some(&UNKNOWN) {
-                    self.reach(i64::from(bci), depth.try_into().unwrap_or(UNKNOWN - 1))?;
+                    self.reach_with_depth(i64::from(bci), depth.try_into().unwrap_or(UNKNOWN - 1))?;
                 }
             }
         }
-        self.follow()
+        self.follow_pending()
     }
 
-    fn effect(&mut self, op: u8, mut operands: Reader<'a>) -> Result<Effect, Error> {
+    fn stack_effect(
+        &mut self,
+        op: u8,
+        mut operands: ClassFileReader<'a>,
+    ) -> Result<StackEffect, BytecodeError> {
         let at = operands.offset();
         match op {
             opcode::GETSTATIC..=opcode::INVOKEDYNAMIC => {
@@ -316,10 +331,10 @@ impl<'a> Flow<'_, 'a> {
             opcode::MULTIANEWARRAY => {
                 operands.u2()?;
                 let popped = u16::from(operands.u1()?);
-                Ok(Effect { popped, pushed: 1 })
+                Ok(StackEffect { popped, pushed: 1 })
             }
-            opcode::WIDE => fixed(operands.u1()?).ok_or_else(|| out_of_bounds(at)),
-            _ => fixed(op).ok_or_else(|| out_of_bounds(at)),
+            opcode::WIDE => fixed_stack_effect(operands.u1()?).ok_or_else(|| out_of_bounds(at)),
+            _ => fixed_stack_effect(op).ok_or_else(|| out_of_bounds(at)),
         }
     }
 }
@@ -329,50 +344,54 @@ fn is_subroutine_call(op: u8) -> bool {
 }
 
 /// Whether control may go on behind the instruction: behind `jsr`, when the subroutine has ended.
-fn goes_on(op: u8, operands: Reader<'_>) -> bool {
+fn may_continue(op: u8, operands: ClassFileReader<'_>) -> bool {
     match op {
         opcode::WIDE => !ends_subroutine(operands),
         _ => is_subroutine_call(op) || opcode::is_conditional(op) || opcode::falls_through(op),
     }
 }
 
-fn ends_subroutine(mut operands: Reader<'_>) -> bool {
+fn ends_subroutine(mut operands: ClassFileReader<'_>) -> bool {
     operands.u1() == Ok(opcode::RET)
 }
 
 /// What a field or method constant does: a field is pushed; a call pops its arguments.
-fn member_effect(pool: &Pool<'_>, index: u16, op: u8) -> Result<Effect, Error> {
-    let descriptor = pool.member(index)?.descriptor;
+fn member_effect(
+    pool: &ConstantPool<'_>,
+    index: u16,
+    op: u8,
+) -> Result<StackEffect, BytecodeError> {
+    let descriptor = pool.member_ref(index)?.descriptor;
     if op >= opcode::INVOKEVIRTUAL {
         return call_effect(descriptor);
     }
-    let pushed = slots(single_field_type(descriptor)?);
-    Ok(Effect { popped: 0, pushed })
+    let pushed = slot_count(single_field_type(descriptor)?);
+    Ok(StackEffect { popped: 0, pushed })
 }
 
 /// The object of the field or of the call, and stores, which go the other way.
-fn with_receiver(effect: Effect, op: u8) -> Effect {
-    let Effect { popped, pushed } = effect;
+fn with_receiver(effect: StackEffect, op: u8) -> StackEffect {
+    let StackEffect { popped, pushed } = effect;
     let (popped, pushed) = match op {
         opcode::GETSTATIC | opcode::INVOKESTATIC | opcode::INVOKEDYNAMIC => (popped, pushed),
         opcode::PUTSTATIC => (pushed, 0),
         opcode::PUTFIELD => (pushed + 1, 0),
         _ => (popped.saturating_add(1), pushed),
     };
-    Effect { popped, pushed }
+    StackEffect { popped, pushed }
 }
 
-fn call_effect(descriptor: &[u8]) -> Result<Effect, Error> {
-    let mut parameters = Parameters::of(descriptor)?;
+fn call_effect(descriptor: &[u8]) -> Result<StackEffect, BytecodeError> {
+    let mut parameters = DescriptorParameters::parse(descriptor)?;
     let mut popped = 0_u16;
     while let Some(parameter) = parameters.next()? {
-        popped = popped.saturating_add(slots(parameter));
+        popped = popped.saturating_add(slot_count(parameter));
     }
-    let pushed = slots(parameters.return_type()?);
-    Ok(Effect { popped, pushed })
+    let pushed = slot_count(parameters.return_type()?);
+    Ok(StackEffect { popped, pushed })
 }
 
-fn slots(descriptor: &[u8]) -> u16 {
+fn slot_count(descriptor: &[u8]) -> u16 {
     match descriptor {
         b"V" => 0,
         b"J" | b"D" => 2,
@@ -381,7 +400,7 @@ fn slots(descriptor: &[u8]) -> u16 {
 }
 
 /// Behind the last local that the instruction names.
-fn locals_end(op: u8, mut operands: Reader<'_>) -> Result<u32, Error> {
+fn locals_end(op: u8, mut operands: ClassFileReader<'_>) -> Result<u32, BytecodeError> {
     let (op, local) = match op {
         21..=25 | 54..=58 | opcode::RET | opcode::IINC => (op, u32::from(operands.u1()?)),
         26..=45 => (21 + (op - 26) / 4, u32::from((op - 26) % 4)),
@@ -399,7 +418,7 @@ fn locals_end(op: u8, mut operands: Reader<'_>) -> Result<u32, Error> {
 }
 
 /// Slots popped and pushed by instructions that do the same everywhere.
-fn fixed(op: u8) -> Option<Effect> {
+fn fixed_stack_effect(op: u8) -> Option<StackEffect> {
     let (popped, pushed) = match op {
         // nop, iinc, goto, jsr (its target finds one more), ret, return
         0 | opcode::IINC | 167..=169 | 177 | 200 | 201 => (0, 0),
@@ -438,19 +457,19 @@ fn fixed(op: u8) -> Option<Effect> {
         188..=190 | 192 | 193 => (1, 1),
         _ => return None,
     };
-    Some(Effect { popped, pushed })
+    Some(StackEffect { popped, pushed })
 }
 
 /// `operands`: of a switch, those bytes included.
-fn check_padding(bci: u32, mut operands: Reader<'_>) -> Result<(), Error> {
-    let padding = operands.take(opcode::switch_padding(bci as usize))?;
+fn check_padding(bci: u32, mut operands: ClassFileReader<'_>) -> Result<(), BytecodeError> {
+    let padding = operands.take_bytes(opcode::switch_padding(bci as usize))?;
     match padding.iter().all(|byte| *byte == 0) {
         true => Ok(()),
-        false => Err(operands.error(ErrorKind::BadOperands)),
+        false => Err(operands.error_here(BytecodeErrorKind::BadOperands)),
     }
 }
 
 #[cold]
-fn out_of_bounds(offset: usize) -> Error {
-    Error::new(ErrorKind::OutOfBounds, offset, "code")
+fn out_of_bounds(offset: usize) -> BytecodeError {
+    BytecodeError::new(BytecodeErrorKind::OutOfBounds, offset, "code")
 }

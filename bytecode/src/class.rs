@@ -4,23 +4,23 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::annotations;
-use crate::code::Code;
-use crate::error::{Error, ErrorKind};
+use crate::code::CodeAttribute;
+use crate::error::{BytecodeError, BytecodeErrorKind};
 use crate::frames::FIRST_WITH_FRAMES;
 use crate::mutf8;
-use crate::pool::Pool;
-use crate::reader::Reader;
-use crate::scan::Scan;
+use crate::pool::ConstantPool;
+use crate::reader::ClassFileReader;
+use crate::scan::CodeScan;
 
 const MAGIC: u32 = 0xCAFE_BABE;
 
 /// A parsed view of a class file; it borrows the bytes.
 ///
-/// Parsing finds the structures; code is decoded by [`ClassFile::scan`] and [`crate::rewrite()`].
+/// Parsing finds the structures; code is decoded by [`ClassFile::scan_code`] and [`crate::rewrite()`].
 #[derive(Debug)]
 pub struct ClassFile<'a> {
     pub(crate) bytes: &'a [u8],
-    pub(crate) pool: Pool<'a>,
+    pub(crate) pool: ConstantPool<'a>,
     pub(crate) this_class: u16,
     pub(crate) fields_count: u16,
     /// From `access_flags` to before `fields_count`.
@@ -34,14 +34,14 @@ pub struct ClassFile<'a> {
     access: u16,
     super_class: u16,
     interfaces: Vec<u16>,
-    methods: Vec<Method<'a>>,
+    methods: Vec<ClassFileMethod<'a>>,
     source_file: Option<u16>,
     name: Cow<'a, str>,
 }
 
 /// A `method_info` (JVMS 4.6).
 #[derive(Debug)]
-pub struct Method<'a> {
+pub struct ClassFileMethod<'a> {
     /// The unqualified name.
     pub name: Cow<'a, str>,
     /// The descriptor.
@@ -49,7 +49,7 @@ pub struct Method<'a> {
     /// The access flags.
     pub access: u16,
     /// Absent in native and abstract methods.
-    pub code: Option<Code<'a>>,
+    pub code: Option<CodeAttribute<'a>>,
     /// Types of its `RuntimeVisibleAnnotations`.
     annotations: Vec<&'a [u8]>,
     /// The whole `method_info`.
@@ -60,13 +60,13 @@ pub struct Method<'a> {
 
 impl<'a> ClassFile<'a> {
     /// Finds the structures of a class file.
-    pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
-        let mut reader = Reader::new(bytes, 0, "class file");
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, BytecodeError> {
+        let mut reader = ClassFileReader::new(bytes, 0, "class file");
         if reader.u4()? != MAGIC {
-            return Err(reader.error(ErrorKind::BadMagic));
+            return Err(reader.error_here(BytecodeErrorKind::BadMagic));
         }
         let (_minor, major) = (reader.u2()?, reader.u2()?);
-        let pool = Pool::parse(bytes, &mut reader)?;
+        let pool = ConstantPool::parse(bytes, &mut reader)?;
         let head_start = reader.offset();
         let (access, this_class, super_class) = (reader.u2()?, reader.u2()?, reader.u2()?);
         let interfaces = (0..reader.u2()?)
@@ -77,7 +77,7 @@ impl<'a> ClassFile<'a> {
         let fields = skip_fields(&mut reader, fields_count)?;
         let methods_at = reader.offset();
         let methods = (0..reader.u2()?)
-            .map(|_| Method::parse(&pool, &mut reader))
+            .map(|_| ClassFileMethod::parse(&pool, &mut reader))
             .collect::<Result<Vec<_>, _>>()?;
         let methods_end = reader.offset();
         // More bytes may follow: the VM decides about them.
@@ -107,9 +107,9 @@ impl<'a> ClassFile<'a> {
     }
 
     /// Reads from the access flags on.
-    pub(crate) fn behind_the_pool(&self) -> Reader<'a> {
+    pub(crate) fn reader_after_pool(&self) -> ClassFileReader<'a> {
         let rest = self.bytes.get(self.head.start..).unwrap_or_default();
-        Reader::new(rest, self.head.start, "class file")
+        ClassFileReader::new(rest, self.head.start, "class file")
     }
 
     /// The internal name: `java/lang/Object`.
@@ -133,7 +133,7 @@ impl<'a> ClassFile<'a> {
     /// The constant of a class by which static methods of `java/lang/Object` can be called. No class loader is
     /// asked for it any more: it is the superclass, which was loaded before. (For its own name the loader may be
     /// asked: HotSpot looks for classes that accessors of reflection name in their loader's parent.)
-    pub(crate) fn heir(&self) -> u16 {
+    pub(crate) fn super_class_index(&self) -> u16 {
         self.super_class
     }
 
@@ -144,7 +144,7 @@ impl<'a> ClassFile<'a> {
 
     /// What the `SourceFile` attribute says (JVMS 4.7.10).
     pub fn source_file(&self) -> Option<Cow<'a, str>> {
-        self.pool.text(self.source_file?).ok()
+        self.pool.text_at(self.source_file?).ok()
     }
 
     /// Internal names of the direct superinterfaces.
@@ -154,56 +154,62 @@ impl<'a> ClassFile<'a> {
             .filter_map(|&index| self.pool.class_name(index).ok().map(mutf8::decode))
     }
 
-    /// All methods; a [`crate::Plan`] names them by index in this slice.
-    pub fn methods(&self) -> &[Method<'a>] {
+    /// All methods; a [`crate::ClassPlan`] names them by index in this slice.
+    pub fn methods(&self) -> &[ClassFileMethod<'a>] {
         &self.methods
     }
 
     /// Whether the class has a field of this name.
     pub fn has_field(&self, name: &str) -> bool {
         let fields = self.bytes.get(self.fields.clone()).unwrap_or_default();
-        let mut reader = Reader::new(fields, self.fields.start, "fields");
+        let mut reader = ClassFileReader::new(fields, self.fields.start, "fields");
         let mut names = (0..self.fields_count).map_while(|_| field_name(&mut reader).ok());
-        names.any(|index| self.pool.text(index).is_ok_and(|text| text == name))
+        names.any(|index| self.pool.text_at(index).is_ok_and(|text| text == name))
     }
 
     /// Decodes a method's code for what a planner wants to know.
-    pub fn scan(&self, code: &Code<'a>) -> Result<Scan<'a>, Error> {
-        Scan::of(&self.pool, code)
+    pub fn scan_code(&self, code: &CodeAttribute<'a>) -> Result<CodeScan<'a>, BytecodeError> {
+        CodeScan::from_code(&self.pool, code)
     }
 }
 
 /// The index of the name of the field that begins here.
-fn field_name(reader: &mut Reader<'_>) -> Result<u16, Error> {
-    reader.take(2)?;
+fn field_name(reader: &mut ClassFileReader<'_>) -> Result<u16, BytecodeError> {
+    reader.take_bytes(2)?;
     let name = reader.u2()?;
-    reader.take(2)?;
+    reader.take_bytes(2)?;
     skip_attributes(reader)?;
     Ok(name)
 }
 
-fn skip_fields(reader: &mut Reader<'_>, count: u16) -> Result<Range<usize>, Error> {
+fn skip_fields(
+    reader: &mut ClassFileReader<'_>,
+    count: u16,
+) -> Result<Range<usize>, BytecodeError> {
     let start = reader.offset();
     for _ in 0..count {
-        reader.take(6)?;
+        reader.take_bytes(6)?;
         skip_attributes(reader)?;
     }
     Ok(start..reader.offset())
 }
 
-fn skip_attributes(reader: &mut Reader<'_>) -> Result<(), Error> {
+fn skip_attributes(reader: &mut ClassFileReader<'_>) -> Result<(), BytecodeError> {
     for _ in 0..reader.u2()? {
-        reader.take(2)?;
-        reader.block()?;
+        reader.take_bytes(2)?;
+        reader.read_block()?;
     }
     Ok(())
 }
 
-fn find_source_file(pool: &Pool<'_>, reader: &mut Reader<'_>) -> Result<Option<u16>, Error> {
+fn find_source_file(
+    pool: &ConstantPool<'_>,
+    reader: &mut ClassFileReader<'_>,
+) -> Result<Option<u16>, BytecodeError> {
     let mut found = None;
     for _ in 0..reader.u2()? {
         let name = reader.u2()?;
-        let mut body = reader.block()?;
+        let mut body = reader.read_block()?;
         if pool.utf8(name)? == b"SourceFile" {
             found = Some(body.u2()?);
         }
@@ -211,8 +217,11 @@ fn find_source_file(pool: &Pool<'_>, reader: &mut Reader<'_>) -> Result<Option<u
     Ok(found)
 }
 
-impl<'a> Method<'a> {
-    fn parse(pool: &Pool<'a>, reader: &mut Reader<'a>) -> Result<Self, Error> {
+impl<'a> ClassFileMethod<'a> {
+    fn parse(
+        pool: &ConstantPool<'a>,
+        reader: &mut ClassFileReader<'a>,
+    ) -> Result<Self, BytecodeError> {
         let start = reader.offset();
         let access = reader.u2()?;
         let raw_name = pool.utf8(reader.u2()?)?;
@@ -228,23 +237,27 @@ impl<'a> Method<'a> {
             raw_descriptor,
         };
         for _ in 0..reader.u2()? {
-            method.attribute(pool, reader)?;
+            method.parse_attribute(pool, reader)?;
         }
         method.span.end = reader.offset();
         Ok(method)
     }
 
-    fn attribute(&mut self, pool: &Pool<'a>, reader: &mut Reader<'a>) -> Result<(), Error> {
+    fn parse_attribute(
+        &mut self,
+        pool: &ConstantPool<'a>,
+        reader: &mut ClassFileReader<'a>,
+    ) -> Result<(), BytecodeError> {
         let name = pool.utf8(reader.u2()?)?;
-        let body = reader.block()?;
+        let body = reader.read_block()?;
         match name {
-            b"Code" if self.code.is_some() => Err(body.error(ErrorKind::Trailing)),
+            b"Code" if self.code.is_some() => Err(body.error_here(BytecodeErrorKind::Trailing)),
             b"Code" => {
-                self.code = Some(Code::parse(body)?);
+                self.code = Some(CodeAttribute::parse(body)?);
                 Ok(())
             }
             b"RuntimeVisibleAnnotations" => {
-                annotations::types(pool, body, &mut self.annotations);
+                annotations::collect_annotation_types(pool, body, &mut self.annotations);
                 Ok(())
             }
             _ => Ok(()),

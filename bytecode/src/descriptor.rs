@@ -1,23 +1,23 @@
 //! Descriptors (JVMS 4.3).
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{BytecodeError, BytecodeErrorKind};
 
 /// The parameters of a method descriptor, then its return type.
 #[derive(Debug, Clone)]
-pub(crate) struct Parameters<'a> {
+pub(crate) struct DescriptorParameters<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Parameters<'a> {
-    pub(crate) fn of(descriptor: &'a [u8]) -> Result<Self, Error> {
+impl<'a> DescriptorParameters<'a> {
+    pub(crate) fn parse(descriptor: &'a [u8]) -> Result<Self, BytecodeError> {
         match descriptor.split_first() {
             Some((b'(', rest)) => Ok(Self { rest }),
-            _ => Err(malformed()),
+            _ => Err(bad_descriptor()),
         }
     }
 
     /// The next parameter's descriptor.
-    pub(crate) fn next(&mut self) -> Result<Option<&'a [u8]>, Error> {
+    pub(crate) fn next(&mut self) -> Result<Option<&'a [u8]>, BytecodeError> {
         if self.rest.first() == Some(&b')') {
             return Ok(None);
         }
@@ -27,38 +27,38 @@ impl<'a> Parameters<'a> {
     }
 
     /// The return descriptor, once all parameters are read.
-    pub(crate) fn return_type(&self) -> Result<&'a [u8], Error> {
+    pub(crate) fn return_type(&self) -> Result<&'a [u8], BytecodeError> {
         match self.rest.split_first() {
             Some((b')', b"V")) => Ok(b"V"),
             Some((b')', rest)) => single_field_type(rest),
-            _ => Err(malformed()),
+            _ => Err(bad_descriptor()),
         }
     }
 }
 
-pub(crate) fn single_field_type(descriptor: &[u8]) -> Result<&[u8], Error> {
+pub(crate) fn single_field_type(descriptor: &[u8]) -> Result<&[u8], BytecodeError> {
     match split_field_type(descriptor)? {
         (one, []) => Ok(one),
-        _ => Err(malformed()),
+        _ => Err(bad_descriptor()),
     }
 }
 
-fn split_field_type(bytes: &[u8]) -> Result<(&[u8], &[u8]), Error> {
+fn split_field_type(bytes: &[u8]) -> Result<(&[u8], &[u8]), BytecodeError> {
     let dimensions = bytes.iter().take_while(|&&b| b == b'[').count();
     let len = match bytes.get(dimensions) {
         Some(b'L') => {
             1 + bytes
                 .iter()
                 .position(|&b| b == b';')
-                .ok_or_else(malformed)?
+                .ok_or_else(bad_descriptor)?
         }
         Some(b'B' | b'C' | b'D' | b'F' | b'I' | b'J' | b'S' | b'Z') => dimensions + 1,
-        _ => return Err(malformed()),
+        _ => return Err(bad_descriptor()),
     };
-    bytes.split_at_checked(len).ok_or_else(malformed)
+    bytes.split_at_checked(len).ok_or_else(bad_descriptor)
 }
 
-/// The name that a `Class` constant has for a reference type: `Lp/C;` → `p/C`, arrays as they are.
+/// The name that a `ClassRecord` constant has for a reference type: `Lp/C;` → `p/C`, arrays as they are.
 pub(crate) fn class_name(descriptor: &[u8]) -> &[u8] {
     match descriptor {
         [b'L', name @ .., b';'] => name,
@@ -67,8 +67,8 @@ pub(crate) fn class_name(descriptor: &[u8]) -> &[u8] {
 }
 
 #[cold]
-fn malformed() -> Error {
-    Error::new(ErrorKind::BadDescriptor, 0, "descriptor")
+fn bad_descriptor() -> BytecodeError {
+    BytecodeError::new(BytecodeErrorKind::BadDescriptor, 0, "descriptor")
 }
 
 #[cfg(test)]
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn parameters_in_order() {
-        let mut p = Parameters::of(b"(I[[JLa/B;[Lc/D;Z)Le/F;").unwrap();
+        let mut p = DescriptorParameters::parse(b"(I[[JLa/B;[Lc/D;Z)Le/F;").unwrap();
         let mut seen = vec![];
         while let Some(one) = p.next().unwrap() {
             seen.push(String::from_utf8_lossy(one).into_owned());
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn malformed_ones_are_refused() {
         for bad in ["", "I", "(", "(L", "(V)V", "([)V", "()", "()VV", "()II"] {
-            let all = Parameters::of(bad.as_bytes()).and_then(|mut p| {
+            let all = DescriptorParameters::parse(bad.as_bytes()).and_then(|mut p| {
                 while p.next()?.is_some() {}
                 p.return_type()
             });

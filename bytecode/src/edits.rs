@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::slice::Iter;
 
 use crate::assemble::Assembler;
-use crate::error::{Error, ErrorKind};
+use crate::error::{BytecodeError, BytecodeErrorKind};
 use crate::opcode;
-use crate::plan::{Entry, Helper, Insert, MethodPlan};
-use crate::pool::{Additions, Pool, Room};
+use crate::plan::{CodeInsertion, EntryHook, HelperMethod, MethodPlan};
+use crate::pool::{ConstantPool, PoolAdditions, PoolCapacity};
 
 /// All inserted code of a method. The parts of the arena follow each other:
 ///
@@ -16,9 +16,9 @@ use crate::pool::{Additions, Pool, Room};
 /// entry | before₀ replacement₀ after₀ | before₁ replacement₁ after₁ | … | unwind
 /// ```
 #[derive(Debug, Default)]
-pub(crate) struct Edits {
+pub(crate) struct CodeEdits {
     arena: Vec<u8>,
-    edits: Vec<Edit>,
+    edits: Vec<InstructionEdit>,
     entry: usize,
     unwind: usize,
     /// Stack slots that inserted code needs above what the original code has there.
@@ -27,7 +27,7 @@ pub(crate) struct Edits {
 
 /// The changes at one instruction.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Edit {
+pub(crate) struct InstructionEdit {
     before: usize,
     replacement: usize,
     after: usize,
@@ -36,7 +36,7 @@ pub(crate) struct Edit {
     pub(crate) replaces: bool,
 }
 
-impl Edits {
+impl CodeEdits {
     pub(crate) fn clear(&mut self) {
         let mut arena = std::mem::take(&mut self.arena);
         let mut edits = std::mem::take(&mut self.edits);
@@ -49,40 +49,40 @@ impl Edits {
         };
     }
 
-    pub(crate) fn entry(&self) -> &[u8] {
-        self.part(0..self.entry)
+    pub(crate) fn entry_code(&self) -> &[u8] {
+        self.arena_range(0..self.entry)
     }
 
-    pub(crate) fn unwind(&self) -> &[u8] {
-        self.part(self.unwind..self.arena.len())
+    pub(crate) fn unwind_code(&self) -> &[u8] {
+        self.arena_range(self.unwind..self.arena.len())
     }
 
     pub(crate) fn extra_stack(&self) -> u16 {
         self.extra_stack
     }
 
-    pub(crate) fn get(&self, index: u32) -> Option<&Edit> {
+    pub(crate) fn get(&self, index: u32) -> Option<&InstructionEdit> {
         self.edits.get(index as usize)
     }
 
-    pub(crate) fn before(&self, edit: &Edit) -> &[u8] {
-        self.part(edit.before..edit.replacement)
+    pub(crate) fn code_before(&self, edit: &InstructionEdit) -> &[u8] {
+        self.arena_range(edit.before..edit.replacement)
     }
 
-    pub(crate) fn replacement(&self, edit: &Edit) -> &[u8] {
-        self.part(edit.replacement..edit.after)
+    pub(crate) fn replacement_code(&self, edit: &InstructionEdit) -> &[u8] {
+        self.arena_range(edit.replacement..edit.after)
     }
 
-    pub(crate) fn after(&self, edit: &Edit) -> &[u8] {
-        self.part(edit.after..edit.end)
+    pub(crate) fn code_after(&self, edit: &InstructionEdit) -> &[u8] {
+        self.arena_range(edit.after..edit.end)
     }
 
-    fn part(&self, range: Range<usize>) -> &[u8] {
+    fn arena_range(&self, range: Range<usize>) -> &[u8] {
         self.arena.get(range).unwrap_or_default()
     }
 }
 
-impl Edit {
+impl InstructionEdit {
     pub(crate) fn before_len(&self) -> usize {
         self.replacement - self.before
     }
@@ -96,23 +96,23 @@ impl Edit {
     }
 }
 
-/// Walks the instructions together with the plan and writes an [`Edits`].
-pub(crate) struct Planner<'x, 'c, 'a, 'p> {
-    pool: &'x mut Additions<'c, 'a, 'p>,
-    edits: &'x mut Edits,
+/// Walks the instructions together with the plan and writes an [`CodeEdits`].
+pub(crate) struct EditPlanner<'x, 'c, 'a, 'p> {
+    pool: &'x mut PoolAdditions<'c, 'a, 'p>,
+    edits: &'x mut CodeEdits,
     plan: &'x MethodPlan<'p>,
-    inserts: Peekable<Iter<'x, (u16, Insert<'p>)>>,
+    inserts: Peekable<Iter<'x, (u16, CodeInsertion<'p>)>>,
     /// The new local variable.
     local: u16,
 }
 
-impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
+impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
     pub(crate) fn new(
         local: u16,
         plan: &'x MethodPlan<'p>,
-        pool: &'x mut Additions<'c, 'a, 'p>,
-        edits: &'x mut Edits,
-    ) -> Result<Self, Error> {
+        pool: &'x mut PoolAdditions<'c, 'a, 'p>,
+        edits: &'x mut CodeEdits,
+    ) -> Result<Self, BytecodeError> {
         let mut planner = Self {
             inserts: plan.inserts.iter().peekable(),
             local,
@@ -121,54 +121,54 @@ impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
             plan,
         };
         if let Some(entry) = &plan.entry {
-            planner.entry(entry)?;
+            planner.insert_entry(entry)?;
         }
         Ok(planner)
     }
 
-    fn asm(&mut self) -> Assembler<'_, 'c, 'a, 'p> {
+    fn assembler(&mut self) -> Assembler<'_, 'c, 'a, 'p> {
         Assembler {
             out: &mut self.edits.arena,
             pool: self.pool,
         }
     }
 
-    fn entry(&mut self, entry: &Entry<'p>) -> Result<(), Error> {
+    fn insert_entry(&mut self, entry: &EntryHook<'p>) -> Result<(), BytecodeError> {
         let local = self.local;
-        let mut asm = self.asm();
+        let mut asm = self.assembler();
         if let Some(argument) = entry.argument {
-            asm.push(argument)?;
+            asm.push_int(argument)?;
         }
-        asm.call(&entry.helper)?;
+        asm.call_helper(&entry.helper)?;
         asm.lstore(local);
         self.edits.entry = self.edits.arena.len();
-        self.needs_stack(2);
+        self.require_stack(2);
         Ok(())
     }
 
-    fn needs_stack(&mut self, slots: u16) {
+    fn require_stack(&mut self, slots: u16) {
         self.edits.extra_stack = self.edits.extra_stack.max(slots);
     }
 
     /// The index of the edit at this instruction, if it gets one.
-    pub(crate) fn instruction(
+    pub(crate) fn plan_instruction(
         &mut self,
         bci: u32,
         op: u8,
         operands: &[u8],
-    ) -> Result<Option<u32>, Error> {
+    ) -> Result<Option<u32>, BytecodeError> {
         let exits = self.plan.exit.filter(|_| opcode::is_return(op));
         let has_inserts = self.next_insert_is_at(bci)?;
         if exits.is_none() && !has_inserts {
             return Ok(None);
         }
-        let edit = self.edit(bci, op, operands, exits)?;
+        let edit = self.build_edit(bci, op, operands, exits)?;
         let index = self.edits.edits.len();
         self.edits.edits.push(edit);
         Ok(u32::try_from(index).ok())
     }
 
-    fn next_insert_is_at(&mut self, bci: u32) -> Result<bool, Error> {
+    fn next_insert_is_at(&mut self, bci: u32) -> Result<bool, BytecodeError> {
         match self.inserts.peek() {
             Some((at, _)) if u32::from(*at) < bci => Err(bad_plan(
                 "insert not at an instruction, or not in order",
@@ -179,26 +179,26 @@ impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
         }
     }
 
-    fn edit(
+    fn build_edit(
         &mut self,
         bci: u32,
         op: u8,
         operands: &[u8],
-        exits: Option<Helper<'p>>,
-    ) -> Result<Edit, Error> {
+        exits: Option<HelperMethod<'p>>,
+    ) -> Result<InstructionEdit, BytecodeError> {
         let here = self.inserts.clone();
         let here = || here.clone().take_while(|(at, _)| u32::from(*at) == bci);
         let before = self.edits.arena.len();
         for (at, insert) in here() {
-            check(self.pool.pool(), *at, insert, op, operands)?;
+            check_insertion(self.pool.pool(), *at, insert, op, operands)?;
             self.insert_before(insert)?;
             self.inserts.next();
         }
-        self.with_local(exits)?;
+        self.call_with_local(exits)?;
         let replacement = self.edits.arena.len();
         for (at, insert) in here() {
             let replaced = self.edits.arena.len() > replacement;
-            if self.insert_instead(insert)? && replaced {
+            if self.insert_replacement(insert)? && replaced {
                 return Err(bad_plan("instruction replaced twice", *at));
             }
         }
@@ -206,8 +206,8 @@ impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
         let made = operands
             .first_chunk()
             .map(|index| u16::from_be_bytes(*index));
-        self.inserts_after(here().map(|(_, insert)| insert).collect(), made)?;
-        Ok(Edit {
+        self.insert_after(here().map(|(_, insert)| insert).collect(), made)?;
+        Ok(InstructionEdit {
             before,
             replacement,
             after,
@@ -217,101 +217,111 @@ impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
     }
 
     /// Loads `N` behind `depth` slots that the insertion pushes around it.
-    fn load_local(&mut self, depth: u16) -> Result<(), Error> {
+    fn load_local(&mut self, depth: u16) -> Result<(), BytecodeError> {
         if self.plan.entry.is_none() {
             return Err(bad_plan("nothing stores the local without an entry", 0));
         }
         let local = self.local;
-        self.asm().lload(local);
-        self.needs_stack(depth);
+        self.assembler().lload(local);
+        self.require_stack(depth);
         Ok(())
     }
 
     /// `lload N; invokestatic H(J)V`
-    fn with_local(&mut self, helper: Option<Helper<'p>>) -> Result<(), Error> {
+    fn call_with_local(&mut self, helper: Option<HelperMethod<'p>>) -> Result<(), BytecodeError> {
         let Some(helper) = helper else {
             return Ok(());
         };
         self.load_local(2)?;
-        self.asm().call(&helper)
+        self.assembler().call_helper(&helper)
     }
 
     /// `lload N; push site; invokestatic H(JI)V`; without `N` where the plan has no entry.
-    fn with_site(&mut self, helper: &Helper<'p>, site: i32) -> Result<(), Error> {
+    fn call_with_site(
+        &mut self,
+        helper: &HelperMethod<'p>,
+        site: i32,
+    ) -> Result<(), BytecodeError> {
         match self.plan.entry {
             Some(_) => self.load_local(3)?,
-            None => self.needs_stack(1),
+            None => self.require_stack(1),
         }
-        self.asm().push(site)?;
-        self.asm().call(helper)
+        self.assembler().push_int(site)?;
+        self.assembler().call_helper(helper)
     }
 
-    fn insert_before(&mut self, insert: &Insert<'p>) -> Result<(), Error> {
+    fn insert_before(&mut self, insert: &CodeInsertion<'p>) -> Result<(), BytecodeError> {
         match insert {
-            Insert::Mark { helper, site } => self.with_site(helper, *site),
-            Insert::MarkTwo {
+            CodeInsertion::Mark { helper, site } => self.call_with_site(helper, *site),
+            CodeInsertion::MarkTwo {
                 helper,
                 site,
                 inner,
             } => {
                 self.load_local(4)?;
-                self.asm().push(*site)?;
-                self.asm().push(*inner)?;
-                self.asm().call(helper)
+                self.assembler().push_int(*site)?;
+                self.assembler().push_int(*inner)?;
+                self.assembler().call_helper(helper)
             }
-            Insert::MarkLocal {
+            CodeInsertion::MarkLocal {
                 helper,
                 site,
                 local,
             } => {
-                self.asm().aload(*local);
-                self.needs_stack(4);
-                self.with_site(helper, *site)
+                self.assembler().aload(*local);
+                self.require_stack(4);
+                self.call_with_site(helper, *site)
             }
-            Insert::MarkTop { helper, site } => {
-                self.asm().op(opcode::DUP);
-                self.needs_stack(4);
-                self.with_site(helper, *site)
+            CodeInsertion::MarkTop { helper, site } => {
+                self.assembler().emit_op(opcode::DUP);
+                self.require_stack(4);
+                self.call_with_site(helper, *site)
             }
-            Insert::MarkPair { helper, site } => {
-                self.asm().op(opcode::DUP2);
-                self.needs_stack(5);
-                self.with_site(helper, *site)
+            CodeInsertion::MarkPair { helper, site } => {
+                self.assembler().emit_op(opcode::DUP2);
+                self.require_stack(5);
+                self.call_with_site(helper, *site)
             }
-            Insert::Before { helper } => self.with_local(Some(*helper)),
+            CodeInsertion::Before { helper } => self.call_with_local(Some(*helper)),
             _ => Ok(()),
         }
     }
 
     /// Whether the insertion replaces the instruction.
-    fn insert_instead(&mut self, insert: &Insert<'p>) -> Result<bool, Error> {
+    fn insert_replacement(&mut self, insert: &CodeInsertion<'p>) -> Result<bool, BytecodeError> {
         match insert {
-            Insert::ReplaceWithContext { helper, site } => self.with_site(helper, *site)?,
-            Insert::Redirect { helper } => self.asm().call(helper)?,
+            CodeInsertion::ReplaceWithContext { helper, site } => {
+                self.call_with_site(helper, *site)?
+            }
+            CodeInsertion::Redirect { helper } => self.assembler().call_helper(helper)?,
             _ => return Ok(false),
         }
         Ok(true)
     }
 
     /// The last one listed is the innermost. `made`: of a `new`, where the pool has the class.
-    fn inserts_after(&mut self, inserts: Vec<&Insert<'p>>, made: Option<u16>) -> Result<(), Error> {
+    fn insert_after(
+        &mut self,
+        inserts: Vec<&CodeInsertion<'p>>,
+        made: Option<u16>,
+    ) -> Result<(), BytecodeError> {
         for insert in inserts.into_iter().rev() {
             match insert {
-                Insert::After { helper, site } => self.with_site(helper, *site)?,
-                Insert::AfterNew { helper } => {
-                    self.asm().load_constant(made.unwrap_or_default());
+                CodeInsertion::After { helper, site } => self.call_with_site(helper, *site)?,
+                CodeInsertion::AfterNew { helper } => {
+                    self.assembler().load_constant(made.unwrap_or_default());
                     self.load_local(3)?;
-                    self.asm().call(helper)?;
+                    self.assembler().call_helper(helper)?;
                 }
-                Insert::AfterDup { helper, site } => {
-                    self.asm().op(opcode::DUP);
-                    self.needs_stack(4);
-                    self.with_site(helper, *site)?;
+                CodeInsertion::AfterDup { helper, site } => {
+                    self.assembler().emit_op(opcode::DUP);
+                    self.require_stack(4);
+                    self.call_with_site(helper, *site)?;
                 }
-                Insert::AfterDup2 { helper, site } => {
-                    self.asm().op(opcode::DUP2);
-                    self.needs_stack(5);
-                    self.with_site(helper, *site)?;
+                CodeInsertion::AfterDup2 { helper, site } => {
+                    self.assembler().emit_op(opcode::DUP2);
+                    self.require_stack(5);
+                    self.call_with_site(helper, *site)?;
                 }
                 _ => {}
             }
@@ -320,7 +330,7 @@ impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
     }
 
     /// Behind the last instruction: the handler that rethrows.
-    pub(crate) fn finish(mut self) -> Result<(), Error> {
+    pub(crate) fn finish(mut self) -> Result<(), BytecodeError> {
         if let Some((at, _)) = self.inserts.next() {
             return Err(bad_plan(
                 "insert not at an instruction, or not in order",
@@ -329,12 +339,12 @@ impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
         }
         self.edits.unwind = self.edits.arena.len();
         if self.plan.unwind.is_some() {
-            self.needs_stack(3);
-            self.with_local(self.plan.unwind)?;
-            self.asm().op(opcode::ATHROW);
+            self.require_stack(3);
+            self.call_with_local(self.plan.unwind)?;
+            self.assembler().emit_op(opcode::ATHROW);
         }
         // A number may be the sum of two.
-        if self.pool.room() == Room::Tight {
+        if self.pool.capacity() == PoolCapacity::Tight {
             self.edits.extra_stack += 1;
         }
         Ok(())
@@ -342,29 +352,29 @@ impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
 }
 
 /// Whether an insertion fits its instruction.
-fn check(
-    pool: &Pool<'_>,
+fn check_insertion(
+    pool: &ConstantPool<'_>,
     at: u16,
-    insert: &Insert<'_>,
+    insert: &CodeInsertion<'_>,
     op: u8,
     operands: &[u8],
-) -> Result<(), Error> {
+) -> Result<(), BytecodeError> {
     let is_array = matches!(
         op,
         opcode::NEWARRAY | opcode::ANEWARRAY | opcode::MULTIANEWARRAY
     );
     let fits = match insert {
-        Insert::Mark { .. }
-        | Insert::MarkTwo { .. }
-        | Insert::MarkLocal { .. }
-        | Insert::MarkTop { .. }
-        | Insert::MarkPair { .. }
-        | Insert::Before { .. } => true,
-        Insert::After { .. } => opcode::falls_through(op),
-        Insert::AfterNew { .. } => op == opcode::NEW,
-        Insert::AfterDup { .. } => is_array || opcode::is_invoke(op),
-        Insert::AfterDup2 { .. } => opcode::is_invoke(op),
-        Insert::ReplaceWithContext { .. } | Insert::Redirect { .. } => {
+        CodeInsertion::Mark { .. }
+        | CodeInsertion::MarkTwo { .. }
+        | CodeInsertion::MarkLocal { .. }
+        | CodeInsertion::MarkTop { .. }
+        | CodeInsertion::MarkPair { .. }
+        | CodeInsertion::Before { .. } => true,
+        CodeInsertion::After { .. } => opcode::falls_through(op),
+        CodeInsertion::AfterNew { .. } => op == opcode::NEW,
+        CodeInsertion::AfterDup { .. } => is_array || opcode::is_invoke(op),
+        CodeInsertion::AfterDup2 { .. } => opcode::is_invoke(op),
+        CodeInsertion::ReplaceWithContext { .. } | CodeInsertion::Redirect { .. } => {
             opcode::is_invoke(op) && !is_constructor_call(pool, op, operands)
         }
     };
@@ -375,15 +385,15 @@ fn check(
     }
 }
 
-pub(crate) fn is_constructor_call(pool: &Pool<'_>, op: u8, operands: &[u8]) -> bool {
+pub(crate) fn is_constructor_call(pool: &ConstantPool<'_>, op: u8, operands: &[u8]) -> bool {
     let Some(&index) = operands.first_chunk::<2>() else {
         return false;
     };
-    let member = || pool.member(u16::from_be_bytes(index)).ok();
+    let member = || pool.member_ref(u16::from_be_bytes(index)).ok();
     op == opcode::INVOKESPECIAL && member().is_some_and(|member| member.name == b"<init>")
 }
 
 #[cold]
-fn bad_plan(why: &'static str, at: u16) -> Error {
-    Error::new(ErrorKind::BadPlan(why), usize::from(at), "plan")
+fn bad_plan(why: &'static str, at: u16) -> BytecodeError {
+    BytecodeError::new(BytecodeErrorKind::BadPlan(why), usize::from(at), "plan")
 }

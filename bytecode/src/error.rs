@@ -4,19 +4,19 @@ use std::fmt;
 
 /// Why a class cannot be read, or a method not rewritten.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Error {
+pub struct BytecodeError {
     /// What is wrong.
-    pub kind: ErrorKind,
+    pub kind: BytecodeErrorKind,
     /// Byte offset in the class file. For an error in a plan: the bci.
     pub offset: usize,
     /// The structure that was being read or written.
     pub context: &'static str,
 }
 
-/// The kinds of [`Error`].
+/// The kinds of [`BytecodeError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ErrorKind {
+pub enum BytecodeErrorKind {
     /// A structure reaches past the end of its container.
     Truncated,
     /// Bytes are left over where a structure must end.
@@ -52,9 +52,9 @@ pub enum ErrorKind {
     BadPlan(&'static str),
 }
 
-impl Error {
+impl BytecodeError {
     #[cold]
-    pub(crate) fn new(kind: ErrorKind, offset: usize, context: &'static str) -> Self {
+    pub(crate) fn new(kind: BytecodeErrorKind, offset: usize, context: &'static str) -> Self {
         Self {
             kind,
             offset,
@@ -63,13 +63,13 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for BytecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at {:#x}: {}", self.context, self.offset, self.kind)
     }
 }
 
-impl fmt::Display for ErrorKind {
+impl fmt::Display for BytecodeErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Truncated => f.write_str("truncated"),
@@ -92,4 +92,4 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for BytecodeError {}

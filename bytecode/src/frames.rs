@@ -3,20 +3,20 @@
 //! The new local variable is in every frame, behind all others; unused variables between are
 //! `top`. Each frame is compared with the one before it and takes the shortest form.
 
-use crate::class::{ClassFile, Method};
-use crate::descriptor::{Parameters, class_name};
-use crate::edits::Edits;
-use crate::error::{Error, ErrorKind};
-use crate::layout::Layout;
-use crate::pool::{Additions, Pool};
-use crate::reader::Reader;
+use crate::class::{ClassFile, ClassFileMethod};
+use crate::descriptor::{DescriptorParameters, class_name};
+use crate::edits::CodeEdits;
+use crate::error::{BytecodeError, BytecodeErrorKind};
+use crate::layout::CodeLayout;
+use crate::pool::{ConstantPool, PoolAdditions};
+use crate::reader::ClassFileReader;
 
 /// First major version whose methods have a `StackMapTable`; in older ones nothing reads it.
 pub(crate) const FIRST_WITH_FRAMES: u16 = 50;
 
 /// A `verification_type_info`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Type<'a> {
+pub(crate) enum VerificationType<'a> {
     Top,
     Int,
     Float,
@@ -24,7 +24,7 @@ pub(crate) enum Type<'a> {
     Long,
     Null,
     UninitializedThis,
-    /// A `Class` constant.
+    /// A `ClassRecord` constant.
     Object(u16),
     /// The bci of a `new` in the original code.
     Uninitialized(u32),
@@ -37,37 +37,37 @@ pub(crate) enum Type<'a> {
 
 /// The types of the local variables and of the operand stack.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Frame<'a> {
+pub(crate) struct StackMapFrame<'a> {
     /// Longs and doubles are one entry each.
-    pub(crate) locals: Vec<Type<'a>>,
-    pub(crate) stack: Vec<Type<'a>>,
+    pub(crate) locals: Vec<VerificationType<'a>>,
+    pub(crate) stack: Vec<VerificationType<'a>>,
 }
 
-impl<'a> Type<'a> {
+impl<'a> VerificationType<'a> {
     pub(crate) fn is_wide(self) -> bool {
         matches!(self, Self::Long | Self::Double)
     }
 
-    pub(crate) fn slots(self) -> usize {
+    pub(crate) fn slot_count(self) -> usize {
         if self.is_wide() { 2 } else { 1 }
     }
 
-    pub(crate) fn named(name: &'a [u8]) -> Self {
+    pub(crate) fn from_name(name: &'a [u8]) -> Self {
         Self::Named { array_of: 0, name }
     }
 
     /// The type that a value of a field descriptor has (JVMS 4.10.1.2).
-    pub(crate) fn of_descriptor(descriptor: &'a [u8]) -> Self {
+    pub(crate) fn from_descriptor(descriptor: &'a [u8]) -> Self {
         match descriptor {
             b"B" | b"C" | b"I" | b"S" | b"Z" => Self::Int,
             b"F" => Self::Float,
             b"D" => Self::Double,
             b"J" => Self::Long,
-            _ => Self::named(class_name(descriptor)),
+            _ => Self::from_name(class_name(descriptor)),
         }
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
+    fn read(reader: &mut ClassFileReader<'_>) -> Result<Self, BytecodeError> {
         Ok(match reader.u1()? {
             0 => Self::Top,
             1 => Self::Int,
@@ -78,7 +78,7 @@ impl<'a> Type<'a> {
             6 => Self::UninitializedThis,
             7 => Self::Object(reader.u2()?),
             8 => Self::Uninitialized(u32::from(reader.u2()?)),
-            tag => return Err(reader.error(ErrorKind::BadFrame(tag))),
+            tag => return Err(reader.error_here(BytecodeErrorKind::BadFrame(tag))),
         })
     }
 
@@ -97,7 +97,7 @@ impl<'a> Type<'a> {
     }
 
     /// The same type, be it by index or by name.
-    fn is_same(self, other: Self, pool: &Pool<'_>) -> bool {
+    fn is_same(self, other: Self, pool: &ConstantPool<'_>) -> bool {
         match (self, other) {
             (Self::Object(index), Self::Named { array_of: 0, name })
             | (Self::Named { array_of: 0, name }, Self::Object(index)) => {
@@ -108,22 +108,25 @@ impl<'a> Type<'a> {
     }
 }
 
-impl<'a> Frame<'a> {
+impl<'a> StackMapFrame<'a> {
     /// The frame that a method starts with, which the table does not hold (JVMS 4.10.1.6).
-    pub(crate) fn initial(class: &ClassFile<'a>, method: &Method<'a>) -> Result<Self, Error> {
+    pub(crate) fn at_method_entry(
+        class: &ClassFile<'a>,
+        method: &ClassFileMethod<'a>,
+    ) -> Result<Self, BytecodeError> {
         let mut locals = Vec::new();
         if !method.is_static() {
             let is_uninitialized =
                 method.raw_name == b"<init>" && class.name() != "java/lang/Object";
             locals.push(if is_uninitialized {
-                Type::UninitializedThis
+                VerificationType::UninitializedThis
             } else {
-                Type::Object(class.this_class)
+                VerificationType::Object(class.this_class)
             });
         }
-        let mut parameters = Parameters::of(method.raw_descriptor)?;
+        let mut parameters = DescriptorParameters::parse(method.raw_descriptor)?;
         while let Some(parameter) = parameters.next()? {
-            locals.push(Type::of_descriptor(parameter));
+            locals.push(VerificationType::from_descriptor(parameter));
         }
         Ok(Self {
             locals,
@@ -140,27 +143,27 @@ pub(crate) struct FramePosition {
 }
 
 /// The tag of a frame and how far away it is.
-fn head(reader: &mut Reader<'_>) -> Result<(u8, u16), Error> {
+fn read_frame_head(reader: &mut ClassFileReader<'_>) -> Result<(u8, u16), BytecodeError> {
     let tag = reader.u1()?;
     let delta = match tag {
         0..=63 => u16::from(tag),
         64..=127 => u16::from(tag - 64),
         247..=255 => reader.u2()?,
-        _ => return Err(reader.error(ErrorKind::BadFrame(tag))),
+        _ => return Err(reader.error_here(BytecodeErrorKind::BadFrame(tag))),
     };
     Ok((tag, delta))
 }
 
 /// Reads frame after frame, each from the one before it.
 pub(crate) struct FrameReader<'a> {
-    reader: Reader<'a>,
+    reader: ClassFileReader<'a>,
     remaining: u16,
     next_bci: u32,
 }
 
 impl<'a> FrameReader<'a> {
-    pub(crate) fn new(body: Reader<'a>) -> Result<Self, Error> {
-        let mut reader = body.within("stack map");
+    pub(crate) fn new(body: ClassFileReader<'a>) -> Result<Self, BytecodeError> {
+        let mut reader = body.with_context("stack map");
         Ok(Self {
             remaining: reader.u2()?,
             reader,
@@ -169,15 +172,18 @@ impl<'a> FrameReader<'a> {
     }
 
     /// Changes `frame` into the next one.
-    pub(crate) fn next(&mut self, frame: &mut Frame<'a>) -> Result<Option<FramePosition>, Error> {
+    pub(crate) fn next(
+        &mut self,
+        frame: &mut StackMapFrame<'a>,
+    ) -> Result<Option<FramePosition>, BytecodeError> {
         let Some(remaining) = self.remaining.checked_sub(1) else {
             self.reader.expect_end()?;
             return Ok(None);
         };
         self.remaining = remaining;
-        let (tag, delta) = head(&mut self.reader)?;
+        let (tag, delta) = read_frame_head(&mut self.reader)?;
         let before = frame.locals.len();
-        self.change(tag, frame)?;
+        self.apply_frame(tag, frame)?;
         let bci = self.next_bci + u32::from(delta);
         self.next_bci = bci + 1;
         let kept = if tag == 255 {
@@ -189,39 +195,46 @@ impl<'a> FrameReader<'a> {
     }
 
     /// The bci of the next frame.
-    pub(crate) fn next_bci(&self) -> Result<Option<u32>, Error> {
+    pub(crate) fn next_bci(&self) -> Result<Option<u32>, BytecodeError> {
         let mut reader = self.reader;
         match self.remaining {
             0 => Ok(None),
-            _ => Ok(Some(self.next_bci + u32::from(head(&mut reader)?.1))),
+            _ => Ok(Some(
+                self.next_bci + u32::from(read_frame_head(&mut reader)?.1),
+            )),
         }
     }
 
-    fn change(&mut self, tag: u8, frame: &mut Frame<'a>) -> Result<(), Error> {
+    fn apply_frame(&mut self, tag: u8, frame: &mut StackMapFrame<'a>) -> Result<(), BytecodeError> {
         frame.stack.clear();
         match tag {
-            64..=127 | 247 => frame.stack.push(Type::read(&mut self.reader)?),
+            64..=127 | 247 => frame.stack.push(VerificationType::read(&mut self.reader)?),
             248..=250 => {
                 let kept = frame.locals.len().checked_sub(usize::from(251 - tag));
-                let kept = kept.ok_or_else(|| self.reader.error(ErrorKind::BadFrame(tag)))?;
+                let kept =
+                    kept.ok_or_else(|| self.reader.error_here(BytecodeErrorKind::BadFrame(tag)))?;
                 frame.locals.truncate(kept);
             }
-            252..=254 => self.types(u16::from(tag - 251), &mut frame.locals)?,
+            252..=254 => self.read_types(u16::from(tag - 251), &mut frame.locals)?,
             255 => {
                 frame.locals.clear();
                 let count = self.reader.u2()?;
-                self.types(count, &mut frame.locals)?;
+                self.read_types(count, &mut frame.locals)?;
                 let count = self.reader.u2()?;
-                self.types(count, &mut frame.stack)?;
+                self.read_types(count, &mut frame.stack)?;
             }
             _ => {}
         }
         Ok(())
     }
 
-    fn types(&mut self, count: u16, types: &mut Vec<Type<'a>>) -> Result<(), Error> {
+    fn read_types(
+        &mut self,
+        count: u16,
+        types: &mut Vec<VerificationType<'a>>,
+    ) -> Result<(), BytecodeError> {
         for _ in 0..count {
-            types.push(Type::read(&mut self.reader)?);
+            types.push(VerificationType::read(&mut self.reader)?);
         }
         Ok(())
     }
@@ -233,13 +246,13 @@ const MAX_TABLE: usize = 1 << 24;
 /// Writes frame after frame. What a frame costs depends on what it changes, not on how many variables there are:
 /// a method may have 65,535 of them, and as many frames.
 pub(crate) struct FrameWriter<'x, 'c, 'a, 'p> {
-    pub(crate) pool: &'x mut Additions<'c, 'a, 'p>,
-    pub(crate) layout: &'x Layout,
-    pub(crate) edits: &'x Edits,
+    pub(crate) pool: &'x mut PoolAdditions<'c, 'a, 'p>,
+    pub(crate) layout: &'x CodeLayout,
+    pub(crate) edits: &'x CodeEdits,
     frames: Vec<u8>,
     count: u16,
     /// The locals of the frame before, each with the slot behind it; without the new variable.
-    previous: Vec<(Type<'a>, usize)>,
+    previous: Vec<(VerificationType<'a>, usize)>,
     next_offset: u32,
     /// The slot of the new variable, which every frame gets.
     local: Option<u16>,
@@ -247,14 +260,14 @@ pub(crate) struct FrameWriter<'x, 'c, 'a, 'p> {
 
 /// What follows the locals of the original code in a frame.
 #[derive(Clone, Copy)]
-struct Tail {
+struct LocalsTail {
     /// Unused slots below the new variable.
     unused: usize,
     /// There is a new variable.
     variable: bool,
 }
 
-impl Tail {
+impl LocalsTail {
     fn len(self) -> usize {
         self.unused + usize::from(self.variable)
     }
@@ -262,10 +275,10 @@ impl Tail {
 
 impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
     pub(crate) fn new(
-        pool: &'x mut Additions<'c, 'a, 'p>,
-        layout: &'x Layout,
-        edits: &'x Edits,
-        initial: &Frame<'a>,
+        pool: &'x mut PoolAdditions<'c, 'a, 'p>,
+        layout: &'x CodeLayout,
+        edits: &'x CodeEdits,
+        initial: &StackMapFrame<'a>,
         local: Option<u16>,
     ) -> Self {
         let mut new = Self {
@@ -278,7 +291,7 @@ impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
             next_offset: 0,
             local,
         };
-        new.remember(0, &initial.locals);
+        new.set_previous_locals(0, &initial.locals);
         new
     }
 
@@ -288,16 +301,16 @@ impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
     }
 
     /// Adds the frame for an offset in the new code. `kept`: so many locals are those of the frame before.
-    pub(crate) fn write(
+    pub(crate) fn write_frame(
         &mut self,
         offset: u32,
-        frame: &Frame<'a>,
+        frame: &StackMapFrame<'a>,
         kept: usize,
-    ) -> Result<(), Error> {
+    ) -> Result<(), BytecodeError> {
         let delta = offset.checked_sub(self.next_offset);
         let delta = delta.and_then(|delta| u16::try_from(delta).ok());
         let delta = delta.ok_or_else(|| too_large(offset))?;
-        self.encode(delta, frame, kept)?;
+        self.encode_frame(delta, frame, kept)?;
         self.next_offset = offset + 1;
         self.count = self.count.checked_add(1).ok_or_else(|| too_large(offset))?;
         if self.frames.len() > MAX_TABLE {
@@ -307,21 +320,21 @@ impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
     }
 
     /// The slot behind the first `count` locals of the frame before.
-    fn slots(&self, count: usize) -> usize {
+    fn slot_after(&self, count: usize) -> usize {
         let last = count.checked_sub(1).and_then(|at| self.previous.get(at));
         last.map_or(0, |(_, end)| *end)
     }
 
-    fn remember(&mut self, kept: usize, locals: &[Type<'a>]) {
+    fn set_previous_locals(&mut self, kept: usize, locals: &[VerificationType<'a>]) {
         self.previous.truncate(kept);
-        let mut slots = self.slots(kept);
+        let mut slots = self.slot_after(kept);
         for one in locals.iter().skip(kept) {
-            slots += one.slots();
+            slots += one.slot_count();
             self.previous.push((*one, slots));
         }
     }
 
-    fn shared(&self, locals: &[Type<'a>], kept: usize) -> usize {
+    fn count_shared_locals(&self, locals: &[VerificationType<'a>], kept: usize) -> usize {
         let pool = self.pool.pool();
         let previous = self.previous.iter().skip(kept);
         let pairs = previous.zip(locals.iter().skip(kept));
@@ -329,20 +342,26 @@ impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
     }
 
     /// Behind locals that take so many slots.
-    fn tail(&self, used: usize) -> Result<Tail, Error> {
-        let too_many = || Error::new(ErrorKind::BadTypeState, used, "stack map locals");
+    fn tail_after(&self, used: usize) -> Result<LocalsTail, BytecodeError> {
+        let too_many =
+            || BytecodeError::new(BytecodeErrorKind::BadTypeState, used, "stack map locals");
         let unused = match self.local {
             Some(local) => usize::from(local).checked_sub(used).ok_or_else(too_many)?,
             None => 0,
         };
         let variable = self.local.is_some();
-        Ok(Tail { unused, variable })
+        Ok(LocalsTail { unused, variable })
     }
 
-    fn encode(&mut self, delta: u16, frame: &Frame<'a>, kept: usize) -> Result<(), Error> {
-        let Frame { locals, stack } = frame;
-        let shared = self.shared(locals, kept);
-        let is_top = |one: &Type<'_>| *one == Type::Top;
+    fn encode_frame(
+        &mut self,
+        delta: u16,
+        frame: &StackMapFrame<'a>,
+        kept: usize,
+    ) -> Result<(), BytecodeError> {
+        let StackMapFrame { locals, stack } = frame;
+        let shared = self.count_shared_locals(locals, kept);
+        let is_top = |one: &VerificationType<'_>| *one == VerificationType::Top;
         let dropped = self.previous.len() - shared;
         let unused = self
             .previous
@@ -350,8 +369,8 @@ impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
             .skip(shared)
             .all(|(one, _)| is_top(one));
         let is_first = self.count == 0;
-        self.remember(shared, locals);
-        let tail = self.tail(self.slots(locals.len()))?;
+        self.set_previous_locals(shared, locals);
+        let tail = self.tail_after(self.slot_after(locals.len()))?;
         let added = locals.len() - shared;
         // Behind the frame's own locals, the frame before has the new variable, too, unless it is the
         // initial one.
@@ -364,20 +383,20 @@ impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
             false => added + tail.len(),
         };
         match stack.as_slice() {
-            [] if same => self.head(delta, 0, 251),
+            [] if same => self.put_head(delta, 0, 251),
             [one] if same => {
-                self.head(delta, 64, 247);
+                self.put_head(delta, 64, 247);
                 self.put_type(*one)?;
             }
             [] if (1..=3).contains(&dropped) && added == 0 && !tail.variable => {
-                self.tagged(251 - dropped as u8, delta);
+                self.put_tagged(251 - dropped as u8, delta);
             }
             [] if (1..=3).contains(&appended) => {
-                self.tagged(251 + appended as u8, delta);
+                self.put_tagged(251 + appended as u8, delta);
                 self.put_locals(locals, shared, tail)?;
             }
             _ => {
-                self.tagged(255, delta);
+                self.put_tagged(255, delta);
                 self.put_u2(locals.len() + tail.len())?;
                 self.put_locals(locals, 0, tail)?;
                 self.put_u2(stack.len())?;
@@ -390,44 +409,51 @@ impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
     }
 
     /// Small deltas fit into the tag.
-    fn head(&mut self, delta: u16, short_tag: u8, long_tag: u8) {
+    fn put_head(&mut self, delta: u16, short_tag: u8, long_tag: u8) {
         match delta {
             0..=63 => self.frames.push(short_tag + delta as u8),
-            _ => self.tagged(long_tag, delta),
+            _ => self.put_tagged(long_tag, delta),
         }
     }
 
-    fn tagged(&mut self, tag: u8, delta: u16) {
+    fn put_tagged(&mut self, tag: u8, delta: u16) {
         self.frames.push(tag);
         self.frames.extend(delta.to_be_bytes());
     }
 
-    fn put_u2(&mut self, value: usize) -> Result<(), Error> {
+    fn put_u2(&mut self, value: usize) -> Result<(), BytecodeError> {
         let value = u16::try_from(value).map_err(|_| too_large(self.next_offset))?;
         self.frames.extend(value.to_be_bytes());
         Ok(())
     }
 
-    fn put_locals(&mut self, locals: &[Type<'a>], from: usize, tail: Tail) -> Result<(), Error> {
+    fn put_locals(
+        &mut self,
+        locals: &[VerificationType<'a>],
+        from: usize,
+        tail: LocalsTail,
+    ) -> Result<(), BytecodeError> {
         for one in locals.iter().skip(from) {
             self.put_type(*one)?;
         }
         let unused = self.frames.len() + tail.unused;
-        self.frames.resize(unused, Type::Top.tag());
+        self.frames.resize(unused, VerificationType::Top.tag());
         match tail.variable {
-            true => self.put_type(Type::Long),
+            true => self.put_type(VerificationType::Long),
             false => Ok(()),
         }
     }
 
-    fn put_type(&mut self, one: Type<'a>) -> Result<(), Error> {
+    fn put_type(&mut self, one: VerificationType<'a>) -> Result<(), BytecodeError> {
         self.frames.push(one.tag());
         let operand = match one {
-            Type::Object(index) => index,
-            Type::Named { array_of: 0, name } => self.pool.class(name)?,
-            Type::Named { array_of, name } => self.pool.class(&array_name(array_of, name))?,
-            Type::Uninitialized(bci) => {
-                let offset = self.layout.instruction(bci, self.edits)?;
+            VerificationType::Object(index) => index,
+            VerificationType::Named { array_of: 0, name } => self.pool.intern_class(name)?,
+            VerificationType::Named { array_of, name } => {
+                self.pool.intern_class(&array_name(array_of, name))?
+            }
+            VerificationType::Uninitialized(bci) => {
+                let offset = self.layout.instruction_offset(bci, self.edits)?;
                 u16::try_from(offset).map_err(|_| too_large(offset))?
             }
             _ => return Ok(()),
@@ -451,8 +477,12 @@ fn array_name(array_of: u8, name: &[u8]) -> Vec<u8> {
 }
 
 #[cold]
-fn too_large(offset: u32) -> Error {
-    Error::new(ErrorKind::MethodTooLarge, offset as usize, "stack map")
+fn too_large(offset: u32) -> BytecodeError {
+    BytecodeError::new(
+        BytecodeErrorKind::MethodTooLarge,
+        offset as usize,
+        "stack map",
+    )
 }
 
 #[cfg(test)]

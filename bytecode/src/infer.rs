@@ -6,46 +6,46 @@
 //! the second one `top`, so that `dup2_x1` and its kin only move slots.
 
 use crate::class::ClassFile;
-use crate::code::Code;
-use crate::descriptor::{Parameters, single_field_type};
+use crate::code::CodeAttribute;
+use crate::descriptor::{DescriptorParameters, single_field_type};
 use crate::edits::is_constructor_call;
-use crate::error::{Error, ErrorKind};
-use crate::frames::{Frame, Type};
+use crate::error::{BytecodeError, BytecodeErrorKind};
+use crate::frames::{StackMapFrame, VerificationType};
 use crate::opcode;
 use crate::pool;
-use crate::reader::Reader;
+use crate::reader::ClassFileReader;
 use crate::scan::primitive_array;
 
 /// Advances `frame` from its bci to another one in the same stretch of straight-line code.
-pub(crate) fn advance<'a>(
+pub(crate) fn advance_frame<'a>(
     class: &ClassFile<'a>,
-    code: &Code<'a>,
-    frame: &mut Frame<'a>,
+    code: &CodeAttribute<'a>,
+    frame: &mut StackMapFrame<'a>,
     from: u32,
     to: u32,
-) -> Result<(), Error> {
-    let mut state = State {
+) -> Result<(), BytecodeError> {
+    let mut state = TypeState {
         class,
         code,
-        locals: in_slots(&frame.locals),
-        stack: in_slots(&frame.stack),
+        locals: to_slots(&frame.locals),
+        stack: to_slots(&frame.stack),
     };
     let mut instructions = code.instructions_from(from);
     while let Some((instruction, operands)) = instructions.next()? {
         if instruction.bci >= to {
             break;
         }
-        state.execute(instruction.bci, instruction.opcode, operands)?;
+        state.execute_instruction(instruction.bci, instruction.opcode, operands)?;
     }
-    frame.locals = in_entries(&state.locals);
-    frame.stack = in_entries(&state.stack);
-    while frame.locals.last() == Some(&Type::Top) {
+    frame.locals = to_entries(&state.locals);
+    frame.stack = to_entries(&state.stack);
+    while frame.locals.last() == Some(&VerificationType::Top) {
         frame.locals.pop();
     }
     Ok(())
 }
 
-fn in_slots<'a>(types: &[Type<'a>]) -> Vec<Type<'a>> {
+fn to_slots<'a>(types: &[VerificationType<'a>]) -> Vec<VerificationType<'a>> {
     let mut slots = Vec::with_capacity(types.len() + 8);
     for one in types {
         push_slots(&mut slots, *one);
@@ -53,14 +53,14 @@ fn in_slots<'a>(types: &[Type<'a>]) -> Vec<Type<'a>> {
     slots
 }
 
-fn push_slots<'a>(slots: &mut Vec<Type<'a>>, one: Type<'a>) {
+fn push_slots<'a>(slots: &mut Vec<VerificationType<'a>>, one: VerificationType<'a>) {
     slots.push(one);
     if one.is_wide() {
-        slots.push(Type::Top);
+        slots.push(VerificationType::Top);
     }
 }
 
-fn in_entries<'a>(slots: &[Type<'a>]) -> Vec<Type<'a>> {
+fn to_entries<'a>(slots: &[VerificationType<'a>]) -> Vec<VerificationType<'a>> {
     let mut types = Vec::with_capacity(slots.len());
     let mut slots = slots.iter();
     while let Some(&one) = slots.next() {
@@ -72,35 +72,40 @@ fn in_entries<'a>(slots: &[Type<'a>]) -> Vec<Type<'a>> {
     types
 }
 
-struct State<'x, 'a> {
+struct TypeState<'x, 'a> {
     class: &'x ClassFile<'a>,
-    code: &'x Code<'a>,
-    locals: Vec<Type<'a>>,
-    stack: Vec<Type<'a>>,
+    code: &'x CodeAttribute<'a>,
+    locals: Vec<VerificationType<'a>>,
+    stack: Vec<VerificationType<'a>>,
 }
 
-impl<'a> State<'_, 'a> {
-    fn push(&mut self, one: Type<'a>) {
+impl<'a> TypeState<'_, 'a> {
+    fn push(&mut self, one: VerificationType<'a>) {
         push_slots(&mut self.stack, one);
     }
 
     fn push_descriptor(&mut self, descriptor: &'a [u8]) {
         if descriptor != b"V" {
-            self.push(Type::of_descriptor(descriptor));
+            self.push(VerificationType::from_descriptor(descriptor));
         }
     }
 
-    fn pop_slots(&mut self, count: usize) -> Result<(), Error> {
+    fn pop_slots(&mut self, count: usize) -> Result<(), BytecodeError> {
         let kept = self.stack.len().checked_sub(count);
-        self.stack.truncate(kept.ok_or_else(|| self.error())?);
+        self.stack.truncate(kept.ok_or_else(|| self.type_error())?);
         Ok(())
     }
 
-    fn pop(&mut self) -> Result<Type<'a>, Error> {
-        self.stack.pop().ok_or_else(|| self.error())
+    fn pop(&mut self) -> Result<VerificationType<'a>, BytecodeError> {
+        self.stack.pop().ok_or_else(|| self.type_error())
     }
 
-    fn execute(&mut self, bci: u32, op: u8, mut operands: Reader<'a>) -> Result<(), Error> {
+    fn execute_instruction(
+        &mut self,
+        bci: u32,
+        op: u8,
+        mut operands: ClassFileReader<'a>,
+    ) -> Result<(), BytecodeError> {
         if let Some((popped, pushed)) = fixed_effect(op) {
             self.pop_slots(popped)?;
             if let Some(pushed) = pushed {
@@ -109,50 +114,54 @@ impl<'a> State<'_, 'a> {
             return Ok(());
         }
         match op {
-            18 => self.constant(u16::from(operands.u1()?)),
-            19 | 20 => self.constant(operands.u2()?),
-            25 => self.load(u16::from(operands.u1()?)),
-            42..=45 => self.load(u16::from(op - 42)),
+            18 => self.load_constant(u16::from(operands.u1()?)),
+            19 | 20 => self.load_constant(operands.u2()?),
+            25 => self.load_local(u16::from(operands.u1()?)),
+            42..=45 => self.load_local(u16::from(op - 42)),
             50 => self.load_element(),
-            54..=58 => self.store(op - 54, u16::from(operands.u1()?)),
-            59..=78 => self.store((op - 59) / 4, u16::from((op - 59) % 4)),
-            89..=95 => self.shuffle(op),
-            178..=181 => self.field(op, operands.u2()?),
-            182..=186 => self.invoke(op, operands),
+            54..=58 => self.store_local(op - 54, u16::from(operands.u1()?)),
+            59..=78 => self.store_local((op - 59) / 4, u16::from((op - 59) % 4)),
+            89..=95 => self.shuffle_stack(op),
+            178..=181 => self.access_field(op, operands.u2()?),
+            182..=186 => self.invoke_method(op, operands),
             187 => {
-                self.push(Type::Uninitialized(bci));
+                self.push(VerificationType::Uninitialized(bci));
                 Ok(())
             }
             188 => {
                 let array = primitive_array(&mut operands)?;
-                self.replace(1, Type::named(array.as_bytes()))
+                self.replace_top(1, VerificationType::from_name(array.as_bytes()))
             }
-            189 => self.array_of(operands.u2()?),
-            192 => self.replace(1, Type::Object(operands.u2()?)),
-            196 => self.wide(operands),
+            189 => self.push_array_of(operands.u2()?),
+            192 => self.replace_top(1, VerificationType::Object(operands.u2()?)),
+            196 => self.execute_wide(operands),
             197 => {
                 let (class, dimensions) = (operands.u2()?, operands.u1()?);
-                self.replace(usize::from(dimensions), Type::Object(class))
+                self.replace_top(usize::from(dimensions), VerificationType::Object(class))
             }
             // Control does not go on behind the others.
-            _ => Err(self.error()),
+            _ => Err(self.type_error()),
         }
     }
 
-    fn replace(&mut self, slots: usize, one: Type<'a>) -> Result<(), Error> {
+    fn replace_top(
+        &mut self,
+        slots: usize,
+        one: VerificationType<'a>,
+    ) -> Result<(), BytecodeError> {
         self.pop_slots(slots)?;
         self.push(one);
         Ok(())
     }
 
-    fn load(&mut self, local: u16) -> Result<(), Error> {
+    fn load_local(&mut self, local: u16) -> Result<(), BytecodeError> {
         let found = self.locals.get(usize::from(local)).copied();
-        self.stack.push(found.ok_or_else(|| self.error())?);
+        self.stack.push(found.ok_or_else(|| self.type_error())?);
         Ok(())
     }
 
     /// `kind`: int, long, float, double, reference.
-    fn store(&mut self, kind: u8, local: u16) -> Result<(), Error> {
+    fn store_local(&mut self, kind: u8, local: u16) -> Result<(), BytecodeError> {
         let is_wide = matches!(kind, 1 | 3);
         if is_wide {
             self.pop()?;
@@ -163,39 +172,39 @@ impl<'a> State<'_, 'a> {
         if let Some(before) = local.checked_sub(1).and_then(|at| self.locals.get_mut(at))
             && before.is_wide()
         {
-            *before = Type::Top;
+            *before = VerificationType::Top;
         }
         let end = local + if is_wide { 2 } else { 1 };
         if self.locals.len() < end {
-            self.locals.resize(end, Type::Top);
+            self.locals.resize(end, VerificationType::Top);
         }
         if let Some(slot) = self.locals.get_mut(local) {
             *slot = value;
         }
         if let Some(slot) = self.locals.get_mut(local + 1).filter(|_| is_wide) {
-            *slot = Type::Top;
+            *slot = VerificationType::Top;
         }
         Ok(())
     }
 
-    fn wide(&mut self, mut operands: Reader<'a>) -> Result<(), Error> {
+    fn execute_wide(&mut self, mut operands: ClassFileReader<'a>) -> Result<(), BytecodeError> {
         let (op, local) = (operands.u1()?, operands.u2()?);
         match op {
-            25 => self.load(local),
-            54..=58 => self.store(op - 54, local),
+            25 => self.load_local(local),
+            54..=58 => self.store_local(op - 54, local),
             opcode::IINC => Ok(()),
             _ => match fixed_effect(op) {
                 Some((_, Some(pushed))) => {
                     self.push(pushed);
                     Ok(())
                 }
-                _ => Err(self.error()),
+                _ => Err(self.type_error()),
             },
         }
     }
 
     /// `dup` to `swap`: a copy of the top goes below what is under it.
-    fn shuffle(&mut self, op: u8) -> Result<(), Error> {
+    fn shuffle_stack(&mut self, op: u8) -> Result<(), BytecodeError> {
         if op == 95 {
             let (top, below) = (self.pop()?, self.pop()?);
             self.stack.extend([top, below]);
@@ -210,60 +219,64 @@ impl<'a> State<'_, 'a> {
             _ => (2, 2),
         };
         let len = self.stack.len();
-        let from = len.checked_sub(copied).ok_or_else(|| self.error())?;
-        let to = from.checked_sub(skipped).ok_or_else(|| self.error())?;
+        let from = len.checked_sub(copied).ok_or_else(|| self.type_error())?;
+        let to = from.checked_sub(skipped).ok_or_else(|| self.type_error())?;
         let copies = self.stack.get(from..).unwrap_or_default().to_vec();
         self.stack.splice(to..to, copies);
         Ok(())
     }
 
-    fn constant(&mut self, index: u16) -> Result<(), Error> {
+    fn load_constant(&mut self, index: u16) -> Result<(), BytecodeError> {
         let (tag, _) = self.class.pool.entry(index)?;
         let one = match tag {
-            pool::INTEGER => Type::Int,
-            pool::FLOAT => Type::Float,
-            pool::LONG => Type::Long,
-            pool::DOUBLE => Type::Double,
-            pool::STRING => Type::named(b"java/lang/String"),
-            pool::CLASS => Type::named(b"java/lang/Class"),
-            pool::METHOD_HANDLE => Type::named(b"java/lang/invoke/MethodHandle"),
-            pool::METHOD_TYPE => Type::named(b"java/lang/invoke/MethodType"),
+            pool::INTEGER => VerificationType::Int,
+            pool::FLOAT => VerificationType::Float,
+            pool::LONG => VerificationType::Long,
+            pool::DOUBLE => VerificationType::Double,
+            pool::STRING => VerificationType::from_name(b"java/lang/String"),
+            pool::CLASS => VerificationType::from_name(b"java/lang/Class"),
+            pool::METHOD_HANDLE => VerificationType::from_name(b"java/lang/invoke/MethodHandle"),
+            pool::METHOD_TYPE => VerificationType::from_name(b"java/lang/invoke/MethodType"),
             pool::DYNAMIC => {
-                let descriptor = self.class.pool.member(index)?.descriptor;
-                Type::of_descriptor(single_field_type(descriptor)?)
+                let descriptor = self.class.pool.member_ref(index)?.descriptor;
+                VerificationType::from_descriptor(single_field_type(descriptor)?)
             }
-            _ => return Err(self.error()),
+            _ => return Err(self.type_error()),
         };
         self.push(one);
         Ok(())
     }
 
-    fn field(&mut self, op: u8, index: u16) -> Result<(), Error> {
-        let descriptor = single_field_type(self.class.pool.member(index)?.descriptor)?;
-        let value = Type::of_descriptor(descriptor);
+    fn access_field(&mut self, op: u8, index: u16) -> Result<(), BytecodeError> {
+        let descriptor = single_field_type(self.class.pool.member_ref(index)?.descriptor)?;
+        let value = VerificationType::from_descriptor(descriptor);
         match op {
             178 => self.push(value),
-            179 => self.pop_slots(value.slots())?,
-            180 => self.replace(1, value)?,
-            _ => self.pop_slots(1 + value.slots())?,
+            179 => self.pop_slots(value.slot_count())?,
+            180 => self.replace_top(1, value)?,
+            _ => self.pop_slots(1 + value.slot_count())?,
         }
         Ok(())
     }
 
-    fn invoke(&mut self, op: u8, mut operands: Reader<'a>) -> Result<(), Error> {
+    fn invoke_method(
+        &mut self,
+        op: u8,
+        mut operands: ClassFileReader<'a>,
+    ) -> Result<(), BytecodeError> {
         let pool = &self.class.pool;
-        let creates = is_constructor_call(pool, op, operands.rest());
-        let member = pool.member(operands.u2()?)?;
-        let mut parameters = Parameters::of(member.descriptor)?;
+        let creates = is_constructor_call(pool, op, operands.remaining_bytes());
+        let member = pool.member_ref(operands.u2()?)?;
+        let mut parameters = DescriptorParameters::parse(member.descriptor)?;
         let mut slots = 0;
         while let Some(parameter) = parameters.next()? {
-            slots += Type::of_descriptor(parameter).slots();
+            slots += VerificationType::from_descriptor(parameter).slot_count();
         }
         self.pop_slots(slots)?;
         if !matches!(op, opcode::INVOKESTATIC | opcode::INVOKEDYNAMIC) {
             let receiver = self.pop()?;
             if creates {
-                self.initialize(receiver)?;
+                self.initialize_object(receiver)?;
             }
         }
         self.push_descriptor(parameters.return_type()?);
@@ -271,64 +284,70 @@ impl<'a> State<'_, 'a> {
     }
 
     /// Every copy of an uninitialised object becomes an object.
-    fn initialize(&mut self, receiver: Type<'a>) -> Result<(), Error> {
+    fn initialize_object(&mut self, receiver: VerificationType<'a>) -> Result<(), BytecodeError> {
         let class = match receiver {
-            Type::UninitializedThis => self.class.this_class,
-            Type::Uninitialized(bci) => self.created_at(bci)?,
-            _ => return Err(self.error()),
+            VerificationType::UninitializedThis => self.class.this_class,
+            VerificationType::Uninitialized(bci) => self.class_created_at(bci)?,
+            _ => return Err(self.type_error()),
         };
         for slot in self.locals.iter_mut().chain(&mut self.stack) {
             if *slot == receiver {
-                *slot = Type::Object(class);
+                *slot = VerificationType::Object(class);
             }
         }
         Ok(())
     }
 
-    fn created_at(&self, bci: u32) -> Result<u16, Error> {
+    fn class_created_at(&self, bci: u32) -> Result<u16, BytecodeError> {
         match self.code.instructions_from(bci).next()? {
             Some((instruction, mut operands)) if instruction.opcode == opcode::NEW => operands.u2(),
-            _ => Err(self.error()),
+            _ => Err(self.type_error()),
         }
     }
 
     /// `aaload`
-    fn load_element(&mut self) -> Result<(), Error> {
+    fn load_element(&mut self) -> Result<(), BytecodeError> {
         self.pop()?;
         let array = self.pop()?;
         let element = match array {
-            Type::Null => Type::Null,
-            Type::Object(index) => self.element(self.class.pool.class_name(index)?)?,
-            Type::Named { array_of: 0, name } => self.element(name)?,
-            Type::Named { array_of, name } => Type::Named {
+            VerificationType::Null => VerificationType::Null,
+            VerificationType::Object(index) => {
+                self.element_type(self.class.pool.class_name(index)?)?
+            }
+            VerificationType::Named { array_of: 0, name } => self.element_type(name)?,
+            VerificationType::Named { array_of, name } => VerificationType::Named {
                 array_of: array_of - 1,
                 name,
             },
-            _ => return Err(self.error()),
+            _ => return Err(self.type_error()),
         };
         self.push(element);
         Ok(())
     }
 
-    fn element(&self, array: &'a [u8]) -> Result<Type<'a>, Error> {
-        let element = array.strip_prefix(b"[").ok_or_else(|| self.error())?;
-        Ok(Type::of_descriptor(element))
+    fn element_type(&self, array: &'a [u8]) -> Result<VerificationType<'a>, BytecodeError> {
+        let element = array.strip_prefix(b"[").ok_or_else(|| self.type_error())?;
+        Ok(VerificationType::from_descriptor(element))
     }
 
-    fn array_of(&mut self, class: u16) -> Result<(), Error> {
+    fn push_array_of(&mut self, class: u16) -> Result<(), BytecodeError> {
         let name = self.class.pool.class_name(class)?;
-        self.replace(1, Type::Named { array_of: 1, name })
+        self.replace_top(1, VerificationType::Named { array_of: 1, name })
     }
 
     #[cold]
-    fn error(&self) -> Error {
-        Error::new(ErrorKind::BadTypeState, self.code.offset(), "inference")
+    fn type_error(&self) -> BytecodeError {
+        BytecodeError::new(
+            BytecodeErrorKind::BadTypeState,
+            self.code.offset(),
+            "inference",
+        )
     }
 }
 
 /// Slots popped and type pushed by instructions that do the same everywhere.
-fn fixed_effect(op: u8) -> Option<(usize, Option<Type<'static>>)> {
-    use Type::{Double, Float, Int, Long, Null};
+fn fixed_effect(op: u8) -> Option<(usize, Option<VerificationType<'static>>)> {
+    use VerificationType::{Double, Float, Int, Long, Null};
     Some(match op {
         0 | 116..=119 | opcode::IINC => (0, None),
         1 => (0, Some(Null)),

@@ -15,11 +15,11 @@
 //! x, over; goto_w`. That moves other code, so it is repeated until nothing changes; branches
 //! never become short again, so it ends.
 
-use crate::code::Code;
-use crate::edits::{Edit, Edits, Planner};
-use crate::error::{Error, ErrorKind};
+use crate::code::CodeAttribute;
+use crate::edits::{CodeEdits, EditPlanner, InstructionEdit};
+use crate::error::{BytecodeError, BytecodeErrorKind};
 use crate::opcode::{self, switch_padding};
-use crate::reader::Reader;
+use crate::reader::ClassFileReader;
 
 const NONE: u32 = u32::MAX;
 
@@ -35,24 +35,24 @@ const MAX_CODE: usize = 0xffff;
 
 /// Which branches become wide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Branches {
+pub(crate) enum BranchWidth {
     AsNeeded,
     AllWide,
 }
 
 /// The instructions of a method and their new places.
 #[derive(Debug, Default)]
-pub(crate) struct Layout {
+pub(crate) struct CodeLayout {
     /// Index into `places` by bci, with [`INSIDE`] behind the start of an instruction.
     index: Vec<u32>,
     /// One per instruction, then one for the end.
-    places: Vec<Position>,
+    places: Vec<InstructionPlace>,
     /// Offset of the code in the class file, for errors.
     offset: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Position {
+struct InstructionPlace {
     bci: u32,
     /// Length of the original instruction.
     len: u32,
@@ -64,18 +64,18 @@ struct Position {
 
 /// An instruction with its operands.
 #[derive(Clone, Copy)]
-pub(crate) struct Placed<'a> {
-    place: Position,
-    operands: Reader<'a>,
+pub(crate) struct PlacedInstruction<'a> {
+    place: InstructionPlace,
+    operands: ClassFileReader<'a>,
 }
 
-impl Layout {
+impl CodeLayout {
     /// Decodes the code and writes the edits of all instructions.
-    pub(crate) fn decode(
+    pub(crate) fn decode_code(
         &mut self,
-        code: &Code<'_>,
-        mut planner: Planner<'_, '_, '_, '_>,
-    ) -> Result<(), Error> {
+        code: &CodeAttribute<'_>,
+        mut planner: EditPlanner<'_, '_, '_, '_>,
+    ) -> Result<(), BytecodeError> {
         self.places.clear();
         self.index.clear();
         self.offset = code.offset();
@@ -88,21 +88,21 @@ impl Layout {
         let mut instructions = code.instructions();
         while let Some((instruction, operands)) = instructions.next()? {
             let (bci, opcode) = (instruction.bci, instruction.opcode);
-            let edit = planner.instruction(bci, opcode, operands.rest())?;
-            self.add(Position {
+            let edit = planner.plan_instruction(bci, opcode, operands.remaining_bytes())?;
+            self.add_place(InstructionPlace {
                 bci,
-                len: 1 + operands.rest().len() as u32,
+                len: 1 + operands.remaining_bytes().len() as u32,
                 start: 0,
                 edit: edit.unwrap_or(NONE),
                 opcode,
                 wide: false,
             });
         }
-        self.add(Position::end(code.bytes.len()));
+        self.add_place(InstructionPlace::end_marker(code.bytes.len()));
         planner.finish()
     }
 
-    fn add(&mut self, place: Position) {
+    fn add_place(&mut self, place: InstructionPlace) {
         let index = self.places.len() as u32;
         self.index.push(index);
         let behind = place.bci as usize + place.len as usize;
@@ -113,20 +113,20 @@ impl Layout {
     }
 
     /// Gives every instruction its place.
-    pub(crate) fn arrange(
+    pub(crate) fn arrange_code(
         &mut self,
-        code: &Code<'_>,
-        edits: &Edits,
-        branches: Branches,
-    ) -> Result<(), Error> {
-        if branches == Branches::AllWide {
+        code: &CodeAttribute<'_>,
+        edits: &CodeEdits,
+        branches: BranchWidth,
+    ) -> Result<(), BytecodeError> {
+        if branches == BranchWidth::AllWide {
             self.widen_all();
         }
         for round in 0.. {
             let len = self.place_all(edits);
             // No branch in 32 KiB needs more than 16 bits.
-            if len <= i16::MAX as usize || !self.widen(code, edits)? {
-                let total = len + edits.unwind().len();
+            if len <= i16::MAX as usize || !self.widen_branches(code, edits)? {
+                let total = len + edits.unwind_code().len();
                 return if total <= MAX_CODE {
                     Ok(())
                 } else {
@@ -146,8 +146,8 @@ impl Layout {
         }
     }
 
-    fn place_all(&mut self, edits: &Edits) -> usize {
-        let mut position = edits.entry().len();
+    fn place_all(&mut self, edits: &CodeEdits) -> usize {
+        let mut position = edits.entry_code().len();
         for place in &mut self.places {
             place.start = position as u32;
             position += place.new_len(position, edits.get(place.edit));
@@ -156,14 +156,18 @@ impl Layout {
     }
 
     /// Widens the branches that do not reach; tells whether there were any.
-    fn widen(&mut self, code: &Code<'_>, edits: &Edits) -> Result<bool, Error> {
+    fn widen_branches(
+        &mut self,
+        code: &CodeAttribute<'_>,
+        edits: &CodeEdits,
+    ) -> Result<bool, BytecodeError> {
         let mut far = Vec::new();
-        for (at, placed) in self.placed(code).enumerate() {
+        for (at, placed) in self.placed_instructions(code).enumerate() {
             let mut placed = placed?;
             if opcode::is_short_branch(placed.opcode()) && !placed.place.wide {
                 let offset = i32::from(placed.operands.i2()?);
                 let target = self.branch_target(&placed, offset)?;
-                let from = i64::from(placed.position(edits));
+                let from = i64::from(placed.instruction_start(edits));
                 if i16::try_from(i64::from(target) - from).is_err() {
                     far.push(at);
                 }
@@ -178,20 +182,20 @@ impl Layout {
     }
 
     /// All instructions in order.
-    pub(crate) fn placed<'a>(
+    pub(crate) fn placed_instructions<'a>(
         &self,
-        code: &Code<'a>,
-    ) -> impl Iterator<Item = Result<Placed<'a>, Error>> {
+        code: &CodeAttribute<'a>,
+    ) -> impl Iterator<Item = Result<PlacedInstruction<'a>, BytecodeError>> {
         let mut instructions = code.instructions();
         self.places.iter().map_while(move |&place| {
             let next = instructions.next().transpose()?;
-            Some(next.map(|(_, operands)| Placed { place, operands }))
+            Some(next.map(|(_, operands)| PlacedInstruction { place, operands }))
         })
     }
 
     /// The bcis behind conditional branches that became wide: a `goto_w` ends there, so the
     /// verifier wants a frame (JVMS 4.10.1.6).
-    pub(crate) fn behind_wide_branches(&self) -> Vec<u32> {
+    pub(crate) fn bcis_after_wide_branches(&self) -> Vec<u32> {
         let pairs = self.places.iter().zip(self.places.iter().skip(1));
         pairs
             .filter(|(place, _)| place.wide && opcode::is_conditional(place.opcode))
@@ -199,7 +203,7 @@ impl Layout {
             .collect()
     }
 
-    fn place(&self, bci: u32) -> Result<(usize, Position), Error> {
+    fn find_place(&self, bci: u32) -> Result<(usize, InstructionPlace), BytecodeError> {
         let at = self.index.get(bci as usize).copied().unwrap_or(NONE) as usize;
         match self.places.get(at) {
             Some(&place) => Ok((at, place)),
@@ -208,39 +212,44 @@ impl Layout {
     }
 
     /// Where jumps to `bci` go: in front of what is inserted before the instruction.
-    pub(crate) fn start(&self, bci: u32) -> Result<u32, Error> {
-        self.place(bci).map(|(_, place)| place.start)
+    pub(crate) fn start_offset(&self, bci: u32) -> Result<u32, BytecodeError> {
+        self.find_place(bci).map(|(_, place)| place.start)
     }
 
     /// Where jumps to a `bci` go that may be the code's end: the end is a place, but no instruction.
-    pub(crate) fn target(&self, bci: u32) -> Result<u32, Error> {
+    pub(crate) fn target_offset(&self, bci: u32) -> Result<u32, BytecodeError> {
         if self.places.last().is_some_and(|end| bci < end.bci) {
-            self.start(bci)
+            self.start_offset(bci)
         } else {
             Err(self.not_an_instruction(bci))
         }
     }
 
     /// Where the instruction itself is.
-    pub(crate) fn instruction(&self, bci: u32, edits: &Edits) -> Result<u32, Error> {
-        self.place(bci).map(|(_, place)| place.position(edits))
+    pub(crate) fn instruction_offset(
+        &self,
+        bci: u32,
+        edits: &CodeEdits,
+    ) -> Result<u32, BytecodeError> {
+        self.find_place(bci)
+            .map(|(_, place)| place.instruction_start(edits))
     }
 
     /// Where the original code ends.
-    pub(crate) fn end(&self) -> u32 {
+    pub(crate) fn end_offset(&self) -> u32 {
         self.places.last().map_or(0, |place| place.start)
     }
 
     /// Where the line or variable starts that does so at `bci` in the original code. Debug
     /// information takes in the entry code. Different places stay different, also inside an
     /// instruction, which the JVM lets pass, and behind the code, which it does not.
-    pub(crate) fn debug_place(&self, bci: u32, edits: &Edits) -> Result<u32, Error> {
+    pub(crate) fn debug_offset(&self, bci: u32, edits: &CodeEdits) -> Result<u32, BytecodeError> {
         if bci == 0 {
             return Ok(0);
         }
         let end = self.places.last().map_or(0, |end| end.bci);
         if let Some(behind) = bci.checked_sub(end) {
-            return Ok(self.end() + edits.unwind().len() as u32 + behind);
+            return Ok(self.end_offset() + edits.unwind_code().len() as u32 + behind);
         }
         let at = self.index.get(bci as usize).copied().unwrap_or(NONE);
         let place = self.places.get((at & !INSIDE) as usize);
@@ -255,44 +264,56 @@ impl Layout {
             }
             // The padding of a switch may be shorter now.
             _ if opcode::is_switch(place.opcode) && inside < 4 => {
-                Ok(place.position(edits) + inside.min(1))
+                Ok(place.instruction_start(edits) + inside.min(1))
             }
             _ if opcode::is_switch(place.opcode) => {
                 let padding = |at: u32| switch_padding(at as usize) as u32;
                 let old = padding(place.bci);
-                let new = padding(place.position(edits));
-                Ok(place.position(edits) + inside - old + new)
+                let new = padding(place.instruction_start(edits));
+                Ok(place.instruction_start(edits) + inside - old + new)
             }
-            _ => Ok(place.position(edits) + inside),
+            _ => Ok(place.instruction_start(edits) + inside),
         }
     }
 
     /// Where a range of debug information ends that ended before `bci`: at the end of the code, say.
-    pub(crate) fn debug_end(&self, bci: u32, edits: &Edits) -> Result<u32, Error> {
+    pub(crate) fn debug_end_offset(
+        &self,
+        bci: u32,
+        edits: &CodeEdits,
+    ) -> Result<u32, BytecodeError> {
         match self.places.last() {
             Some(end) if end.bci == bci => Ok(end.start),
-            _ => self.debug_place(bci, edits),
+            _ => self.debug_offset(bci, edits),
         }
     }
 
-    fn branch_target(&self, from: &Placed<'_>, offset: i32) -> Result<u32, Error> {
+    fn branch_target(
+        &self,
+        from: &PlacedInstruction<'_>,
+        offset: i32,
+    ) -> Result<u32, BytecodeError> {
         let target = i64::from(from.place.bci) + i64::from(offset);
-        self.target(u32::try_from(target).unwrap_or(NONE))
+        self.target_offset(u32::try_from(target).unwrap_or(NONE))
     }
 
     #[cold]
-    fn not_an_instruction(&self, bci: u32) -> Error {
-        Error::new(ErrorKind::NotAnInstruction(bci), self.offset, "code")
+    fn not_an_instruction(&self, bci: u32) -> BytecodeError {
+        BytecodeError::new(
+            BytecodeErrorKind::NotAnInstruction(bci),
+            self.offset,
+            "code",
+        )
     }
 
     #[cold]
-    fn too_large(&self) -> Error {
-        Error::new(ErrorKind::MethodTooLarge, self.offset, "code")
+    fn too_large(&self) -> BytecodeError {
+        BytecodeError::new(BytecodeErrorKind::MethodTooLarge, self.offset, "code")
     }
 }
 
-impl Position {
-    fn end(bci: usize) -> Self {
+impl InstructionPlace {
+    fn end_marker(bci: usize) -> Self {
         Self {
             bci: bci as u32,
             len: 0,
@@ -304,7 +325,7 @@ impl Position {
     }
 
     /// The length of the instruction and of all that is inserted around it.
-    fn new_len(&self, start: usize, edit: Option<&Edit>) -> usize {
+    fn new_len(&self, start: usize, edit: Option<&InstructionEdit>) -> usize {
         let Some(edit) = edit else {
             return self.own_len(start);
         };
@@ -328,92 +349,92 @@ impl Position {
         }
     }
 
-    fn position(&self, edits: &Edits) -> u32 {
-        let before = edits.get(self.edit).map_or(0, Edit::before_len);
+    fn instruction_start(&self, edits: &CodeEdits) -> u32 {
+        let before = edits.get(self.edit).map_or(0, InstructionEdit::before_len);
         self.start + before as u32
     }
 }
 
-impl Placed<'_> {
+impl PlacedInstruction<'_> {
     fn opcode(&self) -> u8 {
         self.place.opcode
     }
 
-    fn position(&self, edits: &Edits) -> u32 {
-        self.place.position(edits)
+    fn instruction_start(&self, edits: &CodeEdits) -> u32 {
+        self.place.instruction_start(edits)
     }
 }
 
 /// Writes the code in its new layout.
 pub(crate) fn write_code(
     out: &mut Vec<u8>,
-    layout: &Layout,
-    code: &Code<'_>,
-    edits: &Edits,
-) -> Result<(), Error> {
-    out.extend(edits.entry());
-    for placed in layout.placed(code) {
+    layout: &CodeLayout,
+    code: &CodeAttribute<'_>,
+    edits: &CodeEdits,
+) -> Result<(), BytecodeError> {
+    out.extend(edits.entry_code());
+    for placed in layout.placed_instructions(code) {
         let placed = placed?;
         match edits.get(placed.place.edit) {
             None => write_instruction(out, layout, placed, placed.place.start)?,
             Some(edit) => {
-                out.extend(edits.before(edit));
+                out.extend(edits.code_before(edit));
                 if edit.replaces {
-                    out.extend(edits.replacement(edit));
+                    out.extend(edits.replacement_code(edit));
                 } else {
-                    write_instruction(out, layout, placed, placed.position(edits))?;
+                    write_instruction(out, layout, placed, placed.instruction_start(edits))?;
                 }
-                out.extend(edits.after(edit));
+                out.extend(edits.code_after(edit));
             }
         }
     }
-    out.extend(edits.unwind());
+    out.extend(edits.unwind_code());
     Ok(())
 }
 
 fn write_instruction(
     out: &mut Vec<u8>,
-    layout: &Layout,
-    mut placed: Placed<'_>,
+    layout: &CodeLayout,
+    mut placed: PlacedInstruction<'_>,
     position: u32,
-) -> Result<(), Error> {
+) -> Result<(), BytecodeError> {
     let op = placed.opcode();
     if opcode::is_short_branch(op) {
         let offset = i32::from(placed.operands.i2()?);
         let target = layout.branch_target(&placed, offset)?;
-        write_branch(out, layout, placed.place, distance(position, target))
+        write_branch(out, layout, placed.place, branch_distance(position, target))
     } else if opcode::is_wide_branch(op) {
         let offset = placed.operands.i4()?;
         let target = layout.branch_target(&placed, offset)?;
-        write_wide(out, op, distance(position, target));
+        write_wide(out, op, branch_distance(position, target));
         Ok(())
     } else if opcode::is_switch(op) {
         write_switch(out, layout, placed, position)
     } else {
         out.push(op);
-        out.extend(placed.operands.rest());
+        out.extend(placed.operands.remaining_bytes());
         Ok(())
     }
 }
 
 /// Both are below 65,536 in a layout that was found.
-fn distance(from: u32, to: u32) -> i32 {
+fn branch_distance(from: u32, to: u32) -> i32 {
     to.wrapping_sub(from).cast_signed()
 }
 
 fn write_branch(
     out: &mut Vec<u8>,
-    layout: &Layout,
-    place: Position,
+    layout: &CodeLayout,
+    place: InstructionPlace,
     offset: i32,
-) -> Result<(), Error> {
+) -> Result<(), BytecodeError> {
     let op = place.opcode;
     if !place.wide {
         let offset = i16::try_from(offset).map_err(|_| layout.too_large())?;
         out.push(op);
         out.extend(offset.to_be_bytes());
     } else if opcode::is_conditional(op) {
-        out.extend([opcode::inverted(op), 0, 3 + 5]);
+        out.extend([opcode::invert_condition(op), 0, 3 + 5]);
         write_wide(out, opcode::GOTO_W, offset - 3);
     } else {
         write_wide(out, op - opcode::GOTO + opcode::GOTO_W, offset);
@@ -430,27 +451,27 @@ fn write_wide(out: &mut Vec<u8>, op: u8, offset: i32) {
 /// pairs of key and target.
 fn write_switch(
     out: &mut Vec<u8>,
-    layout: &Layout,
-    mut placed: Placed<'_>,
+    layout: &CodeLayout,
+    mut placed: PlacedInstruction<'_>,
     position: u32,
-) -> Result<(), Error> {
+) -> Result<(), BytecodeError> {
     placed
         .operands
-        .take(switch_padding(placed.place.bci as usize))?;
+        .take_bytes(switch_padding(placed.place.bci as usize))?;
     out.push(placed.opcode());
     out.extend([0; 3].iter().take(switch_padding(position as usize)));
-    let write_target = |out: &mut Vec<u8>, operands: &mut Reader<'_>| {
+    let write_target = |out: &mut Vec<u8>, operands: &mut ClassFileReader<'_>| {
         let target = layout.branch_target(&placed, operands.i4()?)?;
-        out.extend(distance(position, target).to_be_bytes());
+        out.extend(branch_distance(position, target).to_be_bytes());
         Ok(())
     };
     let mut operands = placed.operands;
     write_target(out, &mut operands)?;
     let has_keys = placed.opcode() == opcode::LOOKUPSWITCH;
-    out.extend(operands.take(if has_keys { 4 } else { 8 })?);
+    out.extend(operands.take_bytes(if has_keys { 4 } else { 8 })?);
     while !operands.is_empty() {
         if has_keys {
-            out.extend(operands.take(4)?);
+            out.extend(operands.take_bytes(4)?);
         }
         write_target(out, &mut operands)?;
     }

@@ -39,9 +39,14 @@ mod rewrite;
 mod scan;
 mod tables;
 
-pub use class::{ClassFile, Method};
-pub use code::Code;
-pub use error::{Error, ErrorKind};
-pub use plan::{Entry, Helper, Insert, MethodPlan, NewField, NewMethod, Plan};
-pub use rewrite::{LONGEST_COMPILED, Rewritten, rewrite, rewrite_all_wide};
-pub use scan::{Alloc, AllocKind, Call, Scan, call_places, last_places, return_places};
+pub use class::{ClassFile, ClassFileMethod};
+pub use code::CodeAttribute;
+pub use error::{BytecodeError, BytecodeErrorKind};
+pub use plan::{
+    ClassPlan, CodeInsertion, EntryHook, HelperMethod, MethodPlan, NewField, NewMethod,
+};
+pub use rewrite::{LONGEST_COMPILED, RewrittenClass, rewrite, rewrite_all_wide};
+pub use scan::{
+    AllocationInstruction, AllocationOpcode, CodeScan, MethodCall, call_bcis, last_bcis,
+    return_bcis,
+};

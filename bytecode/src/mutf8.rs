@@ -27,7 +27,7 @@ pub fn encode(text: &str) -> Cow<'_, [u8]> {
         return Cow::Borrowed(text.as_bytes());
     }
     let mut bytes = Vec::with_capacity(text.len() * 2);
-    for unit in units_of(text) {
+    for unit in parse_units(text) {
         match unit {
             Ok(unit) => encode_unit(&mut bytes, unit),
             Err(byte) => bytes.push(byte),
@@ -40,28 +40,28 @@ pub fn encode(text: &str) -> Cow<'_, [u8]> {
 #[must_use]
 pub fn from_utf16(units: &[u16]) -> String {
     let units: Vec<Unit> = units.iter().map(|unit| Ok(*unit)).collect();
-    spell(&units)
+    spell_units(&units)
 }
 
 /// What [`from_utf16`] or [`decode`] made this text of, as a string of the JVM has it.
 #[must_use]
 pub fn to_utf16(text: &str) -> Vec<u16> {
-    let units = units_of(text).into_iter();
+    let units = parse_units(text).into_iter();
     units.map(|unit| unit.unwrap_or_else(u16::from)).collect()
 }
 
 #[cold]
 fn decode_slowly(mut bytes: &[u8]) -> String {
     let mut units = Vec::with_capacity(bytes.len());
-    while let Some((unit, rest)) = unit(bytes) {
+    while let Some((unit, rest)) = decode_unit(bytes) {
         units.push(unit);
         bytes = rest;
     }
-    spell(&units)
+    spell_units(&units)
 }
 
 /// One UTF-16 unit in its shortest form, or the first byte where there is none.
-fn unit(bytes: &[u8]) -> Option<(Unit, &[u8])> {
+fn decode_unit(bytes: &[u8]) -> Option<(Unit, &[u8])> {
     let tail = |b: u8| u16::from(b & 0x3f);
     Some(match *bytes {
         [] => return None,
@@ -83,12 +83,12 @@ fn unit(bytes: &[u8]) -> Option<(Unit, &[u8])> {
     })
 }
 
-fn spell(units: &[Unit]) -> String {
+fn spell_units(units: &[Unit]) -> String {
     let mut text = String::with_capacity(units.len());
-    let is_whole = write(units, false, &mut text);
+    let is_whole = write_units(units, false, &mut text);
     if !is_whole || is_spelled(&text) {
         text.clear();
-        write(units, true, &mut text);
+        write_units(units, true, &mut text);
     }
     text
 }
@@ -100,12 +100,12 @@ fn is_spelled(text: &str) -> bool {
 }
 
 /// Whether text can hold all of it.
-fn write(units: &[Unit], doubles: bool, text: &mut String) -> bool {
+fn write_units(units: &[Unit], doubles: bool, text: &mut String) -> bool {
     let mut is_whole = true;
     let mut rest = units;
     while let [first, tail @ ..] = rest {
         rest = tail;
-        let (one, more) = char_of(*first, tail);
+        let (one, more) = decode_char(*first, tail);
         if more {
             rest = rest.get(1..).unwrap_or_default();
         }
@@ -122,7 +122,7 @@ fn write(units: &[Unit], doubles: bool, text: &mut String) -> bool {
 }
 
 /// The character that begins here, and whether it takes two units.
-fn char_of(first: Unit, rest: &[Unit]) -> (Result<char, Unit>, bool) {
+fn decode_char(first: Unit, rest: &[Unit]) -> (Result<char, Unit>, bool) {
     let Ok(unit) = first else {
         return (Err(first), false);
     };
@@ -137,13 +137,13 @@ fn char_of(first: Unit, rest: &[Unit]) -> (Result<char, Unit>, bool) {
     }
 }
 
-/// The inverse of [`spell`].
-fn units_of(text: &str) -> Vec<Unit> {
+/// The inverse of [`spell_units`].
+fn parse_units(text: &str) -> Vec<Unit> {
     let mut units = Vec::with_capacity(text.len());
     let spelled = is_spelled(text);
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
-        let escape = if spelled { escaped(rest) } else { None };
+        let escape = if spelled { parse_escape(rest) } else { None };
         let (unit, len) = match escape {
             Some((unit, len)) => (Some(unit), len),
             None => (None, c.len_utf8()),
@@ -158,7 +158,7 @@ fn units_of(text: &str) -> Vec<Unit> {
 }
 
 /// What is spelled at the start, and in how many bytes.
-fn escaped(text: &str) -> Option<(Unit, usize)> {
+fn parse_escape(text: &str) -> Option<(Unit, usize)> {
     match text.as_bytes() {
         [b'\\', b'\\', ..] => Some((Ok(u16::from(b'\\')), 2)),
         [b'\\', b'u', ..] => {

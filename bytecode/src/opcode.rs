@@ -1,7 +1,7 @@
 //! The instruction set (JVMS 6.5): names that the rewriter needs, lengths, and decoding.
 
-use crate::error::{Error, ErrorKind};
-use crate::reader::Reader;
+use crate::error::{BytecodeError, BytecodeErrorKind};
+use crate::reader::ClassFileReader;
 
 pub(crate) const ICONST_0: u8 = 3;
 pub(crate) const BIPUSH: u8 = 16;
@@ -55,10 +55,10 @@ pub(crate) const GOTO_W: u8 = 200;
 pub(crate) const JSR_W: u8 = 201;
 
 /// Lengths by opcode; 0: the operands tell (switches and `wide`), or no such instruction.
-const LENGTHS: [u8; 256] = lengths();
+const LENGTHS: [u8; 256] = build_lengths();
 
 #[expect(clippy::indexing_slicing, reason = "evaluated at compile time")]
-const fn lengths() -> [u8; 256] {
+const fn build_lengths() -> [u8; 256] {
     let mut table = [0; 256];
     let mut op = 0;
     while op < 202 {
@@ -107,7 +107,7 @@ pub(crate) fn falls_through(op: u8) -> bool {
 }
 
 /// The condition that holds when `op`'s does not. Conditions come in pairs: 153/154 … 198/199.
-pub(crate) fn inverted(op: u8) -> u8 {
+pub(crate) fn invert_condition(op: u8) -> u8 {
     if op >= IFNULL {
         op ^ 1
     } else {
@@ -123,31 +123,33 @@ pub(crate) struct Instruction {
 }
 
 /// Decodes instruction after instruction.
-pub(crate) struct Instructions<'a> {
+pub(crate) struct InstructionDecoder<'a> {
     code: &'a [u8],
     bci: usize,
     /// Where the code starts in the class file.
     offset: usize,
 }
 
-impl<'a> Instructions<'a> {
+impl<'a> InstructionDecoder<'a> {
     pub(crate) fn starting_at(code: &'a [u8], offset: usize, bci: usize) -> Self {
         Self { code, bci, offset }
     }
 
     /// The next instruction and its operands, padding of switches included.
     #[inline]
-    pub(crate) fn next(&mut self) -> Result<Option<(Instruction, Reader<'a>)>, Error> {
+    pub(crate) fn next(
+        &mut self,
+    ) -> Result<Option<(Instruction, ClassFileReader<'a>)>, BytecodeError> {
         let Some((&opcode, tail)) = self.code.get(self.bci..).and_then(<[u8]>::split_first) else {
             return Ok(None);
         };
         let bci = self.bci;
-        let mut operands = Reader::new(tail, self.offset + bci + 1, "instruction");
+        let mut operands = ClassFileReader::new(tail, self.offset + bci + 1, "instruction");
         let len = match LENGTHS.get(usize::from(opcode)) {
             Some(&len) if len != 0 => usize::from(len) - 1,
             _ => variable_length(opcode, bci, operands)?,
         };
-        let operands = operands.part(len)?;
+        let operands = operands.take_part(len)?;
         self.bci = bci + 1 + len;
         // Code is at most 4 GiB long by its length field.
         let bci = bci as u32;
@@ -161,24 +163,28 @@ pub(crate) fn switch_padding(position: usize) -> usize {
 }
 
 /// Length of the operands of `wide`, `tableswitch` and `lookupswitch`.
-fn variable_length(opcode: u8, bci: usize, mut operands: Reader<'_>) -> Result<usize, Error> {
+fn variable_length(
+    opcode: u8,
+    bci: usize,
+    mut operands: ClassFileReader<'_>,
+) -> Result<usize, BytecodeError> {
     let padding = switch_padding(bci);
     match opcode {
         WIDE => wide_length(operands),
         TABLESWITCH => {
-            operands.take(padding + 4)?;
+            operands.take_bytes(padding + 4)?;
             let (low, high) = (i64::from(operands.i4()?), i64::from(operands.i4()?));
             let count = usize::try_from(high - low + 1)
-                .map_err(|_| operands.error(ErrorKind::BadOperands))?;
+                .map_err(|_| operands.error_here(BytecodeErrorKind::BadOperands))?;
             Ok(padding + 12 + 4 * count)
         }
         LOOKUPSWITCH => {
-            operands.take(padding + 4)?;
+            operands.take_bytes(padding + 4)?;
             let count = usize::try_from(operands.i4()?)
-                .map_err(|_| operands.error(ErrorKind::BadOperands))?;
+                .map_err(|_| operands.error_here(BytecodeErrorKind::BadOperands))?;
             Ok(padding + 8 + 8 * count)
         }
-        _ => Err(operands.error(ErrorKind::BadOpcode(opcode))),
+        _ => Err(operands.error_here(BytecodeErrorKind::BadOpcode(opcode))),
     }
 }
 
@@ -186,12 +192,12 @@ fn variable_length(opcode: u8, bci: usize, mut operands: Reader<'_>) -> Result<u
 pub(crate) fn switch_offsets<'a>(
     bci: usize,
     op: u8,
-    mut operands: Reader<'a>,
-) -> Result<impl Iterator<Item = Result<i32, Error>> + use<'a>, Error> {
-    operands.take(switch_padding(bci))?;
+    mut operands: ClassFileReader<'a>,
+) -> Result<impl Iterator<Item = Result<i32, BytecodeError>> + use<'a>, BytecodeError> {
+    operands.take_bytes(switch_padding(bci))?;
     let otherwise = operands.i4()?;
     let has_keys = op == LOOKUPSWITCH;
-    operands.take(if has_keys { 4 } else { 8 })?;
+    operands.take_bytes(if has_keys { 4 } else { 8 })?;
     let offsets = std::iter::from_fn(move || {
         if operands.is_empty() {
             return None;
@@ -202,10 +208,10 @@ pub(crate) fn switch_offsets<'a>(
     Ok(std::iter::once(Ok(otherwise)).chain(offsets))
 }
 
-fn wide_length(mut operands: Reader<'_>) -> Result<usize, Error> {
+fn wide_length(mut operands: ClassFileReader<'_>) -> Result<usize, BytecodeError> {
     match operands.u1()? {
         IINC => Ok(5),
         21..=25 | 54..=58 | RET => Ok(3),
-        op => Err(operands.error(ErrorKind::BadOpcode(op))),
+        op => Err(operands.error_here(BytecodeErrorKind::BadOpcode(op))),
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// A static method to call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Helper<'p> {
+pub struct HelperMethod<'p> {
     /// Name of the method.
     pub name: &'p str,
     /// Internal name of its class.
@@ -17,7 +17,7 @@ pub struct Helper<'p> {
 
 /// What to change in a class.
 #[derive(Debug, Clone, Default)]
-pub struct Plan<'p> {
+pub struct ClassPlan<'p> {
     /// Fields to append.
     pub fields: Vec<NewField<'p>>,
     /// Methods to append.
@@ -35,7 +35,7 @@ pub struct NewMethod<'p> {
     /// What its name begins with; the helper's follows.
     pub prefix: &'p str,
     /// The method to call.
-    pub helper: Helper<'p>,
+    pub helper: HelperMethod<'p>,
     /// Its access flags.
     pub access: u16,
     /// The type of an annotation that it has.
@@ -55,45 +55,45 @@ pub struct NewField<'p> {
 
 /// What to change in a method.
 ///
-/// What passes nothing but `N` needs an [`Entry`], which stores it. A plan with nothing in it lays the
+/// What passes nothing but `N` needs an [`EntryHook`], which stores it. A plan with nothing in it lays the
 /// code out anew without a change.
 #[derive(Debug, Clone, Default)]
 pub struct MethodPlan<'p> {
     /// Runs once, before everything.
-    pub entry: Option<Entry<'p>>,
+    pub entry: Option<EntryHook<'p>>,
     /// `lload N; invokestatic H(J)V` before every return instruction.
-    pub exit: Option<Helper<'p>>,
+    pub exit: Option<HelperMethod<'p>>,
     /// The helper's call as before a return, in a new handler that catches everything from behind the entry to the end of the
     /// original code, and throws it again. Not for constructors: their handlers would see an
     /// uninitialised `this` (JVMS 4.10.1.6).
-    pub unwind: Option<Helper<'p>>,
+    pub unwind: Option<HelperMethod<'p>>,
     /// Insertions sorted by bci; several at one bci are nested in their order.
-    pub inserts: Vec<(u16, Insert<'p>)>,
+    pub inserts: Vec<(u16, CodeInsertion<'p>)>,
 }
 
 /// `invokestatic H()J; lstore N`, or with an argument `push i; invokestatic H(I)J; lstore N`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry<'p> {
+pub struct EntryHook<'p> {
     /// The method that tells what to keep in `N`.
-    pub helper: Helper<'p>,
+    pub helper: HelperMethod<'p>,
     /// Its argument.
     pub argument: Option<i32>,
 }
 
 /// A change at one instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Insert<'p> {
+pub enum CodeInsertion<'p> {
     /// Before the instruction: `lload N; push site; invokestatic H(JI)V`.
     Mark {
         /// `(JI)V`
-        helper: Helper<'p>,
+        helper: HelperMethod<'p>,
         /// The call site.
         site: i32,
     },
     /// Before the instruction: `lload N; push site; push inner; invokestatic H(JII)V`.
     MarkTwo {
         /// `(JII)V`
-        helper: Helper<'p>,
+        helper: HelperMethod<'p>,
         /// The call site.
         site: i32,
         /// The second number.
@@ -103,7 +103,7 @@ pub enum Insert<'p> {
     /// H(LC;JI)V`. What the local holds is the plan's business.
     MarkLocal {
         /// Takes an object, then `JI`.
-        helper: Helper<'p>,
+        helper: HelperMethod<'p>,
         /// The call site.
         site: i32,
         /// The local's index.
@@ -113,7 +113,7 @@ pub enum Insert<'p> {
     /// H(LC;JI)V`. What lies there is the plan's business.
     MarkTop {
         /// Takes an object, then `JI`.
-        helper: Helper<'p>,
+        helper: HelperMethod<'p>,
         /// The call site.
         site: i32,
     },
@@ -121,52 +121,52 @@ pub enum Insert<'p> {
     /// H(IIJI)V`. What lies there is the plan's business.
     MarkPair {
         /// `(IIJI)V`
-        helper: Helper<'p>,
+        helper: HelperMethod<'p>,
         /// The call site.
         site: i32,
     },
     /// Before the instruction: `lload N; invokestatic H(J)V`.
     Before {
         /// `(J)V`
-        helper: Helper<'p>,
+        helper: HelperMethod<'p>,
     },
     /// After an instruction that falls through: `lload N; push site; invokestatic H(JI)V`.
     After {
         /// `(JI)V`
-        helper: Helper<'p>,
+        helper: HelperMethod<'p>,
         /// The call site.
         site: i32,
     },
     /// After a `new`: `ldc class; lload N; invokestatic H(Ljava/lang/Class;J)V`, where `class` is what is made.
     AfterNew {
         /// `(Ljava/lang/Class;J)V`
-        helper: Helper<'p>,
+        helper: HelperMethod<'p>,
     },
     /// After an array allocation or a call that returns a reference or an int: `dup; lload N; push site;
     /// invokestatic H`.
     AfterDup {
         /// `([IJI)V` or whichever type is on the stack.
-        helper: Helper<'p>,
+        helper: HelperMethod<'p>,
         /// The call site.
         site: i32,
     },
     /// After a call that returns a long: `dup2; lload N; push site; invokestatic H(JJI)V`.
     AfterDup2 {
         /// `(JJI)V`
-        helper: Helper<'p>,
+        helper: HelperMethod<'p>,
         /// The call site.
         site: i32,
     },
     /// In place of a call: `lload N; push site; invokestatic H`.
     ReplaceWithContext {
         /// Takes the receiver, if any, the arguments, then `JI`; returns what the call returned.
-        helper: Helper<'p>,
+        helper: HelperMethod<'p>,
         /// The call site.
         site: i32,
     },
     /// In place of a call: `invokestatic H`.
     Redirect {
         /// Takes the receiver, if any, and the arguments; returns what the call returned.
-        helper: Helper<'p>,
+        helper: HelperMethod<'p>,
     },
 }

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{BytecodeError, BytecodeErrorKind};
 use crate::mutf8;
-use crate::plan::Helper;
-use crate::reader::Reader;
+use crate::plan::HelperMethod;
+use crate::reader::ClassFileReader;
 
 pub(crate) const UTF8: u8 = 1;
 pub(crate) const INTEGER: u8 = 3;
@@ -28,7 +28,7 @@ const PACKAGE: u8 = 20;
 
 /// The pool of a class as it came.
 #[derive(Debug)]
-pub(crate) struct Pool<'a> {
+pub(crate) struct ConstantPool<'a> {
     /// The class file up to the end of the pool.
     bytes: &'a [u8],
     /// Offset of each entry's tag; 0 where an index names no entry.
@@ -37,21 +37,24 @@ pub(crate) struct Pool<'a> {
 
 /// A field or method reference, or the name and type of a dynamic constant (without an owner).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Member<'a> {
+pub(crate) struct MemberRef<'a> {
     pub(crate) owner: &'a [u8],
     pub(crate) name: &'a [u8],
     pub(crate) descriptor: &'a [u8],
 }
 
-impl<'a> Pool<'a> {
+impl<'a> ConstantPool<'a> {
     /// Reads from `constant_pool_count` on and leaves the reader behind the last entry.
-    pub(crate) fn parse(file: &'a [u8], reader: &mut Reader<'a>) -> Result<Self, Error> {
+    pub(crate) fn parse(
+        file: &'a [u8],
+        reader: &mut ClassFileReader<'a>,
+    ) -> Result<Self, BytecodeError> {
         let count = usize::from(reader.u2()?);
         let mut offsets = vec![0; count];
         let mut slots = offsets.iter_mut().skip(1);
         while let Some(slot) = slots.next() {
-            *slot =
-                u32::try_from(reader.offset()).map_err(|_| reader.error(ErrorKind::Truncated))?;
+            *slot = u32::try_from(reader.offset())
+                .map_err(|_| reader.error_here(BytecodeErrorKind::Truncated))?;
             let tag = reader.u1()?;
             let len = match tag {
                 UTF8 => usize::from(reader.u2()?),
@@ -59,13 +62,13 @@ impl<'a> Pool<'a> {
                 LONG | DOUBLE => 8,
                 CLASS | STRING | METHOD_TYPE | MODULE | PACKAGE => 2,
                 METHOD_HANDLE => 3,
-                _ => return Err(reader.error(ErrorKind::BadConstantTag(tag))),
+                _ => return Err(reader.error_here(BytecodeErrorKind::BadConstantTag(tag))),
             };
-            reader.take(len)?;
+            reader.take_bytes(len)?;
             // Longs and doubles take two indices; the second is unusable (JVMS 4.4.5). It must be there: else what is
             // appended to the pool would begin with it.
             if matches!(tag, LONG | DOUBLE) && slots.next().is_none() {
-                return Err(reader.error(ErrorKind::Truncated));
+                return Err(reader.error_here(BytecodeErrorKind::Truncated));
             }
         }
         let bytes = file.get(..reader.offset()).unwrap_or(file);
@@ -83,47 +86,47 @@ impl<'a> Pool<'a> {
     }
 
     /// Tag and contents of an entry.
-    pub(crate) fn entry(&self, index: u16) -> Result<(u8, Reader<'a>), Error> {
+    pub(crate) fn entry(&self, index: u16) -> Result<(u8, ClassFileReader<'a>), BytecodeError> {
         let offset = self.offsets.get(usize::from(index)).copied().unwrap_or(0) as usize;
         match self.bytes.get(offset..) {
             Some(rest) if offset != 0 => {
-                let mut reader = Reader::new(rest, offset, "constant");
+                let mut reader = ClassFileReader::new(rest, offset, "constant");
                 Ok((reader.u1()?, reader))
             }
             _ => Err(bad_constant(index)),
         }
     }
 
-    fn tagged(&self, index: u16, tag: u8) -> Result<Reader<'a>, Error> {
+    fn entry_with_tag(&self, index: u16, tag: u8) -> Result<ClassFileReader<'a>, BytecodeError> {
         match self.entry(index)? {
             (found, reader) if found == tag => Ok(reader),
             _ => Err(bad_constant(index)),
         }
     }
 
-    pub(crate) fn utf8(&self, index: u16) -> Result<&'a [u8], Error> {
-        let mut reader = self.tagged(index, UTF8)?;
+    pub(crate) fn utf8(&self, index: u16) -> Result<&'a [u8], BytecodeError> {
+        let mut reader = self.entry_with_tag(index, UTF8)?;
         let len = usize::from(reader.u2()?);
-        reader.take(len)
+        reader.take_bytes(len)
     }
 
-    pub(crate) fn text(&self, index: u16) -> Result<Cow<'a, str>, Error> {
+    pub(crate) fn text_at(&self, index: u16) -> Result<Cow<'a, str>, BytecodeError> {
         self.utf8(index).map(mutf8::decode)
     }
 
-    pub(crate) fn class_name(&self, index: u16) -> Result<&'a [u8], Error> {
-        let name = self.tagged(index, CLASS)?.u2()?;
+    pub(crate) fn class_name(&self, index: u16) -> Result<&'a [u8], BytecodeError> {
+        let name = self.entry_with_tag(index, CLASS)?.u2()?;
         self.utf8(name)
     }
 
-    fn name_and_type(&self, index: u16) -> Result<(&'a [u8], &'a [u8]), Error> {
-        let mut reader = self.tagged(index, NAME_AND_TYPE)?;
+    fn name_and_type(&self, index: u16) -> Result<(&'a [u8], &'a [u8]), BytecodeError> {
+        let mut reader = self.entry_with_tag(index, NAME_AND_TYPE)?;
         let (name, descriptor) = (reader.u2()?, reader.u2()?);
         Ok((self.utf8(name)?, self.utf8(descriptor)?))
     }
 
     /// Reads any kind of field, method or dynamic reference.
-    pub(crate) fn member(&self, index: u16) -> Result<Member<'a>, Error> {
+    pub(crate) fn member_ref(&self, index: u16) -> Result<MemberRef<'a>, BytecodeError> {
         let (tag, mut reader) = self.entry(index)?;
         let first = reader.u2()?;
         let owner = match tag {
@@ -132,7 +135,7 @@ impl<'a> Pool<'a> {
             _ => return Err(bad_constant(index)),
         };
         let (name, descriptor) = self.name_and_type(reader.u2()?)?;
-        Ok(Member {
+        Ok(MemberRef {
             owner,
             name,
             descriptor,
@@ -140,7 +143,7 @@ impl<'a> Pool<'a> {
     }
 
     /// Other entries that an entry names; 0: none.
-    pub(crate) fn names(&self, index: u16) -> Result<[u16; 2], Error> {
+    pub(crate) fn referenced_indices(&self, index: u16) -> Result<[u16; 2], BytecodeError> {
         let (tag, mut reader) = self.entry(index)?;
         Ok(match tag {
             CLASS | STRING | METHOD_TYPE | MODULE | PACKAGE => [reader.u2()?, 0],
@@ -163,42 +166,42 @@ impl<'a> Pool<'a> {
 }
 
 #[cold]
-fn bad_constant(index: u16) -> Error {
-    Error::new(ErrorKind::BadConstant(index), 0, "constant pool")
+fn bad_constant(index: u16) -> BytecodeError {
+    BytecodeError::new(BytecodeErrorKind::BadConstant(index), 0, "constant pool")
 }
 
 /// Constants to append behind an existing pool, each at most once.
 ///
 /// Where there is little room, texts and integers that the class has are used, too, and integers for which
-/// there is no room are made of others: see [`Additions::near_integer`].
+/// there is no room are made of others: see [`PoolAdditions::near_integer`].
 #[derive(Debug)]
-pub(crate) struct Additions<'c, 'a, 'p> {
-    pool: &'c Pool<'a>,
+pub(crate) struct PoolAdditions<'c, 'a, 'p> {
+    pool: &'c ConstantPool<'a>,
     bytes: Vec<u8>,
     next: usize,
-    room: Room,
+    capacity: PoolCapacity,
     texts: HashMap<Cow<'a, [u8]>, u16>,
     integers: BTreeMap<i32, u16>,
     /// Those of them that were added, by where their four bytes begin in `bytes`.
     added_integers: Vec<(usize, i32)>,
     /// `Class` constants by name, those of the original pool included once it was looked through.
     classes: HashMap<Cow<'a, [u8]>, u16>,
-    looked_through: bool,
+    classes_indexed: bool,
     /// A class has a handful of helpers: searching beats hashing three strings.
-    helpers: Vec<(Helper<'p>, u16)>,
-    inherited: Option<Inherited<'p>>,
+    helpers: Vec<(HelperMethod<'p>, u16)>,
+    inherited: Option<InheritedHelpers<'p>>,
 }
 
 /// Where helpers are inherited: the class constant to name, and what their names begin with.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Inherited<'p> {
+pub(crate) struct InheritedHelpers<'p> {
     pub(crate) owner: u16,
     pub(crate) prefix: &'p str,
 }
 
 /// How much room the pool has for constants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Room {
+pub(crate) enum PoolCapacity {
     /// Each integer may have a constant.
     Ample,
     /// Not each.
@@ -207,7 +210,7 @@ pub(crate) enum Room {
 
 /// Where additions were at some time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Mark {
+pub(crate) struct PoolCheckpoint {
     bytes: usize,
     next: usize,
 }
@@ -221,29 +224,33 @@ const FIRST_BYTES: usize = 512;
 /// So many constants are kept for what must have one, where room is tight.
 const KEPT_FOR_HELPERS: usize = 64;
 
-impl<'c, 'a, 'p> Additions<'c, 'a, 'p> {
-    pub(crate) fn new(pool: &'c Pool<'a>, room: Room, inherited: Option<Inherited<'p>>) -> Self {
+impl<'c, 'a, 'p> PoolAdditions<'c, 'a, 'p> {
+    pub(crate) fn new(
+        pool: &'c ConstantPool<'a>,
+        room: PoolCapacity,
+        inherited: Option<InheritedHelpers<'p>>,
+    ) -> Self {
         let mut new = Self {
             pool,
             bytes: Vec::with_capacity(FIRST_BYTES),
             next: pool.count(),
-            room,
+            capacity: room,
             texts: HashMap::new(),
             integers: BTreeMap::new(),
             added_integers: Vec::new(),
             classes: HashMap::new(),
-            looked_through: false,
+            classes_indexed: false,
             helpers: Vec::new(),
             inherited,
         };
-        if room == Room::Tight {
-            new.reuse();
+        if room == PoolCapacity::Tight {
+            new.reuse_existing();
         }
         new
     }
 
     /// Takes over what the class has.
-    fn reuse(&mut self) {
+    fn reuse_existing(&mut self) {
         for index in self.pool.indices() {
             match self.pool.entry(index) {
                 Ok((UTF8, _)) => {
@@ -260,12 +267,12 @@ impl<'c, 'a, 'p> Additions<'c, 'a, 'p> {
         }
     }
 
-    pub(crate) fn pool(&self) -> &'c Pool<'a> {
+    pub(crate) fn pool(&self) -> &'c ConstantPool<'a> {
         self.pool
     }
 
-    pub(crate) fn room(&self) -> Room {
-        self.room
+    pub(crate) fn capacity(&self) -> PoolCapacity {
+        self.capacity
     }
 
     /// The new `constant_pool_count`.
@@ -281,15 +288,15 @@ impl<'c, 'a, 'p> Additions<'c, 'a, 'p> {
         &self.added_integers
     }
 
-    pub(crate) fn mark(&self) -> Mark {
-        Mark {
+    pub(crate) fn checkpoint(&self) -> PoolCheckpoint {
+        PoolCheckpoint {
             bytes: self.bytes.len(),
             next: self.next,
         }
     }
 
     /// Takes away what was added since: nothing uses it.
-    pub(crate) fn back_to(&mut self, mark: Mark) {
+    pub(crate) fn roll_back_to(&mut self, mark: PoolCheckpoint) {
         if self.next == mark.next {
             return;
         }
@@ -303,8 +310,14 @@ impl<'c, 'a, 'p> Additions<'c, 'a, 'p> {
         self.helpers.retain(|(_, index)| stays(*index));
     }
 
-    fn add(&mut self, tag: u8, contents: &[&[u8]]) -> Result<u16, Error> {
-        let full = || Error::new(ErrorKind::PoolFull, self.pool.bytes.len(), "constant pool");
+    fn add_constant(&mut self, tag: u8, contents: &[&[u8]]) -> Result<u16, BytecodeError> {
+        let full = || {
+            BytecodeError::new(
+                BytecodeErrorKind::PoolFull,
+                self.pool.bytes.len(),
+                "constant pool",
+            )
+        };
         let index = u16::try_from(self.next).map_err(|_| full())?;
         if self.next >= FULL {
             return Err(full());
@@ -317,28 +330,33 @@ impl<'c, 'a, 'p> Additions<'c, 'a, 'p> {
         Ok(index)
     }
 
-    pub(crate) fn utf8(&mut self, text: &[u8]) -> Result<u16, Error> {
+    pub(crate) fn intern_utf8(&mut self, text: &[u8]) -> Result<u16, BytecodeError> {
         if let Some(&index) = self.texts.get(text) {
             return Ok(index);
         }
-        let len = u16::try_from(text.len())
-            .map_err(|_| Error::new(ErrorKind::BadPlan("name too long"), 0, "constant pool"))?;
-        let index = self.add(UTF8, &[&len.to_be_bytes(), text])?;
+        let len = u16::try_from(text.len()).map_err(|_| {
+            BytecodeError::new(
+                BytecodeErrorKind::BadPlan("name too long"),
+                0,
+                "constant pool",
+            )
+        })?;
+        let index = self.add_constant(UTF8, &[&len.to_be_bytes(), text])?;
         self.texts.insert(Cow::Owned(text.to_vec()), index);
         Ok(index)
     }
 
-    pub(crate) fn text(&mut self, text: &str) -> Result<u16, Error> {
-        self.utf8(&mutf8::encode(text))
+    pub(crate) fn intern_text(&mut self, text: &str) -> Result<u16, BytecodeError> {
+        self.intern_utf8(&mutf8::encode(text))
     }
 
-    pub(crate) fn integer(&mut self, value: i32) -> Result<u16, Error> {
+    pub(crate) fn intern_integer(&mut self, value: i32) -> Result<u16, BytecodeError> {
         if let Some(&index) = self.integers.get(&value) {
             return Ok(index);
         }
         // Behind its tag.
         let at = self.bytes.len() + 1;
-        let index = self.add(INTEGER, &[&value.to_be_bytes()])?;
+        let index = self.add_constant(INTEGER, &[&value.to_be_bytes()])?;
         self.integers.insert(value, index);
         self.added_integers.push((at, value));
         Ok(index)
@@ -352,7 +370,7 @@ impl<'c, 'a, 'p> Additions<'c, 'a, 'p> {
         let known = self.integers.range(from..=to).next();
         let (near, index) = match known {
             Some((near, index)) => (*near, *index),
-            None if self.next + KEPT_FOR_HELPERS < FULL => (to, self.integer(to).ok()?),
+            None if self.next + KEPT_FOR_HELPERS < FULL => (to, self.intern_integer(to).ok()?),
             None => return None,
         };
         let distance = i16::try_from(value.checked_sub(near)?).ok()?;
@@ -360,19 +378,19 @@ impl<'c, 'a, 'p> Additions<'c, 'a, 'p> {
     }
 
     /// A `Class` constant, the class's own where it has one.
-    pub(crate) fn class(&mut self, name: &[u8]) -> Result<u16, Error> {
-        self.look_through();
+    pub(crate) fn intern_class(&mut self, name: &[u8]) -> Result<u16, BytecodeError> {
+        self.index_existing_classes();
         if let Some(&index) = self.classes.get(name) {
             return Ok(index);
         }
-        let text = self.utf8(name)?;
-        let index = self.add(CLASS, &[&text.to_be_bytes()])?;
+        let text = self.intern_utf8(name)?;
+        let index = self.add_constant(CLASS, &[&text.to_be_bytes()])?;
         self.classes.insert(Cow::Owned(name.to_vec()), index);
         Ok(index)
     }
 
-    fn look_through(&mut self) {
-        if std::mem::replace(&mut self.looked_through, true) {
+    fn index_existing_classes(&mut self) {
+        if std::mem::replace(&mut self.classes_indexed, true) {
             return;
         }
         for index in self.pool.indices() {
@@ -383,7 +401,10 @@ impl<'c, 'a, 'p> Additions<'c, 'a, 'p> {
     }
 
     /// A `Methodref` to a static helper.
-    pub(crate) fn method(&mut self, helper: &Helper<'p>) -> Result<u16, Error> {
+    pub(crate) fn intern_method(
+        &mut self,
+        helper: &HelperMethod<'p>,
+    ) -> Result<u16, BytecodeError> {
         if let Some((_, index)) = self.helpers.iter().find(|(known, _)| known == helper) {
             return Ok(*index);
         }
@@ -392,19 +413,20 @@ impl<'c, 'a, 'p> Additions<'c, 'a, 'p> {
         Ok(index)
     }
 
-    fn add_method(&mut self, helper: &Helper<'_>) -> Result<u16, Error> {
+    fn add_method(&mut self, helper: &HelperMethod<'_>) -> Result<u16, BytecodeError> {
         let (owner, name) = match self.inherited {
-            Some(Inherited { owner, prefix }) => {
-                (owner, self.text(&format!("{prefix}{}", helper.name))?)
-            }
+            Some(InheritedHelpers { owner, prefix }) => (
+                owner,
+                self.intern_text(&format!("{prefix}{}", helper.name))?,
+            ),
             None => {
-                let owner = self.class(&mutf8::encode(helper.class))?;
-                (owner, self.text(helper.name)?)
+                let owner = self.intern_class(&mutf8::encode(helper.class))?;
+                (owner, self.intern_text(helper.name)?)
             }
         };
         let (owner, name) = (owner.to_be_bytes(), name.to_be_bytes());
-        let descriptor = self.text(helper.descriptor)?.to_be_bytes();
-        let both = self.add(NAME_AND_TYPE, &[&name, &descriptor])?;
-        self.add(METHODREF, &[&owner, &both.to_be_bytes()])
+        let descriptor = self.intern_text(helper.descriptor)?.to_be_bytes();
+        let both = self.add_constant(NAME_AND_TYPE, &[&name, &descriptor])?;
+        self.add_constant(METHODREF, &[&owner, &both.to_be_bytes()])
     }
 }

@@ -1,16 +1,16 @@
 //! Checked big-endian reading.
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{BytecodeError, BytecodeErrorKind};
 
 /// A cursor over a part of the class file that knows where in the file it is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct ClassFileReader<'a> {
     rest: &'a [u8],
     offset: usize,
     context: &'static str,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ClassFileReader<'a> {
     pub(crate) fn new(bytes: &'a [u8], offset: usize, context: &'static str) -> Self {
         Self {
             rest: bytes,
@@ -29,19 +29,19 @@ impl<'a> Reader<'a> {
     }
 
     /// Everything that is left.
-    pub(crate) fn rest(&self) -> &'a [u8] {
+    pub(crate) fn remaining_bytes(&self) -> &'a [u8] {
         self.rest
     }
 
-    pub(crate) fn within(mut self, context: &'static str) -> Self {
+    pub(crate) fn with_context(mut self, context: &'static str) -> Self {
         self.context = context;
         self
     }
 
     #[inline]
-    pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8], Error> {
+    pub(crate) fn take_bytes(&mut self, len: usize) -> Result<&'a [u8], BytecodeError> {
         let Some((head, tail)) = self.rest.split_at_checked(len) else {
-            return Err(self.error(ErrorKind::Truncated));
+            return Err(self.error_here(BytecodeErrorKind::Truncated));
         };
         self.rest = tail;
         self.offset += len;
@@ -49,15 +49,15 @@ impl<'a> Reader<'a> {
     }
 
     /// A reader for the next `len` bytes alone.
-    pub(crate) fn part(&mut self, len: usize) -> Result<Self, Error> {
+    pub(crate) fn take_part(&mut self, len: usize) -> Result<Self, BytecodeError> {
         let offset = self.offset;
-        Ok(Self::new(self.take(len)?, offset, self.context))
+        Ok(Self::new(self.take_bytes(len)?, offset, self.context))
     }
 
     #[inline]
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+    fn read_array<const N: usize>(&mut self) -> Result<[u8; N], BytecodeError> {
         let Some((head, tail)) = self.rest.split_first_chunk::<N>() else {
-            return Err(self.error(ErrorKind::Truncated));
+            return Err(self.error_here(BytecodeErrorKind::Truncated));
         };
         self.rest = tail;
         self.offset += N;
@@ -65,46 +65,46 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    pub(crate) fn u1(&mut self) -> Result<u8, Error> {
-        self.array::<1>().map(u8::from_be_bytes)
+    pub(crate) fn u1(&mut self) -> Result<u8, BytecodeError> {
+        self.read_array::<1>().map(u8::from_be_bytes)
     }
 
     #[inline]
-    pub(crate) fn u2(&mut self) -> Result<u16, Error> {
-        self.array().map(u16::from_be_bytes)
+    pub(crate) fn u2(&mut self) -> Result<u16, BytecodeError> {
+        self.read_array().map(u16::from_be_bytes)
     }
 
     #[inline]
-    pub(crate) fn i2(&mut self) -> Result<i16, Error> {
-        self.array().map(i16::from_be_bytes)
+    pub(crate) fn i2(&mut self) -> Result<i16, BytecodeError> {
+        self.read_array().map(i16::from_be_bytes)
     }
 
     #[inline]
-    pub(crate) fn u4(&mut self) -> Result<u32, Error> {
-        self.array().map(u32::from_be_bytes)
+    pub(crate) fn u4(&mut self) -> Result<u32, BytecodeError> {
+        self.read_array().map(u32::from_be_bytes)
     }
 
     #[inline]
-    pub(crate) fn i4(&mut self) -> Result<i32, Error> {
-        self.array().map(i32::from_be_bytes)
+    pub(crate) fn i4(&mut self) -> Result<i32, BytecodeError> {
+        self.read_array().map(i32::from_be_bytes)
     }
 
     /// A `u4` length followed by that many bytes.
-    pub(crate) fn block(&mut self) -> Result<Self, Error> {
+    pub(crate) fn read_block(&mut self) -> Result<Self, BytecodeError> {
         let len = self.u4()?;
-        self.part(len as usize)
+        self.take_part(len as usize)
     }
 
-    pub(crate) fn expect_end(&self) -> Result<(), Error> {
+    pub(crate) fn expect_end(&self) -> Result<(), BytecodeError> {
         if self.is_empty() {
             Ok(())
         } else {
-            Err(self.error(ErrorKind::Trailing))
+            Err(self.error_here(BytecodeErrorKind::Trailing))
         }
     }
 
     #[cold]
-    pub(crate) fn error(&self, kind: ErrorKind) -> Error {
-        Error::new(kind, self.offset, self.context)
+    pub(crate) fn error_here(&self, kind: BytecodeErrorKind) -> BytecodeError {
+        BytecodeError::new(kind, self.offset, self.context)
     }
 }

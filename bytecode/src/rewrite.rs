@@ -3,26 +3,26 @@
 use std::ops::Range;
 
 use crate::assemble::Assembler;
-use crate::bounds::Bounds;
-use crate::class::{ClassFile, Method};
-use crate::code::Code;
-use crate::edits::{Edits, Planner};
-use crate::error::{Error, ErrorKind};
+use crate::bounds::BoundsChecker;
+use crate::class::{ClassFile, ClassFileMethod};
+use crate::code::CodeAttribute;
+use crate::edits::{CodeEdits, EditPlanner};
+use crate::error::{BytecodeError, BytecodeErrorKind};
 use crate::indices;
-use crate::layout::{self, Branches, Layout};
-use crate::plan::{MethodPlan, NewField, NewMethod, Plan};
-use crate::pool::{Additions, Inherited, Room};
-use crate::reader::Reader;
-use crate::tables::{Tables, with_length};
+use crate::layout::{self, BranchWidth, CodeLayout};
+use crate::plan::{ClassPlan, MethodPlan, NewField, NewMethod};
+use crate::pool::{InheritedHelpers, PoolAdditions, PoolCapacity};
+use crate::reader::ClassFileReader;
+use crate::tables::{CodeTableWriter, write_with_length};
 
 /// A class after its plan.
 #[derive(Debug)]
-pub struct Rewritten {
+pub struct RewrittenClass {
     /// The class file.
     pub bytes: Vec<u8>,
     /// Methods that were left as they are, by index, and why: most often because they would be
     /// too large.
-    pub skipped: Vec<(usize, Error)>,
+    pub skipped: Vec<(usize, BytecodeError)>,
     /// Methods, by index, that were not longer than [`LONGEST_COMPILED`] and are now.
     pub outgrown: Vec<usize>,
     /// The integers that are too large for an instruction, each in a constant of its own: where in the class file its
@@ -40,32 +40,38 @@ pub const LONGEST_COMPILED: usize = 8000;
 /// # Errors
 /// The class cannot be rewritten at all: it names constants that it does not have, or the plan names
 /// methods that it does not have, or there is no room for new fields.
-pub fn rewrite(class: &ClassFile<'_>, plan: &Plan<'_>) -> Result<Rewritten, Error> {
-    rewrite_with(class, plan, Branches::AsNeeded)
+pub fn rewrite(
+    class: &ClassFile<'_>,
+    plan: &ClassPlan<'_>,
+) -> Result<RewrittenClass, BytecodeError> {
+    rewrite_with(class, plan, BranchWidth::AsNeeded)
 }
 
 /// [`rewrite`], with every branch in its wide form. Only huge methods need that otherwise: tests
 /// see it on all code.
 #[doc(hidden)]
-pub fn rewrite_all_wide(class: &ClassFile<'_>, plan: &Plan<'_>) -> Result<Rewritten, Error> {
-    rewrite_with(class, plan, Branches::AllWide)
+pub fn rewrite_all_wide(
+    class: &ClassFile<'_>,
+    plan: &ClassPlan<'_>,
+) -> Result<RewrittenClass, BytecodeError> {
+    rewrite_with(class, plan, BranchWidth::AllWide)
 }
 
 fn rewrite_with(
     class: &ClassFile<'_>,
-    plan: &Plan<'_>,
-    branches: Branches,
-) -> Result<Rewritten, Error> {
+    plan: &ClassPlan<'_>,
+    branches: BranchWidth,
+) -> Result<RewrittenClass, BytecodeError> {
     if let Some((&index, _)) = plan.methods.range(class.methods().len()..).next() {
-        return Err(Error::new(
-            ErrorKind::BadPlan("no such method"),
+        return Err(BytecodeError::new(
+            BytecodeErrorKind::BadPlan("no such method"),
             index,
             "plan",
         ));
     }
-    match rewrite_in(class, plan, branches, Room::Ample) {
-        Err(error) if error.kind == ErrorKind::PoolFull => {
-            rewrite_in(class, plan, branches, Room::Tight)
+    match rewrite_in(class, plan, branches, PoolCapacity::Ample) {
+        Err(error) if error.kind == BytecodeErrorKind::PoolFull => {
+            rewrite_in(class, plan, branches, PoolCapacity::Tight)
         }
         done => done,
     }
@@ -73,33 +79,33 @@ fn rewrite_with(
 
 fn rewrite_in(
     class: &ClassFile<'_>,
-    plan: &Plan<'_>,
-    branches: Branches,
-    room: Room,
-) -> Result<Rewritten, Error> {
-    let inherited = plan.inherited.map(|prefix| Inherited {
-        owner: class.heir(),
+    plan: &ClassPlan<'_>,
+    branches: BranchWidth,
+    room: PoolCapacity,
+) -> Result<RewrittenClass, BytecodeError> {
+    let inherited = plan.inherited.map(|prefix| InheritedHelpers {
+        owner: class.super_class_index(),
         prefix,
     });
-    let mut rewriter = Rewriter {
+    let mut rewriter = ClassRewriter {
         class,
         branches,
-        pool: Additions::new(&class.pool, room, inherited),
+        pool: PoolAdditions::new(&class.pool, room, inherited),
         skipped: Vec::new(),
         outgrown: Vec::new(),
-        bounds: Bounds::default(),
-        edits: Edits::default(),
-        layout: Layout::default(),
+        bounds: BoundsChecker::default(),
+        edits: CodeEdits::default(),
+        layout: CodeLayout::default(),
     };
-    let fields = rewriter.new_fields(&plan.fields)?;
-    let mut methods = rewriter.methods(plan)?;
-    rewriter.new_methods(&plan.new_methods, &mut methods)?;
+    let fields = rewriter.write_new_fields(&plan.fields)?;
+    let mut methods = rewriter.rewrite_methods(plan)?;
+    rewriter.append_new_methods(&plan.new_methods, &mut methods)?;
     if rewriter.pool.count() > class.pool.count() {
-        indices::check(class)?;
+        indices::check_indices(class)?;
     }
-    Ok(Rewritten {
-        bytes: rewriter.assemble(&fields, plan.fields.len(), &methods)?,
-        integers: rewriter.integers(),
+    Ok(RewrittenClass {
+        bytes: rewriter.assemble_class(&fields, plan.fields.len(), &methods)?,
+        integers: rewriter.added_integers(),
         skipped: rewriter.skipped,
         outgrown: rewriter.outgrown,
     })
@@ -108,29 +114,29 @@ fn rewrite_in(
 /// Where the first constant begins: behind magic, version and count.
 const POOL_AT: usize = 10;
 
-struct Rewriter<'c, 'a, 'p> {
+struct ClassRewriter<'c, 'a, 'p> {
     class: &'c ClassFile<'a>,
-    branches: Branches,
-    pool: Additions<'c, 'a, 'p>,
-    skipped: Vec<(usize, Error)>,
+    branches: BranchWidth,
+    pool: PoolAdditions<'c, 'a, 'p>,
+    skipped: Vec<(usize, BytecodeError)>,
     outgrown: Vec<usize>,
     // Reused from method to method.
-    bounds: Bounds,
-    edits: Edits,
-    layout: Layout,
+    bounds: BoundsChecker,
+    edits: CodeEdits,
+    layout: CodeLayout,
 }
 
-impl<'c, 'a, 'p> Rewriter<'c, 'a, 'p> {
-    fn copy(&self, range: Range<usize>) -> &'a [u8] {
+impl<'c, 'a, 'p> ClassRewriter<'c, 'a, 'p> {
+    fn class_bytes(&self, range: Range<usize>) -> &'a [u8] {
         self.class.bytes.get(range).unwrap_or_default()
     }
 
     /// `field_info` structures without attributes (JVMS 4.5).
-    fn new_fields(&mut self, fields: &[NewField<'p>]) -> Result<Vec<u8>, Error> {
+    fn write_new_fields(&mut self, fields: &[NewField<'p>]) -> Result<Vec<u8>, BytecodeError> {
         let mut out = Vec::new();
         for field in fields {
-            let name = self.pool.text(field.name)?;
-            let descriptor = self.pool.text(field.descriptor)?;
+            let name = self.pool.intern_text(field.name)?;
+            let descriptor = self.pool.intern_text(field.descriptor)?;
             for value in [field.access, name, descriptor, 0] {
                 out.extend(value.to_be_bytes());
             }
@@ -139,7 +145,7 @@ impl<'c, 'a, 'p> Rewriter<'c, 'a, 'p> {
     }
 
     /// Everything from `methods_count` to the last method.
-    fn methods(&mut self, plan: &Plan<'p>) -> Result<Vec<u8>, Error> {
+    fn rewrite_methods(&mut self, plan: &ClassPlan<'p>) -> Result<Vec<u8>, BytecodeError> {
         let class = self.class;
         let size = class.methods_end - class.methods_at;
         let mut out = Vec::with_capacity(size + size / 2);
@@ -148,39 +154,45 @@ impl<'c, 'a, 'p> Rewriter<'c, 'a, 'p> {
             let Some(method) = class.methods().get(index) else {
                 continue;
             };
-            out.extend(self.copy(copied..method.span.start));
+            out.extend(self.class_bytes(copied..method.span.start));
             copied = method.span.start;
-            let (start, mark) = (out.len(), self.pool.mark());
-            match self.method(method, method_plan, &mut out) {
+            let (start, mark) = (out.len(), self.pool.checkpoint());
+            match self.rewrite_method(method, method_plan, &mut out) {
                 Ok(()) => {
                     copied = method.span.end;
                     if self.has_outgrown(method) {
                         self.outgrown.push(index);
                     }
                 }
-                Err(error) if error.kind == ErrorKind::PoolFull && self.has_ample_room() => {
+                Err(error)
+                    if error.kind == BytecodeErrorKind::PoolFull && self.has_ample_room() =>
+                {
                     return Err(error);
                 }
                 Err(error) => {
                     out.truncate(start);
-                    self.pool.back_to(mark);
+                    self.pool.roll_back_to(mark);
                     self.skipped.push((index, error));
                 }
             }
         }
-        out.extend(self.copy(copied..class.methods_end));
+        out.extend(self.class_bytes(copied..class.methods_end));
         Ok(out)
     }
 
     /// Appends to what begins with `methods_count`.
-    fn new_methods(&mut self, new: &[NewMethod<'p>], out: &mut Vec<u8>) -> Result<(), Error> {
+    fn append_new_methods(
+        &mut self,
+        new: &[NewMethod<'p>],
+        out: &mut Vec<u8>,
+    ) -> Result<(), BytecodeError> {
         if new.is_empty() {
             return Ok(());
         }
         let count = self.class.methods().len() + new.len();
         let count = u16::try_from(count).map_err(|_| bad_plan("too many methods"))?;
         for method in new {
-            self.new_method(method, out)?;
+            self.append_new_method(method, out)?;
         }
         if let Some(slot) = out.get_mut(..2) {
             slot.copy_from_slice(&count.to_be_bytes());
@@ -188,12 +200,16 @@ impl<'c, 'a, 'p> Rewriter<'c, 'a, 'p> {
         Ok(())
     }
 
-    fn new_method(&mut self, method: &NewMethod<'p>, out: &mut Vec<u8>) -> Result<(), Error> {
+    fn append_new_method(
+        &mut self,
+        method: &NewMethod<'p>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), BytecodeError> {
         let helper = &method.helper;
         let name = self
             .pool
-            .text(&format!("{}{}", method.prefix, helper.name))?;
-        let descriptor = self.pool.text(helper.descriptor)?;
+            .intern_text(&format!("{}{}", method.prefix, helper.name))?;
+        let descriptor = self.pool.intern_text(helper.descriptor)?;
         for value in [method.access, name, descriptor, 2] {
             out.extend(value.to_be_bytes());
         }
@@ -202,9 +218,9 @@ impl<'c, 'a, 'p> Rewriter<'c, 'a, 'p> {
             out: &mut code,
             pool: &mut self.pool,
         };
-        let slots = asm.pass_on(helper)?;
-        let attribute = self.pool.utf8(b"Code")?;
-        with_length(out, attribute, |out| {
+        let slots = asm.forward_arguments(helper)?;
+        let attribute = self.pool.intern_utf8(b"Code")?;
+        write_with_length(out, attribute, |out| {
             for value in [slots.max(2), slots] {
                 out.extend(value.to_be_bytes());
             }
@@ -214,9 +230,9 @@ impl<'c, 'a, 'p> Rewriter<'c, 'a, 'p> {
             out.extend([0; 4]);
             Ok(())
         })?;
-        let annotation = self.pool.text(method.annotation)?;
-        let attribute = self.pool.utf8(b"RuntimeVisibleAnnotations")?;
-        with_length(out, attribute, |out| {
+        let annotation = self.pool.intern_text(method.annotation)?;
+        let attribute = self.pool.intern_utf8(b"RuntimeVisibleAnnotations")?;
+        write_with_length(out, attribute, |out| {
             for value in [1, annotation, 0] {
                 out.extend(value.to_be_bytes());
             }
@@ -225,69 +241,70 @@ impl<'c, 'a, 'p> Rewriter<'c, 'a, 'p> {
     }
 
     /// Of the method that was rewritten last.
-    fn has_outgrown(&self, method: &Method<'_>) -> bool {
+    fn has_outgrown(&self, method: &ClassFileMethod<'_>) -> bool {
         let before = method.code.as_ref().map_or(0, |code| code.bytes.len());
-        before <= LONGEST_COMPILED && self.length() > LONGEST_COMPILED
+        before <= LONGEST_COMPILED && self.code_len() > LONGEST_COMPILED
     }
 
     /// Of its code, in bytes.
-    fn length(&self) -> usize {
-        self.layout.end() as usize + self.edits.unwind().len()
+    fn code_len(&self) -> usize {
+        self.layout.end_offset() as usize + self.edits.unwind_code().len()
     }
 
     fn has_ample_room(&self) -> bool {
-        self.pool.room() == Room::Ample
+        self.pool.capacity() == PoolCapacity::Ample
     }
 
     /// Copies a `method_info` around its new code.
-    fn method(
+    fn rewrite_method(
         &mut self,
-        method: &'c Method<'a>,
+        method: &'c ClassFileMethod<'a>,
         plan: &MethodPlan<'p>,
         out: &mut Vec<u8>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), BytecodeError> {
         let Some(code) = &method.code else {
             return Err(bad_plan("method without code"));
         };
         if plan.unwind.is_some() && method.raw_name == b"<init>" {
             return Err(bad_plan("no unwind handler in a constructor"));
         }
-        let local = self.bounds.check(self.class, method, code)?;
+        let local = self.bounds.check_method(self.class, method, code)?;
         // The name and the length of the attribute are in front of its contents.
         let (start, body) = (code.body.offset() - 6, code.body);
-        out.extend(self.copy(method.span.start..start));
-        let mut header = Reader::new(self.copy(start..body.offset()), start, "code");
-        with_length(out, header.u2()?, |out| {
-            self.code(method, code, (plan, local), out)
+        out.extend(self.class_bytes(method.span.start..start));
+        let mut header =
+            ClassFileReader::new(self.class_bytes(start..body.offset()), start, "code");
+        write_with_length(out, header.u2()?, |out| {
+            self.write_code_attribute(method, code, (plan, local), out)
         })?;
-        out.extend(self.copy(body.offset() + body.rest().len()..method.span.end));
+        out.extend(self.class_bytes(body.offset() + body.remaining_bytes().len()..method.span.end));
         Ok(())
     }
 
     /// The contents of a `Code` attribute (JVMS 4.7.3).
-    fn code(
+    fn write_code_attribute(
         &mut self,
-        method: &'c Method<'a>,
-        code: &'c Code<'a>,
+        method: &'c ClassFileMethod<'a>,
+        code: &'c CodeAttribute<'a>,
         (plan, local): (&MethodPlan<'p>, u16),
         out: &mut Vec<u8>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), BytecodeError> {
         self.edits.clear();
-        let planner = Planner::new(local, plan, &mut self.pool, &mut self.edits)?;
-        self.layout.decode(code, planner)?;
-        self.layout.arrange(code, &self.edits, self.branches)?;
-        let max_stack = grown(code.max_stack, self.edits.extra_stack(), code)?;
+        let planner = EditPlanner::new(local, plan, &mut self.pool, &mut self.edits)?;
+        self.layout.decode_code(code, planner)?;
+        self.layout.arrange_code(code, &self.edits, self.branches)?;
+        let max_stack = grow_limit(code.max_stack, self.edits.extra_stack(), code)?;
         let local = plan.entry.map(|_| local);
         let max_locals = match local {
-            Some(local) => grown(local, 2, code)?.max(code.max_locals),
+            Some(local) => grow_limit(local, 2, code)?.max(code.max_locals),
             None => code.max_locals,
         };
         for value in [max_stack, max_locals] {
             out.extend(value.to_be_bytes());
         }
-        out.extend((self.length() as u32).to_be_bytes());
+        out.extend((self.code_len() as u32).to_be_bytes());
         layout::write_code(out, &self.layout, code, &self.edits)?;
-        let mut tables = Tables {
+        let mut tables = CodeTableWriter {
             class: self.class,
             method,
             code,
@@ -298,12 +315,12 @@ impl<'c, 'a, 'p> Rewriter<'c, 'a, 'p> {
             edits: &self.edits,
             pool: &mut self.pool,
         };
-        tables.exceptions(out)?;
-        tables.attributes(out)
+        tables.write_exceptions(out)?;
+        tables.write_attributes(out)
     }
 
-    /// See [`Rewritten::integers`].
-    fn integers(&self) -> Option<Vec<(usize, i32)>> {
+    /// See [`RewrittenClass::integers`].
+    fn added_integers(&self) -> Option<Vec<(usize, i32)>> {
         let added = POOL_AT + self.class.pool.entries().len();
         let integers = self.pool.added_integers().iter();
         let placed = || integers.map(|(at, value)| (added + at, *value)).collect();
@@ -311,34 +328,39 @@ impl<'c, 'a, 'p> Rewriter<'c, 'a, 'p> {
     }
 
     /// The `ClassFile` structure (JVMS 4.1).
-    fn assemble(&self, fields: &[u8], count: usize, methods: &[u8]) -> Result<Vec<u8>, Error> {
+    fn assemble_class(
+        &self,
+        fields: &[u8],
+        count: usize,
+        methods: &[u8],
+    ) -> Result<Vec<u8>, BytecodeError> {
         let class = self.class;
         let size = class.bytes.len() + self.pool.bytes().len() + fields.len() + methods.len();
         let mut out = Vec::with_capacity(size);
-        out.extend(self.copy(0..8));
+        out.extend(self.class_bytes(0..8));
         // Additions never exceed the limit.
         out.extend((self.pool.count() as u16).to_be_bytes());
         out.extend(class.pool.entries());
         out.extend(self.pool.bytes());
-        out.extend(self.copy(class.head.clone()));
+        out.extend(self.class_bytes(class.head.clone()));
         let fields_count = u16::try_from(count).ok();
         let fields_count = fields_count.and_then(|count| class.fields_count.checked_add(count));
         let fields_count = fields_count.ok_or_else(|| bad_plan("too many fields"))?;
         out.extend(fields_count.to_be_bytes());
-        out.extend(self.copy(class.fields.clone()));
+        out.extend(self.class_bytes(class.fields.clone()));
         out.extend(fields);
         out.extend(methods);
-        out.extend(self.copy(class.methods_end..class.bytes.len()));
+        out.extend(self.class_bytes(class.methods_end..class.bytes.len()));
         Ok(out)
     }
 }
 
-fn grown(old: u16, extra: u16, code: &Code<'_>) -> Result<u16, Error> {
-    let too_large = || Error::new(ErrorKind::MethodTooLarge, code.offset(), "code");
+fn grow_limit(old: u16, extra: u16, code: &CodeAttribute<'_>) -> Result<u16, BytecodeError> {
+    let too_large = || BytecodeError::new(BytecodeErrorKind::MethodTooLarge, code.offset(), "code");
     old.checked_add(extra).ok_or_else(too_large)
 }
 
 #[cold]
-fn bad_plan(why: &'static str) -> Error {
-    Error::new(ErrorKind::BadPlan(why), 0, "plan")
+fn bad_plan(why: &'static str) -> BytecodeError {
+    BytecodeError::new(BytecodeErrorKind::BadPlan(why), 0, "plan")
 }

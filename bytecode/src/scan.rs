@@ -2,20 +2,20 @@
 
 use std::borrow::Cow;
 
-use crate::code::Code;
-use crate::error::{Error, ErrorKind};
+use crate::code::CodeAttribute;
+use crate::error::{BytecodeError, BytecodeErrorKind};
 use crate::mutf8;
 use crate::opcode::{self, Instruction};
-use crate::pool::Pool;
-use crate::reader::Reader;
+use crate::pool::ConstantPool;
+use crate::reader::ClassFileReader;
 
 /// What a method's code does, in the order of its instructions.
 #[derive(Debug, Clone, Default)]
-pub struct Scan<'a> {
+pub struct CodeScan<'a> {
     /// Every `invoke*`.
-    pub calls: Vec<Call<'a>>,
+    pub calls: Vec<MethodCall<'a>>,
     /// Every instruction that allocates.
-    pub allocations: Vec<Alloc<'a>>,
+    pub allocations: Vec<AllocationInstruction<'a>>,
     /// Where a monitor is entered.
     pub monitors: Vec<u16>,
     /// The code may jump backwards, other than to a handler.
@@ -26,7 +26,7 @@ pub struct Scan<'a> {
 
 /// A method invocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call<'a> {
+pub struct MethodCall<'a> {
     /// Where the instruction is.
     pub bci: u16,
     /// Which of the five it is, 182 (`invokevirtual`) to 186 (`invokedynamic`).
@@ -41,18 +41,18 @@ pub struct Call<'a> {
 
 /// An allocation by an instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Alloc<'a> {
+pub struct AllocationInstruction<'a> {
     /// Where the instruction is.
     pub bci: u16,
     /// Which instruction it is.
-    pub kind: AllocKind,
+    pub kind: AllocationOpcode,
     /// What is allocated, as a descriptor: `Ljava/lang/String;`, `[[J`.
     pub type_name: Cow<'a, str>,
 }
 
 /// The instructions that allocate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AllocKind {
+pub enum AllocationOpcode {
     /// `new`
     New,
     /// `newarray`
@@ -63,32 +63,36 @@ pub enum AllocKind {
     MultiANewArray,
 }
 
-impl<'a> Scan<'a> {
-    pub(crate) fn of(pool: &Pool<'a>, code: &Code<'a>) -> Result<Self, Error> {
+impl<'a> CodeScan<'a> {
+    pub(crate) fn from_code(
+        pool: &ConstantPool<'a>,
+        code: &CodeAttribute<'a>,
+    ) -> Result<Self, BytecodeError> {
         let mut scan = Self::default();
         let mut instructions = code.instructions();
         while let Some((instruction, operands)) = instructions.next()? {
-            scan.instruction(pool, instruction, operands)?;
+            scan.scan_instruction(pool, instruction, operands)?;
         }
-        scan.lines = lines(pool, code)?;
+        scan.lines = read_line_numbers(pool, code)?;
         Ok(scan)
     }
 
-    fn instruction(
+    fn scan_instruction(
         &mut self,
-        pool: &Pool<'a>,
+        pool: &ConstantPool<'a>,
         instruction: Instruction,
-        operands: Reader<'a>,
-    ) -> Result<(), Error> {
+        operands: ClassFileReader<'a>,
+    ) -> Result<(), BytecodeError> {
         match instruction.opcode {
             opcode::INVOKEVIRTUAL..=opcode::INVOKEDYNAMIC => {
-                self.calls.push(call(pool, instruction, operands)?);
+                self.calls.push(read_call(pool, instruction, operands)?);
             }
             opcode::NEW..=opcode::ANEWARRAY | opcode::MULTIANEWARRAY => {
-                self.allocations.push(alloc(pool, instruction, operands)?);
+                self.allocations
+                    .push(read_allocation(pool, instruction, operands)?);
             }
             opcode::MONITORENTER => self.monitors.push(short_bci(instruction, operands)?),
-            op => self.has_loops |= jumps_back(op, operands.rest()),
+            op => self.has_loops |= jumps_back(op, operands.remaining_bytes()),
         }
         Ok(())
     }
@@ -96,18 +100,18 @@ impl<'a> Scan<'a> {
 
 /// Where calls are in code, as far as it can be read.
 #[must_use]
-pub fn call_places(code: &[u8]) -> Vec<u16> {
-    find_places(code, opcode::is_invoke)
+pub fn call_bcis(code: &[u8]) -> Vec<u16> {
+    find_bcis(code, opcode::is_invoke)
 }
 
 /// Where code returns, as far as it can be read.
 #[must_use]
-pub fn return_places(code: &[u8]) -> Vec<u16> {
-    find_places(code, opcode::is_return)
+pub fn return_bcis(code: &[u8]) -> Vec<u16> {
+    find_bcis(code, opcode::is_return)
 }
 
-fn find_places(code: &[u8], is_wanted: fn(u8) -> bool) -> Vec<u16> {
-    let mut instructions = opcode::Instructions::starting_at(code, 0, 0);
+fn find_bcis(code: &[u8], is_wanted: fn(u8) -> bool) -> Vec<u16> {
+    let mut instructions = opcode::InstructionDecoder::starting_at(code, 0, 0);
     let mut places = Vec::new();
     while let Ok(Some((instruction, _))) = instructions.next() {
         if is_wanted(instruction.opcode) {
@@ -119,8 +123,8 @@ fn find_places(code: &[u8], is_wanted: fn(u8) -> bool) -> Vec<u16> {
 
 /// Where the last three instructions of code are.
 #[must_use]
-pub fn last_places(code: &[u8]) -> [u32; 3] {
-    let mut instructions = opcode::Instructions::starting_at(code, 0, 0);
+pub fn last_bcis(code: &[u8]) -> [u32; 3] {
+    let mut instructions = opcode::InstructionDecoder::starting_at(code, 0, 0);
     let mut last = [0; 3];
     while let Ok(Some((instruction, _))) = instructions.next() {
         let [_, second, third] = last;
@@ -139,17 +143,21 @@ fn jumps_back(op: u8, operands: &[u8]) -> bool {
 }
 
 /// Code is shorter than 64 KiB (JVMS 4.7.3).
-fn short_bci(instruction: Instruction, operands: Reader<'_>) -> Result<u16, Error> {
-    u16::try_from(instruction.bci).map_err(|_| operands.error(ErrorKind::MethodTooLarge))
+fn short_bci(
+    instruction: Instruction,
+    operands: ClassFileReader<'_>,
+) -> Result<u16, BytecodeError> {
+    u16::try_from(instruction.bci)
+        .map_err(|_| operands.error_here(BytecodeErrorKind::MethodTooLarge))
 }
 
-fn call<'a>(
-    pool: &Pool<'a>,
+fn read_call<'a>(
+    pool: &ConstantPool<'a>,
     instruction: Instruction,
-    mut operands: Reader<'a>,
-) -> Result<Call<'a>, Error> {
-    let member = pool.member(operands.u2()?)?;
-    Ok(Call {
+    mut operands: ClassFileReader<'a>,
+) -> Result<MethodCall<'a>, BytecodeError> {
+    let member = pool.member_ref(operands.u2()?)?;
+    Ok(MethodCall {
         bci: short_bci(instruction, operands)?,
         opcode: instruction.opcode,
         owner: mutf8::decode(member.owner),
@@ -158,27 +166,30 @@ fn call<'a>(
     })
 }
 
-fn alloc<'a>(
-    pool: &Pool<'a>,
+fn read_allocation<'a>(
+    pool: &ConstantPool<'a>,
     instruction: Instruction,
-    mut operands: Reader<'a>,
-) -> Result<Alloc<'a>, Error> {
+    mut operands: ClassFileReader<'a>,
+) -> Result<AllocationInstruction<'a>, BytecodeError> {
     let bci = short_bci(instruction, operands)?;
     let (kind, type_name) = match instruction.opcode {
-        opcode::NEWARRAY => (AllocKind::NewArray, primitive_array(&mut operands)?.into()),
+        opcode::NEWARRAY => (
+            AllocationOpcode::NewArray,
+            primitive_array(&mut operands)?.into(),
+        ),
         op => {
             let class = mutf8::decode(pool.class_name(operands.u2()?)?);
             match op {
-                opcode::NEW => (AllocKind::New, as_descriptor(class)),
+                opcode::NEW => (AllocationOpcode::New, as_descriptor(class)),
                 opcode::ANEWARRAY => (
-                    AllocKind::ANewArray,
+                    AllocationOpcode::ANewArray,
                     format!("[{}", as_descriptor(class)).into(),
                 ),
-                _ => (AllocKind::MultiANewArray, class),
+                _ => (AllocationOpcode::MultiANewArray, class),
             }
         }
     };
-    Ok(Alloc {
+    Ok(AllocationInstruction {
         bci,
         kind,
         type_name,
@@ -194,7 +205,9 @@ fn as_descriptor(class: Cow<'_, str>) -> Cow<'_, str> {
 }
 
 /// `atype` of `newarray` (JVMS 6.5).
-pub(crate) fn primitive_array(operands: &mut Reader<'_>) -> Result<&'static str, Error> {
+pub(crate) fn primitive_array(
+    operands: &mut ClassFileReader<'_>,
+) -> Result<&'static str, BytecodeError> {
     Ok(match operands.u1()? {
         4 => "[Z",
         5 => "[C",
@@ -204,11 +217,14 @@ pub(crate) fn primitive_array(operands: &mut Reader<'_>) -> Result<&'static str,
         9 => "[S",
         10 => "[I",
         11 => "[J",
-        _ => return Err(operands.error(ErrorKind::BadOperands)),
+        _ => return Err(operands.error_here(BytecodeErrorKind::BadOperands)),
     })
 }
 
-fn lines(pool: &Pool<'_>, code: &Code<'_>) -> Result<Vec<(u16, u16)>, Error> {
+fn read_line_numbers(
+    pool: &ConstantPool<'_>,
+    code: &CodeAttribute<'_>,
+) -> Result<Vec<(u16, u16)>, BytecodeError> {
     let mut lines = Vec::new();
     for attribute in code.attributes() {
         let (name, mut body) = attribute?;

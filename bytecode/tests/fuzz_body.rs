@@ -1,7 +1,8 @@
 //! What must hold for any bytes: errors, never panics; and what is written can be read.
 
 use lucce_bytecode::{
-    ClassFile, Entry, Error, ErrorKind, Helper, Insert, MethodPlan, Plan, rewrite, rewrite_all_wide,
+    BytecodeError, BytecodeErrorKind, ClassFile, ClassPlan, CodeInsertion, EntryHook, HelperMethod,
+    MethodPlan, rewrite, rewrite_all_wide,
 };
 
 /// Parses, scans and rewrites whatever it is given, with hooks wherever the code can be scanned.
@@ -9,7 +10,7 @@ pub fn fuzz_body(bytes: &[u8]) {
     let Ok(class) = ClassFile::parse(bytes) else {
         return;
     };
-    let copy = rewrite(&class, &Plan::default()).expect("nothing to do");
+    let copy = rewrite(&class, &ClassPlan::default()).expect("nothing to do");
     assert!(copy.bytes == bytes);
     let plan = hostile_plan(&class);
     for rewritten in [rewrite(&class, &plan), rewrite_all_wide(&class, &plan)] {
@@ -22,7 +23,7 @@ pub fn fuzz_body(bytes: &[u8]) {
 
 /// Hooks are only in methods that keep to their limits, and those keep to their new ones: hooks can be put into
 /// them once more.
-fn check(class: &ClassFile<'_>, written: &ClassFile<'_>, skipped: &[(usize, Error)]) {
+fn check(class: &ClassFile<'_>, written: &ClassFile<'_>, skipped: &[(usize, BytecodeError)]) {
     let is_skipped = |index: usize| skipped.iter().any(|(skipped, _)| *skipped == index);
     let again = rewrite(written, &hostile_plan(written));
     for (index, (old, new)) in class.methods().iter().zip(written.methods()).enumerate() {
@@ -45,8 +46,8 @@ fn check(class: &ClassFile<'_>, written: &ClassFile<'_>, skipped: &[(usize, Erro
                 .map(|(_, error)| error.kind)
         });
         let is_sound = match found {
-            Ok(kind) => !matches!(kind, Some(ErrorKind::OutOfBounds)),
-            Err(error) => error.kind != ErrorKind::OutOfBounds,
+            Ok(kind) => !matches!(kind, Some(BytecodeErrorKind::OutOfBounds)),
+            Err(error) => error.kind != BytecodeErrorKind::OutOfBounds,
         };
         assert!(is_sound, "{}", written.methods()[index].name);
     }
@@ -97,9 +98,9 @@ fn highest_local(code: &[u8]) -> u32 {
     highest
 }
 
-const fn hook(name: &'static str, descriptor: &'static str) -> Helper<'static> {
+const fn hook(name: &'static str, descriptor: &'static str) -> HelperMethod<'static> {
     let class = "lucce/Hooks";
-    Helper {
+    HelperMethod {
         name,
         class,
         descriptor,
@@ -107,23 +108,26 @@ const fn hook(name: &'static str, descriptor: &'static str) -> Helper<'static> {
 }
 
 /// Plans for all methods, those without code and those that cannot be scanned included.
-fn hostile_plan(class: &ClassFile<'_>) -> Plan<'static> {
-    let mut plan = Plan::default();
+fn hostile_plan(class: &ClassFile<'_>) -> ClassPlan<'static> {
+    let mut plan = ClassPlan::default();
     for (index, method) in class.methods().iter().enumerate() {
-        let scan = method.code.as_ref().and_then(|code| class.scan(code).ok());
+        let scan = method
+            .code
+            .as_ref()
+            .and_then(|code| class.scan_code(code).ok());
         let bcis = scan
             .iter()
             .flat_map(|scan| scan.calls.iter().map(|call| call.bci));
         let (helper, site) = (hook("mark", "(JI)V"), 1 << 20);
         let method_plan = MethodPlan {
-            entry: Some(Entry {
+            entry: Some(EntryHook {
                 helper: hook("enter", "()J"),
                 argument: None,
             }),
             exit: Some(hook("exit", "(J)V")),
             unwind: (method.name != "<init>").then_some(hook("unwind", "(J)V")),
             inserts: bcis
-                .map(|bci| (bci, Insert::Mark { helper, site }))
+                .map(|bci| (bci, CodeInsertion::Mark { helper, site }))
                 .collect(),
         };
         plan.methods.insert(index, method_plan);

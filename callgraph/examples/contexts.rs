@@ -14,8 +14,8 @@ use lucce_callgraph::*;
 use recorded::Shadow;
 
 struct Options {
-    layout: Layout,
-    policy: Policy,
+    layout: ContextLayout,
+    policy: EncodingPolicy,
     verify: usize,
     tree: bool,
     files: Vec<String>,
@@ -47,7 +47,7 @@ fn main() {
 }
 
 fn options(arguments: impl Iterator<Item = String>) -> Options {
-    let (layout, policy) = (Layout::DEFAULT, Policy::LUCCE);
+    let (layout, policy) = (ContextLayout::DEFAULT, EncodingPolicy::LUCCE);
     let mut options = Options {
         layout,
         policy,
@@ -72,7 +72,7 @@ fn set(options: &mut Options, name: &str, value: &str) {
                 .split(',')
                 .map(|bits| bits.parse().expect("bits"))
                 .collect();
-            options.layout = Layout::new(bits[0], bits[1], bits[2]);
+            options.layout = ContextLayout::new(bits[0], bits[1], bits[2]);
         }
         "growth" => options.policy.growth_percent = number(),
         "slack" => options.policy.slack = u64::from(number()),
@@ -89,7 +89,7 @@ fn set(options: &mut Options, name: &str, value: &str) {
 
 /// What encoding one program took.
 struct Run {
-    stats: Stats,
+    stats: EncoderStats,
     events: u64,
     steps: u64,
     anchoring: u64,
@@ -99,14 +99,14 @@ struct Run {
 }
 
 impl Run {
-    fn of(options: &Options, events: &[Vec<Frame>]) -> Run {
-        let encoder = Encoder::new(options.layout, options.policy, Vec::new());
+    fn of(options: &Options, events: &[Vec<ContextFrame>]) -> Run {
+        let encoder = ContextEncoder::new(options.layout, options.policy, Vec::new());
         let mut shadow = Shadow::new(&encoder);
         let start = std::time::Instant::now();
         let numbers: Vec<ContextId> = events.iter().map(|event| shadow.event(event)).collect();
         let seconds = start.elapsed().as_secs_f64();
         let mut run = Run {
-            stats: encoder.stats(),
+            stats: encoder.collect_stats(),
             events: events.len() as u64,
             steps: shadow.steps,
             anchoring: shadow.anchoring,
@@ -140,7 +140,7 @@ impl Run {
             stats.bases,
             100.0 * self.anchoring as f64 / self.steps.max(1) as f64,
             stats.unknown,
-            stats.memory as f64 / 1_048_576.0,
+            stats.memory_bytes as f64 / 1_048_576.0,
             self.seconds,
             self.verified
         )
@@ -148,7 +148,7 @@ impl Run {
 }
 
 /// How many nodes the calling context tree has that the numbers replace.
-fn tree(events: &[Vec<Frame>]) -> usize {
+fn tree(events: &[Vec<ContextFrame>]) -> usize {
     let mut nodes: HashMap<(u32, SiteId, MethodId), u32> = HashMap::new();
     for event in events {
         let mut node = 0;

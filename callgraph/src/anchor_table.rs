@@ -17,53 +17,53 @@
 
 use crate::raw::{ANCHOR_WORDS, CONTEXT, PLACE, ROTATION, TO};
 use crate::sync::{AtomicU64, AtomicUsize, FIRST_SLOTS, Ordering};
-use crate::words::{Generations, Source, Words};
+use crate::table_memory::{MemorySource, TableGeneration, TableGenerations};
 use crate::{ContextId, MethodId, SiteId};
 
 /// A call of `callee` at `site` by the frame with number `context`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Call {
+pub(crate) struct AnchorKey {
     context: u64,
-    place: u64,
+    site_and_callee: u64,
 }
 
-impl Call {
+impl AnchorKey {
     #[inline]
-    pub(crate) fn new(context: ContextId, site: SiteId, callee: MethodId) -> Call {
+    pub(crate) fn new(context: ContextId, site: SiteId, callee: MethodId) -> AnchorKey {
         let place = u64::from(site.0) << MethodId::BITS | u64::from(callee.0);
-        Call {
+        AnchorKey {
             context: context.0,
-            place,
+            site_and_callee: place,
         }
     }
 
     /// Site and callee in one word.
-    pub(crate) fn place(self) -> u64 {
-        self.place
+    pub(crate) fn site_and_callee(self) -> u64 {
+        self.site_and_callee
     }
 
     /// A thread's first frame: no context has number 0.
     #[inline]
-    pub(crate) fn entry(head: MethodId) -> Call {
-        Call::new(ContextId::UNKNOWN, SiteId::ENTRY, head)
+    pub(crate) fn from_thread_entry(head: MethodId) -> AnchorKey {
+        AnchorKey::new(ContextId::UNKNOWN, SiteId::ENTRY, head)
     }
 
     #[inline]
-    fn hash(self) -> u64 {
-        self.context ^ self.place.rotate_left(ROTATION)
+    fn hash_word(self) -> u64 {
+        self.context ^ self.site_and_callee.rotate_left(ROTATION)
     }
 }
 
 pub(crate) struct AnchorTable {
-    generations: Generations<ANCHOR_WORDS>,
+    generations: TableGenerations<ANCHOR_WORDS>,
     /// Both written by the mutex's holder only.
     budget: AtomicUsize,
     len: AtomicUsize,
 }
 
 impl AnchorTable {
-    pub(crate) fn new(budget: usize, address: &AtomicU64, source: Source) -> Self {
-        let generations = Generations::new(FIRST_SLOTS, address, source);
+    pub(crate) fn new(budget: usize, address: &AtomicU64, source: MemorySource) -> Self {
+        let generations = TableGenerations::new(FIRST_SLOTS, address, source);
         AnchorTable {
             generations,
             budget: AtomicUsize::new(budget.max(1)),
@@ -72,8 +72,12 @@ impl AnchorTable {
     }
 
     #[inline]
-    pub(crate) fn find(&self, call: Call) -> Option<ContextId> {
-        for entry in self.generations.newest().probe(call.hash()) {
+    pub(crate) fn find(&self, call: AnchorKey) -> Option<ContextId> {
+        for entry in self
+            .generations
+            .newest_generation()
+            .probe_slots(call.hash_word())
+        {
             // Acquire: pairs with the Release of `to` in put(), so ctx and key are seen.
             let to = entry[TO].load(Ordering::Acquire);
             if to == 0 {
@@ -83,7 +87,12 @@ impl AnchorTable {
             let context = entry[CONTEXT].load(Ordering::Acquire);
             let place = entry[PLACE].load(Ordering::Acquire);
             // Relaxed: ordered by the two loads above.
-            if (Call { context, place }) == call && entry[TO].load(Ordering::Relaxed) == to {
+            if (AnchorKey {
+                context,
+                site_and_callee: place,
+            }) == call
+                && entry[TO].load(Ordering::Relaxed) == to
+            {
                 return Some(ContextId(to));
             }
         }
@@ -91,12 +100,12 @@ impl AnchorTable {
     }
 
     /// The call is not in the table, the caller holds the encoder's mutex, `to` is a new anchor.
-    pub(crate) fn insert(&self, call: Call, to: ContextId, address: &AtomicU64) {
+    pub(crate) fn insert(&self, call: AnchorKey, to: ContextId, address: &AtomicU64) {
         // Relaxed: only the mutex's holder writes it.
         let len = self.len.load(Ordering::Relaxed);
         let kept = self.make_room(len, address);
         self.len.store(kept + 1, Ordering::Relaxed);
-        put(self.generations.newest(), call, to.0);
+        store_entry(self.generations.newest_generation(), call, to.0);
     }
 
     /// Whether the next insertion forgets everything. The caller holds the encoder's mutex.
@@ -120,58 +129,65 @@ impl AnchorTable {
 
     /// The caller holds the encoder's mutex.
     pub(crate) fn clear(&self) {
-        forget(self.generations.newest());
+        clear_entries(self.generations.newest_generation());
         // Relaxed: only the mutex's holder writes it.
         self.len.store(0, Ordering::Relaxed);
     }
 
-    pub(crate) fn bytes(&self) -> usize {
-        self.generations.bytes()
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.generations.memory_bytes()
     }
 
     /// Returns how many entries are left.
     fn make_room(&self, len: usize, address: &AtomicU64) -> usize {
         if len >= self.budget() {
-            forget(self.generations.newest());
+            clear_entries(self.generations.newest_generation());
             return 0;
         }
-        if (len + 1) * 4 > self.generations.newest().slots() * 3 {
-            self.grow(address);
+        if (len + 1) * 4 > self.generations.newest_generation().slot_count() * 3 {
+            self.grow_table(address);
         }
         len
     }
 
     #[cold]
-    fn grow(&self, address: &AtomicU64) {
-        let old = self.generations.newest();
-        let new = self.generations.larger();
-        for entry in (0..old.slots()).map(|slot| old.entry(slot)) {
+    fn grow_table(&self, address: &AtomicU64) {
+        let old = self.generations.newest_generation();
+        let new = self.generations.allocate_larger();
+        for entry in (0..old.slot_count()).map(|slot| old.entry(slot)) {
             // Relaxed: this thread holds the mutex that all writers held.
             let [context, place, to] =
                 [CONTEXT, PLACE, TO].map(|word| entry[word].load(Ordering::Relaxed));
             if to != 0 {
-                put(&new, Call { context, place }, to);
+                store_entry(
+                    &new,
+                    AnchorKey {
+                        context,
+                        site_and_callee: place,
+                    },
+                    to,
+                );
             }
         }
-        self.generations.publish(new, address);
+        self.generations.publish_generation(new, address);
     }
 }
 
 #[cold]
-fn forget(words: &Words<ANCHOR_WORDS>) {
-    for slot in 0..words.slots() {
+fn clear_entries(words: &TableGeneration<ANCHOR_WORDS>) {
+    for slot in 0..words.slot_count() {
         // Relaxed: ordered before the entry's next use by the Releases in put().
         words.entry(slot)[TO].store(0, Ordering::Relaxed);
     }
 }
 
-fn put(words: &Words<ANCHOR_WORDS>, call: Call, to: u64) {
+fn store_entry(words: &TableGeneration<ANCHOR_WORDS>, call: AnchorKey, to: u64) {
     // Relaxed: only the mutex's holder writes entries.
     let empty = |entry: &&[AtomicU64]| entry[TO].load(Ordering::Relaxed) == 0;
-    if let Some(entry) = words.probe(call.hash()).find(empty) {
+    if let Some(entry) = words.probe_slots(call.hash_word()).find(empty) {
         // Release: pairs with the Acquires in find(); a reader that sees these sees `to` cleared.
         entry[CONTEXT].store(call.context, Ordering::Release);
-        entry[PLACE].store(call.place, Ordering::Release);
+        entry[PLACE].store(call.site_and_callee, Ordering::Release);
         // Release: pairs with the Acquire of `to` in find() and in foreign readers.
         entry[TO].store(to, Ordering::Release);
     }
@@ -186,13 +202,13 @@ mod tests {
         let (budget, address) = (2000, AtomicU64::new(0));
         let table = AnchorTable::new(budget, &address, None);
         for context in 1..=20_000u64 {
-            let call = Call::new(ContextId(context), SiteId(1), MethodId(1));
+            let call = AnchorKey::new(ContextId(context), SiteId(1), MethodId(1));
             table.insert(call, ContextId(context + 7), &address);
             assert_eq!(table.find(call), Some(ContextId(context + 7)));
             // Slots half full at most after growth, of 32 bytes, and as much again for outgrown generations.
-            assert!(table.bytes() <= 2 * 2 * (2 * budget + 16) * 32);
+            assert!(table.memory_bytes() <= 2 * 2 * (2 * budget + 16) * 32);
         }
-        let first = Call::new(ContextId(1), SiteId(1), MethodId(1));
+        let first = AnchorKey::new(ContextId(1), SiteId(1), MethodId(1));
         assert_eq!(table.find(first), None);
     }
 }
@@ -205,19 +221,23 @@ mod model {
     use loom::sync::Arc;
 
     /// Calls that all begin in the same slot, of the model's 2 and of the 4 after them.
-    fn colliding() -> impl Iterator<Item = Call> {
-        let calls = (1..).map(|ctx| Call::new(ContextId(ctx), SiteId(1), MethodId(1)));
-        calls.filter(|call| call.hash().wrapping_mul(MULTIPLIER) >> 62 == 1)
+    fn colliding() -> impl Iterator<Item = AnchorKey> {
+        let calls = (1..).map(|ctx| AnchorKey::new(ContextId(ctx), SiteId(1), MethodId(1)));
+        calls.filter(|call| call.hash_word().wrapping_mul(MULTIPLIER) >> 62 == 1)
     }
 
     /// The writer runs first: the model then branches at each of its stores that a reader loads.
-    fn check(budget: usize, inserts: &'static [(usize, u64)], read: fn(&AnchorTable, &[Call])) {
+    fn check(
+        budget: usize,
+        inserts: &'static [(usize, u64)],
+        read: fn(&AnchorTable, &[AnchorKey]),
+    ) {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
         model.check(move || {
             let address = AtomicU64::new(0);
             let table = Arc::new(AnchorTable::new(budget, &address, None));
-            let calls: Vec<Call> = colliding().take(3).collect();
+            let calls: Vec<AnchorKey> = colliding().take(3).collect();
             table.insert(calls[0], ContextId(10), &address);
             let (shared, known) = (table.clone(), calls.clone());
             let reader = loom::thread::spawn(move || read(&shared, &known));

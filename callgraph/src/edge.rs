@@ -1,33 +1,33 @@
 //! Edges of the call graph.
 
-use crate::{Frame, MethodId, SiteId};
+use crate::{ContextFrame, MethodId, SiteId};
 
 /// `caller` calls `callee` at `site`. A thread's first frame has no caller: its site is
-/// [`SiteId::ENTRY`] and its caller [`Edge::NOBODY`]. An event calls [`MethodId::EVENT`].
+/// [`SiteId::ENTRY`] and its caller [`CallEdge::NO_CALLER`]. An event calls [`MethodId::EVENT`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Edge {
+pub struct CallEdge {
     pub site: SiteId,
     pub caller: MethodId,
     pub callee: MethodId,
 }
 
-impl Edge {
-    pub const NOBODY: MethodId = MethodId(0);
+impl CallEdge {
+    pub const NO_CALLER: MethodId = MethodId(0);
 
     /// Of a thread's first frame.
     #[must_use]
-    pub const fn entry(callee: MethodId) -> Edge {
-        Edge {
+    pub const fn from_thread_entry(callee: MethodId) -> CallEdge {
+        CallEdge {
             site: SiteId::ENTRY,
-            caller: Edge::NOBODY,
+            caller: CallEdge::NO_CALLER,
             callee,
         }
     }
 
     /// Of an event at `place`.
     #[must_use]
-    pub const fn event(place: Frame) -> Edge {
-        Edge {
+    pub const fn from_event_frame(place: ContextFrame) -> CallEdge {
+        CallEdge {
             site: place.site,
             caller: place.method,
             callee: MethodId::EVENT,
@@ -36,8 +36,8 @@ impl Edge {
 
     /// The calling frame.
     #[must_use]
-    pub const fn place(self) -> Frame {
-        Frame {
+    pub const fn caller_frame(self) -> ContextFrame {
+        ContextFrame {
             site: self.site,
             method: self.caller,
         }
@@ -45,6 +45,6 @@ impl Edge {
 
     #[must_use]
     pub fn is_entry(self) -> bool {
-        self.caller == Edge::NOBODY
+        self.caller == CallEdge::NO_CALLER
     }
 }

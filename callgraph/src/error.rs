@@ -8,7 +8,10 @@ use crate::{AnchorId, ContextId, MethodId, Version};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DecodeError {
     /// The graph does not hold what the number (or one it was reached through) refers to.
-    Unknown { id: ContextId, missing: Missing },
+    Unknown {
+        id: ContextId,
+        missing: MissingReference,
+    },
     /// The number's anchor stands for another method than the one asked for.
     NotHead {
         id: ContextId,
@@ -21,7 +24,7 @@ pub enum DecodeError {
 
 /// What a number refers to and the graph does not hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Missing {
+pub enum MissingReference {
     /// It is [`ContextId::UNKNOWN`] or no number of this layout.
     Number,
     /// No base version is at or before it.
@@ -72,8 +75,8 @@ impl fmt::Display for DecodeError {
                 write!(
                     f,
                     "its anchor stands for {}, not for {}",
-                    Named(*head),
-                    Named(*method)
+                    MethodLabel(*head),
+                    MethodLabel(*method)
                 )
             }
             Self::TooDeep => write!(f, "more frames than any thread has"),
@@ -81,7 +84,7 @@ impl fmt::Display for DecodeError {
     }
 }
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number => f.write_str("it does not look like numbers of this run"),
@@ -91,7 +94,7 @@ impl fmt::Display for Missing {
                     f,
                     "the run has no number of version {} for {}",
                     v.0,
-                    Named(*m)
+                    MethodLabel(*m)
                 )
             }
             Self::Interval(v, m, call) => {
@@ -99,7 +102,7 @@ impl fmt::Display for Missing {
                     f,
                     "the run has given callId {call} of version {} to no call of {}",
                     v.0,
-                    Named(*m)
+                    MethodLabel(*m)
                 )
             }
             Self::Anchor(v, a) => {
@@ -110,9 +113,9 @@ impl fmt::Display for Missing {
 }
 
 /// A method, as far as the graph can name it.
-struct Named(MethodId);
+struct MethodLabel(MethodId);
 
-impl fmt::Display for Named {
+impl fmt::Display for MethodLabel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             MethodId::EVENT => f.write_str("an event"),

@@ -1,6 +1,6 @@
 //! The versioned graph and how a number is decoded in it.
 //!
-//! Invariants, checked by [`Graph::apply`] before anything changes:
+//! Invariants, checked by [`VersionedGraph::apply_change`] before anything changes:
 //! - Node (v, m) owns `[0, capacity)`; slot 0 means "the sub-path begins here".
 //! - An additive transition into a node owns `[av, av + capacity of its caller)`, `av >= 1`, and
 //!   these intervals are disjoint. So capacity strictly grows along additive transitions: walking
@@ -17,44 +17,44 @@ mod sweep;
 
 use std::ops::RangeInclusive;
 
-use self::anchors::Anchors;
-use self::node::{Incoming, Nodes};
-pub(crate) use self::survey::{Survey, ascending};
-pub use self::sweep::Gone;
+use self::anchors::AnchorStore;
+use self::node::{IncomingInterval, NodeTable};
+pub(crate) use self::survey::{LivenessSurvey, sort_ascending};
+pub use self::sweep::DeadCode;
 use crate::{
-    Anchor, AnchorId, Base, Change, ContextId, DecodeError, Effect, GraphError, Layout, MethodId,
-    Missing, Node, SiteId, Transition, Version,
+    Anchor, AnchorId, Base, ContextId, ContextLayout, DecodeError, GraphChange, GraphError,
+    GraphNode, MethodId, MissingReference, SiteId, Transition, TransitionEffect, Version,
 };
 
 /// A caller in a decoded context: the method and the place in it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Frame {
+pub struct ContextFrame {
     pub site: SiteId,
     pub method: MethodId,
 }
 
 /// All that is known about numbers: built by the encoder, and again from the log.
 #[derive(Clone, Debug)]
-pub struct Graph {
-    layout: Layout,
-    epochs: Vec<Epoch>,
-    nodes: Nodes,
+pub struct VersionedGraph {
+    layout: ContextLayout,
+    epochs: Vec<GraphEpoch>,
+    nodes: NodeTable,
     /// The newest version in use, 0 before the first base.
     newest: Version,
     transitions: usize,
 }
 
 #[derive(Clone, Debug)]
-struct Epoch {
+struct GraphEpoch {
     base: Version,
     /// Of numbers of its versions.
-    layout: Layout,
-    anchors: Anchors,
+    layout: ContextLayout,
+    anchors: AnchorStore,
 }
 
 /// An anchor: 20 bytes. A thread's first frame has no parent and [`SiteId::ENTRY`].
 #[derive(Clone, Copy, Debug)]
-struct Origin {
+struct AnchorOrigin {
     /// The upper and the lower half of its number: together they would be aligned to 8 bytes.
     parent: [u32; 2],
     site: SiteId,
@@ -62,43 +62,43 @@ struct Origin {
     head: MethodId,
 }
 
-impl Origin {
-    fn parent(&self) -> ContextId {
+impl AnchorOrigin {
+    fn parent_context(&self) -> ContextId {
         let [upper, lower] = self.parent.map(u64::from);
         ContextId(upper << 32 | lower)
     }
 }
 
-impl Graph {
+impl VersionedGraph {
     /// More frames than this are a damaged log, not a stack.
     pub const MAX_FRAMES: usize = 1 << 22;
 
     #[must_use]
-    pub fn new(layout: Layout) -> Graph {
-        Graph {
+    pub fn new(layout: ContextLayout) -> VersionedGraph {
+        VersionedGraph {
             layout,
             epochs: Vec::new(),
-            nodes: Nodes::default(),
+            nodes: NodeTable::default(),
             newest: Version(0),
             transitions: 0,
         }
     }
 
     #[must_use]
-    pub fn layout(&self) -> Layout {
+    pub fn layout(&self) -> ContextLayout {
         self.layout
     }
 
     /// Of numbers of this version; none before the first base.
-    pub(crate) fn layout_of(&self, version: Version) -> Option<Layout> {
-        Some(self.epoch(version)?.layout)
+    pub(crate) fn layout_of(&self, version: Version) -> Option<ContextLayout> {
+        Some(self.epoch_of(version)?.layout)
     }
 
     /// # Errors
     /// If the change contradicts the ones before it; the graph is then as it was.
-    pub fn apply(&mut self, change: Change) -> Result<(), GraphError> {
-        self.check(change)?;
-        self.commit(change);
+    pub fn apply_change(&mut self, change: GraphChange) -> Result<(), GraphError> {
+        self.check_change(change)?;
+        self.commit_change(change);
         Ok(())
     }
 
@@ -106,10 +106,14 @@ impl Graph {
     ///
     /// # Errors
     /// If the number is not one that this graph gives to `last`.
-    pub fn decode(&self, id: ContextId, last: MethodId) -> Result<Vec<Frame>, DecodeError> {
+    pub fn decode_context(
+        &self,
+        id: ContextId,
+        last: MethodId,
+    ) -> Result<Vec<ContextFrame>, DecodeError> {
         let mut frames = Vec::new();
         let mut at = (id, last);
-        while let Some((parent, frame)) = self.caller(at.0, at.1)? {
+        while let Some((parent, frame)) = self.find_caller(at.0, at.1)? {
             if frames.len() == Self::MAX_FRAMES {
                 return Err(DecodeError::TooDeep);
             }
@@ -120,35 +124,37 @@ impl Graph {
     }
 
     /// One step back: the caller of `method` in context `id`, and the caller's own context; none if
-    /// it is a thread's entry. Every path of such steps ends, but only [`decode`](Self::decode)
+    /// it is a thread's entry. Every path of such steps ends, but only [`decode_context`](Self::decode_context)
     /// refuses those of more than [`MAX_FRAMES`](Self::MAX_FRAMES).
     ///
     /// # Errors
     /// If this step shows that the number is not one that this graph gives to `method`; steps
     /// further back may still fail.
-    pub fn caller(
+    pub fn find_caller(
         &self,
         id: ContextId,
         method: MethodId,
-    ) -> Result<Option<(ContextId, Frame)>, DecodeError> {
-        if !self.layout.fits(id) {
-            return Err(unknown(id, Missing::Number));
+    ) -> Result<Option<(ContextId, ContextFrame)>, DecodeError> {
+        if !self.layout.fits_context(id) {
+            return Err(unknown_context(id, MissingReference::Number));
         }
-        let version = self.layout.version(id);
+        let version = self.layout.version_of(id);
         let layout = self.layout_of(version);
-        let layout = layout.ok_or_else(|| unknown(id, Missing::Base(version)))?;
-        match layout.call(id) {
-            0 => self.parent(id, method),
-            call => self.source(layout, id, method, call).map(Some),
+        let layout = layout.ok_or_else(|| unknown_context(id, MissingReference::Base(version)))?;
+        match layout.call_id_of(id) {
+            0 => self.anchor_parent(id, method),
+            call => self.interval_source(layout, id, method, call).map(Some),
         }
     }
 
-    fn parent(
+    fn anchor_parent(
         &self,
         id: ContextId,
         method: MethodId,
-    ) -> Result<Option<(ContextId, Frame)>, DecodeError> {
-        let origin = self.origin(id).map_err(|missing| unknown(id, missing))?;
+    ) -> Result<Option<(ContextId, ContextFrame)>, DecodeError> {
+        let origin = self
+            .anchor_origin(id)
+            .map_err(|missing| unknown_context(id, missing))?;
         if origin.head != method {
             return Err(DecodeError::NotHead {
                 id,
@@ -156,30 +162,34 @@ impl Graph {
                 head: origin.head,
             });
         }
-        let frame = Frame {
+        let frame = ContextFrame {
             site: origin.site,
             method: origin.caller,
         };
-        let parent = origin.parent();
+        let parent = origin.parent_context();
         Ok((parent != ContextId::UNKNOWN).then_some((parent, frame)))
     }
 
-    fn source(
+    fn interval_source(
         &self,
-        layout: Layout,
+        layout: ContextLayout,
         id: ContextId,
         method: MethodId,
         call: u64,
-    ) -> Result<(ContextId, Frame), DecodeError> {
-        let version = layout.version(id);
-        let node = self.node(version, method);
-        let node = node.ok_or_else(|| unknown(id, Missing::Node(version, method)))?;
-        let edge = self.owner(node, call);
-        let edge = edge.ok_or_else(|| unknown(id, Missing::Interval(version, method, call)))?;
-        let parent = layout.pack(edge.from(), layout.anchor(id), call - edge.av);
+    ) -> Result<(ContextId, ContextFrame), DecodeError> {
+        let version = layout.version_of(id);
+        let node = self.find_node(version, method);
+        let node =
+            node.ok_or_else(|| unknown_context(id, MissingReference::Node(version, method)))?;
+        let edge = self.owning_interval(node, call);
+        let edge = edge.ok_or_else(|| {
+            unknown_context(id, MissingReference::Interval(version, method, call))
+        })?;
+        let parent =
+            layout.pack_context(edge.source_version(), layout.anchor_of(id), call - edge.av);
         Ok((
             parent,
-            Frame {
+            ContextFrame {
                 site: edge.site(),
                 method: edge.caller(),
             },
@@ -187,21 +197,26 @@ impl Graph {
     }
 
     /// The transition whose interval holds `call`.
-    fn owner(&self, node: &node::Node, call: u64) -> Option<Incoming> {
+    fn owning_interval(&self, node: &node::NodeIntervals, call: u64) -> Option<IncomingInterval> {
         let edge = node.caller_at(call)?;
-        (call - edge.av < self.width(edge)?).then_some(edge)
+        (call - edge.av < self.interval_width(edge)?).then_some(edge)
     }
 
     /// How many numbers a caller owns.
-    fn width(&self, edge: Incoming) -> Option<u64> {
-        Some(self.node(edge.from(), edge.caller())?.capacity)
+    fn interval_width(&self, edge: IncomingInterval) -> Option<u64> {
+        Some(
+            self.find_node(edge.source_version(), edge.caller())?
+                .capacity,
+        )
     }
 
-    fn origin(&self, id: ContextId) -> Result<&Origin, Missing> {
-        let version = self.layout.version(id);
-        let epoch = self.epoch(version).ok_or(Missing::Base(version))?;
-        let anchor = epoch.layout.anchor(id);
-        let missing = Missing::Anchor(epoch.base, anchor);
+    fn anchor_origin(&self, id: ContextId) -> Result<&AnchorOrigin, MissingReference> {
+        let version = self.layout.version_of(id);
+        let epoch = self
+            .epoch_of(version)
+            .ok_or(MissingReference::Base(version))?;
+        let anchor = epoch.layout.anchor_of(id);
+        let missing = MissingReference::Anchor(epoch.base, anchor);
         epoch.anchors.get(anchor.0 as usize).ok_or(missing)
     }
 
@@ -211,28 +226,32 @@ impl Graph {
             .checked_sub(1)
     }
 
-    fn epoch(&self, version: Version) -> Option<&Epoch> {
+    fn epoch_of(&self, version: Version) -> Option<&GraphEpoch> {
         self.epochs.get(self.epoch_index(version)?)
     }
 }
 
 /// What the encoder asks before it chooses.
-impl Graph {
-    pub(crate) fn node(&self, version: Version, method: MethodId) -> Option<&node::Node> {
+impl VersionedGraph {
+    pub(crate) fn find_node(
+        &self,
+        version: Version,
+        method: MethodId,
+    ) -> Option<&node::NodeIntervals> {
         self.nodes.get(version, method)
     }
 
     /// The nodes of `method` in `versions`, in order.
-    pub(crate) fn nodes_of(
+    pub(crate) fn method_nodes(
         &self,
         method: MethodId,
         versions: RangeInclusive<Version>,
-    ) -> impl Iterator<Item = (Version, &node::Node)> {
-        self.nodes.range(method, versions)
+    ) -> impl Iterator<Item = (Version, &node::NodeIntervals)> {
+        self.nodes.nodes_in_range(method, versions)
     }
 
     /// Whether `[av, av + width)` of the node is free.
-    pub(crate) fn is_free(&self, node: &node::Node, av: u64, width: u64) -> bool {
+    pub(crate) fn is_free(&self, node: &node::NodeIntervals, av: u64, width: u64) -> bool {
         let Some(end) = av.checked_add(width).filter(|end| *end <= node.capacity) else {
             return false;
         };
@@ -240,13 +259,13 @@ impl Graph {
             return true;
         }
         let before = node.caller_at(end - 1);
-        let taken = before.and_then(|edge| Some(edge.av + self.width(edge)?));
+        let taken = before.and_then(|edge| Some(edge.av + self.interval_width(edge)?));
         av >= taken.unwrap_or(1)
     }
 
     /// Whether numbering starts at `version`.
     pub(crate) fn is_base(&self, version: Version) -> bool {
-        self.epoch(version)
+        self.epoch_of(version)
             .is_some_and(|epoch| epoch.base == version)
     }
 
@@ -259,11 +278,11 @@ impl Graph {
         let epoch = self.epochs.last()?;
         let count = epoch.anchors.len() as u64;
         // Anchors have 32 bits at most.
-        (count < epoch.layout.anchors()).then_some((epoch.base, AnchorId(count as u32)))
+        (count < epoch.layout.anchor_count()).then_some((epoch.base, AnchorId(count as u32)))
     }
 
     /// Of numbers from this base on; none if it leaves no room for anchors, or for callIds.
-    fn layout_from(&self, base: Base) -> Option<Layout> {
+    fn layout_from(&self, base: Base) -> Option<ContextLayout> {
         match base.anchor_bits {
             None => Some(self.layout),
             Some(bits) => self.layout.with_anchor_bits(bits),
@@ -282,81 +301,82 @@ impl Graph {
     }
 
     /// Whether `id` can be a context of `method`: its node, range and anchor are known.
-    pub(crate) fn holds(&self, id: ContextId, method: MethodId) -> bool {
-        let version = self.layout.version(id);
-        let (Some(node), Some(epoch)) = (self.node(version, method), self.epoch(version)) else {
+    pub(crate) fn holds_context(&self, id: ContextId, method: MethodId) -> bool {
+        let version = self.layout.version_of(id);
+        let (Some(node), Some(epoch)) = (self.find_node(version, method), self.epoch_of(version))
+        else {
             return false;
         };
-        let anchor = epoch.layout.anchor(id).0 as usize;
-        self.layout.fits(id)
-            && epoch.layout.call(id) < node.capacity
+        let anchor = epoch.layout.anchor_of(id).0 as usize;
+        self.layout.fits_context(id)
+            && epoch.layout.call_id_of(id) < node.capacity
             && anchor < epoch.anchors.len()
     }
 }
 
 /// How large the graph is.
-impl Graph {
+impl VersionedGraph {
     #[must_use]
-    pub fn nodes(&self) -> usize {
+    pub fn node_count(&self) -> usize {
         self.nodes.len()
     }
 
     #[must_use]
-    pub fn transitions(&self) -> usize {
+    pub fn transition_count(&self) -> usize {
         self.transitions
     }
 
     #[must_use]
-    pub fn anchors(&self) -> usize {
+    pub fn anchor_count(&self) -> usize {
         self.epochs.iter().map(|epoch| epoch.anchors.len()).sum()
     }
 
     #[must_use]
-    pub fn versions(&self) -> usize {
+    pub fn version_count(&self) -> usize {
         self.newest.0 as usize
     }
 
     #[must_use]
-    pub fn bases(&self) -> usize {
+    pub fn base_count(&self) -> usize {
         self.epochs.len()
     }
 
     /// What was allocated, without the allocator's own bookkeeping.
     #[must_use]
-    pub fn memory(&self) -> usize {
-        let anchors = self.epochs.iter().map(|epoch| epoch.anchors.bytes());
-        self.nodes.bytes() + anchors.sum::<usize>()
+    pub fn memory_bytes(&self) -> usize {
+        let anchors = self.epochs.iter().map(|epoch| epoch.anchors.memory_bytes());
+        self.nodes.memory_bytes() + anchors.sum::<usize>()
     }
 }
 
-/// The effects of [`Graph::apply`]; the change was checked.
-impl Graph {
-    pub(crate) fn commit(&mut self, change: Change) {
+/// The effects of [`VersionedGraph::apply_change`]; the change was checked.
+impl VersionedGraph {
+    pub(crate) fn commit_change(&mut self, change: GraphChange) {
         match change {
-            Change::Base(base @ Base { version, .. }) => {
-                self.epochs.push(Epoch {
+            GraphChange::Base(base @ Base { version, .. }) => {
+                self.epochs.push(GraphEpoch {
                     base: version,
                     layout: self.layout_from(base).unwrap_or(self.layout),
-                    anchors: Anchors::default(),
+                    anchors: AnchorStore::default(),
                 });
                 self.newest = version;
             }
-            Change::Node(node) => self.commit_node(node),
-            Change::Transition(transition) => self.commit_transition(transition),
-            Change::Anchor(anchor) => self.commit_anchor(anchor),
+            GraphChange::Node(node) => self.commit_node(node),
+            GraphChange::Transition(transition) => self.commit_transition(transition),
+            GraphChange::Anchor(anchor) => self.commit_anchor(anchor),
         }
     }
 
     fn commit_node(
         &mut self,
-        Node {
+        GraphNode {
             version,
             method,
             capacity,
-        }: Node,
+        }: GraphNode,
     ) {
         self.nodes
-            .insert(method, node::Node::new(version, capacity));
+            .insert(method, node::NodeIntervals::new(version, capacity));
         self.newest = self.newest.max(version);
     }
 
@@ -369,19 +389,19 @@ impl Graph {
             callee,
             effect,
         } = transition;
-        let Effect::Additive { to, av } = effect else {
+        let TransitionEffect::Additive { to, av } = effect else {
             return;
         };
-        let width = self.node(from, caller).map_or(0, |node| node.capacity);
-        let edge = Incoming::new(av, from, site, caller);
-        self.nodes.add((to, callee), edge, width);
+        let width = self.find_node(from, caller).map_or(0, |node| node.capacity);
+        let edge = IncomingInterval::new(av, from, site, caller);
+        self.nodes.add_interval((to, callee), edge, width);
     }
 
     fn commit_anchor(&mut self, Anchor { head, parent, .. }: Anchor) {
         let entry = (ContextId::UNKNOWN, SiteId::ENTRY, MethodId(0));
         let (parent, site, caller) = parent.unwrap_or(entry);
         if let Some(epoch) = self.epochs.last_mut() {
-            epoch.anchors.push(Origin {
+            epoch.anchors.push(AnchorOrigin {
                 parent: [(parent.0 >> 32) as u32, parent.0 as u32],
                 site,
                 caller,
@@ -392,6 +412,6 @@ impl Graph {
 }
 
 #[cold]
-fn unknown(id: ContextId, missing: Missing) -> DecodeError {
+fn unknown_context(id: ContextId, missing: MissingReference) -> DecodeError {
     DecodeError::Unknown { id, missing }
 }

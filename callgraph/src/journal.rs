@@ -24,7 +24,7 @@ impl Base {
 
 /// Method `method` in version `version` owns the numbers `[0, capacity)`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Node {
+pub struct GraphNode {
     pub version: Version,
     pub method: MethodId,
     pub capacity: u64,
@@ -38,11 +38,11 @@ pub struct Transition {
     /// The method that `site` lies in: its node owns the range that moves.
     pub caller: MethodId,
     pub callee: MethodId,
-    pub effect: Effect,
+    pub effect: TransitionEffect,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Effect {
+pub enum TransitionEffect {
     /// `(version, a, c)` becomes `(to, a, c + av)`.
     Additive { to: Version, av: u64 },
     /// The whole caller context is interned; the callee restarts at callId 0 of a base version.
@@ -61,27 +61,27 @@ pub struct Anchor {
 
 /// A change of the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Change {
+pub enum GraphChange {
     Base(Base),
-    Node(Node),
+    Node(GraphNode),
     Transition(Transition),
     Anchor(Anchor),
 }
 
 /// The log refused a change (disk full): the change must not become visible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Refused;
+pub struct JournalError;
 
 /// Receives every change before it becomes visible to any thread.
-pub trait Journal {
+pub trait GraphJournal {
     /// # Errors
-    /// [`Refused`] if the change could not be made durable; the encoder then drops it.
-    fn append(&mut self, change: Change) -> Result<(), Refused>;
+    /// [`JournalError`] if the change could not be made durable; the encoder then drops it.
+    fn append_change(&mut self, change: GraphChange) -> Result<(), JournalError>;
 }
 
 /// Keeps the changes in memory: for tests and for replay.
-impl Journal for Vec<Change> {
-    fn append(&mut self, change: Change) -> Result<(), Refused> {
+impl GraphJournal for Vec<GraphChange> {
+    fn append_change(&mut self, change: GraphChange) -> Result<(), JournalError> {
         self.push(change);
         Ok(())
     }

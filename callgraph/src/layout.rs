@@ -16,15 +16,15 @@ use crate::{AnchorId, ContextId, Version};
 
 /// The widths of the three fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Layout {
+pub struct ContextLayout {
     version_bits: u32,
     anchor_bits: u32,
-    call_bits: u32,
+    call_id_bits: u32,
 }
 
-impl Layout {
-    /// Chosen by measurement, see [`Policy`](crate::Policy).
-    pub const DEFAULT: Layout = Layout::new(12, 18, 34);
+impl ContextLayout {
+    /// Chosen by measurement, see [`EncodingPolicy`](crate::EncodingPolicy).
+    pub const DEFAULT: ContextLayout = ContextLayout::new(12, 18, 34);
 
     /// The transition key has room for this many version bits.
     pub const MAX_VERSION_BITS: u32 = 12;
@@ -32,28 +32,28 @@ impl Layout {
     /// # Panics
     /// If a field is empty or too wide, or the sum exceeds 64 bits.
     #[must_use]
-    pub const fn new(version_bits: u32, anchor_bits: u32, call_bits: u32) -> Layout {
+    pub const fn new(version_bits: u32, anchor_bits: u32, call_bits: u32) -> ContextLayout {
         assert!(version_bits >= 1 && version_bits <= Self::MAX_VERSION_BITS);
         assert!(anchor_bits >= 1 && anchor_bits <= 32);
         assert!(call_bits >= 1 && call_bits <= 56);
         assert!(version_bits + anchor_bits + call_bits <= 64);
-        Layout {
+        ContextLayout {
             version_bits,
             anchor_bits,
-            call_bits,
+            call_id_bits: call_bits,
         }
     }
 
     /// This layout with another border between anchor and callId; none if that leaves no room for one.
     #[must_use]
-    pub const fn with_anchor_bits(self, anchor_bits: u32) -> Option<Layout> {
+    pub const fn with_anchor_bits(self, anchor_bits: u32) -> Option<ContextLayout> {
         let shift = self.version_shift();
         if anchor_bits < 1 || anchor_bits > 32 || anchor_bits >= shift || shift - anchor_bits > 56 {
             return None;
         }
-        Some(Layout {
+        Some(ContextLayout {
             anchor_bits,
-            call_bits: shift - anchor_bits,
+            call_id_bits: shift - anchor_bits,
             ..self
         })
     }
@@ -65,30 +65,30 @@ impl Layout {
 
     /// The fields must fit: they come from this layout's own graph.
     #[must_use]
-    pub const fn pack(self, version: Version, anchor: AnchorId, call: u64) -> ContextId {
-        debug_assert!(version.0 <= self.max_version().0 && call < self.calls());
-        let anchor = (anchor.0 as u64) << self.call_bits;
+    pub const fn pack_context(self, version: Version, anchor: AnchorId, call: u64) -> ContextId {
+        debug_assert!(version.0 <= self.max_version().0 && call < self.call_id_count());
+        let anchor = (anchor.0 as u64) << self.call_id_bits;
         ContextId((version.0 as u64) << self.version_shift() | anchor | call)
     }
 
     #[must_use]
-    pub const fn version(self, id: ContextId) -> Version {
+    pub const fn version_of(self, id: ContextId) -> Version {
         Version((id.0 >> self.version_shift()) as u32 & self.max_version().0)
     }
 
     #[must_use]
-    pub const fn anchor(self, id: ContextId) -> AnchorId {
-        AnchorId((id.0 >> self.call_bits & (self.anchors() - 1)) as u32)
+    pub const fn anchor_of(self, id: ContextId) -> AnchorId {
+        AnchorId((id.0 >> self.call_id_bits & (self.anchor_count() - 1)) as u32)
     }
 
     #[must_use]
-    pub const fn call(self, id: ContextId) -> u64 {
-        id.0 & (self.calls() - 1)
+    pub const fn call_id_of(self, id: ContextId) -> u64 {
+        id.0 & (self.call_id_count() - 1)
     }
 
     /// Whether `id` can be a number of this layout at all.
     #[must_use]
-    pub const fn fits(self, id: ContextId) -> bool {
+    pub const fn fits_context(self, id: ContextId) -> bool {
         let version = id.0 >> self.version_shift();
         version != 0 && version <= self.max_version().0 as u64
     }
@@ -96,7 +96,7 @@ impl Layout {
     /// The position of the version field.
     #[must_use]
     pub const fn version_shift(self) -> u32 {
-        self.anchor_bits + self.call_bits
+        self.anchor_bits + self.call_id_bits
     }
 
     #[must_use]
@@ -106,23 +106,23 @@ impl Layout {
 
     /// How many anchors one base version can count.
     #[must_use]
-    pub const fn anchors(self) -> u64 {
+    pub const fn anchor_count(self) -> u64 {
         1 << self.anchor_bits
     }
 
     /// How many callIds there are: the largest capacity a node can have.
     #[must_use]
-    pub const fn calls(self) -> u64 {
-        1 << self.call_bits
+    pub const fn call_id_count(self) -> u64 {
+        1 << self.call_id_bits
     }
 
     /// What an additive transition adds to the whole number.
-    pub(crate) const fn delta(self, from: Version, to: Version, av: u64) -> u64 {
+    pub(crate) const fn transition_delta(self, from: Version, to: Version, av: u64) -> u64 {
         ((to.0 - from.0) as u64) << self.version_shift() | av
     }
 }
 
-impl Default for Layout {
+impl Default for ContextLayout {
     fn default() -> Self {
         Self::DEFAULT
     }

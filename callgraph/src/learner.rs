@@ -6,49 +6,50 @@
 
 use std::time::Instant;
 
-use crate::adaptation::Adaptation;
-use crate::anchor_table::Call;
-use crate::forgotten::Forgotten;
-use crate::full::Full;
-use crate::graph::Graph;
-use crate::tables::Tables;
-use crate::transition_table::{ANCHORING, Key};
+use crate::adaptive_re_encoding::AdaptiveReEncoding;
+use crate::anchor_table::AnchorKey;
+use crate::forgotten_anchors::ForgottenAnchors;
+use crate::full_nodes::FullNodes;
+use crate::graph::VersionedGraph;
+use crate::tables::EncoderTables;
+use crate::transition_table::{ANCHORING, TransitionKey};
 use crate::{
-    Anchor, AnchorId, Base, Change, ContextId, Edge, Effect, Gone, Journal, MethodId, Node, Plan,
-    Policy, SiteId, Transition, Version,
+    Anchor, AnchorId, Base, CallEdge, ContextId, DeadCode, EncodingPolicy, GraphChange,
+    GraphJournal, GraphNode, MethodId, NumberingPlan, SiteId, Transition, TransitionEffect,
+    Version,
 };
 
-pub(crate) struct Learner<J> {
-    pub(crate) graph: Graph,
+pub(crate) struct GraphLearner<J> {
+    pub(crate) graph: VersionedGraph,
     pub(crate) journal: J,
-    policy: Policy,
+    policy: EncodingPolicy,
     /// For base versions from `retired` on.
-    pub(crate) plan: Option<Box<dyn Plan>>,
+    pub(crate) plan: Option<Box<dyn NumberingPlan>>,
     /// Every call from an earlier version anchors.
     retired: Version,
-    pub(crate) adaptation: Adaptation,
-    forgotten: Forgotten,
-    full: Full,
+    pub(crate) adaptation: AdaptiveReEncoding,
+    forgotten: ForgottenAnchors,
+    full: FullNodes,
     pub(crate) slow_lookups: u64,
     pub(crate) refused: u64,
 }
 
 /// There is no number to give: the journal refused, or the fields have run out, or the caller's
 /// number is not one of this encoder's.
-pub(crate) struct Lost;
+pub(crate) struct EncodeError;
 
 /// A call on its way: `caller` with number `context` calls `callee` at `site`.
 #[derive(Clone, Copy)]
-pub(crate) struct Step {
+pub(crate) struct CallStep {
     pub(crate) context: ContextId,
     pub(crate) site: SiteId,
     pub(crate) caller: MethodId,
     pub(crate) callee: MethodId,
 }
 
-impl Step {
-    fn edge(self) -> Edge {
-        Edge {
+impl CallStep {
+    fn call_edge(self) -> CallEdge {
+        CallEdge {
             site: self.site,
             caller: self.caller,
             callee: self.callee,
@@ -57,85 +58,102 @@ impl Step {
 }
 
 /// Where an additive transition goes.
-struct Destination {
+struct AdditiveDestination {
     to: Version,
     av: u64,
     /// The node does not exist yet: the capacity to create it with.
     create: Option<u64>,
 }
 
-impl<J: Journal> Learner<J> {
-    pub(crate) fn new(graph: Graph, policy: Policy, journal: J) -> Self {
-        Learner {
+impl<J: GraphJournal> GraphLearner<J> {
+    pub(crate) fn new(graph: VersionedGraph, policy: EncodingPolicy, journal: J) -> Self {
+        GraphLearner {
             graph,
             journal,
             policy,
             plan: None,
             retired: Version(0),
-            adaptation: Adaptation::new(&policy),
-            forgotten: Forgotten::default(),
-            full: Full::default(),
+            adaptation: AdaptiveReEncoding::new(&policy),
+            forgotten: ForgottenAnchors::default(),
+            full: FullNodes::default(),
             slow_lookups: 0,
             refused: 0,
         }
     }
 
-    pub(crate) fn root(&mut self, tables: &Tables, head: MethodId) -> Result<ContextId, Lost> {
+    pub(crate) fn learn_root(
+        &mut self,
+        tables: &EncoderTables,
+        head: MethodId,
+    ) -> Result<ContextId, EncodeError> {
         self.slow_lookups += 1;
         if head > MethodId::EVENT {
-            return Err(Lost);
+            return Err(EncodeError);
         }
-        let call = Call::entry(head);
+        let call = AnchorKey::from_thread_entry(head);
         if let Some(known) = tables.anchors.find(call) {
             return Ok(known);
         }
-        self.adaptation.met(Edge::entry(head));
-        self.anchor(tables, call, head, None)
+        self.adaptation
+            .count_edge(CallEdge::from_thread_entry(head));
+        self.create_anchor(tables, call, head, None)
     }
 
-    pub(crate) fn step(&mut self, tables: &Tables, step: Step) -> Result<ContextId, Lost> {
+    pub(crate) fn learn_step(
+        &mut self,
+        tables: &EncoderTables,
+        step: CallStep,
+    ) -> Result<ContextId, EncodeError> {
         self.slow_lookups += 1;
         let layout = self.graph.layout();
-        if !self.graph.holds(step.context, step.caller) {
-            return Err(Lost);
+        if !self.graph.holds_context(step.context, step.caller) {
+            return Err(EncodeError);
         }
-        self.adaptation.met(step.edge());
-        let version = layout.version(step.context);
-        let key = Key::new(version, step.site, step.callee).ok_or(Lost)?;
-        let delta = match tables.transition(key) {
+        self.adaptation.count_edge(step.call_edge());
+        let version = layout.version_of(step.context);
+        let key = TransitionKey::new(version, step.site, step.callee).ok_or(EncodeError)?;
+        let delta = match tables.find_transition(key) {
             Some(delta) => delta,
-            None => self.transition(tables, key, step)?,
+            None => self.decide_transition(tables, key, step)?,
         };
         match delta {
-            ANCHORING => self.interned(tables, step),
+            ANCHORING => self.intern_context(tables, step),
             _ => Ok(ContextId(step.context.0.wrapping_add(delta))),
         }
     }
 
     /// Decides for ever what (version, site, callee) does.
-    fn transition(&mut self, tables: &Tables, key: Key, step: Step) -> Result<u64, Lost> {
+    fn decide_transition(
+        &mut self,
+        tables: &EncoderTables,
+        key: TransitionKey,
+        step: CallStep,
+    ) -> Result<u64, EncodeError> {
         let layout = self.graph.layout();
-        let from = layout.version(step.context);
-        let (effect, delta) = match self.place(from, step.edge()) {
-            Some(Destination { to, av, create }) => {
+        let from = layout.version_of(step.context);
+        let (effect, delta) = match self.choose_destination(from, step.call_edge()) {
+            Some(AdditiveDestination { to, av, create }) => {
                 if let Some(capacity) = create {
-                    self.record(Change::Node(Node {
+                    self.record_change(GraphChange::Node(GraphNode {
                         version: to,
                         method: step.callee,
                         capacity,
                     }))?;
                 }
-                (Effect::Additive { to, av }, layout.delta(from, to, av))
+                (
+                    TransitionEffect::Additive { to, av },
+                    layout.transition_delta(from, to, av),
+                )
             }
-            None => (Effect::Anchoring, ANCHORING),
+            None => (TransitionEffect::Anchoring, ANCHORING),
         };
-        let Step {
+        let CallStep {
             site,
             caller,
             callee,
             ..
         } = step;
-        self.record(Change::Transition(Transition {
+        self.record_change(GraphChange::Transition(Transition {
             version: from,
             site,
             caller,
@@ -146,65 +164,78 @@ impl<J: Journal> Learner<J> {
         Ok(delta)
     }
 
-    fn place(&mut self, from: Version, edge: Edge) -> Option<Destination> {
+    fn choose_destination(&mut self, from: Version, edge: CallEdge) -> Option<AdditiveDestination> {
         if from < self.retired {
             return None;
         }
-        let need = self.graph.node(from, edge.caller)?.capacity;
-        let av = self.plan_for(from).and_then(|plan| plan.addition(edge));
-        let planned = av.and_then(|av| self.planned(from, edge.callee, av, need));
+        let need = self.graph.find_node(from, edge.caller)?.capacity;
+        let av = self
+            .plan_for(from)
+            .and_then(|plan| plan.addition_value(edge));
+        let planned = av.and_then(|av| self.planned_destination(from, edge.callee, av, need));
         match planned {
-            None if self.policy.lazy => self.found(from, edge.callee, need),
+            None if self.policy.lazy => self.find_destination(from, edge.callee, need),
             planned => planned,
         }
     }
 
     /// The plan, if it is one for this version.
-    fn plan_for(&self, version: Version) -> Option<&dyn Plan> {
+    fn plan_for(&self, version: Version) -> Option<&dyn NumberingPlan> {
         let plan = self.plan.as_deref()?;
         (version >= self.retired && self.graph.is_base(version)).then_some(plan)
     }
 
     /// The place that the plan has for a caller that needs so much.
-    fn planned(&self, base: Version, callee: MethodId, av: u64, need: u64) -> Option<Destination> {
-        let capacity = self.plan_for(base)?.capacity(callee)?;
-        let capacity = capacity.min(self.calls(base));
-        let place = |create| Destination {
+    fn planned_destination(
+        &self,
+        base: Version,
+        callee: MethodId,
+        av: u64,
+        need: u64,
+    ) -> Option<AdditiveDestination> {
+        let capacity = self.plan_for(base)?.node_capacity(callee)?;
+        let capacity = capacity.min(self.call_id_count(base));
+        let place = |create| AdditiveDestination {
             to: base,
             av,
             create,
         };
-        match self.graph.node(base, callee) {
+        match self.graph.find_node(base, callee) {
             Some(node) => self.graph.is_free(node, av, need).then(|| place(None)),
             None => (need < capacity && av <= capacity - need).then(|| place(Some(capacity))),
         }
     }
 
     /// The first version in reach whose node has, or can be created with, room for the caller.
-    fn found(&mut self, from: Version, callee: MethodId, need: u64) -> Option<Destination> {
+    fn find_destination(
+        &mut self,
+        from: Version,
+        callee: MethodId,
+        need: u64,
+    ) -> Option<AdditiveDestination> {
         if self.plan.is_none() {
-            return self.found_without_plan(from, callee, need);
+            return self.find_unplanned_destination(from, callee, need);
         }
         let last = self.last_version(from);
         let plan = self
             .plan_for(from)
-            .filter(|plan| plan.capacity(callee).is_some());
-        let planned = plan.map_or(1, |plan| plan.end(callee));
+            .filter(|plan| plan.node_capacity(callee).is_some());
+        let planned = plan.map_or(1, |plan| plan.planned_end(callee));
         let mut to = from;
-        if plan.is_some() && self.graph.node(from, callee).is_none() {
-            if let Some(place) = self.planned(from, callee, planned, need) {
+        if plan.is_some() && self.graph.find_node(from, callee).is_none() {
+            if let Some(place) = self.planned_destination(from, callee, planned, need) {
                 return Some(place);
             }
             to = Version(from.0 + 1);
         }
-        for (version, node) in self.graph.nodes_of(callee, to..=last.max(to)) {
+        for (version, node) in self.graph.method_nodes(callee, to..=last.max(to)) {
             if version != to {
                 break;
             }
             let used = if version == from { planned } else { 1 };
             let av = node.used.max(used);
             if node.capacity.saturating_sub(av) >= need {
-                return Some(Destination {
+                return Some(AdditiveDestination {
                     to,
                     av,
                     create: None,
@@ -212,8 +243,8 @@ impl<J: Journal> Learner<J> {
             }
             to = Version(to.0 + 1);
         }
-        let capacity = self.capacity(to, callee, need);
-        (to <= last && capacity > need).then_some(Destination {
+        let capacity = self.node_capacity(to, callee, need);
+        (to <= last && capacity > need).then_some(AdditiveDestination {
             to,
             av: 1,
             create: Some(capacity),
@@ -221,19 +252,19 @@ impl<J: Journal> Learner<J> {
     }
 
     /// As `found`, past what is known to be full.
-    fn found_without_plan(
+    fn find_unplanned_destination(
         &mut self,
         from: Version,
         callee: MethodId,
         need: u64,
-    ) -> Option<Destination> {
+    ) -> Option<AdditiveDestination> {
         let last = self.last_version(from);
-        let mut to = self.full.skip(callee, from, need);
+        let mut to = self.full.skip_full(callee, from, need);
         let mut found = None;
         if to > last {
             return None;
         }
-        for (version, node) in self.graph.nodes_of(callee, to..=last) {
+        for (version, node) in self.graph.method_nodes(callee, to..=last) {
             if version != to {
                 break;
             }
@@ -243,13 +274,13 @@ impl<J: Journal> Learner<J> {
             }
             to = Version(to.0 + 1);
         }
-        self.full.met(callee, (from, to), need);
+        self.full.record_full(callee, (from, to), need);
         if let Some(av) = found {
             let create = None;
-            return Some(Destination { to, av, create });
+            return Some(AdditiveDestination { to, av, create });
         }
-        let capacity = self.capacity(to, callee, need);
-        (to <= last && capacity > need).then_some(Destination {
+        let capacity = self.node_capacity(to, callee, need);
+        (to <= last && capacity > need).then_some(AdditiveDestination {
             to,
             av: 1,
             create: Some(capacity),
@@ -275,65 +306,71 @@ impl<J: Journal> Learner<J> {
     }
 
     /// How many callIds there are in a version.
-    fn calls(&self, version: Version) -> u64 {
+    fn call_id_count(&self, version: Version) -> u64 {
         let layout = self.graph.layout_of(version);
-        layout.unwrap_or(self.graph.layout()).calls()
+        layout.unwrap_or(self.graph.layout()).call_id_count()
     }
 
-    fn capacity(&self, version: Version, method: MethodId, need: u64) -> u64 {
-        let all = self.calls(version);
+    fn node_capacity(&self, version: Version, method: MethodId, need: u64) -> u64 {
+        let all = self.call_id_count(version);
         if method == MethodId::EVENT {
             // An event calls nothing: no callee needs its range.
             return all;
         }
         let limit = 1u64.checked_shl(self.policy.max_node_bits).unwrap_or(all);
-        self.policy.capacity(need, limit.min(all))
+        self.policy.new_node_capacity(need, limit.min(all))
     }
 
-    fn interned(&mut self, tables: &Tables, step: Step) -> Result<ContextId, Lost> {
-        let Step {
+    fn intern_context(
+        &mut self,
+        tables: &EncoderTables,
+        step: CallStep,
+    ) -> Result<ContextId, EncodeError> {
+        let CallStep {
             context,
             site,
             caller,
             callee,
         } = step;
-        let call = Call::new(context, site, callee);
+        let call = AnchorKey::new(context, site, callee);
         if let Some(known) = tables.anchors.find(call) {
             return Ok(known);
         }
-        self.anchor(tables, call, callee, Some((context, site, caller)))
+        self.create_anchor(tables, call, callee, Some((context, site, caller)))
     }
 
-    fn anchor(
+    fn create_anchor(
         &mut self,
-        tables: &Tables,
-        call: Call,
+        tables: &EncoderTables,
+        call: AnchorKey,
         head: MethodId,
         parent: Option<(ContextId, SiteId, MethodId)>,
-    ) -> Result<ContextId, Lost> {
+    ) -> Result<ContextId, EncodeError> {
         let (base, id) = self.next_anchor()?;
-        if self.graph.node(base, head).is_none() {
-            let planned = self.plan_for(base).and_then(|plan| plan.capacity(head));
-            let capacity = planned.map(|planned| planned.min(self.calls(base)));
-            let capacity = capacity.unwrap_or_else(|| self.capacity(base, head, 0));
-            self.record(Change::Node(Node {
+        if self.graph.find_node(base, head).is_none() {
+            let planned = self
+                .plan_for(base)
+                .and_then(|plan| plan.node_capacity(head));
+            let capacity = planned.map(|planned| planned.min(self.call_id_count(base)));
+            let capacity = capacity.unwrap_or_else(|| self.node_capacity(base, head, 0));
+            self.record_change(GraphChange::Node(GraphNode {
                 version: base,
                 method: head,
                 capacity,
             }))?;
         }
-        self.record(Change::Anchor(Anchor {
+        self.record_change(GraphChange::Anchor(Anchor {
             base,
             id,
             head,
             parent,
         }))?;
-        let layout = self.graph.layout_of(base).ok_or(Lost)?;
-        let to = layout.pack(base, id, 0);
+        let layout = self.graph.layout_of(base).ok_or(EncodeError)?;
+        let to = layout.pack_context(base, id, 0);
         self.make_room(tables, call, parent);
         tables.publish_anchor(call, to);
-        if self.adaptation.interned() {
-            self.adapt(tables);
+        if self.adaptation.count_interned() {
+            self.re_encode(tables);
         }
         Ok(to)
     }
@@ -341,88 +378,92 @@ impl<J: Journal> Learner<J> {
     /// Before the table of anchors forgets all that it has: unless what it forgot before was needed again.
     fn make_room(
         &mut self,
-        tables: &Tables,
-        call: Call,
+        tables: &EncoderTables,
+        call: AnchorKey,
         parent: Option<(ContextId, SiteId, MethodId)>,
     ) {
         if let Some((context, _, caller)) = parent
-            && Forgotten::is_sampled(call)
-            && let Ok(path) = self.graph.decode(context, caller)
+            && ForgottenAnchors::is_sampled(call)
+            && let Ok(path) = self.graph.decode_context(context, caller)
         {
-            self.forgotten.met(call, &path);
+            self.forgotten.record_anchor(call, &path);
         }
-        if tables.anchors.is_full() && !self.forgotten.may_go(tables.anchors.budget()) {
+        if tables.anchors.is_full() && !self.forgotten.may_forget(tables.anchors.budget()) {
             tables.anchors.double_budget();
         }
     }
 
     /// Numbers all known edges anew, in a fresh base version. No thread stops: frames keep their numbers,
     /// and their next call anchors into the new version.
-    fn adapt(&mut self, tables: &Tables) {
+    fn re_encode(&mut self, tables: &EncoderTables) {
         let began = Instant::now();
-        let numbering = self.adaptation.numbering(self.graph.layout(), &self.policy);
-        let begun = self
-            .graph
-            .next_base()
-            .filter(|version| self.record(Change::Base(Base::new(*version))).is_ok());
+        let numbering = self
+            .adaptation
+            .build_numbering(self.graph.layout(), &self.policy);
+        let begun = self.graph.next_base().filter(|version| {
+            self.record_change(GraphChange::Base(Base::new(*version)))
+                .is_ok()
+        });
         let Some(version) = begun else {
             return self.adaptation.give_up();
         };
         self.plan = Some(Box::new(numbering));
         self.retired = version;
-        tables.retire(version);
-        self.adaptation.adapted(began.elapsed());
+        tables.retire_before(version);
+        self.adaptation.finish_re_encoding(began.elapsed());
     }
 
     /// Code that will never run again leaves the graph and the tables. `false`: numbers that are planned need all.
-    pub(crate) fn sweep(&mut self, tables: &Tables, gone: &dyn Gone) -> bool {
+    pub(crate) fn sweep_dead_code(&mut self, tables: &EncoderTables, gone: &dyn DeadCode) -> bool {
         if self.plan.is_some() || self.policy.adapt_after > 0 {
             return false;
         }
-        self.graph.sweep(gone);
-        self.full.sweep(gone);
-        tables.sweep(gone);
+        self.graph.sweep_dead_code(gone);
+        self.full.sweep_dead_code(gone);
+        tables.sweep_dead_code(gone);
         true
     }
 
     /// Of the graph and what belongs to it.
-    pub(crate) fn memory(&self) -> usize {
-        let plan = self.plan.as_ref().map_or(0, |plan| plan.memory());
-        let own = self.adaptation.memory() + self.forgotten.memory() + self.full.memory();
-        self.graph.memory() + plan + own
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let plan = self.plan.as_ref().map_or(0, |plan| plan.memory_bytes());
+        let own = self.adaptation.memory_bytes()
+            + self.forgotten.memory_bytes()
+            + self.full.memory_bytes();
+        self.graph.memory_bytes() + plan + own
     }
 
     /// In the newest base, or in a fresh one if its anchors have run out. That has more of them: few
     /// versions are left, so what no range has room for goes on being anchored.
-    fn next_anchor(&mut self) -> Result<(Version, AnchorId), Lost> {
+    fn next_anchor(&mut self) -> Result<(Version, AnchorId), EncodeError> {
         if let Some(next) = self.graph.next_anchor() {
             return Ok(next);
         }
-        let version = self.graph.next_base().ok_or(Lost)?;
+        let version = self.graph.next_base().ok_or(EncodeError)?;
         let is_first = self.graph.newest_base().is_none();
-        let anchor_bits = (!is_first).then(|| self.more_anchors());
-        self.record(Change::Base(Base {
+        let anchor_bits = (!is_first).then(|| self.wider_anchor_bits());
+        self.record_change(GraphChange::Base(Base {
             version,
             anchor_bits,
         }))?;
         Ok((version, AnchorId(0)))
     }
 
-    fn more_anchors(&self) -> u32 {
+    fn wider_anchor_bits(&self) -> u32 {
         let layout = self.graph.layout();
         let most = (layout.version_shift() - 1).min(32);
         most.min(layout.anchor_bits() + self.policy.more_anchor_bits)
     }
 
-    fn record(&mut self, change: Change) -> Result<(), Lost> {
-        let checked = self.graph.check(change);
+    fn record_change(&mut self, change: GraphChange) -> Result<(), EncodeError> {
+        let checked = self.graph.check_change(change);
         debug_assert_eq!(checked, Ok(()));
-        checked.map_err(|_| Lost)?;
-        if self.journal.append(change).is_err() {
+        checked.map_err(|_| EncodeError)?;
+        if self.journal.append_change(change).is_err() {
             self.refused += 1;
-            return Err(Lost);
+            return Err(EncodeError);
         }
-        self.graph.commit(change);
+        self.graph.commit_change(change);
         Ok(())
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! *Architecture Invariant*: a number is handed out only after every change that gives it its
 //! meaning was accepted by the journal. Nothing is ever changed, and a number that was given is never
-//! given again, so it keeps its meaning for ever. What is [`Gone`] may leave the encoder; the journal has it.
+//! given again, so it keeps its meaning for ever. What is [`DeadCode`] may leave the encoder; the journal has it.
 
 mod ids;
 mod journal;
@@ -25,31 +25,31 @@ mod plan;
 
 mod lock_wait;
 mod sync;
-mod words;
+mod table_memory;
 
 mod anchor_table;
 mod transition_table;
 
-mod adaptation;
+mod adaptive_re_encoding;
 mod encoder;
-mod forgotten;
-mod full;
+mod encoder_stats;
+mod forgotten_anchors;
+mod full_nodes;
 mod learner;
-mod stats;
 mod tables;
 
 pub mod encodings;
 
-pub use edge::Edge;
-pub use encoder::Encoder;
-pub use error::{DecodeError, GraphError, Missing};
-pub use graph::{Frame, Gone, Graph};
+pub use edge::CallEdge;
+pub use encoder::ContextEncoder;
+pub use encoder_stats::EncoderStats;
+pub use error::{DecodeError, GraphError, MissingReference};
+pub use graph::{ContextFrame, DeadCode, VersionedGraph};
 pub use ids::*;
 pub use journal::*;
-pub use layout::Layout;
+pub use layout::ContextLayout;
 pub use lock_wait::LockWait;
-pub use plan::Plan;
-pub use policy::Policy;
-pub use stats::Stats;
+pub use plan::NumberingPlan;
+pub use policy::EncodingPolicy;
+pub use table_memory::TableMemory;
 pub use tables::RawTables;
-pub use words::TableMemory;

@@ -21,15 +21,19 @@ impl LockWait {
     /// Takes a lock: by `attempt` where it is free, else by `block`, whose time is measured.
     ///
     /// A free lock costs what `attempt` costs: the clock is read only where a thread waits.
-    pub fn acquire<G>(&self, attempt: impl FnOnce() -> Option<G>, block: impl FnOnce() -> G) -> G {
+    pub fn acquire_lock<G>(
+        &self,
+        attempt: impl FnOnce() -> Option<G>,
+        block: impl FnOnce() -> G,
+    ) -> G {
         match attempt() {
             Some(guard) => guard,
-            None => self.measure(block),
+            None => self.measure_wait(block),
         }
     }
 
     #[cold]
-    fn measure<G>(&self, block: impl FnOnce() -> G) -> G {
+    fn measure_wait<G>(&self, block: impl FnOnce() -> G) -> G {
         let began = Instant::now();
         let guard = block();
         let wait_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -40,7 +44,7 @@ impl LockWait {
     }
 
     /// How often a thread had to wait.
-    pub fn waits(&self) -> u64 {
+    pub fn wait_count(&self) -> u64 {
         self.waits.load(Ordering::Relaxed)
     }
 
@@ -57,16 +61,16 @@ mod tests {
     #[test]
     fn only_a_wait_is_measured() {
         let wait = LockWait::new();
-        assert_eq!(wait.acquire(|| Some(1), || 2), 1);
-        assert_eq!((wait.waits(), wait.longest_ns()), (0, 0));
+        assert_eq!(wait.acquire_lock(|| Some(1), || 2), 1);
+        assert_eq!((wait.wait_count(), wait.longest_ns()), (0, 0));
         let pause = std::time::Duration::from_millis(2);
         let block = || {
             std::thread::sleep(pause);
             2
         };
-        assert_eq!(wait.acquire(|| None, block), 2);
-        assert_eq!(wait.acquire(|| None, || 3), 3);
-        assert_eq!(wait.waits(), 2);
+        assert_eq!(wait.acquire_lock(|| None, block), 2);
+        assert_eq!(wait.acquire_lock(|| None, || 3), 3);
+        assert_eq!(wait.wait_count(), 2);
         assert!(u128::from(wait.longest_ns()) >= pause.as_nanos());
     }
 }

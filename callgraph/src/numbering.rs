@@ -15,23 +15,23 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::{Edge, Layout, MethodId, Policy};
+use crate::{CallEdge, ContextLayout, EncodingPolicy, MethodId};
 
 /// An edge and how often it was taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Known {
-    pub edge: Edge,
+pub struct WeightedEdge {
+    pub edge: CallEdge,
     pub weight: u64,
 }
 
 /// What a numbering may choose.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules {
+pub struct NumberingRules {
     /// Callers in the order of their weight, so that the hottest adds least. Otherwise in the order
     /// in which edges are given.
     pub hot_first: bool,
     /// Where a number is kept for sub-paths that begin there.
-    pub begins: Begins,
+    pub sub_path_starts: SubPathStarts,
     /// No node has more numbers than this.
     pub limit: u64,
     /// EVENT's limit: no callee needs its range.
@@ -44,22 +44,22 @@ pub struct Rules {
 
 /// Where number 0 means "the sub-path begins here".
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Begins {
+pub enum SubPathStarts {
     /// At threads' entries only.
     Entries,
     /// And where back edges and left-out ones lead to.
-    Needed,
+    WhereNeeded,
     Anywhere,
 }
 
-impl Rules {
+impl NumberingRules {
     /// As PCCE's paper has it, for ids of `bits` bits.
     #[must_use]
-    pub fn exact(bits: u32) -> Rules {
+    pub fn for_exact_ids(bits: u32) -> NumberingRules {
         let limit = 1u64.checked_shl(bits).unwrap_or(u64::MAX);
-        Rules {
+        NumberingRules {
             hot_first: false,
-            begins: Begins::Needed,
+            sub_path_starts: SubPathStarts::WhereNeeded,
             limit,
             event_limit: limit,
             growth_percent: 0,
@@ -69,75 +69,75 @@ impl Rules {
 
     /// For a base version of the versioned graph.
     #[must_use]
-    pub fn planned(layout: Layout, policy: &Policy) -> Rules {
+    pub fn for_base_version(layout: ContextLayout, policy: &EncodingPolicy) -> NumberingRules {
         let limit = 1u64.checked_shl(policy.plan_bits).unwrap_or(u64::MAX);
-        Rules {
+        NumberingRules {
             hot_first: true,
-            begins: Begins::Anywhere,
-            limit: limit.min(layout.calls()),
-            event_limit: layout.calls(),
+            sub_path_starts: SubPathStarts::Anywhere,
+            limit: limit.min(layout.call_id_count()),
+            event_limit: layout.call_id_count(),
             growth_percent: 0,
             slack: 0,
         }
     }
 
     /// Rules that leave room for callers that are not known yet.
-    pub(crate) fn with_room(layout: Layout, policy: &Policy) -> Rules {
-        Rules {
+    pub(crate) fn with_room(layout: ContextLayout, policy: &EncodingPolicy) -> NumberingRules {
+        NumberingRules {
             growth_percent: policy.growth_percent,
             slack: policy.slack,
-            ..Self::planned(layout, policy)
+            ..Self::for_base_version(layout, policy)
         }
     }
 }
 
 /// A node's numbers and who has which.
 #[derive(Clone, Debug, Default)]
-pub struct Numbers {
+pub struct NodeNumbering {
     /// Of the whole node, slack included.
     pub count: u64,
     /// Behind the last caller.
     pub end: u64,
     /// Number 0 means "the sub-path begins here".
-    pub begins: bool,
+    pub starts_sub_path: bool,
     /// Addition values and their edges, ascending.
-    pub incoming: Vec<(u64, Edge)>,
+    pub incoming: Vec<(u64, CallEdge)>,
 }
 
 /// The result: which edges add what.
 #[derive(Clone, Debug, Default)]
-pub struct Numbering {
-    pub additions: FastMap<Edge, u64>,
-    pub nodes: FastMap<MethodId, Numbers>,
+pub struct AcyclicNumbering {
+    pub additions: FastMap<CallEdge, u64>,
+    pub nodes: FastMap<MethodId, NodeNumbering>,
     /// Edges that close a cycle.
-    pub back: HashSet<Edge>,
+    pub back_edges: HashSet<CallEdge>,
     /// Edges that were left out because a node had too many contexts.
-    pub reduced: HashSet<Edge>,
+    pub reduced_edges: HashSet<CallEdge>,
 }
 
-impl Numbering {
+impl AcyclicNumbering {
     #[must_use]
-    pub fn of(edges: &[Known], rules: &Rules) -> Numbering {
-        let graph = Shape::of(edges, rules.hot_first);
-        let mut numbering = Numbering {
-            back: graph.back.clone(),
-            ..Numbering::default()
+    pub fn from_edges(edges: &[WeightedEdge], rules: &NumberingRules) -> AcyclicNumbering {
+        let graph = AcyclicGraph::from_edges(edges, rules.hot_first);
+        let mut numbering = AcyclicNumbering {
+            back_edges: graph.back_edges.clone(),
+            ..AcyclicNumbering::default()
         };
         for method in &graph.order {
-            numbering.add(*method, &graph, rules);
+            numbering.number_method(*method, &graph, rules);
         }
         numbering
     }
 
     /// What `edge` adds; none: it was not numbered.
     #[must_use]
-    pub fn addition(&self, edge: Edge) -> Option<u64> {
+    pub fn addition_value(&self, edge: CallEdge) -> Option<u64> {
         self.additions.get(&edge).copied()
     }
 
     /// How many contexts a method has; one that is not known has the one that begins there.
     #[must_use]
-    pub fn count(&self, method: MethodId) -> u64 {
+    pub fn context_count(&self, method: MethodId) -> u64 {
         self.nodes.get(&method).map_or(1, |node| node.count)
     }
 
@@ -150,47 +150,52 @@ impl Numbering {
 
     /// Whether a sub-path that ends at `method` with number 0 begins there.
     #[must_use]
-    pub fn begins(&self, method: MethodId) -> bool {
-        self.nodes.get(&method).is_none_or(|node| node.begins)
+    pub fn starts_sub_path(&self, method: MethodId) -> bool {
+        self.nodes
+            .get(&method)
+            .is_none_or(|node| node.starts_sub_path)
     }
 
     /// PCCE's Algorithm 2, one step: the edge whose range holds `id`, and the caller's number.
     #[must_use]
-    pub fn caller(&self, method: MethodId, id: u64) -> Option<(Edge, u64)> {
+    pub fn find_caller(&self, method: MethodId, id: u64) -> Option<(CallEdge, u64)> {
         let incoming = &self.nodes.get(&method)?.incoming;
         let behind = incoming.partition_point(|(addition, _)| *addition <= id);
         let (addition, edge) = *incoming.get(behind.checked_sub(1)?)?;
         let rest = id - addition;
-        (rest < self.count(edge.caller)).then_some((edge, rest))
+        (rest < self.context_count(edge.caller)).then_some((edge, rest))
     }
 
     /// An estimate that counts what grows.
     #[must_use]
-    pub fn memory(&self) -> usize {
-        let node = size_of::<(MethodId, Numbers)>();
-        let edge = 2 * size_of::<(Edge, u64)>();
-        let left_out = self.back.len() + self.reduced.len();
-        self.nodes.len() * node + self.additions.len() * edge + left_out * size_of::<Edge>()
+    pub fn memory_bytes(&self) -> usize {
+        let node = size_of::<(MethodId, NodeNumbering)>();
+        let edge = 2 * size_of::<(CallEdge, u64)>();
+        let left_out = self.back_edges.len() + self.reduced_edges.len();
+        self.nodes.len() * node + self.additions.len() * edge + left_out * size_of::<CallEdge>()
     }
 
     /// Callers of `method` were numbered before.
-    fn add(&mut self, method: MethodId, graph: &Shape, rules: &Rules) {
-        let incoming = graph.incoming(method);
+    fn number_method(&mut self, method: MethodId, graph: &AcyclicGraph, rules: &NumberingRules) {
+        let incoming = graph.incoming_edges(method);
         let limit = match method {
             MethodId::EVENT => rules.event_limit,
             _ => rules.limit,
         };
-        let may_begin = match rules.begins {
-            Begins::Entries => graph.entries.contains(&method),
-            Begins::Needed => graph.entries.contains(&method) || graph.targets.contains(&method),
-            Begins::Anywhere => true,
+        let may_begin = match rules.sub_path_starts {
+            SubPathStarts::Entries => graph.entries.contains(&method),
+            SubPathStarts::WhereNeeded => {
+                graph.entries.contains(&method) || graph.targets.contains(&method)
+            }
+            SubPathStarts::Anywhere => true,
         };
-        let left_out = self.left_out(incoming, limit, may_begin);
-        let begins = may_begin || rules.begins == Begins::Needed && !left_out.is_empty();
-        let mut node = Numbers {
+        let left_out = self.choose_left_out(incoming, limit, may_begin);
+        let begins = may_begin
+            || rules.sub_path_starts == SubPathStarts::WhereNeeded && !left_out.is_empty();
+        let mut node = NodeNumbering {
             end: u64::from(begins),
-            begins,
-            ..Numbers::default()
+            starts_sub_path: begins,
+            ..NodeNumbering::default()
         };
         for known in incoming
             .iter()
@@ -198,21 +203,26 @@ impl Numbering {
         {
             node.incoming.push((node.end, known.edge));
             self.additions.insert(known.edge, node.end);
-            node.end += self.count(known.edge.caller);
+            node.end += self.context_count(known.edge.caller);
         }
-        node.count = rules.grown(node.end, limit);
-        self.reduced.extend(left_out);
+        node.count = rules.grow_capacity(node.end, limit);
+        self.reduced_edges.extend(left_out);
         self.nodes.insert(method, node);
     }
 
     /// The coldest callers that do not fit.
-    fn left_out(&self, incoming: &[Known], limit: u64, begins: bool) -> HashSet<Edge> {
-        let count = |known: &Known| u128::from(self.count(known.edge.caller));
+    fn choose_left_out(
+        &self,
+        incoming: &[WeightedEdge],
+        limit: u64,
+        begins: bool,
+    ) -> HashSet<CallEdge> {
+        let count = |known: &WeightedEdge| u128::from(self.context_count(known.edge.caller));
         let all: u128 = incoming.iter().map(count).sum();
         if all + u128::from(begins) <= u128::from(limit) {
             return HashSet::new();
         }
-        let mut hot: Vec<&Known> = incoming.iter().collect();
+        let mut hot: Vec<&WeightedEdge> = incoming.iter().collect();
         hot.sort_by_key(|known| std::cmp::Reverse(known.weight));
         let mut left = u128::from(limit.saturating_sub(1));
         hot.retain(|known| match left.checked_sub(count(known)) {
@@ -226,8 +236,8 @@ impl Numbering {
     }
 }
 
-impl Rules {
-    fn grown(&self, end: u64, limit: u64) -> u64 {
+impl NumberingRules {
+    fn grow_capacity(&self, end: u64, limit: u64) -> u64 {
         let grown = u128::from(end) * u128::from(100 + self.growth_percent) / 100;
         let grown = u64::try_from(grown + u128::from(self.slack)).unwrap_or(u64::MAX);
         grown.min(limit).max(end).max(1)
@@ -235,48 +245,50 @@ impl Rules {
 }
 
 /// The graph without its cycles.
-struct Shape {
+struct AcyclicGraph {
     /// Callers before callees.
     order: Vec<MethodId>,
     /// Without back edges and entries.
-    incoming: HashMap<MethodId, Vec<Known>>,
-    back: HashSet<Edge>,
+    incoming: HashMap<MethodId, Vec<WeightedEdge>>,
+    back_edges: HashSet<CallEdge>,
     entries: HashSet<MethodId>,
     /// Of back edges.
     targets: HashSet<MethodId>,
 }
 
-impl Shape {
-    fn of(edges: &[Known], hot_first: bool) -> Shape {
+impl AcyclicGraph {
+    fn from_edges(edges: &[WeightedEdge], hot_first: bool) -> AcyclicGraph {
         let mut given = edges.to_vec();
         if hot_first {
             given.sort_by_key(|known| std::cmp::Reverse(known.weight));
         }
-        let mut outgoing: HashMap<MethodId, Vec<Edge>> = HashMap::new();
-        for Known { edge, .. } in given.iter().filter(|known| !known.edge.is_entry()) {
+        let mut outgoing: HashMap<MethodId, Vec<CallEdge>> = HashMap::new();
+        for WeightedEdge { edge, .. } in given.iter().filter(|known| !known.edge.is_entry()) {
             outgoing.entry(edge.caller).or_default().push(*edge);
         }
-        let mut walk = Walk {
+        let mut walk = DepthFirstWalk {
             outgoing,
             marks: HashMap::new(),
             done: Vec::new(),
-            back: HashSet::new(),
+            back_edges: HashSet::new(),
         };
         let entries = given.iter().filter(|known| known.edge.is_entry());
         let entries: Vec<MethodId> = entries.map(|known| known.edge.callee).collect();
-        entries.iter().for_each(|entry| walk.from(*entry));
+        entries.iter().for_each(|entry| walk.walk_from(*entry));
         // What no entry reaches: callers that are known from elsewhere.
-        given.iter().for_each(|known| walk.from(known.edge.caller));
+        given
+            .iter()
+            .for_each(|known| walk.walk_from(known.edge.caller));
         walk.done.reverse();
-        let mut shape = Shape {
+        let mut shape = AcyclicGraph {
             order: walk.done,
             incoming: HashMap::new(),
             entries: entries.into_iter().collect(),
             targets: HashSet::new(),
-            back: walk.back,
+            back_edges: walk.back_edges,
         };
         for known in given.iter().filter(|known| !known.edge.is_entry()) {
-            if shape.back.contains(&known.edge) {
+            if shape.back_edges.contains(&known.edge) {
                 shape.targets.insert(known.edge.callee);
             } else {
                 let callers = shape.incoming.entry(known.edge.callee);
@@ -286,24 +298,24 @@ impl Shape {
         shape
     }
 
-    fn incoming(&self, method: MethodId) -> &[Known] {
+    fn incoming_edges(&self, method: MethodId) -> &[WeightedEdge] {
         self.incoming.get(&method).map_or(&[], Vec::as_slice)
     }
 }
 
 /// Depth first, without the program's own stack.
-struct Walk {
-    outgoing: HashMap<MethodId, Vec<Edge>>,
+struct DepthFirstWalk {
+    outgoing: HashMap<MethodId, Vec<CallEdge>>,
     /// `true` while a node's callees are walked.
     marks: HashMap<MethodId, bool>,
     /// Callees before callers.
     done: Vec<MethodId>,
-    back: HashSet<Edge>,
+    back_edges: HashSet<CallEdge>,
 }
 
-impl Walk {
-    fn from(&mut self, start: MethodId) {
-        if start == Edge::NOBODY || self.marks.contains_key(&start) {
+impl DepthFirstWalk {
+    fn walk_from(&mut self, start: MethodId) {
+        if start == CallEdge::NO_CALLER || self.marks.contains_key(&start) {
             return;
         }
         self.marks.insert(start, true);
@@ -319,7 +331,7 @@ impl Walk {
             *next += 1;
             match self.marks.get(&edge.callee) {
                 Some(true) => {
-                    self.back.insert(edge);
+                    self.back_edges.insert(edge);
                 }
                 Some(false) => {}
                 None => {

@@ -1,38 +1,38 @@
 //! Numbers that were decided before a base version begins.
 
-use crate::numbering::Numbering;
-use crate::{Edge, MethodId};
+use crate::numbering::AcyclicNumbering;
+use crate::{CallEdge, MethodId};
 
 /// What the nodes of a base version and the calls between them are to be. Ranges of one callee's
 /// callers must not overlap; a call whose range is taken already is treated as unknown.
-pub trait Plan: Send {
+pub trait NumberingPlan: Send {
     /// How many numbers a method's node owns; none: it is not planned.
-    fn capacity(&self, method: MethodId) -> Option<u64>;
+    fn node_capacity(&self, method: MethodId) -> Option<u64>;
 
     /// Behind the last planned caller of a method: there is room for others.
-    fn end(&self, method: MethodId) -> u64;
+    fn planned_end(&self, method: MethodId) -> u64;
 
     /// What a call adds; none: it is not planned, or not additive.
-    fn addition(&self, edge: Edge) -> Option<u64>;
+    fn addition_value(&self, edge: CallEdge) -> Option<u64>;
 
     /// Bytes in memory.
-    fn memory(&self) -> usize;
+    fn memory_bytes(&self) -> usize;
 }
 
-impl Plan for Numbering {
-    fn capacity(&self, method: MethodId) -> Option<u64> {
+impl NumberingPlan for AcyclicNumbering {
+    fn node_capacity(&self, method: MethodId) -> Option<u64> {
         self.nodes.get(&method).map(|node| node.count)
     }
 
-    fn end(&self, method: MethodId) -> u64 {
+    fn planned_end(&self, method: MethodId) -> u64 {
         self.nodes.get(&method).map_or(1, |node| node.end)
     }
 
-    fn addition(&self, edge: Edge) -> Option<u64> {
-        Numbering::addition(self, edge)
+    fn addition_value(&self, edge: CallEdge) -> Option<u64> {
+        AcyclicNumbering::addition_value(self, edge)
     }
 
-    fn memory(&self) -> usize {
-        Numbering::memory(self)
+    fn memory_bytes(&self) -> usize {
+        AcyclicNumbering::memory_bytes(self)
     }
 }

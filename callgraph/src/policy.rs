@@ -18,7 +18,7 @@
 
 /// The knobs of the versioned graph. Any setting is correct; they differ in numbers and speed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Policy {
+pub struct EncodingPolicy {
     /// A new node gets this much more than its first caller needs.
     pub growth_percent: u32,
     /// And this many numbers more.
@@ -43,8 +43,8 @@ pub struct Policy {
     pub adapt_after: u64,
 }
 
-impl Policy {
-    pub const LUCCE: Policy = Policy {
+impl EncodingPolicy {
+    pub const LUCCE: EncodingPolicy = EncodingPolicy {
         growth_percent: 20,
         slack: 1,
         unroll: u32::MAX,
@@ -58,28 +58,28 @@ impl Policy {
     };
 
     /// Numbered anew when it anchors often (DACCE).
-    pub const ADAPTIVE: Policy = Policy {
+    pub const ADAPTIVE: EncodingPolicy = EncodingPolicy {
         epoch_percent: 50,
         adapt_after: 4096,
-        ..Policy::LUCCE
+        ..EncodingPolicy::LUCCE
     };
 
     /// Numbered once, from a graph that is given in advance (PCCE); what that does not know, or leaves
     /// no room for, as by `LUCCE`.
-    pub const STATIC: Policy = Policy::LUCCE;
+    pub const STATIC: EncodingPolicy = EncodingPolicy::LUCCE;
 
     /// The calling context tree as one setting: every call anchors, only events are added.
-    pub const CCT: Policy = Policy {
+    pub const CCT: EncodingPolicy = EncodingPolicy {
         growth_percent: 0,
         slack: 0,
         unroll: 0,
         max_node_bits: 0,
         plan_bits: 0,
-        ..Policy::LUCCE
+        ..EncodingPolicy::LUCCE
     };
 
     /// The capacity of a new node whose first caller needs `need`, at most `limit`.
-    pub(crate) fn capacity(&self, need: u64, limit: u64) -> u64 {
+    pub(crate) fn new_node_capacity(&self, need: u64, limit: u64) -> u64 {
         let least = u128::from(need) + 1;
         let grown = least * (100 + u128::from(self.growth_percent)) / 100;
         u64::try_from(grown + u128::from(self.slack))
@@ -88,7 +88,7 @@ impl Policy {
     }
 }
 
-impl Default for Policy {
+impl Default for EncodingPolicy {
     fn default() -> Self {
         Self::LUCCE
     }

@@ -1,11 +1,11 @@
 //! The lock-free tables together, and the block through which a foreign reader finds them.
 
-use crate::anchor_table::{AnchorTable, Call};
+use crate::anchor_table::{AnchorKey, AnchorTable};
 use crate::raw::{ANCHORS, CALLS, VERSION_SHIFT};
 use crate::sync::{AtomicU64, Ordering};
-use crate::transition_table::{Key, TransitionTable};
-use crate::words::Source;
-use crate::{ContextId, Gone, Layout, Version};
+use crate::table_memory::MemorySource;
+use crate::transition_table::{TransitionKey, TransitionTable};
+use crate::{ContextId, ContextLayout, DeadCode, Version};
 
 /// Of the block: foreign readers have no use for it.
 const EVENTS: usize = 3;
@@ -39,14 +39,14 @@ const EVENTS: usize = 3;
 ///
 /// Transitions of [`MethodId::EVENT`] are in the table of `block[3]`, read in the same way.
 /// `table[i]` is the u64 at `table + 8 i`; [`raw`](crate::raw) has all numbers.
-/// The slow path is [`Encoder::step`](crate::Encoder::step).
+/// The slow path is [`ContextEncoder::encode_call`](crate::ContextEncoder::encode_call).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RawTables {
     /// Of the block's first word, 8-byte aligned; it never moves.
     pub block: usize,
 }
 
-pub(crate) struct Tables {
+pub(crate) struct EncoderTables {
     block: Box<[AtomicU64; 4]>,
     calls: TransitionTable,
     /// Of [`MethodId::EVENT`]: apart, so that the calls lie closer together. A foreign reader
@@ -55,15 +55,19 @@ pub(crate) struct Tables {
     pub(crate) anchors: AnchorTable,
 }
 
-impl Tables {
-    pub(crate) fn new(layout: Layout, anchor_budget: usize, source: Source) -> Tables {
+impl EncoderTables {
+    pub(crate) fn new(
+        layout: ContextLayout,
+        anchor_budget: usize,
+        source: MemorySource,
+    ) -> EncoderTables {
         let block = Box::new([0, 1, 2, 3].map(|_| AtomicU64::new(0)));
         // Relaxed: no other thread sees the encoder yet.
         block[VERSION_SHIFT].store(u64::from(layout.version_shift()), Ordering::Relaxed);
         let calls = TransitionTable::new(&block[CALLS], source);
         let events = TransitionTable::new(&block[EVENTS], source);
         let anchors = AnchorTable::new(anchor_budget, &block[ANCHORS], source);
-        Tables {
+        EncoderTables {
             block,
             calls,
             events,
@@ -71,14 +75,14 @@ impl Tables {
         }
     }
 
-    pub(crate) fn raw(&self) -> RawTables {
+    pub(crate) fn as_raw(&self) -> RawTables {
         RawTables {
             block: self.block.as_ptr() as usize,
         }
     }
 
     #[inline]
-    pub(crate) fn transition(&self, key: Key) -> Option<u64> {
+    pub(crate) fn find_transition(&self, key: TransitionKey) -> Option<u64> {
         match key.is_event() {
             false => self.calls.find(key),
             true => self.events.find(key),
@@ -86,7 +90,7 @@ impl Tables {
     }
 
     /// The caller holds the encoder's mutex.
-    pub(crate) fn publish_transition(&self, key: Key, delta: u64) {
+    pub(crate) fn publish_transition(&self, key: TransitionKey, delta: u64) {
         match key.is_event() {
             false => self.calls.insert(key, delta, &self.block[CALLS]),
             true => self.events.insert(key, delta, &self.block[EVENTS]),
@@ -94,25 +98,25 @@ impl Tables {
     }
 
     /// The caller holds the encoder's mutex.
-    pub(crate) fn publish_anchor(&self, call: Call, to: ContextId) {
+    pub(crate) fn publish_anchor(&self, call: AnchorKey, to: ContextId) {
         self.anchors.insert(call, to, &self.block[ANCHORS]);
     }
 
     /// Every call from versions before `version` anchors anew. The caller holds the encoder's
     /// mutex.
-    pub(crate) fn retire(&self, version: Version) {
-        self.calls.retire(version);
-        self.events.retire(version);
+    pub(crate) fn retire_before(&self, version: Version) {
+        self.calls.retire_before(version);
+        self.events.retire_before(version);
         self.anchors.clear();
     }
 
     /// Calls of what is gone, and by it, are never looked up again. The caller holds the encoder's mutex.
-    pub(crate) fn sweep(&self, gone: &dyn Gone) {
-        self.calls.sweep(gone, &self.block[CALLS]);
-        self.events.sweep(gone, &self.block[EVENTS]);
+    pub(crate) fn sweep_dead_code(&self, gone: &dyn DeadCode) {
+        self.calls.sweep_dead_code(gone, &self.block[CALLS]);
+        self.events.sweep_dead_code(gone, &self.block[EVENTS]);
     }
 
-    pub(crate) fn bytes(&self) -> usize {
-        self.calls.bytes() + self.events.bytes() + self.anchors.bytes()
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.calls.memory_bytes() + self.events.memory_bytes() + self.anchors.memory_bytes()
     }
 }

@@ -16,20 +16,20 @@
 pub(crate) use crate::raw::ANCHORING;
 use crate::raw::{DELTA, KEY, TRANSITION_WORDS};
 use crate::sync::{AtomicU64, AtomicUsize, FIRST_SLOTS, Ordering};
-use crate::words::{Generations, Source, Words};
-use crate::{Gone, MethodId, SiteId, Version};
+use crate::table_memory::{MemorySource, TableGeneration, TableGenerations};
+use crate::{DeadCode, MethodId, SiteId, Version};
 
 /// Never 0, because no version is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Key(u64);
+pub(crate) struct TransitionKey(u64);
 
-impl Key {
+impl TransitionKey {
     /// None if an id is out of range: it would run into its neighbour and become another key.
     #[inline]
-    pub(crate) fn new(version: Version, site: SiteId, callee: MethodId) -> Option<Key> {
+    pub(crate) fn new(version: Version, site: SiteId, callee: MethodId) -> Option<TransitionKey> {
         let low = u64::from(site.0) << MethodId::BITS | u64::from(callee.0);
         let key = u64::from(version.0) << (SiteId::BITS + MethodId::BITS) | low;
-        (site <= SiteId::ENTRY && callee <= MethodId::EVENT).then_some(Key(key))
+        (site <= SiteId::ENTRY && callee <= MethodId::EVENT).then_some(TransitionKey(key))
     }
 
     fn site(self) -> SiteId {
@@ -47,14 +47,14 @@ impl Key {
 }
 
 pub(crate) struct TransitionTable {
-    generations: Generations<TRANSITION_WORDS>,
+    generations: TableGenerations<TRANSITION_WORDS>,
     /// Written by the mutex's holder only.
     len: AtomicUsize,
 }
 
 impl TransitionTable {
-    pub(crate) fn new(address: &AtomicU64, source: Source) -> Self {
-        let generations = Generations::new(FIRST_SLOTS, address, source);
+    pub(crate) fn new(address: &AtomicU64, source: MemorySource) -> Self {
+        let generations = TableGenerations::new(FIRST_SLOTS, address, source);
         TransitionTable {
             generations,
             len: AtomicUsize::new(0),
@@ -62,8 +62,8 @@ impl TransitionTable {
     }
 
     #[inline]
-    pub(crate) fn find(&self, key: Key) -> Option<u64> {
-        for entry in self.generations.newest().probe(key.0) {
+    pub(crate) fn find(&self, key: TransitionKey) -> Option<u64> {
+        for entry in self.generations.newest_generation().probe_slots(key.0) {
             // Acquire: pairs with the Release in put(), so that delta is this key's.
             match entry[KEY].load(Ordering::Acquire) {
                 0 => return None,
@@ -80,26 +80,26 @@ impl TransitionTable {
     }
 
     /// The key is new, the caller holds the encoder's mutex.
-    pub(crate) fn insert(&self, key: Key, delta: u64, address: &AtomicU64) {
+    pub(crate) fn insert(&self, key: TransitionKey, delta: u64, address: &AtomicU64) {
         // Relaxed: only the mutex's holder writes it.
         let len = self.len.load(Ordering::Relaxed) + 1;
         self.len.store(len, Ordering::Relaxed);
-        if len * 4 > self.generations.newest().slots() * 3 {
-            self.grow(address);
+        if len * 4 > self.generations.newest_generation().slot_count() * 3 {
+            self.grow_table(address);
         }
-        put(self.generations.newest(), key.0, delta);
+        store_entry(self.generations.newest_generation(), key.0, delta);
     }
 
-    pub(crate) fn bytes(&self) -> usize {
-        self.generations.bytes()
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.generations.memory_bytes()
     }
 
     /// Every call from a version before `version` anchors from now on. The caller holds the encoder's
     /// mutex.
-    pub(crate) fn retire(&self, version: Version) {
-        let words = self.generations.newest();
+    pub(crate) fn retire_before(&self, version: Version) {
+        let words = self.generations.newest_generation();
         let first = u64::from(version.0) << (SiteId::BITS + MethodId::BITS);
-        for entry in (0..words.slots()).map(|slot| words.entry(slot)) {
+        for entry in (0..words.slot_count()).map(|slot| words.entry(slot)) {
             // Relaxed: only the mutex's holder writes keys, and either delta is right for readers.
             if (1..first).contains(&entry[KEY].load(Ordering::Relaxed)) {
                 entry[DELTA].store(ANCHORING, Ordering::Relaxed);
@@ -108,14 +108,14 @@ impl TransitionTable {
     }
 
     /// Moves what is not gone to memory that fits it, if that is smaller. The caller holds the encoder's mutex.
-    pub(crate) fn sweep(&self, gone: &dyn Gone, address: &AtomicU64) {
-        let old = self.generations.newest();
+    pub(crate) fn sweep_dead_code(&self, gone: &dyn DeadCode, address: &AtomicU64) {
+        let old = self.generations.newest_generation();
         let is_left = |entry: &&[AtomicU64]| {
             // Relaxed: only the mutex's holder writes keys.
-            let key = Key(entry[KEY].load(Ordering::Relaxed));
-            key.0 != 0 && !gone.site(key.site()) && !gone.method(key.callee())
+            let key = TransitionKey(entry[KEY].load(Ordering::Relaxed));
+            key.0 != 0 && !gone.is_site_dead(key.site()) && !gone.is_method_dead(key.callee())
         };
-        let entries = || (0..old.slots()).map(|slot| old.entry(slot));
+        let entries = || (0..old.slot_count()).map(|slot| old.entry(slot));
         let left = entries().filter(is_left).count();
         // Relaxed: only the mutex's holder writes it.
         let len = self.len.load(Ordering::Relaxed);
@@ -124,39 +124,39 @@ impl TransitionTable {
             return;
         }
         // What comes next will need the room again, or half of it.
-        let slots = match left * 32 < old.slots() {
-            true => old.slots() / 2,
-            false => old.slots(),
+        let slots = match left * 32 < old.slot_count() {
+            true => old.slot_count() / 2,
+            false => old.slot_count(),
         };
-        let new = self.generations.fitting(slots);
+        let new = self.generations.allocate_fitting(slots);
         for entry in entries().filter(is_left) {
             // Relaxed: this thread holds the mutex that all writers held.
             let [key, delta] = [KEY, DELTA].map(|word| entry[word].load(Ordering::Relaxed));
-            put(&new, key, delta);
+            store_entry(&new, key, delta);
         }
         self.len.store(left, Ordering::Relaxed);
-        self.generations.publish(new, address);
+        self.generations.publish_generation(new, address);
     }
 
     #[cold]
-    fn grow(&self, address: &AtomicU64) {
-        let old = self.generations.newest();
-        let new = self.generations.larger();
-        for entry in (0..old.slots()).map(|slot| old.entry(slot)) {
+    fn grow_table(&self, address: &AtomicU64) {
+        let old = self.generations.newest_generation();
+        let new = self.generations.allocate_larger();
+        for entry in (0..old.slot_count()).map(|slot| old.entry(slot)) {
             // Relaxed: this thread holds the mutex that all writers held.
             match entry[KEY].load(Ordering::Relaxed) {
                 0 => {}
-                key => put(&new, key, entry[DELTA].load(Ordering::Relaxed)),
+                key => store_entry(&new, key, entry[DELTA].load(Ordering::Relaxed)),
             }
         }
-        self.generations.publish(new, address);
+        self.generations.publish_generation(new, address);
     }
 }
 
-fn put(words: &Words<TRANSITION_WORDS>, key: u64, delta: u64) {
+fn store_entry(words: &TableGeneration<TRANSITION_WORDS>, key: u64, delta: u64) {
     // Relaxed: only the mutex's holder writes keys.
     let empty = |entry: &&[AtomicU64]| entry[KEY].load(Ordering::Relaxed) == 0;
-    if let Some(entry) = words.probe(key).find(empty) {
+    if let Some(entry) = words.probe_slots(key).find(empty) {
         // Relaxed: published by the key.
         entry[DELTA].store(delta, Ordering::Relaxed);
         // Release: pairs with the Acquire in find() and in foreign readers.
@@ -170,8 +170,8 @@ mod model {
     use super::*;
     use loom::sync::Arc;
 
-    fn key(version: u32) -> Key {
-        Key::new(Version(version), SiteId(1), MethodId(1)).unwrap()
+    fn key(version: u32) -> TransitionKey {
+        TransitionKey::new(Version(version), SiteId(1), MethodId(1)).unwrap()
     }
 
     #[test]
@@ -200,12 +200,12 @@ mod model {
     struct Forgetting;
 
     impl crate::TableMemory for Forgetting {
-        fn zeroed(&self, words: usize) -> Option<&'static [AtomicU64]> {
+        fn allocate_zeroed(&self, words: usize) -> Option<&'static [AtomicU64]> {
             let aligned = Aligned(std::array::from_fn(|_| AtomicU64::new(0)));
             Box::leak(Box::new(aligned)).0.get(..words)
         }
 
-        fn forget(&self, words: &'static [AtomicU64]) {
+        fn release_words(&self, words: &'static [AtomicU64]) {
             // The entries of the first generation: the only one that the model outgrows.
             for word in words.iter().take(2 * FIRST_SLOTS).rev() {
                 word.store(0, Ordering::Relaxed);

@@ -64,16 +64,16 @@ fn anchor(table: u64, ctx: u64, place: u64) -> Option<u64> {
 }
 
 /// Encoded frame by frame: caller's number, its frame, the callee, and the callee's number.
-type Seen = (ContextId, Frame, MethodId, ContextId);
+type Seen = (ContextId, ContextFrame, MethodId, ContextId);
 
-fn walk(encoder: &Encoder<Vec<Change>>, depth: u32, salt: u32) -> Vec<Seen> {
-    let mut at = (MethodId(1), encoder.root(MethodId(1)));
+fn walk(encoder: &ContextEncoder<Vec<GraphChange>>, depth: u32, salt: u32) -> Vec<Seen> {
+    let mut at = (MethodId(1), encoder.root_context(MethodId(1)));
     let mut seen = Vec::new();
     for level in 0..depth {
         let site = SiteId(at.0.0 * 64 + (level * salt) % 64);
         let callee = MethodId(1 + (level * salt + salt) % 97);
-        let next = encoder.step(at.1, site, at.0, callee);
-        seen.push((at.1, Frame { site, method: at.0 }, callee, next));
+        let next = encoder.encode_call(at.1, site, at.0, callee);
+        seen.push((at.1, ContextFrame { site, method: at.0 }, callee, next));
         at = (callee, next);
     }
     seen
@@ -88,9 +88,9 @@ proptest! {
 
     #[test]
     fn a_foreign_reader_sees_what_step_gave(layout in layouts(), salts in 1..200u32) {
-        let policy = Policy { anchor_budget: 1 << 16, ..Policy::LUCCE };
-        let encoder = Encoder::new(layout, policy, Vec::new());
-        let tables = encoder.tables();
+        let policy = EncodingPolicy { anchor_budget: 1 << 16, ..EncodingPolicy::LUCCE };
+        let encoder = ContextEncoder::new(layout, policy, Vec::new());
+        let tables = encoder.raw_tables();
         for salt in 0..salts {
             for seen in walk(&encoder, 100, salt) {
                 let expected = (seen.3 != ContextId::UNKNOWN).then_some(seen.3.0);
@@ -104,11 +104,11 @@ proptest! {
 struct Forgetting;
 
 impl TableMemory for Forgetting {
-    fn zeroed(&self, words: usize) -> Option<&'static [AtomicU64]> {
+    fn allocate_zeroed(&self, words: usize) -> Option<&'static [AtomicU64]> {
         Some(Box::leak((0..words).map(|_| AtomicU64::new(0)).collect()))
     }
 
-    fn forget(&self, words: &'static [AtomicU64]) {
+    fn release_words(&self, words: &'static [AtomicU64]) {
         words
             .iter()
             .for_each(|word| word.store(0, Ordering::Relaxed));
@@ -119,15 +119,21 @@ impl TableMemory for Forgetting {
 #[test]
 fn a_foreign_reader_of_forgotten_memory_is_never_wrong() {
     for _ in 0..20 {
-        let policy = Policy::CCT;
-        let encoder = Encoder::with(Layout::DEFAULT, policy, Vec::new(), None, Some(&Forgetting));
+        let policy = EncodingPolicy::CCT;
+        let encoder = ContextEncoder::with_plan_and_memory(
+            ContextLayout::DEFAULT,
+            policy,
+            Vec::new(),
+            None,
+            Some(&Forgetting),
+        );
         let done = AtomicBool::new(false);
         let old: Vec<Seen> = walk(&encoder, 100, 1);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
                     for &seen in &old {
-                        let found = read(encoder.tables(), seen);
+                        let found = read(encoder.raw_tables(), seen);
                         assert!(found.is_none_or(|id| id == seen.3.0), "{found:?} {seen:?}");
                     }
                 }
@@ -138,7 +144,7 @@ fn a_foreign_reader_of_forgotten_memory_is_never_wrong() {
             done.store(true, Ordering::Relaxed);
         });
         for seen in old {
-            assert_eq!(read(encoder.tables(), seen), Some(seen.3.0));
+            assert_eq!(read(encoder.raw_tables(), seen), Some(seen.3.0));
         }
     }
 }
@@ -146,12 +152,12 @@ fn a_foreign_reader_of_forgotten_memory_is_never_wrong() {
 /// While tables grow and the intern table forgets, a reader finds nothing or the truth.
 #[test]
 fn a_foreign_reader_beside_a_forgetting_writer_is_never_wrong() {
-    let policy = Policy {
+    let policy = EncodingPolicy {
         anchor_budget: 64,
         max_node_bits: 4,
-        ..Policy::LUCCE
+        ..EncodingPolicy::LUCCE
     };
-    let encoder = Encoder::new(Layout::DEFAULT, policy, Vec::new());
+    let encoder = ContextEncoder::new(ContextLayout::DEFAULT, policy, Vec::new());
     let done = AtomicBool::new(false);
     let old: Vec<Seen> = walk(&encoder, 100, 1);
     let found = std::thread::scope(|scope| {
@@ -159,7 +165,7 @@ fn a_foreign_reader_beside_a_forgetting_writer_is_never_wrong() {
             let mut found = Vec::new();
             while !done.load(Ordering::Relaxed) {
                 for &seen in &old {
-                    found.extend(read(encoder.tables(), seen).map(|id| (seen, ContextId(id))));
+                    found.extend(read(encoder.raw_tables(), seen).map(|id| (seen, ContextId(id))));
                 }
                 found.sort_by_key(|(seen, id)| (seen.0, seen.1.site, *id));
                 found.dedup();
@@ -175,7 +181,7 @@ fn a_foreign_reader_beside_a_forgetting_writer_is_never_wrong() {
     });
     for ((caller, frame, callee, _), id) in found {
         let mut plain = vec![frame];
-        plain.extend(encoder.decode(caller, frame.method).unwrap());
-        assert_eq!(encoder.decode(id, callee), Ok(plain));
+        plain.extend(encoder.decode_context(caller, frame.method).unwrap());
+        assert_eq!(encoder.decode_context(id, callee), Ok(plain));
     }
 }

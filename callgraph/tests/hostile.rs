@@ -20,30 +20,30 @@ fn method() -> impl Strategy<Value = MethodId> {
     prop_oneof![10 => small(4).prop_map(MethodId), 1 => Just(MethodId::EVENT)]
 }
 
-fn change() -> impl Strategy<Value = Change> {
+fn change() -> impl Strategy<Value = GraphChange> {
     let version = || small(6).prop_map(Version);
     let site = || small(4).prop_map(SiteId);
     let base = (version(), prop::option::of(small(40)));
     let base = base.prop_map(|(version, anchor_bits)| {
-        Change::Base(Base {
+        GraphChange::Base(Base {
             version,
             anchor_bits,
         })
     });
     let node = (version(), method(), number()).prop_map(|(version, method, capacity)| {
-        Change::Node(Node {
+        GraphChange::Node(GraphNode {
             version,
             method,
             capacity,
         })
     });
     let effect = prop_oneof![
-        4 => (version(), number()).prop_map(|(to, av)| Effect::Additive { to, av }),
-        1 => Just(Effect::Anchoring),
+        4 => (version(), number()).prop_map(|(to, av)| TransitionEffect::Additive { to, av }),
+        1 => Just(TransitionEffect::Anchoring),
     ];
     let transition = (version(), site(), method(), method(), effect).prop_map(
         |(version, site, caller, callee, effect)| {
-            Change::Transition(Transition {
+            GraphChange::Transition(Transition {
                 version,
                 site,
                 caller,
@@ -55,7 +55,7 @@ fn change() -> impl Strategy<Value = Change> {
     let parent = prop::option::of((number().prop_map(ContextId), site(), method()));
     let anchor = (version(), small(4).prop_map(AnchorId), method(), parent).prop_map(
         |(base, id, head, parent)| {
-            Change::Anchor(Anchor {
+            GraphChange::Anchor(Anchor {
                 base,
                 id,
                 head,
@@ -75,13 +75,13 @@ proptest! {
         changes in prop::collection::vec(change(), 0..300),
         ids in prop::collection::vec((number(), method()), 50),
     ) {
-        let mut graph = Graph::new(layout);
+        let mut graph = VersionedGraph::new(layout);
         for change in changes {
             // A refused change leaves the graph as it was; reading goes on.
-            let _ = graph.apply(change);
+            let _ = graph.apply_change(change);
         }
         for (id, method) in ids {
-            let _ = graph.decode(ContextId(id), method);
+            let _ = graph.decode_context(ContextId(id), method);
         }
     }
 
@@ -91,41 +91,41 @@ proptest! {
         layout in layouts(), turns in turns(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), change()), 0..10),
     ) {
-        let encoder = Encoder::new(layout, Policy::LUCCE, Vec::new());
+        let encoder = ContextEncoder::new(layout, EncodingPolicy::LUCCE, Vec::new());
         let given = run(&encoder, &turns);
-        let mut changes = encoder.journal(|changes| changes.clone());
+        let mut changes = encoder.with_journal(|changes| changes.clone());
         for (at, change) in damage {
             let at = at.index(changes.len().max(1));
             changes.splice(at..(at + 1).min(changes.len()), [change]);
         }
-        let mut graph = Graph::new(layout);
+        let mut graph = VersionedGraph::new(layout);
         for change in changes {
-            let _ = graph.apply(change);
+            let _ = graph.apply_change(change);
         }
         for given in given {
-            let _ = graph.decode(given.id, given.last);
+            let _ = graph.decode_context(given.id, given.last);
         }
     }
 }
 
 /// `depth` methods calling each other, the last one anchoring into the first, `anchors` times.
-fn spiral(depth: u32, anchors: u32) -> (Graph, ContextId) {
-    let layout = Layout::DEFAULT;
+fn spiral(depth: u32, anchors: u32) -> (VersionedGraph, ContextId) {
+    let layout = ContextLayout::DEFAULT;
     let version = Version(1);
-    let mut graph = Graph::new(layout);
-    let mut apply = |change| assert_eq!(graph.apply(change), Ok(()));
-    apply(Change::Base(Base::new(version)));
+    let mut graph = VersionedGraph::new(layout);
+    let mut apply = |change| assert_eq!(graph.apply_change(change), Ok(()));
+    apply(GraphChange::Base(Base::new(version)));
     for method in 0..depth {
         let capacity = u64::from(method) + 1;
-        apply(Change::Node(Node {
+        apply(GraphChange::Node(GraphNode {
             version,
             method: MethodId(method),
             capacity,
         }));
     }
     for (caller, callee) in (1..depth).map(|callee| (MethodId(callee - 1), MethodId(callee))) {
-        let effect = Effect::Additive { to: version, av: 1 };
-        apply(Change::Transition(Transition {
+        let effect = TransitionEffect::Additive { to: version, av: 1 };
+        apply(GraphChange::Transition(Transition {
             version,
             site: SiteId(1),
             caller,
@@ -133,13 +133,13 @@ fn spiral(depth: u32, anchors: u32) -> (Graph, ContextId) {
             effect,
         }));
     }
-    let deepest = |id| layout.pack(version, AnchorId(id), u64::from(depth) - 1);
+    let deepest = |id| layout.pack_context(version, AnchorId(id), u64::from(depth) - 1);
     for id in 0..anchors {
         let caller = MethodId(depth - 1);
         let parent = id
             .checked_sub(1)
             .map(|before| (deepest(before), SiteId(1), caller));
-        apply(Change::Anchor(Anchor {
+        apply(GraphChange::Anchor(Anchor {
             base: version,
             id: AnchorId(id),
             head: MethodId(0),
@@ -153,39 +153,39 @@ fn spiral(depth: u32, anchors: u32) -> (Graph, ContextId) {
 fn a_log_that_claims_endless_stacks_is_stopped() {
     let (graph, deepest) = spiral(1024, 100);
     assert_eq!(
-        graph.decode(deepest, MethodId(1023)).unwrap().len(),
+        graph.decode_context(deepest, MethodId(1023)).unwrap().len(),
         100 * 1024 - 1
     );
     let (graph, deepest) = spiral(1024, 4097);
     assert_eq!(
-        graph.decode(deepest, MethodId(1023)),
+        graph.decode_context(deepest, MethodId(1023)),
         Err(DecodeError::TooDeep)
     );
 }
 
-fn graph_of(changes: &[Change]) -> Graph {
-    replay(Layout::DEFAULT, changes)
+fn graph_of(changes: &[GraphChange]) -> VersionedGraph {
+    replay(ContextLayout::DEFAULT, changes)
 }
 
 const V: Version = Version(1);
 const M: MethodId = MethodId(1);
-const BEGIN: [Change; 3] = [
-    Change::Base(Base::new(V)),
-    Change::Node(Node {
+const BEGIN: [GraphChange; 3] = [
+    GraphChange::Base(Base::new(V)),
+    GraphChange::Node(GraphNode {
         version: V,
         method: M,
         capacity: 4,
     }),
-    Change::Node(Node {
+    GraphChange::Node(GraphNode {
         version: V,
         method: MethodId(2),
         capacity: 9,
     }),
 ];
 
-fn additive(caller: MethodId, callee: MethodId, av: u64) -> Change {
-    let effect = Effect::Additive { to: V, av };
-    Change::Transition(Transition {
+fn additive(caller: MethodId, callee: MethodId, av: u64) -> GraphChange {
+    let effect = TransitionEffect::Additive { to: V, av };
+    GraphChange::Transition(Transition {
         version: V,
         site: SiteId(1),
         caller,
@@ -203,7 +203,7 @@ fn every_inconsistent_change_is_named() {
         parent,
     };
     let with_anchors = |bits| {
-        Change::Base(Base {
+        GraphChange::Base(Base {
             version: Version(2),
             anchor_bits: Some(bits),
         })
@@ -211,7 +211,7 @@ fn every_inconsistent_change_is_named() {
     let cases = [
         (BEGIN[0], GraphError::BaseTooEarly(V)),
         (
-            Change::Base(Base::new(Version(0))),
+            GraphChange::Base(Base::new(Version(0))),
             GraphError::Version(Version(0)),
         ),
         (with_anchors(0), GraphError::AnchorBits(0)),
@@ -250,16 +250,20 @@ fn every_inconsistent_change_is_named() {
             GraphError::NoNode(V, MethodId(3)),
         ),
         (
-            Change::Anchor(anchor(1, None)),
+            GraphChange::Anchor(anchor(1, None)),
             GraphError::AnchorOrder(V, AnchorId(1)),
         ),
         (
-            Change::Anchor(anchor(0, Some((ContextId(7), SiteId(1), M)))),
+            GraphChange::Anchor(anchor(0, Some((ContextId(7), SiteId(1), M)))),
             GraphError::Parent(ContextId(7)),
         ),
     ];
     for (change, error) in cases {
-        assert_eq!(graph_of(&BEGIN).apply(change), Err(error), "{change:?}");
+        assert_eq!(
+            graph_of(&BEGIN).apply_change(change),
+            Err(error),
+            "{change:?}"
+        );
     }
 }
 
@@ -267,31 +271,40 @@ fn every_inconsistent_change_is_named() {
 fn what_a_number_misses_is_named() {
     let mut graph = graph_of(&BEGIN);
     let layout = graph.layout();
-    let id = |version, call| layout.pack(Version(version), AnchorId(0), call);
-    let missing = |graph: &Graph, id, method| match graph.decode(id, method) {
+    let id = |version, call| layout.pack_context(Version(version), AnchorId(0), call);
+    let missing = |graph: &VersionedGraph, id, method| match graph.decode_context(id, method) {
         Err(DecodeError::Unknown { missing, .. }) => missing,
         other => panic!("{other:?}"),
     };
-    assert_eq!(missing(&graph, ContextId::UNKNOWN, M), Missing::Number);
-    assert_eq!(missing(&graph, id(2, 1), M), Missing::Node(Version(2), M));
-    assert_eq!(missing(&graph, id(1, 1), M), Missing::Interval(V, M, 1));
+    assert_eq!(
+        missing(&graph, ContextId::UNKNOWN, M),
+        MissingReference::Number
+    );
+    assert_eq!(
+        missing(&graph, id(2, 1), M),
+        MissingReference::Node(Version(2), M)
+    );
+    assert_eq!(
+        missing(&graph, id(1, 1), M),
+        MissingReference::Interval(V, M, 1)
+    );
     assert_eq!(
         missing(&graph, id(1, 0), M),
-        Missing::Anchor(V, AnchorId(0))
+        MissingReference::Anchor(V, AnchorId(0))
     );
     graph
-        .apply(Change::Anchor(Anchor {
+        .apply_change(GraphChange::Anchor(Anchor {
             base: V,
             id: AnchorId(0),
             head: M,
             parent: None,
         }))
         .unwrap();
-    assert_eq!(graph.decode(id(1, 0), M), Ok(Vec::new()));
+    assert_eq!(graph.decode_context(id(1, 0), M), Ok(Vec::new()));
     let other = DecodeError::NotHead {
         id: id(1, 0),
         method: MethodId(2),
         head: M,
     };
-    assert_eq!(graph.decode(id(1, 0), MethodId(2)), Err(other));
+    assert_eq!(graph.decode_context(id(1, 0), MethodId(2)), Err(other));
 }

@@ -9,8 +9,8 @@ use lucce_callgraph::*;
 use proptest::prelude::*;
 use support::*;
 
-fn encoder(layout: Layout, policy: Policy) -> Encoder<Vec<Change>> {
-    Encoder::new(layout, policy, Vec::new())
+fn encoder(layout: ContextLayout, policy: EncodingPolicy) -> ContextEncoder<Vec<GraphChange>> {
+    ContextEncoder::new(layout, policy, Vec::new())
 }
 
 proptest! {
@@ -22,7 +22,7 @@ proptest! {
     ) {
         let encoder = encoder(layout, policy);
         for given in run(&encoder, &turns) {
-            check(&given, encoder.decode(given.id, given.last));
+            check(&given, encoder.decode_context(given.id, given.last));
         }
     }
 
@@ -32,11 +32,11 @@ proptest! {
     ) {
         let encoder = encoder(layout, policy);
         let given = run(&encoder, &turns);
-        let graph = replay(layout, &encoder.journal(|changes| changes.clone()));
+        let graph = replay(layout, &encoder.with_journal(|changes| changes.clone()));
         for given in given.iter().filter(|given| given.id != ContextId::UNKNOWN) {
             let mut at = (given.id, given.last);
             let mut frames = Vec::new();
-            while let Some((parent, frame)) = graph.caller(at.0, at.1).unwrap() {
+            while let Some((parent, frame)) = graph.find_caller(at.0, at.1).unwrap() {
                 frames.push(frame);
                 at = (parent, frame.method);
             }
@@ -58,9 +58,9 @@ proptest! {
             let running: Vec<_> = programs.iter().map(run).collect();
             running.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
         });
-        let graph = replay(layout, &encoder.journal(|changes| changes.clone()));
+        let graph = replay(layout, &encoder.with_journal(|changes| changes.clone()));
         for given in &all {
-            check(given, graph.decode(given.id, given.last));
+            check(given, graph.decode_context(given.id, given.last));
         }
         no_number_has_two_meanings(&all);
     }
@@ -78,17 +78,17 @@ proptest! {
     ) {
         let encoder = encoder(layout, policy);
         let mut threads = vec![Thread::default(); THREADS];
-        let mut log = Graph::new(layout);
+        let mut log = VersionedGraph::new(layout);
         let mut read = 0;
         for turn in turns {
             let given = threads[turn.thread].act(&encoder, turn.action);
-            let changes = encoder.journal(|changes| changes[read..].to_vec());
+            let changes = encoder.with_journal(|changes| changes[read..].to_vec());
             read += changes.len();
             for change in changes {
-                prop_assert_eq!(log.apply(change), Ok(()));
+                prop_assert_eq!(log.apply_change(change), Ok(()));
             }
             if let Some(given) = given {
-                check(&given, log.decode(given.id, given.last));
+                check(&given, log.decode_context(given.id, given.last));
             }
         }
     }
@@ -99,13 +99,13 @@ proptest! {
     ) {
         let encoder = encoder(layout, policy);
         let first = run(&encoder, &turns);
-        let before = encoder.stats();
+        let before = encoder.collect_stats();
         let again = run(&encoder, &turns);
-        let after = encoder.stats();
+        let after = encoder.collect_stats();
         prop_assert_eq!(first, again);
         prop_assert_eq!((before.nodes, before.transitions), (after.nodes, after.transitions));
         prop_assert_eq!((before.anchors, before.bases), (after.anchors, after.bases));
-        prop_assert_eq!(before.memory, after.memory);
+        prop_assert_eq!(before.memory_bytes, after.memory_bytes);
         // Where fields have run out there is nothing to look up, so the lock is asked again.
         prop_assert!(before.unknown > 0 || before.slow_lookups == after.slow_lookups);
     }
@@ -117,7 +117,7 @@ proptest! {
     ) {
         let encoder = encoder(layout, policy);
         let (methods, sites) = seen(&run(&encoder, &turns));
-        let stats = encoder.stats();
+        let stats = encoder.collect_stats();
         prop_assert!(stats.nodes <= stats.versions * methods);
         prop_assert!(stats.transitions <= stats.versions * sites * methods);
         prop_assert!(bases(&encoder).iter().all(|base| base.anchors <= base.most));
@@ -130,7 +130,7 @@ proptest! {
         let encoder = encoder(layout, policy);
         let given = run(&encoder, &turns);
         let unknown = given.iter().filter(|given| given.id == ContextId::UNKNOWN).count();
-        let stats = encoder.stats();
+        let stats = encoder.collect_stats();
         prop_assert_eq!(stats.unknown, unknown as u64);
         let bases = bases(&encoder);
         let Some((newest, before)) = bases.split_last() else {
@@ -143,17 +143,17 @@ proptest! {
         let versions_left = stats.versions < layout.max_version().0 as usize;
         prop_assert!(unknown == 0 || !versions_left && newest.anchors == newest.most);
         for given in given.iter().filter(|given| given.id != ContextId::UNKNOWN) {
-            prop_assert!(layout.fits(given.id));
+            prop_assert!(layout.fits_context(given.id));
         }
     }
 
     #[test]
     fn a_forgotten_context_gets_a_second_number_of_the_same_meaning(turns in turns()) {
-        let policy = Policy { anchor_budget: 1, ..Policy::CCT };
-        let encoder = encoder(Layout::DEFAULT, policy);
+        let policy = EncodingPolicy { anchor_budget: 1, ..EncodingPolicy::CCT };
+        let encoder = encoder(ContextLayout::DEFAULT, policy);
         for given in run(&encoder, &turns).iter().chain(&run(&encoder, &turns)) {
             prop_assert_ne!(given.id, ContextId::UNKNOWN);
-            check(given, encoder.decode(given.id, given.last));
+            check(given, encoder.decode_context(given.id, given.last));
         }
     }
 
@@ -163,15 +163,15 @@ proptest! {
         refusals in prop::collection::vec(any::<bool>(), 0..200),
     ) {
         let journal = Refusing { changes: Vec::new(), refusals };
-        let encoder = Encoder::new(layout, policy, journal);
+        let encoder = ContextEncoder::new(layout, policy, journal);
         let given = run(&encoder, &turns);
-        let graph = replay(layout, &encoder.journal(|journal| journal.changes.clone()));
+        let graph = replay(layout, &encoder.with_journal(|journal| journal.changes.clone()));
         for given in &given {
-            check(given, encoder.decode(given.id, given.last));
-            check(given, graph.decode(given.id, given.last));
+            check(given, encoder.decode_context(given.id, given.last));
+            check(given, graph.decode_context(given.id, given.last));
         }
         let unknown = given.iter().filter(|given| given.id == ContextId::UNKNOWN).count();
-        prop_assert_eq!(encoder.stats().unknown, unknown as u64);
+        prop_assert_eq!(encoder.collect_stats().unknown, unknown as u64);
     }
 
     #[test]
@@ -181,12 +181,12 @@ proptest! {
     ) {
         let encoder = encoder(layout, policy);
         run(&encoder, &turns);
-        let graph = replay(layout, &encoder.journal(|changes| changes.clone()));
+        let graph = replay(layout, &encoder.with_journal(|changes| changes.clone()));
         let used = layout.version_shift() + layout.max_version().0.count_ones();
         for (id, method) in ids {
             let method = if method == 0 { MethodId::EVENT } else { MethodId(method) };
             for id in [ContextId(id), ContextId(id & (u64::MAX >> (64 - used)))] {
-                prop_assert_eq!(encoder.decode(id, method), graph.decode(id, method));
+                prop_assert_eq!(encoder.decode_context(id, method), graph.decode_context(id, method));
             }
         }
     }
@@ -196,13 +196,13 @@ proptest! {
         layout in layouts(), calls in prop::collection::vec(any::<(u64, u32, u32, u32)>(), 50),
         turns in turns(),
     ) {
-        let encoder = encoder(layout, Policy::LUCCE);
+        let encoder = encoder(layout, EncodingPolicy::LUCCE);
         run(&encoder, &turns);
         for (ctx, site, caller, callee) in calls {
             for ctx in [ContextId(ctx), ContextId::UNKNOWN] {
-                encoder.step(ctx, SiteId(site), MethodId(caller), MethodId(callee));
+                encoder.encode_call(ctx, SiteId(site), MethodId(caller), MethodId(callee));
             }
-            encoder.root(MethodId(callee));
+            encoder.root_context(MethodId(callee));
         }
     }
 }
@@ -210,9 +210,9 @@ proptest! {
 /// A program that makes classes for ever has new contexts for ever.
 #[test]
 fn when_versions_and_anchors_run_out_numbers_go_on() {
-    let encoder = encoder(Layout::new(2, 4, 20), Policy::LUCCE);
+    let encoder = encoder(ContextLayout::new(2, 4, 20), EncodingPolicy::LUCCE);
     let (main, runtime) = (MethodId(1), MethodId(2));
-    let mut known = vec![(encoder.root(main), main, Vec::new())];
+    let mut known = vec![(encoder.root_context(main), main, Vec::new())];
     for method in 3..1500 {
         // What is new calls what is old, and is called by it.
         let (caller, name, path) = known[(method as usize - 3) / 3].clone();
@@ -222,19 +222,19 @@ fn when_versions_and_anchors_run_out_numbers_go_on() {
             runtime
         };
         let site = SiteId(method);
-        let id = encoder.step(caller, site, name, callee);
-        let path: Vec<Frame> = [&[Frame { site, method: name }], &path[..]].concat();
-        assert_eq!(encoder.decode(id, callee).as_ref(), Ok(&path));
+        let id = encoder.encode_call(caller, site, name, callee);
+        let path: Vec<ContextFrame> = [&[ContextFrame { site, method: name }], &path[..]].concat();
+        assert_eq!(encoder.decode_context(id, callee).as_ref(), Ok(&path));
         known.push((id, callee, path));
     }
-    let stats = encoder.stats();
+    let stats = encoder.collect_stats();
     assert_eq!((stats.unknown, stats.versions, stats.bases), (0, 3, 2));
     let graph = replay(
         encoder.layout(),
-        &encoder.journal(|changes| changes.clone()),
+        &encoder.with_journal(|changes| changes.clone()),
     );
     for (id, method, path) in &known {
-        assert_eq!(graph.decode(*id, *method).as_ref(), Ok(path));
+        assert_eq!(graph.decode_context(*id, *method).as_ref(), Ok(path));
     }
 }
 
@@ -242,19 +242,19 @@ fn when_versions_and_anchors_run_out_numbers_go_on() {
 /// the table grows. What is called from a context that was made again has another number, and is the same.
 #[test]
 fn a_program_that_goes_on_with_all_its_contexts_needs_no_new_anchors() {
-    let policy = Policy {
+    let policy = EncodingPolicy {
         anchor_budget: 4096,
-        ..Policy::CCT
+        ..EncodingPolicy::CCT
     };
-    let encoder = encoder(Layout::DEFAULT, policy);
+    let encoder = encoder(ContextLayout::DEFAULT, policy);
     let [main, inner, leaf] = [1, 2, 3].map(MethodId);
-    let begin = encoder.root(main);
+    let begin = encoder.root_context(main);
     let round = || {
         for site in 1..10_000 {
-            let context = encoder.step(begin, SiteId(site), main, inner);
-            encoder.step(context, SiteId(10_000 + site), inner, leaf);
+            let context = encoder.encode_call(begin, SiteId(site), main, inner);
+            encoder.encode_call(context, SiteId(10_000 + site), inner, leaf);
         }
-        encoder.stats().anchors
+        encoder.collect_stats().anchors
     };
     let anchors: Vec<usize> = (0..8).map(|_| round()).collect();
     assert_eq!(anchors[3], anchors[7], "{anchors:?}");
@@ -266,33 +266,33 @@ fn a_program_that_goes_on_with_all_its_contexts_needs_no_new_anchors() {
 
 #[test]
 fn unknown_in_unknown_out() {
-    let encoder = encoder(Layout::DEFAULT, Policy::LUCCE);
+    let encoder = encoder(ContextLayout::DEFAULT, EncodingPolicy::LUCCE);
     let (site, method) = (SiteId(1), MethodId(1));
     assert_eq!(
-        encoder.step(ContextId::UNKNOWN, site, method, method),
+        encoder.encode_call(ContextId::UNKNOWN, site, method, method),
         ContextId::UNKNOWN
     );
     assert_eq!(
-        encoder.event(ContextId::UNKNOWN, site, method),
+        encoder.encode_event(ContextId::UNKNOWN, site, method),
         ContextId::UNKNOWN
     );
-    assert_eq!(encoder.stats().unknown, 2);
+    assert_eq!(encoder.collect_stats().unknown, 2);
 }
 
 #[test]
 fn an_encoder_is_shared_by_threads() {
     fn shared<T: Send + Sync>(_: &T) {}
-    shared(&encoder(Layout::DEFAULT, Policy::LUCCE));
+    shared(&encoder(ContextLayout::DEFAULT, EncodingPolicy::LUCCE));
 }
 
-fn on_a_thread(encoder: &Encoder<Vec<Change>>, actions: &[Action]) -> Vec<Given> {
+fn on_a_thread(encoder: &ContextEncoder<Vec<GraphChange>>, actions: &[Action]) -> Vec<Given> {
     let mut thread = Thread::default();
     let given: Vec<Given> = actions
         .iter()
         .filter_map(|action| thread.act(encoder, *action))
         .collect();
     for given in &given {
-        check(given, encoder.decode(given.id, given.last));
+        check(given, encoder.decode_context(given.id, given.last));
     }
     given
 }
@@ -326,17 +326,19 @@ struct Anchors {
     most: u64,
 }
 
-fn bases(encoder: &Encoder<Vec<Change>>) -> Vec<Anchors> {
+fn bases(encoder: &ContextEncoder<Vec<GraphChange>>) -> Vec<Anchors> {
     let layout = encoder.layout();
     let mut bases: Vec<Anchors> = Vec::new();
-    encoder.journal(|changes| {
+    encoder.with_journal(|changes| {
         for change in changes {
             match change {
-                Change::Base(base) => bases.push(Anchors {
+                GraphChange::Base(base) => bases.push(Anchors {
                     anchors: 0,
-                    most: base.anchor_bits.map_or(layout.anchors(), |bits| 1 << bits),
+                    most: base
+                        .anchor_bits
+                        .map_or(layout.anchor_count(), |bits| 1 << bits),
                 }),
-                Change::Anchor(_) => bases.last_mut().unwrap().anchors += 1,
+                GraphChange::Anchor(_) => bases.last_mut().unwrap().anchors += 1,
                 _ => {}
             }
         }
@@ -346,14 +348,14 @@ fn bases(encoder: &Encoder<Vec<Change>>) -> Vec<Anchors> {
 
 /// Refuses where its list says so, then accepts.
 struct Refusing {
-    changes: Vec<Change>,
+    changes: Vec<GraphChange>,
     refusals: Vec<bool>,
 }
 
-impl Journal for Refusing {
-    fn append(&mut self, change: Change) -> Result<(), Refused> {
+impl GraphJournal for Refusing {
+    fn append_change(&mut self, change: GraphChange) -> Result<(), JournalError> {
         if self.refusals.pop() == Some(true) {
-            return Err(Refused);
+            return Err(JournalError);
         }
         self.changes.push(change);
         Ok(())

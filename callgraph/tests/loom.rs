@@ -6,7 +6,7 @@
 use loom::sync::Arc;
 use lucce_callgraph::*;
 
-type Shared = Arc<Encoder<Vec<Change>>>;
+type Shared = Arc<ContextEncoder<Vec<GraphChange>>>;
 
 fn model(check: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -15,22 +15,26 @@ fn model(check: impl Fn() + Send + Sync + 'static) {
     builder.check(check);
 }
 
-fn encoder(policy: Policy) -> Shared {
-    Arc::new(Encoder::new(Layout::new(6, 6, 8), policy, Vec::new()))
+fn encoder(policy: EncodingPolicy) -> Shared {
+    Arc::new(ContextEncoder::new(
+        ContextLayout::new(6, 6, 8),
+        policy,
+        Vec::new(),
+    ))
 }
 
 const ENTRY: MethodId = MethodId(1);
 
 /// Calls `callees` one after another, each from the one before; gives all numbers.
-fn walk(encoder: &Shared, callees: &[u32]) -> Vec<(ContextId, MethodId, Vec<Frame>)> {
-    let mut at = (encoder.root(ENTRY), ENTRY, Vec::new());
+fn walk(encoder: &Shared, callees: &[u32]) -> Vec<(ContextId, MethodId, Vec<ContextFrame>)> {
+    let mut at = (encoder.root_context(ENTRY), ENTRY, Vec::new());
     let mut given = vec![at.clone()];
     for &callee in callees {
-        let frame = Frame {
+        let frame = ContextFrame {
             site: SiteId(at.1.0),
             method: at.1,
         };
-        let ctx = encoder.step(at.0, frame.site, at.1, MethodId(callee));
+        let ctx = encoder.encode_call(at.0, frame.site, at.1, MethodId(callee));
         let mut plain = vec![frame];
         plain.extend(at.2);
         at = (ctx, MethodId(callee), plain);
@@ -42,12 +46,12 @@ fn walk(encoder: &Shared, callees: &[u32]) -> Vec<(ContextId, MethodId, Vec<Fram
 fn check(encoder: &Shared, callees: &[u32]) {
     for (id, last, plain) in walk(encoder, callees) {
         assert_ne!(id, ContextId::UNKNOWN);
-        assert_eq!(encoder.decode(id, last), Ok(plain));
+        assert_eq!(encoder.decode_context(id, last), Ok(plain));
     }
 }
 
 /// The tables have 2 slots under loom: the second transition or anchor makes them grow.
-fn two_threads(policy: Policy, first: &'static [u32], second: &'static [u32]) {
+fn two_threads(policy: EncodingPolicy, first: &'static [u32], second: &'static [u32]) {
     model(move || {
         let encoder = encoder(policy);
         let shared = encoder.clone();
@@ -60,25 +64,25 @@ fn two_threads(policy: Policy, first: &'static [u32], second: &'static [u32]) {
 
 #[test]
 fn transitions_are_published_whole() {
-    two_threads(Policy::LUCCE, &[2], &[2]);
+    two_threads(EncodingPolicy::LUCCE, &[2], &[2]);
 }
 
 #[test]
 fn transitions_are_published_whole_while_the_table_grows() {
-    two_threads(Policy::LUCCE, &[2, 3, 4], &[2, 3]);
+    two_threads(EncodingPolicy::LUCCE, &[2, 3, 4], &[2, 3]);
 }
 
 #[test]
 fn anchors_are_published_whole_while_the_table_grows() {
-    two_threads(Policy::CCT, &[2, 3], &[2]);
+    two_threads(EncodingPolicy::CCT, &[2, 3], &[2]);
 }
 
 #[test]
 fn a_forgotten_anchor_is_never_mistaken_for_another() {
     two_threads(
-        Policy {
+        EncodingPolicy {
             anchor_budget: 1,
-            ..Policy::CCT
+            ..EncodingPolicy::CCT
         },
         &[2],
         &[3],

@@ -37,8 +37,8 @@ unsafe impl GlobalAlloc for Counting {
 /// Takes no note of changes.
 struct Nothing;
 
-impl Journal for Nothing {
-    fn append(&mut self, _: Change) -> Result<(), Refused> {
+impl GraphJournal for Nothing {
+    fn append_change(&mut self, _: GraphChange) -> Result<(), JournalError> {
         Ok(())
     }
 }
@@ -52,15 +52,15 @@ fn the_encoder_counts_what_the_allocator_counts() {
     for program in programs {
         let events = recorded::read(program);
         let before = LIVE.load(Ordering::Relaxed);
-        let encoder = Encoder::new(Layout::DEFAULT, Policy::LUCCE, Nothing);
+        let encoder = ContextEncoder::new(ContextLayout::DEFAULT, EncodingPolicy::LUCCE, Nothing);
         encode(&encoder, &events);
         let allocated = LIVE.load(Ordering::Relaxed) - before;
-        let stats = encoder.stats();
-        let difference = allocated.abs_diff(stats.memory);
+        let stats = encoder.collect_stats();
+        let difference = allocated.abs_diff(stats.memory_bytes);
         assert!(
             difference * 50 < allocated,
             "{allocated} bytes are allocated, {} counted",
-            stats.memory
+            stats.memory_bytes
         );
         // A tree's node takes 40 at least: its place, its parent, its number, and a place in a table.
         let tree = contexts(&events);
@@ -70,7 +70,7 @@ fn the_encoder_counts_what_the_allocator_counts() {
     }
 }
 
-fn encode(encoder: &Encoder<Nothing>, events: &[Vec<Frame>]) {
+fn encode(encoder: &ContextEncoder<Nothing>, events: &[Vec<ContextFrame>]) {
     let mut shadow = recorded::Shadow::new(encoder);
     for event in events {
         shadow.event(event);
@@ -78,7 +78,7 @@ fn encode(encoder: &Encoder<Nothing>, events: &[Vec<Frame>]) {
 }
 
 /// The size of their calling context tree.
-fn contexts(events: &[Vec<Frame>]) -> usize {
+fn contexts(events: &[Vec<ContextFrame>]) -> usize {
     let prefixes = events
         .iter()
         .flat_map(|event| (1..=event.len()).map(|end| &event[..end]));

@@ -12,10 +12,10 @@ const E: MethodId = MethodId(5);
 const F: MethodId = MethodId(6);
 const X: MethodId = MethodId(7);
 
-type Paper = Encoder<Vec<Change>>;
+type Paper = ContextEncoder<Vec<GraphChange>>;
 
 fn encoder() -> Paper {
-    Encoder::new(Layout::DEFAULT, Policy::LUCCE, Vec::new())
+    ContextEncoder::new(ContextLayout::DEFAULT, EncodingPolicy::LUCCE, Vec::new())
 }
 
 /// The site in `caller` from which `callee` is called, the `nth` one of them.
@@ -25,17 +25,17 @@ fn site(caller: MethodId, callee: MethodId, nth: u32) -> SiteId {
 
 /// The numbers of all frames of a path, the entry first.
 fn walk(encoder: &Paper, path: &[MethodId]) -> Vec<ContextId> {
-    let mut ctx = encoder.root(path[0]);
+    let mut ctx = encoder.root_context(path[0]);
     let mut numbers = vec![ctx];
     for call in path.windows(2) {
-        ctx = encoder.step(ctx, site(call[0], call[1], 0), call[0], call[1]);
+        ctx = encoder.encode_call(ctx, site(call[0], call[1], 0), call[0], call[1]);
         numbers.push(ctx);
     }
     numbers
 }
 
-fn trace(path: &[MethodId]) -> Vec<Frame> {
-    let frame = |call: &[MethodId]| Frame {
+fn trace(path: &[MethodId]) -> Vec<ContextFrame> {
+    let frame = |call: &[MethodId]| ContextFrame {
         site: site(call[0], call[1], 0),
         method: call[0],
     };
@@ -51,24 +51,27 @@ fn last(path: &[MethodId]) -> MethodId {
 fn example_1_encoding() {
     let encoder = encoder();
     let d = *walk(&encoder, &[A, B, D]).last().unwrap();
-    let once = encoder.step(d, site(D, F, 1), D, F);
-    let twice = encoder.step(d, site(D, F, 2), D, F);
+    let once = encoder.encode_call(d, site(D, F, 1), D, F);
+    let twice = encoder.encode_call(d, site(D, F, 2), D, F);
     assert_ne!(once, twice);
     assert_eq!(
-        encoder.decode(once, F).unwrap()[0],
-        Frame {
+        encoder.decode_context(once, F).unwrap()[0],
+        ContextFrame {
             site: site(D, F, 1),
             method: D
         }
     );
     assert_eq!(
-        encoder.decode(twice, F).unwrap()[0],
-        Frame {
+        encoder.decode_context(twice, F).unwrap()[0],
+        ContextFrame {
             site: site(D, F, 2),
             method: D
         }
     );
-    assert_eq!(encoder.decode(twice, F).unwrap()[1..], trace(&[A, B, D]));
+    assert_eq!(
+        encoder.decode_context(twice, F).unwrap()[1..],
+        trace(&[A, B, D])
+    );
 }
 
 /// A new edge X → B must not change what the number of A → B → D → E means.
@@ -78,7 +81,7 @@ fn examples_2_and_3_a_new_edge_leaves_old_numbers_alone() {
     let paths = [&[A, B, C, E], &[A, B, D, E], &[X, B, D, E]];
     let numbers = paths.map(|path| *walk(&encoder, path).last().unwrap());
     for (path, number) in paths.into_iter().zip(numbers) {
-        assert_eq!(encoder.decode(number, E).unwrap(), trace(path));
+        assert_eq!(encoder.decode_context(number, E).unwrap(), trace(path));
     }
     let again = paths.map(|path| *walk(&encoder, path).last().unwrap());
     assert_eq!(numbers, again);
@@ -92,11 +95,18 @@ fn example_4_recursion_unrolls_into_versions() {
     let numbers = walk(&encoder, &path);
     for (depth, number) in numbers.iter().enumerate() {
         let path = &path[..=depth];
-        assert_eq!(encoder.decode(*number, last(path)).unwrap(), trace(path));
+        assert_eq!(
+            encoder.decode_context(*number, last(path)).unwrap(),
+            trace(path)
+        );
     }
     let layout = encoder.layout();
-    assert_eq!(encoder.stats().anchors, 1, "only the thread's entry");
-    assert!(layout.version(numbers[4]) > layout.version(numbers[1]));
+    assert_eq!(
+        encoder.collect_stats().anchors,
+        1,
+        "only the thread's entry"
+    );
+    assert!(layout.version_of(numbers[4]) > layout.version_of(numbers[1]));
 }
 
 /// "... and when the recursion reaches that depth again" the same versions are used again.
@@ -108,12 +118,14 @@ fn example_4_versions_are_reused() {
         .chain([B, C, D].into_iter().cycle().take(60))
         .collect();
     let first = walk(&encoder, &path);
-    let stats = encoder.stats();
+    let stats = encoder.collect_stats();
     assert_eq!(walk(&encoder, &path), first);
     assert_eq!(walk(&encoder, &path[..20]), first[..20]);
-    assert_eq!(encoder.stats(), stats);
+    assert_eq!(encoder.collect_stats(), stats);
     assert_eq!(
-        encoder.decode(*first.last().unwrap(), last(&path)).unwrap(),
+        encoder
+            .decode_context(*first.last().unwrap(), last(&path))
+            .unwrap(),
         trace(&path)
     );
 }

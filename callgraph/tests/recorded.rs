@@ -14,16 +14,17 @@ const FOP: &[u8] = include_bytes!("data/fop.contexts.zst");
 fn real_programs_decode_from_the_log_and_seldom_anchor() {
     for program in [JAVAC, FOP] {
         let events = read(program);
-        let encoder = Encoder::new(Layout::DEFAULT, Policy::LUCCE, Vec::new());
+        let encoder =
+            ContextEncoder::new(ContextLayout::DEFAULT, EncodingPolicy::LUCCE, Vec::new());
         let mut shadow = Shadow::new(&encoder);
         let numbers: Vec<ContextId> = events.iter().map(|event| shadow.event(event)).collect();
         let log = replay(
             encoder.layout(),
-            &encoder.journal(|changes| changes.clone()),
+            &encoder.with_journal(|changes| changes.clone()),
         );
         for (number, event) in numbers.into_iter().zip(&events) {
-            let plain: Vec<Frame> = event.iter().rev().copied().collect();
-            assert_eq!(log.decode(number, MethodId::EVENT), Ok(plain));
+            let plain: Vec<ContextFrame> = event.iter().rev().copied().collect();
+            assert_eq!(log.decode_context(number, MethodId::EVENT), Ok(plain));
         }
         assert!(
             shadow.anchoring * 25 < shadow.steps,
@@ -38,11 +39,11 @@ fn real_programs_decode_from_the_log_and_seldom_anchor() {
 fn real_programs_in_layouts_much_too_small_lose_numbers_but_no_meaning() {
     let events = read(JAVAC);
     for layout in TINY {
-        let policy = Policy {
+        let policy = EncodingPolicy {
             more_anchor_bits: 0,
-            ..Policy::LUCCE
+            ..EncodingPolicy::LUCCE
         };
-        let encoder = Encoder::new(layout, policy, Vec::new());
+        let encoder = ContextEncoder::new(layout, policy, Vec::new());
         let mut shadow = Shadow::new(&encoder);
         for event in events.iter().take(2000) {
             let number = shadow.event(event);
@@ -50,6 +51,6 @@ fn real_programs_in_layouts_much_too_small_lose_numbers_but_no_meaning() {
                 shadow.verify(number, event);
             }
         }
-        assert!(encoder.stats().unknown > 0);
+        assert!(encoder.collect_stats().unknown > 0);
     }
 }

@@ -26,22 +26,24 @@ fn first_of(generation: u32) -> u32 {
     STAY + 1 + generation * COME
 }
 
-impl Gone for Before {
-    fn method(&self, method: MethodId) -> bool {
+impl DeadCode for Before {
+    fn is_method_dead(&self, method: MethodId) -> bool {
         (STAY + 1..first_of(self.0)).contains(&method.0)
     }
 
-    fn site(&self, site: SiteId) -> bool {
+    fn is_site_dead(&self, site: SiteId) -> bool {
         match site.0.checked_sub(MADE) {
             Some(made) => made < self.0 * (STAY + 1),
-            None => self.method(MethodId(site.0 / SITES)),
+            None => self.is_method_dead(MethodId(site.0 / SITES)),
         }
     }
 }
 
 impl Before {
     fn is_in(&self, given: &Given) -> bool {
-        let is_gone = |frame: &Frame| self.method(frame.method) || self.site(frame.site);
+        let is_gone = |frame: &ContextFrame| {
+            self.is_method_dead(frame.method) || self.is_site_dead(frame.site)
+        };
         given.plain.iter().any(is_gone)
     }
 }
@@ -49,7 +51,7 @@ impl Before {
 /// A thread that runs methods that stay and those of one generation.
 struct Program {
     stack: Vec<(MethodId, ContextId)>,
-    frames: Vec<Frame>,
+    frames: Vec<ContextFrame>,
     random: u64,
 }
 
@@ -73,13 +75,13 @@ impl Program {
     /// Begins with an empty stack, and leaves one.
     fn run(
         &mut self,
-        encoder: &Encoder<Vec<Change>>,
+        encoder: &ContextEncoder<Vec<GraphChange>>,
         generation: u32,
         steps: u32,
         given: &mut Vec<Given>,
     ) {
         let head = MethodId(1 + self.next(STAY));
-        self.stack = vec![(head, encoder.root(head))];
+        self.stack = vec![(head, encoder.root_context(head))];
         self.frames.clear();
         for _ in 0..steps {
             let Some(&(caller, context)) = self.stack.last() else {
@@ -96,8 +98,8 @@ impl Program {
                         true => SiteId(MADE + generation * (STAY + 1) + caller.0),
                         false => site,
                     };
-                    let id = encoder.event(context, site, caller);
-                    let mut plain = vec![Frame {
+                    let id = encoder.encode_event(context, site, caller);
+                    let mut plain = vec![ContextFrame {
                         site,
                         method: caller,
                     }];
@@ -109,9 +111,9 @@ impl Program {
                 }
                 _ if self.stack.len() < 12 => {
                     let callee = self.method(generation);
-                    let id = encoder.step(context, site, caller, callee);
+                    let id = encoder.encode_call(context, site, caller, callee);
                     self.stack.push((callee, id));
-                    self.frames.push(Frame {
+                    self.frames.push(ContextFrame {
                         site,
                         method: caller,
                     });
@@ -122,17 +124,17 @@ impl Program {
     }
 }
 
-fn check_all(encoder: &Encoder<Vec<Change>>, gone: &Before, given: &[Given]) {
+fn check_all(encoder: &ContextEncoder<Vec<GraphChange>>, gone: &Before, given: &[Given]) {
     for given in given {
-        let decoded = encoder.decode(given.id, given.last);
+        let decoded = encoder.decode_context(given.id, given.last);
         match gone.is_in(given) {
             true => {
-                assert_eq!(encoder.living(&[given.id], given.last), [false]);
+                assert_eq!(encoder.check_liveness(&[given.id], given.last), [false]);
                 // Never a wrong one.
                 assert!(decoded.is_err(), "{given:?}");
             }
             false => {
-                assert_eq!(encoder.living(&[given.id], given.last), [true]);
+                assert_eq!(encoder.check_liveness(&[given.id], given.last), [true]);
                 check(given, decoded);
             }
         }
@@ -146,21 +148,21 @@ proptest! {
     fn what_lives_keeps_its_numbers_and_what_is_gone_is_nobodys(
         layout in layouts(), policy in forgetful(), random in any::<u64>(),
     ) {
-        let encoder = Encoder::with(layout, policy, Vec::new(), None, Some(&Lasting));
+        let encoder = ContextEncoder::with_plan_and_memory(layout, policy, Vec::new(), None, Some(&Lasting));
         let plans = policy.adapt_after > 0;
         let mut program = Program { stack: Vec::new(), frames: Vec::new(), random };
         let mut given = Vec::new();
         for generation in 0..12 {
             program.run(&encoder, generation, 150, &mut given);
             let gone = Before(generation);
-            encoder.sweep(&gone);
+            encoder.sweep_dead_code(&gone);
             if !plans {
                 check_all(&encoder, &gone, &given);
             }
         }
-        let graph = replay(layout, &encoder.journal(|changes| changes.clone()));
+        let graph = replay(layout, &encoder.with_journal(|changes| changes.clone()));
         for given in &given {
-            check(given, graph.decode(given.id, given.last));
+            check(given, graph.decode_context(given.id, given.last));
         }
         let mut meanings = HashMap::new();
         for given in &given {
@@ -174,12 +176,12 @@ proptest! {
 struct Lasting;
 
 impl TableMemory for Lasting {
-    fn zeroed(&self, words: usize) -> Option<&'static [AtomicU64]> {
+    fn allocate_zeroed(&self, words: usize) -> Option<&'static [AtomicU64]> {
         let words: Box<[AtomicU64]> = (0..words).map(|_| AtomicU64::new(0)).collect();
         Some(Box::leak(words))
     }
 
-    fn forget(&self, words: &'static [AtomicU64]) {
+    fn release_words(&self, words: &'static [AtomicU64]) {
         words
             .iter()
             .for_each(|word| word.store(0, Ordering::Relaxed));
@@ -190,8 +192,9 @@ const GENERATIONS: u32 = 10_000;
 
 #[test]
 fn memory_is_that_of_what_lives() {
-    let (layout, policy) = (Layout::DEFAULT, Policy::LUCCE);
-    let encoder = Encoder::with(layout, policy, Vec::new(), None, Some(&Lasting));
+    let (layout, policy) = (ContextLayout::DEFAULT, EncodingPolicy::LUCCE);
+    let encoder =
+        ContextEncoder::with_plan_and_memory(layout, policy, Vec::new(), None, Some(&Lasting));
     let mut program = Program {
         stack: Vec::new(),
         frames: Vec::new(),
@@ -203,20 +206,20 @@ fn memory_is_that_of_what_lives() {
         given.clear();
         program.run(&encoder, generation, 400, &mut given);
         if generation % 50 == 49 {
-            encoder.sweep(&Before(generation));
+            encoder.sweep_dead_code(&Before(generation));
             let quarter = (generation * 4 / GENERATIONS) as usize;
-            most[quarter] = encoder.stats().memory.max(most[quarter]);
+            most[quarter] = encoder.collect_stats().memory_bytes.max(most[quarter]);
         }
     }
     let gone = given
         .iter()
         .filter(|given| Before(GENERATIONS).is_in(given));
     assert!(gone.clone().count() > 10);
-    encoder.sweep(&Before(GENERATIONS));
+    encoder.sweep_dead_code(&Before(GENERATIONS));
     let gone: Vec<_> = gone.map(|given| given.id).collect();
-    let living = encoder.living(&gone, MethodId::EVENT);
+    let living = encoder.check_liveness(&gone, MethodId::EVENT);
     assert_eq!(living, vec![false; gone.len()]);
-    let given = encoder.stats();
+    let given = encoder.collect_stats();
     assert!(given.transitions > 200_000, "{given:?}");
     assert!(most[3] < most[2] * 9 / 8, "{most:?}");
 }

@@ -13,8 +13,8 @@
 //! hexadecimal digits, the highest first, where they are shown. Class names have dots. A line is that of
 //! `StackTraceElement`: -1 unknown, -2 native.
 //!
-//! An id [`Detail::ByMethod`] leaves lines out, so it survives edits elsewhere in a file. Names that
-//! generators number anew in each run lose these numbers first, see [`names`]. The definition is frozen:
+//! An id [`ContentDetail::ByMethod`] leaves lines out, so it survives edits elsewhere in a file. Names that
+//! generators number anew in each run lose these numbers first, see [`generated_names`]. The definition is frozen:
 //! `tests/vectors.rs` has ids that another implementation of XXH3 has computed.
 #![deny(
     clippy::indexing_slicing,
@@ -24,7 +24,7 @@
     missing_docs
 )]
 
-pub mod names;
+pub mod generated_names;
 
 use std::fmt;
 use std::str::FromStr;
@@ -33,7 +33,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 /// What two contexts must have in common to be the same one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Detail {
+pub enum ContentDetail {
     /// Every frame's class, method, descriptor and line.
     #[default]
     ByLine,
@@ -65,23 +65,26 @@ pub struct FrameText<'a> {
 impl FrameId {
     /// The frame's id. Its names lose what differs from run to run.
     #[must_use]
-    pub fn of(frame: FrameText<'_>, detail: Detail) -> Self {
+    pub fn from_frame(frame: FrameText<'_>, detail: ContentDetail) -> Self {
         let mut hash = Xxh3::new();
         let method = match detail {
-            Detail::ByLine => frame.method.into(),
-            Detail::ByMethod => names::method(frame.method),
+            ContentDetail::ByLine => frame.method.into(),
+            ContentDetail::ByMethod => generated_names::normalize_method(frame.method),
         };
-        text(&mut hash, &names::class(frame.class));
-        text(&mut hash, &method);
-        text(&mut hash, &names::descriptor(frame.descriptor));
-        if detail == Detail::ByLine {
+        hash_text(&mut hash, &generated_names::normalize_class(frame.class));
+        hash_text(&mut hash, &method);
+        hash_text(
+            &mut hash,
+            &generated_names::normalize_descriptor(frame.descriptor),
+        );
+        if detail == ContentDetail::ByLine {
             hash.update(&frame.line.to_le_bytes());
         }
         FrameId(hash.digest128())
     }
 }
 
-fn text(hash: &mut Xxh3, text: &str) {
+fn hash_text(hash: &mut Xxh3, text: &str) {
     // A name in a class file has at most 65,535 bytes (JVMS 4.4.7).
     let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
     hash.update(&length.to_le_bytes());
@@ -94,7 +97,7 @@ impl StackId {
 
     /// These frames and one that the last of them calls.
     #[must_use]
-    pub fn then(self, callee: FrameId) -> StackId {
+    pub fn with_callee(self, callee: FrameId) -> StackId {
         let [high, low] = [self.0.to_le_bytes(), callee.0.to_le_bytes()];
         let mut both = [0; 32];
         let (first, second) = both.split_at_mut(16);
@@ -112,24 +115,24 @@ impl fmt::Display for StackId {
 
 /// The text is no content id: 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NoStackId;
+pub struct ParseStackIdError;
 
-impl fmt::Display for NoStackId {
+impl fmt::Display for ParseStackIdError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("no content id: 32 hexadecimal digits")
     }
 }
 
-impl std::error::Error for NoStackId {}
+impl std::error::Error for ParseStackIdError {}
 
 impl FromStr for StackId {
-    type Err = NoStackId;
+    type Err = ParseStackIdError;
 
-    fn from_str(text: &str) -> Result<Self, NoStackId> {
+    fn from_str(text: &str) -> Result<Self, ParseStackIdError> {
         let is_hex = text.len() == 32 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
         let id = is_hex
             .then(|| u128::from_str_radix(text, 16).ok())
             .flatten();
-        id.map(StackId).ok_or(NoStackId)
+        id.map(StackId).ok_or(ParseStackIdError)
     }
 }

@@ -1,6 +1,6 @@
 //! Ids that Python's `xxhash` (the C library) has computed by the definition in `lib.rs`. They never change.
 
-use lucce_contentid::{Detail, FrameId, FrameText, StackId};
+use lucce_contentid::{ContentDetail, FrameId, FrameText, StackId};
 use proptest::prelude::*;
 
 /// A frame, its id and that of the stack that it ends, with lines and without.
@@ -75,8 +75,9 @@ const fn frame(
 fn ids_are_those_of_another_implementation() {
     let mut stacks = [StackId::EMPTY; 2];
     for (frame, [by_line, stack_by_line, by_method, stack_by_method]) in VECTORS {
-        let ids = [Detail::ByLine, Detail::ByMethod].map(|detail| FrameId::of(frame, detail));
-        stacks = [stacks[0].then(ids[0]), stacks[1].then(ids[1])];
+        let ids = [ContentDetail::ByLine, ContentDetail::ByMethod]
+            .map(|detail| FrameId::from_frame(frame, detail));
+        stacks = [stacks[0].with_callee(ids[0]), stacks[1].with_callee(ids[1])];
         assert_eq!(format!("{:032x}", ids[0].0), by_line);
         assert_eq!(format!("{:032x}", ids[1].0), by_method);
         assert_eq!(
@@ -88,14 +89,18 @@ fn ids_are_those_of_another_implementation() {
 
 #[test]
 fn only_ids_by_line_tell_lines_apart() {
-    let id = |line, detail| FrameId::of(frame("a.B", "m", "()V", line), detail);
-    assert_ne!(id(1, Detail::ByLine), id(2, Detail::ByLine));
-    assert_eq!(id(1, Detail::ByMethod), id(2, Detail::ByMethod));
+    let id = |line, detail| FrameId::from_frame(frame("a.B", "m", "()V", line), detail);
+    assert_ne!(id(1, ContentDetail::ByLine), id(2, ContentDetail::ByLine));
+    assert_eq!(
+        id(1, ContentDetail::ByMethod),
+        id(2, ContentDetail::ByMethod)
+    );
 }
 
 #[test]
 fn names_do_not_run_into_each_other() {
-    let id = |class, method| FrameId::of(frame(class, method, "()V", 1), Detail::ByLine);
+    let id =
+        |class, method| FrameId::from_frame(frame(class, method, "()V", 1), ContentDetail::ByLine);
     assert_ne!(id("a.B", "cd"), id("a.Bc", "d"));
 }
 
@@ -121,14 +126,14 @@ proptest! {
     #[test]
     fn any_name_has_an_id(class in ".{0,40}", method in ".{0,40}", descriptor in ".{0,40}", line: i32) {
         let frame = FrameText { class: &class, method: &method, descriptor: &descriptor, line };
-        let once = FrameId::of(frame, Detail::ByMethod);
-        prop_assert_eq!(once, FrameId::of(frame, Detail::ByMethod));
+        let once = FrameId::from_frame(frame, ContentDetail::ByMethod);
+        prop_assert_eq!(once, FrameId::from_frame(frame, ContentDetail::ByMethod));
     }
 
     #[test]
     fn the_order_of_frames_counts(a: u128, b: u128) {
         prop_assume!(a != b);
-        let path = |x, y| StackId::EMPTY.then(FrameId(x)).then(FrameId(y));
+        let path = |x, y| StackId::EMPTY.with_callee(FrameId(x)).with_callee(FrameId(y));
         prop_assert_ne!(path(a, b), path(b, a));
     }
 }

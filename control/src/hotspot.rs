@@ -18,20 +18,20 @@ use std::time::{Duration, Instant};
 use std::{error, fmt};
 
 use crate::peer;
-use crate::perf;
-use crate::place::{SocketPlace, is_own_socket};
+use crate::perf_data;
+use crate::socket_location::{SocketLocation, is_own_socket};
 
 /// HotSpot refuses longer arguments.
-const MOST: usize = 1024;
+const MAX_ARGUMENT_BYTES: usize = 1024;
 /// How long a JVM may take to listen: it may be in the middle of a collection.
-const PATIENCE: Duration = Duration::from_secs(20);
+const ATTACH_TIMEOUT: Duration = Duration::from_secs(20);
 /// When it is woken once more, if nothing has come of it: it may have been starting, and have removed its own answer.
-const AGAIN: Duration = Duration::from_secs(5);
-const REPLY: u64 = 1 << 20;
+const WAKE_INTERVAL: Duration = Duration::from_secs(5);
+const MAX_REPLY_BYTES: u64 = 1 << 20;
 
 /// Why the agent was not loaded.
 #[derive(Debug)]
-pub enum LoadError {
+pub enum AttachError {
     /// No process has this number.
     NoProcess(u32),
     /// The process belongs to another user, by number.
@@ -54,44 +54,44 @@ pub enum LoadError {
     Io(io::Error),
 }
 
-impl fmt::Display for LoadError {
+impl fmt::Display for AttachError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LoadError::NoProcess(pid) => write!(f, "there is no process {pid}"),
-            LoadError::OtherUser(pid, user) => write!(
+            AttachError::NoProcess(pid) => write!(f, "there is no process {pid}"),
+            AttachError::OtherUser(pid, user) => write!(
                 f,
                 "process {pid} belongs to user {user}: only that user may attach"
             ),
-            LoadError::NoJvm(pid) => write!(f, "process {pid} is no HotSpot JVM"),
-            LoadError::Closed(pid) => write!(
+            AttachError::NoJvm(pid) => write!(f, "process {pid} is no HotSpot JVM"),
+            AttachError::Closed(pid) => write!(
                 f,
                 "JVM {pid} was started with -XX:+DisableAttachMechanism: start it with -agentpath instead"
             ),
-            LoadError::Silent(pid) => write!(
+            AttachError::Silent(pid) => write!(
                 f,
                 "JVM {pid} does not answer: it was started with -XX:+DisableAttachMechanism, or is stopped"
             ),
-            LoadError::TooLong => write!(
+            AttachError::TooLong => write!(
                 f,
-                "the agent's path and its options may have {MOST} bytes each"
+                "the agent's path and its options may have {MAX_ARGUMENT_BYTES} bytes each"
             ),
-            LoadError::NoAgent(path) => write!(
+            AttachError::NoAgent(path) => write!(
                 f,
                 "{} is not there in the JVM's file system: put the agent there, or name another place",
                 path.display()
             ),
-            LoadError::Foreign(why) => write!(f, "the answer is foreign: {why}"),
-            LoadError::Refused(why) => f.write_str(why),
-            LoadError::Io(e) => write!(f, "the connection failed: {e}"),
+            AttachError::Foreign(why) => write!(f, "the answer is foreign: {why}"),
+            AttachError::Refused(why) => f.write_str(why),
+            AttachError::Io(e) => write!(f, "the connection failed: {e}"),
         }
     }
 }
 
-impl error::Error for LoadError {}
+impl error::Error for AttachError {}
 
-impl From<io::Error> for LoadError {
+impl From<io::Error> for AttachError {
     fn from(e: io::Error) -> Self {
-        LoadError::Io(e)
+        AttachError::Io(e)
     }
 }
 
@@ -100,47 +100,52 @@ impl From<io::Error> for LoadError {
 ///
 /// # Errors
 /// It is not loaded, or does not stay.
-pub fn load(pid: u32, path: &Path, options: &str) -> Result<(), LoadError> {
-    let place = SocketPlace::of(pid).map_err(|_| LoadError::NoProcess(pid))?;
-    check(pid)?;
-    if !seen_by(pid, path).is_file() {
-        return Err(LoadError::NoAgent(path.to_owned()));
+pub fn load_agent(pid: u32, path: &Path, options: &str) -> Result<(), AttachError> {
+    let place = SocketLocation::from_pid(pid).map_err(|_| AttachError::NoProcess(pid))?;
+    check_process(pid)?;
+    if !to_visible_path(pid, path).is_file() {
+        return Err(AttachError::NoAgent(path.to_owned()));
     }
-    let said = Said::new(&place)?;
+    let said = AttachErrorFile::new(&place)?;
     let comma = if options.is_empty() { "" } else { "," };
     let options = format!("{options}{comma}tell={}", said.inner.display());
-    let path = path.to_str().ok_or(LoadError::TooLong)?;
+    let path = path.to_str().ok_or(AttachError::TooLong)?;
     let arguments = ["1", "load", path, "true", &options];
-    if arguments.iter().any(|a| a.len() > MOST || a.contains('\0')) {
-        return Err(LoadError::TooLong);
+    if arguments
+        .iter()
+        .any(|a| a.len() > MAX_ARGUMENT_BYTES || a.contains('\0'))
+    {
+        return Err(AttachError::TooLong);
     }
     await_start(pid, &place)?;
-    let socket = place.folder().join(format!(".java_pid{}", place.inner()));
+    let socket = place
+        .folder()
+        .join(format!(".java_pid{}", place.inner_pid()));
     if fs::symlink_metadata(&socket).is_err() {
-        if perf::lets_attach(&place) == Some(false) {
-            return Err(LoadError::Closed(pid));
+        if perf_data::lets_attach(&place) == Some(false) {
+            return Err(AttachError::Closed(pid));
         }
-        wake(pid, &place, &socket)?;
+        start_attach_listener(pid, &place, &socket)?;
     }
-    let answer = talk(pid, &socket, &arguments)?;
-    understood(&answer, &said)
+    let answer = send_attach_request(pid, &socket, &arguments)?;
+    check_attach_reply(&answer, &said)
 }
 
 /// SIGQUIT must not hit anything but a JVM of this user.
-fn check(pid: u32) -> Result<(), LoadError> {
+fn check_process(pid: u32) -> Result<(), AttachError> {
     let process = PathBuf::from(format!("/proc/{pid}"));
     let owner = fs::metadata(&process)
-        .map_err(|_| LoadError::NoProcess(pid))?
+        .map_err(|_| AttachError::NoProcess(pid))?
         .uid();
-    if owner != peer::user() {
-        return Err(LoadError::OtherUser(pid, owner));
+    if owner != peer::effective_user() {
+        return Err(AttachError::OtherUser(pid, owner));
     }
     let maps = fs::read_to_string(process.join("maps"))?;
     let status = fs::read_to_string(process.join("status"))?;
     let is_hotspot = maps.lines().any(|line| line.ends_with("/libjvm.so"));
     match is_hotspot && catches_quit(&status) {
         true => Ok(()),
-        false => Err(LoadError::NoJvm(pid)),
+        false => Err(AttachError::NoJvm(pid)),
     }
 }
 
@@ -154,7 +159,7 @@ fn catches_quit(status: &str) -> bool {
 }
 
 /// A path of the JVM's, as this process sees it.
-fn seen_by(pid: u32, path: &Path) -> PathBuf {
+fn to_visible_path(pid: u32, path: &Path) -> PathBuf {
     let root = PathBuf::from(format!("/proc/{pid}/root"));
     match (fs::metadata(&root), path.strip_prefix("/")) {
         (Ok(_), Ok(rest)) => root.join(rest),
@@ -163,59 +168,65 @@ fn seen_by(pid: u32, path: &Path) -> PathBuf {
 }
 
 /// A JVM that is starting is given the time.
-fn await_start(pid: u32, place: &SocketPlace) -> Result<(), LoadError> {
-    let end = Instant::now() + PATIENCE;
-    while perf::has_started(place) == Some(false) && Instant::now() < end {
+fn await_start(pid: u32, place: &SocketLocation) -> Result<(), AttachError> {
+    let end = Instant::now() + ATTACH_TIMEOUT;
+    while perf_data::has_started(place) == Some(false) && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(5));
-        check(pid)?;
+        check_process(pid)?;
     }
     Ok(())
 }
 
 /// Makes the JVM listen.
-fn wake(pid: u32, place: &SocketPlace, socket: &Path) -> Result<(), LoadError> {
-    let wish = place.folder().join(format!(".attach_pid{}", place.inner()));
-    let _wish = Removed::new(wish)?;
-    peer::quit(pid)?;
-    let end = Instant::now() + PATIENCE;
-    let mut again = Instant::now() + AGAIN;
+fn start_attach_listener(
+    pid: u32,
+    place: &SocketLocation,
+    socket: &Path,
+) -> Result<(), AttachError> {
+    let wish = place
+        .folder()
+        .join(format!(".attach_pid{}", place.inner_pid()));
+    let _wish = TemporaryFile::new(wish)?;
+    peer::send_quit(pid)?;
+    let end = Instant::now() + ATTACH_TIMEOUT;
+    let mut again = Instant::now() + WAKE_INTERVAL;
     while fs::symlink_metadata(socket).is_err() {
         let now = Instant::now();
         if now > end {
-            return Err(LoadError::Silent(pid));
+            return Err(AttachError::Silent(pid));
         }
         if now > again {
-            peer::quit(pid)?;
-            again = now + AGAIN;
+            peer::send_quit(pid)?;
+            again = now + WAKE_INTERVAL;
         }
         std::thread::sleep(Duration::from_millis(20));
-        check(pid)?;
+        check_process(pid)?;
     }
     Ok(())
 }
 
 /// What the JVM answers.
-fn talk(pid: u32, socket: &Path, arguments: &[&str]) -> Result<String, LoadError> {
+fn send_attach_request(pid: u32, socket: &Path, arguments: &[&str]) -> Result<String, AttachError> {
     if !is_own_socket(socket) {
-        return Err(LoadError::Refused(format!(
+        return Err(AttachError::Refused(format!(
             "{} is no socket of this user",
             socket.display()
         )));
     }
     let stream = UnixStream::connect(socket).map_err(|e| match e.kind() {
-        io::ErrorKind::ConnectionRefused => LoadError::Silent(pid),
-        _ => LoadError::Io(e),
+        io::ErrorKind::ConnectionRefused => AttachError::Silent(pid),
+        _ => AttachError::Io(e),
     })?;
-    let peer = peer::of(&stream)?;
-    if peer.user != peer::user() || ![0, pid].contains(&peer.pid) {
-        return Err(LoadError::Refused(format!(
+    let peer = peer::read_credentials(&stream)?;
+    if peer.user != peer::effective_user() || ![0, pid].contains(&peer.pid) {
+        return Err(AttachError::Refused(format!(
             "process {} listens at {}",
             peer.pid,
             socket.display()
         )));
     }
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(ATTACH_TIMEOUT))?;
+    stream.set_write_timeout(Some(ATTACH_TIMEOUT))?;
     let mut request = Vec::new();
     for argument in arguments {
         request.extend(argument.bytes());
@@ -223,26 +234,26 @@ fn talk(pid: u32, socket: &Path, arguments: &[&str]) -> Result<String, LoadError
     }
     (&stream).write_all(&request)?;
     let mut answer = Vec::new();
-    match stream.take(REPLY).read_to_end(&mut answer) {
+    match stream.take(MAX_REPLY_BYTES).read_to_end(&mut answer) {
         Ok(_) => Ok(String::from_utf8_lossy(&answer).into_owned()),
-        Err(e) if e.kind() == io::ErrorKind::WouldBlock => Err(LoadError::Silent(pid)),
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => Err(AttachError::Silent(pid)),
         Err(e) => Err(e.into()),
     }
 }
 
 /// The first line is what became of the command, then comes what the agent returned.
-fn understood(answer: &str, said: &Said) -> Result<(), LoadError> {
+fn check_attach_reply(answer: &str, said: &AttachErrorFile) -> Result<(), AttachError> {
     let (code, text) = answer.split_once('\n').unwrap_or((answer, ""));
     let code: i32 = code.trim().parse().map_err(|_| {
         let start: String = answer.chars().take(40).collect();
-        LoadError::Foreign(format!("{start:?}"))
+        AttachError::Foreign(format!("{start:?}"))
     })?;
     let text = text.trim();
     if code == 0 && text.strip_prefix("return code:").map(str::trim) == Some("0") {
         return Ok(());
     }
-    let reason = said.read();
-    Err(LoadError::Refused(match (reason.is_empty(), text) {
+    let reason = said.read_reason();
+    Err(AttachError::Refused(match (reason.is_empty(), text) {
         (false, _) => reason,
         (true, "") => format!("the JVM refuses (code {code})"),
         (true, text) => format!("the JVM says: {}", text.replace('\n', " ")),
@@ -250,10 +261,10 @@ fn understood(answer: &str, said: &Said) -> Result<(), LoadError> {
 }
 
 /// A file that goes when it is not needed any more.
-struct Removed(PathBuf);
+struct TemporaryFile(PathBuf);
 
-impl Removed {
-    fn new(path: PathBuf) -> io::Result<Removed> {
+impl TemporaryFile {
+    fn new(path: PathBuf) -> io::Result<TemporaryFile> {
         // A client that was killed may have left it.
         let _ = fs::remove_file(&path);
         let made: io::Result<File> = OpenOptions::new()
@@ -261,11 +272,11 @@ impl Removed {
             .create_new(true)
             .mode(0o600)
             .open(&path);
-        made.map(|_| Removed(path))
+        made.map(|_| TemporaryFile(path))
     }
 }
 
-impl Drop for Removed {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         // It may be gone already.
         let _ = fs::remove_file(&self.0);
@@ -273,22 +284,22 @@ impl Drop for Removed {
 }
 
 /// The file into which the agent writes why it does not stay.
-struct Said {
-    file: Removed,
+struct AttachErrorFile {
+    file: TemporaryFile,
     /// As the JVM sees it.
     inner: PathBuf,
 }
 
-impl Said {
-    fn new(place: &SocketPlace) -> io::Result<Said> {
+impl AttachErrorFile {
+    fn new(place: &SocketLocation) -> io::Result<AttachErrorFile> {
         let name = format!(".lucce_attach{}", std::process::id());
-        Ok(Said {
-            file: Removed::new(place.folder().join(&name))?,
+        Ok(AttachErrorFile {
+            file: TemporaryFile::new(place.folder().join(&name))?,
             inner: Path::new("/tmp").join(name),
         })
     }
 
-    fn read(&self) -> String {
+    fn read_reason(&self) -> String {
         let text = fs::read_to_string(&self.file.0).unwrap_or_default();
         text.chars()
             .take(1000)
@@ -308,15 +319,16 @@ mod tests {
         assert!(!catches_quit(""));
         // This process is none.
         let own = std::process::id();
-        assert!(matches!(check(own), Err(LoadError::NoJvm(_))));
+        assert!(matches!(check_process(own), Err(AttachError::NoJvm(_))));
     }
 
     #[test]
     fn what_the_jvm_answers() {
         let folder = tempfile::tempdir().unwrap();
-        let said = Said::new(&SocketPlace::at(folder.path().to_owned(), 1)).unwrap();
-        assert!(understood("0\nreturn code: 0\n", &said).is_ok());
-        let error = |answer| understood(answer, &said).unwrap_err().to_string();
+        let said =
+            AttachErrorFile::new(&SocketLocation::in_folder(folder.path().to_owned(), 1)).unwrap();
+        assert!(check_attach_reply("0\nreturn code: 0\n", &said).is_ok());
+        let error = |answer| check_attach_reply(answer, &said).unwrap_err().to_string();
         assert!(error("0\nreturn code: -1\n").contains("return code: -1"));
         assert!(error("0\nx.so: cannot open\n").contains("cannot open"));
         assert!(error("101\n").contains("code 101"));

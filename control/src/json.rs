@@ -4,14 +4,14 @@ use std::fmt::{Display, Write};
 
 /// An object that is being written.
 #[derive(Default)]
-pub struct Object(String);
+pub struct ReplyObject(String);
 
-impl Object {
+impl ReplyObject {
     /// A number, or anything that is JSON already.
     #[must_use]
-    pub fn raw(mut self, key: &str, value: impl Display) -> Object {
+    pub fn with_raw(mut self, key: &str, value: impl Display) -> ReplyObject {
         self.0.push(if self.0.is_empty() { '{' } else { ',' });
-        quote(&mut self.0, key);
+        push_quoted(&mut self.0, key);
         // Writing to a string cannot fail.
         let _ = write!(self.0, ":{value}");
         self
@@ -19,29 +19,33 @@ impl Object {
 
     /// A text.
     #[must_use]
-    pub fn text(self, key: &str, value: &str) -> Object {
+    pub fn with_text(self, key: &str, value: &str) -> ReplyObject {
         let mut quoted = String::new();
-        quote(&mut quoted, value);
-        self.raw(key, quoted)
+        push_quoted(&mut quoted, value);
+        self.with_raw(key, quoted)
     }
 
     /// Texts.
     #[must_use]
-    pub fn list<'v>(self, key: &str, values: impl IntoIterator<Item = &'v str>) -> Object {
+    pub fn with_list<'v>(
+        self,
+        key: &str,
+        values: impl IntoIterator<Item = &'v str>,
+    ) -> ReplyObject {
         let mut list = String::from("[");
         for value in values {
             if list.len() > 1 {
                 list.push(',');
             }
-            quote(&mut list, value);
+            push_quoted(&mut list, value);
         }
         list.push(']');
-        self.raw(key, list)
+        self.with_raw(key, list)
     }
 
     /// The whole object.
     #[must_use]
-    pub fn end(mut self) -> String {
+    pub fn into_json(mut self) -> String {
         self.0.push_str(if self.0.is_empty() { "{}" } else { "}" });
         self.0
     }
@@ -49,11 +53,11 @@ impl Object {
 
 /// A list of what is JSON already.
 #[must_use]
-pub fn array(values: impl Iterator<Item = String>) -> String {
+pub fn join_array(values: impl Iterator<Item = String>) -> String {
     format!("[{}]", values.collect::<Vec<_>>().join(","))
 }
 
-fn quote(into: &mut String, text: &str) {
+fn push_quoted(into: &mut String, text: &str) {
     into.push('"');
     for c in text.chars() {
         match c {
@@ -74,12 +78,12 @@ mod tests {
 
     #[test]
     fn what_json_cannot_hold_is_escaped() {
-        let object = Object::default()
-            .raw("n", 1)
-            .text("a\"b", "c\\d\ne")
-            .list("l", ["x", "y"])
-            .raw("o", Object::default().end());
+        let object = ReplyObject::default()
+            .with_raw("n", 1)
+            .with_text("a\"b", "c\\d\ne")
+            .with_list("l", ["x", "y"])
+            .with_raw("o", ReplyObject::default().into_json());
         let wanted = r#"{"n":1,"a\"b":"c\\d\u000ae","l":["x","y"],"o":{}}"#;
-        assert_eq!(object.end(), wanted);
+        assert_eq!(object.into_json(), wanted);
     }
 }

@@ -5,7 +5,7 @@
 //! lucce attach PID ─► load() ─► /tmp/.java_pidPID ─► the JVM ─► agent
 //! ```
 //!
-//! This crate is the protocol's only specification: [`wire`] what is said, [`SocketPlace`] where. Both
+//! This crate is the protocol's only specification: [`wire`] what is said, [`SocketLocation`] where. Both
 //! sides are hostile to each other: every length is bounded, every wait has an end, and each asks the
 //! kernel who the other one is. It knows no JVM.
 #![deny(
@@ -17,23 +17,23 @@
 )]
 
 pub mod json;
-pub mod stop;
+pub mod stop_signal;
 pub mod wire;
 
+mod deadline_reader;
 mod peer;
-mod perf;
-mod place;
-mod timed;
+mod perf_data;
+mod socket_location;
 
-mod ask;
-mod clients;
+mod client;
+mod client_threads;
 mod hotspot;
-mod listen;
+mod listener;
 
-pub use ask::{AskError, ask};
-pub use clients::Clients;
-pub use hotspot::{LoadError, load};
-pub use listen::{Conversation, Listener};
-pub use perf::{is_starting, java_command};
-pub use place::{NoProcess, SocketPlace, sweep};
-pub use wire::{Command, LeaksRequest, Walks};
+pub use client::{ControlError, send_command};
+pub use client_threads::ClientThreads;
+pub use hotspot::{AttachError, load_agent};
+pub use listener::{ClientConnection, ControlListener};
+pub use perf_data::{is_starting, java_command};
+pub use socket_location::{NoProcess, SocketLocation, remove_dead_sockets};
+pub use wire::{ControlCommand, HolderSearchOptions, LeaksRequest};

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 
 /// As the kernel says it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Peer {
+pub struct PeerCredentials {
     pub pid: u32,
     pub user: u32,
 }
@@ -16,7 +16,7 @@ pub struct Peer {
 ///
 /// # Errors
 /// The system's.
-pub fn of(stream: &UnixStream) -> io::Result<Peer> {
+pub fn read_credentials(stream: &UnixStream) -> io::Result<PeerCredentials> {
     let mut found = libc::ucred {
         pid: 0,
         uid: u32::MAX,
@@ -36,7 +36,7 @@ pub fn of(stream: &UnixStream) -> io::Result<Peer> {
     if code != 0 || size as usize != size_of::<libc::ucred>() {
         return Err(io::Error::last_os_error());
     }
-    Ok(Peer {
+    Ok(PeerCredentials {
         pid: u32::try_from(found.pid).unwrap_or(0),
         user: found.uid,
     })
@@ -46,7 +46,7 @@ pub fn of(stream: &UnixStream) -> io::Result<Peer> {
 ///
 /// # Errors
 /// The system's.
-pub fn quit(pid: u32) -> io::Result<()> {
+pub fn send_quit(pid: u32) -> io::Result<()> {
     let pid = libc::pid_t::try_from(pid).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: touches no memory of this process.
     match unsafe { libc::kill(pid, libc::SIGQUIT) } {
@@ -56,7 +56,7 @@ pub fn quit(pid: u32) -> io::Result<()> {
 }
 
 /// The effective user.
-pub fn user() -> u32 {
+pub fn effective_user() -> u32 {
     // SAFETY: always succeeds.
     unsafe { libc::geteuid() }
 }

@@ -29,7 +29,7 @@ const NAME: &str = "lucce";
 
 /// What is asked of the agent.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Command {
+pub enum ControlCommand {
     /// Count events.
     Start,
     /// Count no more events; contexts are tracked as before.
@@ -43,7 +43,7 @@ pub enum Command {
     Set(String),
     /// What holds objects that are followed, of contexts by their numbers; older agents know one number. `None`: what a
     /// search would take, and of which types they are.
-    Holders(Vec<u64>, Option<Walks>),
+    Holders(Vec<u64>, Option<HolderSearchOptions>),
     /// What lives of the objects that are followed is written into the log now.
     Leaks(LeaksRequest),
     /// Take the hooks out of the JVM.
@@ -68,12 +68,12 @@ impl LeaksRequest {
         ("cost", LeaksRequest::Cost),
     ];
 
-    fn decode(text: &str) -> Option<LeaksRequest> {
+    fn from_name(text: &str) -> Option<LeaksRequest> {
         let found = Self::ALL.into_iter().find(|(name, _)| *name == text);
         found.map(|(_, request)| request)
     }
 
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         let found = Self::ALL.into_iter().find(|(_, request)| *request == self);
         found.map_or("look", |(name, _)| name)
     }
@@ -81,21 +81,21 @@ impl LeaksRequest {
 
 /// How a search goes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Walks {
+pub struct HolderSearchOptions {
     /// Through the heap, at most.
-    pub most: u32,
+    pub max_walks: u32,
     /// So long the VM may stand still for the walks together, in whole milliseconds. `None`, as older commands have it: without
     /// bounds.
     pub budget: Option<Duration>,
     /// Whether the heap is collected for objects without a path. Only with a budget.
     pub collect: bool,
     /// The type of the objects, a descriptor. `None`, as older commands have it: some of each.
-    pub of: Option<String>,
+    pub type_descriptor: Option<String>,
 }
 
 /// Why a request or reply is not understood.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Malformed {
+pub enum ProtocolError {
     /// It is not of this protocol.
     Foreign,
     /// It is of another version.
@@ -108,29 +108,29 @@ pub enum Malformed {
     TooLong,
 }
 
-impl fmt::Display for Malformed {
+impl fmt::Display for ProtocolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Malformed::Foreign => f.write_str("this is not lucce's protocol"),
-            Malformed::Version(theirs) => write!(
+            ProtocolError::Foreign => f.write_str("this is not lucce's protocol"),
+            ProtocolError::Version(theirs) => write!(
                 f,
                 "version {theirs} of the protocol is spoken there, version {VERSION} here"
             ),
-            Malformed::Verb(verb) => write!(
+            ProtocolError::Verb(verb) => write!(
                 f,
                 "unknown command '{verb}'; there are start, stop, status, dump, set, holders, leaks and detach"
             ),
-            Malformed::Argument(wanted) => write!(f, "malformed command: {wanted}"),
-            Malformed::TooLong => write!(f, "the reply is longer than {MAX_REPLY} bytes"),
+            ProtocolError::Argument(wanted) => write!(f, "malformed command: {wanted}"),
+            ProtocolError::TooLong => write!(f, "the reply is longer than {MAX_REPLY} bytes"),
         }
     }
 }
 
-impl Command {
+impl ControlCommand {
     /// The request's line. `None`: it would be longer than [`MAX_REQUEST`] or than one line.
     #[must_use]
     pub fn encode(&self) -> Option<String> {
-        let (verb, argument) = self.parts();
+        let (verb, argument) = self.verb_and_argument();
         let mut line = format!("{NAME} {VERSION} {verb}");
         if let Some(argument) = argument {
             line.push(' ');
@@ -141,24 +141,24 @@ impl Command {
         (one_line && line.len() <= MAX_REQUEST).then_some(line)
     }
 
-    fn parts(&self) -> (&'static str, Option<Cow<'_, str>>) {
+    fn verb_and_argument(&self) -> (&'static str, Option<Cow<'_, str>>) {
         match self {
-            Command::Start => ("start", None),
-            Command::Stop => ("stop", None),
-            Command::Status => ("status", None),
-            Command::Dump(file) => ("dump", file.as_deref().map(Cow::from)),
-            Command::Set(setting) => ("set", Some(setting.as_str().into())),
-            Command::Holders(numbers, walks) => {
+            ControlCommand::Start => ("start", None),
+            ControlCommand::Stop => ("stop", None),
+            ControlCommand::Status => ("status", None),
+            ControlCommand::Dump(file) => ("dump", file.as_deref().map(Cow::from)),
+            ControlCommand::Set(setting) => ("set", Some(setting.as_str().into())),
+            ControlCommand::Holders(numbers, walks) => {
                 let numbers: Vec<_> = numbers.iter().map(|n| format!("{n:#x}")).collect();
                 let mut argument = numbers.join("+");
                 if let Some(walks) = walks {
                     argument.push(' ');
-                    argument.push_str(&walks.encode());
+                    argument.push_str(&walks.encode_argument());
                 }
                 ("holders", Some(argument.into()))
             }
-            Command::Leaks(request) => ("leaks", Some(request.word().into())),
-            Command::Detach => ("detach", None),
+            ControlCommand::Leaks(request) => ("leaks", Some(request.as_str().into())),
+            ControlCommand::Detach => ("detach", None),
         }
     }
 
@@ -166,52 +166,54 @@ impl Command {
     ///
     /// # Errors
     /// It is not one.
-    pub fn decode(line: &str) -> Result<Command, Malformed> {
-        let rest = of_this_version(line)?;
+    pub fn decode(line: &str) -> Result<ControlCommand, ProtocolError> {
+        let rest = strip_protocol_version(line)?;
         let (verb, argument) = match rest.split_once(' ') {
             Some((verb, argument)) => (verb, Some(argument)),
             None => (rest, None),
         };
         let none = |command, wanted| match argument {
             None => Ok(command),
-            Some(_) => Err(Malformed::Argument(wanted)),
+            Some(_) => Err(ProtocolError::Argument(wanted)),
         };
         match verb {
-            "start" => none(Command::Start, "start takes no argument"),
-            "stop" => none(Command::Stop, "stop takes no argument"),
-            "status" => none(Command::Status, "status takes no argument"),
-            "detach" => none(Command::Detach, "detach takes no argument"),
+            "start" => none(ControlCommand::Start, "start takes no argument"),
+            "stop" => none(ControlCommand::Stop, "stop takes no argument"),
+            "status" => none(ControlCommand::Status, "status takes no argument"),
+            "detach" => none(ControlCommand::Detach, "detach takes no argument"),
             "dump" => match argument {
                 Some(file) if !file.starts_with('/') => {
-                    Err(Malformed::Argument("dump wants an absolute path"))
+                    Err(ProtocolError::Argument("dump wants an absolute path"))
                 }
-                file => Ok(Command::Dump(file.map(str::to_owned))),
+                file => Ok(ControlCommand::Dump(file.map(str::to_owned))),
             },
             "set" => match argument.filter(|setting| setting.contains('=')) {
-                Some(setting) => Ok(Command::Set(setting.to_owned())),
-                None => Err(Malformed::Argument("set wants key=value")),
+                Some(setting) => Ok(ControlCommand::Set(setting.to_owned())),
+                None => Err(ProtocolError::Argument("set wants key=value")),
             },
-            "holders" => argument.and_then(holders).ok_or(Malformed::Argument(
-                "holders wants a number, 0x…, how many walks there may be, and a type",
-            )),
-            "leaks" => match argument.and_then(LeaksRequest::decode) {
-                Some(request) => Ok(Command::Leaks(request)),
-                None => Err(Malformed::Argument("leaks wants look, collect or cost")),
+            "holders" => argument
+                .and_then(parse_holders)
+                .ok_or(ProtocolError::Argument(
+                    "holders wants a number, 0x…, how many walks there may be, and a type",
+                )),
+            "leaks" => match argument.and_then(LeaksRequest::from_name) {
+                Some(request) => Ok(ControlCommand::Leaks(request)),
+                None => Err(ProtocolError::Argument("leaks wants look, collect or cost")),
             },
-            other => Err(Malformed::Verb(shortened(other))),
+            other => Err(ProtocolError::Verb(printable_prefix(other))),
         }
     }
 }
 
-impl Walks {
+impl HolderSearchOptions {
     /// `16,2000,gc La/B;`
-    fn encode(&self) -> String {
-        let mut text = self.most.to_string();
+    fn encode_argument(&self) -> String {
+        let mut text = self.max_walks.to_string();
         if let Some(budget) = self.budget {
             text.push_str(&format!(",{}", budget.as_millis()));
             text.push_str(if self.collect { ",gc" } else { "" });
         }
-        if let Some(of) = &self.of {
+        if let Some(of) = &self.type_descriptor {
             text.push(' ');
             text.push_str(of);
         }
@@ -220,18 +222,18 @@ impl Walks {
 }
 
 /// `0x1f+0x2f 16,2000 La/B;`, or with one number, without a type, a budget or a number of walks.
-fn holders(argument: &str) -> Option<Command> {
+fn parse_holders(argument: &str) -> Option<ControlCommand> {
     let (numbers, walks) = match argument.split_once(' ') {
-        Some((numbers, how)) => (numbers, Some(walks(how)?)),
+        Some((numbers, how)) => (numbers, Some(parse_search_options(how)?)),
         None => (argument, None),
     };
     let number = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
     let numbers: Option<Vec<u64>> = numbers.split('+').map(number).collect();
-    Some(Command::Holders(numbers?, walks))
+    Some(ControlCommand::Holders(numbers?, walks))
 }
 
 /// A type may have spaces in it.
-fn walks(how: &str) -> Option<Walks> {
+fn parse_search_options(how: &str) -> Option<HolderSearchOptions> {
     let (most, of) = match how.split_once(' ') {
         Some((most, of)) => (most, Some(of.to_owned())),
         None => (how, None),
@@ -247,36 +249,36 @@ fn walks(how: &str) -> Option<Walks> {
         Some(_) => return None,
         None => false,
     };
-    numbers.next().is_none().then_some(Walks {
-        most,
+    numbers.next().is_none().then_some(HolderSearchOptions {
+        max_walks: most,
         budget,
         collect,
-        of,
+        type_descriptor: of,
     })
 }
 
 /// For messages: what others sent may be long and may move the cursor.
-fn shortened(text: &str) -> String {
+fn printable_prefix(text: &str) -> String {
     let printable = |c: char| if c.is_control() { '?' } else { c };
     text.chars().take(32).map(printable).collect()
 }
 
 /// What follows the protocol's name and version.
-fn of_this_version(line: &str) -> Result<&str, Malformed> {
+fn strip_protocol_version(line: &str) -> Result<&str, ProtocolError> {
     let rest = line.strip_prefix(NAME).and_then(|r| r.strip_prefix(' '));
     let (version, rest) = rest
         .and_then(|rest| rest.split_once(' '))
-        .ok_or(Malformed::Foreign)?;
+        .ok_or(ProtocolError::Foreign)?;
     match version.parse() {
         Ok(VERSION) => Ok(rest),
-        Ok(other) => Err(Malformed::Version(other)),
-        Err(_) => Err(Malformed::Foreign),
+        Ok(other) => Err(ProtocolError::Version(other)),
+        Err(_) => Err(ProtocolError::Foreign),
     }
 }
 
 /// The first line of a reply; the body follows.
 #[must_use]
-pub fn reply_head(fine: bool, length: usize) -> String {
+pub fn encode_reply_head(fine: bool, length: usize) -> String {
     let how = if fine { "ok" } else { "error" };
     format!("{NAME} {VERSION} {how} {length}\n")
 }
@@ -285,17 +287,17 @@ pub fn reply_head(fine: bool, length: usize) -> String {
 ///
 /// # Errors
 /// It is not a reply's first line.
-pub fn decode_reply_head(line: &str) -> Result<(bool, usize), Malformed> {
-    let rest = of_this_version(line)?;
-    let (how, length) = rest.split_once(' ').ok_or(Malformed::Foreign)?;
+pub fn decode_reply_head(line: &str) -> Result<(bool, usize), ProtocolError> {
+    let rest = strip_protocol_version(line)?;
+    let (how, length) = rest.split_once(' ').ok_or(ProtocolError::Foreign)?;
     let fine = match how {
         "ok" => true,
         "error" => false,
-        _ => return Err(Malformed::Foreign),
+        _ => return Err(ProtocolError::Foreign),
     };
-    let length = length.parse().map_err(|_| Malformed::Foreign)?;
+    let length = length.parse().map_err(|_| ProtocolError::Foreign)?;
     match length <= MAX_REPLY {
         true => Ok((fine, length)),
-        false => Err(Malformed::TooLong),
+        false => Err(ProtocolError::TooLong),
     }
 }

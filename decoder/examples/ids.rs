@@ -9,9 +9,9 @@
 
 use std::collections::HashSet;
 
-use lucce_callgraph::Frame;
-use lucce_contentid::{Detail, FrameId, StackId};
-use lucce_decoder::{Profile, Traces};
+use lucce_callgraph::ContextFrame;
+use lucce_contentid::{ContentDetail, FrameId, StackId};
+use lucce_decoder::{Profile, TraceTree};
 use rustc_hash::FxHashMap;
 
 const TIMES: usize = 10;
@@ -19,10 +19,10 @@ const TIMES: usize = 10;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).ok_or("which log?")?;
     let profile = Profile::open(&path)?;
-    let mut traces = Traces::new(&profile);
+    let mut traces = TraceTree::new(&profile);
     let mut contexts = 0_u32;
-    for id in profile.events.ids() {
-        traces.of(id)?;
+    for id in profile.events.context_ids() {
+        traces.insert_trace(id)?;
         contexts += 1;
     }
     let mut hashed = Vec::new();
@@ -59,22 +59,22 @@ struct Path {
     by_method: StackId,
 }
 
-fn paths(traces: &Traces<'_>, profile: &Profile) -> Vec<Path> {
-    let mut frames: FxHashMap<Frame, [FrameId; 2]> = FxHashMap::default();
+fn paths(traces: &TraceTree<'_>, profile: &Profile) -> Vec<Path> {
+    let mut frames: FxHashMap<ContextFrame, [FrameId; 2]> = FxHashMap::default();
     let mut paths: Vec<Path> = Vec::new();
     for (caller, frame, shown) in traces.nodes_from(0) {
         let [by_line, by_method] = *frames.entry(frame).or_insert_with(|| {
             let id = |detail| profile.code.frame_id(frame, shown, detail);
-            [Detail::ByLine, Detail::ByMethod].map(id)
+            [ContentDetail::ByLine, ContentDetail::ByMethod].map(id)
         });
-        let above = caller.and_then(|caller| paths.get(caller.number() as usize));
+        let above = caller.and_then(|caller| paths.get(caller.to_u32() as usize));
         let (lines, methods) = above.map_or((StackId::EMPTY, StackId::EMPTY), |above| {
             (above.by_line, above.by_method)
         });
         paths.push(Path {
             frame: by_line,
-            by_line: lines.then(by_line),
-            by_method: methods.then(by_method),
+            by_line: lines.with_callee(by_line),
+            by_method: methods.with_callee(by_method),
         });
     }
     paths

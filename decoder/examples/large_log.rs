@@ -10,10 +10,10 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::path::Path;
 
-use lucce_callgraph::{ContextId, Encoder, Layout, MethodId, Policy, SiteId};
+use lucce_callgraph::{ContextEncoder, ContextId, ContextLayout, EncodingPolicy, MethodId, SiteId};
 use lucce_tracelog::{
-    Class, ClassId, End, Header, LoaderId, Meta, Method, RunId, Site, SiteKind, SiteSize, Stat,
-    Thread, ThreadId, Writer,
+    ClassId, ClassRecord, EndRecord, LoaderId, LogHeader, LogWriter, MetaRecord, MethodRecord,
+    RunId, SiteKind, SiteRecord, SiteSize, StatRecord, ThreadId, ThreadRecord,
 };
 
 const CLASSES: u32 = 2_000;
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// How many contexts it has.
 pub fn write(path: &Path, contexts: usize) -> Result<usize, Box<dyn Error>> {
     // Those of the layout.
-    let header = Header {
+    let header = LogHeader {
         version_bits: 12,
         anchor_bits: 18,
         call_bits: 34,
@@ -47,36 +47,36 @@ pub fn write(path: &Path, contexts: usize) -> Result<usize, Box<dyn Error>> {
         start: 1_763_730_000_000_000_000,
         run: RunId::new(0x0123_4567_89ab_cdef),
     };
-    let mut writer = Writer::create(path, &header)?;
+    let mut writer = LogWriter::create(path, &header)?;
     code(&mut writer)?;
-    let encoder = Encoder::new(Layout::DEFAULT, Policy::LUCCE, writer);
+    let encoder = ContextEncoder::new(ContextLayout::DEFAULT, EncodingPolicy::LUCCE, writer);
     let counted = walks(&encoder, contexts);
-    encoder.journal(|writer| -> Result<(), Box<dyn Error>> {
+    encoder.with_journal(|writer| -> Result<(), Box<dyn Error>> {
         for (thread, counts) in (1..).zip(&counted) {
-            let cells = writer.counters(ThreadId(thread), counts.len() as u32)?;
+            let cells = writer.add_counters(ThreadId(thread), counts.len() as u32)?;
             for (cell, (id, count)) in cells.iter().zip(counts) {
                 cell.claim(*id);
-                (0..*count).for_each(|_| cell.count(0));
+                (0..*count).for_each(|_| cell.count_event(0));
             }
         }
-        writer.append(Stat {
+        writer.append(StatRecord {
             key: "run.millis".into(),
             value: 60_000,
         })?;
-        writer.append(End)?;
+        writer.append(EndRecord)?;
         writer.close()?;
         Ok(())
     })?;
     Ok(counted.iter().map(HashMap::len).sum())
 }
 
-fn code(writer: &mut Writer) -> Result<(), Box<dyn Error>> {
-    writer.append(Meta {
+fn code(writer: &mut LogWriter) -> Result<(), Box<dyn Error>> {
+    writer.append(MetaRecord {
         key: "command".into(),
         value: "com.acme.Large".into(),
     })?;
     for class in 0..CLASSES {
-        writer.append(Class {
+        writer.append(ClassRecord {
             id: ClassId(class),
             loader: LoaderId(0),
             name: format!("com.acme.part{}.Class{class}", class / 40).into(),
@@ -87,7 +87,7 @@ fn code(writer: &mut Writer) -> Result<(), Box<dyn Error>> {
         let lines: Vec<_> = (0..SITES as u16)
             .map(|site| (site, 20 + 3 * site))
             .collect();
-        writer.append(Method {
+        writer.append(MethodRecord {
             id: MethodId(method),
             class: ClassId(method % CLASSES),
             name: format!("method{}", method / CLASSES).into(),
@@ -99,12 +99,12 @@ fn code(writer: &mut Writer) -> Result<(), Box<dyn Error>> {
             let class = (method * 7 + at) % CLASSES;
             let allocated = format!("Lcom/acme/part{}/Class{class};", class / 40);
             let id = site(method, at);
-            writer.append(Site {
+            writer.append(SiteRecord {
                 id,
                 method: MethodId(method),
                 bci: at as i32,
                 line: None,
-                what: match at < CALLS {
+                kind: match at < CALLS {
                     true => SiteKind::Call,
                     false => SiteKind::New(allocated.into()),
                 },
@@ -116,7 +116,7 @@ fn code(writer: &mut Writer) -> Result<(), Box<dyn Error>> {
         }
     }
     for thread in 1..=THREADS {
-        writer.append(Thread {
+        writer.append(ThreadRecord {
             id: ThreadId(thread),
             name: format!("worker-{thread}").into(),
             is_virtual: false,
@@ -130,7 +130,7 @@ fn site(method: u32, at: u32) -> SiteId {
 }
 
 /// What each thread has counted by context, until there are so many contexts in all.
-fn walks(encoder: &Encoder<Writer>, contexts: usize) -> Vec<HashMap<ContextId, u64>> {
+fn walks(encoder: &ContextEncoder<LogWriter>, contexts: usize) -> Vec<HashMap<ContextId, u64>> {
     let mut random = Random(1);
     let mut counted = vec![HashMap::new(); THREADS as usize];
     for (thread, counts) in (1..).zip(&mut counted) {
@@ -145,13 +145,13 @@ fn walks(encoder: &Encoder<Writer>, contexts: usize) -> Vec<HashMap<ContextId, u
 }
 
 fn walk(
-    encoder: &Encoder<Writer>,
+    encoder: &ContextEncoder<LogWriter>,
     random: &mut Random,
     (thread, contexts): (u32, usize),
     counts: &mut HashMap<ContextId, u64>,
 ) {
     let head = MethodId(thread);
-    let mut stack = vec![(encoder.root(head), head)];
+    let mut stack = vec![(encoder.root_context(head), head)];
     while counts.len() < contexts {
         let Some(&(at, method)) = stack.last() else {
             return;
@@ -161,13 +161,13 @@ fn walk(
                 && let Some((call, callee)) = call(method.0, random) =>
             {
                 stack.push((
-                    encoder.step(at, site(method.0, call), method, callee),
+                    encoder.encode_call(at, site(method.0, call), method, callee),
                     callee,
                 ));
             }
             4..7 => {
                 let place = CALLS + random.below(ALLOCATIONS);
-                let id = encoder.event(at, site(method.0, place), method);
+                let id = encoder.encode_event(at, site(method.0, place), method);
                 // Most contexts have few events, and some have many.
                 let power = random.below(10).saturating_sub(5) * random.below(4);
                 *counts.entry(id).or_default() += 1 << power;

@@ -4,19 +4,19 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use lucce_callgraph::ContextId;
-use lucce_tracelog::{Damage, Generation, HeapCensus};
+use lucce_tracelog::{HeapCensus, LogDamage, SurvivorGeneration};
 
+use crate::followed_objects::LiveObjectCensus;
 use crate::leaks::TracedType;
-use crate::profile::{Profile, Tick};
-use crate::survivors::Census;
+use crate::profile::{Profile, ProgressTick};
 
 /// All that was alive at a census, most bytes first.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AliveObjects {
-    pub at: HeapCensus<'static>,
+    pub census: HeapCensus<'static>,
     pub rows: Vec<AliveRow>,
     /// The log names a number that it does not explain.
-    pub damage: Option<Damage>,
+    pub damage: Option<LogDamage>,
 }
 
 /// Living objects of one type that were made in one context.
@@ -27,7 +27,7 @@ pub struct AliveRow {
     /// Its other numbers.
     pub aliases: Vec<ContextId>,
     /// The type, as Java writes it.
-    pub of: String,
+    pub type_name: String,
     /// In the order of [`AgeClass::ALL`].
     pub ages: [AliveAmount; 3],
 }
@@ -55,7 +55,7 @@ impl AgeClass {
     pub const ALL: [AgeClass; 3] = [AgeClass::Old, AgeClass::Survived, AgeClass::New];
 
     /// Of objects that were born behind so many collections.
-    fn of_birth(at: &HeapCensus<'_>, born: u64) -> AgeClass {
+    fn from_birth(at: &HeapCensus<'_>, born: u64) -> AgeClass {
         match born {
             born if born < at.tested => AgeClass::Old,
             born if born < at.survived => AgeClass::Survived,
@@ -65,7 +65,7 @@ impl AgeClass {
 }
 
 impl AliveAmount {
-    fn add(&mut self, other: AliveAmount) {
+    fn add_amount(&mut self, other: AliveAmount) {
         self.followed = self.followed.saturating_add(other.followed);
         self.objects = self.objects.saturating_add(other.objects);
         self.bytes = self.bytes.saturating_add(other.bytes);
@@ -75,9 +75,11 @@ impl AliveAmount {
 impl AliveRow {
     /// Of all ages.
     #[must_use]
-    pub fn total(&self) -> AliveAmount {
+    pub fn total_amount(&self) -> AliveAmount {
         let mut total = AliveAmount::default();
-        self.ages.into_iter().for_each(|amount| total.add(amount));
+        self.ages
+            .into_iter()
+            .for_each(|amount| total.add_amount(amount));
         total
     }
 }
@@ -85,9 +87,11 @@ impl AliveRow {
 impl AliveObjects {
     /// Of all rows.
     #[must_use]
-    pub fn total(&self) -> AliveAmount {
+    pub fn total_amount(&self) -> AliveAmount {
         let mut total = AliveAmount::default();
-        self.rows.iter().for_each(|row| total.add(row.total()));
+        self.rows
+            .iter()
+            .for_each(|row| total.add_amount(row.total_amount()));
         total
     }
 }
@@ -95,9 +99,9 @@ impl AliveObjects {
 impl Profile {
     /// What was alive at a census of this log. `tick` is told how many numbers were decoded.
     #[must_use]
-    pub fn alive_objects(&self, census: &Census, tick: Tick<'_>) -> AliveObjects {
+    pub fn alive_objects(&self, census: &LiveObjectCensus, tick: ProgressTick<'_>) -> AliveObjects {
         let keys = census.rows.iter().map(|row| row.key);
-        let (places, damage) = self.places(keys, tick);
+        let (places, damage) = self.resolve_object_keys(keys, tick);
         let mut rows: HashMap<&TracedType, AliveRow> = HashMap::new();
         for row in &census.rows {
             let Some((id, place)) = places.get(&row.key) else {
@@ -106,27 +110,29 @@ impl Profile {
             let alive = rows.entry(place).or_insert_with(|| AliveRow {
                 id: *id,
                 aliases: Vec::new(),
-                of: place.1.clone(),
+                type_name: place.1.clone(),
                 ages: Default::default(),
             });
             alive.aliases.push(*id);
             let born = row.generations.first().map_or(u64::MAX, |first| first.born);
-            let class = AgeClass::of_birth(&census.at, born);
+            let class = AgeClass::from_birth(&census.record, born);
             if let Some(amount) = alive.ages.get_mut(class as usize) {
-                amount.add(AliveAmount {
-                    followed: followed(&row.generations),
+                amount.add_amount(AliveAmount {
+                    followed: count_followed_objects(&row.generations),
                     objects: row.objects,
                     bytes: row.bytes,
                 });
             }
         }
-        let mut rows: Vec<AliveRow> = rows.into_values().map(AliveRow::with_one_id).collect();
+        let mut rows: Vec<AliveRow> = rows.into_values().map(AliveRow::with_smallest_id).collect();
         rows.sort_by(|a, b| {
-            let key = |row: &AliveRow| (Reverse(row.total().bytes), row.id);
-            key(a).cmp(&key(b)).then_with(|| a.of.cmp(&b.of))
+            let key = |row: &AliveRow| (Reverse(row.total_amount().bytes), row.id);
+            key(a)
+                .cmp(&key(b))
+                .then_with(|| a.type_name.cmp(&b.type_name))
         });
         AliveObjects {
-            at: census.at.clone(),
+            census: census.record.clone(),
             rows,
             damage,
         }
@@ -135,7 +141,7 @@ impl Profile {
 
 impl AliveRow {
     /// Its aliases hold all numbers, some of them several times.
-    fn with_one_id(mut self) -> AliveRow {
+    fn with_smallest_id(mut self) -> AliveRow {
         self.aliases.sort_unstable();
         self.aliases.dedup();
         self.id = self.aliases.remove(0);
@@ -143,7 +149,7 @@ impl AliveRow {
     }
 }
 
-fn followed(generations: &[Generation]) -> u64 {
+fn count_followed_objects(generations: &[SurvivorGeneration]) -> u64 {
     let objects = generations.iter().map(|g| u64::from(g.objects));
     objects.sum()
 }
@@ -159,7 +165,7 @@ mod tests {
             survived: 8,
             ..HeapCensus::default()
         };
-        let class = |born| AgeClass::of_birth(&at, born);
+        let class = |born| AgeClass::from_birth(&at, born);
         assert_eq!([class(0), class(4)], [AgeClass::Old; 2]);
         assert_eq!([class(5), class(7)], [AgeClass::Survived; 2]);
         assert_eq!([class(8), class(u64::MAX)], [AgeClass::New; 2]);

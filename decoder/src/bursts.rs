@@ -8,15 +8,15 @@ use crate::profile::Profile;
 
 /// The agent's option `burst=ON/PERIOD`. Counts are those of the bursts; nothing is scaled.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Bursts {
+pub struct BurstSummary {
     /// `ON/PERIOD`
     pub asked: String,
     /// What was measured; `None`: the JVM was killed or still runs.
-    pub measured: Option<Measured>,
+    pub measured: Option<BurstMeasurement>,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct Measured {
+pub struct BurstMeasurement {
     pub bursts: u64,
     /// Nanoseconds during which events were counted.
     pub open: u64,
@@ -29,21 +29,21 @@ pub struct Measured {
 impl Profile {
     /// `None`: events were counted all the time.
     #[must_use]
-    pub fn bursts(&self) -> Option<Bursts> {
+    pub fn burst_summary(&self) -> Option<BurstSummary> {
         let asked = self.meta.get("burst")?.clone();
-        let of = self.stat("bursts.of_ns");
-        let open = self.stat("bursts.open_ns");
-        let measured = (of > 0).then(|| Measured {
-            bursts: self.stat("bursts"),
+        let of = self.stat_value("bursts.of_ns");
+        let open = self.stat_value("bursts.open_ns");
+        let measured = (of > 0).then(|| BurstMeasurement {
+            bursts: self.stat_value("bursts"),
             open,
             of,
             share: 100.0 * open as f64 / of as f64,
         });
-        Some(Bursts { asked, measured })
+        Some(BurstSummary { asked, measured })
     }
 }
 
-impl fmt::Display for Bursts {
+impl fmt::Display for BurstSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "counted in bursts (burst={}) only", self.asked)?;
         match self.measured {
@@ -63,13 +63,13 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_not_said() {
-        let mut bursts = Bursts {
+        let mut bursts = BurstSummary {
             asked: "1ms/4ms".into(),
             measured: None,
         };
         let text = "counted in bursts (burst=1ms/4ms) only; counts are not scaled";
         assert_eq!(bursts.to_string(), text);
-        bursts.measured = Some(Measured {
+        bursts.measured = Some(BurstMeasurement {
             bursts: 3,
             open: 5,
             of: 16,

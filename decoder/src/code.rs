@@ -1,115 +1,115 @@
 //! What sites, methods and classes are called, and which line a site is on.
 
-mod table;
-mod texts;
+mod id_table;
+mod interner;
 
 use std::collections::HashMap;
 
-use lucce_callgraph::{Frame, MethodId, SiteId};
-use lucce_contentid::{Detail, FrameId};
-use lucce_tracelog::{Class, ClassId, Method, Record, Site, SiteKind};
+use lucce_callgraph::{ContextFrame, MethodId, SiteId};
+use lucce_contentid::{ContentDetail, FrameId};
+use lucce_tracelog::{ClassId, ClassRecord, LogRecord, MethodRecord, SiteKind, SiteRecord};
 
-use self::table::{Table, grow};
-use self::texts::{TextId, Texts};
+use self::id_table::{AscendingIdTable, grow_by_quarter};
+use self::interner::{TextId, TextInterner};
 use crate::frame::StackFrame;
 
 const ACC_NATIVE: u16 = 0x0100;
 
 /// The method of the frame that stands between those of a task and those of the thread that submitted it. No
 /// program has it: the agent's `tasks.rs` says what it means.
-const SUBMITTED: (&str, &str) = ("java.lang.LucceRt$Tasks", "submitted");
+const SUBMISSION_FRAME: (&str, &str) = ("java.lang.LucceRt$Tasks", "submitted");
 
 /// Everything that the log says about code. A program may load a million classes, so what is kept of each is about as large
 /// as what the log says.
 #[derive(Default)]
-pub struct Code {
-    texts: Texts,
-    classes: Table<ClassInfo>,
-    methods: Table<MethodInfo>,
-    sites: Table<SiteInfo>,
+pub struct CodeSymbols {
+    texts: TextInterner,
+    classes: AscendingIdTable<ClassSymbol>,
+    methods: AscendingIdTable<MethodSymbol>,
+    sites: AscendingIdTable<SiteSymbol>,
     /// All line tables, one behind the other: where code begins, and its line.
     lines: Vec<(u16, u16)>,
     /// Of those where events were.
     sizes: HashMap<SiteId, u64>,
-    submitted: Option<MethodId>,
+    submission_method: Option<MethodId>,
 }
 
-struct ClassInfo {
+struct ClassSymbol {
     name: TextId,
     source_file: Option<TextId>,
 }
 
-struct MethodInfo {
+struct MethodSymbol {
     class: ClassId,
     name: TextId,
     descriptor: TextId,
     is_native: bool,
-    /// Of [`Code::lines`]: where its own begin, and how many they are.
+    /// Of [`CodeSymbols::lines`]: where its own begin, and how many they are.
     lines: (u32, u32),
 }
 
 /// A place in a method.
-struct SiteInfo {
+struct SiteSymbol {
     bci: i32,
     /// [`NO_LINE`]: that of the method's table.
     line: i32,
-    /// The type that is allocated, as Java writes it; [`NOTHING`]: none is.
+    /// The type that is allocated, as Java writes it; [`NO_TYPE`]: none is.
     allocated: u32,
 }
 
 /// No record has this line: Java's are of 16 bits, and the marks for others are small.
 const NO_LINE: i32 = i32::MIN;
-const NOTHING: u32 = u32::MAX;
+const NO_TYPE: u32 = u32::MAX;
 
-impl Code {
+impl CodeSymbols {
     /// What a record says of code; other records say nothing here.
-    pub(crate) fn record(&mut self, record: Record<'_>) {
+    pub(crate) fn add_record(&mut self, record: LogRecord<'_>) {
         match record {
-            Record::Class(r) => self.class(r),
-            Record::Method(r) => self.method(r),
-            Record::Site(r) => self.site(r),
-            Record::SiteSize(r) => self.site_size(r.site, r.bytes),
+            LogRecord::Class(r) => self.add_class(r),
+            LogRecord::Method(r) => self.add_method(r),
+            LogRecord::Site(r) => self.add_site(r),
+            LogRecord::SiteSize(r) => self.add_site_size(r.site, r.bytes),
             _ => {}
         }
     }
 
-    pub(crate) fn class(&mut self, class: Class<'_>) {
-        let info = ClassInfo {
-            name: self.texts.id(&class.name),
-            source_file: class.source_file.map(|name| self.texts.id(&name)),
+    pub(crate) fn add_class(&mut self, class: ClassRecord<'_>) {
+        let info = ClassSymbol {
+            name: self.texts.intern_text(&class.name),
+            source_file: class.source_file.map(|name| self.texts.intern_text(&name)),
         };
         self.classes.insert(class.id.0, info);
     }
 
-    pub(crate) fn method(&mut self, method: Method<'_>) {
+    pub(crate) fn add_method(&mut self, method: MethodRecord<'_>) {
         let start = u32::try_from(self.lines.len()).unwrap_or(u32::MAX);
         for line in method.lines.iter() {
-            grow(&mut self.lines);
+            grow_by_quarter(&mut self.lines);
             self.lines.push(*line);
         }
-        let info = MethodInfo {
+        let info = MethodSymbol {
             class: method.class,
-            name: self.texts.id(&method.name),
-            descriptor: self.texts.id(&method.descriptor),
+            name: self.texts.intern_text(&method.name),
+            descriptor: self.texts.intern_text(&method.descriptor),
             is_native: method.access & ACC_NATIVE != 0,
             lines: (start, method.lines.len() as u32),
         };
         let of = self.classes.get(info.class.0);
         let class = of.map(|class| self.texts.get(class.name));
-        if class.is_some_and(|class| (class, &*method.name) == SUBMITTED) {
-            self.submitted = Some(method.id);
+        if class.is_some_and(|class| (class, &*method.name) == SUBMISSION_FRAME) {
+            self.submission_method = Some(method.id);
         }
         self.methods.insert(method.id.0, info);
     }
 
-    pub(crate) fn site(&mut self, site: Site<'_>) {
-        let allocated = match &site.what {
+    pub(crate) fn add_site(&mut self, site: SiteRecord<'_>) {
+        let allocated = match &site.kind {
             SiteKind::New(descriptor) | SiteKind::Array(descriptor) => {
-                self.texts.id(&type_name(descriptor)).number()
+                self.texts.intern_text(&type_name(descriptor)).to_u32()
             }
-            _ => NOTHING,
+            _ => NO_TYPE,
         };
-        let info = SiteInfo {
+        let info = SiteSymbol {
             bci: site.bci,
             line: site.line.unwrap_or(NO_LINE),
             allocated,
@@ -117,27 +117,27 @@ impl Code {
         self.sites.insert(site.id.0, info);
     }
 
-    pub(crate) fn site_size(&mut self, site: SiteId, bytes: u64) {
+    pub(crate) fn add_site_size(&mut self, site: SiteId, bytes: u64) {
         self.sizes.insert(site, bytes);
     }
 
-    /// The method whose frames [`is_between`](Self::is_between) is true of.
+    /// The method whose frames [`is_submission_frame`](Self::is_submission_frame) is true of.
     #[must_use]
-    pub(crate) fn between(&self) -> Option<MethodId> {
-        self.submitted
+    pub(crate) fn submission_method(&self) -> Option<MethodId> {
+        self.submission_method
     }
 
     /// Whether the frame stands between those of a task and those of the thread that submitted it.
     #[must_use]
-    pub fn is_between(&self, frame: Frame) -> bool {
-        self.submitted == Some(frame.method)
+    pub fn is_submission_frame(&self, frame: ContextFrame) -> bool {
+        self.submission_method == Some(frame.method)
     }
 
     /// What a frame is called; what the log does not know is named by its number.
     #[must_use]
-    pub fn frame(&self, frame: Frame) -> StackFrame {
-        let (class, method) = self.names(frame.method);
-        let line = self.line(frame);
+    pub fn resolve_frame(&self, frame: ContextFrame) -> StackFrame {
+        let (class, method) = self.class_and_method(frame.method);
+        let line = self.resolve_line(frame);
         let text = |id| self.texts.get(id).to_owned();
         StackFrame {
             class: class.map_or_else(|| "?".to_owned(), |class| text(class.name)),
@@ -151,7 +151,7 @@ impl Code {
     #[must_use]
     pub fn method_name(&self, method: MethodId) -> String {
         let text = |id| self.texts.get(id);
-        match self.names(method) {
+        match self.class_and_method(method) {
             (Some(class), Some(info)) => format!("{}.{}", text(class.name), text(info.name)),
             (_, Some(info)) => format!("?.{}", text(info.name)),
             (_, None) => format!("?.method{}", method.0),
@@ -160,15 +160,20 @@ impl Code {
 
     /// `(I)V`; empty: the log does not know the method.
     #[must_use]
-    pub fn descriptor(&self, method: MethodId) -> &str {
+    pub fn method_descriptor(&self, method: MethodId) -> &str {
         let info = self.methods.get(method.0);
         info.map_or("", |info| self.texts.get(info.descriptor))
     }
 
-    /// `shown`: the frame as [`Code::frame`] has it.
+    /// `shown`: the frame as [`CodeSymbols::resolve_frame`] has it.
     #[must_use]
-    pub fn frame_id(&self, frame: Frame, shown: &StackFrame, detail: Detail) -> FrameId {
-        shown.id(self.descriptor(frame.method), detail)
+    pub fn frame_id(
+        &self,
+        frame: ContextFrame,
+        shown: &StackFrame,
+        detail: ContentDetail,
+    ) -> FrameId {
+        shown.frame_id(self.method_descriptor(frame.method), detail)
     }
 
     /// Every method with its class, where the log names it.
@@ -181,30 +186,30 @@ impl Code {
 
     /// Equal for methods that [`method_name`](Self::method_name) calls the same: they differ in their parameters only.
     pub(crate) fn name_key(&self, method: MethodId) -> impl std::hash::Hash + use<> {
-        match self.names(method) {
+        match self.class_and_method(method) {
             (class, Some(info)) => (class.map(|class| class.name), Some(info.name), 0),
             (_, None) => (None, None, method.0),
         }
     }
 
-    fn names(&self, method: MethodId) -> (Option<&ClassInfo>, Option<&MethodInfo>) {
+    fn class_and_method(&self, method: MethodId) -> (Option<&ClassSymbol>, Option<&MethodSymbol>) {
         let info = self.methods.get(method.0);
         let class = info.and_then(|info| self.classes.get(info.class.0));
         (class, info)
     }
 
-    fn line(&self, frame: Frame) -> i32 {
+    fn resolve_line(&self, frame: ContextFrame) -> i32 {
         let site = self.sites.get(frame.site.0);
         let method = self.methods.get(frame.method.0);
         match (site, method) {
             (Some(site), _) if site.line != NO_LINE => site.line,
             (_, Some(method)) if method.is_native => StackFrame::NATIVE,
-            (Some(site), Some(method)) => line_at(self.lines_of(method), site.bci),
+            (Some(site), Some(method)) => line_of_bci(self.method_lines(method), site.bci),
             _ => StackFrame::UNKNOWN,
         }
     }
 
-    fn lines_of(&self, method: &MethodInfo) -> &[(u16, u16)] {
+    fn method_lines(&self, method: &MethodSymbol) -> &[(u16, u16)] {
         let start = method.lines.0 as usize;
         let end = start + method.lines.1 as usize;
         self.lines.get(start..end).unwrap_or_default()
@@ -212,35 +217,35 @@ impl Code {
 
     /// The type that is allocated at `site`.
     #[must_use]
-    pub fn allocated(&self, site: SiteId) -> Option<&str> {
+    pub fn allocated_type(&self, site: SiteId) -> Option<&str> {
         let number = self.sites.get(site.0)?.allocated;
-        (number != NOTHING).then(|| self.texts.get(TextId::of(number)))
+        (number != NO_TYPE).then(|| self.texts.get(TextId::from_u32(number)))
     }
 
     /// What one object from `site` takes, if that is always the same.
     #[must_use]
-    pub fn size(&self, site: SiteId) -> Option<u64> {
+    pub fn object_size(&self, site: SiteId) -> Option<u64> {
         self.sizes.get(&site).copied()
     }
 
     #[must_use]
-    pub fn classes(&self) -> usize {
+    pub fn class_count(&self) -> usize {
         self.classes.len()
     }
 
     #[must_use]
-    pub fn methods(&self) -> usize {
+    pub fn method_count(&self) -> usize {
         self.methods.len()
     }
 
     #[must_use]
-    pub fn sites(&self) -> usize {
+    pub fn site_count(&self) -> usize {
         self.sites.len()
     }
 }
 
 /// The line of the last entry at or before `bci`, as HotSpot looks it up: tables need not be sorted.
-fn line_at(lines: &[(u16, u16)], bci: i32) -> i32 {
+fn line_of_bci(lines: &[(u16, u16)], bci: i32) -> i32 {
     let before = lines.iter().filter(|(start, _)| i32::from(*start) <= bci);
     let mut best: Option<(u16, u16)> = None;
     for &(start, line) in before {
@@ -297,24 +302,24 @@ mod tests {
     #[test]
     fn lines_are_looked_up_as_the_jvm_does() {
         let lines = [(0, 10), (8, 12), (4, 11), (20, 9), (20, 8)];
-        let at = |bci| line_at(&lines, bci);
+        let at = |bci| line_of_bci(&lines, bci);
         assert_eq!([at(-1), at(0), at(3), at(4), at(7)], [-1, 10, 10, 11, 11]);
         assert_eq!(
             [at(8), at(19), at(20), at(21), at(70_000)],
             [12, 12, 9, 8, 8]
         );
-        assert_eq!(line_at(&[(5, 1)], 4), -1);
-        assert_eq!(line_at(&[], 4), -1);
+        assert_eq!(line_of_bci(&[(5, 1)], 4), -1);
+        assert_eq!(line_of_bci(&[], 4), -1);
     }
 
     #[test]
     fn what_the_log_does_not_know_has_a_name_too() {
-        let frame = Frame {
+        let frame = ContextFrame {
             site: SiteId(1),
             method: MethodId(7),
         };
-        let text = Code::default().frame(frame).to_string();
+        let text = CodeSymbols::default().resolve_frame(frame).to_string();
         assert_eq!(text, "?.method7(Unknown Source)");
-        assert_eq!(Code::default().method_name(MethodId(7)), "?.method7");
+        assert_eq!(CodeSymbols::default().method_name(MethodId(7)), "?.method7");
     }
 }

@@ -3,78 +3,79 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use lucce_callgraph::{ContextId, Frame, MethodId, SiteId};
+use lucce_callgraph::{ContextFrame, ContextId, MethodId, SiteId};
 use lucce_tracelog::EventTypeId;
 
-use crate::contexts::Context;
-use crate::escape::Collapsed as Escaped;
-use crate::prints::{Printed, fingerprint};
-use crate::profile::{Profile, Tick};
-use crate::traces::{Trace, Traces};
+use crate::contexts::EventContext;
+use crate::escape::CollapsedFrameText as Escaped;
+use crate::fingerprint::{TraceFingerprint, fingerprint_value};
+use crate::profile::{Profile, ProgressTick};
+use crate::traces::{TraceId, TraceTree};
 
 /// What the number at a line's end says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Value {
+pub enum StackMeasure {
     /// In the unit of the events' type.
     #[default]
     Sum,
     Count,
 }
 
-impl Value {
+impl StackMeasure {
     #[must_use]
-    pub fn of(self, context: &Context) -> u64 {
+    pub fn measure_context(self, context: &EventContext) -> u64 {
         match self {
-            Value::Sum => context.value,
-            Value::Count => context.count,
+            StackMeasure::Sum => context.value,
+            StackMeasure::Count => context.count,
         }
     }
 }
 
 /// What the end of a stack is called by.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Leaf {
+struct StackLeaf {
     id: ContextId,
     event: EventTypeId,
     site: SiteId,
 }
 
 /// Stacks as they are printed: contexts that differ in lines or in methods' parameters only are one.
-pub struct Collapsed {
+pub struct CollapsedStacks {
     /// One context of each stack, and the sum; the largest first.
-    stacks: Vec<(Leaf, u64)>,
+    stacks: Vec<(StackLeaf, u64)>,
     leaf_type: bool,
     /// The sum of those that are not among the stacks.
     rest: u64,
 }
 
-impl Collapsed {
+impl CollapsedStacks {
     /// `leaf_type`: the allocated type is one more frame at the end.
     #[must_use]
     pub fn new(
         profile: &Profile,
-        contexts: &[Context],
-        value: Value,
+        contexts: &[EventContext],
+        value: StackMeasure,
         leaf_type: bool,
-        tick: Tick<'_>,
+        tick: ProgressTick<'_>,
     ) -> Self {
         let ids: Vec<_> = contexts.iter().map(|context| context.id).collect();
-        let stacks = profile.prints(&ids, tick, |frame| profile.code.name_key(frame.method));
-        let mut sums: HashMap<u128, (Leaf, u64)> = HashMap::new();
+        let stacks =
+            profile.fingerprint_traces(&ids, tick, |frame| profile.code.name_key(frame.method));
+        let mut sums: HashMap<u128, (StackLeaf, u64)> = HashMap::new();
         for (context, stack) in contexts.iter().zip(stacks) {
             let Ok(stack) = stack else { continue };
-            let print = print(profile, &stack, context, leaf_type);
-            let leaf = Leaf {
+            let print = fingerprint_context(profile, &stack, context, leaf_type);
+            let leaf = StackLeaf {
                 id: context.id,
                 event: context.event,
                 site: context.site,
             };
             let sum = sums.entry(print).or_insert((leaf, 0));
-            sum.1 = sum.1.saturating_add(value.of(context));
+            sum.1 = sum.1.saturating_add(value.measure_context(context));
         }
         let mut stacks: Vec<_> = sums.into_values().filter(|(_, sum)| *sum > 0).collect();
         stacks.sort_unstable_by_key(|(leaf, sum)| (u64::MAX - sum, *leaf));
-        Collapsed {
+        CollapsedStacks {
             stacks,
             leaf_type,
             rest: 0,
@@ -93,13 +94,13 @@ impl Collapsed {
 
     /// The sum of all stacks.
     #[must_use]
-    pub fn sum(&self) -> u64 {
+    pub fn total_value(&self) -> u64 {
         let sums = self.stacks.iter().map(|(_, sum)| *sum);
         sums.fold(0, u64::saturating_add)
     }
 
     /// From now on, all stacks that are not large enough are one, `[rest]`.
-    pub fn sum_up(&mut self, is_large: impl Fn(u64) -> bool) {
+    pub fn merge_small_stacks(&mut self, is_large: impl Fn(u64) -> bool) {
         let number = self.stacks.partition_point(|(_, sum)| is_large(*sum));
         let rest = self.stacks.split_off(number);
         let rest = rest.into_iter().map(|(_, sum)| sum);
@@ -108,10 +109,10 @@ impl Collapsed {
 
     /// The stacks with all that is needed to write them.
     #[must_use]
-    pub fn written<'c>(&'c self, profile: &'c Profile) -> Written<'c> {
-        let mut traces = Traces::new(profile);
+    pub fn prepare_writer<'c>(&'c self, profile: &'c Profile) -> CollapsedWriter<'c> {
+        let mut traces = TraceTree::new(profile);
         let stacks = self.stacks.iter().map(|(leaf, sum)| {
-            let trace = traces.of(leaf.id).unwrap_or(Trace::EMPTY);
+            let trace = traces.insert_trace(leaf.id).unwrap_or(TraceId::EMPTY);
             (*leaf, trace, *sum)
         });
         let stacks = stacks.collect();
@@ -120,7 +121,7 @@ impl Collapsed {
             let name = || Escaped(&profile.code.method_name(frame.method)).to_string();
             names.entry(frame.method).or_insert_with(name);
         }
-        Written {
+        CollapsedWriter {
             collapsed: self,
             profile,
             traces,
@@ -130,31 +131,31 @@ impl Collapsed {
     }
 }
 
-/// See [`Collapsed::written`].
-pub struct Written<'c> {
-    collapsed: &'c Collapsed,
+/// See [`CollapsedStacks::prepare_writer`].
+pub struct CollapsedWriter<'c> {
+    collapsed: &'c CollapsedStacks,
     profile: &'c Profile,
-    traces: Traces<'c>,
-    stacks: Vec<(Leaf, Trace, u64)>,
+    traces: TraceTree<'c>,
+    stacks: Vec<(StackLeaf, TraceId, u64)>,
     names: HashMap<MethodId, String>,
 }
 
-impl Written<'_> {
+impl CollapsedWriter<'_> {
     /// About how many bytes they are.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
+    pub fn estimate_bytes(&self) -> u64 {
         const LINE: u64 = 10;
         let sums = self
             .traces
-            .sums(|frame, _| self.name(frame).len() as u64 + 1);
+            .sum_frames(|frame, _| self.escaped_method_name(frame).len() as u64 + 1);
         let lines = self
             .stacks
             .iter()
-            .map(|(_, trace, _)| sums.of(*trace).saturating_add(LINE));
+            .map(|(_, trace, _)| sums.trace_sum(*trace).saturating_add(LINE));
         lines.fold(0, u64::saturating_add)
     }
 
-    fn name(&self, frame: Frame) -> &str {
+    fn escaped_method_name(&self, frame: ContextFrame) -> &str {
         self.names.get(&frame.method).map_or("?", String::as_str)
     }
 
@@ -162,24 +163,24 @@ impl Written<'_> {
     ///
     /// # Errors
     /// The output's.
-    pub fn write(&self, out: &mut dyn Write, tick: Tick<'_>) -> io::Result<()> {
-        self.each(&mut |stack, value| {
+    pub fn write(&self, out: &mut dyn Write, tick: ProgressTick<'_>) -> io::Result<()> {
+        self.for_each_stack(&mut |stack, value| {
             tick(1);
             writeln!(out, "{stack} {value}")
         })
     }
 
     /// Each stack as text, and what is summed up.
-    fn each(&self, tell: &mut dyn FnMut(&str, u64) -> io::Result<()>) -> io::Result<()> {
+    fn for_each_stack(&self, tell: &mut dyn FnMut(&str, u64) -> io::Result<()>) -> io::Result<()> {
         let (mut frames, mut text) = (Vec::new(), String::new());
         for (leaf, trace, value) in &self.stacks {
-            frames.extend(self.traces.frames(*trace));
+            frames.extend(self.traces.frames_of_trace(*trace));
             text.clear();
             for frame in frames.drain(..).rev() {
-                text.push_str(self.name(frame));
+                text.push_str(self.escaped_method_name(frame));
                 text.push(';');
             }
-            let detail = self.profile.detail_at(leaf.event, leaf.site);
+            let detail = self.profile.event_detail(leaf.event, leaf.site);
             match detail.filter(|_| self.collapsed.leaf_type) {
                 Some(name) => text.push_str(&Escaped(name).to_string()),
                 None => {
@@ -195,10 +196,10 @@ impl Written<'_> {
     }
 
     /// The sum of each stack, by its text.
-    fn sums(&self) -> HashMap<u128, u64> {
+    fn sum_by_stack(&self) -> HashMap<u128, u64> {
         let mut sums = HashMap::new();
-        let added = self.each(&mut |stack, value| {
-            let sum: &mut u64 = sums.entry(fingerprint(stack)).or_default();
+        let added = self.for_each_stack(&mut |stack, value| {
+            let sum: &mut u64 = sums.entry(fingerprint_value(stack)).or_default();
             *sum = sum.saturating_add(value);
             Ok(())
         });
@@ -214,11 +215,11 @@ impl Written<'_> {
 /// # Errors
 /// The output's.
 pub fn write_difference(
-    (old, new): (&Written<'_>, &Written<'_>),
+    (old, new): (&CollapsedWriter<'_>, &CollapsedWriter<'_>),
     admits: impl Fn(u64) -> bool,
     out: &mut dyn Write,
 ) -> io::Result<u64> {
-    let (mut both, mut now) = (old.sums(), new.sums());
+    let (mut both, mut now) = (old.sum_by_stack(), new.sum_by_stack());
     let (mut lines, mut rest) = (0, (0_u64, 0_u64));
     let mut line = |stack: &str, sums: (u64, u64)| {
         if !admits(sums.0.max(sums.1)) {
@@ -228,17 +229,19 @@ pub fn write_difference(
         lines += 1;
         writeln!(out, "{stack} {} {}", sums.0, sums.1)
     };
-    new.each(&mut |stack, _| {
-        let print = fingerprint(stack);
+    new.for_each_stack(&mut |stack, _| {
+        let print = fingerprint_value(stack);
         let Some(sum) = now.remove(&print) else {
             return Ok(());
         };
         line(stack, (both.remove(&print).unwrap_or(0), sum))
     })?;
-    old.each(&mut |stack, _| match both.remove(&fingerprint(stack)) {
-        Some(sum) => line(stack, (sum, 0)),
-        None => Ok(()),
-    })?;
+    old.for_each_stack(
+        &mut |stack, _| match both.remove(&fingerprint_value(stack)) {
+            Some(sum) => line(stack, (sum, 0)),
+            None => Ok(()),
+        },
+    )?;
     if rest != (0, 0) {
         writeln!(out, "{REST} {} {}", rest.0, rest.1)?;
         lines += 1;
@@ -250,11 +253,16 @@ pub fn write_difference(
 const REST: &str = "[rest]";
 
 /// `stack`: the fingerprint of the methods.
-fn print(profile: &Profile, stack: &Printed, context: &Context, leaf_type: bool) -> u128 {
-    let leaf = profile.detail_at(context.event, site(stack.leaf.as_ref()));
-    fingerprint((stack.print, leaf.filter(|_| leaf_type)))
+fn fingerprint_context(
+    profile: &Profile,
+    stack: &TraceFingerprint,
+    context: &EventContext,
+    leaf_type: bool,
+) -> u128 {
+    let leaf = profile.event_detail(context.event, leaf_site(stack.leaf.as_ref()));
+    fingerprint_value((stack.fingerprint, leaf.filter(|_| leaf_type)))
 }
 
-fn site(leaf: Option<&Frame>) -> SiteId {
+fn leaf_site(leaf: Option<&ContextFrame>) -> SiteId {
     leaf.map_or(SiteId::NONE, |leaf| leaf.site)
 }

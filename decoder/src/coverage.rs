@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use lucce_callgraph::{ContextId, MethodId};
-use lucce_tracelog::{CountedSum, ThreadId, VmCount};
+use lucce_tracelog::{CountedSum, ThreadId, VmCounterValue};
 use serde::Serialize;
 
 use lucce_replay::grouped;
@@ -14,9 +14,9 @@ use crate::profile::Profile;
 
 /// Counted and allocated bytes.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Coverage {
+pub struct AllocationCoverage {
     #[serde(flatten)]
-    pub sum: Covered,
+    pub sum: CoverageBytes,
     /// What was counted is an estimate from samples.
     pub estimated: bool,
     /// How exact the estimate is. `None`: it is no estimate.
@@ -50,11 +50,11 @@ pub struct SampleError {
 pub struct ThreadCoverage {
     pub thread: String,
     #[serde(flatten)]
-    pub bytes: Covered,
+    pub bytes: CoverageBytes,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct Covered {
+pub struct CoverageBytes {
     pub counted: u64,
     /// By the VM's count.
     pub allocated: u64,
@@ -64,81 +64,88 @@ pub struct Covered {
 
 /// What belongs together: the VM counts what virtual threads allocate for those that carry them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Who {
+enum CoverageThreadGroup {
     Thread(ThreadId),
     Virtual,
     /// Nothing was counted in them, so they have no number.
-    Silent,
+    WithoutEvents,
 }
 
 const VIRTUAL: &str = "virtual threads and their carriers";
-const SILENT: &str = "threads without events";
-const NOTHING: &str = "the log does not say what the VM allocated";
-const NOT_THEN: &str = "the JVM was killed or still runs, and its agent is too old to say what had been counted when the VM was last asked";
-const ABOVE: &str =
+const WITHOUT_EVENTS: &str = "threads without events";
+const NO_VM_COUNTS: &str = "the log does not say what the VM allocated";
+const NO_EARLIER_COUNTS: &str = "the JVM was killed or still runs, and its agent is too old to say what had been counted when the VM was last asked";
+const REASON_ABOVE: &str =
     "compiled code need not allocate what its bytecode says (escape analysis), and it is counted";
-const LOST: &str = "events were lost";
-const BELOW: &str = "what the VM makes by itself is not counted";
-const LATE: &str = "the agent was attached: of a thread that ran before the VM tells nothing until it has allocated some 512 KB";
+const REASON_DROPPED: &str = "events were lost";
+const REASON_BELOW: &str = "what the VM makes by itself is not counted";
+const REASON_ATTACHED_LATE: &str = "the agent was attached: of a thread that ran before the VM tells nothing until it has allocated some 512 KB";
 /// The first JDK whose samples are fair to objects of all sizes.
 const FAIR_SAMPLES: u32 = 25;
-const BIAS: &str = "this JVM samples large objects too rarely (JDK-8356372, corrected in JDK 25): what makes objects that did \
+const REASON_SAMPLE_BIAS: &str = "this JVM samples large objects too rarely (JDK-8356372, corrected in JDK 25): what makes objects that did \
     not fit into the rest of a thread's buffer can be a quarter too low, and what makes smaller ones a fifth too high";
 /// A difference that needs no reason, in percent.
-const NEAR: f64 = 0.5;
+const MAX_UNEXPLAINED_PERCENT: f64 = 0.5;
 
 impl Profile {
     /// What was counted of what the VM says.
     ///
     /// # Errors
     /// Why the two cannot be compared.
-    pub fn coverage(&self) -> Result<Coverage, &str> {
+    pub fn allocation_coverage(&self) -> Result<AllocationCoverage, &str> {
         if let Some(reason) = self.meta.get("coverage.none") {
             return Err(reason);
         }
         if self.vm_counts.is_empty() {
-            return Err(NOTHING);
+            return Err(NO_VM_COUNTS);
         }
         if !self.ended && self.counted_sums.is_empty() {
-            return Err(NOT_THEN);
+            return Err(NO_EARLIER_COUNTS);
         }
-        let mut of: BTreeMap<Who, Covered> = BTreeMap::new();
-        let virtual_events = self.adds_counted(&mut of);
+        let mut of: BTreeMap<CoverageThreadGroup, CoverageBytes> = BTreeMap::new();
+        let virtual_events = self.add_counted_bytes(&mut of);
         for count in &self.vm_counts {
-            let who = who(count, virtual_events);
-            let covered = of.entry(who).or_insert(Covered::NONE);
+            let who = thread_group(count, virtual_events);
+            let covered = of.entry(who).or_insert(CoverageBytes::NONE);
             covered.allocated = covered.allocated.saturating_add(count.bytes);
         }
-        let sum = of.values().copied().fold(Covered::NONE, Covered::plus);
+        let sum = of
+            .values()
+            .copied()
+            .fold(CoverageBytes::NONE, CoverageBytes::saturating_add);
         let sum = sum.with_percent();
         let samples = self.sampled_bytes().map(|interval| {
-            let allocations = self.events.all().iter();
-            let allocations = allocations.filter(|share| self.is_of(share.event, ALLOC.name));
+            let allocations = self.events.as_slice().iter();
+            let allocations =
+                allocations.filter(|share| self.is_event_of_kind(share.event, ALLOC.name));
             SampleError::new(
                 allocations.map(|share| (share.count, share.value)),
                 interval,
             )
-            .of_percent(sum.percent)
+            .scale_to_percent(sum.percent)
         });
         let asked = self.vm_counts.iter().map(|count| count.at / 1_000_000);
         let asked = asked.max().filter(|_| !self.ended);
         let start = self.header.start / 1_000_000;
-        Ok(Coverage {
+        Ok(AllocationCoverage {
             sum,
             estimated: samples.is_some(),
             samples,
             asked,
             asked_after: asked.map_or(0, |asked| asked.saturating_sub(start)),
             reason: sum.percent.and_then(|percent| {
-                self.reason(percent, samples).or_else(|| {
-                    let silent = of.get(&Who::Silent).map_or(0, |silent| silent.allocated);
+                self.explain_percent(percent, samples).or_else(|| {
+                    let silent = of
+                        .get(&CoverageThreadGroup::WithoutEvents)
+                        .map_or(0, |silent| silent.allocated);
                     let missing = sum.allocated.saturating_sub(sum.counted);
                     let is_late = self.meta.contains_key("attached") && samples.is_none();
                     // Most of what is missing.
-                    (is_late && percent < 100.0 - NEAR && silent > missing / 2).then_some(LATE)
+                    (is_late && percent < 100.0 - MAX_UNEXPLAINED_PERCENT && silent > missing / 2)
+                        .then_some(REASON_ATTACHED_LATE)
                 })
             }),
-            threads: self.by_name(of),
+            threads: self.coverage_by_name(of),
         })
     }
 
@@ -154,37 +161,42 @@ impl Profile {
         self.sampled_bytes()?;
         let version = self.meta.get("jvm")?.split(['.', '-', '+']).next()?;
         let version: u32 = version.parse().ok()?;
-        (version < FAIR_SAMPLES).then_some(BIAS)
+        (version < FAIR_SAMPLES).then_some(REASON_SAMPLE_BIAS)
     }
 
     /// Threads of one name are one; those that allocated most come first.
-    fn by_name(&self, of: BTreeMap<Who, Covered>) -> Vec<ThreadCoverage> {
-        let mut by_name: BTreeMap<String, Covered> = BTreeMap::new();
+    fn coverage_by_name(
+        &self,
+        of: BTreeMap<CoverageThreadGroup, CoverageBytes>,
+    ) -> Vec<ThreadCoverage> {
+        let mut by_name: BTreeMap<String, CoverageBytes> = BTreeMap::new();
         for (who, bytes) in of {
-            let sum = by_name.entry(self.name(who)).or_insert(Covered::NONE);
-            *sum = sum.plus(bytes);
+            let sum = by_name
+                .entry(self.group_name(who))
+                .or_insert(CoverageBytes::NONE);
+            *sum = sum.saturating_add(bytes);
         }
         let threads = by_name.into_iter().map(|(thread, bytes)| ThreadCoverage {
             thread,
             bytes: bytes.with_percent(),
         });
         let mut threads: Vec<_> = threads
-            .filter(|thread| thread.bytes != Covered::NONE)
+            .filter(|thread| thread.bytes != CoverageBytes::NONE)
             .collect();
         threads.sort_by_key(|thread| std::cmp::Reverse(thread.bytes.allocated));
         threads
     }
 
     /// What was counted in each thread, until the VM was asked; whether any is a virtual one.
-    fn adds_counted(&self, of: &mut BTreeMap<Who, Covered>) -> bool {
+    fn add_counted_bytes(&self, of: &mut BTreeMap<CoverageThreadGroup, CoverageBytes>) -> bool {
         let mut last = None;
         let mut virtual_events = false;
-        let mut by_thread: BTreeMap<ThreadId, CounterSum> = BTreeMap::new();
-        let allocations = self.events.all().iter();
-        for share in allocations.filter(|share| self.is_of(share.event, ALLOC.name)) {
+        let mut by_thread: BTreeMap<ThreadId, AllocationSum> = BTreeMap::new();
+        let allocations = self.events.as_slice().iter();
+        for share in allocations.filter(|share| self.is_event_of_kind(share.event, ALLOC.name)) {
             let sum = by_thread.entry(share.thread).or_default();
             if share.event == ALLOCATION && share.value == 0 {
-                let each = self.size_in(share.id, &mut last);
+                let each = self.object_size_in(share.id, &mut last);
                 let bytes = share.count.saturating_mul(each);
                 sum.object_bytes = sum.object_bytes.saturating_add(bytes);
                 sum.objects = sum.objects.saturating_add(share.count);
@@ -198,7 +210,7 @@ impl Profile {
                 then.insert(counted.thread, *counted);
             }
             for (thread, sum) in &mut by_thread {
-                *sum = sum.until(then.get(thread));
+                *sum = sum.estimate_earlier_sum(then.get(thread));
             }
         }
         for (thread, sum) in by_thread {
@@ -206,10 +218,10 @@ impl Profile {
             let is_virtual = info.is_some_and(|thread| thread.is_virtual);
             virtual_events |= is_virtual;
             let who = match is_virtual {
-                true => Who::Virtual,
-                false => Who::Thread(thread),
+                true => CoverageThreadGroup::Virtual,
+                false => CoverageThreadGroup::Thread(thread),
             };
-            let covered = of.entry(who).or_insert(Covered::NONE);
+            let covered = of.entry(who).or_insert(CoverageBytes::NONE);
             covered.counted = covered.counted.saturating_add(sum.all_bytes());
         }
         virtual_events
@@ -217,52 +229,56 @@ impl Profile {
 
     /// What one object takes that was allocated in a context; 0: that is not always the same, or the log does
     /// not explain the number. `last`: the answer before, because one number's counters stand side by side.
-    fn size_in(&self, id: ContextId, last: &mut Option<(ContextId, u64)>) -> u64 {
+    fn object_size_in(&self, id: ContextId, last: &mut Option<(ContextId, u64)>) -> u64 {
         if let Some((known, size)) = last
             && *known == id
         {
             return *size;
         }
-        let leaf = self.graph.caller(id, MethodId::EVENT).ok().flatten();
-        let size = leaf.and_then(|(_, leaf)| self.code.size(leaf.site));
+        let leaf = self.graph.find_caller(id, MethodId::EVENT).ok().flatten();
+        let size = leaf.and_then(|(_, leaf)| self.code.object_size(leaf.site));
         let size = size.unwrap_or(0);
         *last = Some((id, size));
         size
     }
 
-    fn name(&self, who: Who) -> String {
+    fn group_name(&self, who: CoverageThreadGroup) -> String {
         match who {
-            Who::Virtual => VIRTUAL.into(),
-            Who::Silent => SILENT.into(),
+            CoverageThreadGroup::Virtual => VIRTUAL.into(),
+            CoverageThreadGroup::WithoutEvents => WITHOUT_EVENTS.into(),
             // The VM does not count by tags: lanes of one kind of threads are one.
-            Who::Thread(id) if self.has_tags() => kind_of(&self.thread_name(id)),
-            Who::Thread(id) => self.thread_name(id),
+            CoverageThreadGroup::Thread(id) if self.has_tags() => {
+                mask_digits(&self.thread_name(id))
+            }
+            CoverageThreadGroup::Thread(id) => self.thread_name(id),
         }
     }
 
     /// One event in a thousand, or more.
-    fn has_lost_many(&self) -> bool {
-        let counted = self.events.all().iter().map(|share| share.count);
+    fn has_dropped_many(&self) -> bool {
+        let counted = self.events.as_slice().iter().map(|share| share.count);
         let counted = counted.fold(0, u64::saturating_add);
-        self.lost() > counted / 1000
+        self.dropped_events() > counted / 1000
     }
 
     /// Why the percentage is not near 100. `None`: no reason is needed, or none is known to apply.
-    fn reason(&self, percent: f64, samples: Option<SampleError>) -> Option<&'static str> {
-        let near = samples.map_or(NEAR, |samples| samples.error_percent.max(NEAR));
+    fn explain_percent(&self, percent: f64, samples: Option<SampleError>) -> Option<&'static str> {
+        let near = samples.map_or(MAX_UNEXPLAINED_PERCENT, |samples| {
+            samples.error_percent.max(MAX_UNEXPLAINED_PERCENT)
+        });
         if (percent - 100.0).abs() <= near {
             return None;
         }
-        if percent < 100.0 && self.has_lost_many() {
-            return Some(LOST);
+        if percent < 100.0 && self.has_dropped_many() {
+            return Some(REASON_DROPPED);
         }
         // The VM tells of samples, and an attached agent of all that it counts: compiled code or not, and of what
         // the VM makes by itself, too. Of a killed JVM the two sums are of one moment only about.
         let is_exact = samples.is_none() && self.ended && !self.has_no_hooks();
         match percent > 100.0 {
             _ if !is_exact => None,
-            true => Some(ABOVE),
-            false => Some(BELOW),
+            true => Some(REASON_ABOVE),
+            false => Some(REASON_BELOW),
         }
     }
 
@@ -275,7 +291,7 @@ impl Profile {
 
 /// What the counters of one number have counted.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-struct CounterSum {
+struct AllocationSum {
     /// Of counters that have their bytes.
     bytes: u64,
     /// Of counters whose objects have the size of their site: how many, and their bytes.
@@ -283,21 +299,21 @@ struct CounterSum {
     object_bytes: u64,
 }
 
-impl CounterSum {
+impl AllocationSum {
     fn all_bytes(self) -> u64 {
         self.bytes.saturating_add(self.object_bytes)
     }
 
     /// What they had counted at an earlier moment. Objects of then are taken to be as large on average as all of them.
-    fn until(self, then: Option<&CountedSum>) -> CounterSum {
+    fn estimate_earlier_sum(self, then: Option<&CountedSum>) -> AllocationSum {
         let Some(then) = then else {
             // The number's first events came later.
-            return CounterSum::default();
+            return AllocationSum::default();
         };
         let objects = then.objects.min(self.objects);
         let part = u128::from(self.object_bytes) * u128::from(objects);
         let part = part.checked_div(u128::from(self.objects)).unwrap_or(0);
-        CounterSum {
+        AllocationSum {
             bytes: then.bytes.min(self.bytes),
             objects,
             object_bytes: u64::try_from(part).unwrap_or(u64::MAX),
@@ -339,7 +355,7 @@ impl SampleError {
     }
 
     /// Of a percentage in place of the whole.
-    fn of_percent(self, percent: Option<f64>) -> SampleError {
+    fn scale_to_percent(self, percent: Option<f64>) -> SampleError {
         SampleError {
             error_percent: self.error_percent * percent.unwrap_or(100.0) / 100.0,
             ..self
@@ -348,7 +364,7 @@ impl SampleError {
 }
 
 /// A thread's name with `*` for each row of digits, as names are that several threads have together.
-fn kind_of(name: &str) -> String {
+fn mask_digits(name: &str) -> String {
     let mut kind = String::with_capacity(name.len());
     for character in name.chars() {
         match character.is_ascii_digit() {
@@ -360,42 +376,42 @@ fn kind_of(name: &str) -> String {
     kind
 }
 
-fn who(count: &VmCount, virtual_events: bool) -> Who {
+fn thread_group(count: &VmCounterValue, virtual_events: bool) -> CoverageThreadGroup {
     match count.thread {
-        _ if count.carriers && virtual_events => Who::Virtual,
-        ThreadId(0) => Who::Silent,
-        thread => Who::Thread(thread),
+        _ if count.carriers && virtual_events => CoverageThreadGroup::Virtual,
+        ThreadId(0) => CoverageThreadGroup::WithoutEvents,
+        thread => CoverageThreadGroup::Thread(thread),
     }
 }
 
-impl Covered {
-    const NONE: Covered = Covered {
+impl CoverageBytes {
+    const NONE: CoverageBytes = CoverageBytes {
         counted: 0,
         allocated: 0,
         percent: None,
     };
 
-    fn plus(self, more: Covered) -> Covered {
-        Covered {
+    fn saturating_add(self, more: CoverageBytes) -> CoverageBytes {
+        CoverageBytes {
             counted: self.counted.saturating_add(more.counted),
             allocated: self.allocated.saturating_add(more.allocated),
             percent: None,
         }
     }
 
-    fn with_percent(self) -> Covered {
+    fn with_percent(self) -> CoverageBytes {
         let percent = self.counted as f64 * 100.0 / self.allocated as f64;
-        Covered {
+        CoverageBytes {
             percent: (self.allocated > 0).then_some(percent),
             ..self
         }
     }
 }
 
-impl Coverage {
+impl AllocationCoverage {
     /// Returns how many digits behind the point a percentage deserves.
     #[must_use]
-    pub fn digits(&self) -> usize {
+    pub fn percent_digits(&self) -> usize {
         let is_exact = self
             .samples
             .is_none_or(|samples| samples.error_percent < 1.0);
@@ -404,7 +420,7 @@ impl Coverage {
 }
 
 /// `99.8% of the bytes that the VM allocated`, and why it is not more, or less.
-impl fmt::Display for Coverage {
+impl fmt::Display for AllocationCoverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(percent) = self.sum.percent else {
             return f.write_str("the VM allocated nothing");
@@ -415,7 +431,7 @@ impl fmt::Display for Coverage {
                 samples,
                 error_percent,
             }) => {
-                let digits = self.digits();
+                let digits = self.percent_digits();
                 write!(
                     f,
                     "about {percent:.digits$}% of the bytes that the VM allocated, from {} sample{}, ±{error_percent:.digits$}%",
@@ -442,13 +458,13 @@ impl fmt::Display for Coverage {
 mod tests {
     use super::*;
 
-    fn coverage(counted: u64, allocated: u64) -> Coverage {
-        let sum = Covered {
+    fn coverage(counted: u64, allocated: u64) -> AllocationCoverage {
+        let sum = CoverageBytes {
             counted,
             allocated,
             percent: None,
         };
-        Coverage {
+        AllocationCoverage {
             sum: sum.with_percent(),
             estimated: false,
             samples: None,
@@ -459,8 +475,8 @@ mod tests {
         }
     }
 
-    fn estimate(samples: u64, error_percent: f64) -> Coverage {
-        Coverage {
+    fn estimate(samples: u64, error_percent: f64) -> AllocationCoverage {
+        AllocationCoverage {
             estimated: true,
             samples: Some(SampleError {
                 samples,
@@ -474,12 +490,12 @@ mod tests {
     fn it_is_said_in_words() {
         let text = "99.8% of the bytes that the VM allocated";
         assert_eq!(coverage(998, 1000).to_string(), text);
-        let below = Coverage {
-            reason: Some(BELOW),
+        let below = AllocationCoverage {
+            reason: Some(REASON_BELOW),
             ..coverage(998, 1000)
         };
-        assert_eq!(below.to_string(), format!("{text}; {BELOW}"));
-        let asked = Coverage {
+        assert_eq!(below.to_string(), format!("{text}; {REASON_BELOW}"));
+        let asked = AllocationCoverage {
             asked: Some(1),
             asked_after: 15_240,
             ..coverage(998, 1000)
@@ -540,7 +556,7 @@ mod tests {
 
     #[test]
     fn what_was_counted_at_an_earlier_moment_is_exact_but_for_the_mean_size_of_objects() {
-        let all = CounterSum {
+        let all = AllocationSum {
             bytes: 5000,
             objects: 100,
             object_bytes: 2400,
@@ -551,34 +567,37 @@ mod tests {
             bytes: 4000,
             objects: 50,
         };
-        assert_eq!(all.until(Some(&then)).all_bytes(), 4000 + 1200);
-        assert_eq!(all.until(None).all_bytes(), 0);
+        assert_eq!(
+            all.estimate_earlier_sum(Some(&then)).all_bytes(),
+            4000 + 1200
+        );
+        assert_eq!(all.estimate_earlier_sum(None).all_bytes(), 0);
         let more = CountedSum {
             bytes: 9000,
             objects: 900,
             ..then
         };
-        assert_eq!(all.until(Some(&more)), all);
+        assert_eq!(all.estimate_earlier_sum(Some(&more)), all);
     }
 
     #[test]
     fn threads_of_one_kind_have_names_that_differ_in_digits_only() {
-        assert_eq!(kind_of("pool-12-thread-3"), "pool-*-thread-*");
-        assert_eq!(kind_of("main"), "main");
+        assert_eq!(mask_digits("pool-12-thread-3"), "pool-*-thread-*");
+        assert_eq!(mask_digits("main"), "main");
     }
 
     #[test]
     fn carriers_count_for_virtual_threads_if_there_are_any() {
-        let count = |thread, carriers| VmCount {
+        let count = |thread, carriers| VmCounterValue {
             offset: 0,
             thread: ThreadId(thread),
             carriers,
             bytes: 1,
             at: 0,
         };
-        assert!(who(&count(3, true), true) == Who::Virtual);
-        assert!(who(&count(3, true), false) == Who::Thread(ThreadId(3)));
-        assert!(who(&count(3, false), true) == Who::Thread(ThreadId(3)));
-        assert!(who(&count(0, false), true) == Who::Silent);
+        assert!(thread_group(&count(3, true), true) == CoverageThreadGroup::Virtual);
+        assert!(thread_group(&count(3, true), false) == CoverageThreadGroup::Thread(ThreadId(3)));
+        assert!(thread_group(&count(3, false), true) == CoverageThreadGroup::Thread(ThreadId(3)));
+        assert!(thread_group(&count(0, false), true) == CoverageThreadGroup::WithoutEvents);
     }
 }

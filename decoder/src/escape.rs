@@ -10,35 +10,35 @@
 use std::fmt;
 use std::io;
 
-use lucce_tracelog::escape::{is_plain, write};
+use lucce_tracelog::escape::{is_plain, write_escaped};
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 
-pub use lucce_tracelog::escape::{Line, Text};
+pub use lucce_tracelog::escape::{EscapedLine, EscapedText};
 
 /// One frame of a collapsed stack.
-pub struct Collapsed<'t>(pub &'t str);
+pub struct CollapsedFrameText<'t>(pub &'t str);
 
-impl fmt::Display for Collapsed<'_> {
+impl fmt::Display for CollapsedFrameText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_plain = |c| is_plain(c) && !matches!(c, ';' | '\\');
         let mut words = self.0.split(' ');
-        write(words.next().unwrap_or_default(), is_plain, f)?;
+        write_escaped(words.next().unwrap_or_default(), is_plain, f)?;
         for word in words {
             let is_value = word.is_empty() || word.starts_with(|c: char| c.is_ascii_digit());
             f.write_str(if is_value { "\\u0020" } else { " " })?;
-            write(word, is_plain, f)?;
+            write_escaped(word, is_plain, f)?;
         }
         Ok(())
     }
 }
 
 /// One cell of a line of comma-separated values.
-pub struct Csv<'t>(pub &'t str);
+pub struct CsvCellText<'t>(pub &'t str);
 
-impl fmt::Display for Csv<'_> {
+impl fmt::Display for CsvCellText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = Text(self.0).to_string();
+        let text = EscapedText(self.0).to_string();
         let formula = [
             '=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
         ];
@@ -58,15 +58,18 @@ impl fmt::Display for Csv<'_> {
 ///
 /// # Errors
 /// The output's.
-pub fn json(out: &mut impl io::Write, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
-    let mut serializer = Serializer::with_formatter(&mut *out, Escaping);
+pub fn write_escaped_json(
+    out: &mut impl io::Write,
+    value: &(impl Serialize + ?Sized),
+) -> io::Result<()> {
+    let mut serializer = Serializer::with_formatter(&mut *out, TerminalSafeFormatter);
     value.serialize(&mut serializer)?;
     Ok(())
 }
 
-struct Escaping;
+struct TerminalSafeFormatter;
 
-impl Formatter for Escaping {
+impl Formatter for TerminalSafeFormatter {
     /// What JSON itself must escape never comes here.
     fn write_string_fragment<W: ?Sized + io::Write>(
         &mut self,
@@ -98,7 +101,7 @@ mod tests {
 
     #[test]
     fn no_name_ends_a_frame_or_a_line_of_a_collapsed_stack() {
-        let text = |name| Collapsed(name).to_string();
+        let text = |name| CollapsedFrameText(name).to_string();
         assert_eq!(text("a.b.C.m"), "a.b.C.m");
         assert_eq!(
             text("java.io.IOException caught"),
@@ -111,7 +114,7 @@ mod tests {
 
     #[test]
     fn no_cell_is_a_formula() {
-        let text = |name| Csv(name).to_string();
+        let text = |name| CsvCellText(name).to_string();
         assert_eq!(text("main"), "main");
         assert_eq!(text("worker, \"1\""), "\"worker, \"\"1\"\"\"");
         assert_eq!(text("=cmd|' '!A1"), "'=cmd|' '!A1");
@@ -130,7 +133,7 @@ mod tests {
             "größer 🦀",
         ] {
             let mut bytes = Vec::new();
-            json(&mut bytes, name).unwrap();
+            write_escaped_json(&mut bytes, name).unwrap();
             let text = String::from_utf8(bytes).unwrap();
             assert!(text.chars().all(is_plain), "{text}");
             assert_eq!(serde_json::from_str::<String>(&text).unwrap(), name);

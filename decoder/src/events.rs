@@ -5,25 +5,25 @@ use lucce_tracelog::{EventTypeId, ThreadId};
 
 /// The events of one context and type in one thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Share {
+pub struct ContextCounter {
     pub id: ContextId,
     pub thread: ThreadId,
     pub event: EventTypeId,
     /// Where the log has the (first) counter.
     pub offset: u64,
     pub count: u64,
-    /// In the type's unit. What `new` took is not among an allocation's bytes, see `Code::size`.
+    /// In the type's unit. What `new` took is not among an allocation's bytes, see `CodeSymbols::object_size`.
     pub value: u64,
 }
 
 /// Events, sorted by context, type and thread, one entry for each.
 #[derive(Clone, Default, Debug)]
-pub struct Events(Vec<Share>);
+pub struct ContextCounters(Vec<ContextCounter>);
 
-impl Events {
+impl ContextCounters {
     /// A context may have several cells in a thread: its table may have grown.
-    pub(crate) fn new(mut shares: Vec<Share>) -> Self {
-        let key = |share: &Share| (share.id, share.event, share.thread);
+    pub(crate) fn new(mut shares: Vec<ContextCounter>) -> Self {
+        let key = |share: &ContextCounter| (share.id, share.event, share.thread);
         shares.sort_unstable_by_key(|share| (key(share), share.offset));
         shares.dedup_by(|next, sum| {
             let same = key(next) == key(sum);
@@ -33,32 +33,35 @@ impl Events {
             }
             same
         });
-        Events(shares)
+        ContextCounters(shares)
     }
 
     #[must_use]
-    pub fn all(&self) -> &[Share] {
+    pub fn as_slice(&self) -> &[ContextCounter] {
         &self.0
     }
 
     /// Those that are wanted.
     #[must_use]
-    pub fn filtered(&self, is_wanted: impl Fn(&Share) -> bool) -> Events {
+    pub fn filter_counters(&self, is_wanted: impl Fn(&ContextCounter) -> bool) -> ContextCounters {
         let wanted = self.0.iter().filter(|share| is_wanted(share));
-        Events(wanted.copied().collect())
+        ContextCounters(wanted.copied().collect())
     }
 
     /// Those that are wanted, and the others.
     #[must_use]
-    pub fn partition(self, is_wanted: impl Fn(&Share) -> bool) -> (Events, Events) {
+    pub fn partition_counters(
+        self,
+        is_wanted: impl Fn(&ContextCounter) -> bool,
+    ) -> (ContextCounters, ContextCounters) {
         let (wanted, others) = self.0.into_iter().partition(is_wanted);
-        (Events(wanted), Events(others))
+        (ContextCounters(wanted), ContextCounters(others))
     }
 
     /// What was counted since `before`, an earlier reading of the same counters.
     #[must_use]
-    pub fn since(&self, before: &Events) -> Events {
-        let key = |share: &Share| (share.id, share.event, share.thread);
+    pub fn subtract_earlier(&self, before: &ContextCounters) -> ContextCounters {
+        let key = |share: &ContextCounter| (share.id, share.event, share.thread);
         let mut before = before.0.iter().peekable();
         let more = self.0.iter().filter_map(|share| {
             while before.next_if(|old| key(old) < key(share)).is_some() {}
@@ -66,31 +69,31 @@ impl Events {
             let (count, value) = old.map_or((0, 0), |old| (old.count, old.value));
             let count = share.count.saturating_sub(count);
             let value = share.value.saturating_sub(value);
-            (count > 0 || value > 0).then_some(Share {
+            (count > 0 || value > 0).then_some(ContextCounter {
                 count,
                 value,
                 ..*share
             })
         });
-        Events(more.collect())
+        ContextCounters(more.collect())
     }
 
     /// One entry per type and thread.
     #[must_use]
-    pub fn of(&self, id: ContextId) -> &[Share] {
+    pub fn counters_of_context(&self, id: ContextId) -> &[ContextCounter] {
         let from = self.0.partition_point(|share| share.id < id);
         let to = self.0.partition_point(|share| share.id <= id);
         self.0.get(from..to).unwrap_or_default()
     }
 
     /// By context: each slice is of one.
-    pub fn by_context(&self) -> impl Iterator<Item = &[Share]> {
+    pub fn by_context(&self) -> impl Iterator<Item = &[ContextCounter]> {
         self.0.chunk_by(|a, b| a.id == b.id)
     }
 
     /// The contexts, in order.
     #[must_use]
-    pub fn ids(&self) -> Vec<ContextId> {
+    pub fn context_ids(&self) -> Vec<ContextId> {
         self.by_context()
             .filter_map(|shares| shares.first())
             .map(|share| share.id)
@@ -98,7 +101,7 @@ impl Events {
     }
 
     #[must_use]
-    pub fn count(&self) -> u64 {
+    pub fn event_count(&self) -> u64 {
         self.0
             .iter()
             .fold(0, |sum, share| sum.saturating_add(share.count))
@@ -106,7 +109,7 @@ impl Events {
 
     /// Threads with events.
     #[must_use]
-    pub fn threads(&self) -> usize {
+    pub fn thread_count(&self) -> usize {
         let mut threads: Vec<_> = self.0.iter().map(|share| share.thread).collect();
         threads.sort_unstable();
         threads.dedup();
@@ -120,7 +123,7 @@ mod tests {
 
     #[test]
     fn cells_of_one_context_and_thread_are_added_up() {
-        let share = |id, thread, count, value| Share {
+        let share = |id, thread, count, value| ContextCounter {
             id: ContextId(id),
             thread: ThreadId(thread),
             event: EventTypeId(0),
@@ -134,28 +137,32 @@ mod tests {
             share(2, 1, 2, 8),
             share(2, 0, 9, 1),
         ];
-        let events = Events::new(cells.to_vec());
+        let events = ContextCounters::new(cells.to_vec());
         assert_eq!(
-            events.of(ContextId(2)),
+            events.counters_of_context(ContextId(2)),
             [share(2, 0, 9, 1), share(2, 1, 3, 16)]
         );
-        assert_eq!(events.ids(), [ContextId(1), ContextId(2)]);
-        assert_eq!((events.count(), events.threads()), (17, 2));
-        assert!(events.of(ContextId(3)).is_empty());
-        let other = Share {
+        assert_eq!(events.context_ids(), [ContextId(1), ContextId(2)]);
+        assert_eq!((events.event_count(), events.thread_count()), (17, 2));
+        assert!(events.counters_of_context(ContextId(3)).is_empty());
+        let other = ContextCounter {
             event: EventTypeId(4),
             ..share(2, 1, 1, 0)
         };
-        let events = Events::new([cells.as_slice(), &[other, other]].concat());
-        assert_eq!(events.of(ContextId(2))[2].count, 2);
-        assert_eq!(events.ids().len(), 2);
-        let more = Events::new([cells.as_slice(), &[other, share(7, 1, 3, 3)]].concat());
-        let before = Events::new(cells.to_vec());
-        let since = more.since(&before);
-        assert_eq!(since.all(), [other, share(7, 1, 3, 3)]);
-        assert!(before.since(&more).all().is_empty());
-        assert_eq!(more.since(&Events::default()).all(), more.all());
-        let filtered = events.filtered(|share| share.event == EventTypeId(4));
-        assert_eq!(filtered.all(), [Share { count: 2, ..other }]);
+        let events = ContextCounters::new([cells.as_slice(), &[other, other]].concat());
+        assert_eq!(events.counters_of_context(ContextId(2))[2].count, 2);
+        assert_eq!(events.context_ids().len(), 2);
+        let more = ContextCounters::new([cells.as_slice(), &[other, share(7, 1, 3, 3)]].concat());
+        let before = ContextCounters::new(cells.to_vec());
+        let since = more.subtract_earlier(&before);
+        assert_eq!(since.as_slice(), [other, share(7, 1, 3, 3)]);
+        assert!(before.subtract_earlier(&more).as_slice().is_empty());
+        assert_eq!(
+            more.subtract_earlier(&ContextCounters::default())
+                .as_slice(),
+            more.as_slice()
+        );
+        let filtered = events.filter_counters(|share| share.event == EventTypeId(4));
+        assert_eq!(filtered.as_slice(), [ContextCounter { count: 2, ..other }]);
     }
 }

@@ -18,11 +18,11 @@
 //! each of the n1 + n3 falls on either side alike, how often n3 or more fall on one (the conditional test of two
 //! Poisson means, Przyborowski and Wilenski, Biometrika 31, 1940).
 
-use lucce_tracelog::Generation;
+use lucce_tracelog::SurvivorGeneration;
 
 /// The objects of one context and type after one collection of the old generation.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Point {
+pub struct SnapshotPoint {
     pub collections: u64,
     pub millis: u64,
     /// Objects born before this collection were tested.
@@ -35,12 +35,12 @@ pub struct Point {
     pub objects: u64,
     pub bytes: u64,
     /// The oldest first.
-    pub generations: Vec<Generation>,
+    pub generations: Vec<SurvivorGeneration>,
 }
 
 /// Why it is a leak.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Evidence {
+pub struct LeakEvidence {
     /// How likely a number of living objects that does not grow would look like this.
     pub chance: f64,
     /// Collections before the first and the last of the generations.
@@ -48,14 +48,14 @@ pub struct Evidence {
     /// Generations with living objects, born in each third of that time.
     pub thirds: [u64; 3],
     /// After a third, two thirds and all of that time.
-    pub live: [Live; 3],
+    pub live: [LiveAmount; 3],
     /// Of the objects alive after the first third, how many still are, from 0 to 1.
-    pub kept: f64,
+    pub kept_fraction: f64,
 }
 
 /// What was alive at a time.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Live {
+pub struct LiveAmount {
     pub collections: u64,
     pub millis: u64,
     /// Generations with living objects.
@@ -68,66 +68,66 @@ pub struct Live {
 }
 
 /// Fewer generations than this say nothing, neither in all nor from one third of the time.
-pub const LEAST: (u64, u64) = (12, 3);
+pub const MIN_GENERATIONS: (u64, u64) = (12, 3);
 
-impl Evidence {
+impl LeakEvidence {
     /// `None`: nothing speaks for a leak. The chance is that of this one context: who looks at many must
     /// expect more.
     #[must_use]
-    pub fn of(course: &[Point]) -> Option<Evidence> {
+    pub fn from_course(course: &[SnapshotPoint]) -> Option<LeakEvidence> {
         let born = course.iter().filter_map(|point| point.generations.first());
         let start = born.map(|generation| generation.born).min()?;
         let last = course.last()?;
         let third = last.tested.checked_sub(start)? / 3;
         let ends = [start + third, start + 2 * third];
-        let thirds = by_third(last, ends);
-        if !all_ages(thirds) {
+        let thirds = count_by_third(last, ends);
+        if !has_all_ages(thirds) {
             return None;
         }
-        let near = |end| nearest(course, end, third / 2);
+        let near = |end| nearest_point(course, end, third / 2);
         let points = [near(ends[0])?, near(ends[1])?, last];
-        let counts = points.map(|point| scaled(point, last.thinned));
-        let chance = grows(counts)?;
+        let counts = points.map(|point| scale_followed_objects(point, last.thinned));
+        let chance = growth_chance(counts)?;
         let bytes = points.map(|point| point.bytes);
         if bytes.last() <= bytes.first() {
             return None;
         }
-        Some(Evidence {
+        Some(LeakEvidence {
             chance,
             span: (start, last.generations.last()?.born),
             thirds,
-            live: points.map(Live::at),
-            kept: kept(points[0], last, counts[0]),
+            live: points.map(LiveAmount::from_point),
+            kept_fraction: kept_fraction(points[0], last, counts[0]),
         })
     }
 
     /// Bytes by which what is alive has grown since the first third.
     #[must_use]
-    pub fn growth(&self) -> u64 {
+    pub fn byte_growth(&self) -> u64 {
         let [first, _, last] = self.live;
         last.bytes.saturating_sub(first.bytes)
     }
 }
 
-impl Live {
-    fn at(point: &Point) -> Live {
-        Live {
+impl LiveAmount {
+    fn from_point(point: &SnapshotPoint) -> LiveAmount {
+        LiveAmount {
             collections: point.collections,
             millis: point.millis,
             generations: point.generations.len() as u64,
-            followed: followed(&point.generations),
+            followed: count_followed_objects(&point.generations),
             objects: point.objects,
             bytes: point.bytes,
         }
     }
 }
 
-fn followed(generations: &[Generation]) -> u64 {
+fn count_followed_objects(generations: &[SurvivorGeneration]) -> u64 {
     let objects = generations.iter().map(|g| u64::from(g.objects));
     objects.sum()
 }
 
-fn by_third(point: &Point, [first, second]: [u64; 2]) -> [u64; 3] {
+fn count_by_third(point: &SnapshotPoint, [first, second]: [u64; 2]) -> [u64; 3] {
     let mut thirds = [0; 3];
     for generation in &point.generations {
         let index = usize::from(generation.born >= first) + usize::from(generation.born >= second);
@@ -139,26 +139,33 @@ fn by_third(point: &Point, [first, second]: [u64; 2]) -> [u64; 3] {
 }
 
 /// Each third has left at least half of what it would have left if all thirds left equally much.
-fn all_ages(thirds: [u64; 3]) -> bool {
+fn has_all_ages(thirds: [u64; 3]) -> bool {
     let all: u64 = thirds.iter().sum();
-    all >= LEAST.0 && thirds.iter().all(|n| *n >= LEAST.1.max(all.div_ceil(6)))
+    all >= MIN_GENERATIONS.0
+        && thirds
+            .iter()
+            .all(|n| *n >= MIN_GENERATIONS.1.max(all.div_ceil(6)))
 }
 
 /// The point that tested what was born before `end`, more or less.
-pub(crate) fn nearest(course: &[Point], end: u64, at_most: u64) -> Option<&Point> {
-    let distance = |point: &&Point| point.tested.abs_diff(end);
+pub(crate) fn nearest_point(
+    course: &[SnapshotPoint],
+    end: u64,
+    at_most: u64,
+) -> Option<&SnapshotPoint> {
+    let distance = |point: &&SnapshotPoint| point.tested.abs_diff(end);
     let nearest = course.iter().min_by_key(distance)?;
     (distance(&nearest) <= at_most).then_some(nearest)
 }
 
 /// Followed objects, as if they had been thinned out as often as those of the last point.
-fn scaled(point: &Point, thinned: u32) -> f64 {
+fn scale_followed_objects(point: &SnapshotPoint, thinned: u32) -> f64 {
     let more = thinned.saturating_sub(point.thinned);
-    followed(&point.generations) as f64 / f64::from(more.min(63)).exp2()
+    count_followed_objects(&point.generations) as f64 / f64::from(more.min(63)).exp2()
 }
 
 /// The chance, if the numbers grow, and by a third of all growth or more in the second half.
-fn grows([first, second, last]: [f64; 3]) -> Option<f64> {
+fn growth_chance([first, second, last]: [f64; 3]) -> Option<f64> {
     let grow = first < second && second < last && last - second >= (last - first) / 3.0;
     grow.then(|| upper_tail(first.ceil() as u64, last.floor() as u64))
 }
@@ -176,11 +183,11 @@ fn upper_tail(first: u64, last: u64) -> f64 {
     sum.min(1.0)
 }
 
-fn kept(first: &Point, last: &Point, before: f64) -> f64 {
+fn kept_fraction(first: &SnapshotPoint, last: &SnapshotPoint, before: f64) -> f64 {
     let old = last.generations.partition_point(|g| g.born < first.tested);
     let old = last.generations.get(..old).unwrap_or_default();
     match before > 0.0 {
-        true => (followed(old) as f64 / before).min(1.0),
+        true => (count_followed_objects(old) as f64 / before).min(1.0),
         false => 0.0,
     }
 }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use lucce_contentid::{Detail, FrameId, FrameText};
+use lucce_contentid::{ContentDetail, FrameId, FrameText};
 use serde::Serialize;
 
-use crate::escape::Text;
+use crate::escape::EscapedText;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
 pub struct StackFrame {
@@ -13,7 +13,7 @@ pub struct StackFrame {
     pub class: String,
     pub method: String,
     pub file: Option<String>,
-    /// [`NATIVE`](Self::NATIVE) and [`UNKNOWN`](Self::UNKNOWN) as in Java.
+    /// [`NATIVE_LINE`](Self::NATIVE) and [`UNKNOWN`](Self::UNKNOWN) as in Java.
     pub line: i32,
 }
 
@@ -23,53 +23,53 @@ impl StackFrame {
 
     /// `descriptor`: the method's.
     #[must_use]
-    pub fn id(&self, descriptor: &str, detail: Detail) -> FrameId {
+    pub fn frame_id(&self, descriptor: &str, detail: ContentDetail) -> FrameId {
         let text = FrameText {
             class: &self.class,
             method: &self.method,
             descriptor,
             line: self.line,
         };
-        FrameId::of(text, detail)
+        FrameId::from_frame(text, detail)
     }
 
-    /// As [`is_of_the_jdk`] says it of the class.
+    /// As [`is_jdk_name`] says it of the class.
     #[must_use]
-    pub fn is_of_the_jdk(&self) -> bool {
-        is_of_the_jdk(&self.class)
+    pub fn is_jdk_frame(&self) -> bool {
+        is_jdk_name(&self.class)
     }
 
     /// The innermost frame of the application; where there is none: the innermost one.
-    pub fn of_the_application<'f>(
+    pub fn innermost_application_frame<'f>(
         innermost_first: impl IntoIterator<Item = &'f StackFrame>,
     ) -> Option<&'f StackFrame> {
         let mut frames = innermost_first.into_iter();
         let first = frames.next()?;
-        match first.is_of_the_application() {
+        match first.is_application_frame() {
             true => Some(first),
             false => frames
-                .find(|frame| frame.is_of_the_application())
+                .find(|frame| frame.is_application_frame())
                 .or(Some(first)),
         }
     }
 
     /// Neither the JDK's nor of what a program calls to work under a tag.
-    fn is_of_the_application(&self) -> bool {
+    fn is_application_frame(&self) -> bool {
         const CALLED: [&str; 2] = ["io.lucce.CallContext", "io.lucce.Allocations"];
         let outer = self.class.split('$').next().unwrap_or_default();
-        !self.is_of_the_jdk() && !CALLED.contains(&outer)
+        !self.is_jdk_frame() && !CALLED.contains(&outer)
     }
 
     /// `a.b.C.m`, as it is, not for output.
     #[must_use]
-    pub fn called(&self) -> String {
+    pub fn qualified_method(&self) -> String {
         format!("{}.{}", self.class, self.method)
     }
 }
 
 /// Whether a name of a class, a method or a package begins as those of the JDK do; the program may have such names, too.
 #[must_use]
-pub fn is_of_the_jdk(name: &str) -> bool {
+pub fn is_jdk_name(name: &str) -> bool {
     const PACKAGES: [&str; 5] = ["java.", "javax.", "jdk.", "sun.", "com.sun."];
     PACKAGES.iter().any(|package| name.starts_with(package))
 }
@@ -77,11 +77,16 @@ pub fn is_of_the_jdk(name: &str) -> bool {
 /// As the JVM prints it, so that IDEs link it: `a.b.C.m(C.java:12)`; names are escaped.
 impl fmt::Display for StackFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}(", Text(&self.class), Text(&self.method))?;
+        write!(
+            f,
+            "{}.{}(",
+            EscapedText(&self.class),
+            EscapedText(&self.method)
+        )?;
         match (&self.file, self.line) {
             (_, Self::NATIVE) => f.write_str("Native Method)"),
-            (Some(file), 0..) => write!(f, "{}:{})", Text(file), self.line),
-            (Some(file), _) => write!(f, "{})", Text(file)),
+            (Some(file), 0..) => write!(f, "{}:{})", EscapedText(file), self.line),
+            (Some(file), _) => write!(f, "{})", EscapedText(file)),
             (None, _) => f.write_str("Unknown Source)"),
         }
     }
@@ -113,7 +118,7 @@ mod tests {
         };
         let of = |classes: &[&str]| {
             let frames: Vec<_> = classes.iter().map(|class| frame(class)).collect();
-            StackFrame::of_the_application(&frames).map(|frame| frame.class.clone())
+            StackFrame::innermost_application_frame(&frames).map(|frame| frame.class.clone())
         };
         assert_eq!(of(&["java.util.List", "a.B", "a.C"]).unwrap(), "a.B");
         assert_eq!(of(&["a.B", "java.util.List"]).unwrap(), "a.B");

@@ -4,20 +4,20 @@
 //! main ── Pool.runWorker ── Pool.getTask ── Queue.take ── park     waits for work: below `getTask` is nothing but waiting
 //! main ── Timer.mainLoop ── app.Task.run ── Object.wait            does not: a task runs
 //! ```
-//! This is the only definition: reports, pages, differences and `lucce top` ask [`Profile::idle_contexts`].
+//! This is the only definition: reports, pages, differences and `lucce top` ask [`Profile::find_idle_contexts`].
 
-use lucce_callgraph::{ContextId, Frame};
+use lucce_callgraph::{ContextFrame, ContextId};
 use lucce_contentid::FrameId;
 use lucce_tracelog::EventTypeId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::events::Events;
-use crate::prints::{FrameStep, Printed};
+use crate::events::ContextCounters;
+use crate::fingerprint::{FrameStep, TraceFingerprint};
 use crate::profile::Profile;
 
 /// Methods in which a thread waits because there is nothing to do, as `a.b.C.m`. The queues' and locks'
 /// own methods, which threads wait in for other reasons too, are below these.
-const IDLE: [&str; 27] = [
+const IDLE_METHODS: [&str; 27] = [
     "java.util.concurrent.ThreadPoolExecutor.getTask",
     "java.util.concurrent.ForkJoinPool.awaitWork",
     "java.util.concurrent.DelayScheduler.loop",
@@ -49,7 +49,7 @@ const IDLE: [&str; 27] = [
 ];
 
 /// What those methods wait by: packages, and classes.
-const WAITING: [&str; 13] = [
+const WAITING_PREFIXES: [&str; 13] = [
     "java.lang.Object.",
     "java.lang.Thread.",
     "java.lang.ThreadImpl.",
@@ -66,11 +66,11 @@ const WAITING: [&str; 13] = [
 ];
 
 /// What a method, written as `a.b.C.m`, makes of a trace: one that ends in nothing but waiting for work has a fingerprint.
-fn step_of_method(method: &str) -> FrameStep {
-    if IDLE.contains(&method) {
+fn idle_step(method: &str) -> FrameStep {
+    if IDLE_METHODS.contains(&method) {
         return FrameStep::Add(FrameId(1));
     }
-    match WAITING.iter().any(|of| method.starts_with(of)) {
+    match WAITING_PREFIXES.iter().any(|of| method.starts_with(of)) {
         true => FrameStep::Skip,
         false => FrameStep::Restart,
     }
@@ -88,7 +88,7 @@ pub struct IdleContexts {
 impl IdleContexts {
     /// Whether events of this type and context are of a thread that waits for work.
     #[must_use]
-    pub fn holds(&self, id: ContextId, event: EventTypeId) -> bool {
+    pub fn is_idle(&self, id: ContextId, event: EventTypeId) -> bool {
         self.times.get(&event) == Some(&true) && self.contexts.contains(&id)
     }
 }
@@ -96,10 +96,10 @@ impl IdleContexts {
 impl Profile {
     /// Those of the events whose values are times.
     #[must_use]
-    pub fn idle_contexts(&self, events: &Events) -> IdleContexts {
+    pub fn find_idle_contexts(&self, events: &ContextCounters) -> IdleContexts {
         let mut times = FxHashMap::default();
         let mut ids = Vec::new();
-        for share in events.all() {
+        for share in events.as_slice() {
             let is_time = times.entry(share.event).or_insert_with(|| {
                 let info = self.types.get(share.event);
                 info.is_some_and(|info| info.unit == "ns")
@@ -108,8 +108,9 @@ impl Profile {
                 ids.push(share.id);
             }
         }
-        let step = |frame: Frame| step_of_method(&self.code.method_name(frame.method));
-        let take = |printed: Result<Printed, _>| printed.is_ok_and(|printed| !printed.is_empty());
+        let step = |frame: ContextFrame| idle_step(&self.code.method_name(frame.method));
+        let take =
+            |printed: Result<TraceFingerprint, _>| printed.is_ok_and(|printed| !printed.is_empty());
         let idle = self.fold_traces(&ids, &|_| (), step, take);
         let contexts = ids.into_iter().zip(idle);
         IdleContexts {
@@ -127,7 +128,7 @@ mod tests {
 
     /// From the thread's entry on.
     fn is_idle(methods: &[&str]) -> bool {
-        let steps = methods.iter().map(|method| step_of_method(method));
+        let steps = methods.iter().map(|method| idle_step(method));
         steps.fold(false, |waits, step| match step {
             FrameStep::Skip => waits,
             FrameStep::Add(_) => true,

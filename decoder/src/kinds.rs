@@ -1,11 +1,11 @@
 //! Kinds of events: allocations, locks, exceptions, and kinds that a program counts by itself.
 //!
 //! A kind's name and unit stand in the log, so a kind that is not known here is shown as any other is. What is shown of a
-//! kind besides is said in [`KNOWN`], and nowhere else: a new kind with words of its own is one entry there.
+//! kind besides is said in [`KIND_DESCRIPTORS`], and nowhere else: a new kind with words of its own is one entry there.
 
 use std::collections::BTreeMap;
 
-use lucce_formats::Words;
+use lucce_formats::ToolNames;
 use lucce_tracelog::{EventType, EventTypeId};
 
 use crate::code::type_name;
@@ -18,7 +18,7 @@ const BYTES: &str = "bytes";
 const NANOS: &str = "ns";
 
 /// What is known of a kind besides what the log says.
-pub struct Known {
+pub struct KindDescriptor {
     pub name: &'static str,
     /// Of its values; empty: events have none.
     pub unit: &'static str,
@@ -27,22 +27,22 @@ pub struct Known {
     /// Its events are where threads are started or tasks are submitted: traces go on there.
     pub starts: bool,
     /// What other tools call it.
-    pub words: Words,
+    pub words: ToolNames,
 }
 
-const PLAIN: Known = Known {
+const PLAIN: KindDescriptor = KindDescriptor {
     name: "",
     unit: "",
     times: None,
     starts: false,
-    words: Words::NONE,
+    words: ToolNames::NONE,
 };
 
 /// Allocations: those by bytecode have no type of their own, [`ALLOCATION`]. The kind that is shown first.
-pub const ALLOC: &Known = &Known {
+pub const ALLOC: &KindDescriptor = &KindDescriptor {
     name: "alloc",
     unit: BYTES,
-    words: Words {
+    words: ToolNames {
         pprof: Some(["alloc_objects", "alloc_space"]),
         jfr: |_| Some("jdk.ObjectAllocationSample"),
     },
@@ -50,32 +50,32 @@ pub const ALLOC: &Known = &Known {
 };
 
 /// Followed objects that were alive when the log was last told of them; the log has them elsewhere than other events.
-pub const INUSE: &Known = &Known {
+pub const INUSE: &KindDescriptor = &KindDescriptor {
     name: "inuse",
     unit: BYTES,
-    words: Words {
+    words: ToolNames {
         pprof: Some(["inuse_objects", "inuse_space"]),
-        ..Words::NONE
+        ..ToolNames::NONE
     },
     ..PLAIN
 };
 
 /// The objects that were sampled to be followed.
-pub const LEAK: &Known = &Known {
+pub const LEAK: &KindDescriptor = &KindDescriptor {
     name: "leak",
     unit: BYTES,
     ..PLAIN
 };
 
 /// All kinds of which more is known than the log says.
-pub static KNOWN: &[&Known] = &[
+pub static KIND_DESCRIPTORS: &[&KindDescriptor] = &[
     ALLOC,
     INUSE,
     LEAK,
-    &Known {
+    &KindDescriptor {
         name: "lock",
         unit: NANOS,
-        words: Words {
+        words: ToolNames {
             pprof: Some(["contentions", "delay"]),
             jfr: |what| {
                 Some(match what {
@@ -87,24 +87,24 @@ pub static KNOWN: &[&Known] = &[
         },
         ..PLAIN
     },
-    &Known {
+    &KindDescriptor {
         name: "exception",
-        words: Words {
+        words: ToolNames {
             jfr: |_| Some("jdk.JavaExceptionThrow"),
-            ..Words::NONE
+            ..ToolNames::NONE
         },
         ..PLAIN
     },
-    &Known {
+    &KindDescriptor {
         name: "io",
         unit: BYTES,
         times: Some(IO_TIME),
         ..PLAIN
     },
-    &Known {
+    &KindDescriptor {
         name: IO_TIME,
         unit: NANOS,
-        words: Words {
+        words: ToolNames {
             jfr: |what| match (what.contains("socket"), what) {
                 (true, _) if what.contains("write") => Some("jdk.SocketWrite"),
                 (true, _) => Some("jdk.SocketRead"),
@@ -112,16 +112,16 @@ pub static KNOWN: &[&Known] = &[
                 (false, _) if what.contains("read") => Some("jdk.FileRead"),
                 (false, _) => None,
             },
-            ..Words::NONE
+            ..ToolNames::NONE
         },
         ..PLAIN
     },
-    &Known {
+    &KindDescriptor {
         name: "thread",
         starts: true,
         ..PLAIN
     },
-    &Known {
+    &KindDescriptor {
         name: "task",
         starts: true,
         ..PLAIN
@@ -130,23 +130,23 @@ pub static KNOWN: &[&Known] = &[
 
 const IO_TIME: &str = "io-time";
 
-impl Known {
+impl KindDescriptor {
     /// What is known of a kind; of others nothing.
     #[must_use]
-    pub fn of(kind: &str) -> &'static Known {
-        let known = KNOWN.iter().find(|known| known.name == kind);
+    pub fn for_kind(kind: &str) -> &'static KindDescriptor {
+        let known = KIND_DESCRIPTORS.iter().find(|known| known.name == kind);
         known.copied().unwrap_or(&PLAIN)
     }
 
     /// Whether it is this kind.
     #[must_use]
-    pub fn is(&self, kind: &str) -> bool {
+    pub fn is_kind(&self, kind: &str) -> bool {
         self.name == kind
     }
 
     /// So many events of it were counted.
     #[must_use]
-    pub fn counted(&self, count: u64) -> KindTotal {
+    pub fn to_total(&self, count: u64) -> KindTotal {
         KindTotal {
             name: self.name.to_owned(),
             unit: self.unit.to_owned(),
@@ -167,7 +167,7 @@ pub struct TypeInfo {
 
 /// All types, by id; [`ALLOCATION`] is among them.
 #[derive(Debug)]
-pub struct Types(BTreeMap<EventTypeId, TypeInfo>);
+pub struct EventTypeTable(BTreeMap<EventTypeId, TypeInfo>);
 
 /// What was counted of a kind.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -199,29 +199,29 @@ impl KindTotal {
 
     /// What is known of it besides.
     #[must_use]
-    pub fn known(&self) -> &'static Known {
-        Known::of(&self.name)
+    pub fn kind_descriptor(&self) -> &'static KindDescriptor {
+        KindDescriptor::for_kind(&self.name)
     }
 }
 
-impl Default for Types {
+impl Default for EventTypeTable {
     fn default() -> Self {
         let allocation = TypeInfo {
             kind: ALLOC.name.into(),
             unit: ALLOC.unit.into(),
             detail: None,
         };
-        Types(BTreeMap::from([(ALLOCATION, allocation)]))
+        EventTypeTable(BTreeMap::from([(ALLOCATION, allocation)]))
     }
 }
 
-impl Types {
+impl EventTypeTable {
     /// `false`: the id is taken by something else.
-    pub(crate) fn add(&mut self, event: EventType<'_>) -> bool {
+    pub(crate) fn add_type(&mut self, event: EventType<'_>) -> bool {
         let info = TypeInfo {
             kind: event.kind.into(),
             unit: event.unit.into(),
-            detail: (!event.detail.is_empty()).then(|| shown(&event.detail)),
+            detail: (!event.detail.is_empty()).then(|| readable_detail(&event.detail)),
         };
         *self.0.entry(event.id).or_insert(info.clone()) == info
     }
@@ -231,13 +231,13 @@ impl Types {
         self.0.get(&event)
     }
 
-    pub(crate) fn is(&self, event: EventTypeId, kind: &str) -> bool {
+    pub(crate) fn is_of_kind(&self, event: EventTypeId, kind: &str) -> bool {
         self.get(event).is_some_and(|info| info.kind == kind)
     }
 }
 
 /// Descriptors as Java writes the type; what follows behind a space stays.
-fn shown(detail: &str) -> String {
+fn readable_detail(detail: &str) -> String {
     let (first, rest) = match detail.split_once(' ') {
         Some((first, rest)) => (first, Some(rest)),
         None => (detail, None),
@@ -265,33 +265,36 @@ mod tests {
 
     #[test]
     fn each_kind_is_said_once() {
-        let names: std::collections::HashSet<_> = KNOWN.iter().map(|kind| kind.name).collect();
-        assert_eq!(names.len(), KNOWN.len());
-        for known in KNOWN {
-            assert_eq!(Known::of(known.name).name, known.name);
-            let times = known.times.map(|times| Known::of(times).counted(1));
+        let names: std::collections::HashSet<_> =
+            KIND_DESCRIPTORS.iter().map(|kind| kind.name).collect();
+        assert_eq!(names.len(), KIND_DESCRIPTORS.len());
+        for known in KIND_DESCRIPTORS {
+            assert_eq!(KindDescriptor::for_kind(known.name).name, known.name);
+            let times = known
+                .times
+                .map(|times| KindDescriptor::for_kind(times).to_total(1));
             assert!(times.is_none_or(|times| times.is_time()), "{}", known.name);
         }
-        let other = Known::of("requests");
+        let other = KindDescriptor::for_kind("requests");
         assert!((other.name, other.unit, other.times) == ("", "", None));
     }
 
     #[test]
     fn an_id_has_one_meaning() {
-        let mut types = Types::default();
-        assert!(types.add(lock(1, "La/B;")));
-        assert!(types.add(lock(1, "La/B;")));
-        assert!(!types.add(lock(1, "La/C;")));
-        assert!(!types.add(lock(0, "")), "0 is allocations by bytecode");
+        let mut types = EventTypeTable::default();
+        assert!(types.add_type(lock(1, "La/B;")));
+        assert!(types.add_type(lock(1, "La/B;")));
+        assert!(!types.add_type(lock(1, "La/C;")));
+        assert!(!types.add_type(lock(0, "")), "0 is allocations by bytecode");
         assert_eq!(types.get(EventTypeId(2)), None);
     }
 
     #[test]
     fn details_are_types_or_text() {
-        assert_eq!(shown("La/B$C;"), "a.B$C");
-        assert_eq!(shown("[[I"), "int[][]");
-        assert_eq!(shown("[La/B; (clone)"), "a.B[] (clone)");
-        assert_eq!(shown("Lock of a; thing"), "Lock of a; thing");
-        assert_eq!(shown("read"), "read");
+        assert_eq!(readable_detail("La/B$C;"), "a.B$C");
+        assert_eq!(readable_detail("[[I"), "int[][]");
+        assert_eq!(readable_detail("[La/B; (clone)"), "a.B[] (clone)");
+        assert_eq!(readable_detail("Lock of a; thing"), "Lock of a; thing");
+        assert_eq!(readable_detail("read"), "read");
     }
 }

@@ -4,22 +4,22 @@ use std::collections::{BTreeMap, HashMap};
 
 use lucce_callgraph::ContextId;
 use lucce_contentid::StackId;
-use lucce_tracelog::{Damage, Snapshot};
+use lucce_tracelog::{LogDamage, SnapshotRecord};
 
-use crate::evidence::{Evidence, LEAST, Point};
-use crate::profile::{Profile, Tick};
+use crate::evidence::{LeakEvidence, MIN_GENERATIONS, SnapshotPoint};
+use crate::followed_objects::{LiveObjectRow, LiveObjectSnapshot};
+use crate::profile::{Profile, ProgressTick};
 use crate::sufficiency::{
-    LiveCourse, MissingEvidence, Sufficiency, judge_course, judge_sufficiency,
+    EvidenceSufficiency, LiveCourse, MissingEvidence, judge_course, judge_sufficiency,
 };
-use crate::survivors::{Moment, Row};
 
 /// A log's leaks, and what they were looked for in.
 #[derive(Debug, Default)]
-pub struct Leaks {
+pub struct LeakAnalysis {
     /// The strongest evidence first.
-    pub findings: Vec<Leak>,
+    pub findings: Vec<LeakFinding>,
     /// Of what else lives, that with most bytes first: it may leak, or not.
-    pub suspects: Vec<Suspect>,
+    pub suspects: Vec<LeakSuspect>,
     /// Contexts and types of which something was proven alive at the end.
     pub alive: u64,
     /// Of those, with enough generations to say something.
@@ -27,47 +27,47 @@ pub struct Leaks {
     /// How often what was alive was written down.
     pub snapshots: u64,
     /// The last of them.
-    pub last: Option<Snapshot>,
+    pub last_snapshot: Option<SnapshotRecord>,
     /// Whether the snapshots suffice to say that nothing leaks.
-    pub sufficiency: Option<Sufficiency>,
+    pub sufficiency: Option<EvidenceSufficiency>,
     /// The log's, or that it names a number that it does not explain.
-    pub damage: Option<Damage>,
+    pub damage: Option<LogDamage>,
 }
 
 /// Objects of one type, made in one context, of which ever more live.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Leak {
+pub struct LeakFinding {
     /// The smallest number of the trace.
     pub id: ContextId,
     /// Its other numbers.
     pub aliases: Vec<ContextId>,
     /// The type of the objects, as Java writes it.
-    pub of: String,
-    pub evidence: Evidence,
+    pub type_name: String,
+    pub evidence: LeakEvidence,
     /// The chance that any of the judged contexts looks like this without growing.
     pub chance: f64,
 }
 
 /// Objects of one type, made in one context, that lived at the end; nothing is proven of them.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Suspect {
+pub struct LeakSuspect {
     /// The smallest number of the trace.
     pub id: ContextId,
     /// The type of the objects, as Java writes it.
-    pub of: String,
+    pub type_name: String,
     /// What lives of them.
     pub objects: u64,
     pub bytes: u64,
     /// Objects of so many ages live.
     pub generations: u64,
-    pub verdict: Verdict,
+    pub verdict: SuspectVerdict,
     /// More live than at an earlier snapshot, of however few ages.
     pub has_grown: bool,
 }
 
 /// How far one is from knowing whether it is a leak.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Verdict {
+pub enum SuspectVerdict {
     /// Objects of too few ages live for anything to be said. If more come at the pace until now, about so many collections of the
     /// old generation are enough.
     Open { old_collections: u64 },
@@ -75,72 +75,74 @@ pub enum Verdict {
     Aged(LiveCourse),
 }
 
-impl Leaks {
+impl LeakAnalysis {
     /// Why it cannot be said that nothing leaks. `None`: nothing is missing, or leaks were found.
     #[must_use]
-    pub fn missing(&self) -> Option<MissingEvidence> {
+    pub fn missing_evidence(&self) -> Option<MissingEvidence> {
         match self.sufficiency? {
-            Sufficiency::Sufficient => None,
-            Sufficiency::Missing(missing) => Some(missing),
+            EvidenceSufficiency::Sufficient => None,
+            EvidenceSufficiency::Missing(missing) => Some(missing),
         }
     }
 }
 
-impl Suspect {
+impl LeakSuspect {
     /// How many ages must be alive before anything is said.
-    pub const ENOUGH: u64 = LEAST.0;
+    pub const NEEDED_GENERATIONS: u64 = MIN_GENERATIONS.0;
 }
 
 /// A finding is worse than this chance of an error.
-const CHANCE: f64 = 0.01;
+const MAX_ERROR_CHANCE: f64 = 0.01;
 /// Evidence beyond one in a million counts as one in a million.
-const BEYOND: f64 = 1e-6;
+const MIN_COMPARED_CHANCE: f64 = 1e-6;
 
 /// A stack trace's content id, and a type.
 pub(crate) type TracedType = (StackId, String);
 
 /// One place's rows over all snapshots, and its numbers.
-struct Course {
+struct SnapshotSeries {
     ids: Vec<ContextId>,
-    of: String,
+    type_name: String,
     /// By the index of the snapshot; those without a row are left out.
-    points: BTreeMap<usize, Point>,
+    points: BTreeMap<usize, SnapshotPoint>,
 }
 
 impl Profile {
     /// `tick` is told how many numbers were decoded.
     #[must_use]
-    pub fn leaks(&self, tick: Tick<'_>) -> Leaks {
-        let moments = self.following.moments();
+    pub fn analyze_leaks(&self, tick: ProgressTick<'_>) -> LeakAnalysis {
+        let moments = self.followed_objects.snapshots();
         let rows = moments.iter().flat_map(|moment| &moment.rows);
-        let (places, unknown) = self.places(rows.map(|row| row.key), tick);
-        let courses = courses(moments, &places);
+        let (places, unknown) = self.resolve_object_keys(rows.map(|row| row.key), tick);
+        let courses = collect_series(moments, &places);
         let last = moments.len().wrapping_sub(1);
         let alive = courses
             .values()
             .filter_map(|course| course.points.get(&last));
         let (alive, judged) = alive.fold((0, 0), |(alive, judged), point| {
-            let enough = point.generations.len() as u64 >= LEAST.0;
+            let enough = point.generations.len() as u64 >= MIN_GENERATIONS.0;
             (alive + 1, judged + u64::from(enough))
         });
         let leaks = courses
             .values()
-            .filter_map(|course| leak(course, moments, judged));
-        let mut findings: Vec<Leak> = leaks.filter(|leak| leak.chance <= CHANCE).collect();
-        findings.sort_by(order);
+            .filter_map(|course| find_leak(course, moments, judged));
+        let mut findings: Vec<LeakFinding> = leaks
+            .filter(|leak| leak.chance <= MAX_ERROR_CHANCE)
+            .collect();
+        findings.sort_by(compare_leaks);
         let run = RunExtent {
-            moments,
+            snapshots: moments,
             collections: self.followed_collections(),
         };
-        let suspects = suspects(&courses, &findings, &run);
-        Leaks {
+        let suspects = find_suspects(&courses, &findings, &run);
+        LeakAnalysis {
             findings,
             suspects,
             alive,
             judged,
             snapshots: moments.len() as u64,
-            last: moments.last().map(|moment| moment.at),
-            sufficiency: Some(run.sufficiency()),
+            last_snapshot: moments.last().map(|moment| moment.record),
+            sufficiency: Some(run.judge_snapshots()),
             damage: self.damage.clone().or(unknown),
         }
     }
@@ -148,12 +150,12 @@ impl Profile {
     /// Collections until the end of the run, or until the log was written last.
     #[must_use]
     pub fn followed_collections(&self) -> u64 {
-        let moment = self.following.moments().last();
-        let census = self.following.last_census();
+        let moment = self.followed_objects.snapshots().last();
+        let census = self.followed_objects.last_census();
         [
-            moment.map(|moment| moment.at.collections),
-            census.map(|census| census.at.collections),
-            Some(self.stat("leak.collections")),
+            moment.map(|moment| moment.record.collections),
+            census.map(|census| census.record.collections),
+            Some(self.stat_value("leak.collections")),
         ]
         .into_iter()
         .flatten()
@@ -163,17 +165,17 @@ impl Profile {
 
     /// Where the objects of each key were made. A trace may have several numbers, and a class that many
     /// loaders have defined is another one each time: what a trace shows tells traces apart here.
-    pub(crate) fn places(
+    pub(crate) fn resolve_object_keys(
         &self,
         keys: impl Iterator<Item = u32>,
-        tick: Tick<'_>,
-    ) -> (HashMap<u32, (ContextId, TracedType)>, Option<Damage>) {
+        tick: ProgressTick<'_>,
+    ) -> (HashMap<u32, (ContextId, TracedType)>, Option<LogDamage>) {
         let mut keys: Vec<u32> = keys.collect();
         keys.sort_unstable();
         keys.dedup();
         let named: Vec<_> = keys
             .iter()
-            .filter_map(|key| Some((*key, self.following.name(*key)?)))
+            .filter_map(|key| Some((*key, self.followed_objects.context_and_type(*key)?)))
             .collect();
         let ids: Vec<ContextId> = named.iter().map(|(_, (id, _))| *id).collect();
         let prints = self.fold_stacks(&ids, tick, |printed| printed);
@@ -184,59 +186,59 @@ impl Profile {
                 // Made where no class is meant.
                 Ok(printed) if self.is_restricted() && printed.is_empty() => {}
                 Ok(printed) => {
-                    places.insert(key, (*id, (printed.print, of.clone())));
+                    places.insert(key, (*id, (printed.fingerprint, of.clone())));
                 }
                 Err(error) => {
                     unknown.get_or_insert_with(|| {
-                        let id = self.number(*id);
+                        let id = self.context_number(*id);
                         format!("living objects of {id}, which the log does not explain ({error})")
                     });
                 }
             }
         }
-        let damage = unknown.map(|reason| Damage::at(self.size, reason));
+        let damage = unknown.map(|reason| LogDamage::at_offset(self.size, reason));
         (places, damage)
     }
 }
 
-fn courses<'p>(
-    moments: &[Moment],
+fn collect_series<'p>(
+    moments: &[LiveObjectSnapshot],
     places: &'p HashMap<u32, (ContextId, TracedType)>,
-) -> HashMap<&'p TracedType, Course> {
-    let mut courses: HashMap<&TracedType, Course> = HashMap::new();
+) -> HashMap<&'p TracedType, SnapshotSeries> {
+    let mut courses: HashMap<&TracedType, SnapshotSeries> = HashMap::new();
     for (index, moment) in moments.iter().enumerate() {
         for row in &moment.rows {
             let Some((id, place)) = places.get(&row.key) else {
                 continue;
             };
-            let course = courses.entry(place).or_insert_with(|| Course {
+            let course = courses.entry(place).or_insert_with(|| SnapshotSeries {
                 ids: Vec::new(),
-                of: place.1.clone(),
+                type_name: place.1.clone(),
                 points: BTreeMap::new(),
             });
             course.ids.push(*id);
             let point = course
                 .points
                 .entry(index)
-                .or_insert_with(|| self::point(moment));
-            add(point, row);
+                .or_insert_with(|| self::empty_point(moment));
+            add_row_to_point(point, row);
         }
     }
     courses
 }
 
-fn point(Moment { at, .. }: &Moment) -> Point {
-    Point {
+fn empty_point(LiveObjectSnapshot { record: at, .. }: &LiveObjectSnapshot) -> SnapshotPoint {
+    SnapshotPoint {
         collections: at.collections,
         millis: at.millis,
         tested: at.tested,
         sampled: at.sampled,
         thinned: at.thinned,
-        ..Point::default()
+        ..SnapshotPoint::default()
     }
 }
 
-fn add(point: &mut Point, row: &Row) {
+fn add_row_to_point(point: &mut SnapshotPoint, row: &LiveObjectRow) {
     point.objects = point.objects.saturating_add(row.objects);
     point.bytes = point.bytes.saturating_add(row.bytes);
     point.generations.extend(&row.generations);
@@ -250,17 +252,21 @@ fn add(point: &mut Point, row: &Row) {
     });
 }
 
-fn leak(course: &Course, moments: &[Moment], judged: u64) -> Option<Leak> {
-    let evidence = Evidence::of(&course.all_points(moments))?;
+fn find_leak(
+    course: &SnapshotSeries,
+    moments: &[LiveObjectSnapshot],
+    judged: u64,
+) -> Option<LeakFinding> {
+    let evidence = LeakEvidence::from_course(&course.all_points(moments))?;
     let mut ids = course.ids.clone();
     ids.sort_unstable();
     ids.dedup();
     let chance = (evidence.chance * judged as f64).min(1.0);
     let (id, aliases) = ids.split_first()?;
-    Some(Leak {
+    Some(LeakFinding {
         id: *id,
         aliases: aliases.to_vec(),
-        of: course.of.clone(),
+        type_name: course.type_name.clone(),
         evidence,
         chance,
     })
@@ -268,19 +274,19 @@ fn leak(course: &Course, moments: &[Moment], judged: u64) -> Option<Leak> {
 
 /// The snapshots of a run, and how many collections there were until its end.
 struct RunExtent<'m> {
-    moments: &'m [Moment],
+    snapshots: &'m [LiveObjectSnapshot],
     collections: u64,
 }
 
 impl RunExtent<'_> {
-    fn sufficiency(&self) -> Sufficiency {
-        let points: Vec<Point> = self.moments.iter().map(point).collect();
+    fn judge_snapshots(&self) -> EvidenceSufficiency {
+        let points: Vec<SnapshotPoint> = self.snapshots.iter().map(empty_point).collect();
         let seen = points.iter().map(|point| point.tested).max().unwrap_or(0);
-        let needed = Suspect::ENOUGH;
+        let needed = LeakSuspect::NEEDED_GENERATIONS;
         match judge_sufficiency(&points, 0, self.collections) {
             // Not even of a leak would objects of enough ages live.
-            Sufficiency::Sufficient if seen < needed => {
-                Sufficiency::Missing(MissingEvidence::Collections { seen, needed })
+            EvidenceSufficiency::Sufficient if seen < needed => {
+                EvidenceSufficiency::Missing(MissingEvidence::Collections { seen, needed })
             }
             sufficiency => sufficiency,
         }
@@ -288,42 +294,46 @@ impl RunExtent<'_> {
 }
 
 /// What lives and is not found to leak.
-fn suspects(
-    courses: &HashMap<&TracedType, Course>,
-    findings: &[Leak],
+fn find_suspects(
+    courses: &HashMap<&TracedType, SnapshotSeries>,
+    findings: &[LeakFinding],
     run: &RunExtent<'_>,
-) -> Vec<Suspect> {
-    let last = run.moments.len().wrapping_sub(1);
-    let is_found = |id, of: &str| findings.iter().any(|leak| leak.id == id && leak.of == of);
-    let suspect = |course: &Course| {
+) -> Vec<LeakSuspect> {
+    let last = run.snapshots.len().wrapping_sub(1);
+    let is_found = |id, of: &str| {
+        findings
+            .iter()
+            .any(|leak| leak.id == id && leak.type_name == of)
+    };
+    let suspect = |course: &SnapshotSeries| {
         let point = course.points.get(&last)?;
         let id = *course.ids.iter().min()?;
         let generations = point.generations.len() as u64;
-        let lives = generations > 0 && !is_found(id, &course.of);
-        lives.then(|| Suspect {
+        let lives = generations > 0 && !is_found(id, &course.type_name);
+        lives.then(|| LeakSuspect {
             id,
-            of: course.of.clone(),
+            type_name: course.type_name.clone(),
             objects: point.objects,
             bytes: point.bytes,
             generations,
-            verdict: verdict(course, generations, run),
+            verdict: judge_suspect(course, generations, run),
             has_grown: course.has_grown(run),
         })
     };
     let mut suspects: Vec<_> = courses.values().filter_map(suspect).collect();
-    suspects.sort_by(|a, b| (b.bytes, &a.of, a.id).cmp(&(a.bytes, &b.of, b.id)));
+    suspects.sort_by(|a, b| (b.bytes, &a.type_name, a.id).cmp(&(a.bytes, &b.type_name, b.id)));
     suspects
 }
 
 /// Objects of so many ages live.
-fn verdict(course: &Course, generations: u64, run: &RunExtent<'_>) -> Verdict {
-    match Suspect::ENOUGH.saturating_sub(generations) {
-        0 => Verdict::Aged(judge_course(
-            &course.all_points(run.moments),
+fn judge_suspect(course: &SnapshotSeries, generations: u64, run: &RunExtent<'_>) -> SuspectVerdict {
+    match LeakSuspect::NEEDED_GENERATIONS.saturating_sub(generations) {
+        0 => SuspectVerdict::Aged(judge_course(
+            &course.all_points(run.snapshots),
             run.collections,
         )),
-        missing => Verdict::Open {
-            old_collections: more_collections(missing, generations, run.moments.len() as u64),
+        missing => SuspectVerdict::Open {
+            old_collections: more_collections(missing, generations, run.snapshots.len() as u64),
         },
     }
 }
@@ -333,30 +343,30 @@ fn more_collections(missing: u64, generations: u64, snapshots: u64) -> u64 {
     (missing * snapshots).div_ceil(generations.max(1)).max(1)
 }
 
-impl Course {
+impl SnapshotSeries {
     fn has_grown(&self, run: &RunExtent<'_>) -> bool {
-        let judged = judge_course(&self.all_points(run.moments), run.collections);
+        let judged = judge_course(&self.all_points(run.snapshots), run.collections);
         matches!(judged, LiveCourse::Growing { .. })
     }
 
     /// Of all snapshots of a run.
-    fn all_points(&self, moments: &[Moment]) -> Vec<Point> {
+    fn all_points(&self, moments: &[LiveObjectSnapshot]) -> Vec<SnapshotPoint> {
         let points = moments.iter().enumerate().map(|(index, moment)| {
             let known = self.points.get(&index);
-            known.cloned().unwrap_or_else(|| point(moment))
+            known.cloned().unwrap_or_else(|| empty_point(moment))
         });
         points.collect()
     }
 }
 
 /// By chance; where that is tiny, by the growth of what is alive.
-fn order(a: &Leak, b: &Leak) -> std::cmp::Ordering {
-    let chance = |leak: &Leak| leak.chance.max(BEYOND);
+fn compare_leaks(a: &LeakFinding, b: &LeakFinding) -> std::cmp::Ordering {
+    let chance = |leak: &LeakFinding| leak.chance.max(MIN_COMPARED_CHANCE);
     chance(a)
         .total_cmp(&chance(b))
-        .then(b.evidence.growth().cmp(&a.evidence.growth()))
+        .then(b.evidence.byte_growth().cmp(&a.evidence.byte_growth()))
         .then(a.id.cmp(&b.id))
-        .then(a.of.cmp(&b.of))
+        .then(a.type_name.cmp(&b.type_name))
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@
 //!                                            └─► contexts(): all events, by stack trace
 //! ```
 //! Reading order: `escape` (how names are written), `frame`, `code` (what sites and methods are called), `events` (what was counted),
-//! `kinds` (of events, and all that is said of one kind only), `idle` (threads that wait for work), `scope` (whose frames are shown), `profile` (a log's content), `load` (from the log), `limits` (of packed logs), `source` (the log's file), `symbols` (a log without counters), `prints` (traces' fingerprints), `traces` (a tree of frames), `contexts` (all
-//! events by trace), `amounts` (what was counted, by kind), `asked` (what the run was asked for), `tags` (the program's own), `collapsed`; `labels` and `calls` (a run's calls, for k-calling contexts);
-//! `streamed` (single events with their times); `survivors` (sampled objects that live), `taken` (counters of a run that goes on, each event once), `evidence`, `sufficiency` and `leaks` (which of them leak, and whether that can be denied), `alive` (what lives, without proof);
-//! `tree` (paths that begin alike share their frames), `joined` (several runs by their names), `exported` (one run for other tools), `view` (a page for a browser).
+//! `kinds` (of events, and all that is said of one kind only), `idle` (threads that wait for work), `scope` (whose frames are shown), `profile` (a log's content), `load` (from the log), `limits` (of packed logs), `source` (the log's file), `symbols` (a log without counters), `fingerprint` (traces' fingerprints), `traces` (a tree of frames), `contexts` (all
+//! events by trace), `kind_totals` (what was counted, by kind), `recorded_options` (what the run was asked for), `tags` (the program's own), `collapsed`; `call_labels` and `call_feed` (a run's calls, for k-calling contexts);
+//! `stream_events` (single events with their times); `followed_objects` (sampled objects that live), `delta` (counters of a run that goes on, each event once), `evidence`, `sufficiency` and `leaks` (which of them leak, and whether that can be denied), `alive` (what lives, without proof);
+//! `tree` (paths that begin alike share their frames), `merged` (several runs by their names), `export` (one run for other tools), `view` (a page for a browser).
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -24,8 +24,8 @@ mod events;
 mod idle;
 mod kinds;
 
-mod survivors;
-mod taken;
+mod delta;
+mod followed_objects;
 
 mod scope;
 
@@ -36,25 +36,25 @@ mod limits;
 mod source;
 mod symbols;
 
-mod prints;
+mod fingerprint;
 mod traces;
 
 mod origins;
 
 mod bursts;
-mod streamed;
+mod stream_events;
 
 mod collapsed;
 mod contexts;
 mod coverage;
 
-mod amounts;
-mod asked;
+mod kind_totals;
+mod recorded_options;
 mod tags;
 
-mod labels;
+mod call_labels;
 
-mod calls;
+mod call_feed;
 
 mod evidence;
 mod sufficiency;
@@ -65,42 +65,50 @@ mod alive;
 
 mod tree;
 
-mod joined;
+mod merged;
 
-mod exported;
+mod export;
 
 mod view;
 
 pub use alive::{AgeClass, AliveAmount, AliveObjects, AliveRow};
-pub use bursts::Bursts;
-pub use calls::{Count, Origin, Told, of_log, of_recording};
-pub use code::{Code, type_name};
-pub use collapsed::{Collapsed, Value, write_difference};
-pub use contexts::{Context, Contexts, Summary};
-pub use coverage::{Coverage, Covered, ThreadCoverage};
-pub use events::{Events, Share};
-pub use evidence::{Evidence, Live, Point};
-pub use exported::{Exported, Wish};
-pub use frame::{StackFrame, is_of_the_jdk};
+pub use bursts::BurstSummary;
+pub use call_feed::{CallFeedOutcome, CallMeasure, EventLeaf, feed_log_calls, feed_recorded_calls};
+pub use call_labels::{CallLabels, CallTarget, SiteCall};
+pub use code::{CodeSymbols, type_name};
+pub use collapsed::{CollapsedStacks, StackMeasure, write_difference};
+pub use contexts::{ContextList, ContextSummary, EventContext};
+pub use coverage::{AllocationCoverage, CoverageBytes, ThreadCoverage};
+pub use delta::DeltaTracker;
+pub use events::{ContextCounter, ContextCounters};
+pub use evidence::{LeakEvidence, LiveAmount, SnapshotPoint};
+pub use export::{ExportOptions, RunExport};
+pub use followed_objects::{FollowedObjects, LiveObjectCensus, LiveObjectRow, LiveObjectSnapshot};
+pub use frame::{StackFrame, is_jdk_name};
 pub use idle::IdleContexts;
-pub use joined::{Branch, By, Counted, Drawing, Joined, Key, Measure, PathSum};
-pub use kinds::{ALLOC, ALLOCATION, KindTotal, Known, LEAK, TypeInfo, Types};
-pub use labels::{Called, Labels, Routine};
-pub use leaks::{Leak, Leaks, Suspect, Verdict};
+pub use kinds::{ALLOC, ALLOCATION, EventTypeTable, KindDescriptor, KindTotal, LEAK, TypeInfo};
+pub use leaks::{LeakAnalysis, LeakFinding, LeakSuspect, SuspectVerdict};
 pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
-pub use lucce_stream::{Event, Stream, path_beside};
-pub use lucce_tracelog::{Damage, EventTypeId, Number, OpenError, RunId, ThreadId};
-pub use origins::{StartedFrom, Submissions};
-pub use profile::{Mismatch, Profile, Sizes, Skipped, StackTrace, ThreadInfo, Tick};
-pub use source::{Source, header_of};
-pub use streamed::{Told as ToldEvent, Window};
-pub use sufficiency::{LiveCourse, MissingEvidence, Sufficiency, judge_course, judge_sufficiency};
-pub use survivors::{Census, Following, Moment, Row};
-pub use symbols::Extract;
-pub use tags::{UNTAGGED, tags_in_line};
-pub use taken::Taken;
-pub use traces::{Listed, Sums, Trace, Traces, Visit};
-pub use tree::{FrameKey, NodeId, Tree};
+pub use lucce_stream::{EventStream, StreamEvent, events_path};
+pub use lucce_tracelog::{ContextNumber, EventTypeId, LogDamage, OpenError, RunId, ThreadId};
+pub use merged::{
+    CallTreeBranch, CallTreeOptions, GroupBy, GroupKey, Measure, MergedCounter, MergedProfile,
+    PathSum,
+};
+pub use origins::{StartOrigin, SubmissionIndex};
+pub use profile::{
+    DecodeMismatch, LogSizes, Profile, ProfileThread, ProgressTick, SkippedCode, StackTrace,
+};
+pub use source::{LogSource, read_header};
+pub use stream_events::{EventExplanation as ToldEvent, EventWindow};
+pub use sufficiency::{
+    EvidenceSufficiency, LiveCourse, MissingEvidence, judge_course, judge_sufficiency,
+};
+pub use symbols::SymbolsExtract;
+pub use tags::{UNTAGGED, format_tags};
+pub use traces::{FrameList, TraceId, TraceSums, TraceTree, TraceVisit};
+pub use tree::{ContextTree, NodeId, TreeFrameKey};
 pub use view::{
-    AliveTable, AliveText, LeakText, LeaksText, Opening, Page, Refresh, RunText, SuspectText,
+    AliveTable, AliveText, HtmlPage, LeakText, LeaksText, PageOpening, PageRefresh, RunText,
+    SuspectText,
 };

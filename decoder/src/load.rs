@@ -4,19 +4,20 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
-use lucce_callgraph::{Graph, Layout, MethodId};
+use lucce_callgraph::{ContextLayout, MethodId, VersionedGraph};
 use lucce_tracelog::{
-    COMMAND, Cells, Damage, Entry, EventCells, Header, Item, Log, LogFile, OpenError, Record, Seal,
-    ThreadId, Totals, VmCells, mask_arguments,
+    AllocationCounters, COMMAND, EventCounters, InMemoryLog, LogDamage, LogEntry, LogFile,
+    LogHeader, LogItem, LogRecord, LogTotals, OpenError, SealState, ThreadId, VmCounters,
+    mask_arguments,
 };
 
-use crate::code::Code;
-use crate::events::{Events, Share};
-use crate::kinds::{ALLOCATION, Types};
+use crate::code::CodeSymbols;
+use crate::events::{ContextCounter, ContextCounters};
+use crate::kinds::{ALLOCATION, EventTypeTable};
 use crate::limits::MAX_NOTES;
-use crate::profile::{Mismatch, Profile, Sizes, Skipped, ThreadInfo, Tick};
-use crate::scope::Scope;
-use crate::source::Source;
+use crate::profile::{DecodeMismatch, LogSizes, Profile, ProfileThread, ProgressTick, SkippedCode};
+use crate::scope::FrameScope;
+use crate::source::LogSource;
 
 /// What one thread cannot do from one place: twenty years of 100 million events per second, and
 /// an exabyte.
@@ -28,7 +29,7 @@ impl Profile {
     /// The file cannot be read or is not a log. A damaged log is no error: what could be read is
     /// there, and `damage` says where the first damage is.
     pub fn open(path: impl AsRef<Path>) -> Result<Profile, OpenError> {
-        Source::open(path)?.profile(&|_| ())
+        LogSource::open(path)?.read_profile(&|_| ())
     }
 
     /// As `from_log`, with one block of the log in memory at a time. `None`: its JVM has ended meanwhile, or the file has become
@@ -36,14 +37,14 @@ impl Profile {
     ///
     /// # Errors
     /// As `open`.
-    pub fn from_file(log: &LogFile, tick: Tick<'_>) -> Result<Option<Profile>, OpenError> {
-        let mut profile = empty(log.header(), log.size())?;
+    pub fn from_file(log: &LogFile, tick: ProgressTick<'_>) -> Result<Option<Profile>, OpenError> {
+        let mut profile = empty_profile(log.header(), log.size())?;
         profile.counted_at = log.counted_at();
         let mut shares = Vec::new();
-        log.each(|item| profile.take(item, &mut shares, tick))?;
+        log.for_each_item(|item| profile.add_item(item, &mut shares, tick))?;
         let is_settled = log.is_settled()?;
-        profile.leave_out_impossible(&mut shares);
-        profile.events = Events::new(shares);
+        profile.drop_impossible_counters(&mut shares);
+        profile.events = ContextCounters::new(shares);
         profile.size = log.size();
         Ok(is_settled.then_some(profile))
     }
@@ -52,33 +53,33 @@ impl Profile {
     ///
     /// # Errors
     /// As `open`.
-    pub fn from_log(log: &Log, tick: Tick<'_>) -> Result<Profile, OpenError> {
-        let mut profile = empty(log.header(), log.size())?;
+    pub fn from_log(log: &InMemoryLog, tick: ProgressTick<'_>) -> Result<Profile, OpenError> {
+        let mut profile = empty_profile(log.header(), log.size())?;
         let mut shares = Vec::new();
         for item in log.items() {
-            if profile.take(item, &mut shares, tick).is_break() {
+            if profile.add_item(item, &mut shares, tick).is_break() {
                 break;
             }
         }
-        profile.leave_out_impossible(&mut shares);
-        profile.events = Events::new(shares);
+        profile.drop_impossible_counters(&mut shares);
+        profile.events = ContextCounters::new(shares);
         Ok(profile)
     }
 
     /// `Break`: the log is damaged here.
-    fn take(
+    fn add_item(
         &mut self,
-        item: Result<Item<'_>, Damage>,
-        shares: &mut Vec<Share>,
-        tick: Tick<'_>,
+        item: Result<LogItem<'_>, LogDamage>,
+        shares: &mut Vec<ContextCounter>,
+        tick: ProgressTick<'_>,
     ) -> ControlFlow<()> {
         let taken = item.and_then(|item| {
             match item {
-                Item::Record(entry) => self.entry(entry, tick)?,
-                Item::Cells(cells) => self.cells(&cells, shares, tick),
-                Item::Totals(totals) => self.totals(&totals, tick),
-                Item::EventCells(cells) => self.event_cells(&cells, shares, tick),
-                Item::VmCells(cells) => self.vm_cells(&cells, tick),
+                LogItem::Record(entry) => self.add_entry(entry, tick)?,
+                LogItem::Counters(cells) => self.add_allocation_counters(&cells, shares, tick),
+                LogItem::Totals(totals) => self.add_totals(&totals, tick),
+                LogItem::EventCounters(cells) => self.add_event_counters(&cells, shares, tick),
+                LogItem::VmCounters(cells) => self.add_vm_counters(&cells, tick),
             }
             Ok(())
         });
@@ -91,43 +92,43 @@ impl Profile {
         }
     }
 
-    fn entry(&mut self, entry: Entry<'_>, tick: Tick<'_>) -> Result<(), Damage> {
+    fn add_entry(&mut self, entry: LogEntry<'_>, tick: ProgressTick<'_>) -> Result<(), LogDamage> {
         let (count, bytes) = self.sizes.records.entry(entry.kind).or_default();
         *count += 1;
         *bytes += entry.size;
         tick(entry.size);
         entry
             .record
-            .map_or(Ok(()), |record| self.record(record, entry.offset))
+            .map_or(Ok(()), |record| self.add_record(record, entry.offset))
     }
 
-    fn record(&mut self, record: Record<'_>, offset: u64) -> Result<(), Damage> {
+    fn add_record(&mut self, record: LogRecord<'_>, offset: u64) -> Result<(), LogDamage> {
         match record {
-            Record::Meta(r) if r.key == COMMAND => {
+            LogRecord::Meta(r) if r.key == COMMAND => {
                 self.meta.insert(r.key.into(), mask_arguments(&r.value));
                 self.command = r.value.trim_end().to_owned();
             }
-            Record::Meta(r) => {
+            LogRecord::Meta(r) => {
                 self.meta.insert(r.key.into(), r.value.into());
             }
-            Record::Class(r) => self.code.class(r),
-            Record::Method(r) => self.code.method(r),
-            Record::Site(r) => self.code.site(r),
-            Record::SiteSize(r) => self.code.site_size(r.site, r.bytes),
-            Record::Change(change) => self
+            LogRecord::Class(r) => self.code.add_class(r),
+            LogRecord::Method(r) => self.code.add_method(r),
+            LogRecord::Site(r) => self.code.add_site(r),
+            LogRecord::SiteSize(r) => self.code.add_site_size(r.site, r.bytes),
+            LogRecord::Change(change) => self
                 .graph
-                .apply(change)
-                .map_err(|error| Damage::at(offset, error.to_string()))?,
-            Record::Thread(r) => {
-                let info = ThreadInfo {
+                .apply_change(change)
+                .map_err(|error| LogDamage::at_offset(offset, error.to_string()))?,
+            LogRecord::Thread(r) => {
+                let info = ProfileThread {
                     name: r.name.into(),
                     is_virtual: r.is_virtual,
                 };
                 self.threads.insert(r.id, info);
             }
-            Record::ThreadEnd(_) => {}
-            Record::Mismatch(r) => {
-                let mismatch = Mismatch {
+            LogRecord::ThreadEnd(_) => {}
+            LogRecord::Mismatch(r) => {
+                let mismatch = DecodeMismatch {
                     id: r.id,
                     at: r.at,
                     expected: r.expected.into(),
@@ -135,70 +136,76 @@ impl Profile {
                 };
                 push_note(&mut self.mismatches, mismatch, (offset, &mut self.damage));
             }
-            Record::Skipped(r) => {
-                let skipped = Skipped {
+            LogRecord::Skipped(r) => {
+                let skipped = SkippedCode {
                     class: r.class.into(),
                     method: r.method.map(Into::into),
                     reason: r.reason.into(),
                 };
                 push_note(&mut self.skipped, skipped, (offset, &mut self.damage));
             }
-            Record::Warning(r) => {
+            LogRecord::Warning(r) => {
                 push_note(
                     &mut self.warnings,
                     r.text.into(),
                     (offset, &mut self.damage),
                 );
             }
-            Record::Stat(r) => {
+            LogRecord::Stat(r) => {
                 self.stats.insert(r.key.into(), r.value);
             }
-            Record::End(_) => self.ended = true,
-            Record::ThreadOrigin(r) => {
+            LogRecord::End(_) => self.ended = true,
+            LogRecord::ThreadOrigin(r) => {
                 let origins = self.origins.entry(r.thread).or_default();
                 if !origins.contains(&r.context) {
                     origins.push(r.context);
                 }
             }
-            Record::ThreadTag(r) => {
+            LogRecord::ThreadTag(r) => {
                 let tags = self.tags.entry(r.thread).or_default();
                 tags.insert(r.key.into(), r.value.into());
             }
-            Record::EventType(r) => {
+            LogRecord::EventType(r) => {
                 let id = r.id;
-                if !self.types.add(r) {
+                if !self.types.add_type(r) {
                     let reason = format!("a second meaning of event type {}", id.0);
-                    return Err(Damage::at(offset, reason));
+                    return Err(LogDamage::at_offset(offset, reason));
                 }
             }
-            Record::Followed(r) => self.following.followed(r),
-            Record::Snapshot(r) => self.following.snapshot(r),
-            Record::Survivors(r) => self.following.survivors(r),
-            Record::HeapCensus(r) => self.following.census(r),
+            LogRecord::Followed(r) => self.followed_objects.add_object_key(r),
+            LogRecord::Snapshot(r) => self.followed_objects.begin_snapshot(r),
+            LogRecord::Survivors(r) => self.followed_objects.add_survivors(r),
+            LogRecord::HeapCensus(r) => self.followed_objects.begin_census(r),
         }
         Ok(())
     }
 
     /// Whether cells are taken: not if their checksum says that some are not what was written. Which ones it does not say.
-    fn admit_cells(&mut self, seal: Seal, offset: u64, what: impl FnOnce() -> String) -> bool {
+    fn admit_counters(
+        &mut self,
+        seal: SealState,
+        offset: u64,
+        what: impl FnOnce() -> String,
+    ) -> bool {
         match seal {
-            Seal::Right => true,
-            Seal::Absent => {
+            SealState::Right => true,
+            SealState::Absent => {
                 self.unsealed += 1;
                 true
             }
-            Seal::Wrong => {
+            SealState::Wrong => {
                 let what = what();
                 let reason = format!("{what} do not agree with their checksum and are left out");
-                self.damage.get_or_insert(Damage::at(offset, reason));
+                self.damage
+                    .get_or_insert(LogDamage::at_offset(offset, reason));
                 false
             }
         }
     }
 
     /// Each holds until the JVM ends and tells it.
-    fn totals(&mut self, totals: &Totals<'_>, tick: Tick<'_>) {
-        if !self.admit_cells(totals.seal, totals.offset, || "totals".to_owned()) {
+    fn add_totals(&mut self, totals: &LogTotals<'_>, tick: ProgressTick<'_>) {
+        if !self.admit_counters(totals.seal, totals.offset, || "totals".to_owned()) {
             return;
         }
         for (key, value) in totals.iter() {
@@ -209,14 +216,21 @@ impl Profile {
     }
 
     /// A counter is the only thing that can be left out: nothing else depends on it.
-    fn cells(&mut self, cells: &Cells<'_>, shares: &mut Vec<Share>, tick: Tick<'_>) {
+    fn add_allocation_counters(
+        &mut self,
+        cells: &AllocationCounters<'_>,
+        shares: &mut Vec<ContextCounter>,
+        tick: ProgressTick<'_>,
+    ) {
         let thread = cells.thread;
-        if !self.admit_cells(cells.seal, cells.offset, || counters_of(thread)) {
+        if !self.admit_counters(cells.seal, cells.offset, || {
+            describe_thread_counters(thread)
+        }) {
             return;
         }
         for cell in cells.iter() {
             if cell.count > MAX_COUNT || cell.bytes > MAX_BYTES {
-                self.damage.get_or_insert(Damage::at(
+                self.damage.get_or_insert(LogDamage::at_offset(
                     cell.offset,
                     "a counter of more than any program can count",
                 ));
@@ -227,7 +241,7 @@ impl Profile {
             if cell.count == 0 {
                 continue;
             }
-            shares.push(Share {
+            shares.push(ContextCounter {
                 id: cell.id,
                 thread: cells.thread,
                 offset: cell.offset,
@@ -241,20 +255,27 @@ impl Profile {
     }
 
     /// As `cells`; whether the type is known is asked when everything was read.
-    fn event_cells(&mut self, cells: &EventCells<'_>, shares: &mut Vec<Share>, tick: Tick<'_>) {
+    fn add_event_counters(
+        &mut self,
+        cells: &EventCounters<'_>,
+        shares: &mut Vec<ContextCounter>,
+        tick: ProgressTick<'_>,
+    ) {
         let thread = cells.thread;
-        if !self.admit_cells(cells.seal, cells.offset, || counters_of(thread)) {
+        if !self.admit_counters(cells.seal, cells.offset, || {
+            describe_thread_counters(thread)
+        }) {
             return;
         }
         for cell in cells.iter() {
             if cell.count > MAX_COUNT || cell.zero != 0 {
-                self.damage.get_or_insert(Damage::at(
+                self.damage.get_or_insert(LogDamage::at_offset(
                     cell.offset,
                     "a counter of more than any program can count",
                 ));
                 continue;
             }
-            shares.push(Share {
+            shares.push(ContextCounter {
                 id: cell.id,
                 thread: cells.thread,
                 event: cell.event,
@@ -269,13 +290,13 @@ impl Profile {
     }
 
     /// What the VM says stands for itself.
-    fn vm_cells(&mut self, cells: &VmCells<'_>, tick: Tick<'_>) {
-        if !self.admit_cells(cells.seal, cells.offset, || "counters of the VM".to_owned()) {
+    fn add_vm_counters(&mut self, cells: &VmCounters<'_>, tick: ProgressTick<'_>) {
+        if !self.admit_counters(cells.seal, cells.offset, || "counters of the VM".to_owned()) {
             return;
         }
         for count in cells.iter() {
             if count.bytes > MAX_BYTES {
-                self.damage.get_or_insert(Damage::at(
+                self.damage.get_or_insert(LogDamage::at_offset(
                     count.offset,
                     "a counter of more than any program can count",
                 ));
@@ -288,7 +309,7 @@ impl Profile {
             .iter_counted()
             .partition(|sum| sum.bytes <= MAX_BYTES && sum.objects <= MAX_COUNT);
         if let Some(first) = wrong.first() {
-            self.damage.get_or_insert(Damage::at(
+            self.damage.get_or_insert(LogDamage::at_offset(
                 first.offset,
                 "a counter of more than any program can count",
             ));
@@ -300,10 +321,10 @@ impl Profile {
     }
 
     /// Counters by type whose type the log does not know, or whose values nothing can have.
-    fn leave_out_impossible(&mut self, shares: &mut Vec<Share>) {
+    fn drop_impossible_counters(&mut self, shares: &mut Vec<ContextCounter>) {
         let mut wrong: Option<(u64, &'static str)> = None;
         shares.retain(|share| {
-            let Some(reason) = self.impossible(share) else {
+            let Some(reason) = self.impossible_reason(share) else {
                 return true;
             };
             let first = wrong.is_none_or(|(offset, _)| share.offset < offset);
@@ -313,14 +334,15 @@ impl Profile {
             false
         });
         if let Some((offset, reason)) = wrong {
-            self.damage.get_or_insert(Damage::at(offset, reason));
+            self.damage
+                .get_or_insert(LogDamage::at_offset(offset, reason));
         }
     }
 
     /// Why nothing can have counted this; `None`: something can.
-    fn impossible(&self, share: &Share) -> Option<&'static str> {
+    fn impossible_reason(&self, share: &ContextCounter) -> Option<&'static str> {
         if share.event == ALLOCATION {
-            return self.impossible_bytes(share);
+            return self.impossible_bytes_reason(share);
         }
         match self.types.get(share.event) {
             None => Some("a counter of a type that the log does not explain"),
@@ -333,12 +355,12 @@ impl Profile {
 
     /// Of a counter of allocations, why no objects take so many bytes. Of a JVM that was killed or still runs, one event
     /// may be counted already whose bytes are not.
-    fn impossible_bytes(&self, share: &Share) -> Option<&'static str> {
+    fn impossible_bytes_reason(&self, share: &ContextCounter) -> Option<&'static str> {
         if !share.value.is_multiple_of(ALIGNMENT) {
             return Some("a counter of bytes that no objects take: they are aligned");
         }
-        let (_, leaf) = self.graph.caller(share.id, MethodId::EVENT).ok()??;
-        let allocated = self.code.allocated(leaf.site)?;
+        let (_, leaf) = self.graph.find_caller(share.id, MethodId::EVENT).ok()??;
+        let allocated = self.code.allocated_type(leaf.site)?;
         let counted = match self.ended {
             true => share.count,
             false => share.count.saturating_sub(1),
@@ -348,7 +370,7 @@ impl Profile {
         if is_array && share.value < least {
             return Some("a counter of fewer bytes than the smallest arrays take");
         }
-        let has_size = self.code.size(leaf.site).is_some();
+        let has_size = self.code.object_size(leaf.site).is_some();
         let is_sampled = self.meta.contains_key("sampled.bytes");
         (has_size && !is_array && !is_sampled && share.value > 0)
             .then_some("a counter of bytes at a site that says the size of its objects")
@@ -360,30 +382,30 @@ const ALIGNMENT: u64 = 8;
 /// An array without elements, in every HotSpot.
 const SMALLEST_ARRAY: u64 = 16;
 
-fn counters_of(ThreadId(thread): ThreadId) -> String {
+fn describe_thread_counters(ThreadId(thread): ThreadId) -> String {
     format!("counters of thread {thread}")
 }
 
 /// Adds a note of the agent's, which is at this offset; where there are as many as are kept, that is damage.
-fn push_note<T>(notes: &mut Vec<T>, note: T, (offset, damage): (u64, &mut Option<Damage>)) {
+fn push_note<T>(notes: &mut Vec<T>, note: T, (offset, damage): (u64, &mut Option<LogDamage>)) {
     if notes.len() < MAX_NOTES {
         notes.push(note);
         return;
     }
     damage.get_or_insert_with(|| {
         let text = format!("more than {MAX_NOTES} notes of one kind: the rest is left out");
-        Damage::at(offset, text)
+        LogDamage::at_offset(offset, text)
     });
 }
 
-fn empty(header: &Header, size: u64) -> Result<Profile, OpenError> {
+fn empty_profile(header: &LogHeader, size: u64) -> Result<Profile, OpenError> {
     Ok(Profile {
         header: *header,
         size,
-        graph: Graph::new(layout(header)?),
-        code: Code::default(),
-        events: Events::default(),
-        types: Types::default(),
+        graph: VersionedGraph::new(layout_from_header(header)?),
+        code: CodeSymbols::default(),
+        events: ContextCounters::default(),
+        types: EventTypeTable::default(),
         threads: Default::default(),
         origins: Default::default(),
         tags: Default::default(),
@@ -396,26 +418,26 @@ fn empty(header: &Header, size: u64) -> Result<Profile, OpenError> {
         mismatches: Vec::new(),
         skipped: Vec::new(),
         warnings: Vec::new(),
-        following: Default::default(),
-        sizes: Sizes::default(),
+        followed_objects: Default::default(),
+        sizes: LogSizes::default(),
         ended: false,
         unsealed: 0,
         counted_at: Instant::now(),
         damage: None,
-        scope: Scope::default(),
+        scope: FrameScope::default(),
     })
 }
 
-fn layout(header: &Header) -> Result<Layout, OpenError> {
+fn layout_from_header(header: &LogHeader) -> Result<ContextLayout, OpenError> {
     let bits = [header.version_bits, header.anchor_bits, header.call_bits].map(u32::from);
     let [version, anchor, call] = bits;
-    let possible = (1..=Layout::MAX_VERSION_BITS).contains(&version)
+    let possible = (1..=ContextLayout::MAX_VERSION_BITS).contains(&version)
         && (1..=32).contains(&anchor)
         && (1..=56).contains(&call)
         && version + anchor + call <= 64;
     match possible {
-        true => Ok(Layout::new(version, anchor, call)),
-        false => Err(OpenError::Damaged(Damage::at(
+        true => Ok(ContextLayout::new(version, anchor, call)),
+        false => Err(OpenError::Damaged(LogDamage::at_offset(
             10,
             format!("a number cannot have {version} + {anchor} + {call} bits"),
         ))),

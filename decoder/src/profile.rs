@@ -4,41 +4,43 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::Instant;
 
-use lucce_callgraph::{ContextId, DecodeError, Frame, Graph, MethodId, SiteId};
-use lucce_contentid::{Detail, StackId};
+use lucce_callgraph::{ContextFrame, ContextId, DecodeError, MethodId, SiteId, VersionedGraph};
+use lucce_contentid::{ContentDetail, StackId};
 use lucce_filter::ClassFilter;
-use lucce_tracelog::{COMMAND, CountedSum, Damage, Header, Number, RecordKind, ThreadId, VmCount};
+use lucce_tracelog::{
+    COMMAND, ContextNumber, CountedSum, LogDamage, LogHeader, RecordKind, ThreadId, VmCounterValue,
+};
 
-use crate::code::Code;
-use crate::escape::Text;
-use crate::events::Events;
+use crate::code::CodeSymbols;
+use crate::escape::EscapedText;
+use crate::events::ContextCounters;
+use crate::followed_objects::FollowedObjects;
 use crate::frame::StackFrame;
-use crate::kinds::Types;
-use crate::scope::Scope;
-use crate::survivors::Following;
+use crate::kinds::EventTypeTable;
+use crate::scope::FrameScope;
 
 /// A method in a context: what a step back goes from.
 pub(crate) type MethodInContext = (ContextId, MethodId);
 
 /// Told how much more was done, for progress bars.
-pub type Tick<'a> = &'a (dyn Fn(u64) + Sync);
+pub type ProgressTick<'a> = &'a (dyn Fn(u64) + Sync);
 
 /// Everything that a log says.
 pub struct Profile {
-    pub header: Header,
+    pub header: LogHeader,
     /// The log's size in bytes.
     pub size: u64,
-    pub graph: Graph,
-    pub code: Code,
-    pub events: Events,
-    pub types: Types,
-    pub threads: HashMap<ThreadId, ThreadInfo>,
+    pub graph: VersionedGraph,
+    pub code: CodeSymbols,
+    pub events: ContextCounters,
+    pub types: EventTypeTable,
+    pub threads: HashMap<ThreadId, ProfileThread>,
     /// The contexts that started a thread, or threads of one name, one after the other.
     pub origins: BTreeMap<ThreadId, Vec<ContextId>>,
     /// Under which tags the events of a thread happened, key and value; none: under no tag.
     pub tags: HashMap<ThreadId, BTreeMap<String, String>>,
     /// What the VM says that threads have allocated.
-    pub vm_counts: Vec<VmCount>,
+    pub vm_counts: Vec<VmCounterValue>,
     /// What counters had counted when the VM was last asked.
     pub counted_sums: Vec<CountedSum>,
     /// Facts of the run, by key. In `command` the program's arguments are masked, unless they were asked for.
@@ -46,12 +48,12 @@ pub struct Profile {
     /// `command` as the log has it.
     pub(crate) command: String,
     pub stats: BTreeMap<String, u64>,
-    pub mismatches: Vec<Mismatch>,
-    pub skipped: Vec<Skipped>,
+    pub mismatches: Vec<DecodeMismatch>,
+    pub skipped: Vec<SkippedCode>,
     pub warnings: Vec<String>,
     /// Sampled objects that were alive, with `events=leak`.
-    pub following: Following,
-    pub sizes: Sizes,
+    pub followed_objects: FollowedObjects,
+    pub sizes: LogSizes,
     /// The JVM ended by itself.
     pub ended: bool,
     /// Blocks of counters without a checksum.
@@ -59,21 +61,21 @@ pub struct Profile {
     /// When the counters were read.
     pub counted_at: Instant,
     /// The first damage: a counter that was left out, or where reading stopped.
-    pub damage: Option<Damage>,
-    pub(crate) scope: Scope,
+    pub damage: Option<LogDamage>,
+    pub(crate) scope: FrameScope,
     /// Contexts differ if the tasks in which they are were submitted elsewhere.
     pub(crate) across_threads: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ThreadInfo {
+pub struct ProfileThread {
     pub name: String,
     pub is_virtual: bool,
 }
 
 /// A number that did not decode to the JVM's own trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mismatch {
+pub struct DecodeMismatch {
     pub id: ContextId,
     /// The number of the event.
     pub at: u64,
@@ -83,7 +85,7 @@ pub struct Mismatch {
 
 /// A class or method that ran without hooks.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Skipped {
+pub struct SkippedCode {
     pub class: String,
     pub method: Option<String>,
     pub reason: String,
@@ -91,7 +93,7 @@ pub struct Skipped {
 
 /// What the log spends its bytes on.
 #[derive(Clone, Default, Debug)]
-pub struct Sizes {
+pub struct LogSizes {
     /// Records and bytes by kind.
     pub records: BTreeMap<RecordKind, (u64, u64)>,
     /// Cells in use and bytes of counters.
@@ -113,10 +115,10 @@ pub struct StackTrace {
 impl Profile {
     /// A number of this run, as it is shown.
     #[must_use]
-    pub fn number(&self, id: ContextId) -> Number {
+    pub fn context_number(&self, id: ContextId) -> ContextNumber {
         // Of no context: of no run either.
         let run = self.header.run.filter(|_| id != ContextId::UNKNOWN);
-        Number { run, id }
+        ContextNumber { run, id }
     }
 
     /// From now on, the arguments of the program are shown as the log has them.
@@ -127,8 +129,8 @@ impl Profile {
     }
 
     /// From now on, traces have frames of these classes only.
-    pub fn restrict(&mut self, filter: &ClassFilter) {
-        self.scope = Scope::new(&self.code, filter);
+    pub fn restrict_scope(&mut self, filter: &ClassFilter) {
+        self.scope = FrameScope::new(&self.code, filter);
     }
 
     /// Whether some frames are left out.
@@ -141,66 +143,69 @@ impl Profile {
     ///
     /// # Errors
     /// The log does not know this number.
-    pub fn frames(&self, id: ContextId) -> Result<Vec<Frame>, DecodeError> {
-        let mut frames = self.graph.decode(id, MethodId::EVENT)?;
-        self.keep_own(&mut frames);
-        frames.retain(|frame| self.scope.holds(*frame));
+    pub fn decode_frames(&self, id: ContextId) -> Result<Vec<ContextFrame>, DecodeError> {
+        let mut frames = self.graph.decode_context(id, MethodId::EVENT)?;
+        self.keep_own_frames(&mut frames);
+        frames.retain(|frame| self.scope.contains_frame(*frame));
         Ok(frames)
     }
 
     /// Only those of the thread itself, not those of the thread that submitted the task that it ran.
-    fn keep_own(&self, frames: &mut Vec<Frame>) {
-        let between = |frame: &Frame| self.code.is_between(*frame);
+    fn keep_own_frames(&self, frames: &mut Vec<ContextFrame>) {
+        let between = |frame: &ContextFrame| self.code.is_submission_frame(*frame);
         frames.truncate(frames.iter().position(between).unwrap_or(frames.len()));
     }
 
     /// From now on, traces of tasks that were submitted from different contexts are not one.
-    pub fn tell_apart_across_threads(&mut self) {
+    pub fn distinguish_submitters(&mut self) {
         self.across_threads = true;
     }
 
     /// # Errors
     /// The log does not know this number.
-    pub fn trace(&self, id: ContextId) -> Result<StackTrace, DecodeError> {
-        let mut frames = self.graph.decode(id, MethodId::EVENT)?;
-        self.keep_own(&mut frames);
-        Ok(self.shown(id, frames))
+    pub fn decode_trace(&self, id: ContextId) -> Result<StackTrace, DecodeError> {
+        let mut frames = self.graph.decode_context(id, MethodId::EVENT)?;
+        self.keep_own_frames(&mut frames);
+        Ok(self.resolve_trace(id, frames))
     }
 
     /// The trace of these frames.
-    pub(crate) fn shown(&self, id: ContextId, mut frames: Vec<Frame>) -> StackTrace {
+    pub(crate) fn resolve_trace(&self, id: ContextId, mut frames: Vec<ContextFrame>) -> StackTrace {
         let site = frames.first().map_or(SiteId::NONE, |leaf| leaf.site);
-        frames.retain(|frame| self.scope.holds(*frame));
-        let shown: Vec<_> = frames.iter().map(|frame| self.code.frame(*frame)).collect();
+        frames.retain(|frame| self.scope.contains_frame(*frame));
+        let shown: Vec<_> = frames
+            .iter()
+            .map(|frame| self.code.resolve_frame(*frame))
+            .collect();
         let outermost_first = frames.iter().zip(&shown).rev();
-        let ids =
-            outermost_first.map(|(frame, shown)| self.code.frame_id(*frame, shown, Detail::ByLine));
+        let ids = outermost_first
+            .map(|(frame, shown)| self.code.frame_id(*frame, shown, ContentDetail::ByLine));
         StackTrace {
             id,
-            stack: ids.fold(StackId::EMPTY, StackId::then),
-            allocated: self.code.allocated(site).map(str::to_owned),
+            stack: ids.fold(StackId::EMPTY, StackId::with_callee),
+            allocated: self.code.allocated_type(site).map(str::to_owned),
             frames: shown,
         }
     }
 
     /// The name of the thread that recorded events of this context, if it is exactly one.
     #[must_use]
-    pub fn only_thread(&self, id: ContextId) -> Option<&str> {
-        let (first, rest) = self.events.of(id).split_first()?;
+    pub fn single_thread_name(&self, id: ContextId) -> Option<&str> {
+        let (first, rest) = self.events.counters_of_context(id).split_first()?;
         let only = rest.iter().all(|share| share.thread == first.thread);
         let thread = self.threads.get(&first.thread).filter(|_| only)?;
         Some(&thread.name)
     }
 
     #[must_use]
-    pub fn stat(&self, key: &str) -> u64 {
+    pub fn stat_value(&self, key: &str) -> u64 {
         self.stats.get(key).copied().unwrap_or(0)
     }
 
     /// Events that happened and are not in the log.
     #[must_use]
-    pub fn lost(&self) -> u64 {
-        self.stat("events.lost")
+    pub fn dropped_events(&self) -> u64 {
+        self.stat_value("events.lost")
     }
 
     /// Classes, and single methods of other classes, that ran without hooks.
@@ -213,8 +218,8 @@ impl Profile {
             .count() as u64;
         let classes = self.skipped.len() as u64 - methods;
         (
-            classes.max(self.stat("classes.skipped")),
-            methods.max(self.stat("methods.skipped")),
+            classes.max(self.stat_value("classes.skipped")),
+            methods.max(self.stat_value("methods.skipped")),
         )
     }
 }
@@ -228,21 +233,21 @@ impl fmt::Display for StackTrace {
     }
 }
 
-impl Skipped {
+impl SkippedCode {
     /// As the agent said it on standard error.
-    pub fn warning(&self) -> String {
+    pub fn warning_text(&self) -> String {
         let method = self.method.iter();
         let method: String = method.map(|name| format!(".{name}")).collect();
         format!("{}{method} is left as it is: {}", self.class, self.reason)
     }
 }
 
-impl fmt::Display for Skipped {
+impl fmt::Display for SkippedCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", Text(&self.class))?;
+        write!(f, "{}", EscapedText(&self.class))?;
         if let Some(method) = &self.method {
-            write!(f, ".{}", Text(method))?;
+            write!(f, ".{}", EscapedText(method))?;
         }
-        write!(f, ": {}", Text(&self.reason))
+        write!(f, ": {}", EscapedText(&self.reason))
     }
 }

@@ -5,20 +5,20 @@
 
 use std::collections::HashSet;
 
-use lucce_callgraph::{Frame, MethodId};
+use lucce_callgraph::{ContextFrame, MethodId};
 use lucce_filter::ClassFilter;
 
-use crate::code::Code;
+use crate::code::CodeSymbols;
 
 /// The methods whose frames are left out.
 #[derive(Default)]
-pub(crate) struct Scope(HashSet<MethodId>);
+pub(crate) struct FrameScope(HashSet<MethodId>);
 
-impl Scope {
-    pub(crate) fn new(code: &Code, filter: &ClassFilter) -> Scope {
+impl FrameScope {
+    pub(crate) fn new(code: &CodeSymbols, filter: &ClassFilter) -> FrameScope {
         let methods = code.classes_of_methods();
-        let outside = methods.filter(|(_, class)| !filter.admits(class));
-        Scope(outside.map(|(method, _)| method).collect())
+        let outside = methods.filter(|(_, class)| !filter.admits_class(class));
+        FrameScope(outside.map(|(method, _)| method).collect())
     }
 
     /// Whether frames are left out at all.
@@ -26,7 +26,7 @@ impl Scope {
         !self.0.is_empty()
     }
 
-    pub(crate) fn holds(&self, frame: Frame) -> bool {
+    pub(crate) fn contains_frame(&self, frame: ContextFrame) -> bool {
         !self.0.contains(&frame.method)
     }
 }

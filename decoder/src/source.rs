@@ -5,25 +5,25 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use lucce_formats::{Gunzip, is_gzip};
-use lucce_tracelog::{Damage, Header, Item, Log, LogFile, OpenError, open_file};
+use lucce_formats::{GzipReader, is_gzip};
+use lucce_tracelog::{InMemoryLog, LogDamage, LogFile, LogHeader, LogItem, OpenError, open_file};
 
 use crate::limits::unpack_limits;
-use crate::profile::{Profile, Tick};
+use crate::profile::{Profile, ProgressTick};
 
 /// A log of a JVM that ends or appends at each look is read as a whole in the end.
 const TRIES: u32 = 4;
 
 /// A log that is read block by block.
-pub struct Source {
+pub struct LogSource {
     path: PathBuf,
     pub(crate) log: LogFile,
 }
 
-impl Source {
+impl LogSource {
     /// # Errors
     /// The file cannot be read, is no regular file, or is not a log.
-    pub fn open(path: impl AsRef<Path>) -> Result<Source, OpenError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<LogSource, OpenError> {
         let path = path.as_ref();
         let mut file = open_file(path)?;
         let log = match is_packed(&mut file)? {
@@ -31,21 +31,21 @@ impl Source {
             true => open_packed(path, file)?,
         };
         let path = path.to_owned();
-        Ok(Source { path, log })
+        Ok(LogSource { path, log })
     }
 
     /// All that the log says. `tick` is told the bytes that were read.
     ///
     /// # Errors
     /// As `open`. A damaged log is no error: what could be read is there, and `damage` says where the first damage is.
-    pub fn profile(&mut self, tick: Tick<'_>) -> Result<Profile, OpenError> {
+    pub fn read_profile(&mut self, tick: ProgressTick<'_>) -> Result<Profile, OpenError> {
         for _ in 0..TRIES {
             if let Some(profile) = Profile::from_file(&self.log, tick)? {
                 return Ok(profile);
             }
-            *self = Source::open(&self.path)?;
+            *self = LogSource::open(&self.path)?;
         }
-        let log = Log::open(&self.path)?;
+        let log = InMemoryLog::open(&self.path)?;
         let profile = Profile::from_log(&log, tick);
         self.log = log.into();
         profile
@@ -55,16 +55,16 @@ impl Source {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn each(
+    pub fn for_each_item(
         &self,
-        each: impl FnMut(Result<Item<'_>, Damage>) -> ControlFlow<()>,
+        each: impl FnMut(Result<LogItem<'_>, LogDamage>) -> ControlFlow<()>,
     ) -> io::Result<()> {
-        self.log.each(each)
+        self.log.for_each_item(each)
     }
 
     /// Bytes of the log, unpacked. Of a packed one it is a guess until the log was read.
     #[must_use]
-    pub fn size(&self) -> u64 {
+    pub fn log_size(&self) -> u64 {
         self.log.size()
     }
 }
@@ -72,15 +72,15 @@ impl Source {
 /// The header alone: the rest of the file is not read.
 ///
 /// # Errors
-/// As [`Source::open`].
-pub fn header_of(path: &Path) -> Result<Header, OpenError> {
+/// As [`LogSource::open`].
+pub fn read_header(path: &Path) -> Result<LogHeader, OpenError> {
     let mut file = open_file(path)?;
     match is_packed(&mut file)? {
         true => Ok(*open_packed(path, file)?.header()),
         false => {
             let mut start = Vec::new();
             file.take(64).read_to_end(&mut start)?;
-            Header::decode(&start)
+            LogHeader::decode(&start)
         }
     }
 }
@@ -97,7 +97,7 @@ fn open_packed(path: &Path, file: File) -> Result<LogFile, OpenError> {
     let (path, limits) = (path.to_owned(), unpack_limits(file.metadata()?.len()));
     let open = move || {
         let file = open_file(&path)?;
-        Ok(Box::new(Gunzip::new(file, limits)) as Box<dyn Read>)
+        Ok(Box::new(GzipReader::new(file, limits)) as Box<dyn Read>)
     };
     LogFile::from_stream(Box::new(open), unpacked_size(file)?)
 }

@@ -11,16 +11,16 @@
 //! they say what lives, and nothing of how it came to be. Collections alone do not measure a run: one that is short of
 //! memory collects again and again, and hardly allocates. So the snapshots must be spread over what was allocated, too.
 
-use crate::evidence::{Point, nearest};
+use crate::evidence::{SnapshotPoint, nearest_point};
 
 /// Snapshots without which nothing is denied.
-const LEAST_SNAPSHOTS: u64 = 4;
+const MIN_SNAPSHOTS: u64 = 4;
 /// What grows by more than this part of itself is not said to be as much as before.
 const TOLERANCE: f64 = 0.1;
 
 /// Whether a leak can be denied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sufficiency {
+pub enum EvidenceSufficiency {
     Sufficient,
     Missing(MissingEvidence),
 }
@@ -52,15 +52,19 @@ pub enum LiveCourse {
 /// Whether these snapshots of a run suffice to deny a leak of objects the first of which were born behind `start` collections.
 /// `collections` is how many there were until the end of the run.
 #[must_use]
-pub fn judge_sufficiency(course: &[Point], start: u64, collections: u64) -> Sufficiency {
+pub fn judge_sufficiency(
+    course: &[SnapshotPoint],
+    start: u64,
+    collections: u64,
+) -> EvidenceSufficiency {
     use MissingEvidence::{EarlySnapshots, LateSnapshots, Snapshots};
     let tested: Vec<u64> = course.iter().map(|point| point.tested).collect();
     let of_objects = tested.iter().filter(|tested| **tested > start);
     let seen = of_objects.clone().count() as u64;
     let (Some(first), Some(last)) = (of_objects.clone().min(), of_objects.max()) else {
-        return Sufficiency::Missing(Snapshots {
+        return EvidenceSufficiency::Missing(Snapshots {
             seen,
-            needed: LEAST_SNAPSHOTS,
+            needed: MIN_SNAPSHOTS,
         });
     };
     let percent = |tested: u64| match collections.max(*last) {
@@ -71,33 +75,33 @@ pub fn judge_sufficiency(course: &[Point], start: u64, collections: u64) -> Suff
         EarlySnapshots {
             first_percent: percent(*first),
         }
-    } else if seen < LEAST_SNAPSHOTS {
+    } else if seen < MIN_SNAPSHOTS {
         Snapshots {
             seen,
-            needed: LEAST_SNAPSHOTS,
+            needed: MIN_SNAPSHOTS,
         }
     } else if collections.saturating_sub(*last) > collections.saturating_sub(start) / 3 {
         LateSnapshots {
             last_percent: percent(*last),
         }
     } else {
-        return Sufficiency::Sufficient;
+        return EvidenceSufficiency::Sufficient;
     };
-    Sufficiency::Missing(missing)
+    EvidenceSufficiency::Missing(missing)
 }
 
 /// What the snapshots of one context and type say of the amount that lives. `course` has all snapshots of the run, in order;
 /// `collections` is how many there were until its end.
 #[must_use]
-pub fn judge_course(course: &[Point], collections: u64) -> LiveCourse {
+pub fn judge_course(course: &[SnapshotPoint], collections: u64) -> LiveCourse {
     let born = course.iter().filter_map(|point| point.generations.first());
     let start = born.map(|generation| generation.born).min().unwrap_or(0);
     let Some(last) = course.last() else {
-        let (seen, needed) = (0, LEAST_SNAPSHOTS);
+        let (seen, needed) = (0, MIN_SNAPSHOTS);
         return LiveCourse::Unknown(MissingEvidence::Snapshots { seen, needed });
     };
     let earlier = early_points(course, start, last.tested);
-    let earlier: Vec<&Point> = match earlier {
+    let earlier: Vec<&SnapshotPoint> = match earlier {
         Some(points) => points.into(),
         None => course.iter().rev().skip(1).collect(),
     };
@@ -107,22 +111,22 @@ pub fn judge_course(course: &[Point], collections: u64) -> LiveCourse {
             more_bytes: last.bytes.saturating_sub(least.bytes),
         },
         _ => match judge_sufficiency(course, start, collections) {
-            Sufficiency::Sufficient => LiveCourse::Steady,
-            Sufficiency::Missing(missing) => LiveCourse::Unknown(missing),
+            EvidenceSufficiency::Sufficient => LiveCourse::Steady,
+            EvidenceSufficiency::Missing(missing) => LiveCourse::Unknown(missing),
         },
     }
 }
 
 /// By objects or by bytes.
-fn has_grown(before: &Point, last: &Point) -> bool {
+fn has_grown(before: &SnapshotPoint, last: &SnapshotPoint) -> bool {
     let grows = |before: u64, after: u64| after as f64 > before as f64 * (1.0 + TOLERANCE);
     grows(before.bytes, last.bytes) || grows(before.objects, last.objects)
 }
 
 /// The points near one third and two thirds of the time from `start` on, which differ.
-fn early_points(course: &[Point], start: u64, last: u64) -> Option<[&Point; 2]> {
+fn early_points(course: &[SnapshotPoint], start: u64, last: u64) -> Option<[&SnapshotPoint; 2]> {
     let third = last.checked_sub(start)? / 3;
-    let near = |end| nearest(course, end, third / 2);
+    let near = |end| nearest_point(course, end, third / 2);
     let points = [near(start + third)?, near(start + 2 * third)?];
     let [first, second] = points.map(|point| point.tested);
     let is_spread = start < first && first < second && second < last;
@@ -130,12 +134,16 @@ fn early_points(course: &[Point], start: u64, last: u64) -> Option<[&Point; 2]> 
 }
 
 /// Until the first point no more than half of what was allocated since `start`, and until the second no more than five sixths.
-fn are_spread_over_allocations(course: &[Point], start: u64, points: [&Point; 2]) -> bool {
+fn are_spread_over_allocations(
+    course: &[SnapshotPoint],
+    start: u64,
+    points: [&SnapshotPoint; 2],
+) -> bool {
     let before = course.iter().filter(|point| point.tested <= start);
     let begin = before.map(|point| point.sampled).max().unwrap_or(0);
     let end = course.last().map_or(0, |point| point.sampled);
     let all = end.saturating_sub(begin) as f64;
-    let part = |point: &Point| point.sampled.saturating_sub(begin) as f64 / all;
+    let part = |point: &SnapshotPoint| point.sampled.saturating_sub(begin) as f64 / all;
     // Nothing was allocated, and no part is a number: nothing can be said.
     let [first, second] = points.map(part);
     first <= 1.0 / 2.0 && second <= 5.0 / 6.0

@@ -11,44 +11,44 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-use lucce_callgraph::{Change, MethodId, SiteId};
-use lucce_formats::Gzip;
+use lucce_callgraph::{GraphChange, MethodId, SiteId};
+use lucce_formats::GzipWriter;
 use lucce_tracelog::{
-    COMMAND, ClassId, Damage, Entry, Item, LogFile, Meta, Record, mask_arguments,
+    COMMAND, ClassId, LogDamage, LogEntry, LogFile, LogItem, LogRecord, MetaRecord, mask_arguments,
 };
 
 use crate::profile::Profile;
-use crate::source::Source;
+use crate::source::LogSource;
 
 /// The fact that a file of symbols has and a log has not.
-const KEY: &str = "symbols";
+const SYMBOLS_KEY: &str = "symbols";
 
 /// What was written.
-pub struct Extract {
+pub struct SymbolsExtract {
     /// Before and after it was packed.
     pub plain: u64,
     pub packed: u64,
     /// Where reading stopped: what follows is not in the symbols.
-    pub damage: Option<Damage>,
+    pub damage: Option<LogDamage>,
 }
 
 impl Profile {
     /// Whether this is a file of symbols: it decodes numbers, and what happened is not in it.
     #[must_use]
     pub fn is_symbols(&self) -> bool {
-        self.meta.contains_key(KEY)
+        self.meta.contains_key(SYMBOLS_KEY)
     }
 }
 
-impl Source {
+impl LogSource {
     /// Writes the symbols, packed. `arguments`: with the program's arguments as the log has them, and not masked.
     ///
     /// # Errors
     /// The log cannot be read, or the output not be written.
-    pub fn write_symbols(&self, out: impl Write, arguments: bool) -> io::Result<Extract> {
-        let named = Named::by(&self.log)?;
-        let mark = Meta {
-            key: KEY.into(),
+    pub fn write_symbols(&self, out: impl Write, arguments: bool) -> io::Result<SymbolsExtract> {
+        let named = GraphReferences::from_log(&self.log)?;
+        let mark = MetaRecord {
+            key: SYMBOLS_KEY.into(),
             value: "without counters".into(),
         };
         let mut first = vec![mark.into()];
@@ -57,17 +57,19 @@ impl Source {
                 true => command.clone(),
                 false => mask_arguments(command),
             };
-            Record::from(Meta {
+            LogRecord::from(MetaRecord {
                 key: COMMAND.into(),
                 value: command.into(),
             })
         }));
-        let (plain, damage) = self.log.extract(&first, |entry| named.is_kept(entry))?;
-        let mut counted = Counted { out, bytes: 0 };
-        let mut gzip = Gzip::new(&mut counted)?;
+        let (plain, damage) = self
+            .log
+            .extract_records(&first, |entry| named.is_kept(entry))?;
+        let mut counted = CountingWriter { out, bytes: 0 };
+        let mut gzip = GzipWriter::new(&mut counted)?;
         gzip.write_all(&plain)?;
         gzip.finish()?;
-        Ok(Extract {
+        Ok(SymbolsExtract {
             plain: plain.len() as u64,
             packed: counted.bytes,
             damage,
@@ -77,7 +79,7 @@ impl Source {
 
 /// What the graph names.
 #[derive(Default)]
-struct Named {
+struct GraphReferences {
     sites: HashSet<SiteId>,
     methods: HashSet<MethodId>,
     classes: HashSet<ClassId>,
@@ -85,18 +87,18 @@ struct Named {
     command: Option<String>,
 }
 
-impl Named {
-    fn by(log: &LogFile) -> io::Result<Named> {
-        let mut named = Named::default();
-        each(log, |record| match record {
-            Record::Change(change) => named.change(change),
-            Record::Meta(meta) if meta.key == COMMAND => {
+impl GraphReferences {
+    fn from_log(log: &LogFile) -> io::Result<GraphReferences> {
+        let mut named = GraphReferences::default();
+        for_each_record(log, |record| match record {
+            LogRecord::Change(change) => named.add_change(change),
+            LogRecord::Meta(meta) if meta.key == COMMAND => {
                 named.command = Some(meta.value.trim_end().to_owned());
             }
             _ => {}
         })?;
-        each(log, |record| {
-            if let Record::Method(method) = record
+        for_each_record(log, |record| {
+            if let LogRecord::Method(method) = record
                 && named.methods.contains(&method.id)
             {
                 named.classes.insert(method.class);
@@ -105,17 +107,17 @@ impl Named {
         Ok(named)
     }
 
-    fn change(&mut self, change: &Change) {
+    fn add_change(&mut self, change: &GraphChange) {
         match change {
-            Change::Base(_) => {}
-            Change::Node(node) => {
+            GraphChange::Base(_) => {}
+            GraphChange::Node(node) => {
                 self.methods.insert(node.method);
             }
-            Change::Transition(t) => {
+            GraphChange::Transition(t) => {
                 self.sites.insert(t.site);
                 self.methods.extend([t.caller, t.callee]);
             }
-            Change::Anchor(anchor) => {
+            GraphChange::Anchor(anchor) => {
                 self.methods.insert(anchor.head);
                 if let Some((_, site, caller)) = anchor.parent {
                     self.sites.insert(site);
@@ -125,24 +127,24 @@ impl Named {
         }
     }
 
-    fn is_kept(&self, entry: &Entry<'_>) -> bool {
+    fn is_kept(&self, entry: &LogEntry<'_>) -> bool {
         match &entry.record {
             // It may be what a later version wants for decoding.
             None => true,
-            Some(Record::Meta(meta)) => meta.key != KEY && meta.key != COMMAND,
-            Some(Record::Change(_) | Record::Skipped(_) | Record::End(_)) => true,
-            Some(Record::Class(class)) => self.classes.contains(&class.id),
-            Some(Record::Method(method)) => self.methods.contains(&method.id),
-            Some(Record::Site(site)) => self.sites.contains(&site.id),
+            Some(LogRecord::Meta(meta)) => meta.key != SYMBOLS_KEY && meta.key != COMMAND,
+            Some(LogRecord::Change(_) | LogRecord::Skipped(_) | LogRecord::End(_)) => true,
+            Some(LogRecord::Class(class)) => self.classes.contains(&class.id),
+            Some(LogRecord::Method(method)) => self.methods.contains(&method.id),
+            Some(LogRecord::Site(site)) => self.sites.contains(&site.id),
             Some(_) => false,
         }
     }
 }
 
 /// Up to the first damage.
-fn each(log: &LogFile, mut each: impl FnMut(&Record<'_>)) -> io::Result<()> {
-    log.each(|item| {
-        if let Ok(Item::Record(Entry {
+fn for_each_record(log: &LogFile, mut each: impl FnMut(&LogRecord<'_>)) -> io::Result<()> {
+    log.for_each_item(|item| {
+        if let Ok(LogItem::Record(LogEntry {
             record: Some(record),
             ..
         })) = item
@@ -153,12 +155,12 @@ fn each(log: &LogFile, mut each: impl FnMut(&Record<'_>)) -> io::Result<()> {
     })
 }
 
-struct Counted<W> {
+struct CountingWriter<W> {
     out: W,
     bytes: u64,
 }
 
-impl<W: Write> Write for Counted<W> {
+impl<W: Write> Write for CountingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes)?;
         self.bytes += written as u64;

@@ -20,7 +20,7 @@ impl Profile {
     #[must_use]
     pub fn tags_of(&self, thread: ThreadId) -> String {
         match self.tags.get(&thread) {
-            Some(tags) => tags_in_line(tags),
+            Some(tags) => format_tags(tags),
             None => UNTAGGED.to_owned(),
         }
     }
@@ -33,9 +33,14 @@ impl Profile {
 
     /// The thread ids that count under all of these tags, each as `key=value`.
     #[must_use]
-    pub fn tagged(&self, wanted: &[String]) -> BTreeSet<ThreadId> {
+    pub fn threads_with_tags(&self, wanted: &[String]) -> BTreeSet<ThreadId> {
         let has_all = |thread: &ThreadId| {
-            let own: Vec<String> = self.tags.get(thread).into_iter().flat_map(list).collect();
+            let own: Vec<String> = self
+                .tags
+                .get(thread)
+                .into_iter()
+                .flat_map(tag_pairs)
+                .collect();
             wanted.iter().all(|tag| own.contains(tag))
         };
         self.tags.keys().copied().filter(has_all).collect()
@@ -43,8 +48,8 @@ impl Profile {
 
     /// # Errors
     /// No thread has such a tag: those that there are.
-    pub fn has_all_tags(&self, wanted: &[String]) -> Result<(), BTreeSet<String>> {
-        let known: BTreeSet<String> = self.tags.values().flat_map(list).collect();
+    pub fn check_tags(&self, wanted: &[String]) -> Result<(), BTreeSet<String>> {
+        let known: BTreeSet<String> = self.tags.values().flat_map(tag_pairs).collect();
         match wanted.iter().all(|tag| known.contains(tag)) {
             true => Ok(()),
             false => Err(known),
@@ -56,19 +61,21 @@ impl Profile {
     /// # Errors
     /// No thread has such a tag: those that there are.
     pub fn keep_tagged(&mut self, wanted: &[String]) -> Result<(), BTreeSet<String>> {
-        self.has_all_tags(wanted)?;
-        let tagged = self.tagged(wanted);
-        self.events = self.events.filtered(|share| tagged.contains(&share.thread));
+        self.check_tags(wanted)?;
+        let tagged = self.threads_with_tags(wanted);
+        self.events = self
+            .events
+            .filter_counters(|share| tagged.contains(&share.thread));
         Ok(())
     }
 }
 
 /// As `endpoint=/search, tenant=a`.
 #[must_use]
-pub fn tags_in_line(tags: &BTreeMap<String, String>) -> String {
-    list(tags).collect::<Vec<_>>().join(", ")
+pub fn format_tags(tags: &BTreeMap<String, String>) -> String {
+    tag_pairs(tags).collect::<Vec<_>>().join(", ")
 }
 
-fn list(tags: &BTreeMap<String, String>) -> impl Iterator<Item = String> {
+fn tag_pairs(tags: &BTreeMap<String, String>) -> impl Iterator<Item = String> {
     tags.iter().map(|(key, value)| format!("{key}={value}"))
 }

@@ -11,75 +11,75 @@
 use std::collections::HashMap;
 use std::iter::successors;
 
-use lucce_callgraph::{ContextId, DecodeError, Frame, Graph, MethodId};
-use lucce_contentid::{Detail, FrameId, StackId};
+use lucce_callgraph::{ContextFrame, ContextId, DecodeError, MethodId, VersionedGraph};
+use lucce_contentid::{ContentDetail, FrameId, StackId};
 use serde::{Serialize, Serializer};
 
 use crate::frame::StackFrame;
 use crate::profile::{MethodInContext, Profile};
 
-/// A node: a frame with its callers. [`Trace::EMPTY`] has none.
+/// A node: a frame with its callers. [`TraceId::EMPTY`] has none.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Trace(u32);
+pub struct TraceId(u32);
 
-impl Trace {
-    pub const EMPTY: Trace = Trace(u32::MAX);
+impl TraceId {
+    pub const EMPTY: TraceId = TraceId(u32::MAX);
 
-    /// Its place in [`Traces::nodes`].
+    /// Its place in [`TraceTree::nodes`].
     #[must_use]
-    pub fn number(self) -> u32 {
+    pub fn to_u32(self) -> u32 {
         self.0
     }
 
-    pub(crate) fn index(self) -> usize {
+    pub(crate) fn to_index(self) -> usize {
         self.0 as usize
     }
 }
 
 /// All callers of a place that are shown, and how many there are in truth.
 #[derive(Clone, Copy)]
-struct Callers {
-    trace: Trace,
+struct CallersTrace {
+    trace: TraceId,
     depth: u32,
 }
 
-const NONE: Callers = Callers {
-    trace: Trace::EMPTY,
+const NO_CALLERS: CallersTrace = CallersTrace {
+    trace: TraceId::EMPTY,
     depth: 0,
 };
 
 /// `frame` is an index into the different frames.
 #[derive(Clone, Copy)]
-struct Node {
-    caller: Trace,
+struct TraceNode {
+    caller: TraceId,
     frame: u32,
 }
 
 /// The traces that were asked for.
-pub struct Traces<'p> {
+pub struct TraceTree<'p> {
     profile: &'p Profile,
     /// Callers come before what they call.
-    nodes: Vec<Node>,
+    nodes: Vec<TraceNode>,
     /// The different frames, what they are called, and where each is in this list.
-    frames: Vec<(Frame, StackFrame)>,
-    numbers: HashMap<Frame, u32>,
-    known: HashMap<MethodInContext, Callers>,
+    frames: Vec<(ContextFrame, StackFrame)>,
+    numbers: HashMap<ContextFrame, u32>,
+    memos: HashMap<MethodInContext, CallersTrace>,
     /// By frame and by node, their content ids: of those that there were when an id was asked for last.
     frame_ids: Vec<FrameId>,
     stacks: Vec<StackId>,
     /// The frames of one walk, empty between walks, kept for its memory.
-    path: Vec<(MethodInContext, Frame)>,
+    path: Vec<(MethodInContext, ContextFrame)>,
 }
 
-impl<'p> Traces<'p> {
+impl<'p> TraceTree<'p> {
     #[must_use]
     pub fn new(profile: &'p Profile) -> Self {
-        Traces {
+        TraceTree {
             profile,
             nodes: Vec::new(),
             frames: Vec::new(),
             numbers: HashMap::new(),
-            known: HashMap::new(),
+            memos: HashMap::new(),
             frame_ids: Vec::new(),
             stacks: Vec::new(),
             path: Vec::new(),
@@ -90,26 +90,26 @@ impl<'p> Traces<'p> {
     ///
     /// # Errors
     /// The log does not know this number.
-    pub fn of(&mut self, id: ContextId) -> Result<Trace, DecodeError> {
+    pub fn insert_trace(&mut self, id: ContextId) -> Result<TraceId, DecodeError> {
         let callers = self.walk_up((id, MethodId::EVENT))?;
         let callers = self.fold_down(callers);
-        match callers.depth as usize > Graph::MAX_FRAMES {
+        match callers.depth as usize > VersionedGraph::MAX_FRAMES {
             true => Err(DecodeError::TooDeep),
             false => Ok(callers.trace),
         }
     }
 
     /// To the nearest callers that are known. Behind them no step can fail: a walk went there.
-    fn walk_up(&mut self, mut at: MethodInContext) -> Result<Callers, DecodeError> {
+    fn walk_up(&mut self, mut at: MethodInContext) -> Result<CallersTrace, DecodeError> {
         self.path.clear();
         loop {
-            if let Some(known) = self.known.get(&at) {
+            if let Some(known) = self.memos.get(&at) {
                 return Ok(*known);
             }
-            let Some((parent, frame)) = self.profile.graph.caller(at.0, at.1)? else {
-                return Ok(NONE);
+            let Some((parent, frame)) = self.profile.graph.find_caller(at.0, at.1)? else {
+                return Ok(NO_CALLERS);
             };
-            if self.path.len() >= Graph::MAX_FRAMES {
+            if self.path.len() >= VersionedGraph::MAX_FRAMES {
                 return Err(DecodeError::TooDeep);
             }
             self.path.push((at, frame));
@@ -117,66 +117,70 @@ impl<'p> Traces<'p> {
         }
     }
 
-    fn fold_down(&mut self, mut callers: Callers) -> Callers {
+    fn fold_down(&mut self, mut callers: CallersTrace) -> CallersTrace {
         while let Some((at, frame)) = self.path.pop() {
             let depth = callers.depth.saturating_add(1);
-            let trace = match self.profile.code.is_between(frame) {
-                true => Trace::EMPTY,
-                false => self.joined(callers.trace, frame),
+            let trace = match self.profile.code.is_submission_frame(frame) {
+                true => TraceId::EMPTY,
+                false => self.push_frame(callers.trace, frame),
             };
-            callers = Callers { trace, depth };
-            self.known.insert(at, callers);
+            callers = CallersTrace { trace, depth };
+            self.memos.insert(at, callers);
         }
         callers
     }
 
-    fn joined(&mut self, caller: Trace, frame: Frame) -> Trace {
+    fn push_frame(&mut self, caller: TraceId, frame: ContextFrame) -> TraceId {
         let number = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
-        if !self.profile.scope.holds(frame) || number == Trace::EMPTY.0 {
+        if !self.profile.scope.contains_frame(frame) || number == TraceId::EMPTY.0 {
             return caller;
         }
-        let frame = self.number(frame);
-        self.nodes.push(Node { caller, frame });
-        Trace(number)
+        let frame = self.number_frame(frame);
+        self.nodes.push(TraceNode { caller, frame });
+        TraceId(number)
     }
 
-    fn number(&mut self, frame: Frame) -> u32 {
+    fn number_frame(&mut self, frame: ContextFrame) -> u32 {
         *self.numbers.entry(frame).or_insert_with(|| {
-            self.frames.push((frame, self.profile.code.frame(frame)));
+            self.frames
+                .push((frame, self.profile.code.resolve_frame(frame)));
             self.frames.len() as u32 - 1
         })
     }
 
-    fn named(&self, trace: Trace) -> impl Iterator<Item = &(Frame, StackFrame)> {
-        let node = |trace: Trace| self.nodes.get(trace.index()).copied();
+    fn frames_with_names(
+        &self,
+        trace: TraceId,
+    ) -> impl Iterator<Item = &(ContextFrame, StackFrame)> {
+        let node = |trace: TraceId| self.nodes.get(trace.to_index()).copied();
         let nodes = successors(node(trace), move |below| node(below.caller));
         nodes.filter_map(|node| self.frames.get(node.frame as usize))
     }
 
     /// Innermost first.
-    pub fn frames(&self, trace: Trace) -> impl Iterator<Item = Frame> {
-        self.named(trace).map(|(frame, _)| *frame)
+    pub fn frames_of_trace(&self, trace: TraceId) -> impl Iterator<Item = ContextFrame> {
+        self.frames_with_names(trace).map(|(frame, _)| *frame)
     }
 
     /// Whether no frame is shown.
     #[must_use]
-    pub fn is_outside(&self, trace: Trace) -> bool {
-        self.nodes.get(trace.index()).is_none()
+    pub fn is_outside(&self, trace: TraceId) -> bool {
+        self.nodes.get(trace.to_index()).is_none()
     }
 
     /// What they are called.
-    pub fn shown(&self, trace: Trace) -> impl Iterator<Item = &StackFrame> {
-        self.named(trace).map(|(_, shown)| shown)
+    pub fn stack_frames(&self, trace: TraceId) -> impl Iterator<Item = &StackFrame> {
+        self.frames_with_names(trace).map(|(_, shown)| shown)
     }
 
     /// For JSON: at most so many frames, innermost first.
     #[must_use]
-    pub fn listed(&self, trace: Trace, most: usize) -> Listed<'_> {
+    pub fn list_frames(&self, trace: TraceId, most: usize) -> FrameList<'_> {
         let traces = self;
-        Listed {
+        FrameList {
             traces,
             trace,
-            most,
+            max_frames: most,
         }
     }
 
@@ -192,7 +196,7 @@ impl<'p> Traces<'p> {
     }
 
     /// All frames with their callers' traces: callers come first.
-    pub fn nodes(&self) -> impl Iterator<Item = (Option<Trace>, Frame, &StackFrame)> {
+    pub fn nodes(&self) -> impl Iterator<Item = (Option<TraceId>, ContextFrame, &StackFrame)> {
         self.nodes_from(0)
     }
 
@@ -200,43 +204,44 @@ impl<'p> Traces<'p> {
     pub fn nodes_from(
         &self,
         first: usize,
-    ) -> impl Iterator<Item = (Option<Trace>, Frame, &StackFrame)> {
+    ) -> impl Iterator<Item = (Option<TraceId>, ContextFrame, &StackFrame)> {
         let nodes = self.nodes.get(first..).unwrap_or_default();
         nodes.iter().filter_map(|node| {
             let (frame, shown) = self.frames.get(node.frame as usize)?;
-            let caller = (node.caller != Trace::EMPTY).then_some(node.caller);
+            let caller = (node.caller != TraceId::EMPTY).then_some(node.caller);
             Some((caller, *frame, shown))
         })
     }
 
     /// By trace, the sum of what its frames are worth.
     #[must_use]
-    pub fn sums(&self, mut of: impl FnMut(Frame, &StackFrame) -> u64) -> Sums {
+    pub fn sum_frames(&self, mut of: impl FnMut(ContextFrame, &StackFrame) -> u64) -> TraceSums {
         let each = self.frames.iter().map(|(frame, shown)| of(*frame, shown));
         let each: Vec<u64> = each.collect();
         let mut sums: Vec<u64> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
-            let above = sums.get(node.caller.index()).copied().unwrap_or(0);
+            let above = sums.get(node.caller.to_index()).copied().unwrap_or(0);
             let own = each.get(node.frame as usize).copied().unwrap_or(0);
             sums.push(above.saturating_add(own));
         }
-        Sums(sums)
+        TraceSums(sums)
     }
 
     /// The content id of a trace (docs/content-ids.md), equal in every run. What traces share is hashed once.
-    pub fn stack(&mut self, trace: Trace) -> StackId {
+    pub fn stack_id(&mut self, trace: TraceId) -> StackId {
         let code = &self.profile.code;
         let new = self.frames.get(self.frame_ids.len()..).unwrap_or_default();
         let new = new.iter();
-        let new = new.map(|(frame, shown)| code.frame_id(*frame, shown, Detail::ByLine));
+        let new = new.map(|(frame, shown)| code.frame_id(*frame, shown, ContentDetail::ByLine));
         self.frame_ids.extend(new);
         for node in self.nodes.get(self.stacks.len()..).unwrap_or_default() {
-            let above = self.stacks.get(node.caller.index()).copied();
+            let above = self.stacks.get(node.caller.to_index()).copied();
             let above = above.unwrap_or(StackId::EMPTY);
             let own = self.frame_ids.get(node.frame as usize);
-            self.stacks.push(own.map_or(above, |own| above.then(*own)));
+            self.stacks
+                .push(own.map_or(above, |own| above.with_callee(*own)));
         }
-        let found = self.stacks.get(trace.index()).copied();
+        let found = self.stacks.get(trace.to_index()).copied();
         found.unwrap_or(StackId::EMPTY)
     }
 
@@ -245,18 +250,21 @@ impl<'p> Traces<'p> {
     ///
     /// # Errors
     /// Those of the two.
-    pub fn walk<E>(&self, visitor: &mut impl FnMut(Visit) -> Result<(), E>) -> Result<(), E> {
-        let below = Below::new(&self.nodes);
-        let mut open: Vec<Trace> = Vec::new();
-        let mut next = below.first(Trace::EMPTY);
+    pub fn visit_traces<E>(
+        &self,
+        visitor: &mut impl FnMut(TraceVisit) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let below = ChildLinks::new(&self.nodes);
+        let mut open: Vec<TraceId> = Vec::new();
+        let mut next = below.first_child(TraceId::EMPTY);
         loop {
             if let Some(trace) = next {
-                visitor(Visit::Begin(trace))?;
+                visitor(TraceVisit::Begin(trace))?;
                 open.push(trace);
-                next = below.first(trace);
+                next = below.first_child(trace);
             } else if let Some(trace) = open.pop() {
-                visitor(Visit::End(trace))?;
-                next = below.beside(trace);
+                visitor(TraceVisit::End(trace))?;
+                next = below.next_sibling(trace);
             } else {
                 return Ok(());
             }
@@ -264,74 +272,77 @@ impl<'p> Traces<'p> {
     }
 }
 
-/// See [`Traces::walk`].
+/// See [`TraceTree::visit_traces`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Visit {
-    Begin(Trace),
-    End(Trace),
+pub enum TraceVisit {
+    Begin(TraceId),
+    End(TraceId),
 }
 
 /// The nodes below each node, in the order in which they were made.
-struct Below {
+struct ChildLinks {
     /// By node, its first one; the last is that of no node.
-    first: Vec<Trace>,
+    first_children: Vec<TraceId>,
     /// By node, the next one that has the same caller.
-    beside: Vec<Trace>,
+    next_siblings: Vec<TraceId>,
 }
 
-impl Below {
-    fn new(nodes: &[Node]) -> Self {
-        let mut first = vec![Trace::EMPTY; nodes.len() + 1];
-        let mut beside = vec![Trace::EMPTY; nodes.len()];
+impl ChildLinks {
+    fn new(nodes: &[TraceNode]) -> Self {
+        let mut first = vec![TraceId::EMPTY; nodes.len() + 1];
+        let mut beside = vec![TraceId::EMPTY; nodes.len()];
         for (number, node) in nodes.iter().enumerate().rev() {
-            let at = node.caller.index().min(nodes.len());
+            let at = node.caller.to_index().min(nodes.len());
             if let (Some(first), Some(beside)) = (first.get_mut(at), beside.get_mut(number)) {
-                *beside = std::mem::replace(first, Trace(number as u32));
+                *beside = std::mem::replace(first, TraceId(number as u32));
             }
         }
-        Below { first, beside }
+        ChildLinks {
+            first_children: first,
+            next_siblings: beside,
+        }
     }
 
-    fn first(&self, of: Trace) -> Option<Trace> {
-        let at = of.index().min(self.beside.len());
-        self.first
+    fn first_child(&self, of: TraceId) -> Option<TraceId> {
+        let at = of.to_index().min(self.next_siblings.len());
+        self.first_children
             .get(at)
             .copied()
-            .filter(|trace| *trace != Trace::EMPTY)
+            .filter(|trace| *trace != TraceId::EMPTY)
     }
 
-    fn beside(&self, of: Trace) -> Option<Trace> {
-        let beside = self.beside.get(of.index()).copied();
-        beside.filter(|trace| *trace != Trace::EMPTY)
+    fn next_sibling(&self, of: TraceId) -> Option<TraceId> {
+        let beside = self.next_siblings.get(of.to_index()).copied();
+        beside.filter(|trace| *trace != TraceId::EMPTY)
     }
 }
 
-/// See [`Traces::listed`].
+/// See [`TraceTree::list_frames`].
 #[derive(Clone, Copy)]
-pub struct Listed<'t> {
-    traces: &'t Traces<'t>,
-    trace: Trace,
-    most: usize,
+pub struct FrameList<'t> {
+    traces: &'t TraceTree<'t>,
+    trace: TraceId,
+    max_frames: usize,
 }
 
-impl<'t> Listed<'t> {
+impl<'t> FrameList<'t> {
     pub fn iter(&self) -> impl Iterator<Item = &'t StackFrame> + use<'t> {
-        self.traces.shown(self.trace).take(self.most)
+        self.traces.stack_frames(self.trace).take(self.max_frames)
     }
 }
 
-impl Serialize for Listed<'_> {
+impl Serialize for FrameList<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.iter())
     }
 }
 
-/// See [`Traces::sums`].
-pub struct Sums(Vec<u64>);
+/// See [`TraceTree::sum_frames`].
+pub struct TraceSums(Vec<u64>);
 
-impl Sums {
+impl TraceSums {
     #[must_use]
-    pub fn of(&self, trace: Trace) -> u64 {
-        self.0.get(trace.index()).copied().unwrap_or(0)
+    pub fn trace_sum(&self, trace: TraceId) -> u64 {
+        self.0.get(trace.to_index()).copied().unwrap_or(0)
     }
 }

@@ -10,63 +10,63 @@
 
 use std::collections::{HashMap, HashSet};
 
-use lucce_callgraph::{ContextId, DecodeError, Frame, Graph, MethodId};
+use lucce_callgraph::{ContextFrame, ContextId, DecodeError, MethodId, VersionedGraph};
 use lucce_contentid::{FrameId, StackId};
 use rustc_hash::FxHashMap;
 
 use crate::profile::{MethodInContext, Profile};
 
-/// A node of a [`Tree`].
+/// A node of a [`ContextTree`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeId(pub u32);
 
 /// What frames are equal by, as the grower of the tree numbers them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct FrameKey(pub u32);
+pub struct TreeFrameKey(pub u32);
 
 /// One place in so many is remembered; a power of two. A walk goes past so many known places on average before it knows
 /// where it is: half as many walks half as far, and takes twice the memory.
 const SPACING: u64 = 2;
 
 /// So many children of a node stand in a list; those after them in a table.
-const LISTED: usize = 12;
+const MAX_LISTED_CHILDREN: usize = 12;
 
 const NONE: u32 = u32::MAX;
 
 /// Paths of frames.
 #[derive(Debug)]
-pub struct Tree {
-    nodes: Vec<Node>,
+pub struct ContextTree {
+    nodes: Vec<ContextTreeNode>,
     /// Children of nodes that have many.
-    more: FxHashMap<(u32, u32), u32>,
+    many_children: FxHashMap<(u32, u32), u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Node {
+struct ContextTreeNode {
     parent: u32,
     key: u32,
     /// Of its children.
-    first: u32,
+    first_child: u32,
     /// Of its parent's children.
-    next: u32,
+    next_sibling: u32,
 }
 
-impl Default for Tree {
+impl Default for ContextTree {
     fn default() -> Self {
-        let root = Node {
+        let root = ContextTreeNode {
             parent: NONE,
             key: NONE,
-            first: NONE,
-            next: NONE,
+            first_child: NONE,
+            next_sibling: NONE,
         };
-        Tree {
+        ContextTree {
             nodes: vec![root],
-            more: FxHashMap::default(),
+            many_children: FxHashMap::default(),
         }
     }
 }
 
-impl Tree {
+impl ContextTree {
     /// No frame at all.
     pub const ROOT: NodeId = NodeId(0);
 
@@ -79,53 +79,54 @@ impl Tree {
 
     /// The frame that is called last in the node's path, and the path before it; `None`: the root.
     #[must_use]
-    pub fn step(&self, node: NodeId) -> Option<(NodeId, FrameKey)> {
+    pub fn caller_and_frame(&self, node: NodeId) -> Option<(NodeId, TreeFrameKey)> {
         let node = self.nodes.get(node.0 as usize)?;
-        (node.parent != NONE).then_some((NodeId(node.parent), FrameKey(node.key)))
+        (node.parent != NONE).then_some((NodeId(node.parent), TreeFrameKey(node.key)))
     }
 
     /// By node, the content id of its path. `id`: that of a frame; none: the frame is no frame of the program.
     #[must_use]
-    pub fn stacks(&self, id: impl Fn(FrameKey) -> Option<FrameId>) -> Vec<StackId> {
+    pub fn stack_ids(&self, id: impl Fn(TreeFrameKey) -> Option<FrameId>) -> Vec<StackId> {
         let mut stacks: Vec<StackId> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
             let callers = stacks.get(node.parent as usize).copied();
             let callers = callers.unwrap_or(StackId::EMPTY);
-            let own = id(FrameKey(node.key)).filter(|_| node.parent != NONE);
-            stacks.push(own.map_or(callers, |own| callers.then(own)));
+            let own = id(TreeFrameKey(node.key)).filter(|_| node.parent != NONE);
+            stacks.push(own.map_or(callers, |own| callers.with_callee(own)));
         }
         stacks
     }
 
     /// The node for one frame more; `None`: there are four billion already.
-    pub fn child(&mut self, parent: NodeId, key: FrameKey) -> Option<NodeId> {
-        let (mut at, mut seen, mut last) = (self.nodes.get(parent.0 as usize)?.first, 0, NONE);
+    pub fn get_or_insert_child(&mut self, parent: NodeId, key: TreeFrameKey) -> Option<NodeId> {
+        let (mut at, mut seen, mut last) =
+            (self.nodes.get(parent.0 as usize)?.first_child, 0, NONE);
         while let Some(node) = self.nodes.get(at as usize) {
             if node.key == key.0 {
                 return Some(NodeId(at));
             }
-            (last, at, seen) = (at, node.next, seen + 1);
+            (last, at, seen) = (at, node.next_sibling, seen + 1);
         }
-        if seen == LISTED
-            && let Some(known) = self.more.get(&(parent.0, key.0))
+        if seen == MAX_LISTED_CHILDREN
+            && let Some(known) = self.many_children.get(&(parent.0, key.0))
         {
             return Some(NodeId(*known));
         }
         let new = u32::try_from(self.nodes.len())
             .ok()
             .filter(|new| *new != NONE)?;
-        self.nodes.push(Node {
+        self.nodes.push(ContextTreeNode {
             parent: parent.0,
             key: key.0,
-            first: NONE,
-            next: NONE,
+            first_child: NONE,
+            next_sibling: NONE,
         });
         match (seen, last) {
-            (LISTED, _) => {
-                self.more.insert((parent.0, key.0), new);
+            (MAX_LISTED_CHILDREN, _) => {
+                self.many_children.insert((parent.0, key.0), new);
             }
-            (_, NONE) => self.nodes.get_mut(parent.0 as usize)?.first = new,
-            (_, last) => self.nodes.get_mut(last as usize)?.next = new,
+            (_, NONE) => self.nodes.get_mut(parent.0 as usize)?.first_child = new,
+            (_, last) => self.nodes.get_mut(last as usize)?.next_sibling = new,
         }
         Some(NodeId(new))
     }
@@ -133,11 +134,11 @@ impl Tree {
 
 /// A place without room between its parts: there are millions of them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Packed([u32; 3]);
+struct PackedPosition([u32; 3]);
 
-impl From<MethodInContext> for Packed {
-    fn from((id, method): MethodInContext) -> Packed {
-        Packed([id.0 as u32, (id.0 >> 32) as u32, method.0])
+impl From<MethodInContext> for PackedPosition {
+    fn from((id, method): MethodInContext) -> PackedPosition {
+        PackedPosition([id.0 as u32, (id.0 >> 32) as u32, method.0])
     }
 }
 
@@ -150,16 +151,16 @@ pub struct EqualStacks {
 }
 
 impl EqualStacks {
-    /// `frames`: by key, the frames' content ids; as of [`Tree::stacks`].
+    /// `frames`: by key, the frames' content ids; as of [`ContextTree::stack_ids`].
     #[must_use]
-    pub fn new(tree: &Tree, frames: &[Option<FrameId>]) -> Self {
+    pub fn new(tree: &ContextTree, frames: &[Option<FrameId>]) -> Self {
         let mut different = HashSet::with_capacity(frames.len());
         let are_different = frames.iter().all(|id| different.insert(id));
-        let id = |key: FrameKey| frames.get(key.0 as usize).copied().flatten();
+        let id = |key: TreeFrameKey| frames.get(key.0 as usize).copied().flatten();
         EqualStacks {
             stacks: match are_different {
                 true => Vec::new(),
-                false => tree.stacks(id),
+                false => tree.stack_ids(id),
             },
             first: FxHashMap::default(),
         }
@@ -175,60 +176,67 @@ impl EqualStacks {
 }
 
 /// Puts the contexts of one run into a tree.
-pub struct Grower<'p, F> {
-    graph: &'p Graph,
+pub struct ContextTreeBuilder<'p, F> {
+    graph: &'p VersionedGraph,
     /// Callers of a frame of this method are not those of the thread itself.
-    ends: Option<MethodId>,
+    boundary_method: Option<MethodId>,
     key: F,
-    known: FxHashMap<Packed, NodeId>,
-    path: Vec<(MethodInContext, Frame)>,
+    memos: FxHashMap<PackedPosition, NodeId>,
+    path: Vec<(MethodInContext, ContextFrame)>,
 }
 
 impl Profile {
     /// `key`: what is told apart of frames; `None` leaves a frame out, as those out of scope are.
-    pub fn grower<F: FnMut(Frame) -> Option<FrameKey>>(
+    pub fn tree_builder<F: FnMut(ContextFrame) -> Option<TreeFrameKey>>(
         &self,
         mut key: F,
-    ) -> Grower<'_, impl FnMut(Frame) -> Option<FrameKey>> {
-        Grower {
+    ) -> ContextTreeBuilder<'_, impl FnMut(ContextFrame) -> Option<TreeFrameKey>> {
+        ContextTreeBuilder {
             graph: &self.graph,
-            ends: (!self.across_threads)
-                .then(|| self.code.between())
+            boundary_method: (!self.across_threads)
+                .then(|| self.code.submission_method())
                 .flatten(),
-            key: move |frame| self.scope.holds(frame).then(|| key(frame)).flatten(),
-            known: HashMap::default(),
+            key: move |frame| {
+                self.scope
+                    .contains_frame(frame)
+                    .then(|| key(frame))
+                    .flatten()
+            },
+            memos: HashMap::default(),
             path: Vec::new(),
         }
     }
 }
 
-impl<F: FnMut(Frame) -> Option<FrameKey>> Grower<'_, F> {
+impl<F: FnMut(ContextFrame) -> Option<TreeFrameKey>> ContextTreeBuilder<'_, F> {
     /// The context's node, and the place of its event.
     ///
     /// # Errors
     /// The log does not explain this number.
-    pub fn node(
+    pub fn insert_context(
         &mut self,
-        tree: &mut Tree,
+        tree: &mut ContextTree,
         id: ContextId,
-    ) -> Result<(NodeId, Option<Frame>), DecodeError> {
+    ) -> Result<(NodeId, Option<ContextFrame>), DecodeError> {
         let at = (id, MethodId::EVENT);
-        let Some((parent, leaf)) = self.graph.caller(at.0, at.1)? else {
-            return Ok((Tree::ROOT, None));
+        let Some((parent, leaf)) = self.graph.find_caller(at.0, at.1)? else {
+            return Ok((ContextTree::ROOT, None));
         };
         self.path.clear();
         self.path.push((at, leaf));
         let mut node = self.walk_up((parent, leaf.method))?;
         while let Some((place, frame)) = self.path.pop() {
-            node = match self.ends == Some(frame.method) {
-                true => Tree::ROOT,
+            node = match self.boundary_method == Some(frame.method) {
+                true => ContextTree::ROOT,
                 false => match (self.key)(frame) {
-                    Some(key) => tree.child(node, key).ok_or(DecodeError::TooDeep)?,
+                    Some(key) => tree
+                        .get_or_insert_child(node, key)
+                        .ok_or(DecodeError::TooDeep)?,
                     None => node,
                 },
             };
             if is_remembered(place) {
-                self.known.insert(place.into(), node);
+                self.memos.insert(place.into(), node);
             }
         }
         Ok((node, Some(leaf)))
@@ -238,14 +246,14 @@ impl<F: FnMut(Frame) -> Option<FrameKey>> Grower<'_, F> {
     fn walk_up(&mut self, mut at: MethodInContext) -> Result<NodeId, DecodeError> {
         loop {
             if is_remembered(at)
-                && let Some(node) = self.known.get(&at.into())
+                && let Some(node) = self.memos.get(&at.into())
             {
                 return Ok(*node);
             }
-            let Some((parent, frame)) = self.graph.caller(at.0, at.1)? else {
-                return Ok(Tree::ROOT);
+            let Some((parent, frame)) = self.graph.find_caller(at.0, at.1)? else {
+                return Ok(ContextTree::ROOT);
             };
-            if self.path.len() >= Graph::MAX_FRAMES {
+            if self.path.len() >= VersionedGraph::MAX_FRAMES {
                 return Err(DecodeError::TooDeep);
             }
             self.path.push((at, frame));

@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
-use lucce_formats::{Gunzip, UnpackLimits, is_gzip};
+use lucce_formats::{GzipReader, UnpackLimits, is_gzip};
 
 const SECRET: &[u8] = b"hunter";
 const MASKED: &[u8] = b"app.Main *";
@@ -47,7 +47,7 @@ fn has(bytes: &[u8], words: &[u8]) -> bool {
     let mut plain = bytes.to_vec();
     if is_gzip(bytes) {
         plain.clear();
-        Gunzip::new(bytes, all).read_to_end(&mut plain).unwrap();
+        GzipReader::new(bytes, all).read_to_end(&mut plain).unwrap();
     }
     plain.windows(words.len()).any(|part| part == words)
 }

@@ -136,7 +136,7 @@ impl Cases<'_> {
         let path = match kind {
             "stream" => {
                 fs::copy(self.dir.join("kinds.log"), &log).unwrap();
-                lucce_stream::path_beside(&log)
+                lucce_stream::events_path(&log)
             }
             _ => log.clone(),
         };
@@ -228,7 +228,7 @@ fn every_verb_ends_with_the_code_and_the_words_of_what_is_wrong() {
                 ));
             }
             if (kind, name) == ("stream", "folder") {
-                fs::remove_dir(lucce_stream::path_beside(&dir.join(&file))).unwrap();
+                fs::remove_dir(lucce_stream::events_path(&dir.join(&file))).unwrap();
             }
         }
     }

@@ -8,7 +8,7 @@ use lucce_decoder::*;
 use lucce_kcontexts::{CallingContextTree, Error, Listener, Trace};
 use lucce_recording::Recording;
 
-const CALLS: (Count, Origin) = (Count::Calls, Origin::Method);
+const CALLS: (CallMeasure, EventLeaf) = (CallMeasure::Calls, EventLeaf::Method);
 
 fn recorded() -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
@@ -17,19 +17,24 @@ fn recorded() -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-fn hear(recording: &Recording, what: (Count, Origin), limit: u64) -> (Labels, Trace, Told) {
-    let (mut labels, mut trace) = (Labels::default(), Trace::new(u32::MAX));
-    let told = of_recording(recording, what, &mut labels, &mut trace, limit, &|_| ()).unwrap();
+fn hear(
+    recording: &Recording,
+    what: (CallMeasure, EventLeaf),
+    limit: u64,
+) -> (CallLabels, Trace, CallFeedOutcome) {
+    let (mut labels, mut trace) = (CallLabels::default(), Trace::new(u32::MAX));
+    let told =
+        feed_recorded_calls(recording, what, &mut labels, &mut trace, limit, &|_| ()).unwrap();
     (labels, trace, told)
 }
 
 /// Full paths of methods' names, root first, and what counts under each.
-fn paths(labels: &Labels, code: &Code, calls: &Trace) -> BTreeMap<String, u64> {
+fn paths(labels: &CallLabels, code: &CodeSymbols, calls: &Trace) -> BTreeMap<String, u64> {
     let mut tree: CallingContextTree = CallingContextTree::new();
     calls.replay(&mut tree).unwrap();
     let forest = tree.forest();
     let name = |label| {
-        let routine = labels.called(label).unwrap().routine;
+        let routine = labels.find_call(label).unwrap().routine;
         let name = labels.routine_name(code, routine);
         name.rsplit('.').next().unwrap().to_owned()
     };
@@ -48,7 +53,7 @@ fn paths(labels: &Labels, code: &Code, calls: &Trace) -> BTreeMap<String, u64> {
 #[test]
 fn recorded_calls_are_told_as_they_were() {
     let recording = Recording::from_bytes(recorded()).unwrap();
-    let code = Code::from(&recording);
+    let code = CodeSymbols::from(&recording);
     let (labels, calls, told) = hear(&recording, CALLS, u64::MAX);
     assert!(told.damage.is_none() && !told.is_cut);
     assert!(calls.is_timed());
@@ -60,9 +65,9 @@ fn recorded_calls_are_told_as_they_were() {
 #[test]
 fn recorded_events_are_told_where_they_happen() {
     let recording = Recording::from_bytes(recorded()).unwrap();
-    let code = Code::from(&recording);
-    for (origin, leaf) in [(Origin::Method, ""), (Origin::Type, "Node")] {
-        let (labels, events, _) = hear(&recording, (Count::Events, origin), u64::MAX);
+    let code = CodeSymbols::from(&recording);
+    for (origin, leaf) in [(EventLeaf::Method, ""), (EventLeaf::Type, "Node")] {
+        let (labels, events, _) = hear(&recording, (CallMeasure::Events, origin), u64::MAX);
         let under = ["rc", "rabc", "rdabc", "reabc"];
         let once = under.map(|path| (format!("{path}{leaf}"), 1)).into();
         assert_eq!(paths(&labels, &code, &events), once);
@@ -110,14 +115,14 @@ fn a_logs_contexts_are_told_with_their_weights() {
     fixture::sample(&dir.path().join("sample.log"));
     let profile = Profile::open(dir.path().join("sample.log")).unwrap();
     let mut expected: BTreeMap<String, u64> = BTreeMap::new();
-    for context in profile.contexts(&|_| ()).list {
-        let frames = profile.trace(context.id).unwrap().frames;
+    for context in profile.list_contexts(&|_| ()).list {
+        let frames = profile.decode_trace(context.id).unwrap().frames;
         let names = frames.iter().rev().map(|frame| frame.method.clone());
         *expected.entry(names.collect()).or_default() += context.value;
     }
-    let (mut labels, mut calls) = (Labels::default(), Trace::new(u32::MAX));
-    let what = (Count::Bytes, Origin::Method);
-    let told = of_log(&profile, what, &mut labels, &mut calls, &|_| ()).unwrap();
+    let (mut labels, mut calls) = (CallLabels::default(), Trace::new(u32::MAX));
+    let what = (CallMeasure::Bytes, EventLeaf::Method);
+    let told = feed_log_calls(&profile, what, &mut labels, &mut calls, &|_| ()).unwrap();
     assert!(told.unknown.is_empty());
     assert_eq!(paths(&labels, &profile.code, &calls), expected);
 }
@@ -142,7 +147,7 @@ fn a_listeners_error_is_passed_on() {
         }
     }
     let recording = Recording::from_bytes(recorded()).unwrap();
-    let mut labels = Labels::default();
-    let told = of_recording(&recording, CALLS, &mut labels, &mut Full, u64::MAX, &|_| ());
+    let mut labels = CallLabels::default();
+    let told = feed_recorded_calls(&recording, CALLS, &mut labels, &mut Full, u64::MAX, &|_| ());
     assert_eq!(told.err(), Some(Error::TooManyNodes));
 }

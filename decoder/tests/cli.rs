@@ -312,14 +312,14 @@ fn whatever_the_log_there_is_an_answer() {
         // Not sealed: the records themselves are looked at.
         flipped[RECORDS + 36] = 0;
         for bytes in [&flipped[..], &sample[..at]] {
-            let Ok(log) = lucce_tracelog::Log::from_bytes(bytes.to_vec()) else {
+            let Ok(log) = lucce_tracelog::InMemoryLog::from_bytes(bytes.to_vec()) else {
                 continue;
             };
             let Ok(profile) = lucce_decoder::Profile::from_log(&log, &|_| ()) else {
                 continue;
             };
-            for context in profile.contexts(&|_| ()).list {
-                profile.trace(context.id).unwrap();
+            for context in profile.list_contexts(&|_| ()).list {
+                profile.decode_trace(context.id).unwrap();
             }
         }
     }

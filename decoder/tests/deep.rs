@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use lucce_decoder::{Profile, Traces};
+use lucce_decoder::{Profile, TraceTree};
 
 /// Together 2.5 milliards of frames.
 const FRAMES: u32 = 100_000;
@@ -243,21 +243,24 @@ fn shared_traces_are_those_of_each_number() {
     ] {
         let mut profile = Profile::open(&path).unwrap();
         for patterns in ["", "app.*", "app.Gen", "nobody"] {
-            let include = lucce_filter::Patterns::parse(patterns).unwrap_or_default();
+            let include = lucce_filter::PatternList::parse(patterns).unwrap_or_default();
             let mut filter = lucce_filter::ClassFilter::default();
             filter.include.extend(include);
-            profile.restrict(&filter);
-            let mut traces = Traces::new(&profile);
+            profile.restrict_scope(&filter);
+            let mut traces = TraceTree::new(&profile);
             for id in ids.iter().rev().chain(&ids) {
-                let trace = traces.of(*id).unwrap();
-                let shown: Vec<_> = traces.shown(trace).cloned().collect();
-                let alone = profile.trace(*id).unwrap();
+                let trace = traces.insert_trace(*id).unwrap();
+                let shown: Vec<_> = traces.stack_frames(trace).cloned().collect();
+                let alone = profile.decode_trace(*id).unwrap();
                 assert_eq!(shown, alone.frames);
-                assert_eq!(traces.stack(trace), alone.stack);
-                let frames: Vec<_> = traces.frames(trace).collect();
-                assert_eq!(frames, profile.frames(*id).unwrap());
+                assert_eq!(traces.stack_id(trace), alone.stack);
+                let frames: Vec<_> = traces.frames_of_trace(trace).collect();
+                assert_eq!(frames, profile.decode_frames(*id).unwrap());
                 let wrong = lucce_decoder::ContextId(id.0 ^ 1 << 40);
-                assert_eq!(traces.of(wrong).err(), profile.trace(wrong).err());
+                assert_eq!(
+                    traces.insert_trace(wrong).err(),
+                    profile.decode_trace(wrong).err()
+                );
             }
         }
     }

@@ -2,9 +2,10 @@
 //! followed ones are counted as the agent counts them.
 
 use lucce_decoder::{
-    Evidence, LiveCourse, MissingEvidence, Point, Sufficiency, judge_course, judge_sufficiency,
+    EvidenceSufficiency, LeakEvidence, LiveCourse, MissingEvidence, SnapshotPoint, judge_course,
+    judge_sufficiency,
 };
-use lucce_tracelog::Generation;
+use lucce_tracelog::SurvivorGeneration;
 
 /// Marsaglia's xorshift; every run is the same.
 struct Random(u64);
@@ -132,13 +133,13 @@ fn die(life: Life, now: u64, alive: &mut Vec<Object>, random: &mut Random) {
     }
 }
 
-fn point(now: u64, thinned: u32, alive: &[Object]) -> Point {
+fn point(now: u64, thinned: u32, alive: &[Object]) -> SnapshotPoint {
     let tested = now.saturating_sub(OLD);
-    let mut generations: Vec<Generation> = Vec::new();
+    let mut generations: Vec<SurvivorGeneration> = Vec::new();
     for &(born, _) in alive.iter().filter(|(born, _)| *born < tested) {
         match generations.last_mut() {
             Some(last) if last.born == born => last.objects += 1,
-            _ => generations.push(Generation { born, objects: 1 }),
+            _ => generations.push(SurvivorGeneration { born, objects: 1 }),
         }
     }
     let objects = generations
@@ -146,7 +147,7 @@ fn point(now: u64, thinned: u32, alive: &[Object]) -> Point {
         .map(|g| u64::from(g.objects))
         .sum::<u64>()
         << thinned;
-    Point {
+    SnapshotPoint {
         collections: now,
         millis: now * 100,
         tested,
@@ -158,7 +159,7 @@ fn point(now: u64, thinned: u32, alive: &[Object]) -> Point {
     }
 }
 
-fn simulate(life: Life, run: Run, seed: u64) -> Vec<Point> {
+fn simulate(life: Life, run: Run, seed: u64) -> Vec<SnapshotPoint> {
     let mut random = Random::new(seed);
     let (mut alive, mut thinned, mut course) = (Vec::new(), 0, Vec::new());
     for now in 1..=run.collections {
@@ -187,7 +188,7 @@ const CHANCE: f64 = 0.01;
 /// In how many of all runs a leak is found.
 fn found(life: Life, run: Run) -> u64 {
     let is_found = |seed: &u64| {
-        let evidence = Evidence::of(&simulate(life, run, *seed));
+        let evidence = LeakEvidence::from_course(&simulate(life, run, *seed));
         evidence.is_some_and(|evidence| evidence.chance <= CHANCE)
     };
     (1..=SEEDS).filter(is_found).count() as u64
@@ -264,24 +265,24 @@ fn objects_that_are_let_go_to_make_room_hide_no_leak_and_feign_none() {
 #[test]
 fn the_evidence_says_what_was_simulated() {
     let course = simulate(Life::Leak, RUN, 7);
-    let evidence = Evidence::of(&course).unwrap();
+    let evidence = LeakEvidence::from_course(&course).unwrap();
     let last = course.last().unwrap();
     let generations = last.generations.len() as u64;
     assert_eq!(evidence.thirds.iter().sum::<u64>(), generations);
     assert_eq!(evidence.live[2].generations, generations);
     assert_eq!(evidence.span.1, last.generations.last().unwrap().born);
-    assert_eq!(evidence.kept, 1.0);
-    assert_eq!(evidence.growth(), last.bytes - evidence.live[0].bytes);
+    assert_eq!(evidence.kept_fraction, 1.0);
+    assert_eq!(evidence.byte_growth(), last.bytes - evidence.live[0].bytes);
     assert!(evidence.live[0].collections < evidence.live[1].collections);
 }
 
 #[test]
 fn nothing_is_said_without_collections_or_objects() {
-    assert_eq!(Evidence::of(&[]), None);
-    assert_eq!(Evidence::of(&[Point::default()]), None);
+    assert_eq!(LeakEvidence::from_course(&[]), None);
+    assert_eq!(LeakEvidence::from_course(&[SnapshotPoint::default()]), None);
     let course = simulate(Life::Leak, RUN, 1);
     // One snapshot, however large, shows no growth.
-    assert_eq!(Evidence::of(&course[course.len() - 1..]), None);
+    assert_eq!(LeakEvidence::from_course(&course[course.len() - 1..]), None);
 }
 
 /// A log that is not one of ours: any numbers in any order.
@@ -303,20 +304,23 @@ fn whatever_the_numbers_there_is_an_answer() {
                     .for_each(|g| g.born = value),
             }
         }
-        if let Some(evidence) = Evidence::of(&course) {
+        if let Some(evidence) = LeakEvidence::from_course(&course) {
             assert!((0.0..=1.0).contains(&evidence.chance), "{evidence:?}");
-            assert!((0.0..=1.0).contains(&evidence.kept), "{evidence:?}");
+            assert!(
+                (0.0..=1.0).contains(&evidence.kept_fraction),
+                "{evidence:?}"
+            );
         }
     }
 }
 
 /// Some of the snapshots that there might have been: many, few, those of one part of the run alone.
-fn some_snapshots(course: &[Point], random: &mut Random) -> Vec<Point> {
+fn some_snapshots(course: &[SnapshotPoint], random: &mut Random) -> Vec<SnapshotPoint> {
     let all = course.len() as u64;
     let (from, to) = (random.below(all), random.below(all) + 1);
     let one_in = 1 + random.below(12);
     let is_in_part = |at: u64| (from.min(to)..from.max(to)).contains(&at);
-    let mut some: Vec<Point> = Vec::new();
+    let mut some: Vec<SnapshotPoint> = Vec::new();
     for (at, point) in (0..).zip(course) {
         if is_in_part(at) && random.below(one_in) == 0 {
             some.push(point.clone());
@@ -357,14 +361,14 @@ fn a_leak_is_not_denied_because_the_last_moments_have_many_collections() {
     let run = Run { births: 8.0, ..RUN };
     let leak = simulate(Life::Leak, run, 3);
     let last = leak.last().unwrap();
-    let again = (1..=4 * run.collections / run.old_every).map(|more| Point {
+    let again = (1..=4 * run.collections / run.old_every).map(|more| SnapshotPoint {
         collections: last.collections + more,
         millis: last.millis + more,
         tested: last.tested + more,
         sampled: last.sampled + more,
         ..last.clone()
     });
-    let course: Vec<Point> = again.collect();
+    let course: Vec<SnapshotPoint> = again.collect();
     let collections = course.last().unwrap().collections;
     let judged = judge_course(&course, collections);
     let LiveCourse::Unknown(MissingEvidence::EarlySnapshots { .. }) = judged else {
@@ -392,24 +396,26 @@ fn what_does_not_grow_is_denied_where_the_evidence_suffices() {
 #[test]
 fn what_is_missing_is_said() {
     let course = simulate(Life::Cache(400), Run { births: 6.0, ..RUN }, 1);
-    let judge = |points: &[Point]| judge_sufficiency(points, 0, RUN.collections);
-    assert_eq!(judge(&course), Sufficiency::Sufficient);
+    let judge = |points: &[SnapshotPoint]| judge_sufficiency(points, 0, RUN.collections);
+    assert_eq!(judge(&course), EvidenceSufficiency::Sufficient);
     let (seen, needed) = (0, 4);
-    let none = Sufficiency::Missing(MissingEvidence::Snapshots { seen, needed });
+    let none = EvidenceSufficiency::Missing(MissingEvidence::Snapshots { seen, needed });
     assert_eq!(judge(&[]), none);
     let late = judge(&course[course.len() - 3..]);
-    let Sufficiency::Missing(MissingEvidence::EarlySnapshots { first_percent }) = late else {
+    let EvidenceSufficiency::Missing(MissingEvidence::EarlySnapshots { first_percent }) = late
+    else {
         panic!("{late:?}");
     };
     assert!((90..=100).contains(&first_percent), "{first_percent}");
     let early = judge(&course[..course.len() / 2]);
-    let Sufficiency::Missing(MissingEvidence::LateSnapshots { last_percent }) = early else {
+    let EvidenceSufficiency::Missing(MissingEvidence::LateSnapshots { last_percent }) = early
+    else {
         panic!("{early:?}");
     };
     assert!((40..=55).contains(&last_percent), "{last_percent}");
     let thirds = [1, 2, 3].map(|third| course[course.len() * third / 3 - 1].clone());
     let (seen, needed) = (3, 4);
-    let few = Sufficiency::Missing(MissingEvidence::Snapshots { seen, needed });
+    let few = EvidenceSufficiency::Missing(MissingEvidence::Snapshots { seen, needed });
     assert_eq!(judge(&thirds), few);
 }
 

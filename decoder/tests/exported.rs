@@ -6,23 +6,24 @@ use std::cell::Cell;
 use std::path::Path;
 
 use lucce_decoder::{
-    Collapsed, Profile, Source, Stream, Value, Window, Wish, path_beside, write_difference,
+    CollapsedStacks, EventStream, EventWindow, ExportOptions, LogSource, Profile, StackMeasure,
+    events_path, write_difference,
 };
-use lucce_formats::{Event, Run};
+use lucce_formats::{ExportEvent, ExportRun};
 
-fn wish(kind: Option<&str>) -> Wish<'_> {
-    Wish {
+fn wish(kind: Option<&str>) -> ExportOptions<'_> {
+    ExportOptions {
         kind,
         value: None,
         leaf_type: false,
-        contents: false,
+        content_ids: false,
         admits: &|_, _| true,
     }
 }
 
 fn profile(log: &Path) -> Profile {
-    Source::open(log)
-        .and_then(|mut source| source.profile(&|_| ()))
+    LogSource::open(log)
+        .and_then(|mut source| source.read_profile(&|_| ()))
         .unwrap()
 }
 
@@ -34,21 +35,21 @@ fn made<R>(dir: &Path, write: impl Fn(&Path) -> R) -> Profile {
     profile(&log)
 }
 
-fn with_stream(log: &Path) -> (Run, Vec<Event>, u64) {
-    let stream = Stream::open(path_beside(log)).unwrap();
+fn with_stream(log: &Path) -> (ExportRun, Vec<ExportEvent>, u64) {
+    let stream = EventStream::open(events_path(log)).unwrap();
     let profile = profile(log);
-    let exported = profile.exported(&wish(None), Some(&stream), &|_| ());
+    let exported = profile.export_run(&wish(None), Some(&stream), &|_| ());
     let (left_out, mut events) = (Cell::new(0), Vec::new());
-    let all = Window {
+    let all = EventWindow {
         times: 0..u64::MAX,
         is_thread: &|_| true,
     };
-    let mut keep = |event: &Event| {
+    let mut keep = |event: &ExportEvent| {
         events.push(*event);
         Ok(())
     };
     exported
-        .each_event(&stream, &all, &left_out, &mut keep)
+        .for_each_event(&stream, &all, &left_out, &mut keep)
         .unwrap();
     (exported.run, events, left_out.get())
 }
@@ -87,13 +88,13 @@ fn a_thread_without_a_name_is_called_by_its_number() {
     let ids = fixture::kinds(&path);
     let told = [(2, 1_000, 1, 'A', 500)];
     fixture::stream::beside(&path, (&ids, &told), ["main", ""], true);
-    let stream = Stream::open(path_beside(&path)).unwrap();
+    let stream = EventStream::open(events_path(&path)).unwrap();
     let names: Vec<_> = stream.threads().iter().collect();
     let profile = profile(&path);
     for thread in names {
         let (of_stream, of_log) = (
-            profile.streamed_name(thread),
-            profile.thread_name(thread.lane),
+            profile.stream_thread_name(thread),
+            profile.thread_name(thread.log_thread),
         );
         assert!(!of_stream.is_empty());
         assert!(
@@ -122,12 +123,12 @@ fn events_without_counters_have_their_places() {
 fn followed_objects_are_no_allocations() {
     let dir = tempfile::tempdir().unwrap();
     let profile = made(dir.path(), fixture::leaks::leaking);
-    assert!(profile.has_followed("inuse") && !profile.has_followed("alloc"));
-    let run = profile.exported(&wish(Some("inuse")), None, &|_| ()).run;
+    assert!(profile.has_followed_objects("inuse") && !profile.has_followed_objects("alloc"));
+    let run = profile.export_run(&wish(Some("inuse")), None, &|_| ()).run;
     assert!(!run.rows.is_empty());
     for row in &run.rows {
         let kind = &run.kinds[row.kind as usize];
-        assert_eq!((&*kind.name, (kind.words.jfr)("x")), ("inuse", None));
+        assert_eq!((&*kind.name, (kind.tool_names.jfr)("x")), ("inuse", None));
     }
 }
 
@@ -136,9 +137,10 @@ fn followed_objects_are_no_allocations() {
 fn stacks_of_one_text_are_one_line() {
     let dir = tempfile::tempdir().unwrap();
     let profile = made(dir.path(), fixture::overloaded);
-    let contexts = profile.contexts(&|_| ());
-    let collapsed = Collapsed::new(&profile, &contexts.list, Value::Sum, false, &|_| ());
-    let written = collapsed.written(&profile);
+    let contexts = profile.list_contexts(&|_| ());
+    let collapsed =
+        CollapsedStacks::new(&profile, &contexts.list, StackMeasure::Sum, false, &|_| ());
+    let written = collapsed.prepare_writer(&profile);
     let (mut one, mut both) = (Vec::new(), Vec::new());
     written.write(&mut one, &|_| ()).unwrap();
     let lines = write_difference((&written, &written), |_| true, &mut both).unwrap();
@@ -153,7 +155,9 @@ fn stacks_of_one_text_are_one_line() {
 fn a_run_without_events_has_a_kind() {
     let dir = tempfile::tempdir().unwrap();
     let profile = made(dir.path(), fixture::sample);
-    let run = profile.exported(&wish(Some("nothing")), None, &|_| ()).run;
+    let run = profile
+        .export_run(&wish(Some("nothing")), None, &|_| ())
+        .run;
     let names: Vec<_> = run.kinds.iter().map(|kind| &*kind.name).collect();
     assert_eq!((names, run.rows.len()), (vec!["alloc"], 0));
 }

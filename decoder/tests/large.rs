@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lucce_decoder::{Joined, NodeId, Profile};
+use lucce_decoder::{MergedProfile, NodeId, Profile};
 
 #[path = "../examples/large_log.rs"]
 #[allow(dead_code, reason = "it is a program, too")]
@@ -14,18 +14,18 @@ fn two_threads_find_what_numbers_decode_to() {
     let contexts = large_log::write(&folder, 130_000).unwrap();
     let profile = Profile::open(&folder).unwrap();
     std::fs::remove_file(&folder).unwrap();
-    let mut joined = Joined::default();
-    joined.add(&profile, &|_| ());
+    let mut joined = MergedProfile::default();
+    joined.add_profile(&profile, &|_| ());
     let run = &joined.runs[0];
     assert!(run.unknown == 0 && contexts > 100_000);
     let mut nodes: HashMap<Vec<String>, NodeId> = HashMap::new();
-    for row in run.counted.iter().step_by(53) {
-        let frames = joined.trace(row.node);
-        assert_eq!(frames, profile.trace(row.id).unwrap().frames);
+    for row in run.counters.iter().step_by(53) {
+        let frames = joined.path_frames(row.node);
+        assert_eq!(frames, profile.decode_trace(row.id).unwrap().frames);
         // Equal traces are one node.
         let texts = frames.iter().map(ToString::to_string).collect();
         assert_eq!(*nodes.entry(texts).or_insert(row.node), row.node);
     }
-    let counted: u64 = run.counted.iter().map(|row| row.count).sum();
-    assert_eq!(counted, profile.events.count());
+    let counted: u64 = run.counters.iter().map(|row| row.count).sum();
+    assert_eq!(counted, profile.events.event_count());
 }

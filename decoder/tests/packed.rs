@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use lucce_tracelog::{End, Log, Skipped, Warning};
+use lucce_tracelog::{EndRecord, InMemoryLog, SkippedRecord, WarningRecord};
 use miniz_oxide::deflate::core::{CompressorOxide, create_comp_flags_from_zip_params};
 use miniz_oxide::deflate::stream::deflate;
 use miniz_oxide::{MZFlush, MZStatus};
@@ -39,12 +39,12 @@ fn bomb(first: &[u8], again: &[u8], times: usize) -> Vec<u8> {
 }
 
 /// The blocks of a log with these records.
-fn blocks(records: impl Iterator<Item = lucce_tracelog::Record<'static>>) -> Vec<u8> {
+fn blocks(records: impl Iterator<Item = lucce_tracelog::LogRecord<'static>>) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
     let mut writer = fixture::writer(&path);
     records.for_each(|record| writer.append(record).unwrap());
-    writer.append(End).unwrap();
+    writer.append(EndRecord).unwrap();
     writer.close().unwrap();
     with_room(fs::read(path).unwrap()).split_off(64)
 }
@@ -108,7 +108,7 @@ fn zeros_behind_a_log_are_not_unpacked_to_their_end() {
 fn records_that_say_the_same_again_and_again_are_cut_off() {
     let skipped = (0..10_000).map(|_| {
         let (class, method, reason) = ("".into(), None, "".into());
-        Skipped {
+        SkippedRecord {
             class,
             method,
             reason,
@@ -122,7 +122,7 @@ fn records_that_say_the_same_again_and_again_are_cut_off() {
     );
     let warnings = (0..30).map(|_| {
         let text = "x".repeat(2000).into();
-        Warning { text }.into()
+        WarningRecord { text }.into()
     });
     check(
         "warnings",
@@ -138,7 +138,7 @@ fn a_block_that_claims_all_that_a_block_may_have_takes_no_more() {
     let path = dir.path().join("log");
     let mut writer = fixture::writer(&path);
     writer
-        .counters(
+        .add_counters(
             lucce_tracelog::ThreadId(1),
             lucce_tracelog::limits::MAX_CELLS,
         )
@@ -183,7 +183,7 @@ fn a_packed_log_is_as_good_as_the_log() {
         );
         assert_eq!(plain.stdout, packed.stdout);
         assert_eq!(
-            Log::from_bytes(log).unwrap().size(),
+            InMemoryLog::from_bytes(log).unwrap().size(),
             fs::metadata(path(name)).unwrap().len()
         );
     }

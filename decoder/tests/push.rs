@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
-use lucce_formats::{Gunzip, UnpackLimits};
+use lucce_formats::{GzipReader, UnpackLimits};
 use serde_json::Value;
 
 /// What a server does about a request.
@@ -82,7 +82,7 @@ fn request(stream: &mut TcpStream) -> Vec<u8> {
         content: 1 << 30,
     };
     let mut unpacked = Vec::new();
-    Gunzip::new(&body[..], all)
+    GzipReader::new(&body[..], all)
         .read_to_end(&mut unpacked)
         .unwrap();
     unpacked

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use lucce_callgraph::{MethodId, SiteId};
-use lucce_recording::{Edge, ThreadWriter, Writer};
+use lucce_recording::{CallEdge, ThreadWriter, Writer};
 use serde_json::Value;
 
 fn lucce(dir: &Path, arguments: &str) -> Output {
@@ -113,7 +113,7 @@ fn a_damaged_recording_is_replayed_as_far_as_it_goes() {
 #[test]
 fn impossible_calls_end_in_an_offset() {
     let dir = tempfile::tempdir().unwrap();
-    let call = |site: u32| Edge {
+    let call = |site: u32| CallEdge {
         site: SiteId(site),
         caller: MethodId(1),
         callee: MethodId(2),
@@ -121,7 +121,7 @@ fn impossible_calls_end_in_an_offset() {
     let impossible = |name: &str, run: &dyn Fn(&Writer, &mut ThreadWriter)| {
         let writer = Writer::create(dir.path().join(name), 1 << 20).unwrap();
         let mut thread = writer.start("main", None);
-        thread.enter(&writer, Edge::entry(MethodId(1)));
+        thread.enter(&writer, CallEdge::from_thread_entry(MethodId(1)));
         thread.enter(&writer, call(1));
         run(&writer, &mut thread);
         thread.flush(&writer);

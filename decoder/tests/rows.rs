@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fixture::random;
-use lucce_decoder::{Profile, StackFrame, Wish};
+use lucce_decoder::{ExportOptions, Profile, StackFrame};
 use serde_json::Value;
 
 const SEEDS: std::ops::Range<u64> = 1..13;
@@ -51,21 +51,21 @@ fn expected(profile: &Profile, kind: &str, idle: bool) -> Rows {
 /// `whole`: the same log, of which all frames are shown.
 fn expected_of((profile, whole): (&Profile, &Profile), kind: &str, idle: bool) -> Rows {
     let mut rows = Rows::new();
-    for share in profile.events_of(kind).all() {
-        let trace = profile.trace(share.id).unwrap();
+    for share in profile.events_of_kind(kind).as_slice() {
+        let trace = profile.decode_trace(share.id).unwrap();
         if trace.frames.is_empty() {
             continue;
         }
-        let site = whole.frames(share.id).unwrap()[0].site;
-        let waits = kind == "lock" && waits_for_work(&whole.trace(share.id).unwrap().frames);
+        let site = whole.decode_frames(share.id).unwrap()[0].site;
+        let waits = kind == "lock" && waits_for_work(&whole.decode_trace(share.id).unwrap().frames);
         if waits != idle || share.count == 0 {
             continue;
         }
-        let what = profile.detail_at(share.event, site).unwrap_or_default();
+        let what = profile.event_detail(share.event, site).unwrap_or_default();
         let row = rows.entry((trace.stack.to_string(), what.to_owned()));
         let row = row.or_default();
         row.0 += share.count;
-        row.1 += share.value + share.count * profile.each(share.event, site);
+        row.1 += share.value + share.count * profile.value_per_event(share.event, site);
     }
     rows
 }
@@ -212,9 +212,9 @@ fn frames_out_of_scope_change_no_idle_thread() {
         let (path, whole) = made(dir.path(), seed);
         let mut profile = Profile::open(&path).unwrap();
         let mut filter = lucce_filter::ClassFilter::default();
-        let patterns = lucce_filter::Patterns::parse("app.Main").unwrap();
+        let patterns = lucce_filter::PatternList::parse("app.Main").unwrap();
         filter.include.extend(patterns);
-        profile.restrict(&filter);
+        profile.restrict_scope(&filter);
         let log = path.to_str().unwrap();
         let data = page(dir.path(), &path, &["--include", "app.Main"]);
         for kind in ["alloc", "lock"] {
@@ -273,20 +273,20 @@ fn an_export_has_one_row_for_each_stack_type_and_thread() {
     let dir = tempfile::tempdir().unwrap();
     for seed in SEEDS {
         let (_, profile) = made(dir.path(), seed);
-        let wish = Wish {
+        let wish = ExportOptions {
             kind: None,
             value: None,
             leaf_type: false,
-            contents: true,
+            content_ids: true,
             admits: &|_, _| true,
         };
-        let run = profile.exported(&wish, None, &|_| ()).run;
+        let run = profile.export_run(&wish, None, &|_| ()).run;
         let mut names = BTreeSet::new();
         let mut sums: BTreeMap<String, Rows> = BTreeMap::new();
         for row in &run.rows {
             let kind = run.kinds[row.kind as usize].name.clone();
-            let content = run.content(row).unwrap();
-            let what = row.what.map(|what| run.types[what as usize].clone());
+            let content = run.content_id_text(row).unwrap();
+            let what = row.type_index.map(|what| run.types[what as usize].clone());
             let name = (kind.clone(), content.clone(), what.clone(), row.thread);
             assert!(names.insert(name), "two rows read alike");
             let rows = sums.entry(kind).or_default();

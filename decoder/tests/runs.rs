@@ -5,30 +5,30 @@ mod fixture;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use lucce_callgraph::{Encoder, MethodId, Policy, SiteId};
-use lucce_decoder::{Number, Profile, RunId};
-use lucce_tracelog::{Header, Writer};
+use lucce_callgraph::{ContextEncoder, EncodingPolicy, MethodId, SiteId};
+use lucce_decoder::{ContextNumber, Profile, RunId};
+use lucce_tracelog::{LogHeader, LogWriter};
 
 const OTHER: Option<RunId> = RunId::new(0xfedc_ba98_7654_3210);
 
 /// A run of the fixture's program that calls the other way round: contexts get numbers in the order of first use.
 fn other_run(path: &Path) {
-    let header = Header {
+    let header = LogHeader {
         run: OTHER,
         ..fixture::HEADER
     };
-    let mut writer = Writer::create(path, &header).unwrap();
+    let mut writer = LogWriter::create(path, &header).unwrap();
     fixture::code(&mut writer);
-    let encoder = Encoder::new(fixture::LAYOUT, Policy::LUCCE, writer);
+    let encoder = ContextEncoder::new(fixture::LAYOUT, EncodingPolicy::LUCCE, writer);
     for route in fixture::paths().values().rev() {
-        let (mut at, mut caller) = (encoder.root(route.head), route.head);
+        let (mut at, mut caller) = (encoder.root_context(route.head), route.head);
         for &(site, callee) in &route.calls {
-            at = encoder.step(at, SiteId(site), caller, callee);
+            at = encoder.encode_call(at, SiteId(site), caller, callee);
             caller = callee;
         }
-        encoder.event(at, SiteId(route.event), caller);
+        encoder.encode_event(at, SiteId(route.event), caller);
     }
-    encoder.journal(|writer| writer.close().unwrap());
+    encoder.with_journal(|writer| writer.close().unwrap());
 }
 
 fn decode(dir: &Path, log: &str, number: &str) -> Output {
@@ -47,11 +47,14 @@ fn a_number_of_another_run_is_refused_and_a_bare_one_decodes_to_a_wrong_trace() 
     other_run(&dir.path().join("other.log"));
     let own = Profile::open(dir.path().join("run.log")).unwrap();
     let other = Profile::open(dir.path().join("other.log")).unwrap();
-    let trace = |profile: &Profile, id| profile.graph.decode(id, MethodId::EVENT);
+    let trace = |profile: &Profile, id| profile.graph.decode_context(id, MethodId::EVENT);
     let mut wrong = 0;
     for id in ids.values() {
-        let number = own.number(*id).to_string();
-        assert_eq!(Number::all_in(&number)[0].run, fixture::HEADER.run);
+        let number = own.context_number(*id).to_string();
+        assert_eq!(
+            ContextNumber::parse_all(&number)[0].run,
+            fixture::HEADER.run
+        );
         let refused = decode(dir.path(), "other.log", &number);
         let said = String::from_utf8(refused.stderr).unwrap();
         assert_eq!((refused.status.code(), refused.stdout.len()), (Some(1), 0));

@@ -5,15 +5,15 @@ mod fixture;
 use std::collections::BTreeMap;
 
 use lucce_decoder::Profile;
-use lucce_filter::{ClassFilter, Patterns};
+use lucce_filter::{ClassFilter, PatternList};
 
 /// Count and value by the frames that are left, the type and the kind of event.
 type Sums = BTreeMap<(Vec<String>, Option<String>, u32), (u64, u64)>;
 
 fn filter(include: &str, exclude: &str) -> ClassFilter {
     let patterns = |text: &str| match text {
-        "" => Patterns::default(),
-        text => Patterns::parse(text).unwrap(),
+        "" => PatternList::default(),
+        text => PatternList::parse(text).unwrap(),
     };
     ClassFilter {
         include: patterns(include),
@@ -24,16 +24,16 @@ fn filter(include: &str, exclude: &str) -> ClassFilter {
 /// All contexts, and how many events have no frame left; `kept` says which frames count.
 fn sums(profile: &Profile, kept: impl Fn(&str) -> bool) -> (Sums, u64) {
     let (mut sums, mut without) = (Sums::new(), 0);
-    let contexts = profile.contexts(&|_| ());
+    let contexts = profile.list_contexts(&|_| ());
     for context in &contexts.list {
-        let trace = profile.trace(context.id).unwrap();
+        let trace = profile.decode_trace(context.id).unwrap();
         let frames = trace.frames.iter().filter(|frame| kept(&frame.class));
         let frames: Vec<_> = frames.map(ToString::to_string).collect();
         if frames.is_empty() {
             without += context.count;
             continue;
         }
-        let detail = profile.detail(context).map(str::to_owned);
+        let detail = profile.context_detail(context).map(str::to_owned);
         let sum = sums.entry((frames, detail, context.event.0)).or_default();
         sum.0 += context.count;
         sum.1 += context.value;
@@ -60,13 +60,13 @@ fn traces_without_other_classes_are_merged() {
             ("*", ""),
         ] {
             let filter = filter(include, exclude);
-            let expected = sums(&whole, |class| filter.admits(class));
+            let expected = sums(&whole, |class| filter.admits_class(class));
             let mut profile = Profile::open(&path).unwrap();
-            profile.restrict(&filter);
+            profile.restrict_scope(&filter);
             let found = sums(&profile, |_| true);
             assert_eq!(found, expected, "{name} {include:?} {exclude:?}");
             // Each is one context.
-            let contexts = profile.contexts(&|_| ());
+            let contexts = profile.list_contexts(&|_| ());
             assert_eq!(contexts.list.len(), expected.0.len(), "{name} {include:?}");
         }
     }

@@ -291,14 +291,14 @@ fn a_run_that_goes_on_has_newer_data() {
         }
     };
     let cell = counters.iter().next().unwrap();
-    (0..7).for_each(|_| cell.count(0));
+    (0..7).for_each(|_| cell.count_event(0));
     let second = newer(&first);
     assert_eq!(counts(&second), (7, 117));
     assert!(second["live"]["seconds"].as_f64().unwrap() > 0.0);
     let third = newer(&second);
     assert_eq!(counts(&third), (0, 117), "nothing was counted meanwhile");
     // The process that has mapped the log is this one: without it the run is over, and its last data stay.
-    cell.count(0);
+    cell.count_event(0);
     drop((counters, writer));
     let mut last = newer(&third);
     while last["live"]["ended"] == false {

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use lucce_decoder::{Profile, Source};
+use lucce_decoder::{LogSource, Profile};
 
 fn lucce() -> Command {
     Command::new(env!("CARGO_BIN_EXE_lucce"))
@@ -23,12 +23,12 @@ fn check_all(log: &Path) -> usize {
     assert_eq!(symbols.header, whole.header);
     assert_eq!(symbols.ended, whole.ended);
     assert_eq!(
-        (symbols.damage.as_ref(), symbols.events.all().len()),
+        (symbols.damage.as_ref(), symbols.events.as_slice().len()),
         (None, 0)
     );
-    let ids = whole.events.ids();
+    let ids = whole.events.context_ids();
     for id in &ids {
-        assert_eq!(symbols.trace(*id), whole.trace(*id), "{id}");
+        assert_eq!(symbols.decode_trace(*id), whole.decode_trace(*id), "{id}");
     }
     // The symbols of symbols are those symbols.
     let again = path.with_extension("again");
@@ -60,19 +60,22 @@ fn damaged_symbols_are_told() {
     fixture::sample(&log);
     fixture::symbols(&log, &path);
     let whole = Profile::open(&log).unwrap();
-    let ids = whole.events.ids();
+    let ids = whole.events.context_ids();
     let bytes = fs::read(&path).unwrap();
     for at in 0..bytes.len() {
         let mut flipped = bytes.clone();
         flipped[at] ^= 0x41;
         for changed in [&flipped[..], &bytes[..at]] {
             fs::write(&path, changed).unwrap();
-            let Ok(profile) = Source::open(&path).and_then(|mut source| source.profile(&|_| ()))
+            let Ok(profile) =
+                LogSource::open(&path).and_then(|mut source| source.read_profile(&|_| ()))
             else {
                 continue;
             };
             let is_told = profile.damage.is_some();
-            let traces = ids.iter().map(|id| profile.trace(*id) == whole.trace(*id));
+            let traces = ids
+                .iter()
+                .map(|id| profile.decode_trace(*id) == whole.decode_trace(*id));
             assert!(is_told || traces.into_iter().all(|same| same), "{at}");
         }
     }

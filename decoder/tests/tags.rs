@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use lucce_decoder::{Profile, ThreadId};
-use lucce_stream::{Header, Place, Writer, path_beside};
-use lucce_tracelog::Log;
+use lucce_stream::{EventCursor, StreamHeader, StreamWriter, events_path};
+use lucce_tracelog::InMemoryLog;
 use serde_json::Value;
 
 /// The sample, whose second thread counts under two tags.
@@ -37,7 +37,7 @@ fn sums_by_tag_are_the_whole_and_one_tag_is_its_part() {
     tagged(&log);
     let profile = Profile::open(&log).unwrap();
     let of = |thread| {
-        let shares = profile.events.all().iter();
+        let shares = profile.events.as_slice().iter();
         let own = shares.filter(|share| share.thread == ThreadId(thread));
         own.map(|share| share.count).sum::<u64>()
     };
@@ -128,20 +128,20 @@ fn differences_gates_exports_and_pages_know_tags() {
 
 /// An allocation in each thread's first context.
 fn stream(log: &Path, ids: &fixture::Ids) {
-    let of = *Log::open(log).unwrap().header();
-    let header = Header {
+    let of = *InMemoryLog::open(log).unwrap().header();
+    let header = StreamHeader {
         pid: of.pid,
         start: of.start,
         clock: 0,
     };
-    let writer = Writer::create(&path_beside(log), &header, 1 << 20).unwrap();
+    let writer = StreamWriter::create(&events_path(log), &header, 1 << 20).unwrap();
     for (lane, name, context) in [(1, "main", 'A'), (2, "worker-1", 'D')] {
-        let thread = writer.thread(ThreadId(lane), name, false).unwrap();
-        let place = Place::default();
-        place.renew(&writer, (ThreadId(lane), thread), 1);
-        assert!(place.put(1, 0, ids[&context].0, 0));
+        let thread = writer.add_thread(ThreadId(lane), name, false).unwrap();
+        let place = EventCursor::default();
+        place.renew_block(&writer, (ThreadId(lane), thread), 1);
+        assert!(place.write_event(1, 0, ids[&context].0, 0));
     }
-    writer.finish(2);
+    writer.finish_stream(2);
 }
 
 #[test]

@@ -21,36 +21,36 @@ mod pattern;
 
 use std::fmt;
 
-use pattern::Pattern;
+use pattern::ClassPattern;
 
 /// What is wrong with a list of patterns: one line that names the pattern.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Malformed(String);
+pub struct PatternError(String);
 
-impl fmt::Display for Malformed {
+impl fmt::Display for PatternError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Malformed {}
+impl std::error::Error for PatternError {}
 
 /// A list of patterns.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Patterns(Vec<Pattern>);
+pub struct PatternList(Vec<ClassPattern>);
 
-impl Patterns {
+impl PatternList {
     /// Reads patterns that are joined by `+`.
     ///
     /// # Errors
     /// One of them is malformed.
-    pub fn parse(text: &str) -> Result<Patterns, Malformed> {
-        let patterns = text.split('+').map(Pattern::parse);
-        patterns.collect::<Result<_, _>>().map(Patterns)
+    pub fn parse(text: &str) -> Result<PatternList, PatternError> {
+        let patterns = text.split('+').map(ClassPattern::parse);
+        patterns.collect::<Result<_, _>>().map(PatternList)
     }
 
     /// Adds those of another list.
-    pub fn extend(&mut self, more: Patterns) {
+    pub fn extend(&mut self, more: PatternList) {
         self.0.extend(more.0);
     }
 
@@ -60,8 +60,8 @@ impl Patterns {
     }
 
     /// Whether the class, `a.b.C` or `a/b/C`, matches one of them.
-    pub fn matches(&self, class: &str) -> bool {
-        self.0.iter().any(|pattern| pattern.matches(class))
+    pub fn matches_class(&self, class: &str) -> bool {
+        self.0.iter().any(|pattern| pattern.matches_class(class))
     }
 }
 
@@ -69,9 +69,9 @@ impl Patterns {
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ClassFilter {
     /// Only these; empty: all.
-    pub include: Patterns,
+    pub include: PatternList,
     /// None of these, whatever is included.
-    pub exclude: Patterns,
+    pub exclude: PatternList,
 }
 
 impl ClassFilter {
@@ -81,8 +81,9 @@ impl ClassFilter {
     }
 
     /// Whether the class, `a.b.C` or `a/b/C`, is meant.
-    pub fn admits(&self, class: &str) -> bool {
-        (self.include.is_empty() || self.include.matches(class)) && !self.exclude.matches(class)
+    pub fn admits_class(&self, class: &str) -> bool {
+        (self.include.is_empty() || self.include.matches_class(class))
+            && !self.exclude.matches_class(class)
     }
 
     /// Whether a class whose name begins with `prefix`, such as `java/`, may be meant. `false`: none is.

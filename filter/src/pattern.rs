@@ -1,29 +1,31 @@
 //! One pattern: literal pieces with anything between.
 
-use crate::Malformed;
+use crate::PatternError;
 
 /// The pieces between the stars; one piece: there is no star.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Pattern(Vec<Box<[u8]>>);
+pub(crate) struct ClassPattern(Vec<Box<[u8]>>);
 
-impl Pattern {
-    pub(crate) fn parse(text: &str) -> Result<Pattern, Malformed> {
-        check(text).map_err(|why| Malformed(format!("pattern '{text}': {why}")))?;
-        Ok(Pattern(
+impl ClassPattern {
+    pub(crate) fn parse(text: &str) -> Result<ClassPattern, PatternError> {
+        check_pattern(text).map_err(|why| PatternError(format!("pattern '{text}': {why}")))?;
+        Ok(ClassPattern(
             text.split('*')
                 .map(|piece| piece.as_bytes().into())
                 .collect(),
         ))
     }
 
-    pub(crate) fn matches(&self, class: &str) -> bool {
+    pub(crate) fn matches_class(&self, class: &str) -> bool {
         let class = class.as_bytes();
         match self.0.split_first() {
-            Some((name, [])) => match after(name, class) {
+            Some((name, [])) => match strip_piece(name, class) {
                 Some(rest) => matches!(rest.first(), None | Some(b'$')),
                 None => false,
             },
-            Some((first, rest)) => after(first, class).is_some_and(|class| between(rest, class)),
+            Some((first, rest)) => {
+                strip_piece(first, class).is_some_and(|class| match_pieces(rest, class))
+            }
             None => false,
         }
     }
@@ -34,26 +36,26 @@ impl Pattern {
         self.0.first().is_some_and(|head| {
             let common = head.len().min(prefix.len());
             let begin = head.get(..common).zip(prefix.get(..common));
-            begin.is_some_and(|(head, prefix)| after(head, prefix).is_some())
+            begin.is_some_and(|(head, prefix)| strip_piece(head, prefix).is_some())
         })
     }
 
     /// Whether it is sure to match every class whose name begins so.
     pub(crate) fn matches_all_below(&self, prefix: &str) -> bool {
         match &*self.0 {
-            [head, rest] => rest.is_empty() && after(head, prefix.as_bytes()).is_some(),
+            [head, rest] => rest.is_empty() && strip_piece(head, prefix.as_bytes()).is_some(),
             _ => false,
         }
     }
 }
 
 /// Pieces that follow a star each: all but the last one as early as they come.
-fn between(pieces: &[Box<[u8]>], mut class: &[u8]) -> bool {
+fn match_pieces(pieces: &[Box<[u8]>], mut class: &[u8]) -> bool {
     let Some((last, pieces)) = pieces.split_last() else {
         return true;
     };
     for piece in pieces {
-        let Some(rest) = find(piece, class) else {
+        let Some(rest) = find_piece(piece, class) else {
             return false;
         };
         class = rest;
@@ -62,30 +64,30 @@ fn between(pieces: &[Box<[u8]>], mut class: &[u8]) -> bool {
     behind.is_some_and(|at| {
         class
             .get(at..)
-            .is_some_and(|end| after(last, end).is_some())
+            .is_some_and(|end| strip_piece(last, end).is_some())
     })
 }
 
 /// What follows the first place where `piece` stands.
-fn find<'c>(piece: &[u8], class: &'c [u8]) -> Option<&'c [u8]> {
-    (0..=class.len()).find_map(|at| after(piece, class.get(at..)?))
+fn find_piece<'c>(piece: &[u8], class: &'c [u8]) -> Option<&'c [u8]> {
+    (0..=class.len()).find_map(|at| strip_piece(piece, class.get(at..)?))
 }
 
 /// What follows `piece` at the beginning. Dots match the slashes of internal names.
-fn after<'c>(piece: &[u8], class: &'c [u8]) -> Option<&'c [u8]> {
+fn strip_piece<'c>(piece: &[u8], class: &'c [u8]) -> Option<&'c [u8]> {
     let (head, rest) = class.split_at_checked(piece.len())?;
     let same = |(wanted, found): (&u8, &u8)| wanted == found || (*wanted, *found) == (b'.', b'/');
     piece.iter().zip(head).all(same).then_some(rest)
 }
 
-fn check(text: &str) -> Result<(), &'static str> {
+fn check_pattern(text: &str) -> Result<(), &'static str> {
     if text.is_empty() {
         return Err("is empty; patterns such as org.h2.* or com.acme.Foo are joined by '+'");
     }
     if text.contains('/') {
         return Err("names of packages have dots, not slashes");
     }
-    if let Some(wrong) = text.chars().find(|c| !is_of_names(*c)) {
+    if let Some(wrong) = text.chars().find(|c| !is_pattern_char(*c)) {
         return Err(match wrong {
             '(' | ')' | '#' | ':' => "a pattern names classes, not methods",
             '?' | '[' | ']' | '^' | '|' | '\\' => "the only wildcard is '*'",
@@ -102,6 +104,6 @@ fn check(text: &str) -> Result<(), &'static str> {
 }
 
 /// What compilers put into names, and the star.
-fn is_of_names(c: char) -> bool {
+fn is_pattern_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '_' | '$' | '-' | '*')
 }

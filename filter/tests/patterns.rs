@@ -1,10 +1,10 @@
 //! The pattern language against a plain definition of it.
 
-use lucce_filter::{ClassFilter, Patterns};
+use lucce_filter::{ClassFilter, PatternList};
 use proptest::prelude::*;
 
 fn matches(patterns: &str, class: &str) -> bool {
-    Patterns::parse(patterns).unwrap().matches(class)
+    PatternList::parse(patterns).unwrap().matches_class(class)
 }
 
 #[test]
@@ -41,14 +41,14 @@ fn stars_stand_anywhere() {
 #[test]
 fn lists_are_joined_by_plus_and_exclusion_wins() {
     let filter = ClassFilter {
-        include: Patterns::parse("org.h2.*+com.acme.Foo").unwrap(),
-        exclude: Patterns::parse("org.h2.value.*").unwrap(),
+        include: PatternList::parse("org.h2.*+com.acme.Foo").unwrap(),
+        exclude: PatternList::parse("org.h2.value.*").unwrap(),
     };
-    assert!(filter.admits("org/h2/Driver"));
-    assert!(filter.admits("com.acme.Foo$Bar"));
-    assert!(!filter.admits("org/h2/value/Value"));
-    assert!(!filter.admits("java/lang/String"));
-    assert!(ClassFilter::default().admits("java/lang/String"));
+    assert!(filter.admits_class("org/h2/Driver"));
+    assert!(filter.admits_class("com.acme.Foo$Bar"));
+    assert!(!filter.admits_class("org/h2/value/Value"));
+    assert!(!filter.admits_class("java/lang/String"));
+    assert!(ClassFilter::default().admits_class("java/lang/String"));
     assert!(ClassFilter::default().is_open() && !filter.is_open());
 }
 
@@ -68,10 +68,10 @@ fn malformed_patterns_are_refused_by_name() {
         ("a\nb", "no class name"),
         ("[a.B", "only wildcard"),
     ] {
-        let message = Patterns::parse(bad).unwrap_err().to_string();
+        let message = PatternList::parse(bad).unwrap_err().to_string();
         assert!(message.contains(why), "{bad}: {message}");
     }
-    let message = Patterns::parse("a.B+c/D").unwrap_err().to_string();
+    let message = PatternList::parse("a.B+c/D").unwrap_err().to_string();
     assert!(message.contains("'c/D'"), "{message}");
 }
 
@@ -90,18 +90,18 @@ fn plain(pattern: &[u8], class: &[u8]) -> bool {
 proptest! {
     #[test]
     fn as_defined(pattern in "[ab$.*]{1,8}", class in "[ab$./]{0,12}") {
-        if let Ok(patterns) = Patterns::parse(&pattern) {
+        if let Ok(patterns) = PatternList::parse(&pattern) {
             let nested = class.match_indices('$').map(|(at, _)| &class[..at]);
             let heads = nested.filter(|_| !pattern.contains('*')).chain([&*class]);
             let expected = heads.into_iter().any(|head| plain(pattern.as_bytes(), head.as_bytes()));
-            prop_assert_eq!(patterns.matches(&class), expected);
+            prop_assert_eq!(patterns.matches_class(&class), expected);
         }
     }
 
     #[test]
     fn anything_may_be_asked(pattern in any::<String>(), class in any::<String>()) {
-        if let Ok(patterns) = Patterns::parse(&pattern) {
-            let _ = patterns.matches(&class);
+        if let Ok(patterns) = PatternList::parse(&pattern) {
+            let _ = patterns.matches_class(&class);
         }
     }
 }

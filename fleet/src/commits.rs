@@ -16,23 +16,25 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
-use crate::layout::{COMMITS, MARK, Part, TEMPORARY, Table, VERSION, file};
+use crate::error::FleetError;
+use crate::layout::{
+    COMMITS, DatasetPartition, DatasetTable, MARKER_FILE, TEMPORARY, VERSION, resolve_path,
+};
 
 /// After so many commits one says the sum of all.
 const STATE_EVERY: u64 = 64;
 
 /// A file of the dataset.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Entry {
-    pub table: Table,
+pub struct DatasetFile {
+    pub table: DatasetTable,
     /// Below the dataset, with `/` between folders.
     pub path: String,
     pub rows: u64,
     pub bytes: u64,
     /// Of tables that are parted.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub part: Option<Part>,
+    pub part: Option<DatasetPartition>,
     /// Of files that have one run only, and that are replaced when the run has gone on: whose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
@@ -40,8 +42,8 @@ pub struct Entry {
 
 /// What the dataset knows of a run beside its tables.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Known {
-    pub part: Part,
+pub struct DatasetRun {
+    pub part: DatasetPartition,
     /// The last day on which something of it was added.
     pub last: String,
     /// Events that were counted when it was added last.
@@ -58,30 +60,30 @@ pub struct Commit {
     pub version: u32,
     /// Milliseconds since 1970.
     pub at: u64,
-    pub add: Vec<Entry>,
+    pub add: Vec<DatasetFile>,
     pub remove: Vec<String>,
     /// Files that were removed by earlier commits, and are now gone from the disk.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gone: Vec<String>,
     /// By the run's id.
-    pub runs: BTreeMap<String, Known>,
+    pub runs: BTreeMap<String, DatasetRun>,
 }
 
 /// The sum of all commits.
 #[derive(Clone, Default, Debug, Serialize, Deserialize)]
-pub struct State {
+pub struct DatasetState {
     pub version: u32,
     /// Of the last commit; 0: there is none yet.
     pub number: u64,
     /// By path.
-    pub files: BTreeMap<String, Entry>,
-    pub runs: BTreeMap<String, Known>,
+    pub files: BTreeMap<String, DatasetFile>,
+    pub runs: BTreeMap<String, DatasetRun>,
     /// Files that were removed, and when: milliseconds since 1970.
     pub removed: BTreeMap<String, u64>,
 }
 
-impl State {
-    fn apply(&mut self, number: u64, commit: Commit) {
+impl DatasetState {
+    fn apply_commit(&mut self, number: u64, commit: Commit) {
         self.number = number;
         self.version = commit.version;
         for path in commit.remove {
@@ -97,7 +99,7 @@ impl State {
         self.runs.extend(commit.runs);
     }
 
-    pub fn of(&self, table: Table) -> impl Iterator<Item = &Entry> {
+    pub fn files_of(&self, table: DatasetTable) -> impl Iterator<Item = &DatasetFile> {
         self.files
             .values()
             .filter(move |entry| entry.table == table)
@@ -106,73 +108,77 @@ impl State {
 
 /// The folder of commits.
 #[derive(Clone, Debug)]
-pub struct Log {
+pub struct CommitLog {
     dataset: PathBuf,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Mark {
+struct DatasetMarker {
     schema: String,
     version: u32,
 }
 
 const SCHEMA: &str = "lucce-fleet";
 
-impl Log {
+impl CommitLog {
     /// A dataset that is there.
     ///
     /// # Errors
     /// The folder is none, or one of a later version.
-    pub fn open(dataset: &Path) -> Result<Log, Error> {
-        let path = dataset.join(MARK);
+    pub fn open(dataset: &Path) -> Result<CommitLog, FleetError> {
+        let path = dataset.join(MARKER_FILE);
         let text = match fs::read(&path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                let what = format!("no dataset of lucce fleet: there is no {MARK}");
-                return Err(Error::Dataset(dataset.to_owned(), what));
+                let what = format!("no dataset of lucce fleet: there is no {MARKER_FILE}");
+                return Err(FleetError::Dataset(dataset.to_owned(), what));
             }
-            read => read.map_err(Error::of(&path))?,
+            read => read.map_err(FleetError::for_path(&path))?,
         };
-        let mark = serde_json::from_slice::<Mark>(&text).ok();
+        let mark = serde_json::from_slice::<DatasetMarker>(&text).ok();
         let mark = mark.filter(|mark| mark.schema == SCHEMA);
-        let mark = mark.ok_or_else(|| Error::Dataset(path.clone(), "not of lucce fleet".into()))?;
-        known(&path, mark.version)?;
+        let mark =
+            mark.ok_or_else(|| FleetError::Dataset(path.clone(), "not of lucce fleet".into()))?;
+        check_version(&path, mark.version)?;
         let dataset = dataset.to_owned();
-        Ok(Log { dataset })
+        Ok(CommitLog { dataset })
     }
 
     /// A dataset that is there, or a new one in a folder that is not there or empty.
     ///
     /// # Errors
     /// The folder has something else in it, or cannot be written to.
-    pub fn open_or_create(dataset: &Path) -> Result<Log, Error> {
-        if dataset.join(MARK).exists() {
-            return Log::open(dataset);
+    pub fn open_or_create(dataset: &Path) -> Result<CommitLog, FleetError> {
+        if dataset.join(MARKER_FILE).exists() {
+            return CommitLog::open(dataset);
         }
         // What runs say is their user's, unless that opens it to others.
         let mut folder = fs::DirBuilder::new();
         let made = folder.recursive(true).mode(0o700).create(dataset);
-        made.map_err(Error::of(dataset))?;
-        let mut there = fs::read_dir(dataset).map_err(Error::of(dataset))?;
-        let is_ours =
-            |name: &std::ffi::OsStr| [COMMITS, TEMPORARY, MARK].iter().any(|own| *own == name);
+        made.map_err(FleetError::for_path(dataset))?;
+        let mut there = fs::read_dir(dataset).map_err(FleetError::for_path(dataset))?;
+        let is_ours = |name: &std::ffi::OsStr| {
+            [COMMITS, TEMPORARY, MARKER_FILE]
+                .iter()
+                .any(|own| *own == name)
+        };
         if there.any(|entry| entry.is_ok_and(|entry| !is_ours(&entry.file_name()))) {
             let what = "not empty, and no dataset of lucce fleet".to_owned();
-            return Err(Error::Dataset(dataset.to_owned(), what));
+            return Err(FleetError::Dataset(dataset.to_owned(), what));
         }
         for folder in [COMMITS, TEMPORARY] {
             let folder = dataset.join(folder);
-            fs::create_dir_all(&folder).map_err(Error::of(&folder))?;
+            fs::create_dir_all(&folder).map_err(FleetError::for_path(&folder))?;
         }
-        let log = Log {
+        let log = CommitLog {
             dataset: dataset.to_owned(),
         };
-        let mark = Mark {
+        let mark = DatasetMarker {
             schema: SCHEMA.into(),
             version: VERSION,
         };
         // Another writer may be first: its commit says what this one would.
-        log.publish(&json(&mark)?, MARK)?;
-        Log::open(dataset)
+        log.publish_file(&encode_json(&mark)?, MARKER_FILE)?;
+        CommitLog::open(dataset)
     }
 
     #[must_use]
@@ -184,9 +190,9 @@ impl Log {
     ///
     /// # Errors
     /// One cannot be read.
-    pub fn state(&self) -> Result<State, Error> {
-        let mut state = self.last_sum()?.unwrap_or_default();
-        self.refresh(&mut state)?;
+    pub fn read_state(&self) -> Result<DatasetState, FleetError> {
+        let mut state = self.last_state()?.unwrap_or_default();
+        self.refresh_state(&mut state)?;
         Ok(state)
     }
 
@@ -194,19 +200,19 @@ impl Log {
     ///
     /// # Errors
     /// A commit cannot be read.
-    pub fn refresh(&self, state: &mut State) -> Result<Vec<Entry>, Error> {
+    pub fn refresh_state(&self, state: &mut DatasetState) -> Result<Vec<DatasetFile>, FleetError> {
         let mut new = Vec::new();
-        while let Some(commit) = self.read::<Commit>(&commit_name(state.number + 1))? {
-            known(&self.dataset, commit.version)?;
+        while let Some(commit) = self.read_json::<Commit>(&commit_name(state.number + 1))? {
+            check_version(&self.dataset, commit.version)?;
             new.extend(commit.add.iter().cloned());
-            state.apply(state.number + 1, commit);
+            state.apply_commit(state.number + 1, commit);
         }
         Ok(new)
     }
 
-    fn last_sum(&self) -> Result<Option<State>, Error> {
+    fn last_state(&self) -> Result<Option<DatasetState>, FleetError> {
         let folder = self.dataset.join(COMMITS);
-        let names = fs::read_dir(&folder).map_err(Error::of(&folder))?;
+        let names = fs::read_dir(&folder).map_err(FleetError::for_path(&folder))?;
         let names = names
             .flatten()
             .filter_map(|entry| entry.file_name().into_string().ok());
@@ -214,23 +220,23 @@ impl Log {
         let Some(last) = sums.last() else {
             return Ok(None);
         };
-        let state = self.read::<State>(&format!("{COMMITS}/{last}"))?;
+        let state = self.read_json::<DatasetState>(&format!("{COMMITS}/{last}"))?;
         if let Some(state) = &state {
-            known(&folder, state.version)?;
+            check_version(&folder, state.version)?;
         }
         Ok(state)
     }
 
-    fn read<T: for<'de> Deserialize<'de>>(&self, name: &str) -> Result<Option<T>, Error> {
-        let path = file(&self.dataset, name);
+    fn read_json<T: for<'de> Deserialize<'de>>(&self, name: &str) -> Result<Option<T>, FleetError> {
+        let path = resolve_path(&self.dataset, name);
         match fs::read(&path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             read => {
-                let text = read.map_err(Error::of(&path))?;
+                let text = read.map_err(FleetError::for_path(&path))?;
                 let value = serde_json::from_slice(&text);
                 value
                     .map(Some)
-                    .map_err(|e| Error::Dataset(path, format!("damaged: {e}")))
+                    .map_err(|e| FleetError::Dataset(path, format!("damaged: {e}")))
             }
         }
     }
@@ -239,24 +245,28 @@ impl Log {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn commit(&self, state: &mut State, commit: Commit) -> Result<bool, Error> {
+    pub fn append_commit(
+        &self,
+        state: &mut DatasetState,
+        commit: Commit,
+    ) -> Result<bool, FleetError> {
         let number = state.number + 1;
         self.sync_folders(&commit.add)?;
-        if !self.publish(&json(&commit)?, &commit_name(number))? {
+        if !self.publish_file(&encode_json(&commit)?, &commit_name(number))? {
             return Ok(false);
         }
-        state.apply(number, commit);
+        state.apply_commit(number, commit);
         if number.is_multiple_of(STATE_EVERY) {
-            self.publish(&json(state)?, &state_name(number))?;
+            self.publish_file(&encode_json(state)?, &state_name(number))?;
         }
         Ok(true)
     }
 
     /// What the folders of these files say stays when the machine stops. A new folder is an entry of the one above, and so on.
-    fn sync_folders(&self, entries: &[Entry]) -> Result<(), Error> {
+    fn sync_folders(&self, entries: &[DatasetFile]) -> Result<(), FleetError> {
         let mut folders = BTreeSet::new();
         for entry in entries {
-            let path = file(&self.dataset, &entry.path);
+            let path = resolve_path(&self.dataset, &entry.path);
             let above = path.ancestors().skip(1);
             let above = above.take_while(|folder| folder.starts_with(&self.dataset));
             folders.extend(above.map(Path::to_owned));
@@ -265,23 +275,23 @@ impl Log {
     }
 
     /// A whole new file, on the disk. `false`: there is one of this name.
-    fn publish(&self, text: &[u8], name: &str) -> Result<bool, Error> {
+    fn publish_file(&self, text: &[u8], name: &str) -> Result<bool, FleetError> {
         let staged = self
             .dataset
             .join(TEMPORARY)
-            .join(format!("{}.json", unique()));
+            .join(format!("{}.json", unique_name()));
         let written = File::create_new(&staged).and_then(|mut file| {
             file.write_all(text)?;
             file.sync_all()
         });
-        written.map_err(Error::of(&staged))?;
-        let path = file(&self.dataset, name);
+        written.map_err(FleetError::for_path(&staged))?;
+        let path = resolve_path(&self.dataset, name);
         let linked = fs::hard_link(&staged, &path);
-        fs::remove_file(&staged).map_err(Error::of(&staged))?;
+        fs::remove_file(&staged).map_err(FleetError::for_path(&staged))?;
         match linked {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             linked => {
-                linked.map_err(Error::of(&path))?;
+                linked.map_err(FleetError::for_path(&path))?;
                 sync_folder(path.parent().unwrap_or(&self.dataset))?;
                 Ok(true)
             }
@@ -289,19 +299,19 @@ impl Log {
     }
 }
 
-fn known(path: &Path, version: u32) -> Result<(), Error> {
+fn check_version(path: &Path, version: u32) -> Result<(), FleetError> {
     match version > VERSION {
         true => {
             let what =
                 format!("of version {version}; this is lucce-fleet for versions up to {VERSION}");
-            Err(Error::Dataset(path.to_owned(), what))
+            Err(FleetError::Dataset(path.to_owned(), what))
         }
         false => Ok(()),
     }
 }
 
-fn json(value: &impl Serialize) -> Result<Vec<u8>, Error> {
-    serde_json::to_vec(value).map_err(|e| Error::Output(e.into()))
+fn encode_json(value: &impl Serialize) -> Result<Vec<u8>, FleetError> {
+    serde_json::to_vec(value).map_err(|e| FleetError::Output(e.into()))
 }
 
 fn commit_name(number: u64) -> String {
@@ -316,13 +326,13 @@ fn state_name(number: u64) -> String {
 ///
 /// # Errors
 /// The system's.
-fn sync_folder(folder: &Path) -> Result<(), Error> {
+fn sync_folder(folder: &Path) -> Result<(), FleetError> {
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(Error::of(folder))
+    synced.map_err(FleetError::for_path(folder))
 }
 
 /// A name that no other writer has: 16 hexadecimal digits from the system's randomness.
 #[must_use]
-pub fn unique() -> String {
+pub fn unique_name() -> String {
     lucce_tracelog::RunId::random().to_string()
 }

@@ -20,17 +20,17 @@ use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
 use futures::StreamExt;
 use tokio::runtime::Runtime;
 
-use crate::commits::{Log, State};
-use crate::error::Error;
-use crate::given;
-use crate::joins;
-use crate::layout::{Table, file};
-use crate::memory::{Pool, Refused};
-use crate::questions::Parameter;
+use crate::bind_parameters;
+use crate::commits::{CommitLog, DatasetState};
+use crate::error::FleetError;
+use crate::layout::{DatasetTable, resolve_path};
+use crate::memory_pool::{JoinRefusal, QueryMemoryPool};
+use crate::one_row_joins;
+use crate::questions::ParameterValue;
 
 /// What a query may use.
 #[derive(Clone, Debug, Default)]
-pub struct Limits {
+pub struct QueryLimits {
     /// Bytes of this process, about.
     pub memory: Option<usize>,
     /// Where what has no room in memory goes; none: where the system has temporary files.
@@ -41,25 +41,26 @@ pub struct Limits {
 }
 
 /// Told the columns, and then the rows batch by batch.
-pub type Each<'e> = dyn FnMut(&SchemaRef, Option<&RecordBatch>) -> Result<(), Error> + 'e;
+pub type BatchCallback<'e> =
+    dyn FnMut(&SchemaRef, Option<&RecordBatch>) -> Result<(), FleetError> + 'e;
 
 /// Of the memory that a query may use, so many tenths are what DataFusion accounts for: the rest is what it decodes files into.
-const ACCOUNTED: usize = 6;
+const ACCOUNTED_TENTHS: usize = 6;
 
 /// The dataset as it is now; later commits are not seen.
-pub struct Engine {
+pub struct QueryEngine {
     context: SessionContext,
-    limits: Limits,
-    refused: Arc<Refused>,
+    limits: QueryLimits,
+    refused: Arc<JoinRefusal>,
     /// What the table of parameters has.
-    given: Vec<Parameter>,
+    parameters: Vec<ParameterValue>,
     /// Rows that were handed over.
-    told: AtomicU64,
+    row_count: AtomicU64,
     /// Always there, until the engine ends.
     runtime: Option<Runtime>,
 }
 
-impl Drop for Engine {
+impl Drop for QueryEngine {
     fn drop(&mut self) {
         // Who gave up waiting for a file that cannot be read must not wait for it here.
         if let Some(runtime) = self.runtime.take() {
@@ -68,39 +69,45 @@ impl Drop for Engine {
     }
 }
 
-impl Engine {
+impl QueryEngine {
     /// # Errors
     /// The dataset cannot be read.
-    pub fn open(dataset: &Path, limits: &Limits) -> Result<Engine, Error> {
-        let state = Log::open(dataset)?.state()?;
-        Engine::of(dataset, &state, limits)
+    pub fn open(dataset: &Path, limits: &QueryLimits) -> Result<QueryEngine, FleetError> {
+        let state = CommitLog::open(dataset)?.read_state()?;
+        QueryEngine::with_state(dataset, &state, limits)
     }
 
     /// # Errors
     /// The system gives no threads, or a path is none.
-    pub fn of(dataset: &Path, state: &State, limits: &Limits) -> Result<Engine, Error> {
+    pub fn with_state(
+        dataset: &Path,
+        state: &DatasetState,
+        limits: &QueryLimits,
+    ) -> Result<QueryEngine, FleetError> {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         builder.enable_time();
         if let Some(threads) = limits.threads {
             builder.worker_threads(threads.max(1));
         }
-        let runtime = builder.build().map_err(Error::Output)?;
-        let refused = Arc::new(Refused::new());
-        let context = context(limits, &refused)?;
-        let dataset = dataset.canonicalize().map_err(Error::of(dataset))?;
-        for table in Table::ALL {
+        let runtime = builder.build().map_err(FleetError::Output)?;
+        let refused = Arc::new(JoinRefusal::new());
+        let context = create_context(limits, &refused)?;
+        let dataset = dataset
+            .canonicalize()
+            .map_err(FleetError::for_path(dataset))?;
+        for table in DatasetTable::ALL {
             let paths = state
-                .of(table)
-                .map(|entry| file(&dataset, &entry.path))
+                .files_of(table)
+                .map(|entry| resolve_path(&dataset, &entry.path))
                 .collect();
-            register(&context, table.name(), table.schema(), paths)?;
+            register_table(&context, table.name(), table.schema(), paths)?;
         }
-        Ok(Engine {
+        Ok(QueryEngine {
             context,
             limits: limits.clone(),
             refused,
-            given: Vec::new(),
-            told: AtomicU64::new(0),
+            parameters: Vec::new(),
+            row_count: AtomicU64::new(0),
             runtime: Some(runtime),
         })
     }
@@ -109,9 +116,12 @@ impl Engine {
     ///
     /// # Errors
     /// A name comes twice.
-    pub fn parameters(&mut self, parameters: &[Parameter]) -> Result<(), Error> {
-        self.register_rows(given::TABLE, parameters_row(parameters)?)?;
-        self.given = parameters.to_vec();
+    pub fn set_parameters(&mut self, parameters: &[ParameterValue]) -> Result<(), FleetError> {
+        self.register_rows(
+            bind_parameters::PARAMETER_TABLE,
+            parameters_row(parameters)?,
+        )?;
+        self.parameters = parameters.to_vec();
         Ok(())
     }
 
@@ -119,7 +129,7 @@ impl Engine {
     ///
     /// # Errors
     /// Never.
-    pub fn register_rows(&self, name: &str, rows: RecordBatch) -> Result<(), Error> {
+    pub fn register_rows(&self, name: &str, rows: RecordBatch) -> Result<(), FleetError> {
         let table = MemTable::try_new(rows.schema(), vec![vec![rows]])?;
         self.context.deregister_table(TableReference::bare(name))?;
         self.context
@@ -131,9 +141,14 @@ impl Engine {
     ///
     /// # Errors
     /// A path is none.
-    pub fn register(&self, name: &str, table: Table, paths: Vec<PathBuf>) -> Result<(), Error> {
+    pub fn register_files(
+        &self,
+        name: &str,
+        table: DatasetTable,
+        paths: Vec<PathBuf>,
+    ) -> Result<(), FleetError> {
         self.context.deregister_table(TableReference::bare(name))?;
-        register(&self.context, name, table.schema(), paths)
+        register_table(&self.context, name, table.schema(), paths)
     }
 
     /// Hands over the rows of one question, batch by batch; first none, for the columns. It only reads.
@@ -143,24 +158,26 @@ impl Engine {
     ///
     /// # Errors
     /// The engine's, in its words, and those of `each`.
-    pub fn ask(&self, sql: &str, each: &mut Each<'_>) -> Result<(), Error> {
+    pub fn run_query(&self, sql: &str, each: &mut BatchCallback<'_>) -> Result<(), FleetError> {
         let Some(runtime) = &self.runtime else {
             return Ok(());
         };
         let answered = async {
-            let mut answer = Answer {
-                given: &self.given,
-                told: &self.told,
+            let mut answer = QueryExecution {
+                parameters: &self.parameters,
+                row_count: &self.row_count,
                 each,
-                columns: false,
-                rows: false,
+                has_columns: false,
+                has_rows: false,
             };
-            let ended = answer.of(&self.context, &self.refused, sql).await;
+            let ended = answer
+                .execute_query(&self.context, &self.refused, sql)
+                .await;
             match ended {
-                Err(error) if error.is_exhausted() && !answer.rows => {
-                    let refused = Arc::new(Refused::new());
-                    let context = sorting(&self.context, &self.limits, &refused)?;
-                    answer.of(&context, &refused, sql).await
+                Err(error) if error.is_exhausted() && !answer.has_rows => {
+                    let refused = Arc::new(JoinRefusal::new());
+                    let context = sort_merge_context(&self.context, &self.limits, &refused)?;
+                    answer.execute_query(&context, &refused, sql).await
                 }
                 ended => ended,
             }
@@ -170,24 +187,24 @@ impl Engine {
                 None => answered.await,
                 Some(time) => match tokio::time::timeout(time, answered).await {
                     Ok(ended) => ended,
-                    Err(_) => Err(Error::Time(time)),
+                    Err(_) => Err(FleetError::Time(time)),
                 },
             }
         })
     }
 
     /// Rows of all answers so far.
-    pub fn told(&self) -> u64 {
-        self.told.load(Ordering::Relaxed)
+    pub fn row_count(&self) -> u64 {
+        self.row_count.load(Ordering::Relaxed)
     }
 
     /// All rows of a question whose answer is small.
     ///
     /// # Errors
     /// As [`ask`](Self::ask).
-    pub fn rows(&self, sql: &str) -> Result<Vec<RecordBatch>, Error> {
+    pub fn collect_rows(&self, sql: &str) -> Result<Vec<RecordBatch>, FleetError> {
         let mut batches = Vec::new();
-        self.ask(sql, &mut |_, batch| {
+        self.run_query(sql, &mut |_, batch| {
             batches.extend(batch.cloned());
             Ok(())
         })?;
@@ -196,50 +213,50 @@ impl Engine {
 }
 
 /// One question's rows, on their way to who asks.
-struct Answer<'a, 'e> {
-    given: &'a [Parameter],
-    told: &'a AtomicU64,
-    each: &'a mut Each<'e>,
+struct QueryExecution<'a, 'e> {
+    parameters: &'a [ParameterValue],
+    row_count: &'a AtomicU64,
+    each: &'a mut BatchCallback<'e>,
     /// The columns were told.
-    columns: bool,
+    has_columns: bool,
     /// Some rows were told.
-    rows: bool,
+    has_rows: bool,
 }
 
-impl Answer<'_, '_> {
-    async fn of(
+impl QueryExecution<'_, '_> {
+    async fn execute_query(
         &mut self,
         context: &SessionContext,
-        refused: &Refused,
+        refused: &JoinRefusal,
         sql: &str,
-    ) -> Result<(), Error> {
+    ) -> Result<(), FleetError> {
         tokio::select! {
             // What the engine says by itself comes first.
             biased;
-            ended = self.stream(context, sql) => ended,
-            why = refused.wait() => Err(Error::Engine(why.clone())),
+            ended = self.stream_rows(context, sql) => ended,
+            why = refused.wait() => Err(FleetError::Engine(why.clone())),
         }
     }
 
-    async fn stream(&mut self, context: &SessionContext, sql: &str) -> Result<(), Error> {
+    async fn stream_rows(&mut self, context: &SessionContext, sql: &str) -> Result<(), FleetError> {
         let options = SQLOptions::new()
             .with_allow_ddl(false)
             .with_allow_dml(false)
             .with_allow_statements(false);
         let asked = context.sql_with_options(sql, options).await?;
         let (state, plan) = asked.into_parts();
-        let frame = DataFrame::new(state, given::put(plan, self.given)?);
+        let frame = DataFrame::new(state, bind_parameters::bind_plan(plan, self.parameters)?);
         let mut stream = frame.execute_stream().await?;
         let schema = stream.schema();
-        if !self.columns {
-            self.columns = true;
+        if !self.has_columns {
+            self.has_columns = true;
             (self.each)(&schema, None)?;
         }
         while let Some(batch) = stream.next().await {
             let batch = batch?;
-            self.rows |= batch.num_rows() > 0;
+            self.has_rows |= batch.num_rows() > 0;
             // Relaxed: only the number counts.
-            self.told
+            self.row_count
                 .fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
             (self.each)(&schema, Some(&batch))?;
         }
@@ -249,9 +266,9 @@ impl Answer<'_, '_> {
 
 /// # Errors
 /// A name comes twice.
-pub fn parameters_row(parameters: &[Parameter]) -> Result<RecordBatch, Error> {
+pub fn parameters_row(parameters: &[ParameterValue]) -> Result<RecordBatch, FleetError> {
     let (mut fields, mut columns) = (Vec::new(), Vec::<arrow::array::ArrayRef>::new());
-    for (name, value) in given::columns(parameters) {
+    for (name, value) in bind_parameters::parameter_columns(parameters) {
         fields.push(Field::new(name, DataType::Utf8, false));
         columns.push(Arc::new(StringArray::from(vec![value])));
     }
@@ -262,10 +279,13 @@ pub fn parameters_row(parameters: &[Parameter]) -> Result<RecordBatch, Error> {
 }
 
 /// Memory and files for one question.
-fn runtime(limits: &Limits, refused: &Arc<Refused>) -> Result<Arc<RuntimeEnv>, Error> {
+fn build_runtime(
+    limits: &QueryLimits,
+    refused: &Arc<JoinRefusal>,
+) -> Result<Arc<RuntimeEnv>, FleetError> {
     let mut runtime = RuntimeEnvBuilder::new();
     if let Some(memory) = limits.memory {
-        let pool = Pool::new(memory / 10 * ACCOUNTED, Arc::clone(refused));
+        let pool = QueryMemoryPool::new(memory / 10 * ACCOUNTED_TENTHS, Arc::clone(refused));
         runtime = runtime.with_memory_pool(Arc::new(pool));
     }
     if let Some(folder) = &limits.spill {
@@ -275,22 +295,25 @@ fn runtime(limits: &Limits, refused: &Arc<Refused>) -> Result<Arc<RuntimeEnv>, E
 }
 
 /// The tables of another context, whose joins by equal columns sort both sides.
-fn sorting(
+fn sort_merge_context(
     context: &SessionContext,
-    limits: &Limits,
-    refused: &Arc<Refused>,
-) -> Result<SessionContext, Error> {
+    limits: &QueryLimits,
+    refused: &Arc<JoinRefusal>,
+) -> Result<SessionContext, FleetError> {
     // Not tables anew, and none.
     let config = context.copied_config();
     let mut config = config.with_create_default_catalog_and_schema(false);
     config.options_mut().optimizer.prefer_hash_join = false;
     let state = SessionStateBuilder::new_from_existing(context.state())
         .with_config(config)
-        .with_runtime_env(runtime(limits, refused)?);
+        .with_runtime_env(build_runtime(limits, refused)?);
     Ok(SessionContext::new_with_state(state.build()))
 }
 
-fn context(limits: &Limits, refused: &Arc<Refused>) -> Result<SessionContext, Error> {
+fn create_context(
+    limits: &QueryLimits,
+    refused: &Arc<JoinRefusal>,
+) -> Result<SessionContext, FleetError> {
     let mut config = SessionConfig::new().with_information_schema(true);
     if let Some(threads) = limits.threads {
         config = config.with_target_partitions(threads.max(1));
@@ -301,18 +324,18 @@ fn context(limits: &Limits, refused: &Arc<Refused>) -> Result<SessionContext, Er
     options.execution.parquet.reorder_filters = true;
     let state = SessionStateBuilder::new()
         .with_config(config)
-        .with_runtime_env(runtime(limits, refused)?)
+        .with_runtime_env(build_runtime(limits, refused)?)
         .with_default_features()
-        .with_physical_optimizer_rules(joins::rules());
+        .with_physical_optimizer_rules(one_row_joins::optimizer_rules());
     Ok(SessionContext::new_with_state(state.build()))
 }
 
-fn register(
+fn register_table(
     context: &SessionContext,
     name: &str,
     schema: SchemaRef,
     paths: Vec<PathBuf>,
-) -> Result<(), Error> {
+) -> Result<(), FleetError> {
     let name = TableReference::bare(name);
     if paths.is_empty() {
         let empty = MemTable::try_new(schema, vec![vec![]])?;
@@ -322,7 +345,7 @@ fn register(
     let mut urls = Vec::with_capacity(paths.len());
     for path in paths {
         // Not as text: a name may look like a pattern.
-        let url = url_of(&path)?;
+        let url = file_url(&path)?;
         urls.push(ListingTableUrl::try_new(url, None)?);
     }
     let options = ListingOptions::new(Arc::new(ParquetFormat::default()))
@@ -335,7 +358,7 @@ fn register(
     Ok(())
 }
 
-fn url_of(path: &Path) -> Result<url::Url, Error> {
+fn file_url(path: &Path) -> Result<url::Url, FleetError> {
     url::Url::from_file_path(path)
-        .map_err(|()| Error::Dataset(path.to_owned(), "not an absolute path".into()))
+        .map_err(|()| FleetError::Dataset(path.to_owned(), "not an absolute path".into()))
 }

@@ -11,7 +11,7 @@ use parquet::errors::ParquetError;
 
 /// Why something could not be done.
 #[derive(Debug)]
-pub enum Error {
+pub enum FleetError {
     /// A file or a folder could not be read or written.
     File(PathBuf, io::Error),
     /// The folder is no dataset, or not as one must be.
@@ -30,50 +30,50 @@ pub enum Error {
     Output(io::Error),
 }
 
-impl Error {
+impl FleetError {
     /// A question had no room in memory.
     pub fn is_exhausted(&self) -> bool {
-        matches!(self, Error::Engine(what) if what.contains("Resources exhausted"))
+        matches!(self, FleetError::Engine(what) if what.contains("Resources exhausted"))
     }
 
     /// For `map_err`: what happened to this file.
-    pub fn of(path: &Path) -> impl Fn(io::Error) -> Error {
+    pub fn for_path(path: &Path) -> impl Fn(io::Error) -> FleetError {
         let path = path.to_owned();
-        move |error| Error::File(path.clone(), error)
+        move |error| FleetError::File(path.clone(), error)
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for FleetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::File(path, error) => write!(f, "{}: {error}", path.display()),
-            Error::Dataset(path, what) => write!(f, "{}: {what}", path.display()),
-            Error::Time(time) => write!(f, "no answer in {} s", time.as_secs()),
-            Error::Output(error) => write!(f, "cannot write: {error}"),
-            Error::Collision(what)
-            | Error::Absent(what)
-            | Error::Usage(what)
-            | Error::Engine(what) => f.write_str(what),
+            FleetError::File(path, error) => write!(f, "{}: {error}", path.display()),
+            FleetError::Dataset(path, what) => write!(f, "{}: {what}", path.display()),
+            FleetError::Time(time) => write!(f, "no answer in {} s", time.as_secs()),
+            FleetError::Output(error) => write!(f, "cannot write: {error}"),
+            FleetError::Collision(what)
+            | FleetError::Absent(what)
+            | FleetError::Usage(what)
+            | FleetError::Engine(what) => f.write_str(what),
         }
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for FleetError {}
 
-impl From<DataFusionError> for Error {
+impl From<DataFusionError> for FleetError {
     fn from(error: DataFusionError) -> Self {
-        Error::Engine(error.strip_backtrace())
+        FleetError::Engine(error.strip_backtrace())
     }
 }
 
-impl From<ArrowError> for Error {
+impl From<ArrowError> for FleetError {
     fn from(error: ArrowError) -> Self {
-        Error::Engine(error.to_string())
+        FleetError::Engine(error.to_string())
     }
 }
 
-impl From<ParquetError> for Error {
+impl From<ParquetError> for FleetError {
     fn from(error: ParquetError) -> Self {
-        Error::Engine(error.to_string())
+        FleetError::Engine(error.to_string())
     }
 }

@@ -11,43 +11,43 @@ use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 
-use crate::commits::{Entry, unique};
-use crate::error::Error;
-use crate::layout::{Part, TEMPORARY, Table, file};
+use crate::commits::{DatasetFile, unique_name};
+use crate::error::FleetError;
+use crate::layout::{DatasetPartition, DatasetTable, TEMPORARY, resolve_path};
 
 /// As many rows share the dictionaries of a row group.
-const GROUP: usize = 1 << 20;
+const ROW_GROUP_ROWS: usize = 1 << 20;
 /// Ids of as many rows have room in a dictionary: they are 36 bytes each there.
-pub(crate) const DICTIONARY: usize = 64 << 20;
+pub(crate) const DICTIONARY_BYTES: usize = 64 << 20;
 
 /// A file that is being written.
-pub struct Target {
+pub struct FileTarget {
     dataset: PathBuf,
     staged: PathBuf,
-    entry: Entry,
+    entry: DatasetFile,
 }
 
-impl Target {
+impl FileTarget {
     /// # Errors
     /// The folder cannot be made.
     pub fn new(
         dataset: &Path,
-        table: Table,
-        part: Option<Part>,
+        table: DatasetTable,
+        part: Option<DatasetPartition>,
         run: Option<String>,
-    ) -> Result<Target, Error> {
-        let id = unique();
+    ) -> Result<FileTarget, FleetError> {
+        let id = unique_name();
         let extension = match table {
-            Table::Symbols => "lsym",
+            DatasetTable::Symbols => "lsym",
             _ => "parquet",
         };
         let temporary = dataset.join(TEMPORARY);
-        fs::create_dir_all(&temporary).map_err(Error::of(&temporary))?;
-        Ok(Target {
+        fs::create_dir_all(&temporary).map_err(FleetError::for_path(&temporary))?;
+        Ok(FileTarget {
             staged: temporary.join(format!("{id}.{extension}")),
-            entry: Entry {
+            entry: DatasetFile {
                 table,
-                path: format!("{}/{id}.{extension}", table.folder(part.as_ref())),
+                path: format!("{}/{id}.{extension}", table.folder_path(part.as_ref())),
                 rows: 0,
                 bytes: 0,
                 part,
@@ -59,14 +59,14 @@ impl Target {
 
     /// # Errors
     /// It cannot be made.
-    pub fn rows(self) -> Result<Rows, Error> {
-        let file = File::create_new(&self.staged).map_err(Error::of(&self.staged))?;
-        let properties = properties(self.entry.table);
+    pub fn open_table_writer(self) -> Result<TableFileWriter, FleetError> {
+        let file = File::create_new(&self.staged).map_err(FleetError::for_path(&self.staged))?;
+        let properties = writer_properties(self.entry.table);
         let writer = ArrowWriter::try_new(file, self.entry.table.schema(), Some(properties))?;
-        Ok(Rows {
+        Ok(TableFileWriter {
             target: self,
             writer,
-            most: usize::MAX,
+            max_group_bytes: usize::MAX,
         })
     }
 
@@ -74,38 +74,38 @@ impl Target {
     ///
     /// # Errors
     /// They cannot be written.
-    pub fn bytes(mut self, bytes: &[u8]) -> Result<Entry, Error> {
+    pub fn write_bytes(mut self, bytes: &[u8]) -> Result<DatasetFile, FleetError> {
         let written = File::create_new(&self.staged).and_then(|mut file| {
             file.write_all(bytes)?;
             file.sync_all()
         });
-        written.map_err(Error::of(&self.staged))?;
+        written.map_err(FleetError::for_path(&self.staged))?;
         self.entry.bytes = bytes.len() as u64;
-        self.placed()
+        self.move_into_place()
     }
 
     /// Its folders are synced by the commit that names it.
-    fn placed(self) -> Result<Entry, Error> {
-        let path = file(&self.dataset, &self.entry.path);
+    fn move_into_place(self) -> Result<DatasetFile, FleetError> {
+        let path = resolve_path(&self.dataset, &self.entry.path);
         let folder = path.parent().unwrap_or(&self.dataset);
-        fs::create_dir_all(folder).map_err(Error::of(folder))?;
-        fs::rename(&self.staged, &path).map_err(Error::of(&path))?;
+        fs::create_dir_all(folder).map_err(FleetError::for_path(folder))?;
+        fs::rename(&self.staged, &path).map_err(FleetError::for_path(&path))?;
         Ok(self.entry)
     }
 }
 
 /// A file of a table.
-pub struct Rows {
-    target: Target,
+pub struct TableFileWriter {
+    target: FileTarget,
     writer: ArrowWriter<File>,
     /// Bytes of a row group in memory.
-    most: usize,
+    max_group_bytes: usize,
 }
 
 /// A file below `temporary/` that is whole. It is removed when its last owner lets it go; after a crash `compact` removes it.
-pub struct Staged(PathBuf);
+pub struct StagedTableFile(PathBuf);
 
-impl Staged {
+impl StagedTableFile {
     /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -113,29 +113,29 @@ impl Staged {
     }
 }
 
-impl Drop for Staged {
+impl Drop for StagedTableFile {
     fn drop(&mut self) {
         // What stays is found and removed by `compact`.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-impl Rows {
+impl TableFileWriter {
     /// Row groups end sooner if more than so many bytes would be in memory.
     #[must_use]
-    pub fn bounded(self, bytes: usize) -> Rows {
-        Rows {
-            most: bytes,
+    pub fn with_memory_limit(self, bytes: usize) -> TableFileWriter {
+        TableFileWriter {
+            max_group_bytes: bytes,
             ..self
         }
     }
 
     /// # Errors
     /// They cannot be written.
-    pub fn write(&mut self, batch: &RecordBatch) -> Result<(), Error> {
+    pub fn write_batch(&mut self, batch: &RecordBatch) -> Result<(), FleetError> {
         self.target.entry.rows += batch.num_rows() as u64;
         self.writer.write(batch)?;
-        if self.writer.memory_size() > self.most {
+        if self.writer.memory_size() > self.max_group_bytes {
             self.writer.flush()?;
         }
         Ok(())
@@ -143,7 +143,7 @@ impl Rows {
 
     /// Rows so far.
     #[must_use]
-    pub fn count(&self) -> u64 {
+    pub fn row_count(&self) -> u64 {
         self.target.entry.rows
     }
 
@@ -151,31 +151,31 @@ impl Rows {
     ///
     /// # Errors
     /// It cannot be removed.
-    pub fn abandon(self) -> Result<(), Error> {
+    pub fn remove_file(self) -> Result<(), FleetError> {
         let staged = &self.target.staged;
-        fs::remove_file(staged).map_err(Error::of(staged))
+        fs::remove_file(staged).map_err(FleetError::for_path(staged))
     }
 
     /// Leaves the file below `temporary/`: no commit will name it.
     ///
     /// # Errors
     /// The rest cannot be written.
-    pub fn stay(self) -> Result<Staged, Error> {
-        let staged = Staged(self.target.staged);
+    pub fn keep_staged(self) -> Result<StagedTableFile, FleetError> {
+        let staged = StagedTableFile(self.target.staged);
         self.writer.close()?;
         Ok(staged)
     }
 
     /// # Errors
     /// The rest cannot be written.
-    pub fn finish(self) -> Result<Entry, Error> {
-        let Rows {
+    pub fn finish(self) -> Result<DatasetFile, FleetError> {
+        let TableFileWriter {
             mut target, writer, ..
         } = self;
         let file = writer.into_inner()?;
         let synced = file.sync_all().and_then(|()| file.metadata());
-        target.entry.bytes = synced.map_err(Error::of(&target.staged))?.len();
-        target.placed()
+        target.entry.bytes = synced.map_err(FleetError::for_path(&target.staged))?.len();
+        target.move_into_place()
     }
 }
 
@@ -183,46 +183,46 @@ impl Rows {
 ///
 /// # Errors
 /// It cannot be written.
-pub fn write(
+pub fn write_table(
     dataset: &Path,
-    table: Table,
-    part: Option<&Part>,
+    table: DatasetTable,
+    part: Option<&DatasetPartition>,
     run: Option<&str>,
     batch: &RecordBatch,
-) -> Result<Option<Entry>, Error> {
+) -> Result<Option<DatasetFile>, FleetError> {
     if batch.num_rows() == 0 {
         return Ok(None);
     }
-    let target = Target::new(dataset, table, part.cloned(), run.map(str::to_owned))?;
-    let mut rows = target.rows()?;
-    rows.write(batch)?;
+    let target = FileTarget::new(dataset, table, part.cloned(), run.map(str::to_owned))?;
+    let mut rows = target.open_table_writer()?;
+    rows.write_batch(batch)?;
     rows.finish().map(Some)
 }
 
 /// Takes files back that no commit has named.
-pub fn discard(dataset: &Path, entries: &[Entry]) {
+pub fn discard_files(dataset: &Path, entries: &[DatasetFile]) {
     for entry in entries {
         // What stays is found and removed by `compact`.
-        let _ = fs::remove_file(file(dataset, &entry.path));
+        let _ = fs::remove_file(resolve_path(dataset, &entry.path));
     }
 }
 
-fn properties(table: Table) -> WriterProperties {
+fn writer_properties(table: DatasetTable) -> WriterProperties {
     let zstd = ZstdLevel::try_new(3).map_or(Compression::UNCOMPRESSED, Compression::ZSTD);
     let mut properties = WriterProperties::builder()
         .set_compression(zstd)
-        .set_max_row_group_row_count(Some(GROUP))
-        .set_dictionary_page_size_limit(DICTIONARY)
+        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+        .set_dictionary_page_size_limit(DICTIONARY_BYTES)
         .set_created_by(format!("lucce-fleet {}", env!("CARGO_PKG_VERSION")));
     let rising: &[&str] = match table {
-        Table::Numbers => &["number"],
-        Table::Stream => &["time_ns"],
+        DatasetTable::Numbers => &["number"],
+        DatasetTable::Stream => &["time_ns"],
         _ => &[],
     };
     // No value comes twice there.
     let unique: &[&str] = match table {
-        Table::Stacks => &["stack_id"],
-        Table::Frames => &["frame_id"],
+        DatasetTable::Stacks => &["stack_id"],
+        DatasetTable::Frames => &["frame_id"],
         _ => &[],
     };
     for name in rising {

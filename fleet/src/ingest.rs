@@ -14,32 +14,32 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use crate::ahead::in_order;
-use crate::commits::{Commit, Entry, Known as KnownRun, Log, State};
-use crate::decoded::{Decoded, EventKey, Sums};
-use crate::error::Error;
-use crate::files::{Target, discard, write};
-use crate::known::Known;
-use crate::layout::{Part, Table, VERSION};
-use crate::rows::{self, Counted, Labelled};
-use crate::taken;
-use crate::through::Through;
+use crate::commits::{Commit, CommitLog, DatasetFile, DatasetRun as KnownRun, DatasetState};
+use crate::decoded_run::{DecodedRun, EventKey, EventSums};
+use crate::dedup::DedupIndex;
+use crate::delta;
+use crate::error::FleetError;
+use crate::files::{FileTarget, discard_files, write_table};
+use crate::frame_index::FrameIndex;
+use crate::layout::{DatasetPartition, DatasetTable, VERSION};
+use crate::ordered_parallel::process_in_order;
+use crate::rows::{self, RunEventRows, RunRow};
 
 /// Rows of a commit, about: what is held in memory.
-const BATCH: usize = 2 << 20;
+const BATCH_ROWS: usize = 2 << 20;
 
 /// Files that are written to the disk at a time.
-const SYNCING: usize = 8;
+const PARALLEL_SYNCS: usize = 8;
 
 /// Bytes of logs that are decoded before their turn.
-const AHEAD: u64 = 256 << 20;
+const DECODE_AHEAD_BYTES: u64 = 256 << 20;
 
 /// Rows of a long table that are made at a time.
-const ROWS: usize = 1 << 18;
+const WRITE_ROWS: usize = 1 << 18;
 
 /// What the dataset is told of runs.
 #[derive(Clone, Debug)]
-pub struct Labels {
+pub struct IngestLabels {
     pub service: String,
     pub version: String,
     pub host: String,
@@ -49,49 +49,53 @@ pub struct Labels {
 
 /// What became of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Added {
+pub enum IngestOutcome {
     New,
     /// The run went on since it was added: what was counted since.
-    More,
+    Extended,
     /// The dataset has it.
-    Already,
+    Unchanged,
     /// Why it is not taken.
     Refused(String),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Report {
+pub struct IngestReport {
     pub path: PathBuf,
     /// If it is a log.
     pub run: Option<String>,
-    pub added: Added,
+    pub outcome: IngestOutcome,
     /// That were added.
     pub events: u64,
     pub log_bytes: u64,
 }
 
 /// A dataset that runs are added to.
-pub struct Ingest {
-    log: Log,
-    state: State,
-    known: Known,
+pub struct RunIngester {
+    log: CommitLog,
+    state: DatasetState,
+    index: DedupIndex,
 }
 
 /// A run of a batch.
-struct Run {
-    decoded: Decoded,
-    labels: Labels,
+struct BatchRun {
+    decoded: DecodedRun,
+    labels: IngestLabels,
 }
 
-impl Ingest {
+impl RunIngester {
     /// # Errors
     /// The folder is something else, or cannot be read or written.
-    pub fn open(dataset: &Path) -> Result<Ingest, Error> {
-        let log = Log::open_or_create(dataset)?;
-        let state = log.state()?;
-        let mut known = Known::default();
-        known.read(dataset, state.files.values())?;
-        Ok(Ingest { log, state, known })
+    pub fn open(dataset: &Path) -> Result<RunIngester, FleetError> {
+        let log = CommitLog::open_or_create(dataset)?;
+        let state = log.read_state()?;
+        let mut known = DedupIndex::default();
+        known.read_files(dataset, state.files.values())?;
+        Ok(RunIngester {
+            log,
+            state,
+            index: known,
+        })
     }
 
     /// Adds runs, in commits of some megabytes each: all of a run is in one of them. Files that are no whole logs are left out, and
@@ -99,26 +103,26 @@ impl Ingest {
     ///
     /// # Errors
     /// The dataset cannot be read or written: what was not told of is not in it.
-    pub fn add(
+    pub fn add_runs(
         &mut self,
         logs: &[PathBuf],
-        labels: &Labels,
-        tell: &mut dyn FnMut(Report),
-    ) -> Result<(), Error> {
-        self.all(logs.iter().map(|log| (log.as_path(), labels)), tell)
+        labels: &IngestLabels,
+        tell: &mut dyn FnMut(IngestReport),
+    ) -> Result<(), FleetError> {
+        self.ingest_logs(logs.iter().map(|log| (log.as_path(), labels)), tell)
     }
 
     /// As [`add`](Self::add), of runs that have labels each.
     ///
     /// # Errors
     /// As of `add`.
-    pub fn add_each(
+    pub fn add_labelled_runs(
         &mut self,
-        logs: &[(PathBuf, Labels)],
-        tell: &mut dyn FnMut(Report),
-    ) -> Result<(), Error> {
+        logs: &[(PathBuf, IngestLabels)],
+        tell: &mut dyn FnMut(IngestReport),
+    ) -> Result<(), FleetError> {
         let logs = logs.iter().map(|(log, labels)| (log.as_path(), labels));
-        self.all(logs, tell)
+        self.ingest_logs(logs, tell)
     }
 
     /// Whether the dataset has all that there will be of a run: its JVM has ended by itself.
@@ -127,59 +131,69 @@ impl Ingest {
         self.state.runs.get(run).is_some_and(|known| known.ended)
     }
 
-    fn all<'l>(
+    fn ingest_logs<'l>(
         &mut self,
-        logs: impl Iterator<Item = (&'l Path, &'l Labels)>,
-        tell: &mut dyn FnMut(Report),
-    ) -> Result<(), Error> {
-        let logs: Vec<(&Path, &Labels)> = logs.collect();
-        let mut batch: Vec<Run> = Vec::new();
+        logs: impl Iterator<Item = (&'l Path, &'l IngestLabels)>,
+        tell: &mut dyn FnMut(IngestReport),
+    ) -> Result<(), FleetError> {
+        let logs: Vec<(&Path, &IngestLabels)> = logs.collect();
+        let mut batch: Vec<BatchRun> = Vec::new();
         let mut rows = 0;
-        let decode = |(path, labels): &(&Path, &Labels)| Decoded::read(path, labels.arguments);
+        let decode =
+            |(path, labels): &(&Path, &IngestLabels)| DecodedRun::read_log(path, labels.arguments);
         // The next ones are decoded while a batch is written.
-        in_order(&logs, threads(&logs), decode, |(path, labels), decoded| {
-            let decoded = match decoded {
-                Ok(decoded) => decoded,
-                Err(refused) => {
-                    tell(Report::refused(path, &refused));
-                    return Ok::<(), Error>(());
+        process_in_order(
+            &logs,
+            decode_threads(&logs),
+            decode,
+            |(path, labels), decoded| {
+                let decoded = match decoded {
+                    Ok(decoded) => decoded,
+                    Err(refused) => {
+                        tell(IngestReport::from_refusal(path, &refused));
+                        return Ok::<(), FleetError>(());
+                    }
+                };
+                // Two files of one run: each must see what the other one added.
+                let is_there = |run: &BatchRun| run.decoded.run == decoded.run;
+                if rows > BATCH_ROWS || batch.iter().any(is_there) {
+                    self.flush_batch(&mut batch, tell)?;
+                    rows = 0;
                 }
-            };
-            // Two files of one run: each must see what the other one added.
-            let is_there = |run: &Run| run.decoded.run == decoded.run;
-            if rows > BATCH || batch.iter().any(is_there) {
-                self.flush(&mut batch, tell)?;
-                rows = 0;
-            }
-            rows += decoded.events.len()
-                + decoded.numbers.len()
-                + decoded.stacks.len()
-                + decoded.stream.len();
-            let labels = (*labels).clone();
-            batch.push(Run { decoded, labels });
-            Ok(())
-        })?;
-        self.flush(&mut batch, tell)
+                rows += decoded.events.len()
+                    + decoded.numbers.len()
+                    + decoded.stacks.len()
+                    + decoded.stream.len();
+                let labels = (*labels).clone();
+                batch.push(BatchRun { decoded, labels });
+                Ok(())
+            },
+        )?;
+        self.flush_batch(&mut batch, tell)
     }
 
-    fn flush(&mut self, batch: &mut Vec<Run>, tell: &mut dyn FnMut(Report)) -> Result<(), Error> {
-        let reports = self.commit(batch)?;
+    fn flush_batch(
+        &mut self,
+        batch: &mut Vec<BatchRun>,
+        tell: &mut dyn FnMut(IngestReport),
+    ) -> Result<(), FleetError> {
+        let reports = self.commit_batch(batch)?;
         batch.clear();
         reports.into_iter().for_each(tell);
         Ok(())
     }
 
-    fn commit(&mut self, batch: &[Run]) -> Result<Vec<Report>, Error> {
+    fn commit_batch(&mut self, batch: &[BatchRun]) -> Result<Vec<IngestReport>, FleetError> {
         loop {
-            self.refresh()?;
-            let mut writing = Writing::new(self.log.dataset(), &self.state);
-            let written = writing.batch(&self.state, &mut self.known, batch);
+            self.refresh_state()?;
+            let mut writing = CommitWriter::new(self.log.dataset(), &self.state);
+            let written = writing.write_batch(&self.state, &mut self.index, batch);
             let reports = match written {
                 Ok(reports) => reports,
                 Err(error) => {
-                    discard(self.log.dataset(), &writing.commit.add);
+                    discard_files(self.log.dataset(), &writing.commit.add);
                     // What is not in the dataset must not be taken for known.
-                    self.forget()?;
+                    self.reload_index()?;
                     return Err(error);
                 }
             };
@@ -188,42 +202,42 @@ impl Ingest {
                 return Ok(reports);
             }
             let added = commit.add.clone();
-            if self.log.commit(&mut self.state, commit)? {
+            if self.log.append_commit(&mut self.state, commit)? {
                 return Ok(reports);
             }
-            discard(self.log.dataset(), &added);
-            self.forget()?;
+            discard_files(self.log.dataset(), &added);
+            self.reload_index()?;
         }
     }
 
-    fn refresh(&mut self) -> Result<(), Error> {
-        let new = self.log.refresh(&mut self.state)?;
-        self.known.read(self.log.dataset(), &new)
+    fn refresh_state(&mut self) -> Result<(), FleetError> {
+        let new = self.log.refresh_state(&mut self.state)?;
+        self.index.read_files(self.log.dataset(), &new)
     }
 
-    fn forget(&mut self) -> Result<(), Error> {
-        self.known = Known::default();
-        self.known
-            .read(self.log.dataset(), self.state.files.values())
+    fn reload_index(&mut self) -> Result<(), FleetError> {
+        self.index = DedupIndex::default();
+        self.index
+            .read_files(self.log.dataset(), self.state.files.values())
     }
 }
 
 /// As many as there are processors; fewer if the logs are large, for each thread has one in memory.
-fn threads(logs: &[(&Path, &Labels)]) -> usize {
+fn decode_threads(logs: &[(&Path, &IngestLabels)]) -> usize {
     let sizes = logs
         .iter()
         .map(|(path, _)| fs::metadata(path).map_or(0, |data| data.len()));
-    let room = AHEAD / sizes.max().unwrap_or_default().max(1);
+    let room = DECODE_AHEAD_BYTES / sizes.max().unwrap_or_default().max(1);
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     processors.min(usize::try_from(room).unwrap_or(usize::MAX))
 }
 
-impl Report {
-    fn refused(path: &Path, refused: &crate::decoded::Refused) -> Report {
-        Report {
+impl IngestReport {
+    fn from_refusal(path: &Path, refused: &crate::decoded_run::IngestError) -> IngestReport {
+        IngestReport {
             path: path.to_owned(),
             run: None,
-            added: Added::Refused(refused.to_string()),
+            outcome: IngestOutcome::Refused(refused.to_string()),
             events: 0,
             log_bytes: 0,
         }
@@ -231,29 +245,33 @@ impl Report {
 }
 
 /// The files of a commit.
-struct Writing<'s> {
+struct CommitWriter<'s> {
     dataset: &'s Path,
     commit: Commit,
 }
 
 /// A run of the batch that has something to add.
-struct Due<'b> {
-    run: &'b Run,
+struct PendingRun<'b> {
+    run: &'b BatchRun,
     /// Of the run.
-    part: Part,
+    part: DatasetPartition,
     /// Of what it counted since it was added last.
-    counted_in: Part,
-    new: Vec<(&'b EventKey, Sums)>,
+    counted_in: DatasetPartition,
+    new: Vec<(&'b EventKey, EventSums)>,
 }
 
-impl Due<'_> {
+impl PendingRun<'_> {
     /// A run that goes on has files of its own, which are replaced when it has gone on.
-    fn own(&self) -> Option<&str> {
+    fn own_file_run(&self) -> Option<&str> {
         (!self.run.decoded.ended).then_some(self.run.decoded.run.as_str())
     }
 
-    fn counted<'d>(&'d self, part: &'d Part, rows: Vec<(&'d EventKey, Sums)>) -> Counted<'d> {
-        Counted {
+    fn event_rows<'d>(
+        &'d self,
+        part: &'d DatasetPartition,
+        rows: Vec<(&'d EventKey, EventSums)>,
+    ) -> RunEventRows<'d> {
+        RunEventRows {
             run: &self.run.decoded.run,
             part,
             decoded: &self.run.decoded,
@@ -262,73 +280,81 @@ impl Due<'_> {
     }
 }
 
-impl<'s> Writing<'s> {
-    fn new(dataset: &'s Path, _: &'s State) -> Self {
+impl<'s> CommitWriter<'s> {
+    fn new(dataset: &'s Path, _: &'s DatasetState) -> Self {
         let commit = Commit {
             version: VERSION,
-            at: millis(SystemTime::now()),
+            at: unix_millis(SystemTime::now()),
             ..Commit::default()
         };
-        Writing { dataset, commit }
+        CommitWriter { dataset, commit }
     }
 
-    fn batch(
+    fn write_batch(
         &mut self,
-        state: &State,
-        known: &mut Known,
-        batch: &[Run],
-    ) -> Result<Vec<Report>, Error> {
+        state: &DatasetState,
+        known: &mut DedupIndex,
+        batch: &[BatchRun],
+    ) -> Result<Vec<IngestReport>, FleetError> {
         let mut reports = Vec::with_capacity(batch.len());
         let mut due = Vec::new();
         for run in batch {
-            let (added, new) = self.due(state, run)?;
+            let (added, new) = self.prepare_run(state, run)?;
             let events = new
                 .as_ref()
                 .map_or(0, |due| due.new.iter().map(|(_, sums)| sums.count).sum());
-            reports.push(Report {
+            reports.push(IngestReport {
                 path: run.decoded.path.clone(),
                 run: Some(run.decoded.run.clone()),
-                added,
+                outcome: added,
                 events,
                 log_bytes: run.decoded.log_bytes,
             });
             due.extend(new);
         }
         // Those that have ended share files.
-        due.sort_by_key(|due| due.own().is_some());
-        self.paths(known, &due)?;
-        self.counted(&due)?;
-        for own in due.chunk_by(|a, b| a.own().is_none() && b.own().is_none()) {
-            self.facts(own)?;
+        due.sort_by_key(|due| due.own_file_run().is_some());
+        self.write_paths(known, &due)?;
+        self.write_events(&due)?;
+        for own in due.chunk_by(|a, b| a.own_file_run().is_none() && b.own_file_run().is_none()) {
+            self.write_run_facts(own)?;
         }
         Ok(reports)
     }
 
     /// What of a run is to be added.
-    fn due<'b>(&mut self, state: &State, run: &'b Run) -> Result<(Added, Option<Due<'b>>), Error> {
+    fn prepare_run<'b>(
+        &mut self,
+        state: &DatasetState,
+        run: &'b BatchRun,
+    ) -> Result<(IngestOutcome, Option<PendingRun<'b>>), FleetError> {
         let decoded = &run.decoded;
-        let part = Part {
+        let part = DatasetPartition {
             service: run.labels.service.clone(),
-            day: day(UNIX + Duration::from_millis(decoded.start_ms)),
+            day: format_day(UNIX + Duration::from_millis(decoded.start_ms)),
         };
-        let events = decoded.count();
+        let events = decoded.event_count();
         let known = state.runs.get(&decoded.run);
         let (part, counted_in, taken) = match known {
             None => (part.clone(), part, None),
             Some(known) => {
                 let has_gone_on = events > known.events || decoded.ended && events == known.events;
                 if known.ended || known.summed || !has_gone_on {
-                    return Ok((Added::Already, None));
+                    return Ok((IngestOutcome::Unchanged, None));
                 }
                 let part = known.part.clone();
-                let counted_in = Part {
-                    day: day(SystemTime::now()).max(part.day.clone()),
+                let counted_in = DatasetPartition {
+                    day: format_day(SystemTime::now()).max(part.day.clone()),
                     ..part.clone()
                 };
                 (
                     part,
                     counted_in,
-                    Some(taken::of(self.dataset, state, &decoded.run)?),
+                    Some(delta::read_ingested_sums(
+                        self.dataset,
+                        state,
+                        &decoded.run,
+                    )?),
                 )
             }
         };
@@ -348,13 +374,13 @@ impl<'s> Writing<'s> {
         };
         self.commit.runs.insert(decoded.run.clone(), known);
         let added = match taken {
-            None => Added::New,
-            Some(_) => Added::More,
+            None => IngestOutcome::New,
+            Some(_) => IngestOutcome::Extended,
         };
-        let new = taken::more(decoded, taken.as_ref());
+        let new = delta::subtract_ingested(decoded, taken.as_ref());
         Ok((
             added,
-            Some(Due {
+            Some(PendingRun {
                 run,
                 part,
                 counted_in,
@@ -364,84 +390,102 @@ impl<'s> Writing<'s> {
     }
 
     /// Frames, stacks and what goes through them, of which the dataset knows nothing yet.
-    fn paths(&mut self, known: &mut Known, due: &[Due<'_>]) -> Result<(), Error> {
+    fn write_paths(
+        &mut self,
+        known: &mut DedupIndex,
+        due: &[PendingRun<'_>],
+    ) -> Result<(), FleetError> {
         let (mut frames, mut stacks) = (Vec::new(), Vec::new());
-        let mut through = Through::default();
+        let mut through = FrameIndex::default();
         for decoded in due.iter().map(|due| &due.run.decoded) {
             for frame in &decoded.frames {
-                if known.frame(frame)? {
+                if known.insert_frame(frame)? {
                     frames.push(frame);
                 }
             }
             for stack in &decoded.stacks {
-                if known.stack(stack)? {
+                if known.insert_stack(stack)? {
                     stacks.push(*stack);
                 }
             }
-            through.add(decoded, known);
+            through.add_run(decoded, known);
         }
         for (table, batch) in [
-            (Table::Frames, rows::frames(&frames)?),
-            (Table::Stacks, rows::stacks(&stacks)?),
+            (DatasetTable::Frames, rows::frame_batch(&frames)?),
+            (DatasetTable::Stacks, rows::stack_batch(&stacks)?),
         ] {
-            self.file(table, None, None, &batch)?;
+            self.write_file(table, None, None, &batch)?;
         }
-        self.through(through)
+        self.write_frame_index(through)
     }
 
     /// A file that is written some rows at a time: there are as many as contexts are deep.
-    fn through(&mut self, through: Through<'_>) -> Result<(), Error> {
+    fn write_frame_index(&mut self, through: FrameIndex<'_>) -> Result<(), FleetError> {
         if through.is_empty() {
             return Ok(());
         }
-        let mut file = Target::new(self.dataset, Table::Through, None, None)?.rows()?;
-        through.rows(ROWS, &mut |rows| file.write(&rows::through(rows)?))?;
+        let mut file = FileTarget::new(self.dataset, DatasetTable::Through, None, None)?
+            .open_table_writer()?;
+        through.write_rows(WRITE_ROWS, &mut |rows| {
+            file.write_batch(&rows::frame_index_batch(rows)?)
+        })?;
         self.commit.add.push(file.finish()?);
         Ok(())
     }
 
-    fn counted(&mut self, due: &[Due<'_>]) -> Result<(), Error> {
-        let mut parts: BTreeMap<&Part, Vec<Counted<'_>>> = BTreeMap::new();
+    fn write_events(&mut self, due: &[PendingRun<'_>]) -> Result<(), FleetError> {
+        let mut parts: BTreeMap<&DatasetPartition, Vec<RunEventRows<'_>>> = BTreeMap::new();
         for due in due {
-            let counted = due.counted(&due.counted_in, due.new.clone());
+            let counted = due.event_rows(&due.counted_in, due.new.clone());
             parts.entry(&due.counted_in).or_default().push(counted);
         }
         for (part, counted) in parts {
-            self.file(
-                Table::Events,
+            self.write_file(
+                DatasetTable::Events,
                 Some(part),
                 None,
-                &rows::events(Table::Events, &counted)?,
+                &rows::event_batch(DatasetTable::Events, &counted)?,
             )?;
         }
         for due in due {
             // They may become fewer: only the last ones are there.
-            let alive = due.counted(&due.part, due.run.decoded.alive());
-            let alive = rows::events(Table::Events, &[alive])?;
-            self.file(Table::Events, Some(&due.part), due.own(), &alive)?;
+            let alive = due.event_rows(&due.part, due.run.decoded.live_object_rows());
+            let alive = rows::event_batch(DatasetTable::Events, &[alive])?;
+            self.write_file(
+                DatasetTable::Events,
+                Some(&due.part),
+                due.own_file_run(),
+                &alive,
+            )?;
         }
-        for due in due.iter().filter(|due| due.own().is_some()) {
-            let all = due.counted(&due.part, due.run.decoded.counters());
-            let all = rows::events(Table::Taken, &[all])?;
-            self.file(Table::Taken, Some(&due.part), due.own(), &all)?;
+        for due in due.iter().filter(|due| due.own_file_run().is_some()) {
+            let all = due.event_rows(&due.part, due.run.decoded.counter_rows());
+            let all = rows::event_batch(DatasetTable::Taken, &[all])?;
+            self.write_file(
+                DatasetTable::Taken,
+                Some(&due.part),
+                due.own_file_run(),
+                &all,
+            )?;
         }
         Ok(())
     }
 
     /// What is there once of each run: of several that have ended, or of one that goes on.
-    fn facts(&mut self, due: &[Due<'_>]) -> Result<(), Error> {
-        let own = due.first().and_then(Due::own);
-        let labelled: Vec<Labelled<'_>> = due
+    fn write_run_facts(&mut self, due: &[PendingRun<'_>]) -> Result<(), FleetError> {
+        let own = due.first().and_then(PendingRun::own_file_run);
+        let labelled: Vec<RunRow<'_>> = due
             .iter()
-            .map(|due| Labelled {
+            .map(|due| RunRow {
                 decoded: &due.run.decoded,
                 part: &due.part,
                 version: &due.run.labels.version,
                 host: &due.run.labels.host,
             })
             .collect();
-        self.file(Table::Runs, None, own, &rows::runs(&labelled)?)?;
-        let mut parts: BTreeMap<&Part, Vec<(&Decoded, &Part)>> = BTreeMap::new();
+        self.write_file(DatasetTable::Runs, None, own, &rows::run_batch(&labelled)?)?;
+        let mut parts: BTreeMap<&DatasetPartition, Vec<(&DecodedRun, &DatasetPartition)>> =
+            BTreeMap::new();
         for due in due {
             parts
                 .entry(&due.part)
@@ -449,30 +493,46 @@ impl<'s> Writing<'s> {
                 .push((&due.run.decoded, &due.part));
         }
         for (part, runs) in parts {
-            self.file(Table::Numbers, Some(part), own, &rows::of_numbers(&runs)?)?;
-            self.file(Table::Stream, Some(part), own, &rows::stream(&runs)?)?;
+            self.write_file(
+                DatasetTable::Numbers,
+                Some(part),
+                own,
+                &rows::number_batch(&runs)?,
+            )?;
+            self.write_file(
+                DatasetTable::Stream,
+                Some(part),
+                own,
+                &rows::stream_batch(&runs)?,
+            )?;
         }
         let dataset = self.dataset;
-        let symbols = |due: &Due<'_>| {
+        let symbols = |due: &PendingRun<'_>| {
             let run = Some(due.run.decoded.run.clone());
-            let target = Target::new(dataset, Table::Symbols, Some(due.part.clone()), run)?;
-            target.bytes(&due.run.decoded.symbols)
+            let target =
+                FileTarget::new(dataset, DatasetTable::Symbols, Some(due.part.clone()), run)?;
+            target.write_bytes(&due.run.decoded.symbols)
         };
         // Each file waits for the disk, so several do at a time.
-        in_order(due, SYNCING, symbols, |_, written: Result<Entry, Error>| {
-            self.commit.add.push(written?);
-            Ok(())
-        })
+        process_in_order(
+            due,
+            PARALLEL_SYNCS,
+            symbols,
+            |_, written: Result<DatasetFile, FleetError>| {
+                self.commit.add.push(written?);
+                Ok(())
+            },
+        )
     }
 
-    fn file(
+    fn write_file(
         &mut self,
-        table: Table,
-        part: Option<&Part>,
+        table: DatasetTable,
+        part: Option<&DatasetPartition>,
         run: Option<&str>,
         batch: &arrow::array::RecordBatch,
-    ) -> Result<(), Error> {
-        let entry: Option<Entry> = write(self.dataset, table, part, run, batch)?;
+    ) -> Result<(), FleetError> {
+        let entry: Option<DatasetFile> = write_table(self.dataset, table, part, run, batch)?;
         self.commit.add.extend(entry);
         Ok(())
     }
@@ -482,7 +542,7 @@ const UNIX: SystemTime = SystemTime::UNIX_EPOCH;
 
 /// `2026-11-24`, UTC.
 #[must_use]
-pub fn day(at: SystemTime) -> String {
+pub fn format_day(at: SystemTime) -> String {
     // Years of more than four digits are no time of a run.
     let last = UNIX + Duration::from_secs(253_402_300_799);
     let text = humantime::format_rfc3339_seconds(at.clamp(UNIX, last)).to_string();
@@ -491,7 +551,7 @@ pub fn day(at: SystemTime) -> String {
 
 /// Since 1970.
 #[must_use]
-pub fn millis(at: SystemTime) -> u64 {
+pub fn unix_millis(at: SystemTime) -> u64 {
     let since = at.duration_since(UNIX).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -14,7 +14,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lucce_contentid::{Detail, FrameId, FrameText};
+use lucce_contentid::{ContentDetail, FrameId, FrameText};
 use serde::{Deserialize, Serialize};
 
 /// The version of folders, commits and tables. Readers refuse later ones.
@@ -23,17 +23,17 @@ use serde::{Deserialize, Serialize};
 /// * 2 (2026-11-24): `events` has `tags`; who skips them adds up what they tell apart, and counts a run twice that went on.
 pub const VERSION: u32 = 2;
 
-pub const MARK: &str = "lucce-fleet.json";
+pub const MARKER_FILE: &str = "lucce-fleet.json";
 pub const COMMITS: &str = "commits";
 pub const TEMPORARY: &str = "temporary";
 
 /// A name of a folder is not longer than this, whatever a service is called.
-const LONGEST: usize = 120;
+const MAX_FOLDER_NAME: usize = 120;
 
 /// What the dataset has files of.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Table {
+pub enum DatasetTable {
     Runs,
     Frames,
     Stacks,
@@ -47,43 +47,43 @@ pub enum Table {
     Taken,
 }
 
-impl Table {
+impl DatasetTable {
     /// Those that SQL can ask.
-    pub const ALL: [Table; 7] = [
-        Table::Runs,
-        Table::Frames,
-        Table::Stacks,
-        Table::Through,
-        Table::Events,
-        Table::Numbers,
-        Table::Stream,
+    pub const ALL: [DatasetTable; 7] = [
+        DatasetTable::Runs,
+        DatasetTable::Frames,
+        DatasetTable::Stacks,
+        DatasetTable::Through,
+        DatasetTable::Events,
+        DatasetTable::Numbers,
+        DatasetTable::Stream,
     ];
 
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Table::Runs => "runs",
-            Table::Frames => "frames",
-            Table::Stacks => "stacks",
-            Table::Through => "through",
-            Table::Events => "events",
-            Table::Numbers => "numbers",
-            Table::Stream => "stream",
-            Table::Symbols => "symbols",
-            Table::Taken => "taken",
+            DatasetTable::Runs => "runs",
+            DatasetTable::Frames => "frames",
+            DatasetTable::Stacks => "stacks",
+            DatasetTable::Through => "through",
+            DatasetTable::Events => "events",
+            DatasetTable::Numbers => "numbers",
+            DatasetTable::Stream => "stream",
+            DatasetTable::Symbols => "symbols",
+            DatasetTable::Taken => "taken",
         }
     }
 
     /// Below the dataset, with `/` between folders.
     #[must_use]
-    pub fn folder(self, part: Option<&Part>) -> String {
+    pub fn folder_path(self, part: Option<&DatasetPartition>) -> String {
         match part {
             None => self.name().to_owned(),
             Some(part) => format!(
                 "{}/service={}/day={}",
                 self.name(),
-                escaped(&part.service),
-                escaped(&part.day)
+                escape_name(&part.service),
+                escape_name(&part.day)
             ),
         }
     }
@@ -91,7 +91,7 @@ impl Table {
 
 /// One service on one day.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub struct Part {
+pub struct DatasetPartition {
     pub service: String,
     /// `2026-11-24`, UTC.
     pub day: String,
@@ -99,7 +99,7 @@ pub struct Part {
 
 /// A file of a path below the dataset, as commits have it.
 #[must_use]
-pub fn file(dataset: &Path, path: &str) -> PathBuf {
+pub fn resolve_path(dataset: &Path, path: &str) -> PathBuf {
     path.split('/')
         .fold(dataset.to_owned(), |at, name| at.join(name))
 }
@@ -107,7 +107,7 @@ pub fn file(dataset: &Path, path: &str) -> PathBuf {
 /// A name as that of a folder: letters, digits, `.`, `_` and `-` stay, other bytes are `~` and two digits. No
 /// engine takes such a name for a pattern or an escape of its own.
 #[must_use]
-pub fn escaped(name: &str) -> String {
+pub fn escape_name(name: &str) -> String {
     let mut folder = String::with_capacity(name.len());
     for byte in name.bytes() {
         match byte {
@@ -117,7 +117,7 @@ pub fn escaped(name: &str) -> String {
             other => folder.push_str(&format!("~{other:02x}")),
         }
     }
-    if folder.len() <= LONGEST {
+    if folder.len() <= MAX_FOLDER_NAME {
         return folder;
     }
     // Its beginning, and what tells it from others that begin so.
@@ -127,8 +127,8 @@ pub fn escaped(name: &str) -> String {
         descriptor: "",
         line: 0,
     };
-    let hash = FrameId::of(text, Detail::ByLine).0;
-    folder.truncate(LONGEST - 34);
+    let hash = FrameId::from_frame(text, ContentDetail::ByLine).0;
+    folder.truncate(MAX_FOLDER_NAME - 34);
     format!("{folder}~~{hash:032x}")
 }
 
@@ -138,28 +138,28 @@ mod tests {
 
     #[test]
     fn names_of_folders_are_harmless_and_differ() {
-        assert_eq!(escaped("shop-1.4_b"), "shop-1.4_b");
-        assert_eq!(escaped("../../etc"), "..~2f..~2fetc");
+        assert_eq!(escape_name("shop-1.4_b"), "shop-1.4_b");
+        assert_eq!(escape_name("../../etc"), "..~2f..~2fetc");
         assert_eq!(
-            escaped("a b*?[%]{}é~"),
+            escape_name("a b*?[%]{}é~"),
             "a~20b~2a~3f~5b~25~5d~7b~7d~c3~a9~7e"
         );
         let long = "é".repeat(500);
         let other = format!("{long}x");
-        assert!(escaped(&long).len() <= LONGEST);
-        assert_ne!(escaped(&long), escaped(&other));
+        assert!(escape_name(&long).len() <= MAX_FOLDER_NAME);
+        assert_ne!(escape_name(&long), escape_name(&other));
     }
 
     #[test]
     fn a_path_never_leaves_the_dataset() {
-        let part = Part {
+        let part = DatasetPartition {
             service: "..".into(),
             day: "../x".into(),
         };
-        let folder = Table::Events.folder(Some(&part));
+        let folder = DatasetTable::Events.folder_path(Some(&part));
         assert_eq!(folder, "events/service=../day=..~2fx");
         assert_eq!(
-            file(Path::new("/d"), &folder),
+            resolve_path(Path::new("/d"), &folder),
             Path::new("/d/events/service=../day=..~2fx")
         );
     }

@@ -7,8 +7,8 @@
 //!            numbers: a number's trace ◄───────────┤
 //!            compact: few files, what is old as sums ┘
 //! ```
-//! Reading order: `layout` (folders, names), `schema` (columns), `commits` (what counts), `decoded` (a run by content ids), `known` and
-//! `through` (what is new of it), `rows`, `files`, `taken` (runs that go on), `ahead` (threads), `ingest`; `engine`, `joins` (with one row), `questions`, `views`, `output`;
+//! Reading order: `layout` (folders, names), `schema` (columns), `commits` (what counts), `decoded_run` (a run by content ids), `dedup` and
+//! `frame_index` (what is new of it), `rows`, `files`, `delta` (runs that go on), `ordered_parallel` (threads), `ingest`; `engine`, `one_row_joins` (with one row), `questions`, `views`, `output`;
 //! `numbers`; `compact`; `http` (what servers of the dataset stand on); `collect` (logs that JVMs send), `serve` (numbers, answers, pages); `cli`.
 #![deny(
     clippy::indexing_slicing,
@@ -20,25 +20,25 @@
 pub mod error;
 
 pub mod layout;
-mod memory;
+mod memory_pool;
 pub mod schema;
 
-mod ahead;
 pub mod commits;
+mod ordered_parallel;
 
-pub mod decoded;
-mod known;
+pub mod decoded_run;
+mod dedup;
+mod frame_index;
 mod rows;
-mod through;
 
+mod bind_parameters;
+mod delta;
 mod files;
-mod given;
-mod taken;
 
 pub mod ingest;
 
 pub mod engine;
-mod joins;
+mod one_row_joins;
 pub mod output;
 pub mod questions;
 pub mod views;

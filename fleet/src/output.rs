@@ -10,13 +10,13 @@ use arrow::ipc::writer::StreamWriter;
 use arrow::json::ArrayWriter;
 use arrow::util::pretty::pretty_format_batches_with_options;
 use clap::ValueEnum;
-use lucce_decoder::escape::Text;
+use lucce_decoder::escape::EscapedText;
 
-use crate::engine::Engine;
-use crate::error::Error;
+use crate::engine::QueryEngine;
+use crate::error::FleetError;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Form {
+pub enum OutputFormat {
     /// For people; names are escaped.
     Table,
     /// With a line of names first; names are escaped.
@@ -31,59 +31,64 @@ pub enum Form {
 ///
 /// # Errors
 /// The engine's, and those of the output.
-pub fn answer(engine: &Engine, sql: &str, form: Form, out: &mut impl Write) -> Result<(), Error> {
+pub fn write_answer(
+    engine: &QueryEngine,
+    sql: &str,
+    form: OutputFormat,
+    out: &mut impl Write,
+) -> Result<(), FleetError> {
     match form {
-        Form::Table => table(engine, sql, out),
-        Form::Csv => csv(engine, sql, out),
-        Form::Json => json(engine, sql, out),
-        Form::Arrow => stream(engine, sql, out),
+        OutputFormat::Table => write_table(engine, sql, out),
+        OutputFormat::Csv => write_csv(engine, sql, out),
+        OutputFormat::Json => write_json(engine, sql, out),
+        OutputFormat::Arrow => write_arrow(engine, sql, out),
     }?;
-    out.flush().map_err(Error::Output)
+    out.flush().map_err(FleetError::Output)
 }
 
-fn table(engine: &Engine, sql: &str, out: &mut impl Write) -> Result<(), Error> {
+fn write_table(engine: &QueryEngine, sql: &str, out: &mut impl Write) -> Result<(), FleetError> {
     let mut batches = Vec::new();
-    engine.ask(sql, &mut |columns, batch| {
+    engine.run_query(sql, &mut |columns, batch| {
         batches.push(match batch {
-            None => shown(&RecordBatch::new_empty(columns.clone()), plain)?,
-            Some(batch) => shown(batch, plain)?,
+            None => escape_batch(&RecordBatch::new_empty(columns.clone()), escape_text)?,
+            Some(batch) => escape_batch(batch, escape_text)?,
         });
         Ok(())
     })?;
     let options = arrow::util::display::FormatOptions::new();
     let text = pretty_format_batches_with_options(&batches, &options)?;
-    writeln!(out, "{text}").map_err(Error::Output)
+    writeln!(out, "{text}").map_err(FleetError::Output)
 }
 
-fn csv(engine: &Engine, sql: &str, out: &mut impl Write) -> Result<(), Error> {
+fn write_csv(engine: &QueryEngine, sql: &str, out: &mut impl Write) -> Result<(), FleetError> {
     let mut writer = arrow::csv::Writer::new(out);
-    engine.ask(sql, &mut |columns, batch| {
+    engine.run_query(sql, &mut |columns, batch| {
         match batch {
             // The names of the columns.
-            None => writer.write(&shown(
+            None => writer.write(&escape_batch(
                 &RecordBatch::new_empty(columns.clone()),
-                no_formula,
+                escape_csv,
             )?)?,
-            Some(batch) => writer.write(&shown(batch, no_formula)?)?,
+            Some(batch) => writer.write(&escape_batch(batch, escape_csv)?)?,
         }
         Ok(())
     })
 }
 
-fn json(engine: &Engine, sql: &str, out: &mut impl Write) -> Result<(), Error> {
-    let mut plain = Plain { out };
+fn write_json(engine: &QueryEngine, sql: &str, out: &mut impl Write) -> Result<(), FleetError> {
+    let mut plain = JsonEscapeWriter { out };
     let mut writer = ArrayWriter::new(&mut plain);
-    engine.ask(sql, &mut |_, batch| {
+    engine.run_query(sql, &mut |_, batch| {
         Ok(batch.map_or(Ok(()), |batch| writer.write(batch))?)
     })?;
     writer.finish()?;
-    writeln!(plain.out).map_err(Error::Output)
+    writeln!(plain.out).map_err(FleetError::Output)
 }
 
-fn stream(engine: &Engine, sql: &str, out: &mut impl Write) -> Result<(), Error> {
+fn write_arrow(engine: &QueryEngine, sql: &str, out: &mut impl Write) -> Result<(), FleetError> {
     let mut writer = None;
     let mut out = Some(out);
-    engine.ask(sql, &mut |columns, batch| {
+    engine.run_query(sql, &mut |columns, batch| {
         if let Some(out) = out.take() {
             writer = Some(StreamWriter::try_new(out, columns)?);
         }
@@ -96,15 +101,15 @@ fn stream(engine: &Engine, sql: &str, out: &mut impl Write) -> Result<(), Error>
 }
 
 /// JSON may hold characters that a terminal obeys: they are written as `\u…`.
-struct Plain<W> {
+struct JsonEscapeWriter<W> {
     out: W,
 }
 
-impl<W: Write> Write for Plain<W> {
+impl<W: Write> Write for JsonEscapeWriter<W> {
     /// What arrow writes at once are whole texts.
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         match std::str::from_utf8(bytes) {
-            Ok(text) => self.out.write_all(escaped(text).as_bytes())?,
+            Ok(text) => self.out.write_all(escape_json(text).as_bytes())?,
             Err(_) => self.out.write_all(bytes)?,
         }
         Ok(bytes.len())
@@ -117,7 +122,7 @@ impl<W: Write> Write for Plain<W> {
 
 /// JSON with all that is not plain as `\u…`, beyond 16 bits as two of them.
 #[must_use]
-pub fn escaped(json: &str) -> String {
+pub fn escape_json(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
         if lucce_tracelog::escape::is_plain(c) || c == '\n' {
@@ -132,16 +137,16 @@ pub fn escaped(json: &str) -> String {
     text
 }
 
-fn plain(text: &str) -> String {
-    Text(text).to_string()
+fn escape_text(text: &str) -> String {
+    EscapedText(text).to_string()
 }
 
 /// As in lucce's other CSV: `'` before what a spreadsheet would take for a formula.
-fn no_formula(text: &str) -> String {
+fn escape_csv(text: &str) -> String {
     let formula = [
         '=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
     ];
-    let text = plain(text);
+    let text = escape_text(text);
     match text.trim_start().starts_with(formula) {
         true => format!("'{text}"),
         false => text,
@@ -149,7 +154,7 @@ fn no_formula(text: &str) -> String {
 }
 
 /// With texts as `show` has them; the names of columns, too.
-fn shown(batch: &RecordBatch, show: fn(&str) -> String) -> Result<RecordBatch, Error> {
+fn escape_batch(batch: &RecordBatch, show: fn(&str) -> String) -> Result<RecordBatch, FleetError> {
     let mut fields = Vec::new();
     let mut columns: Vec<ArrayRef> = Vec::new();
     for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
@@ -159,7 +164,7 @@ fn shown(batch: &RecordBatch, show: fn(&str) -> String) -> Result<RecordBatch, E
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(..)
         );
         let column = match is_text {
-            true => escaped_column(column, show)?,
+            true => escape_column(column, show)?,
             false => column.clone(),
         };
         fields.push(Field::new(name, column.data_type().clone(), true));
@@ -172,7 +177,7 @@ fn shown(batch: &RecordBatch, show: fn(&str) -> String) -> Result<RecordBatch, E
     )?)
 }
 
-fn escaped_column(column: &ArrayRef, show: fn(&str) -> String) -> Result<ArrayRef, Error> {
+fn escape_column(column: &ArrayRef, show: fn(&str) -> String) -> Result<ArrayRef, FleetError> {
     let text = cast(column, &DataType::Utf8)?;
     let Some(text) = text.as_string_opt::<i32>() else {
         return Ok(text.clone());
@@ -188,7 +193,7 @@ mod tests {
     #[test]
     fn json_is_the_same_and_plain() {
         let text = "{\"a\":\"\u{202e}é\u{1f600}\u{e0001}\u{9b}\"}";
-        let plain = escaped(text);
+        let plain = escape_json(text);
         assert!(
             plain.chars().all(lucce_tracelog::escape::is_plain),
             "{plain}"

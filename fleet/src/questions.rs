@@ -3,7 +3,7 @@
 //! A file begins with comments: what is asked, then a line `-- NAME=VALUE: what it means` for each parameter; one without `=` must be
 //! given. Parameters are never put into the text: they are the columns `p_NAME` of the table `parameters`, which has one row.
 
-use crate::error::Error;
+use crate::error::FleetError;
 
 /// A question.
 #[derive(Clone, Copy, Debug)]
@@ -14,14 +14,14 @@ pub struct Question {
 
 /// What it depends on, and what is taken if nothing is given.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Slot<'q> {
+pub struct ParameterSpec<'q> {
     pub name: &'q str,
     pub default: Option<&'q str>,
     pub meaning: &'q str,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Parameter {
+pub struct ParameterValue {
     pub name: String,
     pub value: String,
 }
@@ -51,35 +51,35 @@ questions!(
 impl Question {
     /// # Errors
     /// There is none of this name.
-    pub fn named(name: &str) -> Result<&'static Question, Error> {
+    pub fn find_by_name(name: &str) -> Result<&'static Question, FleetError> {
         let found = ALL.iter().find(|question| question.name == name);
         found.ok_or_else(|| {
             let names: Vec<_> = ALL.iter().map(|question| question.name).collect();
-            Error::Usage(format!(
+            FleetError::Usage(format!(
                 "no question {name:?}; there are {}",
                 names.join(", ")
             ))
         })
     }
 
-    fn head(&self) -> impl Iterator<Item = &'static str> {
+    fn header_lines(&self) -> impl Iterator<Item = &'static str> {
         self.sql.lines().map_while(|line| line.strip_prefix("-- "))
     }
 
     /// What is asked.
     #[must_use]
-    pub fn about(&self) -> &'static str {
-        self.head().next().unwrap_or_default()
+    pub fn description(&self) -> &'static str {
+        self.header_lines().next().unwrap_or_default()
     }
 
-    pub fn slots(&self) -> impl Iterator<Item = Slot<'static>> {
-        self.head().skip(1).filter_map(|line| {
+    pub fn parameter_specs(&self) -> impl Iterator<Item = ParameterSpec<'static>> {
+        self.header_lines().skip(1).filter_map(|line| {
             let (name, meaning) = line.split_once(": ")?;
             let (name, default) = match name.split_once('=') {
                 Some((name, default)) => (name, Some(default)),
                 None => (name, None),
             };
-            Some(Slot {
+            Some(ParameterSpec {
                 name,
                 default,
                 meaning,
@@ -91,8 +91,11 @@ impl Question {
     ///
     /// # Errors
     /// One is not known, or one that must be given is missing.
-    pub fn parameters(&self, given: &[Parameter]) -> Result<Vec<Parameter>, Error> {
-        let slots: Vec<Slot<'_>> = self.slots().collect();
+    pub fn resolve_parameters(
+        &self,
+        given: &[ParameterValue],
+    ) -> Result<Vec<ParameterValue>, FleetError> {
+        let slots: Vec<ParameterSpec<'_>> = self.parameter_specs().collect();
         let unknown = given
             .iter()
             .find(|given| slots.iter().all(|slot| slot.name != given.name));
@@ -101,7 +104,7 @@ impl Question {
                 .iter()
                 .map(|slot| format!("--{}", slot.name))
                 .collect();
-            return Err(Error::Usage(format!(
+            return Err(FleetError::Usage(format!(
                 "{} has no parameter --{}; it has {}",
                 self.name,
                 unknown.name,
@@ -114,12 +117,12 @@ impl Question {
                 let given = given.iter().rfind(|given| given.name == slot.name);
                 let value = given.map(|given| given.value.as_str()).or(slot.default);
                 let value = value.ok_or_else(|| {
-                    Error::Usage(format!(
+                    FleetError::Usage(format!(
                         "{} needs --{}: {}",
                         self.name, slot.name, slot.meaning
                     ))
                 })?;
-                Ok(Parameter {
+                Ok(ParameterValue {
                     name: slot.name.to_owned(),
                     value: value.to_owned(),
                 })
@@ -135,8 +138,8 @@ mod tests {
     #[test]
     fn each_question_says_what_it_is_and_takes() {
         for question in ALL {
-            assert!(question.about().len() > 20, "{}", question.name);
-            for slot in question.slots() {
+            assert!(question.description().len() > 20, "{}", question.name);
+            for slot in question.parameter_specs() {
                 let column = format!("p_{}", slot.name);
                 assert!(
                     question.sql.contains(&column),
@@ -154,24 +157,28 @@ mod tests {
 
     #[test]
     fn parameters_are_given_or_have_a_value() {
-        let question = Question::named("top-growth").unwrap();
-        let given = |name: &str, value: &str| Parameter {
+        let question = Question::find_by_name("top-growth").unwrap();
+        let given = |name: &str, value: &str| ParameterValue {
             name: name.into(),
             value: value.into(),
         };
-        let missing = question.parameters(&[given("from", "1")]).unwrap_err();
+        let missing = question
+            .resolve_parameters(&[given("from", "1")])
+            .unwrap_err();
         assert!(missing.to_string().contains("needs --to"), "{missing}");
-        let unknown = question.parameters(&[given("fron", "1")]).unwrap_err();
+        let unknown = question
+            .resolve_parameters(&[given("fron", "1")])
+            .unwrap_err();
         assert!(
             unknown.to_string().contains("no parameter --fron"),
             "{unknown}"
         );
         let all = question
-            .parameters(&[given("from", "'; --"), given("to", "2")])
+            .resolve_parameters(&[given("from", "'; --"), given("to", "2")])
             .unwrap();
         assert!(all.contains(&given("from", "'; --")) && all.contains(&given("event", "alloc")));
         assert!(
-            Question::named("top'")
+            Question::find_by_name("top'")
                 .unwrap_err()
                 .to_string()
                 .contains("top-growth")

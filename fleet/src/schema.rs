@@ -4,143 +4,144 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
-use crate::layout::Table;
+use crate::layout::DatasetTable;
 
 const TEXT: DataType = DataType::Utf8;
 const NUMBER: DataType = DataType::Int64;
 const SMALL: DataType = DataType::Int32;
 const TRUTH: DataType = DataType::Boolean;
 
-struct Column(&'static str, DataType, Null);
+struct TableColumn(&'static str, DataType, ColumnNullability);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Null {
+enum ColumnNullability {
     Never,
     May,
 }
-use Null::{May, Never};
+use ColumnNullability::{May, Never};
 
-const RUNS: &[Column] = &[
-    Column("run_id", TEXT, Never),
-    Column("service", TEXT, Never),
-    Column("day", TEXT, Never),
-    Column("version", TEXT, Never),
-    Column("host", TEXT, Never),
-    Column("jvm", TEXT, Never),
-    Column("jvm_name", TEXT, Never),
-    Column("jdk", SMALL, Never),
-    Column("command", TEXT, Never),
-    Column("options", TEXT, Never),
-    Column("lucce", TEXT, Never),
-    Column("start_ms", NUMBER, Never),
-    Column("end_ms", NUMBER, May),
-    Column("ended", TRUTH, Never),
-    Column("runs", NUMBER, Never),
-    Column("contexts", NUMBER, Never),
-    Column("events", NUMBER, Never),
-    Column("lost", NUMBER, Never),
-    Column("counted_bytes", NUMBER, May),
-    Column("allocated_bytes", NUMBER, May),
-    Column("sampled_bytes", NUMBER, May),
-    Column("log_bytes", NUMBER, Never),
+const RUNS: &[TableColumn] = &[
+    TableColumn("run_id", TEXT, Never),
+    TableColumn("service", TEXT, Never),
+    TableColumn("day", TEXT, Never),
+    TableColumn("version", TEXT, Never),
+    TableColumn("host", TEXT, Never),
+    TableColumn("jvm", TEXT, Never),
+    TableColumn("jvm_name", TEXT, Never),
+    TableColumn("jdk", SMALL, Never),
+    TableColumn("command", TEXT, Never),
+    TableColumn("options", TEXT, Never),
+    TableColumn("lucce", TEXT, Never),
+    TableColumn("start_ms", NUMBER, Never),
+    TableColumn("end_ms", NUMBER, May),
+    TableColumn("ended", TRUTH, Never),
+    TableColumn("runs", NUMBER, Never),
+    TableColumn("contexts", NUMBER, Never),
+    TableColumn("events", NUMBER, Never),
+    TableColumn("lost", NUMBER, Never),
+    TableColumn("counted_bytes", NUMBER, May),
+    TableColumn("allocated_bytes", NUMBER, May),
+    TableColumn("sampled_bytes", NUMBER, May),
+    TableColumn("log_bytes", NUMBER, Never),
 ];
 
-const FRAMES: &[Column] = &[
-    Column("frame_id", TEXT, Never),
-    Column("method_id", TEXT, Never),
-    Column("class", TEXT, Never),
-    Column("method", TEXT, Never),
-    Column("descriptor", TEXT, Never),
-    Column("file", TEXT, May),
-    Column("line", SMALL, Never),
-    Column("kind", TEXT, Never),
+const FRAMES: &[TableColumn] = &[
+    TableColumn("frame_id", TEXT, Never),
+    TableColumn("method_id", TEXT, Never),
+    TableColumn("class", TEXT, Never),
+    TableColumn("method", TEXT, Never),
+    TableColumn("descriptor", TEXT, Never),
+    TableColumn("file", TEXT, May),
+    TableColumn("line", SMALL, Never),
+    TableColumn("kind", TEXT, Never),
 ];
 
-const STACKS: &[Column] = &[
-    Column("stack_id", TEXT, Never),
-    Column("parent_id", TEXT, Never),
-    Column("frame_id", TEXT, Never),
-    Column("depth", SMALL, Never),
-    Column("stack_by_method", TEXT, Never),
-    Column("application_id", TEXT, Never),
+const STACKS: &[TableColumn] = &[
+    TableColumn("stack_id", TEXT, Never),
+    TableColumn("parent_id", TEXT, Never),
+    TableColumn("frame_id", TEXT, Never),
+    TableColumn("depth", SMALL, Never),
+    TableColumn("stack_by_method", TEXT, Never),
+    TableColumn("application_id", TEXT, Never),
 ];
 
-const THROUGH: &[Column] = &[
-    Column("stack_id", TEXT, Never),
-    Column("frame_id", TEXT, Never),
-    Column("caller_id", TEXT, Never),
+const THROUGH: &[TableColumn] = &[
+    TableColumn("stack_id", TEXT, Never),
+    TableColumn("frame_id", TEXT, Never),
+    TableColumn("caller_id", TEXT, Never),
 ];
 
-const EVENTS: &[Column] = &[
-    Column("run_id", TEXT, Never),
-    Column("service", TEXT, Never),
-    Column("day", TEXT, Never),
-    Column("stack_id", TEXT, Never),
-    Column("event", TEXT, Never),
-    Column("unit", TEXT, Never),
-    Column("type", TEXT, Never),
-    Column("thread_kind", TEXT, Never),
+const EVENTS: &[TableColumn] = &[
+    TableColumn("run_id", TEXT, Never),
+    TableColumn("service", TEXT, Never),
+    TableColumn("day", TEXT, Never),
+    TableColumn("stack_id", TEXT, Never),
+    TableColumn("event", TEXT, Never),
+    TableColumn("unit", TEXT, Never),
+    TableColumn("type", TEXT, Never),
+    TableColumn("thread_kind", TEXT, Never),
     // Files of version 1 have none.
-    Column("tags", TEXT, May),
-    Column("count", NUMBER, Never),
-    Column("value", NUMBER, Never),
+    TableColumn("tags", TEXT, May),
+    TableColumn("count", NUMBER, Never),
+    TableColumn("value", NUMBER, Never),
 ];
 
-const NUMBERS: &[Column] = &[
-    Column("run_id", TEXT, Never),
-    Column("service", TEXT, Never),
-    Column("day", TEXT, Never),
-    Column("number", NUMBER, Never),
-    Column("stack_id", TEXT, Never),
+const NUMBERS: &[TableColumn] = &[
+    TableColumn("run_id", TEXT, Never),
+    TableColumn("service", TEXT, Never),
+    TableColumn("day", TEXT, Never),
+    TableColumn("number", NUMBER, Never),
+    TableColumn("stack_id", TEXT, Never),
 ];
 
-const STREAM: &[Column] = &[
-    Column("run_id", TEXT, Never),
-    Column("service", TEXT, Never),
-    Column("day", TEXT, Never),
-    Column("time_ns", NUMBER, Never),
-    Column("thread", TEXT, Never),
-    Column("stack_id", TEXT, Never),
-    Column("event", TEXT, Never),
-    Column("type", TEXT, Never),
-    Column("value", NUMBER, Never),
+const STREAM: &[TableColumn] = &[
+    TableColumn("run_id", TEXT, Never),
+    TableColumn("service", TEXT, Never),
+    TableColumn("day", TEXT, Never),
+    TableColumn("time_ns", NUMBER, Never),
+    TableColumn("thread", TEXT, Never),
+    TableColumn("stack_id", TEXT, Never),
+    TableColumn("event", TEXT, Never),
+    TableColumn("type", TEXT, Never),
+    TableColumn("value", NUMBER, Never),
 ];
 
-impl Table {
+impl DatasetTable {
     #[must_use]
     pub fn schema(self) -> SchemaRef {
-        let columns = self.columns().iter();
-        let field = |Column(name, of, null): &Column| Field::new(*name, of.clone(), *null == May);
+        let columns = self.column_specs().iter();
+        let field =
+            |TableColumn(name, of, null): &TableColumn| Field::new(*name, of.clone(), *null == May);
         Arc::new(Schema::new(columns.map(field).collect::<Vec<_>>()))
     }
 
-    fn columns(self) -> &'static [Column] {
+    fn column_specs(self) -> &'static [TableColumn] {
         match self {
-            Table::Runs => RUNS,
-            Table::Frames => FRAMES,
-            Table::Stacks => STACKS,
-            Table::Through => THROUGH,
-            Table::Events | Table::Taken => EVENTS,
-            Table::Numbers => NUMBERS,
-            Table::Stream => STREAM,
-            Table::Symbols => &[],
+            DatasetTable::Runs => RUNS,
+            DatasetTable::Frames => FRAMES,
+            DatasetTable::Stacks => STACKS,
+            DatasetTable::Through => THROUGH,
+            DatasetTable::Events | DatasetTable::Taken => EVENTS,
+            DatasetTable::Numbers => NUMBERS,
+            DatasetTable::Stream => STREAM,
+            DatasetTable::Symbols => &[],
         }
     }
 
     /// By what a file's rows are sorted: equal values stand side by side, which Parquet makes little of.
     #[must_use]
-    pub fn order(self) -> &'static [&'static str] {
+    pub fn sort_columns(self) -> &'static [&'static str] {
         match self {
-            Table::Runs => &["start_ms", "run_id"],
-            Table::Frames => &["class", "method", "line", "frame_id"],
-            Table::Stacks => &["stack_id"],
-            Table::Through => &["stack_id", "frame_id", "caller_id"],
-            Table::Events | Table::Taken => {
+            DatasetTable::Runs => &["start_ms", "run_id"],
+            DatasetTable::Frames => &["class", "method", "line", "frame_id"],
+            DatasetTable::Stacks => &["stack_id"],
+            DatasetTable::Through => &["stack_id", "frame_id", "caller_id"],
+            DatasetTable::Events | DatasetTable::Taken => {
                 &["event", "stack_id", "type", "thread_kind", "tags", "run_id"]
             }
-            Table::Numbers => &["run_id", "number"],
-            Table::Stream => &["time_ns", "run_id", "thread"],
-            Table::Symbols => &[],
+            DatasetTable::Numbers => &["run_id", "number"],
+            DatasetTable::Stream => &["time_ns", "run_id", "thread"],
+            DatasetTable::Symbols => &[],
         }
     }
 }

@@ -5,35 +5,40 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::commits::State;
-use crate::error::Error;
-use crate::layout::{Table, file};
+use crate::commits::DatasetState;
+use crate::error::FleetError;
+use crate::layout::{DatasetTable, resolve_path};
 use crate::schema::sql_type;
 
 /// The files of a table, and its columns for tables that have no file yet.
 #[derive(Serialize)]
-struct Snapshot<'s> {
+struct ViewSnapshot<'s> {
     /// The number of the last commit that is in it.
     commit: u64,
-    tables: Vec<Files<'s>>,
+    tables: Vec<TableFiles<'s>>,
 }
 
 #[derive(Serialize)]
-struct Files<'s> {
+struct TableFiles<'s> {
     table: &'s str,
     columns: Vec<(String, &'static str)>,
     files: Vec<String>,
 }
 
-fn files<'s>(dataset: &Path, state: &State) -> Result<Vec<Files<'s>>, Error> {
-    let dataset = dataset.canonicalize().map_err(Error::of(dataset))?;
-    let of = |table: Table| {
+fn list_table_files<'s>(
+    dataset: &Path,
+    state: &DatasetState,
+) -> Result<Vec<TableFiles<'s>>, FleetError> {
+    let dataset = dataset
+        .canonicalize()
+        .map_err(FleetError::for_path(dataset))?;
+    let of = |table: DatasetTable| {
         let paths = state
-            .of(table)
-            .map(|entry| file(&dataset, &entry.path).display().to_string());
+            .files_of(table)
+            .map(|entry| resolve_path(&dataset, &entry.path).display().to_string());
         let schema = table.schema();
         let columns = schema.fields().iter();
-        Files {
+        TableFiles {
             table: table.name(),
             columns: columns
                 .map(|field| (field.name().clone(), sql_type(field.data_type())))
@@ -41,28 +46,28 @@ fn files<'s>(dataset: &Path, state: &State) -> Result<Vec<Files<'s>>, Error> {
             files: paths.collect(),
         }
     };
-    Ok(Table::ALL.map(of).into())
+    Ok(DatasetTable::ALL.map(of).into())
 }
 
 /// For programs: `{"commit": 7, "tables": [{"table": "runs", "columns": [["run_id", "VARCHAR"], …], "files": […]}, …]}`.
 ///
 /// # Errors
 /// The folder is not there.
-pub fn json(dataset: &Path, state: &State) -> Result<String, Error> {
-    let snapshot = Snapshot {
+pub fn render_json(dataset: &Path, state: &DatasetState) -> Result<String, FleetError> {
+    let snapshot = ViewSnapshot {
         commit: state.number,
-        tables: files(dataset, state)?,
+        tables: list_table_files(dataset, state)?,
     };
-    serde_json::to_string(&snapshot).map_err(|e| Error::Output(e.into()))
+    serde_json::to_string(&snapshot).map_err(|e| FleetError::Output(e.into()))
 }
 
 /// `CREATE VIEW` statements for DuckDB: `duckdb -init FILE`.
 ///
 /// # Errors
 /// The folder is not there.
-pub fn duckdb(dataset: &Path, state: &State) -> Result<String, Error> {
+pub fn render_duckdb(dataset: &Path, state: &DatasetState) -> Result<String, FleetError> {
     let mut text = String::new();
-    for table in files(dataset, state)? {
+    for table in list_table_files(dataset, state)? {
         let name = table.table;
         if table.files.is_empty() {
             let columns: Vec<_> = table

@@ -7,12 +7,14 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use lucce_fleet::collect::{Batches, Limits, Refusal, Spool, Taken, run};
-use lucce_ship::wire::{Head, Known, Labels, Part, Writing};
-use lucce_ship::{Fault, Sender, Sent, Wire};
+use lucce_fleet::collect::{
+    BatchIngester, LogSpool, PartOutcome, SpoolError, SpoolLimits, parse_run_id,
+};
+use lucce_ship::wire::{CollectorGeneration, GenerationPart, PartBuilder, PartHeader, RunLabels};
+use lucce_ship::{CollectorClient, CollectorError, LogSender, PartReply};
 use lucce_tracelog::RunId;
 
-const LIMITS: Limits = Limits {
+const LIMITS: SpoolLimits = SpoolLimits {
     log: 64 << 20,
     all: 256 << 20,
 };
@@ -20,42 +22,42 @@ const LIMITS: Limits = Limits {
 /// Hands parts to a spool; the collector is killed behind every n-th, and behind every m-th of those the batches have run before.
 struct Killed<'d> {
     folder: &'d Path,
-    spool: Option<Arc<Spool>>,
-    limits: Limits,
+    spool: Option<Arc<LogSpool>>,
+    limits: SpoolLimits,
     calls: u64,
     every: u64,
 }
 
 impl Killed<'_> {
-    fn spool(&mut self) -> Arc<Spool> {
+    fn spool(&mut self) -> Arc<LogSpool> {
         self.calls += 1;
         if self.calls.is_multiple_of(self.every) {
             self.spool = None;
         }
-        let open = || Arc::new(Spool::open(self.folder, self.limits).unwrap());
+        let open = || Arc::new(LogSpool::open(self.folder, self.limits).unwrap());
         self.spool.get_or_insert_with(open).clone()
     }
 }
 
-impl Wire for Killed<'_> {
-    fn known(&mut self, run: RunId) -> Result<Known, Fault> {
-        self.spool().known(run).map_err(fault)
+impl CollectorClient for Killed<'_> {
+    fn last_generation(&mut self, run: RunId) -> Result<CollectorGeneration, CollectorError> {
+        self.spool().last_generation(run).map_err(fault)
     }
 
-    fn send(&mut self, run: RunId, part: &[u8]) -> Result<Sent, Fault> {
+    fn send_part(&mut self, run: RunId, part: &[u8]) -> Result<PartReply, CollectorError> {
         let calls = self.calls;
         let spool = self.spool();
         // Each part comes twice.
-        let first = spool.take(run, part).map_err(fault)?;
-        let second = spool.take(run, part).map_err(fault)?;
+        let first = spool.store_part(run, part).map_err(fault)?;
+        let second = spool.store_part(run, part).map_err(fault)?;
         assert_eq!(first, second);
         if calls.is_multiple_of(7) {
-            return Err(Fault::new("the answer is lost"));
+            return Err(CollectorError::new("the answer is lost"));
         }
         Ok(match first {
-            Taken::Yes(known) if known.ended => Sent::Ended,
-            Taken::Yes(_) => Sent::Taken,
-            Taken::Other(_) => Sent::Other,
+            PartOutcome::Stored(known) if known.ended => PartReply::RunComplete,
+            PartOutcome::Stored(_) => PartReply::Stored,
+            PartOutcome::WrongGeneration(_) => PartReply::WrongGeneration,
         })
     }
 }
@@ -68,12 +70,12 @@ fn log_bytes() -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
-fn fault(refusal: Refusal) -> Fault {
-    Fault::new(format!("{refusal:?}"))
+fn fault(refusal: SpoolError) -> CollectorError {
+    CollectorError::new(format!("{refusal:?}"))
 }
 
-fn labels() -> Labels {
-    Labels {
+fn labels() -> RunLabels {
+    RunLabels {
         service: "shop".into(),
         version: "1".into(),
         host: "h".into(),
@@ -102,14 +104,14 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 #[test]
 fn a_part_that_is_none_or_not_this_runs_or_too_large_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let limits = Limits {
+    let limits = SpoolLimits {
         log: 1000,
         all: 3 * 4096,
     };
-    let spool = Spool::open(folder.path(), limits).unwrap();
+    let spool = LogSpool::open(folder.path(), limits).unwrap();
     let before = files(folder.path());
     let own = RunId::new(1).unwrap();
-    let head = |number| Head {
+    let head = |number| PartHeader {
         run: own,
         number,
         token: 5,
@@ -119,48 +121,57 @@ fn a_part_that_is_none_or_not_this_runs_or_too_large_leaves_nothing() {
         size: 100,
         labels: labels(),
     };
-    let part = |head: &Head, at: u64, bytes: &[u8]| {
-        let mut part = Writing::new(head);
-        part.piece(at, bytes);
-        part.end().to_vec()
+    let part = |head: &PartHeader, at: u64, bytes: &[u8]| {
+        let mut part = PartBuilder::new(head);
+        part.push_piece(at, bytes);
+        part.finish_part().to_vec()
     };
     let whole = part(&head(1), 0, b"abc");
-    let wrong = |bytes: &[u8], run: RunId| spool.take(run, bytes).unwrap_err();
-    assert!(matches!(wrong(b"", own), Refusal::Malformed(_)));
-    assert!(matches!(wrong(&whole[1..], own), Refusal::Malformed(_)));
+    let wrong = |bytes: &[u8], run: RunId| spool.store_part(run, bytes).unwrap_err();
+    assert!(matches!(wrong(b"", own), SpoolError::Malformed(_)));
+    assert!(matches!(wrong(&whole[1..], own), SpoolError::Malformed(_)));
     let other = RunId::new(2).unwrap();
-    assert!(matches!(wrong(&whole, other), Refusal::Malformed(_)));
+    assert!(matches!(wrong(&whole, other), SpoolError::Malformed(_)));
     for at in [998, 1001, u64::MAX] {
         let far = part(&head(1), at, b"abc");
-        assert!(matches!(wrong(&far, own), Refusal::TooLarge(_)));
+        assert!(matches!(wrong(&far, own), SpoolError::TooLarge(_)));
     }
-    let other = spool.take(own, &part(&head(2), 0, b"abc")).unwrap();
-    assert_eq!(other, Taken::Other(Known::default()));
+    let other = spool.store_part(own, &part(&head(2), 0, b"abc")).unwrap();
+    assert_eq!(
+        other,
+        PartOutcome::WrongGeneration(CollectorGeneration::default())
+    );
     let mut based = head(1);
     based.base = 9;
-    let other = spool.take(own, &part(&based, 0, b"abc")).unwrap();
-    assert_eq!(other, Taken::Other(Known::default()));
+    let other = spool.store_part(own, &part(&based, 0, b"abc")).unwrap();
+    assert_eq!(
+        other,
+        PartOutcome::WrongGeneration(CollectorGeneration::default())
+    );
     assert_eq!(files(folder.path()), before);
     // What waits has a limit, too.
     let mut next = head(1);
     next.last = false;
     let large = part(&next, 0, &[1; 900]);
-    assert!(matches!(spool.take(own, &large), Ok(Taken::Yes(_))));
+    assert!(matches!(
+        spool.store_part(own, &large),
+        Ok(PartOutcome::Stored(_))
+    ));
     next.token = 6;
     let more: Vec<_> = (0..4)
         .map(|n| {
             let run = RunId::new(n + 10).unwrap();
             let mut head = next.clone();
             (head.run, head.number) = (run, 1);
-            spool.take(run, &part(&head, 0, &[1; 900]))
+            spool.store_part(run, &part(&head, 0, &[1; 900]))
         })
         .collect();
     assert!(
-        matches!(more.last(), Some(Err(Refusal::Full(_)))),
+        matches!(more.last(), Some(Err(SpoolError::Full(_)))),
         "{more:?}"
     );
     assert!(
-        Spool::open(folder.path(), limits).is_err(),
+        LogSpool::open(folder.path(), limits).is_err(),
         "there is one collector"
     );
 }
@@ -170,13 +181,13 @@ fn a_part_that_is_none_or_not_this_runs_or_too_large_leaves_nothing() {
 fn sizes_that_are_only_claimed_shut_nobody_out() {
     const LARGEST: u64 = 1 << 30;
     let folder = tempfile::tempdir().unwrap();
-    let limits = Limits {
+    let limits = SpoolLimits {
         log: LARGEST,
         all: 4 << 20,
     };
-    let spool = Spool::open(folder.path(), limits).unwrap();
+    let spool = LogSpool::open(folder.path(), limits).unwrap();
     let log = log_bytes();
-    let head = |run: RunId, size: u64| Head {
+    let head = |run: RunId, size: u64| PartHeader {
         run,
         number: 1,
         token: 7,
@@ -189,10 +200,10 @@ fn sizes_that_are_only_claimed_shut_nobody_out() {
     // The header of a block of cells that are all zeros, as large as a block may be.
     let cells = {
         let path = folder.path().join("large");
-        let header = lucce_tracelog::Header::decode(&log[..64]).unwrap();
-        let mut writer = lucce_tracelog::Writer::create(&path, &header).unwrap();
+        let header = lucce_tracelog::LogHeader::decode(&log[..64]).unwrap();
+        let mut writer = lucce_tracelog::LogWriter::create(&path, &header).unwrap();
         writer
-            .counters(lucce_tracelog::ThreadId(1), 1 << 24)
+            .add_counters(lucce_tracelog::ThreadId(1), 1 << 24)
             .unwrap();
         drop(writer);
         let mut block = [0; 64];
@@ -212,32 +223,37 @@ fn sizes_that_are_only_claimed_shut_nobody_out() {
             &[],
         ] {
             for size in [LARGEST, LARGEST - 64, log.len() as u64 + 64, 63, 0] {
-                let mut part = Writing::new(&head(run, size));
-                pieces.iter().for_each(|(at, piece)| part.piece(*at, piece));
-                let refused = spool.take(run, part.end());
+                let mut part = PartBuilder::new(&head(run, size));
+                pieces
+                    .iter()
+                    .for_each(|(at, piece)| part.push_piece(*at, piece));
+                let refused = spool.store_part(run, part.finish_part());
                 assert!(
-                    matches!(refused, Err(Refusal::Malformed(_))),
+                    matches!(refused, Err(SpoolError::Malformed(_))),
                     "{size}: {refused:?}"
                 );
             }
         }
     }
     assert_eq!(files(folder.path()), before);
-    assert_eq!(spool.slots(), 0);
+    assert_eq!(spool.slot_count(), 0);
     // These are logs, of which next to nothing is on the disk.
     let size = 128 + (24 << 24);
     for n in 1..=12 {
         let run = RunId::new(0x2000 + n).unwrap();
-        let mut part = Writing::new(&head(run, size));
-        part.piece(0, &log[..64]);
-        part.piece(64, &cells);
-        assert!(matches!(spool.take(run, part.end()), Ok(Taken::Yes(_))));
-        let mirror = spool.apply(run).unwrap().unwrap();
+        let mut part = PartBuilder::new(&head(run, size));
+        part.push_piece(0, &log[..64]);
+        part.push_piece(64, &cells);
+        assert!(matches!(
+            spool.store_part(run, part.finish_part()),
+            Ok(PartOutcome::Stored(_))
+        ));
+        let mirror = spool.apply_generations(run).unwrap().unwrap();
         assert_eq!(fs::metadata(mirror.log).unwrap().len(), size);
     }
-    let used = spool.count().unwrap();
+    let used = spool.update_used_bytes().unwrap();
     assert!(used < 1 << 20, "{used}");
-    let honest = lucce_tracelog::Header::decode(&log[..64])
+    let honest = lucce_tracelog::LogHeader::decode(&log[..64])
         .unwrap()
         .run
         .unwrap();
@@ -252,21 +268,24 @@ fn sizes_that_are_only_claimed_shut_nobody_out() {
         calls: 0,
         every: u64::MAX,
     };
-    let mut sender = Sender::new(honest, labels());
-    let _ = sender.round(&mut read, &mut wire);
-    sender.round(&mut read, &mut wire).unwrap();
+    let mut sender = LogSender::new(honest, labels());
+    let _ = sender.send_changes(&mut read, &mut wire);
+    sender.send_changes(&mut read, &mut wire).unwrap();
 }
 
 #[test]
 fn runs_that_are_only_asked_for_take_no_memory() {
     let folder = tempfile::tempdir().unwrap();
-    let spool = Spool::open(folder.path(), LIMITS).unwrap();
+    let spool = LogSpool::open(folder.path(), LIMITS).unwrap();
     for n in 1..=1000 {
         let run = RunId::new(n).unwrap();
-        assert_eq!(spool.known(run).unwrap(), Known::default());
+        assert_eq!(
+            spool.last_generation(run).unwrap(),
+            CollectorGeneration::default()
+        );
         // Nor do those of which nothing was kept.
-        assert!(spool.take(run, b"no part").is_err());
-        let head = Head {
+        assert!(spool.store_part(run, b"no part").is_err());
+        let head = PartHeader {
             run,
             number: 9,
             token: 7,
@@ -276,16 +295,19 @@ fn runs_that_are_only_asked_for_take_no_memory() {
             size: 64,
             labels: labels(),
         };
-        let mut part = Writing::new(&head);
-        assert!(matches!(spool.take(run, part.end()), Ok(Taken::Other(_))));
+        let mut part = PartBuilder::new(&head);
+        assert!(matches!(
+            spool.store_part(run, part.finish_part()),
+            Ok(PartOutcome::WrongGeneration(_))
+        ));
     }
-    assert_eq!(spool.slots(), 0);
+    assert_eq!(spool.slot_count(), 0);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
 #[test]
 fn runs_are_sixteen_digits() {
-    assert_eq!(run("00000000000000aa"), RunId::new(0xaa));
+    assert_eq!(parse_run_id("00000000000000aa"), RunId::new(0xaa));
     for hostile in [
         "",
         "aa",
@@ -298,7 +320,7 @@ fn runs_are_sixteen_digits() {
         "00000000000000aa/../x",
         "é000000000000aa",
     ] {
-        assert_eq!(run(hostile), None, "{hostile}");
+        assert_eq!(parse_run_id(hostile), None, "{hostile}");
     }
 }
 
@@ -316,23 +338,23 @@ fn generations_that_are_lost_doubled_or_applied_in_part_end_as_the_log() {
             every,
         };
         // The arguments as they are: what arrives is compared byte by byte.
-        let mut sender = Sender::new(run, labels()).with_arguments();
+        let mut sender = LogSender::new(run, labels()).with_arguments();
         let mut sent = 0;
         for _ in 0..20 {
             let mut read = |at: u64, to: &mut [u8]| {
                 let from = log.get(at as usize..at as usize + to.len());
                 from.map(|from| to.copy_from_slice(from)).is_some()
             };
-            sent += u64::from(sender.round(&mut read, &mut wire).is_ok());
+            sent += u64::from(sender.send_changes(&mut read, &mut wire).is_ok());
         }
         assert!(sent > 0);
         // Applied in part, by a collector that was killed then: what is there already is written again.
         let own = folder.path().join(run.to_string());
         fs::write(own.join("log.lucce"), vec![0xff; 3000]).unwrap();
         wire.spool = None;
-        let spool = Spool::open(folder.path(), LIMITS).unwrap();
-        assert_eq!(spool.waiting(), [run]);
-        let mirror = spool.apply(run).unwrap().unwrap();
+        let spool = LogSpool::open(folder.path(), LIMITS).unwrap();
+        assert_eq!(spool.take_waiting_runs(), [run]);
+        let mirror = spool.apply_generations(run).unwrap().unwrap();
         let written = fs::read(&mirror.log).unwrap();
         assert!(
             log.starts_with(&written),
@@ -346,9 +368,9 @@ fn generations_that_are_lost_doubled_or_applied_in_part_end_as_the_log() {
         assert!(log[written.len()..].iter().all(|byte| *byte == 0));
         assert_eq!(mirror.labels, labels());
         // Applied again it changes nothing, until the dataset has it.
-        assert!(spool.apply(run).unwrap().is_some());
-        spool.added(&mirror, false).unwrap();
-        assert!(spool.apply(run).unwrap().is_none());
+        assert!(spool.apply_generations(run).unwrap().is_some());
+        spool.mark_ingested(&mirror, false).unwrap();
+        assert!(spool.apply_generations(run).unwrap().is_none());
     }
 }
 
@@ -356,8 +378,8 @@ fn generations_that_are_lost_doubled_or_applied_in_part_end_as_the_log() {
 fn a_generation_that_the_disk_has_damaged_is_asked_for_again() {
     let folder = tempfile::tempdir().unwrap();
     let run = RunId::new(0xaa).unwrap();
-    let spool = Spool::open(folder.path(), LIMITS).unwrap();
-    let head = Head {
+    let spool = LogSpool::open(folder.path(), LIMITS).unwrap();
+    let head = PartHeader {
         run,
         number: 1,
         token: 5,
@@ -367,20 +389,29 @@ fn a_generation_that_the_disk_has_damaged_is_asked_for_again() {
         size: 64,
         labels: labels(),
     };
-    let mut part = Writing::new(&head);
-    part.piece(0, &log_bytes()[..64]);
-    let bytes = part.end().to_vec();
-    spool.take(run, &bytes).unwrap();
+    let mut part = PartBuilder::new(&head);
+    part.push_piece(0, &log_bytes()[..64]);
+    let bytes = part.finish_part().to_vec();
+    spool.store_part(run, &bytes).unwrap();
     let own = folder.path().join(run.to_string());
     let (name, _) = files(&own).pop_first().unwrap();
     let mut damaged = bytes.clone();
     damaged[70] ^= 1;
-    assert!(Part::parse(&damaged).is_err());
+    assert!(GenerationPart::parse(&damaged).is_err());
     fs::write(own.join(name), damaged).unwrap();
-    assert!(matches!(spool.apply(run), Err(Refusal::Malformed(_))));
-    assert_eq!(spool.known(run).unwrap(), Known::default());
-    assert!(matches!(spool.take(run, &bytes), Ok(Taken::Yes(_))));
-    assert!(spool.apply(run).unwrap().is_some());
+    assert!(matches!(
+        spool.apply_generations(run),
+        Err(SpoolError::Malformed(_))
+    ));
+    assert_eq!(
+        spool.last_generation(run).unwrap(),
+        CollectorGeneration::default()
+    );
+    assert!(matches!(
+        spool.store_part(run, &bytes),
+        Ok(PartOutcome::Stored(_))
+    ));
+    assert!(spool.apply_generations(run).unwrap().is_some());
 }
 
 #[test]
@@ -389,11 +420,11 @@ fn what_was_sent_is_in_the_dataset_once_and_a_run_that_has_ended_leaves_the_spoo
     let dataset = folder.path().join("dataset");
     let spool = folder.path().join("spool");
     let log = log_bytes();
-    let run = lucce_tracelog::Header::decode(&log[..64])
+    let run = lucce_tracelog::LogHeader::decode(&log[..64])
         .unwrap()
         .run
         .unwrap();
-    let open = || Arc::new(Spool::open(&spool, LIMITS).unwrap());
+    let open = || Arc::new(LogSpool::open(&spool, LIMITS).unwrap());
     let mut wire = Killed {
         folder: &spool,
         spool: None,
@@ -405,23 +436,23 @@ fn what_was_sent_is_in_the_dataset_once_and_a_run_that_has_ended_leaves_the_spoo
         let from = log.get(at as usize..at as usize + to.len());
         from.map(|from| to.copy_from_slice(from)).is_some()
     };
-    let mut sender = Sender::new(run, labels());
-    let round = sender.round(&mut read, &mut wire).unwrap();
+    let mut sender = LogSender::new(run, labels());
+    let round = sender.send_changes(&mut read, &mut wire).unwrap();
     wire.spool = None;
     let complain = &mut |why: String| panic!("{why}");
-    let mut batches = Batches::new(open(), &dataset, "unnamed").unwrap();
-    let done = batches.round(complain);
+    let mut batches = BatchIngester::new(open(), &dataset, "unnamed").unwrap();
+    let done = batches.add_waiting_runs(complain);
     assert_eq!((done.runs, done.events, done.refused), (1, round.events, 0));
     drop(batches);
     // A collector that has forgotten what it had is sent it again, and the dataset changes no more.
     fs::remove_dir_all(&spool).unwrap();
-    let mut again = Sender::new(run, labels());
-    again.round(&mut read, &mut wire).unwrap();
+    let mut again = LogSender::new(run, labels());
+    again.send_changes(&mut read, &mut wire).unwrap();
     wire.spool = None;
-    let mut batches = Batches::new(open(), &dataset, "unnamed").unwrap();
-    let done = batches.round(complain);
+    let mut batches = BatchIngester::new(open(), &dataset, "unnamed").unwrap();
+    let done = batches.add_waiting_runs(complain);
     assert_eq!((done.runs, done.events), (0, 0));
-    assert_eq!(batches.round(complain).runs, 0);
+    assert_eq!(batches.add_waiting_runs(complain).runs, 0);
     drop(batches);
-    assert!(open().known(run).unwrap().ended == (done.ended == 1));
+    assert!(open().last_generation(run).unwrap().ended == (done.ended == 1));
 }

@@ -127,7 +127,10 @@ fn every_question_has_an_answer() {
             question.name.to_owned(),
             "--dataset=data".to_owned(),
         ];
-        for slot in question.slots().filter(|slot| slot.default.is_none()) {
+        for slot in question
+            .parameter_specs()
+            .filter(|slot| slot.default.is_none())
+        {
             let value = match slot.name {
                 "class" => "app.Main",
                 "method" => "work",

@@ -13,11 +13,11 @@ use arrow::compute::SortOptions;
 use arrow::row::{RowConverter, SortField};
 use common::{add, check_whole, engine, fixture, number, pairs, runs};
 use lucce_decoder::ContextId;
-use lucce_fleet::commits::{Commit, Entry, Log, State};
-use lucce_fleet::compact::{Done, Policy, compact};
-use lucce_fleet::engine::{Engine, Limits};
-use lucce_fleet::error::Error;
-use lucce_fleet::layout::{TEMPORARY, Table, VERSION, file};
+use lucce_fleet::commits::{Commit, CommitLog, DatasetFile, DatasetState};
+use lucce_fleet::compact::{CompactReport, RetentionPolicy, compact_dataset};
+use lucce_fleet::engine::{QueryEngine, QueryLimits};
+use lucce_fleet::error::FleetError;
+use lucce_fleet::layout::{DatasetTable, TEMPORARY, VERSION, resolve_path};
 use lucce_fleet::numbers;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -25,9 +25,9 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// `days`: how old the fixtures' runs are.
-fn policy(days: u32) -> Policy {
+fn policy(days: u32) -> RetentionPolicy {
     let start = SystemTime::UNIX_EPOCH + Duration::from_nanos(fixture::HEADER.start);
-    Policy {
+    RetentionPolicy {
         numbers: None,
         runs: None,
         sums: None,
@@ -36,23 +36,23 @@ fn policy(days: u32) -> Policy {
     }
 }
 
-fn done(dataset: &Path, policy: &Policy) -> Done {
+fn done(dataset: &Path, policy: &RetentionPolicy) -> CompactReport {
     within(dataset, policy, 256 << 20)
 }
 
 /// The least that `--memory` takes.
 const LEAST: usize = 16 << 20;
 
-fn within(dataset: &Path, policy: &Policy, memory: usize) -> Done {
-    let limits = Limits {
+fn within(dataset: &Path, policy: &RetentionPolicy, memory: usize) -> CompactReport {
+    let limits = QueryLimits {
         memory: Some(memory),
-        ..Limits::default()
+        ..QueryLimits::default()
     };
-    compact(dataset, policy, &limits).unwrap()
+    compact_dataset(dataset, policy, &limits).unwrap()
 }
 
-fn state(dataset: &Path) -> State {
-    Log::open(dataset).unwrap().state().unwrap()
+fn state(dataset: &Path) -> DatasetState {
+    CommitLog::open(dataset).unwrap().read_state().unwrap()
 }
 
 /// Five runs, each in files of its own; the number of one context of the first.
@@ -85,34 +85,34 @@ fn fewer_files_have_the_same_rows() {
     // A reader that began before goes on.
     let old = state(&dataset);
     let did = done(&dataset, &policy(1));
-    assert!(did.behind < did.before, "{did:?}");
+    assert!(did.files_after < did.files_before, "{did:?}");
     assert_eq!(
         (check_whole(&dataset), sums(&dataset)),
         (whole, before.clone())
     );
-    let reader = Engine::of(&dataset, &old, &Limits::default()).unwrap();
+    let reader = QueryEngine::with_state(&dataset, &old, &QueryLimits::default()).unwrap();
     let sql = "SELECT service || version, SUM(runs) FROM runs GROUP BY service || version";
     assert_eq!(pairs(&reader, sql), before[2]);
     let state = state(&dataset);
-    for table in Table::ALL {
-        assert!(state.of(table).count() <= 1, "{table:?}");
+    for table in DatasetTable::ALL {
+        assert!(state.files_of(table).count() <= 1, "{table:?}");
     }
     check_order(&dataset);
-    assert!(numbers::trace(&dataset, &state, "0000000000000001", id).is_ok());
+    assert!(numbers::decode_trace(&dataset, &state, "0000000000000001", id).is_ok());
     // Again: there is nothing to do.
-    assert_eq!(done(&dataset, &policy(1)).gone, 0);
+    assert_eq!(done(&dataset, &policy(1)).files_removed, 0);
     assert_eq!(common_files(&dataset), common_files(&dataset));
     // Once the grace is over, the old files are gone.
-    let late = Policy {
+    let late = RetentionPolicy {
         now: SystemTime::now() + DAY,
         ..policy(1)
     };
-    assert!(done(&dataset, &late).gone > 10);
+    assert!(done(&dataset, &late).files_removed > 10);
     assert_eq!(sums(&dataset), before);
     assert!(
-        Log::open(&dataset)
+        CommitLog::open(&dataset)
             .unwrap()
-            .state()
+            .read_state()
             .unwrap()
             .removed
             .is_empty()
@@ -123,8 +123,8 @@ fn common_files(dataset: &Path) -> usize {
     state(dataset).files.len()
 }
 
-fn batches(dataset: &Path, entry: &Entry) -> Vec<RecordBatch> {
-    let file = File::open(file(dataset, &entry.path)).unwrap();
+fn batches(dataset: &Path, entry: &DatasetFile) -> Vec<RecordBatch> {
+    let file = File::open(resolve_path(dataset, &entry.path)).unwrap();
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
     reader.build().unwrap().map(Result::unwrap).collect()
 }
@@ -132,21 +132,21 @@ fn batches(dataset: &Path, entry: &Entry) -> Vec<RecordBatch> {
 /// Who merges files counts on it.
 fn check_order(dataset: &Path) {
     let state = state(dataset);
-    for table in Table::ALL {
+    for table in DatasetTable::ALL {
         let schema = table.schema();
         let options = SortOptions {
             descending: false,
             nulls_first: false,
         };
-        let fields = table.order().iter().map(|name| {
+        let fields = table.sort_columns().iter().map(|name| {
             let of = schema.field_with_name(name).unwrap().data_type().clone();
             SortField::new_with_options(of, options)
         });
         let converter = RowConverter::new(fields.collect()).unwrap();
-        for entry in state.of(table) {
+        for entry in state.files_of(table) {
             let of = batches(dataset, entry).into_iter().map(|batch| {
                 let column = |name: &&str| batch.column_by_name(name).unwrap().clone();
-                let columns: Vec<_> = table.order().iter().map(column).collect();
+                let columns: Vec<_> = table.sort_columns().iter().map(column).collect();
                 converter.convert_columns(&columns).unwrap()
             });
             let keys: Vec<_> = of.collect();
@@ -185,8 +185,8 @@ fn through(seed: u64, contexts: usize, depth: usize) -> Vec<Through> {
 
 /// One more file of `through`.
 fn add_through(dataset: &Path, name: &str, rows: &[Through]) {
-    let entry = Entry {
-        table: Table::Through,
+    let entry = DatasetFile {
+        table: DatasetTable::Through,
         path: format!("through/{name}.parquet"),
         rows: rows.len() as u64,
         bytes: 1,
@@ -199,26 +199,26 @@ fn add_through(dataset: &Path, name: &str, rows: &[Through]) {
         ))
     };
     let columns: Vec<ArrayRef> = vec![column(0), column(1), column(2)];
-    let schema = Table::Through.schema();
+    let schema = DatasetTable::Through.schema();
     let batch = RecordBatch::try_new(schema.clone(), columns).unwrap();
-    let path = file(dataset, &entry.path);
+    let path = resolve_path(dataset, &entry.path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let mut writer = ArrowWriter::try_new(File::create(path).unwrap(), schema, None).unwrap();
     writer.write(&batch).unwrap();
     writer.close().unwrap();
-    let log = Log::open(dataset).unwrap();
-    let mut state = log.state().unwrap();
+    let log = CommitLog::open(dataset).unwrap();
+    let mut state = log.read_state().unwrap();
     let commit = Commit {
         version: VERSION,
         add: vec![entry],
         ..Commit::default()
     };
-    assert!(log.commit(&mut state, commit).unwrap());
+    assert!(log.append_commit(&mut state, commit).unwrap());
 }
 
 fn rows_of_through(dataset: &Path) -> Vec<Through> {
     let mut rows = Vec::new();
-    for entry in state(dataset).of(Table::Through) {
+    for entry in state(dataset).files_of(DatasetTable::Through) {
         for batch in batches(dataset, entry) {
             let columns = [0, 1, 2].map(|at| batch.column(at).as_string::<i32>());
             let row = |at: usize| columns.map(|column| column.value(at).to_owned());
@@ -245,7 +245,7 @@ fn files_are_merged_that_have_no_room_in_memory() {
     all.extend(turned);
     let before = sums(&dataset);
     let did = within(&dataset, &policy(1), LEAST);
-    assert!(did.before > 30 && did.behind < 20, "{did:?}");
+    assert!(did.files_before > 30 && did.files_after < 20, "{did:?}");
     all.sort_unstable();
     let merged = rows_of_through(&dataset);
     assert!(merged == all, "{} of {}", merged.len(), all.len());
@@ -268,11 +268,11 @@ fn a_damaged_file_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let (dataset, _) = five(dir.path());
     let of = state(&dataset);
-    let path = &of.of(Table::Events).last().unwrap().path;
-    let whole = file(&dataset, path);
+    let path = &of.files_of(DatasetTable::Events).last().unwrap().path;
+    let whole = resolve_path(&dataset, path);
     let bytes = fs::read(&whole).unwrap();
     fs::write(&whole, &bytes[..bytes.len() / 2]).unwrap();
-    let told = compact(&dataset, &policy(1), &Limits::default()).unwrap_err();
+    let told = compact_dataset(&dataset, &policy(1), &QueryLimits::default()).unwrap_err();
     let told = told.to_string();
     assert!(told.contains(path) && told.contains("damaged"), "{told}");
     fs::write(&whole, bytes).unwrap();
@@ -285,15 +285,15 @@ fn old_numbers_go_and_say_so() {
     let dir = tempfile::tempdir().unwrap();
     let (dataset, id) = five(dir.path());
     let before = sums(&dataset);
-    let keep = |days| Policy {
+    let keep = |days| RetentionPolicy {
         numbers: Some(7),
         ..policy(days)
     };
     done(&dataset, &keep(7));
-    assert!(numbers::trace(&dataset, &state(&dataset), "0000000000000001", id).is_ok());
+    assert!(numbers::decode_trace(&dataset, &state(&dataset), "0000000000000001", id).is_ok());
     done(&dataset, &keep(9));
-    let told = |run| match numbers::trace(&dataset, &state(&dataset), run, id) {
-        Err(Error::Absent(told)) => told,
+    let told = |run| match numbers::decode_trace(&dataset, &state(&dataset), run, id) {
+        Err(FleetError::Absent(told)) => told,
         other => panic!("{other:?}"),
     };
     assert_eq!(
@@ -313,12 +313,12 @@ fn old_runs_are_sums_of_which_questions_have_the_same_answer() {
     let dir = tempfile::tempdir().unwrap();
     let (dataset, _) = five(dir.path());
     let before = sums(&dataset);
-    let keep = |days| Policy {
+    let keep = |days| RetentionPolicy {
         runs: Some(30),
         ..policy(days)
     };
-    assert_eq!(done(&dataset, &keep(30)).summed, 0);
-    assert_eq!(within(&dataset, &keep(32), LEAST).summed, 5);
+    assert_eq!(done(&dataset, &keep(30)).runs_summed, 0);
+    assert_eq!(within(&dataset, &keep(32), LEAST).runs_summed, 5);
     assert_eq!(sums(&dataset), before);
     check_order(&dataset);
     assert_eq!(check_whole(&dataset).len(), 1);
@@ -327,12 +327,12 @@ fn old_runs_are_sums_of_which_questions_have_the_same_answer() {
     let logs = runs(dir.path(), &dir.path().join("kinds.log"), 6);
     add(&dataset, &logs);
     assert_eq!(check_whole(&dataset).len(), 2);
-    assert_eq!(done(&dataset, &keep(32)).summed, 1);
+    assert_eq!(done(&dataset, &keep(32)).runs_summed, 1);
     let whole = check_whole(&dataset);
     assert_eq!(whole.len(), 1);
     assert!(whole.keys().all(|run| run.starts_with("sum-")));
     assert_eq!(number(&engine(&dataset), "SELECT SUM(runs) FROM runs"), 6);
-    let gone = Policy {
+    let gone = RetentionPolicy {
         sums: Some(365),
         ..policy(400)
     };
@@ -347,16 +347,16 @@ fn a_run_that_was_killed_becomes_a_part_of_the_sum() {
     let (dataset, log) = (dir.path().join("data"), dir.path().join("live.log"));
     let (_writer, counters, _) = fixture::live(&log);
     add(&dataset, std::slice::from_ref(&log));
-    counters.iter().for_each(|cell| cell.add(1, 0));
+    counters.iter().for_each(|cell| cell.add_events(1, 0));
     add(&dataset, &[log]);
     let before = sums(&dataset);
     // What was counted later was added today.
-    let late = Policy {
+    let late = RetentionPolicy {
         runs: Some(30),
         now: SystemTime::now() + DAY * 40,
         ..policy(1)
     };
-    assert_eq!(done(&dataset, &late).summed, 1);
+    assert_eq!(done(&dataset, &late).runs_summed, 1);
     assert_eq!(sums(&dataset), before);
     assert_eq!(check_whole(&dataset).len(), 1);
     let left = state(&dataset);
@@ -379,7 +379,8 @@ fn writers_go_on_while_files_are_merged() {
                 .for_each(|log| drop(add(&dataset, std::slice::from_ref(log))))
         });
         for _ in 0..2 {
-            scope.spawn(|| (0..3).for_each(|_| assert!(done(&dataset, &policy(1)).behind > 0)));
+            scope
+                .spawn(|| (0..3).for_each(|_| assert!(done(&dataset, &policy(1)).files_after > 0)));
         }
     });
     assert_eq!(check_whole(&dataset).len(), 10);

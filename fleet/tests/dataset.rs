@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use common::{add, check_whole, command, engine, fixture, lucce_fleet, number, pairs, runs, text};
 use lucce_decoder::Profile;
-use lucce_fleet::commits::Log;
-use lucce_fleet::engine::{Engine, Limits};
-use lucce_fleet::ingest::{Added, Ingest};
+use lucce_fleet::commits::CommitLog;
+use lucce_fleet::engine::{QueryEngine, QueryLimits};
+use lucce_fleet::ingest::{IngestOutcome, RunIngester};
 
 #[test]
 fn the_tables_say_what_the_log_says() {
@@ -20,10 +20,10 @@ fn the_tables_say_what_the_log_says() {
     fixture::kinds(&log);
     fixture::stream::streams(dir.path());
     let reports = add(&dataset, std::slice::from_ref(&log));
-    assert_eq!(reports[0].added, Added::New);
+    assert_eq!(reports[0].outcome, IngestOutcome::New);
     check_whole(&dataset);
     let profile = Profile::open(&log).unwrap();
-    let sums = profile.summary(&|_| ()).by_kind(&profile);
+    let sums = profile.summarize_contexts(&|_| ()).by_kind(&profile);
     let engine = engine(&dataset);
     let counts = pairs(
         &engine,
@@ -42,7 +42,7 @@ fn the_tables_say_what_the_log_says() {
     assert_eq!(values, of(|(_, value)| *value));
     // The path of every number, from the trie, is its trace.
     let mut traces = 0;
-    for id in profile.events.ids() {
+    for id in profile.events.context_ids() {
         let sql = format!(
             "SELECT CAST(s.depth AS VARCHAR) || ' ' || f.class || '.' || f.method || ':' || CAST(f.line AS VARCHAR), 0
              FROM numbers n JOIN stacks l ON l.stack_id = n.stack_id JOIN through t ON t.stack_id = l.stack_id
@@ -51,7 +51,7 @@ fn the_tables_say_what_the_log_says() {
             id.0 as i64
         );
         let leaf = pairs(&engine, &sql);
-        let trace = profile.trace(id).unwrap();
+        let trace = profile.decode_trace(id).unwrap();
         let frame = &trace.frames[0];
         let expected = format!(
             "{} {}.{}:{}",
@@ -74,16 +74,19 @@ fn a_run_that_is_there_adds_nothing() {
     fixture::sample(&log);
     let copy = dir.path().join("copy.log");
     fs::copy(&log, &copy).unwrap();
-    let added = |logs: &[PathBuf]| -> Vec<Added> {
+    let added = |logs: &[PathBuf]| -> Vec<IngestOutcome> {
         add(&dataset, logs)
             .into_iter()
-            .map(|report| report.added)
+            .map(|report| report.outcome)
             .collect()
     };
-    assert_eq!(added(&[log.clone(), copy]), [Added::New, Added::Already]);
-    let before = Log::open(&dataset).unwrap().state().unwrap();
-    assert_eq!(added(&[log]), [Added::Already]);
-    let state = Log::open(&dataset).unwrap().state().unwrap();
+    assert_eq!(
+        added(&[log.clone(), copy]),
+        [IngestOutcome::New, IngestOutcome::Unchanged]
+    );
+    let before = CommitLog::open(&dataset).unwrap().read_state().unwrap();
+    assert_eq!(added(&[log]), [IngestOutcome::Unchanged]);
+    let state = CommitLog::open(&dataset).unwrap().read_state().unwrap();
     assert_eq!((before.number, before.files), (state.number, state.files));
     assert_eq!(check_whole(&dataset).len(), 1);
 }
@@ -135,18 +138,18 @@ fn a_run_that_goes_on_adds_what_it_counted_since() {
     let (mut writer, counters, _) = fixture::live(&log);
     let added = || {
         let report = add(&dataset, std::slice::from_ref(&log)).remove(0);
-        (report.added, report.events)
+        (report.outcome, report.events)
     };
-    assert_eq!(added(), (Added::New, 110));
-    assert_eq!(added(), (Added::Already, 0));
-    counters.iter().for_each(|cell| cell.add(1000, 0));
-    assert_eq!(added(), (Added::More, 2000));
+    assert_eq!(added(), (IngestOutcome::New, 110));
+    assert_eq!(added(), (IngestOutcome::Unchanged, 0));
+    counters.iter().for_each(|cell| cell.add_events(1000, 0));
+    assert_eq!(added(), (IngestOutcome::Extended, 2000));
     assert_eq!(check_whole(&dataset).values().collect::<Vec<_>>(), [&2110]);
-    counters.iter().for_each(|cell| cell.add(1, 0));
-    writer.append(lucce_tracelog::End).unwrap();
+    counters.iter().for_each(|cell| cell.add_events(1, 0));
+    writer.append(lucce_tracelog::EndRecord).unwrap();
     writer.close().unwrap();
-    assert_eq!(added(), (Added::More, 2));
-    assert_eq!(added(), (Added::Already, 0));
+    assert_eq!(added(), (IngestOutcome::Extended, 2));
+    assert_eq!(added(), (IngestOutcome::Unchanged, 0));
     assert_eq!(check_whole(&dataset).values().collect::<Vec<_>>(), [&2112]);
     let engine = engine(&dataset);
     let (once, all) = (
@@ -224,12 +227,12 @@ fn folders_that_are_no_datasets_are_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("sample.log");
     fixture::sample(&log);
-    let told = Ingest::open(dir.path())
+    let told = RunIngester::open(dir.path())
         .map(|_| ())
         .unwrap_err()
         .to_string();
     assert!(told.contains("not empty"), "{told}");
-    let told = Engine::open(dir.path(), &Limits::default())
+    let told = QueryEngine::open(dir.path(), &QueryLimits::default())
         .map(|_| ())
         .unwrap_err()
         .to_string();
@@ -238,7 +241,10 @@ fn folders_that_are_no_datasets_are_left_alone() {
     add(&dataset, &[log]);
     let mark = dataset.join("lucce-fleet.json");
     fs::write(&mark, "{\"schema\":\"lucce-fleet\",\"version\":99}").unwrap();
-    let told = Ingest::open(&dataset).map(|_| ()).unwrap_err().to_string();
+    let told = RunIngester::open(&dataset)
+        .map(|_| ())
+        .unwrap_err()
+        .to_string();
     assert!(told.contains("version 99"), "{told}");
 }
 
@@ -289,7 +295,7 @@ fn a_dataset_of_version_1_goes_on() {
     fixture::kinds(&log);
     let before = check_whole(&dataset);
     assert_eq!(before.keys().collect::<Vec<_>>(), ["0123456789abcdef"]);
-    assert_eq!(add(&dataset, &[log])[0].added, Added::Already);
+    assert_eq!(add(&dataset, &[log])[0].outcome, IngestOutcome::Unchanged);
     let untagged = "SELECT CASE WHEN tags IS NULL THEN 'not known' ELSE tags END, SUM(count) FROM events GROUP BY tags";
     let all = before["0123456789abcdef"];
     let not_known = ("not known".to_owned(), all);
@@ -300,7 +306,7 @@ fn a_dataset_of_version_1_goes_on() {
     let log = dir.path().join("tagged.log");
     tagged(&log);
     let logs = runs(dir.path(), &log, 1);
-    assert_eq!(add(&dataset, &logs)[0].added, Added::New);
+    assert_eq!(add(&dataset, &logs)[0].outcome, IngestOutcome::New);
     let expected = BTreeMap::from([
         not_known,
         (String::new(), 116),

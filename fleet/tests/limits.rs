@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use client::{Answer, Served, answer};
 use common::{add, fixture};
-use lucce_fleet::http::{Limits, Metrics, Response, Server};
-use lucce_ship::wire::{Head, Labels, Writing};
+use lucce_fleet::http::{HttpServer, ServerLimits, ServerMetrics, ServerResponse};
+use lucce_ship::wire::{PartBuilder, PartHeader, RunLabels};
 use lucce_tracelog::RunId;
 
 fn dataset(dir: &Path) {
@@ -146,7 +146,7 @@ fn a_question_that_has_no_room_in_memory_is_refused() {
 
 /// A part of a log of 32 MB, of a million bytes.
 fn part(number: u32) -> Vec<u8> {
-    let head = Head {
+    let head = PartHeader {
         run: RunId::new(0xaa).unwrap(),
         number: 1,
         token: 5,
@@ -154,15 +154,15 @@ fn part(number: u32) -> Vec<u8> {
         part: number,
         last: false,
         size: 32 << 20,
-        labels: Labels {
+        labels: RunLabels {
             service: "shop".into(),
             version: "1".into(),
             host: "h".into(),
         },
     };
-    let mut part = Writing::new(&head);
-    part.piece(u64::from(number) * 1_000_000, &[7; 1_000_000]);
-    part.end().to_vec()
+    let mut part = PartBuilder::new(&head);
+    part.push_piece(u64::from(number) * 1_000_000, &[7; 1_000_000]);
+    part.finish_part().to_vec()
 }
 
 #[test]
@@ -189,14 +189,14 @@ fn a_collector_whose_spool_is_full_says_so() {
 }
 
 /// A server of this process, which answers with how much it was sent.
-fn server(limits: Limits) -> SocketAddr {
-    let server = Server::bind(([127, 0, 0, 1], 0).into(), None, limits).unwrap();
-    let address = server.address();
+fn server(limits: ServerLimits) -> SocketAddr {
+    let server = HttpServer::bind(([127, 0, 0, 1], 0).into(), None, limits).unwrap();
+    let address = server.base_url();
     thread::spawn(move || {
-        server.run(Metrics::new("test"), |request| {
-            assert_ne!(request.parts(), ["panic"], "an error of the handler's");
-            match request.body(1 << 20) {
-                Ok(body) => Response::text(200, body.len().to_string()),
+        server.run_until_signal(ServerMetrics::new("test"), |request| {
+            assert_ne!(request.path_parts(), ["panic"], "an error of the handler's");
+            match request.read_body(1 << 20) {
+                Ok(body) => ServerResponse::from_text(200, body.len().to_string()),
                 Err(refused) => refused,
             }
         })
@@ -218,10 +218,10 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 #[test]
 fn what_does_not_come_in_time_is_not_waited_for() {
-    let address = server(Limits {
-        patience: Duration::from_millis(100),
+    let address = server(ServerLimits {
+        idle_timeout: Duration::from_millis(100),
         request: HOUR,
-        ..Limits::default()
+        ..ServerLimits::default()
     });
     // No head: there is nothing to answer.
     let mut silent = connect(address);
@@ -237,10 +237,10 @@ fn what_does_not_come_in_time_is_not_waited_for() {
 
 #[test]
 fn a_body_that_comes_byte_by_byte_has_an_end() {
-    let address = server(Limits {
-        patience: HOUR,
+    let address = server(ServerLimits {
+        idle_timeout: HOUR,
         request: Duration::from_millis(500),
-        ..Limits::default()
+        ..ServerLimits::default()
     });
     let mut slow = connect(address);
     slow.write_all(HEAD.as_bytes()).unwrap();
@@ -259,11 +259,11 @@ fn a_body_that_comes_byte_by_byte_has_an_end() {
 
 #[test]
 fn who_comes_when_all_connections_are_taken_waits() {
-    let address = server(Limits {
+    let address = server(ServerLimits {
         connections: 1,
-        patience: HOUR,
+        idle_timeout: HOUR,
         connection: HOUR,
-        ..Limits::default()
+        ..ServerLimits::default()
     });
     let mut first = connect(address);
     let asked = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc";
@@ -290,7 +290,7 @@ fn who_comes_when_all_connections_are_taken_waits() {
 
 #[test]
 fn an_error_of_the_server_ends_one_request() {
-    let address = server(Limits::default());
+    let address = server(ServerLimits::default());
     for _ in 0..20 {
         let mut stream = connect(address);
         let asked = b"GET /panic HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";

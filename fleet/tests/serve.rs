@@ -36,7 +36,9 @@ fn value_of(slot: &str) -> &'static str {
 }
 
 fn parameters(question: &lucce_fleet::questions::Question) -> String {
-    let slots = question.slots().filter(|slot| slot.default.is_none());
+    let slots = question
+        .parameter_specs()
+        .filter(|slot| slot.default.is_none());
     let pairs: Vec<_> = slots
         .map(|slot| format!("{}={}", slot.name, value_of(slot.name)))
         .collect();

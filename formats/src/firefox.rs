@@ -21,12 +21,14 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::ser::to_writer;
 
-use crate::format::{Format, Written};
-use crate::gzip::Gzip;
-use crate::proto::Once;
-use crate::run::{Event, Events, Frame, Kind, Node, Row, Run};
+use crate::format::{ExportCount, ExportFormat};
+use crate::gzip::GzipWriter;
+use crate::proto::InternTable;
+use crate::run::{
+    ExportEvent, ExportEventKind, ExportEventSource, ExportFrame, ExportNode, ExportRow, ExportRun,
+};
 
-pub struct Firefox;
+pub struct FirefoxFormat;
 
 /// The first version whose threads share their tables; later ones are made from it by the profiler itself.
 const VERSION: u32 = 60;
@@ -34,25 +36,25 @@ const MARKER: &str = "lucce";
 
 /// What a sample and its marker are written from.
 #[derive(Clone, Copy)]
-struct Sample {
+struct FirefoxSample {
     node: u32,
-    what: Option<u32>,
-    number: u64,
+    type_index: Option<u32>,
+    context: u64,
     value: u64,
     /// Nanoseconds.
-    at: u64,
+    end_ns: u64,
     count: u64,
 }
 
 /// By thread and kind.
-type Threads = BTreeMap<(Option<u32>, u32), Vec<Sample>>;
+type SamplesByThread = BTreeMap<(Option<u32>, u32), Vec<FirefoxSample>>;
 
-impl Format for Firefox {
+impl ExportFormat for FirefoxFormat {
     fn name(&self) -> &'static str {
         "firefox"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "For profiler.firefox.com: single events with their times if there is a stream"
     }
 
@@ -60,7 +62,7 @@ impl Format for Firefox {
         true
     }
 
-    fn has_contents(&self) -> bool {
+    fn has_content_ids(&self) -> bool {
         true
     }
 
@@ -70,121 +72,126 @@ impl Format for Firefox {
 
     fn write(
         &self,
-        run: &Run,
-        events: Option<&Events<'_>>,
+        run: &ExportRun,
+        events: Option<&ExportEventSource<'_>>,
         out: &mut dyn Write,
-    ) -> io::Result<Written> {
-        let mut threads = Threads::new();
+    ) -> io::Result<ExportCount> {
+        let mut threads = SamplesByThread::new();
         let mut number = 0;
-        let mut keep = |event: &Event| {
+        let mut keep = |event: &ExportEvent| {
             number += 1;
             let row = event.row;
             let of = threads.entry((row.thread, row.kind)).or_default();
-            of.push(Sample::of(event));
+            of.push(FirefoxSample::from_event(event));
             Ok(())
         };
         match events {
             Some(events) => events(&mut keep)?,
-            None => run.rows.iter().try_for_each(|row| keep(&at_start(*row)))?,
+            None => run
+                .rows
+                .iter()
+                .try_for_each(|row| keep(&event_at_start(*row)))?,
         }
         if threads.is_empty() {
             // The profiler takes a profile without a thread for one that is not loaded yet.
             threads.insert((None, run.main_kind), Vec::new());
         }
-        let mut out = Gzip::new(out)?;
-        let mut writer = Writer {
+        let mut out = GzipWriter::new(out)?;
+        let mut writer = FirefoxWriter {
             run,
             out: &mut out,
             has_times: events.is_some(),
         };
-        writer.profile(&threads)?;
+        writer.write_profile(&threads)?;
         out.finish()?;
         Ok(match events {
-            Some(_) => Written::Events(number),
-            None => Written::Stacks(number),
+            Some(_) => ExportCount::Events(number),
+            None => ExportCount::Stacks(number),
         })
     }
 }
 
-fn at_start(row: Row) -> Event {
-    Event {
+fn event_at_start(row: ExportRow) -> ExportEvent {
+    ExportEvent {
         row,
-        at: 0,
-        lasted: None,
+        end_ns: 0,
+        duration_ns: None,
     }
 }
 
-impl Sample {
-    fn of(event: &Event) -> Self {
-        let Event { row, at, .. } = *event;
-        Sample {
+impl FirefoxSample {
+    fn from_event(event: &ExportEvent) -> Self {
+        let ExportEvent {
+            row, end_ns: at, ..
+        } = *event;
+        FirefoxSample {
             node: row.node,
-            what: row.what,
-            number: row.number,
+            type_index: row.type_index,
+            context: row.context,
             value: row.value,
-            at,
+            end_ns: at,
             count: row.count,
         }
     }
 }
 
-struct Writer<'w> {
-    run: &'w Run,
+struct FirefoxWriter<'w> {
+    run: &'w ExportRun,
     out: &'w mut dyn Write,
     has_times: bool,
 }
 
 /// What weights of a kind are.
-struct Weights {
+struct WeightColumn {
     name: &'static str,
-    of: fn(&Sample) -> Weight,
+    weight_of: fn(&FirefoxSample) -> FirefoxWeight,
 }
 
 /// As the profile has it: whole, or milliseconds of nanoseconds.
-enum Weight {
+enum FirefoxWeight {
     Whole(u64),
     Nanos(u64),
 }
 
-impl Weights {
-    fn of(kind: Option<&Kind>) -> Self {
+impl WeightColumn {
+    fn for_kind(kind: Option<&ExportEventKind>) -> Self {
         match kind.map(|kind| (kind.has_values, &*kind.unit)) {
-            Some((true, "bytes")) => Weights {
+            Some((true, "bytes")) => WeightColumn {
                 name: "bytes",
-                of: |sample| Weight::Whole(sample.value),
+                weight_of: |sample| FirefoxWeight::Whole(sample.value),
             },
-            Some((true, "ns")) => Weights {
+            Some((true, "ns")) => WeightColumn {
                 name: "tracing-ms",
-                of: |sample| Weight::Nanos(sample.value),
+                weight_of: |sample| FirefoxWeight::Nanos(sample.value),
             },
-            Some((true, _)) => Weights {
+            Some((true, _)) => WeightColumn {
                 name: "samples",
-                of: |sample| Weight::Whole(sample.value),
+                weight_of: |sample| FirefoxWeight::Whole(sample.value),
             },
-            _ => Weights {
+            _ => WeightColumn {
                 name: "samples",
-                of: |sample| Weight::Whole(sample.count),
+                weight_of: |sample| FirefoxWeight::Whole(sample.count),
             },
         }
     }
 }
 
-impl Serialize for Weight {
+impl Serialize for FirefoxWeight {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Weight::Whole(number) => serializer.serialize_u64(*number),
-            Weight::Nanos(nanos) => serializer.serialize_f64(millis(*nanos)),
+            FirefoxWeight::Whole(number) => serializer.serialize_u64(*number),
+            FirefoxWeight::Nanos(nanos) => serializer.serialize_f64(nanos_to_millis(*nanos)),
         }
     }
 }
 
-fn millis(nanos: u64) -> f64 {
+fn nanos_to_millis(nanos: u64) -> f64 {
     nanos as f64 / 1e6
 }
 
 /// Numbers of strings, and what refers to them.
-struct Names {
-    strings: Once<String>,
+struct FirefoxTables {
+    strings: InternTable<String>,
     /// By frame.
     funcs_of_frames: Vec<u64>,
     /// By func, its name and its source.
@@ -196,66 +203,66 @@ struct Names {
     kinds: Vec<u64>,
 }
 
-impl Names {
-    fn of(run: &Run) -> Self {
-        let mut strings = Once::from(0);
-        let mut sources = Once::from(0);
-        let mut funcs = Once::from(0);
-        let mut names = Names {
+impl FirefoxTables {
+    fn from_run(run: &ExportRun) -> Self {
+        let mut strings = InternTable::with_first_number(0);
+        let mut sources = InternTable::with_first_number(0);
+        let mut funcs = InternTable::with_first_number(0);
+        let mut names = FirefoxTables {
             funcs_of_frames: Vec::with_capacity(run.frames.len()),
             funcs: Vec::new(),
             sources: Vec::new(),
             types: Vec::new(),
             kinds: Vec::new(),
-            strings: Once::from(0),
+            strings: InternTable::with_first_number(0),
         };
         for frame in &run.frames {
-            let name = strings.number(frame.name()).0;
+            let name = strings.intern(frame.qualified_name()).0;
             let source = frame.file.as_ref().map(|file| {
-                let text = strings.number(file.clone()).0;
-                let (source, is_new) = sources.number(text);
+                let text = strings.intern(file.clone()).0;
+                let (source, is_new) = sources.intern(text);
                 if is_new {
                     names.sources.push(text);
                 }
                 source
             });
-            let (func, is_new) = funcs.number((name, source));
+            let (func, is_new) = funcs.intern((name, source));
             if is_new {
                 names.funcs.push((name, source));
             }
             names.funcs_of_frames.push(func);
         }
         let types = run.types.iter();
-        names.types = types.map(|of| strings.number(of.clone()).0).collect();
+        names.types = types.map(|of| strings.intern(of.clone()).0).collect();
         let kinds = run.kinds.iter();
         names.kinds = kinds
-            .map(|kind| strings.number(kind.name.clone()).0)
+            .map(|kind| strings.intern(kind.name.clone()).0)
             .collect();
         names.strings = strings;
         names
     }
 }
 
-impl Writer<'_> {
-    fn profile(&mut self, threads: &Threads) -> io::Result<()> {
-        let names = Names::of(self.run);
+impl FirefoxWriter<'_> {
+    fn write_profile(&mut self, threads: &SamplesByThread) -> io::Result<()> {
+        let names = FirefoxTables::from_run(self.run);
         write!(self.out, "{{\"meta\":")?;
-        let meta = self.meta();
+        let meta = self.meta_json();
         to_writer(&mut *self.out, &meta)?;
         write!(self.out, ",\"libs\":[],\"shared\":{{")?;
-        self.stacks()?;
-        self.frames(&names)?;
-        self.funcs(&names)?;
-        self.named(&names)?;
+        self.write_stack_table()?;
+        self.write_frame_table(&names)?;
+        self.write_func_table(&names)?;
+        self.write_sources_and_strings(&names)?;
         write!(self.out, "}},\n\"threads\":[")?;
         for (at, (&(thread, kind), samples)) in threads.iter().enumerate() {
             write!(self.out, "{}", if at == 0 { "\n" } else { ",\n" })?;
-            self.thread(at, (thread, kind), samples, &names)?;
+            self.write_thread(at, (thread, kind), samples, &names)?;
         }
         writeln!(self.out, "]}}")
     }
 
-    fn meta(&self) -> serde_json::Value {
+    fn meta_json(&self) -> serde_json::Value {
         let run = self.run;
         let fields = [
             ("context", "Context", "string"),
@@ -268,9 +275,9 @@ impl Writer<'_> {
             .map(|(key, label, format)| json!({ "key": key, "label": label, "format": format }));
         json!({
             "interval": 1,
-            "startTime": run.start / 1_000_000,
+            "startTime": run.start_ns / 1_000_000,
             "processType": 0,
-            "product": run.program(),
+            "product": run.program_name(),
             "arguments": run.command,
             "importedFrom": "lucce",
             "stackwalk": 0,
@@ -301,7 +308,7 @@ impl Writer<'_> {
     }
 
     /// `"name":[…],` of something for each item.
-    fn column<T, V: Serialize>(
+    fn write_column<T, V: Serialize>(
         &mut self,
         name: &str,
         items: impl IntoIterator<Item = T>,
@@ -317,50 +324,52 @@ impl Writer<'_> {
         self.out.write_all(b"],\n")
     }
 
-    fn stacks(&mut self) -> io::Result<()> {
+    fn write_stack_table(&mut self) -> io::Result<()> {
         let nodes = self.run.nodes.get(1..).unwrap_or_default();
         write!(self.out, "\"stackTable\":{{")?;
-        self.column("frame", nodes, |node: &Node| node.frame)?;
-        self.column("prefix", nodes, |node: &Node| node.caller.checked_sub(1))?;
+        self.write_column("frame", nodes, |node: &ExportNode| node.frame)?;
+        self.write_column("prefix", nodes, |node: &ExportNode| {
+            node.caller.checked_sub(1)
+        })?;
         writeln!(self.out, "\"length\":{}}},", nodes.len())
     }
 
-    fn frames(&mut self, names: &Names) -> io::Result<()> {
+    fn write_frame_table(&mut self, names: &FirefoxTables) -> io::Result<()> {
         let frames = &self.run.frames;
         write!(self.out, "\"frameTable\":{{")?;
-        self.column("func", &names.funcs_of_frames, |func| *func)?;
-        self.column("line", frames, Frame::line)?;
-        self.column("address", frames, |_| -1)?;
+        self.write_column("func", &names.funcs_of_frames, |func| *func)?;
+        self.write_column("line", frames, ExportFrame::line_number)?;
+        self.write_column("address", frames, |_| -1)?;
         for zero in ["inlineDepth", "category", "subcategory", "innerWindowID"] {
-            self.column(zero, frames, |_| 0)?;
+            self.write_column(zero, frames, |_| 0)?;
         }
         for none in ["nativeSymbol", "column"] {
-            self.column(none, frames, |_| ())?;
+            self.write_column(none, frames, |_| ())?;
         }
         writeln!(self.out, "\"length\":{}}},", frames.len())
     }
 
-    fn funcs(&mut self, names: &Names) -> io::Result<()> {
+    fn write_func_table(&mut self, names: &FirefoxTables) -> io::Result<()> {
         let funcs = &names.funcs;
         write!(self.out, "\"funcTable\":{{")?;
-        self.column("name", funcs, |(name, _)| *name)?;
-        self.column("source", funcs, |(_, source)| *source)?;
+        self.write_column("name", funcs, |(name, _)| *name)?;
+        self.write_column("source", funcs, |(_, source)| *source)?;
         for no in ["isJS", "relevantForJS"] {
-            self.column(no, funcs, |_| false)?;
+            self.write_column(no, funcs, |_| false)?;
         }
-        self.column("resource", funcs, |_| -1)?;
+        self.write_column("resource", funcs, |_| -1)?;
         for none in ["lineNumber", "columnNumber"] {
-            self.column(none, funcs, |_| ())?;
+            self.write_column(none, funcs, |_| ())?;
         }
         writeln!(self.out, "\"length\":{}}},", funcs.len())
     }
 
     /// Strings, and tables that are empty.
-    fn named(&mut self, names: &Names) -> io::Result<()> {
+    fn write_sources_and_strings(&mut self, names: &FirefoxTables) -> io::Result<()> {
         let sources = &names.sources;
         write!(self.out, "\"sources\":{{")?;
-        self.column("id", sources, |_| ())?;
-        self.column("filename", sources, |name| *name)?;
+        self.write_column("id", sources, |_| ())?;
+        self.write_column("filename", sources, |name| *name)?;
         writeln!(self.out, "\"length\":{}}},", sources.len())?;
         write!(
             self.out,
@@ -368,19 +377,19 @@ impl Writer<'_> {
              \"nativeSymbols\":{{\"length\":0,\"libIndex\":[],\"address\":[],\"name\":[],\"functionSize\":[]}},\n"
         )?;
         write!(self.out, "\"stringArray\":[")?;
-        for (at, text) in names.strings.in_order().into_iter().enumerate() {
+        for (at, text) in names.strings.keys_in_order().into_iter().enumerate() {
             write!(self.out, "{}", if at == 0 { "\n" } else { ",\n" })?;
             to_writer(&mut *self.out, text)?;
         }
         write!(self.out, "]")
     }
 
-    fn thread(
+    fn write_thread(
         &mut self,
         at: usize,
         (thread, number): (Option<u32>, u32),
-        samples: &[Sample],
-        names: &Names,
+        samples: &[FirefoxSample],
+        names: &FirefoxTables,
     ) -> io::Result<()> {
         let run = self.run;
         let of = run.kinds.get(number as usize);
@@ -389,11 +398,11 @@ impl Writer<'_> {
             Some(thread) => format!("{thread}: {kind}"),
             None => kind.to_owned(),
         };
-        let end = run.lasted.map(millis);
+        let end = run.duration_ns.map(nanos_to_millis);
         let head = json!({
             "name": name,
             "processType": "default",
-            "processName": run.program(),
+            "processName": run.program_name(),
             "processStartupTime": 0,
             "processShutdownTime": end,
             "registerTime": 0,
@@ -409,46 +418,57 @@ impl Writer<'_> {
         let open = head.strip_suffix('}').unwrap_or(&head);
         writeln!(self.out, "{open},")?;
         let by_value = !(run.counts_first && number == run.main_kind);
-        self.samples(samples, &Weights::of(of.filter(|_| by_value)))?;
-        self.markers(samples, number, names)?;
+        self.write_samples(samples, &WeightColumn::for_kind(of.filter(|_| by_value)))?;
+        self.write_markers(samples, number, names)?;
         write!(self.out, "}}")
     }
 
-    fn samples(&mut self, samples: &[Sample], weights: &Weights) -> io::Result<()> {
+    fn write_samples(
+        &mut self,
+        samples: &[FirefoxSample],
+        weights: &WeightColumn,
+    ) -> io::Result<()> {
         write!(self.out, "\"samples\":{{")?;
-        self.column("stack", samples, |sample| sample.node.checked_sub(1))?;
-        self.column("time", samples, |sample| millis(sample.at))?;
-        self.column("weight", samples, weights.of)?;
+        self.write_column("stack", samples, |sample| sample.node.checked_sub(1))?;
+        self.write_column("time", samples, |sample| nanos_to_millis(sample.end_ns))?;
+        self.write_column("weight", samples, weights.weight_of)?;
         let (name, length) = (weights.name, samples.len());
         writeln!(self.out, "\"weightType\":\"{name}\",\"length\":{length}}},")
     }
 
-    fn markers(&mut self, samples: &[Sample], kind: u32, names: &Names) -> io::Result<()> {
+    fn write_markers(
+        &mut self,
+        samples: &[FirefoxSample],
+        kind: u32,
+        names: &FirefoxTables,
+    ) -> io::Result<()> {
         let run = self.run;
         let marker = names.kinds.get(kind as usize).copied();
         let kind = run.kinds.get(kind as usize);
-        let lasts = self.has_times && kind.is_some_and(Kind::is_time);
-        let start = |sample: &Sample| match lasts {
-            true => millis(sample.at.saturating_sub(sample.value)),
-            false => millis(sample.at),
+        let lasts = self.has_times && kind.is_some_and(ExportEventKind::is_time);
+        let start = |sample: &FirefoxSample| match lasts {
+            true => nanos_to_millis(sample.end_ns.saturating_sub(sample.value)),
+            false => nanos_to_millis(sample.end_ns),
         };
         write!(self.out, "\"markers\":{{")?;
-        self.column("name", samples, |_| marker.unwrap_or(0))?;
-        self.column("startTime", samples, start)?;
-        self.column("endTime", samples, |sample| {
-            lasts.then(|| millis(sample.at))
+        self.write_column("name", samples, |_| marker.unwrap_or(0))?;
+        self.write_column("startTime", samples, start)?;
+        self.write_column("endTime", samples, |sample| {
+            lasts.then(|| nanos_to_millis(sample.end_ns))
         })?;
         // Instants, and what has a start and an end.
-        self.column("phase", samples, |_| u8::from(lasts))?;
-        self.column("category", samples, |_| 0)?;
-        self.column("data", samples, |sample| Data::of(run, names, sample))?;
+        self.write_column("phase", samples, |_| u8::from(lasts))?;
+        self.write_column("category", samples, |_| 0)?;
+        self.write_column("data", samples, |sample| {
+            MarkerData::from_sample(run, names, sample)
+        })?;
         write!(self.out, "\"length\":{}}}", samples.len())
     }
 }
 
 /// What a marker says.
 #[derive(Serialize)]
-struct Data {
+struct MarkerData {
     r#type: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<String>,
@@ -459,38 +479,40 @@ struct Data {
     count: u64,
     value: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cause: Option<Cause>,
+    cause: Option<MarkerCause>,
 }
 
 #[derive(Serialize)]
-struct Cause {
+struct MarkerCause {
     stack: u32,
     time: f64,
 }
 
-impl Data {
-    fn of(run: &Run, names: &Names, sample: &Sample) -> Self {
-        let row = Row {
+impl MarkerData {
+    fn from_sample(run: &ExportRun, names: &FirefoxTables, sample: &FirefoxSample) -> Self {
+        let row = ExportRow {
             node: sample.node,
             kind: 0,
-            what: sample.what,
+            type_index: sample.type_index,
             thread: None,
-            number: sample.number,
+            context: sample.context,
             count: sample.count,
             value: sample.value,
         };
-        let what = sample.what.and_then(|what| names.types.get(what as usize));
+        let what = sample
+            .type_index
+            .and_then(|what| names.types.get(what as usize));
         let stack = sample.node.checked_sub(1);
-        Data {
+        MarkerData {
             r#type: MARKER,
-            context: run.number(&row),
-            content: run.content(&row),
+            context: run.context_text(&row),
+            content: run.content_id_text(&row),
             what: what.copied(),
             count: sample.count,
             value: sample.value,
-            cause: stack.map(|stack| Cause {
+            cause: stack.map(|stack| MarkerCause {
                 stack,
-                time: millis(sample.at),
+                time: nanos_to_millis(sample.end_ns),
             }),
         }
     }

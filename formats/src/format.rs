@@ -2,15 +2,15 @@
 
 use std::io::{self, Write};
 
-use crate::run::{Events, Run};
+use crate::run::{ExportEventSource, ExportRun};
 
 /// Something that can be written of a run.
-pub trait Format: Sync {
+pub trait ExportFormat: Sync {
     /// As it is asked for.
     fn name(&self) -> &'static str;
 
     /// For whom it is, in a line.
-    fn about(&self) -> &'static str;
+    fn description(&self) -> &'static str;
 
     /// Whether single events with their times are written if there are any.
     fn has_times(&self) -> bool {
@@ -19,17 +19,17 @@ pub trait Format: Sync {
 
     /// About how many bytes the stacks of the run take, where each is written with all of its frames; 0: what stacks
     /// share is written once.
-    fn bytes_of_stacks(&self, _run: &Run) -> u64 {
+    fn estimate_stack_bytes(&self, _run: &ExportRun) -> u64 {
         0
     }
 
     /// Whether what is written is packed, so that it takes less.
-    fn is_packed(&self) -> bool {
+    fn is_compressed(&self) -> bool {
         false
     }
 
     /// Whether content ids of contexts have room in it.
-    fn has_contents(&self) -> bool {
+    fn has_content_ids(&self) -> bool {
         false
     }
 
@@ -45,15 +45,15 @@ pub trait Format: Sync {
     /// The output's.
     fn write(
         &self,
-        run: &Run,
-        events: Option<&Events<'_>>,
+        run: &ExportRun,
+        events: Option<&ExportEventSource<'_>>,
         out: &mut dyn Write,
-    ) -> io::Result<Written>;
+    ) -> io::Result<ExportCount>;
 }
 
 /// What was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Written {
+pub enum ExportCount {
     /// Stacks with sums.
     Stacks(u64),
     Events(u64),

@@ -13,7 +13,7 @@ const BEST: i32 = 9;
 /// zlib's: raw data without its own head.
 const RAW: i32 = -15;
 
-pub struct Gzip<W> {
+pub struct GzipWriter<W> {
     out: W,
     state: Box<CompressorOxide>,
     sum: crc32fast::Hasher,
@@ -24,12 +24,12 @@ pub struct Gzip<W> {
 
 const BLOCK: usize = 64 << 10;
 
-impl<W: Write> Gzip<W> {
+impl<W: Write> GzipWriter<W> {
     /// # Errors
     /// The output's.
     pub fn new(mut out: W) -> io::Result<Self> {
         out.write_all(&HEAD)?;
-        Ok(Gzip {
+        Ok(GzipWriter {
             out,
             state: Box::new(CompressorOxide::new(create_comp_flags_from_zip_params(
                 BEST, RAW, 0,
@@ -46,7 +46,7 @@ impl<W: Write> Gzip<W> {
     /// # Errors
     /// The output's.
     pub fn finish(mut self) -> io::Result<()> {
-        self.press(MZFlush::Finish)?;
+        self.compress_input(MZFlush::Finish)?;
         let sum = self.sum.finalize();
         self.out.write_all(&sum.to_le_bytes())?;
         // The size modulo 2^32, as the format has it.
@@ -54,7 +54,7 @@ impl<W: Write> Gzip<W> {
         self.out.flush()
     }
 
-    fn press(&mut self, flush: MZFlush) -> io::Result<()> {
+    fn compress_input(&mut self, flush: MZFlush) -> io::Result<()> {
         let mut rest = self.input.as_slice();
         loop {
             let result = deflate(&mut self.state, rest, &mut self.output, flush);
@@ -75,13 +75,13 @@ impl<W: Write> Gzip<W> {
     }
 }
 
-impl<W: Write> Write for Gzip<W> {
+impl<W: Write> Write for GzipWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.sum.update(bytes);
         self.size += bytes.len() as u64;
         self.input.extend_from_slice(bytes);
         if self.input.len() >= BLOCK {
-            self.press(MZFlush::None)?;
+            self.compress_input(MZFlush::None)?;
         }
         Ok(bytes.len())
     }
@@ -102,7 +102,7 @@ pub struct UnpackLimits {
 
 /// The first member of a gzip file, unpacked while it is read, in memory that does not depend on the file's size. An error of
 /// kind [`InvalidData`](io::ErrorKind::InvalidData) is damage; what precedes it was read.
-pub struct Gunzip<R> {
+pub struct GzipReader<R> {
     input: R,
     /// What was read of the input and not unpacked yet: `buffer[at..]`.
     buffer: Vec<u8>,
@@ -118,20 +118,20 @@ pub struct Gunzip<R> {
 /// Where a reader is in a gzip file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum GzipPart {
-    Head,
+    Header,
     Body,
-    Tail,
+    Trailer,
     End,
 }
 
-impl<R: Read> Gunzip<R> {
+impl<R: Read> GzipReader<R> {
     pub fn new(input: R, limits: UnpackLimits) -> Self {
-        Gunzip {
+        GzipReader {
             input,
             buffer: Vec::new(),
             at: 0,
             state: InflateState::new_boxed(DataFormat::Raw),
-            part: GzipPart::Head,
+            part: GzipPart::Header,
             sum: crc32fast::Hasher::new(),
             bytes: 0,
             content: 0,
@@ -140,12 +140,12 @@ impl<R: Read> Gunzip<R> {
     }
 
     /// What was read and not unpacked yet.
-    fn rest(&self) -> &[u8] {
+    fn unread_input(&self) -> &[u8] {
         self.buffer.get(self.at..).unwrap_or_default()
     }
 
     /// Reads more of the input. `false`: there is no more.
-    fn fill(&mut self) -> io::Result<bool> {
+    fn fill_buffer(&mut self) -> io::Result<bool> {
         self.buffer.drain(..self.at);
         self.at = 0;
         let before = self.buffer.len();
@@ -153,10 +153,14 @@ impl<R: Read> Gunzip<R> {
         Ok(more.read_to_end(&mut self.buffer)? > 0 || self.buffer.len() > before)
     }
 
-    fn read_head(&mut self) -> io::Result<()> {
+    fn read_header(&mut self) -> io::Result<()> {
         // A head has a text of 64 KB at most, and two names.
-        while head_of(self.rest()).is_none() && self.rest().len() < 4 * BLOCK && self.fill()? {}
-        self.at = head_of(self.rest()).ok_or_else(|| damage("a head that gzip does not write"))?;
+        while header_length(self.unread_input()).is_none()
+            && self.unread_input().len() < 4 * BLOCK
+            && self.fill_buffer()?
+        {}
+        self.at = header_length(self.unread_input())
+            .ok_or_else(|| damage_error("a head that gzip does not write"))?;
         self.part = GzipPart::Body;
         Ok(())
     }
@@ -168,26 +172,26 @@ impl<R: Read> Gunzip<R> {
             let result = inflate(&mut self.state, rest, to, MZFlush::None);
             self.at += result.bytes_consumed;
             match result.status {
-                Ok(MZStatus::StreamEnd) => self.part = GzipPart::Tail,
+                Ok(MZStatus::StreamEnd) => self.part = GzipPart::Trailer,
                 Ok(_) | Err(MZError::Buf) => {}
-                Err(_) => return Err(damage("the packed file is damaged")),
+                Err(_) => return Err(damage_error("the packed file is damaged")),
             }
-            if result.bytes_written > 0 || self.part == GzipPart::Tail {
+            if result.bytes_written > 0 || self.part == GzipPart::Trailer {
                 let written = to.get(..result.bytes_written).unwrap_or_default();
-                self.count(written)?;
+                self.count_output(written)?;
                 return Ok(written.len());
             }
-            if self.rest().is_empty() {
-                if !self.fill()? {
-                    return Err(damage("the packed file ends too early"));
+            if self.unread_input().is_empty() {
+                if !self.fill_buffer()? {
+                    return Err(damage_error("the packed file ends too early"));
                 }
             } else if result.bytes_consumed == 0 {
-                return Err(damage("the packed file is damaged"));
+                return Err(damage_error("the packed file is damaged"));
             }
         }
     }
 
-    fn count(&mut self, written: &[u8]) -> io::Result<()> {
+    fn count_output(&mut self, written: &[u8]) -> io::Result<()> {
         const RUN: usize = 64;
         self.sum.update(written);
         self.bytes += written.len() as u64;
@@ -201,7 +205,7 @@ impl<R: Read> Gunzip<R> {
                 true => format!("{content} bytes of content"),
                 false => format!("{bytes} bytes"),
             };
-            return Err(damage(format!(
+            return Err(damage_error(format!(
                 "the packed file becomes more than {limit}, which is more than a log of its size has; \
                  if it is one, unpack it with gunzip and name the result"
             )));
@@ -209,40 +213,40 @@ impl<R: Read> Gunzip<R> {
         Ok(())
     }
 
-    fn read_tail(&mut self) -> io::Result<()> {
+    fn read_trailer(&mut self) -> io::Result<()> {
         const TAIL: usize = 8;
-        while self.rest().len() < TAIL && self.fill()? {}
+        while self.unread_input().len() < TAIL && self.fill_buffer()? {}
         let sum = self.sum.clone().finalize().to_le_bytes();
         // The size modulo 2^32, as the format has it.
         let size = (self.bytes as u32).to_le_bytes();
         self.part = GzipPart::End;
-        match self.rest().get(..TAIL) == Some([sum, size].as_flattened()) {
+        match self.unread_input().get(..TAIL) == Some([sum, size].as_flattened()) {
             true => Ok(()),
-            false => Err(damage("the packed file's checksum is wrong")),
+            false => Err(damage_error("the packed file's checksum is wrong")),
         }
     }
 }
 
-impl<R: Read> Read for Gunzip<R> {
+impl<R: Read> Read for GzipReader<R> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         if to.is_empty() {
             return Ok(0);
         }
         loop {
             match self.part {
-                GzipPart::Head => self.read_head()?,
+                GzipPart::Header => self.read_header()?,
                 GzipPart::Body => match self.read_body(to)? {
                     0 => {}
                     read => return Ok(read),
                 },
-                GzipPart::Tail => self.read_tail()?,
+                GzipPart::Trailer => self.read_trailer()?,
                 GzipPart::End => return Ok(0),
             }
         }
     }
 }
 
-fn damage(why: impl Into<String>) -> io::Error {
+fn damage_error(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.into())
 }
 
@@ -252,7 +256,7 @@ pub fn is_gzip(bytes: &[u8]) -> bool {
 }
 
 /// How long the head is: ten bytes, and what its flags add. `None`: not all of it is there, or it is none.
-fn head_of(bytes: &[u8]) -> Option<usize> {
+fn header_length(bytes: &[u8]) -> Option<usize> {
     const SUM: u8 = 2;
     const EXTRA: u8 = 4;
     const NAME: u8 = 8;
@@ -284,7 +288,7 @@ mod tests {
                 .map(|i: u32| (i.wrapping_mul(i) >> 7) as u8)
                 .collect();
             let mut packed = Vec::new();
-            let mut gzip = Gzip::new(&mut packed).unwrap();
+            let mut gzip = GzipWriter::new(&mut packed).unwrap();
             for part in bytes.chunks(portion) {
                 gzip.write_all(part).unwrap();
             }
@@ -301,7 +305,7 @@ mod tests {
 
     fn packed(bytes: &[u8]) -> Vec<u8> {
         let mut packed = Vec::new();
-        let mut gzip = Gzip::new(&mut packed).unwrap();
+        let mut gzip = GzipWriter::new(&mut packed).unwrap();
         gzip.write_all(bytes).unwrap();
         gzip.finish().unwrap();
         packed
@@ -319,7 +323,7 @@ mod tests {
     /// What comes out, and why there is no more.
     fn unpacked(packed: &[u8], limits: UnpackLimits) -> (Vec<u8>, Option<String>) {
         let mut bytes = Vec::new();
-        let read = Gunzip::new(packed, limits).read_to_end(&mut bytes);
+        let read = GzipReader::new(packed, limits).read_to_end(&mut bytes);
         let damage = read.err().map(|error| {
             assert_eq!(error.kind(), io::ErrorKind::InvalidData);
             error.to_string()

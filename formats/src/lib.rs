@@ -3,7 +3,7 @@
 //! ```text
 //! a log ──► decoder: Run { frames, paths, rows, events } ──► Format::write ──► the tool's file
 //! ```
-//! A format is one file here and one line in [`ALL`]. This crate knows no log: it is told frames, paths of frames, and
+//! A format is one file here and one line in [`ALL_FORMATS`]. This crate knows no log: it is told frames, paths of frames, and
 //! what was counted for them, and knows how others write that down.
 //!
 //! Reading order: `run` (the model), `format` (what a format is), then any format.
@@ -28,24 +28,30 @@ mod perfetto;
 mod pprof;
 mod speedscope;
 
-pub use format::{Format, Written};
-pub use gzip::{Gunzip, Gzip, UnpackLimits, is_gzip};
+pub use format::{ExportCount, ExportFormat};
+pub use gzip::{GzipReader, GzipWriter, UnpackLimits, is_gzip};
 pub use otlp::{OtlpRequest, OtlpRequests};
 pub use otlp_answer::OtlpAnswer;
-pub use run::{Event, Events, Frame, Kind, Node, Row, Run, Words};
+pub use run::{
+    ExportEvent, ExportEventKind, ExportEventSource, ExportFrame, ExportNode, ExportRow, ExportRun,
+    ToolNames,
+};
 
 /// All formats.
-pub const ALL: &[&dyn Format] = &[
-    &pprof::Pprof,
-    &jfr::Jfr,
-    &speedscope::Speedscope,
-    &firefox::Firefox,
-    &perfetto::Perfetto,
-    &otlp::Otlp,
+pub const ALL_FORMATS: &[&dyn ExportFormat] = &[
+    &pprof::PprofFormat,
+    &jfr::JfrFormat,
+    &speedscope::SpeedscopeFormat,
+    &firefox::FirefoxFormat,
+    &perfetto::PerfettoFormat,
+    &otlp::OtlpFormat,
 ];
 
 /// The format of this name.
 #[must_use]
-pub fn named(name: &str) -> Option<&'static dyn Format> {
-    ALL.iter().copied().find(|format| format.name() == name)
+pub fn format_by_name(name: &str) -> Option<&'static dyn ExportFormat> {
+    ALL_FORMATS
+        .iter()
+        .copied()
+        .find(|format| format.name() == name)
 }

@@ -16,11 +16,11 @@ use std::io::{self, Write};
 
 use prost::Message;
 
-use crate::format::{Format, Written};
-use crate::proto::{Fields, Once};
-use crate::run::{Events, Kind, Row, Run};
+use crate::format::{ExportCount, ExportFormat};
+use crate::proto::{InternTable, ProtobufWriter};
+use crate::run::{ExportEventKind, ExportEventSource, ExportRow, ExportRun};
 
-pub struct Otlp;
+pub struct OtlpFormat;
 
 /// Tags of the messages that are written in parts.
 mod tag {
@@ -45,7 +45,7 @@ mod tag {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct ValueType {
+struct OtlpValueType {
     #[prost(int32, tag = "1")]
     r#type: i32,
     #[prost(int32, tag = "2")]
@@ -53,7 +53,7 @@ struct ValueType {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Sample {
+struct OtlpSample {
     #[prost(int32, tag = "1")]
     stack: i32,
     #[prost(int32, repeated, tag = "2")]
@@ -63,20 +63,20 @@ struct Sample {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Stack {
+struct OtlpStack {
     /// Innermost first.
     #[prost(int32, repeated, tag = "1")]
     locations: Vec<i32>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Location {
+struct OtlpLocation {
     #[prost(message, repeated, tag = "3")]
-    lines: Vec<Line>,
+    lines: Vec<OtlpLine>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Line {
+struct OtlpLine {
     #[prost(int32, tag = "1")]
     function: i32,
     #[prost(int64, tag = "2")]
@@ -84,7 +84,7 @@ struct Line {
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
-struct Function {
+struct OtlpFunction {
     #[prost(int32, tag = "1")]
     name: i32,
     #[prost(int32, tag = "2")]
@@ -95,24 +95,24 @@ struct Function {
 
 /// A key and its value, with its key's number in attributes of samples, or by its text in those of the resource.
 #[derive(Clone, PartialEq, Message)]
-struct Attribute {
+struct OtlpAttribute {
     #[prost(int32, tag = "1")]
     key: i32,
     #[prost(message, optional, tag = "2")]
-    value: Option<AnyValue>,
+    value: Option<OtlpAnyValue>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct KeyValue {
+struct OtlpKeyValue {
     #[prost(string, tag = "1")]
     key: String,
     #[prost(message, optional, tag = "2")]
-    value: Option<AnyValue>,
+    value: Option<OtlpAnyValue>,
 }
 
 /// Of its kinds of values these two.
 #[derive(Clone, PartialEq, Message)]
-struct AnyValue {
+struct OtlpAnyValue {
     #[prost(string, optional, tag = "1")]
     text: Option<String>,
     #[prost(int64, optional, tag = "3")]
@@ -120,13 +120,13 @@ struct AnyValue {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Resource {
+struct OtlpResource {
     #[prost(message, repeated, tag = "1")]
-    attributes: Vec<KeyValue>,
+    attributes: Vec<OtlpKeyValue>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Scope {
+struct OtlpScope {
     #[prost(string, tag = "1")]
     name: String,
     #[prost(string, tag = "2")]
@@ -134,23 +134,23 @@ struct Scope {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Nothing {}
+struct EmptyMessage {}
 
-impl Format for Otlp {
+impl ExportFormat for OtlpFormat {
     fn name(&self) -> &'static str {
         "otlp"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "For OpenTelemetry: profiles as its collector receives them (v1development)"
     }
 
     /// The number of a location for each frame of a stack.
-    fn bytes_of_stacks(&self, run: &Run) -> u64 {
-        2 * run.frames_of_stacks()
+    fn estimate_stack_bytes(&self, run: &ExportRun) -> u64 {
+        2 * run.count_stack_frames()
     }
 
-    fn has_contents(&self) -> bool {
+    fn has_content_ids(&self) -> bool {
         true
     }
 
@@ -158,21 +158,26 @@ impl Format for Otlp {
         false
     }
 
-    fn write(&self, run: &Run, _: Option<&Events<'_>>, out: &mut dyn Write) -> io::Result<Written> {
-        Part {
+    fn write(
+        &self,
+        run: &ExportRun,
+        _: Option<&ExportEventSource<'_>>,
+        out: &mut dyn Write,
+    ) -> io::Result<ExportCount> {
+        OtlpRowBatch {
             run,
             rows: &run.rows,
-            number: 0,
+            part: 0,
         }
-        .write(out)?;
-        Ok(Written::Stacks(run.rows.len() as u64))
+        .write_profiles(out)?;
+        Ok(ExportCount::Stacks(run.rows.len() as u64))
     }
 }
 
 /// Requests to a collector, which have all rows of a run together.
 pub struct OtlpRequests<'r> {
-    run: &'r Run,
-    rows: &'r [Row],
+    run: &'r ExportRun,
+    rows: &'r [ExportRow],
     /// No two requests of the same times have the same part.
     part: u32,
     /// How many rows to try with.
@@ -190,7 +195,7 @@ pub struct OtlpRequest {
 impl<'r> OtlpRequests<'r> {
     /// Those behind the first `done` ones.
     #[must_use]
-    pub fn new(run: &'r Run, done: usize, part: u32) -> Self {
+    pub fn new(run: &'r ExportRun, done: usize, part: u32) -> Self {
         OtlpRequests {
             run,
             rows: run.rows.get(done..).unwrap_or_default(),
@@ -200,13 +205,20 @@ impl<'r> OtlpRequests<'r> {
     }
 
     /// The next rows that fit into so many bytes; one row is a request whatever it takes. `None`: there are no more.
-    pub fn next(&mut self, limit: usize) -> Option<OtlpRequest> {
+    pub fn next_request(&mut self, limit: usize) -> Option<OtlpRequest> {
         let mut many = self.guess.min(self.rows.len());
         while let Some(rows) = self.rows.get(..many).filter(|rows| !rows.is_empty()) {
             let (run, number) = (self.run, self.part);
             let limit = if many == 1 { usize::MAX } else { limit };
-            let mut bytes = Bounded::new(limit);
-            if (Part { run, rows, number }).write(&mut bytes).is_ok() {
+            let mut bytes = BoundedBuffer::new(limit);
+            if (OtlpRowBatch {
+                run,
+                rows,
+                part: number,
+            })
+            .write_profiles(&mut bytes)
+            .is_ok()
+            {
                 self.rows = self.rows.get(many..).unwrap_or_default();
                 self.part += 1;
                 // Others may be smaller.
@@ -221,19 +233,19 @@ impl<'r> OtlpRequests<'r> {
 }
 
 /// Takes no more than so many bytes.
-struct Bounded {
+struct BoundedBuffer {
     bytes: Vec<u8>,
     limit: usize,
 }
 
-impl Bounded {
+impl BoundedBuffer {
     fn new(limit: usize) -> Self {
         let bytes = Vec::new();
-        Bounded { bytes, limit }
+        BoundedBuffer { bytes, limit }
     }
 }
 
-impl Write for Bounded {
+impl Write for BoundedBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.len() > self.limit - self.bytes.len() {
             return Err(io::ErrorKind::FileTooLarge.into());
@@ -248,57 +260,58 @@ impl Write for Bounded {
 }
 
 /// Some of a run's rows.
-struct Part<'r> {
-    run: &'r Run,
-    rows: &'r [Row],
-    number: u32,
+struct OtlpRowBatch<'r> {
+    run: &'r ExportRun,
+    rows: &'r [ExportRow],
+    part: u32,
 }
 
-impl Part<'_> {
-    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+impl OtlpRowBatch<'_> {
+    fn write_profiles(&self, out: &mut dyn Write) -> io::Result<()> {
         let run = self.run;
-        let mut dictionary = Dictionary::new(run);
-        let columns = Column::all(run);
-        let has_rows = |column: &Column| self.rows.iter().any(|row| row.kind == column.kind);
+        let mut dictionary = OtlpDictionary::new(run);
+        let columns = ProfileColumn::columns_of_run(run);
+        let has_rows = |column: &ProfileColumn| self.rows.iter().any(|row| row.kind == column.kind);
         let columns: Vec<_> = columns.into_iter().filter(has_rows).collect();
         let mut lengths = Vec::with_capacity(columns.len());
         for column in &columns {
-            let mut length = Length(0);
-            column.write(self, &mut dictionary, &mut length)?;
+            let mut length = LengthCounter(0);
+            column.write_profile(self, &mut dictionary, &mut length)?;
             lengths.push(length.0);
         }
         let mut inner = Vec::new();
-        Fields::new(&mut inner).message(tag::SCOPE, &scope())?;
-        let profiles: u64 = lengths.iter().map(|length| framed(*length)).sum();
+        ProtobufWriter::new(&mut inner).write_message(tag::SCOPE, &instrumentation_scope())?;
+        let profiles: u64 = lengths.iter().map(|length| framed_length(*length)).sum();
         let scope_length = inner.len() as u64 + profiles;
         let mut outer = Vec::new();
-        Fields::new(&mut outer).message(tag::RESOURCE, &resource(run))?;
-        let resource_length = outer.len() as u64 + framed(scope_length);
+        ProtobufWriter::new(&mut outer).write_message(tag::RESOURCE, &process_resource(run))?;
+        let resource_length = outer.len() as u64 + framed_length(scope_length);
 
-        Fields::new(&mut *out).length(tag::RESOURCE_PROFILES, resource_length)?;
+        ProtobufWriter::new(&mut *out)
+            .write_length_prefix(tag::RESOURCE_PROFILES, resource_length)?;
         out.write_all(&outer)?;
-        Fields::new(&mut *out).length(tag::SCOPE_PROFILES, scope_length)?;
+        ProtobufWriter::new(&mut *out).write_length_prefix(tag::SCOPE_PROFILES, scope_length)?;
         out.write_all(&inner)?;
         for (column, length) in columns.iter().zip(lengths) {
-            Fields::new(&mut *out).length(tag::PROFILES, length)?;
-            column.write(self, &mut dictionary, out)?;
+            ProtobufWriter::new(&mut *out).write_length_prefix(tag::PROFILES, length)?;
+            column.write_profile(self, &mut dictionary, out)?;
         }
-        let mut length = Length(0);
-        dictionary.write(&mut length)?;
-        Fields::new(&mut *out).length(tag::DICTIONARY, length.0)?;
-        dictionary.write(out)
+        let mut length = LengthCounter(0);
+        dictionary.write_dictionary(&mut length)?;
+        ProtobufWriter::new(&mut *out).write_length_prefix(tag::DICTIONARY, length.0)?;
+        dictionary.write_dictionary(out)
     }
 }
 
 /// A message's length with its tag, which is a small one, and its length before it.
-fn framed(length: u64) -> u64 {
+fn framed_length(length: u64) -> u64 {
     1 + prost::encoding::encoded_len_varint(length) as u64 + length
 }
 
 /// Counts what is written.
-struct Length(u64);
+struct LengthCounter(u64);
 
-impl Write for Length {
+impl Write for LengthCounter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len() as u64;
         Ok(bytes.len())
@@ -309,30 +322,30 @@ impl Write for Length {
     }
 }
 
-fn scope() -> Scope {
-    Scope {
+fn instrumentation_scope() -> OtlpScope {
+    OtlpScope {
         name: "lucce".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     }
 }
 
-fn resource(run: &Run) -> Resource {
-    let text = |key: &str, text: &str| KeyValue {
+fn process_resource(run: &ExportRun) -> OtlpResource {
+    let text = |key: &str, text: &str| OtlpKeyValue {
         key: key.to_owned(),
-        value: Some(AnyValue {
+        value: Some(OtlpAnyValue {
             text: Some(text.to_owned()),
             number: None,
         }),
     };
-    let pid = KeyValue {
+    let pid = OtlpKeyValue {
         key: "process.pid".to_owned(),
-        value: Some(AnyValue {
+        value: Some(OtlpAnyValue {
             text: None,
             number: Some(i64::from(run.pid)),
         }),
     };
     let mut attributes = vec![
-        text("service.name", run.program()),
+        text("service.name", run.program_name()),
         text("process.command_line", &run.command),
         text("process.runtime.name", "java"),
         pid,
@@ -340,24 +353,24 @@ fn resource(run: &Run) -> Resource {
     if let Some(id) = run.id_text() {
         attributes.push(text("lucce.run", &id));
     }
-    Resource { attributes }
+    OtlpResource { attributes }
 }
 
 /// What becomes a profile: events of a kind, or their values.
-struct Column {
+struct ProfileColumn {
     kind: u32,
     name: String,
     unit: String,
-    of: fn(&Row) -> u64,
+    value_of_row: fn(&ExportRow) -> u64,
 }
 
-impl Column {
+impl ProfileColumn {
     /// Those of the kind that is shown first come first.
-    fn all(run: &Run) -> Vec<Self> {
+    fn columns_of_run(run: &ExportRun) -> Vec<Self> {
         let mut all = Vec::new();
         for (number, kind) in run.kinds.iter().enumerate() {
             let number = number as u32;
-            let mut own = Self::of(number, kind);
+            let mut own = Self::columns_of_kind(number, kind);
             if run.counts_first && number == run.main_kind {
                 own.reverse();
             }
@@ -371,92 +384,92 @@ impl Column {
         all
     }
 
-    fn of(number: u32, kind: &Kind) -> Vec<Self> {
-        let [count, sum] = crate::pprof::names(kind);
-        let counts = Column {
+    fn columns_of_kind(number: u32, kind: &ExportEventKind) -> Vec<Self> {
+        let [count, sum] = crate::pprof::sample_type_names(kind);
+        let counts = ProfileColumn {
             kind: number,
             name: count,
             unit: "count".to_owned(),
-            of: |row| row.count,
+            value_of_row: |row| row.count,
         };
-        let sums = kind.has_values.then(|| Column {
+        let sums = kind.has_values.then(|| ProfileColumn {
             kind: number,
             name: sum,
-            unit: crate::pprof::unit(&kind.unit).to_owned(),
-            of: |row| row.value,
+            unit: crate::pprof::pprof_unit(&kind.unit).to_owned(),
+            value_of_row: |row| row.value,
         });
         sums.into_iter().chain([counts]).collect()
     }
 
-    fn write(
+    fn write_profile(
         &self,
-        of: &Part<'_>,
-        dictionary: &mut Dictionary<'_>,
+        of: &OtlpRowBatch<'_>,
+        dictionary: &mut OtlpDictionary<'_>,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let run = of.run;
-        let mut fields = Fields::new(out);
-        let sample_type = ValueType {
-            r#type: dictionary.string(&self.name),
-            unit: dictionary.string(&self.unit),
+        let mut fields = ProtobufWriter::new(out);
+        let sample_type = OtlpValueType {
+            r#type: dictionary.intern_string(&self.name),
+            unit: dictionary.intern_string(&self.unit),
         };
-        fields.message(tag::SAMPLE_TYPE, &sample_type)?;
+        fields.write_message(tag::SAMPLE_TYPE, &sample_type)?;
         for row in of.rows.iter().filter(|row| row.kind == self.kind) {
-            let sample = Sample {
-                stack: dictionary.stack(row.node),
-                attributes: dictionary.attributes_of(row),
-                values: vec![i64::try_from((self.of)(row)).unwrap_or(i64::MAX)],
+            let sample = OtlpSample {
+                stack: dictionary.intern_stack(row.node),
+                attributes: dictionary.intern_attributes(row),
+                values: vec![i64::try_from((self.value_of_row)(row)).unwrap_or(i64::MAX)],
             };
-            fields.message(tag::SAMPLES, &sample)?;
+            fields.write_message(tag::SAMPLES, &sample)?;
         }
-        fields.fixed(tag::TIME, run.start)?;
-        if let Some(lasted) = run.lasted {
-            fields.number(tag::DURATION, lasted as i64)?;
+        fields.write_fixed64(tag::TIME, run.start_ns)?;
+        if let Some(lasted) = run.duration_ns {
+            fields.write_varint(tag::DURATION, lasted as i64)?;
         }
-        fields.bytes(tag::PROFILE_ID, &self.id(of))
+        fields.write_bytes(tag::PROFILE_ID, &self.profile_id(of))
     }
 
     /// 16 bytes that are another profile's only if it is of the same run, kind, values, times and part: a request that is sent
     /// twice, because its answer was lost, is known by them.
-    fn id(&self, of: &Part<'_>) -> [u8; 16] {
+    fn profile_id(&self, of: &OtlpRowBatch<'_>) -> [u8; 16] {
         let run = of.run;
-        let times = [run.start, run.lasted.unwrap_or(0), of.number.into()];
+        let times = [run.start_ns, run.duration_ns.unwrap_or(0), of.part.into()];
         let times = crc32fast::hash(times.map(u64::to_be_bytes).as_flattened());
         let name = crc32fast::hash(self.name.as_bytes());
-        let id = run.id.unwrap_or(run.start ^ u64::from(run.pid));
+        let id = run.id.unwrap_or(run.start_ns ^ u64::from(run.pid));
         let own = u64::from(times) << 32 | u64::from(name) | 1 << 63;
         (u128::from(id) << 64 | u128::from(own)).to_be_bytes()
     }
 }
 
 /// What samples refer to. Number 0 of each table is none.
-struct Dictionary<'d> {
-    run: &'d Run,
-    strings: Once<String>,
-    functions: Once<Function>,
+struct OtlpDictionary<'d> {
+    run: &'d ExportRun,
+    strings: InternTable<String>,
+    functions: InternTable<OtlpFunction>,
     /// By frame, its location, and by node, its stack; 0: it has none yet.
-    locations: Numbers,
-    stacks: Numbers,
-    attributes: Once<(&'static str, String)>,
+    locations: IndexNumbering,
+    stacks: IndexNumbering,
+    attributes: InternTable<(&'static str, String)>,
 }
 
 /// Numbers in the order of first use.
-struct Numbers {
-    of: Vec<i32>,
+struct IndexNumbering {
+    numbers: Vec<i32>,
     /// By number.
     in_order: Vec<u32>,
 }
 
-impl Numbers {
-    fn for_each_of(number: usize) -> Self {
-        Numbers {
-            of: vec![0; number],
+impl IndexNumbering {
+    fn with_index_count(number: usize) -> Self {
+        IndexNumbering {
+            numbers: vec![0; number],
             in_order: Vec::new(),
         }
     }
 
-    fn number(&mut self, of: u32) -> i32 {
-        let Some(number) = self.of.get_mut(of as usize) else {
+    fn intern_index(&mut self, of: u32) -> i32 {
+        let Some(number) = self.numbers.get_mut(of as usize) else {
             return 0;
         };
         if *number == 0 {
@@ -467,125 +480,127 @@ impl Numbers {
     }
 }
 
-impl<'d> Dictionary<'d> {
-    fn new(run: &'d Run) -> Self {
-        let mut strings = Once::from(0);
-        strings.number(String::new());
-        let mut attributes = Once::from(0);
-        attributes.number(("", String::new()));
-        let mut dictionary = Dictionary {
+impl<'d> OtlpDictionary<'d> {
+    fn new(run: &'d ExportRun) -> Self {
+        let mut strings = InternTable::with_first_number(0);
+        strings.intern(String::new());
+        let mut attributes = InternTable::with_first_number(0);
+        attributes.intern(("", String::new()));
+        let mut dictionary = OtlpDictionary {
             run,
             strings,
-            functions: Once::from(0),
-            locations: Numbers::for_each_of(run.frames.len()),
-            stacks: Numbers::for_each_of(run.nodes.len()),
+            functions: InternTable::with_first_number(0),
+            locations: IndexNumbering::with_index_count(run.frames.len()),
+            stacks: IndexNumbering::with_index_count(run.nodes.len()),
             attributes,
         };
-        dictionary.functions.number(Function::default());
+        dictionary.functions.intern(OtlpFunction::default());
         for key in [
             "thread.name",
             "lucce.type",
             "lucce.context",
             "lucce.content",
         ] {
-            dictionary.string(key);
+            dictionary.intern_string(key);
         }
         dictionary
     }
 
-    fn string(&mut self, text: &str) -> i32 {
-        self.strings.number(text.to_owned()).0 as i32
+    fn intern_string(&mut self, text: &str) -> i32 {
+        self.strings.intern(text.to_owned()).0 as i32
     }
 
     /// Its locations and their names have numbers from now on, too.
-    fn stack(&mut self, node: u32) -> i32 {
-        if node == Run::ROOT {
+    fn intern_stack(&mut self, node: u32) -> i32 {
+        if node == ExportRun::ROOT {
             return 0;
         }
         let run = self.run;
         let known = self.stacks.in_order.len();
-        let number = self.stacks.number(node);
+        let number = self.stacks.intern_index(node);
         if self.stacks.in_order.len() > known {
-            for frame in run.stack(node) {
-                self.location(frame);
+            for frame in run.stack_frames(node) {
+                self.intern_location(frame);
             }
         }
         number
     }
 
-    fn location(&mut self, frame: u32) -> i32 {
+    fn intern_location(&mut self, frame: u32) -> i32 {
         let known = self.locations.in_order.len();
-        let number = self.locations.number(frame);
+        let number = self.locations.intern_index(frame);
         if self.locations.in_order.len() > known {
-            self.function(frame);
+            self.intern_function(frame);
         }
         number
     }
 
-    fn function(&mut self, frame: u32) -> i32 {
+    fn intern_function(&mut self, frame: u32) -> i32 {
         let Some(frame) = self.run.frames.get(frame as usize) else {
             return 0;
         };
-        let name = frame.name();
-        let function = Function {
-            name: self.string(&name),
-            system_name: self.string(&(name + &frame.descriptor)),
-            file: self.string(frame.file.as_deref().unwrap_or_default()),
+        let name = frame.qualified_name();
+        let function = OtlpFunction {
+            name: self.intern_string(&name),
+            system_name: self.intern_string(&(name + &frame.descriptor)),
+            file: self.intern_string(frame.file.as_deref().unwrap_or_default()),
         };
-        self.functions.number(function).0 as i32
+        self.functions.intern(function).0 as i32
     }
 
-    fn attributes_of(&mut self, row: &Row) -> Vec<i32> {
+    fn intern_attributes(&mut self, row: &ExportRow) -> Vec<i32> {
         let run = self.run;
         let texts = [
-            ("thread.name", run.thread(row).map(str::to_owned)),
-            ("lucce.type", run.what(row).map(str::to_owned)),
-            ("lucce.context", run.number(row)),
-            ("lucce.content", run.content(row)),
+            ("thread.name", run.thread_name(row).map(str::to_owned)),
+            ("lucce.type", run.type_name(row).map(str::to_owned)),
+            ("lucce.context", run.context_text(row)),
+            ("lucce.content", run.content_id_text(row)),
         ];
         let texts = texts.into_iter();
         let number = |(key, text): (&'static str, Option<String>)| {
-            Some(self.attributes.number((key, text?)).0 as i32)
+            Some(self.attributes.intern((key, text?)).0 as i32)
         };
         texts.filter_map(number).collect()
     }
 
-    fn write(&mut self, out: &mut dyn Write) -> io::Result<()> {
+    fn write_dictionary(&mut self, out: &mut dyn Write) -> io::Result<()> {
         let run = self.run;
-        let mut fields = Fields::new(out);
-        fields.message(tag::MAPPINGS, &Nothing {})?;
-        fields.message(tag::LINKS, &Nothing {})?;
-        fields.message(tag::LOCATIONS, &Location::default())?;
+        let mut fields = ProtobufWriter::new(out);
+        fields.write_message(tag::MAPPINGS, &EmptyMessage {})?;
+        fields.write_message(tag::LINKS, &EmptyMessage {})?;
+        fields.write_message(tag::LOCATIONS, &OtlpLocation::default())?;
         for frame in self.locations.in_order.clone() {
             let line = run
                 .frames
                 .get(frame as usize)
-                .and_then(|frame| frame.line());
-            let line = Line {
-                function: self.function(frame),
+                .and_then(|frame| frame.line_number());
+            let line = OtlpLine {
+                function: self.intern_function(frame),
                 line: line.map_or(0, i64::from),
             };
-            fields.message(tag::LOCATIONS, &Location { lines: vec![line] })?;
+            fields.write_message(tag::LOCATIONS, &OtlpLocation { lines: vec![line] })?;
         }
-        for function in self.functions.in_order() {
-            fields.message(tag::FUNCTIONS, function)?;
+        for function in self.functions.keys_in_order() {
+            fields.write_message(tag::FUNCTIONS, function)?;
         }
-        fields.message(tag::STACKS, &Stack::default())?;
+        fields.write_message(tag::STACKS, &OtlpStack::default())?;
         for node in self.stacks.in_order.clone() {
-            let locations = run.stack(node).map(|frame| self.locations.number(frame));
+            let locations = run
+                .stack_frames(node)
+                .map(|frame| self.locations.intern_index(frame));
             let locations = locations.collect();
-            fields.message(tag::STACKS, &Stack { locations })?;
+            fields.write_message(tag::STACKS, &OtlpStack { locations })?;
         }
-        for (key, text) in self.attributes.in_order() {
-            let key = self.strings.known(&(*key).to_owned()).unwrap_or(0) as i32;
-            let value = (key != 0).then(|| AnyValue {
+        for (key, text) in self.attributes.keys_in_order() {
+            let key = self.strings.get(&(*key).to_owned()).unwrap_or(0) as i32;
+            let value = (key != 0).then(|| OtlpAnyValue {
                 text: Some(text.clone()),
                 number: None,
             });
-            fields.message(tag::ATTRIBUTES, &Attribute { key, value })?;
+            fields.write_message(tag::ATTRIBUTES, &OtlpAttribute { key, value })?;
         }
-        for text in self.strings.in_order() {
-            fields.text(tag::STRINGS, text)?;
+        for text in self.strings.keys_in_order() {
+            fields.write_string(tag::STRINGS, text)?;
         }
         Ok(())
     }

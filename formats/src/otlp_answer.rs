@@ -13,13 +13,13 @@ pub struct OtlpAnswer {
 
 /// `ExportProfilesServiceResponse`
 #[derive(Clone, PartialEq, Message)]
-struct Response {
+struct ExportProfilesResponse {
     #[prost(message, optional, tag = "1")]
-    partial: Option<Partial>,
+    partial: Option<PartialSuccess>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Partial {
+struct PartialSuccess {
     #[prost(int64, tag = "1")]
     rejected: i64,
     #[prost(string, tag = "2")]
@@ -28,7 +28,7 @@ struct Partial {
 
 /// `google.rpc.Status`
 #[derive(Clone, PartialEq, Message)]
-struct Status {
+struct RpcStatus {
     #[prost(int32, tag = "1")]
     code: i32,
     #[prost(string, tag = "2")]
@@ -38,8 +38,8 @@ struct Status {
 impl OtlpAnswer {
     /// The body of an answer to a request that was taken. Another server's, which is none: nothing was rejected.
     #[must_use]
-    pub fn taken(body: &[u8]) -> Self {
-        let response = Response::decode(body).unwrap_or_default();
+    pub fn from_response_body(body: &[u8]) -> Self {
+        let response = ExportProfilesResponse::decode(body).unwrap_or_default();
         let partial = response.partial.unwrap_or_default();
         OtlpAnswer {
             rejected: u64::try_from(partial.rejected).unwrap_or(0),
@@ -49,8 +49,8 @@ impl OtlpAnswer {
 
     /// The reason in the body of an answer to a request that was not taken.
     #[must_use]
-    pub fn refused(body: &[u8]) -> Option<String> {
-        let status = Status::decode(body).ok()?;
+    pub fn refusal_message(body: &[u8]) -> Option<String> {
+        let status = RpcStatus::decode(body).ok()?;
         (!status.message.is_empty()).then_some(status.message)
     }
 }
@@ -61,8 +61,8 @@ mod tests {
 
     #[test]
     fn answers_are_read_whoever_wrote_them() {
-        let partial = Response {
-            partial: Some(Partial {
+        let partial = ExportProfilesResponse {
+            partial: Some(PartialSuccess {
                 rejected: 2,
                 message: "too old".into(),
             }),
@@ -71,16 +71,19 @@ mod tests {
             rejected: 2,
             message: "too old".into(),
         };
-        assert_eq!(OtlpAnswer::taken(&partial.encode_to_vec()), expected);
+        assert_eq!(
+            OtlpAnswer::from_response_body(&partial.encode_to_vec()),
+            expected
+        );
         for body in [&b""[..], b"<html>", b"\xff\xff\xff\xff"] {
-            assert_eq!(OtlpAnswer::taken(body), OtlpAnswer::default());
-            assert_eq!(OtlpAnswer::refused(body), None);
+            assert_eq!(OtlpAnswer::from_response_body(body), OtlpAnswer::default());
+            assert_eq!(OtlpAnswer::refusal_message(body), None);
         }
-        let status = Status {
+        let status = RpcStatus {
             code: 3,
             message: "not this".into(),
         };
-        let said = OtlpAnswer::refused(&status.encode_to_vec());
+        let said = OtlpAnswer::refusal_message(&status.encode_to_vec());
         assert_eq!(said.as_deref(), Some("not this"));
     }
 }

@@ -8,18 +8,18 @@
 //! An event's name is its type, its category the kind; it has its whole stack, its value, and the context's number. Without
 //! the stream each row is an instant at the start of the run, with its count.
 //!
-//! An end closes what began last on its track, so what overlaps in part would get wrong ends: see [`Nest`].
+//! An end closes what began last on its track, so what overlaps in part would get wrong ends: see [`SliceNesting`].
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
 
 use prost::Message;
 
-use crate::format::{Format, Written};
-use crate::proto::{Fields, Once};
-use crate::run::{Event, Events, Row, Run};
+use crate::format::{ExportCount, ExportFormat};
+use crate::proto::{InternTable, ProtobufWriter};
+use crate::run::{ExportEvent, ExportEventSource, ExportRow, ExportRun};
 
-pub struct Perfetto;
+pub struct PerfettoFormat;
 
 /// `Trace.packet`.
 const PACKET: u32 = 1;
@@ -32,14 +32,14 @@ const REAL_TIME: u32 = 1;
 const PROCESS: u64 = 1;
 
 #[derive(Clone, Copy)]
-enum Phase {
+enum TrackEventPhase {
     Begin = 1,
     End = 2,
     Instant = 3,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Packet {
+struct TracePacket {
     #[prost(message, optional, tag = "6")]
     clock_snapshot: Option<ClockSnapshot>,
     #[prost(uint64, optional, tag = "8")]
@@ -49,21 +49,21 @@ struct Packet {
     #[prost(message, optional, tag = "11")]
     track_event: Option<TrackEvent>,
     #[prost(message, optional, tag = "12")]
-    interned_data: Option<Interned>,
+    interned_data: Option<InternedData>,
     #[prost(uint32, optional, tag = "13")]
     sequence_flags: Option<u32>,
     #[prost(message, optional, tag = "60")]
-    track_descriptor: Option<Track>,
+    track_descriptor: Option<TrackDescriptor>,
 }
 
 #[derive(Clone, PartialEq, Message)]
 struct ClockSnapshot {
     #[prost(message, repeated, tag = "1")]
-    clocks: Vec<Clock>,
+    clocks: Vec<PerfettoClock>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Clock {
+struct PerfettoClock {
     #[prost(uint32, optional, tag = "1")]
     clock_id: Option<u32>,
     #[prost(uint64, optional, tag = "2")]
@@ -71,19 +71,19 @@ struct Clock {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Track {
+struct TrackDescriptor {
     #[prost(uint64, optional, tag = "1")]
     uuid: Option<u64>,
     #[prost(message, optional, tag = "3")]
-    process: Option<Process>,
+    process: Option<ProcessDescriptor>,
     #[prost(message, optional, tag = "4")]
-    thread: Option<Thread>,
+    thread: Option<ThreadDescriptor>,
     #[prost(uint64, optional, tag = "5")]
     parent_uuid: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Process {
+struct ProcessDescriptor {
     #[prost(int32, optional, tag = "1")]
     pid: Option<i32>,
     #[prost(string, repeated, tag = "2")]
@@ -93,7 +93,7 @@ struct Process {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Thread {
+struct ThreadDescriptor {
     #[prost(int32, optional, tag = "1")]
     pid: Option<i32>,
     #[prost(int64, optional, tag = "2")]
@@ -107,7 +107,7 @@ struct TrackEvent {
     #[prost(uint64, repeated, tag = "3")]
     category_iids: Vec<u64>,
     #[prost(message, repeated, tag = "4")]
-    debug_annotations: Vec<Annotation>,
+    debug_annotations: Vec<DebugAnnotation>,
     #[prost(int32, optional, tag = "9")]
     r#type: Option<i32>,
     #[prost(uint64, optional, tag = "10")]
@@ -119,7 +119,7 @@ struct TrackEvent {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Annotation {
+struct DebugAnnotation {
     #[prost(uint64, optional, tag = "1")]
     name_iid: Option<u64>,
     #[prost(uint64, optional, tag = "3")]
@@ -130,28 +130,28 @@ struct Annotation {
 
 /// What packets from here on refer to by number.
 #[derive(Clone, PartialEq, Message)]
-struct Interned {
+struct InternedData {
     #[prost(message, repeated, tag = "1")]
-    event_categories: Vec<Text>,
+    event_categories: Vec<InternedString>,
     #[prost(message, repeated, tag = "2")]
-    event_names: Vec<Text>,
+    event_names: Vec<InternedString>,
     #[prost(message, repeated, tag = "3")]
-    debug_annotation_names: Vec<Text>,
+    debug_annotation_names: Vec<InternedString>,
     #[prost(message, repeated, tag = "5")]
-    function_names: Vec<Text>,
+    function_names: Vec<InternedString>,
     #[prost(message, repeated, tag = "6")]
-    frames: Vec<Frame>,
+    frames: Vec<PerfettoFrame>,
     #[prost(message, repeated, tag = "7")]
-    callstacks: Vec<Callstack>,
+    callstacks: Vec<PerfettoCallstack>,
     #[prost(message, repeated, tag = "18")]
-    source_paths: Vec<Text>,
+    source_paths: Vec<InternedString>,
     #[prost(message, repeated, tag = "29")]
-    debug_annotation_string_values: Vec<Text>,
+    debug_annotation_string_values: Vec<InternedString>,
 }
 
 /// `EventName`, `InternedString` and the like: all have these two.
 #[derive(Clone, PartialEq, Message)]
-struct Text {
+struct InternedString {
     #[prost(uint64, optional, tag = "1")]
     iid: Option<u64>,
     #[prost(string, optional, tag = "2")]
@@ -159,7 +159,7 @@ struct Text {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Frame {
+struct PerfettoFrame {
     #[prost(uint64, optional, tag = "1")]
     iid: Option<u64>,
     #[prost(uint64, optional, tag = "2")]
@@ -171,7 +171,7 @@ struct Frame {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Callstack {
+struct PerfettoCallstack {
     #[prost(uint64, optional, tag = "1")]
     iid: Option<u64>,
     /// Outermost first.
@@ -179,12 +179,12 @@ struct Callstack {
     frame_ids: Vec<u64>,
 }
 
-impl Format for Perfetto {
+impl ExportFormat for PerfettoFormat {
     fn name(&self) -> &'static str {
         "perfetto"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "For ui.perfetto.dev: the stream's events as a time line, with their stacks (agent option record=stream)"
     }
 
@@ -193,11 +193,11 @@ impl Format for Perfetto {
     }
 
     /// The number of a frame for each of a call stack.
-    fn bytes_of_stacks(&self, run: &Run) -> u64 {
-        2 * run.frames_of_stacks()
+    fn estimate_stack_bytes(&self, run: &ExportRun) -> u64 {
+        2 * run.count_stack_frames()
     }
 
-    fn has_contents(&self) -> bool {
+    fn has_content_ids(&self) -> bool {
         true
     }
 
@@ -207,45 +207,45 @@ impl Format for Perfetto {
 
     fn write(
         &self,
-        run: &Run,
-        events: Option<&Events<'_>>,
+        run: &ExportRun,
+        events: Option<&ExportEventSource<'_>>,
         out: &mut dyn Write,
-    ) -> io::Result<Written> {
-        let mut writer = Writer::new(run, out);
-        writer.head()?;
+    ) -> io::Result<ExportCount> {
+        let mut writer = PerfettoWriter::new(run, out);
+        writer.write_header()?;
         let mut number = 0;
         match events {
             Some(events) => events(&mut |event| {
                 number += 1;
-                writer.event(event)
+                writer.write_event(event)
             })?,
             None => {
                 for row in &run.rows {
                     number += 1;
-                    writer.row(row)?;
+                    writer.write_row(row)?;
                 }
             }
         }
         Ok(match events {
-            Some(_) => Written::Events(number),
-            None => Written::Stacks(number),
+            Some(_) => ExportCount::Events(number),
+            None => ExportCount::Stacks(number),
         })
     }
 }
 
 /// Numbers of texts that packets refer to. From 1 on: 0 stands for none.
-struct Texts(Once<String>);
+struct StringInterner(InternTable<String>);
 
-impl Texts {
+impl StringInterner {
     fn new() -> Self {
-        Texts(Once::from(1))
+        StringInterner(InternTable::with_first_number(1))
     }
 
     /// Its number; `new` is told what is not yet in the file.
-    fn number(&mut self, text: &str, new: &mut Vec<Text>) -> u64 {
-        let (iid, is_new) = self.0.number(text.to_owned());
+    fn intern_text(&mut self, text: &str, new: &mut Vec<InternedString>) -> u64 {
+        let (iid, is_new) = self.0.intern(text.to_owned());
         if is_new {
-            new.push(Text {
+            new.push(InternedString {
                 iid: Some(iid),
                 text: Some(text.to_owned()),
             });
@@ -254,33 +254,33 @@ impl Texts {
     }
 }
 
-struct Writer<'w> {
-    run: &'w Run,
-    fields: Fields<&'w mut dyn Write>,
-    categories: Texts,
-    names: Texts,
-    annotations: Texts,
-    values: Texts,
-    functions: Texts,
-    sources: Texts,
+struct PerfettoWriter<'w> {
+    run: &'w ExportRun,
+    fields: ProtobufWriter<&'w mut dyn Write>,
+    categories: StringInterner,
+    names: StringInterner,
+    annotations: StringInterner,
+    values: StringInterner,
+    functions: StringInterner,
+    sources: StringInterner,
     /// By frame and by node: it is in the file.
     frames: Vec<bool>,
     stacks: Vec<bool>,
-    threads: HashMap<Option<u32>, Nest>,
+    threads: HashMap<Option<u32>, SliceNesting>,
     flags: u32,
 }
 
-impl<'w> Writer<'w> {
-    fn new(run: &'w Run, out: &'w mut dyn Write) -> Self {
-        Writer {
+impl<'w> PerfettoWriter<'w> {
+    fn new(run: &'w ExportRun, out: &'w mut dyn Write) -> Self {
+        PerfettoWriter {
             run,
-            fields: Fields::new(out),
-            categories: Texts::new(),
-            names: Texts::new(),
-            annotations: Texts::new(),
-            values: Texts::new(),
-            functions: Texts::new(),
-            sources: Texts::new(),
+            fields: ProtobufWriter::new(out),
+            categories: StringInterner::new(),
+            names: StringInterner::new(),
+            annotations: StringInterner::new(),
+            values: StringInterner::new(),
+            functions: StringInterner::new(),
+            sources: StringInterner::new(),
             frames: vec![false; run.frames.len()],
             stacks: vec![false; run.nodes.len()],
             threads: HashMap::new(),
@@ -288,47 +288,47 @@ impl<'w> Writer<'w> {
         }
     }
 
-    fn packet(&mut self, packet: Packet) -> io::Result<()> {
-        let packet = Packet {
+    fn write_packet(&mut self, packet: TracePacket) -> io::Result<()> {
+        let packet = TracePacket {
             trusted_packet_sequence_id: Some(SEQUENCE),
             sequence_flags: Some(std::mem::replace(&mut self.flags, NEEDED)),
             ..packet
         };
-        self.fields.message(PACKET, &packet)
+        self.fields.write_message(PACKET, &packet)
     }
 
-    fn head(&mut self) -> io::Result<()> {
+    fn write_header(&mut self) -> io::Result<()> {
         let run = self.run;
-        let clock = |id, at| Clock {
+        let clock = |id, at| PerfettoClock {
             clock_id: Some(id),
             timestamp: Some(at),
         };
-        let clocks = vec![clock(BOOT_TIME, 0), clock(REAL_TIME, run.start)];
-        self.packet(Packet {
+        let clocks = vec![clock(BOOT_TIME, 0), clock(REAL_TIME, run.start_ns)];
+        self.write_packet(TracePacket {
             clock_snapshot: Some(ClockSnapshot { clocks }),
-            ..Packet::default()
+            ..TracePacket::default()
         })?;
-        self.track(Track {
+        self.write_track(TrackDescriptor {
             uuid: Some(PROCESS),
-            process: Some(Process {
+            process: Some(ProcessDescriptor {
                 pid: Some(run.pid as i32),
                 cmdline: run.command.split(' ').map(str::to_owned).collect(),
-                process_name: Some(run.program().to_owned()),
+                process_name: Some(run.program_name().to_owned()),
             }),
-            ..Track::default()
+            ..TrackDescriptor::default()
         })
     }
 
-    fn track(&mut self, track: Track) -> io::Result<()> {
-        self.packet(Packet {
+    fn write_track(&mut self, track: TrackDescriptor) -> io::Result<()> {
+        self.write_packet(TracePacket {
             timestamp: Some(0),
             track_descriptor: Some(track),
-            ..Packet::default()
+            ..TracePacket::default()
         })
     }
 
     /// The track of a thread. What has no thread is the process's.
-    fn track_of(&mut self, thread: Option<u32>) -> io::Result<u64> {
+    fn thread_track(&mut self, thread: Option<u32>) -> io::Result<u64> {
         let Some(number) = thread else {
             return Ok(PROCESS);
         };
@@ -336,72 +336,86 @@ impl<'w> Writer<'w> {
         if self.threads.contains_key(&thread) {
             return Ok(uuid);
         }
-        self.threads.insert(thread, Nest::default());
+        self.threads.insert(thread, SliceNesting::default());
         let name = self.run.threads.get(number as usize).cloned();
-        self.track(Track {
+        self.write_track(TrackDescriptor {
             uuid: Some(uuid),
             parent_uuid: Some(PROCESS),
-            thread: Some(Thread {
+            thread: Some(ThreadDescriptor {
                 pid: Some(self.run.pid as i32),
                 tid: Some(i64::from(number) + 1),
                 thread_name: name,
             }),
-            ..Track::default()
+            ..TrackDescriptor::default()
         })?;
         Ok(uuid)
     }
 
-    fn event(&mut self, event: &Event) -> io::Result<()> {
-        let track = self.track_of(event.row.thread)?;
-        let Some(lasted) = event.lasted else {
-            return self.begin(Phase::Instant, event.at, track, &event.row);
+    fn write_event(&mut self, event: &ExportEvent) -> io::Result<()> {
+        let track = self.thread_track(event.row.thread)?;
+        let Some(lasted) = event.duration_ns else {
+            return self.write_track_event(
+                TrackEventPhase::Instant,
+                event.end_ns,
+                track,
+                &event.row,
+            );
         };
-        let from = event.at.saturating_sub(lasted);
+        let from = event.end_ns.saturating_sub(lasted);
         let nest = self.threads.entry(event.row.thread).or_default();
-        let from = nest.place(from, event.at);
-        self.begin(Phase::Begin, from, track, &event.row)?;
-        self.packet(Packet {
-            timestamp: Some(event.at),
+        let from = nest.insert_slice(from, event.end_ns);
+        self.write_track_event(TrackEventPhase::Begin, from, track, &event.row)?;
+        self.write_packet(TracePacket {
+            timestamp: Some(event.end_ns),
             track_event: Some(TrackEvent {
-                r#type: Some(Phase::End as i32),
+                r#type: Some(TrackEventPhase::End as i32),
                 track_uuid: Some(track),
                 ..TrackEvent::default()
             }),
-            ..Packet::default()
+            ..TracePacket::default()
         })
     }
 
-    fn row(&mut self, row: &Row) -> io::Result<()> {
-        let track = self.track_of(row.thread)?;
-        self.begin(Phase::Instant, 0, track, row)
+    fn write_row(&mut self, row: &ExportRow) -> io::Result<()> {
+        let track = self.thread_track(row.thread)?;
+        self.write_track_event(TrackEventPhase::Instant, 0, track, row)
     }
 
     /// An event, and before it what it refers to.
-    fn begin(&mut self, phase: Phase, at: u64, track: u64, row: &Row) -> io::Result<()> {
+    fn write_track_event(
+        &mut self,
+        phase: TrackEventPhase,
+        at: u64,
+        track: u64,
+        row: &ExportRow,
+    ) -> io::Result<()> {
         let run = self.run;
-        let mut new = Interned::default();
-        let kind = run.kind(row);
+        let mut new = InternedData::default();
+        let kind = run.event_kind(row);
         let category = kind.map_or("?", |kind| &*kind.name);
-        let name = run.what(row).unwrap_or(category);
+        let name = run.type_name(row).unwrap_or(category);
         let event = TrackEvent {
             r#type: Some(phase as i32),
             track_uuid: Some(track),
-            category_iids: vec![self.categories.number(category, &mut new.event_categories)],
-            name_iid: Some(self.names.number(name, &mut new.event_names)),
-            debug_annotations: self.annotations(row, &mut new),
-            callstack_iid: self.stack(row.node, &mut new),
+            category_iids: vec![
+                self.categories
+                    .intern_text(category, &mut new.event_categories),
+            ],
+            name_iid: Some(self.names.intern_text(name, &mut new.event_names)),
+            debug_annotations: self.row_annotations(row, &mut new),
+            callstack_iid: self.intern_stack(row.node, &mut new),
         };
-        self.packet(Packet {
+        self.write_packet(TracePacket {
             timestamp: Some(at),
             track_event: Some(event),
-            interned_data: (new != Interned::default()).then_some(new),
-            ..Packet::default()
+            interned_data: (new != InternedData::default()).then_some(new),
+            ..TracePacket::default()
         })
     }
 
-    fn annotations(&mut self, row: &Row, new: &mut Interned) -> Vec<Annotation> {
+    fn row_annotations(&mut self, row: &ExportRow, new: &mut InternedData) -> Vec<DebugAnnotation> {
         let run = self.run;
-        let kind = run.kind(row);
+        let kind = run.event_kind(row);
         let unit = kind
             .filter(|kind| kind.has_values)
             .map(|kind| match &*kind.unit {
@@ -412,12 +426,15 @@ impl<'w> Writer<'w> {
             ("count", (row.count != 1).then_some(row.count)),
             (unit.unwrap_or_default(), unit.map(|_| row.value)),
         ];
-        let texts = [("context", run.number(row)), ("content", run.content(row))];
+        let texts = [
+            ("context", run.context_text(row)),
+            ("content", run.content_id_text(row)),
+        ];
         let mut all = Vec::with_capacity(4);
         for (name, number) in numbers {
             if number.is_some() {
-                all.push(Annotation {
-                    name_iid: Some(self.annotation(name, new)),
+                all.push(DebugAnnotation {
+                    name_iid: Some(self.intern_annotation_name(name, new)),
                     uint_value: number,
                     string_value_iid: None,
                 });
@@ -426,9 +443,9 @@ impl<'w> Writer<'w> {
         for (name, text) in texts {
             if let Some(text) = text {
                 let values = &mut new.debug_annotation_string_values;
-                let value = self.values.number(&text, values);
-                all.push(Annotation {
-                    name_iid: Some(self.annotation(name, new)),
+                let value = self.values.intern_text(&text, values);
+                all.push(DebugAnnotation {
+                    name_iid: Some(self.intern_annotation_name(name, new)),
                     uint_value: None,
                     string_value_iid: Some(value),
                 });
@@ -437,32 +454,32 @@ impl<'w> Writer<'w> {
         all
     }
 
-    fn annotation(&mut self, name: &str, new: &mut Interned) -> u64 {
+    fn intern_annotation_name(&mut self, name: &str, new: &mut InternedData) -> u64 {
         self.annotations
-            .number(name, &mut new.debug_annotation_names)
+            .intern_text(name, &mut new.debug_annotation_names)
     }
 
     /// A node's number is its stack's.
-    fn stack(&mut self, node: u32, new: &mut Interned) -> Option<u64> {
-        let iid = (node != Run::ROOT).then_some(u64::from(node))?;
+    fn intern_stack(&mut self, node: u32, new: &mut InternedData) -> Option<u64> {
+        let iid = (node != ExportRun::ROOT).then_some(u64::from(node))?;
         let known = self.stacks.get_mut(node as usize)?;
         if std::mem::replace(known, true) {
             return Some(iid);
         }
         let mut frame_ids = Vec::new();
-        for frame in self.run.stack(node) {
+        for frame in self.run.stack_frames(node) {
             frame_ids.push(u64::from(frame) + 1);
-            self.frame(frame, new);
+            self.intern_frame(frame, new);
         }
         frame_ids.reverse();
-        new.callstacks.push(Callstack {
+        new.callstacks.push(PerfettoCallstack {
             iid: Some(iid),
             frame_ids,
         });
         Some(iid)
     }
 
-    fn frame(&mut self, number: u32, new: &mut Interned) {
+    fn intern_frame(&mut self, number: u32, new: &mut InternedData) {
         let at = number as usize;
         let (Some(known), Some(frame)) = (self.frames.get_mut(at), self.run.frames.get(at)) else {
             return;
@@ -472,13 +489,14 @@ impl<'w> Writer<'w> {
         }
         let name = self
             .functions
-            .number(&frame.name(), &mut new.function_names);
+            .intern_text(&frame.qualified_name(), &mut new.function_names);
         let source = frame.file.as_deref();
-        new.frames.push(Frame {
+        new.frames.push(PerfettoFrame {
             iid: Some(u64::from(number) + 1),
             function_name_id: Some(name),
-            source_path_iid: source.map(|file| self.sources.number(file, &mut new.source_paths)),
-            line_number: frame.line(),
+            source_path_iid: source
+                .map(|file| self.sources.intern_text(file, &mut new.source_paths)),
+            line_number: frame.line_number(),
         });
     }
 }
@@ -488,36 +506,36 @@ impl<'w> Writer<'w> {
 /// Events come in the order of their ends. One that lasts begins where it was entered, but what times are read from is
 /// read a moment after it was over, so that it may seem to begin before the end of the one before.
 #[derive(Default)]
-struct Nest {
+struct SliceNesting {
     /// From and to, each behind the one before; those that lie in others are gone.
-    bars: VecDeque<(u64, u64)>,
+    slices: VecDeque<(u64, u64)>,
 }
 
 /// What lies further back than so many bars is not overlapped by what ends now.
-const KEPT: usize = 64;
+const MAX_SLICES: usize = 64;
 
-impl Nest {
+impl SliceNesting {
     /// Where a bar is drawn from that begins and ends there.
-    fn place(&mut self, from: u64, to: u64) -> u64 {
+    fn insert_slice(&mut self, from: u64, to: u64) -> u64 {
         let mut from = from.min(to);
         // Of two that begin at one time the inner one, which was written first, would be taken for the outer one.
         let mut inner: Option<(u64, u64)> = None;
-        while let Some(bar) = self.bars.back().copied().filter(|bar| bar.0 >= from) {
+        while let Some(bar) = self.slices.back().copied().filter(|bar| bar.0 >= from) {
             inner = Some((bar.0, inner.map_or(bar.1, |inner| inner.1)));
             if bar.0 == from {
                 from = from.saturating_sub(1);
             }
-            self.bars.pop_back();
+            self.slices.pop_back();
         }
-        if let Some((_, end)) = self.bars.back() {
+        if let Some((_, end)) = self.slices.back() {
             from = from.max(*end).min(to);
         }
         if let Some((_, end)) = inner.filter(|inner| inner.0 <= from) {
             from = end.min(to);
         }
-        self.bars.push_back((from, to));
-        if self.bars.len() > KEPT {
-            self.bars.pop_front();
+        self.slices.push_back((from, to));
+        if self.slices.len() > MAX_SLICES {
+            self.slices.pop_front();
         }
         from
     }
@@ -528,8 +546,8 @@ mod tests {
     use super::*;
 
     fn placed(bars: &[(u64, u64)]) -> Vec<(u64, u64)> {
-        let mut nest = Nest::default();
-        let place = |&(from, to): &(u64, u64)| (nest.place(from, to), to);
+        let mut nest = SliceNesting::default();
+        let place = |&(from, to): &(u64, u64)| (nest.insert_slice(from, to), to);
         bars.iter().map(place).collect()
     }
 

@@ -17,12 +17,12 @@ use std::mem;
 
 use prost::Message;
 
-use crate::format::{Format, Written};
-use crate::gzip::Gzip;
-use crate::proto::{Fields, Once};
-use crate::run::{Events, Kind, Row, Run};
+use crate::format::{ExportCount, ExportFormat};
+use crate::gzip::GzipWriter;
+use crate::proto::{InternTable, ProtobufWriter};
+use crate::run::{ExportEventKind, ExportEventSource, ExportRow, ExportRun};
 
-pub struct Pprof;
+pub struct PprofFormat;
 
 /// Tags of `message Profile`.
 mod tag {
@@ -39,7 +39,7 @@ mod tag {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct ValueType {
+struct PprofValueType {
     #[prost(int64, tag = "1")]
     r#type: i64,
     #[prost(int64, tag = "2")]
@@ -47,18 +47,18 @@ struct ValueType {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Sample {
+struct PprofSample {
     /// Innermost first.
     #[prost(uint64, repeated, tag = "1")]
     location_id: Vec<u64>,
     #[prost(int64, repeated, tag = "2")]
     value: Vec<i64>,
     #[prost(message, repeated, tag = "3")]
-    label: Vec<Label>,
+    label: Vec<PprofLabel>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Label {
+struct PprofLabel {
     #[prost(int64, tag = "1")]
     key: i64,
     #[prost(int64, tag = "2")]
@@ -66,7 +66,7 @@ struct Label {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Mapping {
+struct PprofMapping {
     #[prost(uint64, tag = "1")]
     id: u64,
     #[prost(int64, tag = "5")]
@@ -80,17 +80,17 @@ struct Mapping {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Location {
+struct PprofLocation {
     #[prost(uint64, tag = "1")]
     id: u64,
     #[prost(uint64, tag = "2")]
     mapping_id: u64,
     #[prost(message, repeated, tag = "4")]
-    line: Vec<Line>,
+    line: Vec<PprofLine>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Line {
+struct PprofLine {
     #[prost(uint64, tag = "1")]
     function_id: u64,
     #[prost(int64, tag = "2")]
@@ -98,7 +98,7 @@ struct Line {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Function {
+struct PprofFunction {
     #[prost(uint64, tag = "1")]
     id: u64,
     #[prost(int64, tag = "2")]
@@ -110,30 +110,30 @@ struct Function {
 }
 
 /// A kind's first sample type, and how it has a second one.
-struct Columns {
+struct SampleColumns {
     first: usize,
     has_values: bool,
 }
 
-impl Format for Pprof {
+impl ExportFormat for PprofFormat {
     fn name(&self) -> &'static str {
         "pprof"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "For `go tool pprof`, and all that read its profiles: all kinds of events, with types, threads and numbers as labels"
     }
 
     /// The number of a location for each frame of each sample.
-    fn bytes_of_stacks(&self, run: &Run) -> u64 {
-        2 * run.frames_of_rows()
+    fn estimate_stack_bytes(&self, run: &ExportRun) -> u64 {
+        2 * run.count_row_frames()
     }
 
-    fn is_packed(&self) -> bool {
+    fn is_compressed(&self) -> bool {
         true
     }
 
-    fn has_contents(&self) -> bool {
+    fn has_content_ids(&self) -> bool {
         true
     }
 
@@ -141,141 +141,149 @@ impl Format for Pprof {
         false
     }
 
-    fn write(&self, run: &Run, _: Option<&Events<'_>>, out: &mut dyn Write) -> io::Result<Written> {
-        let out = Gzip::new(out)?;
-        let mut writer = Writer::new(run, out);
-        writer.head()?;
+    fn write(
+        &self,
+        run: &ExportRun,
+        _: Option<&ExportEventSource<'_>>,
+        out: &mut dyn Write,
+    ) -> io::Result<ExportCount> {
+        let out = GzipWriter::new(out)?;
+        let mut writer = PprofWriter::new(run, out);
+        writer.write_header()?;
         for row in &run.rows {
-            writer.wanted_by(row)?;
+            writer.write_dependencies(row)?;
         }
         for row in &run.rows {
-            writer.row(row)?;
+            writer.write_sample(row)?;
         }
         writer.fields.into_inner().finish()?;
-        Ok(Written::Stacks(run.rows.len() as u64))
+        Ok(ExportCount::Stacks(run.rows.len() as u64))
     }
 }
 
-struct Writer<'w, W> {
-    run: &'w Run,
-    fields: Fields<W>,
-    strings: Once<String>,
-    functions: Once<(i64, i64, i64)>,
+struct PprofWriter<'w, W> {
+    run: &'w ExportRun,
+    fields: ProtobufWriter<W>,
+    strings: InternTable<String>,
+    functions: InternTable<(i64, i64, i64)>,
     /// By frame, its location; 0: not yet written.
     locations: Vec<u64>,
     next_location: u64,
     /// By node, whether its frame and its callers' have locations.
-    reached: Vec<bool>,
+    has_locations: Vec<bool>,
     /// By kind.
-    columns: Vec<Columns>,
+    columns: Vec<SampleColumns>,
     width: usize,
 }
 
 const MAPPING: u64 = 1;
 
-impl<'w, W: Write> Writer<'w, W> {
-    fn new(run: &'w Run, out: W) -> Self {
+impl<'w, W: Write> PprofWriter<'w, W> {
+    fn new(run: &'w ExportRun, out: W) -> Self {
         let mut width = 0;
         let columns = run.kinds.iter().map(|kind| {
             let first = width;
             width += 1 + usize::from(kind.has_values);
             let has_values = kind.has_values;
-            Columns { first, has_values }
+            SampleColumns { first, has_values }
         });
-        Writer {
+        PprofWriter {
             run,
-            fields: Fields::new(out),
-            strings: Once::from(0),
-            functions: Once::from(1),
+            fields: ProtobufWriter::new(out),
+            strings: InternTable::with_first_number(0),
+            functions: InternTable::with_first_number(1),
             locations: vec![0; run.frames.len()],
-            reached: vec![false; run.nodes.len()],
+            has_locations: vec![false; run.nodes.len()],
             next_location: 1,
             columns: columns.collect(),
             width,
         }
     }
 
-    fn string(&mut self, text: &str) -> io::Result<i64> {
-        let (number, is_new) = self.strings.number(text.to_owned());
+    fn intern_string(&mut self, text: &str) -> io::Result<i64> {
+        let (number, is_new) = self.strings.intern(text.to_owned());
         if is_new {
-            self.fields.text(tag::STRING_TABLE, text)?;
+            self.fields.write_string(tag::STRING_TABLE, text)?;
         }
         Ok(number as i64)
     }
 
-    fn head(&mut self) -> io::Result<()> {
+    fn write_header(&mut self) -> io::Result<()> {
         let run = self.run;
         // The format wants the empty one first.
-        self.string("")?;
+        self.intern_string("")?;
         let mut default = 0;
         for (at, kind) in run.kinds.iter().enumerate() {
-            let [count, sum] = names(kind);
-            let count = self.sample_type(&count, "count")?;
+            let [count, sum] = sample_type_names(kind);
+            let count = self.write_sample_type(&count, "count")?;
             let mut shown = count;
             if kind.has_values {
-                let sum = self.sample_type(&sum, unit(&kind.unit))?;
+                let sum = self.write_sample_type(&sum, pprof_unit(&kind.unit))?;
                 shown = if run.counts_first { count } else { sum };
             }
             if at == run.main_kind as usize {
                 default = shown;
             }
         }
-        self.fields.number(tag::DEFAULT_SAMPLE_TYPE, default)?;
-        let filename = self.string(run.program())?;
-        let mapping = Mapping {
+        self.fields
+            .write_varint(tag::DEFAULT_SAMPLE_TYPE, default)?;
+        let filename = self.intern_string(run.program_name())?;
+        let mapping = PprofMapping {
             id: MAPPING,
             filename,
             has_functions: true,
             has_filenames: true,
             has_line_numbers: true,
         };
-        self.fields.message(tag::MAPPING, &mapping)?;
-        self.fields.number(tag::TIME_NANOS, run.start as i64)?;
-        if let Some(lasted) = run.lasted {
-            self.fields.number(tag::DURATION_NANOS, lasted as i64)?;
+        self.fields.write_message(tag::MAPPING, &mapping)?;
+        self.fields
+            .write_varint(tag::TIME_NANOS, run.start_ns as i64)?;
+        if let Some(lasted) = run.duration_ns {
+            self.fields
+                .write_varint(tag::DURATION_NANOS, lasted as i64)?;
         }
-        self.comment(&format!("command: {}", run.command))?;
-        self.comment(&format!("pid: {}", run.pid))?;
+        self.write_comment(&format!("command: {}", run.command))?;
+        self.write_comment(&format!("pid: {}", run.pid))?;
         match run.id_text() {
-            Some(id) => self.comment(&format!("run: {id}")),
+            Some(id) => self.write_comment(&format!("run: {id}")),
             None => Ok(()),
         }
     }
 
     /// The number of its name.
-    fn sample_type(&mut self, name: &str, unit: &str) -> io::Result<i64> {
-        let (r#type, unit) = (self.string(name)?, self.string(unit)?);
+    fn write_sample_type(&mut self, name: &str, unit: &str) -> io::Result<i64> {
+        let (r#type, unit) = (self.intern_string(name)?, self.intern_string(unit)?);
         self.fields
-            .message(tag::SAMPLE_TYPE, &ValueType { r#type, unit })?;
+            .write_message(tag::SAMPLE_TYPE, &PprofValueType { r#type, unit })?;
         Ok(r#type)
     }
 
-    fn comment(&mut self, text: &str) -> io::Result<()> {
-        let text = self.string(text)?;
-        self.fields.number(tag::COMMENT, text)
+    fn write_comment(&mut self, text: &str) -> io::Result<()> {
+        let text = self.intern_string(text)?;
+        self.fields.write_varint(tag::COMMENT, text)
     }
 
     /// What the row's sample will refer to.
-    fn wanted_by(&mut self, row: &Row) -> io::Result<()> {
+    fn write_dependencies(&mut self, row: &ExportRow) -> io::Result<()> {
         let run = self.run;
         let mut at = row.node;
-        while let Some(node) = run.nodes.get(at as usize).filter(|_| at != Run::ROOT) {
+        while let Some(node) = run.nodes.get(at as usize).filter(|_| at != ExportRun::ROOT) {
             // Behind a node that was reached all have been.
-            let is_reached = self.reached.get_mut(at as usize);
+            let is_reached = self.has_locations.get_mut(at as usize);
             if is_reached.is_none_or(|reached| mem::replace(reached, true)) {
                 break;
             }
-            self.location(node.frame)?;
+            self.intern_location(node.frame)?;
             at = node.caller;
         }
-        self.labels(row).map(drop)
+        self.intern_labels(row).map(drop)
     }
 
-    fn row(&mut self, row: &Row) -> io::Result<()> {
+    fn write_sample(&mut self, row: &ExportRow) -> io::Result<()> {
         let run = self.run;
         let mut location_id = Vec::new();
-        for frame in run.stack(row.node) {
-            location_id.push(self.location(frame)?);
+        for frame in run.stack_frames(row.node) {
+            location_id.push(self.intern_location(frame)?);
         }
         let mut value = vec![0; self.width];
         if let Some(columns) = self.columns.get(row.kind as usize) {
@@ -285,37 +293,37 @@ impl<'w, W: Write> Writer<'w, W> {
                 *cell = i64::try_from(amount).unwrap_or(i64::MAX);
             }
         }
-        let label = self.labels(row)?;
-        let sample = Sample {
+        let label = self.intern_labels(row)?;
+        let sample = PprofSample {
             location_id,
             value,
             label,
         };
-        self.fields.message(tag::SAMPLE, &sample)
+        self.fields.write_message(tag::SAMPLE, &sample)
     }
 
-    fn labels(&mut self, row: &Row) -> io::Result<Vec<Label>> {
+    fn intern_labels(&mut self, row: &ExportRow) -> io::Result<Vec<PprofLabel>> {
         let run = self.run;
-        let content = run.content(row);
-        let number = run.number(row);
+        let content = run.content_id_text(row);
+        let number = run.context_text(row);
         let texts = [
-            ("kind", run.kind(row).map(|kind| kind.name.as_str())),
-            ("type", run.what(row)),
-            ("thread", run.thread(row)),
+            ("kind", run.event_kind(row).map(|kind| kind.name.as_str())),
+            ("type", run.type_name(row)),
+            ("thread", run.thread_name(row)),
             ("context", number.as_deref()),
             ("content", content.as_deref()),
         ];
         let mut labels = Vec::with_capacity(texts.len());
         for (key, text) in texts {
             if let Some(text) = text {
-                let (key, str) = (self.string(key)?, self.string(text)?);
-                labels.push(Label { key, str });
+                let (key, str) = (self.intern_string(key)?, self.intern_string(text)?);
+                labels.push(PprofLabel { key, str });
             }
         }
         Ok(labels)
     }
 
-    fn location(&mut self, number: u32) -> io::Result<u64> {
+    fn intern_location(&mut self, number: u32) -> io::Result<u64> {
         let run = self.run;
         let known = self.locations.get(number as usize).copied();
         let (Some(known), Some(frame)) = (known, run.frames.get(number as usize)) else {
@@ -324,44 +332,44 @@ impl<'w, W: Write> Writer<'w, W> {
         if known != 0 {
             return Ok(known);
         }
-        let function_id = self.function(frame)?;
+        let function_id = self.intern_function(frame)?;
         let id = self.next_location;
         self.next_location += 1;
         if let Some(known) = self.locations.get_mut(number as usize) {
             *known = id;
         }
-        let line = frame.line().map_or(0, i64::from);
-        let location = Location {
+        let line = frame.line_number().map_or(0, i64::from);
+        let location = PprofLocation {
             id,
             mapping_id: MAPPING,
-            line: vec![Line { function_id, line }],
+            line: vec![PprofLine { function_id, line }],
         };
-        self.fields.message(tag::LOCATION, &location)?;
+        self.fields.write_message(tag::LOCATION, &location)?;
         Ok(id)
     }
 
-    fn function(&mut self, frame: &crate::run::Frame) -> io::Result<u64> {
-        let short = frame.name();
-        let name = self.string(&short)?;
-        let system_name = self.string(&(short + &frame.descriptor))?;
-        let filename = self.string(frame.file.as_deref().unwrap_or_default())?;
-        let (id, is_new) = self.functions.number((name, system_name, filename));
+    fn intern_function(&mut self, frame: &crate::run::ExportFrame) -> io::Result<u64> {
+        let short = frame.qualified_name();
+        let name = self.intern_string(&short)?;
+        let system_name = self.intern_string(&(short + &frame.descriptor))?;
+        let filename = self.intern_string(frame.file.as_deref().unwrap_or_default())?;
+        let (id, is_new) = self.functions.intern((name, system_name, filename));
         if is_new {
-            let function = Function {
+            let function = PprofFunction {
                 id,
                 name,
                 system_name,
                 filename,
             };
-            self.fields.message(tag::FUNCTION, &function)?;
+            self.fields.write_message(tag::FUNCTION, &function)?;
         }
         Ok(id)
     }
 }
 
 /// What events and their values are called.
-pub fn names(kind: &Kind) -> [String; 2] {
-    match (kind.words.pprof, kind.unit.as_str()) {
+pub fn sample_type_names(kind: &ExportEventKind) -> [String; 2] {
+    match (kind.tool_names.pprof, kind.unit.as_str()) {
         (Some(names), _) => names.map(str::to_owned),
         (None, "bytes") => [kind.name.clone(), format!("{}_space", kind.name)],
         (None, "ns") => [kind.name.clone(), format!("{}_delay", kind.name)],
@@ -369,7 +377,7 @@ pub fn names(kind: &Kind) -> [String; 2] {
     }
 }
 
-pub fn unit(unit: &str) -> &str {
+pub fn pprof_unit(unit: &str) -> &str {
     match unit {
         "ns" => "nanoseconds",
         "" => "count",

@@ -8,20 +8,20 @@ use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint};
 
 /// Writes fields of one message.
-pub struct Fields<W> {
+pub struct ProtobufWriter<W> {
     out: W,
     buffer: Vec<u8>,
 }
 
-impl<W: Write> Fields<W> {
+impl<W: Write> ProtobufWriter<W> {
     pub fn new(out: W) -> Self {
-        Fields {
+        ProtobufWriter {
             out,
             buffer: Vec::new(),
         }
     }
 
-    pub fn message(&mut self, tag: u32, message: &impl Message) -> io::Result<()> {
+    pub fn write_message(&mut self, tag: u32, message: &impl Message) -> io::Result<()> {
         self.buffer.clear();
         encode_key(tag, WireType::LengthDelimited, &mut self.buffer);
         encode_varint(message.encoded_len() as u64, &mut self.buffer);
@@ -29,17 +29,17 @@ impl<W: Write> Fields<W> {
         self.out.write_all(&self.buffer)
     }
 
-    pub fn text(&mut self, tag: u32, text: &str) -> io::Result<()> {
-        self.bytes(tag, text.as_bytes())
+    pub fn write_string(&mut self, tag: u32, text: &str) -> io::Result<()> {
+        self.write_bytes(tag, text.as_bytes())
     }
 
-    pub fn bytes(&mut self, tag: u32, bytes: &[u8]) -> io::Result<()> {
-        self.length(tag, bytes.len() as u64)?;
+    pub fn write_bytes(&mut self, tag: u32, bytes: &[u8]) -> io::Result<()> {
+        self.write_length_prefix(tag, bytes.len() as u64)?;
         self.out.write_all(bytes)
     }
 
     /// What stands before so many bytes of text or of a message.
-    pub fn length(&mut self, tag: u32, length: u64) -> io::Result<()> {
+    pub fn write_length_prefix(&mut self, tag: u32, length: u64) -> io::Result<()> {
         self.buffer.clear();
         encode_key(tag, WireType::LengthDelimited, &mut self.buffer);
         encode_varint(length, &mut self.buffer);
@@ -47,14 +47,14 @@ impl<W: Write> Fields<W> {
     }
 
     /// Of 64 bits, whatever its size.
-    pub fn fixed(&mut self, tag: u32, number: u64) -> io::Result<()> {
+    pub fn write_fixed64(&mut self, tag: u32, number: u64) -> io::Result<()> {
         self.buffer.clear();
         encode_key(tag, WireType::SixtyFourBit, &mut self.buffer);
         self.buffer.extend_from_slice(&number.to_le_bytes());
         self.out.write_all(&self.buffer)
     }
 
-    pub fn number(&mut self, tag: u32, number: i64) -> io::Result<()> {
+    pub fn write_varint(&mut self, tag: u32, number: i64) -> io::Result<()> {
         self.buffer.clear();
         encode_key(tag, WireType::Varint, &mut self.buffer);
         encode_varint(number as u64, &mut self.buffer);
@@ -67,41 +67,41 @@ impl<W: Write> Fields<W> {
 }
 
 /// Numbers for what is written once, in the order of first use.
-pub struct Once<K> {
-    known: HashMap<K, u64>,
+pub struct InternTable<K> {
+    numbers: HashMap<K, u64>,
     next: u64,
 }
 
-impl<K: Hash + Eq> Once<K> {
+impl<K: Hash + Eq> InternTable<K> {
     /// The first one has this number.
-    pub fn from(first: u64) -> Self {
-        Once {
-            known: HashMap::new(),
+    pub fn with_first_number(first: u64) -> Self {
+        InternTable {
+            numbers: HashMap::new(),
             next: first,
         }
     }
 
     /// Its number, if it has one.
-    pub fn known(&self, key: &K) -> Option<u64> {
-        self.known.get(key).copied()
+    pub fn get(&self, key: &K) -> Option<u64> {
+        self.numbers.get(key).copied()
     }
 
     /// All, by their numbers.
-    pub fn in_order(&self) -> Vec<&K> {
-        let mut all: Vec<_> = self.known.iter().collect();
+    pub fn keys_in_order(&self) -> Vec<&K> {
+        let mut all: Vec<_> = self.numbers.iter().collect();
         all.sort_unstable_by_key(|(_, number)| **number);
         all.into_iter().map(|(key, _)| key).collect()
     }
 
     /// How many there are.
     pub fn len(&self) -> u64 {
-        self.known.len() as u64
+        self.numbers.len() as u64
     }
 
     /// Its number, and whether it is new.
-    pub fn number(&mut self, key: K) -> (u64, bool) {
+    pub fn intern(&mut self, key: K) -> (u64, bool) {
         let next = self.next;
-        let number = *self.known.entry(key).or_insert(next);
+        let number = *self.numbers.entry(key).or_insert(next);
         let is_new = number == next;
         self.next += u64::from(is_new);
         (number, is_new)

@@ -10,17 +10,17 @@
 use std::io;
 
 /// What a run counted.
-pub struct Run {
+pub struct ExportRun {
     /// The program's command line.
     pub command: String,
     pub pid: u32,
     /// Nanoseconds since 1970.
-    pub start: u64,
+    pub start_ns: u64,
     /// How many nanoseconds it lasted, as far as the run tells.
-    pub lasted: Option<u64>,
+    pub duration_ns: Option<u64>,
     /// The run's id; none: it is older than such ids.
     pub id: Option<u64>,
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<ExportEventKind>,
     /// The kind that is shown first.
     pub main_kind: u32,
     /// Of that kind counts are shown first, not sums of values.
@@ -28,49 +28,50 @@ pub struct Run {
     /// Types that were allocated, locked, thrown, …
     pub types: Vec<String>,
     pub threads: Vec<String>,
-    pub frames: Vec<Frame>,
+    pub frames: Vec<ExportFrame>,
     /// The first is the root; callers come before what they call.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<ExportNode>,
     /// Rows whose stacks begin alike are near each other.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ExportRow>,
     /// The content id of each node; empty: they are not wanted.
-    pub contents: Vec<u128>,
+    pub content_ids: Vec<u128>,
 }
 
 /// Hands each event to whom it is given, in the order of time, thread by thread or mixed.
-pub type Events<'e> = dyn Fn(&mut dyn FnMut(&Event) -> io::Result<()>) -> io::Result<()> + 'e;
+pub type ExportEventSource<'e> =
+    dyn Fn(&mut dyn FnMut(&ExportEvent) -> io::Result<()>) -> io::Result<()> + 'e;
 
 /// A kind of event.
 #[derive(Clone, Debug)]
-pub struct Kind {
+pub struct ExportEventKind {
     pub name: String,
     /// What values are in: `bytes`, `ns`, or nothing.
     pub unit: String,
     /// Events have values.
     pub has_values: bool,
     /// The kind whose values are how long these events took: each of its events comes behind the one of this kind.
-    pub times: Option<&'static str>,
-    pub words: Words,
+    pub timed_kind: Option<&'static str>,
+    pub tool_names: ToolNames,
 }
 
 /// What other tools call a kind of event for which they have words of their own.
 #[derive(Clone, Copy, Debug)]
-pub struct Words {
+pub struct ToolNames {
     /// pprof's names for how many events there are, and for their values.
     pub pprof: Option<[&'static str; 2]>,
     /// Flight Recorder's type of event, by what the event happened to.
     pub jfr: fn(&str) -> Option<&'static str>,
 }
 
-impl Words {
+impl ToolNames {
     /// They have none.
-    pub const NONE: Words = Words {
+    pub const NONE: ToolNames = ToolNames {
         pprof: None,
         jfr: |_| None,
     };
 }
 
-impl Kind {
+impl ExportEventKind {
     /// Values are how long events took.
     #[must_use]
     pub fn is_time(&self) -> bool {
@@ -80,7 +81,7 @@ impl Kind {
 
 /// A frame as a person reads it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Frame {
+pub struct ExportFrame {
     /// `a.b.C$D`; of a type at the end of a stack, its name.
     pub class: String,
     /// Empty: the frame is a type's, or stands for the rest.
@@ -92,10 +93,10 @@ pub struct Frame {
     pub line: i32,
 }
 
-impl Frame {
+impl ExportFrame {
     /// `a.b.C.m`
     #[must_use]
-    pub fn name(&self) -> String {
+    pub fn qualified_name(&self) -> String {
         match self.method.is_empty() {
             true => self.class.clone(),
             false => format!("{}.{}", self.class, self.method),
@@ -104,7 +105,7 @@ impl Frame {
 
     /// From 1 on; none: unknown or native.
     #[must_use]
-    pub fn line(&self) -> Option<u32> {
+    pub fn line_number(&self) -> Option<u32> {
         u32::try_from(self.line).ok().filter(|line| *line > 0)
     }
 
@@ -116,20 +117,20 @@ impl Frame {
 
 /// One frame more than the caller's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Node {
+pub struct ExportNode {
     pub caller: u32,
     pub frame: u32,
 }
 
 /// Events of one context, type and thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Row {
+pub struct ExportRow {
     pub node: u32,
     pub kind: u32,
-    pub what: Option<u32>,
+    pub type_index: Option<u32>,
     pub thread: Option<u32>,
     /// The context's number; 0: none.
-    pub number: u64,
+    pub context: u64,
     pub count: u64,
     /// In the kind's unit.
     pub value: u64,
@@ -137,37 +138,37 @@ pub struct Row {
 
 /// One event. `row.count` is 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Event {
-    pub row: Row,
+pub struct ExportEvent {
+    pub row: ExportRow,
     /// Nanoseconds since the run's start, when it was over.
-    pub at: u64,
+    pub end_ns: u64,
     /// How many nanoseconds it lasted, if such events last.
-    pub lasted: Option<u64>,
+    pub duration_ns: Option<u64>,
 }
 
-impl Run {
+impl ExportRun {
     /// The root of all nodes.
     pub const ROOT: u32 = 0;
 
     #[must_use]
-    pub fn kind(&self, row: &Row) -> Option<&Kind> {
+    pub fn event_kind(&self, row: &ExportRow) -> Option<&ExportEventKind> {
         self.kinds.get(row.kind as usize)
     }
 
     #[must_use]
-    pub fn what(&self, row: &Row) -> Option<&str> {
-        self.types.get(row.what? as usize).map(String::as_str)
+    pub fn type_name(&self, row: &ExportRow) -> Option<&str> {
+        self.types.get(row.type_index? as usize).map(String::as_str)
     }
 
     #[must_use]
-    pub fn thread(&self, row: &Row) -> Option<&str> {
+    pub fn thread_name(&self, row: &ExportRow) -> Option<&str> {
         self.threads.get(row.thread? as usize).map(String::as_str)
     }
 
     /// The context's content id, as lucce prints it.
     #[must_use]
-    pub fn content(&self, row: &Row) -> Option<String> {
-        let content = self.contents.get(row.node as usize)?;
+    pub fn content_id_text(&self, row: &ExportRow) -> Option<String> {
+        let content = self.content_ids.get(row.node as usize)?;
         (row.node != Self::ROOT).then(|| format!("{content:032x}"))
     }
 
@@ -179,14 +180,14 @@ impl Run {
 
     /// A node and those of its callers, innermost first, without the root.
     #[must_use]
-    pub fn path(&self, node: u32) -> Vec<u32> {
+    pub fn node_path(&self, node: u32) -> Vec<u32> {
         let caller = |at: u32| self.nodes.get(at as usize).map(|node| node.caller);
         let first = (node != Self::ROOT).then_some(node);
         std::iter::successors(first, |at| caller(*at).filter(|at| *at != Self::ROOT)).collect()
     }
 
     /// The numbers of a stack's frames, innermost first.
-    pub fn stack(&self, node: u32) -> impl Iterator<Item = u32> {
+    pub fn stack_frames(&self, node: u32) -> impl Iterator<Item = u32> {
         let mut at = node;
         std::iter::from_fn(move || {
             let node = self.nodes.get(at as usize).filter(|_| at != Self::ROOT)?;
@@ -197,16 +198,16 @@ impl Run {
 
     /// How many frames the stacks of all rows have, each counted as often as rows have it.
     #[must_use]
-    pub fn frames_of_rows(&self) -> u64 {
-        let depths = self.depths();
+    pub fn count_row_frames(&self) -> u64 {
+        let depths = self.node_depths();
         let nodes = self.rows.iter().map(|row| row.node);
-        sum_of(&depths, nodes)
+        sum_depths(&depths, nodes)
     }
 
     /// How many frames the different stacks of all rows have.
     #[must_use]
-    pub fn frames_of_stacks(&self) -> u64 {
-        let depths = self.depths();
+    pub fn count_stack_frames(&self) -> u64 {
+        let depths = self.node_depths();
         let mut is_stack = vec![false; self.nodes.len()];
         for row in &self.rows {
             if let Some(is_stack) = is_stack.get_mut(row.node as usize) {
@@ -214,11 +215,11 @@ impl Run {
             }
         }
         let nodes = (0..).zip(is_stack).filter(|(_, is_stack)| *is_stack);
-        sum_of(&depths, nodes.map(|(node, _)| node))
+        sum_depths(&depths, nodes.map(|(node, _)| node))
     }
 
     /// By node, how many frames its stack has.
-    fn depths(&self) -> Vec<u32> {
+    fn node_depths(&self) -> Vec<u32> {
         let mut depths = Vec::with_capacity(self.nodes.len());
         depths.push(0);
         for node in self.nodes.iter().skip(1) {
@@ -230,8 +231,8 @@ impl Run {
 
     /// The number of a context as lucce prints it, so that it can be decoded.
     #[must_use]
-    pub fn number(&self, row: &Row) -> Option<String> {
-        let number = (row.number != 0).then_some(row.number)?;
+    pub fn context_text(&self, row: &ExportRow) -> Option<String> {
+        let number = (row.context != 0).then_some(row.context)?;
         Some(match self.id_text() {
             Some(id) => format!("lucce:{id}:{number:#x}"),
             None => format!("{number:#x}"),
@@ -240,21 +241,28 @@ impl Run {
 
     /// The main class or jar: the command line's first word.
     #[must_use]
-    pub fn program(&self) -> &str {
+    pub fn program_name(&self) -> &str {
         let first = self.command.split_whitespace().next();
         first.unwrap_or("java")
     }
 
     /// Sorts the rows by their places in a walk of the tree, so that stacks that begin alike are near each other.
     pub fn sort_rows(&mut self) {
-        let places = self.places();
+        let places = self.preorder_positions();
         let place = |node: u32| places.get(node as usize).copied().unwrap_or_default();
-        self.rows
-            .sort_by_key(|row| (place(row.node), row.kind, row.what, row.thread, row.number));
+        self.rows.sort_by_key(|row| {
+            (
+                place(row.node),
+                row.kind,
+                row.type_index,
+                row.thread,
+                row.context,
+            )
+        });
     }
 
     /// By node, its place in a walk that goes down first.
-    fn places(&self) -> Vec<u32> {
+    fn preorder_positions(&self) -> Vec<u32> {
         let mut sizes = vec![1_u32; self.nodes.len()];
         for (at, node) in self.nodes.iter().enumerate().skip(1).rev() {
             let own = sizes.get(at).copied().unwrap_or_default();
@@ -279,7 +287,7 @@ impl Run {
     }
 }
 
-fn sum_of(depths: &[u32], nodes: impl Iterator<Item = u32>) -> u64 {
+fn sum_depths(depths: &[u32], nodes: impl Iterator<Item = u32>) -> u64 {
     let depth = |node: u32| depths.get(node as usize).copied().unwrap_or_default();
     nodes.map(|node| u64::from(depth(node))).sum()
 }

@@ -9,15 +9,15 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::ser::to_writer;
 
-use crate::format::{Format, Written};
-use crate::run::{Events, Row, Run};
+use crate::format::{ExportCount, ExportFormat};
+use crate::run::{ExportEventSource, ExportRow, ExportRun};
 
-pub struct Speedscope;
+pub struct SpeedscopeFormat;
 
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 
 #[derive(Serialize)]
-struct Frame<'f> {
+struct SpeedscopeFrame<'f> {
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'f str>,
@@ -27,73 +27,78 @@ struct Frame<'f> {
 
 /// `type` is `O` for what opens and `C` for what closes.
 #[derive(Serialize)]
-struct Event {
+struct SpeedscopeEvent {
     r#type: char,
     frame: u32,
     at: u64,
 }
 
-impl Format for Speedscope {
+impl ExportFormat for SpeedscopeFormat {
     fn name(&self) -> &'static str {
         "speedscope"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "For speedscope.app: a profile for each kind of events"
     }
 
-    fn write(&self, run: &Run, _: Option<&Events<'_>>, out: &mut dyn Write) -> io::Result<Written> {
+    fn write(
+        &self,
+        run: &ExportRun,
+        _: Option<&ExportEventSource<'_>>,
+        out: &mut dyn Write,
+    ) -> io::Result<ExportCount> {
         write!(
             out,
             "{{\"$schema\":\"{SCHEMA}\",\"exporter\":\"lucce\",\"name\":"
         )?;
         to_writer(&mut *out, &run.command)?;
         write!(out, ",\"activeProfileIndex\":")?;
-        let kinds = kinds(run);
+        let kinds = kinds_with_events(run);
         let active = kinds.iter().position(|kind| *kind == run.main_kind);
         to_writer(&mut *out, &active.unwrap_or(0))?;
         write!(out, ",\"shared\":{{\"frames\":[")?;
-        frames(run, out)?;
+        write_frames(run, out)?;
         write!(out, "]}},\"profiles\":[")?;
         for (at, kind) in kinds.iter().enumerate() {
-            comma(at, out)?;
-            profile(run, *kind, out)?;
+            write_separator(at, out)?;
+            write_profile(run, *kind, out)?;
         }
         writeln!(out, "]}}")?;
-        Ok(Written::Stacks(run.rows.len() as u64))
+        Ok(ExportCount::Stacks(run.rows.len() as u64))
     }
 }
 
 /// Those that have events.
-fn kinds(run: &Run) -> Vec<u32> {
+fn kinds_with_events(run: &ExportRun) -> Vec<u32> {
     let all = 0..run.kinds.len() as u32;
     all.filter(|kind| run.rows.iter().any(|row| row.kind == *kind))
         .collect()
 }
 
-fn comma(at: usize, out: &mut dyn Write) -> io::Result<()> {
+fn write_separator(at: usize, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(if at == 0 { b"\n" } else { b",\n" })
 }
 
-fn frames(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+fn write_frames(run: &ExportRun, out: &mut dyn Write) -> io::Result<()> {
     for (at, frame) in run.frames.iter().enumerate() {
-        comma(at, out)?;
-        let frame = Frame {
-            name: frame.name(),
+        write_separator(at, out)?;
+        let frame = SpeedscopeFrame {
+            name: frame.qualified_name(),
             file: frame.file.as_deref(),
-            line: frame.line(),
+            line: frame.line_number(),
         };
         to_writer(&mut *out, &frame)?;
     }
     Ok(())
 }
 
-fn profile(run: &Run, kind: u32, out: &mut dyn Write) -> io::Result<()> {
+fn write_profile(run: &ExportRun, kind: u32, out: &mut dyn Write) -> io::Result<()> {
     let Some(info) = run.kinds.get(kind as usize) else {
         return Ok(());
     };
     let by_value = info.has_values && !(run.counts_first && kind == run.main_kind);
-    let weight = |row: &Row| if by_value { row.value } else { row.count };
+    let weight = |row: &ExportRow| if by_value { row.value } else { row.count };
     let (unit, what) = match (by_value, &*info.unit) {
         (true, "bytes") => ("bytes", "bytes"),
         (true, "ns") => ("nanoseconds", "time"),
@@ -108,7 +113,7 @@ fn profile(run: &Run, kind: u32, out: &mut dyn Write) -> io::Result<()> {
         out,
         ",\"unit\":\"{unit}\",\"startValue\":0,\"endValue\":{whole},\"events\":["
     )?;
-    let mut walk = Walk {
+    let mut walk = SpeedscopeTreeWalk {
         run,
         out,
         open: Vec::new(),
@@ -116,16 +121,16 @@ fn profile(run: &Run, kind: u32, out: &mut dyn Write) -> io::Result<()> {
         events: 0,
     };
     for row in rows() {
-        walk.go_to(row.node)?;
+        walk.move_to(row.node)?;
         walk.at = walk.at.saturating_add(weight(row));
     }
-    walk.go_to(Run::ROOT)?;
+    walk.move_to(ExportRun::ROOT)?;
     write!(out, "]}}")
 }
 
 /// Opens and closes frames on its way through the tree.
-struct Walk<'w> {
-    run: &'w Run,
+struct SpeedscopeTreeWalk<'w> {
+    run: &'w ExportRun,
     out: &'w mut dyn Write,
     /// Nodes from the root on.
     open: Vec<u32>,
@@ -133,32 +138,35 @@ struct Walk<'w> {
     events: usize,
 }
 
-impl Walk<'_> {
-    fn go_to(&mut self, node: u32) -> io::Result<()> {
-        let mut path = self.run.path(node);
+impl SpeedscopeTreeWalk<'_> {
+    fn move_to(&mut self, node: u32) -> io::Result<()> {
+        let mut path = self.run.node_path(node);
         path.reverse();
         let both = self.open.iter().zip(&path);
         let common = both.take_while(|(open, wanted)| open == wanted).count();
         while self.open.len() > common {
             let closed = self.open.pop().unwrap_or_default();
-            self.event('C', closed)?;
+            self.write_event('C', closed)?;
         }
         for node in path.into_iter().skip(common) {
-            self.event('O', node)?;
+            self.write_event('O', node)?;
             self.open.push(node);
         }
         Ok(())
     }
 
-    fn event(&mut self, r#type: char, node: u32) -> io::Result<()> {
+    fn write_event(&mut self, r#type: char, node: u32) -> io::Result<()> {
         let frame = self
             .run
             .nodes
             .get(node as usize)
             .map_or(0, |node| node.frame);
-        comma(self.events, self.out)?;
+        write_separator(self.events, self.out)?;
         self.events += 1;
         let at = self.at;
-        Ok(to_writer(&mut *self.out, &Event { r#type, frame, at })?)
+        Ok(to_writer(
+            &mut *self.out,
+            &SpeedscopeEvent { r#type, frame, at },
+        )?)
     }
 }

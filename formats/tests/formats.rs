@@ -2,10 +2,12 @@
 
 use std::collections::HashSet;
 
-use lucce_formats::{Frame, Kind, Node, OtlpRequests, Row, Run, Words};
+use lucce_formats::{
+    ExportEventKind, ExportFrame, ExportNode, ExportRow, ExportRun, OtlpRequests, ToolNames,
+};
 
-fn frame(method: &str, line: i32) -> Frame {
-    Frame {
+fn frame(method: &str, line: i32) -> ExportFrame {
+    ExportFrame {
         class: "a.B".into(),
         method: method.into(),
         descriptor: "()V".into(),
@@ -14,38 +16,38 @@ fn frame(method: &str, line: i32) -> Frame {
     }
 }
 
-fn row(node: u32, kind: u32, count: u64, value: u64) -> Row {
-    Row {
+fn row(node: u32, kind: u32, count: u64, value: u64) -> ExportRow {
+    ExportRow {
         node,
         kind,
-        what: Some(0),
+        type_index: Some(0),
         thread: Some(0),
-        number: 0x1000_0400_0000 + u64::from(node),
+        context: 0x1000_0400_0000 + u64::from(node),
         count,
         value,
     }
 }
 
-fn run() -> Run {
-    let kind = |name: &str, unit: &str| Kind {
+fn run() -> ExportRun {
+    let kind = |name: &str, unit: &str| ExportEventKind {
         name: name.into(),
         unit: unit.into(),
         has_values: !unit.is_empty(),
-        times: None,
-        words: match name {
-            "alloc" => Words {
+        timed_kind: None,
+        tool_names: match name {
+            "alloc" => ToolNames {
                 pprof: Some(["alloc_objects", "alloc_space"]),
                 jfr: |_| Some("jdk.ObjectAllocationSample"),
             },
-            _ => Words::NONE,
+            _ => ToolNames::NONE,
         },
     };
-    let node = |caller, frame| Node { caller, frame };
-    let mut run = Run {
+    let node = |caller, frame| ExportNode { caller, frame };
+    let mut run = ExportRun {
         command: "a.B --fast".into(),
         pid: 7,
-        start: 1_763_730_000_000_000_000,
-        lasted: None,
+        start_ns: 1_763_730_000_000_000_000,
+        duration_ns: None,
         id: Some(0x0123_4567_89ab_cdef),
         kinds: vec![kind("alloc", "bytes"), kind("exception", "")],
         main_kind: 0,
@@ -60,15 +62,15 @@ fn run() -> Run {
             row(3, 1, 5, 0),
             row(2, 0, 2, 16),
         ],
-        contents: Vec::new(),
+        content_ids: Vec::new(),
     };
     run.sort_rows();
     run
 }
 
-fn written(name: &str, run: &Run) -> Vec<u8> {
+fn written(name: &str, run: &ExportRun) -> Vec<u8> {
     let mut bytes = Vec::new();
-    lucce_formats::named(name)
+    lucce_formats::format_by_name(name)
         .unwrap()
         .write(run, None, &mut bytes)
         .unwrap();
@@ -77,27 +79,27 @@ fn written(name: &str, run: &Run) -> Vec<u8> {
 
 #[test]
 fn formats_have_names_of_their_own() {
-    let names: HashSet<_> = lucce_formats::ALL
+    let names: HashSet<_> = lucce_formats::ALL_FORMATS
         .iter()
         .map(|format| format.name())
         .collect();
-    assert_eq!(names.len(), lucce_formats::ALL.len());
-    assert!(lucce_formats::named("nosuch").is_none());
+    assert_eq!(names.len(), lucce_formats::ALL_FORMATS.len());
+    assert!(lucce_formats::format_by_name("nosuch").is_none());
 }
 
 #[test]
 fn rows_are_sorted_as_a_walk_of_the_tree_meets_them() {
     let nodes: Vec<_> = run().rows.iter().map(|row| row.node).collect();
     assert_eq!(nodes, [1, 2, 4, 3]);
-    assert_eq!(run().path(4), [4, 2, 1]);
-    assert_eq!(run().stack(4).collect::<Vec<_>>(), [2, 1, 0]);
-    assert_eq!(run().stack(0).count(), 0);
+    assert_eq!(run().node_path(4), [4, 2, 1]);
+    assert_eq!(run().stack_frames(4).collect::<Vec<_>>(), [2, 1, 0]);
+    assert_eq!(run().stack_frames(0).count(), 0);
 }
 
 /// Equal runs make equal files, so that files can be compared.
 #[test]
 fn nothing_in_a_file_differs_by_chance() {
-    for format in lucce_formats::ALL {
+    for format in lucce_formats::ALL_FORMATS {
         assert_eq!(
             written(format.name(), &run()),
             written(format.name(), &run())
@@ -107,17 +109,17 @@ fn nothing_in_a_file_differs_by_chance() {
 
 #[test]
 fn a_run_without_anything_is_a_file_too() {
-    let empty = Run {
+    let empty = ExportRun {
         kinds: Vec::new(),
         frames: Vec::new(),
-        nodes: vec![Node {
+        nodes: vec![ExportNode {
             caller: 0,
             frame: 0,
         }],
         rows: Vec::new(),
         ..run()
     };
-    for format in lucce_formats::ALL {
+    for format in lucce_formats::ALL_FORMATS {
         assert!(!written(format.name(), &empty).is_empty());
     }
 }
@@ -164,7 +166,7 @@ fn requests_to_a_collector_have_all_rows() {
     for limit in [0, 1, whole / 2, whole - 1, whole, usize::MAX] {
         let mut requests = OtlpRequests::new(&run, 0, 0);
         let (mut rows, mut all) = (0, HashSet::new());
-        while let Some(request) = requests.next(limit) {
+        while let Some(request) = requests.next_request(limit) {
             assert!(request.rows == 1 || request.bytes.len() <= limit);
             rows += request.rows;
             assert!(all.insert(request.bytes), "two equal requests");
@@ -176,7 +178,10 @@ fn requests_to_a_collector_have_all_rows() {
         sizes.contains(&1) && sizes.contains(&run.rows.len()),
         "{sizes:?}"
     );
-    assert_eq!(OtlpRequests::new(&run, run.rows.len(), 7).next(whole), None);
-    let rest = OtlpRequests::new(&run, 1, 7).next(usize::MAX);
+    assert_eq!(
+        OtlpRequests::new(&run, run.rows.len(), 7).next_request(whole),
+        None
+    );
+    let rest = OtlpRequests::new(&run, 1, 7).next_request(usize::MAX);
     assert_eq!(rest.map(|request| request.rows), Some(run.rows.len() - 1));
 }

@@ -1,7 +1,7 @@
 //! The methods of the helper classes that hooks call: what `LucceRt.java`, `LucceRtEvents.java` and `LucceRtTasks.java`
 //! promise the planner.
 
-use lucce_bytecode::{Helper, Insert, NewField};
+use lucce_bytecode::{CodeInsertion, HelperMethod, NewField};
 
 /// What the names of all helper classes begin with, and the one for frames.
 pub const RT: &str = "java/lang/LucceRt";
@@ -13,9 +13,9 @@ pub const INHERITED: &str = "$lucce$";
 /// Defines constants, and the list of them.
 macro_rules! helpers {
     ($($(#[$about:meta])* $name:ident = $of:ident($method:literal, $descriptor:literal);)*) => {
-        $($(#[$about])* pub const $name: Helper = $of($method, $descriptor);)*
+        $($(#[$about])* pub const $name: HelperMethod = $of($method, $descriptor);)*
 
-        const NAMED: &[Helper<'static>] = &[$($name),*];
+        const NAMED: &[HelperMethod<'static>] = &[$($name),*];
     };
 }
 
@@ -101,50 +101,50 @@ pub const WAS_ASKED: &str = "asked";
 /// What such hooks stand in place of a call with, also if they have been silenced before: the VM knows who calls.
 pub const ASKING: [&str; 4] = [WAS_ASKED, "current", "event", "park"];
 /// Java agents are asked.
-pub const REDIRECT_ASKING: Insert = Insert::Redirect {
+pub const REDIRECT_ASKING: CodeInsertion = CodeInsertion::Redirect {
     helper: helper("transform", TRANSFORM),
 };
 pub const TRANSFORM: &str = "(Ljava/lang/Object;Ljava/lang/Module;Ljava/lang/ClassLoader;Ljava/lang/String;Ljava/lang/Class;Ljava/security/ProtectionDomain;[B)[B";
 /// The VM goes on telling agents what happens.
-pub const REDIRECT_HIDING: Insert = Insert::Redirect {
+pub const REDIRECT_HIDING: CodeInsertion = CodeInsertion::Redirect {
     helper: helper("hides", "(Ljava/lang/Object;Z)V"),
 };
-pub const REDIRECT_DEFINITION: Insert = Insert::Redirect {
+pub const REDIRECT_DEFINITION: CodeInsertion = CodeInsertion::Redirect {
     helper: helper("defineClass0", DEFINE_CLASS_0),
 };
 
-const fn helper(name: &'static str, descriptor: &'static str) -> Helper<'static> {
-    of(RT, name, descriptor)
+const fn helper(name: &'static str, descriptor: &'static str) -> HelperMethod<'static> {
+    helper_of(RT, name, descriptor)
 }
 
-pub const fn event(name: &'static str, descriptor: &'static str) -> Helper<'static> {
-    of(RT_EVENTS, name, descriptor)
+pub const fn event(name: &'static str, descriptor: &'static str) -> HelperMethod<'static> {
+    helper_of(RT_EVENTS, name, descriptor)
 }
 
-pub const fn task(name: &'static str, descriptor: &'static str) -> Helper<'static> {
-    of(RT_TASKS, name, descriptor)
+pub const fn task(name: &'static str, descriptor: &'static str) -> HelperMethod<'static> {
+    helper_of(RT_TASKS, name, descriptor)
 }
 
 /// Of this helper class.
-pub const fn of(
+pub const fn helper_of(
     class: &'static str,
     name: &'static str,
     descriptor: &'static str,
-) -> Helper<'static> {
-    Helper {
+) -> HelperMethod<'static> {
+    HelperMethod {
         class,
         name,
         descriptor,
     }
 }
 
-/// Those of this file; `kinds::helpers` has those of kinds.
-pub fn all() -> impl Iterator<Item = Helper<'static>> {
+/// Those of this file; `kinds::kind_helpers` has those of kinds.
+pub fn all_helpers() -> impl Iterator<Item = HelperMethod<'static>> {
     let arrays = ARRAYS_OF.iter();
     let arrays = arrays.flat_map(|of| [false, true].map(|here| array_helper(of, here)));
     let redirects = [REDIRECT_ASKING, REDIRECT_HIDING, REDIRECT_DEFINITION];
     let redirects = redirects.into_iter().filter_map(|insert| match insert {
-        Insert::Redirect { helper } => Some(helper),
+        CodeInsertion::Redirect { helper } => Some(helper),
         _ => None,
     });
     NAMED.iter().copied().chain(arrays).chain(redirects)
@@ -164,7 +164,7 @@ pub const ARRAYS_OF: [&str; 9] = [
 ];
 
 /// The helper that knows the size of such an array. `here`: in a method that does not keep where its slot is.
-pub fn array_helper(descriptor: &str, here: bool) -> Helper<'static> {
+pub fn array_helper(descriptor: &str, here: bool) -> HelperMethod<'static> {
     let (kept, without) = match descriptor {
         "[B" => ("([BJI)V", "([BI)V"),
         "[Z" => ("([ZJI)V", "([ZI)V"),

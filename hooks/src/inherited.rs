@@ -6,7 +6,7 @@
 //! has been loaded before the class and which no loader is asked for again. The methods are static and synthetic,
 //! public because code of interfaces may not call protected ones, and reflection does not show them.
 
-use lucce_bytecode::{Helper, NewMethod};
+use lucce_bytecode::{HelperMethod, NewMethod};
 
 use crate::helpers::{
     ALLOC, ALLOC_HERE, ARRAYS, ARRAYS_OF, ASKING, CALLED, CALLED_VM, CHANGED, CLONED, CLONES,
@@ -15,7 +15,7 @@ use crate::helpers::{
     WAS_ASKED, WAS_ENTERED, WAS_SAID, array_helper,
 };
 use crate::jdk::intrinsics::INTRINSICS;
-use crate::kinds::{self, InCode};
+use crate::kinds::{self, EventHooks};
 
 /// With the prefix [`INHERITED`], the names of `WAS`.
 pub const SILENT_SAID: &str = "$lucce$was";
@@ -23,7 +23,7 @@ pub const SILENT_ENTERED: &str = "$lucce$entered";
 pub const SILENT_ASKED: &str = "$lucce$asked";
 
 /// The methods to add to `java/lang/Object`: every helper that a class of a program's own loader may call.
-pub fn methods() -> Vec<NewMethod<'static>> {
+pub fn inherited_methods() -> Vec<NewMethod<'static>> {
     const PUBLIC_STATIC_SYNTHETIC: u16 = 0x1009;
     let arrays = ARRAYS_OF.iter();
     let arrays = arrays.flat_map(|of| [false, true].map(|here| array_helper(of, here)));
@@ -57,15 +57,15 @@ pub fn methods() -> Vec<NewMethod<'static>> {
         UNSEEN_NEW,
     ];
     helpers.extend(arrays);
-    helpers.extend(kinds::in_code().flat_map(InCode::inherited));
+    helpers.extend(kinds::all_event_hooks().flat_map(EventHooks::inherited_helpers));
     for intrinsic in INTRINSICS {
-        if !helpers.contains(&intrinsic.counted) {
-            helpers.push(intrinsic.counted);
+        if !helpers.contains(&intrinsic.counting_helper) {
+            helpers.push(intrinsic.counting_helper);
         }
     }
-    let mut silent: Vec<Helper<'_>> = Vec::new();
+    let mut silent: Vec<HelperMethod<'_>> = Vec::new();
     for helper in &helpers {
-        let silenced = silenced(helper);
+        let silenced = noop_helper(helper);
         if !silent.contains(&silenced) {
             silent.push(silenced);
         }
@@ -81,8 +81,8 @@ pub fn methods() -> Vec<NewMethod<'static>> {
 }
 
 /// What hooks of an earlier time call in place of this helper.
-fn silenced(helper: &Helper<'static>) -> Helper<'static> {
-    Helper {
+fn noop_helper(helper: &HelperMethod<'static>) -> HelperMethod<'static> {
+    HelperMethod {
         class: WAS,
         name: match helper.descriptor.ends_with('J') {
             _ if ASKING.contains(&helper.name) => WAS_ASKED,
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn each_helper_is_inherited_once() {
-        let methods = methods();
+        let methods = inherited_methods();
         let keys: HashSet<_> = methods
             .iter()
             .map(|one| (one.helper.name, one.helper.descriptor))

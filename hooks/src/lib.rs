@@ -3,43 +3,45 @@
 //! ```text
 //! class ─► view: which hooks each method needs ─► shapes ─► ids (book) ─► inserts: what the rewriter puts in
 //!           │
-//!           ├─ asks about calls (calls, `jdk::leaves`, `jdk::intrinsics`) and about methods (`jdk::roles`)
+//!           ├─ asks about calls (calls, `jdk::leaf_methods`, `jdk::intrinsics`) and about methods (`jdk::roles`)
 //!           └─ asks each kind of events that is counted (kinds)
 //! ```
 //!
 //! A method's frame is of one [`FrameKind`].
 
 pub mod helpers;
-mod shape;
+mod instrumentation;
 
 pub mod jdk;
 
-mod calls;
-mod making;
+mod api_calls;
+mod object_creation;
 
 pub mod kinds;
 
-mod view;
+mod class_analysis;
 
 pub mod inherited;
-mod inserts;
+mod insertions;
 
-mod announced;
-mod outside;
-mod silence;
+mod neutralize;
+mod out_of_scope;
+mod published_calls;
 
-pub use announced::is_announced;
+pub use class_analysis::{InstrumentationOptions, analyze_class, is_bound};
 pub use helpers::{INHERITED, RT, TRANSFORM};
-pub use inherited::methods as inherited_methods;
-pub use inserts::{Hooks, hidden_plan, plan};
+pub use inherited::inherited_methods;
+pub use insertions::{HookOptions, plan_class, plan_hidden_class};
+pub use instrumentation::{EventCall, FrameKind, HookPlace, HookSiteKind, MethodInstrumentation};
 pub use jdk::intrinsics::INTRINSICS;
-pub use jdk::leaves::{is_leaf, is_leaf_call};
+pub use jdk::leaf_methods::{is_leaf, is_leaf_call};
 pub use jdk::roles::{CLASS_INITIALIZER, acts_as_carrier};
-pub use kinds::{Kind, Kinds};
-pub use outside::{hidden_plan as hidden_plan_outside, plan as plan_outside};
-pub use shape::{FrameKind, HookPlace, Mark, Of, Shape};
-pub use silence::{INSTEAD, silenced};
-pub use view::{Wants, is_bound, shapes};
+pub use kinds::{EventKindInfo, EventKindSet};
+pub use neutralize::{REPLACEMENT_HELPERS, neutralize_class};
+pub use out_of_scope::{
+    plan_class_outside as plan_outside, plan_hidden_class_outside as hidden_plan_outside,
+};
+pub use published_calls::is_published_call;
 
 #[cfg(test)]
-mod closed;
+mod closed_world_tests;

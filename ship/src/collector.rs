@@ -5,58 +5,64 @@ use std::time::Duration;
 
 use lucce_tracelog::RunId;
 
-use crate::endpoint::Endpoint;
-use crate::http::{self, Answer, Request};
-use crate::sender::{Fault, Sent, Wire};
-use crate::wire::{Known, PATH};
+use crate::endpoint::HttpEndpoint;
+use crate::http::{self, HttpRequest, HttpResponse};
+use crate::sender::{CollectorClient, CollectorError, PartReply};
+use crate::wire::{CollectorGeneration, LOGS_PATH};
 
 /// Of what a collector says no more is told.
-const LONGEST: usize = 200;
+const MAX_REASON_CHARS: usize = 200;
 
 /// Where logs go.
 #[derive(Clone, Debug)]
-pub struct Collector {
-    to: Endpoint,
+pub struct HttpCollectorClient {
+    to: HttpEndpoint,
     headers: Vec<(String, String)>,
     /// For each request.
-    limit: Duration,
+    timeout: Duration,
 }
 
-impl Collector {
+impl HttpCollectorClient {
     /// `http://HOST[:PORT][/PATH]`
     ///
     /// # Errors
     /// What is wrong with the URL, to be put behind it.
-    pub fn at(url: &str) -> Result<Endpoint, String> {
-        let to = Endpoint::parse(url, "")?;
+    pub fn parse_url(url: &str) -> Result<HttpEndpoint, String> {
+        let to = HttpEndpoint::parse(url, "")?;
         match to.path.contains('?') {
             true => Err("must have no query".to_owned()),
-            false => Ok(Endpoint {
+            false => Ok(HttpEndpoint {
                 path: to.path.trim_end_matches('/').to_owned(),
                 ..to
             }),
         }
     }
 
-    /// `token`: what the collector wants to see; see [`token`].
+    /// `parse_token`: what the collector wants to see; see [`parse_token`].
     #[must_use]
-    pub fn new(to: Endpoint, token: Option<&str>) -> Self {
+    pub fn new(to: HttpEndpoint, token: Option<&str>) -> Self {
         let bearer = |token| ("Authorization".to_owned(), format!("Bearer {token}"));
-        Collector {
+        HttpCollectorClient {
             to,
             headers: token.map(bearer).into_iter().collect(),
-            limit: http::LIMIT,
+            timeout: http::REQUEST_TIMEOUT,
         }
     }
 
-    fn ask(&self, method: &str, run: RunId, body: &[u8]) -> Result<Answer, Fault> {
-        let request = Request {
+    fn send_request(
+        &self,
+        method: &str,
+        run: RunId,
+        body: &[u8],
+    ) -> Result<HttpResponse, CollectorError> {
+        let request = HttpRequest {
             method,
-            path: &format!("{PATH}{run}"),
+            path: &format!("{LOGS_PATH}{run}"),
             headers: &self.headers,
             body,
         };
-        http::ask(&self.to, &request, self.limit).map_err(|error| Fault::new(error.to_string()))
+        http::send_request(&self.to, &request, self.timeout)
+            .map_err(|error| CollectorError::new(error.to_string()))
     }
 }
 
@@ -64,7 +70,7 @@ impl Collector {
 ///
 /// # Errors
 /// The file cannot be read, by its name.
-pub fn token_text(file: Option<&Path>, variable: &str) -> Result<Option<String>, String> {
+pub fn read_token_text(file: Option<&Path>, variable: &str) -> Result<Option<String>, String> {
     match file {
         Some(path) => std::fs::read_to_string(path)
             .map(Some)
@@ -75,7 +81,7 @@ pub fn token_text(file: Option<&Path>, variable: &str) -> Result<Option<String>,
 
 /// Every user of this machine can read the file.
 #[must_use]
-pub fn is_open_to_others(file: &Path) -> bool {
+pub fn is_world_readable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     let found = std::fs::metadata(file);
     found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o004 != 0)
@@ -85,7 +91,7 @@ pub fn is_open_to_others(file: &Path) -> bool {
 ///
 /// # Errors
 /// There is none, or one of several lines.
-pub fn token(text: &str) -> Result<&str, String> {
+pub fn parse_token(text: &str) -> Result<&str, String> {
     let token = text.trim();
     match !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()) {
         true => Ok(token),
@@ -93,43 +99,44 @@ pub fn token(text: &str) -> Result<&str, String> {
     }
 }
 
-impl Wire for Collector {
-    fn known(&mut self, run: RunId) -> Result<Known, Fault> {
-        let answer = self.ask("GET", run, &[])?;
+impl CollectorClient for HttpCollectorClient {
+    fn last_generation(&mut self, run: RunId) -> Result<CollectorGeneration, CollectorError> {
+        let answer = self.send_request("GET", run, &[])?;
         match answer.status {
-            200 => known(&answer).ok_or_else(|| Fault::new("it is no collector of lucce fleet")),
-            _ => Err(fault(&answer)),
+            200 => parse_generation(&answer)
+                .ok_or_else(|| CollectorError::new("it is no collector of lucce fleet")),
+            _ => Err(to_collector_error(&answer)),
         }
     }
 
-    fn send(&mut self, run: RunId, part: &[u8]) -> Result<Sent, Fault> {
-        let answer = self.ask("POST", run, part)?;
+    fn send_part(&mut self, run: RunId, part: &[u8]) -> Result<PartReply, CollectorError> {
+        let answer = self.send_request("POST", run, part)?;
         match answer.status {
-            200 => match known(&answer) {
-                Some(known) if known.ended => Ok(Sent::Ended),
-                Some(_) => Ok(Sent::Taken),
-                None => Err(Fault::new("it is no collector of lucce fleet")),
+            200 => match parse_generation(&answer) {
+                Some(known) if known.ended => Ok(PartReply::RunComplete),
+                Some(_) => Ok(PartReply::Stored),
+                None => Err(CollectorError::new("it is no collector of lucce fleet")),
             },
-            409 => Ok(Sent::Other),
-            _ => Err(fault(&answer)),
+            409 => Ok(PartReply::WrongGeneration),
+            _ => Err(to_collector_error(&answer)),
         }
     }
 }
 
-fn known(answer: &Answer) -> Option<Known> {
-    Known::parse(std::str::from_utf8(&answer.body).ok()?)
+fn parse_generation(answer: &HttpResponse) -> Option<CollectorGeneration> {
+    CollectorGeneration::parse(std::str::from_utf8(&answer.body).ok()?)
 }
 
-fn fault(answer: &Answer) -> Fault {
+fn to_collector_error(answer: &HttpResponse) -> CollectorError {
     let body = String::from_utf8_lossy(&answer.body);
     let line = body.lines().next().unwrap_or_default().trim();
-    let line: String = line.chars().take(LONGEST).collect();
+    let line: String = line.chars().take(MAX_REASON_CHARS).collect();
     let mut why = format!("{} {}", answer.status, answer.reason);
     if !line.is_empty() {
         why += &format!(": {line}");
     }
-    Fault {
+    CollectorError {
         why,
-        asked: answer.retry_after.map(Duration::from_secs),
+        retry_after: answer.retry_after.map(Duration::from_secs),
     }
 }

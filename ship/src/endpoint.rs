@@ -4,7 +4,7 @@ use std::fmt;
 
 /// `http://HOST[:PORT][/PATH]`
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Endpoint {
+pub struct HttpEndpoint {
     /// A name or an address, without the brackets of IPv6.
     pub host: String,
     pub port: u16,
@@ -13,7 +13,7 @@ pub struct Endpoint {
     pub path: String,
 }
 
-impl Endpoint {
+impl HttpEndpoint {
     /// `path`: the one that is meant where the URL has none.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ impl Endpoint {
         if authority.contains('@') {
             return Err("must have no user and no password".to_owned());
         }
-        let (host, port) = divided(authority)?;
+        let (host, port) = split_authority(authority)?;
         if host.is_empty() {
             return Err("must name a host".to_owned());
         }
@@ -44,7 +44,7 @@ impl Endpoint {
             path if path.starts_with('/') => path.to_owned(),
             path => format!("/{path}"),
         };
-        Ok(Endpoint {
+        Ok(HttpEndpoint {
             host: host.to_owned(),
             port,
             authority: authority.to_owned(),
@@ -54,7 +54,7 @@ impl Endpoint {
 }
 
 /// Addresses of IPv6 have colons themselves, so they stand in brackets.
-fn divided(authority: &str) -> Result<(&str, u16), String> {
+fn split_authority(authority: &str) -> Result<(&str, u16), String> {
     let bracketed = authority.strip_prefix('[').map(|rest| rest.split_once(']'));
     let (host, port) = match bracketed {
         Some(None) => return Err("has a [ without its ]".to_owned()),
@@ -75,7 +75,7 @@ fn divided(authority: &str) -> Result<(&str, u16), String> {
     Ok((host, port))
 }
 
-impl fmt::Display for Endpoint {
+impl fmt::Display for HttpEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "http://{}{}", self.authority, self.path)
     }
@@ -90,8 +90,8 @@ mod tests {
     #[test]
     fn urls_are_taken_apart() {
         let parts = |url: &str| {
-            let endpoint = Endpoint::parse(url, PATH).unwrap();
-            let Endpoint {
+            let endpoint = HttpEndpoint::parse(url, PATH).unwrap();
+            let HttpEndpoint {
                 host, port, path, ..
             } = endpoint;
             (host, port, path)
@@ -102,7 +102,9 @@ mod tests {
         assert_eq!(parts("http://[::1]:9/in/p"), of("::1", 9, "/in/p"));
         assert_eq!(parts("http://[::1]"), of("::1", 80, PATH));
         assert_eq!(parts("http://h?tenant=1"), of("h", 80, "/?tenant=1"));
-        let shown = Endpoint::parse("http://[::1]:9", PATH).unwrap().to_string();
+        let shown = HttpEndpoint::parse("http://[::1]:9", PATH)
+            .unwrap()
+            .to_string();
         assert_eq!(shown, format!("http://[::1]:9{PATH}"));
     }
 
@@ -123,7 +125,7 @@ mod tests {
             ("http://h/a b", "no URL"),
             ("http://h/a\r\nX: y", "no URL"),
         ] {
-            let said = Endpoint::parse(url, PATH).unwrap_err();
+            let said = HttpEndpoint::parse(url, PATH).unwrap_err();
             assert!(said.contains(why), "{url}: {said}");
         }
     }

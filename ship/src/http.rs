@@ -4,16 +4,16 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::HttpEndpoint;
 
 /// For everything together: OpenTelemetry's own.
-pub const LIMIT: Duration = Duration::from_secs(10);
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// More of an answer is not read: it is a sentence, if anything.
-const ANSWER: u64 = 64 << 10;
+const MAX_RESPONSE_BYTES: u64 = 64 << 10;
 
 /// What a server said.
 #[derive(PartialEq, Eq, Debug)]
-pub struct Answer {
+pub struct HttpResponse {
     pub status: u16,
     /// The words behind the status.
     pub reason: String,
@@ -24,7 +24,7 @@ pub struct Answer {
 
 /// What a server is asked.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'r> {
+pub struct HttpRequest<'r> {
     pub method: &'r str,
     /// Behind the endpoint's own path.
     pub path: &'r str,
@@ -37,24 +37,28 @@ pub struct Request<'r> {
 ///
 /// # Errors
 /// The server cannot be reached, is too slow, or speaks something else. Whether it has got the request is not known then.
-pub fn ask(to: &Endpoint, request: &Request<'_>, limit: Duration) -> io::Result<Answer> {
-    ask_for(to, request, limit, ANSWER)
+pub fn send_request(
+    to: &HttpEndpoint,
+    request: &HttpRequest<'_>,
+    limit: Duration,
+) -> io::Result<HttpResponse> {
+    send_request_bounded(to, request, limit, MAX_RESPONSE_BYTES)
 }
 
-/// As [`ask`]; of an answer about `most` bytes are read.
+/// As [`send_request`]; of an answer about `most` bytes are read.
 ///
 /// # Errors
-/// As of [`ask`].
-pub fn ask_for(
-    to: &Endpoint,
-    request: &Request<'_>,
+/// As of [`send_request`].
+pub fn send_request_bounded(
+    to: &HttpEndpoint,
+    request: &HttpRequest<'_>,
     limit: Duration,
     most: u64,
-) -> io::Result<Answer> {
+) -> io::Result<HttpResponse> {
     let until = Instant::now() + limit;
-    let mut stream = connected(to, until)?;
+    let mut stream = connect_endpoint(to, until)?;
     stream.set_nodelay(true)?;
-    let Request {
+    let HttpRequest {
         method,
         path,
         headers,
@@ -71,14 +75,14 @@ pub fn ask_for(
         head += &format!("{name}: {value}\r\n");
     }
     head += "\r\n";
-    stream.set_write_timeout(Some(left(until)?))?;
+    stream.set_write_timeout(Some(remaining_time(until)?))?;
     // A server that refuses a request may answer before it has read all of it.
     let written = stream
         .write_all(head.as_bytes())
         .and_then(|()| stream.write_all(body));
     let mut bytes = Vec::new();
-    let read = read_all(&mut stream, until, most, &mut bytes);
-    match answer(&bytes) {
+    let read = read_response(&mut stream, until, most, &mut bytes);
+    match parse_response(&bytes) {
         Some(answer) => Ok(answer),
         None => {
             written.and(read)?;
@@ -87,10 +91,10 @@ pub fn ask_for(
     }
 }
 
-fn connected(to: &Endpoint, until: Instant) -> io::Result<TcpStream> {
+fn connect_endpoint(to: &HttpEndpoint, until: Instant) -> io::Result<TcpStream> {
     let mut failed = io::Error::other("its name has no address");
     for address in (to.host.as_str(), to.port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, left(until)?) {
+        match TcpStream::connect_timeout(&address, remaining_time(until)?) {
             Ok(stream) => return Ok(stream),
             Err(error) => failed = error,
         }
@@ -98,7 +102,7 @@ fn connected(to: &Endpoint, until: Instant) -> io::Result<TcpStream> {
     Err(failed)
 }
 
-fn left(until: Instant) -> io::Result<Duration> {
+fn remaining_time(until: Instant) -> io::Result<Duration> {
     let left = until.saturating_duration_since(Instant::now());
     match left.is_zero() {
         true => Err(io::Error::new(ErrorKind::TimedOut, "no answer in time")),
@@ -107,20 +111,22 @@ fn left(until: Instant) -> io::Result<Duration> {
 }
 
 /// The connection ends with the answer, or there is enough of it.
-fn read_all(
+fn read_response(
     stream: &mut TcpStream,
     until: Instant,
     most: u64,
     bytes: &mut Vec<u8>,
 ) -> io::Result<()> {
     let mut block = [0; 4096];
-    while (bytes.len() as u64) < most && !is_whole(bytes) {
-        stream.set_read_timeout(Some(left(until)?))?;
+    while (bytes.len() as u64) < most && !is_complete(bytes) {
+        stream.set_read_timeout(Some(remaining_time(until)?))?;
         match stream.read(&mut block) {
             Ok(0) => return Ok(()),
             Ok(read) => bytes.extend_from_slice(block.get(..read).unwrap_or_default()),
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            Err(e) if e.kind() == ErrorKind::WouldBlock => return left(until).map(|_| ()),
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                return remaining_time(until).map(|_| ());
+            }
             Err(e) => return Err(e),
         }
     }
@@ -128,18 +134,18 @@ fn read_all(
 }
 
 /// A server may keep the connection although it was asked to close it.
-fn is_whole(bytes: &[u8]) -> bool {
-    let Some((head, body)) = divided(bytes) else {
+fn is_complete(bytes: &[u8]) -> bool {
+    let Some((head, body)) = split_head(bytes) else {
         return false;
     };
-    match header(head, "content-length").and_then(|length| length.parse::<usize>().ok()) {
+    match find_header(head, "content-length").and_then(|length| length.parse::<usize>().ok()) {
         Some(length) => body.len() >= length,
-        None => is_chunked(head) && unchunked(body).1,
+        None => is_chunked(head) && decode_chunks(body).1,
     }
 }
 
-fn answer(bytes: &[u8]) -> Option<Answer> {
-    let (head, body) = divided(bytes)?;
+fn parse_response(bytes: &[u8]) -> Option<HttpResponse> {
+    let (head, body) = split_head(bytes)?;
     let mut words = head.lines().next()?.splitn(3, ' ');
     words
         .next()
@@ -147,41 +153,41 @@ fn answer(bytes: &[u8]) -> Option<Answer> {
     let status = words.next()?.parse().ok()?;
     // What comes beforehand, and is no answer yet.
     if (100..200).contains(&status) {
-        return answer(body);
+        return parse_response(body);
     }
-    let length = header(head, "content-length").and_then(|length| length.parse().ok());
+    let length = find_header(head, "content-length").and_then(|length| length.parse().ok());
     let body = match length {
         Some(length) => body.get(..length).unwrap_or(body).to_vec(),
-        None if is_chunked(head) => unchunked(body).0,
+        None if is_chunked(head) => decode_chunks(body).0,
         None => body.to_vec(),
     };
-    Some(Answer {
+    Some(HttpResponse {
         status,
         reason: words.next().unwrap_or_default().trim().to_owned(),
-        retry_after: header(head, "retry-after").and_then(|after| after.parse().ok()),
+        retry_after: find_header(head, "retry-after").and_then(|after| after.parse().ok()),
         body,
     })
 }
 
-fn divided(bytes: &[u8]) -> Option<(&str, &[u8])> {
+fn split_head(bytes: &[u8]) -> Option<(&str, &[u8])> {
     let at = bytes.windows(4).position(|part| part == b"\r\n\r\n")?;
     let head = std::str::from_utf8(bytes.get(..at)?).ok()?;
     Some((head, bytes.get(at + 4..)?))
 }
 
 /// `name` in small letters.
-fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
+fn find_header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     let fields = head.lines().skip(1).filter_map(|line| line.split_once(':'));
     let mut own = fields.filter(|(key, _)| key.eq_ignore_ascii_case(name));
     own.next().map(|(_, value)| value.trim())
 }
 
 fn is_chunked(head: &str) -> bool {
-    header(head, "transfer-encoding").is_some_and(|how| how.eq_ignore_ascii_case("chunked"))
+    find_header(head, "transfer-encoding").is_some_and(|how| how.eq_ignore_ascii_case("chunked"))
 }
 
 /// `SIZE\r\n…\r\n` and so on, sizes in hexadecimal digits, up to one of 0; whether that was there.
-fn unchunked(mut body: &[u8]) -> (Vec<u8>, bool) {
+fn decode_chunks(mut body: &[u8]) -> (Vec<u8>, bool) {
     let mut whole = Vec::new();
     while let Some(at) = body.windows(2).position(|part| part == b"\r\n") {
         let line = body
@@ -207,7 +213,7 @@ mod tests {
     use super::*;
 
     fn told(text: &str) -> Option<(u16, Option<u64>, String)> {
-        let answer = answer(text.as_bytes())?;
+        let answer = parse_response(text.as_bytes())?;
         let body = String::from_utf8(answer.body).unwrap();
         Some((answer.status, answer.retry_after, body))
     }
@@ -220,7 +226,7 @@ mod tests {
         assert_eq!(told(later), Some((503, Some(7), "later".into())));
         let chunks = "HTTP/1.1 400 No\r\nTransfer-Encoding: Chunked\r\n\r\n3;x=y\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n";
         assert_eq!(told(chunks), Some((400, None, "abc0123456789".into())));
-        assert!(is_whole(chunks.as_bytes()) && is_whole(plain.as_bytes()));
+        assert!(is_complete(chunks.as_bytes()) && is_complete(plain.as_bytes()));
         let early = format!("HTTP/1.1 100 Continue\r\n\r\n{plain}");
         assert_eq!(told(&early), Some((200, None, "ok".into())));
         for other in [
@@ -239,7 +245,7 @@ mod tests {
         let chunks = "HTTP/1.1 400 No\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nabc\r\n0\r\n\r\n";
         for at in 0..chunks.len() {
             let cut = &chunks.as_bytes()[..at];
-            let _ = (answer(cut), is_whole(cut));
+            let _ = (parse_response(cut), is_complete(cut));
         }
     }
 }

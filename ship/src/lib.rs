@@ -1,7 +1,7 @@
 //! What a JVM's log says, on its way to a collector.
 //!
 //! Reading order: `wire` (what goes over the wire), `sender` (what of a log is sent); `endpoint` and `http` (requests), `collector` (a
-//! sender's collector over HTTP), `pace` (when to ask again), `spool` (logs that are not sent yet).
+//! sender's collector over HTTP), `retry_backoff` (when to ask again), `push_mark` (logs that are not sent yet).
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -17,10 +17,10 @@ mod endpoint;
 pub mod http;
 
 mod collector;
-mod pace;
-pub mod spool;
+pub mod push_mark;
+mod retry_backoff;
 
-pub use collector::{Collector, is_open_to_others, token, token_text};
-pub use endpoint::Endpoint;
-pub use pace::{Pace, jittered};
-pub use sender::{Fault, Read, Round, Sender, Sent, Wire};
+pub use collector::{HttpCollectorClient, is_world_readable, parse_token, read_token_text};
+pub use endpoint::HttpEndpoint;
+pub use retry_backoff::{RetryBackoff, add_jitter};
+pub use sender::{CollectorClient, CollectorError, LogReader, LogSender, PartReply, SendReport};

@@ -12,61 +12,61 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-use lucce_tracelog::{CELLS, Content, FILE_START, RunId, Span};
+use lucce_tracelog::{BlockSpan, CELLS, FILE_START, RunId, SpanContent};
 
-use crate::wire::{Head, Known, Labels, MOST_PARTS, Writing};
+use crate::wire::{CollectorGeneration, MAX_PARTS, PartBuilder, PartHeader, RunLabels};
 
 /// Bytes of a part, about.
-const PART: usize = 256 << 10;
+const PART_BYTES: usize = 256 << 10;
 /// Records in one piece.
-const PIECE: usize = 64 << 10;
+const PIECE_BYTES: usize = 64 << 10;
 
 /// A collector.
-pub trait Wire {
+pub trait CollectorClient {
     /// The last generation that it has.
     ///
     /// # Errors
     /// It does not say.
-    fn known(&mut self, run: RunId) -> Result<Known, Fault>;
+    fn last_generation(&mut self, run: RunId) -> Result<CollectorGeneration, CollectorError>;
 
     /// Hands it a part.
     ///
     /// # Errors
     /// Whether it has the part is not known.
-    fn send(&mut self, run: RunId, part: &[u8]) -> Result<Sent, Fault>;
+    fn send_part(&mut self, run: RunId, part: &[u8]) -> Result<PartReply, CollectorError>;
 }
 
 /// What a collector says of a part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sent {
+pub enum PartReply {
     /// It is on its disk.
-    Taken,
+    Stored,
     /// The dataset has the whole run.
-    Ended,
+    RunComplete,
     /// It has another generation than the one that this changes.
-    Other,
+    WrongGeneration,
 }
 
 /// Why a round was in vain.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Fault {
+pub struct CollectorError {
     pub why: String,
     /// When the collector wants to be asked again.
-    pub asked: Option<Duration>,
+    pub retry_after: Option<Duration>,
 }
 
-impl Fault {
+impl CollectorError {
     pub fn new(why: impl Into<String>) -> Self {
-        Fault {
+        CollectorError {
             why: why.into(),
-            asked: None,
+            retry_after: None,
         }
     }
 }
 
 /// What a round has sent.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Round {
+pub struct SendReport {
     /// That the collector has now, of this run.
     pub events: u64,
     /// Sent in this round.
@@ -76,11 +76,11 @@ pub struct Round {
 }
 
 /// Reads a log: fills the bytes with what begins at an offset, or says that it cannot.
-pub type Read<'r> = dyn FnMut(u64, &mut [u8]) -> bool + 'r;
+pub type LogReader<'r> = dyn FnMut(u64, &mut [u8]) -> bool + 'r;
 
 /// What the collector has of this sender.
 #[derive(Default)]
-struct Has {
+struct CollectorContents {
     /// Of the last generation.
     token: u64,
     /// Of chunks that are not zeros, by offset.
@@ -90,7 +90,7 @@ struct Has {
 }
 
 /// A generation that was sent, so far as it was.
-struct Generation {
+struct SentGeneration {
     number: u64,
     token: u64,
     is_whole: bool,
@@ -101,16 +101,16 @@ struct Generation {
 }
 
 /// Sends one log.
-pub struct Sender {
+pub struct LogSender {
     run: RunId,
-    labels: Labels,
+    labels: RunLabels,
     /// The program's arguments are sent as they are; else they are masked.
     shows_arguments: bool,
     /// The last number that the collector is known to have. `None`: it must be asked.
     number: Option<u64>,
-    has: Option<Has>,
+    collector_contents: Option<CollectorContents>,
     /// The last part was sent, and nothing was heard of it.
-    in_doubt: Option<Generation>,
+    unconfirmed: Option<SentGeneration>,
     /// A generation with the log's end was sent, whether it has arrived or not.
     has_sent_end: bool,
     /// The log's end was seen: counters that are read from now on are the last ones.
@@ -119,16 +119,16 @@ pub struct Sender {
     block: Vec<u8>,
 }
 
-impl Sender {
+impl LogSender {
     #[must_use]
-    pub fn new(run: RunId, labels: Labels) -> Self {
-        Sender {
+    pub fn new(run: RunId, labels: RunLabels) -> Self {
+        LogSender {
             run,
             labels,
             shows_arguments: false,
             number: None,
-            has: None,
-            in_doubt: None,
+            collector_contents: None,
+            unconfirmed: None,
             has_sent_end: false,
             has_end: false,
             random: RandomState::new(),
@@ -139,7 +139,7 @@ impl Sender {
     /// Sends the program's arguments as they are. Without it, they do not leave this machine.
     #[must_use]
     pub fn with_arguments(self) -> Self {
-        Sender {
+        LogSender {
             shows_arguments: true,
             ..self
         }
@@ -160,90 +160,100 @@ impl Sender {
     ///
     /// # Errors
     /// Not all of it was taken: the next round sends it again.
-    pub fn round(&mut self, log: &mut Read<'_>, wire: &mut dyn Wire) -> Result<Round, Fault> {
+    pub fn send_changes(
+        &mut self,
+        log: &mut LogReader<'_>,
+        wire: &mut dyn CollectorClient,
+    ) -> Result<SendReport, CollectorError> {
         let mut bytes = 0;
         // Another sender may have been faster, once, and the log may end, once.
         for _ in 0..4 {
-            if self.number.is_none() && self.ask(wire)?.ended {
-                return Ok(Round {
+            if self.number.is_none() && self.fetch_generation(wire)?.ended {
+                return Ok(SendReport {
                     ended: true,
                     bytes,
-                    ..Round::default()
+                    ..SendReport::default()
                 });
             }
             let knew_end = self.has_end;
-            let (sent, events) = self.generation(log, wire, &mut bytes)?;
+            let (sent, events) = self.send_generation(log, wire, &mut bytes)?;
             if self.has_end && !knew_end {
                 continue;
             }
             match sent {
-                Sent::Taken => {
-                    return Ok(Round {
+                PartReply::Stored => {
+                    return Ok(SendReport {
                         events,
                         bytes,
                         ended: false,
                     });
                 }
-                Sent::Ended => {
-                    return Ok(Round {
+                PartReply::RunComplete => {
+                    return Ok(SendReport {
                         events,
                         bytes,
                         ended: true,
                     });
                 }
-                Sent::Other => self.number = None,
+                PartReply::WrongGeneration => self.number = None,
             }
         }
-        Err(Fault::new("another sender is faster"))
+        Err(CollectorError::new("another sender is faster"))
     }
 
-    fn ask(&mut self, wire: &mut dyn Wire) -> Result<Known, Fault> {
-        let known = wire.known(self.run)?;
-        if let Some(generation) = self.in_doubt.take()
+    fn fetch_generation(
+        &mut self,
+        wire: &mut dyn CollectorClient,
+    ) -> Result<CollectorGeneration, CollectorError> {
+        let known = wire.last_generation(self.run)?;
+        if let Some(generation) = self.unconfirmed.take()
             && (generation.number, generation.token) == (known.number, known.token)
         {
-            self.taken(generation);
+            self.mark_stored(generation);
         }
         if self
-            .has
+            .collector_contents
             .as_ref()
             .is_some_and(|has| has.token != known.token)
         {
-            self.has = None;
+            self.collector_contents = None;
         }
         self.number = Some(known.number);
         Ok(known)
     }
 
-    fn taken(&mut self, generation: Generation) {
+    fn mark_stored(&mut self, generation: SentGeneration) {
         if generation.is_whole {
-            self.has = None;
+            self.collector_contents = None;
         }
-        let has = self.has.get_or_insert_default();
+        let has = self.collector_contents.get_or_insert_default();
         has.token = generation.token;
         has.sealed = generation.sealed;
         has.hashes.extend(generation.changed);
         self.number = Some(generation.number);
     }
 
-    fn generation(
+    fn send_generation(
         &mut self,
-        log: &mut Read<'_>,
-        wire: &mut dyn Wire,
+        log: &mut LogReader<'_>,
+        wire: &mut dyn CollectorClient,
         bytes: &mut u64,
-    ) -> Result<(Sent, u64), Fault> {
+    ) -> Result<(PartReply, u64), CollectorError> {
         let number = self.number.unwrap_or(0).saturating_add(1);
-        let base = self.has.as_ref().map_or(0, |has| has.token);
-        let mut generation = Generation {
+        let base = self.collector_contents.as_ref().map_or(0, |has| has.token);
+        let mut generation = SentGeneration {
             number,
             token: RunId::random().bits(),
             is_whole: base == 0,
             changed: Vec::new(),
-            sealed: self.has.as_ref().map_or(FILE_START, |has| has.sealed),
+            sealed: self
+                .collector_contents
+                .as_ref()
+                .map_or(FILE_START, |has| has.sealed),
             events: 0,
             ends: false,
         };
-        let head = Head {
+        let head = PartHeader {
             run: self.run,
             number,
             token: generation.token,
@@ -253,8 +263,8 @@ impl Sender {
             size: 0,
             labels: self.labels.clone(),
         };
-        let mut out = Out {
-            part: Writing::new(&head),
+        let mut out = PartSender {
+            part: PartBuilder::new(&head),
             head,
             wire,
             bytes,
@@ -262,33 +272,33 @@ impl Sender {
             is_empty: true,
         };
         let mut block = std::mem::take(&mut self.block);
-        let size = self.all(log, (&mut generation, &mut out), &mut block);
+        let size = self.send_all_changes(log, (&mut generation, &mut out), &mut block);
         block.clear();
-        block.shrink_to(PIECE);
+        block.shrink_to(PIECE_BYTES);
         self.block = block;
         let (size, events) = (size?, generation.events);
         let ends = std::mem::take(&mut generation.ends);
         if ends && !self.has_end {
             // Its counters were read before the end was written: a collector would take them for the last ones.
             self.has_end = true;
-            return Ok((Sent::Other, events));
+            return Ok((PartReply::WrongGeneration, events));
         }
         if let Some(sent) = out.refused {
             return Ok((sent, events));
         }
         if out.is_empty {
-            return Ok((Sent::Taken, events));
+            return Ok((PartReply::Stored, events));
         }
-        out.part.is_last(size);
+        out.part.mark_last(size);
         self.has_sent_end |= self.has_end;
-        match out.send() {
-            Ok(Sent::Taken) => {
-                self.taken(generation);
-                Ok((Sent::Taken, events))
+        match out.send_part() {
+            Ok(PartReply::Stored) => {
+                self.mark_stored(generation);
+                Ok((PartReply::Stored, events))
             }
             Ok(sent) => Ok((sent, events)),
             Err(fault) => {
-                self.in_doubt = Some(generation);
+                self.unconfirmed = Some(generation);
                 self.number = None;
                 Err(fault)
             }
@@ -297,52 +307,55 @@ impl Sender {
 
     /// All that has changed: cells first, what explains them behind them. The log's size. The header of cells is read before
     /// them: if it has their seal, they do not change any more.
-    fn all(
+    fn send_all_changes(
         &self,
-        log: &mut Read<'_>,
-        (generation, out): (&mut Generation, &mut Out<'_>),
+        log: &mut LogReader<'_>,
+        (generation, out): (&mut SentGeneration, &mut PartSender<'_>),
         block: &mut Vec<u8>,
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, CollectorError> {
         let mut at = FILE_START;
-        while let Some(span) = Span::read(at, log) {
-            if let Content::Cells { .. } = span.content {
-                self.chunk(span.at, &span.header, (generation, out))?;
-                let events = self.chunks(&span, log, (generation, out), block)?;
+        while let Some(span) = BlockSpan::read_at(at, log) {
+            if let SpanContent::Counters { .. } = span.content {
+                self.send_chunk(span.at, &span.header, (generation, out))?;
+                let events = self.send_chunks(&span, log, (generation, out), block)?;
                 generation.events = generation.events.saturating_add(events);
             }
-            at = span.next();
+            at = span.next_block();
         }
         let counted = at;
-        fill(block, FILE_START, 0, log)?;
-        self.chunk(0, block, (generation, out))?;
+        read_block(block, FILE_START, 0, log)?;
+        self.send_chunk(0, block, (generation, out))?;
         (at, generation.sealed) = (FILE_START, FILE_START);
-        let already = self.has.as_ref().map_or(FILE_START, |has| has.sealed);
+        let already = self
+            .collector_contents
+            .as_ref()
+            .map_or(FILE_START, |has| has.sealed);
         let mut size = FILE_START;
         let mut is_sealed = true;
-        while let Some(mut span) = Span::read(at, log) {
+        while let Some(mut span) = BlockSpan::read_at(at, log) {
             match span.content {
-                Content::Cells { .. } if span.at < counted => {}
+                SpanContent::Counters { .. } if span.at < counted => {}
                 // Cells that were made meanwhile stay zeros until the next round.
-                Content::Cells { .. } => {
-                    self.chunk(span.at, &span.unsealed_header(), (generation, out))?;
+                SpanContent::Counters { .. } => {
+                    self.send_chunk(span.at, &span.unsealed_header(), (generation, out))?;
                 }
-                Content::Other { .. } => {
-                    self.chunk(span.at, &span.header, (generation, out))?;
-                    self.chunks(&span, log, (generation, out), block)?;
+                SpanContent::Other { .. } => {
+                    self.send_chunk(span.at, &span.header, (generation, out))?;
+                    self.send_chunks(&span, log, (generation, out), block)?;
                 }
-                Content::Records { .. } => {
+                SpanContent::Records { .. } => {
                     if span.at >= already {
-                        span = records(span, log, block)?;
+                        span = read_records(span, log, block)?;
                         if !self.shows_arguments {
                             span.mask_arguments(block);
                         }
-                        self.records(&span, block, (generation, out))?;
+                        self.send_records(&span, block, (generation, out))?;
                     }
-                    is_sealed &= matches!(span.content, Content::Records { sealed: true, .. });
+                    is_sealed &= matches!(span.content, SpanContent::Records { sealed: true, .. });
                 }
             }
-            size = span.end();
-            at = span.next();
+            size = span.content_end();
+            at = span.next_block();
             if is_sealed {
                 generation.sealed = at;
             }
@@ -354,58 +367,64 @@ impl Sender {
     }
 
     /// What of a block's content has changed. How many events it counts.
-    fn chunks(
+    fn send_chunks(
         &self,
-        span: &Span,
-        log: &mut Read<'_>,
-        (generation, out): (&mut Generation, &mut Out<'_>),
+        span: &BlockSpan,
+        log: &mut LogReader<'_>,
+        (generation, out): (&mut SentGeneration, &mut PartSender<'_>),
         block: &mut Vec<u8>,
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, CollectorError> {
         let mut events = 0_u64;
-        let mut at = span.start();
-        while at < span.end() && out.refused.is_none() {
-            let bytes = CELLS.min(span.end() - at);
-            fill(block, bytes, at, log)?;
-            events = events.saturating_add(span.events(block));
-            self.chunk(at, block, (generation, out))?;
+        let mut at = span.content_start();
+        while at < span.content_end() && out.refused.is_none() {
+            let bytes = CELLS.min(span.content_end() - at);
+            read_block(block, bytes, at, log)?;
+            events = events.saturating_add(span.count_events(block));
+            self.send_chunk(at, block, (generation, out))?;
             at += bytes;
         }
         Ok(events)
     }
 
-    fn chunk(
+    fn send_chunk(
         &self,
         at: u64,
         chunk: &[u8],
-        (generation, out): (&mut Generation, &mut Out<'_>),
-    ) -> Result<(), Fault> {
+        (generation, out): (&mut SentGeneration, &mut PartSender<'_>),
+    ) -> Result<(), CollectorError> {
         if self.is_new(at, self.random.hash_one(chunk), chunk, generation) {
-            out.piece(at, chunk)?;
+            out.push_piece(at, chunk)?;
         }
         Ok(())
     }
 
-    fn records(
+    fn send_records(
         &self,
-        span: &Span,
+        span: &BlockSpan,
         content: &[u8],
-        (generation, out): (&mut Generation, &mut Out<'_>),
-    ) -> Result<(), Fault> {
+        (generation, out): (&mut SentGeneration, &mut PartSender<'_>),
+    ) -> Result<(), CollectorError> {
         let hash = self.random.hash_one((span.header, content));
         if !self.is_new(span.at, hash, &span.header, generation) {
             return Ok(());
         }
-        generation.ends |= span.has_end(content);
-        out.piece(span.at, &span.header)?;
-        for (at, piece) in (span.start()..).step_by(PIECE).zip(content.chunks(PIECE)) {
-            out.piece(at, piece)?;
+        generation.ends |= span.has_end_record(content);
+        out.push_piece(span.at, &span.header)?;
+        for (at, piece) in (span.content_start()..)
+            .step_by(PIECE_BYTES)
+            .zip(content.chunks(PIECE_BYTES))
+        {
+            out.push_piece(at, piece)?;
         }
         Ok(())
     }
 
     /// Whether the collector has something else. What it has nothing of is zeros there.
-    fn is_new(&self, at: u64, hash: u64, bytes: &[u8], generation: &mut Generation) -> bool {
-        let has = self.has.as_ref().and_then(|has| has.hashes.get(&at));
+    fn is_new(&self, at: u64, hash: u64, bytes: &[u8], generation: &mut SentGeneration) -> bool {
+        let has = self
+            .collector_contents
+            .as_ref()
+            .and_then(|has| has.hashes.get(&at));
         let is_new = match has {
             Some(has) => *has != hash,
             None => bytes.iter().any(|byte| *byte != 0),
@@ -418,70 +437,81 @@ impl Sender {
 }
 
 /// A block's records, and its header as it was with them.
-fn records(span: Span, log: &mut Read<'_>, block: &mut Vec<u8>) -> Result<Span, Fault> {
+fn read_records(
+    span: BlockSpan,
+    log: &mut LogReader<'_>,
+    block: &mut Vec<u8>,
+) -> Result<BlockSpan, CollectorError> {
     let mut span = span;
     for _ in 0..3 {
-        fill(block, span.content.bytes(), span.start(), log)?;
-        if span.is_of(block) {
+        read_block(block, span.content.bytes(), span.content_start(), log)?;
+        if span.matches_content(block) {
             return Ok(span);
         }
         // The block was sealed while its header was read.
-        span = Span::read(span.at, log).ok_or_else(unreadable)?;
+        span = BlockSpan::read_at(span.at, log).ok_or_else(unreadable_log)?;
     }
-    Err(Fault::new("the log is damaged: a block's checksum differs"))
+    Err(CollectorError::new(
+        "the log is damaged: a block's checksum differs",
+    ))
 }
 
-fn fill(block: &mut Vec<u8>, bytes: u64, at: u64, log: &mut Read<'_>) -> Result<(), Fault> {
-    let bytes = usize::try_from(bytes).map_err(|_| unreadable())?;
+fn read_block(
+    block: &mut Vec<u8>,
+    bytes: u64,
+    at: u64,
+    log: &mut LogReader<'_>,
+) -> Result<(), CollectorError> {
+    let bytes = usize::try_from(bytes).map_err(|_| unreadable_log())?;
     block.resize(bytes, 0);
     match log(at, block) {
         true => Ok(()),
-        false => Err(unreadable()),
+        false => Err(unreadable_log()),
     }
 }
 
-fn unreadable() -> Fault {
-    Fault::new("the log cannot be read")
+fn unreadable_log() -> CollectorError {
+    CollectorError::new("the log cannot be read")
 }
 
 /// Parts on their way.
-struct Out<'w> {
-    head: Head,
-    part: Writing,
-    wire: &'w mut dyn Wire,
+struct PartSender<'w> {
+    head: PartHeader,
+    part: PartBuilder,
+    wire: &'w mut dyn CollectorClient,
     bytes: &'w mut u64,
     /// The collector wants no more of this generation.
-    refused: Option<Sent>,
+    refused: Option<PartReply>,
     is_empty: bool,
 }
 
-impl Out<'_> {
-    fn piece(&mut self, at: u64, piece: &[u8]) -> Result<(), Fault> {
+impl PartSender<'_> {
+    fn push_piece(&mut self, at: u64, piece: &[u8]) -> Result<(), CollectorError> {
         if self.refused.is_some() {
             return Ok(());
         }
-        if !self.is_empty && self.part.len() + piece.len() > PART {
-            match self.send()? {
-                Sent::Taken => {}
+        if !self.is_empty && self.part.len() + piece.len() > PART_BYTES {
+            match self.send_part()? {
+                PartReply::Stored => {}
                 sent => {
                     self.refused = Some(sent);
                     return Ok(());
                 }
             }
             self.head.part += 1;
-            if self.head.part >= MOST_PARTS {
-                return Err(Fault::new("the log is too large to be sent"));
+            if self.head.part >= MAX_PARTS {
+                return Err(CollectorError::new("the log is too large to be sent"));
             }
-            self.part.begin(&self.head);
+            self.part.start_part(&self.head);
         }
         self.is_empty = false;
-        self.part.piece(at, piece);
+        self.part.push_piece(at, piece);
         Ok(())
     }
 
-    fn send(&mut self) -> Result<Sent, Fault> {
-        let part = self.part.end();
+    fn send_part(&mut self) -> Result<PartReply, CollectorError> {
+        let part = self.part.finish_part();
         *self.bytes += part.len() as u64;
-        self.wire.send(self.head.run, part)
+        self.wire.send_part(self.head.run, part)
     }
 }

@@ -19,27 +19,27 @@
 //! | -4 | 4 | CRC32 of everything before it |
 //!
 //! `POST /v1/logs/RUN` sends a part; the run is 16 hexadecimal digits. A generation counts once its last part was taken, all of it or
-//! nothing. `GET /v1/logs/RUN` tells the last generation that counts. Answers are lines of text, see [`Known`].
+//! nothing. `GET /v1/logs/RUN` tells the last generation that counts. Answers are lines of text, see [`CollectorGeneration`].
 
 use lucce_tracelog::RunId;
-use lucce_tracelog::fields::{array_at, u32_at, u64_at};
+use lucce_tracelog::byte_fields::{array_at, u32_at, u64_at};
 
 pub const VERSION: u16 = 1;
 const MAGIC: [u8; 8] = *b"LUCCEGEN";
 const LABELS_AT: usize = 56;
 /// The largest part.
-pub const MOST_BYTES: usize = 1 << 20;
+pub const MAX_PART_BYTES: usize = 1 << 20;
 /// The most parts of a generation.
-pub const MOST_PARTS: u32 = 1 << 18;
+pub const MAX_PARTS: u32 = 1 << 18;
 /// The longest label, in bytes.
-pub const LONGEST: usize = 255;
+pub const MAX_LABEL_BYTES: usize = 255;
 
 /// Where logs are taken, before the run.
-pub const PATH: &str = "/v1/logs/";
+pub const LOGS_PATH: &str = "/v1/logs/";
 
 /// What the dataset is told of a run.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Labels {
+pub struct RunLabels {
     pub service: String,
     pub version: String,
     pub host: String,
@@ -47,7 +47,7 @@ pub struct Labels {
 
 /// What a part says beside its pieces.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Head {
+pub struct PartHeader {
     pub run: RunId,
     pub number: u64,
     pub token: u64,
@@ -56,24 +56,24 @@ pub struct Head {
     pub part: u32,
     pub last: bool,
     pub size: u64,
-    pub labels: Labels,
+    pub labels: RunLabels,
 }
 
 /// Bytes of a part under construction.
-pub struct Writing {
+pub struct PartBuilder {
     bytes: Vec<u8>,
 }
 
-impl Writing {
+impl PartBuilder {
     #[must_use]
-    pub fn new(head: &Head) -> Self {
-        let mut writing = Writing { bytes: Vec::new() };
-        writing.begin(head);
+    pub fn new(head: &PartHeader) -> Self {
+        let mut writing = PartBuilder { bytes: Vec::new() };
+        writing.start_part(head);
         writing
     }
 
     /// Another part, in the memory of this one.
-    pub fn begin(&mut self, head: &Head) {
+    pub fn start_part(&mut self, head: &PartHeader) {
         let bytes = &mut self.bytes;
         bytes.clear();
         bytes.extend(MAGIC);
@@ -89,19 +89,19 @@ impl Writing {
         ] {
             bytes.extend(number.to_le_bytes());
         }
-        let Labels {
+        let RunLabels {
             service,
             version,
             host,
         } = &head.labels;
         for label in [service, version, host] {
-            let label = cut(label);
+            let label = truncate_label(label);
             bytes.extend((label.len() as u16).to_le_bytes());
             bytes.extend(label.as_bytes());
         }
     }
 
-    pub fn piece(&mut self, offset: u64, piece: &[u8]) {
+    pub fn push_piece(&mut self, offset: u64, piece: &[u8]) {
         self.bytes.extend(offset.to_le_bytes());
         self.bytes.extend((piece.len() as u32).to_le_bytes());
         self.bytes.extend(piece);
@@ -119,7 +119,7 @@ impl Writing {
     }
 
     /// It is the last part after all, of a log of this size.
-    pub fn is_last(&mut self, size: u64) {
+    pub fn mark_last(&mut self, size: u64) {
         if let Some(last) = self.bytes.get_mut(10) {
             *last = 1;
         }
@@ -129,7 +129,7 @@ impl Writing {
     }
 
     /// The part as it is sent.
-    pub fn end(&mut self) -> &[u8] {
+    pub fn finish_part(&mut self) -> &[u8] {
         let crc = crc32fast::hash(&self.bytes);
         self.bytes.extend(crc.to_le_bytes());
         &self.bytes
@@ -137,8 +137,8 @@ impl Writing {
 }
 
 /// A label that fits.
-fn cut(label: &str) -> &str {
-    let mut end = label.len().min(LONGEST);
+fn truncate_label(label: &str) -> &str {
+    let mut end = label.len().min(MAX_LABEL_BYTES);
     while !label.is_char_boundary(end) {
         end -= 1;
     }
@@ -147,15 +147,15 @@ fn cut(label: &str) -> &str {
 
 /// A part that came from somewhere.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Part<'p> {
-    pub head: Head,
+pub struct GenerationPart<'p> {
+    pub head: PartHeader,
     pieces: &'p [u8],
 }
 
-impl<'p> Part<'p> {
+impl<'p> GenerationPart<'p> {
     /// # Errors
     /// Why it is none, in words.
-    pub fn parse(bytes: &'p [u8]) -> Result<Part<'p>, String> {
+    pub fn parse(bytes: &'p [u8]) -> Result<GenerationPart<'p>, String> {
         let wrong = |what: &str| Err(format!("no part of a log: {what}"));
         if bytes.get(..8) != Some(&MAGIC[..]) {
             return wrong("it begins otherwise");
@@ -172,27 +172,27 @@ impl<'p> Part<'p> {
         if crc32fast::hash(all) != u32::from_le_bytes(*crc) {
             return wrong("its checksum differs");
         }
-        match Self::read(all) {
-            Some(part) if is_whole(part.pieces) => Ok(part),
+        match Self::read_fields(all) {
+            Some(part) if has_whole_pieces(part.pieces) => Ok(part),
             _ => wrong("cut off, or too long a label"),
         }
     }
 
-    fn read(all: &'p [u8]) -> Option<Part<'p>> {
+    fn read_fields(all: &'p [u8]) -> Option<GenerationPart<'p>> {
         let mut rest = all.get(LABELS_AT..)?;
         let mut label = || {
             let length = array_at(rest, 0).map(u16::from_le_bytes)?;
             let (text, more) = rest.get(2..)?.split_at_checked(length as usize)?;
             rest = more;
             let text = std::str::from_utf8(text).ok()?;
-            (text.len() <= LONGEST).then(|| text.to_owned())
+            (text.len() <= MAX_LABEL_BYTES).then(|| text.to_owned())
         };
-        let labels = Labels {
+        let labels = RunLabels {
             service: label()?,
             version: label()?,
             host: label()?,
         };
-        let head = Head {
+        let head = PartHeader {
             run: RunId::new(u64_at(all, 16)?)?,
             number: u64_at(all, 24)?,
             token: u64_at(all, 32)?,
@@ -203,17 +203,17 @@ impl<'p> Part<'p> {
             labels,
         };
         // Neither is anybody's, and no log is as long as numbers are.
-        let is_known = head.number > 0 && head.token != 0 && head.part < MOST_PARTS;
-        is_known.then_some(Part { head, pieces: rest })
+        let is_known = head.number > 0 && head.token != 0 && head.part < MAX_PARTS;
+        is_known.then_some(GenerationPart { head, pieces: rest })
     }
 
     /// Offsets, and what is there.
     pub fn pieces(&self) -> impl Iterator<Item = (u64, &'p [u8])> + use<'p> {
-        pieces(self.pieces)
+        iter_pieces(self.pieces)
     }
 }
 
-fn pieces(mut rest: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+fn iter_pieces(mut rest: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     std::iter::from_fn(move || {
         let (offset, length) = (u64_at(rest, 0)?, u32_at(rest, 8)?);
         let (piece, more) = rest.get(12..)?.split_at_checked(length as usize)?;
@@ -222,14 +222,14 @@ fn pieces(mut rest: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     })
 }
 
-fn is_whole(all: &[u8]) -> bool {
-    let read: usize = pieces(all).map(|(_, piece)| 12 + piece.len()).sum();
+fn has_whole_pieces(all: &[u8]) -> bool {
+    let read: usize = iter_pieces(all).map(|(_, piece)| 12 + piece.len()).sum();
     read == all.len()
 }
 
 /// The last generation of a run that a collector has.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Known {
+pub struct CollectorGeneration {
     /// 0: none.
     pub number: u64,
     pub token: u64,
@@ -239,10 +239,10 @@ pub struct Known {
 
 const FIRST_LINE: &str = "lucce-collect 1";
 
-impl Known {
+impl CollectorGeneration {
     #[must_use]
-    pub fn text(&self) -> String {
-        let Known {
+    pub fn to_text(&self) -> String {
+        let CollectorGeneration {
             number,
             token,
             ended,
@@ -252,10 +252,10 @@ impl Known {
 
     /// `None`: it is something else.
     #[must_use]
-    pub fn parse(text: &str) -> Option<Known> {
+    pub fn parse(text: &str) -> Option<CollectorGeneration> {
         let mut lines = text.lines();
         lines.next().filter(|line| *line == FIRST_LINE)?;
-        let mut known = Known::default();
+        let mut known = CollectorGeneration::default();
         for line in lines {
             match line.split_once(' ')? {
                 ("number", number) => known.number = number.parse().ok()?,
@@ -273,8 +273,8 @@ impl Known {
 mod tests {
     use super::*;
 
-    fn head() -> Head {
-        Head {
+    fn head() -> PartHeader {
+        PartHeader {
             run: RunId::new(0xaa).unwrap(),
             number: 3,
             token: 9,
@@ -282,7 +282,7 @@ mod tests {
             part: 2,
             last: false,
             size: 0,
-            labels: Labels {
+            labels: RunLabels {
                 service: "shop".into(),
                 version: String::new(),
                 host: "é".repeat(200),
@@ -291,17 +291,17 @@ mod tests {
     }
 
     fn part() -> Vec<u8> {
-        let mut writing = Writing::new(&head());
-        writing.piece(64, b"abc");
-        writing.piece(1 << 40, b"");
-        writing.is_last(67);
-        writing.end().to_vec()
+        let mut writing = PartBuilder::new(&head());
+        writing.push_piece(64, b"abc");
+        writing.push_piece(1 << 40, b"");
+        writing.mark_last(67);
+        writing.finish_part().to_vec()
     }
 
     #[test]
     fn parts_are_read_as_they_were_written() {
         let bytes = part();
-        let read = Part::parse(&bytes).unwrap();
+        let read = GenerationPart::parse(&bytes).unwrap();
         let mut wanted = head();
         (wanted.last, wanted.size) = (true, 67);
         // Cut at a character.
@@ -315,39 +315,47 @@ mod tests {
     fn what_was_cut_or_changed_is_refused() {
         let bytes = part();
         for at in 0..bytes.len() {
-            assert!(Part::parse(&bytes[..at]).is_err());
+            assert!(GenerationPart::parse(&bytes[..at]).is_err());
             let mut changed = bytes.clone();
             changed[at] ^= 0x41;
-            assert!(Part::parse(&changed).is_err(), "{at}");
+            assert!(GenerationPart::parse(&changed).is_err(), "{at}");
         }
         // With a right sum, too.
         let mut long = bytes[..bytes.len() - 4].to_vec();
         long.push(0);
         let crc = crc32fast::hash(&long);
         long.extend(crc.to_le_bytes());
-        assert!(Part::parse(&long).unwrap_err().contains("cut off"));
+        assert!(
+            GenerationPart::parse(&long)
+                .unwrap_err()
+                .contains("cut off")
+        );
         let mut later = bytes;
         later[8] = 2;
-        assert!(Part::parse(&later).unwrap_err().contains("version 2"));
+        assert!(
+            GenerationPart::parse(&later)
+                .unwrap_err()
+                .contains("version 2")
+        );
     }
 
     #[test]
     fn a_collector_tells_what_it_has() {
-        let known = Known {
+        let known = CollectorGeneration {
             number: 7,
             token: u64::MAX,
             ended: true,
         };
-        assert_eq!(Known::parse(&known.text()), Some(known));
-        let later = format!("{}more of it\n", known.text());
-        assert_eq!(Known::parse(&later), Some(known));
+        assert_eq!(CollectorGeneration::parse(&known.to_text()), Some(known));
+        let later = format!("{}more of it\n", known.to_text());
+        assert_eq!(CollectorGeneration::parse(&later), Some(known));
         for other in [
             "",
             "<html>",
             "lucce-collect 1\nnumber x\n",
             "lucce-collect 1\nx",
         ] {
-            assert_eq!(Known::parse(other), None, "{other}");
+            assert_eq!(CollectorGeneration::parse(other), None, "{other}");
         }
     }
 }

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::FileExt;
 
 use lucce_callgraph::ContextId;
-use lucce_ship::wire::{Known, Labels, Part};
-use lucce_ship::{Fault, Sender, Sent, Wire};
+use lucce_ship::wire::{CollectorGeneration, GenerationPart, RunLabels};
+use lucce_ship::{CollectorClient, CollectorError, LogSender, PartReply};
 use lucce_tracelog::{
-    Cell, Counters, End, Header, Item, Log, Record, RunId, Stat, ThreadId, Writer,
+    AllocationCounter, CounterBlock, EndRecord, InMemoryLog, LogHeader, LogItem, LogRecord,
+    LogWriter, RunId, StatRecord, ThreadId,
 };
 
 /// The same numbers for the same seed.
@@ -26,30 +27,30 @@ impl Random {
 /// Keeps to the rules of `wire`.
 #[derive(Default)]
 struct Mirror {
-    known: Known,
+    known: CollectorGeneration,
     log: Vec<u8>,
     parts: BTreeMap<(u64, u32), Vec<u8>>,
 }
 
 impl Mirror {
-    fn take(&mut self, bytes: &[u8]) -> Sent {
-        let part = Part::parse(bytes).unwrap();
+    fn take(&mut self, bytes: &[u8]) -> PartReply {
+        let part = GenerationPart::parse(bytes).unwrap();
         let head = &part.head;
         if (head.number, head.token) == (self.known.number, self.known.token) {
-            return Sent::Taken;
+            return PartReply::Stored;
         }
         if head.number != self.known.number + 1 || head.base != 0 && head.base != self.known.token {
-            return Sent::Other;
+            return PartReply::WrongGeneration;
         }
         self.parts.insert((head.token, head.part), bytes.to_vec());
         if !head.last {
-            return Sent::Taken;
+            return PartReply::Stored;
         }
         let parts: Option<Vec<_>> = (0..=head.part)
             .map(|part| self.parts.get(&(head.token, part)))
             .collect();
         let Some(parts) = parts else {
-            return Sent::Other;
+            return PartReply::WrongGeneration;
         };
         if head.base == 0 {
             self.log.clear();
@@ -57,14 +58,14 @@ impl Mirror {
         self.log.resize(head.size as usize, 0);
         for (at, piece) in parts
             .iter()
-            .flat_map(|bytes| Part::parse(bytes).unwrap().pieces())
+            .flat_map(|bytes| GenerationPart::parse(bytes).unwrap().pieces())
         {
             // Inside of the size that the last part says.
             self.log[at as usize..at as usize + piece.len()].copy_from_slice(piece);
         }
         (self.known.number, self.known.token) = (head.number, head.token);
         self.parts.clear();
-        Sent::Taken
+        PartReply::Stored
     }
 }
 
@@ -82,17 +83,17 @@ impl Away<'_> {
     }
 }
 
-impl Wire for Away<'_> {
-    fn known(&mut self, _: RunId) -> Result<Known, Fault> {
+impl CollectorClient for Away<'_> {
+    fn last_generation(&mut self, _: RunId) -> Result<CollectorGeneration, CollectorError> {
         match self.happens() {
-            true => Err(Fault::new("away")),
+            true => Err(CollectorError::new("away")),
             false => Ok(self.mirror.known),
         }
     }
 
-    fn send(&mut self, _: RunId, part: &[u8]) -> Result<Sent, Fault> {
+    fn send_part(&mut self, _: RunId, part: &[u8]) -> Result<PartReply, CollectorError> {
         if self.happens() {
-            return Err(Fault::new("the request is lost"));
+            return Err(CollectorError::new("the request is lost"));
         }
         if self.happens() {
             self.mirror.parts.clear();
@@ -105,12 +106,14 @@ impl Wire for Away<'_> {
             // It changes nothing.
             let (known, log) = (self.mirror.known, self.mirror.log.clone());
             self.mirror.take(part);
-            if sent == Sent::Taken && known.token == Part::parse(part).unwrap().head.token {
+            if sent == PartReply::Stored
+                && known.token == GenerationPart::parse(part).unwrap().head.token
+            {
                 assert!(self.mirror.known == known && self.mirror.log == log);
             }
         }
         match self.happens() {
-            true => Err(Fault::new("the answer is lost")),
+            true => Err(CollectorError::new("the answer is lost")),
             false => Ok(sent),
         }
     }
@@ -118,8 +121,8 @@ impl Wire for Away<'_> {
 
 /// A program that counts: what a cell counts is explained by a record that was written before.
 struct Program {
-    log: Writer,
-    cells: Vec<Counters<Cell>>,
+    log: LogWriter,
+    cells: Vec<CounterBlock<AllocationCounter>>,
     next: u64,
     counted: u64,
     ended: bool,
@@ -128,7 +131,7 @@ struct Program {
 impl Program {
     fn end(&mut self) {
         self.ended = true;
-        self.log.append(End {}).unwrap();
+        self.log.append(EndRecord {}).unwrap();
         self.log.close().unwrap();
     }
 
@@ -141,25 +144,25 @@ impl Program {
             _ => random.below(20),
         };
         for _ in 0..many {
-            let stat = Stat {
+            let stat = StatRecord {
                 key: format!("explains {}", "x".repeat(random.below(40) as usize)).into(),
                 value: self.next,
             };
             self.log.append(stat).unwrap();
             if self.next.is_multiple_of(200) {
                 self.cells
-                    .push(self.log.counters(ThreadId(1), 200).unwrap());
+                    .push(self.log.add_counters(ThreadId(1), 200).unwrap());
             }
             let cell = &self.cells.last().unwrap()[(self.next % 200) as usize];
             cell.claim(ContextId(self.next + 1));
-            cell.count(24);
+            cell.count_event(24);
             self.next += 1;
             self.counted += 1;
         }
         for _ in 0..random.below(40) {
             if self.next > 0 {
                 let at = random.below(self.next);
-                self.cells[(at / 200) as usize][(at % 200) as usize].count(24);
+                self.cells[(at / 200) as usize][(at % 200) as usize].count_event(24);
                 self.counted += 1;
             }
         }
@@ -168,16 +171,16 @@ impl Program {
 
 /// Events that the log counts: it is whole, and explains all of them.
 fn explained(bytes: &[u8]) -> u64 {
-    let log = Log::from_bytes(bytes.to_vec()).unwrap();
+    let log = InMemoryLog::from_bytes(bytes.to_vec()).unwrap();
     let (mut explained, mut events, mut wanted) = (BTreeSet::new(), 0, Vec::new());
     for item in log.items() {
         match item.unwrap() {
-            Item::Record(entry) => {
-                if let Some(Record::Stat(stat)) = entry.record {
+            LogItem::Record(entry) => {
+                if let Some(LogRecord::Stat(stat)) = entry.record {
                     explained.insert(stat.value + 1);
                 }
             }
-            Item::Cells(cells) => wanted.extend(cells.iter()),
+            LogItem::Counters(cells) => wanted.extend(cells.iter()),
             _ => {}
         }
     }
@@ -195,7 +198,7 @@ fn whatever_goes_wrong_the_collector_has_a_log_that_explains_what_it_counts() {
         let path = folder.path().join("log");
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let program = RefCell::new(Program {
-            log: Writer::create(&path, &Header::default()).unwrap(),
+            log: LogWriter::create(&path, &LogHeader::default()).unwrap(),
             cells: Vec::new(),
             next: 0,
             counted: 0,
@@ -203,7 +206,7 @@ fn whatever_goes_wrong_the_collector_has_a_log_that_explains_what_it_counts() {
         });
         let file = std::fs::File::open(&path).unwrap();
         let mut mirror = Mirror::default();
-        let sender = || Sender::new(RunId::new(seed).unwrap(), Labels::default());
+        let sender = || LogSender::new(RunId::new(seed).unwrap(), RunLabels::default());
         // Two, as when somebody sends the log of a JVM that sends it by itself.
         let mut senders = [sender(), sender()];
         let mut of_program = Random(seed.wrapping_mul(77));
@@ -231,7 +234,7 @@ fn whatever_goes_wrong_the_collector_has_a_log_that_explains_what_it_counts() {
                 senders[0] = sender();
             }
             let forgot = away.mirror.known.number;
-            let round = senders[which].round(&mut log, &mut away);
+            let round = senders[which].send_changes(&mut log, &mut away);
             let has = explained_or_empty(&mirror);
             if mirror.known.number > forgot {
                 assert!(has >= before, "seed {seed}: it has less than before");
@@ -254,7 +257,7 @@ fn whatever_goes_wrong_the_collector_has_a_log_that_explains_what_it_counts() {
             one_in: 0,
         };
         let mut log = |at: u64, to: &mut [u8]| file.read_exact_at(to, at).is_ok();
-        let round = senders[0].round(&mut log, &mut away).unwrap();
+        let round = senders[0].send_changes(&mut log, &mut away).unwrap();
         let counted = program.borrow().counted;
         assert_eq!((round.events, explained(&mirror.log)), (counted, counted));
         let written = std::fs::read(&path).unwrap();
@@ -267,14 +270,14 @@ fn whatever_goes_wrong_the_collector_has_a_log_that_explains_what_it_counts() {
             random: &mut random,
             one_in: 0,
         };
-        let round = senders[0].round(&mut log, &mut away).unwrap();
+        let round = senders[0].send_changes(&mut log, &mut away).unwrap();
         assert_eq!((round.events, round.bytes), (counted, 0));
     }
 }
 
 fn has_end(bytes: &[u8]) -> bool {
-    let log = Log::from_bytes(bytes.to_vec()).unwrap();
-    let is_end = |item| matches!(item, Ok(Item::Record(entry)) if matches!(entry.record, Some(Record::End(_))));
+    let log = InMemoryLog::from_bytes(bytes.to_vec()).unwrap();
+    let is_end = |item| matches!(item, Ok(LogItem::Record(entry)) if matches!(entry.record, Some(LogRecord::End(_))));
     log.items().any(is_end)
 }
 

@@ -37,8 +37,8 @@
 //! Format versions:
 //! * 1 (2026-11-21): the first.
 
-use lucce_tracelog::fields::{array_at, put, u32_at, u64_at};
-use lucce_tracelog::{Damage, OpenError, header_of};
+use lucce_tracelog::byte_fields::{array_at, put_bytes, u32_at, u64_at};
+use lucce_tracelog::{LogDamage, OpenError, header_bytes};
 
 /// The version that this crate writes, and the newest that it reads.
 pub const FORMAT_VERSION: u16 = 1;
@@ -56,7 +56,7 @@ pub(crate) const AT_SUM: u64 = 40;
 
 /// Which run's events these are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Header {
+pub struct StreamHeader {
     pub pid: u32,
     /// Nanoseconds since 1970.
     pub start: u64,
@@ -64,48 +64,48 @@ pub struct Header {
     pub clock: u64,
 }
 
-impl Header {
+impl StreamHeader {
     pub(crate) fn encode(&self) -> [u8; FILE_HEADER as usize] {
         let mut bytes = [0; FILE_HEADER as usize];
-        put(&mut bytes, 0, &MAGIC);
-        put(&mut bytes, 8, &FORMAT_VERSION.to_le_bytes());
-        put(&mut bytes, 16, &self.pid.to_le_bytes());
-        put(&mut bytes, 24, &self.start.to_le_bytes());
-        put(&mut bytes, 32, &self.clock.to_le_bytes());
+        put_bytes(&mut bytes, 0, &MAGIC);
+        put_bytes(&mut bytes, 8, &FORMAT_VERSION.to_le_bytes());
+        put_bytes(&mut bytes, 16, &self.pid.to_le_bytes());
+        put_bytes(&mut bytes, 24, &self.start.to_le_bytes());
+        put_bytes(&mut bytes, 32, &self.clock.to_le_bytes());
         let crc = crc32fast::hash(bytes.get(..40).unwrap_or_default());
-        put(&mut bytes, 40, &crc.to_le_bytes());
+        put_bytes(&mut bytes, 40, &crc.to_le_bytes());
         bytes
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, OpenError> {
-        let whole = header_of(
+        let whole = header_bytes(
             bytes,
             &MAGIC[..],
             FILE_HEADER as usize,
             "a stream of events",
         )?;
-        let checked = whole.get(..40).ok_or_else(broken)?;
+        let checked = whole.get(..40).ok_or_else(checksum_error)?;
         if Some(crc32fast::hash(checked)) != u32_at(bytes, 40) {
-            return Err(broken());
+            return Err(checksum_error());
         }
-        let version = u16::from_le_bytes(array_at(bytes, 8).ok_or_else(broken)?);
+        let version = u16::from_le_bytes(array_at(bytes, 8).ok_or_else(checksum_error)?);
         if version > FORMAT_VERSION {
             return Err(OpenError::Newer {
                 version,
                 known: FORMAT_VERSION,
             });
         }
-        Ok(Header {
-            pid: u32_at(bytes, 16).ok_or_else(broken)?,
-            start: u64_at(bytes, 24).ok_or_else(broken)?,
-            clock: u64_at(bytes, 32).ok_or_else(broken)?,
+        Ok(StreamHeader {
+            pid: u32_at(bytes, 16).ok_or_else(checksum_error)?,
+            start: u64_at(bytes, 24).ok_or_else(checksum_error)?,
+            clock: u64_at(bytes, 32).ok_or_else(checksum_error)?,
         })
     }
 }
 
 #[cold]
-fn broken() -> OpenError {
-    OpenError::Damaged(Damage::at(0, "file header: wrong checksum"))
+fn checksum_error() -> OpenError {
+    OpenError::Damaged(LogDamage::at_offset(0, "file header: wrong checksum"))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -116,26 +116,26 @@ pub(crate) enum BlockKind {
 
 /// The part of a block header that never changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct BlockHead {
+pub(crate) struct StreamBlockHeader {
     pub kind: BlockKind,
     pub is_virtual: bool,
     pub capacity: u32,
-    pub lane: u32,
+    pub log_thread: u32,
     pub thread: u32,
     pub clock: u64,
 }
 
-impl BlockHead {
+impl StreamBlockHeader {
     /// Bytes 4..36: everything but the magic and what is stored later.
     pub fn encode(&self) -> [u8; 32] {
         let mut bytes = [0; 32];
-        put(&mut bytes, 0, &[self.kind as u8, self.is_virtual.into()]);
-        put(&mut bytes, 4, &self.capacity.to_le_bytes());
-        put(&mut bytes, 8, &self.lane.to_le_bytes());
-        put(&mut bytes, 12, &self.thread.to_le_bytes());
-        put(&mut bytes, 20, &self.clock.to_le_bytes());
+        put_bytes(&mut bytes, 0, &[self.kind as u8, self.is_virtual.into()]);
+        put_bytes(&mut bytes, 4, &self.capacity.to_le_bytes());
+        put_bytes(&mut bytes, 8, &self.log_thread.to_le_bytes());
+        put_bytes(&mut bytes, 12, &self.thread.to_le_bytes());
+        put_bytes(&mut bytes, 20, &self.clock.to_le_bytes());
         let crc = crc32fast::hash(bytes.get(..28).unwrap_or_default());
-        put(&mut bytes, 28, &crc.to_le_bytes());
+        put_bytes(&mut bytes, 28, &crc.to_le_bytes());
         bytes
     }
 
@@ -152,11 +152,11 @@ impl BlockHead {
             Some(2) => BlockKind::Thread,
             _ => return Err("no such kind of block"),
         };
-        let head = BlockHead {
+        let head = StreamBlockHeader {
             kind,
             is_virtual: bytes.get(1) == Some(&1),
             capacity: u32_at(bytes, 4).ok_or(SHORT)?,
-            lane: u32_at(bytes, 8).ok_or(SHORT)?,
+            log_thread: u32_at(bytes, 8).ok_or(SHORT)?,
             thread: u32_at(bytes, 12).ok_or(SHORT)?,
             clock: u64_at(bytes, 20).ok_or(SHORT)?,
         };

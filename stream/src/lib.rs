@@ -7,7 +7,7 @@
 //! An entry is two or three words, written to the file's own pages by the thread that has the event, so
 //! a process that is killed loses none. What a context's number and a type's mean is in the log.
 //!
-//! Reading order: `layout` (the file and its blocks), `entry`, `limits`; then `place` and `writer`;
+//! Reading order: `layout` (the file and its blocks), `entry`, `limits`; then `event_cursor` and `writer`;
 //! then `reader` and `merge`.
 #![deny(
     clippy::indexing_slicing,
@@ -22,19 +22,19 @@ mod entry;
 mod layout;
 pub mod limits;
 
-mod place;
+mod event_cursor;
 mod writer;
 
 mod merge;
 mod reader;
 
-pub use entry::{MOST_TYPE, TIME_BITS};
-pub use layout::{FORMAT_VERSION, Header, MAGIC};
-pub use lucce_tracelog::{Damage, EventTypeId, OpenError, ThreadId};
-pub use merge::{Event, Events};
-pub use place::Place;
-pub use reader::{Stream, ThreadInfo};
-pub use writer::{Writer, path_beside};
+pub use entry::{MAX_TYPE_ID, TIME_BITS};
+pub use event_cursor::EventCursor;
+pub use layout::{FORMAT_VERSION, MAGIC, StreamHeader};
+pub use lucce_tracelog::{EventTypeId, LogDamage, OpenError, ThreadId};
+pub use merge::{StreamEvent, StreamEventIter};
+pub use reader::{EventStream, StreamThreadInfo};
+pub use writer::{StreamWriter, events_path};
 
 /// A thread of the program, numbered from 1 in the order of their first events. Other than a
 /// [`ThreadId`] of the log, which threads of one kind may share one after the other.

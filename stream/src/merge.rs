@@ -8,17 +8,17 @@ use lucce_callgraph::ContextId;
 use lucce_tracelog::{EventTypeId, ThreadId};
 
 use crate::StreamThread;
-use crate::entry::{Entry, SWITCH};
-use crate::reader::Part;
+use crate::entry::{StreamEntry, THREAD_SWITCH};
+use crate::reader::BlockEntries;
 
 /// One event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Event {
+pub struct StreamEvent {
     /// What `System.nanoTime` said when it happened, or when it was over.
     pub clock: u64,
     pub thread: StreamThread,
     /// The log's thread, by which its counters are known.
-    pub lane: ThreadId,
+    pub log_thread: ThreadId,
     pub event: EventTypeId,
     pub id: ContextId,
     /// In the type's unit. What `new` took is not among an allocation's bytes, as in the log's counters.
@@ -27,56 +27,56 @@ pub struct Event {
     pub offset: u64,
 }
 
-/// See [`Stream::events`](crate::Stream::events).
-pub struct Events<'s> {
-    lanes: Vec<Lane<'s>>,
+/// See [`EventStream::iter_events`](crate::EventStream::iter_events).
+pub struct StreamEventIter<'s> {
+    cursors: Vec<LogThreadCursor<'s>>,
     /// The next event of each lane: its time and the lane.
     next: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
 /// What one thread after the other wrote.
-struct Lane<'s> {
+struct LogThreadCursor<'s> {
     id: ThreadId,
     bytes: &'s [u8],
-    parts: slice::Iter<'s, Part>,
+    parts: slice::Iter<'s, BlockEntries>,
     /// Of the part that is read: the entries left, and where they are.
-    rest: &'s [u8],
+    unread: &'s [u8],
     at: usize,
     clock: u64,
     thread: StreamThread,
-    event: Option<Event>,
+    event: Option<StreamEvent>,
 }
 
-impl<'s> Events<'s> {
+impl<'s> StreamEventIter<'s> {
     pub(crate) fn new(
         bytes: &'s [u8],
-        lanes: impl Iterator<Item = (&'s ThreadId, &'s Vec<Part>)>,
+        lanes: impl Iterator<Item = (&'s ThreadId, &'s Vec<BlockEntries>)>,
     ) -> Self {
-        let lanes = lanes.map(|(id, parts)| Lane {
+        let lanes = lanes.map(|(id, parts)| LogThreadCursor {
             id: *id,
             bytes,
             parts: parts.iter(),
-            rest: &[],
+            unread: &[],
             at: 0,
             clock: 0,
             thread: StreamThread(0),
             event: None,
         });
-        let mut events = Events {
-            lanes: lanes.collect(),
+        let mut events = StreamEventIter {
+            cursors: lanes.collect(),
             next: BinaryHeap::new(),
         };
-        for index in 0..events.lanes.len() {
-            events.advance(index);
+        for index in 0..events.cursors.len() {
+            events.advance_cursor(index);
         }
         events
     }
 
     /// The lane's next event is the one to compare.
-    fn advance(&mut self, index: usize) -> Option<Event> {
-        let lane = self.lanes.get_mut(index)?;
+    fn advance_cursor(&mut self, index: usize) -> Option<StreamEvent> {
+        let lane = self.cursors.get_mut(index)?;
         let before = lane.event.take();
-        lane.event = lane.next();
+        lane.event = lane.next_event();
         if let Some(event) = lane.event {
             self.next.push(Reverse((event.clock, index)));
         }
@@ -84,35 +84,36 @@ impl<'s> Events<'s> {
     }
 }
 
-impl Iterator for Events<'_> {
-    type Item = Event;
+impl Iterator for StreamEventIter<'_> {
+    type Item = StreamEvent;
 
-    fn next(&mut self) -> Option<Event> {
+    fn next(&mut self) -> Option<StreamEvent> {
         let Reverse((_, index)) = self.next.pop()?;
-        self.advance(index)
+        self.advance_cursor(index)
     }
 }
 
-impl Lane<'_> {
-    fn next(&mut self) -> Option<Event> {
+impl LogThreadCursor<'_> {
+    fn next_event(&mut self) -> Option<StreamEvent> {
         loop {
             // Entries were checked when the stream was opened.
-            let Some((entry, length)) = Entry::first(self.rest).ok().flatten() else {
+            let Some((entry, length)) = StreamEntry::decode_first(self.unread).ok().flatten()
+            else {
                 let part = *self.parts.next()?;
-                self.open(part);
+                self.open_block(part);
                 continue;
             };
             let offset = self.at as u64;
-            self.rest = self.rest.get(length..).unwrap_or_default();
+            self.unread = self.unread.get(length..).unwrap_or_default();
             self.at += length;
-            if entry.kind == SWITCH {
+            if entry.kind == THREAD_SWITCH {
                 self.thread = StreamThread(entry.number as u32);
                 continue;
             }
-            return Some(Event {
-                clock: self.clock.saturating_add(entry.passed),
+            return Some(StreamEvent {
+                clock: self.clock.saturating_add(entry.elapsed_ns),
                 thread: self.thread,
-                lane: self.id,
+                log_thread: self.id,
                 event: EventTypeId(entry.kind),
                 id: ContextId(entry.number),
                 value: entry.value,
@@ -121,9 +122,9 @@ impl Lane<'_> {
         }
     }
 
-    fn open(&mut self, part: Part) {
+    fn open_block(&mut self, part: BlockEntries) {
         let entries = self.bytes.get(part.offset..part.offset + part.used);
-        self.rest = entries.unwrap_or_default();
+        self.unread = entries.unwrap_or_default();
         (self.at, self.clock, self.thread) = (part.offset, part.clock, part.thread);
     }
 }

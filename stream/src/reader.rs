@@ -7,42 +7,42 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
-use lucce_tracelog::fields::{u32_at, u64_at};
-use lucce_tracelog::{Damage, OpenError, ThreadId, data_end, open_file};
+use lucce_tracelog::byte_fields::{u32_at, u64_at};
+use lucce_tracelog::{LogDamage, OpenError, ThreadId, data_end, open_file};
 
 use crate::StreamThread;
-use crate::entry::{Entry, LONGEST, SWITCH};
+use crate::entry::{LONGEST, StreamEntry, THREAD_SWITCH};
 use crate::layout::{
-    AT_ENDED, AT_FULL, AT_SUM, AT_USED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, BlockKind,
-    FILE_HEADER, Header,
+    AT_ENDED, AT_FULL, AT_SUM, AT_USED, BLOCK_HEADER, BLOCK_MAGIC, BlockKind, FILE_HEADER,
+    StreamBlockHeader, StreamHeader,
 };
 use crate::limits::{LARGEST_BLOCK, MAX_NAME};
-use crate::merge::Events;
+use crate::merge::StreamEventIter;
 
 /// A stream in memory, as it was at one moment.
-pub struct Stream {
-    header: Header,
+pub struct EventStream {
+    header: StreamHeader,
     bytes: Vec<u8>,
-    threads: Vec<ThreadInfo>,
-    lanes: BTreeMap<ThreadId, Vec<Part>>,
-    events: u64,
+    threads: Vec<StreamThreadInfo>,
+    log_threads: BTreeMap<ThreadId, Vec<BlockEntries>>,
+    event_count: u64,
     /// The clock then.
-    full: Option<u64>,
-    ended: Option<u64>,
-    damage: Option<Damage>,
+    full_since: Option<u64>,
+    end_clock: Option<u64>,
+    damage: Option<LogDamage>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ThreadInfo {
+pub struct StreamThreadInfo {
     pub name: String,
     pub is_virtual: bool,
     /// Of the log's counters.
-    pub lane: ThreadId,
+    pub log_thread: ThreadId,
 }
 
 /// The entries of one block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
+pub(crate) struct BlockEntries {
     /// Of the first one.
     pub offset: usize,
     pub used: usize,
@@ -52,20 +52,20 @@ pub(crate) struct Part {
 
 /// A block of events as its header says.
 #[derive(Clone, Copy)]
-struct Found {
+struct BlockLocation {
     at: usize,
-    head: BlockHead,
+    head: StreamBlockHeader,
 }
 
-impl Stream {
+impl EventStream {
     /// # Errors
     /// See [`OpenError`]. Damage after the header is not one: see [`damage`](Self::damage).
-    pub fn open(path: impl AsRef<Path>) -> Result<Stream, OpenError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<EventStream, OpenError> {
         let mut file = open_file(path)?;
         let mut bytes = Vec::new();
         file.by_ref().take(FILE_HEADER).read_to_end(&mut bytes)?;
         // First, so that a huge foreign file is not read.
-        Header::decode(&bytes)?;
+        StreamHeader::decode(&bytes)?;
         // Behind its last block, a stream may have room that is a hole: it is not read.
         let end = data_end(&file)?;
         file.take(end.saturating_sub(FILE_HEADER))
@@ -75,24 +75,24 @@ impl Stream {
 
     /// # Errors
     /// See [`OpenError`].
-    pub fn from_bytes(bytes: Vec<u8>) -> Result<Stream, OpenError> {
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<EventStream, OpenError> {
         let clock = |at| u64_at(&bytes, at as usize).filter(|clock| *clock != 0);
-        let mut stream = Stream {
-            header: Header::decode(&bytes)?,
+        let mut stream = EventStream {
+            header: StreamHeader::decode(&bytes)?,
             threads: Vec::new(),
-            lanes: BTreeMap::new(),
-            events: 0,
-            full: clock(AT_FULL),
-            ended: clock(AT_ENDED),
+            log_threads: BTreeMap::new(),
+            event_count: 0,
+            full_since: clock(AT_FULL),
+            end_clock: clock(AT_ENDED),
             damage: None,
             bytes: Vec::new(),
         };
         let mut blocks = Vec::new();
-        let surveyed = stream.survey(&bytes, &mut blocks);
+        let surveyed = stream.scan_blocks(&bytes, &mut blocks);
         let mut last = BTreeMap::new();
         let read = blocks
             .iter()
-            .try_for_each(|block| stream.events_of(&bytes, block, &mut last));
+            .try_for_each(|block| stream.read_block_events(&bytes, block, &mut last));
         // Entries lie before the block header that could not be read.
         stream.damage = read.err().or(surveyed.err());
         stream.bytes = bytes;
@@ -100,48 +100,48 @@ impl Stream {
     }
 
     #[must_use]
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &StreamHeader {
         &self.header
     }
 
     /// All events in the order of their times; of one thread, in their own order.
     #[must_use]
-    pub fn events(&self) -> Events<'_> {
-        Events::new(&self.bytes, self.lanes.iter())
+    pub fn iter_events(&self) -> StreamEventIter<'_> {
+        StreamEventIter::new(&self.bytes, self.log_threads.iter())
     }
 
     /// How many.
     #[must_use]
-    pub fn count(&self) -> u64 {
-        self.events
+    pub fn event_count(&self) -> u64 {
+        self.event_count
     }
 
     #[must_use]
-    pub fn threads(&self) -> &[ThreadInfo] {
+    pub fn threads(&self) -> &[StreamThreadInfo] {
         &self.threads
     }
 
     #[must_use]
-    pub fn thread(&self, thread: StreamThread) -> Option<&ThreadInfo> {
+    pub fn thread_info(&self, thread: StreamThread) -> Option<&StreamThreadInfo> {
         self.threads.get((thread.0 as usize).checked_sub(1)?)
     }
 
     /// The file's size in bytes.
     #[must_use]
-    pub fn size(&self) -> u64 {
+    pub fn size_bytes(&self) -> u64 {
         self.bytes.len() as u64
     }
 
     /// The limit was reached, or the disk was full: until this clock, all events are here.
     #[must_use]
     pub fn full_since(&self) -> Option<u64> {
-        self.full
+        self.full_since
     }
 
     /// The clock at the end of the JVM; `None`: it was killed, or still runs.
     #[must_use]
-    pub fn ended(&self) -> Option<u64> {
-        self.ended
+    pub fn end_clock(&self) -> Option<u64> {
+        self.end_clock
     }
 
     /// Nanoseconds from the start to `clock`.
@@ -152,23 +152,27 @@ impl Stream {
 
     /// Where reading stopped.
     #[must_use]
-    pub fn damage(&self) -> Option<&Damage> {
+    pub fn damage(&self) -> Option<&LogDamage> {
         self.damage.as_ref()
     }
 
     /// Blocks and threads.
-    fn survey(&mut self, bytes: &[u8], blocks: &mut Vec<Found>) -> Result<(), Damage> {
+    fn scan_blocks(
+        &mut self,
+        bytes: &[u8],
+        blocks: &mut Vec<BlockLocation>,
+    ) -> Result<(), LogDamage> {
         let mut at = FILE_HEADER as usize;
         while at < bytes.len() {
-            let failed = |reason| Damage::at(at as u64, reason);
+            let failed = |reason| LogDamage::at_offset(at as u64, reason);
             match u32_at(bytes, at) {
                 Some(BLOCK_MAGIC) => {}
                 // Space that was obtained in advance.
-                Some(0) if self.ended.is_none() => return Ok(()),
+                Some(0) if self.end_clock.is_none() => return Ok(()),
                 _ => return Err(failed("no block begins here")),
             }
             let head = bytes.get(at + 4..).unwrap_or_default();
-            let head = BlockHead::decode(head).map_err(failed)?;
+            let head = StreamBlockHeader::decode(head).map_err(failed)?;
             let first = at + BLOCK_HEADER as usize;
             let next = first + head.capacity as usize;
             if next > bytes.len() {
@@ -176,7 +180,7 @@ impl Stream {
             }
             match head.kind {
                 BlockKind::Thread => self.add_thread(bytes, at, &head).map_err(failed)?,
-                BlockKind::Events => blocks.push(Found { at, head }),
+                BlockKind::Events => blocks.push(BlockLocation { at, head }),
             }
             at = next;
         }
@@ -187,64 +191,64 @@ impl Stream {
         &mut self,
         bytes: &[u8],
         at: usize,
-        head: &BlockHead,
+        head: &StreamBlockHeader,
     ) -> Result<(), &'static str> {
         if head.thread as usize != self.threads.len() + 1 {
             return Err("threads are not numbered in order");
         }
-        let used = sealed(bytes, at, head)?;
+        let used = sealed_bytes(bytes, at, head)?;
         let name = used.unwrap_or_default();
         if name.len() > MAX_NAME {
             return Err("a name is longer than the format allows");
         }
         let name = std::str::from_utf8(name).map_err(|_| "a name is not UTF-8")?;
-        self.threads.push(ThreadInfo {
+        self.threads.push(StreamThreadInfo {
             name: name.to_owned(),
             is_virtual: head.is_virtual,
-            lane: ThreadId(head.lane),
+            log_thread: ThreadId(head.log_thread),
         });
         Ok(())
     }
 
-    fn events_of(
+    fn read_block_events(
         &mut self,
         bytes: &[u8],
-        block: &Found,
+        block: &BlockLocation,
         last: &mut BTreeMap<u32, u64>,
-    ) -> Result<(), Damage> {
-        let Found { at, head } = block;
-        let failed = |reason| Damage::at(*at as u64, reason);
+    ) -> Result<(), LogDamage> {
+        let BlockLocation { at, head } = block;
+        let failed = |reason| LogDamage::at_offset(*at as u64, reason);
         if u64::from(head.capacity) > LARGEST_BLOCK {
             return Err(failed("a block is larger than the format allows"));
         }
         if !self.is_thread(head.thread.into()) {
             return Err(failed("events of a thread that has not started"));
         }
-        let sealed = sealed(bytes, *at, head).map_err(failed)?;
+        let sealed = sealed_bytes(bytes, *at, head).map_err(failed)?;
         let first = at + BLOCK_HEADER as usize;
         let room = bytes.get(first..first + head.capacity as usize);
         let entries = sealed.or(room).unwrap_or_default();
-        let last = last.entry(head.lane).or_insert(0);
-        let (used, checked) = self.check(entries, head.clock, last);
-        let part = Part {
+        let last = last.entry(head.log_thread).or_insert(0);
+        let (used, checked) = self.check_entries(entries, head.clock, last);
+        let part = BlockEntries {
             offset: first,
             used,
             clock: head.clock,
             thread: StreamThread(head.thread),
         };
-        self.lanes
-            .entry(ThreadId(head.lane))
+        self.log_threads
+            .entry(ThreadId(head.log_thread))
             .or_default()
             .push(part);
         let checked = checked.and(match sealed {
             Some(sealed) if used != sealed.len() => Err("a sealed block ends early"),
             _ => Ok(()),
         });
-        checked.map_err(|reason| Damage::at((first + used) as u64, reason))
+        checked.map_err(|reason| LogDamage::at_offset((first + used) as u64, reason))
     }
 
     /// How many bytes of a block are entries, and why no more are.
-    fn check(
+    fn check_entries(
         &mut self,
         entries: &[u8],
         clock: u64,
@@ -253,22 +257,22 @@ impl Stream {
         let mut at = 0;
         loop {
             let rest = entries.get(at..).unwrap_or_default();
-            let (entry, length) = match Entry::first(rest) {
+            let (entry, length) = match StreamEntry::decode_first(rest) {
                 Ok(Some(found)) => found,
-                Ok(None) => return (at, self.check_rest(rest)),
+                Ok(None) => return (at, self.check_unused_bytes(rest)),
                 Err(reason) => return (at, Err(reason)),
             };
-            let Some(time) = clock.checked_add(entry.passed) else {
+            let Some(time) = clock.checked_add(entry.elapsed_ns) else {
                 return (at, Err("an event behind the end of time"));
             };
             if time < *last {
                 return (at, Err("an event before the one before it"));
             }
-            if entry.kind != SWITCH {
-                self.events += 1;
+            if entry.kind != THREAD_SWITCH {
+                self.event_count += 1;
             } else if !self.is_thread(entry.number) {
                 // A copy of a running JVM's may have the entry and not the thread that began just then.
-                let ended = self.ended.is_some();
+                let ended = self.end_clock.is_some();
                 let failed = Err("events of a thread that has not started");
                 return (at, if ended { failed } else { Ok(()) });
             }
@@ -278,9 +282,9 @@ impl Stream {
     }
 
     /// Behind the entries of a JVM that has ended nothing follows but the words of one that had no time.
-    fn check_rest(&self, rest: &[u8]) -> Result<(), &'static str> {
+    fn check_unused_bytes(&self, rest: &[u8]) -> Result<(), &'static str> {
         let behind = rest.get(LONGEST..).unwrap_or_default();
-        match self.ended.is_none() || behind.iter().all(|byte| *byte == 0) {
+        match self.end_clock.is_none() || behind.iter().all(|byte| *byte == 0) {
             true => Ok(()),
             false => Err("an event behind the end of its block's entries"),
         }
@@ -292,10 +296,10 @@ impl Stream {
 }
 
 /// The bytes of a sealed block. `Ok(None)`: it is open.
-fn sealed<'b>(
+fn sealed_bytes<'b>(
     bytes: &'b [u8],
     at: usize,
-    head: &BlockHead,
+    head: &StreamBlockHeader,
 ) -> Result<Option<&'b [u8]>, &'static str> {
     let used = u32_at(bytes, at + AT_USED as usize).unwrap_or(0);
     if used == 0 {

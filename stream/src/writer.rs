@@ -11,36 +11,36 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lucce_tracelog::{Lost, MappedFile, PIECE, ThreadId, file_size_limit, new_file};
+use lucce_tracelog::{FileLoss, MappedFile, PIECE, ThreadId, file_size_limit, new_file};
 
 use crate::StreamThread;
+use crate::event_cursor::EventCursor;
 use crate::layout::{
-    ALIGN, AT_ENDED, AT_FULL, AT_SUM, AT_USED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, BlockKind,
-    FILE_HEADER, Header,
+    ALIGN, AT_ENDED, AT_FULL, AT_SUM, AT_USED, BLOCK_HEADER, BLOCK_MAGIC, BlockKind, FILE_HEADER,
+    StreamBlockHeader, StreamHeader,
 };
 use crate::limits::{ADDRESSES, FIRST_BLOCK, LARGEST_BLOCK, MAX_NAME};
-use crate::place::Place;
 
 /// The file grows by at least and at most this much ahead.
 const GROWTH: (u64, u64) = (1 << 20, 16 << 20);
 
 /// The events' file: the log's name and `.events`.
 #[must_use]
-pub fn path_beside(log: &Path) -> PathBuf {
+pub fn events_path(log: &Path) -> PathBuf {
     let mut path: OsString = log.as_os_str().to_owned();
     path.push(".events");
     path.into()
 }
 
 /// The file, shared by all threads.
-pub struct Writer {
+pub struct StreamWriter {
     map: MappedFile,
     limit: u64,
     full: AtomicBool,
-    shared: Mutex<Shared>,
+    state: Mutex<StreamWriterState>,
 }
 
-struct Shared {
+struct StreamWriterState {
     /// Where the next block begins.
     end: u64,
     threads: u32,
@@ -49,7 +49,7 @@ struct Shared {
 
 /// A block of events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Block {
+pub(crate) struct MappedBlock {
     /// Of its header, in the file.
     pub at: u64,
     /// Of its first entry, in memory.
@@ -58,25 +58,25 @@ pub(crate) struct Block {
     pub clock: u64,
 }
 
-impl Writer {
+impl StreamWriter {
     /// `limit` is the largest size of the file in bytes.
     ///
     /// # Errors
     /// The file cannot be made, or something has the name already.
-    pub fn create(path: &Path, header: &Header, limit: u64) -> io::Result<Writer> {
+    pub fn create(path: &Path, header: &StreamHeader, limit: u64) -> io::Result<StreamWriter> {
         let limit = limit.min(file_size_limit()).min(ADDRESSES) / PIECE * PIECE;
         let map = MappedFile::new(new_file(path)?, limit.max(PIECE))?;
-        let writer = Writer {
+        let writer = StreamWriter {
             limit: limit.min(map.reserved()),
             map,
             full: AtomicBool::new(false),
-            shared: Mutex::new(Shared {
+            state: Mutex::new(StreamWriterState {
                 end: FILE_HEADER,
                 threads: 0,
                 closed: false,
             }),
         };
-        let made = writer.map.grow(PIECE).is_ok() && writer.map.write(0, &header.encode());
+        let made = writer.map.grow_to(PIECE).is_ok() && writer.map.write(0, &header.encode());
         match made {
             true => Ok(writer),
             false => Err(io::ErrorKind::StorageFull.into()),
@@ -84,38 +84,38 @@ impl Writer {
     }
 
     /// A thread that has its first event. `None`: the file is full.
-    pub fn thread(&self, lane: ThreadId, name: &str, is_virtual: bool) -> Option<StreamThread> {
-        let name = clip(name).as_bytes();
+    pub fn add_thread(&self, lane: ThreadId, name: &str, is_virtual: bool) -> Option<StreamThread> {
+        let name = clip_name(name).as_bytes();
         let mut shared = self.lock();
         let thread = StreamThread(shared.threads.checked_add(1)?);
         let capacity = (name.len() as u64).max(1).next_multiple_of(ALIGN);
-        let head = BlockHead {
+        let head = StreamBlockHeader {
             kind: BlockKind::Thread,
             is_virtual,
             capacity: u32::try_from(capacity).ok()?,
-            lane: lane.0,
+            log_thread: lane.0,
             thread: thread.0,
             clock: 0,
         };
-        self.block(&mut shared, &head, name)?;
+        self.append_block(&mut shared, &head, name)?;
         shared.threads = thread.0;
         Some(thread)
     }
 
     /// Room for a thread's events from `now` on: about `bytes` of it.
-    pub(crate) fn place(
+    pub(crate) fn allocate_cursor(
         &self,
         lane: ThreadId,
         thread: StreamThread,
         bytes: u64,
         now: u64,
-    ) -> Place {
-        let placed = self.events(lane, thread, bytes, now);
-        placed.map_or_else(|| self.refuse(now), Place::new)
+    ) -> EventCursor {
+        let placed = self.add_event_block(lane, thread, bytes, now);
+        placed.map_or_else(|| self.refuse_event(now), EventCursor::new)
     }
 
     /// A place where nothing can be written: an event at the time `now` found no room.
-    pub fn refuse(&self, now: u64) -> Place {
+    pub fn refuse_event(&self, now: u64) -> EventCursor {
         // After the end there is no room either, but the file is not full.
         let is_closed = self.lock().closed;
         // Relaxed: who is first does not matter much, and the file says only that.
@@ -123,23 +123,29 @@ impl Writer {
             // On failure the file does not say since when it is full.
             let _ = self.map.publish_u64(AT_FULL, now);
         }
-        Place::refused()
+        EventCursor::without_room()
     }
 
-    fn events(&self, lane: ThreadId, thread: StreamThread, bytes: u64, now: u64) -> Option<Block> {
+    fn add_event_block(
+        &self,
+        lane: ThreadId,
+        thread: StreamThread,
+        bytes: u64,
+        now: u64,
+    ) -> Option<MappedBlock> {
         let capacity = bytes.clamp(FIRST_BLOCK, LARGEST_BLOCK) - BLOCK_HEADER;
         let clock = now.wrapping_sub(1);
-        let head = BlockHead {
+        let head = StreamBlockHeader {
             kind: BlockKind::Events,
             is_virtual: false,
             capacity: u32::try_from(capacity).ok()?,
-            lane: lane.0,
+            log_thread: lane.0,
             thread: thread.0,
             clock,
         };
-        let at = self.block(&mut self.lock(), &head, &[])?;
-        let address = self.map.address(at + BLOCK_HEADER, capacity)?;
-        Some(Block {
+        let at = self.append_block(&mut self.lock(), &head, &[])?;
+        let address = self.map.address_of(at + BLOCK_HEADER, capacity)?;
+        Some(MappedBlock {
             at,
             address,
             capacity,
@@ -148,12 +154,17 @@ impl Writer {
     }
 
     /// Where it begins. Once a block found no room, none does.
-    fn block(&self, shared: &mut Shared, head: &BlockHead, payload: &[u8]) -> Option<u64> {
+    fn append_block(
+        &self,
+        shared: &mut StreamWriterState,
+        head: &StreamBlockHeader,
+        payload: &[u8],
+    ) -> Option<u64> {
         let at = shared.end;
         let next = at + BLOCK_HEADER + u64::from(head.capacity);
-        let is_over = shared.closed || self.map.known_lost().is_some();
+        let is_over = shared.closed || self.map.known_loss().is_some();
         let fits = !is_over && !self.is_full() && next <= self.limit;
-        if !fits || !self.room_for(next) {
+        if !fits || !self.ensure_room(next) {
             return None;
         }
         let sealed = payload.is_empty() || self.seal_bytes(at, payload);
@@ -170,19 +181,19 @@ impl Writer {
             && self.map.publish_u32(at + AT_USED, payload.len() as u32)
     }
 
-    fn room_for(&self, end: u64) -> bool {
+    fn ensure_room(&self, end: u64) -> bool {
         let mapped = self.map.mapped();
         if end <= mapped {
             return true;
         }
         let ahead = mapped.clamp(GROWTH.0, GROWTH.1);
         let most = end.max(mapped + ahead).min(self.limit);
-        let grown = self.map.grow(most).or_else(|_| self.map.grow(end));
+        let grown = self.map.grow_to(most).or_else(|_| self.map.grow_to(end));
         grown.is_ok()
     }
 
     /// Its thread writes no more into the block: a checksum over what it wrote.
-    pub(crate) fn seal(&self, block: Block, used: u64) {
+    pub(crate) fn seal_block(&self, block: MappedBlock, used: u64) {
         let sum = self
             .map
             .read(block.at + BLOCK_HEADER, used, crc32fast::hash);
@@ -196,7 +207,7 @@ impl Writer {
     }
 
     /// The program has ended; threads may go on writing in the blocks that they have.
-    pub fn finish(&self, now: u64) {
+    pub fn finish_stream(&self, now: u64) {
         let mut shared = self.lock();
         if !shared.closed {
             shared.closed = true;
@@ -214,31 +225,31 @@ impl Writer {
 
     /// What has become of the file, if it is not what was written.
     #[must_use]
-    pub fn lost(&self) -> Option<Lost> {
-        self.map.lost()
+    pub fn file_loss(&self) -> Option<FileLoss> {
+        self.map.check_loss()
     }
 
     /// The file, to be read.
     ///
     /// # Errors
     /// The system's.
-    pub fn file(&self) -> io::Result<File> {
+    pub fn clone_file(&self) -> io::Result<File> {
         self.map.file().try_clone()
     }
 
     /// The file's size.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
+    pub fn size_bytes(&self) -> u64 {
         self.lock().end
     }
 
     /// A panic in another thread leaves no half block behind, so poison is no reason to stop.
-    fn lock(&self) -> MutexGuard<'_, Shared> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, StreamWriterState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn clip(name: &str) -> &str {
+fn clip_name(name: &str) -> &str {
     let end = (0..=MAX_NAME.min(name.len()))
         .rev()
         .find(|at| name.is_char_boundary(*at));

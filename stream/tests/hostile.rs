@@ -5,7 +5,7 @@ mod support;
 
 use std::fs;
 
-use lucce_stream::{Header, OpenError, Stream, Writer};
+use lucce_stream::{EventStream, OpenError, StreamHeader, StreamWriter};
 use proptest::prelude::*;
 use support::{START, Thread, told};
 
@@ -13,27 +13,27 @@ use support::{START, Thread, told};
 fn sample() -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.events");
-    let writer = Writer::create(&path, &START, 1 << 20).unwrap();
+    let writer = StreamWriter::create(&path, &START, 1 << 20).unwrap();
     let mut threads = [1, 2].map(|n| Thread::start(&writer, n, "some thread"));
     for n in 1..400 {
         let thread = &mut threads[n as usize % 2];
         assert!(thread.event(&writer, 600 + n, (n as u32, n << 20, n as i64 % 3)));
     }
-    writer.finish(2000);
+    writer.finish_stream(2000);
     fs::read(&path).unwrap()
 }
 
 #[test]
 fn what_is_changed_is_found() {
     let bytes = sample();
-    let whole = Stream::from_bytes(bytes.clone()).unwrap();
-    assert_eq!((whole.damage(), whole.count()), (None, 399));
+    let whole = EventStream::from_bytes(bytes.clone()).unwrap();
+    assert_eq!((whole.damage(), whole.event_count()), (None, 399));
     let events = told(&whole);
     let (mut silent, mut damaged) = (0, 0);
     for at in 64..bytes.len() {
         let mut bytes = bytes.clone();
         bytes[at] ^= 0x41;
-        let stream = Stream::from_bytes(bytes).unwrap();
+        let stream = EventStream::from_bytes(bytes).unwrap();
         match stream.damage() {
             Some(damage) => {
                 // A wrong time shows at the next event.
@@ -52,22 +52,22 @@ fn what_is_changed_is_found() {
 #[test]
 fn a_file_that_was_cut_is_read_up_to_the_cut() {
     let bytes = sample();
-    let whole = told(&Stream::from_bytes(bytes.clone()).unwrap());
+    let whole = told(&EventStream::from_bytes(bytes.clone()).unwrap());
     for end in (64..bytes.len()).step_by(40) {
-        let stream = Stream::from_bytes(bytes[..end].to_vec()).unwrap();
+        let stream = EventStream::from_bytes(bytes[..end].to_vec()).unwrap();
         let read = told(&stream);
         assert!(read.iter().all(|event| whole.contains(event)));
         let is_boundary = stream.damage().is_none();
         assert!(!is_boundary || end % 64 == 0, "{end}");
     }
     for end in 0..64 {
-        assert!(Stream::from_bytes(bytes[..end].to_vec()).is_err());
+        assert!(EventStream::from_bytes(bytes[..end].to_vec()).is_err());
     }
 }
 
 #[test]
 fn foreign_newer_and_broken_headers_are_told_apart() {
-    let open = |bytes: &[u8]| Stream::from_bytes(bytes.to_vec()).err();
+    let open = |bytes: &[u8]| EventStream::from_bytes(bytes.to_vec()).err();
     assert!(matches!(open(b""), Some(OpenError::Empty(_))));
     assert!(matches!(
         open(b"LUCCELOG and more"),
@@ -83,8 +83,8 @@ fn foreign_newer_and_broken_headers_are_told_apart() {
     let newer = open(&bytes);
     assert!(matches!(newer, Some(OpenError::Newer { version: 9, .. })));
     assert_eq!(
-        *Stream::from_bytes(sample()).unwrap().header(),
-        Header { ..START }
+        *EventStream::from_bytes(sample()).unwrap().header(),
+        StreamHeader { ..START }
     );
 }
 
@@ -108,13 +108,13 @@ proptest! {
                 }
             }
         }
-        let stream = Stream::from_bytes(bytes).unwrap();
-        prop_assert_eq!(stream.events().count() as u64, stream.count());
+        let stream = EventStream::from_bytes(bytes).unwrap();
+        prop_assert_eq!(stream.iter_events().count() as u64, stream.event_count());
         let mut clock = 0;
-        for event in stream.events() {
+        for event in stream.iter_events() {
             prop_assert!(event.clock >= clock);
             clock = event.clock;
-            prop_assert!(stream.thread(event.thread).is_some());
+            prop_assert!(stream.thread_info(event.thread).is_some());
         }
     }
 }

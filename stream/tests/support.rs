@@ -1,8 +1,10 @@
 //! Streams for tests, and what is in them.
 
-use lucce_stream::{Event, Header, Place, Stream, StreamThread, ThreadId, Writer};
+use lucce_stream::{
+    EventCursor, EventStream, StreamEvent, StreamHeader, StreamThread, StreamWriter, ThreadId,
+};
 
-pub const START: Header = Header {
+pub const START: StreamHeader = StreamHeader {
     pid: 7,
     start: 1_000_000,
     clock: 500,
@@ -10,17 +12,17 @@ pub const START: Header = Header {
 
 /// A thread's side of a stream, as the agent has it.
 pub struct Thread {
-    pub place: Place,
+    pub place: EventCursor,
     pub lane: ThreadId,
     pub id: StreamThread,
 }
 
 impl Thread {
-    pub fn start(writer: &Writer, lane: u32, name: &str) -> Thread {
+    pub fn start(writer: &StreamWriter, lane: u32, name: &str) -> Thread {
         let lane = ThreadId(lane);
-        let id = writer.thread(lane, name, false);
+        let id = writer.add_thread(lane, name, false);
         Thread {
-            place: Place::default(),
+            place: EventCursor::default(),
             lane,
             id: id.unwrap_or_default(),
         }
@@ -29,27 +31,27 @@ impl Thread {
     /// `false`: no room.
     pub fn event(
         &mut self,
-        writer: &Writer,
+        writer: &StreamWriter,
         now: u64,
         (kind, number, value): (u32, u64, i64),
     ) -> bool {
-        if self.place.put(now, kind, number, value) {
+        if self.place.write_event(now, kind, number, value) {
             return true;
         }
         if self.place.is_refused() || self.id == StreamThread(0) {
             return false;
         }
-        self.place.renew(writer, (self.lane, self.id), now);
-        self.place.put(now, kind, number, value)
+        self.place.renew_block(writer, (self.lane, self.id), now);
+        self.place.write_event(now, kind, number, value)
     }
 }
 
 /// Clock, thread, type, number and value.
 pub type Told = (u64, u32, u32, u64, i64);
 
-pub fn told(stream: &Stream) -> Vec<Told> {
-    let told = |event: Event| {
-        let Event {
+pub fn told(stream: &EventStream) -> Vec<Told> {
+    let told = |event: StreamEvent| {
+        let StreamEvent {
             clock,
             thread,
             event,
@@ -59,5 +61,5 @@ pub fn told(stream: &Stream) -> Vec<Told> {
         } = event;
         (clock, thread.0, event.0, id.0, value)
     };
-    stream.events().map(told).collect()
+    stream.iter_events().map(told).collect()
 }

@@ -5,14 +5,14 @@ mod support;
 
 use std::fs;
 
-use lucce_stream::{MOST_TYPE, Stream, StreamThread, Writer};
+use lucce_stream::{EventStream, MAX_TYPE_ID, StreamThread, StreamWriter};
 use proptest::prelude::*;
 use support::{START, Thread, Told, told};
 
-fn written(limit: u64, write: impl FnOnce(&Writer)) -> (Vec<u8>, Writer) {
+fn written(limit: u64, write: impl FnOnce(&StreamWriter)) -> (Vec<u8>, StreamWriter) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.events");
-    let writer = Writer::create(&path, &START, limit).unwrap();
+    let writer = StreamWriter::create(&path, &START, limit).unwrap();
     write(&writer);
     (fs::read(&path).unwrap(), writer)
 }
@@ -21,7 +21,7 @@ proptest! {
     #[test]
     fn events_of_all_threads_in_time_order(
         events in prop::collection::vec(
-            (0..4_usize, 0..90_u64, 0..=MOST_TYPE, 1..u64::MAX, prop_oneof![Just(0), any::<i64>()]),
+            (0..4_usize, 0..90_u64, 0..=MAX_TYPE_ID, 1..u64::MAX, prop_oneof![Just(0), any::<i64>()]),
             0..3000,
         ),
         ends in any::<bool>(),
@@ -39,13 +39,13 @@ proptest! {
                 expected.push((now, *at as u32 + 1, *kind, *number, *value));
             }
             if ends {
-                writer.finish(now);
+                writer.finish_stream(now);
             }
         });
-        let stream = Stream::from_bytes(bytes).unwrap();
+        let stream = EventStream::from_bytes(bytes).unwrap();
         prop_assert_eq!(stream.damage(), None);
-        prop_assert_eq!(stream.ended().is_some(), ends);
-        prop_assert_eq!(stream.count(), expected.len() as u64);
+        prop_assert_eq!(stream.end_clock().is_some(), ends);
+        prop_assert_eq!(stream.event_count(), expected.len() as u64);
         // At one time the order of threads is not known.
         expected.sort_by_key(|event| (event.0, event.1));
         prop_assert_eq!(told(&stream), expected);
@@ -60,16 +60,24 @@ fn a_thread_goes_on_in_the_block_of_one_that_ended() {
         assert!(first.event(writer, 600, (1, 11, 5)));
         let mut second = Thread::start(writer, 1, "pool-1-thread-2");
         second.place = first.place;
-        assert!(second.place.hand_over(700, second.id));
+        assert!(second.place.hand_over_to(700, second.id));
         assert!(second.event(writer, 700, (2, 12, 0)));
-        writer.finish(800);
+        writer.finish_stream(800);
     });
-    let stream = Stream::from_bytes(bytes).unwrap();
+    let stream = EventStream::from_bytes(bytes).unwrap();
     assert_eq!(stream.damage(), None);
     assert_eq!(told(&stream), [(600, 1, 1, 11, 5), (700, 2, 2, 12, 0)]);
-    let name = |n| &*stream.thread(lucce_stream::StreamThread(n)).unwrap().name;
+    let name = |n| {
+        &*stream
+            .thread_info(lucce_stream::StreamThread(n))
+            .unwrap()
+            .name
+    };
     assert_eq!((name(1), name(2)), ("pool-1-thread-1", "pool-1-thread-2"));
-    assert_eq!((stream.since_start(700), stream.ended()), (200, Some(800)));
+    assert_eq!(
+        (stream.since_start(700), stream.end_clock()),
+        (200, Some(800))
+    );
 }
 
 /// A copy of the file may have the words by which a thread begins, in a block that was there before, and not
@@ -80,19 +88,19 @@ fn a_copy_ends_where_a_thread_begins_that_is_not_in_it() {
         written(1 << 20, |writer| {
             let mut first = Thread::start(writer, 1, "main");
             assert!(first.event(writer, 600, (1, 11, 5)));
-            assert!(first.place.hand_over(700, StreamThread(2)));
+            assert!(first.place.hand_over_to(700, StreamThread(2)));
             assert!(first.event(writer, 700, (2, 12, 0)));
             if ended {
-                writer.finish(800);
+                writer.finish_stream(800);
             }
         })
     };
     let (bytes, _writer) = goes_on(false);
-    let stream = Stream::from_bytes(bytes).unwrap();
-    assert_eq!((stream.damage(), stream.count()), (None, 1));
+    let stream = EventStream::from_bytes(bytes).unwrap();
+    assert_eq!((stream.damage(), stream.event_count()), (None, 1));
     assert_eq!(told(&stream), [(600, 1, 1, 11, 5)]);
     let (bytes, _writer) = goes_on(true);
-    let stream = Stream::from_bytes(bytes).unwrap();
+    let stream = EventStream::from_bytes(bytes).unwrap();
     assert!(stream.damage().is_some());
 }
 
@@ -113,10 +121,10 @@ fn the_file_keeps_its_limit_and_says_since_when_it_is_full() {
         let mut late = Thread::start(writer, 2, "late");
         assert!(!late.event(writer, 2_000_000, (3, 1, 1)));
     });
-    assert!(bytes.len() as u64 <= LIMIT && writer.bytes() <= LIMIT);
-    let stream = Stream::from_bytes(bytes).unwrap();
+    assert!(bytes.len() as u64 <= LIMIT && writer.size_bytes() <= LIMIT);
+    let stream = EventStream::from_bytes(bytes).unwrap();
     assert_eq!(stream.damage(), None);
-    assert_eq!(stream.count(), kept);
+    assert_eq!(stream.event_count(), kept);
     assert!(kept > 8000, "{kept}");
     assert_eq!(stream.full_since(), Some(1000 + kept + 1));
 }
@@ -129,9 +137,9 @@ fn what_a_killed_process_wrote_is_there_without_any_end() {
             assert!(thread.event(writer, n, (1, n, 0)));
         }
     });
-    let stream = Stream::from_bytes(bytes).unwrap();
+    let stream = EventStream::from_bytes(bytes).unwrap();
     assert_eq!(
-        (stream.damage(), stream.ended(), stream.count()),
+        (stream.damage(), stream.end_clock(), stream.event_count()),
         (None, None, 499)
     );
     assert_eq!(stream.threads()[0].name.len(), 1 << 10);

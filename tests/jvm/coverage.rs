@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::running::Running;
 use crate::{Test, test};
 
-/// What each thread of `Covered` makes.
+/// What each thread of `CoverageBytes` makes.
 const BYTES: u64 = 40_000 * 1_000;
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use lucce_callgraph::{Edge, Frame};
-use lucce_decoder::{Code, Profile};
+use lucce_callgraph::{CallEdge, ContextFrame};
+use lucce_decoder::{CodeSymbols, Profile};
 use lucce_recording::{Recording, Step};
 use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
 
@@ -77,7 +77,7 @@ fn java<'a>(setup: &'a Setup, jdk: &'a Jdk, program: &str, options: &str) -> Jav
 }
 
 /// How often each context had an event, the frames innermost first.
-type Events = HashMap<Vec<Frame>, u64>;
+type Events = HashMap<Vec<ContextFrame>, u64>;
 
 fn same_contexts(setup: &Setup, jdk: &Jdk, program: &str) -> Checked {
     let java = java(setup, jdk, program, "events=alloc");
@@ -90,7 +90,7 @@ fn same_contexts(setup: &Setup, jdk: &Jdk, program: &str) -> Checked {
     })?;
     let (recorded, logged) = (recorded(&recording)?, logged(&log));
     ensure(recorded == logged, || {
-        difference(&Code::from(&recording), &recorded, &logged)
+        difference(&CodeSymbols::from(&recording), &recorded, &logged)
     })?;
     if program == "ManyThreads" {
         threads_were_started_somewhere(&recording)?;
@@ -105,8 +105,8 @@ fn same_contexts(setup: &Setup, jdk: &Jdk, program: &str) -> Checked {
 fn logged(log: &Profile) -> Events {
     let mut events = Events::new();
     // Number by number: rows of equal lines would be one, and the frames here are instructions.
-    for share in log.events.all() {
-        if let Ok(frames) = log.frames(share.id) {
+    for share in log.events.as_slice() {
+        if let Ok(frames) = log.decode_frames(share.id) {
             *events.entry(frames).or_default() += share.count;
         }
     }
@@ -114,7 +114,7 @@ fn logged(log: &Profile) -> Events {
 }
 
 fn recorded(recording: &Recording) -> Result<Events, String> {
-    let mut stacks: HashMap<u32, Vec<Edge>> = HashMap::new();
+    let mut stacks: HashMap<u32, Vec<CallEdge>> = HashMap::new();
     let mut events = Events::new();
     for step in recording.steps() {
         let (thread, step) = step.map_err(|damage| damage.to_string())?;
@@ -126,9 +126,9 @@ fn recorded(recording: &Recording) -> Result<Events, String> {
             Step::Unwind(frames) => stack.truncate(stack.len() - frames as usize),
             Step::Event(edge) => {
                 let callers = stack.iter().rev().filter(|edge| !edge.is_entry());
-                let frames = [edge.place()]
+                let frames = [edge.caller_frame()]
                     .into_iter()
-                    .chain(callers.map(|edge| edge.place()));
+                    .chain(callers.map(|edge| edge.caller_frame()));
                 *events.entry(frames.collect()).or_default() += 1;
             }
         }
@@ -171,15 +171,16 @@ fn threads_were_started_somewhere(recording: &Recording) -> Checked {
     })
 }
 
-fn difference(code: &Code, recorded: &Events, logged: &Events) -> String {
-    let differ = |(frames, count): &(&Vec<Frame>, &u64)| recorded.get(*frames) != Some(*count);
+fn difference(code: &CodeSymbols, recorded: &Events, logged: &Events) -> String {
+    let differ =
+        |(frames, count): &(&Vec<ContextFrame>, &u64)| recorded.get(*frames) != Some(*count);
     let missing = logged.iter().filter(differ);
-    let differ = |(frames, count): &(&Vec<Frame>, &u64)| logged.get(*frames) != Some(*count);
+    let differ = |(frames, count): &(&Vec<ContextFrame>, &u64)| logged.get(*frames) != Some(*count);
     let extra = recorded.iter().filter(differ);
-    let show = |(frames, count): (&Vec<Frame>, &u64)| {
+    let show = |(frames, count): (&Vec<ContextFrame>, &u64)| {
         let frames: Vec<String> = frames
             .iter()
-            .map(|frame| code.frame(*frame).to_string())
+            .map(|frame| code.resolve_frame(*frame).to_string())
             .collect();
         format!("{count} × {}", frames.join("\n      "))
     };

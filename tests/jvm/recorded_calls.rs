@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use lucce_callgraph::{Edge, Frame, MethodId};
-use lucce_decoder::{Code, Profile};
+use lucce_callgraph::{CallEdge, ContextFrame, MethodId};
+use lucce_decoder::{CodeSymbols, Profile};
 use lucce_recording::{Recording, Step};
 use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
 
@@ -65,7 +65,7 @@ fn own(setup: &Setup, jdk: &Jdk, mode: &str, flags: &[&str]) -> Checked {
     let expected: Counts = ended.stdout.lines().filter_map(expected).collect();
     ended.ensure(expected.len() >= 25, "the program says what to expect")?;
     let recording = open(&java)?;
-    let code = Code::from(&recording);
+    let code = CodeSymbols::from(&recording);
     let calls = Calls::of(&recording)?;
     let found = calls.by_line(&code);
     same(&expected, &found, "recorded")?;
@@ -83,8 +83,8 @@ fn same_entries(setup: &Setup, jdk: &Jdk, program: &str) -> Checked {
     let recorded = Calls::of(&open(&java)?)?.entries;
     let mut logged = Entries::new();
     // Number by number: rows of equal lines would be one, and the frames here are instructions.
-    for share in log.events.all() {
-        let mut frames = log.frames(share.id).map_err(|e| e.to_string())?;
+    for share in log.events.as_slice() {
+        let mut frames = log.decode_frames(share.id).map_err(|e| e.to_string())?;
         // The main thread's end is that of the VM, and of the recording.
         let outermost = frames
             .last()
@@ -110,19 +110,21 @@ fn same_entries(setup: &Setup, jdk: &Jdk, program: &str) -> Checked {
 }
 
 fn show(
-    code: &Code,
-    (entered, callers): &(MethodId, Vec<Frame>),
+    code: &CodeSymbols,
+    (entered, callers): &(MethodId, Vec<ContextFrame>),
     a: u64,
     b: Option<&u64>,
 ) -> String {
-    let callers = callers.iter().map(|frame| code.frame(*frame).to_string());
+    let callers = callers
+        .iter()
+        .map(|frame| code.resolve_frame(*frame).to_string());
     let callers: Vec<_> = callers.collect();
     let name = code.method_name(*entered);
     format!("{name}: {a} {b:?}\n  {}", callers.join("\n  "))
 }
 
 /// Entered methods and their callers, innermost first.
-type Entries = HashMap<(MethodId, Vec<Frame>), u64>;
+type Entries = HashMap<(MethodId, Vec<ContextFrame>), u64>;
 
 /// What a recording tells of calls.
 #[derive(Default)]
@@ -135,7 +137,7 @@ struct Calls {
 
 impl Calls {
     fn of(recording: &Recording) -> Result<Calls, String> {
-        let mut stacks: HashMap<u32, Vec<Edge>> = HashMap::new();
+        let mut stacks: HashMap<u32, Vec<CallEdge>> = HashMap::new();
         let mut calls = Calls::default();
         for step in recording.steps() {
             let (thread, step) = step.map_err(|damage| damage.to_string())?;
@@ -145,7 +147,10 @@ impl Calls {
                 Step::Enter(edge) => {
                     stack.push(edge);
                     let callers = stack.iter().rev().filter(|edge| !edge.is_entry());
-                    let key = (edge.callee, callers.map(|edge| edge.place()).collect());
+                    let key = (
+                        edge.callee,
+                        callers.map(|edge| edge.caller_frame()).collect(),
+                    );
                     *calls.entries.entry(key).or_default() += 1;
                 }
                 Step::Exit => end(stack, 1, &mut calls.returned),
@@ -155,20 +160,20 @@ impl Calls {
         Ok(calls)
     }
 
-    fn by_line(&self, code: &Code) -> Counts {
+    fn by_line(&self, code: &CodeSymbols) -> Counts {
         let mut counts = Counts::new();
         for ((entered, callers), count) in &self.entries {
             let Some((caller, callee)) = callers.first().zip(name_of(code, *entered)) else {
                 continue;
             };
-            let line = i64::from(code.frame(*caller).line);
+            let line = i64::from(code.resolve_frame(*caller).line);
             *counts.entry((callee.0, callee.1, line)).or_default() += count;
         }
         counts
     }
 
     /// Every frame of the program's own methods has an end; an exception ended those that threw one.
-    fn exceptions(&self, code: &Code, expected: &Counts) -> Checked {
+    fn exceptions(&self, code: &CodeSymbols, expected: &Counts) -> Checked {
         let mut by_name: BTreeMap<(String, String), [u64; 3]> = BTreeMap::new();
         let entered = self.entries.iter().map(|((method, _), n)| (*method, *n));
         let of = |ends: &HashMap<MethodId, u64>| -> Vec<_> {
@@ -208,14 +213,14 @@ impl Calls {
     }
 }
 
-fn end(stack: &mut Vec<Edge>, frames: usize, ends: &mut HashMap<MethodId, u64>) {
+fn end(stack: &mut Vec<CallEdge>, frames: usize, ends: &mut HashMap<MethodId, u64>) {
     for edge in stack.drain(stack.len() - frames..) {
         *ends.entry(edge.callee).or_default() += 1;
     }
 }
 
 /// Class and method.
-fn name_of(code: &Code, method: MethodId) -> Option<(String, String)> {
+fn name_of(code: &CodeSymbols, method: MethodId) -> Option<(String, String)> {
     let name = code.method_name(method);
     let (class, method) = name.rsplit_once('.')?;
     Some((class.to_owned(), method.to_owned()))

@@ -116,8 +116,8 @@ fn has_same_stacks(java: &Java<'_>) -> Checked {
 /// Frames of the class that is replaced, of events that happen in it.
 fn logged_stacks(log: &Profile) -> Result<BTreeMap<String, u64>, String> {
     let mut stacks = BTreeMap::new();
-    for context in log.contexts(&|_| ()).list {
-        let trace = log.trace(context.id).map_err(|e| e.to_string())?;
+    for context in log.list_contexts(&|_| ()).list {
+        let trace = log.decode_trace(context.id).map_err(|e| e.to_string())?;
         let is_own = |class: &str| class == "Replaced$Swap";
         if trace.frames.first().is_none_or(|leaf| !is_own(&leaf.class)) {
             continue;

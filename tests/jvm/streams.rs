@@ -6,7 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use lucce_decoder::{
-    ContextId, EventTypeId, Events, Profile, Stream, ThreadId, Window, path_beside,
+    ContextCounters, ContextId, EventStream, EventTypeId, EventWindow, Profile, ThreadId,
+    events_path,
 };
 use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
 use serde_json::Value;
@@ -161,8 +162,8 @@ fn as_counted(setup: &Setup, jdk: &Jdk, (name, flags, options, main): &Run) -> C
 /// Count and sum of each context, type and thread.
 type Shares = BTreeMap<(ContextId, EventTypeId, ThreadId), (u64, u64)>;
 
-fn shares(events: &Events) -> Shares {
-    let all = events.all().iter().filter(|share| share.count > 0);
+fn shares(events: &ContextCounters) -> Shares {
+    let all = events.as_slice().iter().filter(|share| share.count > 0);
     all.map(|share| {
         let key = (share.id, share.event, share.thread);
         (key, (share.count, share.value))
@@ -173,11 +174,11 @@ fn shares(events: &Events) -> Shares {
 /// The stream holds what the counters count.
 fn same(log: &Path) -> Checked {
     let (profile, stream) = open(log)?;
-    let all = Window {
+    let all = EventWindow {
         times: 0..u64::MAX,
         is_thread: &|_| true,
     };
-    let (streamed, unknown) = profile.streamed(&stream, &all);
+    let (streamed, unknown) = profile.count_streamed_events(&stream, &all);
     ensure(unknown.is_none(), || format!("{unknown:?}"))?;
     let (counted, mut streamed) = (shares(&profile.events), shares(&streamed));
     streamed.retain(|(_, event, _), _| kind_of(&profile, *event) != "leak");
@@ -186,7 +187,7 @@ fn same(log: &Path) -> Checked {
         // The VM's own threads may go on when the stream has ended.
         let fine = found == *sums || !is_of_program(&profile, key.0) && found.0 <= sums.0;
         ensure(fine, || {
-            let trace = profile.trace(key.0).map(|trace| trace.to_string());
+            let trace = profile.decode_trace(key.0).map(|trace| trace.to_string());
             let kind = kind_of(&profile, key.1);
             format!("{kind}: counted {sums:?}, streamed {found:?}\n{trace:?}")
         })?;
@@ -198,7 +199,7 @@ fn same(log: &Path) -> Checked {
 
 fn is_of_program(profile: &Profile, id: ContextId) -> bool {
     let is_own = |class: &str| class.starts_with("io.lucce.") || class == "Timed";
-    let trace = profile.trace(id);
+    let trace = profile.decode_trace(id);
     trace.is_ok_and(|trace| trace.frames.iter().any(|frame| is_own(&frame.class)))
 }
 
@@ -224,7 +225,7 @@ fn same_report(lucce: Lucce, log: &str) -> Checked {
 fn leaks_are_told(log: &Path, stats: &Value) -> Checked {
     let (profile, stream) = open(log)?;
     let told = stream
-        .events()
+        .iter_events()
         .filter(|event| kind_of(&profile, event.event) == "leak")
         .count() as u64;
     let agent = |key: &str| stats["agent"][key].as_u64().unwrap_or(0);
@@ -237,10 +238,10 @@ fn leaks_are_told(log: &Path, stats: &Value) -> Checked {
     })
 }
 
-fn open(log: &Path) -> Result<(Profile, Stream), String> {
+fn open(log: &Path) -> Result<(Profile, EventStream), String> {
     let profile = Profile::open(log).map_err(|e| e.to_string())?;
-    let stream = Stream::open(path_beside(log)).map_err(|e| e.to_string())?;
-    profile.explains(&stream).map_err(|e| e.to_string())?;
+    let stream = EventStream::open(events_path(log)).map_err(|e| e.to_string())?;
+    profile.check_same_run(&stream).map_err(|e| e.to_string())?;
     ensure(
         stream.damage().is_none() && profile.damage.is_none(),
         || format!("{:?} {:?}", stream.damage(), profile.damage),
@@ -254,13 +255,13 @@ fn kind_of(profile: &Profile, event: EventTypeId) -> &str {
 
 /// Each thread's steps are 0, 1, 2, …; and the clock of each event is not before what the program read just
 /// before it, nor behind what it read next. How many steps each thread made.
-fn steps(profile: &Profile, stream: &Stream) -> Result<BTreeMap<String, i64>, String> {
+fn steps(profile: &Profile, stream: &EventStream) -> Result<BTreeMap<String, i64>, String> {
     let mut steps: BTreeMap<String, i64> = BTreeMap::new();
     let mut clocks: BTreeMap<String, u64> = BTreeMap::new();
     let mut last: BTreeMap<String, u64> = BTreeMap::new();
-    for event in stream.events() {
+    for event in stream.iter_events() {
         let thread = stream
-            .thread(event.thread)
+            .thread_info(event.thread)
             .ok_or("no such thread")?
             .name
             .clone();
@@ -370,7 +371,7 @@ fn limit(setup: &Setup, jdk: &Jdk) -> Checked {
         .any(|line| line.contains("it is full"));
     ended.ensure(told, "the agent says that the stream is full")?;
     let log = java.log();
-    let size = fs::metadata(path_beside(&log))
+    let size = fs::metadata(events_path(&log))
         .map_err(|e| e.to_string())?
         .len();
     ended.ensure(size <= LIMIT, &format!("the stream has {size} bytes"))?;
@@ -378,11 +379,16 @@ fn limit(setup: &Setup, jdk: &Jdk) -> Checked {
     let steps = steps(&profile, &stream)?;
     let streamed: i64 = steps.values().sum();
     ended.ensure(streamed > 1000, &format!("{steps:?}"))?;
-    let counted: u64 = profile.events.all().iter().map(|share| share.count).sum();
+    let counted: u64 = profile
+        .events
+        .as_slice()
+        .iter()
+        .map(|share| share.count)
+        .sum();
     ensure(counted == 6 * 9000 * 2, || {
         format!("{counted} events counted")
     })?;
-    let rest = profile.unstreamed(&stream);
+    let rest = profile.count_unstreamed_events(&stream);
     let missing = u64::try_from(6 * 9000 - streamed).unwrap_or(0);
     ensure(rest.get("step") == Some(&missing), || {
         format!("{rest:?}, {missing} steps missing")
@@ -419,7 +425,7 @@ fn killed(setup: &Setup, jdk: &Jdk) -> Checked {
     let (profile, stream) = open(&jvm.java.log())?;
     let steps = steps(&profile, &stream)?;
     let found = steps.get("main").copied().unwrap_or(0);
-    ensure(stream.ended().is_none() && found >= made, || {
+    ensure(stream.end_clock().is_none() && found >= made, || {
         format!("{made} steps were made, {found} are in the stream")
     })?;
     let log = jvm.java.log();
@@ -437,9 +443,9 @@ fn stop_and_follow(setup: &Setup, jdk: &Jdk) -> Checked {
     let mut jvm = Running::of(java)?;
     let log = jvm.java.log();
     let text = log.to_string_lossy();
-    let before = Stream::open(path_beside(&log))
+    let before = EventStream::open(events_path(&log))
         .map_err(|e| e.to_string())?
-        .count();
+        .event_count();
     let more = (before + 400).to_string();
     let followed = jvm
         .lucce()
@@ -451,7 +457,7 @@ fn stop_and_follow(setup: &Setup, jdk: &Jdk) -> Checked {
     jvm.ctl(&["stop"])?;
     // An event may have been under way.
     jvm.works_on()?;
-    let stopped = || Stream::open(path_beside(&log)).map(|stream| stream.count());
+    let stopped = || EventStream::open(events_path(&log)).map(|stream| stream.event_count());
     let at_first = stopped().map_err(|e| e.to_string())?;
     same(&log)?;
     jvm.works_on()?;

@@ -1,7 +1,7 @@
 //! The arguments of the recorded program. They may be secrets (`--password=…`), so nothing shows them or sends them
 //! anywhere unless its user asks for that; this is the one place that says what is shown instead.
 
-/// The [`Meta`](crate::Meta) that has the main class, module or jar of the program, and its arguments.
+/// The [`MetaRecord`](crate::MetaRecord) that has the main class, module or jar of the program, and its arguments.
 pub const COMMAND: &str = "command";
 
 /// A command line in which `*` stands for each argument. The main class, module or jar stays, and of `-DNAME=VALUE` the

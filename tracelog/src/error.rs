@@ -5,7 +5,7 @@ use std::{error, fmt, io};
 
 /// The first thing in a file that cannot be right. What precedes it was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Damage {
+pub struct LogDamage {
     /// In the file; of the block, if that is packed.
     pub offset: u64,
     /// In a packed block's unpacked bytes, if it could be unpacked.
@@ -13,10 +13,10 @@ pub struct Damage {
     pub reason: Cow<'static, str>,
 }
 
-impl Damage {
+impl LogDamage {
     #[cold]
-    pub fn at(offset: u64, reason: impl Into<Cow<'static, str>>) -> Damage {
-        Damage {
+    pub fn at_offset(offset: u64, reason: impl Into<Cow<'static, str>>) -> LogDamage {
+        LogDamage {
             offset,
             within: None,
             reason: reason.into(),
@@ -24,7 +24,7 @@ impl Damage {
     }
 }
 
-impl fmt::Display for Damage {
+impl fmt::Display for LogDamage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "damaged at offset {}", self.offset)?;
         if let Some(within) = self.within {
@@ -34,7 +34,7 @@ impl fmt::Display for Damage {
     }
 }
 
-impl error::Error for Damage {}
+impl error::Error for LogDamage {}
 
 /// Why a file is not read at all.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub enum OpenError {
         known: u16,
     },
     /// The right kind of file, but its header is not whole.
-    Damaged(Damage),
+    Damaged(LogDamage),
 }
 
 impl fmt::Display for OpenError {
@@ -76,7 +76,7 @@ impl error::Error for OpenError {}
 ///
 /// # Errors
 /// The file is empty, of another kind, or ends inside its header.
-pub fn header_of<'b>(
+pub fn header_bytes<'b>(
     bytes: &'b [u8],
     magic: &[u8],
     size: usize,
@@ -90,7 +90,7 @@ pub fn header_of<'b>(
     }
     bytes.get(..size).ok_or_else(|| {
         let reason = format!("file ends inside its header of {size} bytes");
-        OpenError::Damaged(Damage::at(bytes.len() as u64, reason))
+        OpenError::Damaged(LogDamage::at_offset(bytes.len() as u64, reason))
     })
 }
 

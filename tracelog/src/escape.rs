@@ -10,20 +10,20 @@
 use std::fmt::{self, Write};
 
 /// A name or another text from outside, on one line.
-pub struct Text<'t>(pub &'t str);
+pub struct EscapedText<'t>(pub &'t str);
 
-impl fmt::Display for Text<'_> {
+impl fmt::Display for EscapedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write(self.0, |c| is_plain(c) && c != '\\', f)
+        write_escaped(self.0, |c| is_plain(c) && c != '\\', f)
     }
 }
 
 /// A whole message on one line, whose parts may have been escaped before: backslashes stay.
-pub struct Line<'t>(pub &'t str);
+pub struct EscapedLine<'t>(pub &'t str);
 
-impl fmt::Display for Line<'_> {
+impl fmt::Display for EscapedLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write(self.0, is_plain, f)
+        write_escaped(self.0, is_plain, f)
     }
 }
 
@@ -31,19 +31,23 @@ impl fmt::Display for Line<'_> {
 ///
 /// # Errors
 /// The output's.
-pub fn write(text: &str, is_plain: impl Fn(char) -> bool, out: &mut impl Write) -> fmt::Result {
+pub fn write_escaped(
+    text: &str,
+    is_plain: impl Fn(char) -> bool,
+    out: &mut impl Write,
+) -> fmt::Result {
     let mut rest = text;
     while let Some(at) = rest.find(|c| !is_plain(c)) {
         let (plain, from) = rest.split_at(at);
         out.write_str(plain)?;
         let mut chars = from.chars();
-        chars.next().map_or(Ok(()), |c| escaped(c, out))?;
+        chars.next().map_or(Ok(()), |c| write_escape(c, out))?;
         rest = chars.as_str();
     }
     out.write_str(rest)
 }
 
-fn escaped(c: char, out: &mut impl Write) -> fmt::Result {
+fn write_escape(c: char, out: &mut impl Write) -> fmt::Result {
     match c {
         '\\' => out.write_str("\\\\"),
         '\n' => out.write_str("\\n"),
@@ -86,13 +90,13 @@ mod tests {
             "🦀",
             "java.lang.Object[] (clone)",
         ] {
-            assert_eq!(Text(name).to_string(), name);
+            assert_eq!(EscapedText(name).to_string(), name);
         }
     }
 
     #[test]
     fn what_a_terminal_would_obey_is_shown() {
-        let text = |name| Text(name).to_string();
+        let text = |name| EscapedText(name).to_string();
         assert_eq!(text("\u{1b}[31mRED\u{7}"), r"\u001b[31mRED\u0007");
         assert_eq!(text("a\nat b\r\tc\0"), r"a\nat b\r\tc\u0000");
         assert_eq!(text("\u{9b}31m\u{7f}"), r"\u009b31m\u007f");
@@ -103,6 +107,6 @@ mod tests {
         assert_eq!(text("\u{2028}\u{85}\u{feff}"), r"\u2028\u0085\ufeff");
         assert_eq!(text("\u{e0041}"), r"\u{e0041}");
         assert_eq!(text(r"\n"), r"\\n");
-        assert_eq!(Line("a\\n\n").to_string(), r"a\n\n");
+        assert_eq!(EscapedLine("a\\n\n").to_string(), r"a\n\n");
     }
 }

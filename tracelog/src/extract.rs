@@ -3,12 +3,12 @@
 use std::io;
 use std::ops::ControlFlow;
 
-use crate::error::Damage;
+use crate::error::LogDamage;
 use crate::layout::{
-    ALIGN, AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, RECORDS,
+    ALIGN, AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, LogBlockHead, RECORDS,
 };
-use crate::reader::{Entry, Item, LogFile};
-use crate::record::Record;
+use crate::reader::{LogEntry, LogFile, LogItem};
+use crate::record::LogRecord;
 
 /// Payload of a block of records: what one flipped bit can cost.
 const BLOCK: usize = (64 << 10) - BLOCK_HEADER as usize;
@@ -19,56 +19,56 @@ impl LogFile {
     ///
     /// # Errors
     /// The log cannot be read.
-    pub fn extract(
+    pub fn extract_records(
         &self,
-        first: &[Record<'_>],
-        keep: impl Fn(&Entry<'_>) -> bool,
-    ) -> io::Result<(Vec<u8>, Option<Damage>)> {
-        let mut blocks = Blocks {
+        first: &[LogRecord<'_>],
+        keep: impl Fn(&LogEntry<'_>) -> bool,
+    ) -> io::Result<(Vec<u8>, Option<LogDamage>)> {
+        let mut blocks = BlockBuilder {
             file: self.header().encode().to_vec(),
             payload: Vec::new(),
         };
         for record in first {
             let mut bytes = Vec::new();
             record.append_to(&mut bytes);
-            blocks.push(&bytes);
+            blocks.push_record(&bytes);
         }
         let mut damage = None;
-        self.each(|item| {
+        self.for_each_item(|item| {
             match item {
-                Ok(Item::Record(entry)) if keep(&entry) => blocks.push(entry.bytes),
+                Ok(LogItem::Record(entry)) if keep(&entry) => blocks.push_record(entry.bytes),
                 Ok(_) => {}
                 Err(found) => damage = Some(found),
             }
             ControlFlow::Continue(())
         })?;
-        blocks.seal();
+        blocks.seal_block();
         Ok((blocks.file, damage))
     }
 }
 
 /// The file, and what the next block will hold.
-struct Blocks {
+struct BlockBuilder {
     file: Vec<u8>,
     payload: Vec<u8>,
 }
 
-impl Blocks {
-    fn push(&mut self, record: &[u8]) {
+impl BlockBuilder {
+    fn push_record(&mut self, record: &[u8]) {
         if self.payload.len() + record.len() > BLOCK {
-            self.seal();
+            self.seal_block();
         }
         self.payload.extend_from_slice(record);
     }
 
     /// Writes the block, whole and sealed; none if it would be empty.
-    fn seal(&mut self) {
+    fn seal_block(&mut self) {
         if self.payload.is_empty() {
             return;
         }
         let used = self.payload.len();
         let capacity = used.next_multiple_of(ALIGN as usize);
-        let head = BlockHead {
+        let head = LogBlockHead {
             kind: RECORDS,
             // A block has 64 KB, or one record, and that has a limit far below.
             capacity: u32::try_from(capacity).unwrap_or(u32::MAX),
@@ -94,15 +94,15 @@ impl Blocks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::Header;
-    use crate::reader::Log;
-    use crate::record::{End, Meta, RecordKind, Stat};
-    use crate::writer::Writer;
+    use crate::layout::LogHeader;
+    use crate::reader::InMemoryLog;
+    use crate::record::{EndRecord, MetaRecord, RecordKind, StatRecord};
+    use crate::writer::LogWriter;
 
-    fn kinds(log: &Log) -> Vec<(RecordKind, u64)> {
+    fn kinds(log: &InMemoryLog) -> Vec<(RecordKind, u64)> {
         let entries = log.items().map(Result::unwrap);
         let entries = entries.filter_map(|item| match item {
-            Item::Record(entry) => Some((entry.kind, entry.size)),
+            LogItem::Record(entry) => Some((entry.kind, entry.size)),
             _ => None,
         });
         entries.collect()
@@ -111,33 +111,35 @@ mod tests {
     #[test]
     fn an_extract_is_a_log_of_the_chosen_records() {
         let dir = tempfile::tempdir().unwrap();
-        let mut writer = Writer::create(dir.path().join("log"), &Header::default()).unwrap();
-        writer.counters(Default::default(), 8).unwrap();
+        let mut writer = LogWriter::create(dir.path().join("log"), &LogHeader::default()).unwrap();
+        writer.add_counters(Default::default(), 8).unwrap();
         let text = "x".repeat(1000);
         for _ in 0..200 {
             let (key, value) = ("key".into(), text.as_str().into());
-            writer.append(Meta { key, value }).unwrap();
+            writer.append(MetaRecord { key, value }).unwrap();
             let key = "count".into();
-            writer.append(Stat { key, value: 1 }).unwrap();
+            writer.append(StatRecord { key, value: 1 }).unwrap();
         }
-        writer.append(End).unwrap();
+        writer.append(EndRecord).unwrap();
         writer.close().unwrap();
-        let log = Log::open(dir.path().join("log")).unwrap();
-        let is_kept = |entry: &Entry<'_>| !matches!(entry.record, Some(Record::Stat(_)));
-        let first = Meta {
+        let log = InMemoryLog::open(dir.path().join("log")).unwrap();
+        let is_kept = |entry: &LogEntry<'_>| !matches!(entry.record, Some(LogRecord::Stat(_)));
+        let first = MetaRecord {
             key: "part".into(),
             value: "1".into(),
         };
         let file = LogFile::open(dir.path().join("log")).unwrap();
-        let (bytes, damage) = file.extract(&[first.clone().into()], is_kept).unwrap();
+        let (bytes, damage) = file
+            .extract_records(&[first.clone().into()], is_kept)
+            .unwrap();
         assert_eq!(damage, None);
-        let part = Log::from_bytes(bytes).unwrap();
+        let part = InMemoryLog::from_bytes(bytes).unwrap();
         assert_eq!(part.header(), log.header());
         let mut expected = kinds(&log);
         expected.retain(|(kind, _)| kind.name() != "stat");
         let found = kinds(&part);
         assert_eq!(found.get(1..).unwrap(), expected);
-        let Some(Ok(Item::Record(entry))) = part.items().next() else {
+        let Some(Ok(LogItem::Record(entry))) = part.items().next() else {
             panic!("no record");
         };
         assert_eq!(entry.record, Some(first.into()));
@@ -145,10 +147,10 @@ mod tests {
 
     #[test]
     fn an_extract_of_a_damaged_log_ends_at_the_damage() {
-        let mut bytes = Header::default().encode().to_vec();
+        let mut bytes = LogHeader::default().encode().to_vec();
         bytes.extend([1; 100]);
-        let log = LogFile::from(Log::from_bytes(bytes).unwrap());
-        let (bytes, damage) = log.extract(&[], |_| true).unwrap();
+        let log = LogFile::from(InMemoryLog::from_bytes(bytes).unwrap());
+        let (bytes, damage) = log.extract_records(&[], |_| true).unwrap();
         assert!(damage.is_some());
         assert_eq!(bytes.len(), 64);
     }

@@ -47,7 +47,7 @@ fn refuse_other(found: FileType) -> io::Result<()> {
 /// # Errors
 /// The system's.
 pub(crate) fn next_data(file: &File, at: u64) -> io::Result<u64> {
-    match seek(file, at, libc::SEEK_DATA)? {
+    match seek_data_or_hole(file, at, libc::SEEK_DATA)? {
         Some(data) => Ok(data.max(at)),
         None => Ok(at),
     }
@@ -55,14 +55,14 @@ pub(crate) fn next_data(file: &File, at: u64) -> io::Result<u64> {
 
 /// The first place from `at` on that is in a hole; the file's end at the latest.
 fn next_hole(file: &File, at: u64) -> io::Result<u64> {
-    match seek(file, at, libc::SEEK_HOLE)? {
+    match seek_data_or_hole(file, at, libc::SEEK_HOLE)? {
         Some(hole) => Ok(hole.max(at)),
         None => Ok(file.metadata()?.len().max(at)),
     }
 }
 
 /// `None`: the file system does not say. Where the file stands for its readers stays as it is.
-fn seek(file: &File, at: u64, whence: libc::c_int) -> io::Result<Option<u64>> {
+fn seek_data_or_hole(file: &File, at: u64, whence: libc::c_int) -> io::Result<Option<u64>> {
     let Ok(from) = libc::off_t::try_from(at) else {
         return Ok(None);
     };

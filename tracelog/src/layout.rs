@@ -41,8 +41,8 @@
 //! counters by type holds cells of 32 bytes: `id: u64`, `type: u32` (see the record `EventType`),
 //! `zero: u32`, `count: u64`, `value: u64`, the sum in the type's unit. Cells of 24 bytes count
 //! allocations by bytecode. A block of totals holds cells of 64 bytes: a key, 56 bytes of UTF-8 with zeros behind it,
-//! and `value: u64`, which changes in place. It means what a `Stat` of this key does, and is there when a JVM is killed
-//! before it writes its `Stat`s, which hold from then on.
+//! and `value: u64`, which changes in place. It means what a `StatRecord` of this key does, and is there when a JVM is killed
+//! before it writes its `StatRecord`s, which hold from then on.
 //! A block of what the VM counted holds cells of 24 bytes, too, whose thread is
 //! in the cell: `thread: u32` (0: threads that have no number because nothing was counted in them),
 //! `flags: u32` (1 in use, 2 carriers of virtual threads), `bytes: u64`, what the VM says that these threads have
@@ -63,8 +63,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use crate::error::{Damage, OpenError, header_of};
-use crate::fields::{array_at, put, u32_at, u64_at};
+use crate::byte_fields::{array_at, put_bytes, u32_at, u64_at};
+use crate::error::{LogDamage, OpenError, header_bytes};
 use crate::run_id::RunId;
 
 /// The version that this crate writes, and the newest that it reads.
@@ -93,7 +93,7 @@ pub(crate) const AT_SEALED: u64 = 36;
 
 /// What the file header says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Header {
+pub struct LogHeader {
     /// How a context number's bits are used.
     pub version_bits: u8,
     pub anchor_bits: u8,
@@ -105,22 +105,22 @@ pub struct Header {
     pub run: Option<RunId>,
 }
 
-impl Header {
+impl LogHeader {
     pub(crate) fn encode(&self) -> [u8; FILE_HEADER as usize] {
         let mut bytes = [0; FILE_HEADER as usize];
-        put(&mut bytes, 0, &MAGIC);
-        put(&mut bytes, 8, &FORMAT_VERSION.to_le_bytes());
-        put(
+        put_bytes(&mut bytes, 0, &MAGIC);
+        put_bytes(&mut bytes, 8, &FORMAT_VERSION.to_le_bytes());
+        put_bytes(
             &mut bytes,
             10,
             &[self.version_bits, self.anchor_bits, self.call_bits],
         );
-        put(&mut bytes, 16, &self.pid.to_le_bytes());
-        put(&mut bytes, 24, &self.start.to_le_bytes());
+        put_bytes(&mut bytes, 16, &self.pid.to_le_bytes());
+        put_bytes(&mut bytes, 24, &self.start.to_le_bytes());
         let run = self.run.map_or(0, RunId::bits);
-        put(&mut bytes, 32, &run.to_le_bytes());
+        put_bytes(&mut bytes, 32, &run.to_le_bytes());
         let crc = crc32fast::hash(bytes.get(..60).unwrap_or_default());
-        put(&mut bytes, 60, &crc.to_le_bytes());
+        put_bytes(&mut bytes, 60, &crc.to_le_bytes());
         bytes
     }
 
@@ -128,10 +128,10 @@ impl Header {
     ///
     /// # Errors
     /// The file cannot be read or is shorter than a header; otherwise as of `decode`.
-    pub fn of(file: &File) -> Result<Self, OpenError> {
+    pub fn read_from(file: &File) -> Result<Self, OpenError> {
         let mut bytes = [0; FILE_HEADER as usize];
         file.read_exact_at(&mut bytes, 0)?;
-        Header::decode(&bytes)
+        LogHeader::decode(&bytes)
     }
 
     /// What the first 64 bytes of a log say.
@@ -139,54 +139,55 @@ impl Header {
     /// # Errors
     /// It is not a log, or one of a newer version, or these bytes are damaged.
     pub fn decode(bytes: &[u8]) -> Result<Self, OpenError> {
-        let bytes = header_of(bytes, &MAGIC[..], FILE_HEADER as usize, "a lucce log")?;
-        let checked = bytes.get(..60).ok_or_else(broken)?;
+        let bytes = header_bytes(bytes, &MAGIC[..], FILE_HEADER as usize, "a lucce log")?;
+        let checked = bytes.get(..60).ok_or_else(broken_header)?;
         if Some(crc32fast::hash(checked)) != u32_at(bytes, 60) {
-            return Err(broken());
+            return Err(broken_header());
         }
-        let version = u16::from_le_bytes(array_at(bytes, 8).ok_or_else(broken)?);
+        let version = u16::from_le_bytes(array_at(bytes, 8).ok_or_else(broken_header)?);
         if version > FORMAT_VERSION {
             return Err(OpenError::Newer {
                 version,
                 known: FORMAT_VERSION,
             });
         }
-        let [version_bits, anchor_bits, call_bits] = array_at(bytes, 10).ok_or_else(broken)?;
-        Ok(Header {
+        let [version_bits, anchor_bits, call_bits] =
+            array_at(bytes, 10).ok_or_else(broken_header)?;
+        Ok(LogHeader {
             version_bits,
             anchor_bits,
             call_bits,
-            pid: u32_at(bytes, 16).ok_or_else(broken)?,
-            start: u64_at(bytes, 24).ok_or_else(broken)?,
-            run: RunId::new(u64_at(bytes, 32).ok_or_else(broken)?),
+            pid: u32_at(bytes, 16).ok_or_else(broken_header)?,
+            start: u64_at(bytes, 24).ok_or_else(broken_header)?,
+            run: RunId::new(u64_at(bytes, 32).ok_or_else(broken_header)?),
         })
     }
 }
 
 #[cold]
-fn broken() -> OpenError {
-    OpenError::Damaged(Damage::at(0, "file header: wrong checksum"))
+fn broken_header() -> OpenError {
+    OpenError::Damaged(LogDamage::at_offset(0, "file header: wrong checksum"))
 }
 
 /// The part of a block header that never changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct BlockHead {
+pub(crate) struct LogBlockHead {
     pub kind: u8,
     pub capacity: u32,
     pub thread: u32,
     pub cells: u32,
 }
 
-impl BlockHead {
+impl LogBlockHead {
     /// Bytes 4..24: everything but the magic.
     pub fn encode(&self) -> [u8; 20] {
         let mut bytes = [0; 20];
-        put(&mut bytes, 0, &[self.kind]);
-        put(&mut bytes, 4, &self.capacity.to_le_bytes());
-        put(&mut bytes, 8, &self.thread.to_le_bytes());
-        put(&mut bytes, 12, &self.cells.to_le_bytes());
+        put_bytes(&mut bytes, 0, &[self.kind]);
+        put_bytes(&mut bytes, 4, &self.capacity.to_le_bytes());
+        put_bytes(&mut bytes, 8, &self.thread.to_le_bytes());
+        put_bytes(&mut bytes, 12, &self.cells.to_le_bytes());
         let crc = crc32fast::hash(bytes.get(..16).unwrap_or_default());
-        put(&mut bytes, 16, &crc.to_le_bytes());
+        put_bytes(&mut bytes, 16, &crc.to_le_bytes());
         bytes
     }
 
@@ -195,7 +196,7 @@ impl BlockHead {
         if crc32fast::hash(bytes.get(..16)?) != u32_at(bytes, 16)? {
             return None;
         }
-        Some(BlockHead {
+        Some(LogBlockHead {
             kind: *bytes.first()?,
             capacity: u32_at(bytes, 4)?,
             thread: u32_at(bytes, 8)?,

@@ -4,8 +4,8 @@
 //! file even when the process is killed the next moment. What a number needs for decoding is
 //! appended before the number is handed out, so a log explains every number that anybody has seen.
 //!
-//! Reading order: `arguments` (of the recorded program), `error`, `escape`, `fields`, `files`, `run_id`, `layout` (the file and its blocks), `record` (what blocks hold), `wire` (fields),
-//! `limits`; then `map`, `cells`, `writer`; then `reader`, `spans`, `extract`.
+//! Reading order: `arguments` (of the recorded program), `error`, `escape`, `byte_fields`, `files`, `run_id`, `layout` (the file and its blocks), `record` (what blocks hold), `record_codec` (fields),
+//! `limits`; then `mapped_file`, `counters`, `writer`; then `reader`, `block_spans`, `extract`.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -14,40 +14,41 @@
 )]
 
 mod arguments;
+pub mod byte_fields;
 mod error;
 pub mod escape;
-pub mod fields;
 mod files;
 mod layout;
 pub mod limits;
 mod record;
+mod record_codec;
 mod run_id;
-mod wire;
 
-mod cells;
-mod loss;
-mod map;
-mod space;
+mod counters;
+mod mapped_file;
+mod memory_limit;
+mod page_loss;
 mod writer;
 
+mod block_spans;
 mod reader;
-mod spans;
 
 mod extract;
 
 pub use arguments::{COMMAND, mask_arguments};
-pub use cells::{Cell, Counters, EventCell, Total, VmCell};
-pub use error::{Damage, OpenError, header_of};
+pub use block_spans::{BlockSpan, CELLS, FILE_START, SpanContent, blocks_end};
+pub use counters::{AllocationCounter, CounterBlock, EventCounter, TotalCounter, VmCounter};
+pub use error::{LogDamage, OpenError, header_bytes};
 pub use files::{data_end, open_file};
-pub use layout::{FORMAT_VERSION, Header, MAGIC};
-pub use loss::survive;
-pub use map::{Lost, Map as MappedFile, PIECE, file_size_limit};
+pub use layout::{FORMAT_VERSION, LogHeader, MAGIC};
+pub use mapped_file::{FileLoss, MappedFile, PIECE, file_size_limit};
+pub use memory_limit::{ByteSize, MemoryLimit, keep_addresses};
+pub use page_loss::install_sigbus_handler;
 pub use reader::{
-    Cells, Count, CountedSum, Entry, EventCells, EventCount, Item, Items, Log, LogFile, OpenStream,
-    Seal, Totals, VmCells, VmCount, each_record,
+    AllocationCount, AllocationCounters, CountedSum, EventCount, EventCounters, InMemoryLog,
+    LogEntry, LogFile, LogItem, LogItems, LogTotals, OpenStream, SealState, VmCounterValue,
+    VmCounters, for_each_record,
 };
 pub use record::*;
-pub use run_id::{Number, RunId};
-pub use space::{Room, Size, keep_addresses};
-pub use spans::{CELLS, Content, FILE_START, Span, blocks_end};
-pub use writer::{Full, NoRoom, Writer, new_file};
+pub use run_id::{ContextNumber, RunId};
+pub use writer::{LogFull, LogFullCause, LogWriter, new_file};

@@ -14,35 +14,35 @@ use std::time::Instant;
 
 use lucce_callgraph::ContextId;
 
-use crate::cells::VmCell;
-use crate::error::{Damage, OpenError};
-use crate::fields::{u32_at, u64_at};
+use crate::block_spans::unseal_header;
+use crate::byte_fields::{u32_at, u64_at};
+use crate::counters::VmCounter;
+use crate::error::{LogDamage, OpenError};
 use crate::files::{next_data, open_file};
 use crate::layout::{
-    AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, CELL, COUNTERS,
-    EVENT_CELL, EVENT_COUNTERS, FILE_HEADER, Header, RECORDS, TOTAL, TOTAL_KEY, TOTALS, VM_CELL,
-    VM_COUNTERS,
+    AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, CELL, COUNTERS, EVENT_CELL,
+    EVENT_COUNTERS, FILE_HEADER, LogBlockHead, LogHeader, RECORDS, TOTAL, TOTAL_KEY, TOTALS,
+    VM_CELL, VM_COUNTERS,
 };
 use crate::limits::{MAX_CAPACITY, MAX_CELLS, MAX_RECORDS_BLOCK, MAX_ROOM};
-use crate::record::{EventTypeId, Record, RecordKind, ThreadId};
-use crate::spans::unseal;
-use crate::wire::{In, Malformed};
+use crate::record::{EventTypeId, LogRecord, RecordKind, ThreadId};
+use crate::record_codec::{MalformedRecord, RecordDecoder};
 
 /// A log in memory, as it was at one moment.
-pub struct Log {
-    header: Header,
+pub struct InMemoryLog {
+    header: LogHeader,
     bytes: Vec<u8>,
 }
 
-impl Log {
+impl InMemoryLog {
     /// # Errors
-    /// See [`OpenError`]. Damage after the header is not one: see [`Log::items`].
-    pub fn open(path: impl AsRef<Path>) -> Result<Log, OpenError> {
+    /// See [`OpenError`]. Damage after the header is not one: see [`InMemoryLog::items`].
+    pub fn open(path: impl AsRef<Path>) -> Result<InMemoryLog, OpenError> {
         let mut file = open_file(path)?;
         let mut bytes = Vec::new();
         file.by_ref().take(FILE_HEADER).read_to_end(&mut bytes)?;
         // First, so that a huge foreign file is not read.
-        Header::decode(&bytes)?;
+        LogHeader::decode(&bytes)?;
         file.read_to_end(&mut bytes)?;
         let mut again = || {
             let mut bytes = Vec::new();
@@ -50,19 +50,19 @@ impl Log {
             file.read_to_end(&mut bytes)?;
             Ok(bytes)
         };
-        let bytes = settled(bytes, &mut again)?;
+        let bytes = read_settled(bytes, &mut again)?;
         Self::from_bytes(bytes)
     }
 
     /// # Errors
     /// See [`OpenError`].
-    pub fn from_bytes(bytes: Vec<u8>) -> Result<Log, OpenError> {
-        let header = Header::decode(&bytes)?;
-        Ok(Log { header, bytes })
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<InMemoryLog, OpenError> {
+        let header = LogHeader::decode(&bytes)?;
+        Ok(InMemoryLog { header, bytes })
     }
 
     #[must_use]
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &LogHeader {
         &self.header
     }
 
@@ -74,29 +74,29 @@ impl Log {
 
     /// Everything in the order of the file. After an `Err` nothing follows.
     #[must_use]
-    pub fn items(&self) -> Items<'_> {
-        Items::of(&self.bytes, 0, FILE_HEADER)
+    pub fn items(&self) -> LogItems<'_> {
+        LogItems::from_bytes(&self.bytes, 0, FILE_HEADER)
     }
 }
 
 /// A log that is read block by block: one block of it is in memory at a time, and the counters of a log to which records
 /// may still be appended.
 pub struct LogFile {
-    header: Header,
-    storage: Storage,
+    header: LogHeader,
+    storage: LogStorage,
     /// Of a stream a guess, until it was read to its end.
     size: AtomicU64,
     /// When its counters were read, or could be read for the first time.
     counted_at: Instant,
     /// `None`: nothing is appended any more.
-    counters: Option<Counters>,
+    counters: Option<CountersByOffset>,
 }
 
 /// Opens a log's bytes at the first one, each time that it is called.
 pub type OpenStream = Box<dyn Fn() -> io::Result<Box<dyn Read>> + Send + Sync>;
 
 /// Where a log's bytes are.
-enum Storage {
+enum LogStorage {
     File(File),
     Memory(Vec<u8>),
     /// Bytes that can be read in their order only, as those of a packed log.
@@ -104,7 +104,7 @@ enum Storage {
 }
 
 /// One pass over a log's bytes, forwards.
-enum Input<'l> {
+enum LogInput<'l> {
     File(&'l File),
     Memory(&'l [u8]),
     Stream { bytes: Box<dyn Read>, at: u64 },
@@ -112,7 +112,7 @@ enum Input<'l> {
 
 /// What blocks of counters held, by where their cells begin, before what explains them is read. Zeros at the end are left out.
 /// `None`: the block was sealed, and its cells do not change any more.
-type Counters = HashMap<u64, Option<Vec<u8>>>;
+type CountersByOffset = HashMap<u64, Option<Vec<u8>>>;
 
 /// Bytes of a log that are asked for at a time.
 const PIECE: usize = 1 << 20;
@@ -125,16 +125,16 @@ impl LogFile {
         let mut header = Vec::new();
         file.by_ref().take(FILE_HEADER).read_to_end(&mut header)?;
         let mut log = LogFile {
-            header: Header::decode(&header)?,
+            header: LogHeader::decode(&header)?,
             size: AtomicU64::new(file.metadata()?.len()),
-            storage: Storage::File(file),
+            storage: LogStorage::File(file),
             counted_at: Instant::now(),
             counters: None,
         };
         if !log.is_finished()? {
             log.counted_at = Instant::now();
             let counters = log.read_counters()?;
-            if let Storage::File(file) = &log.storage {
+            if let LogStorage::File(file) = &log.storage {
                 log.size = AtomicU64::new(file.metadata()?.len());
             }
             // If it has ended meanwhile, its last counters may be newer than these.
@@ -156,8 +156,8 @@ impl LogFile {
             _ => {}
         }
         Ok(LogFile {
-            header: Header::decode(&header)?,
-            storage: Storage::Stream(open),
+            header: LogHeader::decode(&header)?,
+            storage: LogStorage::Stream(open),
             size: AtomicU64::new(size),
             counted_at: Instant::now(),
             counters: None,
@@ -165,7 +165,7 @@ impl LogFile {
     }
 
     #[must_use]
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &LogHeader {
         &self.header
     }
 
@@ -187,7 +187,7 @@ impl LogFile {
     /// # Errors
     /// The file cannot be read.
     pub fn is_settled(&self) -> io::Result<bool> {
-        let Storage::File(file) = &self.storage else {
+        let LogStorage::File(file) = &self.storage else {
             return Ok(true);
         };
         let is_finished = self.is_finished()?;
@@ -201,15 +201,15 @@ impl LogFile {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn each(
+    pub fn for_each_item(
         &self,
-        mut each: impl FnMut(Result<Item<'_>, Damage>) -> ControlFlow<()>,
+        mut each: impl FnMut(Result<LogItem<'_>, LogDamage>) -> ControlFlow<()>,
     ) -> io::Result<()> {
         let mut at = FILE_HEADER;
-        match self.each_block(&mut at, &mut each) {
+        match self.for_each_block(&mut at, &mut each) {
             // The bytes behind this block's begin are damaged.
             Err(e) if e.kind() == ErrorKind::InvalidData => {
-                let _ = each(Err(Damage::at(at, e.to_string())));
+                let _ = each(Err(LogDamage::at_offset(at, e.to_string())));
                 Ok(())
             }
             read => read,
@@ -217,12 +217,12 @@ impl LogFile {
     }
 
     /// `at`: where the first block begins, and then the one that is read.
-    fn each_block(
+    fn for_each_block(
         &self,
         at: &mut u64,
-        each: &mut impl FnMut(Result<Item<'_>, Damage>) -> ControlFlow<()>,
+        each: &mut impl FnMut(Result<LogItem<'_>, LogDamage>) -> ControlFlow<()>,
     ) -> io::Result<()> {
-        let (mut input, mut block) = (self.input()?, Vec::new());
+        let (mut input, mut block) = (self.open_input()?, Vec::new());
         loop {
             self.read(&mut input, *at, BLOCK_HEADER, &mut block)?;
             if u32_at(&block, 0).unwrap_or(0) == 0 {
@@ -232,11 +232,11 @@ impl LogFile {
                     false => *at + BLOCK_HEADER,
                 };
                 if !self.is_empty_from(&mut input, rest)? {
-                    let _ = each(Err(Damage::at(*at, NO_BLOCK)));
+                    let _ = each(Err(LogDamage::at_offset(*at, NO_BLOCK)));
                 }
                 return Ok(());
             }
-            let read = match used_of(&block) {
+            let read = match payload_used(&block) {
                 Some(used) => self.read_payload(&mut input, *at + BLOCK_HEADER, used, &mut block),
                 None => Ok(()),
             };
@@ -244,12 +244,12 @@ impl LogFile {
                 Err(e) if e.kind() != ErrorKind::InvalidData => return Err(e),
                 read => read.err(),
             };
-            let mut items = Items::of(&block, *at, *at);
+            let mut items = LogItems::from_bytes(&block, *at, *at);
             for item in items.by_ref() {
                 let is_last = item.is_err();
                 // Why the block is not whole says more than that it is not.
                 let item = item.map_err(|found| match &damage {
-                    Some(damage) => Damage::at(found.offset, damage.to_string()),
+                    Some(damage) => LogDamage::at_offset(found.offset, damage.to_string()),
                     None => found,
                 });
                 if each(item).is_break() || is_last {
@@ -266,7 +266,7 @@ impl LogFile {
     /// Behind the block's header as it was read: a running JVM may have changed that since.
     fn read_payload(
         &self,
-        input: &mut Input<'_>,
+        input: &mut LogInput<'_>,
         at: u64,
         used: u64,
         block: &mut Vec<u8>,
@@ -281,15 +281,15 @@ impl LogFile {
         };
         let there = used.min(self.size().saturating_sub(at));
         let there = block.len() + usize::try_from(there).unwrap_or(0);
-        unseal(block);
+        unseal_header(block);
         block.extend_from_slice(cells);
         block.resize(there, 0);
         Ok(())
     }
 
-    fn read_counters(&self) -> io::Result<Counters> {
-        let (mut input, mut at, mut header) = (self.input()?, FILE_HEADER, Vec::new());
-        let mut counters = Counters::new();
+    fn read_counters(&self) -> io::Result<CountersByOffset> {
+        let (mut input, mut at, mut header) = (self.open_input()?, FILE_HEADER, Vec::new());
+        let mut counters = CountersByOffset::new();
         loop {
             self.read(&mut input, at, BLOCK_HEADER, &mut header)?;
             let Some((_, head)) = block_at(&header, 0) else {
@@ -298,7 +298,7 @@ impl LogFile {
             let start = at + BLOCK_HEADER;
             if counts_events(head) && is_sealed(&header) {
                 counters.insert(start, None);
-            } else if let Some(used) = used_of(&header).filter(|_| counts_events(head)) {
+            } else if let Some(used) = payload_used(&header).filter(|_| counts_events(head)) {
                 let mut cells = Vec::new();
                 self.read(&mut input, start, used, &mut cells)?;
                 let zeros = cells.iter().rev().take_while(|byte| **byte == 0).count();
@@ -310,11 +310,11 @@ impl LogFile {
         }
     }
 
-    fn input(&self) -> io::Result<Input<'_>> {
+    fn open_input(&self) -> io::Result<LogInput<'_>> {
         Ok(match &self.storage {
-            Storage::File(file) => Input::File(file),
-            Storage::Memory(bytes) => Input::Memory(bytes),
-            Storage::Stream(open) => Input::Stream {
+            LogStorage::File(file) => LogInput::File(file),
+            LogStorage::Memory(bytes) => LogInput::Memory(bytes),
+            LogStorage::Stream(open) => LogInput::Stream {
                 bytes: open()?,
                 at: 0,
             },
@@ -324,7 +324,7 @@ impl LogFile {
     /// In place of what `bytes` has; less where the file ends.
     fn read(
         &self,
-        input: &mut Input<'_>,
+        input: &mut LogInput<'_>,
         at: u64,
         size: u64,
         bytes: &mut Vec<u8>,
@@ -336,15 +336,15 @@ impl LogFile {
     /// Behind what `bytes` has; less where the file ends.
     fn read_more(
         &self,
-        input: &mut Input<'_>,
+        input: &mut LogInput<'_>,
         at: u64,
         size: u64,
         bytes: &mut Vec<u8>,
     ) -> io::Result<()> {
         let size = match input {
-            Input::Stream { .. } => size,
+            LogInput::Stream { .. } => size,
             // What came since the log was opened is not read.
-            Input::File(_) | Input::Memory(_) => size.min(self.size().saturating_sub(at)),
+            LogInput::File(_) | LogInput::Memory(_) => size.min(self.size().saturating_sub(at)),
         };
         let (start, size) = (bytes.len(), usize::try_from(size).unwrap_or(usize::MAX));
         let (mut read, mut end) = (0, None);
@@ -359,7 +359,7 @@ impl LogFile {
             }
         }
         bytes.truncate(start + read);
-        if let Input::Stream { at, .. } = input
+        if let LogInput::Stream { at, .. } = input
             && end.is_some()
         {
             // Relaxed: only a number.
@@ -370,7 +370,7 @@ impl LogFile {
 
     /// As of [`is_finished`], where headers alone are read.
     fn is_finished(&self) -> io::Result<bool> {
-        let (mut input, mut at, mut header) = (self.input()?, FILE_HEADER, Vec::new());
+        let (mut input, mut at, mut header) = (self.open_input()?, FILE_HEADER, Vec::new());
         loop {
             self.read(&mut input, at, BLOCK_HEADER, &mut header)?;
             let Some((_, head)) = block_at(&header, 0) else {
@@ -383,11 +383,11 @@ impl LogFile {
         }
     }
 
-    fn is_empty_from(&self, input: &mut Input<'_>, from: u64) -> io::Result<bool> {
+    fn is_empty_from(&self, input: &mut LogInput<'_>, from: u64) -> io::Result<bool> {
         let (mut part, mut at) = (Vec::new(), from);
         loop {
             at = input.next_data(at)?;
-            if matches!(input, Input::Stream { .. }) && at - from > MAX_ROOM {
+            if matches!(input, LogInput::Stream { .. }) && at - from > MAX_ROOM {
                 let text = format!("more than {MAX_ROOM} bytes of zeros behind the last block");
                 return Err(io::Error::new(ErrorKind::InvalidData, text));
             }
@@ -403,28 +403,28 @@ impl LogFile {
     }
 }
 
-impl From<Log> for LogFile {
-    fn from(log: Log) -> LogFile {
+impl From<InMemoryLog> for LogFile {
+    fn from(log: InMemoryLog) -> LogFile {
         LogFile {
             header: log.header,
             size: AtomicU64::new(log.size()),
-            storage: Storage::Memory(log.bytes),
+            storage: LogStorage::Memory(log.bytes),
             counted_at: Instant::now(),
             counters: None,
         }
     }
 }
 
-impl Input<'_> {
+impl LogInput<'_> {
     /// Some of the bytes at `at`; 0: there are none. A stream is read forwards: what lies before `at` is passed over.
     fn read_at(&mut self, at: u64, to: &mut [u8]) -> io::Result<usize> {
         match self {
-            Input::File(file) => file.read_at(to, at),
-            Input::Memory(all) => {
+            LogInput::File(file) => file.read_at(to, at),
+            LogInput::Memory(all) => {
                 let from = usize::try_from(at).ok().and_then(|at| all.get(at..));
                 from.unwrap_or_default().read(to)
             }
-            Input::Stream { bytes, at: reached } => {
+            LogInput::Stream { bytes, at: reached } => {
                 let before = at.checked_sub(*reached).ok_or(ErrorKind::Unsupported)?;
                 let mut before = bytes.by_ref().take(before);
                 *reached += io::copy(&mut before, &mut io::sink())?;
@@ -442,8 +442,8 @@ impl Input<'_> {
     /// disk.
     fn next_data(&self, at: u64) -> io::Result<u64> {
         match self {
-            Input::File(file) => next_data(file, at),
-            Input::Memory(_) | Input::Stream { .. } => Ok(at),
+            LogInput::File(file) => next_data(file, at),
+            LogInput::Memory(_) | LogInput::Stream { .. } => Ok(at),
         }
     }
 }
@@ -451,19 +451,19 @@ impl Input<'_> {
 const NO_BLOCK: &str = "no block where one must begin";
 
 /// What the block's cells count may be explained by records that come later in the file.
-fn counts_events(head: BlockHead) -> bool {
+fn counts_events(head: LogBlockHead) -> bool {
     matches!(head.kind, COUNTERS | EVENT_COUNTERS | VM_COUNTERS)
 }
 
 /// Bytes of the block's payload that are in use, as its header says; none: what is wrong with it needs no payload.
-fn used_of(header: &[u8]) -> Option<u64> {
+fn payload_used(header: &[u8]) -> Option<u64> {
     let (_, head) = block_at(header, 0)?;
     let used = used_bytes(header, head)?;
-    (used <= u64::from(head.capacity) && is_possible(head)).then_some(used)
+    (used <= u64::from(head.capacity) && is_within_limits(head)).then_some(used)
 }
 
 /// The block is not larger than the format allows.
-fn is_possible(head: BlockHead) -> bool {
+fn is_within_limits(head: LogBlockHead) -> bool {
     let most = match head.kind {
         RECORDS => MAX_RECORDS_BLOCK,
         _ => MAX_CAPACITY,
@@ -472,7 +472,7 @@ fn is_possible(head: BlockHead) -> bool {
 }
 
 /// `None`: a kind of block that this version does not know.
-fn used_bytes(header: &[u8], head: BlockHead) -> Option<u64> {
+fn used_bytes(header: &[u8], head: LogBlockHead) -> Option<u64> {
     match head.kind {
         RECORDS => Some(u64_at(header, AT_COMMITTED as usize).unwrap_or(0)),
         COUNTERS | EVENT_COUNTERS | TOTALS | VM_COUNTERS => Some(cells_size(head)),
@@ -481,7 +481,10 @@ fn used_bytes(header: &[u8], head: BlockHead) -> Option<u64> {
 }
 
 /// A log that explains what it counts, and that counts everything if it has ended: from a reading of it, and more readings.
-fn settled(first: Vec<u8>, again: &mut dyn FnMut() -> io::Result<Vec<u8>>) -> io::Result<Vec<u8>> {
+fn read_settled(
+    first: Vec<u8>,
+    again: &mut dyn FnMut() -> io::Result<Vec<u8>>,
+) -> io::Result<Vec<u8>> {
     if is_finished(&first) {
         return Ok(first);
     }
@@ -496,10 +499,10 @@ fn settled(first: Vec<u8>, again: &mut dyn FnMut() -> io::Result<Vec<u8>>) -> io
 
 /// The records of a log that is being written, one block in memory at a time: those of its first `bytes` bytes, up to
 /// the first damage. `read` fills a part of memory with what begins at an offset, or says that it cannot.
-pub fn each_record(
+pub fn for_each_record(
     bytes: u64,
     read: impl Fn(u64, &mut [u8]) -> bool,
-    mut each: impl FnMut(Record<'_>),
+    mut each: impl FnMut(LogRecord<'_>),
 ) {
     let mut at = FILE_HEADER;
     let mut block = Vec::new();
@@ -508,7 +511,7 @@ pub fn each_record(
         if at + BLOCK_HEADER > bytes || !read(at, &mut header) {
             return;
         }
-        let head = header.get(4..24).and_then(BlockHead::decode);
+        let head = header.get(4..24).and_then(LogBlockHead::decode);
         let Some(head) = head.filter(|_| u32_at(&header, 0) == Some(BLOCK_MAGIC)) else {
             return;
         };
@@ -519,11 +522,11 @@ pub fn each_record(
             if !read(at + BLOCK_HEADER, &mut block) {
                 return;
             }
-            let mut records = In(&block);
+            let mut records = RecordDecoder(&block);
             while !records.0.is_empty() {
-                match Record::parse(&mut records) {
+                match LogRecord::parse(&mut records) {
                     Ok((_, record)) => record.into_iter().for_each(&mut each),
-                    Err(Malformed(_)) => return,
+                    Err(MalformedRecord(_)) => return,
                 }
             }
         }
@@ -533,30 +536,30 @@ pub fn each_record(
 
 /// One thing in the log.
 #[derive(Clone, Debug)]
-pub enum Item<'a> {
-    Record(Entry<'a>),
-    Cells(Cells<'a>),
-    EventCells(EventCells<'a>),
-    Totals(Totals<'a>),
-    VmCells(VmCells<'a>),
+pub enum LogItem<'a> {
+    Record(LogEntry<'a>),
+    Counters(AllocationCounters<'a>),
+    EventCounters(EventCounters<'a>),
+    Totals(LogTotals<'a>),
+    VmCounters(VmCounters<'a>),
 }
 
 /// A record and where it is.
 #[derive(Clone, Debug)]
-pub struct Entry<'a> {
+pub struct LogEntry<'a> {
     pub offset: u64,
     /// Bytes in the file.
     pub size: u64,
     pub kind: RecordKind,
     /// `None`: a kind that this version does not know.
-    pub record: Option<Record<'a>>,
+    pub record: Option<LogRecord<'a>>,
     /// As they are in the file: kind, length and body.
     pub(crate) bytes: &'a [u8],
 }
 
 /// What the checksum of a block's cells says of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Seal {
+pub enum SealState {
     /// There is none: the JVM was killed or still runs, or the log is older than version 4.
     Absent,
     Right,
@@ -566,16 +569,16 @@ pub enum Seal {
 
 /// The counters of one thread.
 #[derive(Clone, Copy, Debug)]
-pub struct Cells<'a> {
+pub struct AllocationCounters<'a> {
     pub offset: u64,
     pub thread: ThreadId,
-    pub seal: Seal,
+    pub seal: SealState,
     bytes: &'a [u8],
 }
 
 /// What a cell held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Count {
+pub struct AllocationCount {
     /// Where the cell is in the file.
     pub offset: u64,
     pub id: ContextId,
@@ -583,7 +586,7 @@ pub struct Count {
     pub bytes: u64,
 }
 
-impl<'a> Cells<'a> {
+impl<'a> AllocationCounters<'a> {
     /// Bytes in the file.
     #[must_use]
     pub fn size(&self) -> u64 {
@@ -591,10 +594,10 @@ impl<'a> Cells<'a> {
     }
 
     /// The cells in use.
-    pub fn iter(&self) -> impl Iterator<Item = Count> + use<'a> {
-        let used = used(self.bytes, self.offset, CELL);
+    pub fn iter(&self) -> impl Iterator<Item = AllocationCount> + use<'a> {
+        let used = used_counters(self.bytes, self.offset, CELL);
         used.filter_map(|(offset, id, cell)| {
-            Some(Count {
+            Some(AllocationCount {
                 offset,
                 id,
                 count: u64_at(cell, 8)?,
@@ -606,10 +609,10 @@ impl<'a> Cells<'a> {
 
 /// The counters by type of one thread.
 #[derive(Clone, Copy, Debug)]
-pub struct EventCells<'a> {
+pub struct EventCounters<'a> {
     pub offset: u64,
     pub thread: ThreadId,
-    pub seal: Seal,
+    pub seal: SealState,
     bytes: &'a [u8],
 }
 
@@ -626,7 +629,7 @@ pub struct EventCount {
     pub value: u64,
 }
 
-impl<'a> EventCells<'a> {
+impl<'a> EventCounters<'a> {
     /// Bytes in the file.
     #[must_use]
     pub fn size(&self) -> u64 {
@@ -635,7 +638,7 @@ impl<'a> EventCells<'a> {
 
     /// The cells in use.
     pub fn iter(&self) -> impl Iterator<Item = EventCount> + use<'a> {
-        let used = used(self.bytes, self.offset, EVENT_CELL);
+        let used = used_counters(self.bytes, self.offset, EVENT_CELL);
         used.filter_map(|(offset, id, cell)| {
             Some(EventCount {
                 offset,
@@ -651,13 +654,13 @@ impl<'a> EventCells<'a> {
 
 /// What was counted over all threads until then.
 #[derive(Clone, Copy, Debug)]
-pub struct Totals<'a> {
+pub struct LogTotals<'a> {
     pub offset: u64,
-    pub seal: Seal,
+    pub seal: SealState,
     bytes: &'a [u8],
 }
 
-impl<'a> Totals<'a> {
+impl<'a> LogTotals<'a> {
     /// Bytes in the file.
     #[must_use]
     pub fn size(&self) -> u64 {
@@ -681,15 +684,15 @@ impl<'a> Totals<'a> {
 
 /// What the VM says that threads have allocated.
 #[derive(Clone, Copy, Debug)]
-pub struct VmCells<'a> {
+pub struct VmCounters<'a> {
     pub offset: u64,
-    pub seal: Seal,
+    pub seal: SealState,
     bytes: &'a [u8],
 }
 
 /// What a cell of the VM's count held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct VmCount {
+pub struct VmCounterValue {
     /// Where the cell is in the file.
     pub offset: u64,
     /// 0: threads in which nothing was counted.
@@ -713,23 +716,23 @@ pub struct CountedSum {
     pub objects: u64,
 }
 
-impl<'a> VmCells<'a> {
+impl<'a> VmCounters<'a> {
     /// Bytes in the file.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    fn cells(&self) -> impl Iterator<Item = (u64, &'a [u8])> + use<'a> {
+    fn iter_cells(&self) -> impl Iterator<Item = (u64, &'a [u8])> + use<'a> {
         let cells = (self.offset..).step_by(VM_CELL as usize);
         cells.zip(self.bytes.chunks_exact(VM_CELL as usize))
     }
 
     /// What the counters had counted when the VM was asked. Logs from before November 2026 have none.
     pub fn iter_counted(&self) -> impl Iterator<Item = CountedSum> + use<'a> {
-        self.cells().filter_map(|(offset, cell)| {
+        self.iter_cells().filter_map(|(offset, cell)| {
             let flags = u32_at(cell, 4)?;
-            (flags == VmCell::COUNTED).then_some(CountedSum {
+            (flags == VmCounter::COUNTED).then_some(CountedSum {
                 offset,
                 thread: ThreadId(u32_at(cell, 0)?),
                 bytes: u64_at(cell, 8)?,
@@ -739,13 +742,13 @@ impl<'a> VmCells<'a> {
     }
 
     /// The cells in use.
-    pub fn iter(&self) -> impl Iterator<Item = VmCount> + use<'a> {
-        self.cells().filter_map(|(offset, cell)| {
+    pub fn iter(&self) -> impl Iterator<Item = VmCounterValue> + use<'a> {
+        self.iter_cells().filter_map(|(offset, cell)| {
             let flags = u32_at(cell, 4)?;
-            (flags & VmCell::IN_USE != 0).then_some(VmCount {
+            (flags & VmCounter::IN_USE != 0).then_some(VmCounterValue {
                 offset,
                 thread: ThreadId(u32_at(cell, 0)?),
-                carriers: flags & VmCell::CARRIERS != 0,
+                carriers: flags & VmCounter::CARRIERS != 0,
                 bytes: u64_at(cell, 8)?,
                 at: u64_at(cell, 16)?,
             })
@@ -754,7 +757,11 @@ impl<'a> VmCells<'a> {
 }
 
 /// The cells of `size` bytes that have a number, and where they are in the file; the first is at `start`.
-fn used(bytes: &[u8], start: u64, size: u64) -> impl Iterator<Item = (u64, ContextId, &[u8])> {
+fn used_counters(
+    bytes: &[u8],
+    start: u64,
+    size: u64,
+) -> impl Iterator<Item = (u64, ContextId, &[u8])> {
     let cells = (start..)
         .step_by(size as usize)
         .zip(bytes.chunks_exact(size as usize));
@@ -764,52 +771,58 @@ fn used(bytes: &[u8], start: u64, size: u64) -> impl Iterator<Item = (u64, Conte
     })
 }
 
-/// See [`Log::items`].
-pub struct Items<'a> {
+/// See [`InMemoryLog::items`].
+pub struct LogItems<'a> {
     bytes: &'a [u8],
     /// Where they begin in the file.
     base: u64,
     /// Where the next block begins.
     at: u64,
     /// The rest of the current records block, and where it is.
-    records: In<'a>,
+    records: RecordDecoder<'a>,
     records_at: u64,
     /// Damage that follows the current block's records.
-    then: Option<Damage>,
+    then: Option<LogDamage>,
 }
 
 /// What is to be done with a block.
-enum Step<'a> {
+enum BlockStep<'a> {
     Records,
-    Cells(Cells<'a>),
-    EventCells(EventCells<'a>),
-    Totals(Totals<'a>),
-    VmCells(VmCells<'a>),
+    Counters(AllocationCounters<'a>),
+    EventCounters(EventCounters<'a>),
+    Totals(LogTotals<'a>),
+    VmCounters(VmCounters<'a>),
     Skip,
     End,
 }
 
-impl<'a> Iterator for Items<'a> {
-    type Item = Result<Item<'a>, Damage>;
+impl<'a> Iterator for LogItems<'a> {
+    type Item = Result<LogItem<'a>, LogDamage>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             if !self.records.0.is_empty() {
-                return Some(self.record().map(Item::Record).inspect_err(|_| self.stop()));
+                return Some(
+                    self.parse_record()
+                        .map(LogItem::Record)
+                        .inspect_err(|_| self.stop_reading()),
+                );
             }
             if let Some(damage) = self.then.take() {
-                self.stop();
+                self.stop_reading();
                 return Some(Err(damage));
             }
-            match self.block() {
-                Ok(Step::Records | Step::Skip) => {}
-                Ok(Step::Cells(cells)) => return Some(Ok(Item::Cells(cells))),
-                Ok(Step::EventCells(cells)) => return Some(Ok(Item::EventCells(cells))),
-                Ok(Step::Totals(totals)) => return Some(Ok(Item::Totals(totals))),
-                Ok(Step::VmCells(cells)) => return Some(Ok(Item::VmCells(cells))),
-                Ok(Step::End) => return None,
+            match self.parse_block() {
+                Ok(BlockStep::Records | BlockStep::Skip) => {}
+                Ok(BlockStep::Counters(cells)) => return Some(Ok(LogItem::Counters(cells))),
+                Ok(BlockStep::EventCounters(cells)) => {
+                    return Some(Ok(LogItem::EventCounters(cells)));
+                }
+                Ok(BlockStep::Totals(totals)) => return Some(Ok(LogItem::Totals(totals))),
+                Ok(BlockStep::VmCounters(cells)) => return Some(Ok(LogItem::VmCounters(cells))),
+                Ok(BlockStep::End) => return None,
                 Err(damage) => {
-                    self.stop();
+                    self.stop_reading();
                     return Some(Err(damage));
                 }
             }
@@ -817,27 +830,28 @@ impl<'a> Iterator for Items<'a> {
     }
 }
 
-impl<'a> Items<'a> {
+impl<'a> LogItems<'a> {
     /// `base`: where the bytes begin in the file; `at`: where the first block does.
-    fn of(bytes: &'a [u8], base: u64, at: u64) -> Items<'a> {
-        Items {
+    fn from_bytes(bytes: &'a [u8], base: u64, at: u64) -> LogItems<'a> {
+        LogItems {
             bytes,
             base,
             at,
-            records: In(&[]),
+            records: RecordDecoder(&[]),
             records_at: 0,
             then: None,
         }
     }
 
-    fn record(&mut self) -> Result<Entry<'a>, Damage> {
+    fn parse_record(&mut self) -> Result<LogEntry<'a>, LogDamage> {
         let offset = self.records_at;
         let before = self.records.0;
-        let entry = Record::parse(&mut self.records);
+        let entry = LogRecord::parse(&mut self.records);
         let size = before.len() - self.records.0.len();
         self.records_at += size as u64;
-        let (kind, record) = entry.map_err(|Malformed(reason)| Damage::at(offset, reason))?;
-        Ok(Entry {
+        let (kind, record) =
+            entry.map_err(|MalformedRecord(reason)| LogDamage::at_offset(offset, reason))?;
+        Ok(LogEntry {
             offset,
             size: size as u64,
             kind,
@@ -846,60 +860,66 @@ impl<'a> Items<'a> {
         })
     }
 
-    fn block(&mut self) -> Result<Step<'a>, Damage> {
+    fn parse_block(&mut self) -> Result<BlockStep<'a>, LogDamage> {
         let at = self.at;
-        let rest = self.rest(at);
+        let rest = self.bytes_from(at);
         let magic = u32_at(rest, 0);
         if magic.unwrap_or(0) == 0 {
             // A JVM that was killed may have begun a header: bytes 4..32.
             let after = rest.get(BLOCK_HEADER as usize..).unwrap_or_default();
             let empty = if magic.is_some() { after } else { rest };
             return match empty.iter().all(|b| *b == 0) {
-                true => Ok(Step::End),
-                false => Err(Damage::at(at, NO_BLOCK)),
+                true => Ok(BlockStep::End),
+                false => Err(LogDamage::at_offset(at, NO_BLOCK)),
             };
         }
         if magic != Some(BLOCK_MAGIC) {
-            return Err(Damage::at(at, NO_BLOCK));
+            return Err(LogDamage::at_offset(at, NO_BLOCK));
         }
         let header = rest.get(..BLOCK_HEADER as usize);
-        let header = header.ok_or_else(|| Damage::at(at, "file ends inside a block header"))?;
-        let head = header.get(4..24).and_then(BlockHead::decode);
-        let head = head.ok_or_else(|| Damage::at(at, "block header: wrong checksum"))?;
-        if !is_possible(head) {
-            return Err(Damage::at(
+        let header =
+            header.ok_or_else(|| LogDamage::at_offset(at, "file ends inside a block header"))?;
+        let head = header.get(4..24).and_then(LogBlockHead::decode);
+        let head = head.ok_or_else(|| LogDamage::at_offset(at, "block header: wrong checksum"))?;
+        if !is_within_limits(head) {
+            return Err(LogDamage::at_offset(
                 at,
                 "block header: larger than the format allows",
             ));
         }
         self.at = at + BLOCK_HEADER + u64::from(head.capacity);
-        self.payload(at, header, head)
+        self.parse_payload(at, header, head)
     }
 
-    fn payload(&mut self, at: u64, header: &[u8], head: BlockHead) -> Result<Step<'a>, Damage> {
+    fn parse_payload(
+        &mut self,
+        at: u64,
+        header: &[u8],
+        head: LogBlockHead,
+    ) -> Result<BlockStep<'a>, LogDamage> {
         let Some(used) = used_bytes(header, head) else {
-            return Ok(Step::Skip);
+            return Ok(BlockStep::Skip);
         };
         if used > u64::from(head.capacity) {
-            return Err(Damage::at(
+            return Err(LogDamage::at_offset(
                 at,
                 "block header: more bytes used than there are",
             ));
         }
         let start = at + BLOCK_HEADER;
-        let payload = self.rest(start);
+        let payload = self.bytes_from(start);
         let there = payload.get(..used as usize).unwrap_or(payload);
         if (there.len() as u64) < used {
-            self.then = Some(Damage::at(
+            self.then = Some(LogDamage::at_offset(
                 start + there.len() as u64,
                 "file ends inside a block",
             ));
         }
         let (thread, offset, bytes) = (ThreadId(head.thread), start, there);
-        let seal = || seal_of(header, there);
+        let seal = || seal_state(header, there);
         match head.kind {
             COUNTERS => {
-                return Ok(Step::Cells(Cells {
+                return Ok(BlockStep::Counters(AllocationCounters {
                     offset,
                     thread,
                     seal: seal(),
@@ -907,7 +927,7 @@ impl<'a> Items<'a> {
                 }));
             }
             EVENT_COUNTERS => {
-                return Ok(Step::EventCells(EventCells {
+                return Ok(BlockStep::EventCounters(EventCounters {
                     offset,
                     thread,
                     seal: seal(),
@@ -915,14 +935,14 @@ impl<'a> Items<'a> {
                 }));
             }
             TOTALS => {
-                return Ok(Step::Totals(Totals {
+                return Ok(BlockStep::Totals(LogTotals {
                     offset,
                     seal: seal(),
                     bytes,
                 }));
             }
             VM_COUNTERS => {
-                return Ok(Step::VmCells(VmCells {
+                return Ok(BlockStep::VmCounters(VmCounters {
                     offset,
                     seal: seal(),
                     bytes,
@@ -932,35 +952,35 @@ impl<'a> Items<'a> {
         }
         let sealed = is_sealed(header) && self.then.is_none();
         if sealed && u32_at(header, AT_CRC as usize) != Some(crc32fast::hash(there)) {
-            return Err(Damage::at(start, "block: wrong checksum"));
+            return Err(LogDamage::at_offset(start, "block: wrong checksum"));
         }
-        (self.records, self.records_at) = (In(there), start);
-        Ok(Step::Records)
+        (self.records, self.records_at) = (RecordDecoder(there), start);
+        Ok(BlockStep::Records)
     }
 
-    fn rest(&self, at: u64) -> &'a [u8] {
+    fn bytes_from(&self, at: u64) -> &'a [u8] {
         let at = at.saturating_sub(self.base);
         let at = usize::try_from(at).unwrap_or(usize::MAX);
         self.bytes.get(at..).unwrap_or_default()
     }
 
-    fn stop(&mut self) {
-        (self.records, self.then, self.at) = (In(&[]), None, u64::MAX);
+    fn stop_reading(&mut self) {
+        (self.records, self.then, self.at) = (RecordDecoder(&[]), None, u64::MAX);
     }
 }
 
 /// `cells`: the block's, as many as there are.
-fn seal_of(header: &[u8], cells: &[u8]) -> Seal {
+fn seal_state(header: &[u8], cells: &[u8]) -> SealState {
     let word = |at: u64| u32_at(header, at as usize).unwrap_or(0);
     match (word(AT_SEALED), word(AT_CRC)) {
-        (0, 0) => Seal::Absent,
-        (1, crc) if crc == crc32fast::hash(cells) => Seal::Right,
-        _ => Seal::Wrong,
+        (0, 0) => SealState::Absent,
+        (1, crc) if crc == crc32fast::hash(cells) => SealState::Right,
+        _ => SealState::Wrong,
     }
 }
 
 /// Bytes of a counters block that are cells.
-pub(crate) fn cells_size(head: BlockHead) -> u64 {
+pub(crate) fn cells_size(head: LogBlockHead) -> u64 {
     let each = match head.kind {
         COUNTERS => CELL,
         TOTALS => TOTAL,
@@ -971,7 +991,7 @@ pub(crate) fn cells_size(head: BlockHead) -> u64 {
 }
 
 /// The blocks of a file, as far as their headers are right: where a block begins, and its head.
-fn blocks(bytes: &[u8]) -> impl Iterator<Item = (usize, BlockHead)> {
+fn iter_blocks(bytes: &[u8]) -> impl Iterator<Item = (usize, LogBlockHead)> {
     let mut at = FILE_HEADER as usize;
     std::iter::from_fn(move || {
         let (here, head) = block_at(bytes, at)?;
@@ -980,9 +1000,9 @@ fn blocks(bytes: &[u8]) -> impl Iterator<Item = (usize, BlockHead)> {
     })
 }
 
-fn block_at(bytes: &[u8], at: usize) -> Option<(usize, BlockHead)> {
+fn block_at(bytes: &[u8], at: usize) -> Option<(usize, LogBlockHead)> {
     let header = bytes.get(at..)?.get(..BLOCK_HEADER as usize)?;
-    let head = header.get(4..24).and_then(BlockHead::decode)?;
+    let head = header.get(4..24).and_then(LogBlockHead::decode)?;
     (u32_at(header, 0)? == BLOCK_MAGIC).then_some((at, head))
 }
 
@@ -993,14 +1013,14 @@ fn is_sealed(header: &[u8]) -> bool {
 
 /// Nothing is appended any more: all records are sealed.
 fn is_finished(bytes: &[u8]) -> bool {
-    let mut records = blocks(bytes).filter(|(_, head)| head.kind == RECORDS);
+    let mut records = iter_blocks(bytes).filter(|(_, head)| head.kind == RECORDS);
     records.all(|(at, _)| bytes.get(at..).is_some_and(is_sealed))
 }
 
 /// A running JVM appends while its log is read. The counters in `now` become those in `before`, an
 /// earlier reading of the same file: what they count, `now` explains. The seals of `now` are not theirs.
 fn keep_counters(before: &[u8], now: &mut [u8]) {
-    let counters: Vec<_> = blocks(now)
+    let counters: Vec<_> = iter_blocks(now)
         .filter(|(_, head)| counts_events(*head))
         // What was sealed does not change any more.
         .filter(|(at, _)| !before.get(*at..).is_some_and(is_sealed))
@@ -1008,7 +1028,7 @@ fn keep_counters(before: &[u8], now: &mut [u8]) {
         .collect();
     for (start, size) in counters {
         if let Some(header) = now.get_mut(start - BLOCK_HEADER as usize..start) {
-            unseal(header);
+            unseal_header(header);
         }
         let end = (start + size as usize).min(now.len());
         let (Some(cells), before) = (now.get_mut(start..end), before.get(start..)) else {
@@ -1027,7 +1047,7 @@ mod tests {
     use super::*;
 
     fn block(kind: u8, cells: &[[u64; 3]], sealed: bool) -> Vec<u8> {
-        let head = BlockHead {
+        let head = LogBlockHead {
             kind,
             capacity: 192,
             thread: 1,
@@ -1043,15 +1063,15 @@ mod tests {
     }
 
     fn file(blocks: &[Vec<u8>]) -> Vec<u8> {
-        let mut file = Header::default().encode().to_vec();
+        let mut file = LogHeader::default().encode().to_vec();
         file.extend(blocks.concat());
         file
     }
 
     fn counts(bytes: Vec<u8>) -> Vec<(u64, u64, u64)> {
-        let log = Log::from_bytes(bytes).unwrap();
+        let log = InMemoryLog::from_bytes(bytes).unwrap();
         let cells = log.items().filter_map(|item| match item {
-            Ok(Item::Cells(cells)) => Some(cells),
+            Ok(LogItem::Counters(cells)) => Some(cells),
             _ => None,
         });
         cells
@@ -1094,7 +1114,7 @@ mod tests {
         };
         let settled = |first: Vec<u8>, more: &[Vec<u8>]| {
             let mut more = more.iter().cloned();
-            let bytes = settled(first, &mut || Ok(more.next().unwrap()));
+            let bytes = read_settled(first, &mut || Ok(more.next().unwrap()));
             counts(bytes.unwrap())
         };
         // The counters of a reading are older than its records.
@@ -1106,8 +1126,8 @@ mod tests {
 
     fn counts_in(log: &LogFile) -> Vec<(u64, u64, u64)> {
         let mut all = Vec::new();
-        let read = log.each(|item| {
-            if let Item::Cells(cells) = item.unwrap() {
+        let read = log.for_each_item(|item| {
+            if let LogItem::Counters(cells) = item.unwrap() {
                 all.extend(
                     cells
                         .iter()

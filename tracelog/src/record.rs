@@ -9,26 +9,26 @@
 //!
 //! | kind | record | body |
 //! |---|---|---|
-//! | 1 | `Meta` | t key, t value |
-//! | 2 | `Class` | n id, n loader, t name, o source file |
-//! | 3 | `Method` | n id, n class, t name, t descriptor, n access, n lines, [z bci step, z line step] |
-//! | 4 | `Site` | n id, n method, z bci, n 0 or 1, z line if 1, n what, t descriptor if what is 2 or 3 |
+//! | 1 | `MetaRecord` | t key, t value |
+//! | 2 | `ClassRecord` | n id, n loader, t name, o source file |
+//! | 3 | `MethodRecord` | n id, n class, t name, t descriptor, n access, n lines, [z bci step, z line step] |
+//! | 4 | `SiteRecord` | n id, n method, z bci, n 0 or 1, z line if 1, n what, t descriptor if what is 2 or 3 |
 //! | 5 | `SiteSize` | n site, n bytes |
 //! | 6 | `Change::Base` | n version |
 //! | 7 | `Change::Node` | n version, n method, n capacity |
 //! | 8 | `Change::Transition` | n version, n site, n caller, n callee, n effect: 0 anchoring; 1 additive: n to, n av |
 //! | 9 | `Change::Anchor` | n base, n id, n head, n 0: a thread's first frame; 1: q parent context, n site, n its method |
-//! | 10 | `Thread` | n id, t name, n 1 if virtual |
+//! | 10 | `ThreadRecord` | n id, t name, n 1 if virtual |
 //! | 11 | `ThreadEnd` | n id |
-//! | 12 | `Mismatch` | q id, n event number, t expected, t decoded |
-//! | 13 | `Skipped` | t class, o method, t reason |
-//! | 14 | `Warning` | t text |
-//! | 15 | `Stat` | t key, n value |
-//! | 16 | `End` | |
+//! | 12 | `MismatchRecord` | q id, n event number, t expected, t decoded |
+//! | 13 | `SkippedRecord` | t class, o method, t reason |
+//! | 14 | `WarningRecord` | t text |
+//! | 15 | `StatRecord` | t key, n value |
+//! | 16 | `EndRecord` | |
 //! | 17 | `EventType` | n id, t kind, t unit, t detail |
-//! | 18 | `Followed` | n key, q context, t type |
-//! | 19 | `Snapshot` | n rows, n milliseconds, n collections, n old collections, n tested, n sampled, n following, n thinned, n lost |
-//! | 20 | `Survivors` | n key, n objects, n bytes, n generations, [n born after the one before, n objects] |
+//! | 18 | `FollowedKeyRecord` | n key, q context, t type |
+//! | 19 | `SnapshotRecord` | n rows, n milliseconds, n collections, n old collections, n tested, n sampled, n following, n thinned, n lost |
+//! | 20 | `SurvivorsRecord` | n key, n objects, n bytes, n generations, [n born after the one before, n objects] |
 //! | 21 | `ThreadOrigin` | n thread, q context |
 //! | 22 | `Change::Base` | n version, n bits of anchors from here on, where the header says otherwise |
 //! | 23 | `ThreadTag` | n thread, t key, t value |
@@ -48,44 +48,46 @@ mod graph;
 mod leak;
 mod run;
 
-pub use code::{Class, ClassId, LoaderId, Method, Site, SiteKind, SiteSize};
+pub use code::{ClassId, ClassRecord, LoaderId, MethodRecord, SiteKind, SiteRecord, SiteSize};
 pub use event::{EventType, EventTypeId};
-pub use leak::{CensusCause, Followed, Generation, HeapCensus, Snapshot, Survivors};
-use lucce_callgraph::{Anchor, Base, Change, Node, Transition};
+pub use leak::{
+    CensusCause, FollowedKeyRecord, HeapCensus, SnapshotRecord, SurvivorGeneration, SurvivorsRecord,
+};
+use lucce_callgraph::{Anchor, Base, GraphChange, GraphNode, Transition};
 pub use run::{
-    End, Meta, Mismatch, Skipped, Stat, Thread, ThreadEnd, ThreadId, ThreadOrigin, ThreadTag,
-    Warning,
+    EndRecord, MetaRecord, MismatchRecord, SkippedRecord, StatRecord, ThreadEnd, ThreadId,
+    ThreadOrigin, ThreadRecord, ThreadTag, WarningRecord,
 };
 
-use self::graph::Divided;
+use self::graph::DividedBase;
 use crate::limits::MAX_RECORD;
-use crate::wire::{In, Malformed, Out, Parsed};
+use crate::record_codec::{MalformedRecord, Parsed, RecordDecoder, RecordEncoder};
 
 /// Encode and decode of one kind of record, side by side.
-trait Body<'a>: Sized {
-    fn encode(&self, out: &mut Out<'_>);
-    fn decode(input: &mut In<'a>) -> Parsed<Self>;
+trait RecordBody<'a>: Sized {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>);
+    fn decode_fields(input: &mut RecordDecoder<'a>) -> Parsed<Self>;
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Record<'a> {
-    Meta(Meta<'a>),
-    Class(Class<'a>),
-    Method(Method<'a>),
-    Site(Site<'a>),
+pub enum LogRecord<'a> {
+    Meta(MetaRecord<'a>),
+    Class(ClassRecord<'a>),
+    Method(MethodRecord<'a>),
+    Site(SiteRecord<'a>),
     SiteSize(SiteSize),
-    Change(Change),
-    Thread(Thread<'a>),
+    Change(GraphChange),
+    Thread(ThreadRecord<'a>),
     ThreadEnd(ThreadEnd),
-    Mismatch(Mismatch<'a>),
-    Skipped(Skipped<'a>),
-    Warning(Warning<'a>),
-    Stat(Stat<'a>),
-    End(End),
+    Mismatch(MismatchRecord<'a>),
+    Skipped(SkippedRecord<'a>),
+    Warning(WarningRecord<'a>),
+    Stat(StatRecord<'a>),
+    End(EndRecord),
     EventType(EventType<'a>),
-    Followed(Followed<'a>),
-    Snapshot(Snapshot),
-    Survivors(Survivors<'a>),
+    Followed(FollowedKeyRecord<'a>),
+    Snapshot(SnapshotRecord),
+    Survivors(SurvivorsRecord<'a>),
     ThreadOrigin(ThreadOrigin),
     ThreadTag(ThreadTag<'a>),
     HeapCensus(HeapCensus<'a>),
@@ -154,84 +156,84 @@ impl RecordKind {
     }
 }
 
-impl Record<'_> {
+impl LogRecord<'_> {
     #[must_use]
     pub fn kind(&self) -> RecordKind {
         RecordKind(match self {
-            Record::Meta(_) => RecordKind::META,
-            Record::Class(_) => RecordKind::CLASS,
-            Record::Method(_) => RecordKind::METHOD,
-            Record::Site(_) => RecordKind::SITE,
-            Record::SiteSize(_) => RecordKind::SITE_SIZE,
-            Record::Change(Change::Base(base)) if base.anchor_bits.is_some() => {
+            LogRecord::Meta(_) => RecordKind::META,
+            LogRecord::Class(_) => RecordKind::CLASS,
+            LogRecord::Method(_) => RecordKind::METHOD,
+            LogRecord::Site(_) => RecordKind::SITE,
+            LogRecord::SiteSize(_) => RecordKind::SITE_SIZE,
+            LogRecord::Change(GraphChange::Base(base)) if base.anchor_bits.is_some() => {
                 RecordKind::DIVIDED_BASE
             }
-            Record::Change(Change::Base(_)) => RecordKind::BASE,
-            Record::Change(Change::Node(_)) => RecordKind::NODE,
-            Record::Change(Change::Transition(_)) => RecordKind::TRANSITION,
-            Record::Change(Change::Anchor(_)) => RecordKind::ANCHOR,
-            Record::Thread(_) => RecordKind::THREAD,
-            Record::ThreadEnd(_) => RecordKind::THREAD_END,
-            Record::Mismatch(_) => RecordKind::MISMATCH,
-            Record::Skipped(_) => RecordKind::SKIPPED,
-            Record::Warning(_) => RecordKind::WARNING,
-            Record::Stat(_) => RecordKind::STAT,
-            Record::End(_) => RecordKind::END,
-            Record::EventType(_) => RecordKind::EVENT_TYPE,
-            Record::Followed(_) => RecordKind::FOLLOWED,
-            Record::Snapshot(_) => RecordKind::SNAPSHOT,
-            Record::Survivors(_) => RecordKind::SURVIVORS,
-            Record::ThreadOrigin(_) => RecordKind::THREAD_ORIGIN,
-            Record::ThreadTag(_) => RecordKind::THREAD_TAG,
-            Record::HeapCensus(_) => RecordKind::HEAP_CENSUS,
+            LogRecord::Change(GraphChange::Base(_)) => RecordKind::BASE,
+            LogRecord::Change(GraphChange::Node(_)) => RecordKind::NODE,
+            LogRecord::Change(GraphChange::Transition(_)) => RecordKind::TRANSITION,
+            LogRecord::Change(GraphChange::Anchor(_)) => RecordKind::ANCHOR,
+            LogRecord::Thread(_) => RecordKind::THREAD,
+            LogRecord::ThreadEnd(_) => RecordKind::THREAD_END,
+            LogRecord::Mismatch(_) => RecordKind::MISMATCH,
+            LogRecord::Skipped(_) => RecordKind::SKIPPED,
+            LogRecord::Warning(_) => RecordKind::WARNING,
+            LogRecord::Stat(_) => RecordKind::STAT,
+            LogRecord::End(_) => RecordKind::END,
+            LogRecord::EventType(_) => RecordKind::EVENT_TYPE,
+            LogRecord::Followed(_) => RecordKind::FOLLOWED,
+            LogRecord::Snapshot(_) => RecordKind::SNAPSHOT,
+            LogRecord::Survivors(_) => RecordKind::SURVIVORS,
+            LogRecord::ThreadOrigin(_) => RecordKind::THREAD_ORIGIN,
+            LogRecord::ThreadTag(_) => RecordKind::THREAD_TAG,
+            LogRecord::HeapCensus(_) => RecordKind::HEAP_CENSUS,
         })
     }
 
     /// What tells how a run ended: it is written even when the disk is full.
     pub(crate) fn is_closing(&self) -> bool {
-        matches!(self, Record::Stat(_) | Record::End(_))
+        matches!(self, LogRecord::Stat(_) | LogRecord::End(_))
     }
 
     pub(crate) fn encode_body(&self, bytes: &mut Vec<u8>) {
-        let out = &mut Out(bytes);
+        let out = &mut RecordEncoder(bytes);
         match self {
-            Record::Meta(r) => r.encode(out),
-            Record::Class(r) => r.encode(out),
-            Record::Method(r) => r.encode(out),
-            Record::Site(r) => r.encode(out),
-            Record::SiteSize(r) => r.encode(out),
-            Record::Change(Change::Base(r)) => r.encode(out),
-            Record::Change(Change::Node(r)) => r.encode(out),
-            Record::Change(Change::Transition(r)) => r.encode(out),
-            Record::Change(Change::Anchor(r)) => r.encode(out),
-            Record::Thread(r) => r.encode(out),
-            Record::ThreadEnd(r) => r.encode(out),
-            Record::Mismatch(r) => r.encode(out),
-            Record::Skipped(r) => r.encode(out),
-            Record::Warning(r) => r.encode(out),
-            Record::Stat(r) => r.encode(out),
-            Record::End(r) => r.encode(out),
-            Record::EventType(r) => r.encode(out),
-            Record::Followed(r) => r.encode(out),
-            Record::Snapshot(r) => r.encode(out),
-            Record::Survivors(r) => r.encode(out),
-            Record::ThreadOrigin(r) => r.encode(out),
-            Record::ThreadTag(r) => r.encode(out),
-            Record::HeapCensus(r) => r.encode(out),
+            LogRecord::Meta(r) => r.encode_fields(out),
+            LogRecord::Class(r) => r.encode_fields(out),
+            LogRecord::Method(r) => r.encode_fields(out),
+            LogRecord::Site(r) => r.encode_fields(out),
+            LogRecord::SiteSize(r) => r.encode_fields(out),
+            LogRecord::Change(GraphChange::Base(r)) => r.encode_fields(out),
+            LogRecord::Change(GraphChange::Node(r)) => r.encode_fields(out),
+            LogRecord::Change(GraphChange::Transition(r)) => r.encode_fields(out),
+            LogRecord::Change(GraphChange::Anchor(r)) => r.encode_fields(out),
+            LogRecord::Thread(r) => r.encode_fields(out),
+            LogRecord::ThreadEnd(r) => r.encode_fields(out),
+            LogRecord::Mismatch(r) => r.encode_fields(out),
+            LogRecord::Skipped(r) => r.encode_fields(out),
+            LogRecord::Warning(r) => r.encode_fields(out),
+            LogRecord::Stat(r) => r.encode_fields(out),
+            LogRecord::End(r) => r.encode_fields(out),
+            LogRecord::EventType(r) => r.encode_fields(out),
+            LogRecord::Followed(r) => r.encode_fields(out),
+            LogRecord::Snapshot(r) => r.encode_fields(out),
+            LogRecord::Survivors(r) => r.encode_fields(out),
+            LogRecord::ThreadOrigin(r) => r.encode_fields(out),
+            LogRecord::ThreadTag(r) => r.encode_fields(out),
+            LogRecord::HeapCensus(r) => r.encode_fields(out),
         }
     }
 }
 
 /// For other files that tell what code is called in the log's own words.
-impl<'a> Record<'a> {
+impl<'a> LogRecord<'a> {
     /// RecordKind, length and body, as in a log.
     pub fn append_to(&self, bytes: &mut Vec<u8>) {
         let before = bytes.len();
         self.encode_body(bytes);
         let body = bytes.len() - before;
-        let mut out = Out(bytes);
-        out.byte(self.kind().0);
-        out.num(body as u64);
+        let mut out = RecordEncoder(bytes);
+        out.put_byte(self.kind().0);
+        out.put_number(body as u64);
         if let Some(record) = bytes.get_mut(before..) {
             record.rotate_left(body);
         }
@@ -242,56 +244,64 @@ impl<'a> Record<'a> {
     ///
     /// # Errors
     /// Why the bytes are not a record.
-    pub fn take_from(bytes: &mut &'a [u8]) -> Result<Option<Record<'a>>, &'static str> {
-        let mut input = In(bytes);
-        let (_, record) = Self::parse(&mut input).map_err(|Malformed(reason)| reason)?;
+    pub fn parse_next(bytes: &mut &'a [u8]) -> Result<Option<LogRecord<'a>>, &'static str> {
+        let mut input = RecordDecoder(bytes);
+        let (_, record) = Self::parse(&mut input).map_err(|MalformedRecord(reason)| reason)?;
         *bytes = input.0;
         Ok(record)
     }
 
-    pub(crate) fn parse(input: &mut In<'a>) -> Parsed<(RecordKind, Option<Self>)> {
-        let kind = RecordKind(input.byte()?);
-        let len = input.num()?;
+    pub(crate) fn parse(input: &mut RecordDecoder<'a>) -> Parsed<(RecordKind, Option<Self>)> {
+        let kind = RecordKind(input.read_byte()?);
+        let len = input.read_number()?;
         if len > MAX_RECORD as u64 {
-            return Err(Malformed("record longer than the format allows"));
+            return Err(MalformedRecord("record longer than the format allows"));
         }
-        let body = input.take(len)?;
-        Ok((kind, Record::decode_body(kind, body)?))
+        let body = input.take_bytes(len)?;
+        Ok((kind, LogRecord::decode_body(kind, body)?))
     }
 }
 
-impl<'a> Record<'a> {
+impl<'a> LogRecord<'a> {
     /// `None`: a kind that this version does not know.
     pub(crate) fn decode_body(kind: RecordKind, body: &'a [u8]) -> Parsed<Option<Self>> {
-        let input = &mut In(body);
+        let input = &mut RecordDecoder(body);
         let record = match kind.0 {
-            0 => return Err(Malformed("record of kind 0")),
-            RecordKind::META => Record::Meta(Meta::decode(input)?),
-            RecordKind::CLASS => Record::Class(Class::decode(input)?),
-            RecordKind::METHOD => Record::Method(Method::decode(input)?),
-            RecordKind::SITE => Record::Site(Site::decode(input)?),
-            RecordKind::SITE_SIZE => Record::SiteSize(SiteSize::decode(input)?),
-            RecordKind::BASE => Record::Change(Change::Base(Base::decode(input)?)),
-            RecordKind::NODE => Record::Change(Change::Node(Node::decode(input)?)),
-            RecordKind::TRANSITION => {
-                Record::Change(Change::Transition(Transition::decode(input)?))
+            0 => return Err(MalformedRecord("record of kind 0")),
+            RecordKind::META => LogRecord::Meta(MetaRecord::decode_fields(input)?),
+            RecordKind::CLASS => LogRecord::Class(ClassRecord::decode_fields(input)?),
+            RecordKind::METHOD => LogRecord::Method(MethodRecord::decode_fields(input)?),
+            RecordKind::SITE => LogRecord::Site(SiteRecord::decode_fields(input)?),
+            RecordKind::SITE_SIZE => LogRecord::SiteSize(SiteSize::decode_fields(input)?),
+            RecordKind::BASE => LogRecord::Change(GraphChange::Base(Base::decode_fields(input)?)),
+            RecordKind::NODE => {
+                LogRecord::Change(GraphChange::Node(GraphNode::decode_fields(input)?))
             }
-            RecordKind::ANCHOR => Record::Change(Change::Anchor(Anchor::decode(input)?)),
-            RecordKind::THREAD => Record::Thread(Thread::decode(input)?),
-            RecordKind::THREAD_END => Record::ThreadEnd(ThreadEnd::decode(input)?),
-            RecordKind::MISMATCH => Record::Mismatch(Mismatch::decode(input)?),
-            RecordKind::SKIPPED => Record::Skipped(Skipped::decode(input)?),
-            RecordKind::WARNING => Record::Warning(Warning::decode(input)?),
-            RecordKind::STAT => Record::Stat(Stat::decode(input)?),
-            RecordKind::END => Record::End(End::decode(input)?),
-            RecordKind::EVENT_TYPE => Record::EventType(EventType::decode(input)?),
-            RecordKind::FOLLOWED => Record::Followed(Followed::decode(input)?),
-            RecordKind::SNAPSHOT => Record::Snapshot(Snapshot::decode(input)?),
-            RecordKind::SURVIVORS => Record::Survivors(Survivors::decode(input)?),
-            RecordKind::THREAD_ORIGIN => Record::ThreadOrigin(ThreadOrigin::decode(input)?),
-            RecordKind::THREAD_TAG => Record::ThreadTag(ThreadTag::decode(input)?),
-            RecordKind::HEAP_CENSUS => Record::HeapCensus(HeapCensus::decode(input)?),
-            RecordKind::DIVIDED_BASE => Record::Change(Change::Base(Divided::decode(input)?)),
+            RecordKind::TRANSITION => {
+                LogRecord::Change(GraphChange::Transition(Transition::decode_fields(input)?))
+            }
+            RecordKind::ANCHOR => {
+                LogRecord::Change(GraphChange::Anchor(Anchor::decode_fields(input)?))
+            }
+            RecordKind::THREAD => LogRecord::Thread(ThreadRecord::decode_fields(input)?),
+            RecordKind::THREAD_END => LogRecord::ThreadEnd(ThreadEnd::decode_fields(input)?),
+            RecordKind::MISMATCH => LogRecord::Mismatch(MismatchRecord::decode_fields(input)?),
+            RecordKind::SKIPPED => LogRecord::Skipped(SkippedRecord::decode_fields(input)?),
+            RecordKind::WARNING => LogRecord::Warning(WarningRecord::decode_fields(input)?),
+            RecordKind::STAT => LogRecord::Stat(StatRecord::decode_fields(input)?),
+            RecordKind::END => LogRecord::End(EndRecord::decode_fields(input)?),
+            RecordKind::EVENT_TYPE => LogRecord::EventType(EventType::decode_fields(input)?),
+            RecordKind::FOLLOWED => LogRecord::Followed(FollowedKeyRecord::decode_fields(input)?),
+            RecordKind::SNAPSHOT => LogRecord::Snapshot(SnapshotRecord::decode_fields(input)?),
+            RecordKind::SURVIVORS => LogRecord::Survivors(SurvivorsRecord::decode_fields(input)?),
+            RecordKind::THREAD_ORIGIN => {
+                LogRecord::ThreadOrigin(ThreadOrigin::decode_fields(input)?)
+            }
+            RecordKind::THREAD_TAG => LogRecord::ThreadTag(ThreadTag::decode_fields(input)?),
+            RecordKind::HEAP_CENSUS => LogRecord::HeapCensus(HeapCensus::decode_fields(input)?),
+            RecordKind::DIVIDED_BASE => {
+                LogRecord::Change(GraphChange::Base(DividedBase::decode_fields(input)?))
+            }
             _ => return Ok(None),
         };
         Ok(Some(record))
@@ -301,32 +311,32 @@ impl<'a> Record<'a> {
 /// `From<Class>` and so on, so that `writer.append(&class.into())` reads well.
 macro_rules! into_record {
     ($($variant:ident($content:ty)),*) => {
-        $(impl<'a> From<$content> for Record<'a> {
+        $(impl<'a> From<$content> for LogRecord<'a> {
             fn from(record: $content) -> Self {
-                Record::$variant(record)
+                LogRecord::$variant(record)
             }
         })*
     };
 }
 
 into_record!(
-    Meta(Meta<'a>),
-    Class(Class<'a>),
-    Method(Method<'a>),
-    Site(Site<'a>),
+    Meta(MetaRecord<'a>),
+    Class(ClassRecord<'a>),
+    Method(MethodRecord<'a>),
+    Site(SiteRecord<'a>),
     SiteSize(SiteSize),
-    Change(Change),
-    Thread(Thread<'a>),
+    Change(GraphChange),
+    Thread(ThreadRecord<'a>),
     ThreadEnd(ThreadEnd),
-    Mismatch(Mismatch<'a>),
-    Skipped(Skipped<'a>),
-    Warning(Warning<'a>),
-    Stat(Stat<'a>),
-    End(End),
+    Mismatch(MismatchRecord<'a>),
+    Skipped(SkippedRecord<'a>),
+    Warning(WarningRecord<'a>),
+    Stat(StatRecord<'a>),
+    End(EndRecord),
     EventType(EventType<'a>),
-    Followed(Followed<'a>),
-    Snapshot(Snapshot),
-    Survivors(Survivors<'a>),
+    Followed(FollowedKeyRecord<'a>),
+    Snapshot(SnapshotRecord),
+    Survivors(SurvivorsRecord<'a>),
     ThreadOrigin(ThreadOrigin),
     ThreadTag(ThreadTag<'a>),
     HeapCensus(HeapCensus<'a>)

@@ -5,7 +5,7 @@
 //!       └ the run ──────┘ └ the number: 1 to 16 hexadecimal digits
 //! ```
 //! A number means something in the log of its own run only: other runs give the number to other contexts. In this
-//! form a number can be found in any text (see [`Number::find_in`]), and a reader can refuse those of other runs.
+//! form a number can be found in any text (see [`ContextNumber::find_in`]), and a reader can refuse those of other runs.
 //! The run is always 16 digits; both parts are written in small letters and read in either case.
 
 use std::fmt;
@@ -57,13 +57,13 @@ fn random_bits() -> u64 {
         unsafe { libc::syscall(libc::SYS_getrandom, bytes.as_mut_ptr(), length, no_flags) };
     match usize::try_from(filled) == Ok(bytes.len()) {
         true => u64::from_ne_bytes(bytes),
-        false => without_the_system(),
+        false => fallback_bits(),
     }
 }
 
 /// Where the system call is forbidden: no two processes of one machine have a process number at one time.
 #[cold]
-fn without_the_system() -> u64 {
+fn fallback_bits() -> u64 {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
     (std::process::id(), std::time::SystemTime::now()).hash(&mut hasher);
@@ -72,7 +72,7 @@ fn without_the_system() -> u64 {
 
 /// A context's number, and the run that gave it, if that is known.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Number {
+pub struct ContextNumber {
     /// `None`: a bare number, or one from a log that is older than runs' ids.
     pub run: Option<RunId>,
     pub id: ContextId,
@@ -81,37 +81,37 @@ pub struct Number {
 const PREFIX: &str = "lucce:";
 const RUN_DIGITS: usize = 16;
 
-impl Number {
+impl ContextNumber {
     /// The longest text of a number.
     pub const MAX_TEXT: usize = PREFIX.len() + RUN_DIGITS + ":0x".len() + 16;
 
     /// What a person or a program gives: a bare number alone, or any text that holds numbers of runs.
     #[must_use]
-    pub fn all_in(text: &str) -> Vec<Number> {
-        match Self::bare(text.trim()) {
+    pub fn parse_all(text: &str) -> Vec<ContextNumber> {
+        match Self::parse_bare(text.trim()) {
             Some(number) => vec![number],
             None => Self::find_in(text).collect(),
         }
     }
 
     /// Every number in the form `lucce:RUN:0x…` that the text holds, in order.
-    pub fn find_in(text: &str) -> impl Iterator<Item = Number> {
+    pub fn find_in(text: &str) -> impl Iterator<Item = ContextNumber> {
         Self::places_in(text).map(|(_, number)| number)
     }
 
     /// As `find_in`, and where in the text each number is.
-    pub fn places_in(text: &str) -> impl Iterator<Item = (Range<usize>, Number)> {
+    pub fn places_in(text: &str) -> impl Iterator<Item = (Range<usize>, ContextNumber)> {
         text.match_indices(PREFIX).filter_map(|(at, prefix)| {
             let start = at + prefix.len();
-            let (number, length) = Self::behind(text.get(start..)?)?;
+            let (number, length) = Self::parse_after_prefix(text.get(start..)?)?;
             Some((at..start + length, number))
         })
     }
 
     /// The number whose run begins here, and how long both are as text.
-    fn behind(text: &str) -> Option<(Number, usize)> {
+    fn parse_after_prefix(text: &str) -> Option<(ContextNumber, usize)> {
         let (run, rest) = (text.get(..RUN_DIGITS)?, text.get(RUN_DIGITS..)?);
-        let run = RunId::new(hexadecimal(run)?)?;
+        let run = RunId::new(parse_hexadecimal(run)?)?;
         let rest = rest.strip_prefix(":0x").or(rest.strip_prefix(":0X"))?;
         let end = rest.find(|c: char| !c.is_ascii_hexdigit());
         let (digits, behind) = rest.split_at(end.unwrap_or(rest.len()));
@@ -119,16 +119,16 @@ impl Number {
         if behind.starts_with(|c: char| c.is_alphanumeric() || c == '_') {
             return None;
         }
-        let id = ContextId(hexadecimal(digits)?);
-        let number = Number { run: Some(run), id };
+        let id = ContextId(parse_hexadecimal(digits)?);
+        let number = ContextNumber { run: Some(run), id };
         Some((number, text.len() - behind.len()))
     }
 
     /// A bare number: decimal, as Java prints a `long` too, or 0x and hexadecimal digits.
-    fn bare(text: &str) -> Option<Number> {
+    fn parse_bare(text: &str) -> Option<ContextNumber> {
         let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
         let id = match digits {
-            Some(digits) => hexadecimal(digits)?,
+            Some(digits) => parse_hexadecimal(digits)?,
             // Java's long is signed: the largest numbers are negative there.
             None => {
                 let signed = || text.parse().map(i64::cast_unsigned);
@@ -136,18 +136,18 @@ impl Number {
             }
         };
         let id = ContextId(id);
-        Some(Number { run: None, id })
+        Some(ContextNumber { run: None, id })
     }
 }
 
 /// Digits only: `from_str_radix` would take a sign.
-fn hexadecimal(digits: &str) -> Option<u64> {
+fn parse_hexadecimal(digits: &str) -> Option<u64> {
     let are_digits = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     are_digits.then(|| u64::from_str_radix(digits, 16).ok())?
 }
 
 /// `lucce:RUN:0x…`, or `0x…` where no run is known.
-impl fmt::Display for Number {
+impl fmt::Display for ContextNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(run) = self.run {
             write!(f, "{PREFIX}{run}:")?;
@@ -162,9 +162,9 @@ mod tests {
 
     const RUN: RunId = RunId(NonZeroU64::new(0x0123_4567_89ab_cdef).unwrap());
 
-    fn of_run(id: u64) -> Number {
+    fn of_run(id: u64) -> ContextNumber {
         let run = Some(RUN);
-        Number {
+        ContextNumber {
             run,
             id: ContextId(id),
         }
@@ -174,26 +174,29 @@ mod tests {
     fn a_number_is_read_as_it_is_written() {
         for number in [of_run(1), of_run(u64::MAX), of_run(0x0040_0024_000c_77cb)] {
             let text = number.to_string();
-            assert!(text.len() <= Number::MAX_TEXT);
-            assert_eq!(Number::all_in(&text), [number]);
+            assert!(text.len() <= ContextNumber::MAX_TEXT);
+            assert_eq!(ContextNumber::parse_all(&text), [number]);
         }
-        assert_eq!(of_run(u64::MAX).to_string().len(), Number::MAX_TEXT);
+        assert_eq!(of_run(u64::MAX).to_string().len(), ContextNumber::MAX_TEXT);
         assert_eq!(of_run(42).to_string(), "lucce:0123456789abcdef:0x2a");
     }
 
     #[test]
     fn bare_numbers_are_decimal_or_hexadecimal() {
         let bare = |id| {
-            vec![Number {
+            vec![ContextNumber {
                 run: None,
                 id: ContextId(id),
             }]
         };
-        assert_eq!(Number::all_in("12"), bare(12));
-        assert_eq!(Number::all_in(" 0xFf\n"), bare(255));
-        assert_eq!(Number::all_in("0Xff"), bare(255));
-        assert_eq!(Number::all_in("18446744073709551615"), bare(u64::MAX));
-        assert_eq!(Number::all_in("-1"), bare(u64::MAX));
+        assert_eq!(ContextNumber::parse_all("12"), bare(12));
+        assert_eq!(ContextNumber::parse_all(" 0xFf\n"), bare(255));
+        assert_eq!(ContextNumber::parse_all("0Xff"), bare(255));
+        assert_eq!(
+            ContextNumber::parse_all("18446744073709551615"),
+            bare(u64::MAX)
+        );
+        assert_eq!(ContextNumber::parse_all("-1"), bare(u64::MAX));
         let bad = [
             "",
             "0x",
@@ -203,15 +206,21 @@ mod tests {
             "1.0",
             "18446744073709551616",
         ];
-        assert!(bad.iter().all(|text| Number::all_in(text).is_empty()));
+        assert!(
+            bad.iter()
+                .all(|text| ContextNumber::parse_all(text).is_empty())
+        );
     }
 
     #[test]
     fn numbers_are_found_inside_of_lines() {
         let line = "\u{1b}[33mWARN\u{1b}[0m pool \u{fc}: lucce:0123456789abcdef:0x2a\u{1b}[0m leaked, \
                     (lucce:0123456789ABCDEF:0X2B), ctx=lucce:0123456789abcdef:0x2c.";
-        assert_eq!(Number::all_in(line), [of_run(42), of_run(43), of_run(44)]);
-        let texts = Number::places_in(line).map(|(place, _)| &line[place]);
+        assert_eq!(
+            ContextNumber::parse_all(line),
+            [of_run(42), of_run(43), of_run(44)]
+        );
+        let texts = ContextNumber::places_in(line).map(|(place, _)| &line[place]);
         let expected = ["cdef:0x2a", "CDEF:0X2B", "cdef:0x2c"];
         for (text, end) in texts.zip(expected) {
             assert!(text.starts_with(PREFIX) && text.ends_with(end), "{text}");
@@ -236,10 +245,10 @@ mod tests {
             "LUCCE:0123456789abcdef:0x2a",
         ];
         for text in texts {
-            assert_eq!(Number::all_in(text), [], "{text}");
+            assert_eq!(ContextNumber::parse_all(text), [], "{text}");
         }
         // A prefix that leads nowhere does not hide what follows.
-        let found = Number::all_in("lucce:lucce:0123456789abcdef:0x2a");
+        let found = ContextNumber::parse_all("lucce:lucce:0123456789abcdef:0x2a");
         assert_eq!(found, [of_run(42)]);
     }
 
@@ -248,6 +257,6 @@ mod tests {
         let runs: std::collections::BTreeSet<_> = (0..1000).map(|_| RunId::random()).collect();
         assert_eq!(runs.len(), 1000);
         assert_eq!(RunId::new(0), None);
-        assert_ne!(without_the_system(), 0);
+        assert_ne!(fallback_bits(), 0);
     }
 }

@@ -8,7 +8,7 @@
 //! two instructions leaves a log that ends with the last whole record.
 //!
 //! Space: `end` ≤ `map.mapped()`. Ordinary records and counters leave [`RESERVE`] bytes of it
-//! alone; `Stat` and `End` may use them, so that a run on a full disk can still say what it lost.
+//! alone; `StatRecord` and `EndRecord` may use them, so that a run on a full disk can still say what it lost.
 //! Once an ordinary record is refused, all later ones are: a log is always a prefix of what
 //! happened.
 
@@ -19,24 +19,24 @@ use std::path::Path;
 use std::sync::Arc;
 use std::{error, fmt};
 
-use lucce_callgraph::{Change, Journal, Refused};
+use lucce_callgraph::{GraphChange, GraphJournal, JournalError};
 
-use crate::cells::{Counters, EventCell, Total, VmCell};
+use crate::block_spans::{BlockSpan, SpanContent};
+use crate::counters::{CounterBlock, EventCounter, TotalCounter, VmCounter};
 use crate::layout::{
-    ALIGN, AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, CELL, COUNTERS,
-    EVENT_CELL, EVENT_COUNTERS, FILE_HEADER, Header, RECORDS, TOTAL, TOTAL_KEY, TOTALS, VM_CELL,
-    VM_COUNTERS,
+    ALIGN, AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, CELL, COUNTERS, EVENT_CELL,
+    EVENT_COUNTERS, FILE_HEADER, LogBlockHead, LogHeader, RECORDS, TOTAL, TOTAL_KEY, TOTALS,
+    VM_CELL, VM_COUNTERS,
 };
 use crate::limits::{MAX_CELLS, MAX_RECORD};
-use crate::map::{Lost, Map, PIECE, file_size_limit};
-use crate::record::{Record, Stat, ThreadId};
-use crate::spans::{Content, Span};
+use crate::mapped_file::{FileLoss, MappedFile, PIECE, file_size_limit};
+use crate::record::{LogRecord, StatRecord, ThreadId};
 
 /// Addresses reserved for the log; it cannot become larger.
 const ADDRESSES: u64 = 64 << 30;
 /// Payload of an ordinary records block: what one flipped bit can cost.
 const BLOCK: u64 = (64 << 10) - BLOCK_HEADER;
-/// Kept back for `Stat` and `End`.
+/// Kept back for `StatRecord` and `EndRecord`.
 const RESERVE: u64 = 32 << 10;
 /// What a log grows by, at least and at most, before its pages leave the process.
 const KEPT: (u64, u64) = (1 << 20, 32 << 20);
@@ -48,42 +48,42 @@ const REFUSED: &str = "log.refused";
 
 /// The log takes no more: disk full, limit reached, or closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Full;
+pub struct LogFull;
 
-impl fmt::Display for Full {
+impl fmt::Display for LogFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the log is full")
     }
 }
 
-impl error::Error for Full {}
+impl error::Error for LogFull {}
 
 /// Why a log took no more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NoRoom {
+pub enum LogFullCause {
     /// Its own limit, or the system's for a file.
     Limit,
     Disk,
 }
 
-impl NoRoom {
-    pub const ALL: [NoRoom; 2] = [NoRoom::Limit, NoRoom::Disk];
+impl LogFullCause {
+    pub const ALL: [LogFullCause; 2] = [LogFullCause::Limit, LogFullCause::Disk];
 
-    /// Of the [`Stat`] that says so.
+    /// Of the [`StatRecord`] that says so.
     #[must_use]
     pub fn key(self) -> &'static str {
         match self {
-            NoRoom::Limit => "log.limit_reached",
-            NoRoom::Disk => "log.disk_full",
+            LogFullCause::Limit => "log.limit_reached",
+            LogFullCause::Disk => "log.disk_full",
         }
     }
 }
 
-impl fmt::Display for NoRoom {
+impl fmt::Display for LogFullCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let why = match self {
-            NoRoom::Limit => "limit=, or the system's limit of a file's size, was reached",
-            NoRoom::Disk => "the disk had no more room",
+            LogFullCause::Limit => "limit=, or the system's limit of a file's size, was reached",
+            LogFullCause::Disk => "the disk had no more room",
         };
         write!(
             f,
@@ -93,38 +93,38 @@ impl fmt::Display for NoRoom {
 }
 
 /// Appends to a log. One per process; share it behind a mutex.
-pub struct Writer {
-    map: Arc<Map>,
+pub struct LogWriter {
+    map: Arc<MappedFile>,
     /// The file may not grow beyond this.
     limit: u64,
     /// Where the next block begins.
     end: u64,
     /// Where one began when all pages left the process.
     released: u64,
-    open: Option<Open>,
+    open: Option<OpenBlock>,
     refused: u64,
     /// Why something did not fit the last time.
-    no_room: Option<NoRoom>,
+    full_cause: Option<LogFullCause>,
     /// The count of what was refused in the file, where totals were asked for.
-    refused_total: Option<Counters<Total>>,
+    refused_total: Option<CounterBlock<TotalCounter>>,
     closed: bool,
     scratch: Vec<u8>,
 }
 
 /// The block that is appended to.
 #[derive(Clone, Copy)]
-struct Open {
+struct OpenBlock {
     at: u64,
     capacity: u64,
     committed: u64,
 }
 
-impl Writer {
+impl LogWriter {
     /// Creates the log.
     ///
     /// # Errors
     /// The file cannot be created there, exists already (and stays as it is), or has no room.
-    pub fn create(path: impl AsRef<Path>, header: &Header) -> io::Result<Writer> {
+    pub fn create(path: impl AsRef<Path>, header: &LogHeader) -> io::Result<LogWriter> {
         Self::create_with_limit(path, header, u64::MAX)
     }
 
@@ -135,36 +135,36 @@ impl Writer {
     /// As `create`.
     pub fn create_with_limit(
         path: impl AsRef<Path>,
-        header: &Header,
+        header: &LogHeader,
         limit: u64,
-    ) -> io::Result<Writer> {
-        Self::within(new_file(path.as_ref())?, header, limit)
+    ) -> io::Result<LogWriter> {
+        Self::from_file(new_file(path.as_ref())?, header, limit)
     }
 
     /// Writes to a new, empty file.
     ///
     /// # Errors
     /// The file has no room.
-    pub fn within(file: File, header: &Header, limit: u64) -> io::Result<Writer> {
+    pub fn from_file(file: File, header: &LogHeader, limit: u64) -> io::Result<LogWriter> {
         let limit = limit.min(file_size_limit()).min(ADDRESSES) / PIECE * PIECE;
         // Before there is room: a process that finds the file sees a log, or a file that is still empty.
         if limit > 0 {
             file.write_all_at(&header.encode(), 0)?;
         }
-        let map = Map::new(file, limit)?;
-        let mut writer = Writer {
+        let map = MappedFile::new(file, limit)?;
+        let mut writer = LogWriter {
             limit: limit.min(map.reserved()),
             map: Arc::new(map),
             end: FILE_HEADER,
             released: FILE_HEADER,
             open: None,
             refused: 0,
-            no_room: None,
+            full_cause: None,
             refused_total: None,
             closed: false,
             scratch: Vec::with_capacity(1 << 10),
         };
-        let room = writer.room_for(FILE_HEADER, RESERVE);
+        let room = writer.ensure_space(FILE_HEADER, RESERVE);
         if room.is_err() || !writer.map.write(0, &header.encode()) {
             return Err(io::Error::new(
                 io::ErrorKind::StorageFull,
@@ -177,64 +177,64 @@ impl Writer {
     /// Appends a record. When this returns, the record survives the process.
     ///
     /// # Errors
-    /// [`Full`]: it was not appended, nor will any later one be, except `Stat` and `End`, for which
+    /// [`LogFull`]: it was not appended, nor will any later one be, except `StatRecord` and `EndRecord`, for which
     /// some room is kept.
-    pub fn append<'a>(&mut self, record: impl Into<Record<'a>>) -> Result<(), Full> {
+    pub fn append<'a>(&mut self, record: impl Into<LogRecord<'a>>) -> Result<(), LogFull> {
         let record = record.into();
         // What is appended to a lost file is in no file.
-        let is_over = self.closed || self.map.known_lost().is_some();
+        let is_over = self.closed || self.map.known_loss().is_some();
         if is_over || (self.refused > 0 && !record.is_closing()) {
-            return self.refuse();
+            return self.refuse_record();
         }
         let mut bytes = std::mem::take(&mut self.scratch);
-        encode(&record, &mut bytes);
+        encode_record(&record, &mut bytes);
         let appended = self.append_bytes(&bytes, record.is_closing());
         bytes.clear();
         bytes.shrink_to(BLOCK as usize);
         self.scratch = bytes;
-        appended.or_else(|Full| self.refuse())
+        appended.or_else(|LogFull| self.refuse_record())
     }
 
     #[cold]
-    fn refuse(&mut self) -> Result<(), Full> {
+    fn refuse_record(&mut self) -> Result<(), LogFull> {
         self.refused += 1;
         let total = self.refused_total.as_ref().and_then(|total| total.first());
         if let Some(total) = total {
-            total.count();
+            total.increment();
         }
-        Err(Full)
+        Err(LogFull)
     }
 
     /// Cells for `thread`, all zero.
     ///
     /// # Errors
-    /// [`Full`]: no room; smaller requests may still succeed.
-    pub fn counters(&mut self, thread: ThreadId, cells: u32) -> Result<Counters, Full> {
-        let at = self.cells((COUNTERS, CELL), thread, cells)?;
-        Counters::new(&self.map, at, (thread, cells)).ok_or(Full)
+    /// [`LogFull`]: no room; smaller requests may still succeed.
+    pub fn add_counters(&mut self, thread: ThreadId, cells: u32) -> Result<CounterBlock, LogFull> {
+        let at = self.add_counter_block((COUNTERS, CELL), thread, cells)?;
+        CounterBlock::new(&self.map, at, (thread, cells)).ok_or(LogFull)
     }
 
     /// Cells by type for `thread`, all zero.
     ///
     /// # Errors
     /// As `counters`.
-    pub fn event_counters(
+    pub fn add_event_counters(
         &mut self,
         thread: ThreadId,
         cells: u32,
-    ) -> Result<Counters<EventCell>, Full> {
-        let at = self.cells((EVENT_COUNTERS, EVENT_CELL), thread, cells)?;
-        Counters::new(&self.map, at, (thread, cells)).ok_or(Full)
+    ) -> Result<CounterBlock<EventCounter>, LogFull> {
+        let at = self.add_counter_block((EVENT_COUNTERS, EVENT_CELL), thread, cells)?;
+        CounterBlock::new(&self.map, at, (thread, cells)).ok_or(LogFull)
     }
 
     /// Cells for what the VM counts, all zero.
     ///
     /// # Errors
     /// As `counters`.
-    pub fn vm_counters(&mut self, cells: u32) -> Result<Counters<VmCell>, Full> {
+    pub fn add_vm_counters(&mut self, cells: u32) -> Result<CounterBlock<VmCounter>, LogFull> {
         let thread = ThreadId::default();
-        let at = self.cells((VM_COUNTERS, VM_CELL), thread, cells)?;
-        Counters::new(&self.map, at, (thread, cells)).ok_or(Full)
+        let at = self.add_counter_block((VM_COUNTERS, VM_CELL), thread, cells)?;
+        CounterBlock::new(&self.map, at, (thread, cells)).ok_or(LogFull)
     }
 
     /// Totals with these keys, all zero; from now on the file says, too, how many records were refused. A key has at
@@ -242,47 +242,47 @@ impl Writer {
     ///
     /// # Errors
     /// As `counters`.
-    pub fn totals(&mut self, keys: &[&str]) -> Result<Counters<Total>, Full> {
-        let count = u32::try_from(keys.len()).map_err(|_| Full)?;
-        let at = self.cells((TOTALS, TOTAL), ThreadId(0), count + 1)?;
+    pub fn add_totals(&mut self, keys: &[&str]) -> Result<CounterBlock<TotalCounter>, LogFull> {
+        let count = u32::try_from(keys.len()).map_err(|_| LogFull)?;
+        let at = self.add_counter_block((TOTALS, TOTAL), ThreadId(0), count + 1)?;
         for (cell, key) in (at..)
             .step_by(TOTAL as usize)
             .zip(keys.iter().chain(&[REFUSED]))
         {
             let is_written = key.len() as u64 <= TOTAL_KEY && self.map.write(cell, key.as_bytes());
-            is_written.then_some(()).ok_or(Full)?;
+            is_written.then_some(()).ok_or(LogFull)?;
         }
-        self.refused_total = Counters::new(
+        self.refused_total = CounterBlock::new(
             &self.map,
             at + u64::from(count) * TOTAL,
             (ThreadId::default(), 1),
         );
-        Counters::new(&self.map, at, (ThreadId::default(), count)).ok_or(Full)
+        CounterBlock::new(&self.map, at, (ThreadId::default(), count)).ok_or(LogFull)
     }
 
     /// Where they are.
-    fn cells(
+    fn add_counter_block(
         &mut self,
         (kind, size): (u8, u64),
         thread: ThreadId,
         cells: u32,
-    ) -> Result<u64, Full> {
-        let is_over = self.closed || self.map.known_lost().is_some();
+    ) -> Result<u64, LogFull> {
+        let is_over = self.closed || self.map.known_loss().is_some();
         if is_over || self.refused > 0 || cells > MAX_CELLS {
-            return Err(Full);
+            return Err(LogFull);
         }
         let used = u64::from(cells) * size;
         let capacity = used.next_multiple_of(ALIGN);
-        self.release();
+        self.release_pages();
         let at = self.begin_block(kind, capacity, (thread, cells), used, RESERVE)?;
         Ok(at + BLOCK_HEADER)
     }
 
     /// Most counters count at the start and never again, and which is not known: the process does without the pages
     /// of all of them whenever the log has grown by a part of its size. Those that are in use come back.
-    fn release(&mut self) {
+    fn release_pages(&mut self) {
         if self.end - self.released >= (self.released / 8).clamp(KEPT.0, KEPT.1) {
-            self.map.release(0, self.end);
+            self.map.release_pages(0, self.end);
             self.released = self.end;
         }
     }
@@ -304,15 +304,15 @@ impl Writer {
 
     /// Why something had no room; smaller things may have had since.
     #[must_use]
-    pub fn no_room(&self) -> Option<NoRoom> {
-        self.no_room
+    pub fn full_cause(&self) -> Option<LogFullCause> {
+        self.full_cause
     }
 
     /// Seals what was appended so far. The file's first so many bytes are a whole log from now on: of
     /// them only counters change.
     pub fn checkpoint(&mut self) -> u64 {
         if !self.closed {
-            self.seal();
+            self.seal_block();
         }
         self.bytes_written()
     }
@@ -321,14 +321,14 @@ impl Writer {
     ///
     /// # Errors
     /// The system's.
-    pub fn file(&self) -> io::Result<File> {
+    pub fn clone_file(&self) -> io::Result<File> {
         self.map.file().try_clone()
     }
 
     /// What has become of the file, if it is not what was written.
     #[must_use]
-    pub fn lost(&self) -> Option<Lost> {
-        self.map.lost()
+    pub fn check_loss(&self) -> Option<FileLoss> {
+        self.map.check_loss()
     }
 
     /// Waits until everything is on the disk: for losing nothing when the machine fails. A process
@@ -350,7 +350,7 @@ impl Writer {
             return Ok(());
         }
         if self.refused > 0 {
-            let refused = Stat {
+            let refused = StatRecord {
                 key: REFUSED.into(),
                 value: self.refused,
             };
@@ -359,30 +359,32 @@ impl Writer {
         }
         self.closed = true;
         let used = self.bytes_written();
-        self.seal();
+        self.seal_block();
         let sealed = self.seal_counters();
         self.map.close(used).and(sealed)
     }
 
     /// Gives each block of counters its checksum. Threads that count meanwhile, or later, do so in memory of the process.
     fn seal_counters(&self) -> io::Result<()> {
-        self.map.detach()?;
+        self.map.make_private()?;
         let file = self.map.file();
         let mut part = Vec::new();
         let mut at = FILE_HEADER;
-        while let Some(span) = Span::read(at, &mut |at, to| file.read_exact_at(to, at).is_ok()) {
-            if let Content::Cells { bytes } = span.content {
-                let crc = checksum(file, (span.start(), bytes), &mut part)?;
+        while let Some(span) =
+            BlockSpan::read_at(at, &mut |at, to| file.read_exact_at(to, at).is_ok())
+        {
+            if let SpanContent::Counters { bytes } = span.content {
+                let crc = compute_checksum(file, (span.content_start(), bytes), &mut part)?;
                 // Both words at once: a reader finds none of them or both.
                 let seal = u64::from(crc) | 1 << 32;
                 file.write_all_at(&seal.to_le_bytes(), span.at + AT_CRC)?;
             }
-            at = span.next();
+            at = span.next_block();
         }
         Ok(())
     }
 
-    fn append_bytes(&mut self, bytes: &[u8], closing: bool) -> Result<(), Full> {
+    fn append_bytes(&mut self, bytes: &[u8], closing: bool) -> Result<(), LogFull> {
         let len = bytes.len() as u64;
         let open = match self.open {
             Some(open) if open.capacity - open.committed >= len => open,
@@ -393,11 +395,11 @@ impl Writer {
             .map
             .write(open.at + BLOCK_HEADER + open.committed, bytes)
             && self.map.publish_u64(open.at + AT_COMMITTED, committed);
-        self.open = Some(Open { committed, ..open });
-        written.then_some(()).ok_or(Full)
+        self.open = Some(OpenBlock { committed, ..open });
+        written.then_some(()).ok_or(LogFull)
     }
 
-    fn next_block(&mut self, len: u64, closing: bool) -> Result<Open, Full> {
+    fn next_block(&mut self, len: u64, closing: bool) -> Result<OpenBlock, LogFull> {
         let least = len.next_multiple_of(ALIGN);
         let sizes = match closing {
             true => [least.max(4 << 10), least],
@@ -408,14 +410,14 @@ impl Writer {
             let at = self
                 .begin_block(RECORDS, capacity, Default::default(), 0, reserve)
                 .ok()?;
-            Some(Open {
+            Some(OpenBlock {
                 at,
                 capacity,
                 committed: 0,
             })
         });
-        let open = begun.ok_or(Full)?;
-        self.seal();
+        let open = begun.ok_or(LogFull)?;
+        self.seal_block();
         self.open = Some(open);
         Ok(open)
     }
@@ -428,12 +430,12 @@ impl Writer {
         (thread, cells): (ThreadId, u32),
         committed: u64,
         reserve: u64,
-    ) -> Result<u64, Full> {
+    ) -> Result<u64, LogFull> {
         let at = self.end;
         let next = at + BLOCK_HEADER + capacity;
-        self.room_for(next, reserve)?;
-        let capacity = u32::try_from(capacity).map_err(|_| Full)?;
-        let head = BlockHead {
+        self.ensure_space(next, reserve)?;
+        let capacity = u32::try_from(capacity).map_err(|_| LogFull)?;
+        let head = LogBlockHead {
             kind,
             capacity,
             thread: thread.0,
@@ -443,11 +445,11 @@ impl Writer {
             && self.map.publish_u64(at + AT_COMMITTED, committed)
             && self.map.publish_u32(at, BLOCK_MAGIC);
         self.end = next;
-        written.then_some(at).ok_or(Full)
+        written.then_some(at).ok_or(LogFull)
     }
 
     /// Makes sure that `reserve` bytes are left after `end`.
-    fn room_for(&mut self, end: u64, reserve: u64) -> Result<(), Full> {
+    fn ensure_space(&mut self, end: u64, reserve: u64) -> Result<(), LogFull> {
         let need = (end + reserve).next_multiple_of(PIECE);
         let mapped = self.map.mapped();
         if need <= mapped {
@@ -456,20 +458,20 @@ impl Writer {
         let ahead = mapped.clamp(GROWTH.0, GROWTH.1);
         let most = need.max(mapped + ahead).min(self.limit);
         if need > self.limit {
-            self.no_room = Some(NoRoom::Limit);
-            return Err(Full);
+            self.full_cause = Some(LogFullCause::Limit);
+            return Err(LogFull);
         }
-        let grown = self.map.grow(most).or_else(|_| self.map.grow(need));
+        let grown = self.map.grow_to(most).or_else(|_| self.map.grow_to(need));
         grown.map_err(|_| {
             // A file that was truncated does not grow either.
-            if self.map.known_lost().is_none() {
-                self.no_room = Some(NoRoom::Disk);
+            if self.map.known_loss().is_none() {
+                self.full_cause = Some(LogFullCause::Disk);
             }
-            Full
+            LogFull
         })
     }
 
-    fn seal(&mut self) {
+    fn seal_block(&mut self) {
         let Some(open) = self.open.take() else {
             return;
         };
@@ -482,23 +484,29 @@ impl Writer {
             // On failure the block stays open, which is as good.
             let _ = self.map.publish_u32(open.at + AT_SEALED, 1);
         }
-        self.map.release(open.at, BLOCK_HEADER + open.capacity);
+        self.map
+            .release_pages(open.at, BLOCK_HEADER + open.capacity);
     }
 
-    fn is_last(&self, open: Open) -> bool {
+    fn is_last(&self, open: OpenBlock) -> bool {
         open.at + BLOCK_HEADER + open.capacity == self.end
     }
 }
 
 /// For an encoder that has the log to itself.
-impl Journal for Writer {
-    fn append(&mut self, change: Change) -> Result<(), Refused> {
-        self.append(Record::Change(change)).map_err(|Full| Refused)
+impl GraphJournal for LogWriter {
+    fn append_change(&mut self, change: GraphChange) -> Result<(), JournalError> {
+        self.append(LogRecord::Change(change))
+            .map_err(|LogFull| JournalError)
     }
 }
 
 /// Of so many bytes of the file from an offset on. `part`: memory that is used again.
-fn checksum(file: &File, (start, bytes): (u64, u64), part: &mut Vec<u8>) -> io::Result<u32> {
+fn compute_checksum(
+    file: &File,
+    (start, bytes): (u64, u64),
+    part: &mut Vec<u8>,
+) -> io::Result<u32> {
     let mut crc = crc32fast::Hasher::new();
     let end = start + bytes;
     for at in (start..end).step_by(PIECE as usize) {
@@ -510,7 +518,7 @@ fn checksum(file: &File, (start, bytes): (u64, u64), part: &mut Vec<u8>) -> io::
 }
 
 /// `kind`, length, body.
-fn encode(record: &Record<'_>, bytes: &mut Vec<u8>) {
+fn encode_record(record: &LogRecord<'_>, bytes: &mut Vec<u8>) {
     bytes.clear();
     record.append_to(bytes);
     debug_assert!(bytes.len() <= MAX_RECORD + 6);

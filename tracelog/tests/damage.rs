@@ -5,7 +5,7 @@ mod sample;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use lucce_tracelog::{Header, Item, Log, LogFile, Seal, Stat, Writer};
+use lucce_tracelog::{InMemoryLog, LogFile, LogHeader, LogItem, LogWriter, SealState, StatRecord};
 
 /// Where the sample's records block begins: after the file header and three blocks of counters.
 const BLOCK: usize = 64 + 3 * (64 + 128);
@@ -19,15 +19,15 @@ fn bytes() -> Vec<u8> {
 
 /// The number of whole items, and where the damage is.
 fn items(bytes: &[u8]) -> Option<(usize, Option<u64>)> {
-    let log = Log::from_bytes(bytes.to_vec()).ok()?;
+    let log = InMemoryLog::from_bytes(bytes.to_vec()).ok()?;
     let mut count = 0;
     for item in log.items() {
         match item {
-            Ok(Item::Record(_)) => count += 1,
-            Ok(Item::Cells(cells)) => count += cells.iter().count(),
-            Ok(Item::EventCells(cells)) => count += cells.iter().count(),
-            Ok(Item::Totals(totals)) => count += totals.iter().count(),
-            Ok(Item::VmCells(cells)) => count += cells.iter().count(),
+            Ok(LogItem::Record(_)) => count += 1,
+            Ok(LogItem::Counters(cells)) => count += cells.iter().count(),
+            Ok(LogItem::EventCounters(cells)) => count += cells.iter().count(),
+            Ok(LogItem::Totals(totals)) => count += totals.iter().count(),
+            Ok(LogItem::VmCounters(cells)) => count += cells.iter().count(),
             Err(damage) => return Some((count, Some(damage.offset))),
         }
     }
@@ -38,7 +38,7 @@ fn items(bytes: &[u8]) -> Option<(usize, Option<u64>)> {
 fn block_by_block(path: &Path) -> Option<Vec<String>> {
     let log = LogFile::open(path).ok()?;
     let mut all = Vec::new();
-    let read = log.each(|item| {
+    let read = log.for_each_item(|item| {
         all.push(format!("{item:?}"));
         ControlFlow::Continue(())
     });
@@ -73,10 +73,13 @@ fn one_block_at_a_time_says_the_same_as_all_at_once() {
     for bytes in all.chain([bytes.clone(), killed.clone()]) {
         std::fs::write(&path, &bytes).unwrap();
         let Some(read) = block_by_block(&path) else {
-            assert!(Log::from_bytes(bytes).is_err(), "what is a log is read");
+            assert!(
+                InMemoryLog::from_bytes(bytes).is_err(),
+                "what is a log is read"
+            );
             continue;
         };
-        let log = Log::from_bytes(bytes).unwrap();
+        let log = InMemoryLog::from_bytes(bytes).unwrap();
         let all: Vec<String> = log.items().map(|item| format!("{item:?}")).collect();
         assert!(read == all, "{read:?} is not {all:?}");
         compared += 1;
@@ -86,17 +89,17 @@ fn one_block_at_a_time_says_the_same_as_all_at_once() {
 
 /// What a log says to a reader who looks at seals; none: it is damaged, and says so.
 fn undamaged(bytes: Vec<u8>) -> Option<String> {
-    let log = Log::from_bytes(bytes).ok()?;
+    let log = InMemoryLog::from_bytes(bytes).ok()?;
     let mut said = format!("{:?}", log.header());
     for item in log.items() {
         let seal = match item.as_ref().ok()? {
-            Item::Record(_) => Seal::Right,
-            Item::Cells(cells) => cells.seal,
-            Item::EventCells(cells) => cells.seal,
-            Item::Totals(totals) => totals.seal,
-            Item::VmCells(cells) => cells.seal,
+            LogItem::Record(_) => SealState::Right,
+            LogItem::Counters(cells) => cells.seal,
+            LogItem::EventCounters(cells) => cells.seal,
+            LogItem::Totals(totals) => totals.seal,
+            LogItem::VmCounters(cells) => cells.seal,
         };
-        if seal != Seal::Right {
+        if seal != SealState::Right {
             return None;
         }
         said += &format!("{item:?}");
@@ -167,10 +170,10 @@ fn every_bit_of_every_byte() {
 fn a_flipped_bit_in_a_sealed_block_is_seen() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x");
-    let mut writer = Writer::create(&path, &Header::default()).unwrap();
+    let mut writer = LogWriter::create(&path, &LogHeader::default()).unwrap();
     for value in 0..20_000 {
         writer
-            .append(Stat {
+            .append(StatRecord {
                 key: "n".into(),
                 value,
             })
@@ -235,7 +238,9 @@ fn random_records_in_a_block() {
 fn a_cut_header_is_damage_not_foreign() {
     let bytes = bytes();
     for size in [1, 7, 8, 40, 63] {
-        let error = Log::from_bytes(bytes[..size].to_vec()).err().unwrap();
+        let error = InMemoryLog::from_bytes(bytes[..size].to_vec())
+            .err()
+            .unwrap();
         assert_eq!(
             error.to_string(),
             format!("damaged at offset {size}: file ends inside its header of 64 bytes")

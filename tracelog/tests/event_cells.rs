@@ -5,8 +5,8 @@ use std::path::Path;
 
 use lucce_callgraph::ContextId;
 use lucce_tracelog::{
-    Counters, End, EventCell, EventCount, EventType, EventTypeId, Header, Item, Log, ThreadId,
-    Writer,
+    CounterBlock, EndRecord, EventCount, EventCounter, EventType, EventTypeId, InMemoryLog,
+    LogHeader, LogItem, LogWriter, ThreadId,
 };
 
 const BLOCK: usize = 64;
@@ -22,22 +22,22 @@ fn lock(id: u32) -> EventType<'static> {
 }
 
 /// Two threads' cells, the first thing in the log, then the type and the end.
-fn write(path: &Path) -> (Writer, [Counters<EventCell>; 2]) {
-    let mut writer = Writer::create(path, &Header::default()).unwrap();
-    let cells = [1, 2].map(|thread| writer.event_counters(ThreadId(thread), 3).unwrap());
+fn write(path: &Path) -> (LogWriter, [CounterBlock<EventCounter>; 2]) {
+    let mut writer = LogWriter::create(path, &LogHeader::default()).unwrap();
+    let cells = [1, 2].map(|thread| writer.add_event_counters(ThreadId(thread), 3).unwrap());
     writer.append(lock(7)).unwrap();
     let [first, second] = &cells;
     first[0].claim(ContextId(77), EventTypeId(7));
-    first[0].count(100);
-    first[0].count(0);
+    first[0].count_event(100);
+    first[0].count_event(0);
     first[2].claim(ContextId(78), EventTypeId(7));
     second[1].claim(ContextId(77), EventTypeId(7));
-    second[1].count(u64::MAX);
+    second[1].count_event(u64::MAX);
     assert_eq!(
-        (second[1].id(), second[1].event()),
+        (second[1].id(), second[1].event_type()),
         (ContextId(77), EventTypeId(7))
     );
-    writer.append(End).unwrap();
+    writer.append(EndRecord).unwrap();
     (writer, cells)
 }
 
@@ -49,16 +49,16 @@ fn file() -> Vec<u8> {
 }
 
 /// What the cells hold, the number of records, and whether the log is damaged.
-fn read(log: &Log) -> (Vec<(u32, EventCount)>, usize, bool) {
+fn read(log: &InMemoryLog) -> (Vec<(u32, EventCount)>, usize, bool) {
     let (mut cells, mut records, mut damaged) = (Vec::new(), 0, false);
     for item in log.items() {
         match item {
-            Ok(Item::Totals(_)) => panic!("nobody asked for them"),
-            Ok(Item::EventCells(some)) => {
+            Ok(LogItem::Totals(_)) => panic!("nobody asked for them"),
+            Ok(LogItem::EventCounters(some)) => {
                 cells.extend(some.iter().map(|cell| (some.thread.0, cell)));
             }
-            Ok(Item::Record(_)) => records += 1,
-            Ok(Item::Cells(_) | Item::VmCells(_)) => unreachable!("there are none"),
+            Ok(LogItem::Record(_)) => records += 1,
+            Ok(LogItem::Counters(_) | LogItem::VmCounters(_)) => unreachable!("there are none"),
             Err(_) => damaged = true,
         }
     }
@@ -83,7 +83,7 @@ fn expected() -> Vec<(u32, EventCount)> {
 
 #[test]
 fn what_was_counted_comes_back() {
-    let log = Log::from_bytes(file()).unwrap();
+    let log = InMemoryLog::from_bytes(file()).unwrap();
     assert_eq!(read(&log), (expected(), 2, false));
 }
 
@@ -92,9 +92,9 @@ fn a_log_that_nobody_closed_has_all_counts() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x");
     let (_writer, [first, _]) = write(&path);
-    assert_eq!(read(&Log::open(&path).unwrap()).0, expected());
-    first[0].count(11);
-    let (cells, ..) = read(&Log::open(&path).unwrap());
+    assert_eq!(read(&InMemoryLog::open(&path).unwrap()).0, expected());
+    first[0].count_event(11);
+    let (cells, ..) = read(&InMemoryLog::open(&path).unwrap());
     assert_eq!((cells[0].1.count, cells[0].1.value), (3, 111));
 }
 
@@ -103,7 +103,7 @@ fn cut_anywhere() {
     let bytes = file();
     let mut last = 0;
     for len in 64..bytes.len() {
-        let (cells, _, damaged) = read(&Log::from_bytes(bytes[..len].to_vec()).unwrap());
+        let (cells, _, damaged) = read(&InMemoryLog::from_bytes(bytes[..len].to_vec()).unwrap());
         assert!(cells.len() >= last && cells.len() <= 3);
         assert!(cells.iter().zip(expected()).all(|(a, b)| *a == b));
         // What is missing of a block is told; a file may end behind the first one.
@@ -120,7 +120,7 @@ fn a_block_header_that_was_changed_is_seen() {
         for bit in 0..8 {
             let mut flipped = bytes.clone();
             flipped[at] ^= 1 << bit;
-            let (_, _, damaged) = read(&Log::from_bytes(flipped).unwrap());
+            let (_, _, damaged) = read(&InMemoryLog::from_bytes(flipped).unwrap());
             assert!(damaged, "bit {bit} of byte {at}");
         }
     }
@@ -130,33 +130,33 @@ fn a_block_header_that_was_changed_is_seen() {
 fn a_cell_with_bytes_where_zeros_must_be_says_so() {
     let mut bytes = file();
     bytes[CELLS + 13] = 1;
-    let (cells, ..) = read(&Log::from_bytes(bytes).unwrap());
+    let (cells, ..) = read(&InMemoryLog::from_bytes(bytes).unwrap());
     assert_eq!(cells[0].1.zero, 0x100);
 }
 
 #[test]
 fn more_cells_than_a_block_may_have_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let mut writer = Writer::create(dir.path().join("x"), &Header::default()).unwrap();
-    assert!(writer.event_counters(ThreadId(1), u32::MAX).is_err());
-    assert!(writer.event_counters(ThreadId(1), 1).is_ok());
+    let mut writer = LogWriter::create(dir.path().join("x"), &LogHeader::default()).unwrap();
+    assert!(writer.add_event_counters(ThreadId(1), u32::MAX).is_err());
+    assert!(writer.add_event_counters(ThreadId(1), 1).is_ok());
 }
 
 #[test]
 fn what_was_counted_by_a_reading_is_beside_what_the_vm_counted() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x");
-    let mut writer = Writer::create(&path, &Header::default()).unwrap();
-    let cells = writer.vm_counters(3).unwrap();
+    let mut writer = LogWriter::create(&path, &LogHeader::default()).unwrap();
+    let cells = writer.add_vm_counters(3).unwrap();
     cells[0].claim(ThreadId(7), false);
-    cells[0].set(1000, 5);
+    cells[0].set_reading(1000, 5);
     cells[1].claim_counted(ThreadId(7));
     cells[1].set_counted(900, 4);
     drop(writer);
-    let log = Log::open(&path).unwrap();
+    let log = InMemoryLog::open(&path).unwrap();
     let mut found = (Vec::new(), Vec::new());
     for item in log.items() {
-        if let Item::VmCells(cells) = item.unwrap() {
+        if let LogItem::VmCounters(cells) = item.unwrap() {
             found
                 .0
                 .extend(cells.iter().map(|cell| (cell.thread, cell.bytes, cell.at)));

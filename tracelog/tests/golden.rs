@@ -7,7 +7,7 @@ mod sample;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lucce_tracelog::{FORMAT_VERSION, Log};
+use lucce_tracelog::{FORMAT_VERSION, InMemoryLog};
 
 #[test]
 fn version_1() {
@@ -39,9 +39,9 @@ fn is_read_as_it_was(version: u16) {
     let (file, text) = (golden(version, "log"), golden(version, "txt"));
     if std::env::var_os("BLESS").is_some() && FORMAT_VERSION == version {
         sample::write(&file);
-        fs::write(&text, sample::print(&Log::open(&file).unwrap())).unwrap();
+        fs::write(&text, sample::print(&InMemoryLog::open(&file).unwrap())).unwrap();
     }
-    let read = sample::print(&Log::open(&file).unwrap());
+    let read = sample::print(&InMemoryLog::open(&file).unwrap());
     assert_eq!(read, fs::read_to_string(&text).unwrap());
 }
 

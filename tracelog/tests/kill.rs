@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use lucce_callgraph::ContextId;
-use lucce_tracelog::{Header, Item, Log, Record, Stat, ThreadId, Writer};
+use lucce_tracelog::{InMemoryLog, LogHeader, LogItem, LogRecord, LogWriter, StatRecord, ThreadId};
 
 const CHILD: &str = "LUCCE_TEST_KILL";
 
@@ -16,17 +16,17 @@ fn child() {
     let Some(path) = std::env::var_os(CHILD) else {
         return;
     };
-    let mut writer = Writer::create(PathBuf::from(path), &Header::default()).unwrap();
-    let counters = writer.counters(ThreadId(1), 1).unwrap();
+    let mut writer = LogWriter::create(PathBuf::from(path), &LogHeader::default()).unwrap();
+    let counters = writer.add_counters(ThreadId(1), 1).unwrap();
     counters[0].claim(ContextId(1));
     for value in 0.. {
         writer
-            .append(Stat {
+            .append(StatRecord {
                 key: "n".into(),
                 value,
             })
             .unwrap();
-        counters[0].count(value);
+        counters[0].count_event(value);
         if value % 1000 == 0 {
             println!("sure {value}");
         }
@@ -64,22 +64,22 @@ fn nothing_appended_is_lost() {
     for round in 0..8 {
         let _ = std::fs::remove_file(&path);
         let sure = kill_after(&path, Duration::from_millis(7 * round));
-        let log = Log::open(&path).unwrap();
+        let log = InMemoryLog::open(&path).unwrap();
         let (mut next, mut counted) = (0, 0);
         for item in log.items() {
             match item.unwrap() {
-                Item::Record(entry) => {
-                    let expected = Stat {
+                LogItem::Record(entry) => {
+                    let expected = StatRecord {
                         key: "n".into(),
                         value: next,
                     };
-                    assert_eq!(entry.record, Some(Record::Stat(expected)));
+                    assert_eq!(entry.record, Some(LogRecord::Stat(expected)));
                     next += 1;
                 }
-                Item::EventCells(_) | Item::Totals(_) | Item::VmCells(_) => {
+                LogItem::EventCounters(_) | LogItem::Totals(_) | LogItem::VmCounters(_) => {
                     panic!("nobody asked for them")
                 }
-                Item::Cells(cells) => counted = cells.iter().map(|c| c.count).sum(),
+                LogItem::Counters(cells) => counted = cells.iter().map(|c| c.count).sum(),
             }
         }
         assert!(next > sure);

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
     unsafe_code,
     reason = "a system call that the standard library does not offer"
 )]
-fn read(clock: libc::clockid_t) -> u64 {
+fn read_clock(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
@@ -19,17 +19,17 @@ fn read(clock: libc::clockid_t) -> u64 {
 
 /// What `System.nanoTime` says.
 pub fn nano_time() -> u64 {
-    read(libc::CLOCK_MONOTONIC)
+    read_clock(libc::CLOCK_MONOTONIC)
 }
 
 /// Nanoseconds that the threads of this process have worked.
 pub fn cpu_time() -> u64 {
-    read(libc::CLOCK_PROCESS_CPUTIME_ID)
+    read_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
 /// Nanoseconds that the current thread has worked.
 pub fn thread_time() -> u64 {
-    read(libc::CLOCK_THREAD_CPUTIME_ID)
+    read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 fn since_epoch() -> Duration {
@@ -39,22 +39,22 @@ fn since_epoch() -> Duration {
 }
 
 /// Nanoseconds since 1970.
-pub fn nanos() -> u64 {
+pub fn unix_nanos() -> u64 {
     u64::try_from(since_epoch().as_nanos()).unwrap_or(0)
 }
 
 /// `20261121-134500`, in UTC.
-pub fn timestamp() -> String {
+pub fn utc_timestamp() -> String {
     let seconds = since_epoch().as_secs();
     let (days, day) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, date) = civil(days);
+    let (year, month, date) = civil_date(days);
     let (hour, minute, second) = (day / 3600, day / 60 % 60, day % 60);
     format!("{year:04}{month:02}{date:02}-{hour:02}{minute:02}{second:02}")
 }
 
 /// Year, month and day of the Gregorian calendar, counted from 1970-01-01. Years begin in March
 /// here, so that the leap day is the last.
-fn civil(days: u64) -> (u64, u64, u64) {
+fn civil_date(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468;
     let (era, of_era) = (shifted / 146_097, shifted % 146_097);
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -73,9 +73,9 @@ fn civil(days: u64) -> (u64, u64, u64) {
 mod tests {
     #[test]
     fn dates() {
-        assert_eq!(super::civil(0), (1970, 1, 1));
-        assert_eq!(super::civil(59), (1970, 3, 1));
-        assert_eq!(super::civil(11_016), (2000, 2, 29));
-        assert_eq!(super::civil(20_778), (2026, 11, 21));
+        assert_eq!(super::civil_date(0), (1970, 1, 1));
+        assert_eq!(super::civil_date(59), (1970, 3, 1));
+        assert_eq!(super::civil_date(11_016), (2000, 2, 29));
+        assert_eq!(super::civil_date(20_778), (2026, 11, 21));
     }
 }

@@ -16,18 +16,18 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use jvmti_bindings::sys::jni::JavaVM;
 
-use crate::Vm;
+use crate::VmHandle;
 
 /// Whether this JVM writes an archive of classes for later ones: what to tell the user. Such an archive must
 /// not hold hooks, and HotSpot crashes when it meets them there.
-pub fn archives(vm: *mut JavaVM) -> Option<String> {
-    let flags = Flags::of(vm)?;
+pub fn archive_warning(vm: *mut JavaVM) -> Option<String> {
+    let flags = VmFlags::from_vm(vm)?;
     let mode = flags
-        .text(c"AOTMode")
+        .read_text(c"AOTMode")
         .filter(|mode| mode == "record" || mode == "create")?;
     let options = ["AOTCacheOutput", "AOTConfiguration", "AOTCache"];
     let option = options.into_iter().find_map(|name| {
-        let value = flags.text(&std::ffi::CString::new(name).ok()?)?;
+        let value = flags.read_text(&std::ffi::CString::new(name).ok()?)?;
         Some(format!("-XX:{name}={value}"))
     });
     let option = option.unwrap_or_else(|| format!("-XX:AOTMode={mode}"));
@@ -38,13 +38,13 @@ pub fn archives(vm: *mut JavaVM) -> Option<String> {
 
 /// Addresses that the VM will ask for when it has started its agents: for the heap, with what collectors keep beside
 /// it, for classes and for code, and something for threads.
-pub fn addresses_to_come(vm: *mut JavaVM) -> u64 {
+pub fn expected_addresses(vm: *mut JavaVM) -> u64 {
     const THREADS: u64 = 768 << 20;
-    let flags = Flags::of(vm);
+    let flags = VmFlags::from_vm(vm);
     let number = |name| {
         flags
             .as_ref()
-            .and_then(|flags| flags.number(name))
+            .and_then(|flags| flags.read_number(name))
             .unwrap_or(0)
     };
     let heap = number(c"MaxHeapSize");
@@ -60,23 +60,23 @@ pub fn addresses_to_come(vm: *mut JavaVM) -> u64 {
 
 /// Whether the VM looks who handles signals, and says so if it is not itself (`-Xcheck:jni`).
 pub fn checks_handlers(vm: *mut JavaVM) -> bool {
-    Flags::of(vm).and_then(|flags| flags.is_on(c"CheckJNICalls")) == Some(true)
+    VmFlags::from_vm(vm).and_then(|flags| flags.is_on(c"CheckJNICalls")) == Some(true)
 }
 
 /// HotSpot's compilers take methods of any length from here on. `false`: they do not, because the user has said so, or because
 /// the VM does not say where its flags are.
-pub fn compile_long_methods(vm: Vm) -> bool {
+pub fn compile_long_methods(vm: VmHandle) -> bool {
     const NAME: &CStr = c"DontCompileHugeMethods";
     let done = || {
-        let flags = Flags::of(vm.raw())?;
-        let flag = flags.find(NAME)?;
+        let flags = VmFlags::from_vm(vm.as_raw())?;
+        let flag = flags.find_flag(NAME)?;
         if !flags.is_on(NAME)? {
             return Some(true);
         }
         if !flags.is_default(flag) {
             return Some(false);
         }
-        let at = ptr::with_exposed_provenance_mut(flags.value(NAME)?);
+        let at = ptr::with_exposed_provenance_mut(flags.value_address(NAME)?);
         // SAFETY: the flag's value is a byte, which compilers read whenever they choose a method, and nobody else writes.
         let value = unsafe { AtomicU8::from_ptr(at) };
         // Relaxed: a byte that nothing else depends on.
@@ -88,12 +88,12 @@ pub fn compile_long_methods(vm: Vm) -> bool {
 
 /// The largest size of the Java heap, in bytes. `None`: the VM does not say.
 pub fn max_heap_bytes(vm: *mut JavaVM) -> Option<u64> {
-    Flags::of(vm)?.number(c"MaxHeapSize")
+    VmFlags::from_vm(vm)?.read_number(c"MaxHeapSize")
 }
 
 /// The flag with which this JVM ends as soon as its heap is exhausted, before it tells an agent. `None`: it goes on.
 pub fn exit_on_exhaustion(vm: *mut JavaVM) -> Option<&'static str> {
-    let flags = Flags::of(vm)?;
+    let flags = VmFlags::from_vm(vm)?;
     let names = [c"ExitOnOutOfMemoryError", c"CrashOnOutOfMemoryError"];
     let name = names
         .into_iter()
@@ -103,23 +103,23 @@ pub fn exit_on_exhaustion(vm: *mut JavaVM) -> Option<&'static str> {
 
 /// The value of a static field of the VM's, of one word. `None`: the VM does not describe it.
 pub(crate) fn static_word(vm: *mut JavaVM, class: &'static CStr, field: &[u8]) -> Option<usize> {
-    let library = Library::of(vm)?;
-    let fields = Table::new(&library, "Struct", "TypeName")?;
-    let part = |name| library.number(&format!("gHotSpotVMStructEntry{name}Offset"));
+    let library = VmLibrary::from_vm(vm)?;
+    let fields = VmTable::new(&library, "Struct", "TypeName")?;
+    let part = |name| library.read_variable(&format!("gHotSpotVMStructEntry{name}Offset"));
     let (field_name, fixed) = (part("FieldName")?, part("Address")?);
     // SAFETY: a part of an entry of the VM's, at the place that the VM says.
     let name_of = |entry: &usize| unsafe { text_at(entry + field_name) };
-    let mut entries = fields.entries(class);
+    let mut entries = fields.entries_named(class);
     let entry =
         entries.find(|entry| name_of(entry).is_some_and(|name| name.to_bytes() == field))?;
     // SAFETY: as above.
-    let address = unsafe { word(entry + fixed) };
+    let address = unsafe { read_word(entry + fixed) };
     // SAFETY: the address of the VM's own variable.
-    (address != 0).then(|| unsafe { word(address) })
+    (address != 0).then(|| unsafe { read_word(address) })
 }
 
 /// All flags, in their places.
-struct Flags {
+struct VmFlags {
     first: usize,
     count: usize,
     size: usize,
@@ -129,19 +129,19 @@ struct Flags {
     origin: Option<usize>,
 }
 
-impl Flags {
-    fn of(vm: *mut JavaVM) -> Option<Flags> {
-        let library = Library::of(vm)?;
-        let fields = Table::new(&library, "Struct", "TypeName")?;
+impl VmFlags {
+    fn from_vm(vm: *mut JavaVM) -> Option<VmFlags> {
+        let library = VmLibrary::from_vm(vm)?;
+        let fields = VmTable::new(&library, "Struct", "TypeName")?;
         let (mut name, mut address, mut first, mut count) = (None, None, None, None);
         let mut origin = None;
-        let part = |name| library.number(&format!("gHotSpotVMStructEntry{name}Offset"));
+        let part = |name| library.read_variable(&format!("gHotSpotVMStructEntry{name}Offset"));
         let (field_name, offset, fixed) = (part("FieldName")?, part("Offset")?, part("Address")?);
-        for entry in fields.entries(c"JVMFlag") {
+        for entry in fields.entries_named(c"JVMFlag") {
             // SAFETY: a part of an entry of the VM's, at the place that the VM says.
             let field = unsafe { text_at(entry + field_name) }?;
             // SAFETY: as above.
-            let (offset, fixed) = unsafe { (word(entry + offset), word(entry + fixed)) };
+            let (offset, fixed) = unsafe { (read_word(entry + offset), read_word(entry + fixed)) };
             match field.to_bytes() {
                 b"_name" => name = Some(offset),
                 b"_addr" => address = Some(offset),
@@ -151,13 +151,13 @@ impl Flags {
                 _ => {}
             }
         }
-        let types = Table::new(&library, "Type", "TypeName")?;
-        let size =
-            types.entries(c"JVMFlag").next()? + library.number("gHotSpotVMTypeEntrySizeOffset")?;
+        let types = VmTable::new(&library, "Type", "TypeName")?;
+        let size = types.entries_named(c"JVMFlag").next()?
+            + library.read_variable("gHotSpotVMTypeEntrySizeOffset")?;
         let (first, count) = (first.filter(|at| *at != 0)?, count.filter(|at| *at != 0)?);
         // SAFETY: addresses of the VM's own variables.
-        let (first, count, size) = unsafe { (word(first), word(count), word(size)) };
-        Some(Flags {
+        let (first, count, size) = unsafe { (read_word(first), read_word(count), read_word(size)) };
+        Some(VmFlags {
             first,
             count,
             size,
@@ -168,16 +168,16 @@ impl Flags {
     }
 
     /// `None`: there is no such flag.
-    fn find(&self, name: &CStr) -> Option<usize> {
+    fn find_flag(&self, name: &CStr) -> Option<usize> {
         let mut all = (0..self.count).map(|n| self.first + n * self.size);
         // SAFETY: parts of an element of the VM's array; the last one has no name.
         all.find(|flag| unsafe { text_at(flag + self.name) } == Some(name))
     }
 
     /// Where the value of a flag is. `None`: there is no such flag.
-    fn value(&self, name: &CStr) -> Option<usize> {
+    fn value_address(&self, name: &CStr) -> Option<usize> {
         // SAFETY: a part of an element of the VM's array.
-        Some(unsafe { word(self.find(name)? + self.address) })
+        Some(unsafe { read_word(self.find_flag(name)? + self.address) })
     }
 
     /// Whether nobody has set this flag (`JVMFlagOrigin::DEFAULT`).
@@ -191,21 +191,21 @@ impl Flags {
     }
 
     fn is_on(&self, name: &CStr) -> Option<bool> {
-        let at = self.value(name)?;
+        let at = self.value_address(name)?;
         // SAFETY: the flag's value is a byte.
         Some(unsafe { ptr::with_exposed_provenance::<u8>(at).read() } != 0)
     }
 
     /// The value of a flag that is a size.
-    fn number(&self, name: &CStr) -> Option<u64> {
-        let at = self.value(name)?;
+    fn read_number(&self, name: &CStr) -> Option<u64> {
+        let at = self.value_address(name)?;
         // SAFETY: the flag's value is a word.
-        Some(unsafe { word(at) } as u64)
+        Some(unsafe { read_word(at) } as u64)
     }
 
     /// The value of a flag that is a text. `None`: it has none.
-    fn text(&self, name: &CStr) -> Option<String> {
-        let at = self.value(name)?;
+    fn read_text(&self, name: &CStr) -> Option<String> {
+        let at = self.value_address(name)?;
         // SAFETY: the flag's value is a pointer to a text, or null.
         let value = unsafe { text_at(at) };
         value.map(|value| value.to_string_lossy().into_owned())
@@ -213,23 +213,23 @@ impl Flags {
 }
 
 /// One of the VM's tables, which ends with an entry without a name.
-struct Table {
+struct VmTable {
     first: usize,
     stride: usize,
     name: usize,
 }
 
-impl Table {
-    fn new(library: &Library, kind: &str, name: &str) -> Option<Table> {
-        Some(Table {
-            first: library.number(&format!("gHotSpotVM{kind}s"))?,
-            stride: library.number(&format!("gHotSpotVM{kind}EntryArrayStride"))?,
-            name: library.number(&format!("gHotSpotVM{kind}Entry{name}Offset"))?,
+impl VmTable {
+    fn new(library: &VmLibrary, kind: &str, name: &str) -> Option<VmTable> {
+        Some(VmTable {
+            first: library.read_variable(&format!("gHotSpotVM{kind}s"))?,
+            stride: library.read_variable(&format!("gHotSpotVM{kind}EntryArrayStride"))?,
+            name: library.read_variable(&format!("gHotSpotVM{kind}Entry{name}Offset"))?,
         })
     }
 
     /// Addresses of those with this name.
-    fn entries(&self, name: &'static CStr) -> impl Iterator<Item = usize> {
+    fn entries_named(&self, name: &'static CStr) -> impl Iterator<Item = usize> {
         const MOST: usize = 100_000;
         let (first, stride, at) = (self.first, self.stride, self.name);
         // SAFETY: entries up to the one without a name are the VM's.
@@ -242,10 +242,10 @@ impl Table {
 }
 
 /// The VM's library.
-struct Library(*mut c_void);
+struct VmLibrary(*mut c_void);
 
-impl Library {
-    fn of(vm: *mut JavaVM) -> Option<Library> {
+impl VmLibrary {
+    fn from_vm(vm: *mut JavaVM) -> Option<VmLibrary> {
         // SAFETY: the VM's table of functions, one of which lies in its library. The library stays loaded.
         let handle = unsafe {
             let functions = (*vm).cast::<usize>();
@@ -257,22 +257,22 @@ impl Library {
             }
             libc::dlopen(found.dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD)
         };
-        (!handle.is_null()).then_some(Library(handle))
+        (!handle.is_null()).then_some(VmLibrary(handle))
     }
 
     /// A variable of one word.
-    fn number(&self, name: &str) -> Option<usize> {
+    fn read_variable(&self, name: &str) -> Option<usize> {
         let name = std::ffi::CString::new(name).ok()?;
         // SAFETY: the library is loaded.
         let at = unsafe { libc::dlsym(self.0, name.as_ptr()) };
         // SAFETY: all that are asked for are words.
-        (!at.is_null()).then(|| unsafe { word(at as usize) })
+        (!at.is_null()).then(|| unsafe { read_word(at as usize) })
     }
 }
 
 /// # Safety
 /// A word lies there.
-unsafe fn word(at: usize) -> usize {
+unsafe fn read_word(at: usize) -> usize {
     // SAFETY: as promised.
     unsafe { ptr::with_exposed_provenance::<usize>(at).read() }
 }

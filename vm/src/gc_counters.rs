@@ -41,32 +41,32 @@ pub struct CyclePauses {
 
 impl GcCounters {
     /// The counters of this VM, once it is initialised. Those that it does not have are missing.
-    pub fn find(vm: *mut JavaVM) -> GcCounters {
+    pub fn find_in(vm: *mut JavaVM) -> GcCounters {
         let Some(start) = flags::static_word(vm, c"PerfMemory", b"_start").filter(|at| *at != 0)
         else {
             return GcCounters::default();
         };
         // SAFETY: the VM's counters begin there, with a header of 32 bytes.
-        let head = unsafe { copy(start, 32) };
-        let used = number(&head, 8).unwrap_or(0).min(MAX_BYTES);
+        let head = unsafe { copy_bytes(start, 32) };
+        let used = read_number(&head, 8).unwrap_or(0).min(MAX_BYTES);
         // SAFETY: so many bytes are in use.
-        GcCounters::parse(&unsafe { copy(start, used) }, start)
+        GcCounters::parse(&unsafe { copy_bytes(start, used) }, start)
     }
 
     /// `bytes` lie at the address `start`.
     fn parse(bytes: &[u8], start: usize) -> GcCounters {
         let mut counters = GcCounters::default();
-        for entry in entries(bytes) {
-            let Some(index) = collector_of(entry.name, "name") else {
+        for entry in parse_entries(bytes) {
+            let Some(index) = collector_index(entry.name, "name") else {
                 if is_used_bytes(entry.name) {
-                    counters.used.extend(entry.address(start));
+                    counters.used.extend(entry.value_address(start));
                 }
                 continue;
             };
-            let name = text(entry.value).unwrap_or_default();
+            let name = read_text(entry.value).unwrap_or_default();
             let wanted = format!("sun.gc.collector.{index}.invocations");
-            let invocations = entries(bytes).find(|entry| entry.name == wanted);
-            let address = invocations.and_then(|entry| entry.address(start));
+            let invocations = parse_entries(bytes).find(|entry| entry.name == wanted);
+            let address = invocations.and_then(|entry| entry.value_address(start));
             match name {
                 name if name.contains("full collection") => counters.full = address,
                 "Z concurrent cycle pauses" => counters.major = address,
@@ -80,26 +80,26 @@ impl GcCounters {
 
     /// Collections of the whole heap that stopped the program. `None`: the collector has none, or does not count them.
     pub fn full_collections(&self) -> Option<u64> {
-        self.full.map(read)
+        self.full.map(read_counter)
     }
 
     /// `None`: the collector does not work beside the program, or does not count.
     pub fn cycle_pauses(&self) -> Option<CyclePauses> {
         Some(CyclePauses {
-            major: read(self.major?),
-            minor: self.minor.map_or(0, read),
+            major: read_counter(self.major?),
+            minor: self.minor.map_or(0, read_counter),
         })
     }
 
     /// Bytes of the heap in use after the last collection. `None`: unknown.
     pub fn used_bytes(&self) -> Option<u64> {
-        let used = self.used.iter().map(|at| read(*at));
+        let used = self.used.iter().map(|at| read_counter(*at));
         (!self.used.is_empty()).then(|| used.sum())
     }
 }
 
 /// An entry of the counters.
-struct Entry<'b> {
+struct PerfDataEntry<'b> {
     name: &'b str,
     /// From its value on.
     value: &'b [u8],
@@ -108,23 +108,23 @@ struct Entry<'b> {
     is_number: bool,
 }
 
-impl Entry<'_> {
-    fn address(&self, start: usize) -> Option<usize> {
+impl PerfDataEntry<'_> {
+    fn value_address(&self, start: usize) -> Option<usize> {
         let at = start + self.offset;
         (self.is_number && self.value.len() >= 8 && at.is_multiple_of(8)).then_some(at)
     }
 }
 
-fn entries(bytes: &[u8]) -> impl Iterator<Item = Entry<'_>> {
+fn parse_entries(bytes: &[u8]) -> impl Iterator<Item = PerfDataEntry<'_>> {
     let is_known = bytes.starts_with(&MAGIC);
-    let count = number(bytes, 28).filter(|_| is_known).unwrap_or(0);
-    let mut at = number(bytes, 24).unwrap_or(0);
+    let count = read_number(bytes, 28).filter(|_| is_known).unwrap_or(0);
+    let mut at = read_number(bytes, 24).unwrap_or(0);
     (0..count).map_while(move |_| {
-        let length = number(bytes, at)?;
+        let length = read_number(bytes, at)?;
         let entry = bytes.get(at..at.checked_add(length)?)?;
-        let (name, value) = (number(entry, 4)?, number(entry, 16)?);
-        let found = Entry {
-            name: text(entry.get(name..)?)?,
+        let (name, value) = (read_number(entry, 4)?, read_number(entry, 16)?);
+        let found = PerfDataEntry {
+            name: read_text(entry.get(name..)?)?,
             value: entry.get(value..)?,
             offset: at + value,
             is_number: entry.get(12) == Some(&b'J'),
@@ -136,7 +136,7 @@ fn entries(bytes: &[u8]) -> impl Iterator<Item = Entry<'_>> {
 }
 
 /// The number in `sun.gc.collector.NUMBER.LAST`.
-fn collector_of<'n>(name: &'n str, last: &str) -> Option<&'n str> {
+fn collector_index<'n>(name: &'n str, last: &str) -> Option<&'n str> {
     let rest = name.strip_prefix("sun.gc.collector.")?;
     let (index, found) = rest.split_once('.')?;
     (found == last).then_some(index)
@@ -147,16 +147,16 @@ fn is_used_bytes(name: &str) -> bool {
     name.starts_with("sun.gc.generation.") && name.contains(".space.") && name.ends_with(".used")
 }
 
-fn text(bytes: &[u8]) -> Option<&str> {
+fn read_text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes.split(|byte| *byte == 0).next()?).ok()
 }
 
-fn number(bytes: &[u8], at: usize) -> Option<usize> {
+fn read_number(bytes: &[u8], at: usize) -> Option<usize> {
     let word = bytes.get(at..)?.first_chunk()?;
     usize::try_from(u32::from_le_bytes(*word)).ok()
 }
 
-fn read(at: usize) -> u64 {
+fn read_counter(at: usize) -> u64 {
     // SAFETY: an aligned counter of the VM's, which stays.
     let counter = unsafe { AtomicU64::from_ptr(ptr::with_exposed_provenance_mut(at)) };
     // Relaxed: a number that nothing else depends on.
@@ -165,7 +165,7 @@ fn read(at: usize) -> u64 {
 
 /// # Safety
 /// So many bytes lie there. They may change meanwhile.
-unsafe fn copy(at: usize, length: usize) -> Vec<u8> {
+unsafe fn copy_bytes(at: usize, length: usize) -> Vec<u8> {
     let first = ptr::with_exposed_provenance::<u8>(at);
     // SAFETY: as promised.
     let byte = |offset| unsafe { first.add(offset).read_volatile() };

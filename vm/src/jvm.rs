@@ -21,7 +21,7 @@ use lucce_bytecode::mutf8;
 
 /// A result of the VM that is not success.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Failed(pub jint);
+pub struct JvmError(pub jint);
 
 /// The VM's tool interface; may be used from any thread.
 #[derive(Clone, Copy)]
@@ -34,21 +34,21 @@ unsafe impl Sync for Jvmti {}
 
 /// The VM itself; may be used from any thread.
 #[derive(Clone, Copy)]
-pub struct Vm(*mut JavaVM);
+pub struct VmHandle(*mut JavaVM);
 
 // SAFETY: the invocation interface is not bound to a thread (JNI specification, chapter 5).
-unsafe impl Send for Vm {}
+unsafe impl Send for VmHandle {}
 // SAFETY: as above.
-unsafe impl Sync for Vm {}
+unsafe impl Sync for VmHandle {}
 
-impl Vm {
+impl VmHandle {
     /// `vm` is what the VM gave to the agent.
-    pub fn new(vm: *mut JavaVM) -> Vm {
-        Vm(vm)
+    pub fn new(vm: *mut JavaVM) -> VmHandle {
+        VmHandle(vm)
     }
 
     /// The calling thread's environment, if the VM knows the thread.
-    pub fn env(self) -> Option<*mut JNIEnv> {
+    pub fn thread_env(self) -> Option<*mut JNIEnv> {
         let mut env = ptr::null_mut();
         // SAFETY: `vm` is the VM's own.
         let code = unsafe { ((**self.0).GetEnv)(self.0, &mut env, JNI_VERSION_10) };
@@ -57,7 +57,7 @@ impl Vm {
 
     /// Runs `body` while the VM knows the calling thread, which it does not otherwise. Runs Java code. The thread has a name,
     /// because one without takes the number of a program's next thread.
-    pub fn in_thread<T>(self, body: impl FnOnce(*mut JNIEnv) -> T) -> Result<T, Failed> {
+    pub fn run_attached<T>(self, body: impl FnOnce(*mut JNIEnv) -> T) -> Result<T, JvmError> {
         const NAME: &CStr = c"lucce";
         let mut env = ptr::null_mut();
         let mut arguments = JavaVMAttachArgs {
@@ -69,7 +69,7 @@ impl Vm {
         // SAFETY: `vm` is the VM's own, which only reads the arguments and copies the name.
         let code = unsafe { ((**self.0).AttachCurrentThreadAsDaemon)(self.0, &mut env, arguments) };
         if code != JNI_OK {
-            return Err(Failed(code));
+            return Err(JvmError(code));
         }
         let result = body(env.cast());
         // SAFETY: as above.
@@ -80,7 +80,7 @@ impl Vm {
 
 /// Whether HotSpot has cleared a weak global reference, read without a call of the VM: for callbacks that must not call it,
 /// while all threads stand still. Only collectors that stop the program to clear references store a plain null; a caller
-/// compares with [`Env::is_gone`] before it relies on this.
+/// compares with [`JniEnvironment::is_cleared`] before it relies on this.
 ///
 /// # Safety
 /// `weak` is a weak global reference of this VM that nobody deletes meanwhile.
@@ -102,23 +102,23 @@ macro_rules! call {
         unsafe {
             match (*(*$self.0).functions).$name {
                 Some(f) => check(f($self.0 $(, $arg)*)),
-                None => Err(Failed(-1)),
+                None => Err(JvmError(-1)),
             }
         }
     }};
 }
 
-fn check(code: ti::jvmtiError) -> Result<(), Failed> {
+fn check(code: ti::jvmtiError) -> Result<(), JvmError> {
     if code == ti::jvmtiError::NONE {
         Ok(())
     } else {
-        Err(Failed(code.raw()))
+        Err(JvmError(code.raw()))
     }
 }
 
 impl Jvmti {
     /// The newest interface version that has what is needed: 21 knows virtual threads.
-    pub fn of(vm: *mut JavaVM) -> Result<Jvmti, Failed> {
+    pub fn from_vm(vm: *mut JavaVM) -> Result<Jvmti, JvmError> {
         for version in [ti::JVMTI_VERSION_21, ti::JVMTI_VERSION_11] {
             let mut env = ptr::null_mut();
             // SAFETY: `vm` is what the VM gave to Agent_OnLoad.
@@ -127,55 +127,62 @@ impl Jvmti {
                 return Ok(Jvmti(env.cast()));
             }
         }
-        Err(Failed(-3))
+        Err(JvmError(-3))
     }
 
-    pub fn add_capabilities(self, wanted: &ti::jvmtiCapabilities) -> Result<(), Failed> {
+    pub fn add_capabilities(self, wanted: &ti::jvmtiCapabilities) -> Result<(), JvmError> {
         call!(self, AddCapabilities, wanted)
     }
 
-    pub fn potential(self) -> Result<ti::jvmtiCapabilities, Failed> {
+    pub fn potential_capabilities(self) -> Result<ti::jvmtiCapabilities, JvmError> {
         let mut found = ti::jvmtiCapabilities::default();
         call!(self, GetPotentialCapabilities, &mut found)?;
         Ok(found)
     }
 
-    pub fn set_callbacks(self, callbacks: &ti::jvmtiEventCallbacks) -> Result<(), Failed> {
+    pub fn set_callbacks(self, callbacks: &ti::jvmtiEventCallbacks) -> Result<(), JvmError> {
         let size = size_of::<ti::jvmtiEventCallbacks>() as jint;
         call!(self, SetEventCallbacks, callbacks, size)
     }
 
-    pub fn enable(self, event: ti::jvmtiEvent) -> Result<(), Failed> {
-        self.notify(ti::JVMTI_ENABLE, event)
+    pub fn enable_event(self, event: ti::jvmtiEvent) -> Result<(), JvmError> {
+        self.set_notification_mode(ti::JVMTI_ENABLE, event)
     }
 
-    pub fn disable(self, event: ti::jvmtiEvent) -> Result<(), Failed> {
-        self.notify(ti::JVMTI_DISABLE, event)
+    pub fn disable_event(self, event: ti::jvmtiEvent) -> Result<(), JvmError> {
+        self.set_notification_mode(ti::JVMTI_DISABLE, event)
     }
 
-    fn notify(self, mode: ti::jvmtiEventMode, event: ti::jvmtiEvent) -> Result<(), Failed> {
+    fn set_notification_mode(
+        self,
+        mode: ti::jvmtiEventMode,
+        event: ti::jvmtiEvent,
+    ) -> Result<(), JvmError> {
         call!(self, SetEventNotificationMode, mode, event, ptr::null_mut())
     }
 
     /// Of the VM's Java: 17, 21, …
-    pub fn feature(self) -> Result<u32, Failed> {
+    pub fn java_version(self) -> Result<u32, JvmError> {
         let mut version = 0;
         call!(self, GetVersionNumber, &mut version)?;
         Ok(ti::version_feature(version).into())
     }
 
     /// Ends this environment, which must not be used again.
-    pub fn dispose(self) {
+    pub fn dispose_environment(self) {
         // Fails only for what is no environment.
         let _ = call!(self, DisposeEnvironment);
     }
 
-    pub fn give_back(self, capabilities: &ti::jvmtiCapabilities) -> Result<(), Failed> {
+    pub fn relinquish_capabilities(
+        self,
+        capabilities: &ti::jvmtiCapabilities,
+    ) -> Result<(), JvmError> {
         call!(self, RelinquishCapabilities, capabilities)
     }
 
     /// Mean of the bytes between two samples of allocations; 0: each is one.
-    pub fn sample_every(self, bytes: u32) -> Result<(), Failed> {
+    pub fn set_sampling_interval(self, bytes: u32) -> Result<(), JvmError> {
         call!(self, SetHeapSamplingInterval, bytes as jint)
     }
 
@@ -183,25 +190,25 @@ impl Jvmti {
         let mut text = ptr::null_mut();
         call!(self, GetSystemProperty, key.as_ptr(), &mut text).ok()?;
         // As it came from the system.
-        Some(self.text_by(text, |text| text.to_string_lossy().into_owned()))
+        Some(self.take_string_with(text, |text| text.to_string_lossy().into_owned()))
     }
 
     /// Copies and frees a string of the VM, which is in modified UTF-8.
-    fn text(self, text: *mut c_char) -> String {
-        self.text_by(text, |text| mutf8::decode(text.to_bytes()).into_owned())
+    fn take_string(self, text: *mut c_char) -> String {
+        self.take_string_with(text, |text| mutf8::decode(text.to_bytes()).into_owned())
     }
 
-    fn text_by(self, text: *mut c_char, read: impl FnOnce(&CStr) -> String) -> String {
+    fn take_string_with(self, text: *mut c_char, read: impl FnOnce(&CStr) -> String) -> String {
         if text.is_null() {
             return String::new();
         }
         // SAFETY: the VM gave a terminated string that this function owns.
         let copy = read(unsafe { CStr::from_ptr(text) });
-        self.free(text.cast());
+        self.deallocate(text.cast());
         copy
     }
 
-    fn free(self, memory: *mut u8) {
+    fn deallocate(self, memory: *mut u8) {
         // Fails only for memory that is not the VM's.
         let _ = call!(self, Deallocate, memory);
     }
@@ -216,12 +223,12 @@ impl Jvmti {
     }
 
     /// Frames of `thread`, innermost first, from depth `start`; null: of the current thread.
-    pub fn stack(
+    pub fn read_stack_from(
         self,
         thread: jobject,
         start: usize,
         into: &mut [FrameInfo],
-    ) -> Result<usize, Failed> {
+    ) -> Result<usize, JvmError> {
         let mut count = 0;
         let (start, room) = (start as jint, into.len() as jint);
         call!(
@@ -240,7 +247,7 @@ impl Jvmti {
     ///
     /// # Errors
     /// The VM's: the thread has ended, say.
-    pub fn stack_of(self, thread: jobject, into: &mut [FrameInfo]) -> Result<usize, Failed> {
+    pub fn read_stack(self, thread: jobject, into: &mut [FrameInfo]) -> Result<usize, JvmError> {
         let mut count = 0;
         let room = into.len() as jint;
         call!(
@@ -256,7 +263,7 @@ impl Jvmti {
     }
 
     /// Method and location of the current thread's frame at `depth`; 0 is the innermost.
-    pub fn frame(self, depth: i32) -> Option<(jmethodID, i64)> {
+    pub fn frame_location(self, depth: i32) -> Option<(jmethodID, i64)> {
         let (mut method, mut location) = (ptr::null_mut(), 0);
         call!(
             self,
@@ -277,20 +284,20 @@ impl Jvmti {
     }
 
     /// Platform threads that live.
-    pub fn threads(self) -> Vec<jobject> {
+    pub fn all_threads(self) -> Vec<jobject> {
         let (mut count, mut table) = (0, ptr::null_mut());
         let got = call!(self, GetAllThreads, &mut count, &mut table);
-        self.taken(got, count, table)
+        self.take_array(got, count, table)
     }
 
-    pub fn set_breakpoint(self, method: jmethodID, location: i64) -> Result<(), Failed> {
+    pub fn set_breakpoint(self, method: jmethodID, location: i64) -> Result<(), JvmError> {
         call!(self, SetBreakpoint, method, location)
     }
 
-    pub fn methods(self, class: jclass) -> Vec<jmethodID> {
+    pub fn class_methods(self, class: jclass) -> Vec<jmethodID> {
         let (mut count, mut table) = (0, ptr::null_mut());
         let got = call!(self, GetClassMethods, class, &mut count, &mut table);
-        self.taken(got, count, table)
+        self.take_array(got, count, table)
     }
 
     pub fn declaring_class(self, method: jmethodID) -> Option<jclass> {
@@ -311,11 +318,11 @@ impl Jvmti {
             ptr::null_mut()
         )
         .ok()?;
-        Some((self.text(name), self.text(descriptor)))
+        Some((self.take_string(name), self.take_string(descriptor)))
     }
 
     /// Access flags, as the class file has them.
-    pub fn modifiers(self, method: jmethodID) -> u16 {
+    pub fn method_modifiers(self, method: jmethodID) -> u16 {
         let mut flags = 0;
         match call!(self, GetMethodModifiers, method, &mut flags) {
             Ok(()) => flags as u16,
@@ -326,18 +333,18 @@ impl Jvmti {
     pub fn source_file(self, class: jclass) -> Option<String> {
         let mut text = ptr::null_mut();
         call!(self, GetSourceFileName, class, &mut text).ok()?;
-        Some(self.text(text))
+        Some(self.take_string(text))
     }
 
     /// `La/b/C;`
-    pub fn signature(self, class: jclass) -> Option<String> {
+    pub fn class_signature(self, class: jclass) -> Option<String> {
         let mut text = ptr::null_mut();
         call!(self, GetClassSignature, class, &mut text, ptr::null_mut()).ok()?;
-        Some(self.text(text))
+        Some(self.take_string(text))
     }
 
     /// Null: the boot loader.
-    pub fn loader(self, class: jclass) -> Option<jobject> {
+    pub fn class_loader(self, class: jclass) -> Option<jobject> {
         let mut loader = ptr::null_mut();
         call!(self, GetClassLoader, class, &mut loader).ok()?;
         Some(loader)
@@ -349,7 +356,7 @@ impl Jvmti {
     }
 
     /// (start, line), sorted as the class file has it. Empty: none.
-    pub fn lines(self, method: jmethodID) -> Vec<(i64, i32)> {
+    pub fn line_table(self, method: jmethodID) -> Vec<(i64, i32)> {
         let (mut count, mut table) = (0, ptr::null_mut());
         if call!(self, GetLineNumberTable, method, &mut count, &mut table).is_err()
             || table.is_null()
@@ -362,7 +369,7 @@ impl Jvmti {
             .iter()
             .map(|e| (e.start_location, e.line_number))
             .collect();
-        self.free(table.cast());
+        self.deallocate(table.cast());
         lines
     }
 
@@ -374,20 +381,20 @@ impl Jvmti {
     }
 
     /// A method's code as the VM runs it.
-    pub fn bytecodes(self, method: jmethodID) -> Vec<u8> {
+    pub fn method_bytecodes(self, method: jmethodID) -> Vec<u8> {
         let (mut count, mut code) = (0, ptr::null_mut());
         let got = call!(self, GetBytecodes, method, &mut count, &mut code);
-        self.taken(got, count, code)
+        self.take_array(got, count, code)
     }
 
     /// What the VM gave, which is freed; nothing if it gave none.
-    fn taken<T: Copy>(self, got: Result<(), Failed>, count: jint, table: *mut T) -> Vec<T> {
+    fn take_array<T: Copy>(self, got: Result<(), JvmError>, count: jint, table: *mut T) -> Vec<T> {
         if got.is_err() || table.is_null() {
             return Vec::new();
         }
         // SAFETY: the VM gave `count` of them in memory that this function owns.
         let all = unsafe { std::slice::from_raw_parts(table, count as usize) }.to_vec();
-        self.free(table.cast());
+        self.deallocate(table.cast());
         all
     }
 
@@ -408,17 +415,17 @@ impl Jvmti {
             &mut size,
             &mut pool
         );
-        let pool = self.taken(got, size, pool);
+        let pool = self.take_array(got, size, pool);
         (!pool.is_empty()).then_some((u16::try_from(count).ok()?, pool))
     }
 
-    pub fn tag(self, object: jobject) -> Result<i64, Failed> {
+    pub fn get_tag(self, object: jobject) -> Result<i64, JvmError> {
         let mut tag = 0;
         call!(self, GetTag, object, &mut tag)?;
         Ok(tag)
     }
 
-    pub fn set_tag(self, object: jobject, tag: i64) -> Result<(), Failed> {
+    pub fn set_tag(self, object: jobject, tag: i64) -> Result<(), JvmError> {
         call!(self, SetTag, object, tag)
     }
 
@@ -429,7 +436,7 @@ impl Jvmti {
     }
 
     /// All at once.
-    pub fn redefine(self, classes: &[(jclass, &Vec<u8>)]) -> Result<(), Failed> {
+    pub fn redefine_classes(self, classes: &[(jclass, &Vec<u8>)]) -> Result<(), JvmError> {
         let definition = |(class, bytes): &(jclass, &Vec<u8>)| ti::jvmtiClassDefinition {
             klass: *class,
             class_byte_count: bytes.len() as jint,
@@ -440,25 +447,25 @@ impl Jvmti {
     }
 
     /// What was kept with a thread; null: nothing. `None`: the VM does not say.
-    pub fn kept(self, thread: jobject) -> Option<*mut c_void> {
+    pub fn thread_storage(self, thread: jobject) -> Option<*mut c_void> {
         let mut kept = ptr::null_mut();
         call!(self, GetThreadLocalStorage, thread, &mut kept).ok()?;
         Some(kept)
     }
 
     /// Keeps it with a thread.
-    pub fn keep(self, thread: jobject, what: *mut c_void) -> Result<(), Failed> {
+    pub fn set_thread_storage(self, thread: jobject, what: *mut c_void) -> Result<(), JvmError> {
         call!(self, SetThreadLocalStorage, thread, what)
     }
 
     /// The current thread's name. Not while a virtual thread is being mounted or unmounted.
-    pub fn thread_name(self, env: Env) -> Option<String> {
+    pub fn thread_name(self, env: JniEnvironment) -> Option<String> {
         // SAFETY: a plain C structure, filled in by the call.
         let mut info: ti::jvmtiThreadInfo = unsafe { std::mem::zeroed() };
         call!(self, GetThreadInfo, ptr::null_mut(), &mut info).ok()?;
-        env.forget(info.thread_group);
-        env.forget(info.context_class_loader);
-        Some(self.text(info.name))
+        env.delete_local(info.thread_group);
+        env.delete_local(info.context_class_loader);
+        Some(self.take_string(info.name))
     }
 
     /// `this` of the innermost frame of the current thread that has one.
@@ -478,14 +485,14 @@ impl Jvmti {
         Some(table)
     }
 
-    pub fn set_jni_table(self, table: *const JNINativeInterface_) -> Result<(), Failed> {
+    pub fn set_jni_table(self, table: *const JNINativeInterface_) -> Result<(), JvmError> {
         call!(self, SetJNIFunctionTable, table)
     }
 }
 
 /// The calling thread's JNI environment.
 #[derive(Clone, Copy)]
-pub struct Env {
+pub struct JniEnvironment {
     env: *mut JNIEnv,
     /// The functions to use: those from before brackets were installed.
     table: *const JNINativeInterface_,
@@ -502,36 +509,36 @@ macro_rules! jni {
 pub mod heap;
 pub mod tool_table;
 
-impl Env {
+impl JniEnvironment {
     /// `env` is the calling thread's; `table` null: the table that it has now.
-    pub fn new(env: *mut JNIEnv, table: *const JNINativeInterface_) -> Env {
+    pub fn new(env: *mut JNIEnv, table: *const JNINativeInterface_) -> JniEnvironment {
         let table = match table.is_null() {
             // SAFETY: the VM passed `env` to the function that is running.
             true => unsafe { *env },
             false => table,
         };
-        Env { env, table }
+        JniEnvironment { env, table }
     }
 
     /// The environment itself.
-    pub fn raw(self) -> *mut JNIEnv {
+    pub fn as_raw(self) -> *mut JNIEnv {
         self.env
     }
 
     /// The VM that the environment is of.
-    pub fn vm(self) -> Option<Vm> {
+    pub fn vm(self) -> Option<VmHandle> {
         let mut vm = ptr::null_mut();
         let code = jni!(self, GetJavaVM, &mut vm);
-        (code == JNI_OK && !vm.is_null()).then(|| Vm::new(vm))
+        (code == JNI_OK && !vm.is_null()).then(|| VmHandle::new(vm))
     }
 
     /// Room for so many references at once, more than the sixteen that there always is.
-    pub fn reserve(self, references: jint) {
+    pub fn reserve_references(self, references: jint) {
         // Without memory the VM says so, and the references come one by one.
         jni!(self, EnsureLocalCapacity, references);
     }
 
-    pub fn forget(self, object: jobject) {
+    pub fn delete_local(self, object: jobject) {
         if !object.is_null() {
             jni!(self, DeleteLocalRef, object);
         }
@@ -547,7 +554,7 @@ impl Env {
         jni!(self, ExceptionCheck) != 0
     }
 
-    pub fn clear(self) {
+    pub fn clear_exception(self) {
         jni!(self, ExceptionClear);
     }
 
@@ -555,12 +562,12 @@ impl Env {
     pub fn take_exception(self) -> jobject {
         let exception = jni!(self, ExceptionOccurred);
         if !exception.is_null() {
-            self.clear();
+            self.clear_exception();
         }
         exception
     }
 
-    pub fn throw(self, exception: jobject) {
+    pub fn throw_exception(self, exception: jobject) {
         jni!(self, Throw, exception);
     }
 
@@ -568,19 +575,19 @@ impl Env {
         let message = CString::new(message).unwrap_or_default();
         if let Some(class) = self.find_class(class) {
             jni!(self, ThrowNew, class, message.as_ptr());
-            self.forget(class);
+            self.delete_local(class);
         }
     }
 
     pub fn find_class(self, name: &CStr) -> Option<jclass> {
         let class = jni!(self, FindClass, name.as_ptr());
-        self.checked(class)
+        self.check_result(class)
     }
 
     /// Null after an exception becomes `None`, without the exception.
-    fn checked<T>(self, pointer: *mut T) -> Option<*mut T> {
+    fn check_result<T>(self, pointer: *mut T) -> Option<*mut T> {
         if self.has_exception() {
-            self.clear();
+            self.clear_exception();
             return None;
         }
         (!pointer.is_null()).then_some(pointer)
@@ -595,27 +602,27 @@ impl Env {
             bytes.as_ptr().cast(),
             bytes.len() as jint
         );
-        self.checked(class)
+        self.check_result(class)
     }
 
-    pub fn global(self, object: jobject) -> jobject {
+    pub fn new_global(self, object: jobject) -> jobject {
         jni!(self, NewGlobalRef, object)
     }
 
-    pub fn weak_global(self, object: jobject) -> jobject {
+    pub fn new_weak_global(self, object: jobject) -> jobject {
         jni!(self, NewWeakGlobalRef, object)
     }
 
-    pub fn forget_global(self, object: jobject) {
+    pub fn delete_global(self, object: jobject) {
         jni!(self, DeleteGlobalRef, object);
     }
 
-    pub fn forget_weak(self, object: jobject) {
+    pub fn delete_weak(self, object: jobject) {
         jni!(self, DeleteWeakGlobalRef, object);
     }
 
     /// Whether what a weak reference means was collected.
-    pub fn is_gone(self, weak: jobject) -> bool {
+    pub fn is_cleared(self, weak: jobject) -> bool {
         self.is_same(weak, ptr::null_mut())
     }
 
@@ -624,7 +631,7 @@ impl Env {
     }
 
     /// A local reference to what a weak one means; null: it is gone.
-    pub fn local(self, object: jobject) -> jobject {
+    pub fn new_local(self, object: jobject) -> jobject {
         jni!(self, NewLocalRef, object)
     }
 
@@ -636,9 +643,9 @@ impl Env {
         jni!(self, GetObjectClass, object)
     }
 
-    pub fn field(self, class: jclass, name: &CStr, descriptor: &CStr) -> Option<jfieldID> {
+    pub fn field_id(self, class: jclass, name: &CStr, descriptor: &CStr) -> Option<jfieldID> {
         let field = jni!(self, GetFieldID, class, name.as_ptr(), descriptor.as_ptr());
-        self.checked(field)
+        self.check_result(field)
     }
 
     pub fn get_long(self, object: jobject, field: jfieldID) -> i64 {
@@ -657,20 +664,20 @@ impl Env {
         jni!(self, GetBooleanField, object, field) != 0
     }
 
-    fn static_field(self, class: jclass, name: &CStr, descriptor: &CStr) -> Option<jfieldID> {
+    fn static_field_id(self, class: jclass, name: &CStr, descriptor: &CStr) -> Option<jfieldID> {
         let (name, descriptor) = (name.as_ptr(), descriptor.as_ptr());
         let field = jni!(self, GetStaticFieldID, class, name, descriptor);
-        self.checked(field)
+        self.check_result(field)
     }
 
     pub fn set_static_long(self, class: jclass, name: &CStr, value: i64) -> Option<()> {
-        let field = self.static_field(class, name, c"J")?;
+        let field = self.static_field_id(class, name, c"J")?;
         jni!(self, SetStaticLongField, class, field, value);
         Some(())
     }
 
     pub fn static_object(self, class: jclass, name: &CStr, descriptor: &CStr) -> Option<jobject> {
-        let field = self.static_field(class, name, descriptor)?;
+        let field = self.static_field_id(class, name, descriptor)?;
         Some(jni!(self, GetStaticObjectField, class, field))
     }
 
@@ -681,29 +688,34 @@ impl Env {
         descriptor: &CStr,
         value: jobject,
     ) -> Option<()> {
-        let field = self.static_field(class, name, descriptor)?;
+        let field = self.static_field_id(class, name, descriptor)?;
         jni!(self, SetStaticObjectField, class, field, value);
         Some(())
     }
 
     pub fn set_static_int(self, class: jclass, name: &CStr, value: i32) -> Option<()> {
-        let field = self.static_field(class, name, c"I")?;
+        let field = self.static_field_id(class, name, c"I")?;
         jni!(self, SetStaticIntField, class, field, value);
         Some(())
     }
 
     pub fn set_static_boolean(self, class: jclass, name: &CStr) -> Option<()> {
-        let field = self.static_field(class, name, c"Z")?;
+        let field = self.static_field_id(class, name, c"Z")?;
         jni!(self, SetStaticBooleanField, class, field, 1);
         Some(())
     }
 
-    pub fn method(self, class: jclass, name: &CStr, descriptor: &CStr) -> Option<jmethodID> {
+    pub fn method_id(self, class: jclass, name: &CStr, descriptor: &CStr) -> Option<jmethodID> {
         let method = jni!(self, GetMethodID, class, name.as_ptr(), descriptor.as_ptr());
-        self.checked(method)
+        self.check_result(method)
     }
 
-    pub fn static_method(self, class: jclass, name: &CStr, descriptor: &CStr) -> Option<jmethodID> {
+    pub fn static_method_id(
+        self,
+        class: jclass,
+        name: &CStr,
+        descriptor: &CStr,
+    ) -> Option<jmethodID> {
         let method = jni!(
             self,
             GetStaticMethodID,
@@ -711,7 +723,7 @@ impl Env {
             name.as_ptr(),
             descriptor.as_ptr()
         );
-        self.checked(method)
+        self.check_result(method)
     }
 
     /// 0 after an exception, which stays pending.
@@ -727,9 +739,9 @@ impl Env {
     }
 
     /// For natives of the VM that run no Java code.
-    pub fn call_on(self, object: jobject, method: jmethodID, args: &[jvalue]) {
+    pub fn call_void_on(self, object: jobject, method: jmethodID, args: &[jvalue]) {
         jni!(self, CallVoidMethodA, object, method, args.as_ptr());
-        self.clear();
+        self.clear_exception();
     }
 
     /// For natives of the VM that run no Java code.
@@ -739,7 +751,7 @@ impl Env {
         method: jmethodID,
         args: &[jvalue],
     ) -> Option<jobject> {
-        self.checked(self.call_object_as_is(object, method, args))
+        self.check_result(self.call_object_as_is(object, method, args))
     }
 
     /// Null as well as an exception are the caller's.
@@ -754,17 +766,17 @@ impl Env {
         args: &[jvalue],
     ) -> Option<jobject> {
         let found = jni!(self, CallStaticObjectMethodA, class, method, args.as_ptr());
-        self.checked(found)
+        self.check_result(found)
     }
 
-    pub fn string(self, text: &str) -> Option<jobject> {
+    pub fn new_string(self, text: &str) -> Option<jobject> {
         let units = mutf8::to_utf16(text);
         let string = jni!(self, NewString, units.as_ptr(), units.len() as jint);
-        self.checked(string)
+        self.check_result(string)
     }
 
     /// The first `most` units of a string.
-    pub fn text(self, string: jobject, most: usize) -> String {
+    pub fn read_string(self, string: jobject, most: usize) -> String {
         let length = jni!(self, GetStringLength, string).clamp(0, most as jint);
         let mut units = vec![0_u16; length as usize];
         jni!(self, GetStringRegion, string, 0, length, units.as_mut_ptr());
@@ -772,24 +784,24 @@ impl Env {
     }
 
     /// An instance whose constructor did not run.
-    pub fn allocate(self, class: jclass) -> Option<jobject> {
+    pub fn allocate_object(self, class: jclass) -> Option<jobject> {
         let object = jni!(self, AllocObject, class);
-        self.checked(object)
+        self.check_result(object)
     }
 
     pub fn new_bytes(self, length: i32) -> Option<jobject> {
         let array = jni!(self, NewByteArray, length);
-        self.checked(array)
+        self.check_result(array)
     }
 
     pub fn new_longs(self, length: i32) -> Option<jobject> {
         let array = jni!(self, NewLongArray, length);
-        self.checked(array)
+        self.check_result(array)
     }
 
     pub fn new_objects(self, class: jclass, length: i32) -> Option<jobject> {
         let array = jni!(self, NewObjectArray, length, class, ptr::null_mut());
-        self.checked(array)
+        self.check_result(array)
     }
 
     /// A local reference to an element of an array that has so many.
@@ -808,11 +820,11 @@ impl Env {
         args: &[jvalue],
     ) -> Option<jobject> {
         let object = jni!(self, NewObjectA, class, constructor, args.as_ptr());
-        self.checked(object)
+        self.check_result(object)
     }
 
     /// A part of a byte array; `None` if it is out of range.
-    pub fn bytes(self, array: jobject, offset: i32, length: i32) -> Option<Vec<u8>> {
+    pub fn read_bytes(self, array: jobject, offset: i32, length: i32) -> Option<Vec<u8>> {
         let mut bytes = vec![0_u8; usize::try_from(length).ok()?];
         jni!(
             self,
@@ -823,18 +835,18 @@ impl Env {
             bytes.as_mut_ptr().cast()
         );
         if self.has_exception() {
-            self.clear();
+            self.clear_exception();
             return None;
         }
         Some(bytes)
     }
 
-    pub fn all_bytes(self, array: jobject) -> Option<Vec<u8>> {
+    pub fn read_all_bytes(self, array: jobject) -> Option<Vec<u8>> {
         let length = jni!(self, GetArrayLength, array);
-        self.bytes(array, 0, length)
+        self.read_bytes(array, 0, length)
     }
 
-    pub fn byte_array(self, bytes: &[u8]) -> Option<jobject> {
+    pub fn new_byte_array(self, bytes: &[u8]) -> Option<jobject> {
         let length = jint::try_from(bytes.len()).ok()?;
         let array = self.new_bytes(length)?;
         jni!(

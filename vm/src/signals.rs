@@ -13,7 +13,7 @@ const OWN: [libc::c_int; 5] = [
 ];
 
 /// Runs `body` with all other signals blocked; threads that it starts keep it so.
-pub fn blocked<T>(body: impl FnOnce() -> T) -> T {
+pub fn with_signals_blocked<T>(body: impl FnOnce() -> T) -> T {
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: the sets are filled in before they are read; the mask concerns this thread alone.
     let changed = unsafe {

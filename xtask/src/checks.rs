@@ -48,13 +48,13 @@ pub fn unit_quick() -> Outcome {
 /// Those of the agent's tests that touch memory by its address and need no other part of the system than mappings: stacks,
 /// files and signals are none of it, which the tests on real JVMs have.
 const OF_MEMORY: [&str; 8] = [
-    "core::inside",
-    "memory::bits",
-    "memory::copies",
+    "core::agent_use",
+    "memory::bit_set",
+    "memory::java_caches",
     "memory::java_table",
     "memory::pages",
-    "memory::rows",
-    "memory::texts",
+    "memory::grow_only_array",
+    "memory::text_table",
     "thread::tests",
 ];
 

@@ -1,7 +1,7 @@
 //! Files of the agent's memory.
 
-#[path = "../../src/memory/gate.rs"]
-pub mod gate;
+#[path = "../../src/memory/event_mask.rs"]
+pub mod event_mask;
 #[path = "../../src/memory/owner.rs"]
 pub mod owner;
 
@@ -15,7 +15,7 @@ pub mod slots {
         static ref GATE: AtomicU64 = AtomicU64::new(0);
     }
 
-    pub fn gate() -> Option<&'static AtomicU64> {
+    pub fn event_mask_word() -> Option<&'static AtomicU64> {
         Some(&GATE)
     }
 }

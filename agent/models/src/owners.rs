@@ -11,7 +11,7 @@ use crate::memory::owner::set_method;
 const SITES: usize = 3;
 
 /// The agent's array, and what the VM has published: 0, or a site whose code may be run.
-struct World {
+struct ModelVm {
     methods: [AtomicU32; SITES],
     loaded: AtomicU32,
     /// Code that was compiled, in which the site is a constant.
@@ -23,9 +23,9 @@ fn method_of(site: u32) -> u32 {
     site + 10
 }
 
-impl World {
-    fn new() -> World {
-        World {
+impl ModelVm {
+    fn new() -> ModelVm {
+        ModelVm {
             methods: std::array::from_fn(|_| AtomicU32::new(0)),
             loaded: AtomicU32::new(0),
             compiled: AtomicU32::new(0),
@@ -33,7 +33,7 @@ impl World {
     }
 
     /// As the class file hook does: the methods of all sites first, then the VM has the class.
-    fn load(&self, sites: std::ops::RangeInclusive<u32>) {
+    fn load_class(&self, sites: std::ops::RangeInclusive<u32>) {
         for site in sites.clone() {
             set_method(&self.methods[site as usize], method_of(site));
         }
@@ -41,7 +41,7 @@ impl World {
     }
 
     /// As a hook does: a plain read.
-    fn run(&self, site: u32) {
+    fn run_site(&self, site: u32) {
         let method = self.methods[site as usize].load(Ordering::Relaxed);
         assert_eq!(method, method_of(site), "of site {site}");
     }
@@ -50,24 +50,24 @@ impl World {
 #[test]
 fn code_that_runs_finds_the_methods_of_its_sites() {
     loom::model(|| {
-        let world = Arc::new(World::new());
+        let world = Arc::new(ModelVm::new());
         let [loads, compiles] = [world.clone(), world.clone()];
         let loading = loom::thread::spawn(move || {
-            loads.load(1..=1);
+            loads.load_class(1..=1);
             // Another class, while code of the first runs.
-            loads.load(2..=2);
+            loads.load_class(2..=2);
         });
         let compiling = loom::thread::spawn(move || {
             let site = compiles.loaded.load(Ordering::Acquire);
             if site != 0 {
-                compiles.run(site);
+                compiles.run_site(site);
                 compiles.compiled.store(site, Ordering::Release);
             }
         });
         // A third thread runs what the second has compiled, and never saw the class being loaded.
         let site = world.compiled.load(Ordering::Acquire);
         if site != 0 {
-            (1..=site).for_each(|site| world.run(site));
+            (1..=site).for_each(|site| world.run_site(site));
         }
         loading.join().unwrap();
         compiling.join().unwrap();

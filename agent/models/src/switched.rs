@@ -1,51 +1,51 @@
-//! The gate, which hooks read at each event while other threads switch kinds, stop, start and end.
+//! The mask, which hooks read at each event while other threads switch kinds, stop, start and end.
 
 use loom::sync::Arc;
 use loom::sync::atomic::Ordering;
 
-use crate::memory::gate::{ALLOC, Gate, LOCK};
+use crate::memory::event_mask::{ALLOC, EventMask, LOCK};
 use crate::memory::slots;
 
 /// As a hook reads it.
-fn word() -> u64 {
-    slots::gate().map_or(0, |gate| gate.load(Ordering::Relaxed))
+fn read_mask() -> u64 {
+    slots::event_mask_word().map_or(0, |mask| mask.load(Ordering::Relaxed))
 }
 
 #[test]
 fn the_word_ends_as_all_asked_together() {
     loom::model(|| {
-        let gate = Arc::new(Gate::new(ALLOC));
-        let [stops, sets] = [gate.clone(), gate.clone()];
-        let stopping = loom::thread::spawn(move || stops.stop());
-        let setting = loom::thread::spawn(move || sets.set(LOCK));
+        let mask = Arc::new(EventMask::new(ALLOC));
+        let [stops, sets] = [mask.clone(), mask.clone()];
+        let stopping = loom::thread::spawn(move || stops.stop_counting());
+        let setting = loom::thread::spawn(move || sets.set_kinds(LOCK));
         // Only what was in force at some time is seen, never a part of it.
-        let seen = word();
+        let seen = read_mask();
         assert!([ALLOC, LOCK, 0].contains(&seen), "{seen}");
         stopping.join().unwrap();
         setting.join().unwrap();
-        assert_eq!((word(), gate.state()), (0, (LOCK, false)));
-        gate.start();
-        assert_eq!(word(), LOCK);
+        assert_eq!((read_mask(), mask.requested_state()), (0, (LOCK, false)));
+        mask.start_counting();
+        assert_eq!(read_mask(), LOCK);
     });
 }
 
 #[test]
 fn nothing_is_counted_once_the_gate_has_ended() {
     loom::model(|| {
-        let gate = Arc::new(Gate::new(ALLOC));
-        let [ends, pauses] = [gate.clone(), gate.clone()];
+        let mask = Arc::new(EventMask::new(ALLOC));
+        let [ends, pauses] = [mask.clone(), mask.clone()];
         let ending = loom::thread::spawn(move || {
-            ends.end();
+            ends.end_counting();
             // Who has ended it reads its own store, or what came behind it.
-            assert_eq!(word(), 0);
+            assert_eq!(read_mask(), 0);
         });
         let pausing = loom::thread::spawn(move || {
-            pauses.pause();
-            pauses.burst();
+            pauses.pause_counting();
+            pauses.begin_burst();
         });
-        gate.set(LOCK);
+        mask.set_kinds(LOCK);
         ending.join().unwrap();
         pausing.join().unwrap();
-        assert_eq!(word(), 0);
+        assert_eq!(read_mask(), 0);
     });
 }

@@ -2,114 +2,126 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use lucce_bytecode::{ClassFile, Error, Method, Plan, Rewritten, rewrite};
+use lucce_bytecode::{
+    BytecodeError, ClassFile, ClassFileMethod, ClassPlan, RewrittenClass, rewrite,
+};
 use lucce_hooks::kinds::ALLOC;
 
-use crate::book::{Ids, Loader, NewClass, may_be_quiet};
-use crate::classes::Classes;
+use crate::classes::AgentClasses;
 use crate::classes::cache::{
-    self, Asked, Constants, Kept, NATIVES, STANDING_FOR, put_ids, standing_for_ids,
+    self, CacheableClass, NATIVE_PLACEHOLDERS, PLACEHOLDER_IDS, PlaceholderConstants,
+    UntrackedQueries, find_placeholders, replace_placeholders,
 };
-use crate::core::{holds, is_without_the_jdk, may_be_created, may_create};
-use crate::memory::counter::count;
-use crate::options::Level;
+use crate::core::{is_in_scope, is_jdk_excluded, may_be_created, may_create};
+use crate::memory::counter::increment_counter;
+use crate::options::LogLevel;
+use crate::registry::{ClassDefinition, ClassLoaderId, FirstClassIds, may_be_untracked};
 use crate::thread::carrier;
-use lucce_hooks::{self as hooks, FrameKind, Hooks, Mark, Shape, Wants};
+use lucce_hooks::{
+    self as hooks, FrameKind, HookOptions, HookSiteKind, InstrumentationOptions,
+    MethodInstrumentation,
+};
 
 /// Why a class comes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Arrival {
+pub enum ClassArrival {
     Load,
     /// The class is loaded, and gets other code. Frames that are there go on in the code of before.
     Change,
 }
 
 /// New bytes for a class; `None`: it stays as it is.
-pub fn transform(
-    classes: &Classes,
-    loader: Loader,
+pub fn transform_class(
+    classes: &AgentClasses,
+    loader: ClassLoaderId,
     bytes: &[u8],
-    arrival: Arrival,
+    arrival: ClassArrival,
 ) -> Option<Vec<u8>> {
-    if arrival == Arrival::Load {
-        if let Some(known) = classes.twins.find(classes, loader, bytes) {
+    if arrival == ClassArrival::Load {
+        if let Some(known) = classes.duplicates.find_hooked(classes, loader, bytes) {
             return Some(known);
         }
-        if let Some(known) = classes.cache.find(classes, loader, bytes) {
+        if let Some(known) = classes.cache.find_class(classes, loader, bytes) {
             return known;
         }
     }
     let class = match ClassFile::parse(bytes) {
         Ok(class) => class,
-        Err(_) => return unread(classes),
+        Err(_) => return pass_unreadable(classes),
     };
     if class.name() == "module-info" {
         return None;
     }
     let acts_as_carrier = hooks::acts_as_carrier(class.name(), class.methods());
     if acts_as_carrier {
-        carrier::hooked();
+        carrier::enable_carrier_lookup();
     }
-    compare(classes, loader, &class);
-    classes.watch.forget(loader, class.name());
-    if !holds(classes, loader, class.name()) {
-        return outside(classes, loader, &class);
+    report_jdk_differences(classes, loader, &class);
+    classes.method_watch.forget_class(loader, class.name());
+    if !is_in_scope(classes, loader, class.name()) {
+        return rewrite_outside_scope(classes, loader, &class);
     }
-    let asked = Asked::default();
-    let Ok(mut shapes) = shapes(classes, loader, &class, &asked) else {
-        return unread(classes);
+    let asked = UntrackedQueries::default();
+    let Ok(mut shapes) = decide_instrumentation(classes, loader, &class, &asked) else {
+        return pass_unreadable(classes);
     };
-    if arrival == Arrival::Change {
-        ask_where_old_code_calls(classes, loader, &class, &mut shapes);
+    if arrival == ClassArrival::Change {
+        set_vm_entered_if_old_callers(classes, loader, &class, &mut shapes);
     }
-    let Some(ids) = note(classes, loader, &class, &shapes) else {
-        count(&classes.counts.classes_skipped);
-        classes.skipped(class.name(), None, "no more ids for methods and sites");
+    let Some(ids) = register_class(classes, loader, &class, &shapes) else {
+        increment_counter(&classes.counts.classes_skipped);
+        classes.report_skipped(class.name(), None, "no more ids for methods and sites");
         // Its frames have no numbers, but what they call finds its slot.
         for method in class.methods() {
             let place = (loader, class.name());
-            let _ = classes
-                .watch
-                .add(classes.jvmti, place, (&method.name, &method.descriptor));
+            let _ = classes.method_watch.add_method(
+                classes.jvmti,
+                place,
+                (&method.name, &method.descriptor),
+            );
         }
         return None;
     };
-    let planned = Planned {
+    let planned = PlannedClass {
         class: &class,
         plain: bytes,
         acts_as_carrier,
         shapes: &shapes,
-        asked: &asked,
+        untracked_queries: &asked,
         arrival,
     };
-    insert(classes, loader, &planned, ids)
+    insert_hooks(classes, loader, &planned, ids)
 }
 
 /// A class of which it is known where hooks go.
-struct Planned<'p> {
+struct PlannedClass<'p> {
     class: &'p ClassFile<'p>,
     plain: &'p [u8],
     acts_as_carrier: bool,
-    shapes: &'p [Shape],
-    asked: &'p Asked,
-    arrival: Arrival,
+    shapes: &'p [MethodInstrumentation],
+    untracked_queries: &'p UntrackedQueries,
+    arrival: ClassArrival,
 }
 
 /// How many differences to JDKs that are known there were.
 static DIFFERENCES: AtomicU32 = AtomicU32::new(0);
 
 /// Where the JDK may be another one than those that are known: says what differs, some of it.
-fn compare(classes: &Classes, loader: Loader, class: &ClassFile<'_>) {
+fn report_jdk_differences(classes: &AgentClasses, loader: ClassLoaderId, class: &ClassFile<'_>) {
     const MOST: u32 = 20;
-    let Some(like) = classes.options.like.filter(|_| loader == Loader::BOOT) else {
+    let Some(like) = classes
+        .options
+        .compared_jdk
+        .filter(|_| loader == ClassLoaderId::BOOT)
+    else {
         return;
     };
-    for difference in hooks::jdk::differences(class, like) {
+    for difference in hooks::jdk::find_differences(class, like) {
         // Relaxed: a number, nothing is read by it.
         match DIFFERENCES.fetch_add(1, Ordering::Relaxed) {
-            ..MOST => classes.say(Level::Warn, &difference),
-            MOST => classes.say(
-                Level::Warn,
+            ..MOST => classes.report_message(LogLevel::Warn, &difference),
+            MOST => classes.report_message(
+                LogLevel::Warn,
                 "this JDK differs in more ways from those that lucce knows",
             ),
             _ => {}
@@ -118,135 +130,145 @@ fn compare(classes: &Classes, loader: Loader, class: &ClassFile<'_>) {
 }
 
 /// The VM will refuse the class, and tell its user, or else say that it has accepted it.
-fn unread(classes: &Classes) -> Option<Vec<u8>> {
-    if classes.watch.unread(classes.jvmti).is_err() {
-        classes.say(Level::Warn, "a class cannot be read, nor watched");
+fn pass_unreadable(classes: &AgentClasses) -> Option<Vec<u8>> {
+    if classes
+        .method_watch
+        .watch_unreadable(classes.jvmti)
+        .is_err()
+    {
+        classes.report_message(LogLevel::Warn, "a class cannot be read, nor watched");
     }
     None
 }
 
 /// `asked`: is told what the book was asked for.
-fn shapes(
-    classes: &Classes,
-    loader: Loader,
+fn decide_instrumentation(
+    classes: &AgentClasses,
+    loader: ClassLoaderId,
     class: &ClassFile<'_>,
-    asked: &Asked,
-) -> Result<Vec<Shape>, Error> {
-    let book = classes.book();
+    asked: &UntrackedQueries,
+) -> Result<Vec<MethodInstrumentation>, BytecodeError> {
+    let book = classes.registry();
     let is_quiet = |class: &str, name: &str, descriptor: &str| {
-        if may_be_quiet(class) {
-            cache::asks(asked, &book, class);
+        if may_be_untracked(class) {
+            cache::record_untracked_query(asked, &book, class);
         }
-        book.is_quiet(class, name, descriptor)
+        book.is_untracked(class, name, descriptor)
     };
-    let wants = Wants {
-        events: classes.options.hooks().in_code(),
+    let wants = InstrumentationOptions {
+        events: classes.options.hooked_events().kinds_in_code(),
         idle: classes.options.is_idle(),
         trusted: classes.loaders.is_trusted(loader),
-        holds: &|class| holds(classes, Loader::BOOT, class),
-        jdk_is_out_of_scope: is_without_the_jdk(&classes.options),
-        calls_quiet: &|call| is_quiet(&call.owner, &call.name, &call.descriptor),
+        holds: &|class| is_in_scope(classes, ClassLoaderId::BOOT, class),
+        jdk_is_out_of_scope: is_jdk_excluded(&classes.options),
+        calls_untracked: &|call| is_quiet(&call.owner, &call.name, &call.descriptor),
     };
-    let mut shapes = hooks::shapes(class, wants)?;
-    ask_where_nobody_says(&is_quiet, class, &mut shapes);
+    let mut shapes = hooks::analyze_class(class, wants)?;
+    set_vm_entered_if_untracked(&is_quiet, class, &mut shapes);
     Ok(shapes)
 }
 
 /// Another agent has changed methods before whose calls nothing was said: the VM knows who calls them.
-fn ask_where_nobody_says(
+fn set_vm_entered_if_untracked(
     is_quiet: &dyn Fn(&str, &str, &str) -> bool,
     class: &ClassFile<'_>,
-    shapes: &mut [Shape],
+    shapes: &mut [MethodInstrumentation],
 ) {
     for (method, shape) in class.methods().iter().zip(shapes) {
         let was_quiet = || is_quiet(class.name(), &method.name, &method.descriptor);
-        if shape.frame == FrameKind::Push && was_quiet() {
-            ask_at_entry(shape);
+        if shape.frame == FrameKind::OwnSlot && was_quiet() {
+            set_vm_entered(shape);
         }
     }
 }
 
 /// The method asks the VM who has called it.
-fn ask_at_entry(shape: &mut Shape) {
-    shape.frame = FrameKind::Vm;
-    shape.here = false;
+fn set_vm_entered(shape: &mut MethodInstrumentation) {
+    shape.frame = FrameKind::VmEntered;
+    shape.keeps_no_slot = false;
 }
 
 /// A method had no hooks, so other methods of its class say nothing before they call it. Now it has some. Frames that are there go
 /// on in the old code, for as long as they like. What has asked once asks for ever: such a frame may be older.
-fn ask_where_old_code_calls(
-    classes: &Classes,
-    loader: Loader,
+fn set_vm_entered_if_old_callers(
+    classes: &AgentClasses,
+    loader: ClassLoaderId,
     class: &ClassFile<'_>,
-    shapes: &mut [Shape],
+    shapes: &mut [MethodInstrumentation],
 ) {
-    let book = classes.book();
-    let Some(before) = book.class_named(loader, class.name()) else {
+    let book = classes.registry();
+    let Some(before) = book.find_class(loader, class.name()) else {
         return;
     };
-    let has_silent_callers = |method: &Method<'_>| {
+    let has_silent_callers = |method: &ClassFileMethod<'_>| {
         let id = book.find_method(before, &method.name, &method.descriptor);
         let info = id.and_then(|id| book.method(id));
-        info.is_some_and(|info| matches!(info.frame, FrameKind::Leaf | FrameKind::Vm))
+        info.is_some_and(|info| matches!(info.frame, FrameKind::Leaf | FrameKind::VmEntered))
             && hooks::is_bound(class, method)
     };
     for (method, shape) in class.methods().iter().zip(shapes) {
-        if shape.frame == FrameKind::Push && has_silent_callers(method) {
-            ask_at_entry(shape);
+        if shape.frame == FrameKind::OwnSlot && has_silent_callers(method) {
+            set_vm_entered(shape);
         }
     }
 }
 
 /// A class that is not in scope.
-fn outside(classes: &Classes, loader: Loader, class: &ClassFile<'_>) -> Option<Vec<u8>> {
+fn rewrite_outside_scope(
+    classes: &AgentClasses,
+    loader: ClassLoaderId,
+    class: &ClassFile<'_>,
+) -> Option<Vec<u8>> {
     let creates = |of: &str| may_create(classes, loader, of);
-    let counts = classes.options.hooks().in_code();
+    let counts = classes.options.hooked_events().kinds_in_code();
     let trusted = classes.loaders.is_trusted(loader);
     let plan = hooks::plan_outside(class, trusted, &creates, counts).ok()?;
-    rewrite_quietly(
+    rewrite_untraced(
         classes,
         (loader, class),
-        inherits(plan, classes.loaders.is_own(loader)),
+        set_inherited(plan, classes.loaders.is_own(loader)),
     )
 }
 
 /// `own`: the class's loader is one of the program's.
-fn inherits(mut plan: Plan<'static>, own: bool) -> Plan<'static> {
+fn set_inherited(mut plan: ClassPlan<'static>, own: bool) -> ClassPlan<'static> {
     plan.inherited = own.then_some(hooks::INHERITED);
     plan
 }
 
 /// A class that a Java agent was given with our fields has them.
-fn keep_fields(class: &ClassFile<'_>, plan: &mut Plan<'_>) {
+fn remove_present_fields(class: &ClassFile<'_>, plan: &mut ClassPlan<'_>) {
     plan.fields.retain(|field| !class.has_field(field.name));
 }
 
-fn is_empty(plan: &Plan<'_>) -> bool {
+fn is_empty_plan(plan: &ClassPlan<'_>) -> bool {
     plan.methods.is_empty() && plan.fields.is_empty() && plan.new_methods.is_empty()
 }
 
 /// A class that is in no trace.
-fn rewrite_quietly(
-    classes: &Classes,
-    (loader, class): (Loader, &ClassFile<'_>),
-    mut plan: Plan<'_>,
+fn rewrite_untraced(
+    classes: &AgentClasses,
+    (loader, class): (ClassLoaderId, &ClassFile<'_>),
+    mut plan: ClassPlan<'_>,
 ) -> Option<Vec<u8>> {
-    keep_fields(class, &mut plan);
-    if is_empty(&plan) {
+    remove_present_fields(class, &mut plan);
+    if is_empty_plan(&plan) {
         return None;
     }
     match rewrite(class, &plan) {
         Ok(done) => {
-            classes.long.met(classes, class, &done.outgrown);
+            classes
+                .long_methods
+                .report_outgrown(classes, class, &done.outgrown);
             for (index, _) in &done.skipped {
                 watch_method(classes, loader, class, *index);
             }
             Some(done.bytes)
         }
         Err(error) => {
-            count(&classes.counts.classes_skipped);
-            classes.say(Level::Debug, &format!("{}: {error}", class.name()));
-            classes.skipped(class.name(), None, &error.to_string());
+            increment_counter(&classes.counts.classes_skipped);
+            classes.report_message(LogLevel::Debug, &format!("{}: {error}", class.name()));
+            classes.report_skipped(class.name(), None, &error.to_string());
             for index in plan.methods.keys() {
                 watch_method(classes, loader, class, *index);
             }
@@ -255,69 +277,79 @@ fn rewrite_quietly(
     }
 }
 
-fn note(classes: &Classes, loader: Loader, class: &ClassFile<'_>, shapes: &[Shape]) -> Option<Ids> {
+fn register_class(
+    classes: &AgentClasses,
+    loader: ClassLoaderId,
+    class: &ClassFile<'_>,
+    shapes: &[MethodInstrumentation],
+) -> Option<FirstClassIds> {
     let source = class.source_file();
     let methods: Vec<_> = class
         .methods()
         .iter()
         .map(|m| (&*m.name, &*m.descriptor, m.access))
         .collect();
-    let new = NewClass {
+    let new = ClassDefinition {
         name: class.name(),
         source: source.as_deref(),
         loader,
         methods: &methods,
-        shapes,
+        instrumentations: shapes,
     };
-    let mut book = classes.book_mut();
-    let ids = book.add(&new)?;
+    let mut book = classes.registry_mut();
+    let ids = book.add_class(&new)?;
     if let Some(recorder) = &classes.recorder {
         for (method, (name, ..)) in (ids.first_method..).zip(&methods) {
-            recorder.loaded(class.name(), name, method);
+            recorder.on_method_loaded(class.name(), name, method);
         }
     }
     Some(ids)
 }
 
 /// What hooks of a loader's classes depend on beside the classes and the kinds of events.
-pub fn hooks_of(classes: &Classes, loader: Loader) -> Hooks {
-    Hooks {
+pub fn hooks_for_loader(classes: &AgentClasses, loader: ClassLoaderId) -> HookOptions {
+    HookOptions {
         exits: classes.recorder.is_some(),
         at_entry: !classes.comparison.is_off(),
         restores: classes.options.is_partial(),
         trusted: classes.loaders.is_trusted(loader),
         inherits: classes.loaders.is_own(loader),
-        kinds: classes.options.hooks().in_code(),
+        kinds: classes.options.hooked_events().kinds_in_code(),
     }
 }
 
 /// The plan with these ids; `native_site` says those of natives with a bracket.
-fn plan(
-    classes: &Classes,
-    loader: Loader,
-    planned: &Planned<'_>,
-    ids: Ids,
+fn build_plan(
+    classes: &AgentClasses,
+    loader: ClassLoaderId,
+    planned: &PlannedClass<'_>,
+    ids: FirstClassIds,
     native_site: &dyn Fn(usize) -> u32,
-) -> Plan<'static> {
-    let mut plan = hooks::plan(
+) -> ClassPlan<'static> {
+    let mut plan = hooks::plan_class(
         planned.class,
         planned.shapes,
         ids.first_method,
         ids.first_site,
         native_site,
-        hooks_of(classes, loader),
+        hooks_for_loader(classes, loader),
     );
-    keep_fields(planned.class, &mut plan);
+    remove_present_fields(planned.class, &mut plan);
     plan
 }
 
-fn insert(classes: &Classes, loader: Loader, planned: &Planned<'_>, ids: Ids) -> Option<Vec<u8>> {
-    let natives = bracketed(planned.shapes);
-    let sites = cache::native_sites(classes, &natives, ids);
-    let is_usual = planned.arrival == Arrival::Load;
+fn insert_hooks(
+    classes: &AgentClasses,
+    loader: ClassLoaderId,
+    planned: &PlannedClass<'_>,
+    ids: FirstClassIds,
+) -> Option<Vec<u8>> {
+    let natives = bracketed_natives(planned.shapes);
+    let sites = cache::add_native_sites(classes, &natives, ids);
+    let is_usual = planned.arrival == ClassArrival::Load;
     if is_usual
-        && classes.cache.keeps(loader)
-        && let Some(made) = insert_and_keep(classes, loader, planned, (ids, &natives, &sites))
+        && classes.cache.accepts_loader(loader)
+        && let Some(made) = insert_and_cache(classes, loader, planned, (ids, &natives, &sites))
     {
         return made;
     }
@@ -326,61 +358,61 @@ fn insert(classes: &Classes, loader: Loader, planned: &Planned<'_>, ids: Ids) ->
         all.find(|(native, _)| **native == index)
             .map_or(0, |(_, site)| *site)
     };
-    let plan = plan(classes, loader, planned, ids, &site);
-    if is_empty(&plan) {
+    let plan = build_plan(classes, loader, planned, ids, &site);
+    if is_empty_plan(&plan) {
         return None;
     }
     let class = planned.class;
     match rewrite(class, &plan) {
         Ok(done) => {
-            count(&classes.counts.classes);
+            increment_counter(&classes.counts.classes);
             let is_whole = is_usual && done.skipped.is_empty();
-            let hooked = accept(classes, loader, class, ids, done);
+            let hooked = accept_rewritten(classes, loader, class, ids, done);
             if is_whole {
                 let (plain, shapes) = (planned.plain, planned.shapes);
                 classes
-                    .twins
-                    .met(classes, loader, (class, plain), shapes, &hooked);
+                    .duplicates
+                    .record_hooked(classes, loader, (class, plain), shapes, &hooked);
             }
             Some(hooked)
         }
         Err(error) => {
-            count(&classes.counts.classes_skipped);
+            increment_counter(&classes.counts.classes_skipped);
             for index in plan.methods.keys() {
-                leave(classes, loader, class, ids, *index);
+                leave_unhooked(classes, loader, class, ids, *index);
             }
-            classes.skipped(class.name(), None, &error.to_string());
+            classes.report_skipped(class.name(), None, &error.to_string());
             None
         }
     }
 }
 
-/// As `insert`, by way of a class in which something else stands for ids, which other runs can use, too. `None`: it cannot
+/// As `insert_hooks`, by way of a class in which something else stands for ids, which other runs can use, too. `None`: it cannot
 /// be done so.
-fn insert_and_keep(
-    classes: &Classes,
-    loader: Loader,
-    planned: &Planned<'_>,
-    (ids, natives, sites): (Ids, &[usize], &[u32]),
+fn insert_and_cache(
+    classes: &AgentClasses,
+    loader: ClassLoaderId,
+    planned: &PlannedClass<'_>,
+    (ids, natives, sites): (FirstClassIds, &[usize], &[u32]),
 ) -> Option<Option<Vec<u8>>> {
-    let keep = |hooked: Option<(&[u8], &Constants)>| {
-        let kept = Kept {
+    let keep = |hooked: Option<(&[u8], &PlaceholderConstants)>| {
+        let kept = CacheableClass {
             plain: planned.plain,
             acts_as_carrier: planned.acts_as_carrier,
             name: planned.class.name(),
             shapes: planned.shapes,
-            asked: planned.asked,
+            untracked_queries: planned.untracked_queries,
             natives,
             hooked,
         };
-        classes.cache.keep(classes, &kept);
+        classes.cache.add_class(classes, &kept);
     };
     let standing_for = |index: usize| {
         let native = natives.iter().position(|native| *native == index);
-        native.map_or(0, |native| NATIVES + native as u32)
+        native.map_or(0, |native| NATIVE_PLACEHOLDERS + native as u32)
     };
-    let plan = plan(classes, loader, planned, STANDING_FOR, &standing_for);
-    if is_empty(&plan) {
+    let plan = build_plan(classes, loader, planned, PLACEHOLDER_IDS, &standing_for);
+    if is_empty_plan(&plan) {
         keep(None);
         return Some(None);
     }
@@ -389,44 +421,57 @@ fn insert_and_keep(
     if !done.skipped.is_empty() || !done.outgrown.is_empty() {
         return None;
     }
-    let constants = standing_for_ids(&done.integers?)?;
+    let constants = find_placeholders(&done.integers?)?;
     let mut hooked = done.bytes.clone();
-    put_ids(&mut hooked, constants.iter().copied(), ids, sites)?;
+    replace_placeholders(&mut hooked, constants.iter().copied(), ids, sites)?;
     keep(Some((&done.bytes, &constants)));
-    count(&classes.counts.classes);
+    increment_counter(&classes.counts.classes);
     Some(Some(hooked))
 }
 
-fn accept(
-    classes: &Classes,
-    loader: Loader,
+fn accept_rewritten(
+    classes: &AgentClasses,
+    loader: ClassLoaderId,
     class: &ClassFile<'_>,
-    ids: Ids,
-    done: Rewritten,
+    ids: FirstClassIds,
+    done: RewrittenClass,
 ) -> Vec<u8> {
-    classes.long.met(classes, class, &done.outgrown);
+    classes
+        .long_methods
+        .report_outgrown(classes, class, &done.outgrown);
     for (index, error) in &done.skipped {
-        count(&classes.counts.methods_skipped);
-        leave(classes, loader, class, ids, *index);
+        increment_counter(&classes.counts.methods_skipped);
+        leave_unhooked(classes, loader, class, ids, *index);
         let name = class.methods().get(*index).map_or("", |m| &m.name);
-        classes.skipped(class.name(), Some(name), &error.to_string());
+        classes.report_skipped(class.name(), Some(name), &error.to_string());
     }
     done.bytes
 }
 
 /// A method stays without hooks.
-fn leave(classes: &Classes, loader: Loader, class: &ClassFile<'_>, ids: Ids, index: usize) {
+fn leave_unhooked(
+    classes: &AgentClasses,
+    loader: ClassLoaderId,
+    class: &ClassFile<'_>,
+    ids: FirstClassIds,
+    index: usize,
+) {
     let is_watched = watch_method(classes, loader, class, index);
     let id = ids.first_method + index as u32;
-    classes.book_mut().untouched(id, is_watched);
+    classes.registry_mut().mark_uninstrumented(id, is_watched);
 }
 
 /// What a method without hooks calls would not know where its slot is, so the VM stops in it. `false`: the VM does not.
-fn watch_method(classes: &Classes, loader: Loader, class: &ClassFile<'_>, index: usize) -> bool {
+fn watch_method(
+    classes: &AgentClasses,
+    loader: ClassLoaderId,
+    class: &ClassFile<'_>,
+    index: usize,
+) -> bool {
     let Some(method) = class.methods().get(index) else {
         return false;
     };
-    let watched = classes.watch.add(
+    let watched = classes.method_watch.add_method(
         classes.jvmti,
         (loader, class.name()),
         (&method.name, &method.descriptor),
@@ -437,16 +482,17 @@ fn watch_method(classes: &Classes, loader: Loader, class: &ClassFile<'_>, index:
             class.name(),
             method.name
         );
-        classes.say(Level::Warn, &text);
+        classes.report_message(LogLevel::Warn, &text);
     }
     watched.is_ok()
 }
 
 /// Natives that are called with a bracket, each once, by their methods' indices.
-pub fn bracketed(shapes: &[Shape]) -> Vec<usize> {
+pub fn bracketed_natives(shapes: &[MethodInstrumentation]) -> Vec<usize> {
     let mut natives = Vec::new();
     for place in shapes.iter().flat_map(|shape| &shape.places) {
-        if let Mark::Bracket(index) | Mark::BracketMaking(index) = place.mark
+        if let HookSiteKind::NativeBracket(index) | HookSiteKind::CreatingBracket(index) =
+            place.kind
             && !natives.contains(&index)
         {
             natives.push(index);
@@ -457,19 +503,27 @@ pub fn bracketed(shapes: &[Shape]) -> Vec<usize> {
 
 /// New bytes for a hidden class: its frames are not shown, but what it calls must find its slot, and what it makes
 /// is counted for its caller.
-pub fn hidden(classes: &Classes, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>> {
+pub fn transform_hidden_class(
+    classes: &AgentClasses,
+    loader: ClassLoaderId,
+    bytes: &[u8],
+) -> Option<Vec<u8>> {
     let class = ClassFile::parse(bytes).ok()?;
-    let alloc = classes.options.hooks().has(&ALLOC);
+    let alloc = classes.options.hooked_events().has_kind(&ALLOC);
     let trusted = classes.loaders.is_trusted(loader);
     let plan = match classes.options.is_partial() {
         true => {
             let creates = |of: &str| may_be_created(classes, of);
-            let counts = alloc && holds(classes, loader, class.name());
-            let holds = |of: &str| holds(classes, Loader::BOOT, of);
+            let counts = alloc && is_in_scope(classes, loader, class.name());
+            let holds = |of: &str| is_in_scope(classes, ClassLoaderId::BOOT, of);
             hooks::hidden_plan_outside(&class, trusted, &creates, (counts, &holds))
         }
-        false => hooks::hidden_plan(&class, trusted, alloc),
+        false => hooks::plan_hidden_class(&class, trusted, alloc),
     };
     // A hidden class is in the package of a class of its loader.
-    rewrite_quietly(classes, (loader, &class), inherits(plan.ok()?, !trusted))
+    rewrite_untraced(
+        classes,
+        (loader, &class),
+        set_inherited(plan.ok()?, !trusted),
+    )
 }

@@ -1,56 +1,56 @@
 //! Classes on their way into the VM: their hooks, Java agents, what they were before, those that cannot have hooks.
 
 pub mod cache;
+pub mod duplicate_classes;
 pub mod java_agents;
 pub mod load;
-pub mod long;
-pub mod originals;
-pub mod twins;
+pub mod long_methods;
+pub mod method_watch;
+pub mod original_classes;
 pub mod unloading;
-pub mod watch;
 
 use std::ops::Deref;
 
-use crate::counting::Counting;
+use crate::counting::AgentCounting;
 
-use cache::Cache;
-use long::Long;
-use originals::Originals;
-use twins::Twins;
-use watch::Watch;
+use cache::HookedClassCache;
+use duplicate_classes::DuplicateClasses;
+use long_methods::LongMethodReport;
+use method_watch::MethodWatch;
+use original_classes::OriginalClasses;
 
-pub struct Classes {
-    pub counting: Counting,
+pub struct AgentClasses {
+    pub counting: AgentCounting,
     /// What earlier runs have made of classes of the JDK.
-    pub cache: Cache,
+    pub cache: HookedClassCache,
     /// What classes were before their hooks.
-    pub originals: Originals,
+    pub original_classes: OriginalClasses,
     /// Classes that several loaders have.
-    pub twins: Twins,
-    pub watch: Watch,
+    pub duplicates: DuplicateClasses,
+    pub method_watch: MethodWatch,
     /// Methods that hooks make too long for the VM's compilers.
-    pub long: Long,
+    pub long_methods: LongMethodReport,
 }
 
-impl Deref for Classes {
-    type Target = Counting;
+impl Deref for AgentClasses {
+    type Target = AgentCounting;
 
-    fn deref(&self) -> &Counting {
+    fn deref(&self) -> &AgentCounting {
         &self.counting
     }
 }
 
-impl Classes {
-    pub fn new(counting: Counting) -> Classes {
-        let mut classes = Classes {
+impl AgentClasses {
+    pub fn new(counting: AgentCounting) -> AgentClasses {
+        let mut classes = AgentClasses {
             counting,
-            cache: Cache::default(),
-            originals: Originals::default(),
-            twins: Twins::default(),
-            watch: Watch::default(),
-            long: Long::default(),
+            cache: HookedClassCache::default(),
+            original_classes: OriginalClasses::default(),
+            duplicates: DuplicateClasses::default(),
+            method_watch: MethodWatch::default(),
+            long_methods: LongMethodReport::default(),
         };
-        classes.cache = Cache::open(&classes);
+        classes.cache = HookedClassCache::open(&classes);
         classes
     }
 }

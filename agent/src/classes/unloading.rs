@@ -1,16 +1,16 @@
 //! Classes that the VM has unloaded: see also `stack::unloading`.
 
-use lucce_vm::Env;
+use lucce_vm::JniEnvironment;
 
-use crate::classes::Classes;
+use crate::classes::AgentClasses;
 use crate::stack::unloading;
 
 /// Looks after a few loaders; asked for whenever a class is loaded.
-pub fn look(classes: &Classes, env: Env) {
-    let gone = classes.loaders.gone(env);
+pub fn forget_unloaded_classes(classes: &AgentClasses, env: JniEnvironment) {
+    let gone = classes.loaders.remove_unloaded(env);
     if !gone.is_empty() {
-        classes.originals.forget(&gone);
-        classes.watch.forget_all(&gone);
-        unloading::forget(classes, &gone);
+        classes.original_classes.forget_loaders(&gone);
+        classes.method_watch.forget_loaders(&gone);
+        unloading::forget_loaders(classes, &gone);
     }
 }

@@ -3,30 +3,34 @@
 use std::ffi::CStr;
 
 use jvmti_bindings::sys::jni::jobject;
-use lucce_vm::{Env, Field};
+use lucce_vm::{FieldId, JniEnvironment};
 
-use crate::core::Core;
+use crate::core::AgentCore;
 
 #[derive(Clone, Copy)]
 pub struct ThreadFields {
-    pub pointer: Field,
-    pub events: Field,
-    pub state: Field,
+    pub pointer: FieldId,
+    pub events: FieldId,
+    pub state: FieldId,
     /// For the recording of calls.
-    pub ticket: Field,
+    pub ticket: FieldId,
     /// Of a thread that has not begun: the number of the context that started it.
-    pub origin: Field,
+    pub origin: FieldId,
     /// Its own field, a string.
-    pub name: Field,
+    pub name: FieldId,
 }
 
 /// `None`: the class has no such fields yet.
-pub fn of(core: &Core, env: Env, thread: jobject) -> Option<ThreadFields> {
+pub fn thread_fields(
+    core: &AgentCore,
+    env: JniEnvironment,
+    thread: jobject,
+) -> Option<ThreadFields> {
     if let Some(known) = core.fields.get() {
         return Some(*known);
     }
     let class = env.class_of(thread);
-    let field = |name: &CStr| env.field(class, name, c"J").map(Field::new);
+    let field = |name: &CStr| env.field_id(class, name, c"J").map(FieldId::new);
     let found = ThreadFields {
         pointer: field(c"$fp")?,
         events: field(c"$ev")?,
@@ -36,11 +40,11 @@ pub fn of(core: &Core, env: Env, thread: jobject) -> Option<ThreadFields> {
         // A class of the program's may have a field of this name, too.
         name: {
             let thread = env.find_class(c"java/lang/Thread")?;
-            let name = env.field(thread, c"name", c"Ljava/lang/String;");
-            env.forget(thread);
-            name.map(Field::new)?
+            let name = env.field_id(thread, c"name", c"Ljava/lang/String;");
+            env.delete_local(thread);
+            name.map(FieldId::new)?
         },
     };
-    env.forget(class);
+    env.delete_local(class);
     Some(*core.fields.get_or_init(|| found))
 }

@@ -24,7 +24,7 @@ pub struct VerifyCountdown {
     /// What `left` was when the thread began.
     first: i32,
     /// How often the count reached zero.
-    reached: AtomicU64,
+    compared: AtomicU64,
 }
 
 impl VerifyCountdown {
@@ -34,7 +34,7 @@ impl VerifyCountdown {
         VerifyCountdown {
             left: AtomicI32::new(first),
             first,
-            reached: AtomicU64::new(0),
+            compared: AtomicU64::new(0),
         }
     }
 
@@ -51,12 +51,12 @@ impl VerifyCountdown {
     /// The current thread's event is the one to compare: the next one comes `interval` events later.
     pub fn restart(&self, interval: u32) {
         self.left.store(interval as i32, Ordering::Relaxed);
-        let reached = self.reached.load(Ordering::Relaxed);
-        self.reached.store(reached + 1, Ordering::Relaxed);
+        let reached = self.compared.load(Ordering::Relaxed);
+        self.compared.store(reached + 1, Ordering::Relaxed);
     }
 
-    fn sums(&self, interval: u32) -> VerifySums {
-        let reached = self.reached.load(Ordering::Relaxed);
+    fn sum_events(&self, interval: u32) -> VerifySums {
+        let reached = self.compared.load(Ordering::Relaxed);
         let rest = i64::from(self.first) - i64::from(self.left.load(Ordering::Relaxed));
         let events = (reached * u64::from(interval)).saturating_add_signed(rest);
         VerifySums {
@@ -79,7 +79,7 @@ pub struct VerifySums {
 }
 
 impl VerifySums {
-    fn add(&mut self, more: VerifySums) {
+    fn add_sums(&mut self, more: VerifySums) {
         self.events += more.events;
         self.threads += more.threads;
         self.threads_not_compared += more.threads_not_compared;
@@ -106,14 +106,14 @@ struct ScheduledThreads {
 }
 
 impl ScheduledThreads {
-    fn end(&mut self, countdown: &VerifyCountdown, interval: u32) {
+    fn end_thread(&mut self, countdown: &VerifyCountdown, interval: u32) {
         if interval == 0 {
             return;
         }
         let left = countdown.left.load(Ordering::Relaxed);
         let left = u32::try_from(left).unwrap_or(0).clamp(1, interval);
         self.left.push(left);
-        self.ended.add(countdown.sums(interval));
+        self.ended.add_sums(countdown.sum_events(interval));
     }
 }
 
@@ -130,7 +130,7 @@ impl VerifySchedule {
         if self.interval == 0 {
             return VerifyCountdown::new(0);
         }
-        let mut threads = self.threads();
+        let mut threads = self.lock_threads();
         let first = threads.left.pop().unwrap_or_else(|| {
             let part = threads.fresh.wrapping_mul(GOLDEN);
             threads.fresh += 1;
@@ -145,37 +145,39 @@ impl VerifySchedule {
         let countdown = Arc::new(self.begin_thread());
         if self.interval > 0 {
             let key = Arc::as_ptr(&countdown).addr();
-            self.threads().shared.insert(key, Arc::clone(&countdown));
+            self.lock_threads()
+                .shared
+                .insert(key, Arc::clone(&countdown));
         }
         countdown
     }
 
     /// As [`end_thread`](VerifySchedule::end_thread), for what `begin_shared` made.
     pub fn end_shared(&self, countdown: &Arc<VerifyCountdown>) {
-        let mut threads = self.threads();
-        threads.end(countdown, self.interval);
+        let mut threads = self.lock_threads();
+        threads.end_thread(countdown, self.interval);
         let key = Arc::as_ptr(countdown).addr();
         threads.shared.remove(&key);
     }
 
     /// The countdown of a thread that ends: a thread that begins later goes on with it.
     pub fn end_thread(&self, countdown: &VerifyCountdown) {
-        self.threads().end(countdown, self.interval);
+        self.lock_threads().end_thread(countdown, self.interval);
     }
 
     /// Of the threads that ended, and of those that live: `living` are the countdowns that are not shared. No thread of
     /// theirs ends meanwhile.
-    pub fn sums<'c>(&self, living: impl Iterator<Item = &'c VerifyCountdown>) -> VerifySums {
-        let threads = self.threads();
+    pub fn sum_threads<'c>(&self, living: impl Iterator<Item = &'c VerifyCountdown>) -> VerifySums {
+        let threads = self.lock_threads();
         let mut sums = threads.ended;
-        living.for_each(|countdown| sums.add(countdown.sums(self.interval)));
+        living.for_each(|countdown| sums.add_sums(countdown.sum_events(self.interval)));
         for countdown in threads.shared.values() {
-            sums.add(countdown.sums(self.interval));
+            sums.add_sums(countdown.sum_events(self.interval));
         }
         sums
     }
 
-    fn threads(&self) -> MutexGuard<'_, ScheduledThreads> {
+    fn lock_threads(&self) -> MutexGuard<'_, ScheduledThreads> {
         self.threads.lock()
     }
 }
@@ -202,12 +204,12 @@ mod verify_schedule_tests {
                 .sum();
             let wanted = 16_000 * 51 / u64::from(interval);
             assert!(compared.abs_diff(wanted) <= 1, "{interval}: {compared}");
-            let sums = schedule.sums([].into_iter());
+            let sums = schedule.sum_threads([].into_iter());
             assert_eq!((sums.events, sums.threads), (16_000 * 51, 16_000));
             let least = 16_000_u64.saturating_sub(compared);
             assert!(sums.threads_not_compared >= least, "{interval}: {sums:?}");
             assert_eq!(run_thread(&schedule, 0, interval), 0);
-            assert_eq!(schedule.sums([].into_iter()).threads, 16_000);
+            assert_eq!(schedule.sum_threads([].into_iter()).threads, 16_000);
         }
     }
 
@@ -222,7 +224,7 @@ mod verify_schedule_tests {
             let each = (0..events(thread)).filter(|_| countdown.count_event(interval));
             compared += each.count() as u64;
         }
-        let sums = schedule.sums(living.iter());
+        let sums = schedule.sum_threads(living.iter());
         let all: u64 = (0..living.len()).map(events).sum();
         assert_eq!((sums.events, sums.threads), (all, 16_000));
         assert_eq!(sums.threads_not_compared, 16_000 - compared);
@@ -240,7 +242,7 @@ mod verify_schedule_tests {
         let compared = (0..25).filter(|_| one.count_event(10)).count();
         assert_eq!(compared, 3);
         let sums = || {
-            let sums = schedule.sums([].into_iter());
+            let sums = schedule.sum_threads([].into_iter());
             (sums.events, sums.threads, sums.threads_not_compared)
         };
         assert_eq!(sums(), (25, 1, 0));
@@ -249,16 +251,16 @@ mod verify_schedule_tests {
         schedule.end_shared(&one);
         schedule.end_shared(&other);
         assert_eq!(sums(), (26, 2, 1));
-        assert!(schedule.threads().shared.is_empty());
+        assert!(schedule.lock_threads().shared.is_empty());
     }
 
     #[test]
     fn every_event_is_compared_if_that_is_wanted_and_none_if_not() {
         let all = VerifySchedule::new(1);
         assert_eq!(run_thread(&all, 100, 1), 100);
-        assert_eq!(all.sums([].into_iter()).threads_not_compared, 0);
+        assert_eq!(all.sum_threads([].into_iter()).threads_not_compared, 0);
         let none = VerifySchedule::new(0);
         assert_eq!(run_thread(&none, 100, 0), 0);
-        assert_eq!(none.sums([].into_iter()), VerifySums::default());
+        assert_eq!(none.sum_threads([].into_iter()), VerifySums::default());
     }
 }

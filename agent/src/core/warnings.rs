@@ -3,35 +3,35 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use lucce_tracelog::Warning;
+use lucce_tracelog::WarningRecord;
 
-const MOST: u32 = 100;
-const LONGEST: usize = 500;
+const MAX_WARNINGS: u32 = 100;
+const MAX_WARNING_BYTES: usize = 500;
 
 /// How many there were.
 #[derive(Default)]
-pub struct Warnings(AtomicU32);
+pub struct LoggedWarnings(AtomicU32);
 
-impl Warnings {
+impl LoggedWarnings {
     /// What the log says of a warning. `None`: it has said enough.
-    pub fn record<'t>(&self, text: &'t str) -> Option<Warning<'t>> {
+    pub fn admit_warning<'t>(&self, text: &'t str) -> Option<WarningRecord<'t>> {
         // Relaxed: a number, nothing is read by it.
         let before = self.0.fetch_add(1, Ordering::Relaxed);
         let text = match before {
-            ..MOST => cut(text).into(),
-            MOST => "more warnings went to standard error".into(),
+            ..MAX_WARNINGS => truncate_text(text).into(),
+            MAX_WARNINGS => "more warnings went to standard error".into(),
             _ => {
                 // Never wraps to the first ones.
-                self.0.store(MOST + 1, Ordering::Relaxed);
+                self.0.store(MAX_WARNINGS + 1, Ordering::Relaxed);
                 return None;
             }
         };
-        Some(Warning { text })
+        Some(WarningRecord { text })
     }
 }
 
-fn cut(text: &str) -> &str {
-    let mut end = text.len().min(LONGEST);
+fn truncate_text(text: &str) -> &str {
+    let mut end = text.len().min(MAX_WARNING_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -44,13 +44,18 @@ mod tests {
 
     #[test]
     fn warnings_are_few_and_short() {
-        let warnings = Warnings::default();
-        let long = "é".repeat(LONGEST);
-        let first = warnings.record(&long).unwrap();
-        assert_eq!(first.text, "é".repeat(LONGEST / 2));
-        assert_eq!(warnings.record("a warning").unwrap().text, "a warning");
-        let rest: Vec<_> = (0..1000).filter_map(|_| warnings.record("w")).collect();
-        assert_eq!(rest.len() as u32, MOST - 2 + 1);
+        let warnings = LoggedWarnings::default();
+        let long = "é".repeat(MAX_WARNING_BYTES);
+        let first = warnings.admit_warning(&long).unwrap();
+        assert_eq!(first.text, "é".repeat(MAX_WARNING_BYTES / 2));
+        assert_eq!(
+            warnings.admit_warning("a warning").unwrap().text,
+            "a warning"
+        );
+        let rest: Vec<_> = (0..1000)
+            .filter_map(|_| warnings.admit_warning("w"))
+            .collect();
+        assert_eq!(rest.len() as u32, MAX_WARNINGS - 2 + 1);
         assert!(rest.last().unwrap().text.starts_with("more"));
     }
 }

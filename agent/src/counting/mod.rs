@@ -1,45 +1,45 @@
 //! Counting events: their types, the cells for a place, streams of single events.
 
+pub mod counter_lookup;
 pub mod event_types;
-pub mod found;
-pub mod insert;
-pub mod own_kinds;
+pub mod object_sizes;
+pub mod object_types;
 mod places;
-pub mod sizes;
+pub mod program_kinds;
+pub mod site_counter;
 pub mod stream;
-pub mod types;
 
 use std::ops::Deref;
 
 use crate::memory::sync;
-use crate::stack::Stack;
+use crate::stack::StackTracker;
 
 use event_types::EventTypes;
-use own_kinds::OwnKinds;
-use types::Types;
+use object_types::ObjectTypes;
+use program_kinds::ProgramKinds;
 
-pub struct Counting {
-    pub stack: Stack,
+pub struct AgentCounting {
+    pub stack: StackTracker,
     pub event_types: EventTypes,
-    pub own_kinds: OwnKinds,
-    pub types: Types,
+    pub program_kinds: ProgramKinds,
+    pub object_types: ObjectTypes,
 }
 
-impl Deref for Counting {
-    type Target = Stack;
+impl Deref for AgentCounting {
+    type Target = StackTracker;
 
-    fn deref(&self) -> &Stack {
+    fn deref(&self) -> &StackTracker {
         &self.stack
     }
 }
 
-impl Counting {
-    pub fn new(stack: Stack) -> Counting {
-        Counting {
+impl AgentCounting {
+    pub fn new(stack: StackTracker) -> AgentCounting {
+        AgentCounting {
             stack,
             event_types: EventTypes::default(),
-            own_kinds: OwnKinds::default(),
-            types: Types::default(),
+            program_kinds: ProgramKinds::default(),
+            object_types: ObjectTypes::default(),
         }
     }
 }

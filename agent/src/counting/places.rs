@@ -4,34 +4,34 @@
 
 use super::sync::{AtomicU32, Mutex, MutexGuard, Ordering, PoisonError};
 
-pub struct Places {
+pub struct TextNumbers {
     /// 0: none.
     numbers: Box<[AtomicU32]>,
     /// How many places are taken; a thread that takes one holds the lock.
-    taken: Mutex<usize>,
+    used: Mutex<usize>,
 }
 
-impl Places {
-    pub fn new(places: usize) -> Places {
-        Places {
+impl TextNumbers {
+    pub fn new(places: usize) -> TextNumbers {
+        TextNumbers {
             numbers: (0..places).map(|_| AtomicU32::new(0)).collect(),
-            taken: Mutex::new(0),
+            used: Mutex::new(0),
         }
     }
 
     /// Where the numbers are, each of four bytes.
-    pub fn address(&self) -> usize {
+    pub fn numbers_address(&self) -> usize {
         self.numbers.as_ptr() as usize
     }
 
     /// As long as this is held, no thread takes a place.
     pub fn lock(&self) -> MutexGuard<'_, usize> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives the place this number, which is not 0, before it gets its text. `None`: somebody else has taken it, or half of all
     /// are taken, and the others stay empty.
-    pub fn take(&self, place: i32, number: u32) -> Option<()> {
+    pub fn claim_place(&self, place: i32, number: u32) -> Option<()> {
         let mut taken = self.lock();
         let known = self.numbers.get(usize::try_from(place).ok()?)?;
         // Relaxed: Java code that sees the text without the number asks the agent again.
@@ -44,7 +44,7 @@ impl Places {
 
     /// As Java code reads it.
     #[cfg(any(test, loom))]
-    pub fn number(&self, place: usize) -> u32 {
+    pub fn get_number(&self, place: usize) -> u32 {
         self.numbers[place].load(Ordering::Relaxed)
     }
 }
@@ -56,14 +56,14 @@ mod tests {
     #[test]
     fn a_place_is_taken_once_and_half_of_them_stay_empty() {
         const PLACES: i32 = 64;
-        let places = Places::new(PLACES as usize);
-        assert_eq!(places.take(7, 3), Some(()));
-        assert_eq!(places.take(7, 4), None);
-        assert_eq!(places.number(7), 3);
+        let places = TextNumbers::new(PLACES as usize);
+        assert_eq!(places.claim_place(7, 3), Some(()));
+        assert_eq!(places.claim_place(7, 4), None);
+        assert_eq!(places.get_number(7), 3);
         for place in [-1, PLACES, i32::MIN, i32::MAX] {
-            assert_eq!(places.take(place, 5), None);
+            assert_eq!(places.claim_place(place, 5), None);
         }
-        let more = (8..PLACES).filter(|place| places.take(*place, 6).is_some());
+        let more = (8..PLACES).filter(|place| places.claim_place(*place, 6).is_some());
         assert_eq!(more.count(), PLACES as usize / 2 - 1);
     }
 }

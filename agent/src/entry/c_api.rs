@@ -12,26 +12,26 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use jvmti_bindings::sys::jni::{JNI_EDETACHED, JNI_OK, JNIEnv, JavaVM};
 use lucce_callgraph::ContextId;
-use lucce_tracelog::Number;
+use lucce_tracelog::ContextNumber;
 
-use crate::core::inside::Inside;
-use crate::counting::event_types::{MOST_OF_KIND, own_kind};
-use crate::memory::gate;
+use crate::core::agent_use::AgentUseGuard;
+use crate::counting::event_types::{MOST_OF_KIND, program_kind_name};
+use crate::hookless::call_context;
+use crate::memory::event_mask;
 use crate::session::Agent;
-use crate::session::guard::guard;
+use crate::session::guard::guard_callback;
 use crate::stack::frames::MethodKind;
 use crate::stack::trace;
-use crate::stack::trace::Element;
-use crate::stack::{contexts, here};
-use crate::thread::life::current_state;
+use crate::stack::trace::StackElement;
+use crate::stack::{contexts, current_location};
+use crate::thread::lifecycle::current_state;
 use crate::thread::{OwnState, ThreadState};
-use crate::walked::asked;
-use lucce_vm::Env;
+use lucce_vm::JniEnvironment;
 
 /// As in the header.
 #[repr(i32)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Status {
+pub enum ApiStatus {
     Ok = 0,
     NotRunning = -1,
     BadArgument = -2,
@@ -46,9 +46,9 @@ pub enum Status {
     Internal = -11,
 }
 
-type Done = Result<(), Status>;
+type ApiResult = Result<(), ApiStatus>;
 
-const TEXTS: [&CStr; 12] = [
+const STATUS_TEXTS: [&CStr; 12] = [
     c"done",
     c"the JVM is not initialised yet or has ended, or lucce is not its agent",
     c"a null pointer, or memory that is not aligned",
@@ -73,19 +73,19 @@ const VERSION: &CStr =
 static VM: AtomicPtr<JavaVM> = AtomicPtr::new(ptr::null_mut());
 
 /// The VM that has loaded the agent.
-pub fn loaded(vm: *mut JavaVM) {
+pub fn set_vm(vm: *mut JavaVM) {
     VM.store(vm, Ordering::Release);
 }
 
 /// As in the header.
 #[repr(C)]
-pub struct Scope {
+pub struct ApiScope {
     context: u64,
-    outer: *mut Scope,
+    outer: *mut ApiScope,
 }
 
 #[repr(C)]
-pub struct Frame {
+pub struct ApiFrame {
     class_name: *const c_char,
     method: *const c_char,
     file: *const c_char,
@@ -94,15 +94,15 @@ pub struct Frame {
 
 unsafe extern "C" {
     fn lucce_place_recent(context: u64);
-    fn lucce_place_open(scope: *mut Scope, context: u64) -> i32;
-    fn lucce_place_close(scope: *mut Scope) -> i32;
+    fn lucce_place_open(scope: *mut ApiScope, context: u64) -> i32;
+    fn lucce_place_close(scope: *mut ApiScope) -> i32;
     fn lucce_place_read(context: *mut u64) -> i32;
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_status_text(status: i32) -> *const c_char {
     let known = status.checked_neg().and_then(|n| usize::try_from(n).ok());
-    let text = known.and_then(|index| TEXTS.get(index));
+    let text = known.and_then(|index| STATUS_TEXTS.get(index));
     text.map_or(c"not a status of lucce's".as_ptr(), |text| text.as_ptr())
 }
 
@@ -118,9 +118,9 @@ pub extern "C" fn lucce_version() -> *const c_char {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_current(env: *mut JNIEnv, context: *mut u64) -> i32 {
-    answered(|agent| {
-        let thread = Caller::new(agent, env, context)?;
-        let number = thread.number(agent)?;
+    answer_call(|agent| {
+        let thread = CallingThread::new(agent, env, context)?;
+        let number = thread.context_number(agent)?;
         // SAFETY: the caller's memory for one number; C code of this thread's own.
         unsafe {
             context.write_unaligned(number.0);
@@ -132,37 +132,37 @@ pub extern "C" fn lucce_current(env: *mut JNIEnv, context: *mut u64) -> i32 {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_event(env: *mut JNIEnv, kind: *const c_char, value: i64) -> i32 {
-    answered(|agent| {
-        let thread = Caller::new(agent, env, kind)?;
+    answer_call(|agent| {
+        let thread = CallingThread::new(agent, env, kind)?;
         // SAFETY: the caller passes a text that ends with a zero byte.
         let kind = unsafe { CStr::from_ptr(kind) }.to_string_lossy();
         let kind: String = kind.chars().take(MOST_OF_KIND).collect();
-        if !agent.gate.is_open(gate::OWN) {
+        if !agent.event_mask.is_enabled(event_mask::OWN) {
             return Ok(());
         }
-        if agent.walks() {
-            let counted = asked::event(agent, thread.env, (&kind, value), 0);
-            return counted.map(|_| ()).ok_or(Status::Full);
+        if agent.is_hookless() {
+            let counted = call_context::count_program_event(agent, thread.env, (&kind, value), 0);
+            return counted.map(|_| ()).ok_or(ApiStatus::Full);
         }
-        let kind = own_kind(&kind);
-        let number = thread.number(agent)?;
-        let event = agent.event_type(&kind, "", "");
-        let counted = agent.event(thread.env, thread.state()?, number, event, value);
-        counted.ok_or(Status::Full)
+        let kind = program_kind_name(&kind);
+        let number = thread.context_number(agent)?;
+        let event = agent.find_or_add_event_type(&kind, "", "");
+        let counted = agent.count_event(thread.env, thread.thread_state()?, number, event, value);
+        counted.ok_or(ApiStatus::Full)
     })
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn lucce_scope_open(env: *mut JNIEnv, scope: *mut Scope) -> i32 {
-    answered(|agent| {
-        let thread = Caller::new(agent, env, scope)?;
+pub extern "C" fn lucce_scope_open(env: *mut JNIEnv, scope: *mut ApiScope) -> i32 {
+    answer_call(|agent| {
+        let thread = CallingThread::new(agent, env, scope)?;
         if !scope.is_aligned() {
-            return Err(Status::BadArgument);
+            return Err(ApiStatus::BadArgument);
         }
-        let number = thread.number(agent)?;
+        let number = thread.context_number(agent)?;
         // SAFETY: the caller's memory for a scope, which it keeps until it has closed it.
         match unsafe { lucce_place_open(scope, number.0) } {
-            0 => Err(Status::Internal),
+            0 => Err(ApiStatus::Internal),
             _ => Ok(()),
         }
     })
@@ -170,14 +170,14 @@ pub extern "C" fn lucce_scope_open(env: *mut JNIEnv, scope: *mut Scope) -> i32 {
 
 /// Needs no agent: what was opened can be closed after the agent has ended, too.
 #[unsafe(no_mangle)]
-pub extern "C" fn lucce_scope_close(scope: *mut Scope) -> i32 {
+pub extern "C" fn lucce_scope_close(scope: *mut ApiScope) -> i32 {
     if scope.is_null() {
-        return Status::BadArgument as i32;
+        return ApiStatus::BadArgument as i32;
     }
     // SAFETY: the pointer is compared with this thread's innermost scope before it is used.
     match unsafe { lucce_place_close(scope) } {
-        0 => Status::NotInnermost as i32,
-        _ => Status::Ok as i32,
+        0 => ApiStatus::NotInnermost as i32,
+        _ => ApiStatus::Ok as i32,
     }
 }
 
@@ -196,23 +196,23 @@ pub extern "C" fn lucce_decode(
     needed: *mut usize,
     frames: *mut usize,
 ) -> i32 {
-    answered(|agent| {
-        let decoded = trace::of(agent, ContextId(context));
-        let texts = Texts::new(&decoded.map_err(|_| Status::UnknownContext)?);
-        for (into, value) in [(needed, texts.bytes()), (frames, texts.frames.len())] {
+    answer_call(|agent| {
+        let decoded = trace::decode_trace(agent, ContextId(context));
+        let texts = TraceText::new(&decoded.map_err(|_| ApiStatus::UnknownContext)?);
+        for (into, value) in [(needed, texts.byte_count()), (frames, texts.frames.len())] {
             if !into.is_null() {
                 // SAFETY: the caller's memory for a number.
                 unsafe { into.write_unaligned(value) };
             }
         }
-        if size < texts.bytes() {
-            return Err(Status::TooSmall);
+        if size < texts.byte_count() {
+            return Err(ApiStatus::TooSmall);
         }
-        if memory.is_null() || !memory.cast::<Frame>().is_aligned() {
-            return Err(Status::BadArgument);
+        if memory.is_null() || !memory.cast::<ApiFrame>().is_aligned() {
+            return Err(ApiStatus::BadArgument);
         }
         // SAFETY: the caller's memory, of at least so many bytes.
-        unsafe { texts.copy(memory.cast()) };
+        unsafe { texts.copy_to(memory.cast()) };
         Ok(())
     })
 }
@@ -220,33 +220,33 @@ pub extern "C" fn lucce_decode(
 /// Takes no lock and no memory of the heap: signal handlers may ask.
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_text(context: u64, text: *mut c_char, size: usize) -> i32 {
-    let Some((_inside, agent)) = from_start() else {
-        return Status::NotRunning as i32;
+    let Some((_inside, agent)) = agent_from_start() else {
+        return ApiStatus::NotRunning as i32;
     };
     if text.is_null() {
-        return Status::BadArgument as i32;
+        return ApiStatus::BadArgument as i32;
     }
-    let number = Number {
+    let number = ContextNumber {
         run: Some(agent.run),
         id: ContextId(context),
     };
     // SAFETY: the caller's memory of so many bytes.
     let done = unsafe { write_text(number, text.cast(), size) };
-    done.err().unwrap_or(Status::Ok) as i32
+    done.err().unwrap_or(ApiStatus::Ok) as i32
 }
 
 /// With a zero byte behind it.
 ///
 /// # Safety
 /// There are `size` bytes at `text`.
-unsafe fn write_text(number: Number, text: *mut u8, size: usize) -> Done {
-    let mut bytes = [0; Number::MAX_TEXT + 1];
+unsafe fn write_text(number: ContextNumber, text: *mut u8, size: usize) -> ApiResult {
+    let mut bytes = [0; ContextNumber::MAX_TEXT + 1];
     let mut rest = bytes.as_mut_slice();
-    write!(rest, "{number}").map_err(|_| Status::Internal)?;
+    write!(rest, "{number}").map_err(|_| ApiStatus::Internal)?;
     // At least the last one is left.
-    let used = Number::MAX_TEXT + 2 - rest.len();
+    let used = ContextNumber::MAX_TEXT + 2 - rest.len();
     if used > size {
-        return Err(Status::TooSmall);
+        return Err(ApiStatus::TooSmall);
     }
     // SAFETY: as promised; the bytes are this function's own.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), text, used) };
@@ -254,98 +254,103 @@ unsafe fn write_text(number: Number, text: *mut u8, size: usize) -> Done {
 }
 
 /// The agent, if it was there from the start. It does not go as long as the first of the two is there.
-fn from_start() -> Option<(Inside, &'static Agent)> {
-    let inside = Inside::enter();
-    let agent = Agent::get().filter(|agent| !agent.came_later())?;
+fn agent_from_start() -> Option<(AgentUseGuard, &'static Agent)> {
+    let inside = AgentUseGuard::enter();
+    let agent = Agent::get().filter(|agent| !agent.is_attached())?;
     Some((inside, agent))
 }
 
 /// Before the agent has started, there is none.
-fn answered(body: impl FnOnce(&'static Agent) -> Done) -> i32 {
-    let Some(_agent) = from_start() else {
-        return Status::NotRunning as i32;
+fn answer_call(body: impl FnOnce(&'static Agent) -> ApiResult) -> i32 {
+    let Some(_agent) = agent_from_start() else {
+        return ApiStatus::NotRunning as i32;
     };
-    let done = guard(Err(Status::Internal), body);
-    done.err().unwrap_or(Status::Ok) as i32
+    let done = guard_callback(Err(ApiStatus::Internal), body);
+    done.err().unwrap_or(ApiStatus::Ok) as i32
 }
 
 /// The calling thread, which the JVM knows.
-struct Caller {
-    env: Env,
+struct CallingThread {
+    env: JniEnvironment,
     own: OwnState,
 }
 
-impl Caller {
+impl CallingThread {
     /// `argument`: what must not be null beside.
-    fn new<T>(agent: &Agent, env: *mut JNIEnv, argument: *const T) -> Result<Caller, Status> {
+    fn new<T>(
+        agent: &Agent,
+        env: *mut JNIEnv,
+        argument: *const T,
+    ) -> Result<CallingThread, ApiStatus> {
         if env.is_null() || argument.is_null() {
-            return Err(Status::BadArgument);
+            return Err(ApiStatus::BadArgument);
         }
         if !agent.is_live() {
-            return Err(Status::NotRunning);
+            return Err(ApiStatus::NotRunning);
         }
-        if own_env()? != env {
-            return Err(Status::WrongThread);
+        if current_env()? != env {
+            return Err(ApiStatus::WrongThread);
         }
-        let env = agent.env(env);
-        let (method, _) = agent.jvmti.frame(0).ok_or(Status::NoContext)?;
-        if agent.frames.resolve(agent, env, method).kind == MethodKind::Helper {
-            return Err(Status::Busy);
+        let env = agent.jni_env(env);
+        let (method, _) = agent.jvmti.frame_location(0).ok_or(ApiStatus::NoContext)?;
+        if agent.frames.resolve_method(agent, env, method).kind == MethodKind::Helper {
+            return Err(ApiStatus::Busy);
         }
         let own = current_state(agent, env);
-        Ok(Caller { env, own })
+        Ok(CallingThread { env, own })
     }
 
-    fn state(&self) -> Result<&ThreadState, Status> {
-        self.own.get().ok_or(Status::NoContext)
+    fn thread_state(&self) -> Result<&ThreadState, ApiStatus> {
+        self.own.get().ok_or(ApiStatus::NoContext)
     }
 
-    fn number(&self, agent: &'static Agent) -> Result<ContextId, Status> {
-        if agent.walks() {
-            return asked::number(agent, self.env, 0).ok_or(Status::NoContext);
+    fn context_number(&self, agent: &'static Agent) -> Result<ContextId, ApiStatus> {
+        if agent.is_hookless() {
+            return call_context::find_number(agent, self.env, 0).ok_or(ApiStatus::NoContext);
         }
-        let state = self.state()?;
-        let here = here::current(agent, self.env, state, 0).ok_or(Status::NoContext)?;
-        match contexts::event(agent, state, here) {
-            ContextId::UNKNOWN => Err(Status::NoContext),
+        let state = self.thread_state()?;
+        let here = current_location::locate_current(agent, self.env, state, 0)
+            .ok_or(ApiStatus::NoContext)?;
+        match contexts::event_number(agent, state, here) {
+            ContextId::UNKNOWN => Err(ApiStatus::NoContext),
             number => Ok(number),
         }
     }
 }
 
 /// The calling thread's environment.
-fn own_env() -> Result<*mut JNIEnv, Status> {
+fn current_env() -> Result<*mut JNIEnv, ApiStatus> {
     const JNI_VERSION: i32 = 0x0001_0008;
     let vm = VM.load(Ordering::Acquire);
     if vm.is_null() {
-        return Err(Status::NotRunning);
+        return Err(ApiStatus::NotRunning);
     }
     let mut env = ptr::null_mut();
     // SAFETY: the VM that has loaded the agent and has not ended: the agent is live.
     let code = unsafe { ((**vm).GetEnv)(vm, &mut env, JNI_VERSION) };
     match code {
         JNI_OK => Ok(env.cast()),
-        JNI_EDETACHED => Err(Status::NotAttached),
-        _ => Err(Status::Internal),
+        JNI_EDETACHED => Err(ApiStatus::NotAttached),
+        _ => Err(ApiStatus::Internal),
     }
 }
 
 /// A trace as it is copied: frames, then texts, each with a zero byte.
-struct Texts {
-    frames: Vec<FrameTexts>,
+struct TraceText {
+    frames: Vec<FrameTextOffsets>,
     text: Vec<u8>,
 }
 
 /// Offsets into the text.
-struct FrameTexts {
+struct FrameTextOffsets {
     class: usize,
     method: usize,
     file: Option<usize>,
     line: i32,
 }
 
-impl Texts {
-    fn new(frames: &[Element]) -> Texts {
+impl TraceText {
+    fn new(frames: &[StackElement]) -> TraceText {
         let mut text = Vec::new();
         let mut add = |part: &str| {
             let at = text.len();
@@ -354,30 +359,30 @@ impl Texts {
             text.push(0);
             at
         };
-        let frames = frames.iter().map(|frame| FrameTexts {
+        let frames = frames.iter().map(|frame| FrameTextOffsets {
             class: add(&frame.class),
             method: add(&frame.method),
             file: frame.file.as_deref().map(&mut add),
             line: frame.line,
         });
         let frames = frames.collect();
-        Texts { frames, text }
+        TraceText { frames, text }
     }
 
-    fn bytes(&self) -> usize {
-        self.frames.len() * size_of::<Frame>() + self.text.len()
+    fn byte_count(&self) -> usize {
+        self.frames.len() * size_of::<ApiFrame>() + self.text.len()
     }
 
     /// # Safety
     /// There are `bytes()` bytes at `memory`, aligned for frames.
-    unsafe fn copy(&self, memory: *mut Frame) {
+    unsafe fn copy_to(&self, memory: *mut ApiFrame) {
         // SAFETY: as promised; nothing of ours overlaps with the caller's memory.
         unsafe {
             let text = memory.add(self.frames.len()).cast::<u8>();
             ptr::copy_nonoverlapping(self.text.as_ptr(), text, self.text.len());
             let at = |offset: usize| text.add(offset).cast::<c_char>().cast_const();
             for (index, frame) in self.frames.iter().enumerate() {
-                memory.add(index).write(Frame {
+                memory.add(index).write(ApiFrame {
                     class_name: at(frame.class),
                     method: at(frame.method),
                     file: frame.file.map_or(ptr::null(), at),
@@ -388,15 +393,15 @@ impl Texts {
     }
 }
 
-const _: () = assert!(align_of::<Frame>() == 8 && size_of::<Frame>() == 32);
+const _: () = assert!(align_of::<ApiFrame>() == 8 && size_of::<ApiFrame>() == 32);
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::book::{Book, Loader, NewClass};
-    use crate::stack::trace::elements;
+    use crate::registry::{ClassDefinition, ClassLoaderId, CodeRegistry};
+    use crate::stack::trace::resolve_elements;
     use lucce_callgraph::{MethodId, SiteId};
-    use lucce_hooks::Shape;
+    use lucce_hooks::MethodInstrumentation;
 
     #[test]
     fn every_status_has_a_text() {
@@ -404,8 +409,8 @@ mod tests {
             // SAFETY: the texts are static.
             unsafe { CStr::from_ptr(lucce_status_text(status)) }
         };
-        assert_eq!(text(Status::Ok as i32), c"done");
-        assert_eq!(text(Status::Internal as i32), c"an error of lucce's");
+        assert_eq!(text(ApiStatus::Ok as i32), c"done");
+        assert_eq!(text(ApiStatus::Internal as i32), c"an error of lucce's");
         for status in [-12, 1, i32::MIN, i32::MAX] {
             assert_eq!(text(status), c"not a status of lucce's");
         }
@@ -413,22 +418,23 @@ mod tests {
 
     #[test]
     fn a_trace_with_a_frame_that_nobody_knows_is_refused() {
-        let mut book = Book::default();
-        let shape = Shape::without_hooks(false);
-        let ids = book.add(&NewClass {
+        let mut book = CodeRegistry::default();
+        let shape = MethodInstrumentation::without_hooks(false);
+        let ids = book.add_class(&ClassDefinition {
             name: "a/B",
             source: Some("B.java"),
-            loader: Loader::BOOT,
+            loader: ClassLoaderId::BOOT,
             methods: &[("m", "()V", 0)],
-            shapes: &[shape],
+            instrumentations: &[shape],
         });
         let method = ids.unwrap().first_method;
-        let site = book.extra_site(method, 7).unwrap();
-        let frame = |site| lucce_callgraph::Frame {
+        let site = book.resolve_line_site(method, 7).unwrap();
+        let frame = |site| lucce_callgraph::ContextFrame {
             method: MethodId(method),
             site: SiteId(site),
         };
-        let texts = |frames: &[_]| elements(&book, frames).map(|known| Texts::new(&known));
+        let texts =
+            |frames: &[_]| resolve_elements(&book, frames).map(|known| TraceText::new(&known));
         let known = texts(&[frame(site)]).unwrap();
         assert_eq!((known.frames.len(), known.frames[0].line), (1, 7));
         for unknown in [site + 1, u32::MAX] {
@@ -438,17 +444,17 @@ mod tests {
 
     #[test]
     fn numbers_are_written_where_there_is_room() {
-        let number = |id| Number {
+        let number = |id| ContextNumber {
             run: lucce_tracelog::RunId::new(0x0123_4567_89ab_cdef),
             id: ContextId(id),
         };
-        let mut text = [0x55_u8; Number::MAX_TEXT + 2];
+        let mut text = [0x55_u8; ContextNumber::MAX_TEXT + 2];
         // SAFETY: so many bytes are there, or more.
         let mut write = |id, size| unsafe { write_text(number(id), text.as_mut_ptr(), size) };
-        let whole = Number::MAX_TEXT + 1;
-        assert_eq!(write(u64::MAX, whole - 1), Err(Status::TooSmall));
+        let whole = ContextNumber::MAX_TEXT + 1;
+        assert_eq!(write(u64::MAX, whole - 1), Err(ApiStatus::TooSmall));
         assert_eq!(write(u64::MAX, whole), Ok(()));
-        assert_eq!(write(42, 27), Err(Status::TooSmall));
+        assert_eq!(write(42, 27), Err(ApiStatus::TooSmall));
         assert_eq!(write(42, 28), Ok(()));
         assert_eq!(&text[..28], b"lucce:0123456789abcdef:0x2a\0");
         assert_eq!(text[whole], 0x55);
@@ -458,7 +464,7 @@ mod tests {
     fn without_an_agent_every_question_is_answered() {
         let mut number = 7;
         let env = ptr::without_provenance_mut(8);
-        let not_running = Status::NotRunning as i32;
+        let not_running = ApiStatus::NotRunning as i32;
         assert_eq!(lucce_current(env, &mut number), not_running);
         assert_eq!(lucce_event(env, c"x".as_ptr(), 1), not_running);
         let null = ptr::null_mut();
@@ -474,7 +480,7 @@ mod tests {
 
     #[test]
     fn scopes_nest() {
-        let scope = || Scope {
+        let scope = || ApiScope {
             context: 0,
             outer: ptr::null_mut(),
         };
@@ -486,9 +492,15 @@ mod tests {
             lucce_place_open(&mut inner, 6);
         }
         assert_eq!((lucce_current_in_signal(&mut number), number), (1, 6));
-        assert_eq!(lucce_scope_close(&mut outer), Status::NotInnermost as i32);
+        assert_eq!(
+            lucce_scope_close(&mut outer),
+            ApiStatus::NotInnermost as i32
+        );
         assert_eq!(lucce_scope_close(&mut inner), 0);
-        assert_eq!(lucce_scope_close(&mut inner), Status::NotInnermost as i32);
+        assert_eq!(
+            lucce_scope_close(&mut inner),
+            ApiStatus::NotInnermost as i32
+        );
         assert_eq!((lucce_current_in_signal(&mut number), number), (1, 5));
         assert_eq!(lucce_scope_close(&mut outer), 0);
         // What was opened last is the last number that the thread has seen.

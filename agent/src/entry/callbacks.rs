@@ -8,43 +8,49 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_bytecode::mutf8;
-use lucce_vm::Env;
+use lucce_vm::JniEnvironment;
 
-use crate::classes::java_agents::Coming;
-use crate::classes::load::Arrival;
-use crate::classes::{java_agents, load, unloading, watch};
-use crate::counting::Counting;
-use crate::entry::{attached, bracket, c_api, jni, tool_calls};
-use crate::events::{self, Door, samples};
+use crate::classes::java_agents::ArrivingClass;
+use crate::classes::load::ClassArrival;
+use crate::classes::{java_agents, load, method_watch, unloading};
+use crate::counting::AgentCounting;
+use crate::entry::{c_api, hookless_callbacks, jni_allocations, jni_brackets, tool_calls};
+use crate::events::{self, EventCallback, samples};
 use crate::leaks;
-use crate::memory::gate;
-use crate::options::Level;
+use crate::memory::event_mask;
+use crate::options::LogLevel;
 use crate::session::Agent;
-use crate::session::finish::finish;
-use crate::session::guard::{guard, guard_event, told};
-use crate::session::live::Doors;
-use crate::session::{burst, control, fate, helper_class, holders, live, push, start, trim};
-use crate::thread::life::state_of;
-use crate::thread::{ThreadState, life};
+use crate::session::finish::finish_recording;
+use crate::session::guard::{guard_callback, guard_event, guard_vm_event};
+use crate::session::live::CallInterceptors;
+use crate::session::{
+    burst, control, file_watch, helper_class, holders_request, live, malloc_trim, push, start,
+};
+use crate::thread::lifecycle::state_of;
+use crate::thread::{ThreadState, lifecycle};
 
 /// The way of what the VM calls for a kind of events.
-struct Instance;
+struct AgentEntryPoint;
 
-impl Door for Instance {
-    fn told(
+impl EventCallback for AgentEntryPoint {
+    fn handle_event(
         kind: u64,
         env: *mut JNIEnv,
         thread: jobject,
-        body: impl FnOnce(&Counting, Env, &ThreadState),
+        body: impl FnOnce(&AgentCounting, JniEnvironment, &ThreadState),
     ) {
-        told(kind, env, thread, |agent, env, state| {
+        guard_vm_event(kind, env, thread, |agent, env, state| {
             body(agent, env, state);
         });
     }
 
-    fn over(env: *mut JNIEnv, thread: jobject, body: impl FnOnce(&Counting, Env, &ThreadState)) {
-        guard((), |agent| {
-            let env = agent.env(env);
+    fn handle_end(
+        env: *mut JNIEnv,
+        thread: jobject,
+        body: impl FnOnce(&AgentCounting, JniEnvironment, &ThreadState),
+    ) {
+        guard_callback((), |agent| {
+            let env = agent.jni_env(env);
             let own = state_of(agent, env, thread);
             if let Some(state) = own.get().filter(|_| agent.is_live()) {
                 body(agent, env, state);
@@ -53,10 +59,10 @@ impl Door for Instance {
     }
 }
 
-const DOORS: Doors = Doors {
-    bracket: bracket::install,
-    objects: jni::install,
-    tool_calls: tool_calls::install,
+const ENTRY_POINTS: CallInterceptors = CallInterceptors {
+    bracket: jni_brackets::install_brackets,
+    objects: jni_allocations::install_allocation_functions,
+    tool_calls: tool_calls::install_tool_functions,
 };
 
 /// The VM loads the agent before anything of Java runs.
@@ -70,14 +76,14 @@ pub unsafe extern "system" fn Agent_OnLoad(
     _: *mut c_void,
 ) -> jint {
     // SAFETY: the VM passes a terminated string or null.
-    let text = unsafe { text(options) };
+    let text = unsafe { string_from_c(options) };
     let started = std::panic::catch_unwind(|| {
-        c_api::loaded(vm);
-        let doors = start::Callbacks {
-            hooked: callbacks(),
-            walking: attached::doors(),
+        c_api::set_vm(vm);
+        let doors = start::CallbackTables {
+            hooked: callback_table(),
+            hookless: hookless_callbacks::callback_table(),
         };
-        start::start(vm, &text, &doors)
+        start::start_agent(vm, &text, &doors)
     });
     match started.unwrap_or_else(|_| Err("the agent failed to start".into())) {
         Ok(()) => JNI_OK,
@@ -92,7 +98,7 @@ pub unsafe extern "system" fn Agent_OnLoad(
 ///
 /// # Safety
 /// Null, or terminated.
-pub unsafe fn text(options: *const c_char) -> String {
+pub unsafe fn string_from_c(options: *const c_char) -> String {
     match options.is_null() {
         true => String::new(),
         // SAFETY: as promised.
@@ -103,7 +109,7 @@ pub unsafe fn text(options: *const c_char) -> String {
 }
 
 /// What the VM calls where the agent was there from the start.
-fn callbacks() -> ti::jvmtiEventCallbacks {
+fn callback_table() -> ti::jvmtiEventCallbacks {
     let mut callbacks = ti::jvmtiEventCallbacks::default();
     callbacks.VMStart = Some(vm_start);
     callbacks.VMInit = Some(vm_init);
@@ -117,15 +123,15 @@ fn callbacks() -> ti::jvmtiEventCallbacks {
     callbacks.SampledObjectAlloc = Some(sampled_object_alloc);
     callbacks.GarbageCollectionFinish = Some(garbage_collection_finish);
     callbacks.ResourceExhausted = Some(resource_exhausted);
-    events::callbacks::<Instance>(&mut callbacks);
+    events::add_callbacks::<AgentEntryPoint>(&mut callbacks);
     callbacks
 }
 
 unsafe extern "system" fn vm_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
-    guard((), |agent| {
-        if helper_class::define(agent, agent.env(env)).is_none() {
-            agent.say(
-                Level::Error,
+    guard_callback((), |agent| {
+        if helper_class::define_boot_variant(agent, agent.jni_env(env)).is_none() {
+            agent.report_message(
+                LogLevel::Error,
                 "the helper class could not be defined; nothing is recorded",
             );
         }
@@ -133,73 +139,73 @@ unsafe extern "system" fn vm_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
 }
 
 unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: jobject) {
-    guard((), |agent| initialized(agent, agent.env(env)));
+    guard_callback((), |agent| handle_vm_init(agent, agent.jni_env(env)));
 }
 
 /// The VM is initialised: it says so itself, or runs a Java agent that comes before this one on the command line.
-pub fn initialized(agent: &'static Agent, env: Env) {
+pub fn handle_vm_init(agent: &'static Agent, env: JniEnvironment) {
     static KNOWN: AtomicBool = AtomicBool::new(false);
     // Relaxed: the same thread says both.
     if KNOWN.swap(true, Ordering::Relaxed) {
         return;
     }
     // The threads there are, and what the VM itself makes while it binds one native after the other.
-    env.reserve(64);
-    if live::go_live(agent, env, &DOORS).is_none() {
-        agent.say(
-            Level::Error,
+    env.reserve_references(64);
+    if live::start_live_recording(agent, env, &ENTRY_POINTS).is_none() {
+        agent.report_message(
+            LogLevel::Error,
             "the hooks could not be made live; nothing is recorded",
         );
     }
     if let Some(leaks) = &agent.leaks
-        && leaks::start(agent, leaks, holders::vm()).is_err()
+        && leaks::start_sampling(agent, leaks, holders_request::loading_vm()).is_err()
     {
-        agent.say(Level::Error, "this VM does not sample allocations");
+        agent.report_message(LogLevel::Error, "this VM does not sample allocations");
     }
-    if let Some(bytes) = agent.options.events.sampled()
-        && samples::start(agent, bytes).is_err()
+    if let Some(bytes) = agent.options.events.alloc_interval()
+        && samples::start_sampling(agent, bytes).is_err()
     {
-        agent.say(Level::Error, "this VM does not sample allocations");
+        agent.report_message(LogLevel::Error, "this VM does not sample allocations");
     }
     if agent
         .options
         .events
-        .leak()
-        .or(agent.options.events.sampled())
+        .leak_interval()
+        .or(agent.options.events.alloc_interval())
         .is_some()
     {
         agent.coverage.renew_buffer(agent, env);
     }
     // It has them now.
     lucce_tracelog::keep_addresses(0);
-    live::describe(agent);
+    live::write_vm_properties(agent);
     if agent.is_live() {
-        control::start(agent);
-        burst::start(agent);
-        trim::start(agent);
-        push::start(agent);
-        fate::start(agent);
+        control::start_listener(agent);
+        burst::start_bursts(agent);
+        malloc_trim::start_trimming(agent);
+        push::start_push(agent);
+        file_watch::start_watching(agent);
     }
 }
 
-/// After the first thread beside the main one, `Thread` is initialised and frames can be kept.
+/// After the first thread beside the main one, `SimulatedThread` is initialised and frames can be kept.
 unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject) {
-    guard((), |agent| {
-        let env = agent.env(env);
+    guard_callback((), |agent| {
+        let env = agent.jni_env(env);
         if agent.is_live() {
-            agent.coverage.begins(agent, env, thread);
-            life::begin_started(agent, env, thread);
+            agent.coverage.begin_thread(agent, env, thread);
+            lifecycle::begin_started(agent, env, thread);
         } else {
-            helper_class::has_threads(env);
+            helper_class::mark_threads_started(env);
         }
     });
 }
 
 unsafe extern "system" fn thread_end(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject) {
-    guard((), |agent| {
-        let env = agent.env(env);
-        agent.coverage.ends(env);
-        life::detach(agent, env, thread);
+    guard_callback((), |agent| {
+        let env = agent.jni_env(env);
+        agent.coverage.end_thread(env);
+        lifecycle::end_thread(agent, env, thread);
     });
 }
 
@@ -209,7 +215,9 @@ unsafe extern "system" fn virtual_thread_end(
     env: *mut JNIEnv,
     thread: jobject,
 ) {
-    guard((), |agent| life::detach(agent, agent.env(env), thread));
+    guard_callback((), |agent| {
+        lifecycle::end_thread(agent, agent.jni_env(env), thread)
+    });
 }
 
 /// Only while classes are watched.
@@ -219,8 +227,10 @@ unsafe extern "system" fn class_prepare(
     _: jobject,
     class: jclass,
 ) {
-    guard((), |agent| {
-        agent.watch.prepared(agent, agent.env(env), class)
+    guard_callback((), |agent| {
+        agent
+            .method_watch
+            .handle_prepared(agent, agent.jni_env(env), class)
     });
 }
 
@@ -232,8 +242,8 @@ unsafe extern "system" fn breakpoint(
     method: jmethodID,
     location: i64,
 ) {
-    guard((), |agent| {
-        watch::reached(agent, agent.env(env), thread, (method, location));
+    guard_callback((), |agent| {
+        method_watch::handle_breakpoint(agent, agent.jni_env(env), thread, (method, location));
     });
 }
 
@@ -247,13 +257,13 @@ unsafe extern "system" fn sampled_object_alloc(
     size: i64,
 ) {
     let size = u64::try_from(size).unwrap_or(0);
-    guard((), |agent| {
+    guard_callback((), |agent| {
         if let (Some(leaks), true) = (&agent.leaks, agent.is_live()) {
-            leaks.sampled(agent, agent.env(env), object, class, size);
+            leaks.on_sample(agent, agent.jni_env(env), object, class, size);
         }
     });
-    guard_event(gate::SAMPLES, |agent| {
-        samples::sampled(agent, agent.env(env), thread, class, size);
+    guard_event(event_mask::SAMPLES, |agent| {
+        samples::handle_sample(agent, agent.jni_env(env), thread, class, size);
     });
 }
 
@@ -262,9 +272,9 @@ unsafe extern "system" fn sampled_object_alloc(
 /// # Safety
 /// Called by the VM.
 pub unsafe extern "system" fn garbage_collection_finish(_: *mut ti::jvmtiEnv) {
-    guard((), |agent| {
+    guard_callback((), |agent| {
         if let Some(leaks) = &agent.leaks {
-            leaks.collected(agent);
+            leaks.on_collection(agent);
         }
     });
 }
@@ -284,21 +294,21 @@ pub unsafe extern "system" fn resource_exhausted(
         return;
     }
     // SAFETY: the VM passes a terminated string or null.
-    let what = unsafe { text(description) };
-    guard((), |agent| {
+    let what = unsafe { string_from_c(description) };
+    guard_callback((), |agent| {
         if let (Some(leaks), true) = (&agent.leaks, agent.is_live()) {
-            leaks.exhausted(agent, agent.env(env), &what);
+            leaks.on_heap_exhausted(agent, agent.jni_env(env), &what);
         }
     });
 }
 
 unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
-    guard((), |agent| {
+    guard_callback((), |agent| {
         if let Some(leaks) = &agent.leaks {
-            leaks.finish(agent, agent.env(env));
+            leaks.finish_sampling(agent, agent.jni_env(env));
         }
-        agent.coverage.ends_all(agent, agent.env(env));
-        finish(agent);
+        agent.coverage.end_all_threads(agent, agent.jni_env(env));
+        finish_recording(agent);
     });
 }
 
@@ -315,7 +325,7 @@ unsafe extern "system" fn class_file_load_hook(
     new_length: *mut c_int,
     new_bytes: *mut *mut c_uchar,
 ) {
-    guard((), |agent| {
+    guard_callback((), |agent| {
         // SAFETY: the VM passes a terminated name or none.
         let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_bytes());
         if name.is_some_and(|name| name.starts_with(b"java/lang/LucceRt")) {
@@ -324,32 +334,37 @@ unsafe extern "system" fn class_file_load_hook(
         // SAFETY: the VM passes `length` bytes.
         let class = unsafe { std::slice::from_raw_parts(bytes, length as usize) };
         if let Some(name) = name {
-            java_agents::loading(name);
+            java_agents::detect_java_agents(name);
         }
-        let class = match java_agents::coming(class) {
-            Coming::Plain(class) => class,
-            Coming::Hooked => return,
-            Coming::Keeps => {
-                return java_agents::keeps(agent, &mutf8::decode(name.unwrap_or_default()));
+        let class = match java_agents::classify_class(class) {
+            ArrivingClass::Plain(class) => class,
+            ArrivingClass::Hooked => return,
+            ArrivingClass::KeepsOldHooks => {
+                return java_agents::report_kept_hooks(
+                    agent,
+                    &mutf8::decode(name.unwrap_or_default()),
+                );
             }
         };
         let class = &*class;
-        let loader = agent.loaders.id(agent.jvmti, agent.env(env), loader);
+        let loader = agent
+            .loaders
+            .loader_id(agent.jvmti, agent.jni_env(env), loader);
         if agent.is_live() {
-            unloading::look(agent, agent.env(env));
+            unloading::forget_unloaded_classes(agent, agent.jni_env(env));
         }
         let arrival = match redefined.is_null() {
-            true => Arrival::Load,
-            false => Arrival::Change,
+            true => ClassArrival::Load,
+            false => ClassArrival::Change,
         };
-        let Some(new) = load::transform(agent, loader, class, arrival) else {
+        let Some(new) = load::transform_class(agent, loader, class, arrival) else {
             return;
         };
-        java_agents::hooked(class, &new);
+        java_agents::record_hooked(class, &new);
         if let Some(name) = name {
             agent
-                .originals
-                .note(loader, mutf8::decode(name).as_bytes(), class);
+                .original_classes
+                .record_class(loader, mutf8::decode(name).as_bytes(), class);
         }
         let memory = agent.jvmti.bytes_for_vm(&new).unwrap_or(ptr::null_mut());
         if !memory.is_null() {

@@ -7,20 +7,20 @@
 use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jclass, jint, jlong, jobject, jvalue};
 use lucce_callgraph::ContextId;
 
-use lucce_vm::Env;
+use lucce_vm::JniEnvironment;
 
-use crate::counting::event_types::{MOST_OF_KIND, own_event};
-use crate::events::marks::{self, Begun};
-use crate::memory::counter::count;
-use crate::memory::gate;
+use crate::counting::event_types::{MOST_OF_KIND, count_program_event};
+use crate::events::allocation_marks::{self, MarkStart};
+use crate::hookless::call_context;
+use crate::memory::counter::increment_counter;
+use crate::memory::event_mask;
 use crate::session::Agent;
-use crate::session::guard::guard;
-use crate::stack::Stack;
-use crate::stack::trace::Element;
-use crate::stack::{contexts, here, trace};
-use crate::thread::life::{current_state, state_of};
-use crate::thread::{OwnState, ThreadState, tags, under};
-use crate::walked::asked;
+use crate::session::guard::guard_callback;
+use crate::stack::StackTracker;
+use crate::stack::trace::StackElement;
+use crate::stack::{contexts, current_location, trace};
+use crate::thread::lifecycle::{current_state, state_of};
+use crate::thread::{OwnState, ThreadState, tag_scope, tags};
 
 /// `CallContext.decode0`: the trace of a number.
 #[unsafe(no_mangle)]
@@ -29,7 +29,7 @@ pub extern "system" fn Java_io_lucce_CallContext_decode0(
     _: jclass,
     id: jlong,
 ) -> jobject {
-    of_number(env, id, trace::of, array)
+    object_for_number(env, id, trace::decode_trace, stack_trace_array)
 }
 
 /// `CallContext.contentId0`: the content id of a number's trace.
@@ -39,21 +39,21 @@ pub extern "system" fn Java_io_lucce_CallContext_contentId0(
     _: jclass,
     id: jlong,
 ) -> jobject {
-    of_number(env, id, trace::of, |env, elements| {
-        env.string(&trace::stack_id(elements).to_string())
+    object_for_number(env, id, trace::decode_trace, |env, elements| {
+        env.new_string(&trace::stack_id(elements).to_string())
     })
 }
 
 /// What is made of a number's frames; of no number null, and an exception says why.
-fn of_number(
+fn object_for_number(
     env: *mut JNIEnv,
     id: jlong,
-    frames: fn(&Stack, ContextId) -> Result<Vec<Element>, String>,
-    made: impl FnOnce(Env, &[Element]) -> Option<jobject>,
+    frames: fn(&StackTracker, ContextId) -> Result<Vec<StackElement>, String>,
+    made: impl FnOnce(JniEnvironment, &[StackElement]) -> Option<jobject>,
 ) -> jobject {
-    guard(std::ptr::null_mut(), |agent| {
+    guard_callback(std::ptr::null_mut(), |agent| {
         // With brackets: constructors of elements and of the exception are entered.
-        let env = Env::new(env, std::ptr::null());
+        let env = JniEnvironment::new(env, std::ptr::null());
         let number = ContextId(id as u64);
         let refuse = |why: String| {
             let text = format!("{number} is not a context number: {why}");
@@ -67,13 +67,13 @@ fn of_number(
 }
 
 /// These frames ask: `current0` and `current`.
-const ASKING: usize = 2;
+const ASKING_FRAMES: usize = 2;
 
 /// `CallContext.current0`: the number of the context from which `current` was called without a hook.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_lucce_CallContext_current0(env: *mut JNIEnv, _: jclass) -> jlong {
-    guard(0, |agent| {
-        let number = number_here(agent, agent.env(env), ASKING);
+    guard_callback(0, |agent| {
+        let number = current_number(agent, agent.jni_env(env), ASKING_FRAMES);
         number.map_or(0, |number| number.0 as jlong)
     })
 }
@@ -86,9 +86,9 @@ pub extern "system" fn Java_io_lucce_CallContext_event0(
     kind: jobject,
     value: jlong,
 ) {
-    guard((), |agent| {
-        if agent.gate.is_open(gate::OWN) {
-            event_here(agent, agent.env(env), (kind, value), ASKING);
+    guard_callback((), |agent| {
+        if agent.event_mask.is_enabled(event_mask::OWN) {
+            record_own_event(agent, agent.jni_env(env), (kind, value), ASKING_FRAMES);
         }
     });
 }
@@ -96,10 +96,10 @@ pub extern "system" fn Java_io_lucce_CallContext_event0(
 /// `current` in code whose hooks are silent: the helper's frames do not count. Unknown: 0, and an event is lost.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtEvents_asked0(env: *mut JNIEnv, _: jclass) -> jlong {
-    guard(0, |agent| {
-        let number = number_here(agent, agent.env(env), 0);
+    guard_callback(0, |agent| {
+        let number = current_number(agent, agent.jni_env(env), 0);
         if number == Some(ContextId::UNKNOWN) {
-            count(&agent.counts.events_lost);
+            increment_counter(&agent.counts.events_dropped);
         }
         number.map_or(0, |number| number.0 as jlong)
     })
@@ -113,47 +113,47 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_told0(
     kind: jobject,
     value: jlong,
 ) -> jlong {
-    guard(0, |agent| {
-        event_here(agent, agent.env(env), (kind, value), 0).0 as jlong
+    guard_callback(0, |agent| {
+        record_own_event(agent, agent.jni_env(env), (kind, value), 0).0 as jlong
     })
 }
 
 /// The number of the context in which the current thread is, whose innermost `own` frames do not count. `None`: nothing is
 /// recorded in it.
-fn number_here(agent: &'static Agent, env: Env, own: usize) -> Option<ContextId> {
-    if agent.walks() {
-        let number = || asked::number(agent, env, own).unwrap_or(ContextId::UNKNOWN);
+fn current_number(agent: &'static Agent, env: JniEnvironment, own: usize) -> Option<ContextId> {
+    if agent.is_hookless() {
+        let number = || call_context::find_number(agent, env, own).unwrap_or(ContextId::UNKNOWN);
         return agent.is_live().then(number);
     }
     let state = current_state(agent, env);
     let state = state.get().filter(|_| agent.is_live())?;
-    let here = here::current(agent, env, state, own);
+    let here = current_location::locate_current(agent, env, state, own);
     Some(here.map_or(ContextId::UNKNOWN, |here| {
-        contexts::event(agent, state, here)
+        contexts::event_number(agent, state, here)
     }))
 }
 
 /// An event of the program's own there; its number.
-fn event_here(
+fn record_own_event(
     agent: &'static Agent,
-    env: Env,
+    env: JniEnvironment,
     (kind, value): (jobject, jlong),
     own: usize,
 ) -> ContextId {
-    if agent.walks() {
+    if agent.is_hookless() {
         let event = || {
-            let kind = env.text(kind, MOST_OF_KIND);
-            asked::event(agent, env, (&kind, value), own)
+            let kind = env.read_string(kind, MOST_OF_KIND);
+            call_context::count_program_event(agent, env, (&kind, value), own)
         };
         let counted = (agent.is_live() && !kind.is_null()).then(event).flatten();
         return counted.unwrap_or(ContextId::UNKNOWN);
     }
     let own_state = current_state(agent, env);
-    let number = number_here(agent, env, own).filter(|_| !kind.is_null());
+    let number = current_number(agent, env, own).filter(|_| !kind.is_null());
     let (Some(state), Some(number)) = (own_state.get(), number) else {
         return ContextId::UNKNOWN;
     };
-    let _ = own_event(agent, env, state, number, kind, value);
+    let _ = count_program_event(agent, env, state, number, kind, value);
     number
 }
 
@@ -166,24 +166,24 @@ pub extern "system" fn Java_io_lucce_CallContext_tag0(
     key: jobject,
     value: jobject,
 ) -> jlong {
-    guard(0, |agent| {
+    guard_callback(0, |agent| {
         if key.is_null() || value.is_null() {
             return 0;
         }
-        let env = agent.env(env);
+        let env = agent.jni_env(env);
         // One more than is told apart, so that longer ones are known.
-        let [key, value] = [key, value].map(|text| env.text(text, tags::LONGEST + 1));
+        let [key, value] = [key, value].map(|text| env.read_string(text, tags::LONGEST + 1));
         if key.is_empty() || key.encode_utf16().count() > tags::LONGEST {
             return 0;
         }
-        if agent.walks() {
+        if agent.is_hookless() {
             return match agent.is_live() {
-                true => asked::tag(agent, env, (&key, &value)) as jlong,
+                true => call_context::open_tag(agent, env, (&key, &value)) as jlong,
                 false => 0,
             };
         }
-        let number = in_other_lane(agent, env, |state| {
-            under::open(agent, env, state, (&key, &value))
+        let number = with_switched_counters(agent, env, |state| {
+            tag_scope::open_tag(agent, env, state, (&key, &value))
         });
         number.map_or(0, |number| number as jlong)
     })
@@ -196,19 +196,19 @@ pub extern "system" fn Java_io_lucce_CallContext_untag0(
     _: jclass,
     number: jlong,
 ) {
-    guard((), |agent| {
-        let env = agent.env(env);
-        if agent.walks() {
-            return asked::untag(agent, env, number as u64);
+    guard_callback((), |agent| {
+        let env = agent.jni_env(env);
+        if agent.is_hookless() {
+            return call_context::close_tag(agent, env, number as u64);
         }
-        in_other_lane(agent, env, |state| {
-            under::close(agent, env, state, number as u64);
+        with_switched_counters(agent, env, |state| {
+            tag_scope::close_tag(agent, env, state, number as u64);
         });
     });
 }
 
 /// These frames ask: `begin0` and `begin`, which the method of the scope has called.
-const BEGINNING: usize = 2;
+const BEGINNING_FRAMES: usize = 2;
 
 /// `CallContext.Scope.begin0`: the method that has called `begin` goes on from where the number was taken. Only where
 /// classes have no hooks: these replace calls of `begin`.
@@ -218,10 +218,10 @@ pub extern "system" fn Java_io_lucce_CallContext_00024Scope_begin0(
     _: jclass,
     id: jlong,
 ) {
-    guard((), |agent| {
-        if agent.walks() && agent.is_live() {
+    guard_callback((), |agent| {
+        if agent.is_hookless() && agent.is_live() {
             let number = ContextId(id as u64);
-            asked::scope_begins(agent, agent.env(env), number, BEGINNING);
+            call_context::begin_scope(agent, agent.jni_env(env), number, BEGINNING_FRAMES);
         }
     });
 }
@@ -229,15 +229,19 @@ pub extern "system" fn Java_io_lucce_CallContext_00024Scope_begin0(
 /// `CallContext.Scope.end0`: it has its own callers again.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_lucce_CallContext_00024Scope_end0(env: *mut JNIEnv, _: jclass) {
-    guard((), |agent| {
-        if agent.walks() {
-            asked::scope_ends(agent, agent.env(env));
+    guard_callback((), |agent| {
+        if agent.is_hookless() {
+            call_context::end_scope(agent, agent.jni_env(env));
         }
     });
 }
 
 /// The current thread goes on in another lane. `None`: it does not.
-fn in_other_lane<T>(agent: &Agent, env: Env, go_on: impl FnOnce(&ThreadState) -> T) -> Option<T> {
+fn with_switched_counters<T>(
+    agent: &Agent,
+    env: JniEnvironment,
+    go_on: impl FnOnce(&ThreadState) -> T,
+) -> Option<T> {
     // Where contexts are kept in other ways a lane's index means nothing in another one.
     if !agent.is_live() || !agent.comparison.is_off() || env.has_exception() {
         return None;
@@ -245,47 +249,51 @@ fn in_other_lane<T>(agent: &Agent, env: Env, go_on: impl FnOnce(&ThreadState) ->
     let thread = agent.jvmti.current_thread()?;
     let own: OwnState = state_of(agent, env, thread);
     let done = own.get().map(|state| {
-        let before = state.index();
-        agent.marks.leaves(agent, env, state);
+        let before = state.index_address();
+        agent.marks.leave_counters(agent, env, state);
         let done = go_on(state);
-        agent.marks.enters(agent, env, state);
-        if state.index() != before
+        agent.marks.enter_counters(agent, env, state);
+        if state.index_address() != before
             && let Some(fields) = agent.fields.get()
         {
-            env.set_long(thread, fields.events.id(), state.index() as jlong);
+            env.set_long(
+                thread,
+                fields.events.as_raw(),
+                state.index_address() as jlong,
+            );
         }
         done
     });
-    env.forget(thread);
+    env.delete_local(thread);
     done
 }
 
-fn array(env: Env, elements: &[Element]) -> Option<jobject> {
+fn stack_trace_array(env: JniEnvironment, elements: &[StackElement]) -> Option<jobject> {
     let class = env.find_class(c"java/lang/StackTraceElement")?;
-    let constructor = env.method(
+    let constructor = env.method_id(
         class,
         c"<init>",
         c"(Ljava/lang/String;Ljava/lang/String;Ljava/lang/String;I)V",
     )?;
     let array = env.new_objects(class, jint::try_from(elements.len()).ok()?)?;
     for (index, element) in elements.iter().enumerate() {
-        let object = element.object(env, class, constructor)?;
+        let object = element.to_java_object(env, class, constructor)?;
         env.set_element(array, index as jint, object);
-        env.forget(object);
+        env.delete_local(object);
     }
     Some(array)
 }
 
-impl Element {
-    fn object(
+impl StackElement {
+    fn to_java_object(
         &self,
-        env: Env,
+        env: JniEnvironment,
         class: jclass,
         constructor: jvmti_bindings::sys::jni::jmethodID,
     ) -> Option<jobject> {
-        let (owner, method) = (env.string(&self.class)?, env.string(&self.method)?);
+        let (owner, method) = (env.new_string(&self.class)?, env.new_string(&self.method)?);
         let file = match &self.file {
-            Some(file) => env.string(file)?,
+            Some(file) => env.new_string(file)?,
             None => std::ptr::null_mut(),
         };
         let args = [
@@ -296,7 +304,7 @@ impl Element {
         ];
         let object = env.new_object(class, constructor, &args);
         for text in [owner, method, file] {
-            env.forget(text);
+            env.delete_local(text);
         }
         object
     }
@@ -305,17 +313,17 @@ impl Element {
 /// `Allocations.unable0`: why allocations of the current thread cannot be counted; null: they can.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_lucce_Allocations_unable0(env: *mut JNIEnv, _: jclass) -> jobject {
-    guard(std::ptr::null_mut(), |agent| {
-        let env = agent.env(env);
+    guard_callback(std::ptr::null_mut(), |agent| {
+        let env = agent.jni_env(env);
         let text = match current_state(agent, env).get() {
-            _ if agent.walks() => Some(
+            _ if agent.is_hookless() => Some(
                 "no class has hooks, so not every allocation is counted: it wants events=alloc, or tracking=lazy and \
                  `lucce ctl`",
             ),
-            Some(state) => marks::unable(agent, state),
+            Some(state) => allocation_marks::refusal_reason(agent, state),
             None => Some("the agent does not know this thread"),
         };
-        let text = text.and_then(|text| env.string(text));
+        let text = text.and_then(|text| env.new_string(text));
         text.unwrap_or(std::ptr::null_mut())
     })
 }
@@ -328,15 +336,15 @@ pub extern "system" fn Java_io_lucce_Allocations_begin0(
     _: jclass,
     with_tasks: jboolean,
 ) -> jlong {
-    guard(0, |agent| {
-        let env = agent.env(env);
+    guard_callback(0, |agent| {
+        let env = agent.jni_env(env);
         let state = current_state(agent, env);
         let state = state.get();
-        let state = state.filter(|state| marks::unable(agent, state).is_none());
-        let begun = state.map(|state| agent.marks.begin(agent, env, (state, with_tasks != 0)));
+        let state = state.filter(|state| allocation_marks::refusal_reason(agent, state).is_none());
+        let begun = state.map(|state| agent.marks.begin_mark(agent, env, (state, with_tasks != 0)));
         match begun {
-            Some(Begun::Mark(mark)) => mark as jlong,
-            Some(Begun::TooMany) => -1,
+            Some(MarkStart::Mark(mark)) => mark as jlong,
+            Some(MarkStart::TooMany) => -1,
             None => 0,
         }
     })
@@ -349,8 +357,8 @@ pub extern "system" fn Java_io_lucce_Allocations_site0(
     _: jclass,
     mark: jlong,
 ) -> jint {
-    guard(-1, |agent| {
-        let site = agent.marks.measurement(mark as u64);
+    guard_callback(-1, |agent| {
+        let site = agent.marks.measurement_of_mark(mark as u64);
         site.and_then(|site| jint::try_from(site).ok())
             .unwrap_or(-1)
     })
@@ -359,10 +367,10 @@ pub extern "system" fn Java_io_lucce_Allocations_site0(
 /// `Allocations.stop0`: the code of a mark has run to its end.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_lucce_Allocations_stop0(env: *mut JNIEnv, _: jclass, mark: jlong) {
-    guard((), |agent| {
-        let env = agent.env(env);
+    guard_callback((), |agent| {
+        let env = agent.jni_env(env);
         if let Some(state) = current_state(agent, env).get() {
-            agent.marks.stop(agent, env, (state, mark as u64));
+            agent.marks.stop_mark(agent, env, (state, mark as u64));
         }
     });
 }
@@ -375,14 +383,14 @@ pub extern "system" fn Java_io_lucce_Allocations_handed0(
     _: jclass,
     mark: jlong,
 ) -> jobject {
-    guard(std::ptr::null_mut(), |agent| {
-        let env = agent.env(env);
+    guard_callback(std::ptr::null_mut(), |agent| {
+        let env = agent.jni_env(env);
         let (handed, plain) = agent.marks.take_handed(agent, env, mark as u64);
         let array = || {
             let length = i32::try_from(handed.len() + 1).ok()?;
             let object = env.find_class(c"java/lang/Object")?;
             let array = env.new_objects(object, length)?;
-            let count = env.string(&plain.to_string())?;
+            let count = env.new_string(&plain.to_string())?;
             env.set_element(array, 0, count);
             for (at, object) in (1..).zip(&handed) {
                 env.set_element(array, at, *object);
@@ -390,7 +398,7 @@ pub extern "system" fn Java_io_lucce_Allocations_handed0(
             Some(array)
         };
         let array = array();
-        handed.iter().for_each(|object| env.forget_global(*object));
+        handed.iter().for_each(|object| env.delete_global(*object));
         array.unwrap_or(std::ptr::null_mut())
     })
 }
@@ -402,12 +410,12 @@ pub extern "system" fn Java_io_lucce_Allocations_hasBegun0(
     _: jclass,
     task: jobject,
 ) -> jboolean {
-    guard(0, |agent| {
-        let env = agent.env(env);
+    guard_callback(0, |agent| {
+        let env = agent.jni_env(env);
         let carried = || {
             let class = env.find_class(c"java/util/concurrent/ForkJoinTask")?;
-            let field = env.field(class, c"$cx", c"J")?;
-            env.forget(class);
+            let field = env.field_id(class, c"$cx", c"J")?;
+            env.delete_local(class);
             Some(env.get_long(task, field))
         };
         jboolean::from(carried() == Some(0))
@@ -421,10 +429,10 @@ pub extern "system" fn Java_io_lucce_Allocations_trace0(
     _: jclass,
     id: jlong,
 ) -> jobject {
-    of_number(env, id, trace::across_threads, array)
+    object_for_number(env, id, trace::decode_across_threads, stack_trace_array)
 }
 
-/// `Allocations.end0`: what was counted since, see `Marks::end`. Null: the mark is not one of this thread, or counting has
+/// `Allocations.end0`: what was counted since, see `AllocationMarks::end_mark`. Null: the mark is not one of this thread, or counting has
 /// ended.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_lucce_Allocations_end0(
@@ -433,12 +441,12 @@ pub extern "system" fn Java_io_lucce_Allocations_end0(
     mark: jlong,
     left_running: jboolean,
 ) -> jobject {
-    guard(std::ptr::null_mut(), |agent| {
-        let env = agent.env(env);
+    guard_callback(std::ptr::null_mut(), |agent| {
+        let env = agent.jni_env(env);
         let state = current_state(agent, env);
         let mark = (state.get(), mark as u64, left_running != 0);
-        let text = agent.marks.end(agent, env, mark);
-        let text = text.and_then(|text| env.string(&text));
+        let text = agent.marks.end_mark(agent, env, mark);
+        let text = text.and_then(|text| env.new_string(&text));
         text.unwrap_or(std::ptr::null_mut())
     })
 }

@@ -1,6 +1,6 @@
 //! The native methods of the helper class: the slow paths.
 //!
-//! A thread's state comes as Java code has it: see `thread::OwnState`. Every function ends in `session::guard`: a panic
+//! A thread's state comes as Java code has it: see `thread::OwnState`. Every function ends in `session::guard_callback`: a panic
 //! here is counted and answered with a neutral value.
 #![allow(
     unsafe_code,
@@ -13,21 +13,21 @@ use std::sync::atomic::Ordering;
 use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jclass, jint, jlong, jobject, jvalue};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 
-use crate::classes::java_agents::Asked;
+use crate::classes::java_agents::TransformRequest;
 use crate::classes::{java_agents, load};
-use crate::counting::event_types::own_event;
-use crate::counting::{insert, stream, types};
+use crate::counting::event_types::count_program_event;
+use crate::counting::{object_types, site_counter, stream};
 use crate::events;
-use crate::events::Told;
-use crate::events::thrown::{Answer, Thrown};
-use crate::memory::counter::count;
-use crate::memory::gate;
+use crate::events::HookEvent;
+use crate::events::exception_trace::{ThrownException, TraceAction};
+use crate::memory::counter::increment_counter;
+use crate::memory::event_mask;
 use crate::memory::slots::Slot;
 use crate::session::Agent;
-use crate::session::guard::{guard, guard_event, told_by_hook};
-use crate::stack::frames::Walk;
-use crate::stack::{calls, scopes, tasks, upcall, verify};
-use crate::thread::{OwnState, life};
+use crate::session::guard::{guard_callback, guard_event, guard_hook_event};
+use crate::stack::frames::StackWalk;
+use crate::stack::{call_recording, context_scopes, tasks, verify, vm_entry};
+use crate::thread::{OwnState, lifecycle};
 
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_enlist(
@@ -36,18 +36,23 @@ pub extern "system" fn Java_java_lang_LucceRt_enlist(
     thread: jobject,
     pointer: jlong,
 ) {
-    guard((), |agent| {
+    guard_callback((), |agent| {
         if !thread.is_null() {
-            life::enlist(agent, agent.env(env), thread, Slot::at(pointer as usize));
+            lifecycle::enlist_thread(
+                agent,
+                agent.jni_env(env),
+                thread,
+                Slot::from_pointer(pointer as usize),
+            );
         }
     });
 }
 
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_hasCaller(env: *mut JNIEnv, _: jclass) -> u8 {
-    guard(1, |agent| {
+    guard_callback(1, |agent| {
         // Behind the method that it is asked for; frames of the helper class do not count.
-        let mut frames = Walk::new(agent, agent.env(env), 8);
+        let mut frames = StackWalk::new(agent, agent.jni_env(env), 8);
         u8::from(frames.nth(1).is_some() || frames.has_failed())
     })
 }
@@ -59,10 +64,10 @@ pub extern "system" fn Java_java_lang_LucceRt_upcall(
     own: OwnState,
     pointer: jlong,
 ) -> jlong {
-    guard(pointer, |agent| {
+    guard_callback(pointer, |agent| {
         own.get().map_or(pointer, |state| {
-            let pointer = Slot::at(pointer as usize);
-            upcall::enter(agent, agent.env(env), state, pointer, 1).pointer() as jlong
+            let pointer = Slot::from_pointer(pointer as usize);
+            vm_entry::enter_frame(agent, agent.jni_env(env), state, pointer, 1).pointer() as jlong
         })
     })
 }
@@ -74,9 +79,9 @@ pub extern "system" fn Java_java_lang_LucceRt_upcallEnd(
     own: OwnState,
     slot: jlong,
 ) -> jlong {
-    guard(slot, |_| {
+    guard_callback(slot, |_| {
         own.get().map_or(slot, |state| {
-            upcall::leave(state, Slot::at(slot as usize)).pointer() as jlong
+            vm_entry::leave_frame(state, Slot::from_pointer(slot as usize)).pointer() as jlong
         })
     })
 }
@@ -89,10 +94,16 @@ pub extern "system" fn Java_java_lang_LucceRt_repair(
     slot: jlong,
     top: jlong,
 ) -> u8 {
-    guard(0, |agent| {
-        let [slot, top] = [slot, top].map(|at| Slot::at(at as usize));
+    guard_callback(0, |agent| {
+        let [slot, top] = [slot, top].map(|at| Slot::from_pointer(at as usize));
         own.get().map_or(0, |state| {
-            u8::from(upcall::repair(agent, agent.env(env), state, slot, top))
+            u8::from(vm_entry::repair_slots(
+                agent,
+                agent.jni_env(env),
+                state,
+                slot,
+                top,
+            ))
         })
     })
 }
@@ -104,11 +115,11 @@ pub extern "system" fn Java_java_lang_LucceRt_root(
     own: OwnState,
     method: jint,
 ) -> jlong {
-    guard(0, |agent| {
+    guard_callback(0, |agent| {
         let method = MethodId(method as u32);
         let first = match own.get() {
-            Some(state) => tasks::first(agent, state, method),
-            None => agent.encoder.root(method),
+            Some(state) => tasks::first_context(agent, state, method),
+            None => agent.encoder.root_context(method),
         };
         first.0 as jlong
     })
@@ -122,13 +133,17 @@ pub extern "system" fn Java_java_lang_LucceRt_step0(
     site: jint,
     callee: jint,
 ) -> jlong {
-    guard(0, |agent| {
+    guard_callback(0, |agent| {
         let site = SiteId(site as u32);
-        let Some(caller) = agent.book().site(site.0).map(|info| MethodId(info.method)) else {
+        let Some(caller) = agent
+            .registry()
+            .site(site.0)
+            .map(|info| MethodId(info.method))
+        else {
             return 0;
         };
         let (context, callee) = (ContextId(context as u64), MethodId(callee as u32));
-        agent.encoder.step(context, site, caller, callee).0 as jlong
+        agent.encoder.encode_call(context, site, caller, callee).0 as jlong
     })
 }
 
@@ -142,12 +157,15 @@ pub extern "system" fn Java_java_lang_LucceRtComparison_child0(
     site: jint,
     callee: jint,
 ) -> jlong {
-    guard(0, |agent| {
+    guard_callback(0, |agent| {
         let place = (node as u64, SiteId(site as u32));
         let callee = MethodId(callee as u32);
         let child = own.get().and_then(|state| {
-            let compared = || state.compared();
-            agent.comparison.step(compared, place, callee).flatten()
+            let compared = || state.comparison_state();
+            agent
+                .comparison
+                .step_to_callee(compared, place, callee)
+                .flatten()
         });
         child.map_or(0, |node| node as jlong)
     })
@@ -162,12 +180,12 @@ pub extern "system" fn Java_java_lang_LucceRtComparison_update0(
     site: jint,
     callee: jint,
 ) {
-    guard((), |agent| {
+    guard_callback((), |agent| {
         if slot != 0 {
-            let (slot, site) = (Slot::at(slot as usize), SiteId(site as u32));
+            let (slot, site) = (Slot::from_pointer(slot as usize), SiteId(site as u32));
             agent
                 .comparison
-                .entered(agent, slot, site, MethodId(callee as u32));
+                .record_entry(agent, slot, site, MethodId(callee as u32));
         }
     });
 }
@@ -180,12 +198,12 @@ pub extern "system" fn Java_java_lang_LucceRtComparison_number0(
     slot: jlong,
     method: jint,
 ) -> jlong {
-    guard(0, |agent| match slot {
+    guard_callback(0, |agent| match slot {
         0 => 0,
         _ => {
-            let slot = Slot::at(slot as usize);
+            let slot = Slot::from_pointer(slot as usize);
             let method = MethodId(method as u32);
-            agent.comparison.number_of(agent, slot, method).0 as jlong
+            agent.comparison.number_in_slots(agent, slot, method).0 as jlong
         }
     })
 }
@@ -198,12 +216,13 @@ pub extern "system" fn Java_java_lang_LucceRt_insert0(
     context: jlong,
     site: jint,
 ) -> jlong {
-    guard(0, |agent| {
-        let (Some(state), Some(info)) = (own.get(), agent.book().site(site as u32)) else {
+    guard_callback(0, |agent| {
+        let (Some(state), Some(info)) = (own.get(), agent.registry().site(site as u32)) else {
             return 0;
         };
         let place = (context as u64, SiteId(site as u32));
-        insert::insert(agent, agent.env(env), state, place, &info).unwrap_or(0) as jlong
+        site_counter::insert_counter(agent, agent.jni_env(env), state, place, &info).unwrap_or(0)
+            as jlong
     })
 }
 
@@ -215,12 +234,12 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_learn0(
     class: jclass,
     made: jobject,
 ) -> jlong {
-    guard(0, |agent| {
-        let env = agent.env(env);
+    guard_callback(0, |agent| {
+        let env = agent.jni_env(env);
         if class.is_null() || env.has_exception() {
             return 0;
         }
-        types::word(agent, env, class, made).unwrap_or(0)
+        object_types::resolve_object_word(agent, env, class, made).unwrap_or(0)
     })
 }
 
@@ -231,12 +250,12 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_named0(
     _: jclass,
     class: jclass,
 ) -> jlong {
-    guard(0, |agent| {
-        let env = agent.env(env);
+    guard_callback(0, |agent| {
+        let env = agent.jni_env(env);
         if class.is_null() || env.has_exception() {
             return 0;
         }
-        types::number(agent, env, class).unwrap_or(0)
+        object_types::resolve_number_word(agent, env, class).unwrap_or(0)
     })
 }
 
@@ -248,10 +267,12 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_typed0(
     site: jint,
     of: jint,
 ) -> jlong {
-    guard(0, |agent| {
+    guard_callback(0, |agent| {
         let typed = match site {
             0 => None,
-            site => agent.book_mut().typed(site as u32, of as u32),
+            site => agent
+                .registry_mut()
+                .resolve_typed_site(site as u32, of as u32),
         };
         typed.map_or(0, jlong::from)
     })
@@ -265,20 +286,20 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_verify(
     number: jlong,
     returned: jint,
 ) {
-    guard((), |agent| {
+    guard_callback((), |agent| {
         // Without a thread's state it is bound, not called.
         if let Some(state) = own.get() {
             state.countdown.restart(agent.options.verify);
             let number = ContextId(number as u64);
-            verify::compare(agent, agent.env(env), number, returned as usize);
+            verify::compare_number(agent, agent.jni_env(env), number, returned as usize);
         }
     });
 }
 
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_lost(_: *mut JNIEnv, _: jclass, events: jint) {
-    guard((), |agent| {
-        let lost = &agent.counts.events_lost;
+    guard_callback((), |agent| {
+        let lost = &agent.counts.events_dropped;
         lost.fetch_add(events as u64, Ordering::Relaxed);
     });
 }
@@ -286,15 +307,15 @@ pub extern "system" fn Java_java_lang_LucceRt_lost(_: *mut JNIEnv, _: jclass, ev
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_unsaid(_: *mut JNIEnv, _: jclass, really: jboolean) {
     if really != 0 {
-        guard((), |agent| {
-            count(&agent.counts.unsaid);
+        guard_callback((), |agent| {
+            increment_counter(&agent.counts.untracked_calls);
         });
     }
 }
 
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_changed0(_: *mut JNIEnv, _: jclass) {
-    guard((), |agent| agent.forget_code());
+    guard_callback((), |agent| agent.forget_code());
 }
 
 /// A virtual thread, the current one, is about to be unmounted, or stays mounted after all.
@@ -305,8 +326,8 @@ pub extern "system" fn Java_java_lang_LucceRt_unmounting(
     thread: jobject,
     really: jboolean,
 ) {
-    guard((), |agent| {
-        let env = agent.env(env);
+    guard_callback((), |agent| {
+        let env = agent.jni_env(env);
         if thread.is_null() || env.has_exception() {
             return;
         }
@@ -316,10 +337,10 @@ pub extern "system" fn Java_java_lang_LucceRt_unmounting(
             _ => c"notifyJvmtiUnmount",
         };
         let class = env.class_of(thread);
-        if let Some(method) = env.method(class, name, c"(Z)V") {
-            env.call_on(thread, method, &[jvalue { z: really }]);
+        if let Some(method) = env.method_id(class, name, c"(Z)V") {
+            env.call_void_on(thread, method, &[jvalue { z: really }]);
         }
-        env.forget(class);
+        env.delete_local(class);
     });
 }
 
@@ -336,17 +357,21 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_event0(
     kinds: jobject,
     place: jint,
 ) {
-    guard((), |agent| {
+    guard_callback((), |agent| {
         let (Some(state), false) = (own.get(), kind.is_null()) else {
             return;
         };
-        let env = agent.env(env);
+        let env = agent.jni_env(env);
         let number = ContextId(number as u64);
-        let event = own_event(agent, env, state, number, kind, value);
+        let event = count_program_event(agent, env, state, number, kind, value);
         if kinds.is_null() {
-            agent.own_kinds.begin((&agent.coverage, env), class, kind);
+            agent
+                .program_kinds
+                .create_array((&agent.coverage, env), class, kind);
         } else if let Some(event) = event {
-            agent.own_kinds.learn(env, (kinds, place), kind, event);
+            agent
+                .program_kinds
+                .add_kind(env, (kinds, place), kind, event);
         }
     });
 }
@@ -361,10 +386,10 @@ pub extern "system" fn Java_java_lang_LucceRt_record(
     slot: jlong,
     site: jint,
 ) {
-    guard((), |agent| {
+    guard_callback((), |agent| {
         if let Some(state) = own.get() {
-            let told = (what, Slot::at(slot as usize), site as u32);
-            calls::told(agent, agent.env(env), state, told);
+            let told = (what, Slot::from_pointer(slot as usize), site as u32);
+            call_recording::record_step(agent, agent.jni_env(env), state, told);
         }
     });
 }
@@ -377,9 +402,9 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_room0(
     own: OwnState,
     now: jlong,
 ) {
-    guard((), |agent| {
+    guard_callback((), |agent| {
         if let Some(state) = own.get() {
-            stream::make_room(agent, agent.env(env), state, now.cast_unsigned());
+            stream::make_room(agent, agent.jni_env(env), state, now.cast_unsigned());
         }
     });
 }
@@ -393,16 +418,20 @@ pub extern "system" fn Java_java_lang_LucceRt_hidden(
     offset: jint,
     length: jint,
 ) -> jobject {
-    guard(ptr::null_mut(), |agent| {
+    guard_callback(ptr::null_mut(), |agent| {
         if bytes.is_null() {
             return ptr::null_mut();
         }
-        let env = agent.env(env);
-        let loader = agent.loaders.id(agent.jvmti, env, loader);
+        let env = agent.jni_env(env);
+        let loader = agent.loaders.loader_id(agent.jvmti, env, loader);
         let repaired = env
-            .bytes(bytes, offset, length)
-            .and_then(|bytes| load::hidden(agent, loader, &bytes))
-            .and_then(|bytes| agent.coverage.ours(env, || env.byte_array(&bytes)));
+            .read_bytes(bytes, offset, length)
+            .and_then(|bytes| load::transform_hidden_class(agent, loader, &bytes))
+            .and_then(|bytes| {
+                agent
+                    .coverage
+                    .exclude_allocations(env, || env.new_byte_array(&bytes))
+            });
         repaired.unwrap_or(ptr::null_mut())
     })
 }
@@ -420,24 +449,24 @@ pub extern "system" fn Java_java_lang_LucceRt_transform(
     domain: jobject,
     bytes: jobject,
 ) -> jobject {
-    let Some(agent) = Agent::that_stays().filter(|_| !manager.is_null()) else {
+    let Some(agent) = Agent::get_permanent().filter(|_| !manager.is_null()) else {
         return ptr::null_mut();
     };
-    let env = agent.env(env);
-    let class = Asked {
+    let env = agent.jni_env(env);
+    let class = TransformRequest {
         loader,
         name,
         is_loaded: !changed.is_null(),
     };
-    let plain = guard(None, |agent| class.without_hooks(agent, env, bytes));
+    let plain = guard_callback(None, |agent| class.find_plain_bytes(agent, env, bytes));
     // Not within a guard: what they do is the program's.
     let given = plain.unwrap_or(bytes);
     let arguments = [module, loader, name, changed, domain, given];
-    let made = java_agents::ask(env, manager, &arguments);
+    let made = java_agents::call_transformers(env, manager, &arguments);
     if env.has_exception() || made.is_null() {
         return made;
     }
-    let hooked = guard(None, |agent| class.hooked(agent, env, (manager, made)));
+    let hooked = guard_callback(None, |agent| class.hook_answer(agent, env, (manager, made)));
     hooked.unwrap_or(made)
 }
 
@@ -449,9 +478,9 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_scope0(
     number: jlong,
     method: jint,
 ) -> jlong {
-    guard(0, |agent| {
+    guard_callback(0, |agent| {
         let (number, method) = (ContextId(number as u64), MethodId(method as u32));
-        scopes::going_on(agent, number, method).map_or(0, |context| context.0 as jlong)
+        context_scopes::scope_context(agent, number, method).map_or(0, |context| context.0 as jlong)
     })
 }
 
@@ -463,9 +492,9 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_submitted0(
     task: jobject,
     number: jlong,
 ) {
-    guard((), |agent| {
+    guard_callback((), |agent| {
         if !task.is_null() {
-            tasks::submitted(agent, task, ContextId(number as u64));
+            tasks::submit_task(agent, task, ContextId(number as u64));
         }
     });
 }
@@ -477,11 +506,11 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_rejected0(
     _: jclass,
     task: jobject,
 ) {
-    guard((), |agent| {
+    guard_callback((), |agent| {
         if !task.is_null() {
-            tasks::rejected(agent, task);
-            if agent.gate.is_open(gate::FOLLOW) {
-                agent.marks.takes_back(agent.env(env), task);
+            tasks::reject_task(agent, task);
+            if agent.event_mask.is_enabled(event_mask::FOLLOW) {
+                agent.marks.take_back_task(agent.jni_env(env), task);
             }
         }
     });
@@ -496,12 +525,12 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_hands0(
     number: jlong,
     is_plain: jint,
 ) {
-    guard((), |agent| {
+    guard_callback((), |agent| {
         if !task.is_null() {
             let handed = (task, ContextId(number as u64));
             agent
                 .marks
-                .hands(agent, agent.env(env), handed, is_plain != 0);
+                .hand_task(agent, agent.jni_env(env), handed, is_plain != 0);
         }
     });
 }
@@ -513,9 +542,9 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_takesBack0(
     _: jclass,
     task: jobject,
 ) {
-    guard((), |agent| {
+    guard_callback((), |agent| {
         if !task.is_null() {
-            agent.marks.takes_back(agent.env(env), task);
+            agent.marks.take_back_task(agent.jni_env(env), task);
         }
     });
 }
@@ -531,12 +560,12 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_begins0(
     number: jlong,
     slot: jlong,
 ) {
-    guard((), |agent| {
+    guard_callback((), |agent| {
         if let Some(state) = own.get().filter(|_| !task.is_null()) {
             let task = (task, ContextId(number as u64));
             agent
                 .marks
-                .begins(agent, agent.env(env), (state, slot as usize), task);
+                .begin_task(agent, agent.jni_env(env), (state, slot as usize), task);
         }
     });
 }
@@ -549,9 +578,11 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_ran0(
     own: OwnState,
     slot: jlong,
 ) {
-    guard((), |agent| {
+    guard_callback((), |agent| {
         if let Some(state) = own.get() {
-            agent.marks.ran(agent.env(env), state, slot as usize);
+            agent
+                .marks
+                .end_task(agent.jni_env(env), state, slot as usize);
         }
     });
 }
@@ -568,12 +599,12 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_handed0(
     slot: jlong,
     method: jint,
 ) -> jlong {
-    guard(0, |agent| {
-        let frame = (Slot::at(slot as usize), MethodId(method as u32));
+    guard_callback(0, |agent| {
+        let frame = (Slot::from_pointer(slot as usize), MethodId(method as u32));
         let carried = ContextId(number as u64);
         let context = own.get().and_then(|state| {
-            let number = tasks::number_of(agent, task, carried)?;
-            tasks::handed(agent, state, number, frame)
+            let number = tasks::submission_number(agent, task, carried)?;
+            tasks::task_context(agent, state, number, frame)
         });
         context.map_or(0, |context| context.0 as jlong)
     })
@@ -595,15 +626,15 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_happened0(
     let kind = u64::from(kind.cast_unsigned());
     guard_event(kind, |agent| {
         let [amount, passed] = [amount, passed].map(|value| u64::try_from(value).unwrap_or(0));
-        if let (Some(state), Some(source)) = (own.get(), events::source(kind)) {
-            let told = Told {
+        if let (Some(state), Some(source)) = (own.get(), events::find_source(kind)) {
+            let told = HookEvent {
                 number: ContextId(number as u64),
                 site,
                 object,
                 amount,
                 passed,
             };
-            source.told(agent, agent.env(env), state, told);
+            source.record_hook_event(agent, agent.jni_env(env), state, told);
         }
     });
 }
@@ -619,15 +650,15 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_traced0(
     bytes: jlong,
     text: jlong,
 ) -> jint {
-    let mut answer = Answer::Nothing;
-    told_by_hook(gate::ALLOC, env, (own, trace), |agent, env, state| {
-        let thrown = Thrown {
+    let mut answer = TraceAction::Nothing;
+    guard_hook_event(event_mask::ALLOC, env, (own, trace), |agent, env, state| {
+        let thrown = ThrownException {
             exception,
             trace,
             trace_bytes: u64::try_from(bytes).unwrap_or(0),
             text_bytes: u64::try_from(text).unwrap_or(0),
         };
-        answer = thrown.traced(agent, env, state);
+        answer = thrown.record_trace(agent, env, state);
     });
     answer as jint
 }

@@ -5,7 +5,7 @@
 use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jclass};
 
 use crate::entry::callbacks;
-use crate::session::guard::guard;
+use crate::session::guard::guard_callback;
 
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_initialized(
@@ -14,6 +14,8 @@ pub extern "system" fn Java_java_lang_LucceRt_initialized(
     really: jboolean,
 ) {
     if really != 0 {
-        guard((), |agent| callbacks::initialized(agent, agent.env(env)));
+        guard_callback((), |agent| {
+            callbacks::handle_vm_init(agent, agent.jni_env(env))
+        });
     }
 }

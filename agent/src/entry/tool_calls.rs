@@ -3,7 +3,7 @@
 //! | function | what it does behind the agent's back |
 //! |---|---|
 //! | `PopFrame`, `ForceEarlyReturn…` | ends a frame without the hook at its end: see `stack::ended` |
-//! | `RedefineClasses`, `RetransformClasses` | methods get other code, and the VM forgets where it was to stop: see `classes::watch` |
+//! | `RedefineClasses`, `RetransformClasses` | methods get other code, and the VM forgets where it was to stop: see `helper_class_names::watch` |
 //!
 //! All agents share the table of these functions, and the interface has no other way to learn of the calls.
 #![allow(
@@ -17,29 +17,29 @@ use std::sync::OnceLock;
 use jvmti_bindings::sys::jni::{jclass, jdouble, jfloat, jint, jlong, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_vm::tool_table::{ToolTable, replace_function};
-use lucce_vm::{Env, Vm};
+use lucce_vm::{JniEnvironment, VmHandle};
 
 use crate::session::Agent;
-use crate::session::guard::guard;
-use crate::stack::ended::end_innermost;
+use crate::session::guard::guard_callback;
+use crate::stack::forced_frame_end::end_innermost;
 
 /// The functions from before.
-struct Originals {
+struct OriginalFunctions {
     table: ToolTable,
-    vm: Vm,
+    vm: VmHandle,
 }
 
 // SAFETY: a copy of a table of functions, which any thread may call.
-unsafe impl Send for Originals {}
+unsafe impl Send for OriginalFunctions {}
 // SAFETY: as above; nobody changes it.
-unsafe impl Sync for Originals {}
+unsafe impl Sync for OriginalFunctions {}
 
-static ORIGINALS: OnceLock<Originals> = OnceLock::new();
+static ORIGINALS: OnceLock<OriginalFunctions> = OnceLock::new();
 
 /// Puts the functions into the table. `None`: the VM does not let anybody write there.
-pub fn install(agent: &Agent, env: Env) -> Option<()> {
+pub fn install_tool_functions(agent: &Agent, env: JniEnvironment) -> Option<()> {
     let table = agent.jvmti.writable_table()?;
-    let originals = Originals {
+    let originals = OriginalFunctions {
         // SAFETY: the VM's own table; its functions are replaced one by one only, each with one store.
         table: unsafe { std::ptr::read(table) },
         vm: env.vm()?,
@@ -85,30 +85,32 @@ macro_rules! call_original {
 }
 
 /// Runs `body` with the calling thread's environment.
-fn with_agent(body: impl FnOnce(&'static Agent, Env)) {
-    guard((), |agent| {
-        let env = ORIGINALS.get().and_then(|originals| originals.vm.env());
+fn with_agent(body: impl FnOnce(&'static Agent, JniEnvironment)) {
+    guard_callback((), |agent| {
+        let env = ORIGINALS
+            .get()
+            .and_then(|originals| originals.vm.thread_env());
         if let Some(env) = env.filter(|_| agent.is_live()) {
-            body(agent, agent.env(env));
+            body(agent, agent.jni_env(env));
         }
     });
 }
 
 /// The innermost frame of the thread ends; null: of the current one.
-fn frame_ends(thread: jobject) {
+fn end_frame(thread: jobject) {
     with_agent(|agent, env| {
         if !thread.is_null() {
             return end_innermost(agent, env, thread);
         }
         if let Some(current) = agent.jvmti.current_thread() {
             end_innermost(agent, env, current);
-            env.forget(current);
+            env.delete_local(current);
         }
     });
 }
 
 unsafe extern "system" fn pop_frame(env: *mut ti::jvmtiEnv, thread: jobject) -> ti::jvmtiError {
-    call_original!(PopFrame(env, thread), frame_ends(thread))
+    call_original!(PopFrame(env, thread), end_frame(thread))
 }
 
 unsafe extern "system" fn return_object(
@@ -118,7 +120,7 @@ unsafe extern "system" fn return_object(
 ) -> ti::jvmtiError {
     call_original!(
         ForceEarlyReturnObject(env, thread, value),
-        frame_ends(thread)
+        end_frame(thread)
     )
 }
 
@@ -127,7 +129,7 @@ unsafe extern "system" fn return_int(
     thread: jobject,
     value: jint,
 ) -> ti::jvmtiError {
-    call_original!(ForceEarlyReturnInt(env, thread, value), frame_ends(thread))
+    call_original!(ForceEarlyReturnInt(env, thread, value), end_frame(thread))
 }
 
 unsafe extern "system" fn return_long(
@@ -135,7 +137,7 @@ unsafe extern "system" fn return_long(
     thread: jobject,
     value: jlong,
 ) -> ti::jvmtiError {
-    call_original!(ForceEarlyReturnLong(env, thread, value), frame_ends(thread))
+    call_original!(ForceEarlyReturnLong(env, thread, value), end_frame(thread))
 }
 
 unsafe extern "system" fn return_float(
@@ -143,10 +145,7 @@ unsafe extern "system" fn return_float(
     thread: jobject,
     value: jfloat,
 ) -> ti::jvmtiError {
-    call_original!(
-        ForceEarlyReturnFloat(env, thread, value),
-        frame_ends(thread)
-    )
+    call_original!(ForceEarlyReturnFloat(env, thread, value), end_frame(thread))
 }
 
 unsafe extern "system" fn return_double(
@@ -156,12 +155,12 @@ unsafe extern "system" fn return_double(
 ) -> ti::jvmtiError {
     call_original!(
         ForceEarlyReturnDouble(env, thread, value),
-        frame_ends(thread)
+        end_frame(thread)
     )
 }
 
 unsafe extern "system" fn return_void(env: *mut ti::jvmtiEnv, thread: jobject) -> ti::jvmtiError {
-    call_original!(ForceEarlyReturnVoid(env, thread), frame_ends(thread))
+    call_original!(ForceEarlyReturnVoid(env, thread), end_frame(thread))
 }
 
 unsafe extern "system" fn redefine_classes(
@@ -172,7 +171,9 @@ unsafe extern "system" fn redefine_classes(
     call_original!(
         RedefineClasses(env, count, definitions),
         // SAFETY: the caller has so many, and the VM has read them.
-        classes_changed(unsafe { given(count, definitions) }.map(|definition| definition.klass))
+        forget_changed_classes(
+            unsafe { iter_array(count, definitions) }.map(|definition| definition.klass)
+        )
     )
 }
 
@@ -184,13 +185,13 @@ unsafe extern "system" fn retransform_classes(
     call_original!(
         RetransformClasses(env, count, classes),
         // SAFETY: the caller has so many, and the VM has read them.
-        classes_changed(unsafe { given(count, classes) }.copied())
+        forget_changed_classes(unsafe { iter_array(count, classes) }.copied())
     )
 }
 
 /// # Safety
 /// There are so many at the address.
-unsafe fn given<'g, T>(count: jint, first: *const T) -> slice::Iter<'g, T> {
+unsafe fn iter_array<'g, T>(count: jint, first: *const T) -> slice::Iter<'g, T> {
     match usize::try_from(count) {
         // SAFETY: as promised.
         Ok(count) if !first.is_null() => unsafe { slice::from_raw_parts(first, count) }.iter(),
@@ -199,9 +200,9 @@ unsafe fn given<'g, T>(count: jint, first: *const T) -> slice::Iter<'g, T> {
 }
 
 /// The VM has given classes other code.
-fn classes_changed(classes: impl Iterator<Item = jclass>) {
+fn forget_changed_classes(classes: impl Iterator<Item = jclass>) {
     with_agent(|agent, env| {
         agent.forget_code();
-        classes.for_each(|class| agent.watch.changed(agent, env, class));
+        classes.for_each(|class| agent.method_watch.handle_changed(agent, env, class));
     });
 }

@@ -2,41 +2,41 @@
 //! a method that the thread is in catches it. An exception that is thrown again is counted again.
 use jvmti_bindings::sys::jni::{JNIEnv, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
-use lucce_hooks::Kind;
+use lucce_hooks::EventKindInfo;
 use lucce_hooks::kinds::EXCEPTION;
-use lucce_vm::Env;
+use lucce_vm::JniEnvironment;
 
-use crate::core::Here;
-use crate::counting::Counting;
-use crate::counting::found::{found, lost_unless_out_of_scope, verified_here};
-use crate::events::{Door, EventSource};
+use crate::core::EventLocation;
+use crate::counting::AgentCounting;
+use crate::counting::counter_lookup::{count_dropped_in_scope, find_counter, verified_location};
+use crate::events::{EventCallback, EventSource};
 use crate::thread::ThreadState;
-use crate::thread::found::EventKind;
+use crate::thread::event_kind::EventKind;
 
 pub static CAUGHT: EventKind = EventKind::new("exception", "", "caught");
 pub static UNCAUGHT: EventKind = EventKind::new("exception", "", "uncaught");
 
-pub struct Exceptions;
+pub struct ExceptionSource;
 
-impl EventSource for Exceptions {
-    fn kind(&self) -> &'static Kind {
+impl EventSource for ExceptionSource {
+    fn kind(&self) -> &'static EventKindInfo {
         &EXCEPTION
     }
 
-    fn events(&self) -> &'static [ti::jvmtiEvent] {
+    fn vm_events(&self) -> &'static [ti::jvmtiEvent] {
         &[ti::JVMTI_EVENT_EXCEPTION]
     }
 
-    fn capabilities(&self, wanted: &mut ti::jvmtiCapabilities) {
+    fn add_capabilities(&self, wanted: &mut ti::jvmtiCapabilities) {
         wanted.set_can_generate_exception_events(true);
     }
 }
 
-pub fn callbacks<D: Door>(callbacks: &mut ti::jvmtiEventCallbacks) {
+pub fn add_callbacks<D: EventCallback>(callbacks: &mut ti::jvmtiEventCallbacks) {
     callbacks.Exception = Some(raised::<D>);
 }
 
-extern "system" fn raised<D: Door>(
+extern "system" fn raised<D: EventCallback>(
     _: *mut ti::jvmtiEnv,
     env: *mut JNIEnv,
     thread: jobject,
@@ -46,70 +46,75 @@ extern "system" fn raised<D: Door>(
     catch_method: jmethodID,
     catch_location: i64,
 ) {
-    D::told(EXCEPTION.gate, env, thread, |counting, env, state| {
+    D::handle_event(EXCEPTION.mask_bit, env, thread, |counting, env, state| {
         let catch = (!catch_method.is_null()).then_some((catch_method, catch_location));
-        thrown(counting, env, state, (exception, (method, location)), catch);
+        count_exception(counting, env, state, (exception, (method, location)), catch);
     });
 }
 
 /// A method and a bci.
-type Location = (jmethodID, i64);
+type BytecodeLocation = (jmethodID, i64);
 
 /// `exception` is thrown at `thrown`; `catch`: where it will be caught.
-fn thrown(
-    counting: &Counting,
-    env: Env,
+fn count_exception(
+    counting: &AgentCounting,
+    env: JniEnvironment,
     state: &ThreadState,
-    (exception, thrown): (jobject, Location),
-    catch: Option<Location>,
+    (exception, thrown): (jobject, BytecodeLocation),
+    catch: Option<BytecodeLocation>,
 ) {
-    if is_ours(counting, env, thrown, Ours::Rethrow) {
-        if let Some(here) = state.thrown.take() {
-            classify(counting, env, state, (here, exception, catch));
+    if is_handler_part(counting, env, thrown, HandlerPart::Rethrow) {
+        if let Some(here) = state.rethrown_at.take() {
+            count_by_catch(counting, env, state, (here, exception, catch));
         }
         return;
     }
-    match verified_here(counting, env, state) {
-        Some(here) => classify(counting, env, state, (here, exception, catch)),
-        None => lost_unless_out_of_scope(counting, env),
+    match verified_location(counting, env, state) {
+        Some(here) => count_by_catch(counting, env, state, (here, exception, catch)),
+        None => count_dropped_in_scope(counting, env),
     }
 }
 
 /// Counts it, unless a handler of the agent's own catches it: that throws it again, and then the VM tells
 /// who else does.
-fn classify(
-    counting: &Counting,
-    env: Env,
+fn count_by_catch(
+    counting: &AgentCounting,
+    env: JniEnvironment,
     state: &ThreadState,
-    (here, exception, catch): (Here, jobject, Option<Location>),
+    (here, exception, catch): (EventLocation, jobject, Option<BytecodeLocation>),
 ) {
     let kind = match catch {
-        Some(catch) if is_ours(counting, env, catch, Ours::Handler) => {
-            state.thrown.set(Some(here));
+        Some(catch) if is_handler_part(counting, env, catch, HandlerPart::Handler) => {
+            state.rethrown_at.set(Some(here));
             return;
         }
         Some(_) => &CAUGHT,
         None => &UNCAUGHT,
     };
-    if let Some(found) = found(counting, env, state, Some(here), (kind, exception)) {
-        found.count(counting, env, state, 0);
+    if let Some(found) = find_counter(counting, env, state, Some(here), (kind, exception)) {
+        found.count_event(counting, env, state, 0);
     }
 }
 
 /// Parts of the handlers that the agent puts into methods which the VM enters.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ours {
+enum HandlerPart {
     Handler,
     Rethrow,
 }
 
-fn is_ours(counting: &Counting, env: Env, (method, location): Location, part: Ours) -> bool {
-    let resolved = counting.frames.resolve(counting, env, method);
+fn is_handler_part(
+    counting: &AgentCounting,
+    env: JniEnvironment,
+    (method, location): BytecodeLocation,
+    part: HandlerPart,
+) -> bool {
+    let resolved = counting.frames.resolve_method(counting, env, method);
     resolved.unwind.is_some_and(|(handler, rethrow)| {
         location
             == match part {
-                Ours::Handler => handler,
-                Ours::Rethrow => rethrow,
+                HandlerPart::Handler => handler,
+                HandlerPart::Rethrow => rethrow,
             }
     })
 }

@@ -9,119 +9,133 @@
 //!
 //! Where the calling class is out of scope, the VM is asked which frame in scope is behind it.
 use lucce_callgraph::ContextId;
-use lucce_hooks::Kind;
+use lucce_hooks::EventKindInfo;
 use lucce_hooks::jdk::io;
-use lucce_hooks::kinds::{IO, IO_TIME, outside_of};
+use lucce_hooks::kinds::{IO, IO_TIME, operation_of_site};
 
-use crate::book::What;
-use crate::counting::Counting;
-use crate::counting::found::{found, lost_unless_out_of_scope, of_number, verified_here};
-use crate::events::{EventSource, Told};
+use crate::counting::AgentCounting;
+use crate::counting::counter_lookup::{
+    count_dropped_in_scope, find_counter, find_counter_by_number, verified_location,
+};
+use crate::events::{EventSource, HookEvent};
+use crate::registry::RegisteredSiteKind;
 use crate::thread::ThreadState;
-use crate::thread::found::{EventKind, Found};
-use lucce_vm::Env;
+use crate::thread::event_kind::{EventCounterRef, EventKind};
+use lucce_vm::JniEnvironment;
 
 /// What is done to what, as the events' types have it: by bytes, and by time.
-struct Counted {
+struct IoEventKinds {
     bytes: EventKind,
     time: EventKind,
 }
 
-const fn counted(how: &'static str) -> Counted {
-    Counted {
+const fn io_event_kinds(how: &'static str) -> IoEventKinds {
+    IoEventKinds {
         bytes: EventKind::new("io", "bytes", how),
         time: EventKind::new(IO_TIME, "ns", how),
     }
 }
 
-/// In the order of [`io::Purpose`].
-static COUNTED: [Counted; 8] = [
-    counted("file read"),
-    counted("file write"),
-    counted("file transfer"),
-    counted("socket read"),
-    counted("socket write"),
-    counted("socket wait"),
-    counted("socket accept"),
-    counted("socket connect"),
+/// In the order of [`io::IoPurpose`].
+static IO_EVENT_KINDS: [IoEventKinds; 8] = [
+    io_event_kinds("file read"),
+    io_event_kinds("file write"),
+    io_event_kinds("file transfer"),
+    io_event_kinds("socket read"),
+    io_event_kinds("socket write"),
+    io_event_kinds("socket wait"),
+    io_event_kinds("socket accept"),
+    io_event_kinds("socket connect"),
 ];
 
-pub struct Operations;
+pub struct IoSource;
 
-impl EventSource for Operations {
-    fn kind(&self) -> &'static Kind {
+impl EventSource for IoSource {
+    fn kind(&self) -> &'static EventKindInfo {
         &IO
     }
 
     /// An operation is over. Below 0 the site is the operation, and the VM is asked for the context.
-    fn told(&self, counting: &Counting, env: Env, state: &ThreadState, told: Told) {
-        let done = Done {
+    fn record_hook_event(
+        &self,
+        counting: &AgentCounting,
+        env: JniEnvironment,
+        state: &ThreadState,
+        told: HookEvent,
+    ) {
+        let done = IoCompletion {
             bytes: told.amount,
             passed: told.passed,
         };
-        match outside_of(told.site) {
-            Some(operation) => done.count_outside(counting, env, state, operation),
-            None => done.count(counting, env, state, (told.number, told.site as u32)),
+        match operation_of_site(told.site) {
+            Some(operation) => done.count_outside_scope(counting, env, state, operation),
+            None => done.count_event(counting, env, state, (told.number, told.site as u32)),
         }
     }
 }
 
 /// What an operation moved, in bytes, and how long it took, in nanoseconds.
-struct Done {
+struct IoCompletion {
     bytes: u64,
     passed: u64,
 }
 
-impl Done {
-    fn count(
+impl IoCompletion {
+    fn count_event(
         self,
-        counting: &Counting,
-        env: Env,
+        counting: &AgentCounting,
+        env: JniEnvironment,
         state: &ThreadState,
         (number, site): (ContextId, u32),
     ) {
-        let what = counting.book().site(site).map(|info| info.what);
+        let what = counting.registry().site(site).map(|info| info.kind);
         let of = match what {
-            Some(What::Of(of)) if IO.marks(of) => of,
+            Some(RegisteredSiteKind::EventCall(of)) if IO.has_event_call(of) => of,
             _ => return,
         };
-        self.each(counting, env, state, of.which, |state, kind| {
-            of_number(counting, env, state, number, (kind, std::ptr::null_mut()))
+        self.count_each_kind(counting, env, state, of.which, |state, kind| {
+            find_counter_by_number(counting, env, state, number, (kind, std::ptr::null_mut()))
         });
     }
 
-    fn count_outside(self, counting: &Counting, env: Env, state: &ThreadState, operation: u8) {
-        let Some(here) = verified_here(counting, env, state) else {
-            lost_unless_out_of_scope(counting, env);
-            return;
-        };
-        self.each(counting, env, state, operation, |state, kind| {
-            let nothing = std::ptr::null_mut();
-            found(counting, env, state, Some(here), (kind, nothing))
-        });
-    }
-
-    fn each(
-        &self,
-        counting: &Counting,
-        env: Env,
+    fn count_outside_scope(
+        self,
+        counting: &AgentCounting,
+        env: JniEnvironment,
         state: &ThreadState,
         operation: u8,
-        find: impl Fn(&ThreadState, &'static EventKind) -> Option<Found>,
     ) {
-        let Some(counted) = counted_as(operation) else {
+        let Some(here) = verified_location(counting, env, state) else {
+            count_dropped_in_scope(counting, env);
+            return;
+        };
+        self.count_each_kind(counting, env, state, operation, |state, kind| {
+            let nothing = std::ptr::null_mut();
+            find_counter(counting, env, state, Some(here), (kind, nothing))
+        });
+    }
+
+    fn count_each_kind(
+        &self,
+        counting: &AgentCounting,
+        env: JniEnvironment,
+        state: &ThreadState,
+        operation: u8,
+        find: impl Fn(&ThreadState, &'static EventKind) -> Option<EventCounterRef>,
+    ) {
+        let Some(counted) = kinds_of_operation(operation) else {
             return;
         };
         for (kind, value) in [(&counted.bytes, self.bytes), (&counted.time, self.passed)] {
             if let Some(found) = find(state, kind) {
-                found.count(counting, env, state, value);
+                found.count_event(counting, env, state, value);
             }
         }
     }
 }
 
-fn counted_as(operation: u8) -> Option<&'static Counted> {
-    COUNTED.get(io::purpose(operation.into())? as usize)
+fn kinds_of_operation(operation: u8) -> Option<&'static IoEventKinds> {
+    IO_EVENT_KINDS.get(io::operation_purpose(operation.into())? as usize)
 }
 
 #[cfg(test)]
@@ -131,11 +145,11 @@ mod tests {
     #[test]
     fn purposes_have_their_words() {
         let how = |purpose| {
-            COUNTED
+            IO_EVENT_KINDS
                 .get(purpose as usize)
                 .map(|counted| counted.bytes.how)
         };
-        assert_eq!(how(io::Purpose::FileRead), Some("file read"));
-        assert_eq!(how(io::Purpose::SocketConnect), Some("socket connect"));
+        assert_eq!(how(io::IoPurpose::FileRead), Some("file read"));
+        assert_eq!(how(io::IoPurpose::SocketConnect), Some("socket connect"));
     }
 }

@@ -1,30 +1,30 @@
 //! `events=alloc=all`: objects that the VM makes for itself and for native code. The VM tells of those that its own
 //! methods make; JNI functions that make one are replaced (`c/allocate.c`). Marked by a word behind the class's
-//! name. The VM also tells of what Java code has natives make (`hooks::making`): those have a hook behind them.
+//! name. The VM also tells of what Java code has natives make (`hooks::object_creation`): those have a hook behind them.
 //! Exceptions and their traces are counted with `events=alloc` already (`thrown.rs`).
 use std::sync::OnceLock;
 
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jobject};
 use jvmti_bindings::sys::jvmti as ti;
-use lucce_hooks::Kind;
+use lucce_hooks::EventKindInfo;
 use lucce_hooks::kinds::OBJECTS;
-use lucce_vm::{Env, Field};
+use lucce_vm::{FieldId, JniEnvironment};
 
-use crate::counting::Counting;
-use crate::counting::found::found_here;
-use crate::events::{Door, EventSource};
-use crate::thread::found::EventKind;
-use crate::thread::life::current_state;
+use crate::counting::AgentCounting;
+use crate::counting::counter_lookup::find_counter_here;
+use crate::events::{EventCallback, EventSource};
+use crate::thread::event_kind::EventKind;
+use crate::thread::lifecycle::current_state;
 use crate::thread::{OwnState, ThreadState};
 
-const fn kind(how: &'static str) -> EventKind {
+const fn alloc_kind(how: &'static str) -> EventKind {
     EventKind::new("alloc", "bytes", how)
 }
 
-static CLONE: EventKind = kind("clone");
-static REFLECTION: EventKind = kind("reflection");
-static JNI: EventKind = kind("JNI");
-pub static VM: EventKind = kind("VM");
+static CLONE: EventKind = alloc_kind("clone");
+static REFLECTION: EventKind = alloc_kind("reflection");
+static JNI: EventKind = alloc_kind("JNI");
+pub static VM: EventKind = alloc_kind("VM");
 
 /// By the class whose native method makes the object.
 const REFLECTING: [&str; 3] = [
@@ -34,27 +34,27 @@ const REFLECTING: [&str; 3] = [
 ];
 
 /// Objects that the VM makes for itself and for native code.
-pub struct Objects;
+pub struct VmObjectSource;
 
-impl EventSource for Objects {
-    fn kind(&self) -> &'static Kind {
+impl EventSource for VmObjectSource {
+    fn kind(&self) -> &'static EventKindInfo {
         &OBJECTS
     }
 
-    fn events(&self) -> &'static [ti::jvmtiEvent] {
+    fn vm_events(&self) -> &'static [ti::jvmtiEvent] {
         &[ti::JVMTI_EVENT_VM_OBJECT_ALLOC]
     }
 
-    fn capabilities(&self, wanted: &mut ti::jvmtiCapabilities) {
+    fn add_capabilities(&self, wanted: &mut ti::jvmtiCapabilities) {
         wanted.set_can_generate_vm_object_alloc_events(true);
     }
 }
 
-pub fn callbacks<D: Door>(callbacks: &mut ti::jvmtiEventCallbacks) {
+pub fn add_callbacks<D: EventCallback>(callbacks: &mut ti::jvmtiEventCallbacks) {
     callbacks.VMObjectAlloc = Some(made_by_vm::<D>);
 }
 
-extern "system" fn made_by_vm<D: Door>(
+extern "system" fn made_by_vm<D: EventCallback>(
     _: *mut ti::jvmtiEnv,
     env: *mut JNIEnv,
     thread: jobject,
@@ -62,30 +62,42 @@ extern "system" fn made_by_vm<D: Door>(
     _: jclass,
     bytes: i64,
 ) {
-    D::told(OBJECTS.gate, env, thread, |counting, env, state| {
+    D::handle_event(OBJECTS.mask_bit, env, thread, |counting, env, state| {
         let bytes = u64::try_from(bytes).unwrap_or(0);
-        allocated(counting, env, state, object, bytes);
+        count_vm_object(counting, env, state, object, bytes);
     });
 }
 
 /// The VM has made `object` in the current thread.
-fn allocated(counting: &Counting, env: Env, state: &ThreadState, object: jobject, bytes: u64) {
-    if let Some(how) = how(counting, env, object) {
-        made(counting, env, state, (how, object, bytes));
+fn count_vm_object(
+    counting: &AgentCounting,
+    env: JniEnvironment,
+    state: &ThreadState,
+    object: jobject,
+    bytes: u64,
+) {
+    if let Some(how) = find_vm_object_kind(counting, env, object) {
+        count_object(counting, env, state, (how, object, bytes));
     }
 }
 
 /// `None`: a hook counts it.
-fn how(counting: &Counting, env: Env, object: jobject) -> Option<&'static EventKind> {
-    let Some((method, _)) = counting.jvmti.frame(0) else {
+fn find_vm_object_kind(
+    counting: &AgentCounting,
+    env: JniEnvironment,
+    object: jobject,
+) -> Option<&'static EventKind> {
+    let Some((method, _)) = counting.jvmti.frame_location(0) else {
         return Some(&VM);
     };
-    let top = counting.frames.resolve(counting, env, method);
+    let top = counting.frames.resolve_method(counting, env, method);
     let is_of = |prefix: &&str| top.class_name.starts_with(*prefix);
-    let made = made_by(&top.class_name, &top.method_name);
-    if made.is_some_and(|made| made.is(counting, env, object)) && has_hook(counting, env) {
+    let made = classify_native_method(&top.class_name, &top.method_name);
+    if made.is_some_and(|made| made.matches_object(counting, env, object))
+        && has_hook(counting, env)
+    {
         None
-    } else if made == Some(Made::Copy) {
+    } else if made == Some(NativeAllocation::Copy) {
         Some(&CLONE)
     } else if REFLECTING.iter().any(is_of) {
         Some(&REFLECTION)
@@ -96,96 +108,105 @@ fn how(counting: &Counting, env: Env, object: jobject) -> Option<&'static EventK
 
 /// What a native method makes that its caller counts. The VM tells of everything else that it makes meanwhile, too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Made {
+enum NativeAllocation {
     Copy,
     Array,
     Instance,
     Texts,
 }
 
-fn made_by(class: &str, method: &str) -> Option<Made> {
+fn classify_native_method(class: &str, method: &str) -> Option<NativeAllocation> {
     match (class, method) {
-        ("java/lang/Object", "clone") => Some(Made::Copy),
-        ("java/lang/reflect/Array", "newArray" | "multiNewArray") => Some(Made::Array),
-        ("jdk/internal/misc/Unsafe", "allocateInstance") => Some(Made::Instance),
+        ("java/lang/Object", "clone") => Some(NativeAllocation::Copy),
+        ("java/lang/reflect/Array", "newArray" | "multiNewArray") => Some(NativeAllocation::Array),
+        ("jdk/internal/misc/Unsafe", "allocateInstance") => Some(NativeAllocation::Instance),
         ("jdk/internal/loader/BootLoader", "getSystemPackageNames")
-        | ("java/lang/NullPointerException", "getExtendedNPEMessage") => Some(Made::Texts),
+        | ("java/lang/NullPointerException", "getExtendedNPEMessage") => {
+            Some(NativeAllocation::Texts)
+        }
         (class, "newInstance0") if class.starts_with("jdk/internal/reflect/") => {
-            Some(Made::Instance)
+            Some(NativeAllocation::Instance)
         }
         _ => None,
     }
 }
 
-impl Made {
-    fn is(self, counting: &Counting, env: Env, object: jobject) -> bool {
+impl NativeAllocation {
+    fn matches_object(
+        self,
+        counting: &AgentCounting,
+        env: JniEnvironment,
+        object: jobject,
+    ) -> bool {
         let class = env.class_of(object);
-        let signature = counting.jvmti.signature(class).unwrap_or_default();
-        env.forget(class);
+        let signature = counting.jvmti.class_signature(class).unwrap_or_default();
+        env.delete_local(class);
         match self {
-            Made::Copy | Made::Texts => true,
-            Made::Array => signature.starts_with('['),
+            NativeAllocation::Copy | NativeAllocation::Texts => true,
+            NativeAllocation::Array => signature.starts_with('['),
             // What a class needs that is loaded for it are arrays, and the class.
-            Made::Instance => !signature.starts_with('[') && signature != "Ljava/lang/Class;",
+            NativeAllocation::Instance => {
+                !signature.starts_with('[') && signature != "Ljava/lang/Class;"
+            }
         }
     }
 }
 
 /// Whether the caller of the innermost frame counts what that frame makes.
-fn has_hook(counting: &Counting, env: Env) -> bool {
-    let caller = counting.jvmti.frame(1);
+fn has_hook(counting: &AgentCounting, env: JniEnvironment) -> bool {
+    let caller = counting.jvmti.frame_location(1);
     caller.is_some_and(|(method, _)| {
         counting
             .frames
-            .resolve(counting, env, method)
+            .resolve_method(counting, env, method)
             .counts_what_it_makes
     })
 }
 
-fn made(
-    counting: &Counting,
-    env: Env,
+fn count_object(
+    counting: &AgentCounting,
+    env: JniEnvironment,
     state: &ThreadState,
     (kind, object, bytes): (&'static EventKind, jobject, u64),
 ) {
-    if let Some(found) = found_here(counting, env, state, (kind, object)) {
-        found.count(counting, env, state, bytes);
+    if let Some(found) = find_counter_here(counting, env, state, (kind, object)) {
+        found.count_event(counting, env, state, bytes);
     }
 }
 
 /// A JNI function has made a text, and the array that holds it.
-pub fn text_made_by_jni(counting: &Counting, env: Env, text: jobject) {
-    made_by_jni(counting, env, text);
-    if let (Some(field), false) = (text_field(env), text.is_null()) {
-        let array = env.get_object(text, field.id());
-        made_by_jni(counting, env, array);
-        env.forget(array);
+pub fn count_jni_string(counting: &AgentCounting, env: JniEnvironment, text: jobject) {
+    count_jni_object(counting, env, text);
+    if let (Some(field), false) = (find_value_field(env), text.is_null()) {
+        let array = env.get_object(text, field.as_raw());
+        count_jni_object(counting, env, array);
+        env.delete_local(array);
     }
 }
 
 /// `String.value`.
-fn text_field(env: Env) -> Option<Field> {
-    static FIELD: OnceLock<Option<Field>> = OnceLock::new();
+fn find_value_field(env: JniEnvironment) -> Option<FieldId> {
+    static FIELD: OnceLock<Option<FieldId>> = OnceLock::new();
     *FIELD.get_or_init(|| {
         let class = env.find_class(c"java/lang/String")?;
-        let field = env.field(class, c"value", c"[B");
-        env.forget(class);
-        field.map(Field::new)
+        let field = env.field_id(class, c"value", c"[B");
+        env.delete_local(class);
+        field.map(FieldId::new)
     })
 }
 
 /// A JNI function has made an object for native code.
-pub fn made_by_jni(counting: &Counting, env: Env, object: jobject) {
+pub fn count_jni_object(counting: &AgentCounting, env: JniEnvironment, object: jobject) {
     if object.is_null() {
         return;
     }
     let bytes = counting.jvmti.object_size(object).unwrap_or(0);
     // Without a frame there is no context: the launcher prepares the call of `main`.
-    let own = match counting.jvmti.frame(0) {
+    let own = match counting.jvmti.frame_location(0) {
         None => OwnState::NONE,
         Some(_) => current_state(counting, env),
     };
     if let Some(state) = own.get() {
-        made(counting, env, state, (&JNI, object, bytes));
+        count_object(counting, env, state, (&JNI, object, bytes));
     }
 }

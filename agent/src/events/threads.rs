@@ -2,41 +2,52 @@
 
 use jvmti_bindings::sys::jni::{jlong, jobject};
 use lucce_callgraph::ContextId;
-use lucce_hooks::Kind;
+use lucce_hooks::EventKindInfo;
 use lucce_hooks::kinds::THREAD;
-use lucce_vm::Env;
+use lucce_vm::JniEnvironment;
 
-use crate::counting::Counting;
-use crate::counting::found::{lost_unless_out_of_scope, verified_here};
-use crate::events::{EventSource, Told};
+use crate::counting::AgentCounting;
+use crate::counting::counter_lookup::{count_dropped_in_scope, verified_location};
+use crate::events::{EventSource, HookEvent};
 use crate::stack::contexts;
 use crate::thread::ThreadState;
 
-pub struct Starts;
+pub struct ThreadStartSource;
 
-impl EventSource for Starts {
-    fn kind(&self) -> &'static Kind {
+impl EventSource for ThreadStartSource {
+    fn kind(&self) -> &'static EventKindInfo {
         &THREAD
     }
 
     /// The current thread is about to start another one, the object.
-    fn told(&self, counting: &Counting, env: Env, state: &ThreadState, told: Told) {
+    fn record_hook_event(
+        &self,
+        counting: &AgentCounting,
+        env: JniEnvironment,
+        state: &ThreadState,
+        told: HookEvent,
+    ) {
         if !told.object.is_null() {
-            starts(counting, env, state, told.object);
+            record_thread_start(counting, env, state, told.object);
         }
     }
 }
 
-fn starts(counting: &Counting, env: Env, state: &ThreadState, child: jobject) {
-    let Some(here) = verified_here(counting, env, state) else {
-        lost_unless_out_of_scope(counting, env);
+fn record_thread_start(
+    counting: &AgentCounting,
+    env: JniEnvironment,
+    state: &ThreadState,
+    child: jobject,
+) {
+    let Some(here) = verified_location(counting, env, state) else {
+        count_dropped_in_scope(counting, env);
         return;
     };
-    let number = contexts::event(counting, state, here);
-    let event = counting.event_type(THREAD.name, "", "");
-    let counted = counting.event(env, state, number, event, 0);
+    let number = contexts::event_number(counting, state, here);
+    let event = counting.find_or_add_event_type(THREAD.name, "", "");
+    let counted = counting.count_event(env, state, number, event, 0);
     let origin = counted.map_or(ContextId::UNKNOWN, |()| number);
     if let Some(fields) = counting.fields.get() {
-        env.set_long(child, fields.origin.id(), origin.0 as jlong);
+        env.set_long(child, fields.origin.as_raw(), origin.0 as jlong);
     }
 }

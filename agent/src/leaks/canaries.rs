@@ -20,20 +20,20 @@ use std::collections::VecDeque;
 use lucce_vm::gc_counters::CyclePauses;
 
 /// No collector of HotSpot lets an object survive more collections of the young generation in it: four bits.
-const TICKS: u64 = 16;
+const HELD_TICKS: u64 = 16;
 /// Canaries that were let go and live; more are thinned out.
-const MOST: usize = 64;
+const MAX_RELEASED: usize = 64;
 
 /// An object of ours. `R` is a reference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Canary<R> {
+pub struct CanaryObject<R> {
     pub strong: R,
     pub weak: R,
 }
 
 #[derive(Clone, Copy)]
-struct Since<T> {
-    what: T,
+struct CanaryEntry<T> {
+    value: T,
     tick: u64,
     /// Collections before it was made.
     born: u64,
@@ -41,113 +41,115 @@ struct Since<T> {
 
 /// References that are not needed any more, weak or strong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Freed<R> {
+pub enum UnusedReference<R> {
     Weak(R),
     Strong(R),
 }
 
 /// An object without any other reference.
 #[derive(Clone, Copy)]
-struct Probe<R> {
+struct ProbeObject<R> {
     weak: R,
     /// Collections before it was made.
     born: u64,
     pauses: Option<CyclePauses>,
 }
 
-pub struct Canaries<R> {
-    probe: Option<Probe<R>>,
-    held: VecDeque<Since<Canary<R>>>,
+pub struct CanarySet<R> {
+    probe: Option<ProbeObject<R>>,
+    held: VecDeque<CanaryEntry<CanaryObject<R>>>,
     /// Let go, the oldest first.
-    free: VecDeque<Since<R>>,
+    released: VecDeque<CanaryEntry<R>>,
     ticks: u64,
 }
 
 /// What a look has found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Look {
+pub struct CollectionEvidence {
     /// The old generation was collected: what was born before this collection was tested.
     pub tested: Option<u64>,
     /// There was a collection: what was born before this one has survived one.
     pub survived: Option<u64>,
     /// A new canary and a new probe are wanted.
-    pub wants: bool,
+    pub needs_objects: bool,
 }
 
-impl<R: Copy> Canaries<R> {
-    pub fn new() -> Canaries<R> {
-        Canaries {
+impl<R: Copy> CanarySet<R> {
+    pub fn new() -> CanarySet<R> {
+        CanarySet {
             probe: None,
             held: VecDeque::new(),
-            free: VecDeque::new(),
+            released: VecDeque::new(),
             ticks: 0,
         }
     }
 
     /// `pauses` are those until now.
-    pub fn look(
+    pub fn check_collections(
         &mut self,
         is_alive: impl Fn(R) -> bool,
-        freed: impl Fn(Freed<R>),
+        freed: impl Fn(UnusedReference<R>),
         pauses: impl Fn() -> Option<CyclePauses>,
-    ) -> Look {
+    ) -> CollectionEvidence {
         // First the canaries: one that is let go just now has not been looked for.
-        let tested = self.collected(&is_alive, &freed);
-        let mut look = Look {
+        let tested = self.remove_collected(&is_alive, &freed);
+        let mut look = CollectionEvidence {
             tested,
-            ..Look::default()
+            ..CollectionEvidence::default()
         };
         if let Some(probe) = self.probe.take_if(|probe| !is_alive(probe.weak)) {
-            freed(Freed::Weak(probe.weak));
+            freed(UnusedReference::Weak(probe.weak));
             self.ticks += 1;
             look.survived = Some(probe.born);
-            if is_of_the_whole_heap(probe.pauses, pauses()) {
+            if is_full_collection(probe.pauses, pauses()) {
                 look.tested = look.tested.max(Some(probe.born));
             }
         }
-        self.let_go(&freed);
-        look.wants = self.probe.is_none();
+        self.release_old_canaries(&freed);
+        look.needs_objects = self.probe.is_none();
         look
     }
 
     /// The birth of the youngest canary that is gone.
-    fn collected(
+    fn remove_collected(
         &mut self,
         is_alive: &impl Fn(R) -> bool,
-        freed: &impl Fn(Freed<R>),
+        freed: &impl Fn(UnusedReference<R>),
     ) -> Option<u64> {
-        let oldest = self.free.front()?;
-        if is_alive(oldest.what) {
+        let oldest = self.released.front()?;
+        if is_alive(oldest.value) {
             return None;
         }
         let mut tested = oldest.born;
-        while let Some(canary) = pop_if(&mut self.free, |canary| !is_alive(canary.what)) {
+        while let Some(canary) =
+            pop_front_when(&mut self.released, |canary| !is_alive(canary.value))
+        {
             tested = canary.born;
-            freed(Freed::Weak(canary.what));
+            freed(UnusedReference::Weak(canary.value));
         }
         Some(tested)
     }
 
-    fn let_go(&mut self, freed: &impl Fn(Freed<R>)) {
-        let is_old = |canary: &Since<_>| self.ticks - canary.tick >= TICKS;
-        while let Some(canary) = pop_if(&mut self.held, is_old) {
-            freed(Freed::Strong(canary.what.strong));
-            self.free.push_back(Since {
-                what: canary.what.weak,
+    fn release_old_canaries(&mut self, freed: &impl Fn(UnusedReference<R>)) {
+        let is_old = |canary: &CanaryEntry<_>| self.ticks - canary.tick >= HELD_TICKS;
+        while let Some(canary) = pop_front_when(&mut self.held, is_old) {
+            freed(UnusedReference::Strong(canary.value.strong));
+            self.released.push_back(CanaryEntry {
+                value: canary.value.weak,
                 tick: canary.tick,
                 born: canary.born,
             });
         }
-        if self.free.len() > MOST {
+        if self.released.len() > MAX_RELEASED {
             // The oldest says when there was one, the youngest says most.
             let mut stays = false;
-            let last = self.free.len() - 1;
+            let last = self.released.len() - 1;
             let mut at = 0;
-            self.free.retain(|canary| {
+            self.released.retain(|canary| {
                 stays = !stays || at == last;
                 at += 1;
                 if !stays {
-                    freed(Freed::Weak(canary.what));
+                    freed(UnusedReference::Weak(canary.value));
                 }
                 stays
             });
@@ -155,34 +157,34 @@ impl<R: Copy> Canaries<R> {
     }
 
     /// Nothing is looked for any more.
-    pub fn let_go_of_all(&mut self, freed: &impl Fn(Freed<R>)) {
+    pub fn release_all(&mut self, freed: &impl Fn(UnusedReference<R>)) {
         self.probe
             .take()
             .into_iter()
-            .for_each(|probe| freed(Freed::Weak(probe.weak)));
+            .for_each(|probe| freed(UnusedReference::Weak(probe.weak)));
         for canary in self.held.drain(..) {
-            freed(Freed::Strong(canary.what.strong));
-            freed(Freed::Weak(canary.what.weak));
+            freed(UnusedReference::Strong(canary.value.strong));
+            freed(UnusedReference::Weak(canary.value.weak));
         }
-        self.free
+        self.released
             .drain(..)
-            .for_each(|canary| freed(Freed::Weak(canary.what)));
+            .for_each(|canary| freed(UnusedReference::Weak(canary.value)));
     }
 
     /// What was wanted; `born`: collections before both were made, `pauses`: those until then.
-    pub fn give(
+    pub fn add_canary_and_probe(
         &mut self,
-        (canary, probe): (Canary<R>, R),
+        (canary, probe): (CanaryObject<R>, R),
         born: u64,
         pauses: Option<CyclePauses>,
     ) {
-        self.probe = Some(Probe {
+        self.probe = Some(ProbeObject {
             weak: probe,
             born,
             pauses,
         });
-        self.held.push_back(Since {
-            what: canary,
+        self.held.push_back(CanaryEntry {
+            value: canary,
             tick: self.ticks,
             born,
         });
@@ -190,13 +192,13 @@ impl<R: Copy> Canaries<R> {
 }
 
 /// Whether there were pauses of cycles that collect the whole heap, and no others.
-fn is_of_the_whole_heap(before: Option<CyclePauses>, after: Option<CyclePauses>) -> bool {
+fn is_full_collection(before: Option<CyclePauses>, after: Option<CyclePauses>) -> bool {
     before
         .zip(after)
         .is_some_and(|(before, after)| after.major > before.major && after.minor == before.minor)
 }
 
-fn pop_if<T>(queue: &mut VecDeque<T>, wanted: impl Fn(&T) -> bool) -> Option<T> {
+fn pop_front_when<T>(queue: &mut VecDeque<T>, wanted: impl Fn(&T) -> bool) -> Option<T> {
     match queue.front().is_some_and(wanted) {
         true => queue.pop_front(),
         false => None,
@@ -245,7 +247,7 @@ mod tests {
 
     struct World {
         heap: RefCell<Heap>,
-        canaries: Canaries<u32>,
+        canaries: CanarySet<u32>,
         /// Collections of the old generation that were noticed.
         old: u64,
         /// Of a collector that works beside the program.
@@ -256,7 +258,7 @@ mod tests {
         fn new() -> World {
             World {
                 heap: RefCell::default(),
-                canaries: Canaries::new(),
+                canaries: CanarySet::new(),
                 old: 0,
                 pauses: None,
             }
@@ -271,21 +273,24 @@ mod tests {
                     .any(|(known, _)| *known == id)
             };
             let freed = |freed| {
-                if let Freed::Strong(id) = freed {
+                if let UnusedReference::Strong(id) = freed {
                     assert!(self.heap.borrow_mut().strong.remove(&id));
                 }
             };
-            let look = self.canaries.look(alive, freed, || self.pauses);
-            if look.wants {
+            let look = self
+                .canaries
+                .check_collections(alive, freed, || self.pauses);
+            if look.needs_objects {
                 let mut heap = self.heap.borrow_mut();
                 let (id, probe) = (heap.make(), heap.make());
                 heap.strong.insert(id);
-                let canary = Canary {
+                let canary = CanaryObject {
                     strong: id,
                     weak: id,
                 };
                 let born = heap.collections;
-                self.canaries.give((canary, probe), born, self.pauses);
+                self.canaries
+                    .add_canary_and_probe((canary, probe), born, self.pauses);
             }
             self.old += u64::from(look.tested.is_some());
             look.tested
@@ -302,8 +307,8 @@ mod tests {
             (0..3).for_each(|_| world.heap.borrow_mut().pause());
         }
         assert_eq!(world.old, 0);
-        assert!(world.canaries.free.len() <= MOST + 1);
-        assert!(world.heap.borrow().strong.len() <= TICKS as usize + 1);
+        assert!(world.canaries.released.len() <= MAX_RELEASED + 1);
+        assert!(world.heap.borrow().strong.len() <= HELD_TICKS as usize + 1);
     }
 
     #[test]
@@ -347,7 +352,7 @@ mod tests {
             let mut heap = world.heap.borrow_mut();
             if let Some(tested) = tested {
                 noticed += 1;
-                assert!(tested + 2 * TICKS + 64 > heap.collections, "{tested}");
+                assert!(tested + 2 * HELD_TICKS + 64 > heap.collections, "{tested}");
                 let known: HashSet<u32> = heap.objects.iter().map(|(id, _)| *id).collect();
                 let lie = |(born, id): &(u64, u32)| *born < tested && known.contains(id);
                 assert!(!garbage.iter().any(lie));

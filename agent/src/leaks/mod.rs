@@ -19,14 +19,14 @@
 //! allocation may be sampled.
 
 pub mod canaries;
-pub mod choice;
-pub mod followed;
-pub mod holders;
-pub mod runs;
-pub mod search;
-pub mod taking;
-mod watcher;
-mod whole;
+pub mod chain_runs;
+mod collection_watcher;
+mod full_collections;
+pub mod heap_search;
+pub mod holder_search;
+pub mod object_selection;
+pub mod sampled_objects;
+pub mod snapshots;
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -39,102 +39,102 @@ use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
 use lucce_tracelog::CensusCause;
 
-use crate::counting::Counting;
+use crate::counting::AgentCounting;
 use crate::counting::stream;
-use crate::leaks::canaries::{Canaries, Canary, Freed};
-use crate::leaks::choice::{Most, survivors};
-use crate::leaks::followed::{Aged, Birth, Followed};
-use crate::leaks::taking::{Schedule, Slots, Times};
-use crate::leaks::watcher::Watcher;
-use crate::leaks::whole::WholeCollections;
-use crate::memory::counter::count;
-use crate::memory::gate;
+use crate::hookless::call_context;
+use crate::leaks::canaries::{CanaryObject, CanarySet, UnusedReference};
+use crate::leaks::collection_watcher::CollectionWatcher;
+use crate::leaks::full_collections::FullCollections;
+use crate::leaks::object_selection::{SelectionLimits, select_survivors};
+use crate::leaks::sampled_objects::{AgedReference, AllocationOrigin, SampledObjectTable};
+use crate::leaks::snapshots::{SlotReliability, SnapshotTimes, WriteSchedule};
+use crate::memory::counter::increment_counter;
+use crate::memory::event_mask;
 use crate::memory::locks::WatchedMutex;
-use crate::stack::here;
-use crate::stack::here::Made;
+use crate::stack::current_location;
+use crate::stack::current_location::AllocationPlace;
 use crate::stack::{contexts, verify};
-use crate::thread::coverage::Coverage;
-use crate::thread::life::current_state;
-use crate::walked::asked;
-use lucce_vm::{Env, Failed, Vm};
+use crate::thread::coverage::CoverageTracker;
+use crate::thread::lifecycle::current_state;
+use lucce_vm::{JniEnvironment, JvmError, VmHandle};
 
 /// Objects that are followed at a time. At 512 KB from one to the next they stand for 8 GB.
-const MOST: usize = 1 << 14;
+const MAX_OBJECTS: usize = 1 << 14;
 /// Snapshots are at least as far apart, and a part of the time that has passed: a run of a year has
 /// hardly more than one of a day.
-const PAUSE: Duration = Duration::from_millis(20);
-const PART: u32 = 20;
+const MIN_PAUSE: Duration = Duration::from_millis(20);
+const PAUSE_DIVISOR: u32 = 20;
 /// The same of censuses.
-const CENSUS_PAUSE: Duration = Duration::from_secs(1);
-const CENSUS_PART: u32 = 10;
+const MIN_CENSUS_PAUSE: Duration = Duration::from_secs(1);
+const CENSUS_PAUSE_DIVISOR: u32 = 10;
 /// The kind of events in a stream.
 const LEAK: &str = "leak";
 
-pub struct Leaks {
+pub struct LeakDetector {
     interval: u32,
     started: Instant,
     collections: AtomicU64,
-    lost: AtomicU64,
+    dropped_samples: AtomicU64,
     /// Once the VM is initialised.
-    whole: OnceLock<WholeCollections>,
-    watcher: Watcher,
-    state: WatchedMutex<State>,
+    full_collections: OnceLock<FullCollections>,
+    watcher: CollectionWatcher,
+    state: WatchedMutex<LeakDetectorState>,
 }
 
 /// Objects of one type that were made in a context and are followed.
-pub struct Alive {
+pub struct LiveObjectsOfType {
     /// A descriptor.
-    pub of: Box<str>,
+    pub descriptor: Box<str>,
     pub followed: usize,
     pub alive: usize,
     /// Some of the living.
     pub objects: Vec<jobject>,
 }
 
-struct State {
-    followed: Followed<usize>,
-    canaries: Canaries<usize>,
-    sampled: u64,
+struct LeakDetectorState {
+    objects: SampledObjectTable<usize>,
+    canaries: CanarySet<usize>,
+    sample_count: u64,
     /// Collections of the old generation that were noticed.
-    old: u64,
+    old_collections: u64,
     /// What the last of them tested, and whether the log says so.
     tested: u64,
-    told: bool,
+    is_snapshot_written: bool,
     /// Collections of the whole heap that were noticed.
-    whole: u64,
+    full_collection_count: u64,
     /// Objects born before this collection have survived one.
     survived: u64,
     /// Collections before the last look.
-    looked: u64,
+    checked_collections: u64,
     /// When what is written next.
-    snapshots: Schedule,
-    censuses: Schedule,
-    exhaustions: Schedule,
+    snapshots: WriteSchedule,
+    censuses: WriteSchedule,
+    exhaustions: WriteSchedule,
     /// Sampled objects and collections of which the last census knows.
-    in_census: (u64, u64),
+    last_census: (u64, u64),
     /// Whether references may be read without the VM.
-    slots: Slots,
+    slot_reliability: SlotReliability,
     /// Nothing is followed any more.
     ended: bool,
 }
 
 thread_local! {
     /// Objects that are made here for ourselves are not followed.
-    static BUSY: Cell<bool> = const { Cell::new(false) };
+    static IN_OWN_SCOPE: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Until it is dropped, this thread follows nothing.
-struct Busy;
+struct OwnAllocationScope;
 
-impl Busy {
-    fn begin() -> Option<Busy> {
-        (!BUSY.replace(true)).then_some(Busy)
+impl OwnAllocationScope {
+    fn enter_scope() -> Option<OwnAllocationScope> {
+        (!IN_OWN_SCOPE.replace(true)).then_some(OwnAllocationScope)
     }
 }
 
-impl Drop for Busy {
+impl Drop for OwnAllocationScope {
     fn drop(&mut self) {
-        BUSY.set(false);
+        IN_OWN_SCOPE.set(false);
     }
 }
 
@@ -146,7 +146,7 @@ pub const EVENTS: [ti::jvmtiEvent; 3] = [
 ];
 
 /// What is needed beside the agent's capabilities; one agent at a time can have it.
-pub fn capabilities() -> ti::jvmtiCapabilities {
+pub fn required_capabilities() -> ti::jvmtiCapabilities {
     let mut wanted = ti::jvmtiCapabilities::default();
     wanted.set_can_generate_sampled_object_alloc_events(true);
     wanted.set_can_generate_garbage_collection_events(true);
@@ -156,210 +156,222 @@ pub fn capabilities() -> ti::jvmtiCapabilities {
 
 /// Says in the log that objects will be followed. This comes before the log's `options`, so a reader who
 /// sees those knows whether to wait for a first snapshot.
-pub fn announce(counting: &Counting, leaks: &Leaks) {
-    counting.meta("leak.interval", &leaks.interval.to_string());
+pub fn write_interval(counting: &AgentCounting, leaks: &LeakDetector) {
+    counting.append_meta("leak.interval", &leaks.interval.to_string());
 }
 
 /// The VM is initialised, and calls `sampled`, `collected` and `exhausted`: from now on objects are followed.
 ///
 /// # Errors
 /// The VM's; the log says so, too.
-pub fn start(
-    counting: &'static Counting,
-    leaks: &'static Leaks,
-    vm: Option<Vm>,
-) -> Result<(), Failed> {
+pub fn start_sampling(
+    counting: &'static AgentCounting,
+    leaks: &'static LeakDetector,
+    vm: Option<VmHandle>,
+) -> Result<(), JvmError> {
     let jvmti = counting.jvmti;
     if let Some(vm) = vm {
-        leaks.know(counting, vm);
-        watcher::start(counting, leaks, vm);
+        leaks.inspect_vm(counting, vm);
+        collection_watcher::start_watcher(counting, leaks, vm);
     }
-    let enable = |()| EVENTS.into_iter().try_for_each(|event| jvmti.enable(event));
-    let started = jvmti.sample_every(leaks.interval).and_then(enable);
+    let enable = |()| {
+        EVENTS
+            .into_iter()
+            .try_for_each(|event| jvmti.enable_event(event))
+    };
+    let started = jvmti.set_sampling_interval(leaks.interval).and_then(enable);
     if started.is_err() {
-        counting.meta("leak.none", "this VM does not sample allocations");
+        counting.append_meta("leak.none", "this VM does not sample allocations");
     }
     started
 }
 
-impl Leaks {
+impl LeakDetector {
     /// `interval`: bytes from one sampled object to the next, on average.
-    pub fn new(interval: u32) -> Leaks {
-        Leaks {
+    pub fn new(interval: u32) -> LeakDetector {
+        LeakDetector {
             interval,
             started: Instant::now(),
             collections: AtomicU64::new(0),
-            lost: AtomicU64::new(0),
-            state: WatchedMutex::new(State {
-                followed: Followed::new(MOST, interval.into()),
-                canaries: Canaries::new(),
-                sampled: 0,
-                old: 0,
+            dropped_samples: AtomicU64::new(0),
+            state: WatchedMutex::new(LeakDetectorState {
+                objects: SampledObjectTable::new(MAX_OBJECTS, interval.into()),
+                canaries: CanarySet::new(),
+                sample_count: 0,
+                old_collections: 0,
                 tested: 0,
-                told: true,
-                whole: 0,
+                is_snapshot_written: true,
+                full_collection_count: 0,
                 survived: 0,
-                looked: 0,
-                snapshots: Schedule::new(PAUSE, (PAUSE, PART)),
-                censuses: Schedule::new(Duration::ZERO, (CENSUS_PAUSE, CENSUS_PART)),
-                exhaustions: Schedule::new(Duration::ZERO, (PAUSE, PART)),
-                in_census: (0, 0),
-                slots: Slots::default(),
+                checked_collections: 0,
+                snapshots: WriteSchedule::new(MIN_PAUSE, (MIN_PAUSE, PAUSE_DIVISOR)),
+                censuses: WriteSchedule::new(
+                    Duration::ZERO,
+                    (MIN_CENSUS_PAUSE, CENSUS_PAUSE_DIVISOR),
+                ),
+                exhaustions: WriteSchedule::new(Duration::ZERO, (MIN_PAUSE, PAUSE_DIVISOR)),
+                last_census: (0, 0),
+                slot_reliability: SlotReliability::default(),
                 ended: false,
             }),
-            whole: OnceLock::new(),
-            watcher: Watcher::default(),
+            full_collections: OnceLock::new(),
+            watcher: CollectionWatcher::default(),
         }
     }
 
     /// What the VM counts, and how it ends.
-    fn know(&self, counting: &Counting, vm: Vm) {
-        let whole = self.whole.get_or_init(|| WholeCollections::find(vm));
-        let mut state = self.state();
-        state.whole = whole.so_far().count;
-        if let Some(flag) = whole.exits_by() {
-            counting.meta("leak.exits_by", flag);
-            state.slots.compare();
+    fn inspect_vm(&self, counting: &AgentCounting, vm: VmHandle) {
+        let whole = self
+            .full_collections
+            .get_or_init(|| FullCollections::from_vm(vm));
+        let mut state = self.lock_state();
+        state.full_collection_count = whole.current_count().count;
+        if let Some(flag) = whole.exit_flag() {
+            counting.append_meta("leak.exits_by", flag);
+            state.slot_reliability.start_comparing();
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, LeakDetectorState> {
         self.state.lock()
     }
 
     /// In the VM's own thread, while all others stand still.
-    pub fn collected(&self, counting: &Counting) {
-        let collections = count(&self.collections) + 1;
-        let whole = self.whole.get();
-        if let Some(whole) = whole.filter(|whole| whole.note_collection(collections))
-            && whole.exits_by().is_some()
+    pub fn on_collection(&self, counting: &AgentCounting) {
+        let collections = increment_counter(&self.collections) + 1;
+        let whole = self.full_collections.get();
+        if let Some(whole) = whole.filter(|whole| whole.record_collection(collections))
+            && whole.exit_flag().is_some()
         {
-            self.take_at_pause(counting, whole);
+            self.write_at_pause(counting, whole);
         }
-        self.watcher.wake();
+        self.watcher.wake_thread();
     }
 
-    fn collections(&self) -> u64 {
+    fn count_collections(&self) -> u64 {
         self.collections.load(Ordering::Relaxed)
     }
 
     /// The current thread has made `object`, of `size` bytes, and the VM took it as a sample.
-    pub fn sampled(
+    pub fn on_sample(
         &self,
-        counting: &'static Counting,
-        env: Env,
+        counting: &'static AgentCounting,
+        env: JniEnvironment,
         object: jobject,
         class: jclass,
         size: u64,
     ) {
-        if let Some(_busy) = Busy::begin()
-            && counting.gate.is_open(gate::LEAK)
+        if let Some(_busy) = OwnAllocationScope::enter_scope()
+            && counting.event_mask.is_enabled(event_mask::LEAK)
             && !env.has_exception()
         {
-            self.follow(counting, env, object, class, size);
-            self.look(counting, env);
+            self.add_sample(counting, env, object, class, size);
+            self.check_heap(counting, env);
         }
     }
 
-    fn follow(
+    fn add_sample(
         &self,
-        counting: &'static Counting,
-        env: Env,
+        counting: &'static AgentCounting,
+        env: JniEnvironment,
         object: jobject,
         class: jclass,
         size: u64,
     ) {
         let wanted = {
-            let mut state = self.state();
-            state.sampled += 1;
-            state.followed.wants()
+            let mut state = self.lock_state();
+            state.sample_count += 1;
+            state.objects.draws_next_object()
         };
         if !wanted {
             return;
         }
-        let context = match context(counting, env) {
+        let context = match current_context(counting, env) {
             Ok(context) => context,
-            Err(NotTheProgram) => {
-                self.state().sampled -= 1;
+            Err(NotProgramContext) => {
+                self.lock_state().sample_count -= 1;
                 return;
             }
         };
-        let place = place(counting, context, class);
+        let place = allocation_origin(counting, context, class);
         if let Some(place) = &place {
-            tell(counting, env, place, size);
+            stream_sample(counting, env, place, size);
         }
-        let weak = place.is_some().then(|| env.weak_global(object));
+        let weak = place.is_some().then(|| env.new_weak_global(object));
         if env.has_exception() {
-            env.clear();
+            env.clear_exception();
         }
         match (place, weak.filter(|weak| !weak.is_null())) {
             (Some(place), Some(weak)) => {
-                let born = self.collections();
-                let mut state = self.state();
+                let born = self.count_collections();
+                let mut state = self.lock_state();
                 if state.ended {
-                    env.forget_weak(weak);
+                    env.delete_weak(weak);
                     return;
                 }
-                if state.followed.is_full() {
+                if state.objects.is_full() {
                     state.make_room(env);
                 }
-                state.followed.add(place, born, size, weak as usize);
+                state.objects.add_object(place, born, size, weak as usize);
             }
             _ => {
-                count(&self.lost);
+                increment_counter(&self.dropped_samples);
             }
         }
     }
 
-    fn look(&self, counting: &Counting, env: Env) {
+    fn check_heap(&self, counting: &AgentCounting, env: JniEnvironment) {
         let wants = {
-            let mut state = self.state();
-            let wants = self.look_at(&mut state, env);
-            let now = self.now();
-            if !state.told && state.snapshots.is_due(now) {
-                self.snapshot(counting, env, &mut state);
+            let mut state = self.lock_state();
+            let wants = self.detect_collections(&mut state, env);
+            let now = self.elapsed_time();
+            if !state.is_snapshot_written && state.snapshots.is_due(now) {
+                self.write_snapshot(counting, env, &mut state);
             }
-            if self.wants_census(&state, now) {
-                self.census(counting, env, &mut state, (CensusCause::Regular, ""));
+            if self.is_census_due(&state, now) {
+                self.write_census(counting, env, &mut state, (CensusCause::Regular, ""));
             }
             wants
         };
-        let pauses = self.pauses();
-        let born = self.collections();
-        if let Some(made) = wants.then(|| make(&counting.coverage, env)).flatten() {
-            let mut state = self.state();
-            state.canaries.give(made, born, pauses);
+        let pauses = self.cycle_pauses();
+        let born = self.count_collections();
+        if let Some(made) = wants
+            .then(|| make_canary_and_probe(&counting.coverage, env))
+            .flatten()
+        {
+            let mut state = self.lock_state();
+            state.canaries.add_canary_and_probe(made, born, pauses);
             // The end has let go of the references that were there.
             if state.ended {
-                state.let_go(env);
+                state.release_references(env);
             }
         }
     }
 
     /// A thread of the agent's own looks: no thread of the program has done so since a collection.
-    pub fn look_again(&self, counting: &Counting, env: Env) {
-        if let Some(_busy) = Busy::begin()
-            && !self.state().ended
+    pub fn check_heap_in_background(&self, counting: &AgentCounting, env: JniEnvironment) {
+        if let Some(_busy) = OwnAllocationScope::enter_scope()
+            && !self.lock_state().ended
         {
-            self.look(counting, env);
+            self.check_heap(counting, env);
         }
     }
 
     /// Whether there is something to look for.
-    fn is_behind(&self) -> bool {
-        let (state, now) = (self.state(), self.now());
-        let collections = self.collections();
-        let snapshot = !state.told && state.snapshots.is_due(now);
-        let census = self.wants_census(&state, now);
-        !state.ended && (state.looked != collections || snapshot || census)
+    fn is_check_due(&self) -> bool {
+        let (state, now) = (self.lock_state(), self.elapsed_time());
+        let collections = self.count_collections();
+        let snapshot = !state.is_snapshot_written && state.snapshots.is_due(now);
+        let census = self.is_census_due(&state, now);
+        !state.ended && (state.checked_collections != collections || snapshot || census)
     }
 
     /// Where the VM ends without a word as soon as its heap is exhausted, a census may be the last one.
-    fn wants_census(&self, state: &State, now: Duration) -> bool {
-        let ends = |whole: &WholeCollections| whole.exits_by().is_some() && whole.is_nearly_full();
+    fn is_census_due(&self, state: &LeakDetectorState, now: Duration) -> bool {
+        let ends = |whole: &FullCollections| whole.exit_flag().is_some() && whole.is_nearly_full();
         let is_due = state.censuses.is_due(now)
-            || state.exhaustions.is_due(now) && self.whole.get().is_some_and(ends);
-        is_due && state.has_news(self.collections())
+            || state.exhaustions.is_due(now) && self.full_collections.get().is_some_and(ends);
+        is_due && state.has_unwritten(self.count_collections())
     }
 
     /// Writes what lives now, whenever that was done last, behind a collection of the whole heap if it is asked for.
@@ -367,115 +379,129 @@ impl Leaks {
     ///
     /// # Errors
     /// The VM does not collect.
-    pub fn look_now(&self, counting: &Counting, env: Env, collects: bool) -> Result<Times, Failed> {
-        let _busy = Busy::begin();
-        let (began, before) = (Instant::now(), self.collections());
-        let old = self.state().old;
+    pub fn write_live_objects(
+        &self,
+        counting: &AgentCounting,
+        env: JniEnvironment,
+        collects: bool,
+    ) -> Result<SnapshotTimes, JvmError> {
+        let _busy = OwnAllocationScope::enter_scope();
+        let (began, before) = (Instant::now(), self.count_collections());
+        let old = self.lock_state().old_collections;
         if collects {
             counting.jvmti.collect_heap()?;
         }
         let collection = collects.then(|| began.elapsed());
-        self.look(counting, env);
-        let mut state = self.state();
+        self.check_heap(counting, env);
+        let mut state = self.lock_state();
         if collects {
             // The VM may not count it, and no canary may be old enough.
-            let old = state.old.max(old + 1);
-            state.note_tested(before + 1, old);
+            let old = state.old_collections.max(old + 1);
+            state.set_tested(before + 1, old);
         }
         if !state.ended {
-            if !state.told {
-                self.snapshot(counting, env, &mut state);
+            if !state.is_snapshot_written {
+                self.write_snapshot(counting, env, &mut state);
             }
-            self.census(counting, env, &mut state, (CensusCause::Regular, ""));
+            self.write_census(counting, env, &mut state, (CensusCause::Regular, ""));
         }
-        Ok(Times {
-            now: self.now(),
+        Ok(SnapshotTimes {
+            now: self.elapsed_time(),
             collection,
         })
     }
 
     /// Bytes of the heap in use after the last collection, and its largest size.
     pub fn heap_bytes(&self) -> (Option<u64>, Option<u64>) {
-        let whole = self.whole.get();
+        let whole = self.full_collections.get();
         (
-            whole.and_then(WholeCollections::used_bytes),
-            whole.and_then(WholeCollections::max_heap_bytes),
+            whole.and_then(FullCollections::used_bytes),
+            whole.and_then(FullCollections::max_heap_bytes),
         )
     }
 
     /// The VM says that the heap is exhausted, in the thread that gets the error, which has just collected everything.
     /// Nothing is made in the heap here.
-    pub fn exhausted(&self, counting: &Counting, env: Env, what: &str) {
-        let _busy = Busy::begin();
-        let mut state = self.state();
-        let now = self.now();
+    pub fn on_heap_exhausted(&self, counting: &AgentCounting, env: JniEnvironment, what: &str) {
+        let _busy = OwnAllocationScope::enter_scope();
+        let mut state = self.lock_state();
+        let now = self.elapsed_time();
         if state.ended || !state.exhaustions.is_due(now) {
             return;
         }
-        state.exhaustions.done(now);
-        self.look_at(&mut state, env);
-        if !state.told {
-            self.snapshot(counting, env, &mut state);
+        state.exhaustions.mark_done(now);
+        self.detect_collections(&mut state, env);
+        if !state.is_snapshot_written {
+            self.write_snapshot(counting, env, &mut state);
         }
         let cause = (CensusCause::HeapExhausted, what);
-        self.census(counting, env, &mut state, cause);
+        self.write_census(counting, env, &mut state, cause);
     }
 
     /// Notices collections. `true`: a new canary and a new probe are wanted.
-    fn look_at(&self, state: &mut State, env: Env) -> bool {
-        state.looked = self.collections();
-        let whole = self.whole.get();
+    fn detect_collections(&self, state: &mut LeakDetectorState, env: JniEnvironment) -> bool {
+        state.checked_collections = self.count_collections();
+        let whole = self.full_collections.get();
         if let Some(whole) = whole {
-            state.note_whole(whole.so_far());
+            state.set_full_collections(whole.current_count());
         }
-        let pauses = || whole.and_then(WholeCollections::cycle_pauses);
-        let State {
-            canaries, slots, ..
+        let pauses = || whole.and_then(FullCollections::cycle_pauses);
+        let LeakDetectorState {
+            canaries,
+            slot_reliability: slots,
+            ..
         } = state;
-        let look = canaries.look(is_alive(env, slots), freed(env), pauses);
+        let look =
+            canaries.check_collections(liveness_check(env, slots), reference_releaser(env), pauses);
         if let Some(tested) = look.tested.filter(|tested| *tested > state.tested) {
-            let old = state.old + 1;
-            state.note_tested(tested, old);
+            let old = state.old_collections + 1;
+            state.set_tested(tested, old);
         }
         state.survived = state.survived.max(look.survived.unwrap_or(0));
-        look.wants
+        look.needs_objects
     }
 
-    fn pauses(&self) -> Option<lucce_vm::gc_counters::CyclePauses> {
-        self.whole.get().and_then(WholeCollections::cycle_pauses)
+    fn cycle_pauses(&self) -> Option<lucce_vm::gc_counters::CyclePauses> {
+        self.full_collections
+            .get()
+            .and_then(FullCollections::cycle_pauses)
     }
 
     /// Since objects are followed.
-    fn now(&self) -> Duration {
+    fn elapsed_time(&self) -> Duration {
         self.started.elapsed()
     }
 
     /// How many objects of some contexts are followed, of each type or of one, and some living ones among them: references of the
     /// current thread's own. The type with most living ones comes first.
-    pub fn some_of(
+    pub fn select_objects(
         &self,
-        env: Env,
+        env: JniEnvironment,
         (contexts, of): (&[ContextId], Option<&str>),
-        most: Most,
-    ) -> Vec<Alive> {
-        let collections = self.collections();
+        most: SelectionLimits,
+    ) -> Vec<LiveObjectsOfType> {
+        let collections = self.count_collections();
         // No reference is given back meanwhile.
-        let state = self.state();
-        let found = state.followed.of(contexts, of).into_iter();
+        let state = self.lock_state();
+        let found = state.objects.find_by_contexts(contexts, of).into_iter();
         let mut found: Vec<_> = found
             .map(|of_type| {
                 let followed = of_type.objects.len();
-                (of_type.of, followed, living(env, of_type.objects))
+                (
+                    of_type.descriptor,
+                    followed,
+                    retain_alive(env, of_type.objects),
+                )
             })
             .collect();
         found.sort_by_key(|(_, _, living)| Reverse(living.len()));
         let numbers: Vec<_> = found.iter().map(|(_, _, living)| living.len()).collect();
-        let shares = most.in_turn(&numbers).into_iter();
+        let shares = most.share_evenly(&numbers).into_iter();
         let alive = |((of, followed, living), share): ((_, _, Vec<_>), _)| {
-            let some = survivors(&living, share, (state.tested, collections)).into_iter();
-            let objects = some.map(|weak| env.local(weak as jobject));
-            Alive {
-                of,
+            let some = select_survivors(&living, share, (state.tested, collections)).into_iter();
+            let objects = some.map(|weak| env.new_local(weak as jobject));
+            LiveObjectsOfType {
+                descriptor: of,
                 followed,
                 alive: living.len(),
                 objects: objects.filter(|object| !object.is_null()).collect(),
@@ -485,169 +511,190 @@ impl Leaks {
     }
 
     /// How many objects were sampled.
-    pub fn so_far(&self) -> u64 {
-        self.state().sampled
+    pub fn count_samples(&self) -> u64 {
+        self.lock_state().sample_count
     }
 
     /// The agent leaves the VM: as `finish`, and no object is referred to any more.
-    pub fn leave(&self, counting: &Counting, env: Env) {
-        self.finish(counting, env);
-        let mut state = self.state();
-        state.let_go(env);
+    pub fn finish_and_release(&self, counting: &AgentCounting, env: JniEnvironment) {
+        self.finish_sampling(counting, env);
+        let mut state = self.lock_state();
+        state.release_references(env);
     }
 
     /// The VM ends: what was not written yet.
-    pub fn finish(&self, counting: &Counting, env: Env) {
+    pub fn finish_sampling(&self, counting: &AgentCounting, env: JniEnvironment) {
         // On failure they come and are not looked at.
-        let _ = counting.jvmti.disable(ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC);
-        self.watcher.end();
-        let _busy = Busy::begin();
-        let mut state = self.state();
-        self.look_at(&mut state, env);
-        if !state.told {
-            self.snapshot(counting, env, &mut state);
+        let _ = counting
+            .jvmti
+            .disable_event(ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC);
+        self.watcher.request_end();
+        let _busy = OwnAllocationScope::enter_scope();
+        let mut state = self.lock_state();
+        self.detect_collections(&mut state, env);
+        if !state.is_snapshot_written {
+            self.write_snapshot(counting, env, &mut state);
         }
-        if state.sampled > 0 {
-            self.census(counting, env, &mut state, (CensusCause::Regular, ""));
+        if state.sample_count > 0 {
+            self.write_census(counting, env, &mut state, (CensusCause::Regular, ""));
         }
         state.ended = true;
         for (key, value) in [
-            ("leak.sampled", state.sampled),
-            ("leak.following", state.followed.len() as u64),
-            ("leak.thinned", state.followed.thinned().into()),
-            ("leak.lost", self.lost.load(Ordering::Relaxed)),
-            ("leak.collections", self.collections()),
-            ("leak.old_collections", state.old),
+            ("leak.sampled", state.sample_count),
+            ("leak.following", state.objects.len() as u64),
+            ("leak.thinned", state.objects.thinning_count().into()),
+            ("leak.lost", self.dropped_samples.load(Ordering::Relaxed)),
+            ("leak.collections", self.count_collections()),
+            ("leak.old_collections", state.old_collections),
         ] {
-            counting.stat(key, value);
+            counting.append_stat(key, value);
         }
     }
 }
 
-impl State {
+impl LeakDetectorState {
     /// What was born before collection `tested` has survived a collection of the old generation, of which there were `old`.
-    fn note_tested(&mut self, tested: u64, old: u64) {
-        self.old = old;
-        self.told = self.told && tested <= self.tested;
+    fn set_tested(&mut self, tested: u64, old: u64) {
+        self.old_collections = old;
+        self.is_snapshot_written = self.is_snapshot_written && tested <= self.tested;
         self.tested = self.tested.max(tested);
         self.survived = self.survived.max(tested);
     }
 
-    fn note_whole(&mut self, whole: whole::WholeCount) {
-        if whole.count > self.whole && whole.last > 0 {
-            let old = self.old + (whole.count - self.whole);
-            self.whole = whole.count;
-            self.note_tested(whole.last, old);
+    fn set_full_collections(&mut self, whole: full_collections::FullCollectionCount) {
+        if whole.count > self.full_collection_count && whole.last > 0 {
+            let old = self.old_collections + (whole.count - self.full_collection_count);
+            self.full_collection_count = whole.count;
+            self.set_tested(whole.last, old);
         }
     }
 
     /// Whether there is more to write than the last census has; `collections`: until now.
-    fn has_news(&self, collections: u64) -> bool {
-        self.in_census != (self.sampled, collections)
+    fn has_unwritten(&self, collections: u64) -> bool {
+        self.last_census != (self.sample_count, collections)
     }
 
     /// Of all references.
-    fn let_go(&mut self, env: Env) {
-        let free = |weak| env.forget_weak(weak as jobject);
-        self.followed.sweep(|_| false, free);
-        self.canaries.let_go_of_all(&freed(env));
+    fn release_references(&mut self, env: JniEnvironment) {
+        let free = |weak| env.delete_weak(weak as jobject);
+        self.objects.remove_dead_objects(|_| false, free);
+        self.canaries.release_all(&reference_releaser(env));
     }
 
-    fn sweep(&mut self, env: Env) {
-        let free = |weak| env.forget_weak(weak as jobject);
-        self.followed.sweep(is_alive(env, &self.slots), free);
+    fn remove_dead_objects(&mut self, env: JniEnvironment) {
+        let free = |weak| env.delete_weak(weak as jobject);
+        self.objects
+            .remove_dead_objects(liveness_check(env, &self.slot_reliability), free);
     }
 
-    fn make_room(&mut self, env: Env) {
-        self.sweep(env);
-        self.followed
-            .make_room(|weak| env.forget_weak(weak as jobject));
+    fn make_room(&mut self, env: JniEnvironment) {
+        self.remove_dead_objects(env);
+        self.objects
+            .thin_out(|weak| env.delete_weak(weak as jobject));
     }
 }
 
-fn freed(env: Env) -> impl Fn(Freed<usize>) {
+fn reference_releaser(env: JniEnvironment) -> impl Fn(UnusedReference<usize>) {
     move |freed| match freed {
-        Freed::Weak(weak) => env.forget_weak(weak as jobject),
-        Freed::Strong(strong) => env.forget_global(strong as jobject),
+        UnusedReference::Weak(weak) => env.delete_weak(weak as jobject),
+        UnusedReference::Strong(strong) => env.delete_global(strong as jobject),
     }
 }
 
-fn living(env: Env, mut objects: Vec<Aged<usize>>) -> Vec<Aged<usize>> {
-    objects.retain(|object| !env.is_gone(object.reference as jobject));
+fn retain_alive(
+    env: JniEnvironment,
+    mut objects: Vec<AgedReference<usize>>,
+) -> Vec<AgedReference<usize>> {
+    objects.retain(|object| !env.is_cleared(object.reference as jobject));
     objects
 }
 
-fn is_alive(env: Env, slots: &Slots) -> impl Fn(usize) -> bool {
+fn liveness_check(env: JniEnvironment, slots: &SlotReliability) -> impl Fn(usize) -> bool {
     move |weak| {
-        let is_gone = env.is_gone(weak as jobject);
-        slots.note(weak, is_gone);
+        let is_gone = env.is_cleared(weak as jobject);
+        slots.compare_slot(weak, is_gone);
         !is_gone
     }
 }
 
 /// The current thread's context. `Err`: what the slow paths of hooks make is not the program's, nor what the VM makes for itself,
 /// where no frame is shown.
-fn context(counting: &'static Counting, env: Env) -> Result<Option<ContextId>, NotTheProgram> {
-    if counting.walks() {
-        return match asked::shown(counting, env, 0) {
+fn current_context(
+    counting: &'static AgentCounting,
+    env: JniEnvironment,
+) -> Result<Option<ContextId>, NotProgramContext> {
+    if counting.is_hookless() {
+        return match call_context::find_shown_number(counting, env, 0) {
             Some(Some(number)) => Ok(Some(number)),
-            Some(None) => Err(NotTheProgram),
+            Some(None) => Err(NotProgramContext),
             None => Ok(None),
         };
     }
     let own = current_state(counting, env);
     let Some(state) = own.get() else {
-        let has_frames = counting.jvmti.frame(0).is_some();
-        return has_frames.then_some(None).ok_or(NotTheProgram);
+        let has_frames = counting.jvmti.frame_location(0).is_some();
+        return has_frames.then_some(None).ok_or(NotProgramContext);
     };
-    match here::made(counting, env, state) {
-        Made::Ours | Made::Nowhere => Err(NotTheProgram),
-        Made::Unknown => Ok(None),
-        Made::Here(here) => {
-            let number = contexts::event(counting, state, here);
+    match current_location::locate_allocation(counting, env, state) {
+        AllocationPlace::Ours | AllocationPlace::Nowhere => Err(NotProgramContext),
+        AllocationPlace::Unknown => Ok(None),
+        AllocationPlace::Here(here) => {
+            let number = contexts::event_number(counting, state, here);
             if state.countdown.count_event(counting.options.verify) {
-                verify::compare(counting, env, number, 0);
+                verify::compare_number(counting, env, number, 0);
             }
             Ok(Some(number))
         }
     }
 }
 
-struct NotTheProgram;
+struct NotProgramContext;
 
-fn place(counting: &Counting, context: Option<ContextId>, class: jclass) -> Option<Birth> {
+fn allocation_origin(
+    counting: &AgentCounting,
+    context: Option<ContextId>,
+    class: jclass,
+) -> Option<AllocationOrigin> {
     let context = context?;
-    let of = counting.jvmti.signature(class)?;
-    (context != ContextId::UNKNOWN).then(|| Birth {
+    let of = counting.jvmti.class_signature(class)?;
+    (context != ContextId::UNKNOWN).then(|| AllocationOrigin {
         context,
-        of: of.into(),
+        descriptor: of.into(),
     })
 }
 
 /// With `record=stream` a followed object is an event of its own.
-fn tell(counting: &Counting, env: Env, place: &Birth, size: u64) {
+fn stream_sample(
+    counting: &AgentCounting,
+    env: JniEnvironment,
+    place: &AllocationOrigin,
+    size: u64,
+) {
     if counting.streamer.is_none() {
         return;
     }
-    let event = counting.event_type(LEAK, "bytes", &place.of);
+    let event = counting.find_or_add_event_type(LEAK, "bytes", &place.descriptor);
     let own = current_state(counting, env);
     if let (Some(event), Some(state)) = (event, own.get()) {
         let size = i64::try_from(size).unwrap_or(i64::MAX);
-        stream::record(counting, env, state, (event, place.context), size);
+        stream::record_event(counting, env, state, (event, place.context), size);
     }
 }
 
 /// A canary and a probe.
-type CanaryPair = (Canary<usize>, usize);
+type CanaryAndProbe = (CanaryObject<usize>, usize);
 
-fn make(coverage: &Coverage, env: Env) -> Option<CanaryPair> {
-    let canary = coverage.ours(env, || env.new_bytes(0))?;
-    let (strong, weak) = (env.global(canary), env.weak_global(canary));
-    env.forget(canary);
-    let probe = coverage.ours(env, || env.new_bytes(0))?;
-    let weak_probe = env.weak_global(probe);
-    env.forget(probe);
-    let canary = Canary {
+fn make_canary_and_probe(
+    coverage: &CoverageTracker,
+    env: JniEnvironment,
+) -> Option<CanaryAndProbe> {
+    let canary = coverage.exclude_allocations(env, || env.new_bytes(0))?;
+    let (strong, weak) = (env.new_global(canary), env.new_weak_global(canary));
+    env.delete_local(canary);
+    let probe = coverage.exclude_allocations(env, || env.new_bytes(0))?;
+    let weak_probe = env.new_weak_global(probe);
+    env.delete_local(probe);
+    let canary = CanaryObject {
         strong: strong as usize,
         weak: weak as usize,
     };
@@ -655,7 +702,7 @@ fn make(coverage: &Coverage, env: Env) -> Option<CanaryPair> {
         .iter()
         .all(|made| !made.is_null());
     if env.has_exception() {
-        env.clear();
+        env.clear_exception();
     }
     made.then_some((canary, weak_probe as usize))
 }

@@ -3,6 +3,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Adds one; what the counter was before.
-pub fn count(counter: &AtomicU64) -> u64 {
+pub fn increment_counter(counter: &AtomicU64) -> u64 {
     counter.fetch_add(1, Ordering::Relaxed)
 }

@@ -13,61 +13,61 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub use lucce_callgraph::raw::MULTIPLIER;
 use lucce_callgraph::raw::{HEADER, MASK, SHIFT};
 
-use crate::memory::pages::Words;
+use crate::memory::pages::TableWords;
 
 /// `FIRST`: entries of the first table, which is made when something is put in.
 #[derive(Default)]
 pub struct JavaTable<const W: usize, const FIRST: usize> {
-    words: Words,
+    words: TableWords,
     used: usize,
 }
 
 impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
     /// With its first table.
-    pub fn made() -> Self {
+    pub fn with_first_table() -> Self {
         let mut table = JavaTable::default();
-        table.grow(|_| 0);
+        table.grow_table(|_| 0);
         table
     }
 
     /// Of the first word; 0: there is no table yet.
-    pub fn address(&self) -> u64 {
+    pub fn table_address(&self) -> u64 {
         match self.words.is_empty() {
             true => 0,
             false => self.words.as_ptr() as usize as u64,
         }
     }
 
-    pub fn bytes(&self) -> usize {
+    pub fn byte_count(&self) -> usize {
         self.words.len() * size_of::<AtomicU64>()
     }
 
     /// The entry of this hash that `is` the one.
-    pub fn find(&self, hash: u64, is: impl Fn(&[u64; W]) -> bool) -> Option<[u64; W]> {
-        let found = values(self.place(hash, is)?);
+    pub fn find_entry(&self, hash: u64, is: impl Fn(&[u64; W]) -> bool) -> Option<[u64; W]> {
+        let found = load_entry(self.locate_entry(hash, is)?);
         (found[0] != 0).then_some(found)
     }
 
     /// Replaces the entry of this hash that `is` the one, or adds `entry`. `hash_of` gives every entry's
     /// hash again. If there is a new table, readers may still hold the address of the old one, which is returned.
-    pub fn put(
+    pub fn insert_entry(
         &mut self,
         entry: [u64; W],
         hash_of: impl Fn(&[u64; W]) -> u64,
         is: impl Fn(&[u64; W]) -> bool,
-    ) -> Option<Words> {
+    ) -> Option<TableWords> {
         let hash = hash_of(&entry);
-        let known = self.find(hash, &is).is_some();
-        let is_full = (self.used + 1) * 4 > self.entries() * 3;
-        let outgrown = (!known && is_full).then(|| self.grow(hash_of));
+        let known = self.find_entry(hash, &is).is_some();
+        let is_full = (self.used + 1) * 4 > self.entry_capacity() * 3;
+        let outgrown = (!known && is_full).then(|| self.grow_table(hash_of));
         self.used += usize::from(!known);
-        self.store(hash, entry, is);
+        self.store_entry(hash, entry, is);
         outgrown
     }
 
     /// Whether another entry needs another table.
     pub fn is_full(&self) -> bool {
-        self.entries() > 0 && (self.used + 1) * 4 > self.entries() * 3
+        self.entry_capacity() > 0 && (self.used + 1) * 4 > self.entry_capacity() * 3
     }
 
     /// Only the entries that `keep` says, in a table of its own. The owner's words stay; no thread may still read the old table.
@@ -77,17 +77,19 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
         keep: impl FnOnce(&[[u64; W]]) -> Vec<bool>,
         hash_of: impl Fn(&[u64; W]) -> u64,
     ) {
-        if self.entries() == 0 {
+        if self.entry_capacity() == 0 {
             return;
         }
         let mut kept: Vec<[u64; W]> = Vec::new();
-        self.each(|entry| kept.push(entry));
+        self.for_each_entry(|entry| kept.push(entry));
         let mut answers = keep(&kept).into_iter();
         kept.retain(|_| answers.next().unwrap_or(true));
         // Half full, or as before: there will be others.
         let fits = (kept.len() * 2).next_power_of_two().max(FIRST);
-        let size = fits.max(self.entries() / 2).min(self.entries());
-        let old = std::mem::replace(&mut self.words, Words::zeroed(HEADER + size * W));
+        let size = fits
+            .max(self.entry_capacity() / 2)
+            .min(self.entry_capacity());
+        let old = std::mem::replace(&mut self.words, TableWords::zeroed(HEADER + size * W));
         self.set_word(SHIFT, u64::from(64 - size.trailing_zeros()));
         self.set_word(MASK, size as u64 - 1);
         let header = old.get(..HEADER).unwrap_or_default();
@@ -96,22 +98,22 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
         }
         self.used = kept.len();
         for entry in kept {
-            self.store(hash_of(&entry), entry, |_| false);
+            self.store_entry(hash_of(&entry), entry, |_| false);
         }
     }
 
     /// All entries, in no order.
-    pub fn each(&self, each: impl FnMut([u64; W])) {
+    pub fn for_each_entry(&self, each: impl FnMut([u64; W])) {
         let used = self.words.get(HEADER..).unwrap_or_default();
         let entries = used
             .chunks_exact(W)
             .filter_map(<[AtomicU64]>::first_chunk)
-            .map(values);
+            .map(load_entry);
         entries.filter(|entry| entry[0] != 0).for_each(each);
     }
 
     /// One of the owner's words, so many bytes from the table's beginning.
-    pub fn set(&self, at: usize, value: u64) {
+    pub fn set_owner_word(&self, at: usize, value: u64) {
         self.set_word(at / size_of::<AtomicU64>(), value);
     }
 
@@ -121,18 +123,18 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
         }
     }
 
-    fn entries(&self) -> usize {
+    fn entry_capacity(&self) -> usize {
         self.words.len().saturating_sub(HEADER) / W
     }
 
     /// The entry that `is` the one, or the empty one where it belongs. `None`: there is no table.
-    fn place(&self, hash: u64, is: impl Fn(&[u64; W]) -> bool) -> Option<&[AtomicU64; W]> {
+    fn locate_entry(&self, hash: u64, is: impl Fn(&[u64; W]) -> bool) -> Option<&[AtomicU64; W]> {
         let shift = self.words.get(SHIFT)?.load(Ordering::Relaxed);
         let mut slot = (hash >> shift) as usize;
         loop {
-            let at = HEADER + (slot & (self.entries() - 1)) * W;
+            let at = HEADER + (slot & (self.entry_capacity() - 1)) * W;
             let entry = self.words.get(at..)?.first_chunk()?;
-            let found = values(entry);
+            let found = load_entry(entry);
             if found[0] == 0 || is(&found) {
                 return Some(entry);
             }
@@ -140,8 +142,8 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
         }
     }
 
-    fn store(&self, hash: u64, entry: [u64; W], is: impl Fn(&[u64; W]) -> bool) {
-        let Some(place) = self.place(hash, is) else {
+    fn store_entry(&self, hash: u64, entry: [u64; W], is: impl Fn(&[u64; W]) -> bool) {
+        let Some(place) = self.locate_entry(hash, is) else {
             return;
         };
         // The first word comes last: it says that the others are there.
@@ -150,9 +152,9 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
         }
     }
 
-    fn grow(&mut self, hash_of: impl Fn(&[u64; W]) -> u64) -> Words {
-        let entries = (self.entries() * 2).max(FIRST);
-        let words = Words::zeroed(HEADER + entries * W);
+    fn grow_table(&mut self, hash_of: impl Fn(&[u64; W]) -> u64) -> TableWords {
+        let entries = (self.entry_capacity() * 2).max(FIRST);
+        let words = TableWords::zeroed(HEADER + entries * W);
         let old = std::mem::replace(&mut self.words, words);
         self.set_word(SHIFT, u64::from(64 - entries.trailing_zeros()));
         self.set_word(MASK, entries as u64 - 1);
@@ -161,9 +163,9 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
             self.set_word(word, value.load(Ordering::Relaxed));
         }
         for entry in used.chunks_exact(W).filter_map(<[AtomicU64]>::first_chunk) {
-            let entry = values(entry);
+            let entry = load_entry(entry);
             if entry[0] != 0 {
-                self.store(hash_of(&entry), entry, |_| false);
+                self.store_entry(hash_of(&entry), entry, |_| false);
             }
         }
         old
@@ -171,7 +173,7 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
 }
 
 /// Relaxed: one thread writes, and what others read is guarded by the table's owner.
-fn values<const W: usize>(entry: &[AtomicU64; W]) -> [u64; W] {
+fn load_entry<const W: usize>(entry: &[AtomicU64; W]) -> [u64; W] {
     std::array::from_fn(|word| entry[word].load(Ordering::Relaxed))
 }
 
@@ -189,7 +191,10 @@ mod tests {
     #[test]
     fn it_holds_what_a_map_holds() {
         let mut table: JavaTable<3, 4> = JavaTable::default();
-        assert_eq!((table.address(), table.find(1, |_| true)), (0, None));
+        assert_eq!(
+            (table.table_address(), table.find_entry(1, |_| true)),
+            (0, None)
+        );
         let (mut map, mut random, mut moved) = (HashMap::new(), 1_u64, 0);
         // Miri takes a thousand times as long.
         let (times, step) = if cfg!(miri) { (60, 9) } else { (3000, 1) };
@@ -198,25 +203,25 @@ mod tests {
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
             let (key, value) = (1 + (random >> 40) % 700, random);
-            let outgrown = table.put([key, value, !value], hash, |entry| entry[0] == key);
+            let outgrown = table.insert_entry([key, value, !value], hash, |entry| entry[0] == key);
             moved += u64::from(outgrown.is_some());
-            table.set(16, moved);
+            table.set_owner_word(16, moved);
             map.insert(key, value);
         }
         for key in (0..800).step_by(step) {
-            let found = table.find(hash(&[key, 0, 0]), |entry| entry[0] == key);
+            let found = table.find_entry(hash(&[key, 0, 0]), |entry| entry[0] == key);
             let expected = map.get(&key).map(|value| [key, *value, !*value]);
             assert_eq!(found, expected);
         }
         assert_eq!(table.used, map.len());
-        assert!(table.used * 4 <= table.entries() * 3);
+        assert!(table.used * 4 <= table.entry_capacity() * 3);
         assert_eq!(
             table.words[MASK].load(Ordering::Relaxed),
-            table.entries() as u64 - 1
+            table.entry_capacity() as u64 - 1
         );
         assert_eq!(table.words[2].load(Ordering::Relaxed), moved);
         // Each time twice as many, from 4 on.
-        assert_eq!(2_u64 << moved, table.entries() as u64);
+        assert_eq!(2_u64 << moved, table.entry_capacity() as u64);
         assert!(moved == 9 || cfg!(miri), "1024 entries in the end");
     }
 }

@@ -36,7 +36,7 @@ impl<T> WatchedMutex<T> {
     }
 
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        acquire::<T, _>(self.0.try_lock(), || {
+        acquire_measured::<T, _>(self.0.try_lock(), || {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)
         })
     }
@@ -61,31 +61,31 @@ impl<T> WatchedRwLock<T> {
     }
 
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
-        acquire::<T, _>(self.0.try_read(), || {
+        acquire_measured::<T, _>(self.0.try_read(), || {
             self.0.read().unwrap_or_else(PoisonError::into_inner)
         })
     }
 
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
-        acquire::<T, _>(self.0.try_write(), || {
+        acquire_measured::<T, _>(self.0.try_write(), || {
             self.0.write().unwrap_or_else(PoisonError::into_inner)
         })
     }
 }
 
-fn acquire<T, G>(attempt: Result<G, TryLockError<G>>, block: impl FnOnce() -> G) -> G {
+fn acquire_measured<T, G>(attempt: Result<G, TryLockError<G>>, block: impl FnOnce() -> G) -> G {
     match attempt {
         Ok(guard) => guard,
         Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
         Err(TryLockError::WouldBlock) => {
-            let wait = &kind_of(type_name::<T>()).wait;
-            wait.acquire(|| None, block)
+            let wait = &find_lock_kind(type_name::<T>()).wait;
+            wait.acquire_lock(|| None, block)
         }
     }
 }
 
 #[cold]
-fn kind_of(name: &'static str) -> &'static LockKind {
+fn find_lock_kind(name: &'static str) -> &'static LockKind {
     let last = &LOCK_KINDS[KINDS - 1];
     let is_same = |kind: &&LockKind| *kind.name.get_or_init(|| name) == name;
     LOCK_KINDS.iter().find(is_same).unwrap_or(last)
@@ -93,19 +93,19 @@ fn kind_of(name: &'static str) -> &'static LockKind {
 
 /// The waits for one kind of lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KindWaits {
-    /// The protected type, each path with its last module only, such as `book::Book`.
+pub struct LockKindWaits {
+    /// The protected type, each path with its last module only, such as `registry::CodeRegistry`.
     pub name: String,
     pub waits: u64,
     pub longest_ns: u64,
 }
 
 /// The waits for each kind of lock since the process began.
-pub fn lock_waits() -> impl Iterator<Item = KindWaits> {
+pub fn lock_waits() -> impl Iterator<Item = LockKindWaits> {
     LOCK_KINDS.iter().map_while(|kind| {
-        Some(KindWaits {
+        Some(LockKindWaits {
             name: shorten_paths(kind.name.get()?),
-            waits: kind.wait.waits(),
+            waits: kind.wait.wait_count(),
             longest_ns: kind.wait.longest_ns(),
         })
     })
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn names_are_short() {
         for (name, short) in [
-            ("lucce::book::Book", "book::Book"),
+            ("lucce::registry::Book", "registry::Book"),
             ("alloc::vec::Vec<a::b::C, d::E>", "vec::Vec<b::C, d::E>"),
             ("(i64, a::b::C)", "(i64, b::C)"),
             ("bool", "bool"),

@@ -1,19 +1,19 @@
 //! Memory that Java code reads as well, and compact tables: nothing here knows what it is for.
 
-pub mod bits;
-pub mod copies;
+pub mod address_space;
+pub mod allocation_weight;
+pub mod bit_set;
 pub mod counter;
-pub mod gate;
+pub mod event_mask;
+pub mod grow_only_array;
+pub mod java_caches;
 pub mod java_table;
 pub mod locks;
-pub mod map;
 pub mod owner;
 pub mod pages;
-pub mod rows;
 pub mod shared_layout;
 pub mod slots;
-pub mod texts;
-pub mod weight;
+pub mod text_table;
 
 /// What the files that `models/` has, too, are made of.
 pub mod sync {

@@ -5,7 +5,7 @@
 use super::sync::{AtomicU32, Ordering};
 
 /// 0: there is no such site.
-pub fn method(owner: &AtomicU32) -> u32 {
+pub fn load_method(owner: &AtomicU32) -> u32 {
     // Acquire: pairs with the Release in `set_method`.
     owner.load(Ordering::Acquire)
 }

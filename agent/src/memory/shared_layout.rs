@@ -7,7 +7,7 @@
 
 /// Words of an entry of so many bytes, a power of two.
 #[allow(dead_code, reason = "for the agent")]
-pub const fn words(bits: u32) -> usize {
+pub const fn entry_words(bits: u32) -> usize {
     (1 << bits) / size_of::<u64>()
 }
 
@@ -153,7 +153,7 @@ shared! {
 
     /// Above it the class's number, below it what one of its objects takes; below 0: an array.
     CLASS_NUMBER_SHIFT: u32 = 32;
-    /// It clones as `Object` does.
+    /// It clones as `SampledObject` does.
     CLASS_CLONES: u32 = 1;
     /// Objects take multiples of it.
     OBJECT_ALIGNMENT: u32 = 8;

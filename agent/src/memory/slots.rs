@@ -24,7 +24,7 @@ static BASE: AtomicUsize = AtomicUsize::new(0);
 
 /// Parts of the memory in which slots lie. Each is mapped once, may grow at its end, and is never unmapped.
 #[derive(Clone, Copy)]
-pub enum Part {
+pub enum SlotMemoryPart {
     /// For frames of threads that are not known, and the gate.
     Scratch,
     Stacks,
@@ -32,13 +32,13 @@ pub enum Part {
     Beside,
 }
 
-struct Mapped {
+struct MappedSlots {
     start: AtomicUsize,
     end: AtomicUsize,
 }
 
-static MAPPED: [Mapped; 3] = [const {
-    Mapped {
+static MAPPED: [MappedSlots; 3] = [const {
+    MappedSlots {
         start: AtomicUsize::new(0),
         end: AtomicUsize::new(0),
     }
@@ -48,7 +48,7 @@ static MAPPED: [Mapped; 3] = [const {
 ///
 /// # Safety
 /// That memory can be read and written until the process ends, and only atomically.
-pub unsafe fn map(part: Part, start: usize, end: usize) {
+pub unsafe fn map_slots(part: SlotMemoryPart, start: usize, end: usize) {
     let mapped = &MAPPED[part as usize];
     mapped.start.store(start, Ordering::Relaxed);
     // Release: a thread that sees the end sees the start.
@@ -56,18 +56,18 @@ pub unsafe fn map(part: Part, start: usize, end: usize) {
 }
 
 /// What addresses of slots are relative to, from now on.
-pub fn set_base(base: usize) {
+pub fn set_base_address(base: usize) {
     BASE.store(base, Ordering::Relaxed);
 }
 
 /// What Java code adds to the address of a slot.
-pub fn base() -> usize {
+pub fn base_address() -> usize {
     BASE.load(Ordering::Relaxed)
 }
 
 /// The word at an address. `None`: no slot lies there.
-fn word(at: usize) -> Option<&'static AtomicU64> {
-    let is_in = |mapped: &Mapped| {
+fn word_at(at: usize) -> Option<&'static AtomicU64> {
+    let is_in = |mapped: &MappedSlots| {
         // Acquire: pairs with the Release in map().
         let end = mapped.end.load(Ordering::Acquire);
         at < end && at >= mapped.start.load(Ordering::Relaxed)
@@ -80,23 +80,23 @@ fn word(at: usize) -> Option<&'static AtomicU64> {
 }
 
 /// Which kinds of events are counted. `None`: the agent has no memory yet.
-pub fn gate() -> Option<&'static AtomicU64> {
-    word(base().wrapping_sub(GATE))
+pub fn event_mask_word() -> Option<&'static AtomicU64> {
+    word_at(base_address().wrapping_sub(GATE))
 }
 
-/// A slot by its address, relative to [`base`]; of threads that are not known it lies in the scratch memory.
+/// A slot by its address, relative to [`base_address`]; of threads that are not known it lies in the scratch memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Slot(usize);
 
 impl Slot {
     /// As Java code has it: a thread's pointer, say.
-    pub const fn at(pointer: usize) -> Slot {
+    pub const fn from_pointer(pointer: usize) -> Slot {
         Slot(pointer)
     }
 
     /// At this address.
-    pub fn of_address(address: usize) -> Slot {
-        Slot(address.wrapping_sub(base()))
+    pub fn from_address(address: usize) -> Slot {
+        Slot(address.wrapping_sub(base_address()))
     }
 
     /// For Java code.
@@ -106,7 +106,7 @@ impl Slot {
 
     /// That of the frame which is called.
     pub const fn above(self) -> Slot {
-        self.up(1)
+        self.up_by(1)
     }
 
     /// That of the caller.
@@ -114,70 +114,70 @@ impl Slot {
         Slot(self.0.wrapping_sub(SLOT))
     }
 
-    pub const fn up(self, frames: usize) -> Slot {
+    pub const fn up_by(self, frames: usize) -> Slot {
         Slot(self.0.wrapping_add(SLOT * frames))
     }
 
     /// How many frames it lies above `other`; of one below that, very many.
-    pub const fn since(self, other: Slot) -> usize {
+    pub const fn frames_above(self, other: Slot) -> usize {
         self.0.wrapping_sub(other.0) / SLOT
     }
 
     /// The slots from here on, below `end`.
-    pub fn until(self, end: Slot) -> impl Iterator<Item = Slot> {
+    pub fn slots_until(self, end: Slot) -> impl Iterator<Item = Slot> {
         (self.0..end.0).step_by(SLOT).map(Slot)
     }
 
-    fn word(self, offset: usize) -> Option<&'static AtomicU64> {
-        word(self.0.wrapping_add(base()).wrapping_add(offset))
+    fn word_at(self, offset: usize) -> Option<&'static AtomicU64> {
+        word_at(self.0.wrapping_add(base_address()).wrapping_add(offset))
     }
 
     /// Its site; 0: it has none, or lies where no slot is.
     pub fn site(self) -> SiteId {
-        SiteId(self.first() as u32)
+        SiteId(self.first_word() as u32)
     }
 
     /// Its site and what else is in its first word.
-    pub fn first(self) -> u64 {
-        self.load(0)
+    pub fn first_word(self) -> u64 {
+        self.load_word(0)
     }
 
     /// A word in or beside it; 0 where no slot is.
-    pub fn load(self, offset: usize) -> u64 {
+    pub fn load_word(self, offset: usize) -> u64 {
         // Relaxed: the thread's own, or what any version of serves as well.
-        self.word(offset)
+        self.word_at(offset)
             .map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
-    pub fn store(self, offset: usize, value: u64) {
-        if let Some(word) = self.word(offset) {
+    pub fn store_word(self, offset: usize, value: u64) {
+        if let Some(word) = self.word_at(offset) {
             word.store(value, Ordering::Relaxed);
         }
     }
 
     /// Gives it a site and clears its memo.
-    pub fn write(self, site: SiteId) {
-        self.store(0, site.0.into());
+    pub fn write_site(self, site: SiteId) {
+        self.store_word(0, site.0.into());
     }
 
     /// Forgets that a C function may call with this slot: a frame has it now.
     pub fn clear_downcall(self) {
-        if self.load(CONTEXT) == IN_DOWNCALL as u64 {
-            self.store(CONTEXT, 0);
+        if self.load_word(CONTEXT) == IN_DOWNCALL as u64 {
+            self.store_word(CONTEXT, 0);
         }
     }
 
     /// The memo: for which callee, 0: none, and the callee's context.
     pub fn memo(self) -> (MethodId, ContextId) {
-        let callee = (self.first() >> TAG_SHIFT) as u32;
-        (MethodId(callee), ContextId(self.load(CONTEXT)))
+        let callee = (self.first_word() >> TAG_SHIFT) as u32;
+        (MethodId(callee), ContextId(self.load_word(CONTEXT)))
     }
 
     /// Notes the context of the method that is called from where its site says.
-    pub fn remember(self, callee: MethodId, context: ContextId) {
-        self.store(CONTEXT, context.0);
+    pub fn write_memo(self, callee: MethodId, context: ContextId) {
+        self.store_word(CONTEXT, context.0);
         let site = self.site();
-        self.store(0, u64::from(callee.0) << TAG_SHIFT | u64::from(site.0));
+        self.store_word(0, u64::from(callee.0) << TAG_SHIFT | u64::from(site.0));
     }
 }
 
@@ -191,11 +191,11 @@ pub struct SlotRange {
 
 impl SlotRange {
     pub fn slots(self) -> impl Iterator<Item = Slot> {
-        self.start.until(self.end)
+        self.start.slots_until(self.end)
     }
 
     /// Whether it is the slot of a frame.
-    pub fn has(self, slot: Slot) -> bool {
+    pub fn contains(self, slot: Slot) -> bool {
         slot > self.start && slot < self.end
     }
 }
@@ -203,52 +203,60 @@ impl SlotRange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::map;
+    use crate::memory::address_space;
 
     #[test]
     fn a_frame_in_a_slot_ends_the_downcall() {
-        let region = map::shared().take(1 << 20).unwrap();
-        let slot = Slot::of_address(region.start()).above();
-        slot.write(SiteId(7));
-        slot.store(CONTEXT, IN_DOWNCALL as u64);
+        let region = address_space::shared_stacks().take_region(1 << 20).unwrap();
+        let slot = Slot::from_address(region.start()).above();
+        slot.write_site(SiteId(7));
+        slot.store_word(CONTEXT, IN_DOWNCALL as u64);
         slot.clear_downcall();
-        assert_eq!((slot.site(), slot.load(CONTEXT)), (SiteId(7), 0));
+        assert_eq!((slot.site(), slot.load_word(CONTEXT)), (SiteId(7), 0));
         // A memo stays.
-        slot.remember(MethodId(3), ContextId(99));
+        slot.write_memo(MethodId(3), ContextId(99));
         slot.clear_downcall();
         assert_eq!(slot.memo(), (MethodId(3), ContextId(99)));
     }
 
     #[test]
     fn a_slot_holds_a_site_and_a_memo_and_nothing_lies_elsewhere() {
-        let region = map::shared().take(1 << 20).unwrap();
-        let first = Slot::of_address(region.start());
+        let region = address_space::shared_stacks().take_region(1 << 20).unwrap();
+        let first = Slot::from_address(region.start());
         assert_eq!(first.site(), SiteId::ENTRY);
         // Another test's thread may have had the region.
         first
-            .until(first.up(4))
-            .for_each(|slot| slot.write(SiteId(0)));
+            .slots_until(first.up_by(4))
+            .for_each(|slot| slot.write_site(SiteId(0)));
         let second = first.above();
-        second.write(SiteId(7));
-        second.remember(MethodId(3), ContextId(99));
+        second.write_site(SiteId(7));
+        second.write_memo(MethodId(3), ContextId(99));
         assert_eq!(
             (second.site(), second.memo()),
             (SiteId(7), (MethodId(3), ContextId(99)))
         );
-        second.write(SiteId(8));
+        second.write_site(SiteId(8));
         assert_eq!(
             (second.site(), second.memo().0),
             (SiteId(8), MethodId(0)),
             "a new site has no memo"
         );
-        assert_eq!((first.site(), first.up(2).site()), (SiteId(0), SiteId(0)));
-        assert_eq!(first.until(first.up(4)).count(), 4);
-        assert_eq!(first.up(3).since(first), 3);
-        let odd = Slot::at(first.pointer() + 4);
-        let unmapped = Slot::of_address(1 << 50);
-        for outside in [odd, unmapped, Slot::of_address(0), Slot::at(usize::MAX)] {
-            outside.write(SiteId(5));
-            outside.remember(MethodId(5), ContextId(5));
+        assert_eq!(
+            (first.site(), first.up_by(2).site()),
+            (SiteId(0), SiteId(0))
+        );
+        assert_eq!(first.slots_until(first.up_by(4)).count(), 4);
+        assert_eq!(first.up_by(3).frames_above(first), 3);
+        let odd = Slot::from_pointer(first.pointer() + 4);
+        let unmapped = Slot::from_address(1 << 50);
+        for outside in [
+            odd,
+            unmapped,
+            Slot::from_address(0),
+            Slot::from_pointer(usize::MAX),
+        ] {
+            outside.write_site(SiteId(5));
+            outside.write_memo(MethodId(5), ContextId(5));
             assert_eq!(outside.site(), SiteId(0), "{outside:?}");
         }
         assert_eq!(second.site(), SiteId(8));

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::values::BadOption;
+use super::values::OptionError;
 
 /// What was asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Burst {
+pub struct BurstOptions {
     /// In each period, from its beginning.
     pub on: Duration,
     pub period: Duration,
@@ -18,19 +18,19 @@ pub struct Burst {
 const SHORTEST: Duration = Duration::from_micros(50);
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-impl Burst {
+impl BurstOptions {
     /// `0.2ms/2ms`; units are `us`, `ms` and `s`.
     ///
     /// # Errors
     /// It is nothing of the kind, or the gate would never be open, or never closed.
-    pub fn parse(text: &str) -> Result<Burst, BadOption> {
+    pub fn parse(text: &str) -> Result<BurstOptions, OptionError> {
         let bad = |why: &str| {
-            BadOption(format!(
+            OptionError(format!(
                 "option burst={text} is malformed: expected {why}, such as 0.2ms/2ms"
             ))
         };
         let (on, period) = text.split_once('/').ok_or_else(|| bad("ON/PERIOD"))?;
-        let both = duration(on).zip(duration(period));
+        let both = parse_duration(on).zip(parse_duration(period));
         let (on, period) = both.ok_or_else(|| bad("two times in us, ms or s"))?;
         if on >= period {
             return Err(bad("a burst that is shorter than its period"));
@@ -42,11 +42,11 @@ impl Burst {
             return Err(bad("a period of a day at most"));
         }
         let text = text.to_owned();
-        Ok(Burst { on, period, text })
+        Ok(BurstOptions { on, period, text })
     }
 }
 
-fn duration(text: &str) -> Option<Duration> {
+fn parse_duration(text: &str) -> Option<Duration> {
     const UNITS: [(&str, f64); 3] = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
     let (number, unit) = UNITS
         .iter()
@@ -67,7 +67,7 @@ mod tests {
             ("200us/.5s", 200, 500_000),
             ("1s/24s", 1_000_000, 24_000_000),
         ] {
-            let burst = Burst::parse(text).unwrap();
+            let burst = BurstOptions::parse(text).unwrap();
             let (on, period) = (Duration::from_micros(on), Duration::from_micros(period));
             assert_eq!((burst.on, burst.period), (on, period));
             assert_eq!(burst.text, text);
@@ -93,7 +93,7 @@ mod tests {
             ("1s/90000s", "a day"),
             ("1s/99999999999999999999999s", "us, ms or s"),
         ] {
-            let error = Burst::parse(bad).unwrap_err().to_string();
+            let error = BurstOptions::parse(bad).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }
     }

@@ -2,29 +2,32 @@
 
 use std::fmt;
 
-use lucce_hooks::kinds::{ALL, ALLOC, Against, Every, How, Kind, LEAK, SAMPLES, gate};
+use lucce_hooks::kinds::{
+    ALL, ALLOC, EventKindInfo, IntervalArgument, KindArgument, KindConflict, LEAK, SAMPLES,
+    event_mask,
+};
 
-pub use lucce_hooks::Kinds;
+pub use lucce_hooks::EventKindSet;
 
-use super::values::{BadOption, malformed, size, unknown};
+use super::values::{OptionError, malformed_value, parse_size, unknown_name};
 
 /// What is recorded. Events of the program's own, `CallContext.event`, always are.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Events {
-    kinds: Kinds,
+pub struct EventSelection {
+    kinds: EventKindSet,
     /// Bytes from one sample to the next, on average, of the kinds that are sampled.
-    alloc_every: Option<u32>,
-    leak_every: Option<u32>,
+    alloc_interval: Option<u32>,
+    leak_interval: Option<u32>,
 }
 
 const NONE: &str = "none";
 
 /// Whether events of this name are asked for, or none.
-pub fn is_event(name: &str) -> bool {
-    names().any(|known| known == name)
+pub fn is_event_name(name: &str) -> bool {
+    event_names().any(|known| known == name)
 }
 
-fn names() -> impl Iterator<Item = &'static str> {
+fn event_names() -> impl Iterator<Item = &'static str> {
     let kinds = ALL.iter().map(|kind| kind.name);
     kinds.filter(|name| !name.contains('=')).chain([NONE])
 }
@@ -41,164 +44,173 @@ const EXPORTED: [&str; 7] = [
 ];
 
 /// Whether events of the agent's own are known under this name, in the log or where it is exported to.
-pub fn is_ours(name: &str) -> bool {
-    EXPORTED.contains(&name) || is_event(name) || ALL.iter().any(|kind| kind.also.contains(&name))
+pub fn is_agent_event(name: &str) -> bool {
+    EXPORTED.contains(&name)
+        || is_event_name(name)
+        || ALL.iter().any(|kind| kind.also.contains(&name))
 }
 
 /// What those bits of the gate are called.
-pub fn names_of(gates: u64) -> Vec<&'static str> {
-    Kinds::of_gates(gates)
+pub fn kind_names(gates: u64) -> Vec<&'static str> {
+    EventKindSet::from_mask_bits(gates)
         .iter()
         .map(|kind| kind.name)
         .collect()
 }
 
-impl Events {
+impl EventSelection {
     /// Of kinds that are not sampled.
-    pub fn of(kinds: &[&Kind]) -> Events {
+    pub fn from_kinds(kinds: &[&EventKindInfo]) -> EventSelection {
         let all = kinds.iter();
-        Events::default().and(all.fold(Kinds::default(), |all, kind| all.with(kind)))
+        EventSelection::default()
+            .with_kinds(all.fold(EventKindSet::default(), |all, kind| all.with_kind(kind)))
     }
 
-    pub fn has(&self, kind: &Kind) -> bool {
-        self.kinds.has(kind)
+    pub fn has_kind(&self, kind: &EventKindInfo) -> bool {
+        self.kinds.contains(kind)
     }
 
-    pub fn kinds(&self) -> Kinds {
+    pub fn kinds(&self) -> EventKindSet {
         self.kinds
     }
 
     /// With those as well.
-    pub fn and(&self, more: Kinds) -> Events {
-        Events {
-            kinds: self.kinds.or(more),
+    pub fn with_kinds(&self, more: EventKindSet) -> EventSelection {
+        EventSelection {
+            kinds: self.kinds.union(more),
             ..self.clone()
         }
     }
 
     /// Bytes from one sample of allocations to the next, on average, if they are sampled.
-    pub fn sampled(&self) -> Option<u32> {
-        self.alloc_every
+    pub fn alloc_interval(&self) -> Option<u32> {
+        self.alloc_interval
     }
 
     /// Bytes from one object that is followed to the next, on average, if objects are followed.
-    pub fn leak(&self) -> Option<u32> {
-        self.leak_every
+    pub fn leak_interval(&self) -> Option<u32> {
+        self.leak_interval
     }
 
     /// Those of them that code tells by its hooks.
-    pub fn in_code(&self) -> Kinds {
-        Kinds::all(|kind| self.has(kind) && kind.code.is_some())
+    pub fn kinds_in_code(&self) -> EventKindSet {
+        EventKindSet::select(|kind| self.has_kind(kind) && kind.hooks.is_some())
     }
 
     /// As bits of the gate.
-    pub fn gates(&self) -> u64 {
-        gate::OWN | self.kinds.gates()
+    pub fn event_mask(&self) -> u64 {
+        event_mask::OWN | self.kinds.mask_bits()
     }
 
     /// Whether there are any, and the VM tells of each, whatever code they come from.
-    pub fn are_told_by_the_vm(&self) -> bool {
-        self.kinds != Kinds::default() && self.kinds.iter().all(|kind| kind.needs_no_hooks)
+    pub fn are_all_from_vm(&self) -> bool {
+        self.kinds != EventKindSet::default() && self.kinds.iter().all(|kind| kind.needs_no_hooks)
     }
 
     /// Why one of them does not go with that.
-    pub fn refuse(&self, what: Against) -> Option<&'static str> {
-        self.kinds.iter().find_map(|kind| kind.refuses(what))
+    pub fn find_refusal(&self, what: KindConflict) -> Option<&'static str> {
+        self.kinds
+            .iter()
+            .find_map(|kind| kind.conflict_message(what))
     }
 
     /// `none`, or kinds joined by `+`, each perhaps with `=` and how.
-    pub fn parse(value: &str) -> Result<Events, BadOption> {
-        let mut events = Events::default();
+    pub fn parse(value: &str) -> Result<EventSelection, OptionError> {
+        let mut events = EventSelection::default();
         if value == NONE {
             return Ok(events);
         }
         for event in value.split('+') {
             let (name, how) = event.split_once('=').unwrap_or((event, ""));
-            events.add(name, how, value)?;
+            events.add_event(name, how, value)?;
         }
-        events.check(value)?;
+        events.check_intervals(value)?;
         Ok(events)
     }
 
-    fn check(&self, all: &str) -> Result<(), BadOption> {
-        let wanted = match (self.sampled(), self.leak()) {
-            (Some(_), _) if self.has(&ALLOC) => "allocations counted or sampled, not both",
+    fn check_intervals(&self, all: &str) -> Result<(), OptionError> {
+        let wanted = match (self.alloc_interval(), self.leak_interval()) {
+            (Some(_), _) if self.has_kind(&ALLOC) => "allocations counted or sampled, not both",
             // The VM has one.
             (Some(sampled), Some(leak)) if sampled != leak => "the same size for alloc and leak",
             _ => return Ok(()),
         };
-        Err(malformed("events", all, wanted))
+        Err(malformed_value("events", all, wanted))
     }
 
-    fn add(&mut self, name: &str, how: &str, all: &str) -> Result<(), BadOption> {
+    fn add_event(&mut self, name: &str, how: &str, all: &str) -> Result<(), OptionError> {
         let mut named = ALL.iter().filter(|kind| kind.first_name() == name);
-        if let Some(kind) = named.find(|kind| takes(kind, how)) {
+        if let Some(kind) = named.find(|kind| accepts_argument(kind, how)) {
             return self.add_kind(kind, how);
         }
         if name == NONE {
-            return Err(malformed("events", all, "none alone, or a list without it"));
+            return Err(malformed_value(
+                "events",
+                all,
+                "none alone, or a list without it",
+            ));
         }
-        if is_event(name) {
-            return Err(malformed("events", all, &format!("{name} alone")));
+        if is_event_name(name) {
+            return Err(malformed_value("events", all, &format!("{name} alone")));
         }
-        let names: Vec<&str> = names().collect();
-        Err(unknown("event", name, &names, ""))
+        let names: Vec<&str> = event_names().collect();
+        Err(unknown_name("event", name, &names, ""))
     }
 
-    fn add_kind(&mut self, kind: &Kind, how: &str) -> Result<(), BadOption> {
-        match kind.how {
-            How::Alone => {}
-            How::Word(_, along) => self.kinds = self.kinds.with(along),
-            How::Every(every) => {
-                let bytes = interval(kind.first_name(), how, every)?;
-                if kind.gate == SAMPLES.gate {
-                    self.alloc_every = Some(bytes);
-                } else if kind.gate == LEAK.gate {
-                    self.leak_every = Some(bytes);
+    fn add_kind(&mut self, kind: &EventKindInfo, how: &str) -> Result<(), OptionError> {
+        match kind.argument {
+            KindArgument::Alone => {}
+            KindArgument::Keyword(_, along) => self.kinds = self.kinds.with_kind(along),
+            KindArgument::Interval(every) => {
+                let bytes = parse_interval(kind.first_name(), how, every)?;
+                if kind.mask_bit == SAMPLES.mask_bit {
+                    self.alloc_interval = Some(bytes);
+                } else if kind.mask_bit == LEAK.mask_bit {
+                    self.leak_interval = Some(bytes);
                 }
             }
         }
-        self.kinds = self.kinds.with(kind);
+        self.kinds = self.kinds.with_kind(kind);
         Ok(())
     }
 }
 
 /// By the names of the kinds.
-impl fmt::Debug for Events {
+impl fmt::Debug for EventSelection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.kinds.iter().map(|kind| kind.name);
         f.debug_list()
             .entries(names)
-            .entries(self.alloc_every)
-            .entries(self.leak_every)
+            .entries(self.alloc_interval)
+            .entries(self.leak_interval)
             .finish()
     }
 }
 
 /// Whether this may stand behind the kind's name; a size may still be malformed.
-fn takes(kind: &Kind, how: &str) -> bool {
-    match kind.how {
-        How::Alone => how.is_empty(),
-        How::Word(word, _) => how == word,
-        How::Every(every) => !how.is_empty() || every.default.is_some(),
+fn accepts_argument(kind: &EventKindInfo, how: &str) -> bool {
+    match kind.argument {
+        KindArgument::Alone => how.is_empty(),
+        KindArgument::Keyword(word, _) => how == word,
+        KindArgument::Interval(every) => !how.is_empty() || every.default.is_some(),
     }
 }
 
 /// The VM counts in 31 bits.
-fn interval(name: &str, value: &str, every: Every) -> Result<u32, BadOption> {
+fn parse_interval(name: &str, value: &str, every: IntervalArgument) -> Result<u32, OptionError> {
     if let ("", Some(bytes)) = (value, every.default) {
         return Ok(bytes);
     }
     let below = "a size below 2g, such as 512k";
-    let bytes = size(name, value).and_then(|bytes| {
+    let bytes = parse_size(name, value).and_then(|bytes| {
         let known = u32::try_from(bytes).ok();
         let known = known.filter(|bytes| i32::try_from(*bytes).is_ok());
         known
             .filter(|bytes| *bytes >= every.least)
-            .ok_or_else(|| malformed(name, value, below))
+            .ok_or_else(|| malformed_value(name, value, below))
     });
     bytes.map_err(|error| match every.expected {
-        Some(expected) => malformed(&format!("events={name}"), value, expected),
+        Some(expected) => malformed_value(&format!("events={name}"), value, expected),
         None => error,
     })
 }

@@ -24,39 +24,40 @@ pub fn is_jar(path: &Path) -> bool {
     let file = File::open(path)
         .ok()
         .filter(|file| file.metadata().is_ok_and(|found| found.is_file()));
-    file.and_then(|file| read(&file, 0, 4))
-        .is_some_and(|bytes| number(&bytes, 0, 4) == Some(ENTRY.into()))
+    file.and_then(|file| read_at(&file, 0, 4))
+        .is_some_and(|bytes| read_number(&bytes, 0, 4) == Some(ENTRY.into()))
 }
 
 pub fn main_class(path: &Path) -> Option<String> {
-    let manifest = manifest(&File::open(path).ok()?)?;
-    attribute(&String::from_utf8_lossy(&manifest), "Main-Class")
+    let manifest = read_manifest(&File::open(path).ok()?)?;
+    find_attribute(&String::from_utf8_lossy(&manifest), "Main-Class")
 }
 
 /// Lines of 72 bytes go on in the next one, behind a space.
-fn attribute(manifest: &str, name: &str) -> Option<String> {
+fn find_attribute(manifest: &str, name: &str) -> Option<String> {
     let whole = manifest.replace("\r\n", "\n").replace("\n ", "");
     let mut values = whole.lines().filter_map(|line| line.split_once(':'));
     let found = values.find(|(key, _)| key.eq_ignore_ascii_case(name));
     found.map(|(_, value)| value.trim().to_owned())
 }
 
-fn manifest(file: &File) -> Option<Vec<u8>> {
-    let directory = directory(file)?;
+fn read_manifest(file: &File) -> Option<Vec<u8>> {
+    let directory = read_directory(file)?;
     let mut at = 0;
-    while number(&directory, at, 4)? == HEAD.into() {
-        let [name, extra, comment] = [28, 30, 32].map(|field| number(&directory, at + field, 2));
+    while read_number(&directory, at, 4)? == HEAD.into() {
+        let [name, extra, comment] =
+            [28, 30, 32].map(|field| read_number(&directory, at + field, 2));
         let (name, extra, comment) = (name? as usize, extra? as usize, comment? as usize);
         if directory
             .get(at + 46..at + 46 + name)?
             .eq_ignore_ascii_case(MANIFEST)
         {
-            let method = number(&directory, at + 10, 2)?;
+            let method = read_number(&directory, at + 10, 2)?;
             let (packed, unpacked) = (
-                number(&directory, at + 20, 4)?,
-                number(&directory, at + 24, 4)?,
+                read_number(&directory, at + 20, 4)?,
+                read_number(&directory, at + 24, 4)?,
             );
-            let bytes = content(file, number(&directory, at + 42, 4)?, packed)?;
+            let bytes = read_entry(file, read_number(&directory, at + 42, 4)?, packed)?;
             return match method {
                 0 => Some(bytes),
                 8 if unpacked <= MOST_MANIFEST as u64 => {
@@ -70,37 +71,41 @@ fn manifest(file: &File) -> Option<Vec<u8>> {
     None
 }
 
-fn directory(file: &File) -> Option<Vec<u8>> {
+fn read_directory(file: &File) -> Option<Vec<u8>> {
     let size = file.metadata().ok()?.len();
     let tail = size.min(MOST_COMMENT + END_BYTES as u64);
-    let tail = read(file, size - tail, tail)?;
+    let tail = read_at(file, size - tail, tail)?;
     let ends = (0..=tail.len().checked_sub(END_BYTES)?).rev();
     let end = ends
         .into_iter()
-        .find(|at| number(&tail, *at, 4) == Some(END.into()))?;
-    let (bytes, at) = (number(&tail, end + 12, 4)?, number(&tail, end + 16, 4)?);
+        .find(|at| read_number(&tail, *at, 4) == Some(END.into()))?;
+    let (bytes, at) = (
+        read_number(&tail, end + 12, 4)?,
+        read_number(&tail, end + 16, 4)?,
+    );
     (bytes <= MOST_DIRECTORY)
-        .then(|| read(file, at, bytes))
+        .then(|| read_at(file, at, bytes))
         .flatten()
 }
 
 /// Of the entry whose head is at `at`.
-fn content(file: &File, at: u64, packed: u64) -> Option<Vec<u8>> {
-    let head = read(file, at, 30).filter(|head| number(head, 0, 4) == Some(ENTRY.into()))?;
-    let skipped = 30 + number(&head, 26, 2)? + number(&head, 28, 2)?;
+fn read_entry(file: &File, at: u64, packed: u64) -> Option<Vec<u8>> {
+    let head =
+        read_at(file, at, 30).filter(|head| read_number(head, 0, 4) == Some(ENTRY.into()))?;
+    let skipped = 30 + read_number(&head, 26, 2)? + read_number(&head, 28, 2)?;
     (packed <= MOST_MANIFEST as u64)
-        .then(|| read(file, at + skipped, packed))
+        .then(|| read_at(file, at + skipped, packed))
         .flatten()
 }
 
-fn read(file: &File, at: u64, bytes: u64) -> Option<Vec<u8>> {
+fn read_at(file: &File, at: u64, bytes: u64) -> Option<Vec<u8>> {
     let mut found = vec![0; usize::try_from(bytes).ok()?];
     file.read_exact_at(&mut found, at).ok()?;
     Some(found)
 }
 
 /// Little-endian.
-fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
+fn read_number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
     let bytes = bytes.get(at..at.checked_add(size)?)?;
     Some(
         bytes
@@ -119,10 +124,10 @@ mod tests {
         let text =
             "Manifest-Version: 1.0\r\nMain-Class: com.acme.a.very.lo\r\n ng.Main\r\nX: y\r\n";
         assert_eq!(
-            attribute(text, "Main-Class").as_deref(),
+            find_attribute(text, "Main-Class").as_deref(),
             Some("com.acme.a.very.long.Main")
         );
-        assert_eq!(attribute(text, "Class-Path"), None);
+        assert_eq!(find_attribute(text, "Class-Path"), None);
     }
 
     /// An entry and the records behind it, as `jar` writes them.

@@ -1,77 +1,79 @@
 //! The agent's options: `key=value,key=value`; `+` joins lists inside a value.
 
 pub mod jar;
-pub mod only;
+pub mod program_filter;
 
 pub mod burst;
 mod events;
-mod out;
+mod output_path;
 mod push;
 mod values;
 
 use std::path::PathBuf;
 
-use lucce_callgraph::Policy;
-use lucce_filter::{ClassFilter, Patterns};
-use lucce_hooks::Kinds;
-use lucce_hooks::kinds::{ALLOC, Against, CALL};
-use lucce_tracelog::escape::Line;
+use lucce_callgraph::EncodingPolicy;
+use lucce_filter::{ClassFilter, PatternList};
+use lucce_hooks::EventKindSet;
+use lucce_hooks::kinds::{ALLOC, CALL, KindConflict};
+use lucce_tracelog::escape::EscapedLine;
 
-use values::{choice, file, malformed, number, patterns, unknown};
+use values::{
+    malformed_value, parse_choice, parse_file, parse_number, parse_patterns, unknown_name,
+};
 
-pub use burst::Burst;
-pub use events::{Events, is_ours, names_of};
-pub use push::Push;
-pub use values::{BadOption, size};
+pub use burst::BurstOptions;
+pub use events::{EventSelection, is_agent_event, kind_names};
+pub use push::PushOptions;
+pub use values::{OptionError, parse_size};
 
 /// What the user asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Options {
+pub struct AgentOptions {
     /// Where the log goes, placeholders expanded.
     pub out: PathBuf,
-    pub events: Events,
+    pub events: EventSelection,
     /// Count in bursts only.
-    pub burst: Option<Burst>,
+    pub burst: Option<BurstOptions>,
     /// Compare every n-th event with the VM's own stack trace; 0: none.
     pub verify: u32,
     /// Largest size of the log in bytes.
     pub limit: u64,
     /// How contexts get their numbers.
-    pub encoding: Policy,
+    pub encoding: EncodingPolicy,
     /// In advance, from an earlier run's log.
-    pub planned: bool,
+    pub has_static_graph: bool,
     pub graph: Option<PathBuf>,
     /// What is recorded beside the log, and that file's largest size.
-    pub record: Record,
+    pub record: RecordMode,
     pub record_limit: u64,
     /// How contexts are kept, where classes have hooks.
-    pub tracking: Tracking,
+    pub tracking: TrackingMode,
     /// The agent decides whether they have (`tracking=auto`).
     auto: bool,
     /// Whether `lucce ctl` finds the JVM.
-    pub ctl: Ctl,
-    pub log: Level,
+    pub ctl: ControlMode,
+    pub log: LogLevel,
     /// Where the log goes while the program runs.
-    pub push: Push,
+    pub push: PushOptions,
     /// What was said before there was a log.
-    pub warned: Vec<String>,
+    pub warnings: Vec<String>,
     /// What cannot be recorded keeps the JVM from starting.
     pub strict: bool,
     /// What is known of the JDK by name is compared with the one that is there.
     pub facts: bool,
     /// With which JDK that was tried; `None`: with none.
-    pub like: Option<u32>,
-    pub class_cache: ClassCache,
+    pub compared_jdk: Option<u32>,
+    pub class_cache: ClassCacheOption,
     /// Of which programs JVMs are recorded; empty: of all.
-    pub only: Patterns,
+    pub only: PatternList,
     /// Which classes get hooks and are in traces: those of `instrument` that the filter admits.
-    pub instrument: Instrument,
+    pub instrument: InstrumentScope,
     pub filter: ClassFilter,
 }
 
 /// Whose classes get hooks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Instrument {
+pub enum InstrumentScope {
     All,
     /// Those that neither the boot loader nor the platform loader defined.
     App,
@@ -79,7 +81,7 @@ pub enum Instrument {
 
 /// Where classes of the JDK with their hooks are kept for other runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ClassCache {
+pub enum ClassCacheOption {
     Off,
     /// In the user's folder for such files.
     User,
@@ -88,7 +90,7 @@ pub enum ClassCache {
 
 /// A file beside the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Record {
+pub enum RecordMode {
     None,
     /// Calls, for `lucce replay`.
     Calls,
@@ -98,7 +100,7 @@ pub enum Record {
 
 /// How a thread keeps its current context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tracking {
+pub enum TrackingMode {
     /// Frames publish where they call from; an event works its context out.
     Lazy,
     /// For comparison: a calling context tree per thread, its node looked up at every entry.
@@ -109,7 +111,7 @@ pub enum Tracking {
 
 /// Control while the program runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ctl {
+pub enum ControlMode {
     Off,
     /// What the classes have hooks for can be switched.
     On,
@@ -119,7 +121,7 @@ pub enum Ctl {
 
 /// What is said on standard error.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Level {
+pub enum LogLevel {
     Debug,
     Info,
     Warn,
@@ -154,121 +156,131 @@ const KEYS: [&str; 24] = [
     "verify",
 ];
 const STATIC: &str = "static";
-const ENCODINGS: [(&str, Policy); 4] = [
-    ("lucce", Policy::LUCCE),
-    ("adaptive", Policy::ADAPTIVE),
-    (STATIC, Policy::STATIC),
-    ("cct", Policy::CCT),
+const ENCODINGS: [(&str, EncodingPolicy); 4] = [
+    ("lucce", EncodingPolicy::LUCCE),
+    ("adaptive", EncodingPolicy::ADAPTIVE),
+    (STATIC, EncodingPolicy::STATIC),
+    ("cct", EncodingPolicy::CCT),
 ];
-const RECORDS: [(&str, Record); 3] = [
-    ("calls", Record::Calls),
-    ("none", Record::None),
-    ("stream", Record::Stream),
+const RECORDS: [(&str, RecordMode); 3] = [
+    ("calls", RecordMode::Calls),
+    ("none", RecordMode::None),
+    ("stream", RecordMode::Stream),
 ];
 const AUTO: &str = "auto";
-const TRACKING: [(&str, Tracking); 4] = [
-    (AUTO, Tracking::Lazy),
-    ("lazy", Tracking::Lazy),
-    ("cct", Tracking::Cct),
-    ("paper", Tracking::Paper),
+const TRACKING: [(&str, TrackingMode); 4] = [
+    (AUTO, TrackingMode::Lazy),
+    ("lazy", TrackingMode::Lazy),
+    ("cct", TrackingMode::Cct),
+    ("paper", TrackingMode::Paper),
 ];
 const SWITCH: [(&str, bool); 2] = [("off", false), ("on", true)];
-const CTL: [(&str, Ctl); 3] = [("off", Ctl::Off), ("on", Ctl::On), ("all", Ctl::All)];
-const INSTRUMENT: [(&str, Instrument); 2] = [("all", Instrument::All), ("app", Instrument::App)];
-const LEVELS: [(&str, Level); 5] = [
-    ("debug", Level::Debug),
-    ("info", Level::Info),
-    ("warn", Level::Warn),
-    ("error", Level::Error),
-    ("none", Level::None),
+const CTL: [(&str, ControlMode); 3] = [
+    ("off", ControlMode::Off),
+    ("on", ControlMode::On),
+    ("all", ControlMode::All),
+];
+const INSTRUMENT: [(&str, InstrumentScope); 2] =
+    [("all", InstrumentScope::All), ("app", InstrumentScope::App)];
+const LEVELS: [(&str, LogLevel); 5] = [
+    ("debug", LogLevel::Debug),
+    ("info", LogLevel::Info),
+    ("warn", LogLevel::Warn),
+    ("error", LogLevel::Error),
+    ("none", LogLevel::None),
 ];
 
-impl Options {
+impl AgentOptions {
     /// # Errors
     /// An unknown key or a malformed value: one line that names it and the nearest known one.
-    pub fn parse(text: &str) -> Result<Options, BadOption> {
-        let mut options = Options {
+    pub fn parse(text: &str) -> Result<AgentOptions, OptionError> {
+        let mut options = AgentOptions {
             out: PathBuf::from("lucce-%p-%t.lucce"),
-            events: Events::of(&[&ALLOC]),
+            events: EventSelection::from_kinds(&[&ALLOC]),
             burst: None,
             verify: 0,
             limit: u64::MAX,
-            encoding: Policy::LUCCE,
-            planned: false,
+            encoding: EncodingPolicy::LUCCE,
+            has_static_graph: false,
             graph: None,
-            record: Record::None,
+            record: RecordMode::None,
             record_limit: 64 << 20,
-            tracking: Tracking::Lazy,
+            tracking: TrackingMode::Lazy,
             auto: true,
-            ctl: Ctl::On,
-            log: Level::Info,
-            push: Push::default(),
-            warned: Vec::new(),
+            ctl: ControlMode::On,
+            log: LogLevel::Info,
+            push: PushOptions::default(),
+            warnings: Vec::new(),
             strict: false,
             facts: false,
-            like: None,
-            class_cache: ClassCache::User,
-            only: Patterns::default(),
-            instrument: Instrument::All,
+            compared_jdk: None,
+            class_cache: ClassCacheOption::User,
+            only: PatternList::default(),
+            instrument: InstrumentScope::All,
             filter: ClassFilter::default(),
         };
         for part in text.split(',').filter(|part| !part.is_empty()) {
             let Some((key, value)) = part.split_once('=') else {
-                return Err(unknown("option", part, &KEYS, " (options are key=value)"));
+                return Err(unknown_name(
+                    "option",
+                    part,
+                    &KEYS,
+                    " (options are key=value)",
+                ));
             };
-            options.set(key, value)?;
+            options.set_option(key, value)?;
         }
         options.check_graph()?;
         options.check_events()?;
         options.check_classes()?;
-        options.push.check()?;
-        options.out = out::expand(&options.out.to_string_lossy())?.into();
+        options.push.check_target()?;
+        options.out = output_path::expand_placeholders(&options.out.to_string_lossy())?.into();
         Ok(options)
     }
 
     /// Whether classes get hooks for allocations.
-    pub fn alloc_hooks(&self) -> bool {
-        self.hooks().has(&ALLOC)
+    pub fn has_alloc_hooks(&self) -> bool {
+        self.hooked_events().has_kind(&ALLOC)
     }
 
-    fn check_graph(&self) -> Result<(), BadOption> {
-        match (self.planned, &self.graph) {
-            (true, None) => Err(BadOption(
+    fn check_graph(&self) -> Result<(), OptionError> {
+        match (self.has_static_graph, &self.graph) {
+            (true, None) => Err(OptionError(
                 "encoding=static needs graph=FILE, the log of an earlier run".into(),
             )),
-            (false, Some(_)) => Err(BadOption("graph=FILE needs encoding=static".into())),
+            (false, Some(_)) => Err(OptionError("graph=FILE needs encoding=static".into())),
             _ => Ok(()),
         }
     }
 
-    fn check_events(&self) -> Result<(), BadOption> {
-        let is_lazy = self.tracking == Tracking::Lazy;
-        let is_stream = self.record == Record::Stream;
+    fn check_events(&self) -> Result<(), OptionError> {
+        let is_lazy = self.tracking == TrackingMode::Lazy;
+        let is_stream = self.record == RecordMode::Stream;
         let with = [
-            (self.burst.is_some(), Against::Burst),
-            (!is_lazy, Against::OtherTracking),
-            (is_stream, Against::Stream),
-            (self.planned, Against::Static),
+            (self.burst.is_some(), KindConflict::Burst),
+            (!is_lazy, KindConflict::OtherTracking),
+            (is_stream, KindConflict::Stream),
+            (self.has_static_graph, KindConflict::Static),
         ];
         let mut with = with.into_iter().filter(|(is, _)| *is);
-        let refused = with.find_map(|(_, what)| self.events.refuse(what));
+        let refused = with.find_map(|(_, what)| self.events.find_refusal(what));
         let needs_lazy =
             (self.records_calls() && !is_lazy).then_some("record=calls needs tracking=lazy");
-        let needs_numbers = (is_stream && self.tracking == Tracking::Paper)
+        let needs_numbers = (is_stream && self.tracking == TrackingMode::Paper)
             .then_some("record=stream needs tracking=lazy or tracking=cct");
         match refused.or(needs_lazy).or(needs_numbers) {
-            Some(why) => Err(BadOption(why.into())),
+            Some(why) => Err(OptionError(why.into())),
             None => Ok(()),
         }
     }
 
-    fn check_classes(&self) -> Result<(), BadOption> {
+    fn check_classes(&self) -> Result<(), OptionError> {
         let need_all = [
-            (self.tracking == Tracking::Paper, "tracking=paper"),
+            (self.tracking == TrackingMode::Paper, "tracking=paper"),
             (self.records_calls(), "record=calls"),
         ];
-        match first(need_all) {
-            Some((_, what)) if self.is_partial() => Err(BadOption(format!(
+        match find_active(need_all) {
+            Some((_, what)) if self.is_partial() => Err(OptionError(format!(
                 "{what} needs all classes: no instrument=app, include or exclude"
             ))),
             _ => Ok(()),
@@ -276,100 +288,101 @@ impl Options {
     }
 
     /// What classes get hooks for, and what the VM is asked to tell: what is counted now, or may be later.
-    pub fn hooks(&self) -> Events {
-        let all = self.ctl == Ctl::All;
-        let later = Kinds::all(|kind| all && kind.can_come_later);
+    pub fn hooked_events(&self) -> EventSelection {
+        let all = self.ctl == ControlMode::All;
+        let later = EventKindSet::select(|kind| all && kind.can_come_later);
         // A recording is told of every entry.
         let recorded = match self.records_calls() {
-            true => Kinds::default().with(&CALL),
-            false => Kinds::default(),
+            true => EventKindSet::default().with_kind(&CALL),
+            false => EventKindSet::default(),
         };
-        self.events.and(later).and(recorded)
+        self.events.with_kinds(later).with_kinds(recorded)
     }
 
     /// Whether no class has hooks: everything that is asked for is rare, and the VM itself tells of it.
-    pub fn walks(&self) -> bool {
-        let needs_hooks = self.ctl == Ctl::All
-            || self.record != Record::None
+    pub fn is_hookless(&self) -> bool {
+        let needs_hooks = self.ctl == ControlMode::All
+            || self.record != RecordMode::None
             || self.burst.is_some()
-            || self.planned;
-        self.auto && !needs_hooks && self.events.are_told_by_the_vm()
+            || self.has_static_graph;
+        self.auto && !needs_hooks && self.events.are_all_from_vm()
     }
 
     /// Whether no code but the program's own can ask for a context: what bytecode does is neither counted
     /// nor recorded.
     pub fn is_idle(&self) -> bool {
-        let mut kinds = self.hooks().kinds().iter();
+        let mut kinds = self.hooked_events().kinds().iter();
         !kinds.any(|kind| kind.is_everywhere) && !self.records_calls()
     }
 
-    pub fn say(&self, level: Level, text: &str) {
+    pub fn print_message(&self, level: LogLevel, text: &str) {
         if level >= self.log {
-            eprintln!("lucce: {}", Line(text));
+            eprintln!("lucce: {}", EscapedLine(text));
         }
     }
 
     /// Says something that the log is to have as well, as soon as there is one.
-    pub fn warn(&mut self, text: String) {
-        self.say(Level::Warn, &text);
-        self.warned.push(text);
+    pub fn add_warning(&mut self, text: String) {
+        self.print_message(LogLevel::Warn, &text);
+        self.warnings.push(text);
     }
 
     pub fn records_calls(&self) -> bool {
-        self.record == Record::Calls
+        self.record == RecordMode::Calls
     }
 
     /// Whether there are classes without hooks.
     pub fn is_partial(&self) -> bool {
-        self.instrument == Instrument::App || !self.filter.is_open()
+        self.instrument == InstrumentScope::App || !self.filter.is_open()
     }
 
-    fn set(&mut self, key: &str, value: &str) -> Result<(), BadOption> {
+    fn set_option(&mut self, key: &str, value: &str) -> Result<(), OptionError> {
         match key {
-            "out" => self.out = file(key, value)?,
-            "events" => self.events = Events::parse(value)?,
-            "burst" => self.burst = Some(Burst::parse(value)?),
-            "verify" => self.verify = number(key, value)?,
-            "limit" => self.limit = size(key, value)?,
+            "out" => self.out = parse_file(key, value)?,
+            "events" => self.events = EventSelection::parse(value)?,
+            "burst" => self.burst = Some(BurstOptions::parse(value)?),
+            "verify" => self.verify = parse_number(key, value)?,
+            "limit" => self.limit = parse_size(key, value)?,
             "encoding" => {
-                (self.encoding, self.planned) = (choice(key, value, &ENCODINGS)?, value == STATIC);
+                (self.encoding, self.has_static_graph) =
+                    (parse_choice(key, value, &ENCODINGS)?, value == STATIC);
             }
-            "graph" => self.graph = Some(file(key, value)?),
-            "record" => self.record = choice(key, value, &RECORDS)?,
-            "record-limit" => self.record_limit = size(key, value)?,
+            "graph" => self.graph = Some(parse_file(key, value)?),
+            "record" => self.record = parse_choice(key, value, &RECORDS)?,
+            "record-limit" => self.record_limit = parse_size(key, value)?,
             "tracking" => {
-                (self.tracking, self.auto) = (choice(key, value, &TRACKING)?, value == AUTO);
+                (self.tracking, self.auto) = (parse_choice(key, value, &TRACKING)?, value == AUTO);
             }
-            "cache" => self.class_cache = class_cache(key, value)?,
-            "ctl" => self.ctl = choice(key, value, &CTL)?,
-            "log" => self.log = choice("log level", value, &LEVELS)?,
+            "cache" => self.class_cache = parse_class_cache(key, value)?,
+            "ctl" => self.ctl = parse_choice(key, value, &CTL)?,
+            "log" => self.log = parse_choice("log level", value, &LEVELS)?,
             "push" | "push-every" | "push-service" | "push-token" | "push-version" => {
-                self.push.set(key, value)?;
+                self.push.set_option(key, value)?;
             }
-            "strict" => self.strict = choice(key, value, &SWITCH)?,
-            "facts" => self.facts = choice(key, value, &SWITCH)?,
-            "only" => self.only.extend(patterns(key, value)?),
-            "instrument" => self.instrument = choice(key, value, &INSTRUMENT)?,
-            "include" => self.filter.include.extend(patterns(key, value)?),
-            "exclude" => self.filter.exclude.extend(patterns(key, value)?),
-            _ => return Err(unknown("option", key, &KEYS, "")),
+            "strict" => self.strict = parse_choice(key, value, &SWITCH)?,
+            "facts" => self.facts = parse_choice(key, value, &SWITCH)?,
+            "only" => self.only.extend(parse_patterns(key, value)?),
+            "instrument" => self.instrument = parse_choice(key, value, &INSTRUMENT)?,
+            "include" => self.filter.include.extend(parse_patterns(key, value)?),
+            "exclude" => self.filter.exclude.extend(parse_patterns(key, value)?),
+            _ => return Err(unknown_name("option", key, &KEYS, "")),
         }
         Ok(())
     }
 }
 
 /// A folder, or a word: a folder of its name is written `./off`.
-fn class_cache(key: &str, value: &str) -> Result<ClassCache, BadOption> {
+fn parse_class_cache(key: &str, value: &str) -> Result<ClassCacheOption, OptionError> {
     Ok(match value {
-        "off" => ClassCache::Off,
-        "on" => ClassCache::User,
-        "" => return Err(malformed(key, value, "on, off or a folder")),
-        folder => ClassCache::In(folder.into()),
+        "off" => ClassCacheOption::Off,
+        "on" => ClassCacheOption::User,
+        "" => return Err(malformed_value(key, value, "on, off or a folder")),
+        folder => ClassCacheOption::In(folder.into()),
     })
 }
 
 /// The first that is in force.
-fn first<const N: usize>(of: [(bool, &'static str); N]) -> Option<(bool, &'static str)> {
+fn find_active<const N: usize>(of: [(bool, &'static str); N]) -> Option<(bool, &'static str)> {
     of.into_iter().find(|(is, _)| *is)
 }
 
@@ -380,10 +393,10 @@ mod tests {
 
     #[test]
     fn no_options_record_allocations() {
-        let options = Options::parse("").unwrap();
-        assert_eq!(options.events, Events::of(&[&ALLOC]));
-        let none = Options::parse("events=none").unwrap().events;
-        assert_eq!(none, Events::default());
+        let options = AgentOptions::parse("").unwrap();
+        assert_eq!(options.events, EventSelection::from_kinds(&[&ALLOC]));
+        let none = AgentOptions::parse("events=none").unwrap().events;
+        assert_eq!(none, EventSelection::default());
         let name = options.out.to_string_lossy();
         let begin = format!("lucce-{}-20", std::process::id());
         assert!(
@@ -395,8 +408,8 @@ mod tests {
     #[test]
     fn leaks_are_looked_for_when_asked() {
         let leak = |text| {
-            let events = Options::parse(text).map(|options| options.events);
-            events.map(|events| (events.has(&ALLOC), events.leak()))
+            let events = AgentOptions::parse(text).map(|options| options.events);
+            events.map(|events| (events.has_kind(&ALLOC), events.leak_interval()))
         };
         assert_eq!(leak("events=leak"), Ok((false, Some(512 << 10))));
         assert_eq!(leak("events=alloc+leak=64k"), Ok((true, Some(64 << 10))));
@@ -406,12 +419,16 @@ mod tests {
 
     #[test]
     fn allocations_are_counted_or_sampled() {
-        let events = Options::parse("events=alloc=512k+lock").unwrap().events;
-        assert!(!events.has(&ALLOC) && events.has(&LOCK));
-        assert_eq!(events.sampled(), Some(512 << 10));
-        let events = Options::parse("events=alloc=64k+leak=64k").unwrap().events;
+        let events = AgentOptions::parse("events=alloc=512k+lock")
+            .unwrap()
+            .events;
+        assert!(!events.has_kind(&ALLOC) && events.has_kind(&LOCK));
+        assert_eq!(events.alloc_interval(), Some(512 << 10));
+        let events = AgentOptions::parse("events=alloc=64k+leak=64k")
+            .unwrap()
+            .events;
         assert_eq!(
-            (events.sampled(), events.leak()),
+            (events.alloc_interval(), events.leak_interval()),
             (Some(64 << 10), Some(64 << 10))
         );
         for (bad, why) in [
@@ -420,50 +437,50 @@ mod tests {
             ("alloc=0", "a size such as alloc=512k"),
             ("alloc=2g", "a size such as alloc=512k"),
         ] {
-            let error = Options::parse(&format!("events={bad}")).unwrap_err();
+            let error = AgentOptions::parse(&format!("events={bad}")).unwrap_err();
             assert!(error.to_string().contains(why), "{error}");
         }
     }
 
     #[test]
     fn kinds_of_events_are_joined() {
-        let events = Options::parse("events=lock+exception").unwrap().events;
-        assert_eq!(events, Events::of(&[&LOCK, &EXCEPTION]));
-        let events = Options::parse("events=alloc=all").unwrap().events;
-        assert_eq!(events, Events::of(&[&ALLOC, &OBJECTS]));
+        let events = AgentOptions::parse("events=lock+exception").unwrap().events;
+        assert_eq!(events, EventSelection::from_kinds(&[&LOCK, &EXCEPTION]));
+        let events = AgentOptions::parse("events=alloc=all").unwrap().events;
+        assert_eq!(events, EventSelection::from_kinds(&[&ALLOC, &OBJECTS]));
     }
 
     #[test]
     fn an_unknown_option_names_the_nearest() {
-        let error = Options::parse("evnts=alloc").unwrap_err().to_string();
+        let error = AgentOptions::parse("evnts=alloc").unwrap_err().to_string();
         assert_eq!(error, "unknown option 'evnts', did you mean 'events'?");
-        let error = Options::parse("events=aloc").unwrap_err().to_string();
+        let error = AgentOptions::parse("events=aloc").unwrap_err().to_string();
         assert_eq!(error, "unknown event 'aloc', did you mean 'alloc'?");
-        let error = Options::parse("verify").unwrap_err().to_string();
+        let error = AgentOptions::parse("verify").unwrap_err().to_string();
         assert!(error.contains("'verify'") && error.contains("key=value"));
     }
 
     #[test]
     fn events_are_a_set() {
-        let of = |text| Options::parse(text).unwrap().events;
-        let all = Events::of(&[&ALLOC, &CALL, &THREAD]);
+        let of = |text| AgentOptions::parse(text).unwrap().events;
+        let all = EventSelection::from_kinds(&[&ALLOC, &CALL, &THREAD]);
         assert_eq!(of("events=thread+call+alloc+call"), all);
-        assert_eq!(of("events=call"), Events::of(&[&CALL]));
-        let refused = |text: &str| Options::parse(text).unwrap_err().to_string();
+        assert_eq!(of("events=call"), EventSelection::from_kinds(&[&CALL]));
+        let refused = |text: &str| AgentOptions::parse(text).unwrap_err().to_string();
         for tracking in ["cct", "paper"] {
             let error = refused(&format!("events=call,tracking={tracking}"));
             assert_eq!(error, "events=call needs tracking=lazy");
         }
         let error = refused("events=call,encoding=static,graph=a.lucce");
         assert_eq!(error, "events=call does not go with encoding=static");
-        let error = Options::parse("events=alloc+threads").unwrap_err();
+        let error = AgentOptions::parse("events=alloc+threads").unwrap_err();
         assert!(error.to_string().ends_with("did you mean 'thread'?"));
     }
 
     #[test]
     fn a_log_is_pushed_where_it_is_told_to() {
-        let of = |text: &str| Options::parse(text).map(|options| options.push);
-        assert_eq!(of(""), Ok(Push::default()));
+        let of = |text: &str| AgentOptions::parse(text).map(|options| options.push);
+        assert_eq!(of(""), Ok(PushOptions::default()));
         let push =
             of("push=http://h:9/x/,push-every=500ms,push-service=shop%%,push-version=1").unwrap();
         let to = push.to.unwrap();
@@ -513,24 +530,24 @@ mod tests {
             "events=leak=2g",
             "log=loud",
         ] {
-            assert!(Options::parse(bad).is_err(), "{bad}");
+            assert!(AgentOptions::parse(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn encodings_by_name() {
-        let of = |text| Options::parse(text).unwrap().encoding;
-        assert_eq!(of(""), Policy::LUCCE);
-        assert_eq!(of("encoding=adaptive"), Policy::ADAPTIVE);
-        assert_eq!(of("encoding=cct"), Policy::CCT);
-        let error = Options::parse("encoding=cc").unwrap_err().to_string();
+        let of = |text| AgentOptions::parse(text).unwrap().encoding;
+        assert_eq!(of(""), EncodingPolicy::LUCCE);
+        assert_eq!(of("encoding=adaptive"), EncodingPolicy::ADAPTIVE);
+        assert_eq!(of("encoding=cct"), EncodingPolicy::CCT);
+        let error = AgentOptions::parse("encoding=cc").unwrap_err().to_string();
         assert_eq!(error, "unknown encoding 'cc', did you mean 'cct'?");
     }
 
     #[test]
     fn a_static_encoding_needs_a_graph() {
-        let options = Options::parse("encoding=static,graph=a.lucce").unwrap();
-        assert_eq!(options.encoding, Policy::STATIC);
+        let options = AgentOptions::parse("encoding=static,graph=a.lucce").unwrap();
+        assert_eq!(options.encoding, EncodingPolicy::STATIC);
         assert_eq!(options.graph, Some(PathBuf::from("a.lucce")));
         for (bad, needs) in [
             ("encoding=static", "needs graph="),
@@ -538,47 +555,52 @@ mod tests {
             ("encoding=cct,graph=a.lucce", "needs encoding=static"),
             ("encoding=static,graph=", "a file name"),
         ] {
-            let error = Options::parse(bad).unwrap_err().to_string();
+            let error = AgentOptions::parse(bad).unwrap_err().to_string();
             assert!(error.contains(needs), "{error}");
         }
     }
 
     #[test]
     fn calls_are_recorded_when_asked() {
-        let none = Options::parse("record=none").unwrap();
-        assert_eq!(none.record, Record::None);
-        let options = Options::parse("record=calls,record-limit=2m").unwrap();
+        let none = AgentOptions::parse("record=none").unwrap();
+        assert_eq!(none.record, RecordMode::None);
+        let options = AgentOptions::parse("record=calls,record-limit=2m").unwrap();
         let recorded = (options.record, options.record_limit);
-        assert_eq!(recorded, (Record::Calls, 2 << 20));
-        let error = Options::parse("record=call").unwrap_err().to_string();
+        assert_eq!(recorded, (RecordMode::Calls, 2 << 20));
+        let error = AgentOptions::parse("record=call").unwrap_err().to_string();
         assert_eq!(error, "unknown record 'call', did you mean 'calls'?");
     }
 
     #[test]
     fn a_stream_goes_with_everything_but_the_paper_s_scheme() {
         for with in ["tracking=cct", "instrument=app", "events=call", "verify=1"] {
-            let options = Options::parse(&format!("record=stream,{with}")).unwrap();
-            assert_eq!(options.record, Record::Stream);
+            let options = AgentOptions::parse(&format!("record=stream,{with}")).unwrap();
+            assert_eq!(options.record, RecordMode::Stream);
         }
-        let error = Options::parse("record=stream,tracking=paper").unwrap_err();
+        let error = AgentOptions::parse("record=stream,tracking=paper").unwrap_err();
         assert!(error.to_string().contains("needs tracking=lazy"));
-        let error = Options::parse("record=stream,events=alloc=64k").unwrap_err();
+        let error = AgentOptions::parse("record=stream,events=alloc=64k").unwrap_err();
         assert!(error.to_string().contains("only samples"));
     }
 
     #[test]
     fn tracking_is_lazy_unless_another_mode_is_asked_for() {
-        assert_eq!(Options::parse("").unwrap().tracking, Tracking::Lazy);
-        let options = Options::parse("tracking=cct,verify=1").unwrap();
-        assert_eq!(options.tracking, Tracking::Cct);
-        let options = Options::parse("tracking=paper").unwrap();
-        assert_eq!(options.tracking, Tracking::Paper);
-        let error = Options::parse("tracking=ccct").unwrap_err().to_string();
+        assert_eq!(
+            AgentOptions::parse("").unwrap().tracking,
+            TrackingMode::Lazy
+        );
+        let options = AgentOptions::parse("tracking=cct,verify=1").unwrap();
+        assert_eq!(options.tracking, TrackingMode::Cct);
+        let options = AgentOptions::parse("tracking=paper").unwrap();
+        assert_eq!(options.tracking, TrackingMode::Paper);
+        let error = AgentOptions::parse("tracking=ccct")
+            .unwrap_err()
+            .to_string();
         assert_eq!(error, "unknown tracking 'ccct', did you mean 'cct'?");
-        let error = Options::parse("record=calls,tracking=cct").unwrap_err();
+        let error = AgentOptions::parse("record=calls,tracking=cct").unwrap_err();
         assert_eq!(error.to_string(), "record=calls needs tracking=lazy");
         assert!(
-            Options::parse("tracking=lazy,record=calls")
+            AgentOptions::parse("tracking=lazy,record=calls")
                 .unwrap()
                 .records_calls()
         );
@@ -586,7 +608,7 @@ mod tests {
 
     #[test]
     fn classes_have_no_hooks_where_the_vm_tells_of_all_that_is_asked_for() {
-        let walks = |text: &str| Options::parse(text).unwrap().walks();
+        let walks = |text: &str| AgentOptions::parse(text).unwrap().is_hookless();
         for text in [
             "events=leak",
             "events=alloc=512k",
@@ -624,26 +646,29 @@ mod tests {
 
     #[test]
     fn control_is_on_unless_it_is_switched_off() {
-        let of = |text| Options::parse(text).unwrap();
-        assert_eq!(of("").ctl, Ctl::On);
-        assert_eq!(of("ctl=off").ctl, Ctl::Off);
-        assert!(!of("events=none").alloc_hooks());
-        assert!(of("events=none,ctl=all").alloc_hooks());
-        let all = of("events=none,ctl=all").hooks();
-        assert_eq!(all, Events::of(&[&ALLOC, &EXCEPTION, &IO, &LOCK, &THREAD]));
-        assert_eq!(of("events=io").hooks(), of("events=io").events);
-        let error = Options::parse("ctl=of").unwrap_err().to_string();
+        let of = |text| AgentOptions::parse(text).unwrap();
+        assert_eq!(of("").ctl, ControlMode::On);
+        assert_eq!(of("ctl=off").ctl, ControlMode::Off);
+        assert!(!of("events=none").has_alloc_hooks());
+        assert!(of("events=none,ctl=all").has_alloc_hooks());
+        let all = of("events=none,ctl=all").hooked_events();
+        assert_eq!(
+            all,
+            EventSelection::from_kinds(&[&ALLOC, &EXCEPTION, &IO, &LOCK, &THREAD])
+        );
+        assert_eq!(of("events=io").hooked_events(), of("events=io").events);
+        let error = AgentOptions::parse("ctl=of").unwrap_err().to_string();
         assert_eq!(error, "unknown ctl 'of', did you mean 'off'?");
     }
 
     #[test]
     fn classes_are_chosen_by_loader_and_by_name() {
-        assert!(!Options::parse("instrument=all").unwrap().is_partial());
-        let options = Options::parse("instrument=app,exclude=a.*,exclude=b.C").unwrap();
-        assert_eq!(options.instrument, Instrument::App);
-        assert!(!options.filter.admits("a/B") && !options.filter.admits("b/C"));
-        assert!(options.is_partial() && options.filter.admits("b/D"));
-        assert!(Options::parse("include=a.*+b.C").unwrap().is_partial());
+        assert!(!AgentOptions::parse("instrument=all").unwrap().is_partial());
+        let options = AgentOptions::parse("instrument=app,exclude=a.*,exclude=b.C").unwrap();
+        assert_eq!(options.instrument, InstrumentScope::App);
+        assert!(!options.filter.admits_class("a/B") && !options.filter.admits_class("b/C"));
+        assert!(options.is_partial() && options.filter.admits_class("b/D"));
+        assert!(AgentOptions::parse("include=a.*+b.C").unwrap().is_partial());
         for (bad, text) in [
             (
                 "instrument=ap",
@@ -658,10 +683,10 @@ mod tests {
                 "record=calls needs all classes: no instrument=app, include or exclude",
             ),
         ] {
-            assert_eq!(Options::parse(bad).unwrap_err().to_string(), text);
+            assert_eq!(AgentOptions::parse(bad).unwrap_err().to_string(), text);
         }
         for bad in ["include=", "exclude=a.B+", "include=a.B.m()", "exclude=a."] {
-            assert!(Options::parse(bad).is_err(), "{bad}");
+            assert!(AgentOptions::parse(bad).is_err(), "{bad}");
         }
     }
 
@@ -682,6 +707,6 @@ mod tests {
 
     #[test]
     fn sizes_have_units() {
-        assert_eq!(Options::parse("limit=2k").unwrap().limit, 2048);
+        assert_eq!(AgentOptions::parse("limit=2k").unwrap().limit, 2048);
     }
 }

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lucce_ship::{Collector, Endpoint};
+use lucce_ship::{HttpCollectorClient, HttpEndpoint};
 
-use super::out;
-use super::values::{BadOption, malformed};
+use super::output_path;
+use super::values::{OptionError, malformed_value};
 
 /// What was asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Push {
+pub struct PushOptions {
     /// `None`: nowhere.
-    pub to: Option<Endpoint>,
+    pub to: Option<HttpEndpoint>,
     /// From one push to the next.
     pub every: Duration,
     /// A file that has what the collector wants to see.
@@ -22,9 +22,9 @@ pub struct Push {
     pub version: String,
 }
 
-impl Default for Push {
+impl Default for PushOptions {
     fn default() -> Self {
-        Push {
+        PushOptions {
             to: None,
             every: Duration::from_secs(60),
             token: None,
@@ -37,31 +37,31 @@ impl Default for Push {
 const LEAST: Duration = Duration::from_millis(100);
 const MOST: Duration = Duration::from_secs(24 * 3600);
 
-impl Push {
+impl PushOptions {
     /// Of a key that begins with `push`.
     ///
     /// # Errors
     /// The value is malformed.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), BadOption> {
+    pub fn set_option(&mut self, key: &str, value: &str) -> Result<(), OptionError> {
         match key {
             "push" => {
-                let to = Collector::at(value);
-                let wrong = |why| BadOption(format!("option push={value}: the URL {why}"));
+                let to = HttpCollectorClient::parse_url(value);
+                let wrong = |why| OptionError(format!("option push={value}: the URL {why}"));
                 self.to = Some(to.map_err(wrong)?);
             }
-            "push-every" => self.every = every(key, value)?,
-            "push-token" => self.token = Some(super::file(key, value)?),
-            "push-service" => self.service = out::expand(value)?,
-            _ => self.version = out::expand(value)?,
+            "push-every" => self.every = parse_interval(key, value)?,
+            "push-token" => self.token = Some(super::parse_file(key, value)?),
+            "push-service" => self.service = output_path::expand_placeholders(value)?,
+            _ => self.version = output_path::expand_placeholders(value)?,
         }
         Ok(())
     }
 
     /// # Errors
     /// It says how to push, and not where to.
-    pub fn check(&self) -> Result<(), BadOption> {
-        match self.to.is_none() && *self != Push::default() {
-            true => Err(BadOption(
+    pub fn check_target(&self) -> Result<(), OptionError> {
+        match self.to.is_none() && *self != PushOptions::default() {
+            true => Err(OptionError(
                 "push-every, push-token, push-service and push-version need push=URL".into(),
             )),
             false => Ok(()),
@@ -70,7 +70,7 @@ impl Push {
 }
 
 /// `60s`, `500ms`, `5m`
-fn every(key: &str, value: &str) -> Result<Duration, BadOption> {
+fn parse_interval(key: &str, value: &str) -> Result<Duration, OptionError> {
     const UNITS: [(&str, u64); 3] = [("ms", 1), ("s", 1000), ("m", 60_000)];
     let found = UNITS
         .iter()
@@ -80,5 +80,5 @@ fn every(key: &str, value: &str) -> Result<Duration, BadOption> {
     let every = millis.map(Duration::from_millis);
     every
         .filter(|every| (LEAST..=MOST).contains(every))
-        .ok_or_else(|| malformed(key, value, "a time from 100ms to a day, such as 60s or 5m"))
+        .ok_or_else(|| malformed_value(key, value, "a time from 100ms to a day, such as 60s or 5m"))
 }

@@ -3,48 +3,52 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use lucce_filter::Patterns;
+use lucce_filter::PatternList;
 
 /// Why the VM must not start.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct BadOption(pub String);
+pub struct OptionError(pub String);
 
-impl fmt::Display for BadOption {
+impl fmt::Display for OptionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
 /// One of several that have names.
-pub fn choice<T: Copy>(what: &str, value: &str, known: &[(&str, T)]) -> Result<T, BadOption> {
+pub fn parse_choice<T: Copy>(
+    what: &str,
+    value: &str,
+    known: &[(&str, T)],
+) -> Result<T, OptionError> {
     let found = known.iter().find(|(name, _)| *name == value);
     found.map(|(_, choice)| *choice).ok_or_else(|| {
         let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-        unknown(what, value, &names, "")
+        unknown_name(what, value, &names, "")
     })
 }
 
-pub fn file(key: &str, value: &str) -> Result<PathBuf, BadOption> {
+pub fn parse_file(key: &str, value: &str) -> Result<PathBuf, OptionError> {
     match value {
-        "" => Err(malformed(key, value, "a file name")),
+        "" => Err(malformed_value(key, value, "a file name")),
         name => Ok(name.into()),
     }
 }
 
-pub fn patterns(key: &str, value: &str) -> Result<Patterns, BadOption> {
-    Patterns::parse(value).map_err(|why| BadOption(format!("option {key}: {why}")))
+pub fn parse_patterns(key: &str, value: &str) -> Result<PatternList, OptionError> {
+    PatternList::parse(value).map_err(|why| OptionError(format!("option {key}: {why}")))
 }
 
-pub fn number(key: &str, value: &str) -> Result<u32, BadOption> {
+pub fn parse_number(key: &str, value: &str) -> Result<u32, OptionError> {
     let parsed = value
         .parse()
         .ok()
         .filter(|n: &u32| i32::try_from(*n).is_ok());
-    parsed.ok_or_else(|| malformed(key, value, "a number from 0 to 2147483647"))
+    parsed.ok_or_else(|| malformed_value(key, value, "a number from 0 to 2147483647"))
 }
 
 /// `4096`, `64k`, `512m`, `2g`: powers of 1024.
-pub fn size(key: &str, value: &str) -> Result<u64, BadOption> {
+pub fn parse_size(key: &str, value: &str) -> Result<u64, OptionError> {
     let lower = value.to_ascii_lowercase();
     let (digits, unit) = match lower.as_bytes().last() {
         Some(b'k') => (&lower[..lower.len() - 1], 1 << 10),
@@ -53,27 +57,27 @@ pub fn size(key: &str, value: &str) -> Result<u64, BadOption> {
         _ => (&lower[..], 1_u64),
     };
     let parsed = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
-    parsed.ok_or_else(|| malformed(key, value, "a size such as 4096, 64k, 512m or 2g"))
+    parsed.ok_or_else(|| malformed_value(key, value, "a size such as 4096, 64k, 512m or 2g"))
 }
 
-pub fn malformed(key: &str, value: &str, wanted: &str) -> BadOption {
-    BadOption(format!(
+pub fn malformed_value(key: &str, value: &str, wanted: &str) -> OptionError {
+    OptionError(format!(
         "option {key}={value} is malformed: expected {wanted}"
     ))
 }
 
-pub fn unknown(what: &str, given: &str, known: &[&str], more: &str) -> BadOption {
+pub fn unknown_name(what: &str, given: &str, known: &[&str], more: &str) -> OptionError {
     let nearest = known
         .iter()
-        .min_by_key(|k| distance(given, k))
+        .min_by_key(|k| edit_distance(given, k))
         .unwrap_or(&"");
-    BadOption(format!(
+    OptionError(format!(
         "unknown {what} '{given}', did you mean '{nearest}'?{more}"
     ))
 }
 
 /// Levenshtein's distance, in bytes.
-fn distance(a: &str, b: &str) -> usize {
+fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {

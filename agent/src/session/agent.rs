@@ -6,96 +6,101 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
-use lucce_callgraph::Layout;
-use lucce_tracelog::{Header, Room, RunId, Size};
+use lucce_callgraph::ContextLayout;
+use lucce_tracelog::{ByteSize, LogHeader, MemoryLimit, RunId};
 use lucce_vm::{Jvmti, clock};
 
-use crate::book::Book;
-use crate::book::calls::Recorder;
-use crate::classes::Classes;
+use crate::classes::AgentClasses;
 use crate::comparison;
-use crate::comparison::{Comparison, Prepared};
-use crate::core::{Attached, Core, Outputs, Parts, inside};
-use crate::counting::Counting;
-use crate::events::marks::Marks;
-use crate::leaks::Leaks;
+use crate::comparison::{AgentComparison, ComparisonInputs};
+use crate::core::{AgentCore, CoreParts, HooklessMode, OutputFiles, agent_use};
+use crate::counting::AgentCounting;
+use crate::events::allocation_marks::AllocationMarks;
+use crate::leaks::LeakDetector;
+use crate::memory::address_space::{MethodOfSite, ShadowStacks};
 use crate::memory::locks::WatchedRwLock;
-use crate::memory::map::{MethodOfSite, Stacks};
 use crate::memory::pages;
-use crate::options::Options;
-use crate::stack::Stack;
-use crate::thread::Counters;
+use crate::options::AgentOptions;
+use crate::registry::CodeRegistry;
+use crate::registry::call_recorder::CallRecorder;
+use crate::stack::StackTracker;
+use crate::thread::CounterStore;
 
-/// The agent that works now. Code that uses it is inside (see `core::inside`), or it stays until the VM ends.
+/// The agent that works now. Code that uses it is inside (see `core::agent_use`), or it stays until the VM ends.
 static AGENT: AtomicPtr<Agent> = AtomicPtr::new(ptr::null_mut());
 
 pub struct Agent {
-    pub classes: Classes,
+    pub classes: AgentClasses,
     /// For programs that ask what they have allocated.
-    pub marks: Marks,
+    pub marks: AllocationMarks,
     /// Only with `events=leak`.
-    pub leaks: Option<Leaks>,
+    pub leaks: Option<LeakDetector>,
 }
 
 impl Deref for Agent {
-    type Target = Classes;
+    type Target = AgentClasses;
 
-    fn deref(&self) -> &Classes {
+    fn deref(&self) -> &AgentClasses {
         &self.classes
     }
 }
 
 /// What the agent stands on: files and address space.
-pub struct Ground {
-    prepared: Prepared,
-    outputs: Outputs,
+pub struct AgentResources {
+    prepared: ComparisonInputs,
+    outputs: OutputFiles,
     method_of_site: MethodOfSite,
-    stacks: Stacks,
+    stacks: ShadowStacks,
     run: RunId,
-    attached: Option<Attached>,
+    attached: Option<HooklessMode>,
 }
 
 /// Why there is none.
-pub enum Missing {
+pub enum StartError {
     /// What the user asked for cannot be.
-    Wrong(String),
+    InvalidOptions(String),
     /// The system does not give what it takes: the program can run without.
-    Unrecorded(String),
+    NoResources(String),
 }
 
-impl Missing {
-    pub fn text(self) -> String {
+impl StartError {
+    pub fn into_message(self) -> String {
         match self {
-            Missing::Wrong(text) | Missing::Unrecorded(text) => text,
+            StartError::InvalidOptions(text) | StartError::NoResources(text) => text,
         }
     }
 }
 
-fn no_memory() -> String {
+fn address_space_message() -> String {
     "no address space for the agent's tables".into()
 }
 
-impl Ground {
+impl AgentResources {
     /// The options are told what the log is called. `attached`: code has no hooks.
     ///
     /// # Errors
     /// Nothing is left of it: no file, and the VM has been asked for nothing.
-    pub fn prepare(options: &mut Options, attached: Option<Attached>) -> Result<Ground, Missing> {
+    pub fn acquire(
+        options: &mut AgentOptions,
+        attached: Option<HooklessMode>,
+    ) -> Result<AgentResources, StartError> {
         // Before the log is made: it may have the same name.
-        let prepared = Prepared::new(options).map_err(Missing::Wrong)?;
-        enough().map_err(Missing::Unrecorded)?;
+        let prepared = ComparisonInputs::new(options).map_err(StartError::InvalidOptions)?;
+        check_address_space().map_err(StartError::NoResources)?;
         let stacks = match attached {
-            None => Stacks::new(comparison::doubles_slots(options)),
-            Some(_) => Stacks::none(),
+            None => ShadowStacks::new(comparison::doubles_slots(options)),
+            Some(_) => ShadowStacks::without_stacks(),
         };
-        let stacks = stacks.map_err(Missing::Unrecorded)?;
-        let method_of_site = MethodOfSite::new().ok_or_else(|| Missing::Unrecorded(no_memory()))?;
+        let stacks = stacks.map_err(StartError::NoResources)?;
+        let method_of_site =
+            MethodOfSite::new().ok_or_else(|| StartError::NoResources(address_space_message()))?;
         let run = RunId::random();
-        let outputs = Outputs::create(options, &header(run)).map_err(Missing::Unrecorded)?;
-        if let Some(scarcity) = stacks.scarcity() {
-            options.warn(scarcity);
+        let outputs = OutputFiles::create_files(options, &log_header(run))
+            .map_err(StartError::NoResources)?;
+        if let Some(scarcity) = stacks.scarcity_warning() {
+            options.add_warning(scarcity);
         }
-        Ok(Ground {
+        Ok(AgentResources {
             prepared,
             outputs,
             method_of_site,
@@ -108,7 +113,7 @@ impl Ground {
 
 impl Agent {
     /// `None` before the agent has started, and behind its end. One that may leave is there as long as the caller is
-    /// inside (`core::inside`), or is a thread that its end waits for.
+    /// inside (`core::agent_use`), or is a thread that its end waits for.
     #[allow(unsafe_code, reason = "the agent's one instance")]
     pub fn get() -> Option<&'static Agent> {
         let agent = AGENT.load(Ordering::SeqCst);
@@ -117,24 +122,24 @@ impl Agent {
     }
 
     /// One that stays until the VM ends.
-    pub fn that_stays() -> Option<&'static Agent> {
-        let _inside = inside::Inside::enter();
-        Agent::get().filter(|agent| agent.attached.is_none())
+    pub fn get_permanent() -> Option<&'static Agent> {
+        let _inside = agent_use::AgentUseGuard::enter();
+        Agent::get().filter(|agent| agent.hookless.is_none())
     }
 
     /// Whether there is one.
-    pub fn is_there() -> bool {
+    pub fn is_installed() -> bool {
         !AGENT.load(Ordering::SeqCst).is_null()
     }
 
     /// No thread finds the agent any more, and when no thread uses it `last` is done with it, and all that it has is given back. The
     /// caller is not inside, and uses it no more. `false`: somebody used it for too long; it is not freed.
     #[allow(unsafe_code, reason = "the agent's one instance")]
-    pub fn leave(last: impl FnOnce(&Agent)) -> bool {
+    pub fn uninstall(last: impl FnOnce(&Agent)) -> bool {
         const PATIENCE: Duration = Duration::from_secs(10);
         let agent = AGENT.load(Ordering::SeqCst);
         let hide = || AGENT.store(ptr::null_mut(), Ordering::SeqCst);
-        if agent.is_null() || !inside::leave(hide, PATIENCE) {
+        if agent.is_null() || !agent_use::end_run(hide, PATIENCE) {
             return false;
         }
         // SAFETY: what start() has made; no thread finds it any more, and no thread is inside.
@@ -143,38 +148,43 @@ impl Agent {
         let sites = agent.method_of_site;
         drop(agent);
         sites.unmap();
-        pages::unmap();
+        pages::unmap_all();
         true
     }
 
     /// # Errors
     /// One line for the user: the agent is loaded twice.
-    pub fn start(options: Options, jvmti: Jvmti, ground: Ground) -> Result<&'static Agent, String> {
+    pub fn install(
+        options: AgentOptions,
+        jvmti: Jvmti,
+        ground: AgentResources,
+    ) -> Result<&'static Agent, String> {
         let mut outputs = ground.outputs;
         let writer = outputs.log.take().ok_or("there is no log")?;
-        let book = Arc::new(WatchedRwLock::new(Book::new(ground.method_of_site)));
+        let book = Arc::new(WatchedRwLock::new(CodeRegistry::new(ground.method_of_site)));
         let calls = outputs.calls.take();
-        let mut planned = ground.prepared.plan(&options, &book);
-        let comparison = Comparison::new(&options, &planned).ok_or_else(no_memory)?;
-        let parts = Parts {
+        let mut planned = ground.prepared.into_plan(&options, &book);
+        let comparison =
+            AgentComparison::new(&options, &planned).ok_or_else(address_space_message)?;
+        let parts = CoreParts {
             run: ground.run,
             stacks: ground.stacks,
             method_of_site: ground.method_of_site,
             writer,
-            recorder: calls.map(|calls| Recorder::new(calls, Arc::clone(&book))),
+            recorder: calls.map(|calls| CallRecorder::new(calls, Arc::clone(&book))),
             streamer: outputs.streamer.take(),
-            book,
+            registry: book,
             plan: planned.plan.take(),
-            attached: ground.attached,
+            hookless: ground.attached,
         };
-        let leaks = options.events.leak().map(Leaks::new);
-        let counters = Counters::new(Core::new(options, jvmti, parts), comparison);
+        let leaks = options.events.leak_interval().map(LeakDetector::new);
+        let counters = CounterStore::new(AgentCore::new(options, jvmti, parts), comparison);
         let agent = Agent {
-            classes: Classes::new(Counting::new(Stack::new(counters))),
-            marks: Marks::default(),
+            classes: AgentClasses::new(AgentCounting::new(StackTracker::new(counters))),
+            marks: AllocationMarks::default(),
             leaks,
         };
-        inside::begins(agent.run, agent.attached.is_some());
+        agent_use::begin_run(agent.run, agent.hookless.is_some());
         let agent = Box::into_raw(Box::new(agent));
         let none = ptr::null_mut();
         let (order, otherwise) = (Ordering::SeqCst, Ordering::SeqCst);
@@ -184,36 +194,36 @@ impl Agent {
         {
             return Err("the agent is loaded twice".into());
         }
-        outputs.keep();
+        outputs.keep_files();
         let agent = Agent::get().ok_or("the agent did not start")?;
-        for text in &agent.options.warned {
-            agent.note_warning(text);
+        for text in &agent.options.warnings {
+            agent.append_warning(text);
         }
         Ok(agent)
     }
 }
 
 /// Whether there are addresses for the agent beside those that the JVM needs.
-fn enough() -> Result<(), String> {
+fn check_address_space() -> Result<(), String> {
     const LEAST: u64 = 512 << 20;
-    match Room::now() {
-        room @ Room::Addresses { free, .. } if free < LEAST => Err(format!(
+    match MemoryLimit::read_current() {
+        room @ MemoryLimit::Addresses { free, .. } if free < LEAST => Err(format!(
             "not enough address space: the agent takes {} at least, {room}",
-            Size(LEAST)
+            ByteSize(LEAST)
         )),
         _ => Ok(()),
     }
 }
 
-fn header(run: RunId) -> Header {
-    let layout = Layout::DEFAULT;
-    let call_bits = layout.calls().trailing_zeros() as u8;
-    Header {
+fn log_header(run: RunId) -> LogHeader {
+    let layout = ContextLayout::DEFAULT;
+    let call_bits = layout.call_id_count().trailing_zeros() as u8;
+    LogHeader {
         version_bits: (64 - layout.version_shift()) as u8,
-        anchor_bits: layout.anchors().trailing_zeros() as u8,
+        anchor_bits: layout.anchor_count().trailing_zeros() as u8,
         call_bits,
         pid: std::process::id(),
-        start: clock::nanos(),
+        start: clock::unix_nanos(),
         run: Some(run),
     }
 }

@@ -7,53 +7,53 @@ use std::time::{Duration, Instant};
 use jvmti_bindings::sys::jni::{JNIEnv, JavaVM};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_hooks::kinds::ALLOC;
-use lucce_vm::{Failed, Jvmti, Vm};
+use lucce_vm::{JvmError, Jvmti, VmHandle};
 
-use crate::core::Attached;
-use crate::events::wanted as sources;
+use crate::core::HooklessMode;
+use crate::events::wanted_sources as sources;
+use crate::hookless::attach_options::{AttachOptions, DEFAULT_INTERVAL};
+use crate::hookless::{thread_storage, walk_cost};
 use crate::leaks;
 use crate::memory::locks::WatchedMutex;
-use crate::options::{Events, Options};
+use crate::options::{AgentOptions, EventSelection};
 use crate::session::Agent;
-use crate::session::agent::Ground;
-use crate::session::agent::Missing;
-use crate::session::finish::finish;
-use crate::session::start::refused;
-use crate::session::{control, fate, holders, live, push, start};
-use crate::walked::options::{AttachOptions, DEFAULT_INTERVAL};
-use crate::walked::{kept, often};
+use crate::session::agent::AgentResources;
+use crate::session::agent::StartError;
+use crate::session::finish::finish_recording;
+use crate::session::start::unsupported_message;
+use crate::session::{control, file_watch, holders_request, live, push, start};
 
 /// An agent that can leave.
 #[derive(Clone, Copy)]
-struct Guest {
-    vm: Vm,
-    came_later: bool,
+struct DetachableAgent {
+    vm: VmHandle,
+    is_attached: bool,
     /// It is about to go.
-    detached: bool,
+    is_detached: bool,
 }
 
-static GUEST: WatchedMutex<Option<Guest>> = WatchedMutex::new(None);
+static DETACHABLE: WatchedMutex<Option<DetachableAgent>> = WatchedMutex::new(None);
 
-fn guest() -> MutexGuard<'static, Option<Guest>> {
-    GUEST.lock()
+fn lock_detachable() -> MutexGuard<'static, Option<DetachableAgent>> {
+    DETACHABLE.lock()
 }
 
 /// Waits for one that is leaving.
 ///
 /// # Errors
 /// One line for the user: there is an agent, and it does not go.
-fn free_for_another() -> Result<(), String> {
+fn wait_until_detached() -> Result<(), String> {
     const PATIENCE: Duration = Duration::from_secs(20);
     let until = Instant::now() + PATIENCE;
     loop {
-        let guest = *guest();
+        let guest = *lock_detachable();
         match guest {
-            None if !Agent::is_there() => return Ok(()),
-            Some(guest) if guest.detached && Instant::now() < until => {}
-            Some(guest) if guest.detached => {
+            None if !Agent::is_installed() => return Ok(()),
+            Some(guest) if guest.is_detached && Instant::now() < until => {}
+            Some(guest) if guest.is_detached => {
                 return Err("the agent that was here before does not go: try again later".into());
             }
-            Some(guest) if guest.came_later => {
+            Some(guest) if guest.is_attached => {
                 return Err("the agent is attached already: use `lucce ctl`".into());
             }
             _ => return Err("the JVM was started with the agent: use `lucce ctl`".into()),
@@ -64,53 +64,60 @@ fn free_for_another() -> Result<(), String> {
 
 /// # Errors
 /// One line for the user: why the agent does not stay.
-pub fn attach(
+pub fn attach_agent(
     vm: *mut JavaVM,
     text: &str,
     callbacks: &ti::jvmtiEventCallbacks,
 ) -> Result<(), String> {
-    free_for_another()?;
+    wait_until_detached()?;
     let AttachOptions {
         mut options,
-        interval,
+        sampling_interval: interval,
     } = AttachOptions::parse(text)?;
-    fate::survive(vm);
-    holders::loaded(vm);
-    let jvmti = environment(vm).map_err(refused("JVMTI 11"))?;
-    let started = start::supported(jvmti)
+    file_watch::survive_truncation(vm);
+    holders_request::remember_vm(vm);
+    let jvmti = wait_for_jvmti(vm).map_err(unsupported_message("JVMTI 11"))?;
+    let started = start::check_jdk_supported(jvmti)
         .and_then(|()| {
-            start::beware_of_untried(jvmti, &mut options);
-            take_capabilities(jvmti, &options.events)
+            start::adapt_to_untried_jdk(jvmti, &mut options);
+            add_capabilities(jvmti, &options.events)
         })
         .and_then(|()| {
             let later = true;
-            Ground::prepare(&mut options, Some(Attached { later, interval })).map_err(Missing::text)
+            AgentResources::acquire(
+                &mut options,
+                Some(HooklessMode {
+                    is_attached: later,
+                    sampling_interval: interval,
+                }),
+            )
+            .map_err(StartError::into_message)
         })
-        .and_then(|ground| Agent::start(options, jvmti, ground));
+        .and_then(|ground| Agent::install(options, jvmti, ground));
     let agent = match started {
         Ok(agent) => agent,
         Err(message) => {
             // So that another try finds everything as it was.
-            jvmti.dispose();
+            jvmti.dispose_environment();
             return Err(message);
         }
     };
-    came(vm, true);
-    announce(agent, text, callbacks)?;
-    agent.meta("attached", "yes");
-    go_live(agent, Vm::new(vm).env())
+    set_detachable(vm, true);
+    log_options_and_set_callbacks(agent, text, callbacks)?;
+    agent.append_meta("attached", "yes");
+    start_events(agent, VmHandle::new(vm).thread_env())
 }
 
 /// How an agent counts that is there from the start and needs no hooks. `None`: it needs them.
-pub fn without_hooks(options: &Options) -> Option<Attached> {
+pub fn hookless_attachment(options: &AgentOptions) -> Option<HooklessMode> {
     let wanted = &options.events;
     let interval = wanted
-        .sampled()
-        .or(wanted.leak())
+        .alloc_interval()
+        .or(wanted.leak_interval())
         .unwrap_or(DEFAULT_INTERVAL);
-    options.walks().then_some(Attached {
-        later: false,
-        interval,
+    options.is_hookless().then_some(HooklessMode {
+        is_attached: false,
+        sampling_interval: interval,
     })
 }
 
@@ -118,47 +125,53 @@ pub fn without_hooks(options: &Options) -> Option<Attached> {
 ///
 /// # Errors
 /// One line for the user: the VM must not start.
-pub fn from_start(
+pub fn start_hookless(
     vm: *mut JavaVM,
     jvmti: Jvmti,
-    (options, ground): (Options, Ground),
+    (options, ground): (AgentOptions, AgentResources),
     (text, callbacks): (&str, &ti::jvmtiEventCallbacks),
 ) -> Result<(), String> {
-    fate::survive(vm);
-    holders::loaded(vm);
-    take_capabilities(jvmti, &options.events)?;
+    file_watch::survive_truncation(vm);
+    holders_request::remember_vm(vm);
+    add_capabilities(jvmti, &options.events)?;
     if samples_objects(&options.events) {
-        let interval = without_hooks(&options).map(|attached| attached.interval);
-        start::draw_samples_early(jvmti, interval);
+        let interval = hookless_attachment(&options).map(|attached| attached.sampling_interval);
+        start::set_sampling_interval_early(jvmti, interval);
     }
-    let agent = Agent::start(options, jvmti, ground)?;
-    came(vm, false);
-    announce(agent, text, callbacks)?;
-    agent.meta("tracking", "none");
+    let agent = Agent::install(options, jvmti, ground)?;
+    set_detachable(vm, false);
+    log_options_and_set_callbacks(agent, text, callbacks)?;
+    agent.append_meta("tracking", "none");
     for event in [ti::JVMTI_EVENT_VM_INIT, ti::JVMTI_EVENT_VM_DEATH] {
-        jvmti.enable(event).map_err(refused("the agent's events"))?;
+        jvmti
+            .enable_event(event)
+            .map_err(unsupported_message("the agent's events"))?;
     }
     Ok(())
 }
 
-fn announce(agent: &Agent, text: &str, callbacks: &ti::jvmtiEventCallbacks) -> Result<(), String> {
-    agent.meta("lucce", env!("CARGO_PKG_VERSION"));
+fn log_options_and_set_callbacks(
+    agent: &Agent,
+    text: &str,
+    callbacks: &ti::jvmtiEventCallbacks,
+) -> Result<(), String> {
+    agent.append_meta("lucce", env!("CARGO_PKG_VERSION"));
     if let Some(leaks) = &agent.leaks {
-        leaks::announce(agent, leaks);
+        leaks::write_interval(agent, leaks);
     }
-    agent.meta("options", text);
+    agent.append_meta("options", text);
     agent
         .jvmti
         .set_callbacks(callbacks)
-        .map_err(refused("the agent's callbacks"))
+        .map_err(unsupported_message("the agent's callbacks"))
 }
 
-fn came(vm: *mut JavaVM, came_later: bool) {
-    often::begins();
-    *guest() = Some(Guest {
-        vm: Vm::new(vm),
-        came_later,
-        detached: false,
+fn set_detachable(vm: *mut JavaVM, came_later: bool) {
+    walk_cost::reset_costs();
+    *lock_detachable() = Some(DetachableAgent {
+        vm: VmHandle::new(vm),
+        is_attached: came_later,
+        is_detached: false,
     });
 }
 
@@ -166,57 +179,62 @@ fn came(vm: *mut JavaVM, came_later: bool) {
 ///
 /// # Errors
 /// One line for the user.
-pub fn go_live(agent: &'static Agent, env: Option<*mut JNIEnv>) -> Result<(), String> {
+pub fn start_events(agent: &'static Agent, env: Option<*mut JNIEnv>) -> Result<(), String> {
     let (jvmti, wanted) = (agent.jvmti, &agent.options.events);
-    live::describe(agent);
-    if let Some(interval) = agent.sampled_bytes() {
-        agent.meta("sampled.bytes", &interval.to_string());
+    live::write_vm_properties(agent);
+    if let Some(interval) = agent.sampling_interval() {
+        agent.append_meta("sampled.bytes", &interval.to_string());
     }
     if let Some(env) = env {
-        live::watch_classes(agent, agent.env(env));
+        live::prepare_class_watch(agent, agent.jni_env(env));
     }
     agent.live.store(true, Ordering::Release);
-    if let Some(attached) = agent.attached.filter(|_| samples_objects(wanted)) {
+    if let Some(attached) = agent.hookless.filter(|_| samples_objects(wanted)) {
         jvmti
-            .sample_every(attached.interval)
-            .map_err(refused("samples of allocations"))?;
+            .set_sampling_interval(attached.sampling_interval)
+            .map_err(unsupported_message("samples of allocations"))?;
     }
-    let enable = |event| jvmti.enable(event).map_err(refused("the agent's events"));
-    let (allocations, others): (Vec<_>, Vec<_>) = events(wanted)
+    let enable = |event| {
+        jvmti
+            .enable_event(event)
+            .map_err(unsupported_message("the agent's events"))
+    };
+    let (allocations, others): (Vec<_>, Vec<_>) = jvmti_events(wanted)
         .into_iter()
         .partition(|event| *event == ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC);
     others.into_iter().try_for_each(enable)?;
     if let Some(env) = env {
-        let env = agent.env(env);
+        let env = agent.jni_env(env);
         // Threads are followed before they are told of what they allocate.
-        agent.coverage.start(agent, env);
-        if !agent.came_later() {
-            live::tell_programs(agent, env);
+        agent.coverage.start_following(agent, env);
+        if !agent.is_attached() {
+            live::set_program_properties(agent, env);
         }
     }
     allocations.into_iter().try_for_each(enable)?;
     if let Some(leaks) = &agent.leaks {
-        leaks::start(agent, leaks, holders::vm()).map_err(refused("events=leak"))?;
+        leaks::start_sampling(agent, leaks, holders_request::loading_vm())
+            .map_err(unsupported_message("events=leak"))?;
     }
-    if let Some(env) = env.filter(|_| samples_objects(wanted) && !agent.came_later()) {
-        agent.coverage.renew_buffer(agent, agent.env(env));
+    if let Some(env) = env.filter(|_| samples_objects(wanted) && !agent.is_attached()) {
+        agent.coverage.renew_buffer(agent, agent.jni_env(env));
     }
-    control::start(agent);
-    push::start(agent);
-    fate::start(agent);
+    control::start_listener(agent);
+    push::start_push(agent);
+    file_watch::start_watching(agent);
     Ok(())
 }
 
-fn samples_objects(wanted: &Events) -> bool {
-    wanted.has(&ALLOC) || wanted.sampled().or(wanted.leak()).is_some()
+fn samples_objects(wanted: &EventSelection) -> bool {
+    wanted.has_kind(&ALLOC) || wanted.alloc_interval().or(wanted.leak_interval()).is_some()
 }
 
 /// A VM that listens may still be starting: until it has started it gives no environment.
-fn environment(vm: *mut JavaVM) -> Result<Jvmti, Failed> {
+fn wait_for_jvmti(vm: *mut JavaVM) -> Result<Jvmti, JvmError> {
     const PATIENCE: Duration = Duration::from_secs(3);
     let end = Instant::now() + PATIENCE;
     loop {
-        match Jvmti::of(vm) {
+        match Jvmti::from_vm(vm) {
             Err(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
             found => return found,
         }
@@ -224,27 +242,27 @@ fn environment(vm: *mut JavaVM) -> Result<Jvmti, Failed> {
 }
 
 /// Beside those of leaks.
-fn events(wanted: &Events) -> Vec<ti::jvmtiEvent> {
+fn jvmti_events(wanted: &EventSelection) -> Vec<ti::jvmtiEvent> {
     let mut events = vec![ti::JVMTI_EVENT_VM_DEATH];
-    if wanted.has(&ALLOC) || wanted.sampled().is_some() {
+    if wanted.has_kind(&ALLOC) || wanted.alloc_interval().is_some() {
         events.push(ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC);
         events.push(ti::JVMTI_EVENT_THREAD_START);
         events.push(ti::JVMTI_EVENT_THREAD_END);
     }
     for source in sources(wanted) {
-        events.extend(source.events());
+        events.extend(source.vm_events());
     }
     events
 }
 
 /// # Errors
 /// One line for the user: what the VM does not do.
-fn take_capabilities(jvmti: Jvmti, events: &Events) -> Result<(), String> {
-    let mut wanted = capabilities(jvmti, events);
+fn add_capabilities(jvmti: Jvmti, events: &EventSelection) -> Result<(), String> {
+    let mut wanted = required_capabilities(jvmti, events);
     wanted.set_can_generate_sampled_object_alloc_events(false);
     jvmti
         .add_capabilities(&wanted)
-        .map_err(refused("what the agent needs"))?;
+        .map_err(unsupported_message("what the agent needs"))?;
     if !samples_objects(events) {
         return Ok(());
     }
@@ -252,21 +270,21 @@ fn take_capabilities(jvmti: Jvmti, events: &Events) -> Result<(), String> {
     sampling.set_can_generate_sampled_object_alloc_events(true);
     jvmti
         .add_capabilities(&sampling)
-        .map_err(start::samples_for_another)
+        .map_err(start::sampling_taken_message)
 }
 
-fn capabilities(jvmti: Jvmti, events: &Events) -> ti::jvmtiCapabilities {
+fn required_capabilities(jvmti: Jvmti, events: &EventSelection) -> ti::jvmtiCapabilities {
     let mut wanted = ti::jvmtiCapabilities::default();
     wanted.set_can_generate_sampled_object_alloc_events(samples_objects(events));
     for source in sources(events) {
-        source.capabilities(&mut wanted);
+        source.add_capabilities(&mut wanted);
     }
-    wanted.set_can_generate_garbage_collection_events(events.leak().is_some());
-    wanted.set_can_generate_resource_exhaustion_heap_events(events.leak().is_some());
+    wanted.set_can_generate_garbage_collection_events(events.leak_interval().is_some());
+    wanted.set_can_generate_resource_exhaustion_heap_events(events.leak_interval().is_some());
     wanted.set_can_tag_objects(true);
     wanted.set_can_get_line_numbers(true);
     wanted.set_can_get_source_file_name(true);
-    let can = jvmti.potential().unwrap_or_default();
+    let can = jvmti.potential_capabilities().unwrap_or_default();
     wanted.set_can_support_virtual_threads(can.can_support_virtual_threads());
     wanted
 }
@@ -275,71 +293,72 @@ fn capabilities(jvmti: Jvmti, events: &Events) -> ti::jvmtiCapabilities {
 ///
 /// # Errors
 /// One line for the user.
-pub fn detach(agent: &Agent) -> Result<String, String> {
-    let attached = *guest();
-    let Some(attached) = attached.filter(|attached| !attached.detached) else {
+pub fn detach_agent(agent: &Agent) -> Result<String, String> {
+    let attached = *lock_detachable();
+    let Some(attached) = attached.filter(|attached| !attached.is_detached) else {
         return Err(
             "classes have had the agent's hooks from the start (-agentpath), and it stays; `stop` ends counting"
                 .into(),
         );
     };
-    let failed = |Failed(code)| format!("the VM does not let the agent go (error {code})");
+    let failed = |JvmError(code)| format!("the VM does not let the agent go (error {code})");
     // The tool interface answers only threads that the VM knows.
     attached
         .vm
-        .in_thread(|env| {
-            agent.coverage.ends_all(agent, agent.env(env));
-            let events = events(&agent.options.events);
+        .run_attached(|env| {
+            agent.coverage.end_all_threads(agent, agent.jni_env(env));
+            let events = jvmti_events(&agent.options.events);
             let told = events
                 .into_iter()
                 .filter(|event| *event != ti::JVMTI_EVENT_VM_DEATH);
             let of_leaks = agent.leaks.is_some().then_some(leaks::EVENTS);
             for event in told.chain(of_leaks.into_iter().flatten()) {
-                agent.jvmti.disable(event)?;
+                agent.jvmti.disable_event(event)?;
             }
             if let Some(leaks) = &agent.leaks {
-                leaks.leave(agent, agent.env(env));
+                leaks.finish_and_release(agent, agent.jni_env(env));
             }
             if samples_objects(&agent.options.events) {
-                agent.jvmti.sample_every(DEFAULT_INTERVAL)?;
+                agent.jvmti.set_sampling_interval(DEFAULT_INTERVAL)?;
             }
-            let mut given = capabilities(agent.jvmti, &agent.options.events);
+            let mut given = required_capabilities(agent.jvmti, &agent.options.events);
             // An event that is under way still asks for these, and they cost nothing.
             given.set_can_get_bytecodes(false);
             given.set_can_get_line_numbers(false);
             given.set_can_get_source_file_name(false);
-            agent.jvmti.give_back(&given)
+            agent.jvmti.relinquish_capabilities(&given)
         })
         .map_err(failed)?
         .map_err(failed)?;
-    if let Some(guest) = guest().as_mut() {
-        guest.detached = true;
+    if let Some(guest) = lock_detachable().as_mut() {
+        guest.is_detached = true;
     }
-    let last = control::status(agent);
-    finish(agent);
+    let last = control::current_status(agent);
+    finish_recording(agent);
     Ok(last)
 }
 
 /// The thread that listened ends. If the agent was detached all that it has is given back: another one may come.
-pub fn leave() {
-    let Some(Guest { vm, .. }) = guest().filter(|guest| guest.detached) else {
+pub fn release_detached() {
+    let Some(DetachableAgent { vm, .. }) = lock_detachable().filter(|guest| guest.is_detached)
+    else {
         return;
     };
     if let Some(agent) = Agent::get() {
-        agent.helpers.join();
+        agent.agent_threads.join_all();
     }
-    let left = Agent::leave(|agent| {
+    let left = Agent::uninstall(|agent| {
         // Where the VM does not know this thread, its references and its tool interface stay.
-        let _ = vm.in_thread(|env| {
-            let env = agent.env(env);
-            kept::let_go(agent.jvmti, env);
-            agent.loaders.let_go(env);
+        let _ = vm.run_attached(|env| {
+            let env = agent.jni_env(env);
+            thread_storage::release_all(agent.jvmti, env);
+            agent.loaders.release_all(env);
             agent.frames.versions.release_all(env);
-            agent.throwables.release(env);
-            agent.jvmti.dispose();
+            agent.throwables.release_classes(env);
+            agent.jvmti.dispose_environment();
         });
     });
     if left {
-        *guest() = None;
+        *lock_detachable() = None;
     }
 }

@@ -7,36 +7,36 @@
 
 use std::time::Instant;
 
-use crate::options::{Burst, Level};
+use crate::options::{BurstOptions, LogLevel};
 use crate::session::Agent;
 use lucce_vm::signals;
 
 /// The VM is initialised: bursts begin, if they were asked for. Without the thread nothing would ever be
 /// counted, so then everything is.
-pub fn start(agent: &'static Agent) {
+pub fn start_bursts(agent: &'static Agent) {
     let Some(burst) = &agent.options.burst else {
         return;
     };
-    agent.meta("burst", &burst.text);
-    agent.gate.measure();
+    agent.append_meta("burst", &burst.text);
+    agent.event_mask.measure_bursts();
     let thread = std::thread::Builder::new().name("lucce-burst".into());
-    let started = signals::blocked(|| thread.spawn(move || run(agent, burst)));
+    let started = signals::with_signals_blocked(|| thread.spawn(move || run_bursts(agent, burst)));
     if let Err(error) = started {
-        agent.say(Level::Error, &format!("burst= does not work: {error}"));
+        agent.report_message(LogLevel::Error, &format!("burst= does not work: {error}"));
     }
 }
 
 /// A burst that begins late, because the machine was busy, is not made up for.
-fn run(agent: &Agent, burst: &Burst) {
+fn run_bursts(agent: &Agent, burst: &BurstOptions) {
     let mut begin = Instant::now();
     loop {
-        agent.gate.burst();
-        if agent.ended.wait(begin + burst.on) {
+        agent.event_mask.begin_burst();
+        if agent.vm_end.wait_until(begin + burst.on) {
             return;
         }
-        agent.gate.pause();
+        agent.event_mask.pause_counting();
         begin = (begin + burst.period).max(Instant::now());
-        if agent.ended.wait(begin) {
+        if agent.vm_end.wait_until(begin) {
             return;
         }
     }

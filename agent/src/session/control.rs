@@ -6,24 +6,27 @@
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use lucce_control::{Clients, Command, Conversation, Listener, SocketPlace, sweep};
+use lucce_control::{
+    ClientConnection, ClientThreads, ControlCommand, ControlListener, SocketLocation,
+    remove_dead_sockets,
+};
 use lucce_hooks::kinds::ALLOC;
 
-use crate::memory::gate;
+use crate::memory::event_mask;
 use crate::memory::locks::WatchedMutex;
-use crate::options::{Ctl, Level, Options, names_of};
+use crate::options::{AgentOptions, ControlMode, LogLevel, kind_names};
 use crate::session::Agent;
 use crate::session::attach;
 use crate::session::dump;
-use crate::session::guard::guard;
-use crate::session::holders;
-use crate::session::leaks;
+use crate::session::guard::guard_callback;
+use crate::session::holders_request;
+use crate::session::leaks_request;
 use crate::session::status;
 use crate::thread::coverage;
 use lucce_vm::signals;
 
 /// Of the agent that works.
-static LISTENER: WatchedMutex<Option<Arc<Listener>>> = WatchedMutex::new(None);
+static LISTENER: WatchedMutex<Option<Arc<ControlListener>>> = WatchedMutex::new(None);
 static STARTED: WatchedMutex<Option<Instant>> = WatchedMutex::new(None);
 
 fn lock<T>(mutex: &WatchedMutex<T>) -> MutexGuard<'_, T> {
@@ -31,46 +34,47 @@ fn lock<T>(mutex: &WatchedMutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Listens from now on, unless the options say otherwise. A JVM that cannot be controlled runs on.
-pub fn start(agent: &'static Agent) {
+pub fn start_listener(agent: &'static Agent) {
     *lock(&STARTED) = Some(Instant::now());
-    if agent.options.ctl == Ctl::Off {
+    if agent.options.ctl == ControlMode::Off {
         return;
     }
-    let listening = Listener::bind(&SocketPlace::own()).and_then(|listener| {
-        let listener = Arc::new(listener);
-        *lock(&LISTENER) = Some(Arc::clone(&listener));
-        let thread = std::thread::Builder::new().name("lucce-ctl".into());
-        signals::blocked(|| {
-            thread.spawn(move || {
-                serve(agent, &listener);
-                drop(listener);
-                attach::leave();
+    let listening =
+        ControlListener::bind(&SocketLocation::for_current_process()).and_then(|listener| {
+            let listener = Arc::new(listener);
+            *lock(&LISTENER) = Some(Arc::clone(&listener));
+            let thread = std::thread::Builder::new().name("lucce-ctl".into());
+            signals::with_signals_blocked(|| {
+                thread.spawn(move || {
+                    serve_clients(agent, &listener);
+                    drop(listener);
+                    attach::release_detached();
+                })
             })
-        })
-    });
+        });
     if let Err(error) = listening {
-        let path = SocketPlace::own().socket();
+        let path = SocketLocation::for_current_process().socket_path();
         let text = format!("`lucce ctl` will not work: {}: {error}", path.display());
-        agent.say(Level::Info, &text);
-        end();
+        agent.report_message(LogLevel::Info, &text);
+        stop_listener();
     }
 }
 
 /// The VM ends: the socket goes, and the thread.
-pub fn end() {
+pub fn stop_listener() {
     let listener = lock(&LISTENER).take();
     if let Some(listener) = listener {
-        listener.wake();
-        listener.remove();
+        listener.wake_accept();
+        listener.remove_socket();
     }
 }
 
 /// Commands are done one at a time.
 static ANSWERING: WatchedMutex<()> = WatchedMutex::new(());
 
-fn serve(agent: &'static Agent, listener: &Listener) {
-    let clients = Clients::default();
-    sweep(&SocketPlace::own());
+fn serve_clients(agent: &'static Agent, listener: &ControlListener) {
+    let clients = ClientThreads::default();
+    remove_dead_sockets(&SocketLocation::for_current_process());
     while agent.is_live() {
         // A client that was not understood has been told so.
         let client = listener.accept();
@@ -78,49 +82,54 @@ fn serve(agent: &'static Agent, listener: &Listener) {
             && agent.is_live()
         {
             // A client for which there is no thread finds the connection closed.
-            let _ = clients.speak(client, |client| guard((), |agent| talk(agent, client)));
+            let _ = clients.spawn_client(client, |client| {
+                guard_callback((), |agent| serve_command(agent, client))
+            });
         }
     }
 }
 
-fn talk(agent: &Agent, client: &Conversation) {
-    if let Ok(command) = client.command() {
+fn serve_command(agent: &Agent, client: &ClientConnection) {
+    if let Ok(command) = client.read_command() {
         let answering = ANSWERING.lock();
-        let answer = answer(agent, &command);
+        let answer = execute_command(agent, &command);
         drop(answering);
-        let failed = client.reply(answer).is_err();
-        agent.say(Level::Debug, &format!("ctl: {command:?}, failed: {failed}"));
+        let failed = client.send_reply(answer).is_err();
+        agent.report_message(
+            LogLevel::Debug,
+            &format!("ctl: {command:?}, failed: {failed}"),
+        );
     }
 }
 
-fn answer(agent: &Agent, command: &Command) -> Result<String, String> {
+fn execute_command(agent: &Agent, command: &ControlCommand) -> Result<String, String> {
     match command {
-        Command::Start => agent.gate.start(),
-        Command::Stop => {
-            agent.gate.stop();
-            coverage::interrupted(agent, "counting was stopped (lucce ctl stop)");
+        ControlCommand::Start => agent.event_mask.start_counting(),
+        ControlCommand::Stop => {
+            agent.event_mask.stop_counting();
+            coverage::record_interruption(agent, "counting was stopped (lucce ctl stop)");
         }
-        Command::Set(setting) => set(agent, setting)?,
-        Command::Dump(file) => {
-            agent.coverage.read(agent, None);
-            return dump::dump(agent, file.as_deref());
+        ControlCommand::Set(setting) => set_events(agent, setting)?,
+        ControlCommand::Dump(file) => {
+            agent.coverage.write_totals(agent, None);
+            return dump::dump_files(agent, file.as_deref());
         }
-        Command::Holders(numbers, walks) => {
-            return holders::answer(agent, numbers, walks.as_ref());
+        ControlCommand::Holders(numbers, walks) => {
+            return holders_request::answer_holders(agent, numbers, walks.as_ref());
         }
-        Command::Leaks(request) => return leaks::answer(agent, *request),
-        Command::Detach => return attach::detach(agent),
-        Command::Status => {}
+        ControlCommand::Leaks(request) => return leaks_request::answer_leaks(agent, *request),
+        ControlCommand::Detach => return attach::detach_agent(agent),
+        ControlCommand::Status => {}
     }
-    Ok(status(agent))
+    Ok(current_status(agent))
 }
 
-pub fn status(agent: &Agent) -> String {
-    status::json(agent, uptime())
+pub fn current_status(agent: &Agent) -> String {
+    status::status_json(agent, uptime_ms())
 }
 
 /// Milliseconds since the VM was initialised.
-fn uptime() -> u64 {
+fn uptime_ms() -> u64 {
     let elapsed = lock(&STARTED)
         .as_ref()
         .map(Instant::elapsed)
@@ -128,30 +137,34 @@ fn uptime() -> u64 {
     elapsed.as_millis() as u64
 }
 
-fn set(agent: &Agent, setting: &str) -> Result<(), String> {
+fn set_events(agent: &Agent, setting: &str) -> Result<(), String> {
     let value = setting
         .strip_prefix("events=")
         .filter(|value| !value.contains(','))
         .ok_or("only events can be set: events=alloc, events=none")?;
-    let wanted = Options::parse(&format!("events={value}")).map_err(|e| e.to_string())?;
-    if wanted.events.has(&ALLOC) && !agent.options.alloc_hooks() {
+    let wanted = AgentOptions::parse(&format!("events={value}")).map_err(|e| e.to_string())?;
+    if wanted.events.has_kind(&ALLOC) && !agent.options.has_alloc_hooks() {
         return Err(
             "the classes have no hooks for alloc: start the JVM with events=alloc or with ctl=all"
                 .into(),
         );
     }
-    if wanted.events.sampled().or(agent.options.events.sampled()) != agent.options.events.sampled()
-        || wanted.events.has(&ALLOC) && agent.options.events.sampled().is_some()
+    if wanted
+        .events
+        .alloc_interval()
+        .or(agent.options.events.alloc_interval())
+        != agent.options.events.alloc_interval()
+        || wanted.events.has_kind(&ALLOC) && agent.options.events.alloc_interval().is_some()
     {
         return Err("allocations are counted, or sampled, as they were from the start".into());
     }
-    if wanted.events.leak().is_some() && agent.leaks.is_none() {
+    if wanted.events.leak_interval().is_some() && agent.leaks.is_none() {
         return Err("no objects are followed: start the JVM with events=leak".into());
     }
-    let wanted = wanted.events.gates();
-    let has = agent.options.hooks().gates();
-    if let Some(name) = names_of(wanted & !has).first() {
-        return Err(match agent.options.walks() {
+    let wanted = wanted.events.event_mask();
+    let has = agent.options.hooked_events().event_mask();
+    if let Some(name) = kind_names(wanted & !has).first() {
+        return Err(match agent.options.is_hookless() {
             true => format!(
                 "start the JVM with events={name}, or with ctl=all: with tracking=auto nothing else is prepared"
             ),
@@ -160,9 +173,9 @@ fn set(agent: &Agent, setting: &str) -> Result<(), String> {
             }
         });
     }
-    agent.gate.set(wanted);
-    if agent.gate.state().0 & (gate::ALLOC | gate::SAMPLES) == 0 {
-        coverage::interrupted(
+    agent.event_mask.set_kinds(wanted);
+    if agent.event_mask.requested_state().0 & (event_mask::ALLOC | event_mask::SAMPLES) == 0 {
+        coverage::record_interruption(
             agent,
             "allocations were not counted all the time (lucce ctl set)",
         );

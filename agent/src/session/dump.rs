@@ -8,54 +8,57 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use lucce_control::json::Object;
-use lucce_stream::path_beside;
+use lucce_control::json::ReplyObject;
+use lucce_stream::events_path;
 
-use crate::book::fate::Fate;
+use crate::registry::file_state::FileState;
 use crate::session::Agent;
 
 /// `file`: an absolute path. What is there stays as it is, unless it is an earlier copy of this log or empty.
 ///
 /// # Errors
 /// One line for the user: what the disk says, or that there is something else.
-pub fn dump(agent: &Agent, file: Option<&str>) -> Result<String, String> {
-    let fate = agent.log.fate(&agent.options.out);
-    if let Fate::Truncated | Fate::Failed = fate {
-        return Err(fate.told(&agent.options.out).unwrap_or_default());
+pub fn dump_files(agent: &Agent, file: Option<&str>) -> Result<String, String> {
+    let fate = agent.log.file_state(&agent.options.out);
+    if let FileState::Truncated | FileState::Failed = fate {
+        return Err(fate.describe_loss(&agent.options.out).unwrap_or_default());
     }
     let Some(file) = file else {
-        return flush(agent, &fate);
+        return sync_files(agent, &fate);
     };
     // First, so that the log explains all that is in it.
-    let stream = stream(agent, file)?;
+    let stream = copy_stream(agent, file)?;
     let (log, bytes) = agent
         .log
         .checkpoint()
         .map_err(|e| format!("cannot read the log: {e}"))?;
     let failed = |e| format!("cannot write {file}: {e}");
     let to = Path::new(file);
-    let copied = Copied::of(&log, || bytes, to).map_err(failed)?;
+    let copied = UnfinishedCopy::copy_from(&log, || bytes, to).map_err(failed)?;
     // Both or none: a failure so far leaves no file behind.
     let streamed = stream.as_ref().map(|copy| (copy.to.clone(), copy.bytes));
-    let named = stream.map(Copied::named).transpose().map_err(failed)?;
-    if let Err(e) = copied.named() {
+    let named = stream
+        .map(UnfinishedCopy::finish_copy)
+        .transpose()
+        .map_err(failed)?;
+    if let Err(e) = copied.finish_copy() {
         // The error is the one before.
         let _ = named.map(fs::remove_file);
         return Err(failed(e));
     }
-    Ok(done(to, bytes, streamed))
+    Ok(dump_json(to, bytes, streamed))
 }
 
 /// Nothing is copied.
-fn flush(agent: &Agent, fate: &Fate) -> Result<String, String> {
-    if *fate == Fate::Removed {
+fn sync_files(agent: &Agent, fate: &FileState) -> Result<String, String> {
+    if *fate == FileState::Removed {
         let log = agent.options.out.display();
         return Err(format!(
             "{log} was removed while the JVM ran: say in which file it is to be saved"
         ));
     }
     let streamed = agent.streamer.as_ref().map(|streamer| {
-        let (stream, bytes) = streamer.file()?;
+        let (stream, bytes) = streamer.file_with_size()?;
         stream.sync_data()?;
         Ok((streamer.path().to_owned(), bytes))
     });
@@ -66,80 +69,84 @@ fn flush(agent: &Agent, fate: &Fate) -> Result<String, String> {
         Ok(bytes)
     });
     let bytes = synced.map_err(|e| format!("cannot write the log: {e}"))?;
-    Ok(done(fate.path(&agent.options.out), bytes, streamed))
+    Ok(dump_json(
+        fate.current_path(&agent.options.out),
+        bytes,
+        streamed,
+    ))
 }
 
 /// A copy of the stream beside that of the log, if there is a stream.
-fn stream(agent: &Agent, file: &str) -> Result<Option<Copied>, String> {
+fn copy_stream(agent: &Agent, file: &str) -> Result<Option<UnfinishedCopy>, String> {
     let Some(streamer) = &agent.streamer else {
         return Ok(None);
     };
-    let fate = streamer.fate();
-    if let Fate::Truncated | Fate::Failed = fate {
-        return Err(fate.told(streamer.path()).unwrap_or_default());
+    let fate = streamer.file_state();
+    if let FileState::Truncated | FileState::Failed = fate {
+        return Err(fate.describe_loss(streamer.path()).unwrap_or_default());
     }
-    let from = streamer.file();
+    let from = streamer.file_with_size();
     let (stream, _) = from.map_err(|e| format!("cannot read the stream: {e}"))?;
-    let to = path_beside(Path::new(file));
+    let to = events_path(Path::new(file));
     // A thread that has begun in the meantime goes on in a block that was there before its own.
-    let copied = Copied::of(&stream, || streamer.bytes(), &to);
+    let copied = UnfinishedCopy::copy_from(&stream, || streamer.written_bytes(), &to);
     let copied = copied.map_err(|e| format!("cannot write {}: {e}", to.display()))?;
     Ok(Some(copied))
 }
 
-fn done(file: &Path, bytes: u64, stream: Option<(PathBuf, u64)>) -> String {
-    let done = file_and_size(file, bytes);
+fn dump_json(file: &Path, bytes: u64, stream: Option<(PathBuf, u64)>) -> String {
+    let done = file_object(file, bytes);
     match stream {
-        None => done.end(),
+        None => done.into_json(),
         Some((stream, bytes)) => done
-            .raw("stream", file_and_size(&stream, bytes).end())
-            .end(),
+            .with_raw("stream", file_object(&stream, bytes).into_json())
+            .into_json(),
     }
 }
 
-fn file_and_size(file: &Path, bytes: u64) -> Object {
+fn file_object(file: &Path, bytes: u64) -> ReplyObject {
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
-    Object::default()
-        .text("file", &file.to_string_lossy())
-        .raw("bytes", bytes)
+    ReplyObject::default()
+        .with_text("file", &file.to_string_lossy())
+        .with_raw("bytes", bytes)
 }
 
 /// A copy that has not its own name yet; without one it is removed.
-struct Copied {
+struct UnfinishedCopy {
     unfinished: PathBuf,
     to: PathBuf,
     bytes: u64,
 }
 
-impl Copied {
+impl UnfinishedCopy {
     /// As many bytes as are said in the end.
-    fn of(log: &File, bytes: impl Fn() -> u64, to: &Path) -> io::Result<Copied> {
-        replaceable(log, to)?;
+    fn copy_from(log: &File, bytes: impl Fn() -> u64, to: &Path) -> io::Result<UnfinishedCopy> {
+        check_replaceable(log, to)?;
         let mut unfinished = to.to_owned().into_os_string();
         unfinished.push(format!(".{}.part", std::process::id()));
-        let mut copied = Copied {
+        let mut copied = UnfinishedCopy {
             unfinished: unfinished.into(),
             to: to.to_owned(),
             bytes: 0,
         };
-        copied.bytes = write(log, bytes, &copied.unfinished)?;
+        copied.bytes = copy_bytes(log, bytes, &copied.unfinished)?;
         Ok(copied)
     }
 
-    fn named(self) -> io::Result<PathBuf> {
+    fn finish_copy(self) -> io::Result<PathBuf> {
         fs::rename(&self.unfinished, &self.to)?;
         Ok(self.to.clone())
     }
 }
 
-impl Drop for Copied {
+impl Drop for UnfinishedCopy {
     /// It is gone if it has its name.
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.unfinished);
     }
 }
 
-fn replaceable(log: &File, to: &Path) -> io::Result<()> {
+fn check_replaceable(log: &File, to: &Path) -> io::Result<()> {
     let refused = |why| Err(io::Error::other(why));
     let (own, there) = (
         log.metadata()?,
@@ -155,14 +162,14 @@ fn replaceable(log: &File, to: &Path) -> io::Result<()> {
     if (there.dev(), there.ino()) == (own.dev(), own.ino()) {
         return refused("this is the log itself");
     }
-    match there.len() == 0 || head(log)? == head(&File::open(to)?)? {
+    match there.len() == 0 || read_head(log)? == read_head(&File::open(to)?)? {
         true => Ok(()),
         false => refused("there is a file that is no copy of this log; it stays as it is"),
     }
 }
 
 /// The beginning of a log or stream: no two runs have one in common.
-fn head(file: &File) -> io::Result<[u8; 64]> {
+fn read_head(file: &File) -> io::Result<[u8; 64]> {
     let mut head = [0; 64];
     match file.read_exact_at(&mut head, 0) {
         // It is none.
@@ -172,7 +179,7 @@ fn head(file: &File) -> io::Result<[u8; 64]> {
 }
 
 /// Goes on while the file grows, but not for ever.
-fn write(log: &File, bytes: impl Fn() -> u64, to: &Path) -> io::Result<u64> {
+fn copy_bytes(log: &File, bytes: impl Fn() -> u64, to: &Path) -> io::Result<u64> {
     const PIECE: u64 = 1 << 20;
     const LOOKS: u32 = 16;
     // What an earlier copy has left unfinished, of this process or one of its number.
@@ -221,13 +228,13 @@ mod tests {
             sizes.set((size + 9).min(24));
             size
         };
-        let copied = Copied::of(&log, growing, &to).unwrap();
+        let copied = UnfinishedCopy::copy_from(&log, growing, &to).unwrap();
         assert_eq!(copied.bytes, 24);
-        assert_eq!(copied.named().unwrap(), to);
+        assert_eq!(copied.finish_copy().unwrap(), to);
         assert_eq!(fs::read(&to).unwrap(), b"a block, and another one");
         let endless = Cell::new(0);
         let more = || endless.replace(endless.get() + 1);
-        assert!(Copied::of(&log, more, &to).unwrap().bytes < 24);
+        assert!(UnfinishedCopy::copy_from(&log, more, &to).unwrap().bytes < 24);
         fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -239,10 +246,10 @@ mod tests {
         let log = File::open(folder.join("from")).unwrap();
         let files = || fs::read_dir(&folder).unwrap().count();
         // What would be beyond the end of the file cannot be read.
-        assert!(Copied::of(&log, || 100, &folder.join("to")).is_err());
-        assert!(Copied::of(&log, || 7, &folder.join("folder")).is_err());
-        assert!(Copied::of(&log, || 7, &folder.join("none/to")).is_err());
-        drop(Copied::of(&log, || 7, &folder.join("to")).unwrap());
+        assert!(UnfinishedCopy::copy_from(&log, || 100, &folder.join("to")).is_err());
+        assert!(UnfinishedCopy::copy_from(&log, || 7, &folder.join("folder")).is_err());
+        assert!(UnfinishedCopy::copy_from(&log, || 7, &folder.join("none/to")).is_err());
+        drop(UnfinishedCopy::copy_from(&log, || 7, &folder.join("to")).unwrap());
         assert_eq!(files(), 2);
         fs::remove_dir_all(&folder).unwrap();
     }

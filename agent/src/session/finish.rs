@@ -4,79 +4,79 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 use lucce_hooks::kinds::{ALLOC, THREAD};
-use lucce_tracelog::{End, EventTypeId};
+use lucce_tracelog::{EndRecord, EventTypeId};
 
-use crate::book::fate::Fate;
 use crate::events;
-use crate::leaks::Leaks;
-use crate::memory::gate::Bursts;
+use crate::leaks::LeakDetector;
+use crate::memory::event_mask::BurstTimes;
 use crate::memory::java_table::MULTIPLIER;
-use crate::memory::locks::{KindWaits, lock_waits};
-use crate::options::Level;
+use crate::memory::locks::{LockKindWaits, lock_waits};
+use crate::options::LogLevel;
+use crate::registry::file_state::FileState;
 use crate::session::Agent;
 use crate::session::control;
-use crate::session::fate;
+use crate::session::file_watch;
 use crate::session::push;
 use crate::stack::entry_loss::LossReason;
-use crate::thread::life::sum_verified;
+use crate::thread::lifecycle::sum_verified;
 
 /// The VM ends, or the agent leaves it.
-pub fn finish(agent: &Agent) {
+pub fn finish_recording(agent: &Agent) {
     // First: what is counted from here on would not be put right.
-    agent.gate.end();
+    agent.event_mask.end_counting();
     agent.live.store(false, Ordering::Release);
-    control::end();
-    agent.ended.tell();
+    control::stop_listener();
+    agent.vm_end.signal_end();
     agent.cache.close(agent);
-    let bursts = agent.gate.bursts();
-    let sampled = agent.leaks.as_ref().map(Leaks::so_far);
-    for source in events::wanted(&agent.options.hooks()) {
-        events::stop(agent.jvmti, source);
+    let bursts = agent.event_mask.burst_times();
+    let sampled = agent.leaks.as_ref().map(LeakDetector::count_samples);
+    for source in events::wanted_sources(&agent.options.hooked_events()) {
+        events::disable_source(agent.jvmti, source);
     }
-    let counted = Counted::by(agent);
-    let numbers = numbers(agent, Which::Allocations);
-    let lost = lost(agent);
-    note_counts(agent, (counted.all(), lost));
-    note_bursts(agent, bursts);
-    if let Some(warning) = agent.comparison.warning() {
-        agent.say(Level::Warn, &warning);
+    let counted = EventTotals::count_events(agent);
+    let numbers = count_context_numbers(agent, ContextNumberScope::Allocations);
+    let lost = count_dropped_events(agent);
+    write_run_counts(agent, (counted.sum_events(), lost));
+    write_bursts(agent, bursts);
+    if let Some(warning) = agent.comparison.mismatch_warning() {
+        agent.report_message(LogLevel::Warn, &warning);
     }
-    if let Some(why) = fate::tell_full(agent) {
+    if let Some(why) = file_watch::report_full_log(agent) {
         // As a number, for which there still is room.
-        agent.stat(why.key(), 1);
+        agent.append_stat(why.key(), 1);
     }
-    agent.note(End {});
-    let fate = agent.log.fate(&agent.options.out);
+    agent.append_record(EndRecord {});
+    let fate = agent.log.file_state(&agent.options.out);
     let _ = agent.log.close();
-    let recorded = Recorded {
-        counted,
-        numbers,
-        sampled,
-        lost,
+    let recorded = RunSummary {
+        totals: counted,
+        context_numbers: numbers,
+        samples: sampled,
+        dropped: lost,
     };
     let level = match fate.is_lost() {
-        true => Level::Error,
-        false => Level::Info,
+        true => LogLevel::Error,
+        false => LogLevel::Info,
     };
-    agent.say(level, &recorded.line(agent, &fate));
-    end_files_beside(agent);
-    push::finish(agent);
+    agent.report_message(level, &recorded.format_line(agent, &fate));
+    finish_other_files(agent);
+    push::finish_push(agent);
 }
 
 /// Events that happened and are counted nowhere.
-pub fn lost(agent: &Agent) -> u64 {
-    agent.counts.events_lost.load(Ordering::Relaxed) + agent.lanes.lost()
+pub fn count_dropped_events(agent: &Agent) -> u64 {
+    agent.counts.events_dropped.load(Ordering::Relaxed) + agent.counter_pool.dropped_events()
 }
 
 /// What the log says of the run as a whole.
-fn note_counts(agent: &Agent, (events, lost): (u64, u64)) {
-    let graph = agent.encoder.stats();
+fn write_run_counts(agent: &Agent, (events, lost): (u64, u64)) {
+    let graph = agent.encoder.collect_stats();
     for (key, value) in [
-        ("run.millis", agent.began.elapsed().as_millis() as u64),
+        ("run.millis", agent.started.elapsed().as_millis() as u64),
         ("events.recorded", events),
         ("events.lost", lost),
     ] {
-        agent.stat(key, value);
+        agent.append_stat(key, value);
     }
     let counts = &agent.counts;
     for (key, count) in [
@@ -89,47 +89,47 @@ fn note_counts(agent: &Agent, (events, lost): (u64, u64)) {
         ("classes.skipped", &counts.classes_skipped),
         ("classes.kept_hooks", &counts.classes_kept),
         ("methods.skipped", &counts.methods_skipped),
-        ("agent.upcalls", &counts.upcalls),
-        ("agent.upcalls_near", &counts.upcalls_near),
-        ("agent.upcalls_by_frames", &counts.upcalls_by_frames),
-        ("agent.unsaid", &counts.unsaid),
+        ("agent.upcalls", &counts.vm_entries),
+        ("agent.upcalls_near", &counts.vm_entries_near),
+        ("agent.upcalls_by_frames", &counts.vm_entries_by_frames),
+        ("agent.unsaid", &counts.untracked_calls),
         ("agent.repairs", &counts.repairs),
         ("agent.panics", &counts.panics),
     ] {
-        agent.stat(key, count.load(Ordering::Relaxed));
+        agent.append_stat(key, count.load(Ordering::Relaxed));
     }
-    note_lost_entries(agent);
-    note_lock_waits(agent);
+    write_lost_vm_entries(agent);
+    write_lock_waits(agent);
     if agent.options.verify > 0 {
         let sums = sum_verified(agent);
-        agent.stat("verify.events", sums.events);
-        agent.stat("verify.threads", sums.threads);
-        agent.stat("verify.threads_not_compared", sums.threads_not_compared);
+        agent.append_stat("verify.events", sums.events);
+        agent.append_stat("verify.threads", sums.threads);
+        agent.append_stat("verify.threads_not_compared", sums.threads_not_compared);
     }
-    agent.stat("graph.slow_lookups", graph.slow_lookups);
-    agent.stat("graph.unknown", graph.unknown);
-    agent.stat("graph.memory", graph.memory as u64);
+    agent.append_stat("graph.slow_lookups", graph.slow_lookups);
+    agent.append_stat("graph.unknown", graph.unknown);
+    agent.append_stat("graph.memory", graph.memory_bytes as u64);
 }
 
 /// Frames that the VM entered and whose caller is not known: all together, and by reason where there are any.
-fn note_lost_entries(agent: &Agent) {
+fn write_lost_vm_entries(agent: &Agent) {
     let counts = &agent.counts;
-    for (reason, count) in LossReason::ALL.iter().zip(&counts.upcalls_lost_by) {
+    for (reason, count) in LossReason::ALL.iter().zip(&counts.vm_entries_unresolved_by) {
         let count = count.load(Ordering::Relaxed);
         if count > 0 {
-            agent.stat(&format!("agent.upcalls_lost.{}", reason.key()), count);
+            agent.append_stat(&format!("agent.upcalls_lost.{}", reason.key()), count);
         }
     }
-    let all = counts.upcalls_lost.load(Ordering::Relaxed);
-    agent.stat("agent.upcalls_lost", all);
+    let all = counts.vm_entries_unresolved.load(Ordering::Relaxed);
+    agent.append_stat("agent.upcalls_lost", all);
 }
 
 /// How long threads waited for locks of the agent: all kinds together, and the longest wait for each kind.
-fn note_lock_waits(agent: &Agent) {
+fn write_lock_waits(agent: &Agent) {
     let graph = agent.encoder.lock_wait();
-    let graph = KindWaits {
+    let graph = LockKindWaits {
         name: "callgraph::Encoder".to_owned(),
-        waits: graph.waits(),
+        waits: graph.wait_count(),
         longest_ns: graph.longest_ns(),
     };
     let mut waits = 0;
@@ -138,63 +138,66 @@ fn note_lock_waits(agent: &Agent) {
         waits += kind.waits;
         longest_ns = longest_ns.max(kind.longest_ns);
         let key = format!("locks.longest_wait_ns.{}", kind.name);
-        agent.stat(&key, kind.longest_ns);
+        agent.append_stat(&key, kind.longest_ns);
     }
-    agent.stat("locks.waits", waits);
-    agent.stat("locks.longest_wait_ns", longest_ns);
+    agent.append_stat("locks.waits", waits);
+    agent.append_stat("locks.longest_wait_ns", longest_ns);
 }
 
-fn note_bursts(agent: &Agent, bursts: Option<Bursts>) {
+fn write_bursts(agent: &Agent, bursts: Option<BurstTimes>) {
     if let Some(bursts) = bursts {
-        agent.stat("bursts", bursts.bursts);
-        agent.stat("bursts.open_ns", bursts.open.as_nanos() as u64);
-        agent.stat("bursts.of_ns", bursts.total.as_nanos() as u64);
+        agent.append_stat("bursts", bursts.bursts);
+        agent.append_stat("bursts.open_ns", bursts.open.as_nanos() as u64);
+        agent.append_stat("bursts.of_ns", bursts.total.as_nanos() as u64);
     }
-    if agent.options.hooks().has(&THREAD) {
+    if agent.options.hooked_events().has_kind(&THREAD) {
         let unfollowed = agent.tasks.unfollowed.load(Ordering::Relaxed);
-        agent.stat("tasks.unfollowed", unfollowed);
+        agent.append_stat("tasks.unfollowed", unfollowed);
     }
-    for (key, value) in agent.comparison.stats() {
-        agent.stat(key, value);
+    for (key, value) in agent.comparison.collect_stats() {
+        agent.append_stat(key, value);
     }
 }
 
 /// The stream and the recording end, and the user is told where they are.
-fn end_files_beside(agent: &Agent) {
+fn finish_other_files(agent: &Agent) {
     if let Some(streamer) = &agent.streamer {
         let (level, line) = streamer.finish();
-        agent.say(level, &line);
+        agent.report_message(level, &line);
     }
     let Some(recorder) = &agent.recorder else {
         return;
     };
-    let (bytes, whole) = recorder.finish();
-    let fate = recorder.fate();
-    let path = fate.path(recorder.path()).display();
+    let (bytes, whole) = recorder.finish_file();
+    let fate = recorder.file_state();
+    let path = fate.current_path(recorder.path()).display();
     let megabytes = bytes as f64 / 1e6;
     let cut = match whole {
         true => "",
         false => ", cut: the limit was reached",
     };
-    match fate.told(recorder.path()).filter(|_| fate.is_lost()) {
-        Some(what) => agent.say(Level::Error, &format!("{what}: the calls are lost")),
-        None => agent.say(
-            Level::Info,
+    match fate
+        .describe_loss(recorder.path())
+        .filter(|_| fate.is_lost())
+    {
+        Some(what) => agent.report_message(LogLevel::Error, &format!("{what}: the calls are lost")),
+        None => agent.report_message(
+            LogLevel::Info,
             &format!("calls recorded in {path} ({megabytes:.1} MB{cut})"),
         ),
     }
 }
 
 /// How many events there were.
-pub struct Counted {
+pub struct EventTotals {
     allocations: u64,
     /// By kind; allocations are not among them.
     others: HashMap<String, u64>,
 }
 
-impl Counted {
-    pub fn by(agent: &Agent) -> Counted {
-        let all = agent.all_cells();
+impl EventTotals {
+    pub fn count_events(agent: &Agent) -> EventTotals {
+        let all = agent.lock_counter_blocks();
         let cells = all.iter().flat_map(|counters| counters.iter());
         let untyped: u64 = cells
             .map(|cell| u64::from_le(cell.count.load(Ordering::Relaxed)))
@@ -203,31 +206,34 @@ impl Counted {
         let mut others = agent.events_by_kind();
         // Of those that the VM makes the cells say a type.
         let typed = others.remove(ALLOC.name).unwrap_or_default();
-        Counted {
+        EventTotals {
             allocations: untyped + typed,
             others,
         }
     }
 
-    pub fn all(&self) -> u64 {
+    pub fn sum_events(&self) -> u64 {
         self.allocations + self.others.values().sum::<u64>()
     }
 }
 
 /// Of which events.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub enum ContextNumberScope {
     Allocations,
     All,
 }
 
 /// How many different numbers events have had. A context may have several: only the decoder sees which traces read alike.
-pub fn numbers(agent: &Agent, which: Which) -> u64 {
-    let kinds = agent.event_types.kinds();
+pub fn count_context_numbers(agent: &Agent, which: ContextNumberScope) -> u64 {
+    let kinds = agent.event_types.kinds_by_id();
     let is_meant = |event: EventTypeId| {
-        which == Which::All || kinds.get(&event).is_some_and(|kind| kind == ALLOC.name)
+        which == ContextNumberScope::All || kinds.get(&event).is_some_and(|kind| kind == ALLOC.name)
     };
-    let (cells, event_cells) = (agent.all_cells(), agent.all_event_cells());
+    let (cells, event_cells) = (
+        agent.lock_counter_blocks(),
+        agent.lock_event_counter_blocks(),
+    );
     let untyped = || {
         let all = cells.iter().flat_map(|counters| counters.iter());
         let used = all.filter(|cell| cell.count.load(Ordering::Relaxed) != 0);
@@ -236,17 +242,19 @@ pub fn numbers(agent: &Agent, which: Which) -> u64 {
     let typed = || {
         let all = event_cells.iter().flat_map(|counters| counters.iter());
         let used = all.filter(|cell| cell.count.load(Ordering::Relaxed) != 0);
-        used.filter(|cell| is_meant(cell.event()))
+        used.filter(|cell| is_meant(cell.event_type()))
             .map(|cell| cell.id().0)
     };
-    let numbers = different(|| untyped().chain(typed()));
-    cells.iter().for_each(|counters| counters.release());
-    event_cells.iter().for_each(|counters| counters.release());
+    let numbers = count_distinct(|| untyped().chain(typed()));
+    cells.iter().for_each(|counters| counters.release_pages());
+    event_cells
+        .iter()
+        .for_each(|counters| counters.release_pages());
     numbers
 }
 
 /// How many different ones there are, in little memory: a part of all possible numbers at a time.
-fn different<I: Iterator<Item = u64>>(numbers: impl Fn() -> I) -> u64 {
+fn count_distinct<I: Iterator<Item = u64>>(numbers: impl Fn() -> I) -> u64 {
     const AT_A_TIME: usize = 1 << 17;
     const MOST_PARTS: usize = 32;
     let count = numbers().count();
@@ -270,37 +278,37 @@ fn different<I: Iterator<Item = u64>>(numbers: impl Fn() -> I) -> u64 {
 }
 
 /// What the user is told at the end.
-struct Recorded {
-    counted: Counted,
+struct RunSummary {
+    totals: EventTotals,
     /// Of allocations.
-    numbers: u64,
+    context_numbers: u64,
     /// With `events=leak`.
-    sampled: Option<u64>,
-    lost: u64,
+    samples: Option<u64>,
+    dropped: u64,
 }
 
-impl Recorded {
-    fn line(&self, agent: &Agent, fate: &Fate) -> String {
-        let log = fate.path(&agent.options.out).display();
-        let megabytes = agent.log.bytes() as f64 / 1e6;
-        let Recorded {
-            counted,
-            numbers,
-            lost,
+impl RunSummary {
+    fn format_line(&self, agent: &Agent, fate: &FileState) -> String {
+        let log = fate.current_path(&agent.options.out).display();
+        let megabytes = agent.log.written_bytes() as f64 / 1e6;
+        let RunSummary {
+            totals: counted,
+            context_numbers: numbers,
+            dropped: lost,
             ..
         } = self;
         let allocations = counted.allocations;
         let mut parts = Vec::new();
-        if let Some(bytes) = agent.sampled_bytes() {
+        if let Some(bytes) = agent.sampling_interval() {
             parts.push(format!(
                 "about {allocations} allocations under {numbers} context numbers, from a sample every {bytes} bytes"
             ));
-        } else if agent.options.events.has(&ALLOC) || allocations > 0 {
+        } else if agent.options.events.has_kind(&ALLOC) || allocations > 0 {
             parts.push(format!(
                 "{allocations} allocations under {numbers} context numbers"
             ));
         }
-        if let Some(sampled) = self.sampled {
+        if let Some(sampled) = self.samples {
             parts.push(format!("{sampled} sampled objects"));
         }
         let mut kinds: Vec<_> = counted.others.iter().collect();
@@ -314,8 +322,11 @@ impl Recorded {
         if !rest.is_empty() {
             parts.push(format!("{} more kinds of events", rest.len()));
         }
-        if let Some(what) = fate.told(&agent.options.out).filter(|_| fate.is_lost()) {
-            let lost = lost + counted.all();
+        if let Some(what) = fate
+            .describe_loss(&agent.options.out)
+            .filter(|_| fate.is_lost())
+        {
+            let lost = lost + counted.sum_events();
             return format!("{what}: nothing is recorded, at least {lost} events are lost");
         }
         let mut line = match parts.is_empty() {
@@ -325,7 +336,7 @@ impl Recorded {
         if *lost > 0 {
             line += &format!("; {lost} events lost");
         }
-        if let Some(bursts) = agent.gate.bursts() {
+        if let Some(bursts) = agent.event_mask.burst_times() {
             let share = 100.0 * bursts.open.as_secs_f64() / bursts.total.as_secs_f64();
             line += &format!("; counted during {share:.1}% of the time");
         }
@@ -346,8 +357,8 @@ mod tests {
 
     #[test]
     fn different_numbers_are_counted_in_parts() {
-        assert_eq!(different(|| 0..0), 0);
+        assert_eq!(count_distinct(|| 0..0), 0);
         let numbers = || (0..1_000_000_u64).map(|n| (n % 300_000) << 12 | 7);
-        assert_eq!(different(numbers), 300_000);
+        assert_eq!(count_distinct(numbers), 300_000);
     }
 }

@@ -4,12 +4,12 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use jvmti_bindings::sys::jni::{JNIEnv, jobject};
-use lucce_vm::Env;
+use lucce_vm::JniEnvironment;
 
-use crate::core::inside::Inside;
-use crate::memory::counter::count;
+use crate::core::agent_use::AgentUseGuard;
+use crate::memory::counter::increment_counter;
 use crate::session::Agent;
-use crate::thread::life::state_of;
+use crate::thread::lifecycle::state_of;
 use crate::thread::{OwnState, ThreadState};
 
 thread_local! {
@@ -18,8 +18,8 @@ thread_local! {
 }
 
 /// Runs a callback of the VM: a panic is our bug, not the program's.
-pub fn guard<T>(otherwise: T, body: impl FnOnce(&'static Agent) -> T) -> T {
-    let _inside = Inside::enter();
+pub fn guard_callback<T>(otherwise: T, body: impl FnOnce(&'static Agent) -> T) -> T {
+    let _inside = AgentUseGuard::enter();
     let Some(agent) = Agent::get() else {
         return otherwise;
     };
@@ -27,30 +27,30 @@ pub fn guard<T>(otherwise: T, body: impl FnOnce(&'static Agent) -> T) -> T {
     let done = catch_unwind(AssertUnwindSafe(|| body(agent)));
     DEPTH.set(DEPTH.get() - 1);
     done.unwrap_or_else(|_| {
-        count(&agent.counts.panics);
+        increment_counter(&agent.counts.panics);
         otherwise
     })
 }
 
-/// As [`guard`], of an event that the VM tells while it runs the program, if that kind is counted: not of
+/// As [`guard_callback`], of an event that the VM tells while it runs the program, if that kind is counted: not of
 /// what the agent itself makes the VM do.
 pub fn guard_event(kind: u64, body: impl FnOnce(&'static Agent)) {
-    guard((), |agent| {
-        if DEPTH.get() == 1 && agent.is_live() && agent.gate.is_open(kind) {
+    guard_callback((), |agent| {
+        if DEPTH.get() == 1 && agent.is_live() && agent.event_mask.is_enabled(kind) {
             body(agent);
         }
     });
 }
 
 /// The VM tells the current thread of an event of this kind of the gate.
-pub fn told(
+pub fn guard_vm_event(
     kind: u64,
     env: *mut JNIEnv,
     thread: jobject,
-    body: impl FnOnce(&'static Agent, Env, &ThreadState),
+    body: impl FnOnce(&'static Agent, JniEnvironment, &ThreadState),
 ) {
     guard_event(kind, |agent| {
-        let env = agent.env(env);
+        let env = agent.jni_env(env);
         if let Some(state) = state_of(agent, env, thread).get() {
             body(agent, env, state);
         }
@@ -58,15 +58,15 @@ pub fn told(
 }
 
 /// A hook tells of an event on `object`; `own` is the current thread's state.
-pub fn told_by_hook(
+pub fn guard_hook_event(
     kind: u64,
     env: *mut JNIEnv,
     (own, object): (OwnState, jobject),
-    body: impl FnOnce(&'static Agent, Env, &ThreadState),
+    body: impl FnOnce(&'static Agent, JniEnvironment, &ThreadState),
 ) {
     guard_event(kind, |agent| {
         if let (Some(state), false) = (own.get(), object.is_null()) {
-            body(agent, agent.env(env), state);
+            body(agent, agent.jni_env(env), state);
         }
     });
 }

@@ -8,14 +8,14 @@ use std::ffi::CStr;
 
 use jvmti_bindings::sys::jni::{jclass, jobject, jvalue};
 
-use lucce_vm::Env;
+use lucce_vm::JniEnvironment;
 
 use crate::memory::shared_layout::{BASE, METHODS, TABLES};
 use crate::memory::slots;
 use crate::memory::slots::Slot;
-use crate::options::{Options, Record, Tracking};
+use crate::options::{AgentOptions, RecordMode, TrackingMode};
 use crate::session::Agent;
-use crate::session::edition::Edition;
+use crate::session::helper_variant::HelperVariant;
 
 /// What the build has made:
 ///
@@ -26,7 +26,7 @@ use crate::session::edition::Edition;
 /// NATIVES   names and descriptors of their native methods, in this order
 /// ```
 mod built {
-    use super::{CStr, Edition};
+    use super::{CStr, HelperVariant};
 
     include!(concat!(env!("OUT_DIR"), "/helper_classes.rs"));
 }
@@ -34,10 +34,10 @@ mod built {
 pub use built::NAMES;
 
 /// One for each of [`NAMES`].
-pub type Classes = [jclass; NAMES.len()];
+pub type HelperClasses = [jclass; NAMES.len()];
 
 /// Puts brackets around JNI calls.
-pub type Bracket = fn(&Agent, Env, jclass) -> Option<()>;
+pub type BracketInstaller = fn(&Agent, JniEnvironment, jclass) -> Option<()>;
 
 /// What each is for.
 const FRAMES: usize = 0;
@@ -45,79 +45,95 @@ const EVENTS: usize = 1;
 const COMPARISON: usize = 3;
 
 /// Before any Java code runs.
-pub fn define(agent: &Agent, env: Env) -> Option<()> {
+pub fn define_boot_variant(agent: &Agent, env: JniEnvironment) -> Option<()> {
     let mut classes = [std::ptr::null_mut(); NAMES.len()];
-    for ((class, name), bytes) in classes.iter_mut().zip(NAMES).zip(bytes_of(Edition::BOOT)?) {
+    for ((class, name), bytes) in classes
+        .iter_mut()
+        .zip(NAMES)
+        .zip(variant_bytes(HelperVariant::BOOT)?)
+    {
         *class = env.define_boot_class(name, bytes)?;
     }
     for (name, bytes) in built::OTHERS {
         env.define_boot_class(name, bytes)?;
     }
-    let types = agent.own_kinds.address();
+    let types = agent.program_kinds.types_address();
     env.set_static_long(classes[EVENTS], c"kindTypes", types as i64)?;
-    let graph = agent.comparison.graph();
+    let graph = agent.comparison.graph_address();
     env.set_static_long(classes[COMPARISON], c"graph", graph as i64)?;
     let beside = agent.stacks.beside;
     env.set_static_long(classes[COMPARISON], c"beside", beside as i64)?;
     let class = classes[FRAMES];
     let boot = agent.stacks.boot;
-    let first = Slot::of_address(boot.start()).above().pointer() as i64;
+    let first = Slot::from_address(boot.start()).above().pointer() as i64;
     env.set_static_long(class, c"bootStacks", first)?;
     env.set_static_long(class, c"bootStacksEnd", first + boot.bytes() as i64)?;
     env.set_static_long(class, c"bootStackSize", agent.stacks.boot_stack as i64)
 }
 
 /// By global references, which are never given back.
-pub fn find(env: Env) -> Option<Classes> {
+pub fn find_classes(env: JniEnvironment) -> Option<HelperClasses> {
     let mut classes = [std::ptr::null_mut(); NAMES.len()];
     for (class, name) in classes.iter_mut().zip(NAMES) {
-        *class = env.global(env.find_class(name)?);
+        *class = env.new_global(env.find_class(name)?);
     }
     Some(classes)
 }
 
 /// The first thread beside the main one has started: there is a current thread to ask for.
-pub fn has_threads(env: Env) -> Option<()> {
+pub fn mark_threads_started(env: JniEnvironment) -> Option<()> {
     let class = env.find_class(NAMES[FRAMES])?;
     env.set_static_boolean(class, c"threads");
-    env.forget(class);
+    env.delete_local(class);
     Some(())
 }
 
 /// When the VM is initialised: what the live edition needs.
-pub fn prepare(agent: &Agent, env: Env, classes: Classes, bracket: Bracket) -> Option<()> {
+pub fn prepare_live_variant(
+    agent: &Agent,
+    env: JniEnvironment,
+    classes: HelperClasses,
+    bracket: BracketInstaller,
+) -> Option<()> {
     measure_arrays(agent, env, classes[EVENTS])?;
-    bind(env, classes)?;
+    bind_natives(env, classes)?;
     bracket(agent, env, classes[FRAMES])
 }
 
 /// From now on events count.
-pub fn go_live(agent: &Agent, env: Env, classes: Classes) -> Option<()> {
+pub fn redefine_live_variant(
+    agent: &Agent,
+    env: JniEnvironment,
+    classes: HelperClasses,
+) -> Option<()> {
     let addresses = [
-        (BASE, slots::base()),
+        (BASE, slots::base_address()),
         (METHODS, agent.method_of_site.address()),
-        (TABLES, agent.encoder.tables().block),
+        (TABLES, agent.encoder.raw_tables().block),
     ];
-    let bytes = bytes_of(edition(&agent.options))?;
-    let bytes = with_addresses(bytes, addresses)?;
+    let bytes = variant_bytes(select_variant(&agent.options))?;
+    let bytes = fill_addresses(bytes, addresses)?;
     let new: Vec<_> = classes.into_iter().zip(&bytes).collect();
-    agent.coverage.ours(env, || agent.jvmti.redefine(&new)).ok()
+    agent
+        .coverage
+        .exclude_allocations(env, || agent.jvmti.redefine_classes(&new))
+        .ok()
 }
 
 /// What was asked for.
-fn edition(options: &Options) -> Edition {
+fn select_variant(options: &AgentOptions) -> HelperVariant {
     let (tracking, record) = (options.tracking, options.record);
-    Edition {
+    HelperVariant {
         live: true,
         verify: options.verify > 0,
-        record: (tracking, record) == (Tracking::Lazy, Record::Calls),
-        stream: tracking != Tracking::Paper && record == Record::Stream,
-        tree: tracking == Tracking::Cct,
-        paper: tracking == Tracking::Paper,
+        record: (tracking, record) == (TrackingMode::Lazy, RecordMode::Calls),
+        stream: tracking != TrackingMode::Paper && record == RecordMode::Stream,
+        tree: tracking == TrackingMode::Cct,
+        paper: tracking == TrackingMode::Paper,
     }
 }
 
-fn bytes_of(edition: Edition) -> Option<[&'static [u8]; NAMES.len()]> {
+fn variant_bytes(edition: HelperVariant) -> Option<[&'static [u8]; NAMES.len()]> {
     let mut all = built::EDITIONS.iter();
     all.find(|(of, _)| *of == edition).map(|(_, bytes)| *bytes)
 }
@@ -125,13 +141,13 @@ fn bytes_of(edition: Edition) -> Option<[&'static [u8]; NAMES.len()]> {
 /// Binds the native methods, which the VM finds by their names: the look-up runs Java code, so it must not
 /// happen in the middle of a hook. (`RegisterNatives` looks nothing up, but the VM warns of it in classes of its own.) All
 /// do nothing for thread 0, and answer 0.
-fn bind(env: Env, classes: Classes) -> Option<()> {
+fn bind_natives(env: JniEnvironment, classes: HelperClasses) -> Option<()> {
     /// Methods have no more parameters.
     const MOST: usize = 255;
     let zeros = [jvalue { j: 0 }; MOST];
     for (class, natives) in classes.into_iter().zip(built::NATIVES) {
         for (name, descriptor) in natives {
-            let method = env.static_method(class, name, descriptor)?;
+            let method = env.static_method_id(class, name, descriptor)?;
             env.call_void(class, method, &zeros);
         }
     }
@@ -140,7 +156,7 @@ fn bind(env: Env, classes: Classes) -> Option<()> {
 
 /// The classes with addresses in place of the constants that stand for them: each is in one class at least, and once at
 /// most in each.
-fn with_addresses<const N: usize>(
+fn fill_addresses<const N: usize>(
     classes: [&[u8]; N],
     addresses: [(u64, usize); 3],
 ) -> Option<[Vec<u8>; N]> {
@@ -148,7 +164,7 @@ fn with_addresses<const N: usize>(
     for (hole, address) in addresses {
         let mut filled = 0;
         for class in &mut classes {
-            filled += fill(class, hole, address)?;
+            filled += fill_constant(class, hole, address)?;
         }
         if filled == 0 {
             return None;
@@ -158,7 +174,7 @@ fn with_addresses<const N: usize>(
 }
 
 /// How often the constant was there. `None`: it was there twice, so something else looks like it.
-fn fill(class: &mut [u8], hole: u64, address: usize) -> Option<usize> {
+fn fill_constant(class: &mut [u8], hole: u64, address: usize) -> Option<usize> {
     let hole = hole.to_be_bytes();
     let mut places = class.windows(hole.len()).enumerate();
     let mut found = places.by_ref().filter(|(_, bytes)| *bytes == hole);
@@ -174,11 +190,11 @@ fn fill(class: &mut [u8], hole: u64, address: usize) -> Option<usize> {
 }
 
 /// How large arrays are depends on the VM's flags.
-fn measure_arrays(agent: &Agent, env: Env, class: jclass) -> Option<()> {
+fn measure_arrays(agent: &Agent, env: JniEnvironment, class: jclass) -> Option<()> {
     let size = |object: Option<jobject>| {
         let object = object?;
         let size = agent.jvmti.object_size(object);
-        env.forget(object);
+        env.delete_local(object);
         size.map(|size| size as i32)
     };
     // The header ends where one more byte makes the array larger.
@@ -191,7 +207,7 @@ fn measure_arrays(agent: &Agent, env: Env, class: jclass) -> Option<()> {
     let object = env.find_class(c"java/lang/Object")?;
     let references =
         (size(env.new_objects(object, 101))? - size(env.new_objects(object, 1))?) / 100;
-    env.forget(object);
+    env.delete_local(object);
     env.set_static_int(class, c"header", header)?;
     env.set_static_int(class, c"headerOfLongs", longs)?;
     env.set_static_int(
@@ -217,8 +233,8 @@ mod tests {
 
     const ADDRESSES: [(u64, usize); 3] = [(BASE, 0x1234), (METHODS, 0x5678), (TABLES, 0x9abc)];
 
-    fn options(text: &str) -> Options {
-        Options::parse(text).unwrap()
+    fn options(text: &str) -> AgentOptions {
+        AgentOptions::parse(text).unwrap()
     }
 
     #[test]
@@ -228,23 +244,23 @@ mod tests {
                 for verify in ["", ",verify=1"] {
                     let text = format!("out=x,tracking={tracking}{record}{verify}");
                     // Not all go together.
-                    let Ok(options) = Options::parse(&text) else {
+                    let Ok(options) = AgentOptions::parse(&text) else {
                         assert!(!record.is_empty() && tracking != "lazy", "{text}");
                         continue;
                     };
-                    let edition = edition(&options);
-                    assert!(bytes_of(edition).is_some(), "{text}: {edition:?}");
+                    let edition = select_variant(&options);
+                    assert!(variant_bytes(edition).is_some(), "{text}: {edition:?}");
                 }
             }
         }
-        let plain = edition(&options("out=x"));
-        let checked = edition(&options("out=x,tracking=cct,record=stream,verify=7"));
-        let live = Edition {
+        let plain = select_variant(&options("out=x"));
+        let checked = select_variant(&options("out=x,tracking=cct,record=stream,verify=7"));
+        let live = HelperVariant {
             live: true,
-            ..Edition::BOOT
+            ..HelperVariant::BOOT
         };
         assert_eq!(plain, live);
-        let expected = Edition {
+        let expected = HelperVariant {
             tree: true,
             stream: true,
             verify: true,
@@ -263,7 +279,7 @@ mod tests {
                     "{edition:?}, {other:?}"
                 );
             }
-            let live = with_addresses(*classes, ADDRESSES);
+            let live = fill_addresses(*classes, ADDRESSES);
             assert!(live.is_some(), "{edition:?}");
             let left = live.into_iter().flatten().any(|class| {
                 let mut words = class.windows(8);
@@ -276,11 +292,11 @@ mod tests {
     #[test]
     fn a_constant_that_is_there_twice_is_not_filled() {
         let all = [BASE, METHODS, TABLES].map(u64::to_be_bytes).join(&0);
-        assert!(with_addresses([&all, &[]], ADDRESSES).is_some());
-        assert!(with_addresses([&all, &all], ADDRESSES).is_some());
-        assert!(with_addresses([&all[..17], &[]], ADDRESSES).is_none());
+        assert!(fill_addresses([&all, &[]], ADDRESSES).is_some());
+        assert!(fill_addresses([&all, &all], ADDRESSES).is_some());
+        assert!(fill_addresses([&all[..17], &[]], ADDRESSES).is_none());
         let twice = [&all[..], &all[..8]].concat();
-        assert!(with_addresses([&twice, &[]], ADDRESSES).is_none());
+        assert!(fill_addresses([&twice, &[]], ADDRESSES).is_none());
     }
 
     /// What hooks know, too: their crate has no part in the layout.

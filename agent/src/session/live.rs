@@ -6,28 +6,28 @@ use std::sync::atomic::Ordering;
 use jvmti_bindings::sys::jni::{jlong, jvalue};
 use lucce_hooks::inherited_methods;
 use lucce_hooks::kinds::OBJECTS;
-use lucce_vm::Env;
+use lucce_vm::JniEnvironment;
 
 use crate::core::thread_fields;
 use crate::events;
-use crate::options::Level;
-use crate::session::helper_class::Bracket;
+use crate::options::LogLevel;
+use crate::session::helper_class::BracketInstaller;
 use crate::session::{Agent, helper_class};
-use crate::stack::upcall;
-use crate::thread::life;
+use crate::stack::vm_entry;
+use crate::thread::lifecycle;
 
 /// What only the doors can do: they have the functions that the VM calls.
-pub struct Doors {
+pub struct CallInterceptors {
     /// Puts brackets around JNI calls.
-    pub bracket: Bracket,
+    pub bracket: BracketInstaller,
     /// Has JNI functions tell of what they make.
     pub objects: fn(&Agent) -> Option<()>,
     /// Has functions of the tool interface tell what debuggers and other agents do.
-    pub tool_calls: fn(&Agent, Env) -> Option<()>,
+    pub tool_calls: fn(&Agent, JniEnvironment) -> Option<()>,
 }
 
 /// What the log says of the VM.
-pub fn describe(agent: &Agent) {
+pub fn write_vm_properties(agent: &Agent) {
     for (key, property) in [
         ("jvm", c"java.vm.version"),
         ("jvm.name", c"java.vm.name"),
@@ -35,52 +35,56 @@ pub fn describe(agent: &Agent) {
         ("command", c"sun.java.command"),
     ] {
         if let Some(value) = agent.jvmti.system_property(property) {
-            agent.meta(key, &value);
+            agent.append_meta(key, &value);
         }
     }
 }
 
-/// The VM is initialised. `doors`: see [`Doors`].
-pub fn go_live(agent: &'static Agent, env: Env, doors: &Doors) -> Option<()> {
-    watch_classes(agent, env);
-    let helper = helper_class::find(env)?;
-    helper_class::prepare(agent, env, helper, doors.bracket)?;
+/// The VM is initialised. `doors`: see [`CallInterceptors`].
+pub fn start_live_recording(
+    agent: &'static Agent,
+    env: JniEnvironment,
+    doors: &CallInterceptors,
+) -> Option<()> {
+    prepare_class_watch(agent, env);
+    let helper = helper_class::find_classes(env)?;
+    helper_class::prepare_live_variant(agent, env, helper, doors.bracket)?;
     if agent.options.is_partial() {
-        begin_all(agent, env);
+        begin_all_threads(agent, env);
     }
     agent.live.store(true, Ordering::Release);
     // From here on threads count.
-    agent.coverage.start(agent, env);
-    helper_class::go_live(agent, env, helper)?;
-    place_pointer(agent, env);
-    tell_of_events(agent, doors);
+    agent.coverage.start_following(agent, env);
+    helper_class::redefine_live_variant(agent, env, helper)?;
+    set_slot_pointer(agent, env);
+    start_event_sources(agent, doors);
     if (doors.tool_calls)(agent, env).is_none() {
-        agent.say(
-            Level::Warn,
+        agent.report_message(
+            LogLevel::Warn,
             "this VM does not let its tool interface be watched: where a debugger pops a frame, or another agent \
              changes a class with a method that is left as it is, traces may be wrong",
         );
     }
     // Without it programs that list the methods of Object see more than there were.
-    if hide_inherited(env).is_none() {
-        env.clear();
-        agent.say(
-            Level::Warn,
+    if hide_inherited_helpers(env).is_none() {
+        env.clear_exception();
+        agent.report_message(
+            LogLevel::Warn,
             "reflection shows helpers among the methods of Object",
         );
     }
-    tell_programs(agent, env)
+    set_program_properties(agent, env)
 }
 
 /// From now on the agent finds out when the code of a class was replaced.
-pub fn watch_classes(agent: &Agent, env: Env) {
-    agent.frames.versions.prepare(env);
-    agent.throwables.prepare(agent.jvmti, env);
+pub fn prepare_class_watch(agent: &Agent, env: JniEnvironment) {
+    agent.frames.versions.prepare_field(env);
+    agent.throwables.prepare_classes(agent.jvmti, env);
 }
 
 /// What classes of the interface for programs look at when they are initialised.
-pub fn tell_programs(agent: &Agent, env: Env) -> Option<()> {
-    if agent.walks() {
+pub fn set_program_properties(agent: &Agent, env: JniEnvironment) -> Option<()> {
+    if agent.is_hookless() {
         set_property(env, "lucce.hooks", "none")?;
     }
     set_property(env, "lucce.run", &agent.run.to_string())?;
@@ -89,22 +93,22 @@ pub fn tell_programs(agent: &Agent, env: Env) -> Option<()> {
 
 /// The boot edition has left the current thread's pointer anywhere. From now on what the thread calls finds its slot right
 /// above the frames that are there: none, or that of the method which runs a Java agent.
-fn place_pointer(agent: &Agent, env: Env) -> Option<()> {
+fn set_slot_pointer(agent: &Agent, env: JniEnvironment) -> Option<()> {
     let thread = agent.jvmti.current_thread()?;
-    let field = thread_fields(agent, env, thread)?.pointer.id();
-    let own = life::state_of(agent, env, thread);
+    let field = thread_fields(agent, env, thread)?.pointer.as_raw();
+    let own = lifecycle::state_of(agent, env, thread);
     let slot = own
         .get()
-        .and_then(|state| upcall::next_slot(agent, env, state));
+        .and_then(|state| vm_entry::next_slot(agent, env, state));
     if let Some(slot) = slot {
         env.set_long(thread, field, slot.pointer() as jlong);
     }
-    env.forget(thread);
+    env.delete_local(thread);
     slot.map(|_| ())
 }
 
 /// Tells reflection to leave out the methods by which classes inherit the helpers.
-fn hide_inherited(env: Env) -> Option<()> {
+fn hide_inherited_helpers(env: JniEnvironment) -> Option<()> {
     let [reflection, set, object, string] = [
         c"jdk/internal/reflect/Reflection",
         c"java/util/Set",
@@ -113,19 +117,19 @@ fn hide_inherited(env: Env) -> Option<()> {
     ]
     .map(|name| env.find_class(name));
     let (reflection, set, object, string) = (reflection?, set?, object?, string?);
-    let of = env.static_method(set, c"of", c"([Ljava/lang/Object;)Ljava/util/Set;")?;
+    let of = env.static_method_id(set, c"of", c"([Ljava/lang/Object;)Ljava/util/Set;")?;
     let register = c"registerMethodsToFilter";
     let register =
-        env.static_method(reflection, register, c"(Ljava/lang/Class;Ljava/util/Set;)V")?;
+        env.static_method_id(reflection, register, c"(Ljava/lang/Class;Ljava/util/Set;)V")?;
     let names: BTreeSet<String> = inherited_methods()
         .iter()
         .map(|method| format!("{}{}", method.prefix, method.helper.name))
         .collect();
     let array = env.new_objects(string, names.len() as i32)?;
     for (index, name) in (0..).zip(&names) {
-        let name = env.string(name)?;
+        let name = env.new_string(name)?;
         env.set_element(array, index, name);
-        env.forget(name);
+        env.delete_local(name);
     }
     let all = env.call_static_object(set, of, &[jvalue { l: array }])?;
     env.call_void(
@@ -134,45 +138,45 @@ fn hide_inherited(env: Env) -> Option<()> {
         &[jvalue { l: object }, jvalue { l: all }],
     );
     for one in [reflection, set, object, string, array, all] {
-        env.forget(one);
+        env.delete_local(one);
     }
     (!env.has_exception()).then_some(())
 }
 
-fn tell_of_events(agent: &Agent, doors: &Doors) {
-    let events = agent.options.hooks();
-    if events.has(&OBJECTS) && (doors.objects)(agent).is_none() {
-        agent.say(
-            Level::Warn,
+fn start_event_sources(agent: &Agent, doors: &CallInterceptors) {
+    let events = agent.options.hooked_events();
+    if events.has_kind(&OBJECTS) && (doors.objects)(agent).is_none() {
+        agent.report_message(
+            LogLevel::Warn,
             "objects that native code makes are not counted",
         );
     }
-    for source in events::wanted(&events) {
-        if let Err(message) = events::start(agent.jvmti, source) {
-            agent.say(Level::Error, &message);
+    for source in events::wanted_sources(&events) {
+        if let Err(message) = events::enable_source(agent.jvmti, source) {
+            agent.report_message(LogLevel::Error, &message);
         }
     }
 }
 
 /// Threads whose frames so far are all out of scope begin now.
-fn begin_all(agent: &Agent, env: Env) {
-    for thread in agent.jvmti.threads() {
-        life::begin_now(agent, env, thread);
-        env.forget(thread);
+fn begin_all_threads(agent: &Agent, env: JniEnvironment) {
+    for thread in agent.jvmti.all_threads() {
+        lifecycle::begin_out_of_scope(agent, env, thread);
+        env.delete_local(thread);
     }
-    life::begin_anew(agent, env);
+    lifecycle::begin_anew(agent, env);
 }
 
 /// Java code asks for it to know that the agent is there. The tool interface itself can only change
 /// properties that exist.
-fn set_property(env: Env, key: &str, value: &str) -> Option<()> {
+fn set_property(env: JniEnvironment, key: &str, value: &str) -> Option<()> {
     let class = env.find_class(c"java/lang/System")?;
     let descriptor = c"(Ljava/lang/String;Ljava/lang/String;)Ljava/lang/String;";
-    let method = env.static_method(class, c"setProperty", descriptor)?;
-    let (key, value) = (env.string(key)?, env.string(value)?);
+    let method = env.static_method_id(class, c"setProperty", descriptor)?;
+    let (key, value) = (env.new_string(key)?, env.new_string(value)?);
     env.call_void(class, method, &[jvalue { l: key }, jvalue { l: value }]);
     for object in [class, key, value] {
-        env.forget(object);
+        env.delete_local(object);
     }
     (!env.has_exception()).then_some(())
 }

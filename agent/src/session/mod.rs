@@ -5,20 +5,20 @@ pub mod attach;
 pub mod burst;
 pub mod control;
 mod dump;
-mod edition;
-pub mod fate;
+pub mod file_watch;
 pub mod finish;
 pub mod guard;
 pub mod helper_class;
-pub mod holders;
-mod leaks;
+mod helper_variant;
+pub mod holders_request;
+mod leaks_request;
 pub mod live;
-pub mod push;
-mod second_start;
+pub mod malloc_trim;
 #[cfg(test)]
-mod silent;
+mod neutral_hooks_tests;
+pub mod push;
+mod repeated_start;
 pub mod start;
 mod status;
-pub mod trim;
 
 pub use agent::Agent;

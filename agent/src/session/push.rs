@@ -11,15 +11,16 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use lucce_control::json::Object;
-use lucce_ship::spool::{self, Mark};
-use lucce_ship::wire::Labels;
+use lucce_control::json::ReplyObject;
+use lucce_ship::push_mark::{self, PushMark};
+use lucce_ship::wire::RunLabels;
 use lucce_ship::{
-    Collector, Endpoint, Fault, Pace, Sender, is_open_to_others, jittered, token, token_text,
+    CollectorError, HttpCollectorClient, HttpEndpoint, LogSender, RetryBackoff, add_jitter,
+    is_world_readable, parse_token, read_token_text,
 };
-use lucce_tracelog::{Header, open_file};
+use lucce_tracelog::{LogHeader, open_file};
 
-use crate::options::{Level, Push};
+use crate::options::{LogLevel, PushOptions};
 use crate::session::Agent;
 
 /// How long the end of the VM may wait for the collector.
@@ -32,25 +33,25 @@ const ENDED: &str =
 const TOKEN: &str = "LUCCE_PUSH_TOKEN";
 
 /// Of the agent that works.
-static PUSHED: Mutex<Option<Arc<Pushed>>> = Mutex::new(None);
+static PROGRESS: Mutex<Option<Arc<PushProgress>>> = Mutex::new(None);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What the thread has done, and what it must know.
-struct Pushed {
+struct PushProgress {
     to: String,
-    state: Mutex<State>,
+    state: Mutex<PushState>,
     changed: Condvar,
 }
 
 #[derive(Clone, Default)]
-struct State {
+struct PushState {
     /// The log is ended: what it says now is all.
     ended: bool,
     /// No thread waits for the last try any more.
-    left: bool,
+    is_abandoned: bool,
     /// The collector has all of an ended log.
     done: bool,
     events: u64,
@@ -62,110 +63,112 @@ struct State {
 }
 
 /// The VM is initialised: the log is pushed from now on, if that was asked for. Without a thread the log is as ever.
-pub fn start(agent: &'static Agent) {
+pub fn start_push(agent: &'static Agent) {
     let push = &agent.options.push;
     let Some(to) = &push.to else {
         return;
     };
-    let pushed = Arc::new(Pushed {
+    let pushed = Arc::new(PushProgress {
         to: to.to_string(),
         state: Mutex::default(),
         changed: Condvar::new(),
     });
-    *lock(&PUSHED) = Some(Arc::clone(&pushed));
-    let started = prepared(agent, to, push).and_then(|pushing| {
-        let thread = move || pushing.run(agent, &pushed);
-        let started = agent.helpers.start("lucce-push", thread);
+    *lock(&PROGRESS) = Some(Arc::clone(&pushed));
+    let started = new_worker(agent, to, push).and_then(|pushing| {
+        let thread = move || pushing.push_until_end(agent, &pushed);
+        let started = agent.agent_threads.spawn_thread("lucce-push", thread);
         started.map_err(|error| error.to_string())
     });
     if let Err(why) = started {
-        *lock(&PUSHED) = None;
-        agent.say(Level::Error, &format!("push= does not work: {why}"));
+        *lock(&PROGRESS) = None;
+        agent.report_message(LogLevel::Error, &format!("push= does not work: {why}"));
     }
 }
 
-fn prepared(agent: &Agent, to: &Endpoint, push: &Push) -> Result<Pushing, String> {
-    let labels = Labels {
+fn new_worker(agent: &Agent, to: &HttpEndpoint, push: &PushOptions) -> Result<PushWorker, String> {
+    let labels = RunLabels {
         service: push.service.clone(),
         version: push.version.clone(),
-        host: spool::host(),
+        host: push_mark::host_name(),
     };
-    if let Some(file) = push.token.as_deref().filter(|file| is_open_to_others(file)) {
+    if let Some(file) = push.token.as_deref().filter(|file| is_world_readable(file)) {
         let text = format!(
             "push-token=: every user of this machine can read {}; chmod 600 mends that",
             file.display()
         );
-        agent.say(Level::Warn, &text);
+        agent.report_message(LogLevel::Warn, &text);
     }
-    let text = token_text(push.token.as_deref(), TOKEN)?;
-    let token = text.as_deref().map(token).transpose()?;
-    let mark = Mark::make(&agent.options.out, &to.to_string(), &labels);
+    let text = read_token_text(push.token.as_deref(), TOKEN)?;
+    let token = text.as_deref().map(parse_token).transpose()?;
+    let mark = PushMark::create(&agent.options.out, &to.to_string(), &labels);
     if let Err(error) = &mark {
         let log = agent.options.out.display();
         let text = format!("push=: {log} has no mark, so no other process will push it: {error}");
-        agent.say(Level::Warn, &text);
+        agent.report_message(LogLevel::Warn, &text);
     }
-    Ok(Pushing {
+    Ok(PushWorker {
         log: agent.log.file().map_err(|error| error.to_string())?,
-        sender: Sender::new(agent.run, labels),
-        collector: Collector::new(to.clone(), token),
+        sender: LogSender::new(agent.run, labels),
+        collector: HttpCollectorClient::new(to.clone(), token),
         every: push.every,
         mark: mark.ok(),
     })
 }
 
 /// The thread's own.
-struct Pushing {
+struct PushWorker {
     log: File,
-    sender: Sender,
-    collector: Collector,
+    sender: LogSender,
+    collector: HttpCollectorClient,
     every: Duration,
-    mark: Option<Mark>,
+    mark: Option<PushMark>,
 }
 
-fn reads(log: &File) -> impl FnMut(u64, &mut [u8]) -> bool + '_ {
+fn file_reader(log: &File) -> impl FnMut(u64, &mut [u8]) -> bool + '_ {
     |at, to| log.read_exact_at(to, at).is_ok()
 }
 
-impl Pushing {
-    fn run(mut self, agent: &Agent, pushed: &Pushed) {
-        let mut pace = Pace::default();
+impl PushWorker {
+    fn push_until_end(mut self, agent: &Agent, pushed: &PushProgress) {
+        let mut pace = RetryBackoff::default();
         // JVMs that were started together do not push together.
-        let mut pause = jittered(self.every);
+        let mut pause = add_jitter(self.every);
         let mut has_looked = false;
         loop {
-            let before = pushed.wait(pause);
-            if before.left {
+            let before = pushed.wait_for_push(pause);
+            if before.is_abandoned {
                 return;
             }
             let round = self
                 .sender
-                .round(&mut reads(&self.log), &mut self.collector);
+                .send_changes(&mut file_reader(&self.log), &mut self.collector);
             let round = match round {
-                Ok(round) if round.ended && !self.sender.has_sent_end() => Err(Fault::new(ENDED)),
+                Ok(round) if round.ended && !self.sender.has_sent_end() => {
+                    Err(CollectorError::new(ENDED))
+                }
                 round => round,
             };
             match round {
                 Ok(round) => {
-                    pushed.well(agent, (round.events, round.bytes), before.ended);
+                    pushed.record_success(agent, (round.events, round.bytes), before.ended);
                     if before.ended || round.ended {
                         if let Some(mark) = self.mark.take() {
-                            mark.done();
+                            mark.remove_mark();
                         }
                         return;
                     }
-                    pace.well();
-                    pause = jittered(self.every);
+                    pace.reset_delay();
+                    pause = add_jitter(self.every);
                     if !has_looked {
                         has_looked = true;
-                        self.others(agent, pushed);
+                        self.push_other_logs(agent, pushed);
                     }
                 }
                 Err(fault) => {
-                    pushed.in_vain(agent, &fault.why, before.ended);
+                    pushed.record_failure(agent, &fault.why, before.ended);
                     pause = match before.ended {
                         true => AGAIN,
-                        false => pace.in_vain(fault.asked),
+                        false => pace.next_delay(fault.retry_after),
                     };
                 }
             }
@@ -173,49 +176,53 @@ impl Pushing {
     }
 
     /// Logs of JVMs that were killed, or whose collector was away at their end.
-    fn others(&mut self, agent: &Agent, pushed: &Pushed) {
+    fn push_other_logs(&mut self, agent: &Agent, pushed: &PushProgress) {
         let folder = agent.options.out.parent();
         let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
-        for log in spool::marked(folder.unwrap_or(Path::new("."))).unwrap_or_default() {
+        for log in push_mark::list_marked_logs(folder.unwrap_or(Path::new("."))).unwrap_or_default()
+        {
             if lock(&pushed.state).ended {
                 return;
             }
-            let Some(mark) = Mark::take(&log).filter(|mark| mark.to == pushed.to) else {
+            let Some(mark) = PushMark::claim_mark(&log).filter(|mark| mark.to == pushed.to) else {
                 continue;
             };
             let Ok(file) = open_file(&log) else {
                 continue;
             };
-            let Some(run) = Header::of(&file).ok().and_then(|header| header.run) else {
+            let Some(run) = LogHeader::read_from(&file)
+                .ok()
+                .and_then(|header| header.run)
+            else {
                 continue;
             };
-            let mut sender = Sender::new(run, mark.labels.clone());
-            match sender.round(&mut reads(&file), &mut self.collector) {
-                Ok(_) => mark.done(),
+            let mut sender = LogSender::new(run, mark.labels.clone());
+            match sender.send_changes(&mut file_reader(&file), &mut self.collector) {
+                Ok(_) => mark.remove_mark(),
                 // It stays for the next JVM.
                 Err(_) => return,
             }
             let text = format!("pushed {}, which another JVM has left", log.display());
-            agent.say(Level::Info, &text);
+            agent.report_message(LogLevel::Info, &text);
         }
     }
 }
 
-impl Pushed {
+impl PushProgress {
     /// For so long, or until the log is ended.
-    fn wait(&self, pause: Duration) -> State {
+    fn wait_for_push(&self, pause: Duration) -> PushState {
         let state = lock(&self.state);
         let until = match state.ended {
             true => pause.min(AGAIN),
             false => pause,
         };
         let was_ended = state.ended && state.fault.is_some();
-        let waits = |state: &mut State| !state.left && (was_ended || !state.ended);
+        let waits = |state: &mut PushState| !state.is_abandoned && (was_ended || !state.ended);
         let waited = self.changed.wait_timeout_while(state, until, waits);
         waited.unwrap_or_else(PoisonError::into_inner).0.clone()
     }
 
-    fn well(&self, agent: &Agent, (events, bytes): (u64, u64), ended: bool) {
+    fn record_success(&self, agent: &Agent, (events, bytes): (u64, u64), ended: bool) {
         let mut state = lock(&self.state);
         state.events = events;
         state.bytes += bytes;
@@ -227,12 +234,12 @@ impl Pushed {
         if fault.is_some() {
             agent
                 .options
-                .say(Level::Info, &format!("push: {} answers again", self.to));
+                .print_message(LogLevel::Info, &format!("push: {} answers again", self.to));
         }
     }
 
     /// Tells each cause once, until it goes well again.
-    fn in_vain(&self, agent: &Agent, why: &str, ended: bool) {
+    fn record_failure(&self, agent: &Agent, why: &str, ended: bool) {
         let mut state = lock(&self.state);
         state.failures += 1;
         let is_known = state.fault.as_deref() == Some(why);
@@ -243,14 +250,14 @@ impl Pushed {
                 "push: {}: {why}; the log keeps what is to be pushed",
                 self.to
             );
-            agent.say(Level::Warn, &text);
+            agent.report_message(LogLevel::Warn, &text);
         }
     }
 }
 
 /// The log is ended. Waits for the last push, but not for long.
-pub fn finish(agent: &Agent) {
-    let Some(pushed) = lock(&PUSHED).take() else {
+pub fn finish_push(agent: &Agent) {
+    let Some(pushed) = lock(&PROGRESS).take() else {
         return;
     };
     let until = Instant::now() + LAST;
@@ -262,40 +269,40 @@ pub fn finish(agent: &Agent) {
         let waited = pushed.changed.wait_timeout(state, left);
         state = waited.unwrap_or_else(PoisonError::into_inner).0;
     }
-    state.left = true;
+    state.is_abandoned = true;
     let last = state.clone();
     drop(state);
     pushed.changed.notify_all();
     let to = &pushed.to;
     if last.done {
         let text = format!("pushed to {to}: {} events", last.events);
-        return agent.options.say(Level::Info, &text);
+        return agent.options.print_message(LogLevel::Info, &text);
     }
     let why = last.fault.unwrap_or("no answer in time".into());
-    let fate = agent.log.fate(&agent.options.out);
-    let log = fate.path(&agent.options.out).display();
+    let fate = agent.log.file_state(&agent.options.out);
+    let log = fate.current_path(&agent.options.out).display();
     let text = format!(
         "push: {to}: {why}; not all is pushed, but it is in {log}: lucce push --collector {to} {log}"
     );
-    agent.options.say(Level::Warn, &text);
+    agent.options.print_message(LogLevel::Warn, &text);
 }
 
 /// For `lucce ctl PID status`; `null`: nothing is pushed. `recorded`: events so far.
-pub fn status(recorded: u64) -> String {
-    let Some(pushed) = lock(&PUSHED).clone() else {
+pub fn push_status(recorded: u64) -> String {
+    let Some(pushed) = lock(&PROGRESS).clone() else {
         return "null".into();
     };
     let state = lock(&pushed.state).clone();
-    let object = Object::default()
-        .text("to", &pushed.to)
-        .raw("events", state.events)
-        .raw("outstanding", recorded.saturating_sub(state.events))
-        .raw("pushes", state.pushes)
-        .raw("bytes", state.bytes)
-        .raw("failures", state.failures);
+    let object = ReplyObject::default()
+        .with_text("to", &pushed.to)
+        .with_raw("events", state.events)
+        .with_raw("outstanding", recorded.saturating_sub(state.events))
+        .with_raw("pushes", state.pushes)
+        .with_raw("bytes", state.bytes)
+        .with_raw("failures", state.failures);
     match &state.fault {
-        Some(fault) => object.text("fault", fault),
-        None => object.raw("fault", "null"),
+        Some(fault) => object.with_text("fault", fault),
+        None => object.with_raw("fault", "null"),
     }
-    .end()
+    .into_json()
 }

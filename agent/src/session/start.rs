@@ -5,64 +5,65 @@ use std::os::unix::ffi::OsStringExt;
 
 use jvmti_bindings::sys::jni::JavaVM;
 use jvmti_bindings::sys::jvmti as ti;
-use lucce_hooks::jdk::{TRIED, most_like};
-use lucce_vm::{Failed, Jvmti, Vm, flags};
+use lucce_hooks::jdk::{TESTED_JDKS, closest_tested_jdk};
+use lucce_vm::{JvmError, Jvmti, VmHandle, flags};
 
 use crate::events;
 use crate::leaks;
-use crate::options::{Level, Options, only};
-use crate::session::agent::{Agent, Ground, Missing};
-use crate::session::{attach, fate, holders, second_start};
+use crate::options::{AgentOptions, LogLevel, program_filter};
+use crate::session::agent::{Agent, AgentResources, StartError};
+use crate::session::{attach, file_watch, holders_request, repeated_start};
 
 /// What the VM is to call where classes have hooks, and where they have none.
 #[derive(Clone, Copy)]
-pub struct Callbacks {
+pub struct CallbackTables {
     pub hooked: ti::jvmtiEventCallbacks,
-    pub walking: ti::jvmtiEventCallbacks,
+    pub hookless: ti::jvmtiEventCallbacks,
 }
 
 /// The VM loads the agent before anything of Java runs; `doors`: what it is to call.
 ///
 /// # Errors
 /// One line for the user: why the VM must not start.
-pub fn start(vm: *mut JavaVM, text: &str, doors: &Callbacks) -> Result<(), String> {
-    if let Some(first) = second_start::recorded_options() {
+pub fn start_agent(vm: *mut JavaVM, text: &str, doors: &CallbackTables) -> Result<(), String> {
+    if let Some(first) = repeated_start::recorded_options() {
         // The VM must start, so not even wrong options are an error: the first ones hold.
-        let said = second_start::text(&first, text);
-        match Options::parse(text) {
-            Ok(second) => second.say(Level::Warn, &said),
+        let said = repeated_start::repetition_message(&first, text);
+        match AgentOptions::parse(text) {
+            Ok(second) => second.print_message(LogLevel::Warn, &said),
             Err(_) => eprintln!("lucce: {said}"),
         }
         return Ok(());
     }
-    let options = Options::parse(text).map_err(|e| e.to_string())?;
-    let jvmti = Jvmti::of(vm).map_err(refused("JVMTI 11"))?;
-    let started = match is_meant(jvmti, &options) {
-        true => supported(jvmti).and_then(|()| prepared(vm, jvmti, options, (text, doors))),
+    let options = AgentOptions::parse(text).map_err(|e| e.to_string())?;
+    let jvmti = Jvmti::from_vm(vm).map_err(unsupported_message("JVMTI 11"))?;
+    let started = match is_program_selected(jvmti, &options) {
+        true => check_jdk_supported(jvmti)
+            .and_then(|()| acquire_and_start(vm, jvmti, options, (text, doors))),
         false => Ok(false),
     };
     if started != Ok(true) {
         // The VM is as it would be without the agent.
-        jvmti.dispose();
+        jvmti.dispose_environment();
     } else {
-        second_start::keep_options(text);
+        repeated_start::set_recorded_options(text);
     }
     started.map(|_| ())
 }
 
 /// With `only=`: whether this is a program that was meant.
-fn is_meant(jvmti: Jvmti, options: &Options) -> bool {
+fn is_program_selected(jvmti: Jvmti, options: &AgentOptions) -> bool {
     if options.only.is_empty() {
         return true;
     }
     let command = jvmti
         .system_property(c"sun.java.command")
         .unwrap_or_default();
-    let is_meant = only::is_meant(&options.only, &command);
+    let is_meant = program_filter::matches_program(&options.only, &command);
     if !is_meant {
-        let names = only::names(&command).join(", ");
-        options.say(
-            Level::Debug,
+        let names = program_filter::program_names(&command).join(", ");
+        options.print_message(
+            LogLevel::Debug,
             &format!("only= does not mean {names}: nothing is recorded"),
         );
     }
@@ -70,74 +71,87 @@ fn is_meant(jvmti: Jvmti, options: &Options) -> bool {
 }
 
 /// The options as they were given, and what the VM is to call.
-type Told<'t> = (&'t str, &'t Callbacks);
+type StartArguments<'t> = (&'t str, &'t CallbackTables);
 
 /// Starts, or says why the program runs without being recorded. `false`: it does.
 ///
 /// # Errors
 /// One line for the user: why the VM must not start.
-fn prepared(
+fn acquire_and_start(
     vm: *mut JavaVM,
     jvmti: Jvmti,
-    mut options: Options,
-    (text, doors): Told<'_>,
+    mut options: AgentOptions,
+    (text, doors): StartArguments<'_>,
 ) -> Result<bool, String> {
-    lucce_tracelog::keep_addresses(flags::addresses_to_come(vm));
-    beware_of_untried(jvmti, &mut options);
-    let missing = match flags::archives(vm) {
-        Some(archive) => Err(Missing::Unrecorded(archive)),
+    lucce_tracelog::keep_addresses(flags::expected_addresses(vm));
+    adapt_to_untried_jdk(jvmti, &mut options);
+    let missing = match flags::archive_warning(vm) {
+        Some(archive) => Err(StartError::NoResources(archive)),
         None => {
-            let attached = attach::without_hooks(&options);
-            Ground::prepare(&mut options, attached)
+            let attached = attach::hookless_attachment(&options);
+            AgentResources::acquire(&mut options, attached)
         }
     };
     match missing {
-        Ok(ground) => run(vm, jvmti, (options, ground), (text, doors)).map(|()| true),
-        Err(Missing::Unrecorded(why)) if !options.strict => {
-            options.say(
-                Level::Warn,
+        Ok(ground) => {
+            start_with_resources(vm, jvmti, (options, ground), (text, doors)).map(|()| true)
+        }
+        Err(StartError::NoResources(why)) if !options.strict => {
+            options.print_message(
+                LogLevel::Warn,
                 &format!("{why}; nothing is recorded (strict=on: the JVM does not start then)"),
             );
             Ok(false)
         }
-        Err(missing) => Err(missing.text()),
+        Err(missing) => Err(missing.into_message()),
     }
 }
 
-fn run(
+fn start_with_resources(
     vm: *mut JavaVM,
     jvmti: Jvmti,
-    (options, ground): (Options, Ground),
-    (text, doors): Told<'_>,
+    (options, ground): (AgentOptions, AgentResources),
+    (text, doors): StartArguments<'_>,
 ) -> Result<(), String> {
-    if options.walks() {
-        let told = (text, &doors.walking);
-        return attach::from_start(vm, jvmti, (options, ground), told);
+    if options.is_hookless() {
+        let told = (text, &doors.hookless);
+        return attach::start_hookless(vm, jvmti, (options, ground), told);
     }
-    fate::survive(vm);
-    holders::loaded(vm);
+    file_watch::survive_truncation(vm);
+    holders_request::remember_vm(vm);
     jvmti
-        .add_capabilities(&capabilities(jvmti, &options))
-        .map_err(refused("what the agent needs"))?;
-    if options.events.leak().or(options.events.sampled()).is_some() {
+        .add_capabilities(&required_capabilities(jvmti, &options))
+        .map_err(unsupported_message("what the agent needs"))?;
+    if options
+        .events
+        .leak_interval()
+        .or(options.events.alloc_interval())
+        .is_some()
+    {
         jvmti
-            .add_capabilities(&leaks::capabilities())
-            .map_err(samples_for_another)?;
+            .add_capabilities(&leaks::required_capabilities())
+            .map_err(sampling_taken_message)?;
     }
-    draw_samples_early(jvmti, options.events.sampled().or(options.events.leak()));
-    for source in events::wanted(&options.hooks()) {
-        events::prepare(jvmti, source)?;
+    set_sampling_interval_early(
+        jvmti,
+        options
+            .events
+            .alloc_interval()
+            .or(options.events.leak_interval()),
+    );
+    for source in events::wanted_sources(&options.hooked_events()) {
+        events::add_source_capabilities(jvmti, source)?;
     }
-    let agent = Agent::start(options, jvmti, ground)?;
-    agent.long.prepare(Vm::new(vm));
-    agent.meta("lucce", env!("CARGO_PKG_VERSION"));
+    let agent = Agent::install(options, jvmti, ground)?;
+    agent.long_methods.set_vm(VmHandle::new(vm));
+    agent.append_meta("lucce", env!("CARGO_PKG_VERSION"));
     if let Some(leaks) = &agent.leaks {
-        leaks::announce(agent, leaks);
+        leaks::write_interval(agent, leaks);
     }
-    agent.meta("options", text);
+    agent.append_meta("options", text);
     jvmti
         .set_callbacks(&doors.hooked)
-        .map_err(refused("the agent's callbacks"))?;
+        .map_err(unsupported_message("the agent's callbacks"))?;
     for event in [
         ti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK,
         ti::JVMTI_EVENT_VM_START,
@@ -146,10 +160,12 @@ fn run(
         ti::JVMTI_EVENT_THREAD_START,
         ti::JVMTI_EVENT_THREAD_END,
     ] {
-        jvmti.enable(event).map_err(refused("the agent's events"))?;
+        jvmti
+            .enable_event(event)
+            .map_err(unsupported_message("the agent's events"))?;
     }
     // JDK 21 and later.
-    let _ = jvmti.enable(ti::JVMTI_EVENT_VIRTUAL_THREAD_END);
+    let _ = jvmti.enable_event(ti::JVMTI_EVENT_VIRTUAL_THREAD_END);
     Ok(())
 }
 
@@ -157,10 +173,10 @@ fn run(
 ///
 /// A thread draws how far it is to its first sample when the VM makes it. What is drawn by the VM's own interval of 512 KB
 /// would hide the beginning of the main thread. `None`: there are no samples.
-pub fn draw_samples_early(jvmti: Jvmti, interval: Option<u32>) {
+pub fn set_sampling_interval_early(jvmti: Jvmti, interval: Option<u32>) {
     if let Some(interval) = interval {
         // Where the VM refuses, it refuses again when samples begin, and the user is told.
-        let _ = jvmti.sample_every(interval);
+        let _ = jvmti.set_sampling_interval(interval);
     }
 }
 
@@ -169,8 +185,8 @@ const OLDEST: u32 = 17;
 
 /// # Errors
 /// The VM's Java is too old.
-pub fn supported(jvmti: Jvmti) -> Result<(), String> {
-    match jvmti.feature().map_err(refused("JVMTI"))? {
+pub fn check_jdk_supported(jvmti: Jvmti) -> Result<(), String> {
+    match jvmti.java_version().map_err(unsupported_message("JVMTI"))? {
         OLDEST.. => Ok(()),
         feature => Err(format!(
             "this is JDK {feature}, and lucce needs {OLDEST} or later"
@@ -178,20 +194,20 @@ pub fn supported(jvmti: Jvmti) -> Result<(), String> {
     }
 }
 
-const NEWEST: u32 = TRIED[TRIED.len() - 1];
+const NEWEST: u32 = TESTED_JDKS[TESTED_JDKS.len() - 1];
 /// On a newer one every so many events are compared with the VM's own trace.
 const SAMPLE: u32 = 1000;
 
 /// Where the VM's Java is none of those that were tried: the program runs, and what is known is compared with what is there.
-pub fn beware_of_untried(jvmti: Jvmti, options: &mut Options) {
-    if let Ok(feature) = jvmti.feature() {
-        beware(feature, options);
+pub fn adapt_to_untried_jdk(jvmti: Jvmti, options: &mut AgentOptions) {
+    if let Ok(feature) = jvmti.java_version() {
+        adapt_to_untried_feature(feature, options);
     }
 }
 
-fn beware(feature: u32, options: &mut Options) {
-    if options.facts || !TRIED.contains(&feature) {
-        options.like = Some(most_like(feature));
+fn adapt_to_untried_feature(feature: u32, options: &mut AgentOptions) {
+    if options.facts || !TESTED_JDKS.contains(&feature) {
+        options.compared_jdk = Some(closest_tested_jdk(feature));
     }
     if feature <= NEWEST {
         return;
@@ -199,7 +215,7 @@ fn beware(feature: u32, options: &mut Options) {
     if options.verify == 0 {
         options.verify = SAMPLE;
     }
-    options.warn(format!(
+    options.add_warning(format!(
         "JDK {feature} is newer than {NEWEST}, the newest that lucce was tried on: what differs from what lucce knows is told, \
          and one event in {} is compared with the JVM's own stack trace; `lucce check` tells whether one was wrong",
         options.verify
@@ -207,18 +223,18 @@ fn beware(feature: u32, options: &mut Options) {
 }
 
 /// What the user is told if the VM does not let this agent sample allocations.
-pub fn samples_for_another(Failed(code): Failed) -> String {
+pub fn sampling_taken_message(JvmError(code): JvmError) -> String {
     format!(
         "events=leak, alloc=SIZE: another agent samples allocations, and the VM lets only one (error {code})"
     )
 }
 
 /// What the user is told if the VM does not do `what`.
-pub fn refused(what: &'static str) -> impl Fn(Failed) -> String {
-    move |Failed(code)| format!("this VM does not support {what} (error {code})")
+pub fn unsupported_message(what: &'static str) -> impl Fn(JvmError) -> String {
+    move |JvmError(code)| format!("this VM does not support {what} (error {code})")
 }
 
-fn capabilities(jvmti: Jvmti, options: &Options) -> ti::jvmtiCapabilities {
+fn required_capabilities(jvmti: Jvmti, options: &AgentOptions) -> ti::jvmtiCapabilities {
     let mut wanted = ti::jvmtiCapabilities::default();
     wanted.set_can_generate_all_class_hook_events(true);
     wanted.set_can_generate_early_class_hook_events(true);
@@ -234,16 +250,16 @@ fn capabilities(jvmti: Jvmti, options: &Options) -> ti::jvmtiCapabilities {
     wanted.set_can_get_constant_pool(true);
     // Which thread is started: `this` of Thread.start.
     wanted.set_can_access_local_variables(options.records_calls());
-    let can = jvmti.potential().unwrap_or_default();
+    let can = jvmti.potential_capabilities().unwrap_or_default();
     wanted.set_can_support_virtual_threads(can.can_support_virtual_threads());
     wanted.set_can_generate_breakpoint_events(
-        can.can_generate_breakpoint_events() && !debugger_comes(),
+        can.can_generate_breakpoint_events() && !is_debugger_expected(),
     );
     wanted
 }
 
 /// Only one agent can have breakpoints, and a debugger cannot do without.
-fn debugger_comes() -> bool {
+fn is_debugger_expected() -> bool {
     let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
     let variables = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"];
     let settings = variables.iter().filter_map(std::env::var_os);
@@ -258,11 +274,11 @@ mod tests {
     #[test]
     fn jdks_that_were_not_tried_are_compared() {
         let of = |feature, text| {
-            let mut options = Options::parse(text).unwrap();
-            beware(feature, &mut options);
-            (options.like, options.verify, options.warned)
+            let mut options = AgentOptions::parse(text).unwrap();
+            adapt_to_untried_feature(feature, &mut options);
+            (options.compared_jdk, options.verify, options.warnings)
         };
-        for tried in TRIED {
+        for tried in TESTED_JDKS {
             assert_eq!(of(tried, "log=none"), (None, 0, Vec::new()));
             assert_eq!(of(tried, "log=none,facts=on").0, Some(tried));
         }

@@ -3,112 +3,117 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use lucce_control::json::Object;
-use lucce_tracelog::NoRoom;
+use lucce_control::json::ReplyObject;
+use lucce_tracelog::LogFullCause;
 
-use crate::book::fate::Fate;
-use crate::core::Streamer;
-use crate::options::names_of;
+use crate::core::EventStreamer;
+use crate::options::kind_names;
+use crate::registry::file_state::FileState;
 use crate::session::Agent;
-use crate::session::finish::{Counted, Which, lost, numbers};
+use crate::session::finish::{
+    ContextNumberScope, EventTotals, count_context_numbers, count_dropped_events,
+};
 use crate::session::push;
 
 /// `uptime` in milliseconds.
-pub fn json(agent: &Agent, uptime: u64) -> String {
-    let (kinds, counting) = agent.gate.state();
-    let events = Counted::by(agent).all();
-    let numbers = numbers(agent, Which::All);
+pub fn status_json(agent: &Agent, uptime: u64) -> String {
+    let (kinds, counting) = agent.event_mask.requested_state();
+    let events = EventTotals::count_events(agent).sum_events();
+    let numbers = count_context_numbers(agent, ContextNumberScope::All);
     let counts = &agent.counts;
-    let lost = lost(agent);
+    let lost = count_dropped_events(agent);
     // What lies in no file any more is lost.
-    let (events, lost) = match agent.log.fate(&agent.options.out) {
-        Fate::Truncated | Fate::Failed => (0, lost + events),
-        Fate::Whole | Fate::Moved(_) | Fate::Removed => (events, lost),
+    let (events, lost) = match agent.log.file_state(&agent.options.out) {
+        FileState::Truncated | FileState::Failed => (0, lost + events),
+        FileState::Whole | FileState::Moved(_) | FileState::Removed => (events, lost),
     };
-    let known = Object::default()
-        .text("lucce", env!("CARGO_PKG_VERSION"))
-        .raw("attached", agent.came_later());
-    let known = match agent.sampled_bytes() {
-        Some(bytes) => known.raw("sampled_bytes", bytes),
+    let known = ReplyObject::default()
+        .with_text("lucce", env!("CARGO_PKG_VERSION"))
+        .with_raw("attached", agent.is_attached());
+    let known = match agent.sampling_interval() {
+        Some(bytes) => known.with_raw("sampled_bytes", bytes),
         None => known,
     };
     known
-        .raw("pid", std::process::id())
-        .text("run", &agent.run.to_string())
-        .raw("uptime_ms", uptime)
-        .raw("counting", counting)
-        .raw("bursts", bursts(agent))
-        .list("events", names_of(kinds))
-        .raw("recorded", events)
-        .raw("numbers", numbers)
-        .raw("lost", lost)
-        .raw("threads", threads(agent))
-        .raw("memory", memory(agent))
-        .raw("log", log(agent))
-        .raw("stream", stream(agent))
-        .raw("push", push::status(events))
-        .raw("panics", counts.panics.load(Ordering::Relaxed))
-        .end()
+        .with_raw("pid", std::process::id())
+        .with_text("run", &agent.run.to_string())
+        .with_raw("uptime_ms", uptime)
+        .with_raw("counting", counting)
+        .with_raw("bursts", bursts_json(agent))
+        .with_list("events", kind_names(kinds))
+        .with_raw("recorded", events)
+        .with_raw("numbers", numbers)
+        .with_raw("lost", lost)
+        .with_raw("threads", count_threads(agent))
+        .with_raw("memory", memory_json(agent))
+        .with_raw("log", log_json(agent))
+        .with_raw("stream", stream_json(agent))
+        .with_raw("push", push::push_status(events))
+        .with_raw("panics", counts.panics.load(Ordering::Relaxed))
+        .into_json()
 }
 
 /// That have a record now; without hooks: that have had events, those of one kind together.
-fn threads(agent: &Agent) -> usize {
-    match agent.attached.is_some() {
+fn count_threads(agent: &Agent) -> usize {
+    match agent.hookless.is_some() {
         false => agent.threads.len(),
         true => agent.counts.next_thread.load(Ordering::Relaxed) as usize,
     }
 }
 
 /// How many there were, and for how long of how long events were counted; `null`: always.
-fn bursts(agent: &Agent) -> String {
-    agent.gate.bursts().map_or("null".into(), |bursts| {
-        Object::default()
-            .raw("count", bursts.bursts)
-            .raw("open_ms", bursts.open.as_millis())
-            .raw("of_ms", bursts.total.as_millis())
-            .end()
-    })
+fn bursts_json(agent: &Agent) -> String {
+    agent
+        .event_mask
+        .burst_times()
+        .map_or("null".into(), |bursts| {
+            ReplyObject::default()
+                .with_raw("count", bursts.bursts)
+                .with_raw("open_ms", bursts.open.as_millis())
+                .with_raw("of_ms", bursts.total.as_millis())
+                .into_json()
+        })
 }
 
 /// In bytes.
-fn memory(agent: &Agent) -> String {
-    Object::default()
-        .raw("graph", agent.encoder.stats().memory)
-        .raw("trees", agent.comparison.tree_bytes())
-        .end()
+fn memory_json(agent: &Agent) -> String {
+    ReplyObject::default()
+        .with_raw("graph", agent.encoder.collect_stats().memory_bytes)
+        .with_raw("trees", agent.comparison.tree_bytes())
+        .into_json()
 }
 
 /// `null`: there is none. A reader may count its entries.
-fn stream(agent: &Agent) -> String {
-    let of = |streamer: &Streamer| {
-        file_of(&streamer.fate(), streamer.path())
-            .raw("bytes", streamer.bytes())
-            .raw("limit", agent.options.record_limit)
-            .raw("full", streamer.is_full())
-            .end()
+fn stream_json(agent: &Agent) -> String {
+    let of = |streamer: &EventStreamer| {
+        file_object(&streamer.file_state(), streamer.path())
+            .with_raw("bytes", streamer.written_bytes())
+            .with_raw("limit", agent.options.record_limit)
+            .with_raw("full", streamer.is_full())
+            .into_json()
     };
     agent.streamer.as_ref().map_or("null".into(), of)
 }
 
 /// What the file is called, and what has become of it.
-fn file_of(fate: &Fate, path: &Path) -> Object {
-    let path = fate.path(path);
+fn file_object(fate: &FileState, path: &Path) -> ReplyObject {
+    let path = fate.current_path(path);
     let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    Object::default()
-        .text("file", &file.to_string_lossy())
-        .text("state", fate.word())
+    ReplyObject::default()
+        .with_text("file", &file.to_string_lossy())
+        .with_text("state", fate.as_str())
 }
 
-fn log(agent: &Agent) -> String {
-    let fate = agent.log.fate(&agent.options.out);
-    let known = file_of(&fate, &agent.options.out)
-        .raw("bytes", agent.log.bytes())
-        .raw("refused", agent.log.refused());
+fn log_json(agent: &Agent) -> String {
+    let fate = agent.log.file_state(&agent.options.out);
+    let known = file_object(&fate, &agent.options.out)
+        .with_raw("bytes", agent.log.written_bytes())
+        .with_raw("refused", agent.log.refused_records());
     // What has no more room for it.
     let known = match agent.log.no_room() {
-        None => known.raw("full", "null"),
-        Some(NoRoom::Limit) => known.text("full", "limit"),
-        Some(NoRoom::Disk) => known.text("full", "disk"),
+        None => known.with_raw("full", "null"),
+        Some(LogFullCause::Limit) => known.with_text("full", "limit"),
+        Some(LogFullCause::Disk) => known.with_text("full", "disk"),
     };
-    known.end()
+    known.into_json()
 }

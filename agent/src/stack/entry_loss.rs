@@ -3,13 +3,13 @@
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
-use crate::book::Book;
-use crate::book::names::external;
-use crate::memory::counter::count;
-use crate::options::Level;
-use crate::stack::Stack;
-use crate::stack::frames::{Frame, MethodKind};
-use crate::stack::upcall;
+use crate::memory::counter::increment_counter;
+use crate::options::LogLevel;
+use crate::registry::CodeRegistry;
+use crate::registry::written_records::external_name;
+use crate::stack::StackTracker;
+use crate::stack::frames::{MethodKind, ResolvedFrame};
+use crate::stack::vm_entry;
 use crate::thread::ThreadState;
 
 /// Why the caller of a frame that the VM has entered is not known.
@@ -45,15 +45,15 @@ impl LossReason {
 pub struct EntryLoss<'f> {
     pub reason: LossReason,
     /// The frames that were entered, innermost first.
-    pub entered: &'f [Frame],
+    pub entered: &'f [ResolvedFrame],
     /// The frames below, as far as the VM says them.
-    pub callers: &'f [Frame],
+    pub callers: &'f [ResolvedFrame],
 }
 
 impl<'f> EntryLoss<'f> {
     /// What the innermost of these frames calls next. Innermost first; their slots cannot be counted.
-    pub fn of_callee(frames: &'f [Frame]) -> EntryLoss<'f> {
-        let reason = match upcall::are_known(frames) {
+    pub fn from_callee_frames(frames: &'f [ResolvedFrame]) -> EntryLoss<'f> {
+        let reason = match vm_entry::are_known(frames) {
             true => LossReason::OtherSlot,
             false => LossReason::UnknownFrame,
         };
@@ -65,30 +65,38 @@ impl<'f> EntryLoss<'f> {
     }
 
     /// Counts it, and tells the user unless the VM has ended.
-    pub fn count_and_report(&self, stack: &Stack, state: &ThreadState) {
+    pub fn count_and_report(&self, stack: &StackTracker, state: &ThreadState) {
         // Relaxed: a number, nothing is read by it.
-        let is_first = stack.counts.upcalls_lost.fetch_add(1, Ordering::Relaxed) == 0;
-        if let Some(of_reason) = stack.counts.upcalls_lost_by.get(self.reason as usize) {
-            count(of_reason);
+        let is_first = stack
+            .counts
+            .vm_entries_unresolved
+            .fetch_add(1, Ordering::Relaxed)
+            == 0;
+        if let Some(of_reason) = stack
+            .counts
+            .vm_entries_unresolved_by
+            .get(self.reason as usize)
+        {
+            increment_counter(of_reason);
         }
         // The VM says no frames once it has ended; threads may go on until the process ends.
-        if !stack.ended.has_ended() {
-            self.report(stack, state, is_first);
+        if !stack.vm_end.has_ended() {
+            self.report_loss(stack, state, is_first);
         }
     }
 
     /// Tells the user: the first time in a run, and each time with `log=debug`.
-    fn report(&self, stack: &Stack, state: &ThreadState, is_first: bool) {
-        let is_debugging = Level::Debug >= stack.options.log;
+    fn report_loss(&self, stack: &StackTracker, state: &ThreadState, is_first: bool) {
+        let is_debugging = LogLevel::Debug >= stack.options.log;
         let level = match is_first {
-            true => Level::Warn,
-            false => Level::Debug,
+            true => LogLevel::Warn,
+            false => LogLevel::Debug,
         };
         if !is_first && !is_debugging {
             return;
         }
         let entered = match self.entered.first() {
-            Some(frame) => name_of(frame),
+            Some(frame) => frame_name(frame),
             None => "a method that native code calls".to_owned(),
         };
         let unknown = self.callers.iter();
@@ -98,7 +106,7 @@ impl<'f> EntryLoss<'f> {
             LossReason::UnknownFrame => match unknown.next_back() {
                 Some(frame) => format!(
                     "{} below it is in no class that the agent has seen",
-                    name_of(frame)
+                    frame_name(frame)
                 ),
                 None => "a frame below it is in no class that the agent has seen".to_owned(),
             },
@@ -108,23 +116,28 @@ impl<'f> EntryLoss<'f> {
             "cannot find the caller of {entered}, which the JVM entered by itself: {why}. Events in it have no trace and count as \
              lost; other traces stay right. `lucce check` counts such methods. Please report this with the output of log=debug"
         );
-        stack.say(level, &told);
+        stack.report_message(level, &told);
         if is_debugging {
-            stack.say(Level::Debug, &self.dump(stack, state));
+            stack.report_message(LogLevel::Debug, &self.dump_frames(stack, state));
         }
     }
 
     /// The frames as the VM says them and the slots as they are, outermost first.
-    fn dump(&self, stack: &Stack, state: &ThreadState) -> String {
+    fn dump_frames(&self, stack: &StackTracker, state: &ThreadState) -> String {
         let mut text = String::from("frames and slots of that entry, outermost first:");
-        let book = stack.book();
+        let book = stack.registry();
         for frame in self.callers.iter().rev() {
             let slot = if frame.has_slot() { "slot" } else { "no slot" };
-            let _ = write!(text, "\n  {}:{} {slot}", name_of(frame), frame.line());
+            let _ = write!(
+                text,
+                "\n  {}:{} {slot}",
+                frame_name(frame),
+                frame.line_number()
+            );
         }
         for slot in state
             .first_slot()
-            .until(state.first_slot().up(self.callers.len()))
+            .slots_until(state.first_slot().up_by(self.callers.len()))
         {
             let site = slot.site();
             let _ = match book.site(site.0) {
@@ -133,7 +146,7 @@ impl<'f> EntryLoss<'f> {
                     "\n  {} {}:{}",
                     site.0,
                     name_by_id(&book, info.method),
-                    book.line(&info)
+                    book.line_of_site(&info)
                 ),
                 None => write!(text, "\n  {}", site.0),
             };
@@ -142,16 +155,24 @@ impl<'f> EntryLoss<'f> {
     }
 }
 
-fn name_of(frame: &Frame) -> String {
+fn frame_name(frame: &ResolvedFrame) -> String {
     let method = &frame.method;
-    format!("{}.{}", external(&method.class_name), method.method_name)
+    format!(
+        "{}.{}",
+        external_name(&method.class_name),
+        method.method_name
+    )
 }
 
-fn name_by_id(book: &Book, method: u32) -> String {
+fn name_by_id(book: &CodeRegistry, method: u32) -> String {
     let name = || {
         let info = book.method(method)?;
-        let class = book.text(book.class(info.class)?.name);
-        Some(format!("{}.{}", external(class), book.text(info.name)))
+        let class = book.name_text(book.class(info.class)?.name);
+        Some(format!(
+            "{}.{}",
+            external_name(class),
+            book.name_text(info.name)
+        ))
     };
     name().unwrap_or_default()
 }

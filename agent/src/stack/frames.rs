@@ -4,18 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use jvmti_bindings::sys::jni::{jmethodID, jobject};
-use lucce_bytecode::{call_places, last_places};
+use lucce_bytecode::{call_bcis, last_bcis};
 use lucce_callgraph::MethodId;
 use rustc_hash::FxHashMap;
 
-use crate::book::{Loader, NATIVE, NO_LINE};
-use crate::core::holds;
+use crate::core::is_in_scope;
 use crate::memory::locks::WatchedRwLock;
-use crate::stack::Stack;
+use crate::registry::{ClassLoaderId, NATIVE_LINE, NO_LINE};
+use crate::stack::StackTracker;
 use crate::stack::class_versions::{ClassVersions, VersionedClass};
-use crate::stack::{known, unloading};
+use crate::stack::{late_classes, unloading};
 use lucce_hooks::{FrameKind, INHERITED, is_leaf};
-use lucce_vm::{Env, Failed, Field, FrameInfo};
+use lucce_vm::{FieldId, FrameInfo, JniEnvironment, JvmError};
 
 /// What a method is to us.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,7 +33,7 @@ pub enum MethodKind {
 
 /// A method of the VM, resolved once.
 #[derive(Debug)]
-pub struct Resolved {
+pub struct ResolvedMethod {
     /// As the VM names it.
     vm_id: usize,
     pub kind: MethodKind,
@@ -45,10 +45,10 @@ pub struct Resolved {
     /// The method is synchronized and takes a slot that its caller names.
     entered_with_lock: bool,
     /// A native method whose callers, if they have hooks, say where its slot would be.
-    announced: bool,
+    located_by_caller: bool,
     /// Its frames have no slot, and put the pointer back when they end.
     pub restores: bool,
-    /// It has hooks behind calls of natives that make objects for it: see `hooks::making`.
+    /// It has hooks behind calls of natives that make objects for it: see `hooks::object_creation`.
     pub counts_what_it_makes: bool,
     /// Where the handler begins that the agent has put in, and where that throws again.
     pub unwind: Option<(i64, i64)>,
@@ -60,7 +60,7 @@ pub struct Resolved {
     /// Frames may run older code, with other lines, that the VM calls by the same id.
     older_lines: bool,
     /// Of its class.
-    loader: Loader,
+    loader: ClassLoaderId,
     pub class_name: String,
     pub method_name: String,
 }
@@ -75,13 +75,13 @@ enum MethodVersion {
     /// Its class has this count.
     Counted {
         class: Arc<VersionedClass>,
-        field: Field,
+        field: FieldId,
         count: i32,
     },
 }
 
 impl MethodVersion {
-    fn count(&self) -> i32 {
+    fn redefinition_count(&self) -> i32 {
         match self {
             MethodVersion::Counted { count, .. } => *count,
             MethodVersion::Fixed | MethodVersion::Early => 0,
@@ -89,10 +89,10 @@ impl MethodVersion {
     }
 }
 
-impl Resolved {
+impl ResolvedMethod {
     /// Whether the method still has the code that was resolved. It must be alive, as one that the current thread runs.
     /// `can_watch`: see [`can_watch`].
-    pub fn is_current(&self, env: Env, can_watch: bool) -> bool {
+    pub fn is_current(&self, env: JniEnvironment, can_watch: bool) -> bool {
         match &self.version {
             _ if !can_watch => true,
             MethodVersion::Fixed => true,
@@ -101,7 +101,7 @@ impl Resolved {
                 class,
                 field,
                 count,
-            } => class.count(env, *field) == *count,
+            } => class.redefinition_count(env, *field) == *count,
         }
     }
 
@@ -124,7 +124,7 @@ impl Resolved {
         self.vm_id as jmethodID
     }
 
-    pub fn loader(&self) -> Loader {
+    pub fn loader(&self) -> ClassLoaderId {
         self.loader
     }
 
@@ -147,15 +147,15 @@ impl Resolved {
     }
 
     /// Whether the pointer is right from the hook before a call of this native method on: see
-    /// `upcall::called_native`.
-    pub fn is_announced(&self) -> bool {
-        self.announced
+    /// `vm_entry::callers_at_native_call`.
+    pub fn is_located_by_caller(&self) -> bool {
+        self.located_by_caller
     }
 
     /// As `StackTraceElement` has it.
-    pub fn line(&self, location: i64) -> i32 {
+    pub fn line_number(&self, location: i64) -> i32 {
         match self.native {
-            true => NATIVE,
+            true => NATIVE_LINE,
             false => line_at(&self.lines, location),
         }
     }
@@ -176,17 +176,17 @@ pub fn line_at(lines: &[(i64, i32)], location: i64) -> i32 {
 }
 
 #[cfg(test)]
-impl Resolved {
+impl ResolvedMethod {
     /// A method whose frames have a slot or not, with a line for each location.
-    pub fn simulated(method: MethodId, slot: bool, lines: Vec<(i64, i32)>) -> Resolved {
-        Resolved {
+    pub fn new_simulated(method: MethodId, slot: bool, lines: Vec<(i64, i32)>) -> ResolvedMethod {
+        ResolvedMethod {
             vm_id: 0,
             kind: MethodKind::Known(method.0),
             native: false,
             slot,
             vm: None,
             entered_with_lock: false,
-            announced: false,
+            located_by_caller: false,
             restores: false,
             counts_what_it_makes: false,
             unwind: None,
@@ -194,7 +194,7 @@ impl Resolved {
             last_location: -1,
             version: MethodVersion::Fixed,
             older_lines: false,
-            loader: Loader::BOOT,
+            loader: ClassLoaderId::BOOT,
             class_name: "a/B".into(),
             method_name: "m".into(),
         }
@@ -205,29 +205,34 @@ impl Resolved {
 /// anew.
 #[derive(Default)]
 pub struct FrameCache {
-    methods: WatchedRwLock<Known>,
+    methods: WatchedRwLock<ResolvedMethods>,
     pub versions: ClassVersions,
     /// How often a method was resolved.
     resolutions: AtomicU64,
 }
 
 #[derive(Default)]
-struct Known {
-    methods: FxHashMap<usize, Arc<Resolved>>,
+struct ResolvedMethods {
+    methods: FxHashMap<usize, Arc<ResolvedMethod>>,
     /// Which of them are of loaders that may go.
-    of_loader: FxHashMap<Loader, Vec<usize>>,
+    by_loader: FxHashMap<ClassLoaderId, Vec<usize>>,
     /// Methods that their classes did not have when the agent was given them: by the class's id, name and descriptor.
     added: FxHashMap<(u32, String, String), u32>,
 }
 
-impl Known {
-    fn get(&self, method: jmethodID) -> Option<&Arc<Resolved>> {
+impl ResolvedMethods {
+    fn get(&self, method: jmethodID) -> Option<&Arc<ResolvedMethod>> {
         self.methods.get(&(method as usize))
     }
 }
 
 impl FrameCache {
-    pub fn resolve(&self, stack: &Stack, env: Env, method: jmethodID) -> Arc<Resolved> {
+    pub fn resolve_method(
+        &self,
+        stack: &StackTracker,
+        env: JniEnvironment,
+        method: jmethodID,
+    ) -> Arc<ResolvedMethod> {
         let known = {
             let map = self.methods.read();
             map.get(method).cloned()
@@ -238,12 +243,17 @@ impl FrameCache {
 
     /// A number that changes when a method is resolved. What is current after frames were asked for, and the number is what it
     /// was before, holds for the code that these frames run.
-    pub fn resolutions(&self) -> u64 {
+    pub fn resolution_count(&self) -> u64 {
         self.resolutions.load(Ordering::Acquire)
     }
 
     /// What `found` are, without the helper's own frames.
-    pub fn resolve_all(&self, stack: &Stack, env: Env, found: &[FrameInfo]) -> Vec<Frame> {
+    pub fn resolve_all(
+        &self,
+        stack: &StackTracker,
+        env: JniEnvironment,
+        found: &[FrameInfo],
+    ) -> Vec<ResolvedFrame> {
         let read = || self.methods.read();
         let mut frames = Vec::with_capacity(found.len());
         let can_watch = can_watch(stack, env);
@@ -261,7 +271,7 @@ impl FrameCache {
             };
             if method.kind != MethodKind::Helper {
                 let location = info.location;
-                frames.push(Frame { method, location });
+                frames.push(ResolvedFrame { method, location });
             }
         }
         frames
@@ -270,9 +280,9 @@ impl FrameCache {
     /// Methods may have other code now, and their lines begin elsewhere.
     pub fn forget_all(&self) {
         let mut map = self.methods.write();
-        *map = Known {
+        *map = ResolvedMethods {
             added: std::mem::take(&mut map.added),
-            ..Known::default()
+            ..ResolvedMethods::default()
         };
     }
 
@@ -295,34 +305,39 @@ impl FrameCache {
     }
 
     /// The VM has unloaded these loaders' classes.
-    pub fn forget(&self, loaders: &[Loader]) {
+    pub fn forget_loaders(&self, loaders: &[ClassLoaderId]) {
         let mut map = self.methods.write();
         for loader in loaders {
-            for method in map.of_loader.remove(loader).unwrap_or_default() {
+            for method in map.by_loader.remove(loader).unwrap_or_default() {
                 map.methods.remove(&method);
             }
         }
-        self.versions.forget(loaders);
+        self.versions.forget_loaders(loaders);
     }
 
-    fn resolve_new(&self, stack: &Stack, env: Env, method: jmethodID) -> Arc<Resolved> {
+    fn resolve_new(
+        &self,
+        stack: &StackTracker,
+        env: JniEnvironment,
+        method: jmethodID,
+    ) -> Arc<ResolvedMethod> {
         let before = {
             let map = self.methods.read();
             map.get(method).cloned()
         };
         if before.is_some() {
             // The code of its class was replaced.
-            stack.announced.forget_all();
-            stack.alike.forget_all();
+            stack.vm_entry_cache.forget_all();
+            stack.verified_traces.forget_all();
         }
-        let mut resolved = resolve(stack, env, method);
+        let mut resolved = resolve_uncached(stack, env, method);
         resolved.older_lines = has_older_lines(stack, &resolved, before.as_deref());
         let resolved = Arc::new(resolved);
         let mut map = self.methods.write();
         let known = map.methods.insert(method as usize, Arc::clone(&resolved));
         self.resolutions.fetch_add(1, Ordering::Release);
-        if known.is_none() && resolved.loader != Loader::BOOT {
-            let of_loader = map.of_loader.entry(resolved.loader).or_default();
+        if known.is_none() && resolved.loader != ClassLoaderId::BOOT {
+            let of_loader = map.by_loader.entry(resolved.loader).or_default();
             of_loader.push(method as usize);
         }
         resolved
@@ -330,16 +345,20 @@ impl FrameCache {
 }
 
 /// Whether the VM counts how often classes were changed, and can be asked for it.
-pub fn can_watch(stack: &Stack, env: Env) -> bool {
-    stack.is_live() && stack.frames.versions.field().is_some() && !env.has_exception()
+pub fn can_watch(stack: &StackTracker, env: JniEnvironment) -> bool {
+    stack.is_live() && stack.frames.versions.count_field().is_some() && !env.has_exception()
 }
 
 /// Whether frames may run older code that the VM calls by the id of `resolved`, with other lines. `before`: what the id meant
 /// before.
 ///
 /// Code that differs in its instructions gets an id of its own. If only lines differ, the older code shares the id.
-fn has_older_lines(stack: &Stack, resolved: &Resolved, before: Option<&Resolved>) -> bool {
-    let count = resolved.version.count();
+fn has_older_lines(
+    stack: &StackTracker,
+    resolved: &ResolvedMethod,
+    before: Option<&ResolvedMethod>,
+) -> bool {
+    let count = resolved.version.redefinition_count();
     if count == 0 || resolved.native || stack.jvmti.is_obsolete(resolved.vm_id()) {
         return false;
     }
@@ -347,21 +366,25 @@ fn has_older_lines(stack: &Stack, resolved: &Resolved, before: Option<&Resolved>
         // What it was before it was seen first is not known.
         return true;
     };
-    let is_next = count == before.version.count() + 1;
+    let is_next = count == before.version.redefinition_count() + 1;
     let is_shared =
         resolved.last_location == before.last_location && resolved.lines != before.lines;
     before.older_lines || !is_next || is_shared
 }
 
-fn resolve(stack: &Stack, env: Env, method: jmethodID) -> Resolved {
-    let mut resolved = Resolved {
+fn resolve_uncached(
+    stack: &StackTracker,
+    env: JniEnvironment,
+    method: jmethodID,
+) -> ResolvedMethod {
+    let mut resolved = ResolvedMethod {
         vm_id: method as usize,
         kind: MethodKind::Unknown,
         native: stack.jvmti.is_native(method),
         slot: false,
         vm: None,
         entered_with_lock: false,
-        announced: false,
+        located_by_caller: false,
         restores: false,
         counts_what_it_makes: false,
         unwind: None,
@@ -369,13 +392,13 @@ fn resolve(stack: &Stack, env: Env, method: jmethodID) -> Resolved {
         last_location: -1,
         version: MethodVersion::Early,
         older_lines: false,
-        loader: Loader::BOOT,
+        loader: ClassLoaderId::BOOT,
         class_name: String::new(),
         method_name: String::new(),
     };
     if let Some(class) = stack.jvmti.declaring_class(method) {
-        fill(stack, env, method, class, &mut resolved);
-        env.forget(class);
+        fill_method(stack, env, method, class, &mut resolved);
+        env.delete_local(class);
     }
     if let (MethodVersion::Early, true) = (&resolved.version, can_watch(stack, env)) {
         // The VM does not say what it is, nor will it.
@@ -384,18 +407,18 @@ fn resolve(stack: &Stack, env: Env, method: jmethodID) -> Resolved {
     resolved
 }
 
-fn fill(
-    stack: &Stack,
-    env: Env,
+fn fill_method(
+    stack: &StackTracker,
+    env: JniEnvironment,
     method: jmethodID,
     class: jobject,
-    resolved: &mut Resolved,
+    resolved: &mut ResolvedMethod,
 ) -> Option<()> {
-    let loader = stack.jvmti.loader(class)?;
-    let id = stack.loaders.id(stack.jvmti, env, loader);
-    env.forget(loader);
+    let loader = stack.jvmti.class_loader(class)?;
+    let id = stack.loaders.loader_id(stack.jvmti, env, loader);
+    env.delete_local(loader);
     resolved.loader = id;
-    let signature = stack.jvmti.signature(class)?;
+    let signature = stack.jvmti.class_signature(class)?;
     let name = signature.strip_prefix('L')?.strip_suffix(';')?;
     let (method_name, descriptor) = stack.jvmti.method_name(method)?;
     resolved.class_name = name.to_string();
@@ -417,39 +440,39 @@ fn fill(
         return None;
     }
     read_lines(stack, env, method, (class, name), resolved);
-    if !holds(stack, id, name) {
+    if !is_in_scope(stack, id, name) {
         resolved.kind = MethodKind::Hidden;
         return None;
     }
     let is_known = || {
-        let book = stack.book();
-        let class = book.class_named(id, name)?;
+        let book = stack.registry();
+        let class = book.find_class(id, name)?;
         book.find_method(class, &resolved.method_name, &descriptor)
     };
     // A class that was replaced may have more methods than it had, if the VM was told to allow that.
-    if stack.attached.is_some() && is_known().is_none() {
-        let gone = stack.loaders.gone(env);
+    if stack.hookless.is_some() && is_known().is_none() {
+        let gone = stack.loaders.remove_unloaded(env);
         if !gone.is_empty() {
-            unloading::forget(stack, &gone);
+            unloading::forget_loaders(stack, &gone);
         }
-        known::add(stack, class, id, name)?;
+        late_classes::add_class(stack, class, id, name)?;
     }
-    let book = stack.book();
-    let class = book.class_id(id, name)?;
+    let book = stack.registry();
+    let class = book.find_class_id(id, name)?;
     let known = book.find_method(book.class(class)?, &resolved.method_name, &descriptor);
     drop(book);
     let id = match known {
         Some(id) => id,
         None => {
             let method_name = (&*resolved.method_name, &*descriptor);
-            let access = stack.jvmti.modifiers(method);
+            let access = stack.jvmti.method_modifiers(method);
             let cache = &stack.frames;
             cache.added_method(class, method_name, || {
-                known::add_method(stack, class, method_name, access)
+                late_classes::add_method(stack, class, method_name, access)
             })?
         }
     };
-    let book = stack.book();
+    let book = stack.registry();
     let info = book.method(id)?;
     resolved.kind = if info.transparent {
         MethodKind::Hidden
@@ -457,19 +480,19 @@ fn fill(
         MethodKind::Known(id)
     };
     resolved.slot = info.has_slot();
-    resolved.restores = matches!(info.frame, FrameKind::Peek | FrameKind::PeekVm);
+    resolved.restores = matches!(info.frame, FrameKind::NoSlot | FrameKind::NoSlotVmEntered);
     resolved.counts_what_it_makes = info.frame != FrameKind::Leaf;
     // Constructors of exceptions run without asking the VM, and they call fillInStackTrace.
-    resolved.announced =
+    resolved.located_by_caller =
         resolved.native && name != "java/lang/Throwable" && !is_leaf(name, &resolved.method_name);
-    let vm = info.frame == FrameKind::Vm;
+    let vm = info.frame == FrameKind::VmEntered;
     resolved.entered_with_lock =
-        info.frame == FrameKind::Push && info.access & SYNCHRONIZED != 0 && !resolved.native;
+        info.frame == FrameKind::OwnSlot && info.access & SYNCHRONIZED != 0 && !resolved.native;
     drop(book);
     if vm {
-        resolved.vm = Some(behind_entry(stack, method));
+        resolved.vm = Some(location_behind_entry(stack, method));
         if resolved.method_name != "<init>" {
-            resolved.unwind = unwind(stack, method);
+            resolved.unwind = find_unwind_handler(stack, method);
         }
     }
     Some(())
@@ -477,26 +500,26 @@ fn fill(
 
 /// Lines and version of one and the same code.
 fn read_lines(
-    stack: &Stack,
-    env: Env,
+    stack: &StackTracker,
+    env: JniEnvironment,
     method: jmethodID,
     (class, name): (jobject, &str),
-    resolved: &mut Resolved,
+    resolved: &mut ResolvedMethod,
 ) {
     let versions = &stack.frames.versions;
-    let field = versions.field().filter(|_| can_watch(stack, env));
+    let field = versions.count_field().filter(|_| can_watch(stack, env));
     let watched = field.map(|field| {
-        let class = versions.watch(env, class, (resolved.loader, name));
+        let class = versions.watch_class(env, class, (resolved.loader, name));
         (class, field)
     });
     let count = || {
         watched
             .as_ref()
-            .map(|(class, field)| class.count(env, *field))
+            .map(|(class, field)| class.redefinition_count(env, *field))
     };
     let count = loop {
         let before = count();
-        resolved.lines = stack.jvmti.lines(method);
+        resolved.lines = stack.jvmti.line_table(method);
         resolved.last_location = stack.jvmti.last_location(method);
         if count() == before {
             break before;
@@ -517,17 +540,17 @@ const SYNCHRONIZED: u16 = 0x20;
 const FORMS: &str = "java/lang/invoke/LambdaForm$";
 
 /// The first call in a method that the VM enters is that of the entry hook.
-fn behind_entry(stack: &Stack, method: jmethodID) -> i64 {
+fn location_behind_entry(stack: &StackTracker, method: jmethodID) -> i64 {
     const CALL: i64 = 3;
-    let code = stack.jvmti.bytecodes(method);
-    let first = call_places(&code).first().copied();
+    let code = stack.jvmti.method_bytecodes(method);
+    let first = call_bcis(&code).first().copied();
     i64::from(first.unwrap_or(0)) + CALL
 }
 
 /// The last instructions of a method that the VM enters: `lload N; invokestatic exitVm; athrow`.
-fn unwind(stack: &Stack, method: jmethodID) -> Option<(i64, i64)> {
-    let code = stack.jvmti.bytecodes(method);
-    let [load, _, throw] = last_places(&code).map(i64::from);
+fn find_unwind_handler(stack: &StackTracker, method: jmethodID) -> Option<(i64, i64)> {
+    let code = stack.jvmti.method_bytecodes(method);
+    let [load, _, throw] = last_bcis(&code).map(i64::from);
     (throw > 0).then_some((load, throw))
 }
 
@@ -539,30 +562,30 @@ pub const PIECE: usize = 256;
 
 /// A frame with what it is.
 #[derive(Clone)]
-pub struct Frame {
-    pub method: Arc<Resolved>,
+pub struct ResolvedFrame {
+    pub method: Arc<ResolvedMethod>,
     pub location: i64,
 }
 
-impl Frame {
+impl ResolvedFrame {
     /// Whether there is a slot that belongs to this frame.
     pub fn has_slot(&self) -> bool {
         self.method.slot && self.method.vm.is_none_or(|from| self.location >= from)
     }
 
-    pub fn line(&self) -> i32 {
-        self.method.line(self.location)
+    pub fn line_number(&self) -> i32 {
+        self.method.line_number(self.location)
     }
 }
 
 /// A thread's frames without the helper's, innermost first.
-pub struct Walk<'a> {
-    stack: &'a Stack,
-    env: Env,
+pub struct StackWalk<'a> {
+    stack: &'a StackTracker,
+    env: JniEnvironment,
     /// Null: the current one.
     thread: jobject,
     /// Of the last piece, those that are not given yet.
-    frames: std::vec::IntoIter<Frame>,
+    frames: std::vec::IntoIter<ResolvedFrame>,
     depth: usize,
     wanted: usize,
     /// The VM gave fewer frames than were asked for.
@@ -570,18 +593,18 @@ pub struct Walk<'a> {
     /// The VM gave none, though there are: it has ended, say, while this thread has not.
     failed: bool,
     /// Where the innermost frame stands, if that is not where the VM says.
-    stands: Option<i64>,
+    innermost_location: Option<i64>,
     /// Whether the innermost frame is the helper's.
     in_helper: bool,
     /// So many of the innermost frames are none of a trace.
     own: usize,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> StackWalk<'a> {
     /// Asks the VM for `piece` frames, the helper's among them, then for more each time: it walks from the innermost frame
     /// whenever it is asked.
-    pub fn new(stack: &'a Stack, env: Env, piece: usize) -> Walk<'a> {
-        Walk {
+    pub fn new(stack: &'a StackTracker, env: JniEnvironment, piece: usize) -> StackWalk<'a> {
+        StackWalk {
             stack,
             env,
             thread: std::ptr::null_mut(),
@@ -590,7 +613,7 @@ impl<'a> Walk<'a> {
             wanted: piece,
             ended: false,
             failed: false,
-            stands: None,
+            innermost_location: None,
             in_helper: false,
             own: 0,
         }
@@ -602,47 +625,47 @@ impl<'a> Walk<'a> {
     }
 
     /// The frames of `thread`, which is suspended.
-    pub fn of_thread(mut self, thread: jobject) -> Walk<'a> {
+    pub fn for_thread(mut self, thread: jobject) -> StackWalk<'a> {
         self.thread = thread;
         self
     }
 
     /// The innermost frame stands at `location`.
-    pub fn standing_at(mut self, location: Option<i64>) -> Walk<'a> {
-        self.stands = location;
+    pub fn with_innermost_location(mut self, location: Option<i64>) -> StackWalk<'a> {
+        self.innermost_location = location;
         self
     }
 
     /// For a comparison: the innermost `own` frames, the helper's aside, are left out.
-    pub fn below(mut self, own: usize) -> Walk<'a> {
+    pub fn without_own_frames(mut self, own: usize) -> StackWalk<'a> {
         self.own = own;
         self
     }
 
-    pub fn own(&self) -> usize {
+    pub fn own_frame_count(&self) -> usize {
         self.own
     }
 
     /// Whether the innermost frame stands at another location than the VM says.
-    pub fn stands_elsewhere(&self) -> bool {
-        self.stands.is_some()
+    pub fn has_other_location(&self) -> bool {
+        self.innermost_location.is_some()
     }
 
-    pub fn env(&self) -> Env {
+    pub fn env(&self) -> JniEnvironment {
         self.env
     }
 
     /// What the VM says of all frames, the helper's among them. `None`: it does not say them.
-    pub fn raw(mut self) -> Option<Vec<FrameInfo>> {
-        let mut all = self.piece();
+    pub fn into_frame_infos(mut self) -> Option<Vec<FrameInfo>> {
+        let mut all = self.read_piece();
         while !self.ended {
-            all.append(&mut self.piece());
+            all.append(&mut self.read_piece());
         }
         (!self.failed).then_some(all)
     }
 
     /// All frames that are left. `None`: the VM does not say them.
-    pub fn rest(&mut self) -> Option<Vec<Frame>> {
+    pub fn collect_rest(&mut self) -> Option<Vec<ResolvedFrame>> {
         self.wanted = self.wanted.max(PIECE);
         let frames = self.collect();
         (!self.failed).then_some(frames)
@@ -654,7 +677,7 @@ impl<'a> Walk<'a> {
     }
 
     /// What the VM says of the next frames.
-    fn piece(&mut self) -> Vec<FrameInfo> {
+    fn read_piece(&mut self) -> Vec<FrameInfo> {
         if self.depth > 0 {
             self.wanted *= 2;
         }
@@ -663,10 +686,14 @@ impl<'a> Walk<'a> {
             location: 0,
         };
         let mut found = vec![empty; self.wanted];
-        let count = match self.stack.jvmti.stack(self.thread, self.depth, &mut found) {
+        let count = match self
+            .stack
+            .jvmti
+            .read_stack_from(self.thread, self.depth, &mut found)
+        {
             Ok(count) => count,
             // The last piece ended with the outermost frame.
-            Err(Failed(ILLEGAL_ARGUMENT)) if self.depth > 0 => 0,
+            Err(JvmError(ILLEGAL_ARGUMENT)) if self.depth > 0 => 0,
             Err(_) => {
                 self.failed = true;
                 0
@@ -675,30 +702,32 @@ impl<'a> Walk<'a> {
         found.truncate(count);
         self.ended = found.len() < self.wanted;
         self.depth += found.len();
-        if let (Some(location), Some(innermost)) = (self.stands.take(), found.first_mut()) {
+        if let (Some(location), Some(innermost)) =
+            (self.innermost_location.take(), found.first_mut())
+        {
             innermost.location = location;
         }
         found
     }
 
-    fn more(&mut self) {
-        let found = self.piece();
+    fn resolve_more(&mut self) {
+        let found = self.read_piece();
         let cache = &self.stack.frames;
         if let (true, Some(innermost)) = (self.depth == found.len(), found.first()) {
-            let innermost = cache.resolve(self.stack, self.env, innermost.method);
+            let innermost = cache.resolve_method(self.stack, self.env, innermost.method);
             self.in_helper = innermost.kind == MethodKind::Helper;
         }
         self.frames = cache.resolve_all(self.stack, self.env, &found).into_iter();
     }
 }
 
-impl Iterator for Walk<'_> {
-    type Item = Frame;
+impl Iterator for StackWalk<'_> {
+    type Item = ResolvedFrame;
 
-    fn next(&mut self) -> Option<Frame> {
+    fn next(&mut self) -> Option<ResolvedFrame> {
         loop {
             match self.frames.next() {
-                None if !self.ended => self.more(),
+                None if !self.ended => self.resolve_more(),
                 next => return next,
             }
         }

@@ -24,15 +24,15 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{MutexGuard, OnceLock};
 
 use jvmti_bindings::sys::jni::jobject;
-use lucce_callgraph::{ContextId, Frame, MethodId, SiteId};
+use lucce_callgraph::{ContextFrame, ContextId, MethodId, SiteId};
 
-use crate::book::{Loader, NO_LINE, NewClass};
-use crate::memory::counter::count;
+use crate::memory::counter::increment_counter;
 use crate::memory::locks::WatchedMutex;
 use crate::memory::slots::{LOST, Slot};
-use crate::stack::Stack;
+use crate::registry::{ClassDefinition, ClassLoaderId, NO_LINE};
+use crate::stack::StackTracker;
 use crate::thread::ThreadState;
-use lucce_hooks::Shape;
+use lucce_hooks::MethodInstrumentation;
 
 /// The frame between a thread's own ones and those of the thread that submitted the task: the decoder has the names, too.
 const SUBMITTED: (&str, &str) = ("java/lang/LucceRt$Tasks", "submitted");
@@ -43,30 +43,30 @@ const MOST_PLACES: usize = 1 << 16;
 
 /// Where tasks were submitted.
 #[derive(Default)]
-pub struct Tasks {
-    places: WatchedMutex<Places>,
-    between: OnceLock<Option<Between>>,
+pub struct TaskOrigins {
+    places: WatchedMutex<SubmissionPlaces>,
+    submission_frame: OnceLock<Option<SubmissionFrame>>,
     /// Runs of tasks that go on nowhere because there is no room for more places.
     pub unfollowed: AtomicU64,
 }
 
 /// The frame between.
 #[derive(Clone, Copy)]
-struct Between {
+struct SubmissionFrame {
     method: MethodId,
     site: SiteId,
 }
 
 #[derive(Default)]
-struct Places {
+struct SubmissionPlaces {
     by_number: HashMap<ContextId, u32>,
     /// The context of the frame between, once one was asked for.
     list: Vec<(ContextId, Option<ContextId>)>,
 }
 
-impl Places {
+impl SubmissionPlaces {
     /// A small number for a place. `None`: there are too many.
-    fn index(&mut self, number: ContextId) -> Option<u32> {
+    fn place_index(&mut self, number: ContextId) -> Option<u32> {
         if let Some(known) = self.by_number.get(&number) {
             return Some(*known);
         }
@@ -86,162 +86,178 @@ impl Places {
 /// 1 | runs to come | index of the place, or MANY
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Tag(i64);
+struct TaskTag(i64);
 
-impl Tag {
+impl TaskTag {
     const OURS: i64 = 1 << 62;
     const ONE_RUN: i64 = 1 << 32;
     const MOST_RUNS: i64 = (1 << 30) - 1;
     const MANY: u32 = u32::MAX;
 
-    fn place(self) -> u32 {
+    fn submission_place(self) -> u32 {
         self.0 as u32
     }
 
     /// A tag of the agent's: no negative number, and the bit is set.
     fn is_ours(self) -> bool {
-        self.0 & Tag::OURS != 0 && self.0 > 0
+        self.0 & TaskTag::OURS != 0 && self.0 > 0
     }
 
-    fn runs(self) -> i64 {
-        (self.0 & !Tag::OURS) >> 32
+    fn remaining_runs(self) -> i64 {
+        (self.0 & !TaskTag::OURS) >> 32
     }
 
     /// Submitted from a place. `None`: the tag is not ours, or counts no further.
-    fn submitted(self, place: u32) -> Option<Tag> {
+    fn add_submission(self, place: u32) -> Option<TaskTag> {
         if self.0 == 0 {
-            return Some(Tag(Tag::OURS | Tag::ONE_RUN | i64::from(place)));
+            return Some(TaskTag(TaskTag::OURS | TaskTag::ONE_RUN | i64::from(place)));
         }
-        (self.is_ours() && self.runs() < Tag::MOST_RUNS).then(|| {
-            let place = match self.place() == place {
+        (self.is_ours() && self.remaining_runs() < TaskTag::MOST_RUNS).then(|| {
+            let place = match self.submission_place() == place {
                 true => place,
-                false => Tag::MANY,
+                false => TaskTag::MANY,
             };
-            Tag(Tag::OURS | ((self.runs() + 1) * Tag::ONE_RUN) | i64::from(place))
+            TaskTag(
+                TaskTag::OURS | ((self.remaining_runs() + 1) * TaskTag::ONE_RUN) | i64::from(place),
+            )
         })
     }
 
     /// Runs: the tag from now on, and the place if it is one.
-    fn run(self) -> Option<(Tag, Option<u32>)> {
+    fn take_run(self) -> Option<(TaskTag, Option<u32>)> {
         self.is_ours().then(|| {
-            let left = match self.runs() {
-                ..=1 => Tag(0),
-                _ => Tag(self.0 - Tag::ONE_RUN),
+            let left = match self.remaining_runs() {
+                ..=1 => TaskTag(0),
+                _ => TaskTag(self.0 - TaskTag::ONE_RUN),
             };
-            (left, (self.place() != Tag::MANY).then_some(self.place()))
+            (
+                left,
+                (self.submission_place() != TaskTag::MANY).then_some(self.submission_place()),
+            )
         })
     }
 }
 
 /// A task without a field is submitted.
-pub fn submitted(stack: &Stack, task: jobject, number: ContextId) {
+pub fn submit_task(stack: &StackTracker, task: jobject, number: ContextId) {
     let mut places = stack.tasks.lock();
     // Too many places: the task must not go on where it was submitted before.
-    let place = places.index(number).unwrap_or(Tag::MANY);
-    let tag = stack.jvmti.tag(task).ok().map(Tag);
-    if let Some(tag) = tag.and_then(|tag| tag.submitted(place)) {
+    let place = places.place_index(number).unwrap_or(TaskTag::MANY);
+    let tag = stack.jvmti.get_tag(task).ok().map(TaskTag);
+    if let Some(tag) = tag.and_then(|tag| tag.add_submission(place)) {
         // On failure the VM has no memory for it, and the task goes on nowhere.
         let _ = stack.jvmti.set_tag(task, tag.0);
     }
 }
 
 /// A task without a field that was submitted just now is rejected: that run will not come.
-pub fn rejected(stack: &Stack, task: jobject) {
-    taken(stack, task);
+pub fn reject_task(stack: &StackTracker, task: jobject) {
+    take_tagged_number(stack, task);
 }
 
 /// Where a task was submitted that runs now. `carried`: what its field says; unknown if it has none. `None`: it was
 /// submitted nowhere, or in several places.
-pub fn number_of(stack: &Stack, task: jobject, carried: ContextId) -> Option<ContextId> {
+pub fn submission_number(
+    stack: &StackTracker,
+    task: jobject,
+    carried: ContextId,
+) -> Option<ContextId> {
     match carried {
-        ContextId::UNKNOWN => taken(stack, task),
+        ContextId::UNKNOWN => take_tagged_number(stack, task),
         number => Some(number),
     }
 }
 
 /// The context of the frame of `method` with slot `slot`, which runs a task that was submitted in the context `number`.
 /// `None`: it goes on nowhere.
-pub fn handed(
-    stack: &Stack,
+pub fn task_context(
+    stack: &StackTracker,
     state: &ThreadState,
     number: ContextId,
     (slot, method): (Slot, MethodId),
 ) -> Option<ContextId> {
-    let begin = submitted_at(stack, number)?;
-    frame(stack, state, begin, slot, method.0)
+    let begin = submission_context(stack, number)?;
+    frame_context(stack, state, begin, slot, method.0)
 }
 
 /// What the tag of a task says that runs now.
-fn taken(stack: &Stack, task: jobject) -> Option<ContextId> {
+fn take_tagged_number(stack: &StackTracker, task: jobject) -> Option<ContextId> {
     let places = stack.tasks.lock();
-    let (left, place) = Tag(stack.jvmti.tag(task).ok()?).run()?;
+    let (left, place) = TaskTag(stack.jvmti.get_tag(task).ok()?).take_run()?;
     stack.jvmti.set_tag(task, left.0).ok()?;
     let (number, _) = places.list.get(place? as usize)?;
     Some(*number)
 }
 
 /// The context of a thread's first frame, of `method`: it goes on where the thread was started.
-pub fn first(stack: &Stack, state: &ThreadState, method: MethodId) -> ContextId {
+pub fn first_context(stack: &StackTracker, state: &ThreadState, method: MethodId) -> ContextId {
     let begun = (state.origin != ContextId::UNKNOWN)
-        .then(|| submitted_at(stack, state.origin))
+        .then(|| submission_context(stack, state.origin))
         .flatten()
-        .and_then(|begin| begin.step(stack, method));
-    begun.unwrap_or_else(|| stack.encoder.root(method))
+        .and_then(|begin| begin.step_into(stack, method));
+    begun.unwrap_or_else(|| stack.encoder.root_context(method))
 }
 
 /// The frame between, in a context.
 #[derive(Clone, Copy)]
-struct Begin {
+struct SubmissionContext {
     context: ContextId,
-    between: Between,
+    frame: SubmissionFrame,
 }
 
-impl Begin {
-    fn step(self, stack: &Stack, first: MethodId) -> Option<ContextId> {
-        let Between { method, site } = self.between;
-        known(stack.encoder.step(self.context, site, method, first))
+impl SubmissionContext {
+    fn step_into(self, stack: &StackTracker, first: MethodId) -> Option<ContextId> {
+        let SubmissionFrame { method, site } = self.frame;
+        known_context(stack.encoder.encode_call(self.context, site, method, first))
     }
 }
 
 /// The frame below which a task goes on that was submitted at `number`.
-fn submitted_at(stack: &Stack, number: ContextId) -> Option<Begin> {
+fn submission_context(stack: &StackTracker, number: ContextId) -> Option<SubmissionContext> {
     if !stack.comparison.is_off() {
         return None;
     }
-    let between = stack.tasks.between(stack)?;
+    let between = stack.tasks.submission_frame(stack)?;
     let place = {
         let mut places = stack.tasks.lock();
-        let Some(place) = places.index(number) else {
-            count(&stack.tasks.unfollowed);
+        let Some(place) = places.place_index(number) else {
+            increment_counter(&stack.tasks.unfollowed);
             return None;
         };
         if let Some((_, Some(context))) = places.list.get(place as usize) {
-            return Some(Begin {
+            return Some(SubmissionContext {
                 context: *context,
-                between,
+                frame: between,
             });
         }
         place
     };
     // Two threads may get here at once: both find one context.
-    let context = between_at(stack, between, number)?;
+    let context = step_to_submission(stack, between, number)?;
     if let Some((_, known)) = stack.tasks.lock().list.get_mut(place as usize) {
         *known = Some(context);
     }
-    Some(Begin { context, between })
+    Some(SubmissionContext {
+        context,
+        frame: between,
+    })
 }
 
-fn between_at(stack: &Stack, between: Between, number: ContextId) -> Option<ContextId> {
-    let frames = stack.encoder.decode(number, MethodId::EVENT).ok()?;
-    let is_between = |frame: &&Frame| frame.method == between.method;
+fn step_to_submission(
+    stack: &StackTracker,
+    between: SubmissionFrame,
+    number: ContextId,
+) -> Option<ContextId> {
+    let frames = stack.encoder.decode_context(number, MethodId::EVENT).ok()?;
+    let is_between = |frame: &&ContextFrame| frame.method == between.method;
     let (caller, leaf) = match frames.iter().filter(is_between).count() {
-        0..MOST_HOPS => stack.encoder.caller(number, MethodId::EVENT).ok()??,
-        _ => cut(stack, between, &frames)?,
+        0..MOST_HOPS => stack.encoder.find_caller(number, MethodId::EVENT).ok()??,
+        _ => truncate_submissions(stack, between, &frames)?,
     };
-    known(
+    known_context(
         stack
             .encoder
-            .step(caller, leaf.site, leaf.method, between.method),
+            .encode_call(caller, leaf.site, leaf.method, between.method),
     )
 }
 
@@ -249,32 +265,40 @@ fn between_at(stack: &Stack, between: Between, number: ContextId) -> Option<Cont
 ///
 /// Where allocations are measured, the frames from the measurement on count, too: whose a task is must be known however often
 /// it was submitted.
-fn cut(stack: &Stack, between: Between, frames: &[Frame]) -> Option<(ContextId, Frame)> {
-    let (own, others) = frames.split_at_checked(stack.tasks.own(frames))?;
+fn truncate_submissions(
+    stack: &StackTracker,
+    between: SubmissionFrame,
+    frames: &[ContextFrame],
+) -> Option<(ContextId, ContextFrame)> {
+    let (own, others) = frames.split_at_checked(stack.tasks.own_frame_count(frames))?;
     let mut own = own.iter().rev();
     let mut at = *own.next()?;
-    let mut below: Option<(ContextId, Frame)> = None;
-    for frame in measured(stack, between, others).iter().rev() {
+    let mut below: Option<(ContextId, ContextFrame)> = None;
+    for frame in measured_frames(stack, between, others).iter().rev() {
         let context = match below {
-            None => stack.encoder.root(frame.method),
+            None => stack.encoder.root_context(frame.method),
             Some((caller, last)) => {
                 stack
                     .encoder
-                    .step(caller, last.site, last.method, frame.method)
+                    .encode_call(caller, last.site, last.method, frame.method)
             }
         };
-        below = Some((known(context)?, *frame));
+        below = Some((known_context(context)?, *frame));
     }
     let context = match below {
-        None => known(stack.encoder.root(between.method))?,
+        None => known_context(stack.encoder.root_context(between.method))?,
         Some((context, _)) => context,
     };
-    let mut context = Begin { context, between }.step(stack, at.method)?;
+    let mut context = SubmissionContext {
+        context,
+        frame: between,
+    }
+    .step_into(stack, at.method)?;
     for frame in own {
         let next = stack
             .encoder
-            .step(context, at.site, at.method, frame.method);
-        context = known(next)?;
+            .encode_call(context, at.site, at.method, frame.method);
+        context = known_context(next)?;
         at = *frame;
     }
     Some((context, at))
@@ -285,8 +309,12 @@ pub const MEASURING: (&str, &str) = ("io/lucce/Allocations", "run");
 
 /// Of the frames of submissions those from the innermost measurement on, with the frame between before them; none: nothing is
 /// measured.
-fn measured<'f>(stack: &Stack, between: Between, frames: &'f [Frame]) -> &'f [Frame] {
-    let is_measured = |frame: &Frame| is_measuring(stack, frame.method);
+fn measured_frames<'f>(
+    stack: &StackTracker,
+    between: SubmissionFrame,
+    frames: &'f [ContextFrame],
+) -> &'f [ContextFrame] {
+    let is_measured = |frame: &ContextFrame| is_measurement(stack, frame.method);
     let measurement = frames.iter().position(is_measured);
     let begin = measurement.and_then(|at| {
         let before = frames.get(..at)?;
@@ -299,21 +327,21 @@ fn measured<'f>(stack: &Stack, between: Between, frames: &'f [Frame]) -> &'f [Fr
         .unwrap_or_default()
 }
 
-fn is_measuring(stack: &Stack, method: MethodId) -> bool {
-    let book = stack.book();
+fn is_measurement(stack: &StackTracker, method: MethodId) -> bool {
+    let book = stack.registry();
     let names = book.method(method.0).and_then(|method| {
         let class = book.class(method.class)?;
-        Some((book.text(class.name), book.text(method.name)))
+        Some((book.name_text(class.name), book.name_text(method.name)))
     });
     names == Some(MEASURING)
 }
 
 /// The context of the frame of `method` with slot `slot`, if its thread's first frame goes on from `begin`.
 /// `None`: the caller of one is not known.
-fn frame(
-    stack: &Stack,
+fn frame_context(
+    stack: &StackTracker,
     state: &ThreadState,
-    begin: Begin,
+    begin: SubmissionContext,
     slot: Slot,
     method: u32,
 ) -> Option<ContextId> {
@@ -322,20 +350,24 @@ fn frame(
         true => MethodId(method),
         false => MethodId(methods.get(at.site().0)),
     };
-    let mut at = bottom(state, slot)?;
-    let mut context = begin.step(stack, of(at))?;
+    let mut at = first_frame_slot(state, slot)?;
+    let mut context = begin.step_into(stack, of(at))?;
     while at != slot {
         let next = at.above();
-        context = known(stack.encoder.step(context, at.site(), of(at), of(next)))?;
+        context = known_context(
+            stack
+                .encoder
+                .encode_call(context, at.site(), of(at), of(next)),
+        )?;
         at = next;
     }
     Some(context)
 }
 
 /// The slot of the first frame below the one with slot `slot`.
-fn bottom(state: &ThreadState, slot: Slot) -> Option<Slot> {
+fn first_frame_slot(state: &ThreadState, slot: Slot) -> Option<Slot> {
     let mut at = slot;
-    while state.owns(at) {
+    while state.owns_slot(at) {
         let below = at.below();
         match below.site() {
             SiteId(0 | LOST) => return None,
@@ -346,28 +378,28 @@ fn bottom(state: &ThreadState, slot: Slot) -> Option<Slot> {
     None
 }
 
-fn known(context: ContextId) -> Option<ContextId> {
+fn known_context(context: ContextId) -> Option<ContextId> {
     (context != ContextId::UNKNOWN).then_some(context)
 }
 
-impl Tasks {
-    fn lock(&self) -> MutexGuard<'_, Places> {
+impl TaskOrigins {
+    fn lock(&self) -> MutexGuard<'_, SubmissionPlaces> {
         self.places.lock()
     }
 
     /// `None`: no ids are left for it.
-    fn between(&self, stack: &Stack) -> Option<Between> {
-        *self.between.get_or_init(|| {
+    fn submission_frame(&self, stack: &StackTracker) -> Option<SubmissionFrame> {
+        *self.submission_frame.get_or_init(|| {
             let (class, method) = SUBMITTED;
-            let ids = stack.book_mut().add(&NewClass {
+            let ids = stack.registry_mut().add_class(&ClassDefinition {
                 name: class,
                 source: None,
-                loader: Loader::BOOT,
+                loader: ClassLoaderId::BOOT,
                 methods: &[(method, "()V", 0)],
-                shapes: &[Shape::without_hooks(false)],
+                instrumentations: &[MethodInstrumentation::without_hooks(false)],
             })?;
-            let site = stack.extra_site(ids.first_method, NO_LINE);
-            (site != 0).then_some(Between {
+            let site = stack.find_or_add_site(ids.first_method, NO_LINE);
+            (site != 0).then_some(SubmissionFrame {
                 method: MethodId(ids.first_method),
                 site: SiteId(site),
             })
@@ -375,14 +407,14 @@ impl Tasks {
     }
 
     /// Whether it is the method of the frame between.
-    pub fn is_between(&self, method: MethodId) -> bool {
-        let between = self.between.get().copied().flatten();
+    pub fn is_submission_frame(&self, method: MethodId) -> bool {
+        let between = self.submission_frame.get().copied().flatten();
         between.is_some_and(|between| between.method == method)
     }
 
     /// How many of a trace's `frames`, innermost first, are of the thread itself.
-    pub fn own(&self, frames: &[Frame]) -> usize {
-        let between = self.between.get().copied().flatten();
+    pub fn own_frame_count(&self, frames: &[ContextFrame]) -> usize {
+        let between = self.submission_frame.get().copied().flatten();
         let end = between.and_then(|between| {
             frames
                 .iter()
@@ -400,22 +432,22 @@ mod tests {
 
     #[test]
     fn a_task_goes_on_where_it_was_submitted_if_that_is_one_place() {
-        let tag = Tag(0).submitted(7).unwrap();
-        assert_eq!(tag.run(), Some((Tag(0), Some(7))));
-        let twice = tag.submitted(7).unwrap();
-        assert_eq!(twice.run(), Some((tag, Some(7))));
-        let mixed = tag.submitted(8).unwrap();
-        let (left, place) = mixed.run().unwrap();
+        let tag = TaskTag(0).add_submission(7).unwrap();
+        assert_eq!(tag.take_run(), Some((TaskTag(0), Some(7))));
+        let twice = tag.add_submission(7).unwrap();
+        assert_eq!(twice.take_run(), Some((tag, Some(7))));
+        let mixed = tag.add_submission(8).unwrap();
+        let (left, place) = mixed.take_run().unwrap();
         assert_eq!(place, None);
-        assert_eq!(left.run(), Some((Tag(0), None)));
-        assert_eq!(Tag(0).run(), None);
+        assert_eq!(left.take_run(), Some((TaskTag(0), None)));
+        assert_eq!(TaskTag(0).take_run(), None);
     }
 
     #[test]
     fn tags_of_others_are_left_alone() {
         for foreign in [1, -1, i64::MIN, 1 << 61] {
-            assert_eq!(Tag(foreign).submitted(1), None);
-            assert_eq!(Tag(foreign).run(), None);
+            assert_eq!(TaskTag(foreign).add_submission(1), None);
+            assert_eq!(TaskTag(foreign).take_run(), None);
         }
     }
 
@@ -424,7 +456,7 @@ mod tests {
     #[test]
     fn a_tag_never_names_the_place_of_another_run() {
         let mut random = 1_u64;
-        let (mut tag, mut waiting) = (Tag(0), VecDeque::new());
+        let (mut tag, mut waiting) = (TaskTag(0), VecDeque::new());
         let mut named = 0;
         for _ in 0..100_000 {
             random = random
@@ -433,16 +465,16 @@ mod tests {
             let choice = random >> 40;
             if choice % 5 < 2 && waiting.len() < 6 {
                 let place = (choice / 5 % 8 / 7) as u32;
-                tag = tag.submitted(place).unwrap();
+                tag = tag.add_submission(place).unwrap();
                 waiting.push_back(place);
             } else if !waiting.is_empty() {
                 let at = choice as usize / 5 % waiting.len();
                 let place = waiting.remove(at).unwrap();
-                let (left, said) = tag.run().unwrap();
+                let (left, said) = tag.take_run().unwrap();
                 assert!(said.is_none_or(|said| said == place));
                 named += u32::from(said.is_some());
                 tag = left;
-                assert_eq!(tag == Tag(0), waiting.is_empty());
+                assert_eq!(tag == TaskTag(0), waiting.is_empty());
             }
         }
         assert!(named > 10_000, "{named}");
@@ -450,12 +482,12 @@ mod tests {
 
     #[test]
     fn there_is_room_for_so_many_places() {
-        let mut places = Places::default();
+        let mut places = SubmissionPlaces::default();
         for number in 0..MOST_PLACES {
             let number = ContextId(number as u64 + 5);
-            assert_eq!(places.index(number), Some(number.0 as u32 - 5));
+            assert_eq!(places.place_index(number), Some(number.0 as u32 - 5));
         }
-        assert_eq!(places.index(ContextId(1)), None);
-        assert_eq!(places.index(ContextId(5)), Some(0));
+        assert_eq!(places.place_index(ContextId(1)), None);
+        assert_eq!(places.place_index(ContextId(5)), Some(0));
     }
 }

@@ -9,9 +9,9 @@ use std::sync::OnceLock;
 
 use jvmti_bindings::sys::jni::{jmethodID, jobject, jvalue};
 
-use crate::stack::Stack;
-use crate::stack::known::release;
-use lucce_vm::{Env, Field, Jvmti};
+use crate::stack::StackTracker;
+use crate::stack::late_classes::jdk_release;
+use lucce_vm::{FieldId, JniEnvironment, Jvmti};
 
 /// A `StackTraceElement`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,137 +31,141 @@ pub struct ThrowableTraces(OnceLock<Option<TraceClasses>>);
 struct TraceClasses {
     throwables: usize,
     fill: usize,
-    depth: Field,
-    backtrace: Field,
+    depth: FieldId,
+    backtrace: FieldId,
     elements: usize,
     initialize: usize,
     /// The native that makes elements wants their number and what the `Throwable` keeps; else the `Throwable`.
     has_depth: bool,
-    class: Field,
-    method: Field,
-    line: Field,
+    class: FieldId,
+    method: FieldId,
+    line: FieldId,
 }
 
 impl ThrowableTraces {
     /// Looks everything up. The VM is initialised, and the current thread runs no code of the program's.
-    pub fn prepare(&self, jvmti: Jvmti, env: Env) {
-        self.0.get_or_init(|| TraceClasses::find(jvmti, env));
+    pub fn prepare_classes(&self, jvmti: Jvmti, env: JniEnvironment) {
+        self.0
+            .get_or_init(|| TraceClasses::find_classes(jvmti, env));
     }
 
     /// The frames that a `Throwable` made here has, innermost first. `None`: this VM makes none, or an exception is pending.
-    pub fn read(&self, env: Env) -> Option<Vec<TraceElement>> {
+    pub fn read_current(&self, env: JniEnvironment) -> Option<Vec<TraceElement>> {
         let classes = self.0.get().copied().flatten()?;
         match env.has_exception() {
             true => None,
-            false => classes.read(env),
+            false => classes.read_new_throwable(env),
         }
     }
 
     /// The agent leaves the VM.
-    pub fn release(&self, env: Env) {
+    pub fn release_classes(&self, env: JniEnvironment) {
         if let Some(classes) = self.0.get().copied().flatten() {
-            env.forget_global(classes.throwables as jobject);
-            env.forget_global(classes.elements as jobject);
+            env.delete_global(classes.throwables as jobject);
+            env.delete_global(classes.elements as jobject);
         }
     }
 }
 
 /// The current thread's trace, which is the agent's own to make.
-pub fn read_trace(stack: &Stack, env: Env) -> Option<Vec<TraceElement>> {
-    stack.coverage.ours(env, || stack.throwables.read(env))
+pub fn read_trace(stack: &StackTracker, env: JniEnvironment) -> Option<Vec<TraceElement>> {
+    stack
+        .coverage
+        .exclude_allocations(env, || stack.throwables.read_current(env))
 }
 
 impl TraceClasses {
-    fn find(jvmti: Jvmti, env: Env) -> Option<TraceClasses> {
+    fn find_classes(jvmti: Jvmti, env: JniEnvironment) -> Option<TraceClasses> {
         let throwables = env.find_class(c"java/lang/Throwable")?;
         let elements = env.find_class(c"java/lang/StackTraceElement")?;
-        let field = |class, name, descriptor| env.field(class, name, descriptor).map(Field::new);
+        let field =
+            |class, name, descriptor| env.field_id(class, name, descriptor).map(FieldId::new);
         let text = c"Ljava/lang/String;";
-        let has_depth = release(jvmti) >= 21;
+        let has_depth = jdk_release(jvmti) >= 21;
         let descriptor = match has_depth {
             true => c"([Ljava/lang/StackTraceElement;Ljava/lang/Object;I)V",
             false => c"([Ljava/lang/StackTraceElement;Ljava/lang/Throwable;)V",
         };
         let fill = c"fillInStackTrace";
-        let initialize = env.static_method(elements, c"initStackTraceElements", descriptor)?;
+        let initialize = env.static_method_id(elements, c"initStackTraceElements", descriptor)?;
         let found = TraceClasses {
-            fill: env.method(throwables, fill, c"(I)Ljava/lang/Throwable;")? as usize,
+            fill: env.method_id(throwables, fill, c"(I)Ljava/lang/Throwable;")? as usize,
             depth: field(throwables, c"depth", c"I")?,
             backtrace: field(throwables, c"backtrace", c"Ljava/lang/Object;")?,
-            throwables: env.global(throwables) as usize,
+            throwables: env.new_global(throwables) as usize,
             initialize: initialize as usize,
             has_depth,
             class: field(elements, c"declaringClass", text)?,
             method: field(elements, c"methodName", text)?,
             line: field(elements, c"lineNumber", c"I")?,
-            elements: env.global(elements) as usize,
+            elements: env.new_global(elements) as usize,
         };
-        env.forget(throwables);
-        env.forget(elements);
+        env.delete_local(throwables);
+        env.delete_local(elements);
         Some(found)
     }
 
-    fn read(&self, env: Env) -> Option<Vec<TraceElement>> {
-        let thrown = env.allocate(self.throwables as jobject)?;
+    fn read_new_throwable(&self, env: JniEnvironment) -> Option<Vec<TraceElement>> {
+        let thrown = env.allocate_object(self.throwables as jobject)?;
         let trace = self.read_thrown(env, thrown);
-        env.forget(thrown);
+        env.delete_local(thrown);
         trace
     }
 
-    fn read_thrown(&self, env: Env, thrown: jobject) -> Option<Vec<TraceElement>> {
+    fn read_thrown(&self, env: JniEnvironment, thrown: jobject) -> Option<Vec<TraceElement>> {
         let fill = self.fill as jmethodID;
-        env.forget(env.call_object(thrown, fill, &[jvalue { i: 0 }])?);
-        let depth = env.get_int(thrown, self.depth.id());
+        env.delete_local(env.call_object(thrown, fill, &[jvalue { i: 0 }])?);
+        let depth = env.get_int(thrown, self.depth.as_raw());
         let array = env.new_objects(self.elements as jobject, depth)?;
         let trace = self.read_elements(env, thrown, (array, depth));
-        env.forget(array);
+        env.delete_local(array);
         trace
     }
 
     fn read_elements(
         &self,
-        env: Env,
+        env: JniEnvironment,
         thrown: jobject,
         (array, depth): (jobject, i32),
     ) -> Option<Vec<TraceElement>> {
         for index in 0..depth {
-            let element = env.allocate(self.elements as jobject)?;
+            let element = env.allocate_object(self.elements as jobject)?;
             env.set_element(array, index, element);
-            env.forget(element);
+            env.delete_local(element);
         }
         let (elements, initialize) = (self.elements as jobject, self.initialize as jmethodID);
         let filled = if self.has_depth {
-            let backtrace = env.get_object(thrown, self.backtrace.id());
+            let backtrace = env.get_object(thrown, self.backtrace.as_raw());
             let arguments = [
                 jvalue { l: array },
                 jvalue { l: backtrace },
                 jvalue { i: depth },
             ];
             let filled = env.call_void(elements, initialize, &arguments);
-            env.forget(backtrace);
+            env.delete_local(backtrace);
             filled
         } else {
             let arguments = [jvalue { l: array }, jvalue { l: thrown }];
             env.call_void(elements, initialize, &arguments)
         };
         if !filled {
-            env.clear();
+            env.clear_exception();
             return None;
         }
         let read = |index: i32| {
             let element = env.get_element(array, index);
-            let text = |field: Field| {
-                let string = env.get_object(element, field.id());
-                let text = (!string.is_null()).then(|| env.text(string, i32::MAX as usize));
-                env.forget(string);
+            let text = |field: FieldId| {
+                let string = env.get_object(element, field.as_raw());
+                let text = (!string.is_null()).then(|| env.read_string(string, i32::MAX as usize));
+                env.delete_local(string);
                 text.unwrap_or_default()
             };
             let read = TraceElement {
                 class: text(self.class),
                 method: text(self.method),
-                line: env.get_int(element, self.line.id()),
+                line: env.get_int(element, self.line.as_raw()),
             };
-            env.forget(element);
+            env.delete_local(element);
             read
         };
         Some((0..depth).map(read).collect())

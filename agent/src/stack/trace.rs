@@ -4,20 +4,20 @@
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use lucce_callgraph::{ContextId, Frame, Graph, MethodId, SiteId};
-use lucce_contentid::{Detail, FrameId, FrameText, StackId};
-use lucce_tracelog::{ClassId, Record, each_record};
+use lucce_callgraph::{ContextFrame, ContextId, MethodId, SiteId, VersionedGraph};
+use lucce_contentid::{ContentDetail, FrameId, FrameText, StackId};
+use lucce_tracelog::{ClassId, LogRecord, for_each_record};
 use rustc_hash::FxHashMap;
 
-use crate::book::names::external;
-use crate::book::{Book, NO_LINE};
 use crate::memory::locks::WatchedMutex;
-use crate::stack::Stack;
-use crate::stack::tasks::Tasks;
+use crate::registry::written_records::external_name;
+use crate::registry::{CodeRegistry, NO_LINE};
+use crate::stack::StackTracker;
+use crate::stack::tasks::TaskOrigins;
 
 /// What `StackTraceElement` is made of, and the method's descriptor.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Element {
+pub struct StackElement {
     pub class: String,
     pub method: String,
     pub descriptor: String,
@@ -26,30 +26,32 @@ pub struct Element {
 }
 
 /// The content id of a trace, whose innermost frame comes first: as the decoder computes it from the log.
-pub fn stack_id(elements: &[Element]) -> StackId {
-    let frame = |element: &Element| {
+pub fn stack_id(elements: &[StackElement]) -> StackId {
+    let frame = |element: &StackElement| {
         let text = FrameText {
             class: &element.class,
             method: &element.method,
             descriptor: &element.descriptor,
             line: element.line,
         };
-        FrameId::of(text, Detail::ByLine)
+        FrameId::from_frame(text, ContentDetail::ByLine)
     };
     let outermost_first = elements.iter().rev().map(frame);
-    outermost_first.fold(StackId::EMPTY, StackId::then)
+    outermost_first.fold(StackId::EMPTY, StackId::with_callee)
 }
 
 /// The frames of the thread itself.
 ///
 /// # Errors
 /// Why `number` is none that was given out.
-pub fn of(stack: &Stack, number: ContextId) -> Result<Vec<Element>, String> {
-    let decoded = stack.encoder.decode(number, MethodId::EVENT);
+pub fn decode_trace(stack: &StackTracker, number: ContextId) -> Result<Vec<StackElement>, String> {
+    let decoded = stack.encoder.decode_context(number, MethodId::EVENT);
     let error = match &decoded {
         Ok(frames) => {
-            let own = frames.get(..stack.tasks.own(frames)).unwrap_or_default();
-            let elements = elements(&stack.book(), own);
+            let own = frames
+                .get(..stack.tasks.own_frame_count(frames))
+                .unwrap_or_default();
+            let elements = resolve_elements(&stack.registry(), own);
             match elements {
                 Some(elements) => return Ok(elements),
                 None => "it has a frame that is not known".into(),
@@ -57,9 +59,9 @@ pub fn of(stack: &Stack, number: ContextId) -> Result<Vec<Element>, String> {
         }
         Err(error) => error.to_string(),
     };
-    let may_have_left = stack.encoder.sweeps() > 0 || stack.book().has_gone();
+    let may_have_left = stack.encoder.sweep_count() > 0 || stack.registry().has_removed_classes();
     match may_have_left {
-        true => stack.archive.trace(stack, number).ok_or(error),
+        true => stack.archive.decode_archived(stack, number).ok_or(error),
         false => Err(error),
     }
 }
@@ -67,32 +69,35 @@ pub fn of(stack: &Stack, number: ContextId) -> Result<Vec<Element>, String> {
 /// The frames of the thread itself, then those of the thread that submitted its task or started it, and so on.
 ///
 /// # Errors
-/// As [`of`].
-pub fn across_threads(stack: &Stack, number: ContextId) -> Result<Vec<Element>, String> {
-    let decoded = stack.encoder.decode(number, MethodId::EVENT);
+/// As [`decode_trace`].
+pub fn decode_across_threads(
+    stack: &StackTracker,
+    number: ContextId,
+) -> Result<Vec<StackElement>, String> {
+    let decoded = stack.encoder.decode_context(number, MethodId::EVENT);
     let Some(mut frames) = decoded.ok() else {
-        return of(stack, number);
+        return decode_trace(stack, number);
     };
-    frames.retain(|frame| !stack.tasks.is_between(frame.method));
-    let found = elements(&stack.book(), &frames);
+    frames.retain(|frame| !stack.tasks.is_submission_frame(frame.method));
+    let found = resolve_elements(&stack.registry(), &frames);
     match found {
         Some(elements) => Ok(elements),
-        None => of(stack, number),
+        None => decode_trace(stack, number),
     }
 }
 
 /// `None`: a frame is not in the book.
-pub fn elements(book: &Book, frames: &[Frame]) -> Option<Vec<Element>> {
-    let element = |frame: &Frame| {
+pub fn resolve_elements(book: &CodeRegistry, frames: &[ContextFrame]) -> Option<Vec<StackElement>> {
+    let element = |frame: &ContextFrame| {
         let site = book.site(frame.site.0)?;
         let method = book.method(site.method)?;
         let class = book.class(method.class)?;
-        Some(Element {
-            class: external(book.text(class.name)),
-            method: book.text(method.name).to_string(),
-            descriptor: book.text(method.descriptor).to_string(),
-            file: class.source.map(|name| book.text(name).to_string()),
-            line: book.line(&site),
+        Some(StackElement {
+            class: external_name(book.name_text(class.name)),
+            method: book.name_text(method.name).to_string(),
+            descriptor: book.name_text(method.descriptor).to_string(),
+            file: class.source.map(|name| book.name_text(name).to_string()),
+            line: book.line_of_site(&site),
         })
     };
     frames.iter().map(element).collect()
@@ -101,13 +106,17 @@ pub fn elements(book: &Book, frames: &[Frame]) -> Option<Vec<Element>> {
 /// What the log had to say when it was read last. Asking for one number is as much work as for all, so it is kept for a
 /// while; it is as large as if nothing had ever gone.
 #[derive(Default)]
-pub struct Archive(WatchedMutex<Option<Arc<Read>>>);
+pub struct LogArchive(WatchedMutex<Option<Arc<ArchivedLog>>>);
 
-impl Archive {
-    fn trace(&self, stack: &Stack, number: ContextId) -> Option<Vec<Element>> {
+impl LogArchive {
+    fn decode_archived(
+        &self,
+        stack: &StackTracker,
+        number: ContextId,
+    ) -> Option<Vec<StackElement>> {
         let mut last = self.0.lock();
         if let Some(read) = &*last
-            && let Some(found) = read.trace(&stack.tasks, number)
+            && let Some(found) = read.decode_number(&stack.tasks, number)
         {
             return Some(found);
         }
@@ -116,63 +125,63 @@ impl Archive {
         if last.as_ref().is_some_and(|read| read.bytes == bytes) {
             return None;
         }
-        let read = Arc::new(Read::new(stack, &file, bytes));
+        let read = Arc::new(ArchivedLog::new(stack, &file, bytes));
         *last = Some(Arc::clone(&read));
-        read.trace(&stack.tasks, number)
+        read.decode_number(&stack.tasks, number)
     }
 
     /// Gives the memory back. It is read again when it is needed.
-    pub fn forget(&self) {
+    pub fn drop_archive(&self) {
         *self.0.lock() = None;
     }
 }
 
-struct Read {
+struct ArchivedLog {
     /// Of the log.
     bytes: u64,
-    graph: Graph,
+    graph: VersionedGraph,
     classes: FxHashMap<ClassId, (String, Option<String>)>,
-    methods: FxHashMap<MethodId, Method>,
-    sites: FxHashMap<SiteId, Site>,
+    methods: FxHashMap<MethodId, ArchivedMethod>,
+    sites: FxHashMap<SiteId, ArchivedSite>,
 }
 
-struct Method {
+struct ArchivedMethod {
     class: ClassId,
     name: Box<str>,
     descriptor: Box<str>,
     lines: Box<[(u16, u16)]>,
 }
 
-struct Site {
+struct ArchivedSite {
     method: MethodId,
     bci: i32,
     line: Option<i32>,
 }
 
-impl Read {
-    fn new(stack: &Stack, file: &std::fs::File, bytes: u64) -> Read {
-        let mut read = Read {
+impl ArchivedLog {
+    fn new(stack: &StackTracker, file: &std::fs::File, bytes: u64) -> ArchivedLog {
+        let mut read = ArchivedLog {
             bytes,
-            graph: Graph::new(stack.encoder.layout()),
+            graph: VersionedGraph::new(stack.encoder.layout()),
             classes: FxHashMap::default(),
             methods: FxHashMap::default(),
             sites: FxHashMap::default(),
         };
         let part = |at: u64, into: &mut [u8]| file.read_exact_at(into, at).is_ok();
-        each_record(bytes, part, |record| read.note(record));
+        for_each_record(bytes, part, |record| read.add_record(record));
         read
     }
 
-    fn note(&mut self, record: Record<'_>) {
+    fn add_record(&mut self, record: LogRecord<'_>) {
         match record {
             // What contradicts itself explains no number.
-            Record::Change(change) => drop(self.graph.apply(change)),
-            Record::Class(class) => {
+            LogRecord::Change(change) => drop(self.graph.apply_change(change)),
+            LogRecord::Class(class) => {
                 let file = class.source_file.map(Into::into);
                 self.classes.insert(class.id, (class.name.into(), file));
             }
-            Record::Method(method) => {
-                let known = Method {
+            LogRecord::Method(method) => {
+                let known = ArchivedMethod {
                     class: method.class,
                     name: method.name.into(),
                     descriptor: method.descriptor.into(),
@@ -180,8 +189,8 @@ impl Read {
                 };
                 self.methods.insert(method.id, known);
             }
-            Record::Site(site) => {
-                let known = Site {
+            LogRecord::Site(site) => {
+                let known = ArchivedSite {
                     method: site.method,
                     bci: site.bci,
                     line: site.line,
@@ -192,28 +201,30 @@ impl Read {
         }
     }
 
-    fn trace(&self, tasks: &Tasks, number: ContextId) -> Option<Vec<Element>> {
-        let frames = self.graph.decode(number, MethodId::EVENT).ok()?;
-        let own = frames.get(..tasks.own(&frames))?;
-        own.iter().map(|frame| self.element(frame)).collect()
+    fn decode_number(&self, tasks: &TaskOrigins, number: ContextId) -> Option<Vec<StackElement>> {
+        let frames = self.graph.decode_context(number, MethodId::EVENT).ok()?;
+        let own = frames.get(..tasks.own_frame_count(&frames))?;
+        own.iter()
+            .map(|frame| self.resolve_element(frame))
+            .collect()
     }
 
-    fn element(&self, frame: &Frame) -> Option<Element> {
+    fn resolve_element(&self, frame: &ContextFrame) -> Option<StackElement> {
         let site = self.sites.get(&frame.site)?;
         let method = self.methods.get(&site.method)?;
         let (class, file) = self.classes.get(&method.class)?;
-        Some(Element {
+        Some(StackElement {
             class: class.clone(),
             method: method.name.to_string(),
             descriptor: method.descriptor.to_string(),
             file: file.clone(),
-            line: site.line.unwrap_or_else(|| method.line(site.bci)),
+            line: site.line.unwrap_or_else(|| method.line_number(site.bci)),
         })
     }
 }
 
-impl Method {
-    fn line(&self, bci: i32) -> i32 {
+impl ArchivedMethod {
+    fn line_number(&self, bci: i32) -> i32 {
         let before = self.lines.partition_point(|&(at, _)| i32::from(at) <= bci);
         let found = before.checked_sub(1).and_then(|at| self.lines.get(at));
         found.map_or(NO_LINE, |&(_, line)| line.into())

@@ -6,15 +6,15 @@
 //! the pointer says where the slot of the callee is. A return puts the pointer and the caller's slot back.
 //!
 //! An exception that leaves the method stops nothing. The next frame that the VM enters at the same place puts the pointer
-//! back then, see [`ThreadState::entered_at`]. The VM enters one right after each class initializer that throws.
+//! back then, see [`ThreadState::pointer_before_entry`]. The VM enters one right after each class initializer that throws.
 
-use lucce_vm::Env;
+use lucce_vm::JniEnvironment;
 
 use crate::memory::slots::Slot;
-use crate::stack::Stack;
+use crate::stack::StackTracker;
 use crate::stack::entry_loss::EntryLoss;
-use crate::stack::frames::{Frame, PIECE, Walk};
-use crate::stack::upcall::{self, Callers};
+use crate::stack::frames::{PIECE, ResolvedFrame, StackWalk};
+use crate::stack::vm_entry::{self, CallerFrames};
 use crate::thread::ThreadState;
 
 /// Where the VM has stopped the current thread.
@@ -27,21 +27,21 @@ pub enum StopPlace {
 
 /// The innermost frame, of a method without hooks, is at `place`, and the thread's pointer is `pointer`: where it
 /// is from now on. `None`: it stays.
-pub fn stop_at(
-    stack: &Stack,
-    env: Env,
+pub fn handle_stop(
+    stack: &StackTracker,
+    env: JniEnvironment,
     state: &ThreadState,
     (pointer, place): (Slot, StopPlace),
 ) -> Option<Slot> {
-    let frames = Walk::new(stack, env, PIECE).rest()?;
-    let book = stack.book();
-    let callers = upcall::callers(&book, state, &frames);
+    let frames = StackWalk::new(stack, env, PIECE).collect_rest()?;
+    let book = stack.registry();
+    let callers = vm_entry::match_callers(&book, state, &frames);
     drop(book);
     let Some(callers) = callers else {
         return match place {
             StopPlace::Call => {
-                let loss = EntryLoss::of_callee(&frames);
-                Some(upcall::lose_callee(stack, state, pointer, &loss))
+                let loss = EntryLoss::from_callee_frames(&frames);
+                Some(vm_entry::lose_callee(stack, state, pointer, &loss))
             }
             StopPlace::Entry | StopPlace::Return => None,
         };
@@ -49,25 +49,30 @@ pub fn stop_at(
     let own = own_slot(&callers, frames.first()?);
     match place {
         StopPlace::Entry => {
-            if !goes_on(state, own, pointer) {
-                upcall::enter(stack, env, state, pointer, 1);
+            if !has_looped_back(state, own, pointer) {
+                vm_entry::enter_frame(stack, env, state, pointer, 1);
             }
             None
         }
         StopPlace::Call => {
             // Its entry was not seen: the VM has begun to stop there since.
-            if state.entered_at(own).is_none() {
-                upcall::enter(stack, env, state, pointer, 1);
+            if state.pointer_before_entry(own).is_none() {
+                vm_entry::enter_frame(stack, env, state, pointer, 1);
             }
-            Some(callers.place_callee(&mut |stands, site| upcall::wanted_site(stack, stands, site)))
+            Some(
+                callers
+                    .prepare_callee(&mut |stands, site| vm_entry::wanted_site(stack, stands, site)),
+            )
         }
-        StopPlace::Return => state.entered_at(own).map(|_| upcall::leave(state, own)),
+        StopPlace::Return => state
+            .pointer_before_entry(own)
+            .map(|_| vm_entry::leave_frame(state, own)),
     }
 }
 
 /// The slot of the innermost frame. One that traces do not show shares the slot of what it calls.
-fn own_slot(callers: &Callers, innermost: &Frame) -> Slot {
-    let next = callers.slot.up(callers.missing.len());
+fn own_slot(callers: &CallerFrames, innermost: &ResolvedFrame) -> Slot {
+    let next = callers.slot.up_by(callers.missing.len());
     match innermost.method.id() {
         Some(_) => next.below(),
         None => next,
@@ -76,7 +81,7 @@ fn own_slot(callers: &Callers, innermost: &Frame) -> Slot {
 
 /// Whether the frame with slot `own` has begun already, and a loop has brought it back to its first instruction: either it
 /// has called since, or nothing has changed.
-fn goes_on(state: &ThreadState, own: Slot, pointer: Slot) -> bool {
-    let begun = state.entered_at(own);
+fn has_looped_back(state: &ThreadState, own: Slot, pointer: Slot) -> bool {
+    let begun = state.pointer_before_entry(own);
     begun.is_some_and(|begun| pointer > own || begun == pointer)
 }

@@ -7,26 +7,26 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use lucce_callgraph::{ContextId, MethodId};
-use lucce_tracelog::Mismatch;
-use lucce_tracelog::escape::Text;
+use lucce_tracelog::MismatchRecord;
+use lucce_tracelog::escape::EscapedText;
 
-use crate::book::names::external;
-use crate::book::{Book, NATIVE};
-use crate::memory::counter::count;
-use crate::options::Level;
-use crate::stack::Stack;
-use crate::stack::alike::Pair;
-use crate::stack::frames::{MethodKind, Resolved, Walk, can_watch, line_at};
-use crate::stack::scopes;
+use crate::memory::counter::increment_counter;
+use crate::options::LogLevel;
+use crate::registry::written_records::external_name;
+use crate::registry::{CodeRegistry, NATIVE_LINE};
+use crate::stack::StackTracker;
+use crate::stack::context_scopes;
+use crate::stack::frames::{MethodKind, ResolvedMethod, StackWalk, can_watch, line_at};
 use crate::stack::throwable_trace::{TraceLine, match_lines, read_trace};
-use lucce_vm::{Env, FrameInfo};
+use crate::stack::verified_traces::TraceHash;
+use lucce_vm::{FrameInfo, JniEnvironment};
 
 /// How many mismatches are written down; all are counted.
 const MOST_RECORDS: u64 = 1000;
 
 /// A frame as traces show it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Shown {
+struct VerifiedFrame {
     /// `a/b/C`
     class: String,
     method: String,
@@ -35,83 +35,99 @@ struct Shown {
 
 /// A frame as the VM has it now, which is asked for the line each time.
 struct TrueFrame {
-    method: Arc<Resolved>,
+    method: Arc<ResolvedMethod>,
     line: i32,
 }
 
 /// Compares what `number` decodes to with the current thread's stack. The innermost `returned`
 /// frames have returned already: the event was counted on their behalf.
-pub fn compare(stack: &Stack, env: Env, number: ContextId, returned: usize) {
-    compare_with(stack, Walk::new(stack, env, 256), number, returned);
+pub fn compare_number(
+    stack: &StackTracker,
+    env: JniEnvironment,
+    number: ContextId,
+    returned: usize,
+) {
+    compare_frames(stack, StackWalk::new(stack, env, 256), number, returned);
 }
 
 /// Compares the number with the current thread's `frames`.
 ///
 /// An event without a number is dropped, and has no trace that could be wrong. It is not compared, nor is one whose frames
 /// the VM does not give.
-pub fn compare_with(stack: &Stack, frames: Walk<'_>, number: ContextId, returned: usize) {
-    let (env, own, stands) = (frames.env(), frames.own(), frames.stands_elsewhere());
+pub fn compare_frames(
+    stack: &StackTracker,
+    frames: StackWalk<'_>,
+    number: ContextId,
+    returned: usize,
+) {
+    let (env, own, stands) = (
+        frames.env(),
+        frames.own_frame_count(),
+        frames.has_other_location(),
+    );
     if number == ContextId::UNKNOWN {
-        count(&stack.counts.dropped_uncompared);
+        increment_counter(&stack.counts.dropped_uncompared);
         return;
     }
-    let Some(raw) = frames.raw() else {
-        count(&stack.counts.frames_unknown);
+    let Some(raw) = frames.into_frame_infos() else {
+        increment_counter(&stack.counts.frames_unknown);
         return;
     };
-    let at = stack.compared() + 1;
-    let pair = Pair::of(number, returned, &raw);
-    let Err(age) = stack.alike.holds(pair) else {
+    let at = stack.count_compared() + 1;
+    let pair = TraceHash::from_frames(number, returned, &raw);
+    let Err(age) = stack.verified_traces.check_verified(pair) else {
         return;
     };
     let mut real = true_frames(stack, env, &raw, stands);
     real.retain(|frame| frame.method.kind != MethodKind::Helper);
     real.drain(..own.min(real.len()));
     real.retain(|frame| frame.method.kind != MethodKind::Hidden);
-    let decoded = stack.encoder.decode(number, MethodId::EVENT);
-    let book = stack.book();
+    let decoded = stack.encoder.decode_context(number, MethodId::EVENT);
+    let book = stack.registry();
     let same = match &decoded {
         Ok(frames) => {
-            let frames = frames.get(..stack.tasks.own(frames)).unwrap_or_default();
+            let frames = frames
+                .get(..stack.tasks.own_frame_count(frames))
+                .unwrap_or_default();
             // Below a scope the trace goes on in another thread.
             let above = real.iter().position(|frame| {
                 let method = frame.method.id();
-                method.is_some_and(|method| scopes::goes_on(&book, method.0))
+                method.is_some_and(|method| context_scopes::is_scope_method(&book, method.0))
             });
             let shown = above.map_or(real.len(), |at| at + 1);
-            let expected = real.iter().take(shown).map(expected);
+            let expected = real.iter().take(shown).map(expected_frame);
             let shown = above.map_or(usize::MAX, |at| at + 1);
             let found = frames
                 .iter()
                 .skip(returned)
                 .take(shown)
-                .filter_map(|frame| found(&book, frame.site.0))
+                .filter_map(|frame| decoded_frame(&book, frame.site.0))
                 .map(Some);
             expected.eq(found)
         }
         Err(_) => false,
     };
     if same {
-        stack.alike.add(pair, age);
+        stack.verified_traces.add_trace(pair, age);
         return;
     }
-    stack.alike.remove(pair);
-    if stack.mismatched() >= MOST_RECORDS {
+    stack.verified_traces.remove_trace(pair);
+    if stack.count_mismatch() >= MOST_RECORDS {
         return;
     }
-    let expected = real.iter().fold(String::new(), expected_line);
+    let expected = real.iter().fold(String::new(), append_expected);
     let decoded = match decoded {
         Ok(frames) => frames.iter().fold(String::new(), |text, frame| {
-            found_line(text, &book, frame.site.0)
+            append_decoded(text, &book, frame.site.0)
         }),
         Err(error) => format!("\t{error}\n"),
     };
     drop(book);
-    stack.say(
-        Level::Debug,
+    stack.report_message(
+        LogLevel::Debug,
         &format!("mismatch {number}\nexpected\n{expected}decoded\n{decoded}"),
     );
-    stack.note(Mismatch {
+    stack.append_record(MismatchRecord {
         id: number,
         expected: expected.into(),
         decoded: decoded.into(),
@@ -121,13 +137,18 @@ pub fn compare_with(stack: &Stack, frames: Walk<'_>, number: ContextId, returned
 
 /// What the VM says of its frames at this moment: nothing is kept, and nothing is taken from what is verified but the names
 /// of methods, which never change, and which of them traces show. `stands`: the innermost frame stands elsewhere than the VM says.
-fn true_frames(stack: &Stack, env: Env, raw: &[FrameInfo], stands: bool) -> Vec<TrueFrame> {
+fn true_frames(
+    stack: &StackTracker,
+    env: JniEnvironment,
+    raw: &[FrameInfo],
+    stands: bool,
+) -> Vec<TrueFrame> {
     let frame = |info: &FrameInfo| {
-        let method = stack.frames.resolve(stack, env, info.method);
+        let method = stack.frames.resolve_method(stack, env, info.method);
         let line = match stack.jvmti.is_native(info.method) {
-            true => NATIVE,
+            true => NATIVE_LINE,
             false => {
-                let mut lines = stack.jvmti.lines(info.method);
+                let mut lines = stack.jvmti.line_table(info.method);
                 lines.sort_by_key(|(start, _)| *start);
                 line_at(&lines, info.location)
             }
@@ -147,7 +168,7 @@ fn true_frames(stack: &Stack, env: Env, raw: &[FrameInfo], stands: bool) -> Vec<
     };
     let classes: Vec<String> = frames
         .iter()
-        .map(|frame| external(&frame.method.class_name))
+        .map(|frame| external_name(&frame.method.class_name))
         .collect();
     let names = classes.iter().zip(&frames);
     let names = names.map(|(class, frame)| (class.as_str(), frame.method.method_name.as_str()));
@@ -161,24 +182,24 @@ fn true_frames(stack: &Stack, env: Env, raw: &[FrameInfo], stands: bool) -> Vec<
 }
 
 /// Whether the code of the frame's class was ever replaced.
-fn was_replaced(stack: &Stack, env: Env, info: &FrameInfo) -> bool {
+fn was_replaced(stack: &StackTracker, env: JniEnvironment, info: &FrameInfo) -> bool {
     if !can_watch(stack, env) {
         return false;
     }
-    let field = stack.frames.versions.field();
+    let field = stack.frames.versions.count_field();
     let class = stack.jvmti.declaring_class(info.method);
     let (Some(field), Some(class)) = (field, class) else {
         return false;
     };
-    let count = env.get_int(class, field.id());
-    env.forget(class);
+    let count = env.get_int(class, field.as_raw());
+    env.delete_local(class);
     count > 0
 }
 
 /// `None`: the VM shows a frame that the book does not know.
-fn expected(frame: &TrueFrame) -> Option<Shown> {
+fn expected_frame(frame: &TrueFrame) -> Option<VerifiedFrame> {
     frame.method.id()?;
-    Some(Shown {
+    Some(VerifiedFrame {
         class: frame.method.class_name.clone(),
         method: frame.method.method_name.clone(),
         line: frame.line,
@@ -186,44 +207,44 @@ fn expected(frame: &TrueFrame) -> Option<Shown> {
 }
 
 /// Frames that are left alone on purpose are in no trace, unless they were put there by an upcall.
-fn found(book: &Book, site: u32) -> Option<Shown> {
+fn decoded_frame(book: &CodeRegistry, site: u32) -> Option<VerifiedFrame> {
     let info = book.site(site)?;
     let method = book.method(info.method)?;
-    Some(Shown {
-        class: book.text(book.class(method.class)?.name).to_string(),
-        method: book.text(method.name).to_string(),
-        line: book.line(&info),
+    Some(VerifiedFrame {
+        class: book.name_text(book.class(method.class)?.name).to_string(),
+        method: book.name_text(method.name).to_string(),
+        line: book.line_of_site(&info),
     })
 }
 
-fn expected_line(mut text: String, frame: &TrueFrame) -> String {
-    match expected(frame) {
-        Some(shown) => show(text, &shown),
+fn append_expected(mut text: String, frame: &TrueFrame) -> String {
+    match expected_frame(frame) {
+        Some(shown) => append_frame(text, &shown),
         None => {
             let method = &frame.method;
             let _ = writeln!(
                 text,
                 "\tat {}.{}(not in the book)",
-                Text(&external(&method.class_name)),
-                Text(&method.method_name)
+                EscapedText(&external_name(&method.class_name)),
+                EscapedText(&method.method_name)
             );
             text
         }
     }
 }
 
-fn found_line(text: String, book: &Book, site: u32) -> String {
-    match found(book, site) {
-        Some(shown) => show(text, &shown),
+fn append_decoded(text: String, book: &CodeRegistry, site: u32) -> String {
+    match decoded_frame(book, site) {
+        Some(shown) => append_frame(text, &shown),
         None => text + "\tat an unknown site\n",
     }
 }
 
-fn show(mut text: String, shown: &Shown) -> String {
-    let class = external(&shown.class);
-    let (class, method) = (Text(&class), Text(&shown.method));
+fn append_frame(mut text: String, shown: &VerifiedFrame) -> String {
+    let class = external_name(&shown.class);
+    let (class, method) = (EscapedText(&class), EscapedText(&shown.method));
     let _ = match shown.line {
-        NATIVE => writeln!(text, "\tat {class}.{method}(Native Method)"),
+        NATIVE_LINE => writeln!(text, "\tat {class}.{method}(Native Method)"),
         line => writeln!(text, "\tat {class}.{method}:{line}"),
     };
     text

@@ -25,17 +25,17 @@ use std::time::{Duration, Instant};
 
 use jvmti_bindings::sys::jni::{JNIEnv, jobject};
 use lucce_hooks::kinds::ALLOC;
-use lucce_tracelog::{Counters as CellBlock, EventCell, EventTypeId, ThreadId, VmCell};
+use lucce_tracelog::{CounterBlock as CellBlock, EventCounter, EventTypeId, ThreadId, VmCounter};
 
 use crate::memory::locks::WatchedMutex;
-use crate::options::{Level, Options};
-use crate::thread::Counters;
-use crate::thread::lane::Lane;
+use crate::options::{AgentOptions, LogLevel};
+use crate::thread::CounterStore;
 use crate::thread::tags::TagSet;
-use lucce_vm::Env;
-use lucce_vm::Field;
+use crate::thread::thread_counters::ThreadCounters;
+use lucce_vm::FieldId;
+use lucce_vm::JniEnvironment;
 use lucce_vm::clock;
-use lucce_vm::thread_count::{VmCount, VmThread};
+use lucce_vm::thread_allocation::{ThreadAllocationReader, VmThread};
 
 /// The cells of the log are made so many at a time.
 const CELLS: u32 = 64;
@@ -52,46 +52,46 @@ const LARGEST_LOAD: u32 = 20;
 const CARRIER: &str = "Ljdk/internal/misc/CarrierThread;";
 
 #[derive(Default)]
-pub struct Coverage {
-    vm: OnceLock<Vm>,
-    state: WatchedMutex<State>,
+pub struct CoverageTracker {
+    vm: OnceLock<VmAllocationReader>,
+    state: WatchedMutex<CoverageState>,
     /// Threads that are told of an allocation stop there.
     is_leaving: AtomicBool,
 }
 
 /// How the VM is asked.
-struct Vm {
-    count: VmCount,
+struct VmAllocationReader {
+    count: ThreadAllocationReader,
     /// `Thread`'s fields: where the VM has the thread, and its number.
-    at: Field,
-    number: Field,
+    at: FieldId,
+    number: FieldId,
 }
 
 #[derive(Default)]
-struct State {
-    living: HashMap<VmThread, Living>,
-    rows: HashMap<Row, Sum>,
+struct CoverageState {
+    followed: HashMap<VmThread, FollowedThread>,
+    groups: HashMap<FollowedGroup, FollowedGroupSum>,
     /// Cells for what the counters of each number have counted.
-    counted: HashMap<ThreadId, VmCellPlace>,
+    counted: HashMap<ThreadId, VmCounterPlace>,
     /// The types of allocations among counters by type.
     allocation_types: HashSet<EventTypeId>,
-    cells: Option<Arc<CellBlock<VmCell>>>,
-    next_cell: usize,
+    counter_block: Option<Arc<CellBlock<VmCounter>>>,
+    next_counter: usize,
     /// Nothing changes any more.
     is_over: bool,
 }
 
 /// Threads that have a cell of the log together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Row {
+struct FollowedGroup {
     /// 0: nothing was counted in them.
     thread: ThreadId,
     carriers: bool,
 }
 
 /// A thread that is followed.
-struct Living {
-    row: Row,
+struct FollowedThread {
+    group: FollowedGroup,
     /// What the VM had counted before, and what the agent has made since.
     before: u64,
     number: i64,
@@ -104,48 +104,48 @@ struct Living {
 }
 
 #[derive(Default)]
-struct Sum {
+struct FollowedGroupSum {
     /// Of threads that have ended.
     ended: u64,
-    cell: Option<VmCellPlace>,
+    counter: Option<VmCounterPlace>,
 }
 
 /// Where a cell is in the log.
-type VmCellPlace = (Arc<CellBlock<VmCell>>, usize);
+type VmCounterPlace = (Arc<CellBlock<VmCounter>>, usize);
 
 /// What counters have counted.
 #[derive(Clone, Copy, Default)]
-struct CounterSum {
+struct CountedAllocations {
     bytes: u64,
     /// Events of counters without bytes.
     objects: u64,
 }
 
-impl Coverage {
+impl CoverageTracker {
     /// The current thread and all others are followed from now on.
-    pub fn start(&self, counters: &'static Counters, env: Env) {
-        if let Some(reason) = incomparable(&counters.options) {
-            return tell_none(counters, reason);
+    pub fn start_following(&self, counters: &'static CounterStore, env: JniEnvironment) {
+        if let Some(reason) = incomparable_reason(&counters.options) {
+            return log_no_coverage(counters, reason);
         }
-        match Vm::new(counters, env) {
-            None => tell_none(counters, "this VM does not say what it allocates"),
+        match VmAllocationReader::new(counters, env) {
+            None => log_no_coverage(counters, "this VM does not say what it allocates"),
             Some(vm) => {
                 let vm = self.vm.get_or_init(|| vm);
                 self.follow_all(counters, env, vm);
-                read_now_and_then(counters);
+                start_readings(counters);
             }
         }
     }
 
-    fn follow_all(&self, counters: &Counters, env: Env, vm: &Vm) {
-        let current = vm.count.thread(env.raw());
-        let mut state = self.state();
-        for thread in counters.jvmti.threads() {
-            let at = vm.at(env, thread);
-            let number = env.get_long(thread, vm.number.id());
-            if let Some(before) = vm.count.ask(env.raw(), number) {
-                let living = state.living.entry(at).or_insert(Living {
-                    row: Row::nameless(is_carrier(counters, env, thread)),
+    fn follow_all(&self, counters: &CounterStore, env: JniEnvironment, vm: &VmAllocationReader) {
+        let current = vm.count.thread_of_env(env.as_raw());
+        let mut state = self.lock_state();
+        for thread in counters.jvmti.all_threads() {
+            let at = vm.vm_thread(env, thread);
+            let number = env.get_long(thread, vm.number.as_raw());
+            if let Some(before) = vm.count.query_allocated(env.as_raw(), number) {
+                let living = state.followed.entry(at).or_insert(FollowedThread {
+                    group: FollowedGroup::without_thread(is_carrier(counters, env, thread)),
                     before,
                     number,
                     is_sure: false,
@@ -154,39 +154,45 @@ impl Coverage {
                 });
                 living.is_sure |= at == current;
             }
-            env.forget(thread);
+            env.delete_local(thread);
         }
     }
 
     /// `thread`, the current one, begins.
-    pub fn begins(&self, counters: &Counters, env: Env, thread: jobject) {
+    pub fn begin_thread(&self, counters: &CounterStore, env: JniEnvironment, thread: jobject) {
         let Some(vm) = self.vm.get() else { return };
         let carries = is_carrier(counters, env, thread);
-        let mut state = self.state();
-        let living = state.living.entry(vm.count.thread(env.raw()));
-        living.or_insert_with(Living::begun).row.carriers = carries;
+        let mut state = self.lock_state();
+        let living = state.followed.entry(vm.count.thread_of_env(env.as_raw()));
+        living
+            .or_insert_with(FollowedThread::new_started)
+            .group
+            .carriers = carries;
     }
 
     /// The current thread counts in this lane.
-    pub fn counts_in(&self, lane: &Lane) {
+    pub fn assign_counters(&self, lane: &ThreadCounters) {
         let (Some(vm), Some(id), false) = (self.vm.get(), lane.id, lane.is_virtual) else {
             return;
         };
-        let thread = vm.count.thread(lane.env as *mut JNIEnv);
-        let mut state = self.state();
+        let thread = vm.count.thread_of_env(lane.env as *mut JNIEnv);
+        let mut state = self.lock_state();
         // Of a thread that native code attaches, the constructor of its `Thread` comes before its start.
-        let living = state.living.entry(thread).or_insert_with(Living::begun);
+        let living = state
+            .followed
+            .entry(thread)
+            .or_insert_with(FollowedThread::new_started);
         living.is_sure = true;
         // What the VM counts it does not count by tags.
-        if lane.tags == TagSet::NONE || living.row.thread == ThreadId(0) {
-            living.row.thread = id;
+        if lane.tags == TagSet::NONE || living.group.thread == ThreadId(0) {
+            living.group.thread = id;
         }
     }
 
     /// The VM tells the current thread for the first time that it has made something, of `size` bytes, and tells it each
     /// time from now on.
-    pub fn first_told(&self, env: Env, size: u64) {
-        self.at_allocation(env, size, |living, before| {
+    pub fn record_first_allocation(&self, env: JniEnvironment, size: u64) {
+        self.update_at_allocation(env, size, |living, before| {
             // All that a thread makes from its start on is counted.
             if living.number != 0 {
                 living.before = before;
@@ -195,10 +201,10 @@ impl Coverage {
     }
 
     /// Whether the agent leaves: what the current thread makes from now on, this object of `size` bytes first, is not counted.
-    pub fn is_leaving(&self, env: Env, size: u64) -> bool {
+    pub fn is_leaving(&self, env: JniEnvironment, size: u64) -> bool {
         let is_leaving = self.is_leaving.load(Ordering::Acquire);
         if is_leaving {
-            self.at_allocation(env, size, |living, before| {
+            self.update_at_allocation(env, size, |living, before| {
                 living.until.get_or_insert(before);
             });
         }
@@ -206,82 +212,87 @@ impl Coverage {
     }
 
     /// Gives the current thread's entry what the VM had counted before it made an object of `size` bytes just now.
-    fn at_allocation(&self, env: Env, size: u64, note: impl FnOnce(&mut Living, u64)) {
+    fn update_at_allocation(
+        &self,
+        env: JniEnvironment,
+        size: u64,
+        note: impl FnOnce(&mut FollowedThread, u64),
+    ) {
         let Some(vm) = self.vm.get() else { return };
-        let thread = vm.count.thread(env.raw());
+        let thread = vm.count.thread_of_env(env.as_raw());
         // SAFETY: the current thread.
-        let now = unsafe { vm.count.read(thread) };
-        if let (Some(now), Some(living)) = (now, self.state().living.get_mut(&thread)) {
+        let now = unsafe { vm.count.read_allocated(thread) };
+        if let (Some(now), Some(living)) = (now, self.lock_state().followed.get_mut(&thread)) {
             note(living, now.saturating_sub(size));
         }
     }
 
     /// The current thread has ended.
-    pub fn ends(&self, env: Env) {
+    pub fn end_thread(&self, env: JniEnvironment) {
         let Some(vm) = self.vm.get() else { return };
-        let thread = vm.count.thread(env.raw());
-        let mut state = self.state();
-        if let Some(living) = state.living.remove(&thread) {
+        let thread = vm.count.thread_of_env(env.as_raw());
+        let mut state = self.lock_state();
+        if let Some(living) = state.followed.remove(&thread) {
             // SAFETY: the current thread.
-            let now = || unsafe { vm.count.read(thread) };
+            let now = || unsafe { vm.count.read_allocated(thread) };
             let all = living.until.or_else(now).unwrap_or(living.last);
             // The next reading writes the sum: all cells are of one moment.
-            let sum = state.rows.entry(living.row).or_default();
+            let sum = state.groups.entry(living.group).or_default();
             sum.ended += all.saturating_sub(living.before);
         }
     }
 
     /// The VM ends, or the agent leaves it: the log says what the VM says now, and no thread is read any more.
-    pub fn ends_all(&self, counters: &Counters, env: Env) {
+    pub fn end_all_threads(&self, counters: &CounterStore, env: JniEnvironment) {
         self.is_leaving.store(true, Ordering::Release);
-        self.read(counters, Some(env));
-        let mut state = self.state();
-        state.living.clear();
+        self.write_totals(counters, Some(env));
+        let mut state = self.lock_state();
+        state.followed.clear();
         state.is_over = true;
     }
 
     /// The log says what the VM says now. `env` is the current thread's; without one, threads are left out that have not
     /// told of themselves.
-    pub fn read(&self, counters: &Counters, env: Option<Env>) {
+    pub fn write_totals(&self, counters: &CounterStore, env: Option<JniEnvironment>) {
         let Some(vm) = self.vm.get() else { return };
         // Without the lock, for which threads that begin and end wait.
         let counted = self.sum_counters(counters);
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if state.is_over {
             return;
         }
-        let mut sums: HashMap<Row, u64> = HashMap::new();
-        for (row, sum) in &state.rows {
+        let mut sums: HashMap<FollowedGroup, u64> = HashMap::new();
+        for (row, sum) in &state.groups {
             sums.insert(*row, sum.ended);
         }
-        for (thread, living) in &mut state.living {
+        for (thread, living) in &mut state.followed {
             let all = match (living.is_sure, env) {
                 _ if living.until.is_some() => living.until,
                 // SAFETY: before a thread ends, `ends` takes it out of the list, under this lock.
-                (true, _) => unsafe { vm.count.read(*thread) },
-                (false, Some(env)) => vm.count.ask(env.raw(), living.number),
+                (true, _) => unsafe { vm.count.read_allocated(*thread) },
+                (false, Some(env)) => vm.count.query_allocated(env.as_raw(), living.number),
                 (false, None) => None,
             };
             // A thread that uses up buffers all the time has at least what it had.
             living.last = all.unwrap_or(living.last);
             let since = living.last.saturating_sub(living.before);
-            *sums.entry(living.row).or_default() += since;
+            *sums.entry(living.group).or_default() += since;
         }
         for (row, sum) in sums {
-            state.set(counters, row, sum);
+            state.set_total(counters, row, sum);
         }
         for (thread, sum) in counted {
-            state.set_counted(counters, thread, sum);
+            state.set_counted_total(counters, thread, sum);
         }
     }
 
     /// Sums up what the counters of each number have counted of allocations.
-    fn sum_counters(&self, counters: &Counters) -> HashMap<ThreadId, CounterSum> {
-        let mut sums: HashMap<ThreadId, CounterSum> = HashMap::new();
+    fn sum_counters(&self, counters: &CounterStore) -> HashMap<ThreadId, CountedAllocations> {
+        let mut sums: HashMap<ThreadId, CountedAllocations> = HashMap::new();
         // Relaxed, below: each number stands for itself.
         let load = |word: &AtomicU64| u64::from_le(word.load(Ordering::Relaxed));
-        each_block(
-            || counters.all_cells(),
+        visit_blocks(
+            || counters.lock_counter_blocks(),
             |block| {
                 let sum = sums.entry(block.thread()).or_default();
                 for cell in block.iter() {
@@ -292,13 +303,13 @@ impl Coverage {
                 }
             },
         );
-        let types = self.state().allocation_types.clone();
+        let types = self.lock_state().allocation_types.clone();
         if !types.is_empty() {
-            each_block(
-                || counters.all_event_cells(),
+            visit_blocks(
+                || counters.lock_event_counter_blocks(),
                 |block| {
                     let sum = sums.entry(block.thread()).or_default();
-                    let of_allocations = |cell: &&EventCell| types.contains(&cell.event());
+                    let of_allocations = |cell: &&EventCounter| types.contains(&cell.event_type());
                     for cell in block.iter().filter(of_allocations) {
                         sum.bytes = sum.bytes.saturating_add(load(&cell.value));
                     }
@@ -310,21 +321,21 @@ impl Coverage {
 
     /// Counters of this type count allocations.
     pub fn add_allocation_type(&self, event: EventTypeId) {
-        self.state().allocation_types.insert(event);
+        self.lock_state().allocation_types.insert(event);
     }
 
     /// What `make` makes in the current thread is the agent's own, not the program's.
-    pub fn ours<T>(&self, env: Env, make: impl FnOnce() -> T) -> T {
+    pub fn exclude_allocations<T>(&self, env: JniEnvironment, make: impl FnOnce() -> T) -> T {
         let Some(vm) = self.vm.get() else {
             return make();
         };
-        let thread = vm.count.thread(env.raw());
+        let thread = vm.count.thread_of_env(env.as_raw());
         // SAFETY: here and below, the current thread.
-        let read = || unsafe { vm.count.read(thread) };
+        let read = || unsafe { vm.count.read_allocated(thread) };
         let before = read();
         let made = make();
         if let (Some(before), Some(after)) = (before, read())
-            && let Some(living) = self.state().living.get_mut(&thread)
+            && let Some(living) = self.lock_state().followed.get_mut(&thread)
         {
             living.before += after.saturating_sub(before);
         }
@@ -335,36 +346,36 @@ impl Coverage {
     ///
     /// The VM looks whether a sample is due where a buffer ends, and sets that end when it gives the thread a buffer. A buffer
     /// from before samples were enabled is used up without a look. So an array is made that fills the rest of it.
-    pub fn renew_buffer(&self, counters: &Counters, env: Env) {
+    pub fn renew_buffer(&self, counters: &CounterStore, env: JniEnvironment) {
         /// The header of an array of bytes, at most.
         const HEADER: u64 = 24;
         let new = match self.vm.get() {
             Some(_) => None,
-            None => Vm::new(counters, env),
+            None => VmAllocationReader::new(counters, env),
         };
         let Some(vm) = self.vm.get().or(new.as_ref()) else {
             return;
         };
         // SAFETY: the current thread.
-        let left = unsafe { vm.count.buffer_left(vm.count.thread(env.raw())) };
+        let left = unsafe { vm.count.buffer_left(vm.count.thread_of_env(env.as_raw())) };
         let fillers = [left.checked_sub(HEADER), Some(HEADER)];
-        self.ours(env, || {
+        self.exclude_allocations(env, || {
             for bytes in fillers.into_iter().flatten() {
                 let length = i32::try_from(bytes).unwrap_or(0);
                 if let Some(array) = env.new_bytes(length) {
-                    env.forget(array);
+                    env.delete_local(array);
                 }
             }
         });
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, CoverageState> {
         self.state.lock()
     }
 }
 
 /// Visits all blocks; the list may grow meanwhile, and its lock is held for a few of them at a time.
-fn each_block<'a, C>(
+fn visit_blocks<'a, C>(
     lock: impl Fn() -> MutexGuard<'a, Vec<CellBlock<C>>>,
     mut visit: impl FnMut(&CellBlock<C>),
 ) where
@@ -382,19 +393,19 @@ fn each_block<'a, C>(
 }
 
 /// From now on counters say less than the VM does.
-pub fn interrupted(counters: &Counters, reason: &str) {
+pub fn record_interruption(counters: &CounterStore, reason: &str) {
     if counters.coverage.vm.get().is_some() {
-        tell_none(counters, reason);
+        log_no_coverage(counters, reason);
     }
 }
 
-fn tell_none(counters: &Counters, reason: &str) {
-    counters.meta("coverage.none", reason);
+fn log_no_coverage(counters: &CounterStore, reason: &str) {
+    counters.append_meta("coverage.none", reason);
 }
 
 /// Why counters cannot be compared with what the VM says.
-fn incomparable(options: &Options) -> Option<&'static str> {
-    if !options.events.has(&ALLOC) && options.events.sampled().is_none() {
+fn incomparable_reason(options: &AgentOptions) -> Option<&'static str> {
+    if !options.events.has_kind(&ALLOC) && options.events.alloc_interval().is_none() {
         return Some("allocations were not counted");
     }
     if options.is_partial() {
@@ -406,40 +417,40 @@ fn incomparable(options: &Options) -> Option<&'static str> {
         .then_some("events were counted in bursts only")
 }
 
-impl Vm {
-    fn new(counters: &Counters, env: Env) -> Option<Vm> {
+impl VmAllocationReader {
+    fn new(counters: &CounterStore, env: JniEnvironment) -> Option<VmAllocationReader> {
         let class = env.find_class(c"java/lang/Thread")?;
-        let field = |name| env.field(class, name, c"J").map(Field::new);
+        let field = |name| env.field_id(class, name, c"J").map(FieldId::new);
         let fields = (field(c"eetop"), field(c"tid"));
-        env.forget(class);
+        env.delete_local(class);
         let (Some(at), Some(number)) = fields else {
             return None;
         };
         let thread = counters.jvmti.current_thread()?;
-        let current = VmThread::at(env.get_long(thread, at.id()) as usize);
-        env.forget(thread);
+        let current = VmThread::from_address(env.get_long(thread, at.as_raw()) as usize);
+        env.delete_local(thread);
         // SAFETY: those of the current thread.
-        let count = unsafe { VmCount::new(env.raw(), current) }?;
-        Some(Vm { count, at, number })
+        let count = unsafe { ThreadAllocationReader::new(env.as_raw(), current) }?;
+        Some(VmAllocationReader { count, at, number })
     }
 
-    fn at(&self, env: Env, thread: jobject) -> VmThread {
-        VmThread::at(env.get_long(thread, self.at.id()) as usize)
+    fn vm_thread(&self, env: JniEnvironment, thread: jobject) -> VmThread {
+        VmThread::from_address(env.get_long(thread, self.at.as_raw()) as usize)
     }
 }
 
-fn is_carrier(counters: &Counters, env: Env, thread: jobject) -> bool {
+fn is_carrier(counters: &CounterStore, env: JniEnvironment, thread: jobject) -> bool {
     let class = env.class_of(thread);
-    let name = counters.jvmti.signature(class);
-    env.forget(class);
+    let name = counters.jvmti.class_signature(class);
+    env.delete_local(class);
     name.is_some_and(|name| name == CARRIER)
 }
 
-impl Living {
+impl FollowedThread {
     /// A thread of which everything is counted; it has told of itself.
-    fn begun() -> Living {
-        Living {
-            row: Row::nameless(false),
+    fn new_started() -> FollowedThread {
+        FollowedThread {
+            group: FollowedGroup::without_thread(false),
             before: 0,
             number: 0,
             is_sure: true,
@@ -449,35 +460,44 @@ impl Living {
     }
 }
 
-impl Row {
-    fn nameless(carriers: bool) -> Row {
+impl FollowedGroup {
+    fn without_thread(carriers: bool) -> FollowedGroup {
         let thread = ThreadId(0);
-        Row { thread, carriers }
+        FollowedGroup { thread, carriers }
     }
 }
 
-impl State {
-    fn set(&mut self, counters: &Counters, row: Row, bytes: u64) {
-        if self.rows.get(&row).is_none_or(|sum| sum.cell.is_none()) {
-            let cell = self.new_cell(counters);
+impl CoverageState {
+    fn set_total(&mut self, counters: &CounterStore, row: FollowedGroup, bytes: u64) {
+        if self
+            .groups
+            .get(&row)
+            .is_none_or(|sum| sum.counter.is_none())
+        {
+            let cell = self.new_counter(counters);
             if let Some((cells, at)) = &cell
                 && let Some(cell) = cells.get(*at)
             {
                 cell.claim(row.thread, row.carriers);
             }
-            self.rows.entry(row).or_default().cell = cell;
+            self.groups.entry(row).or_default().counter = cell;
         }
-        let cell = self.rows.get(&row).and_then(|sum| sum.cell.as_ref());
+        let cell = self.groups.get(&row).and_then(|sum| sum.counter.as_ref());
         if let Some((cells, at)) = cell
             && let Some(cell) = cells.get(*at)
         {
-            cell.set(bytes, clock::nanos());
+            cell.set_reading(bytes, clock::unix_nanos());
         }
     }
 
-    fn set_counted(&mut self, counters: &Counters, thread: ThreadId, sum: CounterSum) {
+    fn set_counted_total(
+        &mut self,
+        counters: &CounterStore,
+        thread: ThreadId,
+        sum: CountedAllocations,
+    ) {
         if !self.counted.contains_key(&thread)
-            && let Some((cells, at)) = self.new_cell(counters)
+            && let Some((cells, at)) = self.new_counter(counters)
         {
             if let Some(cell) = cells.get(at) {
                 cell.claim_counted(thread);
@@ -492,37 +512,37 @@ impl State {
     }
 
     /// `None`: the log is full.
-    fn new_cell(&mut self, counters: &Counters) -> Option<VmCellPlace> {
+    fn new_counter(&mut self, counters: &CounterStore) -> Option<VmCounterPlace> {
         if self
-            .cells
+            .counter_block
             .as_ref()
-            .is_none_or(|cells| self.next_cell >= cells.len())
+            .is_none_or(|cells| self.next_counter >= cells.len())
         {
-            self.cells = counters.log.vm_counters(CELLS).ok().map(Arc::new);
-            self.next_cell = 0;
+            self.counter_block = counters.log.add_vm_counters(CELLS).ok().map(Arc::new);
+            self.next_counter = 0;
         }
-        let cells = Arc::clone(self.cells.as_ref()?);
-        self.next_cell += 1;
-        Some((cells, self.next_cell - 1))
+        let cells = Arc::clone(self.counter_block.as_ref()?);
+        self.next_counter += 1;
+        Some((cells, self.next_counter - 1))
     }
 }
 
 /// Without the thread the log of a JVM that is killed says nothing of threads that had not ended.
-fn read_now_and_then(counters: &'static Counters) {
+fn start_readings(counters: &'static CounterStore) {
     let started = counters
-        .helpers
-        .start("lucce-coverage", move || run(counters));
+        .agent_threads
+        .spawn_thread("lucce-coverage", move || run_readings(counters));
     if let Err(error) = started {
-        counters.say(Level::Debug, &format!("coverage: {error}"));
+        counters.report_message(LogLevel::Debug, &format!("coverage: {error}"));
     }
 }
 
-fn run(counters: &Counters) {
+fn run_readings(counters: &CounterStore) {
     let begin = Instant::now();
     let mut pause = SHORTEST;
-    while !counters.ended.wait(Instant::now() + pause) {
+    while !counters.vm_end.wait_until(Instant::now() + pause) {
         let before = clock::thread_time();
-        counters.coverage.read(counters, None);
+        counters.coverage.write_totals(counters, None);
         let took = clock::thread_time().saturating_sub(before);
         pause = pause_after(begin.elapsed(), Duration::from_nanos(took));
     }

@@ -5,14 +5,14 @@
 //! Java code, at the places that `shared_layout` says.
 
 pub mod carrier;
-pub mod cells;
+pub mod counter_access;
 pub mod coverage;
-pub mod found;
-pub mod lane;
-pub mod life;
-pub mod recent;
+pub mod event_kind;
+pub mod lifecycle;
+pub mod recent_counters;
+pub mod tag_scope;
 pub mod tags;
-pub mod under;
+pub mod thread_counters;
 
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::collections::HashMap;
@@ -23,54 +23,54 @@ use std::sync::{Arc, MutexGuard};
 
 use jvmti_bindings::sys::jni::jlong;
 use lucce_callgraph::{ContextId, SiteId};
-use lucce_stream::{Place, StreamThread};
-use lucce_tracelog::{Counters as CellBlock, EventCell, ThreadId};
+use lucce_stream::{EventCursor, StreamThread};
+use lucce_tracelog::{CounterBlock as CellBlock, EventCounter, ThreadId};
 
-use crate::book::calls::Recorded;
-use crate::comparison::{Comparison, Own, Tree};
-use crate::core::{Core, Here, VerifyCountdown};
+use crate::comparison::{AgentComparison, ThreadTree, ThreadTreeRef};
+use crate::core::{AgentCore, EventLocation, VerifyCountdown};
+use crate::memory::address_space::MappedRange;
 use crate::memory::locks::WatchedMutex;
-use crate::memory::map::Range;
 use crate::memory::shared_layout as layout;
 use crate::memory::slots::{Slot, SlotRange};
-use crate::thread::coverage::Coverage;
-use crate::thread::found::Waits;
-use crate::thread::lane::{Lane, Lanes};
-use crate::thread::tags::{OpenTags, Tags};
+use crate::registry::call_recorder::ThreadCallRecord;
+use crate::thread::coverage::CoverageTracker;
+use crate::thread::event_kind::MonitorWaits;
+use crate::thread::tags::{OpenTags, TagRegistry};
+use crate::thread::thread_counters::{ThreadCounterPool, ThreadCounters};
 
 /// Where threads count.
-pub struct Counters {
-    pub core: Core,
-    pub comparison: Comparison,
-    pub lanes: Lanes,
-    pub tags: Tags,
+pub struct CounterStore {
+    pub core: AgentCore,
+    pub comparison: AgentComparison,
+    pub counter_pool: ThreadCounterPool,
+    pub tags: TagRegistry,
     /// All cells, for the sum at the end.
-    cells: WatchedMutex<Vec<CellBlock>>,
-    event_cells: WatchedMutex<Vec<CellBlock<EventCell>>>,
+    counter_blocks: WatchedMutex<Vec<CellBlock>>,
+    event_counter_blocks: WatchedMutex<Vec<CellBlock<EventCounter>>>,
     /// What the VM says that threads allocate.
-    pub coverage: Coverage,
+    pub coverage: CoverageTracker,
     /// Names of threads, or of those of one kind, by their numbers in the log.
     names: WatchedMutex<HashMap<ThreadId, String>>,
 }
 
-impl Deref for Counters {
-    type Target = Core;
+impl Deref for CounterStore {
+    type Target = AgentCore;
 
-    fn deref(&self) -> &Core {
+    fn deref(&self) -> &AgentCore {
         &self.core
     }
 }
 
-impl Counters {
-    pub fn new(core: Core, comparison: Comparison) -> Counters {
-        Counters {
+impl CounterStore {
+    pub fn new(core: AgentCore, comparison: AgentComparison) -> CounterStore {
+        CounterStore {
             core,
             comparison,
-            lanes: Lanes::default(),
-            tags: Tags::default(),
-            cells: WatchedMutex::default(),
-            event_cells: WatchedMutex::default(),
-            coverage: Coverage::default(),
+            counter_pool: ThreadCounterPool::default(),
+            tags: TagRegistry::default(),
+            counter_blocks: WatchedMutex::default(),
+            event_counter_blocks: WatchedMutex::default(),
+            coverage: CoverageTracker::default(),
             names: WatchedMutex::default(),
         }
     }
@@ -87,24 +87,24 @@ impl Counters {
         names.get(&id).cloned().unwrap_or_default()
     }
 
-    pub fn all_cells(&self) -> MutexGuard<'_, Vec<CellBlock>> {
-        self.cells.lock()
+    pub fn lock_counter_blocks(&self) -> MutexGuard<'_, Vec<CellBlock>> {
+        self.counter_blocks.lock()
     }
 
-    pub fn all_event_cells(&self) -> MutexGuard<'_, Vec<CellBlock<EventCell>>> {
-        self.event_cells.lock()
+    pub fn lock_event_counter_blocks(&self) -> MutexGuard<'_, Vec<CellBlock<EventCounter>>> {
+        self.event_counter_blocks.lock()
     }
 }
 
 /// A frame that the VM entered by itself.
 #[derive(Clone, Copy, Debug)]
-pub struct Upcall {
+pub struct VmEntry {
     /// Its slot.
     pub slot: Slot,
     /// The pointer before it was entered, stale or not.
     pub pointer: Slot,
     /// The slot whose site was changed, and which one it had.
-    pub changed: Option<(Slot, SiteId)>,
+    pub changed_site: Option<(Slot, SiteId)>,
     /// Its frame is one without a slot: the slot is that of the method that it calls.
     pub slotless: bool,
 }
@@ -127,29 +127,29 @@ pub struct ThreadState {
     /// And this.
     _text: AtomicU64,
     /// With `record=stream`.
-    pub place: Place,
+    pub place: EventCursor,
     pub stream_thread: Cell<StreamThread>,
     /// With `tracking=cct`.
-    tree: RefCell<Tree>,
-    pub region: Range,
-    upcalls: RefCell<Vec<Upcall>>,
+    tree: RefCell<ThreadTree>,
+    pub region: MappedRange,
+    vm_entries: RefCell<Vec<VmEntry>>,
     /// Its events, from the first one on.
-    lane: RefCell<Option<Lane>>,
+    thread_counters: RefCell<Option<ThreadCounters>>,
     pub is_virtual: bool,
     /// With `record=calls`: its part of the recording, from the first call on.
-    pub recorded: OnceCell<Arc<WatchedMutex<Recorded>>>,
+    pub recording: OnceCell<Arc<WatchedMutex<ThreadCallRecord>>>,
     /// The ticket that the thread has which started it; 0: no such thread is known.
     pub ticket: usize,
     /// Monitors that it waits for.
-    pub waits: Waits,
+    pub waits: MonitorWaits,
     /// Where an exception was thrown that a handler of the agent is throwing again.
-    pub thrown: Cell<Option<Here>>,
+    pub rethrown_at: Cell<Option<EventLocation>>,
     /// The context that started it, if one is known.
     pub origin: ContextId,
     /// The program's own tags, under which events happen now.
     pub tags: RefCell<OpenTags>,
     /// Its lane without tags, while it has another one.
-    pub untagged: RefCell<Option<Box<Lane>>>,
+    pub untagged_counters: RefCell<Option<Box<ThreadCounters>>>,
 }
 
 // Where Java code looks for them.
@@ -166,8 +166,8 @@ const _: () = assert!(offset_of!(ThreadState, place) == layout::PLACE);
 
 impl ThreadState {
     /// With its shadow stack in `region`.
-    pub fn new(region: Range, is_virtual: bool, countdown: VerifyCountdown) -> ThreadState {
-        let start = Slot::of_address(region.start()).pointer();
+    pub fn new(region: MappedRange, is_virtual: bool, countdown: VerifyCountdown) -> ThreadState {
+        let start = Slot::from_address(region.start()).pointer();
         ThreadState {
             index: AtomicU64::new(0),
             countdown,
@@ -177,31 +177,31 @@ impl ThreadState {
             _taking: Default::default(),
             _cloning: Default::default(),
             _text: Default::default(),
-            place: Place::default(),
+            place: EventCursor::default(),
             stream_thread: Cell::default(),
             tree: RefCell::default(),
             region,
-            upcalls: RefCell::default(),
-            lane: RefCell::default(),
+            vm_entries: RefCell::default(),
+            thread_counters: RefCell::default(),
             is_virtual,
-            recorded: OnceCell::new(),
+            recording: OnceCell::new(),
             ticket: 0,
-            waits: Waits::default(),
-            thrown: Cell::new(None),
+            waits: MonitorWaits::default(),
+            rethrown_at: Cell::new(None),
             origin: ContextId::UNKNOWN,
             tags: RefCell::default(),
-            untagged: RefCell::default(),
+            untagged_counters: RefCell::default(),
         }
     }
 
     pub fn slots(&self) -> SlotRange {
-        let [start, end] = [self.start, self.end].map(|at| Slot::at(at as usize));
+        let [start, end] = [self.start, self.end].map(|at| Slot::from_pointer(at as usize));
         SlotRange { start, end }
     }
 
     /// Whether this is a slot of the thread's frames.
-    pub fn owns(&self, slot: Slot) -> bool {
-        self.slots().has(slot)
+    pub fn owns_slot(&self, slot: Slot) -> bool {
+        self.slots().contains(slot)
     }
 
     /// The first slot of a frame; the sentinel lies below.
@@ -209,13 +209,13 @@ impl ThreadState {
         self.slots().start.above()
     }
 
-    pub fn push(&self, upcall: Upcall) {
-        self.upcalls.borrow_mut().push(upcall);
+    pub fn push_entry(&self, upcall: VmEntry) {
+        self.vm_entries.borrow_mut().push(upcall);
     }
 
     /// Ends the upcall with slot `slot` and all that it called and that did not end.
-    pub fn pop(&self, slot: Slot) -> Option<Upcall> {
-        let mut upcalls = self.upcalls.borrow_mut();
+    pub fn pop_entry(&self, slot: Slot) -> Option<VmEntry> {
+        let mut upcalls = self.vm_entries.borrow_mut();
         let found = upcalls.iter().rposition(|upcall| upcall.slot == slot)?;
         let upcall = upcalls[found];
         upcalls.truncate(found);
@@ -223,8 +223,8 @@ impl ThreadState {
     }
 
     /// The pointer from before the VM entered the innermost frame that has this slot, or had it and ended without telling.
-    pub fn entered_at(&self, slot: Slot) -> Option<Slot> {
-        let upcalls = self.upcalls.borrow();
+    pub fn pointer_before_entry(&self, slot: Slot) -> Option<Slot> {
+        let upcalls = self.vm_entries.borrow();
         let found = upcalls.iter().rfind(|upcall| upcall.slot == slot);
         found.map(|upcall| upcall.pointer)
     }
@@ -232,18 +232,18 @@ impl ThreadState {
     /// Forgets upcalls that ended without telling. A frame that the VM enters now has slot `new`, and
     /// the innermost frame with a slot of its own lies below `above`. Frames that have no slot share theirs
     /// with what they call.
-    pub fn forget_above(&self, above: Slot, new: Slot) {
+    pub fn forget_ended_entries(&self, above: Slot, new: Slot) {
         let has_ended =
-            |upcall: &Upcall| upcall.slot > new || upcall.slot >= above && !upcall.slotless;
-        let mut upcalls = self.upcalls.borrow_mut();
+            |upcall: &VmEntry| upcall.slot > new || upcall.slot >= above && !upcall.slotless;
+        let mut upcalls = self.vm_entries.borrow_mut();
         while upcalls.last().is_some_and(has_ended) {
             upcalls.pop();
         }
     }
 
     /// What it keeps for a comparison.
-    pub fn compared(&self) -> Own<'_> {
-        Own {
+    pub fn comparison_state(&self) -> ThreadTreeRef<'_> {
+        ThreadTreeRef {
             tree: self.tree.borrow_mut(),
             table: &self.children,
         }
@@ -251,37 +251,40 @@ impl ThreadState {
 
     /// The thread's events, from its first one on: `take` gives it a lane. What is borrowed here must not be kept
     /// while anything else uses the thread.
-    pub fn lane(&self, take: impl FnOnce() -> Lane) -> RefMut<'_, Lane> {
-        if self.lane.borrow().is_none() {
+    pub fn thread_counters(
+        &self,
+        take: impl FnOnce() -> ThreadCounters,
+    ) -> RefMut<'_, ThreadCounters> {
+        if self.thread_counters.borrow().is_none() {
             let taken = take();
-            self.index.store(taken.index(), Ordering::Relaxed);
-            self.lane.replace(Some(taken));
+            self.index.store(taken.index_address(), Ordering::Relaxed);
+            self.thread_counters.replace(Some(taken));
         }
-        RefMut::map(self.lane.borrow_mut(), |lane| {
+        RefMut::map(self.thread_counters.borrow_mut(), |lane| {
             // There is one: see above.
-            lane.get_or_insert_with(|| Lane::new(String::new()))
+            lane.get_or_insert_with(|| ThreadCounters::new(String::new()))
         })
     }
 
     /// The index of its lane has moved.
-    pub fn indexed(&self, lane: &Lane) {
-        self.index.store(lane.index(), Ordering::Relaxed);
+    pub fn publish_index(&self, lane: &ThreadCounters) {
+        self.index.store(lane.index_address(), Ordering::Relaxed);
     }
 
     /// The thread has ended, or goes on in another lane.
-    pub fn take_lane(&self) -> Option<Lane> {
+    pub fn take_counters(&self) -> Option<ThreadCounters> {
         self.index.store(0, Ordering::Relaxed);
-        self.lane.take()
+        self.thread_counters.take()
     }
 
     /// The thread goes on in this lane; it has none now.
-    pub fn put_lane(&self, lane: Lane) {
-        self.indexed(&lane);
-        self.lane.replace(Some(lane));
+    pub fn put_counters(&self, lane: ThreadCounters) {
+        self.publish_index(&lane);
+        self.thread_counters.replace(Some(lane));
     }
 
     /// Where its lane's index is, as Java code keeps it in the thread's field.
-    pub fn index(&self) -> u64 {
+    pub fn index_address(&self) -> u64 {
         self.index.load(Ordering::Relaxed)
     }
 }
@@ -300,12 +303,12 @@ impl OwnState {
 
     /// # Safety
     /// What the field of the current thread, or of the carrier that it acts as, holds.
-    pub unsafe fn of_field(field: jlong) -> OwnState {
+    pub unsafe fn from_field(field: jlong) -> OwnState {
         OwnState(field)
     }
 
-    /// For good, or until [`OwnState::end`].
-    pub fn begin(state: ThreadState) -> OwnState {
+    /// For good, or until [`OwnState::into_state`].
+    pub fn from_state(state: ThreadState) -> OwnState {
         OwnState(Box::into_raw(Box::new(state)).expose_provenance() as jlong)
     }
 
@@ -317,14 +320,14 @@ impl OwnState {
 
     /// # Safety
     /// The field does not hold it any more, and nothing else of this thread's uses it.
-    pub unsafe fn end(self) -> Option<Box<ThreadState>> {
+    pub unsafe fn into_state(self) -> Option<Box<ThreadState>> {
         let state = std::ptr::with_exposed_provenance_mut::<ThreadState>(self.0 as usize);
         // SAFETY: `begin` made it, and no reference to it is left.
         (!state.is_null()).then(|| unsafe { Box::from_raw(state) })
     }
 
     /// For the field.
-    pub fn field(&self) -> jlong {
+    pub fn as_field(&self) -> jlong {
         self.0
     }
 }
@@ -334,56 +337,60 @@ mod tests {
     use super::*;
 
     fn state() -> ThreadState {
-        let region = Range::of_nothing(0x1000, 0x1000);
+        let region = MappedRange::from_unmapped(0x1000, 0x1000);
         ThreadState::new(region, false, VerifyCountdown::new(0))
     }
 
     #[test]
     fn upcalls_end_in_any_order() {
         let state = state();
-        let at = Slot::at;
+        let at = Slot::from_pointer;
         for slot in [0x1010, 0x1020, 0x1040].map(at) {
-            state.push(Upcall {
+            state.push_entry(VmEntry {
                 slot,
                 pointer: slot.below(),
-                changed: None,
+                changed_site: None,
                 slotless: false,
             });
         }
         // The innermost never said that it ended.
         assert_eq!(
-            state.pop(at(0x1020)).map(|upcall| upcall.pointer),
+            state.pop_entry(at(0x1020)).map(|upcall| upcall.pointer),
             Some(at(0x1010))
         );
-        assert!(state.pop(at(0x1040)).is_none());
-        state.forget_above(at(0x1010), at(0x1010));
-        assert!(state.pop(at(0x1010)).is_none());
+        assert!(state.pop_entry(at(0x1040)).is_none());
+        state.forget_ended_entries(at(0x1010), at(0x1010));
+        assert!(state.pop_entry(at(0x1010)).is_none());
     }
 
     #[test]
     fn frames_without_slots_share_one() {
         let state = state();
-        let at = Slot::at;
-        let upcall = |pointer, slotless| Upcall {
+        let at = Slot::from_pointer;
+        let upcall = |pointer, slotless| VmEntry {
             slot: at(0x1020),
             pointer: at(pointer),
-            changed: None,
+            changed_site: None,
             slotless,
         };
         // A frame with a slot ended by an exception; then two without, one within the other.
-        state.push(upcall(1, false));
-        state.forget_above(at(0x1020), at(0x1020));
-        state.push(upcall(2, true));
-        state.forget_above(at(0x1020), at(0x1020));
-        state.push(upcall(3, true));
-        let pointers = || state.pop(at(0x1020)).map(|upcall| upcall.pointer.pointer());
+        state.push_entry(upcall(1, false));
+        state.forget_ended_entries(at(0x1020), at(0x1020));
+        state.push_entry(upcall(2, true));
+        state.forget_ended_entries(at(0x1020), at(0x1020));
+        state.push_entry(upcall(3, true));
+        let pointers = || {
+            state
+                .pop_entry(at(0x1020))
+                .map(|upcall| upcall.pointer.pointer())
+        };
         assert_eq!(
             (pointers(), pointers(), pointers()),
             (Some(3), Some(2), None)
         );
         // One that lies above the new frame has ended, whatever it was.
-        state.push(upcall(4, true));
-        state.forget_above(at(0x1000), at(0x1010));
-        assert!(state.pop(at(0x1020)).is_none());
+        state.push_entry(upcall(4, true));
+        state.forget_ended_entries(at(0x1000), at(0x1010));
+        assert!(state.pop_entry(at(0x1020)).is_none());
     }
 }

@@ -5,7 +5,7 @@
 //! a key that is there already gets the new value.
 //!
 //! Programs may make tags of anything, so all of it is bounded: [`MOST_VALUES`] of a key are told apart, those that come
-//! later are one value, [`REST`]. Of more than [`MOST_KEYS`] keys, or [`MOST_SETS`] sets, nothing more is told apart: events
+//! later are one value, [`REST_VALUE`]. Of more than [`MOST_KEYS`] keys, or [`MOST_SETS`] sets, nothing more is told apart: events
 //! stay under the tags that are around. The user is told of each once.
 
 use std::collections::{HashMap, HashSet};
@@ -24,7 +24,7 @@ impl TagSet {
 }
 
 /// The value of all those that are not told apart.
-pub const REST: &str = "(rest)";
+pub const REST_VALUE: &str = "(rest)";
 /// UTF-16 units of a key or a value: of a longer value nothing is told apart, a longer key is none.
 pub const LONGEST: usize = 200;
 const MOST_KEYS: usize = 16;
@@ -32,125 +32,130 @@ const MOST_VALUES: usize = 256;
 const MOST_SETS: usize = 4096;
 
 /// Key and value.
-pub type Pair = (Arc<str>, Arc<str>);
+pub type TagPair = (Arc<str>, Arc<str>);
 
 /// What is not told apart, so the user is to be told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Bound {
+pub enum TagLimit {
     Keys,
     Values,
     Sets,
     Nested,
 }
 
-impl Bound {
+impl TagLimit {
     /// One line for the user.
-    pub fn text(self, key: &str) -> String {
+    pub fn warning_text(self, key: &str) -> String {
         match self {
-            Bound::Keys => {
+            TagLimit::Keys => {
                 format!("tags have more than {MOST_KEYS} keys: `{key}` tells nothing apart")
             }
-            Bound::Values => format!(
-                "tag `{key}` has more than {MOST_VALUES} values, or one of more than {LONGEST} characters: the rest is one value, {REST}"
+            TagLimit::Values => format!(
+                "tag `{key}` has more than {MOST_VALUES} values, or one of more than {LONGEST} characters: the rest is one value, {REST_VALUE}"
             ),
-            Bound::Sets => format!(
+            TagLimit::Sets => format!(
                 "tags have more than {MOST_SETS} combinations: some values of `{key}` tell nothing apart"
             ),
-            Bound::Nested => format!("tags are not closed: one more `{key}` tells nothing apart"),
+            TagLimit::Nested => {
+                format!("tags are not closed: one more `{key}` tells nothing apart")
+            }
         }
     }
 }
 
 #[derive(Default)]
-pub struct Tags {
-    known: WatchedRwLock<Known>,
-    /// A bit for each [`Bound`] of which the user was told.
-    told: AtomicU32,
+pub struct TagRegistry {
+    table: WatchedRwLock<TagSetTable>,
+    /// A bit for each [`TagLimit`] of which the user was told.
+    reported: AtomicU32,
 }
 
 #[derive(Default)]
-struct Known {
+struct TagSetTable {
     /// By number; those of the first are none.
-    sets: Vec<Set>,
-    by_pairs: HashMap<Arc<[Pair]>, TagSet>,
+    sets: Vec<TagSetEntry>,
+    by_pairs: HashMap<Arc<[TagPair]>, TagSet>,
     /// Values that are told apart.
     values: HashMap<Arc<str>, HashSet<Arc<str>>>,
 }
 
-struct Set {
+struct TagSetEntry {
     /// In the order of their keys.
-    pairs: Arc<[Pair]>,
+    pairs: Arc<[TagPair]>,
     /// What one more key with its value leads to.
     next: HashMap<Arc<str>, HashMap<Arc<str>, TagSet>>,
 }
 
-impl Tags {
+impl TagRegistry {
     /// The set with one more tag, and what was not told apart.
-    pub fn with(&self, outer: TagSet, key: &str, value: &str) -> (TagSet, Option<Bound>) {
-        let read = self.known.read();
-        if let Some(known) = read.find(outer, key, value) {
+    pub fn add_tag(&self, outer: TagSet, key: &str, value: &str) -> (TagSet, Option<TagLimit>) {
+        let read = self.table.read();
+        if let Some(known) = read.find_set(outer, key, value) {
             return (known, None);
         }
         drop(read);
-        let mut known = self.known.write();
-        known.learn(outer, key, value)
+        let mut known = self.table.write();
+        known.insert_tag(outer, key, value)
     }
 
     /// Keys with their values.
-    pub fn pairs(&self, set: TagSet) -> Arc<[Pair]> {
-        let known = self.known.read();
+    pub fn pairs(&self, set: TagSet) -> Arc<[TagPair]> {
+        let known = self.table.read();
         let set = known.sets.get(set.0 as usize);
-        set.map_or_else(|| Arc::new([]) as Arc<[Pair]>, |set| Arc::clone(&set.pairs))
+        set.map_or_else(
+            || Arc::new([]) as Arc<[TagPair]>,
+            |set| Arc::clone(&set.pairs),
+        )
     }
 
     /// Whether the user is to be told of it now: once.
-    pub fn is_new(&self, bound: Bound) -> bool {
+    pub fn is_first_report(&self, bound: TagLimit) -> bool {
         let bit = 1 << bound as u32;
-        self.told.fetch_or(bit, Ordering::Relaxed) & bit == 0
+        self.reported.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 }
 
-impl Known {
-    fn find(&self, outer: TagSet, key: &str, value: &str) -> Option<TagSet> {
+impl TagSetTable {
+    fn find_set(&self, outer: TagSet, key: &str, value: &str) -> Option<TagSet> {
         let next = self.sets.get(outer.0 as usize)?.next.get(key)?;
         if let Some(known) = next.get(value) {
             return Some(*known);
         }
         let values = self.values.get(key)?;
         let is_rest = values.len() >= MOST_VALUES && !values.contains(value);
-        next.get(REST).copied().filter(|_| is_rest)
+        next.get(REST_VALUE).copied().filter(|_| is_rest)
     }
 
-    fn learn(&mut self, outer: TagSet, key: &str, value: &str) -> (TagSet, Option<Bound>) {
+    fn insert_tag(&mut self, outer: TagSet, key: &str, value: &str) -> (TagSet, Option<TagLimit>) {
         if self.sets.is_empty() {
-            let pairs: Arc<[Pair]> = Arc::new([]);
+            let pairs: Arc<[TagPair]> = Arc::new([]);
             self.by_pairs.insert(Arc::clone(&pairs), TagSet::NONE);
-            self.sets.push(Set::of(pairs));
+            self.sets.push(TagSetEntry::from_pairs(pairs));
         }
         if !self.values.contains_key(key) && self.values.len() >= MOST_KEYS {
-            return (outer, Some(Bound::Keys));
+            return (outer, Some(TagLimit::Keys));
         }
-        let (pair, bound) = self.pair(key, value);
-        match self.set(outer, &pair) {
+        let (pair, bound) = self.intern_pair(key, value);
+        match self.find_or_create_set(outer, &pair) {
             Some(set) => (set, bound),
             // What is around stays exact.
-            None => (outer, Some(Bound::Sets)),
+            None => (outer, Some(TagLimit::Sets)),
         }
     }
 
     /// As they are told apart.
-    fn pair(&mut self, key: &str, value: &str) -> (Pair, Option<Bound>) {
+    fn intern_pair(&mut self, key: &str, value: &str) -> (TagPair, Option<TagLimit>) {
         let known = self.values.get_key_value(key);
         let key: Arc<str> = known.map_or_else(|| key.into(), |(key, _)| Arc::clone(key));
         let values = self.values.entry(Arc::clone(&key)).or_default();
         if let Some(known) = values.get(value) {
             return ((key, Arc::clone(known)), None);
         }
-        if value == REST {
-            return ((key, REST.into()), None);
+        if value == REST_VALUE {
+            return ((key, REST_VALUE.into()), None);
         }
         if values.len() >= MOST_VALUES || value.encode_utf16().count() > LONGEST {
-            return ((key, REST.into()), Some(Bound::Values));
+            return ((key, REST_VALUE.into()), Some(TagLimit::Values));
         }
         let value: Arc<str> = value.into();
         values.insert(Arc::clone(&value));
@@ -158,10 +163,10 @@ impl Known {
     }
 
     /// `None`: there are too many.
-    fn set(&mut self, outer: TagSet, (key, value): &Pair) -> Option<TagSet> {
+    fn find_or_create_set(&mut self, outer: TagSet, (key, value): &TagPair) -> Option<TagSet> {
         let around = self.sets.get(outer.0 as usize)?;
         let others = around.pairs.iter().filter(|(known, _)| known != key);
-        let mut pairs: Vec<Pair> = others.cloned().collect();
+        let mut pairs: Vec<TagPair> = others.cloned().collect();
         pairs.push((Arc::clone(key), Arc::clone(value)));
         pairs.sort_unstable();
         let set = match self.by_pairs.get(pairs.as_slice()) {
@@ -169,9 +174,9 @@ impl Known {
             None if self.sets.len() >= MOST_SETS => return None,
             None => {
                 let set = TagSet(self.sets.len() as u32);
-                let pairs: Arc<[Pair]> = pairs.into();
+                let pairs: Arc<[TagPair]> = pairs.into();
                 self.by_pairs.insert(Arc::clone(&pairs), set);
-                self.sets.push(Set::of(pairs));
+                self.sets.push(TagSetEntry::from_pairs(pairs));
                 set
             }
         };
@@ -182,9 +187,9 @@ impl Known {
     }
 }
 
-impl Set {
-    fn of(pairs: Arc<[Pair]>) -> Set {
-        Set {
+impl TagSetEntry {
+    fn from_pairs(pairs: Arc<[TagPair]>) -> TagSetEntry {
+        TagSetEntry {
             pairs,
             next: HashMap::new(),
         }
@@ -205,7 +210,7 @@ const MOST_OPEN: usize = 256;
 
 impl OpenTags {
     /// The first tag's number is the next one.
-    pub fn numbered_from(last: u64) -> OpenTags {
+    pub fn with_last_number(last: u64) -> OpenTags {
         OpenTags {
             last,
             ..OpenTags::default()
@@ -216,7 +221,7 @@ impl OpenTags {
         self.open.is_empty()
     }
 
-    pub fn now(&self) -> TagSet {
+    pub fn current_set(&self) -> TagSet {
         self.now
     }
 
@@ -225,7 +230,7 @@ impl OpenTags {
     }
 
     /// From now on: the number by which it is closed.
-    pub fn open(&mut self, set: TagSet) -> u64 {
+    pub fn open_tag(&mut self, set: TagSet) -> u64 {
         self.last += 1;
         self.open.push((self.last, self.now));
         self.now = set;
@@ -233,7 +238,7 @@ impl OpenTags {
     }
 
     /// The set that holds behind it; those that were opened within it are closed, too. `None`: it is not open.
-    pub fn close(&mut self, number: u64) -> Option<TagSet> {
+    pub fn close_tag(&mut self, number: u64) -> Option<TagSet> {
         let at = self.open.iter().rposition(|(open, _)| *open == number)?;
         let (_, outer) = *self.open.get(at)?;
         self.open.truncate(at);
@@ -246,7 +251,7 @@ impl OpenTags {
 mod tests {
     use super::*;
 
-    fn texts(tags: &Tags, set: TagSet) -> Vec<String> {
+    fn texts(tags: &TagRegistry, set: TagSet) -> Vec<String> {
         let pairs = tags.pairs(set);
         pairs
             .iter()
@@ -256,53 +261,59 @@ mod tests {
 
     #[test]
     fn sets_are_equal_in_whatever_order_their_tags_come() {
-        let tags = Tags::default();
-        let (a, none) = tags.with(TagSet::NONE, "a", "1");
-        assert_eq!((tags.with(TagSet::NONE, "a", "1"), none), ((a, None), None));
-        let (ab, _) = tags.with(a, "b", "2");
-        let (b, _) = tags.with(TagSet::NONE, "b", "2");
-        assert_eq!(tags.with(b, "a", "1").0, ab);
+        let tags = TagRegistry::default();
+        let (a, none) = tags.add_tag(TagSet::NONE, "a", "1");
+        assert_eq!(
+            (tags.add_tag(TagSet::NONE, "a", "1"), none),
+            ((a, None), None)
+        );
+        let (ab, _) = tags.add_tag(a, "b", "2");
+        let (b, _) = tags.add_tag(TagSet::NONE, "b", "2");
+        assert_eq!(tags.add_tag(b, "a", "1").0, ab);
         assert_eq!(texts(&tags, ab), ["a=1", "b=2"]);
         // The innermost holds.
-        let (other, _) = tags.with(ab, "a", "3");
+        let (other, _) = tags.add_tag(ab, "a", "3");
         assert_eq!(texts(&tags, other), ["a=3", "b=2"]);
         assert!(texts(&tags, TagSet::NONE).is_empty());
     }
 
     #[test]
     fn what_is_too_much_is_one_value() {
-        let tags = Tags::default();
-        let of = |value: usize| tags.with(TagSet::NONE, "id", &value.to_string());
+        let tags = TagRegistry::default();
+        let of = |value: usize| tags.add_tag(TagSet::NONE, "id", &value.to_string());
         let mut sets: Vec<_> = (0..MOST_VALUES).map(|value| of(value).0).collect();
         sets.sort_unstable();
         sets.dedup();
         assert_eq!(sets.len(), MOST_VALUES);
         let (rest, bound) = of(MOST_VALUES);
         assert_eq!(texts(&tags, rest), ["id=(rest)"]);
-        assert_eq!(bound, Some(Bound::Values));
+        assert_eq!(bound, Some(TagLimit::Values));
         assert_eq!(of(MOST_VALUES + 1), (rest, None));
         assert_eq!(texts(&tags, of(7).0), ["id=7"]);
         let long = "x".repeat(LONGEST + 1);
-        assert_eq!(tags.with(TagSet::NONE, "id", &long).0, rest);
-        assert!(tags.is_new(Bound::Values) && !tags.is_new(Bound::Values));
-        assert!(tags.is_new(Bound::Keys));
+        assert_eq!(tags.add_tag(TagSet::NONE, "id", &long).0, rest);
+        assert!(tags.is_first_report(TagLimit::Values) && !tags.is_first_report(TagLimit::Values));
+        assert!(tags.is_first_report(TagLimit::Keys));
     }
 
     #[test]
     fn keys_and_sets_are_bounded() {
-        let tags = Tags::default();
-        let outer = tags.with(TagSet::NONE, "k0", "v").0;
+        let tags = TagRegistry::default();
+        let outer = tags.add_tag(TagSet::NONE, "k0", "v").0;
         for key in 1..MOST_KEYS {
-            let (set, bound) = tags.with(outer, &format!("k{key}"), "v");
+            let (set, bound) = tags.add_tag(outer, &format!("k{key}"), "v");
             assert_eq!((set == outer, bound), (false, None));
         }
-        assert_eq!(tags.with(outer, "more", "v"), (outer, Some(Bound::Keys)));
+        assert_eq!(
+            tags.add_tag(outer, "more", "v"),
+            (outer, Some(TagLimit::Keys))
+        );
         for n in 0..2 * MOST_SETS {
-            let (first, _) = tags.with(outer, "k1", &(n % 200).to_string());
-            let (second, bound) = tags.with(first, "k2", &(n / 200).to_string());
-            assert_eq!(second == first, bound == Some(Bound::Sets));
+            let (first, _) = tags.add_tag(outer, "k1", &(n % 200).to_string());
+            let (second, bound) = tags.add_tag(first, "k2", &(n / 200).to_string());
+            assert_eq!(second == first, bound == Some(TagLimit::Sets));
         }
-        let known = tags.known.read();
+        let known = tags.table.read();
         assert_eq!(known.sets.len(), MOST_SETS);
     }
 
@@ -310,11 +321,14 @@ mod tests {
     fn tags_close_in_any_order_and_once() {
         let (a, b) = (TagSet(1), TagSet(2));
         let mut open = OpenTags::default();
-        let first = open.open(a);
-        let second = open.open(b);
-        assert_eq!(open.now(), b);
-        assert_eq!(open.close(first), Some(TagSet::NONE));
-        assert_eq!(open.close(second), None);
-        assert_eq!((open.now(), open.close(first)), (TagSet::NONE, None));
+        let first = open.open_tag(a);
+        let second = open.open_tag(b);
+        assert_eq!(open.current_set(), b);
+        assert_eq!(open.close_tag(first), Some(TagSet::NONE));
+        assert_eq!(open.close_tag(second), None);
+        assert_eq!(
+            (open.current_set(), open.close_tag(first)),
+            (TagSet::NONE, None)
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Code that breaks a limit of its class stays as it is, so that the VM refuses it: hooks raise limits.
 
-use lucce_bytecode::{ClassFile, ErrorKind, rewrite};
+use lucce_bytecode::{BytecodeErrorKind, ClassFile, rewrite};
 
 use crate::assembled::{Assembler, Body, u2};
 use crate::plans::{everything, rewrite_everything};
@@ -241,7 +241,7 @@ fn nothing_names_a_constant_behind_the_pool() {
         let class = ClassFile::parse(bytes).expect("sound");
         match rewrite(&class, &everything(&class)) {
             Ok(done) => panic!("{:?}", done.skipped),
-            Err(error) => error.kind == ErrorKind::OutOfBounds,
+            Err(error) => error.kind == BytecodeErrorKind::OutOfBounds,
         }
     };
     // Instructions; the last constant is number `count - 1`.

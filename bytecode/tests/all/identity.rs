@@ -2,19 +2,19 @@
 
 use std::time::{Duration, Instant};
 
-use lucce_bytecode::{ClassFile, MethodPlan, Plan, rewrite};
+use lucce_bytecode::{ClassFile, ClassPlan, MethodPlan, rewrite};
 
 use crate::jdk;
 
 /// An empty plan copies methods; empty method plans decode and write them anew.
-fn laid_out_anew(class: &ClassFile<'_>) -> Plan<'static> {
+fn laid_out_anew(class: &ClassFile<'_>) -> ClassPlan<'static> {
     let with_code = |&index: &usize| class.methods().get(index).is_some_and(|m| m.code.is_some());
-    Plan {
+    ClassPlan {
         methods: (0..class.methods().len())
             .filter(with_code)
             .map(|index| (index, MethodPlan::default()))
             .collect(),
-        ..Plan::default()
+        ..ClassPlan::default()
     }
 }
 
@@ -26,7 +26,7 @@ fn nothing_to_insert_changes_nothing() {
         jdk.for_each_class(|one| {
             let started = Instant::now();
             let class = ClassFile::parse(&one.bytes).expect(&one.name);
-            let copied = rewrite(&class, &Plan::default()).expect(&one.name);
+            let copied = rewrite(&class, &ClassPlan::default()).expect(&one.name);
             time[0] += started.elapsed();
             assert!(copied.bytes == one.bytes, "{} differs", one.name);
             let started = Instant::now();

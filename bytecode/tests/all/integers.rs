@@ -1,6 +1,8 @@
 //! Integers that are changed after a class has been rewritten.
 
-use lucce_bytecode::{ClassFile, Entry, Insert, MethodPlan, Plan, Rewritten, rewrite};
+use lucce_bytecode::{
+    ClassFile, ClassPlan, CodeInsertion, EntryHook, MethodPlan, RewrittenClass, rewrite,
+};
 
 use crate::assembled::{Assembler, Body};
 use crate::plans::{MARK, hook};
@@ -24,15 +26,15 @@ fn class(constants: u16) -> Vec<u8> {
     asm.finish()
 }
 
-fn rewritten(bytes: &[u8], first: i32) -> Rewritten {
+fn rewritten(bytes: &[u8], first: i32) -> RewrittenClass {
     let class = ClassFile::parse(bytes).expect("a sound class");
     let calls = class
-        .scan(class.methods()[0].code.as_ref().expect("code"))
+        .scan_code(class.methods()[0].code.as_ref().expect("code"))
         .expect("sound")
         .calls;
-    let mark = |(site, bci): (i32, u16)| (bci, Insert::Mark { helper: MARK, site });
+    let mark = |(site, bci): (i32, u16)| (bci, CodeInsertion::Mark { helper: MARK, site });
     let one = MethodPlan {
-        entry: Some(Entry {
+        entry: Some(EntryHook {
             helper: hook("enter", "(I)J"),
             // One that an instruction has.
             argument: Some(7),
@@ -43,7 +45,7 @@ fn rewritten(bytes: &[u8], first: i32) -> Rewritten {
             .collect(),
         ..MethodPlan::default()
     };
-    let mut plan = Plan::default();
+    let mut plan = ClassPlan::default();
     plan.methods.insert(0, one);
     rewrite(&class, &plan).expect("it fits")
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lucce_bytecode::{ClassFile, MethodPlan, Plan, rewrite, rewrite_all_wide};
+use lucce_bytecode::{ClassFile, ClassPlan, MethodPlan, rewrite, rewrite_all_wide};
 
 use crate::assembled::{Assembler, Body, u2};
 use crate::plans::{entry, rewrite_everything};
@@ -84,11 +84,11 @@ fn delta(n: usize) -> u8 {
     if n == 0 { 6 } else { 3 }
 }
 
-fn without_a_new_local(class: &ClassFile<'_>) -> Plan<'static> {
+fn without_a_new_local(class: &ClassFile<'_>) -> ClassPlan<'static> {
     let all = 0..class.methods().len();
-    Plan {
+    ClassPlan {
         methods: all.map(|at| (at, MethodPlan::default())).collect(),
-        ..Plan::default()
+        ..ClassPlan::default()
     }
 }
 

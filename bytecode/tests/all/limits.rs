@@ -1,7 +1,8 @@
 //! Limits of the class file format, and plans that cannot be carried out.
 
 use lucce_bytecode::{
-    ClassFile, ErrorKind, Insert, LONGEST_COMPILED, MethodPlan, NewField, Plan, Rewritten, rewrite,
+    BytecodeErrorKind, ClassFile, ClassPlan, CodeInsertion, LONGEST_COMPILED, MethodPlan, NewField,
+    RewrittenClass, rewrite,
 };
 
 use crate::assembled::{self, Assembler, Body};
@@ -37,7 +38,7 @@ fn a_method_that_cannot_grow_is_left_alone() {
     let [(0, error)] = rewritten.skipped.as_slice() else {
         panic!("{:?}", rewritten.skipped);
     };
-    assert_eq!(error.kind, ErrorKind::MethodTooLarge);
+    assert_eq!(error.kind, BytecodeErrorKind::MethodTooLarge);
     let lengths = code_lengths(&rewritten.bytes);
     assert_eq!(lengths[0], 65_535);
     assert!(lengths[1] > 10);
@@ -55,7 +56,7 @@ fn a_method_above_the_limit_is_too_large() {
             .map(|(at, error)| (*at, error.kind));
         assert_eq!(
             skipped.collect::<Vec<_>>(),
-            [(0, ErrorKind::MethodTooLarge)],
+            [(0, BytecodeErrorKind::MethodTooLarge)],
             "{nops}"
         );
         assert_eq!(code_lengths(&rewritten.bytes)[0], nops + 1);
@@ -121,7 +122,7 @@ fn a_full_pool_leaves_the_class_as_it_is() {
     }
     let bytes = asm.finish();
     let class = ClassFile::parse(&bytes).expect("sound");
-    let plan = Plan {
+    let plan = ClassPlan {
         methods: [(
             0,
             MethodPlan {
@@ -130,11 +131,11 @@ fn a_full_pool_leaves_the_class_as_it_is() {
             },
         )]
         .into(),
-        ..Plan::default()
+        ..ClassPlan::default()
     };
     let done = rewrite(&class, &plan).expect("a copy");
     let skipped = done.skipped.first().map(|(_, error)| error.kind);
-    assert_eq!(skipped, Some(ErrorKind::PoolFull));
+    assert_eq!(skipped, Some(BytecodeErrorKind::PoolFull));
     assert!(done.bytes == bytes);
     let fields = vec![
         NewField {
@@ -144,13 +145,15 @@ fn a_full_pool_leaves_the_class_as_it_is() {
         };
         9
     ];
-    let wanted = Plan {
+    let wanted = ClassPlan {
         fields,
-        ..Plan::default()
+        ..ClassPlan::default()
     };
     assert!(rewrite(&class, &wanted).is_ok());
     assert_eq!(
-        rewrite(&class, &Plan::default()).expect("a copy").bytes,
+        rewrite(&class, &ClassPlan::default())
+            .expect("a copy")
+            .bytes,
         bytes
     );
 }
@@ -162,9 +165,9 @@ fn fields_are_appended() {
         descriptor: "J",
         access: 0x1080,
     };
-    let plan = Plan {
+    let plan = ClassPlan {
         fields: vec![field("$fp"), field("$other")],
-        ..Plan::default()
+        ..ClassPlan::default()
     };
     let original = with_long_method(3);
     let class = ClassFile::parse(&original).expect("sound");
@@ -180,7 +183,7 @@ fn fields_are_appended() {
 }
 
 /// One method: `iconst_1; newarray int; pop; new Object; pop; return`.
-fn with_plan(name: &str, plan: MethodPlan<'_>) -> Rewritten {
+fn with_plan(name: &str, plan: MethodPlan<'_>) -> RewrittenClass {
     let mut asm = Assembler::new("Planned", 52);
     let object = asm.class("java/lang/Object").to_be_bytes();
     let code = vec![4, 188, 10, 87, 187, object[0], object[1], 87, 177];
@@ -194,9 +197,9 @@ fn with_plan(name: &str, plan: MethodPlan<'_>) -> Rewritten {
     );
     let bytes = asm.finish();
     let class = ClassFile::parse(&bytes).expect("sound");
-    let plan = Plan {
+    let plan = ClassPlan {
         methods: [(0, plan)].into(),
-        ..Plan::default()
+        ..ClassPlan::default()
     };
     rewrite(&class, &plan).expect("the class can be rewritten")
 }
@@ -204,19 +207,19 @@ fn with_plan(name: &str, plan: MethodPlan<'_>) -> Rewritten {
 #[test]
 fn plans_that_do_not_fit_skip_the_method() {
     let site = 1;
-    let mark = Insert::Mark { helper: MARK, site };
-    let after = Insert::After {
+    let mark = CodeInsertion::Mark { helper: MARK, site };
+    let after = CodeInsertion::After {
         helper: ALLOC,
         site,
     };
-    let dup = Insert::AfterDup {
+    let dup = CodeInsertion::AfterDup {
         helper: ARRAY,
         site,
     };
-    let made = Insert::AfterNew {
+    let made = CodeInsertion::AfterNew {
         helper: hook("made", "(Ljava/lang/Class;J)V"),
     };
-    let redirect = Insert::Redirect { helper: CONCAT };
+    let redirect = CodeInsertion::Redirect { helper: CONCAT };
     for (inserts, fits) in [
         (vec![(0, mark), (4, after), (8, mark)], true),
         (vec![(1, dup), (1, mark), (4, mark), (4, after)], true),
@@ -244,11 +247,11 @@ fn plans_that_do_not_fit_skip_the_method() {
 #[test]
 fn without_an_entry_there_is_no_local_and_hooks_are_given_the_site_alone() {
     let site = 7;
-    let mark = Insert::Mark {
+    let mark = CodeInsertion::Mark {
         helper: hook("mark", "(I)V"),
         site,
     };
-    let dup = Insert::AfterDup {
+    let dup = CodeInsertion::AfterDup {
         helper: hook("array", "([II)V"),
         site,
     };
@@ -272,8 +275,8 @@ fn without_an_entry_there_is_no_local_and_hooks_are_given_the_site_alone() {
 #[test]
 fn an_insertion_that_needs_the_local_skips_a_method_that_keeps_none() {
     let needs = [
-        Insert::Before { helper: BEFORE },
-        Insert::MarkTwo {
+        CodeInsertion::Before { helper: BEFORE },
+        CodeInsertion::MarkTwo {
             helper: MARK_TWO,
             site: 1,
             inner: 2,
@@ -303,9 +306,9 @@ fn constructors_get_no_unwind_handler() {
 fn plans_for_other_classes_are_refused() {
     let bytes = with_long_method(1);
     let class = ClassFile::parse(&bytes).expect("sound");
-    let plan = Plan {
+    let plan = ClassPlan {
         methods: [(2, MethodPlan::default())].into(),
-        ..Plan::default()
+        ..ClassPlan::default()
     };
     assert!(rewrite(&class, &plan).is_err());
 }

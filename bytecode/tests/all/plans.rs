@@ -1,51 +1,55 @@
 //! The plan that hooks everything.
 
 use lucce_bytecode::{
-    AllocKind, ClassFile, Entry, Helper, Insert, Method, MethodPlan, Plan, Rewritten, Scan,
-    rewrite, rewrite_all_wide,
+    AllocationOpcode, ClassFile, ClassFileMethod, ClassPlan, CodeInsertion, CodeScan, EntryHook,
+    HelperMethod, MethodPlan, RewrittenClass, rewrite, rewrite_all_wide,
 };
 
 const HOOKS: &str = "lucce/Hooks";
 
-pub const fn hook(name: &'static str, descriptor: &'static str) -> Helper<'static> {
-    Helper {
+pub const fn hook(name: &'static str, descriptor: &'static str) -> HelperMethod<'static> {
+    HelperMethod {
         class: HOOKS,
         name,
         descriptor,
     }
 }
 
-pub const MARK: Helper<'_> = hook("mark", "(JI)V");
-pub const MARK_TWO: Helper<'_> = hook("markTwo", "(JII)V");
-pub const BEFORE: Helper<'_> = hook("before", "(J)V");
-pub const ALLOC: Helper<'_> = hook("alloc", "(JI)V");
-pub const ARRAY: Helper<'_> = hook("array", "(Ljava/lang/Object;JI)V");
-pub const INT: Helper<'_> = hook("number", "(IJI)V");
-pub const LONG: Helper<'_> = hook("number", "(JJI)V");
-pub const PAIR: Helper<'_> = hook("pair", "(IIJI)V");
-pub const CURRENT: Helper<'_> = hook("current", "(JI)J");
-pub const CONCAT: Helper<'_> = hook(
+pub const MARK: HelperMethod<'_> = hook("mark", "(JI)V");
+pub const MARK_TWO: HelperMethod<'_> = hook("markTwo", "(JII)V");
+pub const BEFORE: HelperMethod<'_> = hook("before", "(J)V");
+pub const ALLOC: HelperMethod<'_> = hook("alloc", "(JI)V");
+pub const ARRAY: HelperMethod<'_> = hook("array", "(Ljava/lang/Object;JI)V");
+pub const INT: HelperMethod<'_> = hook("number", "(IJI)V");
+pub const LONG: HelperMethod<'_> = hook("number", "(JJI)V");
+pub const PAIR: HelperMethod<'_> = hook("pair", "(IIJI)V");
+pub const CURRENT: HelperMethod<'_> = hook("current", "(JI)J");
+pub const CONCAT: HelperMethod<'_> = hook(
     "concat",
     "(Ljava/lang/String;Ljava/lang/String;)Ljava/lang/String;",
 );
 
 /// Hooks at every place that can have one.
-pub fn everything(class: &ClassFile<'_>) -> Plan<'static> {
-    let mut plan = Plan::default();
+pub fn everything(class: &ClassFile<'_>) -> ClassPlan<'static> {
+    let mut plan = ClassPlan::default();
     for (index, method) in class.methods().iter().enumerate() {
         let Some(code) = &method.code else { continue };
         // An empty finalizer must stay empty: other code makes every object finalizable.
         if method.name == "finalize" && code.bytes.len() == 1 {
             continue;
         }
-        let scan = class.scan(code).expect("sound code");
+        let scan = class.scan_code(code).expect("sound code");
         plan.methods
             .insert(index, method_plan(index, method, &scan));
     }
     plan
 }
 
-fn method_plan(index: usize, method: &Method<'_>, scan: &Scan<'_>) -> MethodPlan<'static> {
+fn method_plan(
+    index: usize,
+    method: &ClassFileMethod<'_>,
+    scan: &CodeScan<'_>,
+) -> MethodPlan<'static> {
     let is_constructor = method.name == "<init>";
     MethodPlan {
         entry: Some(entry(index)),
@@ -55,21 +59,21 @@ fn method_plan(index: usize, method: &Method<'_>, scan: &Scan<'_>) -> MethodPlan
     }
 }
 
-pub fn entry(index: usize) -> Entry<'static> {
+pub fn entry(index: usize) -> EntryHook<'static> {
     if index.is_multiple_of(2) {
-        Entry {
+        EntryHook {
             helper: hook("enter", "()J"),
             argument: None,
         }
     } else {
-        Entry {
+        EntryHook {
             helper: hook("enter", "(I)J"),
             argument: Some(index as i32 * 1000),
         }
     }
 }
 
-fn inserts(scan: &Scan<'_>) -> Vec<(u16, Insert<'static>)> {
+fn inserts(scan: &CodeScan<'_>) -> Vec<(u16, CodeInsertion<'static>)> {
     let mut inserts = Vec::new();
     for (n, call) in scan.calls.iter().enumerate() {
         let site = n as i32 * 77;
@@ -84,7 +88,7 @@ fn inserts(scan: &Scan<'_>) -> Vec<(u16, Insert<'static>)> {
         if returns_array && !is_constructor && n.is_multiple_of(5) {
             inserts.push((
                 call.bci,
-                Insert::AfterDup {
+                CodeInsertion::AfterDup {
                     helper: ARRAY,
                     site,
                 },
@@ -94,15 +98,15 @@ fn inserts(scan: &Scan<'_>) -> Vec<(u16, Insert<'static>)> {
     for (n, alloc) in scan.allocations.iter().enumerate() {
         let site = n as i32 - 1;
         // Before a `new`, too: the types in frames name the instruction itself.
-        inserts.push((alloc.bci, Insert::Mark { helper: MARK, site }));
+        inserts.push((alloc.bci, CodeInsertion::Mark { helper: MARK, site }));
         inserts.push((
             alloc.bci,
             match alloc.kind {
-                AllocKind::New => Insert::After {
+                AllocationOpcode::New => CodeInsertion::After {
                     helper: ALLOC,
                     site,
                 },
-                _ => Insert::AfterDup {
+                _ => CodeInsertion::AfterDup {
                     helper: ARRAY,
                     site,
                 },
@@ -114,44 +118,48 @@ fn inserts(scan: &Scan<'_>) -> Vec<(u16, Insert<'static>)> {
 }
 
 /// What sees the last two arguments of a call if they are ints, and what it returned if that is a number.
-fn around_numbers(descriptor: &str, site: i32) -> impl Iterator<Item = Insert<'static>> {
+fn around_numbers(descriptor: &str, site: i32) -> impl Iterator<Item = CodeInsertion<'static>> {
     let takes_two = descriptor.contains("II)") && !descriptor.contains("[II)");
-    let pair = takes_two.then_some(Insert::MarkPair { helper: PAIR, site });
+    let pair = takes_two.then_some(CodeInsertion::MarkPair { helper: PAIR, site });
     let returned = match descriptor.rsplit_once(')') {
-        Some((_, "I")) => Some(Insert::AfterDup { helper: INT, site }),
-        Some((_, "J")) => Some(Insert::AfterDup2 { helper: LONG, site }),
+        Some((_, "I")) => Some(CodeInsertion::AfterDup { helper: INT, site }),
+        Some((_, "J")) => Some(CodeInsertion::AfterDup2 { helper: LONG, site }),
         _ => None,
     };
     pair.into_iter().chain(returned)
 }
 
-fn call_insert(call: &lucce_bytecode::Call<'_>, n: usize, site: i32) -> Insert<'static> {
+fn call_insert(
+    call: &lucce_bytecode::MethodCall<'_>,
+    n: usize,
+    site: i32,
+) -> CodeInsertion<'static> {
     if call.owner == "Site" && call.name == "current" {
-        return Insert::ReplaceWithContext {
+        return CodeInsertion::ReplaceWithContext {
             helper: CURRENT,
             site: 42,
         };
     }
     if call.owner == "java/lang/String" && call.name == "concat" {
-        return Insert::Redirect { helper: CONCAT };
+        return CodeInsertion::Redirect { helper: CONCAT };
     }
     match n % 3 {
-        0 => Insert::Mark { helper: MARK, site },
-        1 => Insert::MarkTwo {
+        0 => CodeInsertion::Mark { helper: MARK, site },
+        1 => CodeInsertion::MarkTwo {
             helper: MARK_TWO,
             site,
             inner: 7,
         },
-        _ => Insert::Before { helper: BEFORE },
+        _ => CodeInsertion::Before { helper: BEFORE },
     }
 }
 
-pub fn rewrite_everything(bytes: &[u8]) -> Rewritten {
+pub fn rewrite_everything(bytes: &[u8]) -> RewrittenClass {
     let class = ClassFile::parse(bytes).expect("a sound class");
     rewrite(&class, &everything(&class)).unwrap_or_else(|e| panic!("{}: {e}", class.name()))
 }
 
-pub fn rewrite_everything_wide(bytes: &[u8]) -> Rewritten {
+pub fn rewrite_everything_wide(bytes: &[u8]) -> RewrittenClass {
     let class = ClassFile::parse(bytes).expect("a sound class");
     rewrite_all_wide(&class, &everything(&class))
         .unwrap_or_else(|e| panic!("{}: {e}", class.name()))

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use lucce_bytecode::Rewritten;
+use lucce_bytecode::RewrittenClass;
 
 use crate::assembled;
 use crate::jdk::{self, Folder, Jdk, source, text};
 use crate::plans::{rewrite_everything, rewrite_everything_wide};
 
-fn rewrite_folder(from: &Path, to: &Folder, rewrite: fn(&[u8]) -> Rewritten) {
+fn rewrite_folder(from: &Path, to: &Folder, rewrite: fn(&[u8]) -> RewrittenClass) {
     for file in fs::read_dir(from).expect("a folder").flatten() {
         let bytes = fs::read(file.path()).expect("a class");
         let rewritten = rewrite(&bytes);

@@ -1,6 +1,8 @@
 //! Classes whose constant pool has little room.
 
-use lucce_bytecode::{ClassFile, Entry, ErrorKind, Insert, MethodPlan, Plan, rewrite};
+use lucce_bytecode::{
+    BytecodeErrorKind, ClassFile, ClassPlan, CodeInsertion, EntryHook, MethodPlan, rewrite,
+};
 
 use crate::assembled::{Assembler, Body};
 use crate::plans::{MARK, entry, hook};
@@ -28,19 +30,19 @@ fn class(free: u16) -> Vec<u8> {
     asm.finish()
 }
 
-fn plan(class: &ClassFile<'_>) -> Plan<'static> {
-    let mut plan = Plan::default();
+fn plan(class: &ClassFile<'_>) -> ClassPlan<'static> {
+    let mut plan = ClassPlan::default();
     for (index, method) in class.methods().iter().enumerate() {
         let scan = class
-            .scan(method.code.as_ref().expect("code"))
+            .scan_code(method.code.as_ref().expect("code"))
             .expect("sound");
         let first = 1_000_000 + (index * CALLS) as i32;
         let mark = |(n, bci): (usize, u16)| {
             let site = first + n as i32;
-            (bci, Insert::Mark { helper: MARK, site })
+            (bci, CodeInsertion::Mark { helper: MARK, site })
         };
         let one = MethodPlan {
-            entry: Some(Entry {
+            entry: Some(EntryHook {
                 helper: hook("enter", "(I)J"),
                 argument: Some(70_000 * index as i32),
             }),
@@ -85,7 +87,7 @@ fn sites_need_no_constant_each() {
         assert!(
             done.skipped
                 .iter()
-                .all(|(_, error)| error.kind == ErrorKind::PoolFull)
+                .all(|(_, error)| error.kind == BytecodeErrorKind::PoolFull)
         );
         let again = ClassFile::parse(&done.bytes).expect("sound");
         if left_out == METHODS {
@@ -93,7 +95,7 @@ fn sites_need_no_constant_each() {
         }
         for (method, before) in again.methods().iter().zip(parsed.methods()) {
             let calls = again
-                .scan(method.code.as_ref().expect("code"))
+                .scan_code(method.code.as_ref().expect("code"))
                 .expect("sound")
                 .calls;
             let marks = calls.iter().filter(|call| call.name == "mark").count();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use lucce_bytecode::{ClassFile, Entry, ErrorKind, Rewritten, rewrite};
+use lucce_bytecode::{BytecodeErrorKind, ClassFile, EntryHook, RewrittenClass, rewrite};
 
 use crate::jdk::{self, Folder, Jdk, source, text};
 use crate::plans::{everything, hook, rewrite_everything, rewrite_everything_wide};
@@ -18,7 +18,7 @@ struct Patched {
 }
 
 impl Patched {
-    fn new(jdk: &Jdk, rewrite: fn(&[u8]) -> Rewritten) -> Self {
+    fn new(jdk: &Jdk, rewrite: fn(&[u8]) -> RewrittenClass) -> Self {
         let folder = Folder::new();
         let mut classes = Vec::new();
         jdk.for_each_class(|class| {
@@ -26,7 +26,7 @@ impl Patched {
                 let rewritten = rewrite(&class.bytes);
                 // sun.awt.X11.XKeysym has a method of almost 64 KiB.
                 let mut skipped = rewritten.skipped.iter();
-                assert!(skipped.all(|(_, e)| e.kind == ErrorKind::MethodTooLarge));
+                assert!(skipped.all(|(_, e)| e.kind == BytecodeErrorKind::MethodTooLarge));
                 folder.write(
                     &format!("{}/{}.class", class.module, class.name),
                     &rewritten.bytes,
@@ -110,7 +110,7 @@ fn last_line(said: &str, with: &str) -> String {
         .to_owned()
 }
 
-fn check(rewrite: fn(&[u8]) -> Rewritten) {
+fn check(rewrite: fn(&[u8]) -> RewrittenClass) {
     for jdk in jdk::all() {
         let patched = Patched::new(&jdk, rewrite);
         patched.link_all();
@@ -133,12 +133,12 @@ fn jvms_accept_and_run_everything_on_with_wide_branches() {
 const WRONG: &str = "java/util/zip/CRC32C";
 
 /// The new local is stored with nothing on the stack.
-fn rewrite_wrongly(bytes: &[u8]) -> Rewritten {
+fn rewrite_wrongly(bytes: &[u8]) -> RewrittenClass {
     let class = ClassFile::parse(bytes).expect("a sound class");
     let mut plan = everything(&class);
     for method in plan.methods.values_mut() {
         let helper = hook("exit", "()V");
-        method.entry = Some(Entry {
+        method.entry = Some(EntryHook {
             helper,
             argument: None,
         });
@@ -168,7 +168,7 @@ fn jvms_start_with_a_hooked_base() {
     }
 }
 
-fn link_hooked_base(jdk: &Jdk, rewrite: fn(&[u8]) -> Rewritten) -> String {
+fn link_hooked_base(jdk: &Jdk, rewrite: fn(&[u8]) -> RewrittenClass) -> String {
     let folder = Folder::new();
     let mut classes = Vec::new();
     jdk.for_each_class(|class| {

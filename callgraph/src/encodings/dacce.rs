@@ -26,49 +26,52 @@
 
 mod decoder;
 mod dictionary;
-mod known;
+mod dynamic_graph;
 mod trigger;
 
 use std::time::{Duration, Instant};
 
-use super::threads::Threads;
-use super::{Encoding, Number, Progress, Statistics, ThreadId, Undecodable};
-use crate::{Edge, Frame, MethodId, SiteId};
-use dictionary::Dictionary;
-use known::Graph;
-use trigger::Trigger;
+use super::thread_table::ThreadTable;
+use super::{
+    ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics, ProgramThreadId,
+    ReEncodingProgress,
+};
+use crate::{CallEdge, ContextFrame, MethodId, SiteId};
+use dictionary::DacceDictionary;
+use dynamic_graph::DynamicCallGraph;
+use trigger::ReEncodingTrigger;
 
-pub use trigger::Tuning;
+pub use trigger::DacceTuning;
 
 /// See the module's description.
-pub struct Dacce {
-    graph: Graph,
+pub struct DacceEncoding {
+    graph: DynamicCallGraph,
     /// By timestamp.
-    dictionaries: Vec<Dictionary>,
-    trigger: Trigger,
-    threads: Threads<State>,
+    dictionaries: Vec<DacceDictionary>,
+    trigger: ReEncodingTrigger,
+    threads: ThreadTable<DacceThreadState>,
     calls: u64,
     samples: u64,
     stack_operations: u64,
-    re_encoding: Duration,
+    re_encoding_time: Duration,
     /// Contexts that could not be translated: there must be none.
     lost: u64,
-    progress: Vec<Progress>,
+    progress: Vec<ReEncodingProgress>,
     bits: u32,
 }
 
 #[derive(Default)]
-struct State {
-    /// The innermost frame's; [`Edge::NOBODY`] before the first.
+struct DacceThreadState {
+    /// The innermost frame's; [`CallEdge::NO_CALLER`] before the first.
     method: MethodId,
     id: u64,
-    stack: Vec<Saved>,
-    started: Option<Number>,
+    stack: Vec<DacceStackEntry>,
+    start_context: Option<EncodedContext>,
 }
 
 /// An entry of the ccStack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Saved {
+pub(crate) struct DacceStackEntry {
     id: u64,
     site: SiteId,
     target: MethodId,
@@ -76,21 +79,21 @@ pub(crate) struct Saved {
     count: u64,
 }
 
-impl Dacce {
+impl DacceEncoding {
     /// Ids of at most 63 bits, as `maxID + 1` more must fit.
     pub const BITS: u32 = 62;
 
     #[must_use]
-    pub fn new(tuning: Tuning) -> Dacce {
-        Dacce {
-            graph: Graph::default(),
-            dictionaries: vec![Dictionary::default()],
-            trigger: Trigger::new(tuning),
-            threads: Threads::default(),
+    pub fn new(tuning: DacceTuning) -> DacceEncoding {
+        DacceEncoding {
+            graph: DynamicCallGraph::default(),
+            dictionaries: vec![DacceDictionary::default()],
+            trigger: ReEncodingTrigger::new(tuning),
+            threads: ThreadTable::default(),
             calls: 0,
             samples: 0,
             stack_operations: 0,
-            re_encoding: Duration::ZERO,
+            re_encoding_time: Duration::ZERO,
             lost: 0,
             progress: Vec::new(),
             bits: Self::BITS,
@@ -99,7 +102,7 @@ impl Dacce {
 
     #[must_use]
     pub fn max_id(&self) -> u64 {
-        self.newest().max_id()
+        self.newest_dictionary().max_id()
     }
 
     /// The present timestamp.
@@ -110,47 +113,50 @@ impl Dacce {
 
     /// What `edge` adds now; none: it is not encoded.
     #[must_use]
-    pub fn addition(&self, edge: Edge) -> Option<u64> {
-        self.newest().addition(edge)
+    pub fn addition_value(&self, edge: CallEdge) -> Option<u64> {
+        self.newest_dictionary().addition_value(edge)
     }
 
     /// The thread's present id and its ccStack as (id, callsite, target, count), oldest first.
     #[must_use]
-    pub fn state(&self, thread: ThreadId) -> (u64, Vec<(u64, SiteId, MethodId, u64)>) {
+    pub fn thread_state(
+        &self,
+        thread: ProgramThreadId,
+    ) -> (u64, Vec<(u64, SiteId, MethodId, u64)>) {
         let Some(state) = self.threads.get(thread) else {
             return (0, Vec::new());
         };
-        let fields = |saved: &Saved| (saved.id, saved.site, saved.target, saved.count);
+        let fields = |saved: &DacceStackEntry| (saved.id, saved.site, saved.target, saved.count);
         (state.id, state.stack.iter().map(fields).collect())
     }
 
     /// Numbers the graph anew: all threads are stopped, their contexts translated.
     pub fn re_encode(&mut self) {
         let began = Instant::now();
-        let next = Dictionary::of(&self.graph, self.bits);
+        let next = DacceDictionary::from_graph(&self.graph, self.bits);
         let old = self.dictionaries.last();
         for state in self.threads.iter_mut() {
-            if state.method == Edge::NOBODY {
+            if state.method == CallEdge::NO_CALLER {
                 continue;
             }
-            let frames = old.and_then(|old| state.decode(old, &self.graph));
+            let frames = old.and_then(|old| state.decode_callers(old, &self.graph));
             self.lost += u64::from(frames.is_none());
-            state.encode(&frames.unwrap_or_default(), &next);
+            state.encode_callers(&frames.unwrap_or_default(), &next);
         }
         let newest = self.progress.last().map_or(0, |progress| progress.calls);
-        self.trigger.done(self.calls - newest);
-        self.progress.push(Progress {
+        self.trigger.finish_re_encoding(self.calls - newest);
+        self.progress.push(ReEncodingProgress {
             calls: self.calls,
             samples: self.samples,
-            nodes: self.graph.nodes() as u64,
-            edges: self.graph.edges() as u64,
+            nodes: self.graph.node_count() as u64,
+            edges: self.graph.edge_count() as u64,
             max_id: next.max_id(),
         });
         self.dictionaries.push(next);
-        self.re_encoding += began.elapsed();
+        self.re_encoding_time += began.elapsed();
     }
 
-    fn newest(&self) -> &Dictionary {
+    fn newest_dictionary(&self) -> &DacceDictionary {
         match self.dictionaries.last() {
             Some(newest) => newest,
             // There is one from the start.
@@ -159,30 +165,31 @@ impl Dacce {
     }
 
     /// Collects the thread's context, as the paper's timer does.
-    fn sample(&mut self, thread: ThreadId) {
+    fn collect_context(&mut self, thread: ProgramThreadId) {
         self.samples += 1;
         let dictionary = self.dictionaries.last();
-        let state = self.threads.at(thread);
-        let frames = dictionary.and_then(|dictionary| state.decode(dictionary, &self.graph));
-        let edges = edges(&frames.unwrap_or_default(), state.method);
-        edges.iter().for_each(|edge| self.graph.warm(*edge));
-        let (graph, newest) = (&self.graph, self.newest());
-        let hot = |edge: &&Edge| !newest.is_back(**edge) && graph.is_hottest(**edge);
-        let hot: Vec<&Edge> = edges.iter().filter(hot).collect();
+        let state = self.threads.get_or_create(thread);
+        let frames =
+            dictionary.and_then(|dictionary| state.decode_callers(dictionary, &self.graph));
+        let edges = context_edges(&frames.unwrap_or_default(), state.method);
+        edges.iter().for_each(|edge| self.graph.count_sample(*edge));
+        let (graph, newest) = (&self.graph, self.newest_dictionary());
+        let hot = |edge: &&CallEdge| !newest.is_back(**edge) && graph.is_hottest(**edge);
+        let hot: Vec<&CallEdge> = edges.iter().filter(hot).collect();
         let adding = hot.iter().filter(|edge| !newest.is_first(***edge)).count();
-        let (hot, known) = (hot.len() as u64, self.graph.edges() as u64);
-        if self.trigger.sampled(hot, adding as u64, known) {
+        let (hot, known) = (hot.len() as u64, self.graph.edge_count() as u64);
+        if self.trigger.record_sample(hot, adding as u64, known) {
             self.re_encode();
         }
     }
 }
 
 /// The calls of a context: `frames` innermost first, without the method that they lead to.
-fn edges(frames: &[Frame], last: MethodId) -> Vec<Edge> {
+fn context_edges(frames: &[ContextFrame], last: MethodId) -> Vec<CallEdge> {
     let callees = [last]
         .into_iter()
         .chain(frames.iter().map(|frame| frame.method));
-    let edge = |(frame, callee): (&Frame, MethodId)| Edge {
+    let edge = |(frame, callee): (&ContextFrame, MethodId)| CallEdge {
         site: frame.site,
         caller: frame.method,
         callee,
@@ -190,61 +197,65 @@ fn edges(frames: &[Frame], last: MethodId) -> Vec<Edge> {
     frames.iter().zip(callees).map(edge).collect()
 }
 
-impl State {
+impl DacceThreadState {
     /// The callers of the innermost frame.
-    fn decode(&self, dictionary: &Dictionary, graph: &Graph) -> Option<Vec<Frame>> {
+    fn decode_callers(
+        &self,
+        dictionary: &DacceDictionary,
+        graph: &DynamicCallGraph,
+    ) -> Option<Vec<ContextFrame>> {
         match self.method {
-            Edge::NOBODY => Some(Vec::new()),
-            method => decoder::decode(dictionary, graph, method, self.id, self.stack.clone()),
+            CallEdge::NO_CALLER => Some(Vec::new()),
+            method => decoder::decode_path(dictionary, graph, method, self.id, self.stack.clone()),
         }
     }
 
     /// The context with these callers, in the numbers of another dictionary.
-    fn encode(&mut self, frames: &[Frame], dictionary: &Dictionary) {
-        self.begin(
+    fn encode_callers(&mut self, frames: &[ContextFrame], dictionary: &DacceDictionary) {
+        self.start_path(
             frames.last().map_or(self.method, |frame| frame.method),
             dictionary,
         );
-        for edge in edges(frames, self.method).into_iter().rev() {
-            self.call(edge, dictionary);
+        for edge in context_edges(frames, self.method).into_iter().rev() {
+            self.apply_call(edge, dictionary);
         }
     }
 
     /// The thread's first frame.
-    fn begin(&mut self, entry: MethodId, dictionary: &Dictionary) {
+    fn start_path(&mut self, entry: MethodId, dictionary: &DacceDictionary) {
         self.id = 0;
         self.stack.clear();
         if !dictionary.is_entry(entry) {
-            self.push(Edge::entry(entry), dictionary);
+            self.push_entry(CallEdge::from_thread_entry(entry), dictionary);
         }
     }
 
-    fn push(&mut self, edge: Edge, dictionary: &Dictionary) {
-        let entry = Saved {
+    fn push_entry(&mut self, edge: CallEdge, dictionary: &DacceDictionary) {
+        let entry = DacceStackEntry {
             id: self.id,
             site: edge.site,
             target: edge.callee,
             count: 0,
         };
         match self.stack.last_mut() {
-            Some(top) if dictionary.is_back(edge) && top.repeats(&entry) => top.count += 1,
+            Some(top) if dictionary.is_back(edge) && top.is_repetition_of(&entry) => top.count += 1,
             _ => self.stack.push(entry),
         }
         self.id = dictionary.max_id() + 1;
     }
 
     /// Whether the ccStack was used.
-    fn call(&mut self, edge: Edge, dictionary: &Dictionary) -> bool {
-        if let Some(addition) = dictionary.addition(edge) {
+    fn apply_call(&mut self, edge: CallEdge, dictionary: &DacceDictionary) -> bool {
+        if let Some(addition) = dictionary.addition_value(edge) {
             self.id += addition;
             return false;
         }
-        self.push(edge, dictionary);
+        self.push_entry(edge, dictionary);
         true
     }
 
-    fn back(&mut self, edge: Edge, dictionary: &Dictionary) -> bool {
-        if let Some(addition) = dictionary.addition(edge) {
+    fn undo_call(&mut self, edge: CallEdge, dictionary: &DacceDictionary) -> bool {
+        if let Some(addition) = dictionary.addition_value(edge) {
             self.id -= addition;
             return false;
         }
@@ -259,123 +270,139 @@ impl State {
     }
 }
 
-impl Saved {
-    fn repeats(&self, entry: &Saved) -> bool {
+impl DacceStackEntry {
+    fn is_repetition_of(&self, entry: &DacceStackEntry) -> bool {
         (self.id, self.site, self.target) == (entry.id, entry.site, entry.target)
     }
 }
 
-impl Encoding for Dacce {
+impl ContextEncoding for DacceEncoding {
     fn name(&self) -> &'static str {
         "dacce"
     }
 
-    fn start(&mut self, thread: ThreadId, parent: Option<(ThreadId, Frame)>) {
-        let started = parent.map(|(parent, place)| self.current(parent, place));
-        *self.threads.at(thread) = State {
-            started,
-            ..State::default()
+    fn start_thread(
+        &mut self,
+        thread: ProgramThreadId,
+        parent: Option<(ProgramThreadId, ContextFrame)>,
+    ) {
+        let started = parent.map(|(parent, place)| self.current_context(parent, place));
+        *self.threads.get_or_create(thread) = DacceThreadState {
+            start_context: started,
+            ..DacceThreadState::default()
         };
     }
 
-    fn enter(&mut self, thread: ThreadId, edge: Edge) {
+    fn enter_call(&mut self, thread: ProgramThreadId, edge: CallEdge) {
         self.calls += 1;
-        let is_new = self.graph.meet(edge);
-        let (state, Some(newest)) = (self.threads.at(thread), self.dictionaries.last()) else {
+        let is_new = self.graph.record_edge(edge);
+        let (state, Some(newest)) = (self.threads.get_or_create(thread), self.dictionaries.last())
+        else {
             return;
         };
         state.method = edge.callee;
         let mut used = false;
         if edge.is_entry() {
-            state.begin(edge.callee, newest);
+            state.start_path(edge.callee, newest);
         } else {
-            used = state.call(edge, newest);
+            used = state.apply_call(edge, newest);
             self.stack_operations += u64::from(used);
         }
         let avoidable = used && !newest.is_back(edge);
-        if self.trigger.called(is_new, avoidable) {
-            self.sample(thread);
+        if self.trigger.record_call(is_new, avoidable) {
+            self.collect_context(thread);
         }
     }
 
-    fn leave(&mut self, thread: ThreadId, edge: Edge) {
-        let (state, Some(newest)) = (self.threads.at(thread), self.dictionaries.last()) else {
+    fn leave_call(&mut self, thread: ProgramThreadId, edge: CallEdge) {
+        let (state, Some(newest)) = (self.threads.get_or_create(thread), self.dictionaries.last())
+        else {
             return;
         };
         state.method = edge.caller;
         if !edge.is_entry() {
-            self.stack_operations += u64::from(state.back(edge, newest));
+            self.stack_operations += u64::from(state.undo_call(edge, newest));
         }
     }
 
-    fn current(&mut self, thread: ThreadId, place: Frame) -> Number {
+    fn current_context(&mut self, thread: ProgramThreadId, place: ContextFrame) -> EncodedContext {
         let stamp = self.timestamp() as u64;
-        let state = self.threads.at(thread);
-        let fields = |saved: &Saved| {
+        let state = self.threads.get_or_create(thread);
+        let fields = |saved: &DacceStackEntry| {
             let (site, target) = (saved.site.0.into(), saved.target.0.into());
             [saved.id, site, target, saved.count]
         };
         let stack = state.stack.iter().flat_map(fields);
-        Number {
-            place,
+        EncodedContext {
+            frame: place,
             id: state.id,
-            beside: [stamp].into_iter().chain(stack).collect(),
+            extra_numbers: [stamp].into_iter().chain(stack).collect(),
         }
     }
 
-    fn depth(&self, thread: ThreadId) -> usize {
+    fn stack_depth(&self, thread: ProgramThreadId) -> usize {
         self.threads
             .get(thread)
             .map_or(0, |state| state.stack.len())
     }
 
-    fn decode(&self, number: &Number) -> Result<Vec<Frame>, Undecodable> {
-        let unknown = Undecodable::Unknown;
-        let (stamp, stack) = number.beside.split_first().ok_or(unknown)?;
+    fn decode_context(
+        &self,
+        number: &EncodedContext,
+    ) -> Result<Vec<ContextFrame>, ContextDecodeError> {
+        let unknown = ContextDecodeError::Unknown;
+        let (stamp, stack) = number.extra_numbers.split_first().ok_or(unknown)?;
         let dictionary = usize::try_from(*stamp).ok();
         let dictionary = dictionary.and_then(|stamp| self.dictionaries.get(stamp));
-        let stack = stack.chunks(4).map(saved).collect::<Option<Vec<Saved>>>();
+        let stack = stack
+            .chunks(4)
+            .map(parse_stack_entry)
+            .collect::<Option<Vec<DacceStackEntry>>>();
         let (dictionary, stack) = dictionary.zip(stack).ok_or(unknown)?;
-        let method = number.place.method;
-        let callers = decoder::decode(dictionary, &self.graph, method, number.id, stack);
-        let mut frames = vec![number.place];
+        let method = number.frame.method;
+        let callers = decoder::decode_path(dictionary, &self.graph, method, number.id, stack);
+        let mut frames = vec![number.frame];
         frames.extend(callers.ok_or(unknown)?);
         Ok(frames)
     }
 
-    fn started(&self, thread: ThreadId) -> Option<&Number> {
-        self.threads.get(thread)?.started.as_ref()
+    fn start_context(&self, thread: ProgramThreadId) -> Option<&EncodedContext> {
+        self.threads.get(thread)?.start_context.as_ref()
     }
 
-    fn statistics(&self) -> Statistics {
-        let dictionaries: usize = self.dictionaries.iter().map(Dictionary::memory).sum();
-        let newest = self.newest();
-        Statistics {
-            nodes: self.graph.nodes() as u64,
-            edges: self.graph.edges() as u64,
+    fn collect_statistics(&self) -> EncodingStatistics {
+        let dictionaries: usize = self
+            .dictionaries
+            .iter()
+            .map(DacceDictionary::memory_bytes)
+            .sum();
+        let newest = self.newest_dictionary();
+        EncodingStatistics {
+            nodes: self.graph.node_count() as u64,
+            edges: self.graph.edge_count() as u64,
             max_id: newest.max_id(),
-            memory: (dictionaries + self.graph.memory()) as u64,
+            memory_bytes: (dictionaries + self.graph.memory_bytes()) as u64,
             log_bytes: dictionaries as u64,
             stack_operations: self.stack_operations,
-            lost: self.lost,
+            unnumbered: self.lost,
             re_encodings: self.timestamp() as u64,
-            re_encoding: self.re_encoding,
+            re_encoding_time: self.re_encoding_time,
             progress: self.progress.clone(),
-            more: vec![
+            other_counts: vec![
                 ("samples", self.samples),
-                ("back edges", newest.back_edges() as u64),
-                ("hashed sites", newest.hashed() as u64),
+                ("back edges", newest.back_edge_count() as u64),
+                ("hashed sites", newest.hashed_site_count() as u64),
             ],
-            ..Statistics::default()
+            ..EncodingStatistics::default()
         }
     }
 }
 
-fn saved(fields: &[u64]) -> Option<Saved> {
+fn parse_stack_entry(fields: &[u64]) -> Option<DacceStackEntry> {
     let &[id, site, target, count] = fields else {
         return None;
     };
-    Some(Saved {
+    Some(DacceStackEntry {
         id,
         site: SiteId(u32::try_from(site).ok()?),
         target: MethodId(u32::try_from(target).ok()?),

@@ -1,41 +1,45 @@
 //! The trait.
 
-use super::{Number, Statistics, Undecodable};
-use crate::{Edge, Frame};
+use super::{ContextDecodeError, EncodedContext, EncodingStatistics};
+use crate::{CallEdge, ContextFrame};
 
 /// A thread of the program; they are counted from 0, in the order in which they start.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
-pub struct ThreadId(pub u32);
+pub struct ProgramThreadId(pub u32);
 
 /// A way to keep the current calling context of every thread.
 ///
 /// The caller keeps the plain stacks: a thread's first call is its start, `leave` returns from
 /// the innermost call that was entered, and `place` lies in the innermost frame.
-pub trait Encoding {
+pub trait ContextEncoding {
     fn name(&self) -> &'static str;
 
     /// `thread` begins, started by `parent` at the place that it called last from.
-    fn start(&mut self, thread: ThreadId, parent: Option<(ThreadId, Frame)>);
+    fn start_thread(
+        &mut self,
+        thread: ProgramThreadId,
+        parent: Option<(ProgramThreadId, ContextFrame)>,
+    );
 
-    fn enter(&mut self, thread: ThreadId, edge: Edge);
+    fn enter_call(&mut self, thread: ProgramThreadId, edge: CallEdge);
 
     /// The innermost call, `edge`, returns.
-    fn leave(&mut self, thread: ThreadId, edge: Edge);
+    fn leave_call(&mut self, thread: ProgramThreadId, edge: CallEdge);
 
     /// An exception ends these calls, the innermost one last.
-    fn unwind(&mut self, thread: ThreadId, edges: &[Edge]) {
+    fn unwind_calls(&mut self, thread: ProgramThreadId, edges: &[CallEdge]) {
         edges
             .iter()
             .rev()
-            .for_each(|edge| self.leave(thread, *edge));
+            .for_each(|edge| self.leave_call(thread, *edge));
     }
 
     /// What an event at `place` keeps. The site is [`SiteId::NONE`](crate::SiteId::NONE) if only the
     /// frame is meant.
-    fn current(&mut self, thread: ThreadId, place: Frame) -> Number;
+    fn current_context(&mut self, thread: ProgramThreadId, place: ContextFrame) -> EncodedContext;
 
     /// How many entries lie on the thread's encoding stack.
-    fn depth(&self, thread: ThreadId) -> usize {
+    fn stack_depth(&self, thread: ProgramThreadId) -> usize {
         let _ = thread;
         0
     }
@@ -44,18 +48,21 @@ pub trait Encoding {
     ///
     /// # Errors
     /// The number is not one that this encoding gave, or it cannot be decoded at all.
-    fn decode(&self, number: &Number) -> Result<Vec<Frame>, Undecodable>;
+    fn decode_context(
+        &self,
+        number: &EncodedContext,
+    ) -> Result<Vec<ContextFrame>, ContextDecodeError>;
 
     /// Whether its numbers can be decoded.
-    fn decodes(&self) -> bool {
+    fn is_decodable(&self) -> bool {
         true
     }
 
     /// The context in which a thread was started, if the encoding keeps it.
-    fn started(&self, thread: ThreadId) -> Option<&Number> {
+    fn start_context(&self, thread: ProgramThreadId) -> Option<&EncodedContext> {
         let _ = thread;
         None
     }
 
-    fn statistics(&self) -> Statistics;
+    fn collect_statistics(&self) -> EncodingStatistics;
 }

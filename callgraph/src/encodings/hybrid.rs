@@ -16,85 +16,94 @@
 
 use std::collections::BTreeMap;
 
-use super::pcce::{residence, rules};
-use super::threads::Threads;
-use super::{Encoding, Known, Number, Numbering, Statistics, ThreadId, Undecodable};
+use super::pcce::{numbering_rules, residence_map};
+use super::thread_table::ThreadTable;
+use super::{
+    AcyclicNumbering, ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics,
+    ProgramThreadId, WeightedEdge,
+};
 use crate::numbering::FastMap;
-use crate::{Edge, Frame, MethodId, SiteId};
+use crate::{CallEdge, ContextFrame, MethodId, SiteId};
 
 /// See the module's description.
-pub struct Hybrid {
-    numbering: Numbering,
+pub struct PcceHybridEncoding {
+    numbering: AcyclicNumbering,
     /// Offset of each implicit context and the edge that it ends with; none where it begins.
-    implicit: FastMap<MethodId, BTreeMap<u64, Option<Edge>>>,
-    kinds: FastMap<Edge, Case>,
+    implicit: FastMap<MethodId, BTreeMap<u64, Option<CallEdge>>>,
+    cases: FastMap<CallEdge, HybridCase>,
     methods: FastMap<SiteId, MethodId>,
-    offsets: FastMap<Edge, u64>,
+    offsets: FastMap<CallEdge, u64>,
     edges: usize,
-    threads: Threads<State>,
+    threads: ThreadTable<HybridThreadState>,
     stack_operations: u64,
 }
 
 /// The paper's cases.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Case {
+enum HybridCase {
     Explicit,
     Nothing,
     Guarded,
 }
 
 #[derive(Default)]
-struct State {
+struct HybridThreadState {
     offset: u64,
     id: u64,
-    stack: Vec<Saved>,
+    stack: Vec<HybridStackEntry>,
 }
 
 #[derive(Clone, Copy)]
-struct Saved {
+struct HybridStackEntry {
     offset: u64,
     id: u64,
     site: SiteId,
 }
 
-impl Hybrid {
-    /// As for [`Pcce`](super::Pcce); an edge that is not in `offsets` moves the stack by 1.
+impl PcceHybridEncoding {
+    /// As for [`PcceEncoding`](super::PcceEncoding); an edge that is not in `offsets` moves the stack by 1.
     #[must_use]
-    pub fn new(edges: &[Known], bits: u32, open: bool, offsets: FastMap<Edge, u64>) -> Hybrid {
-        let mut hybrid = Hybrid {
-            numbering: Numbering::of(edges, &rules(bits, open)),
+    pub fn new(
+        edges: &[WeightedEdge],
+        bits: u32,
+        open: bool,
+        offsets: FastMap<CallEdge, u64>,
+    ) -> PcceHybridEncoding {
+        let mut hybrid = PcceHybridEncoding {
+            numbering: AcyclicNumbering::from_edges(edges, &numbering_rules(bits, open)),
             implicit: FastMap::default(),
-            kinds: FastMap::default(),
-            methods: residence(edges),
+            cases: FastMap::default(),
+            methods: residence_map(edges),
             offsets,
             edges: edges.iter().filter(|known| !known.edge.is_entry()).count(),
-            threads: Threads::default(),
+            threads: ThreadTable::default(),
             stack_operations: 0,
         };
-        for method in hybrid.topological() {
-            hybrid.instrument(method);
+        for method in hybrid.topological_order() {
+            hybrid.instrument_node(method);
         }
         hybrid
     }
 
     /// How many edges need code of their own: adding 0 needs none.
     #[must_use]
-    pub fn instrumented(&self) -> usize {
-        let adds = |edge: &Edge| self.numbering.addition(*edge) > Some(0);
-        let needs = |(edge, kind): &(&Edge, &Case)| **kind != Case::Nothing && adds(edge);
-        self.kinds.iter().filter(needs).count()
+    pub fn instrumented_edge_count(&self) -> usize {
+        let adds = |edge: &CallEdge| self.numbering.addition_value(*edge) > Some(0);
+        let needs =
+            |(edge, kind): &(&CallEdge, &HybridCase)| **kind != HybridCase::Nothing && adds(edge);
+        self.cases.iter().filter(needs).count()
     }
 
     /// The stack offsets of a method's implicit contexts, ascending.
     #[must_use]
-    pub fn implicit(&self, method: MethodId) -> Vec<u64> {
+    pub fn implicit_offsets(&self, method: MethodId) -> Vec<u64> {
         let offsets = self.implicit.get(&method);
         offsets.map_or_else(Vec::new, |offsets| offsets.keys().copied().collect())
     }
 
     /// The thread's offset and id since its sub-path began, and how many entries lie below.
     #[must_use]
-    pub fn state(&self, thread: ThreadId) -> (u64, u64, usize) {
+    pub fn thread_state(&self, thread: ProgramThreadId) -> (u64, u64, usize) {
         let state = self.threads.get(thread);
         state.map_or((0, 0, 0), |state| {
             (state.offset, state.id, state.stack.len())
@@ -102,7 +111,7 @@ impl Hybrid {
     }
 
     /// Callers before callees.
-    fn topological(&self) -> Vec<MethodId> {
+    fn topological_order(&self) -> Vec<MethodId> {
         let mut waiting: FastMap<MethodId, usize> = FastMap::default();
         let mut callees: FastMap<MethodId, Vec<MethodId>> = FastMap::default();
         for (method, node) in &self.numbering.nodes {
@@ -129,50 +138,50 @@ impl Hybrid {
     }
 
     /// Algorithm 4, the loop over one node's edges.
-    fn instrument(&mut self, method: MethodId) {
+    fn instrument_node(&mut self, method: MethodId) {
         let Some(node) = self.numbering.nodes.get(&method) else {
             return;
         };
         let mut implicit = BTreeMap::new();
-        if node.begins {
+        if node.starts_sub_path {
             implicit.insert(0, None);
         }
         for (_, edge) in &node.incoming {
-            let step = self.step(*edge);
+            let step = self.edge_offset(*edge);
             let none = BTreeMap::new();
             let callers = self.implicit.get(&edge.caller).unwrap_or(&none);
             let extended: Vec<u64> = callers.keys().map(|offset| offset + step).collect();
             let conflict = extended.iter().any(|offset| implicit.contains_key(offset));
-            let all = callers.len() as u64 == self.numbering.count(edge.caller);
+            let all = callers.len() as u64 == self.numbering.context_count(edge.caller);
             let kind = match (conflict, all) {
-                (true, _) => Case::Explicit,
-                (false, true) => Case::Nothing,
-                (false, false) => Case::Guarded,
+                (true, _) => HybridCase::Explicit,
+                (false, true) => HybridCase::Nothing,
+                (false, false) => HybridCase::Guarded,
             };
-            if kind != Case::Explicit {
+            if kind != HybridCase::Explicit {
                 implicit.extend(extended.into_iter().map(|offset| (offset, Some(*edge))));
             }
-            self.kinds.insert(*edge, kind);
+            self.cases.insert(*edge, kind);
         }
         self.implicit.insert(method, implicit);
     }
 
-    fn step(&self, edge: Edge) -> u64 {
+    fn edge_offset(&self, edge: CallEdge) -> u64 {
         self.offsets.get(&edge).copied().unwrap_or(1)
     }
 
-    fn sub_path(
+    fn decode_sub_path(
         &self,
         method: MethodId,
         (mut offset, mut id): (u64, u64),
-        frames: &mut Vec<Frame>,
+        frames: &mut Vec<ContextFrame>,
     ) -> Option<()> {
         let mut method = method;
         while id != 0 {
-            let (edge, rest) = self.numbering.caller(method, id)?;
-            frames.push(edge.place());
+            let (edge, rest) = self.numbering.find_caller(method, id)?;
+            frames.push(edge.caller_frame());
             (method, id) = (edge.caller, rest);
-            offset = offset.checked_sub(self.step(edge))?;
+            offset = offset.checked_sub(self.edge_offset(edge))?;
         }
         loop {
             let last = match self.implicit.get(&method) {
@@ -182,29 +191,33 @@ impl Hybrid {
             let Some(edge) = last else {
                 return (offset == 0).then_some(());
             };
-            frames.push(edge.place());
+            frames.push(edge.caller_frame());
             method = edge.caller;
-            offset = offset.checked_sub(self.step(edge))?;
+            offset = offset.checked_sub(self.edge_offset(edge))?;
         }
     }
 }
 
-impl Encoding for Hybrid {
+impl ContextEncoding for PcceHybridEncoding {
     fn name(&self) -> &'static str {
         "pcce-hybrid"
     }
 
-    fn start(&mut self, thread: ThreadId, _: Option<(ThreadId, Frame)>) {
-        self.threads.start(thread);
+    fn start_thread(
+        &mut self,
+        thread: ProgramThreadId,
+        _: Option<(ProgramThreadId, ContextFrame)>,
+    ) {
+        self.threads.reset_thread(thread);
     }
 
-    fn enter(&mut self, thread: ThreadId, edge: Edge) {
-        let step = self.step(edge);
-        let Some(state) = self.threads.calling(thread, edge) else {
+    fn enter_call(&mut self, thread: ProgramThreadId, edge: CallEdge) {
+        let step = self.edge_offset(edge);
+        let Some(state) = self.threads.get_for_call(thread, edge) else {
             return;
         };
-        let Some(addition) = self.numbering.addition(edge) else {
-            state.stack.push(Saved {
+        let Some(addition) = self.numbering.addition_value(edge) else {
+            state.stack.push(HybridStackEntry {
                 offset: state.offset,
                 id: state.id,
                 site: edge.site,
@@ -215,19 +228,19 @@ impl Encoding for Hybrid {
             return;
         };
         state.offset += step;
-        match self.kinds.get(&edge) {
-            Some(Case::Nothing) => {}
-            Some(Case::Guarded) if state.id == 0 => {}
+        match self.cases.get(&edge) {
+            Some(HybridCase::Nothing) => {}
+            Some(HybridCase::Guarded) if state.id == 0 => {}
             _ => state.id += addition,
         }
     }
 
-    fn leave(&mut self, thread: ThreadId, edge: Edge) {
-        let step = self.step(edge);
-        let Some(state) = self.threads.calling(thread, edge) else {
+    fn leave_call(&mut self, thread: ProgramThreadId, edge: CallEdge) {
+        let step = self.edge_offset(edge);
+        let Some(state) = self.threads.get_for_call(thread, edge) else {
             return;
         };
-        let Some(addition) = self.numbering.addition(edge) else {
+        let Some(addition) = self.numbering.addition_value(edge) else {
             if let Some(saved) = state.stack.pop() {
                 (state.offset, state.id) = (saved.offset, saved.id);
             }
@@ -235,65 +248,71 @@ impl Encoding for Hybrid {
             return;
         };
         state.offset -= step;
-        match self.kinds.get(&edge) {
-            Some(Case::Nothing) => {}
+        match self.cases.get(&edge) {
+            Some(HybridCase::Nothing) => {}
             // The call did not add either: an addition is never 0 behind an implicit context.
-            Some(Case::Guarded) if state.id == 0 => {}
+            Some(HybridCase::Guarded) if state.id == 0 => {}
             _ => state.id -= addition,
         }
     }
 
-    fn current(&mut self, thread: ThreadId, place: Frame) -> Number {
-        let State { offset, id, stack } = self.threads.at(thread);
-        let fields = |saved: &Saved| [saved.offset, saved.id, u64::from(saved.site.0)];
+    fn current_context(&mut self, thread: ProgramThreadId, place: ContextFrame) -> EncodedContext {
+        let HybridThreadState { offset, id, stack } = self.threads.get_or_create(thread);
+        let fields = |saved: &HybridStackEntry| [saved.offset, saved.id, u64::from(saved.site.0)];
         let beside = [*offset].into_iter().chain(stack.iter().flat_map(fields));
-        Number {
-            place,
+        EncodedContext {
+            frame: place,
             id: *id,
-            beside: beside.collect(),
+            extra_numbers: beside.collect(),
         }
     }
 
-    fn depth(&self, thread: ThreadId) -> usize {
+    fn stack_depth(&self, thread: ProgramThreadId) -> usize {
         self.threads
             .get(thread)
             .map_or(0, |state| state.stack.len())
     }
 
-    fn decode(&self, number: &Number) -> Result<Vec<Frame>, Undecodable> {
-        let (offset, stack) = number.beside.split_first().ok_or(Undecodable::Unknown)?;
-        let mut frames = vec![number.place];
-        let decoded = self.sub_path(number.place.method, (*offset, number.id), &mut frames);
-        decoded.ok_or(Undecodable::Unknown)?;
+    fn decode_context(
+        &self,
+        number: &EncodedContext,
+    ) -> Result<Vec<ContextFrame>, ContextDecodeError> {
+        let (offset, stack) = number
+            .extra_numbers
+            .split_first()
+            .ok_or(ContextDecodeError::Unknown)?;
+        let mut frames = vec![number.frame];
+        let decoded = self.decode_sub_path(number.frame.method, (*offset, number.id), &mut frames);
+        decoded.ok_or(ContextDecodeError::Unknown)?;
         for saved in stack.rchunks(3) {
             let &[offset, id, site] = saved else {
-                return Err(Undecodable::Unknown);
+                return Err(ContextDecodeError::Unknown);
             };
-            let site = SiteId(u32::try_from(site).map_err(|_| Undecodable::Unknown)?);
-            let method = *self.methods.get(&site).ok_or(Undecodable::Unknown)?;
-            frames.push(Frame { site, method });
-            let decoded = self.sub_path(method, (offset, id), &mut frames);
-            decoded.ok_or(Undecodable::Unknown)?;
+            let site = SiteId(u32::try_from(site).map_err(|_| ContextDecodeError::Unknown)?);
+            let method = *self.methods.get(&site).ok_or(ContextDecodeError::Unknown)?;
+            frames.push(ContextFrame { site, method });
+            let decoded = self.decode_sub_path(method, (offset, id), &mut frames);
+            decoded.ok_or(ContextDecodeError::Unknown)?;
         }
         Ok(frames)
     }
 
-    fn statistics(&self) -> Statistics {
+    fn collect_statistics(&self) -> EncodingStatistics {
         let contexts: usize = self.implicit.values().map(BTreeMap::len).sum();
-        let implicit = contexts * size_of::<(u64, Option<Edge>)>();
-        let kinds = self.kinds.len() * size_of::<(Edge, Case)>();
-        let instrumented = self.instrumented() as u64;
-        Statistics {
+        let implicit = contexts * size_of::<(u64, Option<CallEdge>)>();
+        let kinds = self.cases.len() * size_of::<(CallEdge, HybridCase)>();
+        let instrumented = self.instrumented_edge_count() as u64;
+        EncodingStatistics {
             nodes: self.numbering.nodes.len() as u64,
             edges: self.edges as u64,
             max_id: self.numbering.max_id(),
-            memory: (self.numbering.memory() + implicit + kinds) as u64,
+            memory_bytes: (self.numbering.memory_bytes() + implicit + kinds) as u64,
             stack_operations: self.stack_operations,
-            more: vec![
+            other_counts: vec![
                 ("edges with code", instrumented),
                 ("implicit contexts", contexts as u64),
             ],
-            ..Statistics::default()
+            ..EncodingStatistics::default()
         }
     }
 }

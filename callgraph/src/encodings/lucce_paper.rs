@@ -24,103 +24,112 @@
 mod algorithm;
 mod history;
 
-use super::threads::Threads;
-use super::{Encoding, Number, Statistics, ThreadId, Undecodable};
-use crate::{Edge, Frame};
+use super::thread_table::ThreadTable;
+use super::{
+    ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics, ProgramThreadId,
+};
+use crate::{CallEdge, ContextFrame};
 
-pub use algorithm::{Algorithm, Pair, Watch};
+pub use algorithm::{CallIdVersion, LucceAlgorithm, UpdateObserver};
 
 /// See the module's description.
-pub struct LuccePaper {
-    graph: Algorithm,
+pub struct LuccePaperEncoding {
+    graph: LucceAlgorithm,
     /// Of each frame.
-    threads: Threads<Vec<Pair>>,
+    threads: ThreadTable<Vec<CallIdVersion>>,
     lost: u64,
 }
 
-impl LuccePaper {
+impl LuccePaperEncoding {
     /// Numbers below 2 to the power of `bits`, at most 63, which the paper's implementation has.
     #[must_use]
-    pub fn new(bits: u32) -> LuccePaper {
-        LuccePaper {
-            graph: Algorithm::new(bits),
-            threads: Threads::default(),
+    pub fn new(bits: u32) -> LuccePaperEncoding {
+        LuccePaperEncoding {
+            graph: LucceAlgorithm::new(bits),
+            threads: ThreadTable::default(),
             lost: 0,
         }
     }
 
     /// As a live program does: numbers of frames that have ended by now cannot be decoded any more.
-    pub fn forget(&mut self) {
+    pub fn forget_ended_frames(&mut self) {
         let frames = self.threads.iter_mut().flatten();
         let mut asked = frames.map(|pair| pair.version).collect();
-        self.graph.forget(&mut asked);
+        self.graph.forget_versions(&mut asked);
     }
 
     /// Changes that can be decoded through.
     #[must_use]
-    pub fn remembered(&self) -> usize {
-        self.graph.remembered()
+    pub fn remembered_changes(&self) -> usize {
+        self.graph.remembered_changes()
     }
 }
 
-impl Encoding for LuccePaper {
+impl ContextEncoding for LuccePaperEncoding {
     fn name(&self) -> &'static str {
         "lucce-paper"
     }
 
-    fn start(&mut self, thread: ThreadId, _: Option<(ThreadId, Frame)>) {
-        self.threads.at(thread).clear();
+    fn start_thread(
+        &mut self,
+        thread: ProgramThreadId,
+        _: Option<(ProgramThreadId, ContextFrame)>,
+    ) {
+        self.threads.get_or_create(thread).clear();
     }
 
-    fn enter(&mut self, thread: ThreadId, edge: Edge) {
-        let frames = self.threads.at(thread);
+    fn enter_call(&mut self, thread: ProgramThreadId, edge: CallEdge) {
+        let frames = self.threads.get_or_create(thread);
         let from = match edge.is_entry() {
-            true => Pair::ROOT,
+            true => CallIdVersion::ROOT,
             // A caller without a frame: lost, with all below.
-            false => frames.last().copied().unwrap_or(Pair {
-                call: Pair::LOST,
+            false => frames.last().copied().unwrap_or(CallIdVersion {
+                call_id: CallIdVersion::NO_CALL_ID,
                 version: 0,
             }),
         };
-        let to = self.graph.update(edge, from, &mut ());
-        self.threads.at(thread).push(to);
+        let to = self.graph.update_call(edge, from, &mut ());
+        self.threads.get_or_create(thread).push(to);
     }
 
     /// Execution resumes with the caller's own local variables.
-    fn leave(&mut self, thread: ThreadId, _: Edge) {
-        self.threads.at(thread).pop();
+    fn leave_call(&mut self, thread: ProgramThreadId, _: CallEdge) {
+        self.threads.get_or_create(thread).pop();
     }
 
-    fn current(&mut self, thread: ThreadId, place: Frame) -> Number {
-        let pair = self.threads.at(thread).last().copied();
+    fn current_context(&mut self, thread: ProgramThreadId, place: ContextFrame) -> EncodedContext {
+        let pair = self.threads.get_or_create(thread).last().copied();
         let pair = pair.filter(|pair| !pair.is_lost());
         self.lost += u64::from(pair.is_none());
-        Number {
-            place,
-            id: pair.map_or(0, |pair| pair.call),
-            beside: pair.iter().map(|pair| pair.version).collect(),
+        EncodedContext {
+            frame: place,
+            id: pair.map_or(0, |pair| pair.call_id),
+            extra_numbers: pair.iter().map(|pair| pair.version).collect(),
         }
     }
 
-    fn decode(&self, number: &Number) -> Result<Vec<Frame>, Undecodable> {
-        let &[version] = number.beside.as_slice() else {
-            return Err(Undecodable::Lost);
+    fn decode_context(
+        &self,
+        number: &EncodedContext,
+    ) -> Result<Vec<ContextFrame>, ContextDecodeError> {
+        let &[version] = number.extra_numbers.as_slice() else {
+            return Err(ContextDecodeError::Lost);
         };
-        let pair = Pair {
-            call: number.id,
+        let pair = CallIdVersion {
+            call_id: number.id,
             version,
         };
-        let edges = self.graph.decode(number.place.method, pair)?;
+        let edges = self.graph.decode_context(number.frame.method, pair)?;
         let callers = edges.iter().filter(|edge| !edge.is_entry());
-        let mut frames = vec![number.place];
-        frames.extend(callers.map(|edge| edge.place()));
+        let mut frames = vec![number.frame];
+        frames.extend(callers.map(|edge| edge.caller_frame()));
         Ok(frames)
     }
 
-    fn statistics(&self) -> Statistics {
-        Statistics {
-            lost: self.lost,
-            ..self.graph.statistics()
+    fn collect_statistics(&self) -> EncodingStatistics {
+        EncodingStatistics {
+            unnumbered: self.lost,
+            ..self.graph.collect_statistics()
         }
     }
 }

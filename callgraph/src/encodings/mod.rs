@@ -15,7 +15,7 @@
 //! The caller keeps the plain stack: `leave` is told which call returns, as the instrumented code at
 //! the call site knows it.
 //!
-//! Reading order: `encoding` (the trait), `number`, `statistics`; then one file per encoding.
+//! Reading order: `encoding` (the trait), `encoded_context`, `statistics`; then one file per encoding.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -23,11 +23,11 @@
     clippy::panic
 )]
 
+mod encoded_context;
 mod encoding;
-mod number;
 mod statistics;
 
-mod threads;
+mod thread_table;
 
 mod dacce;
 mod hybrid;
@@ -36,13 +36,15 @@ mod pcc;
 mod pcce;
 mod versioned;
 
-pub use crate::numbering::{Begins, FastMap, Known, Numbering, Numbers, Rules};
-pub use dacce::{Dacce, Tuning};
-pub use encoding::{Encoding, ThreadId};
-pub use hybrid::Hybrid;
-pub use lucce_paper::{Algorithm, LuccePaper, Pair, Watch};
-pub use number::{Number, Undecodable};
-pub use pcc::Pcc;
-pub use pcce::Pcce;
-pub use statistics::{Progress, Statistics};
-pub use versioned::Versioned;
+pub use crate::numbering::{
+    AcyclicNumbering, FastMap, NodeNumbering, NumberingRules, SubPathStarts, WeightedEdge,
+};
+pub use dacce::{DacceEncoding, DacceTuning};
+pub use encoded_context::{ContextDecodeError, EncodedContext};
+pub use encoding::{ContextEncoding, ProgramThreadId};
+pub use hybrid::PcceHybridEncoding;
+pub use lucce_paper::{CallIdVersion, LucceAlgorithm, LuccePaperEncoding, UpdateObserver};
+pub use pcc::PccEncoding;
+pub use pcce::PcceEncoding;
+pub use statistics::{EncodingStatistics, ReEncodingProgress};
+pub use versioned::VersionedEncoding;

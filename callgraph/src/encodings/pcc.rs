@@ -6,48 +6,51 @@
 
 use std::collections::HashSet;
 
-use super::threads::Threads;
-use super::{Encoding, Number, Statistics, ThreadId, Undecodable};
+use super::thread_table::ThreadTable;
+use super::{
+    ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics, ProgramThreadId,
+};
 use crate::numbering::FastMap;
-use crate::{Edge, Frame, SiteId};
+use crate::{CallEdge, ContextFrame, SiteId};
 
 /// See the module's description.
-pub struct Pcc {
+pub struct PccEncoding {
     mask: u64,
-    threads: Threads<Vec<Value>>,
+    threads: ThreadTable<Vec<PccValue>>,
     contexts: HashSet<u128>,
     values: FastMap<u64, ()>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Value {
+struct PccValue {
     value: u64,
-    print: u128,
+    fingerprint: u128,
 }
 
-impl Pcc {
+impl PccEncoding {
     /// Values of `bits` bits, at most 64; the paper's have 32.
     #[must_use]
-    pub fn new(bits: u32) -> Pcc {
-        Pcc {
+    pub fn new(bits: u32) -> PccEncoding {
+        PccEncoding {
             mask: u64::MAX >> (64 - bits.clamp(1, 64)),
-            threads: Threads::default(),
+            threads: ThreadTable::default(),
             contexts: HashSet::new(),
             values: FastMap::default(),
         }
     }
 
-    fn call(&self, from: Value, site: SiteId, callee: u32) -> Value {
-        let value = from.value.wrapping_mul(3).wrapping_add(identity(site)) & self.mask;
+    fn extend_value(&self, from: PccValue, site: SiteId, callee: u32) -> PccValue {
+        let value = from.value.wrapping_mul(3).wrapping_add(site_number(site)) & self.mask;
         let place = u128::from(site.0) << 32 | u128::from(callee);
-        let print = (from.print ^ place).wrapping_mul(0x2360_ED05_1FC6_5DA4_4385_DF64_9FCC_F645);
-        Value {
+        let print =
+            (from.fingerprint ^ place).wrapping_mul(0x2360_ED05_1FC6_5DA4_4385_DF64_9FCC_F645);
+        PccValue {
             value,
-            print: print ^ print >> 64,
+            fingerprint: print ^ print >> 64,
         }
     }
 
-    fn top(&self, thread: ThreadId) -> Value {
+    fn top_value(&self, thread: ProgramThreadId) -> PccValue {
         let stack = self.threads.get(thread);
         stack
             .and_then(|stack| stack.last().copied())
@@ -56,53 +59,60 @@ impl Pcc {
 }
 
 /// The paper's call sites are numbers drawn at random.
-fn identity(site: SiteId) -> u64 {
+fn site_number(site: SiteId) -> u64 {
     let mixed = (u64::from(site.0) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed ^ mixed >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 7
 }
 
-impl Encoding for Pcc {
+impl ContextEncoding for PccEncoding {
     fn name(&self) -> &'static str {
         "pcc"
     }
 
-    fn start(&mut self, thread: ThreadId, _: Option<(ThreadId, Frame)>) {
-        self.threads.at(thread).clear();
+    fn start_thread(
+        &mut self,
+        thread: ProgramThreadId,
+        _: Option<(ProgramThreadId, ContextFrame)>,
+    ) {
+        self.threads.get_or_create(thread).clear();
     }
 
-    fn enter(&mut self, thread: ThreadId, edge: Edge) {
-        let value = self.call(self.top(thread), edge.site, edge.callee.0);
-        self.threads.at(thread).push(value);
+    fn enter_call(&mut self, thread: ProgramThreadId, edge: CallEdge) {
+        let value = self.extend_value(self.top_value(thread), edge.site, edge.callee.0);
+        self.threads.get_or_create(thread).push(value);
     }
 
-    fn leave(&mut self, thread: ThreadId, _: Edge) {
-        self.threads.at(thread).pop();
+    fn leave_call(&mut self, thread: ProgramThreadId, _: CallEdge) {
+        self.threads.get_or_create(thread).pop();
     }
 
-    fn current(&mut self, thread: ThreadId, place: Frame) -> Number {
-        let Value { value, print } = self.call(self.top(thread), place.site, place.method.0);
+    fn current_context(&mut self, thread: ProgramThreadId, place: ContextFrame) -> EncodedContext {
+        let PccValue {
+            value,
+            fingerprint: print,
+        } = self.extend_value(self.top_value(thread), place.site, place.method.0);
         self.contexts.insert(print);
         self.values.insert(value, ());
-        Number {
-            place,
+        EncodedContext {
+            frame: place,
             id: value,
-            beside: Vec::new(),
+            extra_numbers: Vec::new(),
         }
     }
 
-    fn decode(&self, _: &Number) -> Result<Vec<Frame>, Undecodable> {
-        Err(Undecodable::Probabilistic)
+    fn decode_context(&self, _: &EncodedContext) -> Result<Vec<ContextFrame>, ContextDecodeError> {
+        Err(ContextDecodeError::Probabilistic)
     }
 
-    fn decodes(&self) -> bool {
+    fn is_decodable(&self) -> bool {
         false
     }
 
-    fn statistics(&self) -> Statistics {
-        Statistics {
+    fn collect_statistics(&self) -> EncodingStatistics {
+        EncodingStatistics {
             max_id: self.mask,
             collisions: (self.contexts.len() - self.values.len()) as u64,
-            ..Statistics::default()
+            ..EncodingStatistics::default()
         }
     }
 }

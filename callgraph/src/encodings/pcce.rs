@@ -12,62 +12,65 @@
 //! Equal entries that follow each other are one entry with a count (end of Section 5). Where a node
 //! would have more contexts than its id has bits, its coldest callers push (Section 7).
 
-use super::threads::Threads;
-use super::{Encoding, Known, Number, Numbering, Rules, Statistics, ThreadId, Undecodable};
-use crate::numbering::{Begins, FastMap};
-use crate::{Edge, Frame, MethodId, SiteId};
+use super::thread_table::ThreadTable;
+use super::{
+    AcyclicNumbering, ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics,
+    NumberingRules, ProgramThreadId, WeightedEdge,
+};
+use crate::numbering::{FastMap, SubPathStarts};
+use crate::{CallEdge, ContextFrame, MethodId, SiteId};
 
 /// See the module's description.
-pub struct Pcce {
-    numbering: Numbering,
+pub struct PcceEncoding {
+    numbering: AcyclicNumbering,
     edges: usize,
     /// "The residence function of l".
     methods: FastMap<SiteId, MethodId>,
-    threads: Threads<State>,
+    threads: ThreadTable<PcceThreadState>,
     stack_operations: u64,
     unforeseen: u64,
 }
 
 #[derive(Default)]
-struct State {
+struct PcceThreadState {
     id: u64,
-    stack: Vec<Saved>,
+    stack: Vec<PcceStackEntry>,
 }
 
 /// An entry of the encoding stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Saved {
+struct PcceStackEntry {
     id: u64,
     site: SiteId,
     count: u64,
 }
 
-impl Pcce {
+impl PcceEncoding {
     /// The paper's ids.
     pub const BITS: u32 = 32;
 
     /// `edges` with their weights in a profile, entries among them. Other calls than these may
     /// happen if `open`: every node then keeps a number for sub-paths that begin there.
     #[must_use]
-    pub fn new(edges: &[Known], bits: u32, open: bool) -> Pcce {
-        Pcce {
-            numbering: Numbering::of(edges, &rules(bits, open)),
+    pub fn new(edges: &[WeightedEdge], bits: u32, open: bool) -> PcceEncoding {
+        PcceEncoding {
+            numbering: AcyclicNumbering::from_edges(edges, &numbering_rules(bits, open)),
             edges: edges.iter().filter(|known| !known.edge.is_entry()).count(),
-            methods: residence(edges),
-            threads: Threads::default(),
+            methods: residence_map(edges),
+            threads: ThreadTable::default(),
             stack_operations: 0,
             unforeseen: 0,
         }
     }
 
     #[must_use]
-    pub fn numbering(&self) -> &Numbering {
+    pub fn numbering(&self) -> &AcyclicNumbering {
         &self.numbering
     }
 
     /// The thread's present id and its encoding stack as (id, call site, repetitions), oldest first.
     #[must_use]
-    pub fn state(&self, thread: ThreadId) -> (u64, Vec<(u64, SiteId, u64)>) {
+    pub fn thread_state(&self, thread: ProgramThreadId) -> (u64, Vec<(u64, SiteId, u64)>) {
         let Some(state) = self.threads.get(thread) else {
             return (0, Vec::new());
         };
@@ -77,11 +80,16 @@ impl Pcce {
     }
 
     /// Algorithm 2, Decode: the callers of `method`, innermost first, as far as its sub-path goes.
-    fn sub_path(&self, method: MethodId, id: u64, frames: &mut Vec<Frame>) -> Option<()> {
+    fn decode_sub_path(
+        &self,
+        method: MethodId,
+        id: u64,
+        frames: &mut Vec<ContextFrame>,
+    ) -> Option<()> {
         let (mut method, mut id) = (method, id);
-        while id != 0 || !self.numbering.begins(method) {
-            let (edge, rest) = self.numbering.caller(method, id)?;
-            frames.push(edge.place());
+        while id != 0 || !self.numbering.starts_sub_path(method) {
+            let (edge, rest) = self.numbering.find_caller(method, id)?;
+            frames.push(edge.caller_frame());
             (method, id) = (edge.caller, rest);
         }
         Some(())
@@ -89,28 +97,28 @@ impl Pcce {
 }
 
 /// Both algorithms number alike.
-pub(super) fn rules(bits: u32, open: bool) -> Rules {
+pub(super) fn numbering_rules(bits: u32, open: bool) -> NumberingRules {
     let begins = match open {
-        true => Begins::Anywhere,
-        false => Begins::Needed,
+        true => SubPathStarts::Anywhere,
+        false => SubPathStarts::WhereNeeded,
     };
-    Rules {
-        begins,
-        ..Rules::exact(bits)
+    NumberingRules {
+        sub_path_starts: begins,
+        ..NumberingRules::for_exact_ids(bits)
     }
 }
 
 /// "The residence function of l".
-pub(super) fn residence(edges: &[Known]) -> FastMap<SiteId, MethodId> {
+pub(super) fn residence_map(edges: &[WeightedEdge]) -> FastMap<SiteId, MethodId> {
     let sites = edges.iter().map(|known| known.edge);
     sites.map(|edge| (edge.site, edge.caller)).collect()
 }
 
-impl State {
-    fn push(&mut self, site: SiteId) {
+impl PcceThreadState {
+    fn push_site(&mut self, site: SiteId) {
         match self.stack.last_mut() {
             Some(top) if (top.id, top.site) == (self.id, site) => top.count += 1,
-            _ => self.stack.push(Saved {
+            _ => self.stack.push(PcceStackEntry {
                 id: self.id,
                 site,
                 count: 1,
@@ -119,7 +127,7 @@ impl State {
         self.id = 0;
     }
 
-    fn pop(&mut self) {
+    fn pop_entry(&mut self) {
         if let Some(top) = self.stack.last_mut() {
             self.id = top.id;
             top.count -= 1;
@@ -128,23 +136,27 @@ impl State {
     }
 }
 
-impl Encoding for Pcce {
+impl ContextEncoding for PcceEncoding {
     fn name(&self) -> &'static str {
         "pcce"
     }
 
-    fn start(&mut self, thread: ThreadId, _: Option<(ThreadId, Frame)>) {
-        self.threads.start(thread);
+    fn start_thread(
+        &mut self,
+        thread: ProgramThreadId,
+        _: Option<(ProgramThreadId, ContextFrame)>,
+    ) {
+        self.threads.reset_thread(thread);
     }
 
-    fn enter(&mut self, thread: ThreadId, edge: Edge) {
-        let Some(state) = self.threads.calling(thread, edge) else {
+    fn enter_call(&mut self, thread: ProgramThreadId, edge: CallEdge) {
+        let Some(state) = self.threads.get_for_call(thread, edge) else {
             return;
         };
-        match self.numbering.addition(edge) {
+        match self.numbering.addition_value(edge) {
             Some(addition) => state.id += addition,
             None => {
-                state.push(edge.site);
+                state.push_site(edge.site);
                 self.stack_operations += 1;
                 if self.methods.insert(edge.site, edge.caller).is_none() {
                     self.unforeseen += 1;
@@ -153,75 +165,78 @@ impl Encoding for Pcce {
         }
     }
 
-    fn leave(&mut self, thread: ThreadId, edge: Edge) {
-        let Some(state) = self.threads.calling(thread, edge) else {
+    fn leave_call(&mut self, thread: ProgramThreadId, edge: CallEdge) {
+        let Some(state) = self.threads.get_for_call(thread, edge) else {
             return;
         };
-        match self.numbering.addition(edge) {
+        match self.numbering.addition_value(edge) {
             Some(addition) => state.id -= addition,
             None => {
-                state.pop();
+                state.pop_entry();
                 self.stack_operations += 1;
             }
         }
     }
 
-    fn current(&mut self, thread: ThreadId, place: Frame) -> Number {
-        let State { id, stack } = self.threads.at(thread);
-        let fields = |saved: &Saved| [saved.id, u64::from(saved.site.0), saved.count];
-        Number {
-            place,
+    fn current_context(&mut self, thread: ProgramThreadId, place: ContextFrame) -> EncodedContext {
+        let PcceThreadState { id, stack } = self.threads.get_or_create(thread);
+        let fields = |saved: &PcceStackEntry| [saved.id, u64::from(saved.site.0), saved.count];
+        EncodedContext {
+            frame: place,
             id: *id,
-            beside: stack.iter().flat_map(fields).collect(),
+            extra_numbers: stack.iter().flat_map(fields).collect(),
         }
     }
 
-    fn depth(&self, thread: ThreadId) -> usize {
+    fn stack_depth(&self, thread: ProgramThreadId) -> usize {
         self.threads
             .get(thread)
             .map_or(0, |state| state.stack.len())
     }
 
     /// Algorithm 3, DecodeStack.
-    fn decode(&self, number: &Number) -> Result<Vec<Frame>, Undecodable> {
-        let mut frames = vec![number.place];
-        let decoded = self.sub_path(number.place.method, number.id, &mut frames);
-        decoded.ok_or(Undecodable::Unknown)?;
-        for saved in number.beside.rchunks(3) {
+    fn decode_context(
+        &self,
+        number: &EncodedContext,
+    ) -> Result<Vec<ContextFrame>, ContextDecodeError> {
+        let mut frames = vec![number.frame];
+        let decoded = self.decode_sub_path(number.frame.method, number.id, &mut frames);
+        decoded.ok_or(ContextDecodeError::Unknown)?;
+        for saved in number.extra_numbers.rchunks(3) {
             let &[id, site, count] = saved else {
-                return Err(Undecodable::Unknown);
+                return Err(ContextDecodeError::Unknown);
             };
-            let site = SiteId(u32::try_from(site).map_err(|_| Undecodable::Unknown)?);
-            let method = *self.methods.get(&site).ok_or(Undecodable::Unknown)?;
+            let site = SiteId(u32::try_from(site).map_err(|_| ContextDecodeError::Unknown)?);
+            let method = *self.methods.get(&site).ok_or(ContextDecodeError::Unknown)?;
             for _ in 0..count {
-                frames.push(Frame { site, method });
-                let decoded = self.sub_path(method, id, &mut frames);
-                decoded.ok_or(Undecodable::Unknown)?;
+                frames.push(ContextFrame { site, method });
+                let decoded = self.decode_sub_path(method, id, &mut frames);
+                decoded.ok_or(ContextDecodeError::Unknown)?;
             }
         }
         Ok(frames)
     }
 
-    fn statistics(&self) -> Statistics {
+    fn collect_statistics(&self) -> EncodingStatistics {
         let reduced: std::collections::HashSet<_> = self
             .numbering
-            .reduced
+            .reduced_edges
             .iter()
             .map(|edge| edge.callee)
             .collect();
         let sites = self.methods.len() * size_of::<(SiteId, MethodId)>();
-        Statistics {
+        EncodingStatistics {
             nodes: self.numbering.nodes.len() as u64,
             edges: self.edges as u64,
             max_id: self.numbering.max_id(),
-            memory: (self.numbering.memory() + sites) as u64,
+            memory_bytes: (self.numbering.memory_bytes() + sites) as u64,
             stack_operations: self.stack_operations,
-            more: vec![
-                ("back edges", self.numbering.back.len() as u64),
+            other_counts: vec![
+                ("back edges", self.numbering.back_edges.len() as u64),
                 ("reduced nodes", reduced.len() as u64),
                 ("unforeseen sites", self.unforeseen),
             ],
-            ..Statistics::default()
+            ..EncodingStatistics::default()
         }
     }
 }

@@ -3,85 +3,108 @@
 //! As in the agent, a frame's number is computed when an event below it asks for it, from the nearest
 //! frame whose number is known. Frames that are not asked for cost nothing.
 
-use super::threads::Threads;
-use super::{Encoding, Number, Statistics, ThreadId, Undecodable};
+use super::thread_table::ThreadTable;
+use super::{
+    ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics, ProgramThreadId,
+};
 use crate::{
-    Anchor, Base, Change, ContextId, Edge, Effect, Encoder, Frame, Journal, Layout, MethodId, Node,
-    Plan, Policy, Refused, SiteId, TableMemory, Transition,
+    Anchor, Base, CallEdge, ContextEncoder, ContextFrame, ContextId, ContextLayout, EncodingPolicy,
+    GraphChange, GraphJournal, GraphNode, JournalError, MethodId, NumberingPlan, SiteId,
+    TableMemory, Transition, TransitionEffect,
 };
 
 /// See the module's description.
-pub struct Versioned {
+pub struct VersionedEncoding {
     name: &'static str,
-    encoder: Encoder<Tally>,
-    threads: Threads<Stack>,
+    encoder: ContextEncoder<LogSizeJournal>,
+    threads: ThreadTable<NumberedStack>,
     steps: u64,
     anchoring: u64,
 }
 
 #[derive(Default)]
-struct Stack {
-    frames: Vec<(Edge, ContextId)>,
+struct NumberedStack {
+    frames: Vec<(CallEdge, ContextId)>,
     /// So many frames, from the outermost one, have their number.
-    known: usize,
+    numbered: usize,
 }
 
 /// How long a log would be.
 #[derive(Default)]
-pub struct Tally {
+pub struct LogSizeJournal {
     bytes: u64,
 }
 
-impl Versioned {
+impl VersionedEncoding {
     #[must_use]
-    pub fn new(name: &'static str, layout: Layout, policy: Policy) -> Versioned {
-        Self::of(name, Encoder::new(layout, policy, Tally::default()))
+    pub fn new(
+        name: &'static str,
+        layout: ContextLayout,
+        policy: EncodingPolicy,
+    ) -> VersionedEncoding {
+        Self::from_encoder(
+            name,
+            ContextEncoder::new(layout, policy, LogSizeJournal::default()),
+        )
     }
 
     /// Numbered in advance.
     #[must_use]
-    pub fn planned(
+    pub fn with_numbering_plan(
         name: &'static str,
-        layout: Layout,
-        policy: Policy,
-        plan: impl Plan + 'static,
-    ) -> Versioned {
-        let encoder = Encoder::with_plan(layout, policy, Tally::default(), Box::new(plan));
-        Self::of(name, encoder)
+        layout: ContextLayout,
+        policy: EncodingPolicy,
+        plan: impl NumberingPlan + 'static,
+    ) -> VersionedEncoding {
+        let encoder =
+            ContextEncoder::with_plan(layout, policy, LogSizeJournal::default(), Box::new(plan));
+        Self::from_encoder(name, encoder)
     }
 
     /// With its tables where the agent has them: memory whose old parts are given back.
     #[must_use]
     pub fn with_memory(
         name: &'static str,
-        layout: Layout,
-        policy: Policy,
+        layout: ContextLayout,
+        policy: EncodingPolicy,
         memory: &'static dyn TableMemory,
-    ) -> Versioned {
-        let encoder = Encoder::with(layout, policy, Tally::default(), None, Some(memory));
-        Self::of(name, encoder)
+    ) -> VersionedEncoding {
+        let encoder = ContextEncoder::with_plan_and_memory(
+            layout,
+            policy,
+            LogSizeJournal::default(),
+            None,
+            Some(memory),
+        );
+        Self::from_encoder(name, encoder)
     }
 
-    fn of(name: &'static str, encoder: Encoder<Tally>) -> Versioned {
-        Versioned {
+    fn from_encoder(
+        name: &'static str,
+        encoder: ContextEncoder<LogSizeJournal>,
+    ) -> VersionedEncoding {
+        VersionedEncoding {
             name,
             encoder,
-            threads: Threads::default(),
+            threads: ThreadTable::default(),
             steps: 0,
             anchoring: 0,
         }
     }
 
     /// The number of the innermost frame, and of all below it.
-    fn walk(&mut self, thread: ThreadId) -> ContextId {
-        let Stack { frames, known } = self.threads.at(thread);
+    fn number_frames(&mut self, thread: ProgramThreadId) -> ContextId {
+        let NumberedStack {
+            frames,
+            numbered: known,
+        } = self.threads.get_or_create(thread);
         let below = known.checked_sub(1).and_then(|at| frames.get(at));
         let mut context = below.map_or(ContextId::UNKNOWN, |(_, context)| *context);
         let unknown = frames.get_mut(*known..).unwrap_or_default();
         for (edge, number) in unknown {
             context = match edge.is_entry() {
-                true => self.encoder.root(edge.callee),
-                false => step(&self.encoder, context, *edge, &mut self.anchoring),
+                true => self.encoder.root_context(edge.callee),
+                false => encode_counted_call(&self.encoder, context, *edge, &mut self.anchoring),
             };
             self.steps += 1;
             *number = context;
@@ -92,124 +115,141 @@ impl Versioned {
 }
 
 /// An additive transition never arrives at callId 0.
-fn step(encoder: &Encoder<Tally>, from: ContextId, edge: Edge, anchoring: &mut u64) -> ContextId {
-    let to = encoder.step(from, edge.site, edge.caller, edge.callee);
-    *anchoring += u64::from(encoder.layout().call(to) == 0);
+fn encode_counted_call(
+    encoder: &ContextEncoder<LogSizeJournal>,
+    from: ContextId,
+    edge: CallEdge,
+    anchoring: &mut u64,
+) -> ContextId {
+    let to = encoder.encode_call(from, edge.site, edge.caller, edge.callee);
+    *anchoring += u64::from(encoder.layout().call_id_of(to) == 0);
     to
 }
 
-impl Encoding for Versioned {
+impl ContextEncoding for VersionedEncoding {
     fn name(&self) -> &'static str {
         self.name
     }
 
-    fn start(&mut self, thread: ThreadId, _: Option<(ThreadId, Frame)>) {
-        self.threads.start(thread);
+    fn start_thread(
+        &mut self,
+        thread: ProgramThreadId,
+        _: Option<(ProgramThreadId, ContextFrame)>,
+    ) {
+        self.threads.reset_thread(thread);
     }
 
-    fn enter(&mut self, thread: ThreadId, edge: Edge) {
-        let stack = self.threads.at(thread);
+    fn enter_call(&mut self, thread: ProgramThreadId, edge: CallEdge) {
+        let stack = self.threads.get_or_create(thread);
         stack.frames.push((edge, ContextId::UNKNOWN));
     }
 
-    fn leave(&mut self, thread: ThreadId, _: Edge) {
-        let stack = self.threads.at(thread);
+    fn leave_call(&mut self, thread: ProgramThreadId, _: CallEdge) {
+        let stack = self.threads.get_or_create(thread);
         stack.frames.pop();
-        stack.known = stack.known.min(stack.frames.len());
+        stack.numbered = stack.numbered.min(stack.frames.len());
     }
 
-    fn unwind(&mut self, thread: ThreadId, edges: &[Edge]) {
-        let stack = self.threads.at(thread);
+    fn unwind_calls(&mut self, thread: ProgramThreadId, edges: &[CallEdge]) {
+        let stack = self.threads.get_or_create(thread);
         let left = stack.frames.len().saturating_sub(edges.len());
         stack.frames.truncate(left);
-        stack.known = stack.known.min(left);
+        stack.numbered = stack.numbered.min(left);
     }
 
-    fn current(&mut self, thread: ThreadId, place: Frame) -> Number {
-        let frame = self.walk(thread);
+    fn current_context(&mut self, thread: ProgramThreadId, place: ContextFrame) -> EncodedContext {
+        let frame = self.number_frames(thread);
         let number = match place.site {
             SiteId::NONE => frame,
             _ => {
                 self.steps += 1;
-                step(
+                encode_counted_call(
                     &self.encoder,
                     frame,
-                    Edge::event(place),
+                    CallEdge::from_event_frame(place),
                     &mut self.anchoring,
                 )
             }
         };
-        Number {
-            place,
+        EncodedContext {
+            frame: place,
             id: number.0,
-            beside: Vec::new(),
+            extra_numbers: Vec::new(),
         }
     }
 
     /// An event's number alone says everything; a frame's is decoded for its method.
-    fn decode(&self, number: &Number) -> Result<Vec<Frame>, Undecodable> {
+    fn decode_context(
+        &self,
+        number: &EncodedContext,
+    ) -> Result<Vec<ContextFrame>, ContextDecodeError> {
         if number.id == 0 {
-            return Err(Undecodable::Lost);
+            return Err(ContextDecodeError::Lost);
         }
         let id = ContextId(number.id);
-        let decode = |last| self.encoder.decode(id, last).map_err(Undecodable::Graph);
-        match number.place.site {
+        let decode = |last| {
+            self.encoder
+                .decode_context(id, last)
+                .map_err(ContextDecodeError::Graph)
+        };
+        match number.frame.site {
             SiteId::NONE => {
-                let mut frames = vec![number.place];
-                frames.extend(decode(number.place.method)?);
+                let mut frames = vec![number.frame];
+                frames.extend(decode(number.frame.method)?);
                 Ok(frames)
             }
             _ => decode(MethodId::EVENT),
         }
     }
 
-    fn statistics(&self) -> Statistics {
-        let stats = self.encoder.stats();
-        Statistics {
+    fn collect_statistics(&self) -> EncodingStatistics {
+        let stats = self.encoder.collect_stats();
+        EncodingStatistics {
             nodes: stats.nodes as u64,
             edges: stats.transitions as u64,
-            max_id: self.encoder.layout().calls() - 1,
-            memory: stats.memory as u64,
-            log_bytes: self.encoder.journal(|tally| tally.bytes),
-            lost: stats.unknown,
+            max_id: self.encoder.layout().call_id_count() - 1,
+            memory_bytes: stats.memory_bytes as u64,
+            log_bytes: self.encoder.with_journal(|tally| tally.bytes),
+            unnumbered: stats.unknown,
             anchors: stats.anchors as u64,
             steps: self.steps,
             anchoring: self.anchoring,
             re_encodings: stats.re_encodings,
-            re_encoding: stats.re_encoding,
-            more: vec![
+            re_encoding_time: stats.re_encoding_time,
+            other_counts: vec![
                 ("versions", stats.versions as u64),
                 ("bases", stats.bases as u64),
                 ("slow look-ups", stats.slow_lookups),
             ],
-            ..Statistics::default()
+            ..EncodingStatistics::default()
         }
     }
 }
 
-impl Journal for Tally {
+impl GraphJournal for LogSizeJournal {
     /// As the log writes it: kind, length, fields.
-    fn append(&mut self, change: Change) -> Result<(), Refused> {
+    fn append_change(&mut self, change: GraphChange) -> Result<(), JournalError> {
         self.bytes += 2 + match change {
-            Change::Base(Base {
+            GraphChange::Base(Base {
                 version,
                 anchor_bits,
-            }) => bytes(version.0) + anchor_bits.map_or(0, bytes),
-            Change::Node(Node {
+            }) => leb128_len(version.0) + anchor_bits.map_or(0, leb128_len),
+            GraphChange::Node(GraphNode {
                 version,
                 method,
                 capacity,
-            }) => bytes(version.0) + bytes(method.0) + bytes(capacity),
-            Change::Transition(transition) => transition_bytes(&transition),
-            Change::Anchor(Anchor {
+            }) => leb128_len(version.0) + leb128_len(method.0) + leb128_len(capacity),
+            GraphChange::Transition(transition) => transition_bytes(&transition),
+            GraphChange::Anchor(Anchor {
                 base,
                 id,
                 head,
                 parent,
             }) => {
-                let parent =
-                    parent.map_or(0, |(_, site, caller)| 8 + bytes(site.0) + bytes(caller.0));
-                bytes(base.0) + bytes(id.0) + bytes(head.0) + 1 + parent
+                let parent = parent.map_or(0, |(_, site, caller)| {
+                    8 + leb128_len(site.0) + leb128_len(caller.0)
+                });
+                leb128_len(base.0) + leb128_len(id.0) + leb128_len(head.0) + 1 + parent
             }
         };
         Ok(())
@@ -218,17 +258,17 @@ impl Journal for Tally {
 
 fn transition_bytes(transition: &Transition) -> u64 {
     let effect = match transition.effect {
-        Effect::Anchoring => 1,
-        Effect::Additive { to, av } => 1 + bytes(to.0) + bytes(av),
+        TransitionEffect::Anchoring => 1,
+        TransitionEffect::Additive { to, av } => 1 + leb128_len(to.0) + leb128_len(av),
     };
-    bytes(transition.version.0)
-        + bytes(transition.site.0)
-        + bytes(transition.caller.0)
-        + bytes(transition.callee.0)
+    leb128_len(transition.version.0)
+        + leb128_len(transition.site.0)
+        + leb128_len(transition.caller.0)
+        + leb128_len(transition.callee.0)
         + effect
 }
 
 /// Of a LEB128 number.
-fn bytes(number: impl Into<u64>) -> u64 {
+fn leb128_len(number: impl Into<u64>) -> u64 {
     u64::from((64 - (number.into() | 1).leading_zeros()).div_ceil(7))
 }

@@ -1,8 +1,8 @@
 //! The anchors of an epoch, by number. Those of contexts that are gone leave no gap behind: a full chunk that has
 //! lost some keeps the others close together, and a bit for each place says which they are.
 
-use super::Origin;
-use super::node::grow;
+use super::AnchorOrigin;
+use super::node::reserve_one;
 use crate::MethodId;
 
 const CHUNK: usize = 1024;
@@ -10,46 +10,46 @@ const CHUNK: usize = 1024;
 const GONE: MethodId = MethodId(u32::MAX);
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Anchors {
-    chunks: Vec<Chunk>,
+pub(super) struct AnchorStore {
+    chunks: Vec<AnchorChunk>,
     len: usize,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Chunk {
-    rows: Vec<Origin>,
+struct AnchorChunk {
+    rows: Vec<AnchorOrigin>,
     /// Which places the rows have; none: the first ones.
-    places: Option<Box<Places>>,
+    places: Option<Box<PlaceBits>>,
 }
 
 /// A bit for each place of a chunk.
-type Places = [u64; CHUNK / 64];
+type PlaceBits = [u64; CHUNK / 64];
 
-fn has(places: &Places, place: usize) -> bool {
+fn has_place(places: &PlaceBits, place: usize) -> bool {
     places[place / 64] >> (place % 64) & 1 == 1
 }
 
 /// How many places before this one are taken.
-fn rank(places: &Places, place: usize) -> usize {
+fn count_places_before(places: &PlaceBits, place: usize) -> usize {
     let words = &places[..place / 64];
     let whole: u32 = words.iter().map(|word| word.count_ones()).sum();
     let below = places[place / 64] & ((1 << (place % 64)) - 1);
     (whole + below.count_ones()) as usize
 }
 
-impl Chunk {
-    fn get(&self, place: usize) -> Option<&Origin> {
+impl AnchorChunk {
+    fn get(&self, place: usize) -> Option<&AnchorOrigin> {
         match &self.places {
             None => self.rows.get(place),
-            Some(places) => has(places, place)
-                .then(|| self.rows.get(rank(places, place)))
+            Some(places) => has_place(places, place)
+                .then(|| self.rows.get(count_places_before(places, place)))
                 .flatten(),
         }
     }
 
     /// Only of a full chunk. `keep` is told a place.
     fn retain(&mut self, keep: impl Fn(usize) -> bool) {
-        let mut places = Places::default();
+        let mut places = PlaceBits::default();
         let mut rows = Vec::new();
         for place in 0..CHUNK {
             if let (Some(row), true) = (self.get(place), keep(place))
@@ -68,30 +68,30 @@ impl Chunk {
     }
 }
 
-impl Anchors {
+impl AnchorStore {
     /// With those that are gone.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    pub(super) fn get(&self, id: usize) -> Option<&Origin> {
+    pub(super) fn get(&self, id: usize) -> Option<&AnchorOrigin> {
         let found = self.chunks.get(id / CHUNK)?.get(id % CHUNK);
         found.filter(|origin| origin.head != GONE)
     }
 
-    pub(super) fn push(&mut self, origin: Origin) {
+    pub(super) fn push(&mut self, origin: AnchorOrigin) {
         if self.len.is_multiple_of(CHUNK) {
-            self.chunks.push(Chunk::default());
+            self.chunks.push(AnchorChunk::default());
         }
         if let Some(last) = self.chunks.last_mut() {
-            grow(&mut last.rows);
+            reserve_one(&mut last.rows);
             last.rows.push(origin);
             self.len += 1;
         }
     }
 
     /// All that are left, with their numbers.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &Origin)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &AnchorOrigin)> {
         let chunks = self.chunks.iter().enumerate();
         chunks.flat_map(|(at, chunk)| {
             let left = !chunk.rows.is_empty();
@@ -119,13 +119,14 @@ impl Anchors {
         }
     }
 
-    pub(super) fn bytes(&self) -> usize {
-        let places = |chunk: &Chunk| chunk.places.as_ref().map_or(0, |_| size_of::<Places>());
-        let rows = |chunk: &Chunk| chunk.rows.capacity() * size_of::<Origin>();
+    pub(super) fn memory_bytes(&self) -> usize {
+        let places =
+            |chunk: &AnchorChunk| chunk.places.as_ref().map_or(0, |_| size_of::<PlaceBits>());
+        let rows = |chunk: &AnchorChunk| chunk.rows.capacity() * size_of::<AnchorOrigin>();
         let chunks = self.chunks.iter();
         chunks
             .map(|chunk| places(chunk) + rows(chunk))
             .sum::<usize>()
-            + self.chunks.capacity() * size_of::<Chunk>()
+            + self.chunks.capacity() * size_of::<AnchorChunk>()
     }
 }

@@ -1,18 +1,19 @@
 //! What a change must satisfy before it may enter the graph: one check per kind of change.
 
-use super::Graph;
+use super::VersionedGraph;
 use crate::{
-    Anchor, Base, Change, Effect, GraphError, MethodId, Node, SiteId, Transition, Version,
+    Anchor, Base, GraphChange, GraphError, GraphNode, MethodId, SiteId, Transition,
+    TransitionEffect, Version,
 };
 
-/// The checks of [`Graph::apply`], one per kind of change.
-impl Graph {
-    pub(crate) fn check(&self, change: Change) -> Result<(), GraphError> {
+/// The checks of [`VersionedGraph::apply_change`], one per kind of change.
+impl VersionedGraph {
+    pub(crate) fn check_change(&self, change: GraphChange) -> Result<(), GraphError> {
         match change {
-            Change::Base(base) => self.check_base(base),
-            Change::Node(node) => self.check_node(node),
-            Change::Transition(transition) => self.check_transition(transition),
-            Change::Anchor(anchor) => self.check_anchor(anchor),
+            GraphChange::Base(base) => self.check_base(base),
+            GraphChange::Node(node) => self.check_node(node),
+            GraphChange::Transition(transition) => self.check_transition(transition),
+            GraphChange::Anchor(anchor) => self.check_anchor(anchor),
         }
     }
 
@@ -31,20 +32,20 @@ impl Graph {
 
     fn check_node(
         &self,
-        Node {
+        GraphNode {
             version,
             method,
             capacity,
-        }: Node,
+        }: GraphNode,
     ) -> Result<(), GraphError> {
         check_method(method)?;
         let layout = self
             .layout_of(version)
             .filter(|layout| version <= layout.max_version());
         let layout = layout.ok_or(GraphError::Version(version))?;
-        let fits = (1..=layout.calls()).contains(&capacity);
+        let fits = (1..=layout.call_id_count()).contains(&capacity);
         ensure(fits, GraphError::Capacity(capacity))?;
-        let free = self.node(version, method).is_none();
+        let free = self.find_node(version, method).is_none();
         ensure(free, GraphError::NodeExists(version, method))
     }
 
@@ -59,11 +60,11 @@ impl Graph {
         check_method(callee)?;
         check_site(site)?;
         let node = self
-            .node(version, caller)
+            .find_node(version, caller)
             .ok_or(GraphError::NoNode(version, caller))?;
         match effect {
-            Effect::Anchoring => Ok(()),
-            Effect::Additive { to, av } => {
+            TransitionEffect::Anchoring => Ok(()),
+            TransitionEffect::Additive { to, av } => {
                 let same_epoch = self.epoch_index(version) == self.epoch_index(to);
                 ensure(
                     version <= to && same_epoch,
@@ -82,7 +83,7 @@ impl Graph {
         width: u64,
     ) -> Result<(), GraphError> {
         let node = self
-            .node(to, callee)
+            .find_node(to, callee)
             .ok_or(GraphError::NoNode(to, callee))?;
         let fits = av >= 1 && self.is_free(node, av, width);
         ensure(fits, GraphError::Interval { to, callee, av })
@@ -99,13 +100,16 @@ impl Graph {
     ) -> Result<(), GraphError> {
         let in_order = self.next_anchor() == Some((base, id));
         ensure(in_order, GraphError::AnchorOrder(base, id))?;
-        self.node(base, head)
+        self.find_node(base, head)
             .ok_or(GraphError::NoNode(base, head))?;
         let Some((context, site, caller)) = parent else {
             return Ok(());
         };
         check_site(site)?;
-        ensure(self.holds(context, caller), GraphError::Parent(context))
+        ensure(
+            self.holds_context(context, caller),
+            GraphError::Parent(context),
+        )
     }
 }
 

@@ -3,58 +3,58 @@
 use std::num::NonZeroU64;
 use std::ops::RangeInclusive;
 
-use super::Gone;
+use super::DeadCode;
 use crate::numbering::FastMap;
 use crate::{MethodId, SiteId, Version};
 
 /// A node's numbers: `[used, capacity)` are free, and each caller owns an interval of the rest.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
+pub(crate) struct NodeIntervals {
     version: Version,
     pub(crate) capacity: u64,
     pub(crate) used: u64,
-    callers: Callers,
+    callers: CallerIntervals,
 }
 
 /// Where the interval at `av` comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Incoming {
+pub(super) struct IncomingInterval {
     pub(super) av: u64,
-    origin: Origin,
+    origin: PackedCaller,
 }
 
 /// ```text
 /// version 12 | site 28 | caller 24        never 0, because no version is
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Origin(NonZeroU64);
+struct PackedCaller(NonZeroU64);
 
 /// Who owns which numbers. Most nodes have one caller; it needs no memory beside the node.
 #[derive(Clone, Debug, Default)]
-struct Callers {
+struct CallerIntervals {
     /// Its interval begins at 1.
-    first: Option<Origin>,
+    first: Option<PackedCaller>,
     /// Ascending by addition value.
     #[allow(
         clippy::box_collection,
         reason = "a third of the size in nodes that need none"
     )]
-    more: Option<Box<Vec<Incoming>>>,
+    more: Option<Box<Vec<IncomingInterval>>>,
 }
 
-impl Incoming {
+impl IncomingInterval {
     /// The ids were checked.
-    pub(super) fn new(av: u64, from: Version, site: SiteId, caller: MethodId) -> Incoming {
+    pub(super) fn new(av: u64, from: Version, site: SiteId, caller: MethodId) -> IncomingInterval {
         let place = u64::from(site.0) << MethodId::BITS | u64::from(caller.0);
         let version = u64::from(from.0) << (SiteId::BITS + MethodId::BITS);
         let origin = NonZeroU64::new(version | place).unwrap_or(NonZeroU64::MIN);
-        Incoming {
+        IncomingInterval {
             av,
-            origin: Origin(origin),
+            origin: PackedCaller(origin),
         }
     }
 
-    pub(super) fn from(self) -> Version {
+    pub(super) fn source_version(self) -> Version {
         Version((self.origin.0.get() >> (SiteId::BITS + MethodId::BITS)) as u32)
     }
 
@@ -67,54 +67,56 @@ impl Incoming {
     }
 }
 
-impl Node {
-    pub(super) fn new(version: Version, capacity: u64) -> Node {
-        Node {
+impl NodeIntervals {
+    pub(super) fn new(version: Version, capacity: u64) -> NodeIntervals {
+        NodeIntervals {
             version,
             capacity,
             used: 1,
-            callers: Callers::default(),
+            callers: CallerIntervals::default(),
         }
     }
 
     /// The caller with the greatest addition value up to `av`.
-    pub(super) fn caller_at(&self, av: u64) -> Option<Incoming> {
-        let Callers { first, more } = &self.callers;
+    pub(super) fn caller_at(&self, av: u64) -> Option<IncomingInterval> {
+        let CallerIntervals { first, more } = &self.callers;
         let more = more.as_ref().map_or(&[][..], |more| more.as_slice());
         let behind = more.partition_point(|edge| edge.av <= av);
         let found = behind.checked_sub(1).and_then(|at| more.get(at)).copied();
         found.or_else(|| {
             (*first)
                 .filter(|_| av >= 1)
-                .map(|origin| Incoming { av: 1, origin })
+                .map(|origin| IncomingInterval { av: 1, origin })
         })
     }
 
     /// Its interval `[av, av + width)` is free. Returns the bytes that this took.
-    pub(super) fn add(&mut self, edge: Incoming, width: u64) -> usize {
+    pub(super) fn add_interval(&mut self, edge: IncomingInterval, width: u64) -> usize {
         self.used = self.used.max(edge.av.saturating_add(width));
         self.callers.insert(edge)
     }
 }
 
-impl Callers {
-    fn insert(&mut self, edge: Incoming) -> usize {
+impl CallerIntervals {
+    fn insert(&mut self, edge: IncomingInterval) -> usize {
         if edge.av == 1 {
             self.first = Some(edge.origin);
             return 0;
         }
-        let before = self.bytes();
+        let before = self.memory_bytes();
         let more = self.more.get_or_insert_default();
-        grow(more);
+        reserve_one(more);
         let at = more.partition_point(|other| other.av < edge.av);
         more.insert(at, edge);
-        self.bytes() - before
+        self.memory_bytes() - before
     }
 
-    fn sweep(&mut self, gone: &dyn Gone) {
-        let lives = |edge: &Incoming| !gone.method(edge.caller()) && !gone.site(edge.site());
-        let first = |origin: &Origin| {
-            lives(&Incoming {
+    fn remove_dead(&mut self, gone: &dyn DeadCode) {
+        let lives = |edge: &IncomingInterval| {
+            !gone.is_method_dead(edge.caller()) && !gone.is_site_dead(edge.site())
+        };
+        let first = |origin: &PackedCaller| {
+            lives(&IncomingInterval {
                 av: 1,
                 origin: *origin,
             })
@@ -126,16 +128,16 @@ impl Callers {
         }
     }
 
-    fn bytes(&self) -> usize {
-        let of = |more: &Vec<Incoming>| {
-            size_of::<Vec<Incoming>>() + more.capacity() * size_of::<Incoming>()
+    fn memory_bytes(&self) -> usize {
+        let of = |more: &Vec<IncomingInterval>| {
+            size_of::<Vec<IncomingInterval>>() + more.capacity() * size_of::<IncomingInterval>()
         };
         self.more.as_deref().map_or(0, of)
     }
 }
 
 /// Makes room for one more: a quarter of what is there, where a vector doubles.
-pub(super) fn grow<T>(vector: &mut Vec<T>) {
+pub(super) fn reserve_one<T>(vector: &mut Vec<T>) {
     if vector.len() == vector.capacity() {
         vector.reserve_exact(vector.len() / 4 + 1);
     }
@@ -143,15 +145,15 @@ pub(super) fn grow<T>(vector: &mut Vec<T>) {
 
 /// All nodes: of each method, in the order of versions.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Nodes {
-    methods: FastMap<MethodId, Vec<Node>>,
+pub(super) struct NodeTable {
+    methods: FastMap<MethodId, Vec<NodeIntervals>>,
     len: usize,
     /// Of everything but the map.
     bytes: usize,
 }
 
-impl Nodes {
-    pub(super) fn get(&self, version: Version, method: MethodId) -> Option<&Node> {
+impl NodeTable {
+    pub(super) fn get(&self, version: Version, method: MethodId) -> Option<&NodeIntervals> {
         let nodes = self.methods.get(&method)?;
         nodes.get(
             nodes
@@ -161,11 +163,11 @@ impl Nodes {
     }
 
     /// Those of `method` in `versions`, in order.
-    pub(super) fn range(
+    pub(super) fn nodes_in_range(
         &self,
         method: MethodId,
         versions: RangeInclusive<Version>,
-    ) -> impl Iterator<Item = (Version, &Node)> {
+    ) -> impl Iterator<Item = (Version, &NodeIntervals)> {
         let nodes = self.methods.get(&method).map_or(&[][..], Vec::as_slice);
         let first = nodes.partition_point(|node| node.version < *versions.start());
         let from = nodes.get(first..).unwrap_or_default().iter();
@@ -174,36 +176,42 @@ impl Nodes {
     }
 
     /// The node is new.
-    pub(super) fn insert(&mut self, method: MethodId, node: Node) {
+    pub(super) fn insert(&mut self, method: MethodId, node: NodeIntervals) {
         let nodes = self.methods.entry(method).or_default();
         let before = nodes.capacity();
-        grow(nodes);
-        self.bytes += (nodes.capacity() - before) * size_of::<Node>();
+        reserve_one(nodes);
+        self.bytes += (nodes.capacity() - before) * size_of::<NodeIntervals>();
         let at = nodes.partition_point(|other| other.version < node.version);
         nodes.insert(at, node);
         self.len += 1;
     }
 
     /// Each change of the graph has seen to it that there is such a node.
-    pub(super) fn add(&mut self, to: (Version, MethodId), edge: Incoming, width: u64) {
+    pub(super) fn add_interval(
+        &mut self,
+        to: (Version, MethodId),
+        edge: IncomingInterval,
+        width: u64,
+    ) {
         let nodes = self.methods.get_mut(&to.1);
         let node = nodes.and_then(|nodes| {
             let at = nodes.binary_search_by_key(&to.0, |node| node.version);
             nodes.get_mut(at.ok()?)
         });
-        self.bytes += node.map_or(0, |node| node.add(edge, width));
+        self.bytes += node.map_or(0, |node| node.add_interval(edge, width));
     }
 
     /// Without these methods, as callees and as callers.
-    pub(super) fn sweep(&mut self, gone: &dyn Gone) {
-        self.methods.retain(|method, _| !gone.method(*method));
+    pub(super) fn remove_dead(&mut self, gone: &dyn DeadCode) {
+        self.methods
+            .retain(|method, _| !gone.is_method_dead(*method));
         self.methods.shrink_to(2 * self.methods.len());
         self.bytes = 0;
         for nodes in self.methods.values_mut() {
-            self.bytes += nodes.capacity() * size_of::<Node>();
+            self.bytes += nodes.capacity() * size_of::<NodeIntervals>();
             for node in nodes {
-                node.callers.sweep(gone);
-                self.bytes += node.callers.bytes();
+                node.callers.remove_dead(gone);
+                self.bytes += node.callers.memory_bytes();
             }
         }
     }
@@ -212,9 +220,9 @@ impl Nodes {
         self.len
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(super) fn memory_bytes(&self) -> usize {
         // A map's entry has one byte beside it.
-        let entry = size_of::<(MethodId, Vec<Node>)>() + 1;
+        let entry = size_of::<(MethodId, Vec<NodeIntervals>)>() + 1;
         self.bytes + self.methods.capacity() * 8 / 7 * entry
     }
 }

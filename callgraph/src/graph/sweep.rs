@@ -4,26 +4,26 @@
 //! Their numbers are given to no other context: a node's used numbers stay used, and anchors keep their places. A number
 //! of such a context is then one that this graph does not know; the log does.
 
-use super::Graph;
+use super::VersionedGraph;
 use crate::{ContextId, MethodId, Version};
 
 /// Which code will never run again.
-pub trait Gone {
-    fn method(&self, method: MethodId) -> bool;
-    fn site(&self, site: crate::SiteId) -> bool;
+pub trait DeadCode {
+    fn is_method_dead(&self, method: MethodId) -> bool;
+    fn is_site_dead(&self, site: crate::SiteId) -> bool;
 }
 
 /// Anchors by epoch and number.
-struct Living(Vec<Vec<u64>>);
+struct LiveAnchors(Vec<Vec<u64>>);
 
-impl Living {
-    fn has(&self, epoch: usize, anchor: usize) -> bool {
+impl LiveAnchors {
+    fn contains(&self, epoch: usize, anchor: usize) -> bool {
         let words = self.0.get(epoch);
         let word = words.and_then(|words| words.get(anchor / 64)).copied();
         word.unwrap_or(0) >> (anchor % 64) & 1 == 1
     }
 
-    fn set(&mut self, epoch: usize, anchor: usize) {
+    fn insert(&mut self, epoch: usize, anchor: usize) {
         let words = self.0.get_mut(epoch);
         if let Some(word) = words.and_then(|words| words.get_mut(anchor / 64)) {
             *word |= 1 << (anchor % 64);
@@ -31,29 +31,29 @@ impl Living {
     }
 }
 
-impl Graph {
-    pub(crate) fn sweep(&mut self, gone: &dyn Gone) {
-        let living = self.living(gone);
+impl VersionedGraph {
+    pub(crate) fn sweep_dead_code(&mut self, gone: &dyn DeadCode) {
+        let living = self.find_live_anchors(gone);
         for (at, epoch) in self.epochs.iter_mut().enumerate() {
-            epoch.anchors.retain(|anchor| living.has(at, anchor));
+            epoch.anchors.retain(|anchor| living.contains(at, anchor));
         }
-        self.nodes.sweep(gone);
+        self.nodes.remove_dead(gone);
     }
 
     /// The anchors of contexts without methods that are gone. An anchor's parent was known before it.
-    fn living(&self, gone: &dyn Gone) -> Living {
+    fn find_live_anchors(&self, gone: &dyn DeadCode) -> LiveAnchors {
         let words = |len: usize| vec![0; len.div_ceil(64)];
         let epochs = self.epochs.iter();
-        let mut living = Living(epochs.map(|epoch| words(epoch.anchors.len())).collect());
+        let mut living = LiveAnchors(epochs.map(|epoch| words(epoch.anchors.len())).collect());
         for (at, epoch) in self.epochs.iter().enumerate() {
             for (anchor, origin) in epoch.anchors.iter() {
-                let parent = origin.parent();
-                let lives = !gone.method(origin.head)
-                    && !gone.site(origin.site)
+                let parent = origin.parent_context();
+                let lives = !gone.is_method_dead(origin.head)
+                    && !gone.is_site_dead(origin.site)
                     && (parent == ContextId::UNKNOWN
-                        || self.path_lives(gone, &living, parent, origin.caller));
+                        || self.is_path_live(gone, &living, parent, origin.caller));
                 if lives {
-                    living.set(at, anchor);
+                    living.insert(at, anchor);
                 }
             }
         }
@@ -61,27 +61,27 @@ impl Graph {
     }
 
     /// Whether the context of `method`, down to the nearest anchor, and that anchor live.
-    fn path_lives(
+    fn is_path_live(
         &self,
-        gone: &dyn Gone,
-        living: &Living,
+        gone: &dyn DeadCode,
+        living: &LiveAnchors,
         id: ContextId,
         method: MethodId,
     ) -> bool {
         let (mut id, mut method) = (id, method);
         loop {
-            let version: Version = self.layout.version(id);
+            let version: Version = self.layout.version_of(id);
             let (Some(layout), Some(epoch)) = (self.layout_of(version), self.epoch_index(version))
             else {
                 return false;
             };
-            if gone.method(method) {
+            if gone.is_method_dead(method) {
                 return false;
             }
-            match layout.call(id) {
-                0 => return living.has(epoch, layout.anchor(id).0 as usize),
-                call => match self.source(layout, id, method, call) {
-                    Ok((_, frame)) if gone.site(frame.site) => return false,
+            match layout.call_id_of(id) {
+                0 => return living.contains(epoch, layout.anchor_of(id).0 as usize),
+                call => match self.interval_source(layout, id, method, call) {
+                    Ok((_, frame)) if gone.is_site_dead(frame.site) => return false,
                     Ok((parent, frame)) => (id, method) = (parent, frame.method),
                     Err(_) => return false,
                 },

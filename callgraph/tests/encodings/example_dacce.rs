@@ -3,12 +3,12 @@
 use super::feed::*;
 use lucce_callgraph::encodings::*;
 
-fn dacce() -> Feed<Dacce> {
-    Feed::new(Dacce::new(Tuning::NEVER))
+fn dacce() -> Feed<DacceEncoding> {
+    Feed::new(DacceEncoding::new(DacceTuning::NEVER))
 }
 
 /// The graph of Figure 3 and the slides: C → D adds 1, E → I adds 2, C → I adds 4, maxID is 4.
-fn figure_3() -> Feed<Dacce> {
+fn figure_3() -> Feed<DacceEncoding> {
     let mut feed = dacce();
     for path in ["ABDFI", "ABDEI", "ACD", "ACI"] {
         feed.walk(path);
@@ -17,9 +17,9 @@ fn figure_3() -> Feed<Dacce> {
     feed
 }
 
-fn stack(feed: &Feed<Dacce>) -> Vec<(u64, char, char)> {
+fn stack(feed: &Feed<DacceEncoding>) -> Vec<(u64, char, char)> {
     let letter = |method: lucce_callgraph::MethodId| char::from_u32(method.0).unwrap();
-    let (_, stack) = feed.encoding.state(MAIN);
+    let (_, stack) = feed.encoding.thread_state(MAIN);
     let entry = |(id, site, target, _): &(u64, lucce_callgraph::SiteId, _, u64)| {
         (*id, char::from_u32(site.0 >> 16).unwrap(), letter(*target))
     };
@@ -57,7 +57,7 @@ fn several_unencoded_edges() {
 fn figure_3_additions() {
     let feed = figure_3();
     assert_eq!(feed.encoding.max_id(), 4);
-    let addition = |text| feed.encoding.addition(known(text, 1).edge);
+    let addition = |text| feed.encoding.addition_value(known(text, 1).edge);
     let adding = ["BD", "CD", "DE", "DF", "FI", "EI", "CI"].map(addition);
     assert_eq!(adding, [0, 1, 0, 0, 0, 2, 4].map(Some));
     assert_eq!(addition("CE"), None);
@@ -77,7 +77,7 @@ fn figure_3_an_indirect_call() {
 fn the_slides_walk() {
     let mut feed = figure_3();
     feed.walk("A");
-    let mut ids = vec![feed.encoding.state(MAIN).0];
+    let mut ids = vec![feed.encoding.thread_state(MAIN).0];
     for call in ["AB", "BD", "DE", "EI", "IC", "CE", "EI"] {
         ids.push(feed.on(call).id);
     }
@@ -111,14 +111,14 @@ fn figure_5_compressed_recursion() {
     feed.encoding.re_encode();
     let path = "A".to_owned() + &"CDA".repeat(50);
     feed.walk(&path);
-    let (_, stack) = feed.encoding.state(MAIN);
+    let (_, stack) = feed.encoding.thread_state(MAIN);
     let counts: Vec<u64> = stack.iter().map(|(_, _, _, count)| *count).collect();
     assert_eq!(counts, [0, 48]);
     while feed.stacks[0].len() > 1 {
         feed.leave(0);
         feed.check(0);
     }
-    assert_eq!(feed.encoding.depth(MAIN), 0);
+    assert_eq!(feed.encoding.stack_depth(MAIN), 0);
 }
 
 /// Section 4.1: a number keeps its timestamp, and is decoded with the dictionary of that time.
@@ -134,27 +134,30 @@ fn figure_6_dictionaries() {
         // The thread's own context was translated.
         feed.check(0);
     }
-    let stamps: Vec<u64> = numbers.iter().map(|(number, _)| number.beside[0]).collect();
+    let stamps: Vec<u64> = numbers
+        .iter()
+        .map(|(number, _)| number.extra_numbers[0])
+        .collect();
     assert_eq!(stamps, [0, 1, 2, 3, 4]);
     for (number, plain) in numbers {
-        assert_eq!(feed.encoding.decode(&number), Ok(plain));
+        assert_eq!(feed.encoding.decode_context(&number), Ok(plain));
     }
 }
 
 /// Section 4: the most frequently invoked edge is encoded with 0.
 #[test]
 fn the_hottest_edge_adds_nothing() {
-    let every_call = Tuning {
-        sample: 1,
+    let every_call = DacceTuning {
+        sample_interval: 1,
         new_edges: u64::MAX,
         stack_percent: u64::MAX / 1000,
         hot_percent: u64::MAX / 1000,
     };
-    let mut feed = Feed::new(Dacce::new(every_call));
+    let mut feed = Feed::new(DacceEncoding::new(every_call));
     feed.walk("ABD");
     (0..10).for_each(|_| drop(feed.walk("ACD")));
     feed.encoding.re_encode();
-    let addition = |text| feed.encoding.addition(known(text, 1).edge);
+    let addition = |text| feed.encoding.addition_value(known(text, 1).edge);
     assert_eq!([addition("CD"), addition("BD")], [Some(0), Some(1)]);
 }
 
@@ -163,7 +166,7 @@ fn the_hottest_edge_adds_nothing() {
 fn many_targets_of_one_site() {
     let mut feed = dacce();
     let site = edge('A', 'B', 0).site;
-    let call = |callee: u32| lucce_callgraph::Edge {
+    let call = |callee: u32| lucce_callgraph::CallEdge {
         site,
         caller: method('A'),
         callee: lucce_callgraph::MethodId(callee),
@@ -175,12 +178,12 @@ fn many_targets_of_one_site() {
         feed.leave(0);
     }
     feed.encoding.re_encode();
-    let hashed = feed.encoding.statistics().more;
+    let hashed = feed.encoding.collect_statistics().other_counts;
     assert!(hashed.contains(&("hashed sites", 1)), "{hashed:?}");
     for callee in 1000..1100 {
         feed.enter(0, call(callee));
         feed.check(0);
-        assert_eq!(feed.encoding.depth(MAIN), 0);
+        assert_eq!(feed.encoding.stack_depth(MAIN), 0);
         feed.leave(0);
     }
 }

@@ -16,17 +16,22 @@ const FIGURE_5: [&str; 11] = [
     "A", "AB", "AC", "BE", "CD", "CG", "DE", "DF", "GF", "FH", "FC",
 ];
 
-fn pcce(edges: &[&str]) -> Feed<Pcce> {
-    Feed::new(Pcce::new(&graph(edges), Pcce::BITS, false))
+fn pcce(edges: &[&str]) -> Feed<PcceEncoding> {
+    Feed::new(PcceEncoding::new(&graph(edges), PcceEncoding::BITS, false))
 }
 
-fn counts(encoding: &Pcce, methods: &str) -> Vec<u64> {
-    let count = |letter| encoding.numbering().count(method(letter));
+fn counts(encoding: &PcceEncoding, methods: &str) -> Vec<u64> {
+    let count = |letter| encoding.numbering().context_count(method(letter));
     methods.chars().map(count).collect()
 }
 
-fn additions(encoding: &Pcce, edges: &[&str]) -> Vec<u64> {
-    let addition = |text: &&str| encoding.numbering().addition(known(text, 1).edge).unwrap();
+fn additions(encoding: &PcceEncoding, edges: &[&str]) -> Vec<u64> {
+    let addition = |text: &&str| {
+        encoding
+            .numbering()
+            .addition_value(known(text, 1).edge)
+            .unwrap()
+    };
     edges.iter().map(addition).collect()
 }
 
@@ -70,16 +75,16 @@ fn figure_5() {
     let mut feed = pcce(&FIGURE_5);
     let back = edge('F', 'C', 0).site;
     assert_eq!(feed.walk("ACGFCDE").id, 1);
-    assert_eq!(feed.encoding.state(MAIN), (1, vec![(3, back, 1)]));
+    assert_eq!(feed.encoding.thread_state(MAIN), (1, vec![(3, back, 1)]));
     for _ in "EDC".chars() {
         feed.leave(0);
     }
     // "Assume the execution returns from E, D, C, and then calls C, D, F, and H".
     assert_eq!(feed.on("FCDFH").id, 0);
-    assert_eq!(feed.encoding.state(MAIN), (0, vec![(3, back, 1)]));
+    assert_eq!(feed.encoding.thread_state(MAIN), (0, vec![(3, back, 1)]));
     // "Paths that do not involve recursion, such as ACGFH, are not divided".
     feed.walk("ACGFH");
-    assert_eq!(feed.encoding.depth(MAIN), 0);
+    assert_eq!(feed.encoding.stack_depth(MAIN), 0);
 }
 
 /// "ACGF CGF CGF CGF … can be encoded to two pairs 3:1 and 2:3".
@@ -90,13 +95,13 @@ fn figure_5_repetitions() {
     let back = edge('F', 'C', 0).site;
     // The last of the three repetitions is the current sub-path.
     assert_eq!(number.id, 2);
-    let (_, stack) = feed.encoding.state(MAIN);
+    let (_, stack) = feed.encoding.thread_state(MAIN);
     assert_eq!(stack, [(3, back, 1), (2, back, 2)]);
     for depth in (1..=3).rev() {
         feed.unwind(0, 3);
         assert_eq!(feed.check(0).id, if depth == 1 { 3 } else { 2 });
     }
-    assert_eq!(feed.encoding.depth(MAIN), 0);
+    assert_eq!(feed.encoding.stack_depth(MAIN), 0);
 }
 
 /// Section 7: where ids have too few bits, cold callers push, hot ones do not.
@@ -105,11 +110,11 @@ fn selective_reduction() {
     let mut edges = graph(&["A", "AB", "AC", "AD", "BE", "CE", "DE", "EF"]);
     edges[5].weight = 50;
     edges[6].weight = 20;
-    let mut feed = Feed::new(Pcce::new(&edges, 1, false));
+    let mut feed = Feed::new(PcceEncoding::new(&edges, 1, false));
     assert_eq!(feed.encoding.numbering().max_id(), 1);
-    let depth = |feed: &mut Feed<Pcce>, path| {
+    let depth = |feed: &mut Feed<PcceEncoding>, path| {
         feed.walk(path);
-        feed.encoding.depth(MAIN)
+        feed.encoding.stack_depth(MAIN)
     };
     assert_eq!(depth(&mut feed, "ACEF"), 0);
     assert_eq!(depth(&mut feed, "ADEF"), 1);
@@ -118,7 +123,7 @@ fn selective_reduction() {
 
 /// The frame offsets of Figure 7 (b), as far as the text tells; FI and JI are such that "the
 /// extensions from ImCC[F], ImCC[G] and ImCC[J] do not conflict".
-fn hybrid() -> Feed<Hybrid> {
+fn hybrid() -> Feed<PcceHybridEncoding> {
     let offsets = [
         ("AB", 1),
         ("BD", 2),
@@ -134,7 +139,7 @@ fn hybrid() -> Feed<Hybrid> {
     ];
     let offsets = offsets.map(|(text, offset)| (known(text, 1).edge, offset));
     let edges = graph(&FIGURE_4);
-    Feed::new(Hybrid::new(
+    Feed::new(PcceHybridEncoding::new(
         &edges,
         32,
         false,
@@ -147,11 +152,11 @@ fn hybrid() -> Feed<Hybrid> {
 #[test]
 fn figure_7_implicit_contexts() {
     let feed = hybrid();
-    let implicit = |letter| feed.encoding.implicit(method(letter));
+    let implicit = |letter| feed.encoding.implicit_offsets(method(letter));
     assert_eq!(implicit('D'), [3, 4]);
     assert_eq!(implicit('F'), [4, 5]);
     assert_eq!(implicit('G'), [4, 5]);
-    assert_eq!(feed.encoding.instrumented(), 3);
+    assert_eq!(feed.encoding.instrumented_edge_count(), 3);
 }
 
 /// "offset = 5, id = 0 and the current function G: AJDG"; "offset = 5, id = 6 and I: AJGI".
@@ -159,9 +164,9 @@ fn figure_7_implicit_contexts() {
 fn figure_7_decoding() {
     let mut feed = hybrid();
     feed.walk("AJDG");
-    assert_eq!(feed.encoding.state(MAIN), (5, 0, 0));
+    assert_eq!(feed.encoding.thread_state(MAIN), (5, 0, 0));
     feed.walk("AJGI");
-    assert_eq!(feed.encoding.state(MAIN), (5, 6, 0));
+    assert_eq!(feed.encoding.thread_state(MAIN), (5, 6, 0));
     let paths = [
         "ABD1F", "AJD1F", "ABD2F", "AJD2F", "ABDG", "AJG", "ABD1FI", "AJD2FI", "ABDGI", "AJI",
     ];

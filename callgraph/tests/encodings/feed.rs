@@ -4,7 +4,7 @@ use lucce_callgraph::encodings::*;
 use lucce_callgraph::*;
 use proptest::prelude::*;
 
-pub const MAIN: ThreadId = ThreadId(0);
+pub const MAIN: ProgramThreadId = ProgramThreadId(0);
 
 /// Methods of the examples: one letter each.
 pub fn method(letter: char) -> MethodId {
@@ -12,8 +12,8 @@ pub fn method(letter: char) -> MethodId {
 }
 
 /// The `nth` call site of `callee` in `caller`.
-pub fn edge(caller: char, callee: char, nth: u32) -> Edge {
-    Edge {
+pub fn edge(caller: char, callee: char, nth: u32) -> CallEdge {
+    CallEdge {
         site: SiteId((caller as u32) << 16 | (callee as u32) << 4 | nth),
         caller: method(caller),
         callee: method(callee),
@@ -21,29 +21,29 @@ pub fn edge(caller: char, callee: char, nth: u32) -> Edge {
 }
 
 /// Edges of a static graph, all equally hot: "AB" is A → B; "A" is a thread's entry.
-pub fn graph(edges: &[&str]) -> Vec<Known> {
+pub fn graph(edges: &[&str]) -> Vec<WeightedEdge> {
     edges.iter().map(|text| known(text, 1)).collect()
 }
 
-pub fn known(text: &str, weight: u64) -> Known {
+pub fn known(text: &str, weight: u64) -> WeightedEdge {
     let letters: Vec<char> = text.chars().collect();
     let edge = match letters[..] {
-        [entry] => Edge::entry(method(entry)),
+        [entry] => CallEdge::from_thread_entry(method(entry)),
         [caller, callee] => edge(caller, callee, 0),
         [caller, callee, nth] => edge(caller, callee, nth as u32 - '0' as u32),
         _ => panic!("{text}"),
     };
-    Known { edge, weight }
+    WeightedEdge { edge, weight }
 }
 
 /// A program that runs.
 pub struct Feed<E> {
     pub encoding: E,
-    pub stacks: Vec<Vec<Edge>>,
-    parents: Vec<Option<(usize, Vec<Frame>)>>,
+    pub stacks: Vec<Vec<CallEdge>>,
+    parents: Vec<Option<(usize, Vec<ContextFrame>)>>,
 }
 
-impl<E: Encoding> Feed<E> {
+impl<E: ContextEncoding> Feed<E> {
     pub fn new(encoding: E) -> Self {
         Feed {
             encoding,
@@ -57,54 +57,60 @@ impl<E: Encoding> Feed<E> {
         let thread = self.stacks.len();
         let parent = parent.filter(|(parent, _)| !self.stacks[*parent].is_empty());
         let place = parent.map(|(parent, site)| (parent, self.place(parent, site)));
-        let given = place.map(|(parent, place)| (ThreadId(parent as u32), place));
-        self.encoding.start(ThreadId(thread as u32), given);
+        let given = place.map(|(parent, place)| (ProgramThreadId(parent as u32), place));
+        self.encoding
+            .start_thread(ProgramThreadId(thread as u32), given);
         self.parents
             .push(place.map(|(parent, place)| (parent, self.frames(parent, place))));
         self.stacks.push(Vec::new());
         thread
     }
 
-    pub fn enter(&mut self, thread: usize, edge: Edge) {
-        self.encoding.enter(ThreadId(thread as u32), edge);
+    pub fn enter(&mut self, thread: usize, edge: CallEdge) {
+        self.encoding
+            .enter_call(ProgramThreadId(thread as u32), edge);
         self.stacks[thread].push(edge);
     }
 
     pub fn leave(&mut self, thread: usize) {
         if let Some(edge) = self.stacks[thread].pop() {
-            self.encoding.leave(ThreadId(thread as u32), edge);
+            self.encoding
+                .leave_call(ProgramThreadId(thread as u32), edge);
         }
     }
 
     pub fn unwind(&mut self, thread: usize, frames: usize) {
         let left = self.stacks[thread].len().saturating_sub(frames);
         let ended = self.stacks[thread].split_off(left);
-        self.encoding.unwind(ThreadId(thread as u32), &ended);
+        self.encoding
+            .unwind_calls(ProgramThreadId(thread as u32), &ended);
     }
 
-    fn place(&self, thread: usize, site: SiteId) -> Frame {
+    fn place(&self, thread: usize, site: SiteId) -> ContextFrame {
         let method = self.stacks[thread].last().unwrap().callee;
-        Frame { site, method }
+        ContextFrame { site, method }
     }
 
     /// The plain stack, innermost first.
-    fn frames(&self, thread: usize, place: Frame) -> Vec<Frame> {
+    fn frames(&self, thread: usize, place: ContextFrame) -> Vec<ContextFrame> {
         let callers = self.stacks[thread].iter().rev();
         let callers = callers
             .filter(|edge| !edge.is_entry())
-            .map(|edge| edge.place());
+            .map(|edge| edge.caller_frame());
         [place].into_iter().chain(callers).collect()
     }
 
     /// The number of the innermost frame and the frames that it must decode to.
-    pub fn number(&mut self, thread: usize, site: SiteId) -> (Number, Vec<Frame>) {
+    pub fn number(&mut self, thread: usize, site: SiteId) -> (EncodedContext, Vec<ContextFrame>) {
         let place = self.place(thread, site);
-        let number = self.encoding.current(ThreadId(thread as u32), place);
+        let number = self
+            .encoding
+            .current_context(ProgramThreadId(thread as u32), place);
         (number, self.frames(thread, place))
     }
 
     /// The main thread returns from everything and takes this path; the last call is checked.
-    pub fn walk(&mut self, path: &str) -> Number {
+    pub fn walk(&mut self, path: &str) -> EncodedContext {
         if self.stacks.is_empty() {
             self.start(None);
         }
@@ -116,7 +122,7 @@ impl<E: Encoding> Feed<E> {
     }
 
     /// Calls from the innermost frame on: "FH" from F. A digit tells which call site it was.
-    pub fn on(&mut self, path: &str) -> Number {
+    pub fn on(&mut self, path: &str) -> EncodedContext {
         self.calls(0, path, false);
         self.check(0)
     }
@@ -132,24 +138,28 @@ impl<E: Encoding> Feed<E> {
             .map(|digits| digits.parse().unwrap_or(0))
             .collect();
         if from_entry {
-            self.enter(thread, Edge::entry(method(letters[0])));
+            self.enter(thread, CallEdge::from_thread_entry(method(letters[0])));
         }
         for (at, call) in letters.windows(2).enumerate() {
             self.enter(thread, edge(call[0], call[1], sites[at]));
         }
     }
 
-    pub fn check(&mut self, thread: usize) -> Number {
+    pub fn check(&mut self, thread: usize) -> EncodedContext {
         let (number, plain) = self.number(thread, SiteId(7));
-        assert_eq!(self.encoding.decode(&number), Ok(plain), "{number:?}");
+        assert_eq!(
+            self.encoding.decode_context(&number),
+            Ok(plain),
+            "{number:?}"
+        );
         number
     }
 
     /// The start of every thread.
     pub fn check_starts(&self) {
         for (thread, parent) in self.parents.iter().enumerate() {
-            let kept = self.encoding.started(ThreadId(thread as u32));
-            let decoded = kept.map(|number| self.encoding.decode(number));
+            let kept = self.encoding.start_context(ProgramThreadId(thread as u32));
+            let decoded = kept.map(|number| self.encoding.decode_context(number));
             let plain = parent.as_ref().map(|(_, frames)| Ok(frames.clone()));
             assert_eq!(decoded, plain);
         }
@@ -182,7 +192,10 @@ pub fn acts() -> impl Strategy<Value = Vec<(usize, Act)>> {
 }
 
 /// All numbers that a program's events get, with their plain stacks.
-pub fn run<E: Encoding>(feed: &mut Feed<E>, acts: &[(usize, Act)]) -> Vec<(Number, Vec<Frame>)> {
+pub fn run<E: ContextEncoding>(
+    feed: &mut Feed<E>,
+    acts: &[(usize, Act)],
+) -> Vec<(EncodedContext, Vec<ContextFrame>)> {
     let site = |method: MethodId, site: u32| SiteId(method.0 * SITES + site + 1);
     let mut numbers = Vec::new();
     feed.start(None);
@@ -195,11 +208,11 @@ pub fn run<E: Encoding>(feed: &mut Feed<E>, acts: &[(usize, Act)]) -> Vec<(Numbe
                 feed.start(place);
             }
             (Act::Call { callee, .. }, None) => {
-                feed.enter(thread, Edge::entry(MethodId(callee)));
+                feed.enter(thread, CallEdge::from_thread_entry(MethodId(callee)));
             }
             (Act::Call { site: at, callee }, Some(caller)) => feed.enter(
                 thread,
-                Edge {
+                CallEdge {
                     site: site(caller, at),
                     caller,
                     callee: MethodId(callee),
@@ -217,41 +230,45 @@ pub fn run<E: Encoding>(feed: &mut Feed<E>, acts: &[(usize, Act)]) -> Vec<(Numbe
 }
 
 /// Every call of a program, with how often it was made: what a static encoding knows in advance.
-pub fn edges_of(acts: &[(usize, Act)]) -> Vec<Known> {
+pub fn edges_of(acts: &[(usize, Act)]) -> Vec<WeightedEdge> {
     let mut feed = Feed::new(Profile::default());
     run(&mut feed, acts);
     feed.encoding.0
 }
 
 #[derive(Default)]
-struct Profile(Vec<Known>);
+struct Profile(Vec<WeightedEdge>);
 
-impl Encoding for Profile {
+impl ContextEncoding for Profile {
     fn name(&self) -> &'static str {
         "profile"
     }
 
-    fn start(&mut self, _: ThreadId, _: Option<(ThreadId, Frame)>) {}
+    fn start_thread(&mut self, _: ProgramThreadId, _: Option<(ProgramThreadId, ContextFrame)>) {}
 
-    fn enter(&mut self, _: ThreadId, edge: Edge) {
+    fn enter_call(&mut self, _: ProgramThreadId, edge: CallEdge) {
         match self.0.iter_mut().find(|known| known.edge == edge) {
             Some(known) => known.weight += 1,
-            None => self.0.push(Known { edge, weight: 1 }),
+            None => self.0.push(WeightedEdge { edge, weight: 1 }),
         }
     }
 
-    fn leave(&mut self, _: ThreadId, _: Edge) {}
+    fn leave_call(&mut self, _: ProgramThreadId, _: CallEdge) {}
 
-    fn current(&mut self, _: ThreadId, place: Frame) -> Number {
+    fn current_context(&mut self, _: ProgramThreadId, place: ContextFrame) -> EncodedContext {
         let (id, beside) = (0, Vec::new());
-        Number { place, id, beside }
+        EncodedContext {
+            frame: place,
+            id,
+            extra_numbers: beside,
+        }
     }
 
-    fn decode(&self, _: &Number) -> Result<Vec<Frame>, Undecodable> {
-        Err(Undecodable::Unknown)
+    fn decode_context(&self, _: &EncodedContext) -> Result<Vec<ContextFrame>, ContextDecodeError> {
+        Err(ContextDecodeError::Unknown)
     }
 
-    fn statistics(&self) -> Statistics {
-        Statistics::default()
+    fn collect_statistics(&self) -> EncodingStatistics {
+        EncodingStatistics::default()
     }
 }

@@ -32,7 +32,7 @@ pub const THREADS: usize = 3;
 pub struct Given {
     pub id: ContextId,
     pub last: MethodId,
-    pub plain: Vec<Frame>,
+    pub plain: Vec<ContextFrame>,
 }
 
 /// A thread with a plain stack: the naive oracle.
@@ -51,7 +51,11 @@ struct Live {
 
 impl Thread {
     /// Performs the action; returns the number that it gave, if any.
-    pub fn act<J: Journal>(&mut self, encoder: &Encoder<J>, action: Action) -> Option<Given> {
+    pub fn act<J: GraphJournal>(
+        &mut self,
+        encoder: &ContextEncoder<J>,
+        action: Action,
+    ) -> Option<Given> {
         match action {
             Action::Call { site, callee } => Some(self.call(encoder, site, callee)),
             Action::Event { site } => self.event(encoder, site),
@@ -62,12 +66,17 @@ impl Thread {
         }
     }
 
-    fn call<J: Journal>(&mut self, encoder: &Encoder<J>, site: u32, callee: MethodId) -> Given {
+    fn call<J: GraphJournal>(
+        &mut self,
+        encoder: &ContextEncoder<J>,
+        site: u32,
+        callee: MethodId,
+    ) -> Given {
         let ctx = match self.stack.last_mut() {
-            None => encoder.root(callee),
+            None => encoder.root_context(callee),
             Some(top) => {
                 top.site = site_of(top.method, site);
-                encoder.step(top.ctx, top.site, top.method, callee)
+                encoder.encode_call(top.ctx, top.site, top.method, callee)
             }
         };
         let given = Given {
@@ -83,10 +92,10 @@ impl Thread {
         given
     }
 
-    fn event<J: Journal>(&mut self, encoder: &Encoder<J>, site: u32) -> Option<Given> {
+    fn event<J: GraphJournal>(&mut self, encoder: &ContextEncoder<J>, site: u32) -> Option<Given> {
         let top = self.stack.last_mut()?;
         top.site = site_of(top.method, site);
-        let id = encoder.event(top.ctx, top.site, top.method);
+        let id = encoder.encode_event(top.ctx, top.site, top.method);
         Some(Given {
             id,
             last: MethodId::EVENT,
@@ -95,8 +104,8 @@ impl Thread {
     }
 
     /// The frames, innermost first.
-    fn plain(&self) -> Vec<Frame> {
-        let frame = |live: &Live| Frame {
+    fn plain(&self) -> Vec<ContextFrame> {
+        let frame = |live: &Live| ContextFrame {
             site: live.site,
             method: live.method,
         };
@@ -109,14 +118,14 @@ fn site_of(method: MethodId, site: u32) -> SiteId {
 }
 
 /// All numbers that a program's turns give.
-pub fn run<J: Journal>(encoder: &Encoder<J>, turns: &[Turn]) -> Vec<Given> {
+pub fn run<J: GraphJournal>(encoder: &ContextEncoder<J>, turns: &[Turn]) -> Vec<Given> {
     let mut threads = vec![Thread::default(); THREADS];
     let act = |turn: &Turn| threads[turn.thread].act(encoder, turn.action);
     turns.iter().filter_map(act).collect()
 }
 
 /// Checks a number against the plain stack, unless it is the honest "unknown".
-pub fn check(given: &Given, decoded: Result<Vec<Frame>, DecodeError>) {
+pub fn check(given: &Given, decoded: Result<Vec<ContextFrame>, DecodeError>) {
     if given.id != ContextId::UNKNOWN {
         assert_eq!(
             decoded.as_ref(),
@@ -128,33 +137,33 @@ pub fn check(given: &Given, decoded: Result<Vec<Frame>, DecodeError>) {
     }
 }
 
-pub fn replay(layout: Layout, changes: &[Change]) -> Graph {
-    let mut graph = Graph::new(layout);
+pub fn replay(layout: ContextLayout, changes: &[GraphChange]) -> VersionedGraph {
+    let mut graph = VersionedGraph::new(layout);
     for change in changes {
-        assert_eq!(graph.apply(*change), Ok(()), "{change:?}");
+        assert_eq!(graph.apply_change(*change), Ok(()), "{change:?}");
     }
     graph
 }
 
-pub const TINY: [Layout; 4] = [
-    Layout::new(4, 6, 6),
-    Layout::new(3, 3, 4),
-    Layout::new(2, 1, 1),
-    Layout::new(6, 2, 8),
+pub const TINY: [ContextLayout; 4] = [
+    ContextLayout::new(4, 6, 6),
+    ContextLayout::new(3, 3, 4),
+    ContextLayout::new(2, 1, 1),
+    ContextLayout::new(6, 2, 8),
 ];
 
-pub fn tiny() -> impl Strategy<Value = Layout> {
+pub fn tiny() -> impl Strategy<Value = ContextLayout> {
     prop::sample::select(TINY.to_vec())
 }
 
-pub fn layouts() -> impl Strategy<Value = Layout> {
-    prop_oneof![tiny(), Just(Layout::DEFAULT)]
+pub fn layouts() -> impl Strategy<Value = ContextLayout> {
+    prop_oneof![tiny(), Just(ContextLayout::DEFAULT)]
 }
 
 /// Any policy, with an intern table that does not forget in such short programs.
-pub fn policies() -> impl Strategy<Value = Policy> {
+pub fn policies() -> impl Strategy<Value = EncodingPolicy> {
     let any = (0..200u32, 0..8u64, 0..20u32, 0..12u32, 1..=100u32, 0..12u32).prop_map(
-        |(growth_percent, slack, unroll, max_node_bits, epoch_percent, more)| Policy {
+        |(growth_percent, slack, unroll, max_node_bits, epoch_percent, more)| EncodingPolicy {
             growth_percent,
             slack,
             unroll,
@@ -162,15 +171,15 @@ pub fn policies() -> impl Strategy<Value = Policy> {
             epoch_percent,
             more_anchor_bits: more,
             anchor_budget: 1 << 16,
-            ..Policy::LUCCE
+            ..EncodingPolicy::LUCCE
         },
     );
-    prop_oneof![any, Just(Policy::LUCCE), Just(Policy::CCT)]
+    prop_oneof![any, Just(EncodingPolicy::LUCCE), Just(EncodingPolicy::CCT)]
 }
 
 /// Any policy, with an intern table that forgets all the time.
-pub fn forgetful() -> impl Strategy<Value = Policy> {
-    (policies(), 1..20usize).prop_map(|(policy, anchor_budget)| Policy {
+pub fn forgetful() -> impl Strategy<Value = EncodingPolicy> {
+    (policies(), 1..20usize).prop_map(|(policy, anchor_budget)| EncodingPolicy {
         anchor_budget,
         ..policy
     })

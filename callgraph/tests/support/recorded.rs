@@ -10,7 +10,7 @@ use std::io::Read;
 use lucce_callgraph::*;
 
 /// Events as frames, outermost first.
-pub fn read(source: impl Read) -> Vec<Vec<Frame>> {
+pub fn read(source: impl Read) -> Vec<Vec<ContextFrame>> {
     let mut bytes = Vec::new();
     let mut decoder = ruzstd::decoding::StreamingDecoder::new(source).expect("zstd");
     decoder.read_to_end(&mut bytes).expect("zstd");
@@ -22,7 +22,7 @@ pub fn read(source: impl Read) -> Vec<Vec<Frame>> {
     while let Some(length) = words.next() {
         let event: Vec<u32> = words.by_ref().take(length as usize).collect();
         if !event.is_empty() && !event.contains(&0) {
-            let frame = |site: u32| Frame {
+            let frame = |site: u32| ContextFrame {
                 site: SiteId(sites.id(site)),
                 method: MethodId(methods.id(site >> 12)),
             };
@@ -45,14 +45,14 @@ impl Dense {
 
 /// One thread's lazy shadow stack: a frame that was there at the last event is not encoded again.
 pub struct Shadow<'a, J> {
-    encoder: &'a Encoder<J>,
-    stack: Vec<(Frame, ContextId)>,
+    encoder: &'a ContextEncoder<J>,
+    stack: Vec<(ContextFrame, ContextId)>,
     pub steps: u64,
     pub anchoring: u64,
 }
 
-impl<'a, J: Journal> Shadow<'a, J> {
-    pub fn new(encoder: &'a Encoder<J>) -> Self {
+impl<'a, J: GraphJournal> Shadow<'a, J> {
+    pub fn new(encoder: &'a ContextEncoder<J>) -> Self {
         Shadow {
             encoder,
             stack: Vec::new(),
@@ -62,21 +62,23 @@ impl<'a, J: Journal> Shadow<'a, J> {
     }
 
     /// The number of an event with these frames, outermost first.
-    pub fn event(&mut self, frames: &[Frame]) -> ContextId {
+    pub fn event(&mut self, frames: &[ContextFrame]) -> ContextId {
         let innermost = self.enter(frames);
         self.step(innermost, frames[frames.len() - 1], MethodId::EVENT)
     }
 
     /// Panics if the number is not that of the frames.
-    pub fn verify(&self, number: ContextId, frames: &[Frame]) {
-        let plain: Vec<Frame> = frames.iter().rev().copied().collect();
+    pub fn verify(&self, number: ContextId, frames: &[ContextFrame]) {
+        let plain: Vec<ContextFrame> = frames.iter().rev().copied().collect();
         assert_eq!(
-            self.encoder.decode(number, MethodId::EVENT).as_ref(),
+            self.encoder
+                .decode_context(number, MethodId::EVENT)
+                .as_ref(),
             Ok(&plain)
         );
     }
 
-    fn enter(&mut self, frames: &[Frame]) -> ContextId {
+    fn enter(&mut self, frames: &[ContextFrame]) -> ContextId {
         let same = self
             .stack
             .iter()
@@ -105,15 +107,17 @@ impl<'a, J: Journal> Shadow<'a, J> {
     fn called(&mut self, callee: MethodId) -> ContextId {
         match self.stack.last() {
             Some(&(caller, ctx)) => self.step(ctx, caller, callee),
-            None => self.encoder.root(callee),
+            None => self.encoder.root_context(callee),
         }
     }
 
-    fn step(&mut self, ctx: ContextId, caller: Frame, callee: MethodId) -> ContextId {
-        let to = self.encoder.step(ctx, caller.site, caller.method, callee);
+    fn step(&mut self, ctx: ContextId, caller: ContextFrame, callee: MethodId) -> ContextId {
+        let to = self
+            .encoder
+            .encode_call(ctx, caller.site, caller.method, callee);
         self.steps += 1;
         // An additive transition never arrives at callId 0.
-        self.anchoring += u64::from(self.encoder.layout().call(to) == 0);
+        self.anchoring += u64::from(self.encoder.layout().call_id_of(to) == 0);
         to
     }
 }

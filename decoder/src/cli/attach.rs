@@ -4,11 +4,11 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lucce_control::{Command, LoadError, ask, load};
+use lucce_control::{AttachError, ControlCommand, load_agent, send_command};
 
-use super::list::{agent_of, named};
+use super::list::{query_agent, resolve_pid};
 use super::run::agent_path;
-use super::{End, Failure, complain, ctl};
+use super::{CommandError, CommandStatus, ctl, print_diagnostic};
 
 /// Records allocations, waiting or leaks of a JVM that runs without the agent.
 #[derive(clap::Args)]
@@ -19,7 +19,7 @@ use super::{End, Failure, complain, ctl};
   lucce attach 1234 --opt events=leak        follows objects, for `lucce leaks`
   lucce attach 1234 --opt events=lock        counts waiting for monitors
   lucce ctl 1234 detach                      the JVM is as it was; the log is ended")]
-pub struct Args {
+pub struct AttachArgs {
     /// The JVM: its process id, or its main class or jar
     #[arg(value_name = "PID|NAME")]
     jvm: String,
@@ -38,30 +38,37 @@ pub struct Args {
     json: bool,
 }
 
-pub fn run(args: &Args) -> Result<End, Failure> {
+pub fn run(args: &AttachArgs) -> Result<CommandStatus, CommandError> {
     let agent = match &args.agent {
         Some(agent) => std::path::absolute(agent)?,
         None => agent_path()?,
     };
-    let pid = named(&args.jvm)?;
-    not_taken(pid)?;
-    if let Err(end) = attach(pid, &agent, &options(&args.opts, args.out.as_deref())?) {
+    let pid = resolve_pid(&args.jvm)?;
+    ensure_not_attached(pid)?;
+    if let Err(end) = attach_agent(
+        pid,
+        &agent,
+        &agent_options(&args.opts, args.out.as_deref())?,
+    ) {
         return Ok(end);
     }
-    let status = ask(pid, &Command::Status)?;
-    ctl::print(&status, args.json)
+    let status = send_command(pid, &ControlCommand::Status)?;
+    ctl::print_answer(&status, args.json)
 }
 
 /// # Errors
 /// The agent is in the process already; what helps then.
-pub fn not_taken(pid: u32) -> Result<(), Failure> {
-    match agent_of(pid) {
+pub fn ensure_not_attached(pid: u32) -> Result<(), CommandError> {
+    match query_agent(pid) {
         None => Ok(()),
-        Some(agent) => Err(Failure::Refused(taken(pid, agent.attached), End::Unusable)),
+        Some(agent) => Err(CommandError::Refused(
+            already_attached_message(pid, agent.attached),
+            CommandStatus::Unusable,
+        )),
     }
 }
 
-fn taken(pid: u32, is_attached: bool) -> String {
+fn already_attached_message(pid: u32, is_attached: bool) -> String {
     let helps = match is_attached {
         true => format!(
             "`lucce ctl {pid} status` says what it counts, and `lucce ctl {pid} detach` takes it out"
@@ -74,16 +81,16 @@ fn taken(pid: u32, is_attached: bool) -> String {
 }
 
 /// Loads the agent; if it cannot, that is told, and how the verb ends.
-pub fn attach(pid: u32, agent: &Path, options: &str) -> Result<(), End> {
-    if let Err(error) = load(pid, agent, options) {
-        complain(&error);
+pub fn attach_agent(pid: u32, agent: &Path, options: &str) -> Result<(), CommandStatus> {
+    if let Err(error) = load_agent(pid, agent, options) {
+        print_diagnostic(&error);
         return Err(match error {
-            LoadError::Foreign(_) => End::Damaged,
-            _ => End::Unusable,
+            AttachError::Foreign(_) => CommandStatus::Damaged,
+            _ => CommandStatus::Unusable,
         });
     }
-    if warns(pid) {
-        complain(
+    if jvm_warns(pid) {
+        print_diagnostic(
             "the JVM has printed a warning; -XX:+EnableDynamicAgentLoading would have told it that agents may come",
         );
     }
@@ -91,35 +98,35 @@ pub fn attach(pid: u32, agent: &Path, options: &str) -> Result<(), End> {
 }
 
 /// `key=value,…`. The JVM has a working directory of its own, so the log's place is a whole path.
-pub fn options(opts: &[String], out: Option<&Path>) -> Result<String, Failure> {
+pub fn agent_options(opts: &[String], out: Option<&Path>) -> Result<String, CommandError> {
     let mut all = opts.to_vec();
     if !all.iter().any(|option| option.starts_with("out=")) {
         let out = std::path::absolute(out.unwrap_or(Path::new("lucce-%p-%t.lucce")))?;
-        all.push(format!("out={}", text(&out)?));
+        all.push(format!("out={}", path_text(&out)?));
     }
     match all.iter().find(|option| option.contains(',')) {
-        Some(option) => Err(Failure::Usage(format!(
+        Some(option) => Err(CommandError::Usage(format!(
             "the agent's options cannot hold a comma: {option}"
         ))),
         None => Ok(all.join(",")),
     }
 }
 
-fn text(path: &Path) -> Result<&str, Failure> {
-    let failed = || Failure::Usage(format!("{} is no UTF-8", path.display()));
+fn path_text(path: &Path) -> Result<&str, CommandError> {
+    let failed = || CommandError::Usage(format!("{} is no UTF-8", path.display()));
     path.to_str().ok_or_else(failed)
 }
 
 /// From JDK 21 on a JVM warns when an agent comes, unless it was told that one may.
-fn warns(pid: u32) -> bool {
+fn jvm_warns(pid: u32) -> bool {
     let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let mut words = command.split(|byte| *byte == 0);
     let told = words.any(|word| word == b"-XX:+EnableDynamicAgentLoading");
-    !told && release(pid).is_some_and(|version| version >= 21)
+    !told && feature_release(pid).is_some_and(|version| version >= 21)
 }
 
 /// The feature release: from the file `release` of the JDK that the process runs.
-fn release(pid: u32) -> Option<u32> {
+fn feature_release(pid: u32) -> Option<u32> {
     let java = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     let home = java.ancestors().find(|folder| {
         let name = folder.join("release");
@@ -139,7 +146,7 @@ mod tests {
     #[test]
     fn who_has_the_agent_already_is_told_what_helps() {
         for (is_attached, also) in [(true, "`lucce ctl 7 detach`"), (false, "`lucce top 7`")] {
-            let told = taken(7, is_attached);
+            let told = already_attached_message(7, is_attached);
             assert!(
                 told.starts_with("process 7 has the agent already: "),
                 "{told}"

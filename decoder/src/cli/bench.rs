@@ -10,8 +10,8 @@ use std::{env, fs, process};
 use lucce_bench::{Centre, JavaCommand, Outcome, Plan, Program, Report, Step, Tools, Variant};
 
 use super::output;
-use super::progress::Bar;
-use super::{End, Failure, run};
+use super::progress::ProgressMeter;
+use super::{CommandError, CommandStatus, run};
 
 /// Runs a Java program with and without agents, in turns, and shows what each costs
 #[derive(clap::Args)]
@@ -30,7 +30,7 @@ Variants: none (always there), xshare-off, tracking, tracking-app, alloc, paper,
 async-alloc and async-alloc-1 where ASYNC_PROFILER names libasyncProfiler.so.
 
 Exit codes: 0 fine; 1 a run failed or computed something else; 2 usage.")]
-pub struct Args {
+pub struct BenchArgs {
     /// Which variants, separated by commas
     #[arg(long, value_name = "LIST", default_value = "tracking,alloc")]
     variants: String,
@@ -57,39 +57,43 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
-pub fn run(args: &Args) -> Result<End, Failure> {
-    let plan = plan(args)?;
-    let bar = Bar::new("measuring", 0);
+pub fn run(args: &BenchArgs) -> Result<CommandStatus, CommandError> {
+    let plan = build_plan(args)?;
+    let bar = ProgressMeter::new("measuring", 0);
     let report = lucce_bench::measure(&plan, &|step: &Step, _: &Report| {
-        bar.at(step.done as u64, step.total as u64);
+        bar.set_progress(step.done as u64, step.total as u64);
     });
     drop(bar);
     // It lies among the system's temporary files, which may have been cleaned up before.
     let _ = fs::remove_dir_all(&plan.scratch);
-    show(args, &report)?;
+    print_report(args, &report)?;
     if let Some(file) = &args.chart {
         let chart = lucce_bench::chart(&report, report.first());
-        fs::write(file, chart).map_err(|e| usage(format!("{}: {e}", file.display())))?;
+        fs::write(file, chart).map_err(|e| usage_error(format!("{}: {e}", file.display())))?;
     }
-    Ok(ending(&report))
+    Ok(report_status(&report))
 }
 
-fn plan(args: &Args) -> Result<Plan, Failure> {
+fn build_plan(args: &BenchArgs) -> Result<Plan, CommandError> {
     let (java, arguments) = args
         .command
         .split_first()
-        .ok_or_else(|| usage("no command"))?;
+        .ok_or_else(|| usage_error("no command"))?;
     let own = args.own.iter().map(String::as_str);
     let mut wanted = vec![args.variants.as_str()];
     for variant in own {
         match variant.contains('=') {
             true => wanted.push(variant),
-            false => return Err(usage(format!("--variant {variant}: must be NAME=FLAGS"))),
+            false => {
+                return Err(usage_error(format!(
+                    "--variant {variant}: must be NAME=FLAGS"
+                )));
+            }
         }
     }
     Ok(Plan {
         programs: vec![Program {
-            name: name(arguments).unwrap_or_else(|| java.to_string_lossy().into_owned()),
+            name: program_name(arguments).unwrap_or_else(|| java.to_string_lossy().into_owned()),
             command: JavaCommand {
                 java: java.clone(),
                 arguments: arguments.to_vec(),
@@ -99,7 +103,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
             whole: false,
             turns: false,
         }],
-        variants: Variant::list(wanted).map_err(usage)?,
+        variants: Variant::list(wanted).map_err(usage_error)?,
         rounds: args.rounds as usize,
         warm_up: args.warm_up as usize,
         centre: Centre::Median,
@@ -111,7 +115,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
 }
 
 /// What runs: the jar, the module, or the main class.
-fn name(arguments: &[OsString]) -> Option<String> {
+fn program_name(arguments: &[OsString]) -> Option<String> {
     const WITH_VALUE: [&str; 8] = [
         "-cp",
         "-classpath",
@@ -134,10 +138,10 @@ fn name(arguments: &[OsString]) -> Option<String> {
     None
 }
 
-fn show(args: &Args, report: &Report) -> Result<(), Failure> {
-    let mut out = output::stdout();
+fn print_report(args: &BenchArgs, report: &Report) -> Result<(), CommandError> {
+    let mut out = output::lock_stdout();
     if args.json {
-        writeln!(out, "{}", report.json().map_err(usage)?)?;
+        writeln!(out, "{}", report.json().map_err(usage_error)?)?;
     } else {
         writeln!(out, "{}\n", lucce_bench::side_by_side(report))?;
         for metric in report.metrics() {
@@ -149,18 +153,18 @@ fn show(args: &Args, report: &Report) -> Result<(), Failure> {
 }
 
 /// A baseline that does not run is a wrong command, not a finding about the agent.
-fn ending(report: &Report) -> End {
+fn report_status(report: &Report) -> CommandStatus {
     let no_baseline =
         |row: &lucce_bench::Row| !matches!(row.outcomes.first(), Some(Outcome::Measured(_)));
     match () {
-        () if report.rows.iter().any(no_baseline) => End::Unusable,
-        () if !report.failures().is_empty() => End::Finding,
-        () => End::Fine,
+        () if report.rows.iter().any(no_baseline) => CommandStatus::Unusable,
+        () if !report.failures().is_empty() => CommandStatus::Finding,
+        () => CommandStatus::Fine,
     }
 }
 
-fn usage(message: impl Into<String>) -> Failure {
-    Failure::Usage(message.into())
+fn usage_error(message: impl Into<String>) -> CommandError {
+    CommandError::Usage(message.into())
 }
 
 #[cfg(test)]
@@ -171,7 +175,7 @@ mod tests {
     fn a_program_is_called_by_its_jar_or_main_class() {
         let name = |line: &str| {
             let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-            name(&words)
+            program_name(&words)
         };
         let some = |name: &str| Some(name.to_owned());
         assert_eq!(name("-Xmx1g -jar lib/app.jar --port 80"), some("app.jar"));

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use lucce_decoder::escape::{Line, Text};
-use lucce_decoder::{Mismatch, Profile, Summary};
+use lucce_decoder::escape::{EscapedLine, EscapedText};
+use lucce_decoder::{ContextSummary, DecodeMismatch, Profile};
 use serde::Serialize;
 
-use super::classes::Classes;
-use super::output::{grouped, json, plural, stdout};
-use super::progress::Bar;
-use super::{End, Failure, ending_of};
+use super::classes::ClassFilterArgs;
+use super::output::{format_plural, grouped, lock_stdout, write_json};
+use super::progress::ProgressMeter;
+use super::{CommandError, CommandStatus, report_unknown_and_damage};
 
 /// Fails if a number did not decode to the JVM's own trace, or a log is damaged.
 #[derive(clap::Args)]
@@ -19,25 +19,25 @@ use super::{End, Failure, ending_of};
   lucce run --opt verify=100 --out run.lucce -- java -jar app.jar
   lucce check run.lucce
   lucce check run.lucce --include 'com.acme.*'      # whether those frames are right")]
-pub struct Args {
+pub struct CheckArgs {
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
-    classes: Classes,
+    classes: ClassFilterArgs,
     /// One JSON object per file
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Serialize)]
-struct Checked {
+struct CheckResult {
     file: String,
     /// None: the log is older than runs' ids.
     run: Option<String>,
     compared: u64,
     /// It is not known how many: a killed JVM's log from before they were counted in it.
     #[serde(skip)]
-    is_untold: bool,
+    is_unreported: bool,
     mismatches: u64,
     /// Events that could not be compared, by reason.
     not_compared: BTreeMap<String, u64>,
@@ -50,7 +50,7 @@ struct Checked {
     unknown: u64,
     /// Mismatches of which no frame of the classes that were asked for differs, and numbers without any
     /// such frame.
-    outside: Outside,
+    outside: OutsideCounts,
     ended: bool,
     damaged: bool,
     /// Blocks of counters without a checksum.
@@ -75,21 +75,21 @@ impl ComparisonCoverage {
         let events = *profile.stats.get("verify.events")?;
         Some(ComparisonCoverage {
             events,
-            events_not_compared: events.saturating_sub(profile.stat("verify.compared")),
-            threads: profile.stat("verify.threads"),
-            threads_not_compared: profile.stat("verify.threads_not_compared"),
+            events_not_compared: events.saturating_sub(profile.stat_value("verify.compared")),
+            threads: profile.stat_value("verify.threads"),
+            threads_not_compared: profile.stat_value("verify.threads_not_compared"),
         })
     }
 
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let events = plural(self.events, "event");
+        let events = format_plural(self.events, "event");
         write!(
             out,
             "  not compared: {} of {events}",
             grouped(self.events_not_compared)
         )?;
         if self.threads_not_compared > 0 {
-            let threads = plural(self.threads, "thread");
+            let threads = format_plural(self.threads, "thread");
             let left_out = grouped(self.threads_not_compared);
             write!(out, "; {left_out} of {threads} had no event compared")?;
         }
@@ -98,108 +98,121 @@ impl ComparisonCoverage {
 }
 
 #[derive(Serialize)]
-struct Outside {
+struct OutsideCounts {
     mismatches: u64,
     events: u64,
 }
 
-pub fn run(args: &Args) -> Result<End, Failure> {
-    let mut end = End::Fine;
+pub fn run(args: &CheckArgs) -> Result<CommandStatus, CommandError> {
+    let mut end = CommandStatus::Fine;
     for file in &args.files {
-        let checked = match check(file, args) {
-            Err(Failure::Output(e)) => return Err(e.into()),
+        let checked = match check_file(file, args) {
+            Err(CommandError::Output(e)) => return Err(e.into()),
             // The other files are checked nevertheless.
-            checked => checked.unwrap_or_else(Failure::tell),
+            checked => checked.unwrap_or_else(CommandError::report_to_stderr),
         };
         end = end.max(checked);
     }
     Ok(end)
 }
 
-fn check(file: &Path, args: &Args) -> Result<End, Failure> {
-    let mut profile = args.classes.open(file)?;
+fn check_file(file: &Path, args: &CheckArgs) -> Result<CommandStatus, CommandError> {
+    let mut profile = args.classes.open_log(file)?;
     let all = profile.mismatches.len();
     profile
         .mismatches
-        .retain_mut(|mismatch| differs(mismatch, &args.classes));
+        .retain_mut(|mismatch| differs_in_classes(mismatch, &args.classes));
     let outside = (all - profile.mismatches.len()) as u64;
-    let summary = summary(&profile);
-    let checked = Checked::new(file, &profile, &summary, outside);
-    let mut out = stdout();
+    let summary = summarize_profile(&profile);
+    let checked = CheckResult::new(file, &profile, &summary, outside);
+    let mut out = lock_stdout();
     if args.json {
-        json(&mut out, &checked)?;
+        write_json(&mut out, &checked)?;
     } else {
         profile
             .mismatches
             .iter()
             .try_for_each(|mismatch| write_mismatch(&profile, mismatch, &mut out))?;
         summary.unknown.iter().try_for_each(|(id, error)| {
-            writeln!(out, "unknown number {}: {error}", profile.number(*id))
+            writeln!(
+                out,
+                "unknown number {}: {error}",
+                profile.context_number(*id)
+            )
         })?;
         checked.write(&mut out)?;
     }
     out.flush()?;
     let end = match checked.mismatches {
-        0 => End::Fine,
-        _ => End::Finding,
+        0 => CommandStatus::Fine,
+        _ => CommandStatus::Finding,
     };
     let unknown = summary.unknown.len();
-    Ok(ending_of(file, unknown, summary.damage.as_ref(), end))
+    Ok(report_unknown_and_damage(
+        file,
+        unknown,
+        summary.damage.as_ref(),
+        end,
+    ))
 }
 
 /// Whether the two traces differ in the classes that were asked for; what is left of both are their frames.
-fn differs(mismatch: &mut Mismatch, classes: &Classes) -> bool {
+fn differs_in_classes(mismatch: &mut DecodeMismatch, classes: &ClassFilterArgs) -> bool {
     for trace in [&mut mismatch.expected, &mut mismatch.decoded] {
-        let shown = trace.lines().filter(|line| classes.admit_frame(line));
+        let shown = trace.lines().filter(|line| classes.admits_frame(line));
         *trace = shown.collect::<Vec<_>>().join("\n");
     }
     classes.is_open() || mismatch.expected != mismatch.decoded
 }
 
-fn summary(profile: &Profile) -> Summary {
-    let bar = Bar::new("checking", profile.events.ids().len() as u64);
-    profile.summary(&|more| bar.tick(more))
+fn summarize_profile(profile: &Profile) -> ContextSummary {
+    let bar = ProgressMeter::new("checking", profile.events.context_ids().len() as u64);
+    profile.summarize_contexts(&|more| bar.tick(more))
 }
 
-fn write_mismatch(profile: &Profile, mismatch: &Mismatch, out: &mut impl Write) -> io::Result<()> {
+fn write_mismatch(
+    profile: &Profile,
+    mismatch: &DecodeMismatch,
+    out: &mut impl Write,
+) -> io::Result<()> {
     writeln!(
         out,
         "mismatch at event {}, number {}",
         mismatch.at,
-        profile.number(mismatch.id)
+        profile.context_number(mismatch.id)
     )?;
     let mut trace = |title: &str, text: &str| {
         writeln!(out, "  {title}:")?;
         text.lines()
-            .try_for_each(|line| writeln!(out, "\t{}", Line(line.trim_start())))
+            .try_for_each(|line| writeln!(out, "\t{}", EscapedLine(line.trim_start())))
     };
     trace("the JVM's trace", &mismatch.expected)?;
     trace("the number's trace", &mismatch.decoded)?;
     writeln!(out)
 }
 
-impl Checked {
-    fn new(file: &Path, profile: &Profile, summary: &Summary, outside: u64) -> Self {
+impl CheckResult {
+    fn new(file: &Path, profile: &Profile, summary: &ContextSummary, outside: u64) -> Self {
         let found = profile.mismatches.len() as u64;
         let reasons = profile.stats.iter().filter_map(|(key, value)| {
             Some((key.strip_prefix("verify.skipped.")?.to_owned(), *value))
         });
-        Checked {
+        CheckResult {
             file: file.display().to_string(),
             run: profile.header.run.map(|run| run.to_string()),
-            compared: profile.stat("verify.compared"),
-            is_untold: is_untold(profile),
+            compared: profile.stat_value("verify.compared"),
+            is_unreported: is_comparison_unreported(profile),
             // The log holds the first of many only.
             mismatches: profile
-                .stat("verify.mismatches")
+                .stat_value("verify.mismatches")
                 .saturating_sub(outside)
                 .max(found),
             not_compared: reasons.filter(|(_, count)| *count > 0).collect(),
             coverage: ComparisonCoverage::from_profile(profile),
-            lost_entries: profile.stat("agent.upcalls_lost"),
-            numbers: profile.events.ids().len() as u64,
+            lost_entries: profile.stat_value("agent.upcalls_lost"),
+            numbers: profile.events.context_ids().len() as u64,
             unknown: summary.unknown.len() as u64,
-            outside: Outside {
+            outside: OutsideCounts {
                 mismatches: outside,
                 events: summary.outside,
             },
@@ -212,19 +225,19 @@ impl Checked {
 
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let compared = match self.compared {
-            0 if self.is_untold => "how many events were compared is not known".to_owned(),
+            0 if self.is_unreported => "how many events were compared is not known".to_owned(),
             0 => "no events were compared (agent option verify=N)".to_owned(),
             n => format!(
                 "{} compared, {}",
-                plural(n, "event"),
-                mismatches(self.mismatches)
+                format_plural(n, "event"),
+                mismatch_text(self.mismatches)
             ),
         };
-        let known = plural(self.numbers - self.unknown, "number");
+        let known = format_plural(self.numbers - self.unknown, "number");
         writeln!(
             out,
             "{}: {compared}; {known} decode, {} do not",
-            Line(&self.file),
+            EscapedLine(&self.file),
             self.unknown
         )?;
         let is_partial = |coverage: &&ComparisonCoverage| coverage.events_not_compared > 0;
@@ -232,25 +245,29 @@ impl Checked {
             coverage.write(out)?;
         }
         for (reason, count) in &self.not_compared {
-            writeln!(out, "  not compared: {} {count}", Text(reason))?;
+            writeln!(out, "  not compared: {} {count}", EscapedText(reason))?;
         }
         if self.lost_entries > 0 {
-            let entries = plural(self.lost_entries, "method");
+            let entries = format_plural(self.lost_entries, "method");
             writeln!(
                 out,
                 "  entered by the JVM from an unknown caller: {entries}; events in them have no trace and count as lost"
             )?;
         }
         if self.outside.mismatches > 0 {
-            let outside = mismatches(self.outside.mismatches);
+            let outside = mismatch_text(self.outside.mismatches);
             writeln!(out, "  {outside} outside of these classes")?;
         }
         if self.outside.events > 0 {
-            let events = plural(self.outside.events, "event");
+            let events = format_plural(self.outside.events, "event");
             writeln!(out, "  {events} without any frame of these classes")?;
         }
         let whole = if self.damaged { "damaged" } else { "whole" };
-        writeln!(out, "  the log is {whole}, {}", plural(self.bytes, "byte"))?;
+        writeln!(
+            out,
+            "  the log is {whole}, {}",
+            format_plural(self.bytes, "byte")
+        )?;
         if self.unsealed > 0 {
             let why = match self.ended {
                 false => "the JVM that writes them was killed or still runs",
@@ -273,12 +290,14 @@ impl Checked {
 }
 
 /// Comparisons were asked for, and the log says nothing of them.
-fn is_untold(profile: &Profile) -> bool {
-    let is_asked = profile.options("verify").any(|number| number != "0");
+fn is_comparison_unreported(profile: &Profile) -> bool {
+    let is_asked = profile
+        .recorded_options("verify")
+        .any(|number| number != "0");
     is_asked && !profile.stats.contains_key("verify.compared")
 }
 
-fn mismatches(count: u64) -> String {
+fn mismatch_text(count: u64) -> String {
     match count {
         0 => "no mismatch".to_owned(),
         1 => "1 mismatch".to_owned(),

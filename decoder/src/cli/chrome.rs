@@ -10,56 +10,60 @@ use std::io::{self, Write};
 
 use lucce_decoder::escape;
 use lucce_decoder::{
-    ContextId, Damage, Event, EventTypeId, Profile, Stream, ToldEvent, Traces, Window,
+    ContextId, EventStream, EventTypeId, EventWindow, LogDamage, Profile, StreamEvent, ToldEvent,
+    TraceTree,
 };
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
 /// What was written.
 #[derive(Default)]
-pub struct Written {
+pub struct ChromeExportResult {
     pub events: u64,
     /// The first event that the log does not explain.
-    pub damage: Option<Damage>,
+    pub damage: Option<LogDamage>,
 }
 
 /// Writes the events of the window, of one kind or all.
-pub fn write(
+pub fn write_events(
     profile: &Profile,
-    stream: &Stream,
-    (window, kind): (&Window<'_>, Option<&str>),
+    stream: &EventStream,
+    (window, kind): (&EventWindow<'_>, Option<&str>),
     out: &mut impl Write,
-) -> io::Result<Written> {
-    let mut chrome = Chrome {
+) -> io::Result<ChromeExportResult> {
+    let mut chrome = ChromeTraceWriter {
         profile,
         stream,
-        told: HashMap::new(),
-        traces: Traces::new(profile),
-        written: Written::default(),
+        described_events: HashMap::new(),
+        traces: TraceTree::new(profile),
+        written: ChromeExportResult::default(),
     };
     write!(out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
-    chrome.threads(out)?;
-    for event in stream.events().filter(|event| window.holds(stream, event)) {
-        chrome.event(&event, kind, out)?;
+    chrome.write_thread_names(out)?;
+    for event in stream
+        .iter_events()
+        .filter(|event| window.contains_event(stream, event))
+    {
+        chrome.write_event(&event, kind, out)?;
     }
     write!(out, "\n],\"stackFrames\":")?;
-    escape::json(out, &Frames(&chrome.traces))?;
+    escape::write_escaped_json(out, &ChromeFrames(&chrome.traces))?;
     writeln!(out, "}}")?;
     Ok(chrome.written)
 }
 
-struct Chrome<'c> {
+struct ChromeTraceWriter<'c> {
     profile: &'c Profile,
-    stream: &'c Stream,
+    stream: &'c EventStream,
     /// What is written; none: an event that is left out.
-    told: HashMap<(ContextId, EventTypeId), Option<ToldEvent>>,
-    traces: Traces<'c>,
-    written: Written,
+    described_events: HashMap<(ContextId, EventTypeId), Option<ToldEvent>>,
+    traces: TraceTree<'c>,
+    written: ChromeExportResult,
 }
 
-impl Chrome<'_> {
+impl ChromeTraceWriter<'_> {
     /// Their names.
-    fn threads(&self, out: &mut impl Write) -> io::Result<()> {
+    fn write_thread_names(&self, out: &mut impl Write) -> io::Result<()> {
         for (index, thread) in self.stream.threads().iter().enumerate() {
             let comma = if index == 0 { "" } else { "," };
             let name = json!({
@@ -67,15 +71,20 @@ impl Chrome<'_> {
                 "name": "thread_name",
                 "pid": self.profile.header.pid,
                 "tid": index + 1,
-                "args": { "name": self.profile.streamed_name(thread) },
+                "args": { "name": self.profile.stream_thread_name(thread) },
             });
             writeln!(out, "{comma}")?;
-            escape::json(out, &name)?;
+            escape::write_escaped_json(out, &name)?;
         }
         Ok(())
     }
 
-    fn event(&mut self, event: &Event, kind: Option<&str>, out: &mut impl Write) -> io::Result<()> {
+    fn write_event(
+        &mut self,
+        event: &StreamEvent,
+        kind: Option<&str>,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
         let (profile, traces) = (self.profile, &mut self.traces);
         let is_kind = |kind: &str| {
             let info = profile.types.get(event.event);
@@ -85,10 +94,10 @@ impl Chrome<'_> {
         if !kind.is_none_or(is_kind) {
             return Ok(());
         }
-        let told = match self.told.entry((event.id, event.event)) {
+        let told = match self.described_events.entry((event.id, event.event)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(free) => {
-                let told = profile.tell(traces, event);
+                let told = profile.explain_event(traces, event);
                 let told = told.map_err(|damage| self.written.damage.get_or_insert(damage));
                 free.insert(told.ok().filter(|told| !traces.is_outside(told.trace)))
             }
@@ -97,7 +106,7 @@ impl Chrome<'_> {
             return Ok(());
         };
         let name = told.detail.as_deref().unwrap_or(&told.info.kind);
-        let lasted = told.lasted(event);
+        let lasted = told.event_duration(event);
         let since = self
             .stream
             .since_start(event.clock)
@@ -108,47 +117,47 @@ impl Chrome<'_> {
             "cat": told.info.kind,
             "pid": profile.header.pid,
             "tid": event.thread.0,
-            "ts": micros(since),
-            "sf": told.trace.number().to_string(),
+            "ts": nanos_to_micros(since),
+            "sf": told.trace.to_u32().to_string(),
             "args": {
-                "value": told.value(event),
+                "value": told.event_value(event),
                 "unit": told.info.unit,
-                "id": profile.number(event.id).to_string(),
-                "stack": traces.stack(told.trace).to_string(),
-                "at": traces.shown(told.trace).next().map(ToString::to_string),
+                "id": profile.context_number(event.id).to_string(),
+                "stack": traces.stack_id(told.trace).to_string(),
+                "at": traces.stack_frames(told.trace).next().map(ToString::to_string),
             },
         });
         match lasted {
-            Some(lasted) => line["dur"] = micros(lasted).into(),
+            Some(lasted) => line["dur"] = nanos_to_micros(lasted).into(),
             None => line["s"] = "t".into(),
         }
         self.written.events += 1;
         writeln!(out, ",")?;
-        escape::json(out, &line)
+        escape::write_escaped_json(out, &line)
     }
 }
 
-fn micros(nanos: u64) -> f64 {
+fn nanos_to_micros(nanos: u64) -> f64 {
     nanos as f64 / 1e3
 }
 
 /// All traces, by number, each with its callers' number.
-struct Frames<'f>(&'f Traces<'f>);
+struct ChromeFrames<'f>(&'f TraceTree<'f>);
 
 #[derive(Serialize)]
-struct Frame {
+struct ChromeFrame {
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<String>,
 }
 
-impl Serialize for Frames<'_> {
+impl Serialize for ChromeFrames<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let frames = self.0.nodes().enumerate();
         serializer.collect_map(frames.map(|(number, (caller, _, shown))| {
-            let frame = Frame {
+            let frame = ChromeFrame {
                 name: shown.to_string(),
-                parent: caller.map(|caller| caller.number().to_string()),
+                parent: caller.map(|caller| caller.to_u32().to_string()),
             };
             (number.to_string(), frame)
         }))

@@ -3,27 +3,27 @@
 use std::path::Path;
 
 use lucce_decoder::Profile;
-use lucce_filter::{ClassFilter, Patterns};
+use lucce_filter::{ClassFilter, PatternList};
 
-use super::{Failure, about, complain, open};
+use super::{CommandError, open_profile, prefix_path, print_diagnostic};
 
 /// Whose frames are shown, and whether the program's arguments are.
 #[derive(clap::Args, Default)]
-pub struct Classes {
+pub struct ClassFilterArgs {
     /// Only frames of classes that match, e.g. 'org.h2.*+com.acme.Foo'; events stay with the innermost
     /// of them
-    #[arg(long, value_name = "PATTERNS", value_parser = Patterns::parse)]
-    include: Vec<Patterns>,
+    #[arg(long, value_name = "PATTERNS", value_parser = PatternList::parse)]
+    include: Vec<PatternList>,
     /// No frames of classes that match; wins over --include
-    #[arg(long, value_name = "PATTERNS", value_parser = Patterns::parse)]
-    exclude: Vec<Patterns>,
+    #[arg(long, value_name = "PATTERNS", value_parser = PatternList::parse)]
+    exclude: Vec<PatternList>,
     /// Show the program's arguments; without it `*` stands for each
     #[arg(long)]
     arguments: bool,
 }
 
-impl Classes {
-    fn filter(&self) -> ClassFilter {
+impl ClassFilterArgs {
+    fn class_filter(&self) -> ClassFilter {
         let mut filter = ClassFilter::default();
         for patterns in &self.include {
             filter.include.extend(patterns.clone());
@@ -35,44 +35,47 @@ impl Classes {
     }
 
     /// Whether a frame as the JVM prints it (`at a.b.C.m(C.java:1)`) is one that is shown; other text is.
-    pub fn admit_frame(&self, line: &str) -> bool {
+    pub fn admits_frame(&self, line: &str) -> bool {
         let called = line.split_once('(').map(|(called, _)| called.trim_start());
         let class = called.and_then(|called| called.trim_start_matches("at ").rsplit_once('.'));
-        class.is_none_or(|(class, _)| self.filter().admits(class))
+        class.is_none_or(|(class, _)| self.class_filter().admits_class(class))
     }
 
     pub fn is_open(&self) -> bool {
-        self.filter().is_open()
+        self.class_filter().is_open()
     }
 
     /// The log, with what is asked for in its traces. A file of symbols is refused.
-    pub fn open(&self, path: &Path) -> Result<Profile, Failure> {
+    pub fn open_log(&self, path: &Path) -> Result<Profile, CommandError> {
         let profile = self.open_for_numbers(path)?;
         match profile.is_symbols() {
-            true => Err(Failure::Usage(about(path, without_counters(&profile)))),
+            true => Err(CommandError::Usage(prefix_path(
+                path,
+                symbols_message(&profile),
+            ))),
             false => Ok(profile),
         }
     }
 
     /// As `open`; it may be a file of symbols: numbers are turned into traces, and no counter is needed.
-    pub fn open_for_numbers(&self, path: &Path) -> Result<Profile, Failure> {
-        let mut profile = open(path)?;
+    pub fn open_for_numbers(&self, path: &Path) -> Result<Profile, CommandError> {
+        let mut profile = open_profile(path)?;
         if self.arguments {
             profile.show_arguments();
         }
-        if let Some(bursts) = profile.bursts().filter(|_| !profile.is_symbols()) {
-            complain(about(path, bursts));
+        if let Some(bursts) = profile.burst_summary().filter(|_| !profile.is_symbols()) {
+            print_diagnostic(prefix_path(path, bursts));
         }
-        let filter = self.filter();
+        let filter = self.class_filter();
         if !filter.is_open() {
-            profile.restrict(&filter);
+            profile.restrict_scope(&filter);
         }
         Ok(profile)
     }
 }
 
 /// Why most commands have nothing to say of a file of symbols.
-fn without_counters(profile: &Profile) -> String {
+fn symbols_message(profile: &Profile) -> String {
     let run = profile.header.run.map(|run| format!(" of run {run}"));
     let run = run.unwrap_or_default();
     format!(

@@ -3,10 +3,10 @@
 //! Each side has one run or several. Amounts of one thing in the runs of one side differ by chance (which
 //! thread loads a class, when a table grows): the widest spread of a side is its noise. A change stands out
 //! if every new run lies beyond every old one, by more than the noise. What makes counts say less than they
-//! seem to is in `facts`.
+//! seem to is in `run_facts`.
 
-mod facts;
-mod row;
+mod change_row;
+mod run_facts;
 mod shifts;
 
 use std::cmp::Ordering;
@@ -15,24 +15,26 @@ use std::hash::Hash;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use lucce_decoder::escape::{Line, Text};
-use lucce_decoder::{ALLOC, By, Counted, Joined, Key, Measure, NodeId, Profile};
+use lucce_decoder::escape::{EscapedLine, EscapedText};
+use lucce_decoder::{
+    ALLOC, GroupBy, GroupKey, Measure, MergedCounter, MergedProfile, NodeId, Profile,
+};
 use regex_lite::Regex;
 
-pub use facts::{Facts, Remark, Weight};
-pub use row::Row;
+pub use change_row::ChangeRow;
+pub use run_facts::{CompareRemark, RemarkSeverity, RunFacts};
 pub use shifts::{LineShift, LineShifts};
 
-use super::classes::Classes;
-use super::human::human;
+use super::amounts::format_amount;
+use super::classes::ClassFilterArgs;
 use super::output::grouped;
-use super::progress::Bar;
-use super::tagged::Tagged;
-use super::{End, Failure, Weigh, about, ending};
+use super::progress::ProgressMeter;
+use super::tag_filter::TagFilterArgs;
+use super::{CommandError, CommandStatus, MeasureArg, prefix_path, report_damage};
 
 /// What changes are told by.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Told {
+pub enum GroupByArg {
     /// By stack trace, line by line, and type
     Context,
     /// By type
@@ -51,36 +53,36 @@ pub enum Told {
     Tag,
 }
 
-impl Told {
+impl GroupByArg {
     /// As on the command line.
-    pub fn name(self) -> String {
+    pub fn option_name(self) -> String {
         let value = self.to_possible_value();
         value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    pub fn by(self) -> By {
+    pub fn to_group_by(self) -> GroupBy {
         match self {
-            Told::Context => By::Context,
-            Told::Type => By::Type,
-            Told::Class => By::Class,
-            Told::Package => By::Package,
-            Told::Method => By::Method,
-            Told::Line => By::Line,
-            Told::Thread => By::Thread,
-            Told::Tag => By::Tag,
+            GroupByArg::Context => GroupBy::Context,
+            GroupByArg::Type => GroupBy::Type,
+            GroupByArg::Class => GroupBy::Class,
+            GroupByArg::Package => GroupBy::Package,
+            GroupByArg::Method => GroupBy::Method,
+            GroupByArg::Line => GroupBy::Line,
+            GroupByArg::Thread => GroupBy::Thread,
+            GroupByArg::Tag => GroupBy::Tag,
         }
     }
 }
 
 /// Which events, and what they are compared by.
 #[derive(clap::Args)]
-pub struct What {
+pub struct CompareArgs {
     /// Events of this kind; else allocations, or what there is most of
     #[arg(long, value_name = "KIND")]
     pub event: Option<String>,
     /// Else the sum of values, or how many events there are if they have none
     #[arg(long, value_enum)]
-    pub value: Option<Weigh>,
+    pub value: Option<MeasureArg>,
     /// Divided by the number of events of this kind: bytes per request, if the program counts requests by
     /// CallContext.event
     #[arg(long, value_name = "KIND")]
@@ -95,14 +97,14 @@ pub struct What {
     #[arg(long)]
     pub idle: bool,
     #[command(flatten)]
-    pub tagged: Tagged,
+    pub tagged: TagFilterArgs,
     #[command(flatten)]
-    pub classes: Classes,
+    pub classes: ClassFilterArgs,
 }
 
 /// All runs, and which of them are old.
-pub struct Compared {
-    pub joined: Joined,
+pub struct RunComparison {
+    pub merged: MergedProfile,
     /// How many of the runs are old; they come first.
     pub old: usize,
     /// What amounts are in.
@@ -119,80 +121,87 @@ pub struct Compared {
     /// Threads that wait for work are compared, too.
     with_idle: bool,
     /// By run.
-    pub facts: Vec<Facts>,
-    pub remarks: Vec<Remark>,
-    pub end: End,
+    pub facts: Vec<RunFacts>,
+    pub remarks: Vec<CompareRemark>,
+    pub end: CommandStatus,
 }
 
 /// How much of one thing there is on both sides.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Change {
-    pub key: Option<Key>,
+pub struct AmountChange {
+    pub key: Option<GroupKey>,
     /// By run.
     pub old: Vec<f64>,
     pub new: Vec<f64>,
 }
 
-impl Compared {
+impl RunComparison {
     /// Reads all logs.
-    pub fn open(old: &[PathBuf], new: &[PathBuf], what: &What) -> Result<Compared, Failure> {
-        let mut joined = Joined::default();
-        let mut end = End::Fine;
+    pub fn open_runs(
+        old: &[PathBuf],
+        new: &[PathBuf],
+        what: &CompareArgs,
+    ) -> Result<RunComparison, CommandError> {
+        let mut joined = MergedProfile::default();
+        let mut end = CommandStatus::Fine;
         let mut facts = Vec::new();
         for path in old.iter().chain(new) {
-            let mut profile = what.classes.open(path)?;
+            let mut profile = what.classes.open_log(path)?;
             what.tagged.apply(path, &mut profile)?;
-            facts.push(Facts::new(path, &profile));
-            join(&mut joined, &profile, what.no_lines);
-            end = ending(path, profile.damage.as_ref(), end);
+            facts.push(RunFacts::new(path, &profile));
+            add_profile(&mut joined, &profile, what.no_lines);
+            end = report_damage(path, profile.damage.as_ref(), end);
         }
-        let (kind, unit) = kind(&facts, what.event.as_deref());
-        let Some(number) = joined.kind(&kind) else {
-            return Err(Failure::Usage(format!(
+        let (kind, unit) = choose_kind(&facts, what.event.as_deref());
+        let Some(number) = joined.find_kind(&kind) else {
+            return Err(CommandError::Usage(format!(
                 "none of the logs has events of kind {kind:?}"
             )));
         };
         let through = what.through.as_ref();
-        let mut compared = Compared {
-            through: through.map(|regex| joined.through(|method| regex.is_match(method))),
+        let mut compared = RunComparison {
+            through: through
+                .map(|regex| joined.mark_paths_through(|method| regex.is_match(method))),
             old: old.len(),
             measure: Measure::Value,
             per: vec![1.0; joined.runs.len()],
-            joined,
+            merged: joined,
             unit,
             number,
             no_lines: what.no_lines,
             with_idle: what.idle,
-            remarks: facts::remarks(&facts, &kind, what.tagged.is_open()),
+            remarks: run_facts::all_remarks(&facts, &kind, what.tagged.is_unrestricted()),
             facts,
             kind,
             end,
         };
-        compared.remarks.extend(compared.nothing(through));
-        compared.weigh(what.value);
-        compared.divide(old.iter().chain(new), what.per.as_deref())?;
+        compared.remarks.extend(compared.empty_remark(through));
+        compared.choose_measure(what.value);
+        compared.divide_per_event(old.iter().chain(new), what.per.as_deref())?;
         compared.remarks.extend(compared.idle_remark());
         compared.remarks.extend(compared.outside_remark());
         Ok(compared)
     }
 
     /// How many events are left out because no frame of theirs is of the classes that were asked for.
-    fn outside_remark(&self) -> Option<Remark> {
-        let outside: Vec<u64> = self.joined.runs.iter().map(|run| run.outside).collect();
+    fn outside_remark(&self) -> Option<CompareRemark> {
+        let outside: Vec<u64> = self.merged.runs.iter().map(|run| run.outside).collect();
         let is_none = outside.iter().all(|outside| *outside == 0);
         let outside: Vec<String> = outside.into_iter().map(grouped).collect();
         let outside = outside.join(", ");
         let text = format!(
             "events of all kinds without any frame of these classes, left out of each run: {outside}"
         );
-        (!is_none).then(|| Remark::new(Weight::Said, text))
+        (!is_none).then(|| CompareRemark::new(RemarkSeverity::Note, text))
     }
 
     /// That there is nothing to compare: what is looked for may be mistyped.
-    fn nothing(&self, through: Option<&Regex>) -> Option<Remark> {
-        let mut runs = 0..self.joined.runs.len();
+    fn empty_remark(&self, through: Option<&Regex>) -> Option<CompareRemark> {
+        let mut runs = 0..self.merged.runs.len();
         let is_there = |run| {
-            let mut asked = self.joined.counted(run, |row| self.is_asked(row));
+            let mut asked = self
+                .merged
+                .filter_counters(run, |row| self.is_selected(row));
             asked.next().is_some()
         };
         if runs.any(is_there) {
@@ -202,27 +211,27 @@ impl Compared {
             // As it was typed: its backslashes are not those of an escaped name.
             Some(through) => format!(
                 "no event of kind {} in any run is through {}",
-                Text(&self.kind),
-                Line(&through.to_string())
+                EscapedText(&self.kind),
+                EscapedLine(&through.to_string())
             ),
-            None => format!("no run has any event of kind {}", Text(&self.kind)),
+            None => format!("no run has any event of kind {}", EscapedText(&self.kind)),
         };
-        Some(Remark::new(Weight::Incomparable, text))
+        Some(CompareRemark::new(RemarkSeverity::Incomparable, text))
     }
 
     /// A side in a line: command, JVM and how many runs it has.
-    pub fn sides(&self) -> (String, String) {
+    pub fn describe_sides(&self) -> (String, String) {
         let (old, new) = self.facts.split_at(self.old.min(self.facts.len()));
-        (facts::side(old), facts::side(new))
+        (run_facts::describe_side(old), run_facts::describe_side(new))
     }
 
-    fn weigh(&mut self, value: Option<Weigh>) {
+    fn choose_measure(&mut self, value: Option<MeasureArg>) {
         let is_count = match value {
-            Some(Weigh::Count) => true,
-            Some(Weigh::Sum) => false,
+            Some(MeasureArg::Count) => true,
+            Some(MeasureArg::Sum) => false,
             None => {
                 self.unit.is_empty()
-                    && (0..self.joined.runs.len()).all(|run| self.total(run) == 0.0)
+                    && (0..self.merged.runs.len()).all(|run| self.total_amount(run) == 0.0)
             }
         };
         if is_count {
@@ -231,18 +240,20 @@ impl Compared {
         }
     }
 
-    fn divide<'a>(
+    fn divide_per_event<'a>(
         &mut self,
         files: impl Iterator<Item = &'a PathBuf>,
         per: Option<&str>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandError> {
         let Some(per) = per else { return Ok(()) };
-        let kind = self.joined.kind(per);
+        let kind = self.merged.find_kind(per);
         for (run, path) in files.enumerate() {
-            let own = self.joined.counted(run, |row| Some(row.kind) == kind);
+            let own = self
+                .merged
+                .filter_counters(run, |row| Some(row.kind) == kind);
             let count = own.map(|row| row.count).fold(0, u64::saturating_add);
             if count == 0 {
-                return Err(Failure::Usage(about(
+                return Err(CommandError::Usage(prefix_path(
                     path,
                     format_args!("no events of kind {per:?} to divide by"),
                 )));
@@ -255,12 +266,12 @@ impl Compared {
     }
 
     /// Whether an event is one of those that are compared.
-    fn is_compared(&self, row: &Counted) -> bool {
-        (self.with_idle || !row.is_idle) && self.is_asked(row)
+    fn is_compared(&self, row: &MergedCounter) -> bool {
+        (self.with_idle || !row.is_idle) && self.is_selected(row)
     }
 
     /// Whether an event is of the kind and through the method that were asked for.
-    fn is_asked(&self, row: &Counted) -> bool {
+    fn is_selected(&self, row: &MergedCounter) -> bool {
         let is_through = |through: &Vec<bool>| {
             let through = through.get(row.node.0 as usize);
             through.copied().unwrap_or_default()
@@ -269,53 +280,59 @@ impl Compared {
     }
 
     /// How much is left out because threads wait for work.
-    fn idle_remark(&self) -> Option<Remark> {
+    fn idle_remark(&self) -> Option<CompareRemark> {
         let idle = |(run, per): (usize, &f64)| {
-            let rows = |row: &Counted| row.is_idle && self.is_asked(row);
-            let amounts = self.joined.counted(run, rows);
-            let amounts = amounts.map(|row| self.measure.of(row));
+            let rows = |row: &MergedCounter| row.is_idle && self.is_selected(row);
+            let amounts = self.merged.filter_counters(run, rows);
+            let amounts = amounts.map(|row| self.measure.measure_counter(row));
             amounts.fold(0, u64::saturating_add) as f64 / per
         };
         let amounts: Vec<f64> = self.per.iter().enumerate().map(idle).collect();
         let is_none = self.with_idle || amounts.iter().all(|amount| *amount == 0.0);
-        let (old, new) = Change::new(None, amounts, self.old).means();
-        let (old, new) = (human(old, &self.unit), human(new, &self.unit));
+        let (old, new) = AmountChange::new(None, amounts, self.old).side_means();
+        let (old, new) = (
+            format_amount(old, &self.unit),
+            format_amount(new, &self.unit),
+        );
         let text =
             format!("idle, threads that wait for work (--idle compares them): {old} → {new}");
-        (!is_none).then(|| Remark::new(Weight::Said, text))
+        (!is_none).then(|| CompareRemark::new(RemarkSeverity::Note, text))
     }
 
-    fn counted(&self, run: usize) -> impl Iterator<Item = &Counted> {
-        self.joined.counted(run, |row| self.is_compared(row))
+    fn compared_rows(&self, run: usize) -> impl Iterator<Item = &MergedCounter> {
+        self.merged
+            .filter_counters(run, |row| self.is_compared(row))
     }
 
-    fn sums(&self, run: usize, told: Told) -> HashMap<Key, u64> {
-        self.joined
-            .sums(run, self.measure, told.by(), |row| self.is_compared(row))
+    fn sums_by_key(&self, run: usize, told: GroupByArg) -> HashMap<GroupKey, u64> {
+        self.merged
+            .sum_by_group(run, self.measure, told.to_group_by(), |row| {
+                self.is_compared(row)
+            })
     }
 
-    fn total(&self, run: usize) -> f64 {
+    fn total_amount(&self, run: usize) -> f64 {
         let sum = self
-            .sums(run, Told::Type)
+            .sums_by_key(run, GroupByArg::Type)
             .values()
             .fold(0, |sum: u64, one| sum.saturating_add(*one));
         sum as f64 / self.per.get(run).copied().unwrap_or(1.0)
     }
 
     /// All events.
-    pub fn whole(&self) -> Change {
-        let totals: Vec<f64> = (0..self.joined.runs.len())
-            .map(|run| self.total(run))
+    pub fn total_change(&self) -> AmountChange {
+        let totals: Vec<f64> = (0..self.merged.runs.len())
+            .map(|run| self.total_amount(run))
             .collect();
-        Change::new(None, totals, self.old)
+        AmountChange::new(None, totals, self.old)
     }
 
     /// What differs, the largest change first.
-    pub fn changes(&self, told: Told) -> Vec<Change> {
-        let runs = self.joined.runs.len();
-        let mut rows: HashMap<Key, Vec<f64>> = HashMap::new();
+    pub fn list_changes(&self, told: GroupByArg) -> Vec<AmountChange> {
+        let runs = self.merged.runs.len();
+        let mut rows: HashMap<GroupKey, Vec<f64>> = HashMap::new();
         for (run, per) in self.per.iter().enumerate() {
-            for (key, amount) in self.sums(run, told) {
+            for (key, amount) in self.sums_by_key(run, told) {
                 let row = rows.entry(key).or_insert_with(|| vec![0.0; runs]);
                 if let Some(cell) = row.get_mut(run) {
                     *cell = amount as f64 / per;
@@ -324,9 +341,9 @@ impl Compared {
         }
         let rows = rows
             .into_iter()
-            .map(|(key, row)| Change::new(Some(key), row, self.old));
-        let mut changes: Vec<_> = rows.filter(|change| change.by() != 0.0).collect();
-        changes.sort_by(|a, b| larger(b, a).then(a.key.cmp(&b.key)));
+            .map(|(key, row)| AmountChange::new(Some(key), row, self.old));
+        let mut changes: Vec<_> = rows.filter(|change| change.difference() != 0.0).collect();
+        changes.sort_by(|a, b| cmp_by_size(b, a).then(a.key.cmp(&b.key)));
         changes
     }
 }
@@ -336,19 +353,19 @@ const WORTH: f64 = 0.5;
 /// And so much of all must be on one side only.
 const POOR: f64 = 0.1;
 
-impl Compared {
+impl RunComparison {
     /// Whether contexts differ in their lines more than in anything else.
-    pub fn lines_remark(&self) -> Option<Remark> {
+    pub fn lines_remark(&self) -> Option<CompareRemark> {
         if self.no_lines {
             return None;
         }
-        let with = self.apart(|row| (row.node, row.what));
+        let with = self.one_sided_share(|row| (row.node, row.what));
         if with < POOR {
             return None;
         }
-        let paths = self.joined.stacks_without_lines();
+        let paths = self.merged.stacks_without_lines();
         let path = |node: NodeId| paths.get(node.0 as usize).copied();
-        let without = self.apart(|row| (path(row.node), row.what));
+        let without = self.one_sided_share(|row| (path(row.node), row.what));
         let percent = |part: f64| format!("{:.0}%", part * 100.0);
         let text = || {
             format!(
@@ -357,21 +374,21 @@ impl Compared {
                 percent(without)
             )
         };
-        (without <= with * WORTH).then(|| Remark::new(Weight::Said, text()))
+        (without <= with * WORTH).then(|| CompareRemark::new(RemarkSeverity::Note, text()))
     }
 
     /// The share of both sides' amounts that is in contexts which only one side has.
-    fn apart<K: Hash + Eq>(&self, key: impl Fn(&Counted) -> K) -> f64 {
-        let amount = |row: &Counted| self.measure.of(row);
+    fn one_sided_share<K: Hash + Eq>(&self, key: impl Fn(&MergedCounter) -> K) -> f64 {
+        let amount = |row: &MergedCounter| self.measure.measure_counter(row);
         let keys = |runs: std::ops::Range<usize>| -> HashSet<K> {
-            let rows = runs.flat_map(|run| self.counted(run));
+            let rows = runs.flat_map(|run| self.compared_rows(run));
             let rows = rows.filter(|row| amount(row) > 0);
             rows.map(&key).collect()
         };
-        let runs = self.joined.runs.len();
+        let runs = self.merged.runs.len();
         let (old, new) = (keys(0..self.old), keys(self.old..runs));
         let (mut apart, mut all) = (0.0, 0.0);
-        for row in (0..runs).flat_map(|run| self.counted(run)) {
+        for row in (0..runs).flat_map(|run| self.compared_rows(run)) {
             let (key, amount) = (key(row), amount(row) as f64);
             all += amount;
             if !(old.contains(&key) && new.contains(&key)) {
@@ -382,21 +399,21 @@ impl Compared {
     }
 }
 
-fn join(joined: &mut Joined, profile: &Profile, no_lines: bool) {
-    let bar = Bar::new("decoding", profile.events.by_context().count() as u64);
+fn add_profile(joined: &mut MergedProfile, profile: &Profile, no_lines: bool) {
+    let bar = ProgressMeter::new("decoding", profile.events.by_context().count() as u64);
     match no_lines {
-        true => joined.add_without_lines(profile, &|more| bar.tick(more)),
-        false => joined.add(profile, &|more| bar.tick(more)),
+        true => joined.add_profile_without_lines(profile, &|more| bar.tick(more)),
+        false => joined.add_profile(profile, &|more| bar.tick(more)),
     }
 }
 
-fn larger(a: &Change, b: &Change) -> Ordering {
-    a.by().abs().total_cmp(&b.by().abs())
+fn cmp_by_size(a: &AmountChange, b: &AmountChange) -> Ordering {
+    a.difference().abs().total_cmp(&b.difference().abs())
 }
 
 /// The kind that is compared, and its unit: what is asked for, else allocations if any run has some, else what all
 /// runs together have most of. The order of the runs means nothing.
-fn kind(runs: &[Facts], asked: Option<&str>) -> (String, String) {
+fn choose_kind(runs: &[RunFacts], asked: Option<&str>) -> (String, String) {
     let mut kinds: BTreeMap<&str, (u64, &str)> = BTreeMap::new();
     for kind in runs.iter().flat_map(|run| &run.kinds) {
         let (count, unit) = kinds.entry(&kind.name).or_default();
@@ -404,42 +421,42 @@ fn kind(runs: &[Facts], asked: Option<&str>) -> (String, String) {
         *unit = (*unit).max(&kind.unit);
     }
     let most = || {
-        let allocations = kinds.keys().find(|name| ALLOC.is(name));
+        let allocations = kinds.keys().find(|name| ALLOC.is_kind(name));
         let most = kinds.iter().max_by_key(|(_, (count, _))| *count);
         allocations.or(most.map(|(name, _)| name)).copied()
     };
     let name = asked.or_else(most).unwrap_or(ALLOC.name);
     let unit = match kinds.get(name) {
         Some((_, unit)) => unit,
-        None if ALLOC.is(name) => ALLOC.unit,
+        None if ALLOC.is_kind(name) => ALLOC.unit,
         None => "",
     };
     (name.to_owned(), unit.to_owned())
 }
 
-impl Change {
-    fn new(key: Option<Key>, mut amounts: Vec<f64>, old: usize) -> Change {
+impl AmountChange {
+    fn new(key: Option<GroupKey>, mut amounts: Vec<f64>, old: usize) -> AmountChange {
         let new = amounts.split_off(old.min(amounts.len()));
-        Change {
+        AmountChange {
             key,
             old: amounts,
             new,
         }
     }
 
-    pub fn means(&self) -> (f64, f64) {
-        (mean(&self.old), mean(&self.new))
+    pub fn side_means(&self) -> (f64, f64) {
+        (mean_amount(&self.old), mean_amount(&self.new))
     }
 
     /// From the mean of the old runs to that of the new ones.
-    pub fn by(&self) -> f64 {
-        let (old, new) = self.means();
+    pub fn difference(&self) -> f64 {
+        let (old, new) = self.side_means();
         new - old
     }
 
     /// How far runs of one side lie apart.
     pub fn noise(&self) -> f64 {
-        spread(&self.old).max(spread(&self.new))
+        amount_spread(&self.old).max(amount_spread(&self.new))
     }
 
     /// How many of a side's runs are fewest.
@@ -449,30 +466,31 @@ impl Change {
 
     /// None: there is one run on each side, so it is not known.
     pub fn stands_out(&self) -> Option<bool> {
-        let gap = (least(&self.new) - most(&self.old)).max(least(&self.old) - most(&self.new));
+        let gap = (min_amount(&self.new) - max_amount(&self.old))
+            .max(min_amount(&self.old) - max_amount(&self.new));
         self.is_noise_known().then(|| gap > self.noise())
     }
 }
 
-fn mean(amounts: &[f64]) -> f64 {
+fn mean_amount(amounts: &[f64]) -> f64 {
     match amounts.len() {
         0 => 0.0,
         runs => amounts.iter().sum::<f64>() / runs as f64,
     }
 }
 
-fn least(amounts: &[f64]) -> f64 {
+fn min_amount(amounts: &[f64]) -> f64 {
     amounts.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-fn most(amounts: &[f64]) -> f64 {
+fn max_amount(amounts: &[f64]) -> f64 {
     amounts.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 
-fn spread(amounts: &[f64]) -> f64 {
+fn amount_spread(amounts: &[f64]) -> f64 {
     match amounts.len() {
         0 => 0.0,
-        _ => most(amounts) - least(amounts),
+        _ => max_amount(amounts) - min_amount(amounts),
     }
 }
 
@@ -480,8 +498,8 @@ fn spread(amounts: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    fn change(old: &[f64], new: &[f64]) -> Change {
-        Change::new(None, [old, new].concat(), old.len())
+    fn change(old: &[f64], new: &[f64]) -> AmountChange {
+        AmountChange::new(None, [old, new].concat(), old.len())
     }
 
     #[test]
@@ -508,7 +526,7 @@ mod tests {
     fn changes_are_those_of_the_means() {
         let change = change(&[1.0, 3.0], &[5.0]);
         assert_eq!(
-            (change.means(), change.by(), change.noise()),
+            (change.side_means(), change.difference(), change.noise()),
             ((2.0, 5.0), 3.0, 2.0)
         );
     }

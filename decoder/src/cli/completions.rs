@@ -5,8 +5,8 @@ use std::io::Write;
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use super::output::stdout;
-use super::{Cli, End, Failure};
+use super::output::lock_stdout;
+use super::{CliArgs, CommandError, CommandStatus};
 
 /// Prints what makes a shell complete the commands and options of lucce
 #[derive(clap::Args)]
@@ -14,15 +14,15 @@ use super::{Cli, End, Failure};
   lucce completions bash > ~/.local/share/bash-completion/completions/lucce
   lucce completions zsh > \"${fpath[1]}/_lucce\"
   lucce completions fish > ~/.config/fish/completions/lucce.fish")]
-pub struct Args {
+pub struct CompletionsArgs {
     shell: Shell,
 }
 
-pub fn run(args: &Args) -> Result<End, Failure> {
+pub fn run(args: &CompletionsArgs) -> Result<CommandStatus, CommandError> {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "lucce", &mut text);
-    let mut out = stdout();
+    clap_complete::generate(args.shell, &mut CliArgs::command(), "lucce", &mut text);
+    let mut out = lock_stdout();
     out.write_all(&text)?;
     out.flush()?;
-    Ok(End::Fine)
+    Ok(CommandStatus::Fine)
 }

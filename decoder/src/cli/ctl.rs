@@ -5,14 +5,14 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use lucce_control::{AskError, Command, ask};
-use lucce_decoder::Stream;
-use lucce_decoder::escape::Text;
+use lucce_control::{ControlCommand, ControlError, send_command};
+use lucce_decoder::EventStream;
+use lucce_decoder::escape::EscapedText;
 use serde_json::Value;
 
-use super::list::named;
-use super::output::{grouped, json, stdout};
-use super::{End, Failure, complain, holders, open};
+use super::list::resolve_pid;
+use super::output::{grouped, lock_stdout, write_json};
+use super::{CommandError, CommandStatus, holders, open_profile, print_diagnostic};
 
 /// Controls the agent in a running JVM of this user.
 #[derive(clap::Args)]
@@ -22,19 +22,19 @@ use super::{End, Failure, complain, holders, open};
   lucce ctl 1234 set events=none
   lucce ctl 1234 holders lucce:0123456789abcdef:0x1000040000043c
   lucce ctl 1234 status --json")]
-pub struct Args {
+pub struct CtlArgs {
     /// The JVM: its process id, or its main class or jar
     #[arg(value_name = "PID|NAME")]
     jvm: String,
     #[command(subcommand)]
-    what: What,
+    what: CtlCommand,
     /// One JSON object
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum CtlCommand {
     /// Counts events, after stop
     Start,
     /// Counts no more events; contexts are tracked as before
@@ -50,27 +50,27 @@ enum What {
         setting: String,
     },
     /// What keeps followed objects alive (agent option events=leak): the shortest paths from roots to some objects of a context
-    Holders(holders::Args),
+    Holders(holders::HoldersArgs),
     /// Takes the agent's work out of a JVM that it was attached to
     Detach,
 }
 
-pub fn run(args: &Args) -> Result<End, Failure> {
-    let pid = named(&args.jvm)?;
-    if let What::Holders(asked) = &args.what {
+pub fn run(args: &CtlArgs) -> Result<CommandStatus, CommandError> {
+    let pid = resolve_pid(&args.jvm)?;
+    if let CtlCommand::Holders(asked) = &args.what {
         return holders::run(pid, asked, args.json);
     }
-    let command = args.what.command()?;
-    let answer = ask(pid, &command)?;
+    let command = args.what.to_command()?;
+    let answer = send_command(pid, &command)?;
     match args.what {
-        What::Status => print(&with_entries(answer), args.json),
-        _ => print(&answer, args.json),
+        CtlCommand::Status => print_answer(&add_stream_entries(answer), args.json),
+        _ => print_answer(&answer, args.json),
     }
 }
 
 /// What only the files tell: how many events the stream has, and how many were counted only. Files that
 /// this process cannot read are left as they are.
-fn with_entries(answer: String) -> String {
+fn add_stream_entries(answer: String) -> String {
     let Ok(mut status) = serde_json::from_str::<Value>(&answer) else {
         return answer;
     };
@@ -78,14 +78,16 @@ fn with_entries(answer: String) -> String {
     let (Some(log), Some(path)) = (file("log"), file("stream")) else {
         return answer;
     };
-    let Ok(stream) = Stream::open(path) else {
+    let Ok(stream) = EventStream::open(path) else {
         return answer;
     };
     let lost = match status["stream"]["full"] == true {
-        true => open(&log).ok().map(|log| log.unstreamed(&stream)),
+        true => open_profile(&log)
+            .ok()
+            .map(|log| log.count_unstreamed_events(&stream)),
         false => Some(BTreeMap::new()),
     };
-    status["stream"]["entries"] = stream.count().into();
+    status["stream"]["entries"] = stream.event_count().into();
     if let Some(lost) = lost {
         status["stream"]["lost"] = lost.values().sum::<u64>().into();
     }
@@ -93,93 +95,95 @@ fn with_entries(answer: String) -> String {
 }
 
 /// The agent's answer.
-pub fn print(answer: &str, as_json: bool) -> Result<End, Failure> {
+pub fn print_answer(answer: &str, as_json: bool) -> Result<CommandStatus, CommandError> {
     let Ok(answer) = serde_json::from_str::<Value>(answer) else {
-        complain("the answer is foreign: it is no JSON");
-        return Ok(End::Damaged);
+        print_diagnostic("the answer is foreign: it is no JSON");
+        return Ok(CommandStatus::Damaged);
     };
-    let mut out = stdout();
+    let mut out = lock_stdout();
     if as_json {
-        json(&mut out, &answer)?;
+        write_json(&mut out, &answer)?;
     } else {
-        show(&mut out, "", &answer)?;
+        write_rows(&mut out, "", &answer)?;
     }
     out.flush()?;
-    Ok(End::Fine)
+    Ok(CommandStatus::Fine)
 }
 
 /// Where the log of the agent in a process is, as the agent says.
-pub fn log_of(pid: u32) -> Result<PathBuf, Failure> {
-    let status = ask(pid, &Command::Status)?;
+pub fn log_path_of(pid: u32) -> Result<PathBuf, CommandError> {
+    let status = send_command(pid, &ControlCommand::Status)?;
     let status = serde_json::from_str::<Value>(&status).unwrap_or_default();
-    log_in(&status).ok_or_else(|| {
-        Failure::Usage(format!(
+    log_path_in(&status).ok_or_else(|| {
+        CommandError::Usage(format!(
             "the agent in process {pid} does not say where its log is"
         ))
     })
 }
 
 /// Where the log is, as the agent's status says.
-pub fn log_in(status: &Value) -> Option<PathBuf> {
+pub fn log_path_in(status: &Value) -> Option<PathBuf> {
     status["log"]["file"].as_str().map(PathBuf::from)
 }
 
-impl From<AskError> for Failure {
-    fn from(error: AskError) -> Self {
+impl From<ControlError> for CommandError {
+    fn from(error: ControlError) -> Self {
         let end = match error {
-            AskError::Malformed(_) => End::Damaged,
-            _ => End::Unusable,
+            ControlError::Malformed(_) => CommandStatus::Damaged,
+            _ => CommandStatus::Unusable,
         };
-        Failure::Refused(error.to_string(), end)
+        CommandError::Refused(error.to_string(), end)
     }
 }
 
-impl What {
-    fn command(&self) -> Result<Command, Failure> {
+impl CtlCommand {
+    fn to_command(&self) -> Result<ControlCommand, CommandError> {
         Ok(match self {
-            What::Start => Command::Start,
-            What::Stop => Command::Stop,
-            What::Status => Command::Status,
-            What::Dump { file: None } => Command::Dump(None),
-            What::Dump { file: Some(file) } => Command::Dump(Some(absolute(file)?)),
-            What::Set { setting } => Command::Set(setting.clone()),
+            CtlCommand::Start => ControlCommand::Start,
+            CtlCommand::Stop => ControlCommand::Stop,
+            CtlCommand::Status => ControlCommand::Status,
+            CtlCommand::Dump { file: None } => ControlCommand::Dump(None),
+            CtlCommand::Dump { file: Some(file) } => {
+                ControlCommand::Dump(Some(absolute_path(file)?))
+            }
+            CtlCommand::Set { setting } => ControlCommand::Set(setting.clone()),
             // Asked in two steps.
-            What::Holders(_) => Command::Status,
-            What::Detach => Command::Detach,
+            CtlCommand::Holders(_) => ControlCommand::Status,
+            CtlCommand::Detach => ControlCommand::Detach,
         })
     }
 }
 
 /// The JVM has a working directory of its own.
-fn absolute(file: &PathBuf) -> Result<String, Failure> {
+fn absolute_path(file: &PathBuf) -> Result<String, CommandError> {
     let path = std::path::absolute(file)?;
     let text = path.into_os_string().into_string();
-    text.map_err(|path| Failure::Usage(format!("{} is no UTF-8", path.display())))
+    text.map_err(|path| CommandError::Usage(format!("{} is no UTF-8", path.display())))
 }
 
 /// Rows of keys and values; what lies deeper has both keys.
-fn show(out: &mut impl Write, above: &str, value: &Value) -> std::io::Result<()> {
+fn write_rows(out: &mut impl Write, above: &str, value: &Value) -> std::io::Result<()> {
     for (key, value) in value.as_object().into_iter().flatten() {
-        let key = Text(&key.replace('_', " ")).to_string();
+        let key = EscapedText(&key.replace('_', " ")).to_string();
         let key = format!("{above}{key}");
         if value.is_object() {
-            show(out, &format!("{key} "), value)?;
+            write_rows(out, &format!("{key} "), value)?;
         } else if key == "pid" {
             writeln!(out, "{key:<22} {value}")?;
         } else {
-            writeln!(out, "{key:<22} {}", Text(&text(value)))?;
+            writeln!(out, "{key:<22} {}", EscapedText(&value_text(value)))?;
         }
     }
     Ok(())
 }
 
-fn text(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
         Value::Array(list) if list.is_empty() => "none".to_owned(),
-        Value::Array(list) => list.iter().map(text).collect::<Vec<_>>().join(" "),
+        Value::Array(list) => list.iter().map(value_text).collect::<Vec<_>>().join(" "),
         Value::Number(number) => number.as_u64().map_or_else(|| number.to_string(), grouped),
         other => other.to_string(),
     }

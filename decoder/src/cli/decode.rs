@@ -3,16 +3,16 @@
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 
-use lucce_decoder::escape::Text;
+use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ContextId, DecodeError, Number, Profile, RunId, StackFrame, StackTrace, Submissions,
+    ContextId, ContextNumber, DecodeError, Profile, RunId, StackFrame, StackTrace, SubmissionIndex,
 };
 use serde::Serialize;
 
-use super::classes::Classes;
-use super::output::{json, stdout};
-use super::started::StartedBy;
-use super::{End, Failure, about, complain, ending};
+use super::classes::ClassFilterArgs;
+use super::output::{lock_stdout, write_json};
+use super::thread_start::ThreadStartTraces;
+use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, report_damage};
 
 /// Prints the stack trace of a context's number, as the JVM prints it.
 ///
@@ -23,7 +23,7 @@ use super::{End, Failure, about, complain, ending};
   lucce decode run-1234.lucce lucce:0123456789abcdef:0x100000000002a
   lucce decode run-1234.lucce 'WARN pool: lucce:0123456789abcdef:0x100000000002a leaked'
   lucce decode run-1234.lucce --json - < app.log")]
-pub struct Args {
+pub struct DecodeArgs {
     /// The run's log, or its symbols (lucce symbols)
     file: PathBuf,
     /// Text with numbers of the form lucce:RUN:0x…, or one bare number, decimal or 0x…; `-`: the lines
@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(required = true, value_name = "TEXT", allow_negative_numbers = true)]
     texts: Vec<String>,
     #[command(flatten)]
-    classes: Classes,
+    classes: ClassFilterArgs,
     /// Go on in the context that started the thread (agent option events=thread)
     #[arg(long)]
     across_threads: bool,
@@ -41,7 +41,7 @@ pub struct Args {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct DecodedLine<'a> {
     /// As it was asked for: a bare number does not say whose it is.
     id: String,
     run: Option<String>,
@@ -50,24 +50,24 @@ struct Line<'a> {
     thread: Option<&'a str>,
     frames: &'a [StackFrame],
     #[serde(skip_serializing_if = "Option::is_none")]
-    started_by: Option<StartedBy>,
+    started_by: Option<ThreadStartTraces>,
 }
 
-pub fn run(args: &Args) -> Result<End, Failure> {
-    let is_given = |text: &String| text == "-" || !Number::all_in(text).is_empty();
+pub fn run(args: &DecodeArgs) -> Result<CommandStatus, CommandError> {
+    let is_given = |text: &String| text == "-" || !ContextNumber::parse_all(text).is_empty();
     if let Some(bad) = args.texts.iter().find(|text| !is_given(text)) {
-        return Err(Failure::Usage(no_number(bad)));
+        return Err(CommandError::Usage(no_number_message(bad)));
     }
     let profile = args.classes.open_for_numbers(&args.file)?;
-    let submissions = args.across_threads.then(|| profile.submissions());
-    let log = Log {
+    let submissions = args.across_threads.then(|| profile.index_submissions());
+    let log = LogDecoder {
         path: &args.file,
         profile,
         submissions,
         json: args.json,
     };
-    let mut end = End::Fine;
-    let mut out = stdout();
+    let mut end = CommandStatus::Fine;
+    let mut out = lock_stdout();
     for text in &args.texts {
         let ended = match text.as_str() {
             "-" => log.decode_lines(&mut out)?,
@@ -76,11 +76,11 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         end = end.max(ended);
     }
     out.flush()?;
-    Ok(ending(&args.file, log.profile.damage.as_ref(), end))
+    Ok(report_damage(&args.file, log.profile.damage.as_ref(), end))
 }
 
 /// What is said of a number that the run of a log has never given.
-pub fn unknown(number: Number, error: &DecodeError) -> String {
+pub fn unknown_number_message(number: ContextNumber, error: &DecodeError) -> String {
     match number.run {
         _ if number.id == ContextId::UNKNOWN => format!(
             "{number} is no context: a program gets 0 where there is no agent, or where the agent does not know the context"
@@ -95,75 +95,81 @@ pub fn unknown(number: Number, error: &DecodeError) -> String {
     }
 }
 
-fn no_number(text: &str) -> String {
+fn no_number_message(text: &str) -> String {
     format!("{text:?} holds no number: lucce:RUN:0x…, or 0x… or a decimal number alone")
 }
 
 /// The log, and where tasks were submitted if that is asked for.
-struct Log<'a> {
+struct LogDecoder<'a> {
     path: &'a Path,
     profile: Profile,
-    submissions: Option<Submissions>,
+    submissions: Option<SubmissionIndex>,
     json: bool,
 }
 
-impl Log<'_> {
+impl LogDecoder<'_> {
     /// Lines of text without a number, those of a log file say, are passed over.
-    fn decode_lines(&self, out: &mut impl Write) -> io::Result<End> {
-        let (mut end, mut found) = (End::Fine, false);
+    fn decode_lines(&self, out: &mut impl Write) -> io::Result<CommandStatus> {
+        let (mut end, mut found) = (CommandStatus::Fine, false);
         for line in io::stdin().lock().split(b'\n') {
             let line = line?;
             let line = String::from_utf8_lossy(&line);
-            let numbers = Number::all_in(&line);
+            let numbers = ContextNumber::parse_all(&line);
             found |= !numbers.is_empty();
             for number in &numbers {
-                end = end.max(self.decode(*number, out)?);
+                end = end.max(self.decode_number(*number, out)?);
             }
             // One word alone was meant to be a number.
             let words = line.split_whitespace().count();
             if numbers.is_empty() && words == 1 {
                 out.flush()?;
-                complain(no_number(line.trim()));
-                (end, found) = (end.max(End::Finding), true);
+                print_diagnostic(no_number_message(line.trim()));
+                (end, found) = (end.max(CommandStatus::Finding), true);
             }
         }
         if !found {
-            complain(
+            print_diagnostic(
                 "standard input holds no number: lucce:RUN:0x…, or bare ones, one on each line",
             );
-            end = end.max(End::Finding);
+            end = end.max(CommandStatus::Finding);
         }
         Ok(end)
     }
 
-    fn decode_all(&self, text: &str, out: &mut impl Write) -> io::Result<End> {
-        let mut end = End::Fine;
-        for number in Number::all_in(text) {
-            end = end.max(self.decode(number, out)?);
+    fn decode_all(&self, text: &str, out: &mut impl Write) -> io::Result<CommandStatus> {
+        let mut end = CommandStatus::Fine;
+        for number in ContextNumber::parse_all(text) {
+            end = end.max(self.decode_number(number, out)?);
         }
         Ok(end)
     }
 
-    fn decode(&self, number: Number, out: &mut impl Write) -> io::Result<End> {
-        let refused = match (number.run, self.profile.trace(number.id)) {
-            (Some(run), _) if self.profile.header.run != Some(run) => self.foreign(number, run),
+    fn decode_number(
+        &self,
+        number: ContextNumber,
+        out: &mut impl Write,
+    ) -> io::Result<CommandStatus> {
+        let refused = match (number.run, self.profile.decode_trace(number.id)) {
+            (Some(run), _) if self.profile.header.run != Some(run) => {
+                self.foreign_run_message(number, run)
+            }
             (_, Ok(trace)) => {
                 match self.json {
-                    true => self.json_line(number, &trace, out)?,
-                    false => self.text(number, &trace, out)?,
+                    true => self.write_json_line(number, &trace, out)?,
+                    false => self.write_text(number, &trace, out)?,
                 }
-                return Ok(End::Fine);
+                return Ok(CommandStatus::Fine);
             }
-            (_, Err(error)) => unknown(number, &error),
+            (_, Err(error)) => unknown_number_message(number, &error),
         };
         // In order with what was decoded before it, where both go to one terminal.
         out.flush()?;
-        complain(about(self.path, refused));
-        Ok(End::Finding)
+        print_diagnostic(prefix_path(self.path, refused));
+        Ok(CommandStatus::Finding)
     }
 
     /// What is said of another run's number.
-    fn foreign(&self, number: Number, run: RunId) -> String {
+    fn foreign_run_message(&self, number: ContextNumber, run: RunId) -> String {
         match self.profile.header.run {
             Some(own) => format!("the log of run {own}; {number} is a number of run {run}"),
             None => format!(
@@ -172,35 +178,40 @@ impl Log<'_> {
         }
     }
 
-    fn started_by(&self, id: ContextId) -> Option<StartedBy> {
+    fn started_by(&self, id: ContextId) -> Option<ThreadStartTraces> {
         let submissions = self.submissions.as_ref()?;
-        Some(StartedBy::new(&self.profile, submissions, id))
+        Some(ThreadStartTraces::new(&self.profile, submissions, id))
     }
 
-    fn json_line(
+    fn write_json_line(
         &self,
-        number: Number,
+        number: ContextNumber,
         trace: &StackTrace,
         out: &mut impl Write,
     ) -> io::Result<()> {
-        let line = Line {
+        let line = DecodedLine {
             id: number.to_string(),
             run: number.run.map(|run| run.to_string()),
             stack: trace.stack.to_string(),
-            thread: self.profile.only_thread(trace.id),
+            thread: self.profile.single_thread_name(trace.id),
             frames: &trace.frames,
             started_by: self.started_by(trace.id),
         };
-        json(out, &line)
+        write_json(out, &line)
     }
 
-    fn text(&self, number: Number, trace: &StackTrace, out: &mut impl Write) -> io::Result<()> {
+    fn write_text(
+        &self,
+        number: ContextNumber,
+        trace: &StackTrace,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
         write!(out, "context {number}  {}", trace.stack)?;
-        if let Some(thread) = self.profile.only_thread(trace.id) {
-            write!(out, " in thread \"{}\"", Text(thread))?;
+        if let Some(thread) = self.profile.single_thread_name(trace.id) {
+            write!(out, " in thread \"{}\"", EscapedText(thread))?;
         }
         if let Some(class) = &trace.allocated {
-            write!(out, ": new {}", Text(class))?;
+            write!(out, ": new {}", EscapedText(class))?;
         }
         write!(out, "\n{trace}")?;
         match self.started_by(trace.id) {

@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use lucce_decoder::Opening;
-use lucce_decoder::escape::Text;
+use lucce_decoder::PageOpening;
+use lucce_decoder::escape::EscapedText;
 use serde::Serialize;
 
-use super::compare::{Compared, Facts, Row, Told, What};
-use super::human::{change as signed, growth, human};
-use super::output::{grouped, json, plural, stdout};
-use super::{End, Failure, Weigh, view};
+use super::amounts::{format_amount, format_change as signed, format_growth};
+use super::compare::{ChangeRow, CompareArgs, GroupByArg, RunComparison, RunFacts};
+use super::output::{format_plural, grouped, lock_stdout, write_json};
+use super::{CommandError, CommandStatus, MeasureArg, view};
 
 /// Compares two runs of a program: what allocates more now, or less.
 ///
@@ -23,14 +23,14 @@ use super::{End, Failure, Weigh, view};
   lucce diff old.lucce new.lucce --by method --through 'com\\.acme\\.' --per request
   lucce diff old.lucce new.lucce --html difference.html
   lucce diff old-1.lucce old-2.lucce old-3.lucce -- new-1.lucce new-2.lucce new-3.lucce")]
-pub struct Args {
+pub struct DiffArgs {
     /// A log of the old version and one of the new; or several old ones, then `--` and the new ones
     #[arg(required = true, value_name = "RUN")]
     files: Vec<PathBuf>,
     #[arg(last = true, value_name = "NEW")]
     new: Vec<PathBuf>,
-    #[arg(long, value_enum, default_value_t = Told::Context)]
-    by: Told,
+    #[arg(long, value_enum, default_value_t = GroupByArg::Context)]
+    by: GroupByArg,
     /// How many changes; 0: all
     #[arg(long, default_value_t = 10)]
     top: usize,
@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(long)]
     certain: bool,
     #[command(flatten)]
-    what: What,
+    what: CompareArgs,
     /// One JSON object
     #[arg(long)]
     json: bool,
@@ -49,7 +49,7 @@ pub struct Args {
 }
 
 #[derive(Serialize)]
-struct Diff<'c> {
+struct DiffReport<'c> {
     schema: &'static str,
     version: u32,
     event: String,
@@ -58,29 +58,29 @@ struct Diff<'c> {
     old: Vec<String>,
     new: Vec<String>,
     /// What is to be known of each run, the old ones first.
-    runs: &'c [Facts],
+    runs: &'c [RunFacts],
     /// What a reader must know before sums are compared, each in a line.
     remarks: Vec<String>,
     #[serde(skip)]
     sides: (String, String),
-    total: Row,
+    total: ChangeRow,
     /// Changes that there are, of which the largest follow.
     changes: u64,
-    rows: Vec<Row>,
+    rows: Vec<ChangeRow>,
 }
 
-pub fn run(args: &Args) -> Result<End, Failure> {
-    let (old, new) = sides(args)?;
+pub fn run(args: &DiffArgs) -> Result<CommandStatus, CommandError> {
+    let (old, new) = split_sides(args)?;
     if let Some(page) = &args.html {
-        return page_of(args, (old, new), page);
+        return write_page(args, (old, new), page);
     }
-    if args.what.no_lines && args.by == Told::Line {
-        return Err(Failure::Usage(
+    if args.what.no_lines && args.by == GroupByArg::Line {
+        return Err(CommandError::Usage(
             "--by line needs the lines that --no-lines leaves out".into(),
         ));
     }
-    let compared = Compared::open(old, new, &args.what)?;
-    let mut changes = compared.changes(args.by);
+    let compared = RunComparison::open_runs(old, new, &args.what)?;
+    let mut changes = compared.list_changes(args.by);
     let shifts = compared.line_shifts(&changes);
     if args.certain {
         changes.retain(|change| change.stands_out() == Some(true));
@@ -92,7 +92,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
             .map(|file| file.display().to_string())
             .collect()
     };
-    let diff = Diff {
+    let diff = DiffReport {
         schema: "lucce-diff",
         version: 1,
         event: compared.kind.clone(),
@@ -101,66 +101,70 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         old: names(old),
         new: names(new),
         runs: &compared.facts,
-        remarks: remarks(&compared, args.by),
-        sides: compared.sides(),
-        total: Row::new(&compared, &compared.whole(), &shifts),
+        remarks: remark_texts(&compared, args.by),
+        sides: compared.describe_sides(),
+        total: ChangeRow::new(&compared, &compared.total_change(), &shifts),
         changes: changes.len() as u64,
         rows: changes
             .iter()
             .take(top)
-            .map(|change| Row::new(&compared, change, &shifts))
+            .map(|change| ChangeRow::new(&compared, change, &shifts))
             .collect(),
     };
-    let mut out = stdout();
+    let mut out = lock_stdout();
     match args.json {
-        true => json(&mut out, &diff)?,
+        true => write_json(&mut out, &diff)?,
         false => diff.write(args.by, &mut out)?,
     }
     out.flush()?;
     Ok(compared.end)
 }
 
-fn remarks(compared: &Compared, by: Told) -> Vec<String> {
-    let with_lines = matches!(by, Told::Context | Told::Line);
+fn remark_texts(compared: &RunComparison, by: GroupByArg) -> Vec<String> {
+    let with_lines = matches!(by, GroupByArg::Context | GroupByArg::Line);
     let lines = with_lines.then(|| compared.lines_remark()).flatten();
     let remarks = compared.remarks.iter().chain(&lines);
     remarks.map(|remark| remark.text.clone()).collect()
 }
 
 /// `--html`: the page of both runs.
-fn page_of(args: &Args, sides: (&[PathBuf], &[PathBuf]), page: &Path) -> Result<End, Failure> {
+fn write_page(
+    args: &DiffArgs,
+    sides: (&[PathBuf], &[PathBuf]),
+    page: &Path,
+) -> Result<CommandStatus, CommandError> {
     let ([old], [new]) = sides else {
-        return Err(Failure::Usage(
+        return Err(CommandError::Usage(
             "a page compares two runs, an old one and a new one".into(),
         ));
     };
     let files = [old.clone(), new.clone()];
-    let opening = Opening {
+    let opening = PageOpening {
         tab: "difference".into(),
         kind: args.what.event.clone().unwrap_or_default(),
         measure: match args.what.value {
             None => String::new(),
-            Some(Weigh::Sum) => "value".into(),
-            Some(Weigh::Count) => "count".into(),
+            Some(MeasureArg::Sum) => "value".into(),
+            Some(MeasureArg::Count) => "count".into(),
         },
         per: args.what.per.clone().unwrap_or_default(),
-        group: args.by.name(),
+        group: args.by.option_name(),
     };
     let what = (&args.what.classes, &args.what.tagged);
-    view::make(&files, page, what, opening)
+    view::write_page(&files, page, what, opening)
 }
 
-fn sides(args: &Args) -> Result<(&[PathBuf], &[PathBuf]), Failure> {
+fn split_sides(args: &DiffArgs) -> Result<(&[PathBuf], &[PathBuf]), CommandError> {
     // Behind `--` everything is a file to the parser of options.
-    if let Some(option) = args.new.iter().find(|file| is_option(file)) {
-        return Err(Failure::Usage(format!(
+    if let Some(option) = args.new.iter().find(|file| looks_like_option(file)) {
+        return Err(CommandError::Usage(format!(
             "{} stands behind `--`, where only new logs are: options come before the logs",
             option.display()
         )));
     }
     match (&args.files[..], &args.new[..]) {
         ([old, new], []) => Ok((std::slice::from_ref(old), std::slice::from_ref(new))),
-        (_, []) => Err(Failure::Usage(
+        (_, []) => Err(CommandError::Usage(
             "two logs are compared, or several: lucce diff OLD… -- NEW…".into(),
         )),
         (old, new) => Ok((old, new)),
@@ -168,14 +172,14 @@ fn sides(args: &Args) -> Result<(&[PathBuf], &[PathBuf]), Failure> {
 }
 
 /// It looks like an option, and no such file is there.
-fn is_option(file: &Path) -> bool {
+fn looks_like_option(file: &Path) -> bool {
     file.to_string_lossy().starts_with("--") && !file.exists()
 }
 
-impl Row {
+impl ChangeRow {
     /// `+52.1 MB  +310.2%  16.8 MB → 68.9 MB`
-    fn amounts(&self, unit: &str) -> String {
-        let (old, new) = self.means();
+    fn amounts_text(&self, unit: &str) -> String {
+        let (old, new) = self.side_means();
         let noise = match self.stands_out {
             Some(true) => "",
             Some(false) => "  (within the noise)",
@@ -184,14 +188,14 @@ impl Row {
         format!(
             "{}  {}  {} → {}{noise}",
             signed(self.change, unit),
-            growth(old, new),
-            human(old, unit),
-            human(new, unit)
+            format_growth(old, new),
+            format_amount(old, unit),
+            format_amount(new, unit)
         )
     }
 }
 
-impl Diff<'_> {
+impl DiffReport<'_> {
     fn write_head(&self, out: &mut impl Write) -> io::Result<()> {
         let (old, new) = &self.sides;
         writeln!(out, "old: {old}\nnew: {new}")?;
@@ -199,22 +203,22 @@ impl Diff<'_> {
         remarks.try_for_each(|remark| writeln!(out, "{remark}"))
     }
 
-    fn write(&self, by: Told, out: &mut impl Write) -> io::Result<()> {
+    fn write(&self, by: GroupByArg, out: &mut impl Write) -> io::Result<()> {
         let per = self
             .per
             .as_ref()
-            .map_or_else(String::new, |per| format!(" per {}", Text(per)));
+            .map_or_else(String::new, |per| format!(" per {}", EscapedText(per)));
         self.write_head(out)?;
         writeln!(
             out,
             "{}{per}: {}",
-            Text(&self.event),
-            self.total.amounts(&self.unit)
+            EscapedText(&self.event),
+            self.total.amounts_text(&self.unit)
         )?;
-        let runs = |files: &[String]| plural(files.len() as u64, "run");
+        let runs = |files: &[String]| format_plural(files.len() as u64, "run");
         match self.total.stands_out {
             Some(_) => {
-                let noise = human(self.total.noise, &self.unit);
+                let noise = format_amount(self.total.noise, &self.unit);
                 let (old, new) = (runs(&self.old), runs(&self.new));
                 writeln!(
                     out,
@@ -228,9 +232,14 @@ impl Diff<'_> {
         }
         for (number, row) in self.rows.iter().enumerate() {
             match by {
-                Told::Context => row.write_context(number + 1, &self.unit, out)?,
+                GroupByArg::Context => row.write_context(number + 1, &self.unit, out)?,
                 _ => {
-                    writeln!(out, "{:<58} {}", row.amounts(&self.unit), Text(&row.name))?;
+                    writeln!(
+                        out,
+                        "{:<58} {}",
+                        row.amounts_text(&self.unit),
+                        EscapedText(&row.name)
+                    )?;
                     write!(out, "{}", row.shift_line(&self.unit))?;
                 }
             }
@@ -243,15 +252,15 @@ impl Diff<'_> {
     }
 }
 
-impl Row {
+impl ChangeRow {
     fn write_context(&self, number: usize, unit: &str, out: &mut impl Write) -> io::Result<()> {
         let stack = self.stack.as_deref().unwrap_or_default();
         writeln!(
             out,
             "#{number} {}  {}  {stack}",
-            self.amounts(unit),
-            Text(&self.name)
+            self.amounts_text(unit),
+            EscapedText(&self.name)
         )?;
-        writeln!(out, "{}{}", self.shift_line(unit), self.trace())
+        writeln!(out, "{}{}", self.shift_line(unit), self.trace_text())
     }
 }

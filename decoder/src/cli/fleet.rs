@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::{End, Failure};
+use super::{CommandError, CommandStatus};
 
 const NAME: &str = "lucce-fleet";
 
@@ -21,17 +21,17 @@ const NAME: &str = "lucce-fleet";
   lucce fleet query 'SELECT service, SUM(value) FROM events GROUP BY service' --dataset /data/fleet
   lucce fleet serve /data/fleet --listen 127.0.0.1:7070"
 )]
-pub struct Args {
+pub struct FleetCommandArgs {
     /// What lucce-fleet is told.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "…")]
     words: Vec<OsString>,
 }
 
-pub fn run(args: &Args) -> Result<End, Failure> {
-    let program = beside().unwrap_or_else(|| NAME.into());
+pub fn run(args: &FleetCommandArgs) -> Result<CommandStatus, CommandError> {
+    let program = find_fleet_program().unwrap_or_else(|| NAME.into());
     // In the place of this process: signals and exit codes are its own.
     let error = Command::new(&program).args(&args.words).exec();
-    Err(Failure::Usage(match error.kind() {
+    Err(CommandError::Usage(match error.kind() {
         io::ErrorKind::NotFound => format!(
             "{NAME} is neither beside this command nor on PATH: archives do not have it, docs/fleet.md says how to build it"
         ),
@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
 }
 
 /// The one that was installed with this command.
-fn beside() -> Option<PathBuf> {
+fn find_fleet_program() -> Option<PathBuf> {
     let own = env::current_exe().ok()?;
     Some(own.with_file_name(NAME)).filter(|path| path.is_file())
 }

@@ -1,21 +1,24 @@
 //! `lucce gate`: ends with 1 if a newer run does too much more, for a job of continuous integration.
 //!
 //! It passes only what it can judge: events that were lost, a log that is cut, samples beside exact counts, or a
-//! filter that nothing goes through make the sums meaningless, and it ends with 2 or 3 then. `forms` has what it
+//! filter that nothing goes through make the sums meaningless, and it ends with 2 or 3 then. `result_formats` has what it
 //! writes.
 
-mod forms;
+mod result_formats;
 
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use lucce_decoder::escape::{Line, Text};
+use lucce_decoder::escape::{EscapedLine, EscapedText};
 
-use super::compare::{Compared, Facts, LineShifts, Remark, Row, Told, Weight, What};
-use super::human::{growth, human};
-use super::output::{json, spare_own, stdout};
-use super::{End, Failure, about};
+use super::amounts::{format_amount, format_growth};
+use super::compare::{
+    ChangeRow, CompareArgs, CompareRemark, GroupByArg, LineShifts, RemarkSeverity, RunComparison,
+    RunFacts,
+};
+use super::output::{lock_stdout, refuse_lucce_file, write_json};
+use super::{CommandError, CommandStatus, prefix_path};
 
 /// Fails, with exit code 1, if a run has more events than a base allows, and shows the contexts that grew.
 ///
@@ -25,7 +28,7 @@ use super::{End, Failure, about};
 #[command(after_help = "Examples:
   lucce gate new.lucce --base old.lucce --max-growth 3%
   lucce gate new.lucce --base old.lucce --through 'com\\.acme\\.Search' --per request --junit gate.xml")]
-pub struct Args {
+pub struct GateArgs {
     /// Logs of the new version
     #[arg(required = true, value_name = "NEW")]
     new: Vec<PathBuf>,
@@ -33,7 +36,7 @@ pub struct Args {
     #[arg(long, required = true, value_name = "OLD")]
     base: Vec<PathBuf>,
     /// The new runs' mean may be so much above the old runs'
-    #[arg(long, default_value = "3%", value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, default_value = "3%", value_name = "PERCENT", value_parser = parse_growth_percent)]
     max_growth: f64,
     /// How many contexts are shown; 0: all that grew
     #[arg(long, default_value_t = 5)]
@@ -42,7 +45,7 @@ pub struct Args {
     #[arg(long)]
     allow_incomplete: bool,
     #[command(flatten)]
-    what: What,
+    what: CompareArgs,
     /// One JSON object
     #[arg(long)]
     json: bool,
@@ -55,110 +58,113 @@ pub struct Args {
 }
 
 /// What was found.
-struct Found<'c> {
-    verdict: Verdict,
+struct GateResult<'c> {
+    verdict: GateVerdict,
     /// `alloc per request`
     title: String,
     /// Not there: no log could be compared.
-    sums: Option<Sums>,
+    sums: Option<GateSums>,
     /// Why it is not judged.
     reasons: Vec<String>,
     /// `old: app.Main, OpenJDK 17.0.21, 1 run`
     sides: Vec<String>,
     /// What else is to be known of the runs.
     remarks: Vec<String>,
-    runs: &'c [Facts],
+    runs: &'c [RunFacts],
     /// Each context that grew.
-    grown: Vec<Row>,
+    grown: Vec<ChangeRow>,
 }
 
 /// What is judged.
-struct Sums {
+struct GateSums {
     event: String,
     unit: String,
-    total: Row,
+    total: ChangeRow,
     /// Percent.
     max_growth: f64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Verdict {
+enum GateVerdict {
     Passed,
     Failed,
     NotJudged,
 }
 
-pub fn run(args: &Args) -> Result<End, Failure> {
+pub fn run(args: &GateArgs) -> Result<CommandStatus, CommandError> {
     let mut targets = args.junit.iter().chain(&args.markdown);
-    targets.try_for_each(|path| spare_own(path))?;
-    let compared = match Compared::open(&args.base, &args.new, &args.what) {
+    targets.try_for_each(|path| refuse_lucce_file(path))?;
+    let compared = match RunComparison::open_runs(&args.base, &args.new, &args.what) {
         Ok(compared) => compared,
         Err(failure) => {
-            if let Err(too) = write_forms(&Found::nothing(args, &failure), args) {
-                too.tell();
+            if let Err(too) = write_result_files(&GateResult::from_failure(args, &failure), args) {
+                too.report_to_stderr();
             }
             return Err(failure);
         }
     };
-    let found = Found::new(&compared, args);
-    let mut out = stdout();
+    let found = GateResult::new(&compared, args);
+    let mut out = lock_stdout();
     match args.json {
-        true => json(&mut out, &found.object())?,
-        false => out.write_all(found.text().as_bytes())?,
+        true => write_json(&mut out, &found.to_json())?,
+        false => out.write_all(found.to_text().as_bytes())?,
     }
     out.flush()?;
-    write_forms(&found, args)?;
-    Ok(found.verdict.end().max(compared.end))
+    write_result_files(&found, args)?;
+    Ok(found.verdict.to_status().max(compared.end))
 }
 
-fn write_forms(found: &Found, args: &Args) -> Result<(), Failure> {
+fn write_result_files(found: &GateResult, args: &GateArgs) -> Result<(), CommandError> {
     let write = |path: &Path, text: String| {
-        fs::write(path, text).map_err(|e| Failure::Usage(about(path, e)))
+        fs::write(path, text).map_err(|e| CommandError::Usage(prefix_path(path, e)))
     };
     if let Some(path) = &args.junit {
-        write(path, found.junit())?;
+        write(path, found.to_junit())?;
     }
     match &args.markdown {
-        Some(path) => write(path, found.markdown()),
+        Some(path) => write(path, found.to_markdown()),
         None => Ok(()),
     }
 }
 
-fn percent(text: &str) -> Result<f64, String> {
+fn parse_growth_percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).parse::<f64>().ok();
     let number = number.filter(|number| *number >= 0.0 && number.is_finite());
     number.ok_or_else(|| "a growth is a number of percent, from 0 on".to_owned())
 }
 
-impl Verdict {
-    fn end(self) -> End {
+impl GateVerdict {
+    fn to_status(self) -> CommandStatus {
         match self {
-            Verdict::Passed => End::Fine,
-            Verdict::Failed => End::Finding,
-            Verdict::NotJudged => End::Unusable,
+            GateVerdict::Passed => CommandStatus::Fine,
+            GateVerdict::Failed => CommandStatus::Finding,
+            GateVerdict::NotJudged => CommandStatus::Unusable,
         }
     }
 
-    fn name(self) -> &'static str {
+    fn display_name(self) -> &'static str {
         match self {
-            Verdict::Passed => "passed",
-            Verdict::Failed => "failed",
-            Verdict::NotJudged => "not judged",
+            GateVerdict::Passed => "passed",
+            GateVerdict::Failed => "failed",
+            GateVerdict::NotJudged => "not judged",
         }
     }
 }
 
-impl<'c> Found<'c> {
-    fn new(compared: &'c Compared, args: &Args) -> Found<'c> {
-        let sums = Sums {
+impl<'c> GateResult<'c> {
+    fn new(compared: &'c RunComparison, args: &GateArgs) -> GateResult<'c> {
+        let sums = GateSums {
             event: compared.kind.clone(),
             unit: compared.unit.clone(),
-            total: Row::new(compared, &compared.whole(), &LineShifts::new()),
+            total: ChangeRow::new(compared, &compared.total_change(), &LineShifts::new()),
             max_growth: args.max_growth,
         };
-        let grew = sums.grew();
+        let grew = sums.has_grown();
         let (grown, lines) = match grew {
-            true => (grown(compared, args.top), compared.lines_remark()),
+            true => (
+                collect_grown_rows(compared, args.top),
+                compared.lines_remark(),
+            ),
             false => (Vec::new(), None),
         };
         let (doubts, remarks): (Vec<_>, Vec<_>) = compared
@@ -166,17 +172,17 @@ impl<'c> Found<'c> {
             .iter()
             .chain(&lines)
             .partition(|remark| is_doubt(remark, args));
-        let (old, new) = compared.sides();
+        let (old, new) = compared.describe_sides();
         let remarks = remarks.into_iter().map(|remark| remark.text.clone());
-        Found {
+        GateResult {
             verdict: match (doubts.is_empty(), grew) {
-                (false, _) => Verdict::NotJudged,
-                (true, true) => Verdict::Failed,
-                (true, false) => Verdict::Passed,
+                (false, _) => GateVerdict::NotJudged,
+                (true, true) => GateVerdict::Failed,
+                (true, false) => GateVerdict::Passed,
             },
-            title: title(&compared.kind, &args.what),
+            title: format_title(&compared.kind, &args.what),
             sums: Some(sums),
-            reasons: doubts.into_iter().map(reason).collect(),
+            reasons: doubts.into_iter().map(format_reason).collect(),
             sides: vec![format!("old: {old}"), format!("new: {new}")],
             remarks: remarks.collect(),
             runs: &compared.facts,
@@ -185,13 +191,13 @@ impl<'c> Found<'c> {
     }
 
     /// Nothing could be compared.
-    fn nothing(args: &Args, failure: &Failure) -> Found<'c> {
+    fn from_failure(args: &GateArgs, failure: &CommandError) -> GateResult<'c> {
         let kind = args.what.event.as_deref().unwrap_or("events");
-        Found {
-            verdict: Verdict::NotJudged,
-            title: title(kind, &args.what),
+        GateResult {
+            verdict: GateVerdict::NotJudged,
+            title: format_title(kind, &args.what),
             sums: None,
-            reasons: vec![why(failure)],
+            reasons: vec![describe_failure(failure)],
             sides: Vec::new(),
             remarks: Vec::new(),
             runs: &[],
@@ -200,73 +206,78 @@ impl<'c> Found<'c> {
     }
 }
 
-impl Sums {
-    fn grew(&self) -> bool {
-        let (old, new) = self.total.means();
+impl GateSums {
+    fn has_grown(&self) -> bool {
+        let (old, new) = self.total.side_means();
         new > old * (1.0 + self.max_growth / 100.0)
     }
 
     /// `951.2 MB → 1.02 GB (+7.2%), allowed +3%`
-    fn text(&self) -> String {
-        let (old, new) = self.total.means();
+    fn to_text(&self) -> String {
+        let (old, new) = self.total.side_means();
         format!(
             "{} → {} ({}), allowed +{}%",
-            human(old, &self.unit),
-            human(new, &self.unit),
-            growth(old, new),
+            format_amount(old, &self.unit),
+            format_amount(new, &self.unit),
+            format_growth(old, new),
             self.max_growth
         )
     }
 }
 
 /// As it is said on standard error.
-fn why(failure: &Failure) -> String {
+fn describe_failure(failure: &CommandError) -> String {
     let text = match failure {
-        Failure::Open(path, e) => about(path, e),
-        Failure::Output(e) => e.to_string(),
-        Failure::Usage(text) | Failure::Absent(text, _) | Failure::Refused(text, _) => text.clone(),
+        CommandError::Open(path, e) => prefix_path(path, e),
+        CommandError::Output(e) => e.to_string(),
+        CommandError::Usage(text)
+        | CommandError::Absent(text, _)
+        | CommandError::Refused(text, _) => text.clone(),
     };
-    Line(&text).to_string()
+    EscapedLine(&text).to_string()
 }
 
 /// Whether it keeps the sums from being judged.
-fn is_doubt(remark: &Remark, args: &Args) -> bool {
-    match remark.weight {
-        Weight::Said => false,
-        Weight::Incomplete => !args.allow_incomplete,
-        Weight::Incomparable => true,
+fn is_doubt(remark: &CompareRemark, args: &GateArgs) -> bool {
+    match remark.severity {
+        RemarkSeverity::Note => false,
+        RemarkSeverity::Incomplete => !args.allow_incomplete,
+        RemarkSeverity::Incomparable => true,
     }
 }
 
-fn reason(doubt: &Remark) -> String {
-    match doubt.weight {
-        Weight::Incomplete => format!("{} (--allow-incomplete judges it)", doubt.text),
-        Weight::Said | Weight::Incomparable => doubt.text.clone(),
+fn format_reason(doubt: &CompareRemark) -> String {
+    match doubt.severity {
+        RemarkSeverity::Incomplete => format!("{} (--allow-incomplete judges it)", doubt.text),
+        RemarkSeverity::Note | RemarkSeverity::Incomparable => doubt.text.clone(),
     }
 }
 
 /// `alloc per request through com\.acme\.`
-fn title(kind: &str, what: &What) -> String {
+fn format_title(kind: &str, what: &CompareArgs) -> String {
     let per = what.per.as_ref();
     let through = what.through.as_ref();
     format!(
         "{}{}{}",
-        Text(kind),
-        per.map_or_else(String::new, |per| format!(" per {}", Text(per))),
+        EscapedText(kind),
+        per.map_or_else(String::new, |per| format!(" per {}", EscapedText(per))),
         // As it was typed: its backslashes are not those of an escaped name.
         through.map_or_else(String::new, |through| {
-            format!(" through {}", Line(&through.to_string()))
+            format!(" through {}", EscapedLine(&through.to_string()))
         })
     )
 }
 
 /// The contexts that grew.
-fn grown(compared: &Compared, top: usize) -> Vec<Row> {
+fn collect_grown_rows(compared: &RunComparison, top: usize) -> Vec<ChangeRow> {
     let top = if top == 0 { usize::MAX } else { top };
-    let changes = compared.changes(Told::Context);
+    let changes = compared.list_changes(GroupByArg::Context);
     let shifts = compared.line_shifts(&changes);
-    let grown = changes.iter().filter(|change| change.by() > 0.0).take(top);
-    let row = |change| Row::new(compared, change, &shifts);
+    let grown = changes
+        .iter()
+        .filter(|change| change.difference() > 0.0)
+        .take(top);
+    let row = |change| ChangeRow::new(compared, change, &shifts);
     grown.map(row).collect()
 }
 
@@ -277,13 +288,13 @@ mod tests {
     #[test]
     fn growth_is_in_percent() {
         assert_eq!(
-            ["3%", "0", "12.5%"].map(|text| percent(text).unwrap()),
+            ["3%", "0", "12.5%"].map(|text| parse_growth_percent(text).unwrap()),
             [3.0, 0.0, 12.5]
         );
         assert!(
             ["", "-1%", "x", "inf"]
                 .iter()
-                .all(|text| percent(text).is_err())
+                .all(|text| parse_growth_percent(text).is_err())
         );
     }
 }

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use lucce_control::{Command, Walks, ask};
-use lucce_decoder::escape::Text;
-use lucce_decoder::{Number, Profile, type_name};
+use lucce_control::{ControlCommand, HolderSearchOptions, send_command};
+use lucce_decoder::escape::EscapedText;
+use lucce_decoder::{ContextNumber, Profile, type_name};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::human::human;
-use super::output::{json, plural, stdout};
-use super::{End, Failure, complain, ctl, open};
+use super::amounts::format_amount;
+use super::output::{format_plural, lock_stdout, write_json};
+use super::{CommandError, CommandStatus, ctl, open_profile, print_diagnostic};
 
 #[derive(clap::Args)]
-pub struct Args {
+pub struct HoldersArgs {
     /// The context's number, as `lucce leaks` prints it; all of them, if it has several
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
@@ -39,14 +39,14 @@ pub struct SearchLimits {
     #[arg(long)]
     yes: bool,
     /// So many walks at most: each finds who refers to what the one before has found
-    #[arg(long, default_value_t = WALKS, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = DEFAULT_WALKS, value_parser = clap::value_parser!(u32).range(1..=1000))]
     walks: u32,
 }
 
 /// How long walks may stop the JVM, if the user does not say.
-const BUDGET: Duration = Duration::from_secs(2);
+const DEFAULT_BUDGET: Duration = Duration::from_secs(2);
 /// Walks of a search, if the user does not say.
-const WALKS: u32 = 48;
+const DEFAULT_WALKS: u32 = 48;
 /// A day.
 const MOST_SECONDS: f64 = 86_400.0;
 
@@ -64,13 +64,15 @@ pub fn parse_seconds(text: &str) -> Result<Duration, String> {
 
 impl SearchLimits {
     /// `spent`: of the budget; an agent that is older than budgets has none.
-    fn walks(self, spent: Duration, has_budgets: bool) -> Walks {
-        let left = self.budget().map(|budget| budget.saturating_sub(spent));
-        Walks {
-            most: self.walks,
+    fn remaining_walks(self, spent: Duration, has_budgets: bool) -> HolderSearchOptions {
+        let left = self
+            .effective_budget()
+            .map(|budget| budget.saturating_sub(spent));
+        HolderSearchOptions {
+            max_walks: self.walks,
             budget: left.or(Some(NO_BOUND)).filter(|_| has_budgets),
             collect: false,
-            of: None,
+            type_descriptor: None,
         }
     }
 
@@ -79,31 +81,31 @@ impl SearchLimits {
         SearchLimits {
             pause_budget,
             yes: false,
-            walks: WALKS,
+            walks: DEFAULT_WALKS,
         }
     }
 
     /// `None`: no bound.
-    fn budget(self) -> Option<Duration> {
+    fn effective_budget(self) -> Option<Duration> {
         match self.pause_budget {
             None if self.yes => None,
-            budget => Some(budget.unwrap_or(BUDGET)),
+            budget => Some(budget.unwrap_or(DEFAULT_BUDGET)),
         }
     }
 }
 
 /// Types that a line names, of those that there are besides.
-const NAMED: usize = 5;
+const MAX_LISTED_TYPES: usize = 5;
 
 /// What a search would take.
 #[derive(Deserialize)]
-struct Ahead {
+struct HoldersSearchCost {
     followed: u64,
     alive: u64,
     of: Option<String>,
     heap_bytes: Option<u64>,
     /// Not told by older agents.
-    types: Option<Vec<Counts>>,
+    types: Option<Vec<TypeAliveCount>>,
     /// The agent can bound how long the VM stands still. Older ones cannot.
     #[serde(default)]
     budget: bool,
@@ -111,7 +113,7 @@ struct Ahead {
 
 /// Objects of one type.
 #[derive(Deserialize)]
-struct Counts {
+struct TypeAliveCount {
     /// A descriptor.
     of: String,
     alive: u64,
@@ -119,7 +121,7 @@ struct Counts {
 
 /// As the agent tells it.
 #[derive(Deserialize)]
-struct Answer {
+struct HoldersAnswer {
     followed: u64,
     alive: u64,
     looked_for: u64,
@@ -128,20 +130,20 @@ struct Answer {
     over: bool,
     changed: u64,
     /// In the order of their types.
-    paths: Vec<Vec<Link>>,
+    paths: Vec<Vec<RootPathLink>>,
     /// Paths without a beginning, in the order of their types. Older agents have none.
     #[serde(default)]
-    unfinished: Vec<Vec<Link>>,
+    unfinished: Vec<Vec<RootPathLink>>,
     #[serde(default)]
     out_of_budget: bool,
     #[serde(default)]
     collection_us: Option<u64>,
     /// Not told by older agents, whose answer is of all types together.
-    types: Option<Vec<OfType>>,
+    types: Option<Vec<TypeSearchCounts>>,
 }
 
 #[derive(Deserialize)]
-struct OfType {
+struct TypeSearchCounts {
     /// A descriptor.
     of: Option<String>,
     followed: u64,
@@ -159,7 +161,7 @@ struct OfType {
 }
 
 #[derive(Serialize, Deserialize, Clone)]
-struct Link {
+struct RootPathLink {
     by: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     class: Option<String>,
@@ -197,7 +199,7 @@ fn is_once(times: &u64) -> bool {
 
 /// Of one type. Pauses, and how the search ended, are those of all types of the number.
 #[derive(Serialize)]
-struct Holders {
+struct TypeHolders {
     schema: &'static str,
     version: u32,
     id: String,
@@ -225,43 +227,43 @@ struct Holders {
     out_of_budget: bool,
     /// Milliseconds of the collection that was asked for.
     collection: Option<f64>,
-    paths: Vec<Held>,
+    paths: Vec<RootPathGroup>,
     /// Paths that the walks have not followed to their roots.
-    unfinished: Vec<Held>,
+    unfinished: Vec<RootPathGroup>,
 }
 
 /// Objects that are held in the same way.
 #[derive(Serialize)]
-struct Held {
+struct RootPathGroup {
     objects: u64,
     /// Of one of them, from the root to the object.
-    links: Vec<Link>,
+    links: Vec<RootPathLink>,
     /// Where the objects lie in arrays or chains differs.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     elsewhere: bool,
 }
 
 /// Each number is a search of its own: objects are followed by the number that they were made under.
-pub fn run(pid: u32, args: &Args, as_json: bool) -> Result<End, Failure> {
-    let numbers = args.ids.iter().map(|id| number(id));
+pub fn run(pid: u32, args: &HoldersArgs, as_json: bool) -> Result<CommandStatus, CommandError> {
+    let numbers = args.ids.iter().map(|id| parse_number(id));
     let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
-    let status: Value = answered(&ask(pid, &Command::Status)?)?;
+    let status: Value = parse_answer(&send_command(pid, &ControlCommand::Status)?)?;
     for (number, text) in numbers.iter().zip(&args.ids) {
-        recorded_by(pid, &status, (*number, text))?;
+        check_recorded_run(pid, &status, (*number, text))?;
     }
     // Holders are told without it, too.
-    let log = ctl::log_in(&status);
-    let profile = log.and_then(|log| open(&log).ok());
-    let mut out = stdout();
+    let log = ctl::log_path_in(&status);
+    let profile = log.and_then(|log| open_profile(&log).ok());
+    let mut out = lock_stdout();
     let mut spent = Duration::ZERO;
     for (at, number) in numbers.into_iter().enumerate() {
         if at > 0 && !as_json {
             writeln!(out)?;
         }
-        let context = Context::new(number, profile.as_ref());
-        let holders = match search(pid, (args, spent), &context)? {
+        let context = SearchContext::new(number, profile.as_ref());
+        let holders = match search_context(pid, (args, spent), &context)? {
             SearchAnswer::Nothing(why) => {
-                absent(args, number, &why)?;
+                report_no_holders(args, number, &why)?;
                 continue;
             }
             SearchAnswer::Holders(holders) => holders,
@@ -273,29 +275,29 @@ pub fn run(pid: u32, args: &Args, as_json: bool) -> Result<End, Failure> {
         if as_json {
             holders
                 .iter()
-                .try_for_each(|of_type| json(&mut out, of_type))?;
+                .try_for_each(|of_type| write_json(&mut out, of_type))?;
         } else {
             context.write(&mut out)?;
-            write(&holders, &args.limits, &mut out)?;
+            write_types(&holders, &args.limits, &mut out)?;
         }
         out.flush()?;
     }
     out.flush()?;
-    Ok(End::Fine)
+    Ok(CommandStatus::Fine)
 }
 
 /// Whose objects are looked for.
-struct Context {
-    number: Number,
+struct SearchContext {
+    number: ContextNumber,
     /// Its content id, if the log can be read.
     stack: Option<String>,
 }
 
-impl Context {
-    fn new(number: Number, profile: Option<&Profile>) -> Context {
-        let trace = profile.and_then(|profile| profile.trace(number.id).ok());
+impl SearchContext {
+    fn new(number: ContextNumber, profile: Option<&Profile>) -> SearchContext {
+        let trace = profile.and_then(|profile| profile.decode_trace(number.id).ok());
         let stack = trace.map(|trace| trace.stack.to_string());
-        Context { number, stack }
+        SearchContext { number, stack }
     }
 
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
@@ -312,17 +314,20 @@ enum SearchAnswer {
     /// Why there was none.
     Nothing(String),
     /// Of each type.
-    Holders(Vec<Holders>),
+    Holders(Vec<TypeHolders>),
 }
 
 /// Of several numbers one after another; `spent`: for how long walks have stopped the JVM before.
-fn search(
+fn search_context(
     pid: u32,
-    (args, spent): (&Args, Duration),
-    context: &Context,
-) -> Result<SearchAnswer, Failure> {
+    (args, spent): (&HoldersArgs, Duration),
+    context: &SearchContext,
+) -> Result<SearchAnswer, CommandError> {
     let number = context.number;
-    let ahead: Ahead = answered(&ask(pid, &Command::Holders(vec![number.id.0], None))?)?;
+    let ahead: HoldersSearchCost = parse_answer(&send_command(
+        pid,
+        &ControlCommand::Holders(vec![number.id.0], None),
+    )?)?;
     if ahead.followed == 0 {
         let none = "no object of this number is followed now";
         return Ok(SearchAnswer::Nothing(format!(
@@ -330,12 +335,12 @@ fn search(
         )));
     }
     let wanted = match (&args.of, &ahead.types) {
-        (Some(name), Some(types)) => match types.iter().find(|of_type| of_type.is(name)) {
+        (Some(name), Some(types)) => match types.iter().find(|of_type| of_type.has_name(name)) {
             Some(of_type) => Some(of_type),
             None => return Ok(SearchAnswer::Nothing(other_types(name, types))),
         },
         (Some(_), None) => {
-            complain(
+            print_diagnostic(
                 "the agent is older than this command and tells no types apart: this is of all of them",
             );
             None
@@ -343,17 +348,17 @@ fn search(
         (None, _) => None,
     };
     if wanted.map_or(ahead.alive, |of_type| of_type.alive) > 0 && spent.is_zero() {
-        tell_beforehand(pid, args.limits, &ahead)?;
+        announce_walks(pid, args.limits, &ahead)?;
     }
-    let walks = Walks {
+    let walks = HolderSearchOptions {
         collect: args.gc && ahead.budget,
-        of: wanted.map(|of_type| of_type.of.clone()),
-        ..args.limits.walks(spent, ahead.budget)
+        type_descriptor: wanted.map(|of_type| of_type.of.clone()),
+        ..args.limits.remaining_walks(spent, ahead.budget)
     };
-    let of = walks.of.clone().or(ahead.of);
-    let answer = Command::Holders(vec![number.id.0], Some(walks));
-    let answer: Answer = answered(&ask(pid, &answer)?)?;
-    Ok(SearchAnswer::Holders(Holders::of_types(
+    let of = walks.type_descriptor.clone().or(ahead.of);
+    let answer = ControlCommand::Holders(vec![number.id.0], Some(walks));
+    let answer: HoldersAnswer = parse_answer(&send_command(pid, &answer)?)?;
+    Ok(SearchAnswer::Holders(TypeHolders::from_answer(
         context, of, answer,
     )))
 }
@@ -362,7 +367,7 @@ fn search(
 #[derive(Serialize)]
 #[serde(transparent)]
 pub struct LeakHolders {
-    holders: Vec<Holders>,
+    holders: Vec<TypeHolders>,
     #[serde(skip)]
     limits: SearchLimits,
 }
@@ -376,26 +381,29 @@ pub fn find_holders(
     (ids, class): (&[String], &str),
     limits: SearchLimits,
     profile: &Profile,
-) -> Result<LeakHolders, Failure> {
-    let numbers = ids.iter().take(MOST_NUMBERS).map(|id| number(id));
+) -> Result<LeakHolders, CommandError> {
+    let numbers = ids.iter().take(MOST_NUMBERS).map(|id| parse_number(id));
     let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
     let mut holders = Vec::new();
     let (mut wanted, mut found) = (None, Vec::new());
     for number in &numbers {
-        let ahead: Ahead = answered(&ask(pid, &Command::Holders(vec![number.id.0], None))?)?;
+        let ahead: HoldersSearchCost = parse_answer(&send_command(
+            pid,
+            &ControlCommand::Holders(vec![number.id.0], None),
+        )?)?;
         let types = ahead.types.iter().flatten();
-        let name = Text(class).to_string();
+        let name = EscapedText(class).to_string();
         let mut alive = types.filter(|of_type| of_type.alive > 0);
-        if let Some(of_type) = alive.find(|of_type| of_type.is(&name)) {
+        if let Some(of_type) = alive.find(|of_type| of_type.has_name(&name)) {
             wanted = Some((of_type.of.clone(), ahead));
             found.push(number);
         }
     }
     if let (Some((of, ahead)), Some(first)) = (wanted, found.first()) {
-        tell_beforehand(pid, limits, &ahead)?;
-        let walks = Walks {
-            of: Some(of.clone()),
-            ..limits.walks(Duration::ZERO, ahead.budget)
+        announce_walks(pid, limits, &ahead)?;
+        let walks = HolderSearchOptions {
+            type_descriptor: Some(of.clone()),
+            ..limits.remaining_walks(Duration::ZERO, ahead.budget)
         };
         let numbers = found.iter().map(|number| number.id.0);
         // An older agent knows one number at a time.
@@ -403,9 +411,12 @@ pub fn find_holders(
             true => numbers.collect(),
             false => numbers.take(1).collect(),
         };
-        let answer: Answer = answered(&ask(pid, &Command::Holders(numbers, Some(walks)))?)?;
-        let context = Context::new(**first, Some(profile));
-        holders = Holders::of_types(&context, Some(of), answer);
+        let answer: HoldersAnswer = parse_answer(&send_command(
+            pid,
+            &ControlCommand::Holders(numbers, Some(walks)),
+        )?)?;
+        let context = SearchContext::new(**first, Some(profile));
+        holders = TypeHolders::from_answer(&context, Some(of), answer);
     }
     Ok(LeakHolders { holders, limits })
 }
@@ -419,7 +430,7 @@ impl LeakHolders {
         writeln!(out, "what holds such objects:")?;
         match self.holders.is_empty() {
             true => writeln!(out, "none of them is alive any more")?,
-            false => write(&self.holders, &self.limits, out)?,
+            false => write_types(&self.holders, &self.limits, out)?,
         }
         writeln!(out)
     }
@@ -432,43 +443,47 @@ const MOST_NUMBERS: usize = 256;
 const NO_BOUND: Duration = Duration::from_secs(86_400);
 
 /// One of several numbers may have nothing to tell.
-fn absent(args: &Args, number: Number, why: &str) -> Result<(), Failure> {
+fn report_no_holders(
+    args: &HoldersArgs,
+    number: ContextNumber,
+    why: &str,
+) -> Result<(), CommandError> {
     let text = format!("{number}: {why}");
     if args.ids.len() == 1 {
-        return Err(Failure::Usage(text));
+        return Err(CommandError::Usage(text));
     }
-    complain(text);
+    print_diagnostic(text);
     Ok(())
 }
 
-fn other_types(name: &str, types: &[Counts]) -> String {
-    let others = some(types.iter().map(|of_type| type_name(&of_type.of)));
+fn other_types(name: &str, types: &[TypeAliveCount]) -> String {
+    let others = join_first_names(types.iter().map(|of_type| type_name(&of_type.of)));
     format!(
         "no {} that was made there is followed now; there are {others}",
-        Text(name)
+        EscapedText(name)
     )
 }
 
 /// The first names, and how many more there are.
-fn some(names: impl ExactSizeIterator<Item = String>) -> String {
-    let more = names.len().saturating_sub(NAMED);
+fn join_first_names(names: impl ExactSizeIterator<Item = String>) -> String {
+    let more = names.len().saturating_sub(MAX_LISTED_TYPES);
     let named: Vec<_> = names
-        .take(NAMED)
-        .map(|name| Text(&name).to_string())
+        .take(MAX_LISTED_TYPES)
+        .map(|name| EscapedText(&name).to_string())
         .collect();
     match more {
         0 => named.join(", "),
         _ => format!(
             "{} and {}",
             named.join(", "),
-            plural(more as u64, "more type")
+            format_plural(more as u64, "more type")
         ),
     }
 }
 
 /// The option for a type as it is printed, as a shell takes it.
 pub fn type_option(class: &str) -> String {
-    let class = Text(class).to_string();
+    let class = EscapedText(class).to_string();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_/".contains(c);
     match class.chars().all(is_plain) {
         true => format!("--type {class}"),
@@ -476,69 +491,81 @@ pub fn type_option(class: &str) -> String {
     }
 }
 
-impl Counts {
-    fn is(&self, name: &str) -> bool {
-        Text(&type_name(&self.of)).to_string() == name
+impl TypeAliveCount {
+    fn has_name(&self, name: &str) -> bool {
+        EscapedText(&type_name(&self.of)).to_string() == name
     }
 }
 
-fn number(text: &str) -> Result<Number, Failure> {
-    match Number::all_in(text).as_slice() {
+fn parse_number(text: &str) -> Result<ContextNumber, CommandError> {
+    match ContextNumber::parse_all(text).as_slice() {
         [number] => Ok(*number),
-        _ => Err(Failure::Usage(format!(
+        _ => Err(CommandError::Usage(format!(
             "{text:?} is no number: lucce:RUN:0x…, as `lucce leaks` prints it"
         ))),
     }
 }
 
 /// The number is one of the run that the JVM records.
-fn recorded_by(pid: u32, status: &Value, (number, text): (Number, &str)) -> Result<(), Failure> {
+fn check_recorded_run(
+    pid: u32,
+    status: &Value,
+    (number, text): (ContextNumber, &str),
+) -> Result<(), CommandError> {
     let run = number.run.map(|run| run.to_string());
     match run.is_none_or(|run| status["run"] == run) {
         true => Ok(()),
-        false => Err(Failure::Usage(format!(
+        false => Err(CommandError::Usage(format!(
             "{text} is a number of another run: process {pid} records {}",
-            Text(status["run"].as_str().unwrap_or("none"))
+            EscapedText(status["run"].as_str().unwrap_or("none"))
         ))),
     }
 }
 
-fn answered<T: for<'a> Deserialize<'a>>(answer: &str) -> Result<T, Failure> {
+fn parse_answer<T: for<'a> Deserialize<'a>>(answer: &str) -> Result<T, CommandError> {
     serde_json::from_str(answer)
-        .map_err(|_| Failure::Refused("the answer is foreign".into(), End::Damaged))
+        .map_err(|_| CommandError::Refused("the answer is foreign".into(), CommandStatus::Damaged))
 }
 
 /// What it may take, before it is done.
-fn tell_beforehand(pid: u32, limits: SearchLimits, ahead: &Ahead) -> Result<(), Failure> {
+fn announce_walks(
+    pid: u32,
+    limits: SearchLimits,
+    ahead: &HoldersSearchCost,
+) -> Result<(), CommandError> {
     if !ahead.budget {
         return match limits.yes {
             true => Ok(()),
-            false => Err(Failure::Usage(format!(
+            false => Err(CommandError::Usage(format!(
                 "the agent in JVM {pid} is older than this command and does not bound how long walks stop the JVM: say --yes to walk through its heap"
             ))),
         };
     }
     let heap = ahead.heap_bytes.map_or_else(String::new, |bytes| {
-        format!("{} in the heap; ", human(bytes as f64, "bytes"))
+        format!("{} in the heap; ", format_amount(bytes as f64, "bytes"))
     });
-    let bound = match limits.budget() {
+    let bound = match limits.effective_budget() {
         Some(budget) => format!(
             "{} together (--pause-budget)",
-            human(budget.as_nanos() as f64, "ns")
+            format_amount(budget.as_nanos() as f64, "ns")
         ),
         None => "as long as they take".to_owned(),
     };
-    complain(format_args!(
+    print_diagnostic(format_args!(
         "{heap}walks may stop JVM {pid} for {bound}; a path of n steps takes about n walks, at most {}",
         limits.walks
     ));
     Ok(())
 }
 
-impl Holders {
+impl TypeHolders {
     /// `of`: what is known of the type, if the agent tells none.
-    fn of_types(context: &Context, of: Option<String>, answer: Answer) -> Vec<Holders> {
-        let all = OfType {
+    fn from_answer(
+        context: &SearchContext,
+        of: Option<String>,
+        answer: HoldersAnswer,
+    ) -> Vec<TypeHolders> {
+        let all = TypeSearchCounts {
             of,
             followed: answer.followed,
             alive: answer.alive,
@@ -552,11 +579,11 @@ impl Holders {
         let pauses: Vec<_> = answer.pauses_us.iter().map(|us| *us as f64 / 1e3).collect();
         let mut paths = answer.paths.into_iter();
         let mut unfinished = answer.unfinished.into_iter();
-        let of_type = |of_type: OfType| {
+        let of_type = |of_type: TypeSearchCounts| {
             let paths: Vec<_> = paths.by_ref().take(of_type.paths).collect();
             let unfinished: Vec<_> = unfinished.by_ref().take(of_type.unfinished).collect();
             let found = (paths.len() + unfinished.len()) as u64 + of_type.changed;
-            Holders {
+            TypeHolders {
                 schema: "lucce-holders",
                 version: 1,
                 id: context.number.to_string(),
@@ -574,8 +601,8 @@ impl Holders {
                 over: answer.over,
                 out_of_budget: answer.out_of_budget,
                 collection: answer.collection_us.map(|us| us as f64 / 1e3),
-                paths: held(paths),
-                unfinished: held(unfinished),
+                paths: group_paths(paths),
+                unfinished: group_paths(unfinished),
             }
         };
         let types = answer.types.filter(|types| !types.is_empty());
@@ -583,7 +610,7 @@ impl Holders {
         types.into_iter().map(of_type).collect()
     }
 
-    fn class(&self) -> &str {
+    fn class_or_default(&self) -> &str {
         self.class.as_deref().unwrap_or("objects")
     }
 
@@ -591,7 +618,7 @@ impl Holders {
         writeln!(
             out,
             "{}: {} followed, {} alive, {} of them looked for",
-            Text(self.class()),
+            EscapedText(self.class_or_default()),
             super::output::grouped(self.followed),
             super::output::grouped(self.alive),
             self.looked_for
@@ -611,18 +638,18 @@ impl Holders {
             }
         }
         writeln!(out)?;
-        self.write_rest(limits, out)
+        self.write_unexplained(limits, out)
     }
 
-    fn has_rest(&self) -> bool {
+    fn has_unexplained(&self) -> bool {
         self.not_held > 0 || self.changed > 0 || !self.unfinished.is_empty()
     }
 
     /// What was not found, and why.
-    fn write_rest(&self, limits: &SearchLimits, out: &mut impl Write) -> io::Result<()> {
-        let objects = |number: u64| plural(number, "object");
+    fn write_unexplained(&self, limits: &SearchLimits, out: &mut impl Write) -> io::Result<()> {
+        let objects = |number: u64| format_plural(number, "object");
         if !self.unfinished.is_empty() {
-            writeln!(out, "{}", self.tell_end(limits))?;
+            writeln!(out, "{}", self.describe_search_end(limits))?;
         }
         if self.collected > 0 {
             writeln!(
@@ -661,14 +688,14 @@ impl Holders {
     }
 
     /// Why the search ended before its end, and how it goes on.
-    fn tell_end(&self, limits: &SearchLimits) -> String {
+    fn describe_search_end(&self, limits: &SearchLimits) -> String {
         let walks = self.pauses.len() as u64;
-        let budget = limits.budget().unwrap_or(NO_BOUND);
+        let budget = limits.effective_budget().unwrap_or(NO_BOUND);
         if self.out_of_budget {
             return format!(
                 "the search ended because its walks had stopped the JVM for {}: --pause-budget {} goes further",
-                human(budget.as_nanos() as f64, "ns"),
-                human_seconds(budget * 8)
+                format_amount(budget.as_nanos() as f64, "ns"),
+                format_seconds(budget * 8)
             );
         }
         match walks < u64::from(limits.walks) {
@@ -676,7 +703,7 @@ impl Holders {
                 .to_owned(),
             false => format!(
                 "the search ended after {}: --walks {} goes further, or ask for the number of what the chain is made of",
-                plural(walks, "walk"),
+                format_plural(walks, "walk"),
                 limits.walks.saturating_mul(4).min(1000)
             ),
         }
@@ -696,41 +723,47 @@ impl Holders {
             writeln!(
                 out,
                 "the collection that was asked for took {}",
-                human(collection * 1e6, "ns")
+                format_amount(collection * 1e6, "ns")
             )?;
         }
         writeln!(
             out,
             "{}: the JVM stood still for {} at most, {} together",
-            plural(self.pauses.len() as u64, "walk"),
-            human(most * 1e6, "ns"),
-            human(sum * 1e6, "ns")
+            format_plural(self.pauses.len() as u64, "walk"),
+            format_amount(most * 1e6, "ns"),
+            format_amount(sum * 1e6, "ns")
         )
     }
 }
 
 /// All types of a number, which one search has looked for.
-fn write(types: &[Holders], limits: &SearchLimits, out: &mut impl Write) -> io::Result<()> {
+fn write_types(
+    types: &[TypeHolders],
+    limits: &SearchLimits,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let (looked_for, others): (Vec<_>, Vec<_>) =
         types.iter().partition(|of_type| of_type.looked_for > 0);
     let Some(any) = looked_for.first() else {
-        for of_type in types.iter().take(NAMED) {
+        for of_type in types.iter().take(MAX_LISTED_TYPES) {
             of_type.write(limits, out)?;
         }
         return writeln!(out, "nothing was walked: none of them is alive any more");
     };
-    let mut before: Option<&Holders> = None;
+    let mut before: Option<&TypeHolders> = None;
     for of_type in &looked_for {
-        if before.is_some_and(Holders::has_rest) {
+        if before.is_some_and(TypeHolders::has_unexplained) {
             writeln!(out)?;
         }
         of_type.write(limits, out)?;
         before = Some(of_type);
     }
     let others = others.iter().filter(|of_type| of_type.alive > 0);
-    let others: Vec<_> = others.map(|of_type| of_type.class().to_owned()).collect();
+    let others: Vec<_> = others
+        .map(|of_type| of_type.class_or_default().to_owned())
+        .collect();
     if !others.is_empty() {
-        let others = some(others.into_iter());
+        let others = join_first_names(others.into_iter());
         writeln!(
             out,
             "not looked for, as types are many (--type NAME): {others}"
@@ -740,19 +773,22 @@ fn write(types: &[Holders], limits: &SearchLimits, out: &mut impl Write) -> io::
 }
 
 /// As `--pause-budget` takes it.
-fn human_seconds(time: Duration) -> String {
+fn format_seconds(time: Duration) -> String {
     format!("{}", time.as_millis() as f64 / 1e3)
 }
 
 /// Paths that differ in places in arrays and chains only are one. The most frequent first.
-fn held(paths: Vec<Vec<Link>>) -> Vec<Held> {
-    let mut by_shape: BTreeMap<Vec<String>, Held> = BTreeMap::new();
+fn group_paths(paths: Vec<Vec<RootPathLink>>) -> Vec<RootPathGroup> {
+    let mut by_shape: BTreeMap<Vec<String>, RootPathGroup> = BTreeMap::new();
     for path in paths {
-        let links: Vec<Link> = path.into_iter().map(Link::named).collect();
-        let shape = links.iter().map(|link| link.text(false)).collect();
+        let links: Vec<RootPathLink> = path
+            .into_iter()
+            .map(RootPathLink::with_java_names)
+            .collect();
+        let shape = links.iter().map(|link| link.to_text(false)).collect();
         match by_shape.get_mut(&shape) {
             None => {
-                let held = Held {
+                let held = RootPathGroup {
                     objects: 1,
                     links,
                     elsewhere: false,
@@ -761,17 +797,17 @@ fn held(paths: Vec<Vec<Link>>) -> Vec<Held> {
             }
             Some(held) => {
                 held.objects += 1;
-                let place = |link: &Link| (link.index, link.times);
+                let place = |link: &RootPathLink| (link.index, link.times);
                 held.elsewhere |= held.links.iter().map(place).ne(links.iter().map(place));
             }
         }
     }
-    let mut all: Vec<Held> = by_shape.into_values().collect();
+    let mut all: Vec<RootPathGroup> = by_shape.into_values().collect();
     all.sort_by_key(|held| std::cmp::Reverse(held.objects));
     all
 }
 
-impl Held {
+impl RootPathGroup {
     fn write_head(&self, of: u64, how: &str, out: &mut impl Write) -> io::Result<()> {
         let elsewhere = match self.elsewhere {
             true if self.links.iter().any(|link| link.times > 1) => {
@@ -787,13 +823,13 @@ impl Held {
     fn write_links(&self, out: &mut impl Write) -> io::Result<()> {
         self.links
             .iter()
-            .try_for_each(|link| writeln!(out, "\t{}", link.text(true)))
+            .try_for_each(|link| writeln!(out, "\t{}", link.to_text(true)))
     }
 }
 
-impl Link {
+impl RootPathLink {
     /// With types as Java code names them.
-    fn named(mut self) -> Link {
+    fn with_java_names(mut self) -> RootPathLink {
         self.of = type_name(&self.of);
         self.class = self.class.as_deref().map(type_name);
         self.names = self.names.as_deref().map(type_name);
@@ -801,16 +837,16 @@ impl Link {
     }
 
     /// In words; `exactly`: with the place in an array.
-    fn text(&self, exactly: bool) -> String {
+    fn to_text(&self, exactly: bool) -> String {
         let member = || {
             let (class, name) = (self.class.as_deref(), self.name.as_deref());
             format!(
                 "{}.{}",
-                Text(class.unwrap_or("?")),
-                Text(name.unwrap_or("?"))
+                EscapedText(class.unwrap_or("?")),
+                EscapedText(name.unwrap_or("?"))
             )
         };
-        let thread = || format!("\"{}\"", Text(self.thread.as_deref().unwrap_or("?")));
+        let thread = || format!("\"{}\"", EscapedText(self.thread.as_deref().unwrap_or("?")));
         let line = self
             .line
             .map_or_else(String::new, |line| format!(":{line}"));
@@ -824,7 +860,7 @@ impl Link {
             _ if !exactly => "… × ".to_owned(),
             times => format!("… {} × ", super::output::grouped(times)),
         };
-        let class = || Text(self.class.as_deref().unwrap_or("?")).to_string();
+        let class = || EscapedText(self.class.as_deref().unwrap_or("?")).to_string();
         let by = match self.by.as_str() {
             "static" => format!("static field {}", member()),
             "field" => format!("field {}", member()),
@@ -853,11 +889,11 @@ impl Link {
             "protection_domain" if self.class.is_some() => {
                 format!("protection domain of {}", class())
             }
-            other => Text(&other.replace('_', " ")).to_string(),
+            other => EscapedText(&other.replace('_', " ")).to_string(),
         };
         let names = self.names.as_deref();
-        let names = names.map_or_else(String::new, |names| format!(" of {}", Text(names)));
-        format!("{times}{until}{by}: {}{names}", Text(&self.of))
+        let names = names.map_or_else(String::new, |names| format!(" of {}", EscapedText(names)));
+        format!("{times}{until}{by}: {}{names}", EscapedText(&self.of))
     }
 }
 
@@ -865,8 +901,8 @@ impl Link {
 mod tests {
     use super::*;
 
-    fn link(by: &str, of: &str, index: Option<i64>) -> Link {
-        Link {
+    fn link(by: &str, of: &str, index: Option<i64>) -> RootPathLink {
+        RootPathLink {
             by: by.into(),
             class: Some("La/B;".into()),
             name: Some("all".into()),
@@ -884,12 +920,12 @@ mod tests {
     #[test]
     fn paths_that_differ_in_the_length_of_a_chain_only_are_one() {
         let path = |times| {
-            vec![Link {
+            vec![RootPathLink {
                 times,
                 ..link("field", "La/B;", None)
             }]
         };
-        let held = held(vec![path(9), path(5_000), path(1)]);
+        let held = group_paths(vec![path(9), path(5_000), path(1)]);
         let objects: Vec<_> = held.iter().map(|held| held.objects).collect();
         assert_eq!(objects, [2, 1]);
         let mut text = Vec::new();
@@ -915,7 +951,7 @@ mod tests {
                 link("element", "La/C;", Some(at)),
             ]
         };
-        let held = held(vec![
+        let held = group_paths(vec![
             vec![link("thread", "La/C;", None)],
             path(1),
             path(2),
@@ -934,20 +970,20 @@ mod tests {
         );
     }
 
-    fn told(answer: Answer) -> String {
-        let number = Number {
+    fn told(answer: HoldersAnswer) -> String {
+        let number = ContextNumber {
             run: None,
             id: lucce_decoder::ContextId(1),
         };
-        let context = Context::new(number, None);
-        let holders = Holders::of_types(&context, Some("La/C;".into()), answer);
+        let context = SearchContext::new(number, None);
+        let holders = TypeHolders::from_answer(&context, Some("La/C;".into()), answer);
         let mut text = Vec::new();
-        write(&holders, &LIMITS, &mut text).unwrap();
+        write_types(&holders, &LIMITS, &mut text).unwrap();
         String::from_utf8(text).unwrap()
     }
 
-    fn answer(looked_for: u64, walks: usize) -> Answer {
-        Answer {
+    fn answer(looked_for: u64, walks: usize) -> HoldersAnswer {
+        HoldersAnswer {
             followed: looked_for,
             alive: looked_for,
             looked_for,
@@ -965,12 +1001,12 @@ mod tests {
 
     #[test]
     fn a_path_without_a_beginning_says_why_and_how_to_go_on() {
-        let chain = Link {
+        let chain = RootPathLink {
             times: 4_096,
             ..link("field", "La/B;", None)
         };
         let text = |walks: usize, out_of_budget| {
-            told(Answer {
+            told(HoldersAnswer {
                 over: true,
                 out_of_budget,
                 unfinished: vec![vec![chain.clone()], vec![chain.clone()]],
@@ -1000,7 +1036,7 @@ mod tests {
     /// Nothing is said to hold nothing before a collection has taken it.
     #[test]
     fn objects_without_a_path_are_said_to_be_what_they_are() {
-        let of_type = |collected, unreported| OfType {
+        let of_type = |collected, unreported| TypeSearchCounts {
             of: Some("La/C;".into()),
             followed: 3,
             alive: 3,
@@ -1012,7 +1048,7 @@ mod tests {
             unreported,
         };
         let text = |collected, unreported| {
-            told(Answer {
+            told(HoldersAnswer {
                 types: Some(vec![of_type(collected, unreported)]),
                 ..answer(3, 2)
             })
@@ -1043,14 +1079,14 @@ mod tests {
     #[test]
     fn classes_and_chains_are_named() {
         let named = |by: &str, class: Option<&str>, names: Option<&str>, times| {
-            let link = Link {
+            let link = RootPathLink {
                 class: class.map(str::to_owned),
                 names: names.map(str::to_owned),
                 times,
                 name: (by == "field").then(|| "next".to_owned()),
                 ..link(by, "La/X;", None)
             };
-            link.named().text(true)
+            link.with_java_names().to_text(true)
         };
         assert_eq!(
             named("class", None, Some("La/B;"), 1),
@@ -1072,7 +1108,7 @@ mod tests {
 
     #[test]
     fn each_type_has_paths_of_its_own() {
-        let of_type = |of: &str, looked_for, paths| OfType {
+        let of_type = |of: &str, looked_for, paths| TypeSearchCounts {
             of: Some(of.into()),
             followed: 30,
             alive: 20,
@@ -1083,11 +1119,11 @@ mod tests {
             collected: u64::from(of == "[J"),
             unreported: 0,
         };
-        let static_of = |name: &str, of: &str| Link {
+        let static_of = |name: &str, of: &str| RootPathLink {
             name: Some(name.into()),
             ..link("static", of, None)
         };
-        let text = told(Answer {
+        let text = told(HoldersAnswer {
             followed: 90,
             alive: 60,
             paths: vec![
@@ -1129,7 +1165,7 @@ not looked for, as types are many (--type NAME): a.C$D
     fn a_type_is_quoted_for_shells_and_found_again() {
         let is = |of: &str, name: &str| {
             let (of, alive) = (of.into(), 1);
-            Counts { of, alive }.is(name)
+            TypeAliveCount { of, alive }.has_name(name)
         };
         for (of, name, option) in [
             ("La/B;", "a.B", "--type a.B"),
@@ -1148,6 +1184,9 @@ not looked for, as types are many (--type NAME): a.C$D
     fn names_change_no_terminal() {
         let mut hostile = link("field", "La/\u{1b}[2J;", None);
         hostile.name = Some("\nx".into());
-        assert_eq!(hostile.named().text(true), "field a.B.\\nx: a.\\u001b[2J");
+        assert_eq!(
+            hostile.with_java_names().to_text(true),
+            "field a.B.\\nx: a.\\u001b[2J"
+        );
     }
 }

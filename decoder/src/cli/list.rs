@@ -3,20 +3,20 @@
 use std::fs;
 use std::io::Write;
 
-use lucce_control::{Command, SocketPlace, ask, is_starting, java_command};
-use lucce_decoder::escape::Text;
+use lucce_control::{ControlCommand, SocketLocation, is_starting, java_command, send_command};
+use lucce_decoder::escape::EscapedText;
 use lucce_tracelog::mask_arguments;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::output::{json, stdout};
-use super::{End, Failure, complain, process};
+use super::output::{lock_stdout, write_json};
+use super::{CommandError, CommandStatus, print_diagnostic, process};
 
 /// Shows the JVMs of this user, and which of them have the agent.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   lucce list")]
-pub struct Args {
+pub struct ListArgs {
     /// One JSON object per line
     #[arg(long)]
     json: bool,
@@ -27,18 +27,18 @@ pub struct Args {
 
 /// A JVM of this user.
 #[derive(Serialize)]
-pub struct Jvm {
+pub struct JvmProcess {
     pub pid: u32,
     /// Main class or jar, and arguments; `None`: it does not say (-XX:-UsePerfData).
     pub command: Option<String>,
     /// What it runs it may not say yet.
     pub starting: bool,
     /// None: the agent is not there, or has gone.
-    pub agent: Option<Agent>,
+    pub agent: Option<JvmAgentStatus>,
 }
 
 #[derive(Serialize)]
-pub struct Agent {
+pub struct JvmAgentStatus {
     /// It came while the JVM ran.
     pub attached: bool,
     pub counting: bool,
@@ -46,63 +46,63 @@ pub struct Agent {
     pub log: Option<String>,
 }
 
-pub fn run(args: &Args) -> Result<End, Failure> {
-    let mut out = stdout();
-    let jvms = jvms();
+pub fn run(args: &ListArgs) -> Result<CommandStatus, CommandError> {
+    let mut out = lock_stdout();
+    let jvms = list_jvms();
     if jvms.is_empty() {
-        complain("no JVM of this user runs");
+        print_diagnostic("no JVM of this user runs");
     }
     for mut jvm in jvms {
         if !args.arguments {
             jvm.command = jvm.command.as_deref().map(mask_arguments);
         }
         match args.json {
-            true => json(&mut out, &jvm)?,
+            true => write_json(&mut out, &jvm)?,
             false => writeln!(
                 out,
                 "{:>8}  {:<28}  {}",
                 jvm.pid,
-                jvm.state(),
-                Text(jvm.shown())
+                jvm.format_state(),
+                EscapedText(jvm.display_command())
             )?,
         }
     }
     out.flush()?;
-    Ok(End::Fine)
+    Ok(CommandStatus::Fine)
 }
 
 /// All, by process id. Other users' do not say what they map.
-pub fn jvms() -> Vec<Jvm> {
+pub fn list_jvms() -> Vec<JvmProcess> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let mut numbers: Vec<_> = numbers.filter(|pid| is_jvm(*pid)).collect();
     numbers.sort_unstable();
-    numbers.into_iter().map(Jvm::new).collect()
+    numbers.into_iter().map(JvmProcess::new).collect()
 }
 
 /// The process that a person means; the JVMs that there are are asked for only if it has no number.
-pub fn named(asked: &str) -> Result<u32, Failure> {
+pub fn resolve_pid(asked: &str) -> Result<u32, CommandError> {
     match asked.parse() {
         Ok(pid) => Ok(pid),
-        Err(_) => find(asked, &jvms()),
+        Err(_) => find_pid(asked, &list_jvms()),
     }
 }
 
 /// The process that a person means.
-pub fn find(asked: &str, jvms: &[Jvm]) -> Result<u32, Failure> {
+pub fn find_pid(asked: &str, jvms: &[JvmProcess]) -> Result<u32, CommandError> {
     if let Ok(pid) = asked.parse() {
         return Ok(pid);
     }
-    let called: Vec<_> = jvms.iter().filter(|jvm| jvm.is_called(asked)).collect();
+    let called: Vec<_> = jvms.iter().filter(|jvm| jvm.matches_name(asked)).collect();
     match called.as_slice() {
         [jvm] => Ok(jvm.pid),
-        [] => Err(Failure::Usage(format!(
+        [] => Err(CommandError::Usage(format!(
             "no JVM of this user runs {asked}; `lucce list` shows them"
         ))),
         several => {
             let numbers: Vec<_> = several.iter().map(|jvm| jvm.pid.to_string()).collect();
             let numbers = numbers.join(", ");
-            Err(Failure::Usage(format!(
+            Err(CommandError::Usage(format!(
                 "several JVMs run {asked}: name one by its process id, {numbers}"
             )))
         }
@@ -110,23 +110,23 @@ pub fn find(asked: &str, jvms: &[Jvm]) -> Result<u32, Failure> {
 }
 
 fn is_jvm(pid: u32) -> bool {
-    let maps = process::maps(pid).unwrap_or_default();
-    process::files(&maps).any(|(_, file)| file.ends_with("/libjvm.so"))
+    let maps = process::read_maps(pid).unwrap_or_default();
+    process::mapped_files(&maps).any(|(_, file)| file.ends_with("/libjvm.so"))
 }
 
-impl Jvm {
-    fn new(pid: u32) -> Jvm {
-        let place = SocketPlace::of(pid).ok();
-        Jvm {
+impl JvmProcess {
+    fn new(pid: u32) -> JvmProcess {
+        let place = SocketLocation::from_pid(pid).ok();
+        JvmProcess {
             pid,
             // Asked first: a JVM that has started since says what it runs.
             starting: place.as_ref().is_some_and(is_starting),
             command: place.as_ref().and_then(java_command),
-            agent: agent_of(pid),
+            agent: query_agent(pid),
         }
     }
 
-    fn shown(&self) -> &str {
+    fn display_command(&self) -> &str {
         match self.command.as_deref() {
             None if self.starting => "(starting)",
             None => "(starting or ending, or run with -XX:-UsePerfData)",
@@ -135,7 +135,7 @@ impl Jvm {
         }
     }
 
-    fn state(&self) -> String {
+    fn format_state(&self) -> String {
         let Some(agent) = &self.agent else {
             return "no agent".to_owned();
         };
@@ -147,7 +147,7 @@ impl Jvm {
     }
 
     /// Whether a person may mean it: by its process id, main class or jar, or the end of one of these.
-    pub fn is_called(&self, name: &str) -> bool {
+    pub fn matches_name(&self, name: &str) -> bool {
         let main = self
             .command
             .as_deref()
@@ -160,16 +160,16 @@ impl Jvm {
 }
 
 /// The agent in a process, if it is there and answers.
-pub fn agent_of(pid: u32) -> Option<Agent> {
-    let status = ask(pid, &Command::Status).ok()?;
-    Agent::new(&status)
+pub fn query_agent(pid: u32) -> Option<JvmAgentStatus> {
+    let status = send_command(pid, &ControlCommand::Status).ok()?;
+    JvmAgentStatus::new(&status)
 }
 
-impl Agent {
-    fn new(status: &str) -> Option<Agent> {
+impl JvmAgentStatus {
+    fn new(status: &str) -> Option<JvmAgentStatus> {
         let status: Value = serde_json::from_str(status).ok()?;
         let events = status["events"].as_array().into_iter().flatten();
-        Some(Agent {
+        Some(JvmAgentStatus {
             attached: status["attached"] == true,
             counting: status["counting"] == true,
             events: events
@@ -186,13 +186,13 @@ mod tests {
 
     #[test]
     fn jvms_are_called_by_their_main_class_or_its_end() {
-        let jvm = |command: &str| Jvm {
+        let jvm = |command: &str| JvmProcess {
             pid: 1,
             command: Some(command.to_owned()),
             starting: false,
             agent: None,
         };
-        let called = |command: &str, name: &str| jvm(command).is_called(name);
+        let called = |command: &str, name: &str| jvm(command).matches_name(name);
         assert!(called("com.acme.Main --x", "com.acme.Main"));
         assert!(called("com.acme.Main --x", "Main"));
         assert!(called("/opt/app/shop.jar", "shop.jar"));
@@ -204,13 +204,13 @@ mod tests {
     #[test]
     fn a_jvm_without_a_command_says_why() {
         let shown = |command: Option<&str>, starting| {
-            let jvm = Jvm {
+            let jvm = JvmProcess {
                 pid: 1,
                 command: command.map(str::to_owned),
                 starting,
                 agent: None,
             };
-            jvm.shown().to_owned()
+            jvm.display_command().to_owned()
         };
         assert_eq!(shown(Some("a.Main --x"), true), "a.Main --x");
         assert_eq!(shown(None, true), "(starting)");
@@ -220,14 +220,14 @@ mod tests {
 
     #[test]
     fn a_jvm_is_named_by_number_or_name() {
-        let jvm = |pid, command: &str| Jvm {
+        let jvm = |pid, command: &str| JvmProcess {
             pid,
             command: Some(command.to_owned()),
             starting: false,
             agent: None,
         };
         let jvms = [jvm(7, "a.Main"), jvm(8, "b.Main"), jvm(9, "b.Other x")];
-        let found = |name: &str| find(name, &jvms).ok();
+        let found = |name: &str| find_pid(name, &jvms).ok();
         assert_eq!(found("12"), Some(12));
         assert_eq!(found("a.Main"), Some(7));
         assert_eq!(found("Other"), Some(9));

@@ -6,42 +6,43 @@ use std::{fs, io};
 use clap::{Arg, ArgAction, Command, CommandFactory};
 use clap_mangen::Man;
 
-use super::{Cli, End, Failure, about};
+use super::{CliArgs, CommandError, CommandStatus, prefix_path};
 
 /// Writes the manual pages of all commands into a folder, which is made if it is not there
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   lucce man ~/.local/share/man/man1
   man lucce-report")]
-pub struct Args {
+pub struct ManArgs {
     folder: PathBuf,
 }
 
-pub fn run(args: &Args) -> Result<End, Failure> {
-    let mut command = Cli::command()
+pub fn run(args: &ManArgs) -> Result<CommandStatus, CommandError> {
+    let mut command = CliArgs::command()
         .disable_help_subcommand(true)
         // The page has the version in its foot.
         .long_version(None);
     command.build();
-    let written = fs::create_dir_all(&args.folder).and_then(|()| pages(&command, "", &args.folder));
+    let written =
+        fs::create_dir_all(&args.folder).and_then(|()| write_pages(&command, "", &args.folder));
     match written {
-        Ok(()) => Ok(End::Fine),
-        Err(e) => Err(Failure::Usage(about(&args.folder, e))),
+        Ok(()) => Ok(CommandStatus::Fine),
+        Err(e) => Err(CommandError::Usage(prefix_path(&args.folder, e))),
     }
 }
 
 /// The command's page, and those of its own commands. `above`: what stands before it, as it is typed.
-fn pages(command: &Command, above: &str, folder: &Path) -> io::Result<()> {
+fn write_pages(command: &Command, above: &str, folder: &Path) -> io::Result<()> {
     let called = match above {
-        "" => bold(command.get_name()),
-        above => format!("{above} {}", bold(command.get_name())),
+        "" => format_bold(command.get_name()),
+        above => format!("{above} {}", format_bold(command.get_name())),
     };
-    let before = [vec![called.clone()], positionals(command)]
+    let before = [vec![called.clone()], format_positionals(command)]
         .concat()
         .join(" ");
     command
         .get_subcommands()
-        .try_for_each(|own| pages(own, &before, folder))?;
+        .try_for_each(|own| write_pages(own, &before, folder))?;
     let page = Man::new(command.clone())
         .source(concat!("lucce ", env!("CARGO_PKG_VERSION")))
         .manual("lucce");
@@ -53,12 +54,12 @@ fn pages(command: &Command, above: &str, folder: &Path) -> io::Result<()> {
         _ => ".SH EXAMPLES\n",
     };
     let text = String::from_utf8_lossy(&text).replace(".SH EXTRA\n", heading);
-    let text = with_synopsis(&text, &synopsis(command, &called));
+    let text = replace_synopsis(&text, &format_synopsis(command, &called));
     fs::write(folder.join(page.get_filename()), text)
 }
 
 /// With this in place of what the page has there, which knows neither values of options nor what stands before a verb.
-fn with_synopsis(page: &str, synopsis: &str) -> String {
+fn replace_synopsis(page: &str, synopsis: &str) -> String {
     const HEADING: &str = "\n.SH SYNOPSIS\n";
     let Some((before, behind)) = page.split_once(HEADING) else {
         return page.to_owned();
@@ -68,17 +69,17 @@ fn with_synopsis(page: &str, synopsis: &str) -> String {
 }
 
 /// `lucce ctl <PID|NAME> holders [--walks <N>] <ID>...`
-fn synopsis(command: &Command, called: &str) -> String {
+fn format_synopsis(command: &Command, called: &str) -> String {
     let options = command.get_arguments().filter(|arg| !arg.is_positional());
-    let options = options.filter(|arg| !arg.is_hide_set()).map(option);
-    let verbs = command.has_subcommands().then(|| roff("<COMMAND>"));
+    let options = options.filter(|arg| !arg.is_hide_set()).map(format_option);
+    let verbs = command.has_subcommands().then(|| escape_roff("<COMMAND>"));
     let parts = std::iter::once(called.to_owned()).chain(options);
-    let parts = parts.chain(positionals(command)).chain(verbs);
+    let parts = parts.chain(format_positionals(command)).chain(verbs);
     parts.collect::<Vec<_>>().join(" ")
 }
 
-fn option(arg: &Arg) -> String {
-    let shown = roff(&arg.to_string());
+fn format_option(arg: &Arg) -> String {
+    let shown = escape_roff(&arg.to_string());
     let again = match arg.get_action() {
         ArgAction::Append => "...",
         _ => "",
@@ -89,16 +90,16 @@ fn option(arg: &Arg) -> String {
     }
 }
 
-fn positionals(command: &Command) -> Vec<String> {
+fn format_positionals(command: &Command) -> Vec<String> {
     let shown = command.get_positionals().map(|arg| arg.to_string());
-    shown.map(|text| roff(&text)).collect()
+    shown.map(|text| escape_roff(&text)).collect()
 }
 
-fn bold(text: &str) -> String {
-    format!("\\fB{}\\fR", roff(text))
+fn format_bold(text: &str) -> String {
+    format!("\\fB{}\\fR", escape_roff(text))
 }
 
-fn roff(text: &str) -> String {
+fn escape_roff(text: &str) -> String {
     text.replace('\\', "\\\\").replace('-', "\\-")
 }
 
@@ -109,7 +110,7 @@ mod tests {
     #[test]
     fn a_synopsis_can_be_typed() {
         let dir = std::env::temp_dir().join(format!("lucce-man-{}", std::process::id()));
-        let args = Args {
+        let args = ManArgs {
             folder: dir.clone(),
         };
         assert!(run(&args).is_ok());

@@ -11,6 +11,7 @@ mod output;
 mod process;
 mod progress;
 
+mod amounts;
 mod annotate;
 mod attach;
 mod bench;
@@ -27,7 +28,6 @@ mod export;
 mod fleet;
 mod gate;
 mod holders;
-mod human;
 mod leaks;
 mod list;
 mod man;
@@ -37,35 +37,37 @@ mod replay;
 mod report;
 mod run;
 mod serve;
-mod started;
 mod stats;
 mod stream;
 mod style;
 mod symbols;
-mod tagged;
+mod tag_filter;
 mod target;
+mod thread_start;
 mod threshold;
+mod time_window;
 mod top;
 mod version;
 mod view;
-mod window;
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use lucce_decoder::escape::Line;
-use lucce_decoder::{Contexts, Damage, KindTotal, OpenError, Profile, Source, Value};
+use lucce_decoder::escape::EscapedLine;
+use lucce_decoder::{
+    ContextList, KindTotal, LogDamage, LogSource, OpenError, Profile, StackMeasure,
+};
 
-use progress::Bar;
+use progress::ProgressMeter;
 
 /// Calling contexts of Java programs: run them under the agent, read its logs.
 #[derive(Parser)]
 #[command(
     name = "lucce",
     version,
-    long_version = version::long(),
+    long_version = version::long_version(),
     after_help = "Exit codes:
   0  fine
   1  a finding: a mismatch, a leak, growth beyond what a gate allows, a number that is not known
@@ -73,44 +75,44 @@ use progress::Bar;
      events that is not there, or that refuses; a run that cannot tell what was asked
   3  a damaged or foreign log; what could be read was printed"
 )]
-struct Cli {
+struct CliArgs {
     #[command(subcommand)]
-    verb: Verb,
+    verb: CliCommand,
 }
 
 #[derive(Subcommand)]
-enum Verb {
-    Run(run::Args),
-    List(list::Args),
-    Record(record::Args),
-    Attach(attach::Args),
-    Top(top::Args),
-    Serve(serve::Args),
-    Push(push::Args),
-    Ctl(ctl::Args),
-    Bench(bench::Args),
-    View(view::Args),
-    Diff(diff::Args),
-    Gate(gate::Args),
-    Report(report::Args),
-    Decode(decode::Args),
-    Annotate(annotate::Args),
-    Symbols(symbols::Args),
-    Stats(stats::Args),
-    Check(check::Args),
-    Export(export::Args),
-    Fleet(fleet::Args),
-    Contexts(contexts::Args),
-    Leaks(leaks::Args),
-    Replay(replay::Args),
-    Stream(stream::Args),
-    Man(man::Args),
-    Completions(completions::Args),
+enum CliCommand {
+    Run(run::RunArgs),
+    List(list::ListArgs),
+    Record(record::RecordArgs),
+    Attach(attach::AttachArgs),
+    Top(top::TopArgs),
+    Serve(serve::ServeArgs),
+    Push(push::PushArgs),
+    Ctl(ctl::CtlArgs),
+    Bench(bench::BenchArgs),
+    View(view::ViewArgs),
+    Diff(diff::DiffArgs),
+    Gate(gate::GateArgs),
+    Report(report::ReportArgs),
+    Decode(decode::DecodeArgs),
+    Annotate(annotate::AnnotateArgs),
+    Symbols(symbols::SymbolsArgs),
+    Stats(stats::StatsArgs),
+    Check(check::CheckArgs),
+    Export(export::ExportArgs),
+    Fleet(fleet::FleetCommandArgs),
+    Contexts(contexts::ContextsArgs),
+    Leaks(leaks::LeaksArgs),
+    Replay(replay::ReplayArgs),
+    Stream(stream::StreamArgs),
+    Man(man::ManArgs),
+    Completions(completions::CompletionsArgs),
 }
 
 /// How a verb ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum End {
+enum CommandStatus {
     Fine = 0,
     Finding = 1,
     Unusable = 2,
@@ -118,128 +120,136 @@ enum End {
 }
 
 /// Why a verb could not do anything.
-enum Failure {
+enum CommandError {
     Open(PathBuf, OpenError),
     Output(io::Error),
     Usage(String),
     /// What was asked for is not there; it may be what the damage took, which was told.
-    Absent(String, End),
+    Absent(String, CommandStatus),
     /// The agent in a process does not do it, or there is none.
-    Refused(String, End),
+    Refused(String, CommandStatus),
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for CommandError {
     fn from(e: io::Error) -> Self {
-        Failure::Output(e)
+        CommandError::Output(e)
     }
 }
 
 pub fn main() -> ExitCode {
-    let ended = match Cli::parse().verb {
-        Verb::Run(args) => run::run(&args),
-        Verb::List(args) => list::run(&args),
-        Verb::Record(args) => record::run(&args),
-        Verb::Attach(args) => attach::run(&args),
-        Verb::Top(args) => top::run(&args),
-        Verb::Serve(args) => serve::run(&args),
-        Verb::Push(args) => push::run(&args),
-        Verb::Ctl(args) => ctl::run(&args),
-        Verb::Bench(args) => bench::run(&args),
-        Verb::View(args) => view::run(&args),
-        Verb::Diff(args) => diff::run(&args),
-        Verb::Gate(args) => gate::run(&args),
-        Verb::Report(args) => report::run(&args),
-        Verb::Decode(args) => decode::run(&args),
-        Verb::Annotate(args) => annotate::run(&args),
-        Verb::Symbols(args) => symbols::run(&args),
-        Verb::Stats(args) => stats::run(&args),
-        Verb::Check(args) => check::run(&args),
-        Verb::Export(args) => export::run(&args),
-        Verb::Fleet(args) => fleet::run(&args),
-        Verb::Contexts(args) => contexts::run(&args),
-        Verb::Leaks(args) => leaks::run(&args),
-        Verb::Replay(args) => replay::run(&args),
-        Verb::Stream(args) => stream::run(&args),
-        Verb::Man(args) => man::run(&args),
-        Verb::Completions(args) => completions::run(&args),
+    let ended = match CliArgs::parse().verb {
+        CliCommand::Run(args) => run::run(&args),
+        CliCommand::List(args) => list::run(&args),
+        CliCommand::Record(args) => record::run(&args),
+        CliCommand::Attach(args) => attach::run(&args),
+        CliCommand::Top(args) => top::run(&args),
+        CliCommand::Serve(args) => serve::run(&args),
+        CliCommand::Push(args) => push::run(&args),
+        CliCommand::Ctl(args) => ctl::run(&args),
+        CliCommand::Bench(args) => bench::run(&args),
+        CliCommand::View(args) => view::run(&args),
+        CliCommand::Diff(args) => diff::run(&args),
+        CliCommand::Gate(args) => gate::run(&args),
+        CliCommand::Report(args) => report::run(&args),
+        CliCommand::Decode(args) => decode::run(&args),
+        CliCommand::Annotate(args) => annotate::run(&args),
+        CliCommand::Symbols(args) => symbols::run(&args),
+        CliCommand::Stats(args) => stats::run(&args),
+        CliCommand::Check(args) => check::run(&args),
+        CliCommand::Export(args) => export::run(&args),
+        CliCommand::Fleet(args) => fleet::run(&args),
+        CliCommand::Contexts(args) => contexts::run(&args),
+        CliCommand::Leaks(args) => leaks::run(&args),
+        CliCommand::Replay(args) => replay::run(&args),
+        CliCommand::Stream(args) => stream::run(&args),
+        CliCommand::Man(args) => man::run(&args),
+        CliCommand::Completions(args) => completions::run(&args),
     };
-    ExitCode::from(ended.unwrap_or_else(Failure::tell) as u8)
+    ExitCode::from(ended.unwrap_or_else(CommandError::report_to_stderr) as u8)
 }
 
-impl Failure {
+impl CommandError {
     /// Says it.
-    fn tell(self) -> End {
+    fn report_to_stderr(self) -> CommandStatus {
         let (message, end) = match self {
             // The reader of a pipe has seen enough.
-            Failure::Output(e) if e.kind() == io::ErrorKind::BrokenPipe => return End::Fine,
-            Failure::Output(e) => (format!("cannot write: {e}"), End::Unusable),
-            Failure::Usage(message) => (message, End::Unusable),
-            Failure::Absent(message, end) | Failure::Refused(message, end) => (message, end),
-            Failure::Open(path, e @ OpenError::Io(_)) => (about(&path, e), End::Unusable),
-            Failure::Open(path, e) => (about(&path, e), End::Damaged),
+            CommandError::Output(e) if e.kind() == io::ErrorKind::BrokenPipe => {
+                return CommandStatus::Fine;
+            }
+            CommandError::Output(e) => (format!("cannot write: {e}"), CommandStatus::Unusable),
+            CommandError::Usage(message) => (message, CommandStatus::Unusable),
+            CommandError::Absent(message, end) | CommandError::Refused(message, end) => {
+                (message, end)
+            }
+            CommandError::Open(path, e @ OpenError::Io(_)) => {
+                (prefix_path(&path, e), CommandStatus::Unusable)
+            }
+            CommandError::Open(path, e) => (prefix_path(&path, e), CommandStatus::Damaged),
         };
-        complain(message);
+        print_diagnostic(message);
         end
     }
 }
 
-fn about(path: &Path, what: impl std::fmt::Display) -> String {
+fn prefix_path(path: &Path, what: impl std::fmt::Display) -> String {
     format!("{}: {what}", path.display())
 }
 
 /// One line on standard error: names in it are escaped.
-fn complain(message: impl std::fmt::Display) {
+fn print_diagnostic(message: impl std::fmt::Display) {
     use io::Write;
     // If this fails there is no other stream to say it on.
-    let _ = writeln!(io::stderr(), "lucce: {}", Line(&message.to_string()));
+    let _ = writeln!(io::stderr(), "lucce: {}", EscapedLine(&message.to_string()));
 }
 
-fn open(path: &Path) -> Result<Profile, Failure> {
-    let failed = |e| Failure::Open(path.to_owned(), e);
-    let mut source = Source::open(path).map_err(failed)?;
-    let bar = Bar::new("reading", source.size());
-    source.profile(&|bytes| bar.tick(bytes)).map_err(failed)
+fn open_profile(path: &Path) -> Result<Profile, CommandError> {
+    let failed = |e| CommandError::Open(path.to_owned(), e);
+    let mut source = LogSource::open(path).map_err(failed)?;
+    let bar = ProgressMeter::new("reading", source.log_size());
+    source
+        .read_profile(&|bytes| bar.tick(bytes))
+        .map_err(failed)
 }
 
 /// What contexts are compared by.
 #[derive(Clone, Copy, ValueEnum)]
-enum Weigh {
+enum MeasureArg {
     /// The sum of the events' values: bytes, nanoseconds, …
     #[value(name = "bytes", aliases = ["ns", "value"])]
     Sum,
     Count,
 }
 
-impl Weigh {
-    fn value(self) -> Value {
+impl MeasureArg {
+    fn to_measure(self) -> StackMeasure {
         match self {
-            Weigh::Sum => Value::Sum,
-            Weigh::Count => Value::Count,
+            MeasureArg::Sum => StackMeasure::Sum,
+            MeasureArg::Count => StackMeasure::Count,
         }
     }
 
     /// `sum`: of all values of the kind.
-    fn of(asked: Option<Weigh>, kind: &KindTotal, sum: u64) -> Value {
+    fn choose_measure(asked: Option<MeasureArg>, kind: &KindTotal, sum: u64) -> StackMeasure {
         match asked {
-            Some(asked) => asked.value(),
-            None if kind.unit.is_empty() && sum == 0 => Value::Count,
-            None => Value::Sum,
+            Some(asked) => asked.to_measure(),
+            None if kind.unit.is_empty() && sum == 0 => StackMeasure::Count,
+            None => StackMeasure::Sum,
         }
     }
 }
 
 /// The kind that is asked for by `--event`, or else the one that is shown first. `end`: what was found damaged
 /// before.
-fn kind(
+fn find_kind(
     path: &Path,
     profile: &Profile,
     asked: Option<&str>,
-    end: End,
-) -> Result<KindTotal, Failure> {
+    end: CommandStatus,
+) -> Result<KindTotal, CommandError> {
     let Some(asked) = asked else {
         return Ok(profile.main_kind());
     };
-    let kinds = profile.kinds();
+    let kinds = profile.counted_kinds();
     let known = kinds.iter().find(|kind| kind.name == asked);
     known.cloned().ok_or_else(|| {
         let names: Vec<_> = kinds.iter().map(|kind| kind.name.as_str()).collect();
@@ -247,36 +257,49 @@ fn kind(
             true => "no events at all".to_owned(),
             false => names.join(", "),
         };
-        let end = ending(path, profile.damage.as_ref(), end.max(End::Unusable));
+        let end = report_damage(
+            path,
+            profile.damage.as_ref(),
+            end.max(CommandStatus::Unusable),
+        );
         let message = format_args!("no events of kind {asked:?}; there are {names}");
-        Failure::Absent(about(path, message), end)
+        CommandError::Absent(prefix_path(path, message), end)
     })
 }
 
 /// Names the damage, if there is any, and says how a verb that shows all contexts ends.
-fn ending_of_all(path: &Path, contexts: &Contexts, end: End) -> End {
+fn report_contexts_damage(
+    path: &Path,
+    contexts: &ContextList,
+    end: CommandStatus,
+) -> CommandStatus {
     let unknown = contexts.unknown.len();
-    ending_of(path, unknown, contexts.damage.as_ref(), end)
+    report_unknown_and_damage(path, unknown, contexts.damage.as_ref(), end)
 }
 
 /// `unknown`: how many numbers the log does not explain.
-fn ending_of(path: &Path, unknown: usize, damage: Option<&Damage>, end: End) -> End {
+fn report_unknown_and_damage(
+    path: &Path,
+    unknown: usize,
+    damage: Option<&LogDamage>,
+    end: CommandStatus,
+) -> CommandStatus {
     if unknown > 0 {
-        let count = output::plural(unknown as u64, "number");
-        complain(about(
+        let count = output::format_plural(unknown as u64, "number");
+        print_diagnostic(prefix_path(
             path,
             format_args!("left out {count} that the log does not explain"),
         ));
     }
-    ending(path, damage, end)
+    report_damage(path, damage, end)
 }
 
 /// Names the damage, if there is any, and says how the verb ends.
-fn ending(path: &Path, damage: Option<&Damage>, end: End) -> End {
+fn report_damage(path: &Path, damage: Option<&LogDamage>, end: CommandStatus) -> CommandStatus {
     match damage {
         Some(damage) => {
-            complain(about(path, damage));
-            End::Damaged
+            print_diagnostic(prefix_path(path, damage));
+            CommandStatus::Damaged
         }
         None => end,
     }

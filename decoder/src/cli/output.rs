@@ -5,37 +5,37 @@ use std::io::{self, BufWriter, Read, StdoutLock, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use lucce_decoder::{escape, header_of};
+use lucce_decoder::{escape, read_header};
 pub use lucce_replay::grouped;
 use serde::Serialize;
 
-use super::{Failure, about, complain};
+use super::{CommandError, prefix_path, print_diagnostic};
 
-pub fn stdout() -> BufWriter<StdoutLock<'static>> {
+pub fn lock_stdout() -> BufWriter<StdoutLock<'static>> {
     BufWriter::new(io::stdout().lock())
 }
 
 /// Writes to the file, or to standard output if none is named. What was written to a file is told: `what` says it.
-pub fn to_output<T>(
+pub fn write_output<T>(
     path: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
     what: impl FnOnce(&T) -> String,
-) -> Result<T, Failure> {
+) -> Result<T, CommandError> {
     let Some(path) = path else {
-        let mut out = stdout();
+        let mut out = lock_stdout();
         let written = write(&mut out)?;
         out.flush()?;
         return Ok(written);
     };
-    spare_own(path)?;
+    refuse_lucce_file(path)?;
     let to_file = || {
         let mut out = BufWriter::new(File::create(path)?);
         let written = write(&mut out)?;
         out.flush()?;
         Ok(written)
     };
-    let written = to_file().map_err(|e: io::Error| Failure::Usage(about(path, e)))?;
-    complain(format_args!(
+    let written = to_file().map_err(|e: io::Error| CommandError::Usage(prefix_path(path, e)))?;
+    print_diagnostic(format_args!(
         "wrote {} to {}",
         what(&written),
         path.display()
@@ -44,9 +44,9 @@ pub fn to_output<T>(
 }
 
 /// A run's log cannot be made again: nothing else is written over one.
-pub fn spare_own(target: &Path) -> Result<(), Failure> {
-    match target.is_file() && is_own(target) {
-        true => Err(Failure::Usage(about(
+pub fn refuse_lucce_file(target: &Path) -> Result<(), CommandError> {
+    match target.is_file() && is_lucce_file(target) {
+        true => Err(CommandError::Usage(prefix_path(
             target,
             "is there and is a file of lucce's own; name another one for the result",
         ))),
@@ -55,38 +55,38 @@ pub fn spare_own(target: &Path) -> Result<(), Failure> {
 }
 
 /// What logs, streams, symbols and recordings of calls begin with.
-const MARK: &[u8] = b"LUCCE";
+const FILE_MAGIC_PREFIX: &[u8] = b"LUCCE";
 
-fn is_own(path: &Path) -> bool {
-    let mut start = [0; MARK.len()];
+fn is_lucce_file(path: &Path) -> bool {
+    let mut start = [0; FILE_MAGIC_PREFIX.len()];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
     // A packed one has its mark inside.
-    read.is_ok_and(|()| start == MARK) || header_of(path).is_ok()
+    read.is_ok_and(|()| start == FILE_MAGIC_PREFIX) || read_header(path).is_ok()
 }
 
 /// How a file is written that has the program's arguments, as the log has: only its user can read it.
-pub fn private() -> OpenOptions {
+pub fn private_file_options() -> OpenOptions {
     let mut options = File::options();
     options.write(true).mode(0o600);
     options
 }
 
 /// Says that a file with a secret is no secret.
-pub fn tell_open(file: Option<&Path>) {
-    if let Some(file) = file.filter(|file| lucce_ship::is_open_to_others(file)) {
+pub fn warn_if_readable(file: Option<&Path>) {
+    if let Some(file) = file.filter(|file| lucce_ship::is_world_readable(file)) {
         let text = "every user of this machine can read it; chmod 600 mends that";
-        complain(about(file, text));
+        print_diagnostic(prefix_path(file, text));
     }
 }
 
 /// One line of JSON.
-pub fn json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    escape::json(out, value)?;
+pub fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    escape::write_escaped_json(out, value)?;
     writeln!(out)
 }
 
 /// `1 object`, `2 objects`, `2 classes`.
-pub fn plural(number: u64, thing: &str) -> String {
+pub fn format_plural(number: u64, thing: &str) -> String {
     let s = match number {
         1 => "",
         _ if thing.ends_with('s') => "es",
@@ -95,7 +95,7 @@ pub fn plural(number: u64, thing: &str) -> String {
     format!("{} {thing}{s}", grouped(number))
 }
 
-pub fn percent(part: u64, whole: u64) -> f64 {
+pub fn percent_of(part: u64, whole: u64) -> f64 {
     match whole {
         0 => 0.0,
         _ => part as f64 * 100.0 / whole as f64,
@@ -110,8 +110,8 @@ mod tests {
     fn digits_are_grouped() {
         let texts = [0, 12, 123, 1234, 1_234_567].map(grouped);
         assert_eq!(texts, ["0", "12", "123", "1,234", "1,234,567"]);
-        assert_eq!(plural(1, "node"), "1 node");
-        assert_eq!(plural(1000, "node"), "1,000 nodes");
-        assert_eq!(plural(0, "class"), "0 classes");
+        assert_eq!(format_plural(1, "node"), "1 node");
+        assert_eq!(format_plural(1000, "node"), "1,000 nodes");
+        assert_eq!(format_plural(0, "class"), "0 classes");
     }
 }

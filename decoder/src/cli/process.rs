@@ -10,7 +10,7 @@ use lucce_tracelog::MAGIC;
 /// Whether no process writes the log any more, as far as can be told: the process has ended, or what has its number
 /// today has not mapped the file.
 pub fn is_gone(pid: u32, log: &Path) -> bool {
-    match maps(pid) {
+    match read_maps(pid) {
         Ok(maps) => {
             let file =
                 fs::canonicalize(log).and_then(|path| Ok((fs::metadata(&path)?.ino(), path)));
@@ -22,13 +22,13 @@ pub fn is_gone(pid: u32, log: &Path) -> bool {
 }
 
 /// What a process has mapped, as the kernel tells it.
-pub fn maps(pid: u32) -> io::Result<String> {
+pub fn read_maps(pid: u32) -> io::Result<String> {
     let maps = fs::read(format!("/proc/{pid}/maps"))?;
     Ok(String::from_utf8_lossy(&maps).into_owned())
 }
 
 /// Inode and name of the files among it. Lines have address, rights, offset, device, inode; then the file.
-pub fn files(maps: &str) -> impl Iterator<Item = (Option<u64>, &str)> {
+pub fn mapped_files(maps: &str) -> impl Iterator<Item = (Option<u64>, &str)> {
     maps.lines().filter_map(|line| {
         let inode = line.split_ascii_whitespace().nth(4);
         let name = line.find('/').and_then(|at| line.get(at..))?;
@@ -38,17 +38,17 @@ pub fn files(maps: &str) -> impl Iterator<Item = (Option<u64>, &str)> {
 
 /// Another mount has another name for the file, and a file system of layers may tell another inode.
 fn maps_file(maps: &str, inode: u64, path: &Path) -> bool {
-    files(maps).any(|(found, name)| found == Some(inode) || Path::new(name) == path)
+    mapped_files(maps).any(|(found, name)| found == Some(inode) || Path::new(name) == path)
 }
 
 /// The log that a process has mapped.
-pub fn log_of(pid: u32) -> Result<PathBuf, String> {
-    let mapped = maps(pid).map_err(|e| match e.kind() {
+pub fn find_log(pid: u32) -> Result<PathBuf, String> {
+    let mapped = read_maps(pid).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => format!("there is no process {pid}"),
         _ => format!("process {pid}: {e}"),
     })?;
     let mut last = "";
-    for (_, file) in files(&mapped) {
+    for (_, file) in mapped_files(&mapped) {
         if file != last && is_log(Path::new(file)) {
             return Ok(file.into());
         }
@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn a_process_without_a_log_says_so() {
-        assert!(log_of(u32::MAX).unwrap_err().contains("no process"));
-        let own = log_of(std::process::id()).unwrap_err();
+        assert!(find_log(u32::MAX).unwrap_err().contains("no process"));
+        let own = find_log(std::process::id()).unwrap_err();
         assert!(own.contains("has no log open"), "{own}");
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-pub struct Bar {
+pub struct ProgressMeter {
     name: &'static str,
     total: u64,
     done: AtomicU64,
@@ -22,10 +22,10 @@ pub struct Bar {
 const BATCH: u64 = 64;
 const LOOKS: u64 = 1000;
 
-impl Bar {
+impl ProgressMeter {
     pub fn new(name: &'static str, total: u64) -> Self {
         let (done, start, shown) = (AtomicU64::new(0), Instant::now(), OnceLock::new());
-        Bar {
+        ProgressMeter {
             name,
             total,
             done,
@@ -41,14 +41,14 @@ impl Bar {
         if before / self.batch != (before + more) / self.batch
             && self.start.elapsed() > Duration::from_secs(1)
         {
-            self.show(before + more);
+            self.show_progress(before + more);
         }
     }
 
     /// For few steps that each take long, and whose number changes.
-    pub fn at(&self, done: u64, total: u64) {
+    pub fn set_progress(&self, done: u64, total: u64) {
         if self.start.elapsed() > Duration::from_secs(1) {
-            self.show(done);
+            self.show_progress(done);
         }
         if let Some(Some(bar)) = self.shown.get() {
             bar.set_length(total);
@@ -56,14 +56,14 @@ impl Bar {
     }
 
     #[cold]
-    fn show(&self, done: u64) {
-        let bar = || stderr().is_terminal().then(|| self.bar());
+    fn show_progress(&self, done: u64) {
+        let bar = || stderr().is_terminal().then(|| self.create_bar());
         if let Some(bar) = self.shown.get_or_init(bar) {
             bar.set_position(done);
         }
     }
 
-    fn bar(&self) -> ProgressBar {
+    fn create_bar(&self) -> ProgressBar {
         let bar = ProgressBar::new(self.total).with_message(self.name);
         match ProgressStyle::with_template("{msg} {wide_bar} {percent}% {eta}") {
             Ok(style) => bar.with_style(style),
@@ -72,7 +72,7 @@ impl Bar {
     }
 }
 
-impl Drop for Bar {
+impl Drop for ProgressMeter {
     fn drop(&mut self) {
         if let Some(Some(bar)) = self.shown.get() {
             bar.finish_and_clear();

@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lucce_control::{Command, ask, stop};
-use lucce_decoder::Opening;
+use lucce_control::{ControlCommand, send_command, stop_signal};
+use lucce_decoder::PageOpening;
 
-use super::attach::{attach, not_taken, options};
-use super::classes::Classes;
-use super::list::{find, jvms};
+use super::attach::{agent_options, attach_agent, ensure_not_attached};
+use super::classes::ClassFilterArgs;
+use super::list::{find_pid, list_jvms};
 use super::run::{agent_path, key_value};
-use super::tagged::Tagged;
-use super::{End, Failure, complain, ctl, process, view};
+use super::tag_filter::TagFilterArgs;
+use super::{CommandError, CommandStatus, ctl, print_diagnostic, process, view};
 
 /// Records what a JVM that runs without the agent does for a while, and makes a page of it.
 ///
@@ -23,12 +23,12 @@ use super::{End, Failure, complain, ctl, process, view};
 #[command(after_help = "Examples:
   lucce record -d 30s -o page.html 1234
   lucce record --opt alloc=64k --open com.acme.Server")]
-pub struct Args {
+pub struct RecordArgs {
     /// The JVM: its process id, its main class or jar, or the end of one of these (`lucce list` shows them)
     #[arg(value_name = "PID|NAME")]
     jvm: String,
     /// For how long: 30s, 500ms, 2m
-    #[arg(short, long, default_value = "30s", value_parser = super::window::time)]
+    #[arg(short, long, default_value = "30s", value_parser = super::time_window::parse_time)]
     duration: u64,
     /// The page; else the log's name with .html, and a number where that is there already
     #[arg(short, long, value_name = "PAGE")]
@@ -45,66 +45,66 @@ pub struct Args {
 }
 
 /// From one look at the JVM to the next.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-pub fn run(args: &Args) -> Result<End, Failure> {
-    let pid = find(&args.jvm, &jvms())?;
+pub fn run(args: &RecordArgs) -> Result<CommandStatus, CommandError> {
+    let pid = find_pid(&args.jvm, &list_jvms())?;
     if let Some(output) = &args.output {
-        view::check(output)?;
+        view::check_output(output)?;
     }
-    not_taken(pid)?;
-    let options = options(&args.opts, args.log.as_deref())?;
+    ensure_not_attached(pid)?;
+    let options = agent_options(&args.opts, args.log.as_deref())?;
     // From before the agent comes, so that it is not left there.
-    stop::listen()?;
-    if let Err(end) = attach(pid, &agent_path()?, &options) {
+    stop_signal::handle_stop_signals()?;
+    if let Err(end) = attach_agent(pid, &agent_path()?, &options) {
         return Ok(end);
     }
-    let log = ctl::log_of(pid)?;
-    complain(format_args!(
+    let log = ctl::log_path_of(pid)?;
+    print_diagnostic(format_args!(
         "process {pid} is recorded for {:.1} s in {}",
         args.duration as f64 / 1e9,
         log.display()
     ));
-    if wait(pid, &log, Duration::from_nanos(args.duration)) == Ended::Asked {
-        complain(
+    if wait_for_end(pid, &log, Duration::from_nanos(args.duration)) == RecordingEnd::Interrupted {
+        print_diagnostic(
             "asked to end: the agent is detached, and the page is of what was recorded until now",
         );
     }
     if !process::is_gone(pid, &log)
-        && let Err(error) = ask(pid, &Command::Detach)
+        && let Err(error) = send_command(pid, &ControlCommand::Detach)
         && !process::is_gone(pid, &log)
     {
         return Err(error.into());
     }
     let output = args.output.clone();
     let output = output.unwrap_or_else(|| view::free_name(std::slice::from_ref(&log)));
-    let what = (&Classes::default(), &Tagged::default());
-    let end = view::make(&[log], &output, what, Opening::default())?;
+    let what = (&ClassFilterArgs::default(), &TagFilterArgs::default());
+    let end = view::write_page(&[log], &output, what, PageOpening::default())?;
     if args.open {
-        view::show(output.as_os_str())?;
+        view::open_in_browser(output.as_os_str())?;
     }
     Ok(end)
 }
 
 /// Why nothing more is recorded.
 #[derive(PartialEq, Eq)]
-enum Ended {
-    Over,
+enum RecordingEnd {
+    DurationElapsed,
     /// The JVM has gone.
-    Gone,
+    JvmEnded,
     /// By Ctrl-C or SIGTERM.
-    Asked,
+    Interrupted,
 }
 
-fn wait(pid: u32, log: &Path, duration: Duration) -> Ended {
+fn wait_for_end(pid: u32, log: &Path, duration: Duration) -> RecordingEnd {
     let begin = Instant::now();
     loop {
         let left = duration.saturating_sub(begin.elapsed());
         match left.is_zero() {
-            _ if stop::is_asked() => return Ended::Asked,
-            _ if process::is_gone(pid, log) => return Ended::Gone,
-            true => return Ended::Over,
-            false => thread::sleep(left.min(LOOK)),
+            _ if stop_signal::is_stop_requested() => return RecordingEnd::Interrupted,
+            _ if process::is_gone(pid, log) => return RecordingEnd::JvmEnded,
+            true => return RecordingEnd::DurationElapsed,
+            false => thread::sleep(left.min(POLL_INTERVAL)),
         }
     }
 }

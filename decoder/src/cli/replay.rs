@@ -4,18 +4,18 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use lucce_callgraph::Frame;
-use lucce_decoder::Code;
-use lucce_decoder::escape::{Line, Text};
+use lucce_callgraph::ContextFrame;
+use lucce_decoder::CodeSymbols;
+use lucce_decoder::escape::{EscapedLine, EscapedText};
 use lucce_recording::Recording;
 use lucce_replay::{
     Comparison, Mismatch, NAMES, Outcome, Program, Settings, Survey, plot, run as pass, tables,
 };
 use serde::Serialize;
 
-use super::output::{grouped, json, plural, stdout};
-use super::progress::Bar;
-use super::{End, Failure, about, complain};
+use super::output::{format_plural, grouped, lock_stdout, write_json};
+use super::progress::ProgressMeter;
+use super::{CommandError, CommandStatus, prefix_path, print_diagnostic};
 
 /// Feeds recorded calls to an encoding and compares its numbers with the plain stack.
 #[derive(clap::Args)]
@@ -29,7 +29,7 @@ use super::{End, Failure, about, complain};
   lucce replay run.lucce.calls --encoding dacce
   lucce replay --compare run.lucce.calls other.lucce.calls --plot encodings.svg"
 )]
-pub struct Args {
+pub struct ReplayArgs {
     /// Recordings of calls
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -50,51 +50,51 @@ pub struct Args {
     json: bool,
 }
 
-pub fn run(args: &Args) -> Result<End, Failure> {
+pub fn run(args: &ReplayArgs) -> Result<CommandStatus, CommandError> {
     match &args.encoding {
-        Some(encoding) => each(args, encoding),
-        None => compare(args),
+        Some(encoding) => replay_files(args, encoding),
+        None => compare_encodings(args),
     }
 }
 
 /// A recording in memory, surveyed.
-struct Opened {
+struct SurveyedRecording {
     recording: Recording,
     survey: Survey,
 }
 
-fn open(path: &Path) -> Result<Opened, Failure> {
-    let failed = |e| Failure::Open(path.to_owned(), e);
+fn open_recording(path: &Path) -> Result<SurveyedRecording, CommandError> {
+    let failed = |e| CommandError::Open(path.to_owned(), e);
     let recording = Recording::open(path).map_err(failed)?;
-    let bar = Bar::new("reading", 0);
+    let bar = ProgressMeter::new("reading", 0);
     let survey = Survey::of(&recording, &|steps| bar.tick(steps));
-    Ok(Opened { recording, survey })
+    Ok(SurveyedRecording { recording, survey })
 }
 
 /// Names the damage, if there is any, and says how the verb ends.
-fn ending(path: &Path, survey: &Survey, mismatches: u64) -> End {
+fn report_survey_damage(path: &Path, survey: &Survey, mismatches: u64) -> CommandStatus {
     match &survey.damage {
         Some(damage) => {
-            complain(about(path, damage));
-            End::Damaged
+            print_diagnostic(prefix_path(path, damage));
+            CommandStatus::Damaged
         }
-        None if mismatches > 0 => End::Finding,
-        None => End::Fine,
+        None if mismatches > 0 => CommandStatus::Finding,
+        None => CommandStatus::Fine,
     }
 }
 
-fn each(args: &Args, encoding: &str) -> Result<End, Failure> {
+fn replay_files(args: &ReplayArgs, encoding: &str) -> Result<CommandStatus, CommandError> {
     if !NAMES.contains(&encoding) {
         let names = NAMES.join(", ");
         let message = format!("no encoding is called {encoding}; there are {names}");
-        return Err(Failure::Usage(message));
+        return Err(CommandError::Usage(message));
     }
-    let mut end = End::Fine;
+    let mut end = CommandStatus::Fine;
     for file in &args.files {
-        let replayed = match one(args, encoding, file) {
-            Err(Failure::Output(e)) => return Err(e.into()),
+        let replayed = match replay_file(args, encoding, file) {
+            Err(CommandError::Output(e)) => return Err(e.into()),
             // The other files are replayed nevertheless.
-            replayed => replayed.unwrap_or_else(Failure::tell),
+            replayed => replayed.unwrap_or_else(CommandError::report_to_stderr),
         };
         end = end.max(replayed);
     }
@@ -102,7 +102,7 @@ fn each(args: &Args, encoding: &str) -> Result<End, Failure> {
 }
 
 #[derive(Serialize)]
-struct Replayed<'a, O> {
+struct ReplayResult<'a, O> {
     file: String,
     calls: u64,
     events: u64,
@@ -112,13 +112,17 @@ struct Replayed<'a, O> {
     outcome: &'a O,
 }
 
-fn one(args: &Args, encoding: &str, file: &Path) -> Result<End, Failure> {
-    let Opened { recording, survey } = open(file)?;
+fn replay_file(
+    args: &ReplayArgs,
+    encoding: &str,
+    file: &Path,
+) -> Result<CommandStatus, CommandError> {
+    let SurveyedRecording { recording, survey } = open_recording(file)?;
     let settings = Settings {
         check_every: args.check_every.unwrap_or(100),
         timed: true,
     };
-    let bar = Bar::new(
+    let bar = ProgressMeter::new(
         NAMES.iter().find(|name| **name == encoding).unwrap_or(&""),
         survey.steps,
     );
@@ -127,11 +131,13 @@ fn one(args: &Args, encoding: &str, file: &Path) -> Result<End, Failure> {
     });
     drop(bar);
     let Some(outcome) = outcome else {
-        return Err(Failure::Usage(format!("no encoding is called {encoding}")));
+        return Err(CommandError::Usage(format!(
+            "no encoding is called {encoding}"
+        )));
     };
-    let mut out = stdout();
+    let mut out = lock_stdout();
     if args.json {
-        let replayed = Replayed {
+        let replayed = ReplayResult {
             file: file.display().to_string(),
             calls: survey.calls,
             events: survey.events,
@@ -139,28 +145,28 @@ fn one(args: &Args, encoding: &str, file: &Path) -> Result<End, Failure> {
             damaged: survey.damage.is_some(),
             outcome: &outcome.to_json(&survey),
         };
-        json(&mut out, &replayed)?;
+        write_json(&mut out, &replayed)?;
     } else {
         if let Some(mismatch) = &outcome.first {
-            write_mismatch(mismatch, &Code::from(&recording), &mut out)?;
+            write_mismatch(mismatch, &CodeSymbols::from(&recording), &mut out)?;
         }
         write_outcome(file, &outcome, &survey, &mut out)?;
     }
     out.flush()?;
-    Ok(ending(file, &survey, outcome.mismatches))
+    Ok(report_survey_damage(file, &survey, outcome.mismatches))
 }
 
-fn write_mismatch(mismatch: &Mismatch, code: &Code, out: &mut impl Write) -> io::Result<()> {
+fn write_mismatch(mismatch: &Mismatch, code: &CodeSymbols, out: &mut impl Write) -> io::Result<()> {
     let number = &mismatch.number;
     writeln!(
         out,
         "number {} differs: {:#x} {:?}",
-        mismatch.at, number.id, number.beside
+        mismatch.at, number.id, number.extra_numbers
     )?;
-    let mut trace = |title: &str, frames: &[Frame]| {
+    let mut trace = |title: &str, frames: &[ContextFrame]| {
         writeln!(out, "  {title}:")?;
         let mut frames = frames.iter();
-        frames.try_for_each(|frame| writeln!(out, "\tat {}", code.frame(*frame)))
+        frames.try_for_each(|frame| writeln!(out, "\tat {}", code.resolve_frame(*frame)))
     };
     trace("the plain stack", &mismatch.plain)?;
     match &mismatch.decoded {
@@ -178,13 +184,13 @@ fn write_outcome(
 ) -> io::Result<()> {
     let statistics = &outcome.statistics;
     let file = file.display().to_string();
-    let (file, name) = (Line(&file), outcome.name);
-    let calls = plural(survey.calls, "call");
-    let contexts = plural(survey.asked_contexts(), "context");
+    let (file, name) = (EscapedLine(&file), outcome.name);
+    let calls = format_plural(survey.calls, "call");
+    let contexts = format_plural(survey.asked_contexts(), "context");
     writeln!(
         out,
         "{file}: {name}, {calls}, {} in {contexts}",
-        plural(outcome.asked, "number")
+        format_plural(outcome.asked, "number")
     )?;
     match outcome.decodes {
         true => writeln!(
@@ -192,7 +198,7 @@ fn write_outcome(
             "  {} decoded, {} differ, {} lost",
             grouped(outcome.checked),
             grouped(outcome.mismatches),
-            grouped(statistics.lost)
+            grouped(statistics.unnumbered)
         )?,
         false => writeln!(
             out,
@@ -208,24 +214,24 @@ fn write_outcome(
     writeln!(
         out,
         "  graph: {}, {}, largest number {}",
-        plural(statistics.nodes, "node"),
-        plural(statistics.edges, "edge"),
+        format_plural(statistics.nodes, "node"),
+        format_plural(statistics.edges, "edge"),
         grouped(statistics.max_id)
     )?;
     writeln!(
         out,
         "  stack: {}, at most {} deep",
-        plural(statistics.stack_operations, "operation"),
+        format_plural(statistics.stack_operations, "operation"),
         outcome.depths.max()
     )?;
     writeln!(
         out,
         "  memory {} bytes, log {} bytes, {:.1} per context",
-        grouped(statistics.memory),
+        grouped(statistics.memory_bytes),
         grouped(statistics.log_bytes),
         outcome.log_per_context(survey)
     )?;
-    let micros = statistics.re_encoding.as_micros() as u64;
+    let micros = statistics.re_encoding_time.as_micros() as u64;
     writeln!(
         out,
         "  numbered anew {} times in {} us; {:.3}% of steps anchor",
@@ -233,42 +239,47 @@ fn write_outcome(
         grouped(micros),
         outcome.anchoring_percent()
     )?;
-    for (name, count) in &statistics.more {
+    for (name, count) in &statistics.other_counts {
         writeln!(out, "  {name}: {}", grouped(*count))?;
     }
     writeln!(out, "  {:.1} ns per call", outcome.nanos_per_call)
 }
 
-fn compare(args: &Args) -> Result<End, Failure> {
+fn compare_encodings(args: &ReplayArgs) -> Result<CommandStatus, CommandError> {
     let settings = Settings {
         check_every: args.check_every.unwrap_or(1000),
         timed: true,
     };
-    let mut end = End::Fine;
+    let mut end = CommandStatus::Fine;
     let mut programs = Vec::new();
     for file in &args.files {
-        let Opened { recording, survey } = match open(file) {
+        let SurveyedRecording { recording, survey } = match open_recording(file) {
             Ok(opened) => opened,
             Err(failure) => {
-                end = end.max(failure.tell());
+                end = end.max(failure.report_to_stderr());
                 continue;
             }
         };
-        let bar = Bar::new("comparing", survey.steps * NAMES.len() as u64);
+        let bar = ProgressMeter::new("comparing", survey.steps * NAMES.len() as u64);
         let tick = |steps| bar.tick(steps);
-        let program = Program::of(name_of(file), &recording, survey, settings, &tick);
+        let program = Program::of(program_name(file), &recording, survey, settings, &tick);
         drop(bar);
-        end = end.max(ending(file, &program.survey, program.mismatches()));
+        end = end.max(report_survey_damage(
+            file,
+            &program.survey,
+            program.mismatches(),
+        ));
         programs.push(program);
     }
     let comparison = Comparison { programs };
     if let Some(to) = &args.plot {
         let written = fs::write(to, plot(&comparison));
-        written.map_err(|e| Failure::Usage(about(to, format_args!("cannot write: {e}"))))?;
+        written
+            .map_err(|e| CommandError::Usage(prefix_path(to, format_args!("cannot write: {e}"))))?;
     }
-    let mut out = stdout();
+    let mut out = lock_stdout();
     match args.json {
-        true => json(&mut out, &comparison)?,
+        true => write_json(&mut out, &comparison)?,
         false => out.write_all(tables(&comparison).as_bytes())?,
     }
     out.flush()?;
@@ -276,14 +287,14 @@ fn compare(args: &Args) -> Result<End, Failure> {
 }
 
 /// `dir/fop.lucce.calls` is `fop`.
-fn name_of(file: &Path) -> String {
+fn program_name(file: &Path) -> String {
     let name = file
         .file_name()
         .unwrap_or(file.as_os_str())
         .to_string_lossy();
     let name = name.strip_suffix(".calls").unwrap_or(&name);
     let name = name.strip_suffix(".lucce").unwrap_or(name);
-    Text(name).to_string()
+    EscapedText(name).to_string()
 }
 
 #[cfg(test)]
@@ -293,7 +304,13 @@ mod tests {
     #[test]
     fn a_difference_is_a_finding() {
         let (file, survey) = (Path::new("run.calls"), Survey::default());
-        assert!(matches!(ending(file, &survey, 0), End::Fine));
-        assert!(matches!(ending(file, &survey, 1), End::Finding));
+        assert!(matches!(
+            report_survey_damage(file, &survey, 0),
+            CommandStatus::Fine
+        ));
+        assert!(matches!(
+            report_survey_damage(file, &survey, 1),
+            CommandStatus::Finding
+        ));
     }
 }

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{End, Failure};
+use super::{CommandError, CommandStatus};
 
 const AGENT: &str = "liblucce.so";
 /// What gets the agent as an argument; any other program hands it on to the JVMs that it starts.
@@ -24,7 +24,7 @@ const FOR_ALL: &str = "JAVA_TOOL_OPTIONS";
 #[command(after_help = "Examples:
   lucce run --events alloc --out run-%p.lucce -- java -jar app.jar
   lucce run --opt only=com.acme.Server -- bash -c './start.sh --port 8080'")]
-pub struct Args {
+pub struct RunArgs {
     /// Kinds of events: alloc, lock, exception, io, thread, leak, call, or none; several with `+` between them (alloc+lock), some
     /// with a value (leak=16k), which docs/options.md explains [default: alloc]
     #[arg(long)]
@@ -47,29 +47,29 @@ pub fn key_value(text: &str) -> Result<String, String> {
     }
 }
 
-pub fn run(args: &Args) -> Result<End, Failure> {
+pub fn run(args: &RunArgs) -> Result<CommandStatus, CommandError> {
     let (program, rest) = args
         .command
         .split_first()
-        .ok_or_else(|| usage("no command"))?;
+        .ok_or_else(|| usage_error("no command"))?;
     let mut agent = OsString::from("-agentpath:");
     agent.push(agent_path()?);
     let is_java = Path::new(program).file_name() == Some(OsStr::new(JAVA));
-    agent.push(options(args, is_java)?);
+    agent.push(format_agent_options(args, is_java)?);
     let mut command = Command::new(program);
     match is_java {
         true => command.arg(agent),
-        false => command.env(FOR_ALL, for_all(&agent)?),
+        false => command.env(FOR_ALL, extend_tool_options(&agent)?),
     };
-    let Err(error) = exec(command.args(rest));
-    Err(usage(format!(
+    let Err(error) = exec_program(command.args(rest));
+    Err(usage_error(format!(
         "cannot start {}: {error}",
         program.display()
     )))
 }
 
 /// What the variable has already, and the agent behind it. The JVM divides it at spaces, and takes quotes.
-fn for_all(agent: &OsStr) -> Result<OsString, Failure> {
+fn extend_tool_options(agent: &OsStr) -> Result<OsString, CommandError> {
     let is_quote = |byte: &u8| matches!(byte, b'"' | b'\'');
     let bytes = agent.as_encoded_bytes();
     let quote = match (
@@ -77,7 +77,7 @@ fn for_all(agent: &OsStr) -> Result<OsString, Failure> {
         bytes.iter().any(u8::is_ascii_whitespace),
     ) {
         (true, true) => {
-            return Err(usage(format!(
+            return Err(usage_error(format!(
                 "{FOR_ALL} cannot hold quotes and spaces: {}",
                 agent.display()
             )));
@@ -96,13 +96,13 @@ fn for_all(agent: &OsStr) -> Result<OsString, Failure> {
 }
 
 /// This process becomes the program: signals, process id and exit code are its own.
-fn exec(command: &mut Command) -> Result<Infallible, io::Error> {
+fn exec_program(command: &mut Command) -> Result<Infallible, io::Error> {
     Err(command.exec())
 }
 
 /// `=key=value,…`, or nothing. `is_java`: the JVM has this working directory; one that a script starts may have another, so the
 /// log's place is a whole path.
-fn options(args: &Args, is_java: bool) -> Result<OsString, Failure> {
+fn format_agent_options(args: &RunArgs, is_java: bool) -> Result<OsString, CommandError> {
     let mut all: Vec<OsString> = Vec::new();
     let place = |out: &OsStr| match is_java {
         true => Ok(out.to_owned()),
@@ -130,7 +130,7 @@ fn options(args: &Args, is_java: bool) -> Result<OsString, Failure> {
         .find(|option| option.as_encoded_bytes().contains(&b','))
     {
         let option = option.display();
-        return Err(usage(format!(
+        return Err(usage_error(format!(
             "the agent's options cannot hold a comma: {option}"
         )));
     }
@@ -140,22 +140,22 @@ fn options(args: &Args, is_java: bool) -> Result<OsString, Failure> {
     Ok(options)
 }
 
-pub fn agent_path() -> Result<PathBuf, Failure> {
+pub fn agent_path() -> Result<PathBuf, CommandError> {
     let agent = agent_beside()?;
     if agent.is_file() {
         return Ok(agent);
     }
     let agent = agent.display();
-    Err(usage(format!(
+    Err(usage_error(format!(
         "{agent} is missing: build it with `cargo build --release`"
     )))
 }
 
 /// Where it lies if it is there.
-pub fn agent_beside() -> Result<PathBuf, Failure> {
+pub fn agent_beside() -> Result<PathBuf, CommandError> {
     let program = env::current_exe().and_then(|program| program.canonicalize());
     let program =
-        program.map_err(|e| usage(format!("cannot find this program's directory: {e}")))?;
+        program.map_err(|e| usage_error(format!("cannot find this program's directory: {e}")))?;
     let beside = program.with_file_name(AGENT);
     // As it is installed: the command in `bin`, the agent in `lib`.
     let installed = program.parent().and_then(|bin| bin.parent());
@@ -166,6 +166,6 @@ pub fn agent_beside() -> Result<PathBuf, Failure> {
     }
 }
 
-fn usage(message: impl Into<String>) -> Failure {
-    Failure::Usage(message.into())
+fn usage_error(message: impl Into<String>) -> CommandError {
+    CommandError::Usage(message.into())
 }

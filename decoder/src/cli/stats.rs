@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use lucce_decoder::escape::{Line, Text};
-use lucce_decoder::{ALLOC, Coverage, Covered, Profile, Skipped, Stream, Summary, path_beside};
-use lucce_tracelog::NoRoom;
+use lucce_decoder::escape::{EscapedLine, EscapedText};
+use lucce_decoder::{
+    ALLOC, AllocationCoverage, ContextSummary, CoverageBytes, EventStream, Profile, SkippedCode,
+    events_path,
+};
+use lucce_tracelog::LogFullCause;
 use serde::Serialize;
 
-use super::classes::Classes;
-use super::output::{grouped, json, stdout};
-use super::progress::Bar;
-use super::window;
-use super::{End, Failure, ending_of};
+use super::classes::ClassFilterArgs;
+use super::output::{grouped, lock_stdout, write_json};
+use super::progress::ProgressMeter;
+use super::time_window;
+use super::{CommandError, CommandStatus, report_unknown_and_damage};
 
 /// Threads whose coverage is shown; `--json` has all.
 const THREADS: usize = 8;
@@ -22,17 +25,17 @@ const THREADS: usize = 8;
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   lucce stats run-1234.lucce --json")]
-pub struct Args {
+pub struct StatsArgs {
     file: PathBuf,
     #[command(flatten)]
-    classes: Classes,
+    classes: ClassFilterArgs,
     /// One JSON object
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Serialize)]
-struct Stats<'a> {
+struct LogStats<'a> {
     run: &'a BTreeMap<String, String>,
     /// None: the log is older than runs' ids.
     run_id: Option<String>,
@@ -47,15 +50,15 @@ struct Stats<'a> {
     code: BTreeMap<&'static str, u64>,
     events: BTreeMap<&'static str, u64>,
     /// What of the bytes that the VM allocated was counted.
-    coverage: Option<Coverage>,
+    coverage: Option<AllocationCoverage>,
     /// Why there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     coverage_none: Option<&'a str>,
-    kinds: Vec<KindOf>,
+    kinds: Vec<KindStats>,
     log: Vec<LogPart>,
     /// Of the file beside it, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    stream: Option<StreamOf>,
+    stream: Option<StreamStats>,
     agent: &'a BTreeMap<String, u64>,
     skipped: Vec<String>,
     /// What the agent warned of on standard error; of classes and methods without hooks first.
@@ -64,7 +67,7 @@ struct Stats<'a> {
 
 /// What was counted of a kind.
 #[derive(Serialize)]
-struct KindOf {
+struct KindStats {
     kind: String,
     count: u64,
     /// In the unit.
@@ -74,7 +77,7 @@ struct KindOf {
 
 /// Events with their times.
 #[derive(Serialize)]
-struct StreamOf {
+struct StreamStats {
     events: u64,
     threads: u64,
     bytes: u64,
@@ -90,36 +93,43 @@ struct LogPart {
     bytes: u64,
 }
 
-pub fn run(args: &Args) -> Result<End, Failure> {
-    let has_stream = path_beside(&args.file).exists();
-    let stream = has_stream.then(|| window::read(&args.file)).transpose()?;
-    let profile = args.classes.open(&args.file)?;
-    let summary = summary(&profile);
+pub fn run(args: &StatsArgs) -> Result<CommandStatus, CommandError> {
+    let has_stream = events_path(&args.file).exists();
+    let stream = has_stream
+        .then(|| time_window::read_stream(&args.file))
+        .transpose()?;
+    let profile = args.classes.open_log(&args.file)?;
+    let summary = read_summary(&profile);
     let end = match &stream {
-        Some(stream) => window::explained(&args.file, &profile, stream)?,
-        None => End::Fine,
+        Some(stream) => time_window::check_stream(&args.file, &profile, stream)?,
+        None => CommandStatus::Fine,
     };
-    let mut stats = Stats::new(&profile, &summary);
-    stats.stream = stream.as_ref().map(StreamOf::new);
-    let mut out = stdout();
+    let mut stats = LogStats::new(&profile, &summary);
+    stats.stream = stream.as_ref().map(StreamStats::new);
+    let mut out = lock_stdout();
     match args.json {
-        true => json(&mut out, &stats)?,
+        true => write_json(&mut out, &stats)?,
         false => stats.write(&mut out)?,
     }
     out.flush()?;
     let unknown = summary.unknown.len();
-    let ended = ending_of(&args.file, unknown, summary.damage.as_ref(), End::Fine);
+    let ended = report_unknown_and_damage(
+        &args.file,
+        unknown,
+        summary.damage.as_ref(),
+        CommandStatus::Fine,
+    );
     Ok(ended.max(end))
 }
 
-impl<'a> Stats<'a> {
-    fn new(profile: &'a Profile, summary: &Summary) -> Self {
+impl<'a> LogStats<'a> {
+    fn new(profile: &'a Profile, summary: &ContextSummary) -> Self {
         let (graph, code) = (&profile.graph, &profile.code);
         let coverage = match profile.is_restricted() {
             true => Err("only some classes are shown (--include, --exclude)"),
-            false => profile.coverage(),
+            false => profile.allocation_coverage(),
         };
-        Stats {
+        LogStats {
             run: &profile.meta,
             run_id: profile.header.run.map(|run| run.to_string()),
             pid: profile.header.pid,
@@ -127,28 +137,28 @@ impl<'a> Stats<'a> {
             ended: profile.ended,
             damaged: summary.damage.is_some(),
             unsealed: profile.unsealed,
-            graph: counts([
-                ("nodes", graph.nodes()),
-                ("transitions", graph.transitions()),
-                ("anchors", graph.anchors()),
-                ("versions", graph.versions()),
-                ("bases", graph.bases()),
+            graph: collect_counts([
+                ("nodes", graph.node_count()),
+                ("transitions", graph.transition_count()),
+                ("anchors", graph.anchor_count()),
+                ("versions", graph.version_count()),
+                ("bases", graph.base_count()),
             ]),
-            code: counts([
-                ("classes", code.classes()),
-                ("methods", code.methods()),
-                ("sites", code.sites()),
+            code: collect_counts([
+                ("classes", code.class_count()),
+                ("methods", code.method_count()),
+                ("sites", code.site_count()),
                 ("skipped", profile.skipped.len()),
             ]),
-            events: events(profile, summary),
+            events: count_events(profile, summary),
             coverage_none: coverage.as_ref().err().copied(),
             coverage: coverage.ok(),
-            kinds: kinds(profile, summary),
+            kinds: collect_kinds(profile, summary),
             log: log_parts(profile),
             stream: None,
             agent: &profile.stats,
             skipped: profile.skipped.iter().map(ToString::to_string).collect(),
-            warnings: warnings(profile),
+            warnings: collect_warnings(profile),
         }
     }
 
@@ -158,7 +168,7 @@ impl<'a> Stats<'a> {
             (false, true) => "not known: the log is damaged",
             (false, false) => "no: killed, or still runs",
         };
-        section(
+        write_section(
             out,
             "run",
             self.run
@@ -166,21 +176,21 @@ impl<'a> Stats<'a> {
                 .map(|(key, value)| (key.as_str(), value.clone())),
         )?;
         if let Some(run) = &self.run_id {
-            row(out, "run id", run)?;
+            write_row(out, "run id", run)?;
         }
-        row(out, "pid", &self.pid.to_string())?;
-        row(out, "ended by itself", ended)?;
+        write_row(out, "pid", &self.pid.to_string())?;
+        write_row(out, "ended by itself", ended)?;
         let sums = match self.unsealed {
             0 => "yes",
             _ => "no: damage to counters is not noticed",
         };
-        row(out, "counters have checksums", sums)?;
-        section(out, "graph", numbers(&self.graph))?;
-        section(out, "code", numbers(&self.code))?;
-        section(out, "events", numbers(&self.events))?;
+        write_row(out, "counters have checksums", sums)?;
+        write_section(out, "graph", format_counts(&self.graph))?;
+        write_section(out, "code", format_counts(&self.code))?;
+        write_section(out, "events", format_counts(&self.events))?;
         self.write_kinds(out)?;
         self.write_coverage(out)?;
-        section(
+        write_section(
             out,
             "log",
             self.log.iter().map(|part| {
@@ -199,20 +209,20 @@ impl<'a> Stats<'a> {
             .agent
             .iter()
             .map(|(key, value)| (key.as_str(), grouped(*value)));
-        section(out, "agent", agent)?;
-        list(out, "ran without hooks", &self.skipped)?;
+        write_section(out, "agent", agent)?;
+        write_list(out, "ran without hooks", &self.skipped)?;
         // Those behind the ones of classes and methods, which have just been listed.
         let others = self.warnings.get(self.skipped.len()..);
-        list(out, "warnings", others.unwrap_or_default())
+        write_list(out, "warnings", others.unwrap_or_default())
     }
 }
 
-impl StreamOf {
-    fn new(stream: &Stream) -> StreamOf {
-        StreamOf {
-            events: stream.count(),
+impl StreamStats {
+    fn new(stream: &EventStream) -> StreamStats {
+        StreamStats {
+            events: stream.event_count(),
             threads: stream.threads().len() as u64,
-            bytes: stream.size(),
+            bytes: stream.size_bytes(),
             full_since: stream.full_since().map(|clock| stream.since_start(clock)),
             damaged: stream.damage().is_some(),
         }
@@ -224,30 +234,34 @@ impl StreamOf {
             ("threads", self.threads),
             ("bytes", self.bytes),
         ];
-        section(
+        write_section(
             out,
             "stream",
             rows.into_iter().map(|(key, value)| (key, grouped(value))),
         )?;
         match self.full_since {
-            Some(nanos) => row(out, "full since", &format!("{:.3} s", nanos as f64 / 1e9)),
+            Some(nanos) => write_row(out, "full since", &format!("{:.3} s", nanos as f64 / 1e9)),
             None => Ok(()),
         }
     }
 }
 
-impl Stats<'_> {
+impl LogStats<'_> {
     fn write_coverage(&self, out: &mut impl Write) -> io::Result<()> {
         let title = "counted, of the bytes that the VM allocated";
         match (&self.coverage, self.coverage_none) {
             (Some(coverage), _) => {
                 writeln!(out, "counted: {coverage}")?;
                 coverage.threads.iter().take(THREADS).try_for_each(|of| {
-                    let name = Text(&of.thread).to_string();
-                    writeln!(out, "  {name:<22} {}", covered(of.bytes, coverage.digits()))
+                    let name = EscapedText(&of.thread).to_string();
+                    writeln!(
+                        out,
+                        "  {name:<22} {}",
+                        format_coverage(of.bytes, coverage.percent_digits())
+                    )
                 })
             }
-            (None, Some(reason)) => writeln!(out, "{title}: not known, {}", Line(reason)),
+            (None, Some(reason)) => writeln!(out, "{title}: not known, {}", EscapedLine(reason)),
             (None, None) => Ok(()),
         }
     }
@@ -263,14 +277,14 @@ impl Stats<'_> {
         });
         match self.kinds.is_empty() {
             true => Ok(()),
-            false => section(out, "events by kind", rows),
+            false => write_section(out, "events by kind", rows),
         }
     }
 }
 
 /// `99.8%    998 of 1,000 bytes`
 /// `digits`: behind the point of a percentage.
-fn covered(bytes: Covered, digits: usize) -> String {
+fn format_coverage(bytes: CoverageBytes, digits: usize) -> String {
     let percent = bytes
         .percent
         .map_or("-".into(), |percent| format!("{percent:.digits$}%"));
@@ -278,23 +292,25 @@ fn covered(bytes: Covered, digits: usize) -> String {
     format!("{percent:>7} {counted:>18} of {allocated} bytes")
 }
 
-fn counts<const N: usize>(counts: [(&'static str, usize); N]) -> BTreeMap<&'static str, u64> {
+fn collect_counts<const N: usize>(
+    counts: [(&'static str, usize); N],
+) -> BTreeMap<&'static str, u64> {
     counts
         .into_iter()
         .map(|(key, value)| (key, value as u64))
         .collect()
 }
 
-fn summary(profile: &Profile) -> Summary {
-    let bar = Bar::new("decoding", profile.events.ids().len() as u64);
-    profile.summary(&|more| bar.tick(more))
+fn read_summary(profile: &Profile) -> ContextSummary {
+    let bar = ProgressMeter::new("decoding", profile.events.context_ids().len() as u64);
+    profile.summarize_contexts(&|more| bar.tick(more))
 }
 
-fn kinds(profile: &Profile, summary: &Summary) -> Vec<KindOf> {
+fn collect_kinds(profile: &Profile, summary: &ContextSummary) -> Vec<KindStats> {
     let sums = summary.by_kind(profile);
-    let kinds = profile.kinds().into_iter().map(|kind| {
+    let kinds = profile.counted_kinds().into_iter().map(|kind| {
         let (count, value) = sums.get(&kind.name).copied().unwrap_or_default();
-        KindOf {
+        KindStats {
             value,
             count: match profile.is_restricted() {
                 true => count,
@@ -307,14 +323,14 @@ fn kinds(profile: &Profile, summary: &Summary) -> Vec<KindOf> {
     kinds.collect()
 }
 
-fn events(profile: &Profile, summary: &Summary) -> BTreeMap<&'static str, u64> {
+fn count_events(profile: &Profile, summary: &ContextSummary) -> BTreeMap<&'static str, u64> {
     let events = match profile.is_restricted() {
-        true => summary.count(),
-        false => profile.events.count(),
+        true => summary.event_count(),
+        false => profile.events.event_count(),
     };
     let mut all = BTreeMap::from([
         ("threads", profile.threads.len() as u64),
-        ("threads_with_events", profile.events.threads() as u64),
+        ("threads_with_events", profile.events.thread_count() as u64),
         ("events", events),
         (
             "bytes",
@@ -324,7 +340,7 @@ fn events(profile: &Profile, summary: &Summary) -> BTreeMap<&'static str, u64> {
                 .map_or(0, |(_, bytes)| *bytes),
         ),
         ("contexts", summary.traces),
-        ("numbers", profile.events.ids().len() as u64),
+        ("numbers", profile.events.context_ids().len() as u64),
     ]);
     if profile.is_restricted() {
         all.insert("out_of_scope", summary.outside);
@@ -352,46 +368,46 @@ fn log_parts(profile: &Profile) -> Vec<LogPart> {
 }
 
 /// With the keys as people say them. Other names stand as they are.
-fn numbers(counts: &BTreeMap<&'static str, u64>) -> Vec<(String, String)> {
+fn format_counts(counts: &BTreeMap<&'static str, u64>) -> Vec<(String, String)> {
     let row = |(key, value): (&&str, &u64)| (key.replace('_', " "), grouped(*value));
     counts.iter().map(row).collect()
 }
 
-fn section<K: AsRef<str>>(
+fn write_section<K: AsRef<str>>(
     out: &mut impl Write,
     title: &str,
     rows: impl IntoIterator<Item = (K, String)>,
 ) -> io::Result<()> {
     writeln!(out, "{title}")?;
     let mut rows = rows.into_iter();
-    rows.try_for_each(|(key, value)| row(out, key.as_ref(), &value))
+    rows.try_for_each(|(key, value)| write_row(out, key.as_ref(), &value))
 }
 
-fn row(out: &mut impl Write, key: &str, value: &str) -> io::Result<()> {
-    let key = Text(key).to_string();
-    writeln!(out, "  {key:<22} {}", Line(value))
+fn write_row(out: &mut impl Write, key: &str, value: &str) -> io::Result<()> {
+    let key = EscapedText(key).to_string();
+    writeln!(out, "  {key:<22} {}", EscapedLine(value))
 }
 
-fn warnings(profile: &Profile) -> Vec<String> {
-    let skipped = profile.skipped.iter().map(Skipped::warning);
+fn collect_warnings(profile: &Profile) -> Vec<String> {
+    let skipped = profile.skipped.iter().map(SkippedCode::warning_text);
     // A full log has a number in place of the text.
-    let full = NoRoom::ALL
+    let full = LogFullCause::ALL
         .into_iter()
-        .filter(|why| profile.stat(why.key()) > 0);
+        .filter(|why| profile.stat_value(why.key()) > 0);
     skipped
         .chain(profile.warnings.iter().cloned())
         .chain(full.map(|why| why.to_string()))
         .collect()
 }
 
-fn list(out: &mut impl Write, title: &str, lines: &[String]) -> io::Result<()> {
+fn write_list(out: &mut impl Write, title: &str, lines: &[String]) -> io::Result<()> {
     if lines.is_empty() {
         return Ok(());
     }
     writeln!(out, "{title}")?;
     lines
         .iter()
-        .try_for_each(|line| writeln!(out, "  {}", Line(line)))
+        .try_for_each(|line| writeln!(out, "  {}", EscapedLine(line)))
 }
 
 #[cfg(test)]
@@ -402,9 +418,9 @@ mod tests {
     fn names_of_the_program_stand_as_they_are() {
         let mut out = Vec::new();
         let kinds = [("cache_miss", grouped(1_234))];
-        section(&mut out, "events by kind", kinds).unwrap();
-        let own = counts([("threads_with_events", 2)]);
-        section(&mut out, "events", numbers(&own)).unwrap();
+        write_section(&mut out, "events by kind", kinds).unwrap();
+        let own = collect_counts([("threads_with_events", 2)]);
+        write_section(&mut out, "events", format_counts(&own)).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(
             text,

@@ -8,21 +8,21 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-use lucce_decoder::escape::{Csv, Text};
+use lucce_decoder::escape::{CsvCellText, EscapedText};
 use lucce_decoder::{
-    ContextId, Damage, Event, EventTypeId, Listed, Profile, Stream, ThreadId, ToldEvent, Traces,
-    path_beside, tags_in_line,
+    ContextId, EventStream, EventTypeId, FrameList, LogDamage, Profile, StreamEvent, ThreadId,
+    ToldEvent, TraceTree, events_path, format_tags,
 };
 use regex_lite::Regex;
 use serde::Serialize;
 
-use super::classes::Classes;
-use super::output::{grouped, json, plural, stdout};
+use super::classes::ClassFilterArgs;
+use super::output::{format_plural, grouped, lock_stdout, write_json};
 use super::process::is_gone;
-use super::tagged::Tagged;
-use super::threshold::{complain_if_large, written};
-use super::window::{Times, complain_of_rest, explained, read};
-use super::{End, Failure, complain, ending, kind};
+use super::tag_filter::TagFilterArgs;
+use super::threshold::{estimate_frame_bytes, warn_if_large};
+use super::time_window::{TimeWindowArgs, check_stream, read_stream, warn_about_unstreamed};
+use super::{CommandError, CommandStatus, find_kind, print_diagnostic, report_damage};
 
 /// Prints each event with its time, thread, value and place, in the order of time (agent option
 /// record=stream).
@@ -31,7 +31,7 @@ use super::{End, Failure, complain, ending, kind};
   lucce stream run-1234.lucce --event lock --from 10s --to 12s --traces
   lucce stream run-1234.lucce --thread 'http-.*' --json | jq .value
   lucce stream run-1234.lucce --event 'cache miss' --follow")]
-pub struct Args {
+pub struct StreamArgs {
     /// The log; the events are in the file beside it whose name ends in .events
     file: PathBuf,
     /// Only events of this kind
@@ -41,11 +41,11 @@ pub struct Args {
     #[arg(long, value_name = "REGEX")]
     class: Option<Regex>,
     #[command(flatten)]
-    times: Times,
+    times: TimeWindowArgs,
     #[command(flatten)]
-    tagged: Tagged,
+    tagged: TagFilterArgs,
     #[command(flatten)]
-    classes: Classes,
+    classes: ClassFilterArgs,
     /// At most so many events
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
@@ -64,94 +64,94 @@ pub struct Args {
 }
 
 /// From one look at a running JVM's files to the next.
-const PAUSE: Duration = Duration::from_millis(300);
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
-pub fn run(args: &Args) -> Result<End, Failure> {
-    args.times.check()?;
-    let log = log_of(&args.file);
-    let mut out = stdout();
+pub fn run(args: &StreamArgs) -> Result<CommandStatus, CommandError> {
+    args.times.check_order()?;
+    let log = log_path(&args.file);
+    let mut out = lock_stdout();
     if args.csv {
         writeln!(
             out,
             "time_ns,thread,event,detail,value,unit,id,at,tags,stack"
         )?;
     }
-    let mut printed = Printed::default();
+    let mut printed = PrintedEvents::default();
     loop {
-        let stream = read(&log)?;
-        let profile = args.classes.open(&log)?;
-        let end = explained(&log, &profile, &stream)?;
+        let stream = read_stream(&log)?;
+        let profile = args.classes.open_log(&log)?;
+        let end = check_stream(&log, &profile, &stream)?;
         if !args.follow {
             // Which is there; otherwise it may come.
-            kind(&log, &profile, args.event.as_deref(), end)?;
-            args.tagged.check(&log, &profile)?;
+            find_kind(&log, &profile, args.event.as_deref(), end)?;
+            args.tagged.check_tags(&log, &profile)?;
         }
-        let is_last = !args.follow || !runs(&log, &profile, &stream);
-        let mut printer = Printer::new(args, &profile, &stream, &mut printed);
+        let is_last = !args.follow || !is_running(&log, &profile, &stream);
+        let mut printer = EventPrinter::new(args, &profile, &stream, &mut printed);
         if args.traces && !args.follow {
-            printer.announce();
+            printer.announce_size();
         }
-        printer.print(&mut out)?;
+        printer.print_events(&mut out)?;
         out.flush()?;
         let damage = printer.damage.take();
-        if is_last || end == End::Damaged || printed.is_enough(args) {
-            complain_of_rest(&log, &profile, &stream);
+        if is_last || end == CommandStatus::Damaged || printed.is_enough(args) {
+            warn_about_unstreamed(&log, &profile, &stream);
             if printed.outside > 0 {
-                let events = plural(printed.outside, "event");
-                complain(format_args!(
+                let events = format_plural(printed.outside, "event");
+                print_diagnostic(format_args!(
                     "{events} without any frame of these classes left out"
                 ));
             }
-            let end = ending(&path_beside(&log), damage.as_ref(), end);
-            return Ok(ending(&log, profile.damage.as_ref(), end));
+            let end = report_damage(&events_path(&log), damage.as_ref(), end);
+            return Ok(report_damage(&log, profile.damage.as_ref(), end));
         }
-        sleep(PAUSE);
+        sleep(POLL_INTERVAL);
     }
 }
 
 /// The name of the stream itself will do, too.
-fn log_of(file: &Path) -> PathBuf {
+fn log_path(file: &Path) -> PathBuf {
     match file.extension() {
         Some(extension) if extension == "events" => file.with_extension(""),
         _ => file.to_owned(),
     }
 }
 
-fn runs(log: &Path, profile: &Profile, stream: &Stream) -> bool {
-    stream.ended().is_none() && !is_gone(profile.header.pid, log)
+fn is_running(log: &Path, profile: &Profile, stream: &EventStream) -> bool {
+    stream.end_clock().is_none() && !is_gone(profile.header.pid, log)
 }
 
 /// What was printed already.
 #[derive(Default)]
-struct Printed {
+struct PrintedEvents {
     /// Events that were looked at, by the log's thread: each of them only adds to its own.
     seen: HashMap<ThreadId, u64>,
     events: u64,
     outside: u64,
 }
 
-impl Printed {
-    fn is_enough(&self, args: &Args) -> bool {
+impl PrintedEvents {
+    fn is_enough(&self, args: &StreamArgs) -> bool {
         args.limit.is_some_and(|limit| self.events >= limit)
     }
 }
 
 /// Prints what is new.
-struct Printer<'p> {
-    args: &'p Args,
+struct EventPrinter<'p> {
+    args: &'p StreamArgs,
     profile: &'p Profile,
-    stream: &'p Stream,
-    traces: Traces<'p>,
-    told: HashMap<(ContextId, EventTypeId), Option<ToldEvent>>,
+    stream: &'p EventStream,
+    traces: TraceTree<'p>,
+    descriptions: HashMap<(ContextId, EventTypeId), Option<ToldEvent>>,
     /// Under the tags that are asked for; `None`: all.
-    tagged: Option<BTreeSet<ThreadId>>,
-    printed: &'p mut Printed,
+    tagged_threads: Option<BTreeSet<ThreadId>>,
+    printed: &'p mut PrintedEvents,
     /// The first event that the log does not explain.
-    damage: Option<Damage>,
+    damage: Option<LogDamage>,
 }
 
 #[derive(Serialize)]
-struct Line<'l> {
+struct EventLine<'l> {
     /// Nanoseconds since the start.
     time: u64,
     thread: &'l str,
@@ -167,126 +167,137 @@ struct Line<'l> {
     id: String,
     /// The content id of its trace.
     stack: String,
-    frames: Listed<'l>,
+    frames: FrameList<'l>,
 }
 
-impl<'p> Printer<'p> {
+impl<'p> EventPrinter<'p> {
     fn new(
-        args: &'p Args,
+        args: &'p StreamArgs,
         profile: &'p Profile,
-        stream: &'p Stream,
-        printed: &'p mut Printed,
+        stream: &'p EventStream,
+        printed: &'p mut PrintedEvents,
     ) -> Self {
-        Printer {
+        EventPrinter {
             args,
             profile,
             stream,
-            traces: Traces::new(profile),
-            told: HashMap::new(),
-            tagged: args.tagged.threads(profile),
+            traces: TraceTree::new(profile),
+            descriptions: HashMap::new(),
+            tagged_threads: args.tagged.thread_ids(profile),
             printed,
             damage: None,
         }
     }
 
     /// Says beforehand if much will be written.
-    fn announce(&mut self) {
+    fn announce_size(&mut self) {
         // Of each event, beside its frames.
         const LINE: u64 = 100;
         let most = usize::try_from(self.args.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
         let mut traces = Vec::new();
-        for event in self.stream.events() {
+        for event in self.stream.iter_events() {
             if traces.len() == most {
                 break;
             }
             if self.is_wanted(&event) {
-                traces.extend(self.told(&event).map(|told| told.trace));
+                traces.extend(self.describe_event(&event).map(|told| told.trace));
             }
         }
         let as_json = self.args.json;
-        let sums = self.traces.sums(|_, frame| written(frame, as_json));
+        let sums = self
+            .traces
+            .sum_frames(|_, frame| estimate_frame_bytes(frame, as_json));
         let bytes = traces
             .iter()
-            .map(|trace| sums.of(*trace).saturating_add(LINE));
-        let events = plural(traces.len() as u64, "event");
+            .map(|trace| sums.trace_sum(*trace).saturating_add(LINE));
+        let events = format_plural(traces.len() as u64, "event");
         let what = format!("{events} with their traces; --limit, --from and --to take a part");
-        complain_if_large(bytes.fold(0, u64::saturating_add), &what);
+        warn_if_large(bytes.fold(0, u64::saturating_add), &what);
     }
 
     /// As far as its time, its thread and its tags say.
-    fn is_wanted(&self, event: &Event) -> bool {
+    fn is_wanted(&self, event: &StreamEvent) -> bool {
         let times = &self.args.times;
-        let tagged = self.tagged.as_ref();
-        tagged.is_none_or(|tagged| tagged.contains(&event.lane))
-            && times.with(|window| window.holds(self.stream, event))
+        let tagged = self.tagged_threads.as_ref();
+        tagged.is_none_or(|tagged| tagged.contains(&event.log_thread))
+            && times.with_window(|window| window.contains_event(self.stream, event))
     }
 
-    fn print(&mut self, out: &mut impl Write) -> io::Result<()> {
+    fn print_events(&mut self, out: &mut impl Write) -> io::Result<()> {
         let mut now: HashMap<ThreadId, u64> = HashMap::new();
-        for event in self.stream.events() {
-            let at = now.entry(event.lane).or_default();
+        for event in self.stream.iter_events() {
+            let at = now.entry(event.log_thread).or_default();
             *at += 1;
-            if *at <= self.printed.seen.get(&event.lane).copied().unwrap_or(0) {
+            if *at
+                <= self
+                    .printed
+                    .seen
+                    .get(&event.log_thread)
+                    .copied()
+                    .unwrap_or(0)
+            {
                 continue;
             }
             if self.printed.is_enough(self.args) {
                 break;
             }
             if self.is_wanted(&event) {
-                self.event(&event, out)?;
+                self.print_event(&event, out)?;
             }
         }
         self.printed.seen = now;
         Ok(())
     }
 
-    fn event(&mut self, event: &Event, out: &mut impl Write) -> io::Result<()> {
+    fn print_event(&mut self, event: &StreamEvent, out: &mut impl Write) -> io::Result<()> {
         let (args, stream, profile) = (self.args, self.stream, self.profile);
-        if self.told(event).is_none() {
+        if self.describe_event(event).is_none() {
             return Ok(());
         }
-        let told = self.told.get(&(event.id, event.event));
+        let told = self.descriptions.get(&(event.id, event.event));
         let Some(told) = told.and_then(Option::as_ref) else {
             return Ok(());
         };
         let detail = told.detail.as_deref();
-        let stack = self.traces.stack(told.trace).to_string();
+        let stack = self.traces.stack_id(told.trace).to_string();
         let most = if args.traces { usize::MAX } else { 1 };
-        let frames = self.traces.listed(told.trace, most);
+        let frames = self.traces.list_frames(told.trace, most);
         if frames.iter().next().is_none() {
             self.printed.outside += 1;
             return Ok(());
         }
-        let thread = stream.thread(event.thread);
-        let name = thread.map_or(Cow::Borrowed(""), |thread| profile.streamed_name(thread));
-        let line = Line {
+        let thread = stream.thread_info(event.thread);
+        let name = thread.map_or(Cow::Borrowed(""), |thread| {
+            profile.stream_thread_name(thread)
+        });
+        let line = EventLine {
             time: stream.since_start(event.clock),
             thread: &name,
             is_virtual: thread.is_some_and(|thread| thread.is_virtual),
-            tags: profile.tags_by_key(event.lane),
+            tags: profile.tags_by_key(event.log_thread),
             event: &told.info.kind,
             detail,
-            value: told.value(event),
+            value: told.event_value(event),
             unit: &told.info.unit,
-            id: profile.number(event.id).to_string(),
+            id: profile.context_number(event.id).to_string(),
             stack,
             frames,
         };
         match (args.json, args.csv) {
-            (true, _) => json(out, &line)?,
-            (_, true) => line.csv(out)?,
-            _ => line.text(args.traces, out)?,
+            (true, _) => write_json(out, &line)?,
+            (_, true) => line.write_csv(out)?,
+            _ => line.write_text(args.traces, out)?,
         }
         self.printed.events += 1;
         Ok(())
     }
 
     /// What the log says of an event that is wanted. `None`: it is not, or the log does not explain it.
-    fn told(&mut self, event: &Event) -> Option<&ToldEvent> {
-        let told = match self.told.entry((event.id, event.event)) {
+    fn describe_event(&mut self, event: &StreamEvent) -> Option<&ToldEvent> {
+        let told = match self.descriptions.entry((event.id, event.event)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(free) => {
-                let told = self.profile.tell(&mut self.traces, event);
+                let told = self.profile.explain_event(&mut self.traces, event);
                 let told = told.map_err(|damage| self.damage.get_or_insert(damage));
                 free.insert(told.ok())
             }
@@ -300,24 +311,24 @@ impl<'p> Printer<'p> {
     }
 }
 
-impl Line<'_> {
-    fn text(&self, traces: bool, out: &mut impl Write) -> io::Result<()> {
+impl EventLine<'_> {
+    fn write_text(&self, traces: bool, out: &mut impl Write) -> io::Result<()> {
         let seconds = self.time / 1_000_000_000;
         let nanos = self.time % 1_000_000_000;
-        write!(out, "{seconds:>5}.{nanos:09}  {}", Text(self.thread),)?;
+        write!(out, "{seconds:>5}.{nanos:09}  {}", EscapedText(self.thread),)?;
         if let Some(tags) = self.tags {
-            write!(out, "  [{}]", Text(&tags_in_line(tags)))?;
+            write!(out, "  [{}]", EscapedText(&format_tags(tags)))?;
         }
-        write!(out, "  {}", Text(self.event))?;
+        write!(out, "  {}", EscapedText(self.event))?;
         if let Some(detail) = self.detail {
-            write!(out, "  {}", Text(detail))?;
+            write!(out, "  {}", EscapedText(detail))?;
         }
         let sign = if self.value < 0 { "-" } else { "" };
         let value = grouped(self.value.unsigned_abs());
         match (self.value, self.unit) {
             (0, "") => {}
             (_, "") => write!(out, "  {sign}{value}")?,
-            (_, unit) => write!(out, "  {sign}{value} {}", Text(unit))?,
+            (_, unit) => write!(out, "  {sign}{value} {}", EscapedText(unit))?,
         }
         if traces {
             writeln!(out, "  {}  {}", self.id, self.stack)?;
@@ -329,11 +340,11 @@ impl Line<'_> {
         writeln!(out, "{at}  {}  {}", self.id, self.stack)
     }
 
-    fn csv(&self, out: &mut impl Write) -> io::Result<()> {
+    fn write_csv(&self, out: &mut impl Write) -> io::Result<()> {
         let at = self.frames.iter().next();
         let at = at.map_or_else(String::new, ToString::to_string);
         let detail = self.detail.unwrap_or_default();
-        let tags = self.tags.map(tags_in_line).unwrap_or_default();
+        let tags = self.tags.map(format_tags).unwrap_or_default();
         let texts = [
             self.thread,
             self.event,
@@ -344,8 +355,8 @@ impl Line<'_> {
             &tags,
             &self.stack,
         ];
-        let [thread, event, detail, unit, id, at, tags, stack] = texts.map(Csv);
-        let Line { time, value, .. } = self;
+        let [thread, event, detail, unit, id, at, tags, stack] = texts.map(CsvCellText);
+        let EventLine { time, value, .. } = self;
         writeln!(
             out,
             "{time},{thread},{event},{detail},{value},{unit},{id},{at},{tags},{stack}"

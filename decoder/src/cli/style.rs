@@ -5,65 +5,65 @@ use std::fmt::{self, Display};
 use std::io::{IsTerminal, stdout};
 use std::sync::OnceLock;
 
-use lucce_decoder::{StackFrame, is_of_the_jdk};
+use lucce_decoder::{StackFrame, is_jdk_name};
 
 /// How a thing is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Style {
+pub struct TerminalStyle {
     has_colours: bool,
 }
 
 const STRONG: &str = "1";
 const FAINT: &str = "2";
 
-impl Style {
+impl TerminalStyle {
     /// That of standard output.
-    pub fn of_output() -> Style {
+    pub fn for_stdout() -> TerminalStyle {
         static KNOWN: OnceLock<bool> = OnceLock::new();
         let has_colours = *KNOWN.get_or_init(|| {
             let is_asked_not_to = env::var_os("NO_COLOR").is_some_and(|text| !text.is_empty());
             let is_dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
             stdout().is_terminal() && !is_asked_not_to && !is_dumb
         });
-        Style { has_colours }
+        TerminalStyle { has_colours }
     }
 
-    pub fn strong<T: Display>(self, what: T) -> Styled<T> {
-        self.styled(STRONG, what)
+    pub fn strong<T: Display>(self, what: T) -> StyledText<T> {
+        self.apply_code(STRONG, what)
     }
 
-    pub fn faint<T: Display>(self, what: T) -> Styled<T> {
-        self.styled(FAINT, what)
+    pub fn faint<T: Display>(self, what: T) -> StyledText<T> {
+        self.apply_code(FAINT, what)
     }
 
     /// Faint if it is the JDK's.
-    pub fn frame(self, frame: &StackFrame) -> Styled<&StackFrame> {
-        self.by_name(&frame.class, frame)
+    pub fn style_frame(self, frame: &StackFrame) -> StyledText<&StackFrame> {
+        self.style_by_name(&frame.class, frame)
     }
 
     /// Faint if the name is one of the JDK's, whose frames are seldom what is looked for.
-    pub fn by_name<T: Display>(self, name: &str, what: T) -> Styled<T> {
-        let code = match is_of_the_jdk(name) {
+    pub fn style_by_name<T: Display>(self, name: &str, what: T) -> StyledText<T> {
+        let code = match is_jdk_name(name) {
             true => FAINT,
             false => "",
         };
-        self.styled(code, what)
+        self.apply_code(code, what)
     }
 
-    fn styled<T>(self, code: &'static str, what: T) -> Styled<T> {
+    fn apply_code<T>(self, code: &'static str, what: T) -> StyledText<T> {
         let code = if self.has_colours { code } else { "" };
-        Styled { code, what }
+        StyledText { code, what }
     }
 }
 
 /// Something with its colour.
-pub struct Styled<T> {
+pub struct StyledText<T> {
     /// Of the terminal; empty: none.
     code: &'static str,
     what: T,
 }
 
-impl<T: Display> Display for Styled<T> {
+impl<T: Display> Display for StyledText<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.code {
             "" => self.what.fmt(f),
@@ -78,13 +78,13 @@ mod tests {
 
     #[test]
     fn only_terminals_have_colours() {
-        let plain = Style { has_colours: false };
+        let plain = TerminalStyle { has_colours: false };
         assert_eq!(plain.strong(1).to_string(), "1");
-        let colours = Style { has_colours: true };
+        let colours = TerminalStyle { has_colours: true };
         assert_eq!(colours.strong(1).to_string(), "\x1b[1m1\x1b[0m");
-        assert_eq!(colours.by_name("com.acme.A", 1).to_string(), "1");
+        assert_eq!(colours.style_by_name("com.acme.A", 1).to_string(), "1");
         assert_eq!(
-            colours.by_name("java.util.List", 1).to_string(),
+            colours.style_by_name("java.util.List", 1).to_string(),
             "\x1b[2m1\x1b[0m"
         );
     }

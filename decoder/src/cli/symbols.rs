@@ -3,10 +3,10 @@
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use lucce_decoder::Source;
+use lucce_decoder::LogSource;
 
-use super::output::{plural, private};
-use super::{End, Failure, about, complain, ending};
+use super::output::{format_plural, private_file_options};
+use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, report_damage};
 
 /// Writes a run's symbols: the part of its log that turns numbers into stack traces, packed, without what was counted
 #[derive(clap::Args)]
@@ -19,7 +19,7 @@ Any log may be packed with gzip, too: all commands read it.",
   lucce symbols run-1234.lucce -o run-1234.lsym
   lucce annotate app.log run-1234.lsym"
 )]
-pub struct Args {
+pub struct SymbolsArgs {
     file: PathBuf,
     /// The log's name with .lsym in the place of its ending, if not given; what exists is not overwritten then
     #[arg(short, long, value_name = "OUT")]
@@ -29,19 +29,19 @@ pub struct Args {
     arguments: bool,
 }
 
-pub fn run(args: &Args) -> Result<End, Failure> {
-    let source = Source::open(&args.file);
-    let source = source.map_err(|e| Failure::Open(args.file.clone(), e))?;
+pub fn run(args: &SymbolsArgs) -> Result<CommandStatus, CommandError> {
+    let source = LogSource::open(&args.file);
+    let source = source.map_err(|e| CommandError::Open(args.file.clone(), e))?;
     let path = match &args.output {
         Some(path) => path.clone(),
         None => args.file.with_extension("lsym"),
     };
-    let failed = |e| Failure::Usage(about(&path, e));
-    if is_one_file(&path, &args.file) {
+    let failed = |e| CommandError::Usage(prefix_path(&path, e));
+    if is_same_file(&path, &args.file) {
         let message = "the log itself, which stays as it is; give another name with -o";
-        return Err(Failure::Usage(about(&path, message)));
+        return Err(CommandError::Usage(prefix_path(&path, message)));
     }
-    let mut options = private();
+    let mut options = private_file_options();
     match &args.output {
         Some(_) => options.create(true).truncate(true),
         None => options.create_new(true),
@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     let opened = options.open(&path).map_err(|e| match e.kind() {
         ErrorKind::AlreadyExists => {
             let message = "is there already; -o names another file, or replaces this one";
-            Failure::Usage(about(&path, message))
+            CommandError::Usage(prefix_path(&path, message))
         }
         _ => failed(e),
     });
@@ -57,16 +57,20 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     let written = source.write_symbols(&mut out, args.arguments);
     let extract = written.and_then(|extract| out.flush().map(|()| extract));
     let extract = extract.map_err(failed)?;
-    complain(format_args!(
+    print_diagnostic(format_args!(
         "wrote {} to {}; the log has {}",
-        plural(extract.packed, "byte"),
+        format_plural(extract.packed, "byte"),
         path.display(),
-        plural(source.size(), "byte")
+        format_plural(source.log_size(), "byte")
     ));
-    Ok(ending(&args.file, extract.damage.as_ref(), End::Fine))
+    Ok(report_damage(
+        &args.file,
+        extract.damage.as_ref(),
+        CommandStatus::Fine,
+    ))
 }
 
-fn is_one_file(one: &Path, other: &Path) -> bool {
+fn is_same_file(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     real(one).is_some_and(|path| Some(path) == real(other))
 }

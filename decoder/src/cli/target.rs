@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use lucce_tracelog::open_file;
 
-use super::list::{find, jvms};
-use super::{Failure, ctl, process};
+use super::list::{find_pid, list_jvms};
+use super::{CommandError, ctl, process};
 
-pub struct Target {
+pub struct RunTarget {
     /// `None`: a log was named.
     pub pid: Option<u32>,
     pub log: PathBuf,
@@ -17,30 +17,30 @@ pub struct Target {
 ///
 /// # Errors
 /// What is there is no file.
-pub fn named_log(asked: &str) -> Result<Option<PathBuf>, Failure> {
+pub fn find_log_file(asked: &str) -> Result<Option<PathBuf>, CommandError> {
     let path = Path::new(asked);
     // A folder may be called as a JVM is.
-    let is_jvm = || path.is_dir() && find(asked, &jvms()).is_ok();
+    let is_jvm = || path.is_dir() && find_pid(asked, &list_jvms()).is_ok();
     if asked.parse::<u32>().is_ok() || !path.exists() || is_jvm() {
         return Ok(None);
     }
     match open_file(path) {
-        Err(e) if !path.is_file() => Err(Failure::Open(path.to_owned(), e.into())),
+        Err(e) if !path.is_file() => Err(CommandError::Open(path.to_owned(), e.into())),
         // Whether it can be read is told by who reads it.
         _ => Ok(Some(path.to_owned())),
     }
 }
 
-impl Target {
+impl RunTarget {
     /// Of a process id, the name of a JVM, or a file.
-    pub fn of(asked: &str) -> Result<Target, Failure> {
-        if let Some(log) = named_log(asked)? {
-            return Ok(Target { pid: None, log });
+    pub fn from_name(asked: &str) -> Result<RunTarget, CommandError> {
+        if let Some(log) = find_log_file(asked)? {
+            return Ok(RunTarget { pid: None, log });
         }
-        let pid = find(asked, &jvms())?;
-        let log = ctl::log_of(pid)?;
+        let pid = find_pid(asked, &list_jvms())?;
+        let log = ctl::log_path_of(pid)?;
         let pid = Some(pid);
-        Ok(Target { pid, log })
+        Ok(RunTarget { pid, log })
     }
 
     /// The JVM has ended. Of a log that was named this is not known.

@@ -2,30 +2,30 @@
 
 use lucce_decoder::StackFrame;
 
-use super::complain;
-use super::output::{grouped, plural};
+use super::output::{format_plural, grouped};
+use super::print_diagnostic;
 
 /// What is too small to be shown by itself.
 #[derive(clap::Args, Default)]
-pub struct Threshold {
+pub struct ThresholdArgs {
     /// Contexts below so many percent of all are one line, their exact sum
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     min_share: Option<f64>,
     /// Contexts below so many bytes (64k, 1m), or whatever is compared, are one line, their exact sum
-    #[arg(long, visible_alias = "min-value", value_name = "SIZE", value_parser = size)]
+    #[arg(long, visible_alias = "min-value", value_name = "SIZE", value_parser = parse_size)]
     min_bytes: Option<u64>,
 }
 
 /// What is beneath notice with less than 256 MB to write.
 const LARGE: u64 = 256 << 20;
 
-impl Threshold {
+impl ThresholdArgs {
     pub fn is_set(&self) -> bool {
         self.min_share.is_some() || self.min_bytes.is_some()
     }
 
     /// What is shown by itself has so much of `whole`.
-    pub fn least(&self, whole: u64) -> u64 {
+    pub fn min_amount(&self, whole: u64) -> u64 {
         let share = self.min_share.unwrap_or_default();
         let by_share = (whole as f64 * share / 100.0).ceil() as u64;
         by_share.max(self.min_bytes.unwrap_or_default())
@@ -33,46 +33,46 @@ impl Threshold {
 
     /// Whether what makes `value` of `whole` is shown by itself.
     pub fn admits(&self, value: u64, whole: u64) -> bool {
-        let share = super::output::percent(value, whole);
+        let share = super::output::percent_of(value, whole);
         self.min_share.is_none_or(|least| share >= least)
             && self.min_bytes.is_none_or(|least| value >= least)
     }
 }
 
 /// Says beforehand that so many bytes of traces will be written, and what makes it less. `is_packed`: the file takes less.
-pub fn complain_if_traces_are_large(bytes: u64, traces: u64, is_packed: bool) {
-    let traces = plural(traces, "trace");
+pub fn warn_if_traces_are_large(bytes: u64, traces: u64, is_packed: bool) {
+    let traces = format_plural(traces, "trace");
     let packed = match is_packed {
         true => ", packed, which takes less in the file and not in its readers",
         false => "",
     };
     let less = "--min-share 0.1 sums up what makes less than 0.1%";
-    complain_if_large(bytes, &format!("{traces}{packed}; {less}"));
+    warn_if_large(bytes, &format!("{traces}{packed}; {less}"));
 }
 
 /// Says beforehand that so many bytes will be written: `what`, in words, and what makes it less.
-pub fn complain_if_large(bytes: u64, what: &str) {
+pub fn warn_if_large(bytes: u64, what: &str) {
     if bytes >= LARGE {
         let megabytes = grouped(bytes / 1_000_000);
-        complain(format_args!("about {megabytes} MB will be written: {what}"));
+        print_diagnostic(format_args!("about {megabytes} MB will be written: {what}"));
     }
 }
 
 /// So many bytes a frame takes in a list.
-pub fn written(frame: &StackFrame, as_json: bool) -> u64 {
+pub fn estimate_frame_bytes(frame: &StackFrame, as_json: bool) -> u64 {
     match as_json {
         true => serde_json::to_string(frame).map_or(0, |text| text.len() as u64 + 1),
         false => frame.to_string().len() as u64 + "\tat \n".len() as u64,
     }
 }
 
-fn percent(text: &str) -> Result<f64, String> {
+fn parse_percent(text: &str) -> Result<f64, String> {
     let percent = text.trim_end_matches('%').parse::<f64>().ok();
     let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
     percent.ok_or_else(|| "a percentage is a number from 0 to 100".to_owned())
 }
 
-fn size(text: &str) -> Result<u64, String> {
+fn parse_size(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 3] = [("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30)];
     let lower = text.to_ascii_lowercase();
     let unit = UNITS
@@ -91,32 +91,32 @@ mod tests {
     #[test]
     fn thresholds_are_read() {
         assert_eq!(
-            ["0.5", "0.5%", "100"].map(|text| percent(text).unwrap()),
+            ["0.5", "0.5%", "100"].map(|text| parse_percent(text).unwrap()),
             [0.5, 0.5, 100.0]
         );
         assert!(
             ["", "-1", "101", "NaN"]
                 .iter()
-                .all(|text| percent(text).is_err())
+                .all(|text| parse_percent(text).is_err())
         );
         assert_eq!(
-            ["7", "64k", "1M", "2g"].map(|text| size(text).unwrap()),
+            ["7", "64k", "1M", "2g"].map(|text| parse_size(text).unwrap()),
             [7, 64 << 10, 1 << 20, 2 << 30]
         );
         assert!(
             ["", "k", "-1", "1t", "99999999999g"]
                 .iter()
-                .all(|text| size(text).is_err())
+                .all(|text| parse_size(text).is_err())
         );
     }
 
     #[test]
     fn both_must_be_reached() {
-        let both = Threshold {
+        let both = ThresholdArgs {
             min_share: Some(10.0),
             min_bytes: Some(50),
         };
         assert!(both.admits(50, 500) && !both.admits(49, 100) && !both.admits(60, 1000));
-        assert!(Threshold::default().admits(0, 0) && !Threshold::default().is_set());
+        assert!(ThresholdArgs::default().admits(0, 0) && !ThresholdArgs::default().is_set());
     }
 }

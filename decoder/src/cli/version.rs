@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 /// Product and version, then the newest versions of files that it reads. `lucce -V` says the first alone.
-pub fn long() -> &'static str {
+pub fn long_version() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| {
         format!(
             "{}\nlucce: calling contexts of Java programs. Every event is counted under its whole stack of calls.\n\

@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, UNIX_EPOCH};
 
-use lucce_decoder::escape::Text;
-use lucce_decoder::{ALLOC, Opening, Page, Profile, RunText, path_beside};
+use lucce_decoder::escape::EscapedText;
+use lucce_decoder::{ALLOC, HtmlPage, PageOpening, Profile, RunText, events_path};
 
-use super::classes::Classes;
+use super::classes::ClassFilterArgs;
 use super::leaks;
-use super::output::{grouped, plural, private};
-use super::progress::Bar;
-use super::tagged::Tagged;
-use super::window;
-use super::{End, Failure, about, complain, ending};
+use super::output::{format_plural, grouped, private_file_options};
+use super::progress::ProgressMeter;
+use super::tag_filter::TagFilterArgs;
+use super::time_window;
+use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, report_damage};
 
 /// Makes one page of a run, or of two runs and how they differ: a file that needs nothing else.
 ///
@@ -27,7 +27,7 @@ use super::{End, Failure, about, complain, ending};
 #[command(after_help = "Examples:
   lucce view run-1234.lucce --open
   lucce view old.lucce new.lucce -o difference.html")]
-pub struct Args {
+pub struct ViewArgs {
     /// A log; or two, the older one first
     #[arg(required = true, num_args = 1.., value_name = "RUN")]
     files: Vec<PathBuf>,
@@ -39,26 +39,26 @@ pub struct Args {
     #[arg(long)]
     open: bool,
     #[command(flatten)]
-    tagged: Tagged,
+    tagged: TagFilterArgs,
     #[command(flatten)]
-    classes: Classes,
+    classes: ClassFilterArgs,
 }
 
 /// What every page has near its beginning.
-const MARK: &str = "<meta name=\"generator\" content=\"lucce ";
+const GENERATOR_TAG: &str = "<meta name=\"generator\" content=\"lucce ";
 
-pub fn run(args: &Args) -> Result<End, Failure> {
+pub fn run(args: &ViewArgs) -> Result<CommandStatus, CommandError> {
     if args.files.len() > 2 {
-        return Err(Failure::Usage(
+        return Err(CommandError::Usage(
             "a page is of one run or of two; `lucce diff OLD… -- NEW…` compares several with several".into(),
         ));
     }
     let output = args.output.clone();
     let output = output.unwrap_or_else(|| free_name(&args.files));
     let what = (&args.classes, &args.tagged);
-    let end = make(&args.files, &output, what, Opening::default())?;
+    let end = write_page(&args.files, &output, what, PageOpening::default())?;
     if args.open {
-        show(output.as_os_str())?;
+        open_in_browser(output.as_os_str())?;
     }
     Ok(end)
 }
@@ -81,9 +81,9 @@ pub fn free_name(files: &[PathBuf]) -> PathBuf {
 }
 
 /// What is there is replaced only if it is a page.
-pub fn check(output: &Path) -> Result<(), Failure> {
+pub fn check_output(output: &Path) -> Result<(), CommandError> {
     match output.is_file() && !is_page(output) {
-        true => Err(Failure::Usage(about(
+        true => Err(CommandError::Usage(prefix_path(
             output,
             "is there and is no page of lucce; name another one with -o",
         ))),
@@ -92,26 +92,29 @@ pub fn check(output: &Path) -> Result<(), Failure> {
 }
 
 /// Writes the page of one run or of two; `opening`: what it shows first.
-pub fn make(
+pub fn write_page(
     files: &[PathBuf],
     output: &Path,
-    what: (&Classes, &Tagged),
-    opening: Opening,
-) -> Result<End, Failure> {
-    check(output)?;
-    let (mut page, mut end) = (Page::default(), End::Fine);
+    what: (&ClassFilterArgs, &TagFilterArgs),
+    opening: PageOpening,
+) -> Result<CommandStatus, CommandError> {
+    check_output(output)?;
+    let (mut page, mut end) = (HtmlPage::default(), CommandStatus::Fine);
     for file in files {
-        end = end.max(add(&mut page, file, what)?);
+        end = end.max(add_run(&mut page, file, what)?);
     }
-    page.opens(opening);
-    let html = page.html();
-    let failed = |e| Failure::Usage(about(output, e));
-    let file = private().create(true).truncate(true).open(output);
+    page.set_opening(opening);
+    let html = page.to_html();
+    let failed = |e| CommandError::Usage(prefix_path(output, e));
+    let file = private_file_options()
+        .create(true)
+        .truncate(true)
+        .open(output);
     file.and_then(|mut file| file.write_all(html.as_bytes()))
         .map_err(failed)?;
-    complain(format_args!(
+    print_diagnostic(format_args!(
         "wrote {} to {}",
-        plural(html.len() as u64, "byte"),
+        format_plural(html.len() as u64, "byte"),
         output.display()
     ));
     Ok(end)
@@ -121,54 +124,61 @@ fn is_page(path: &Path) -> bool {
     let mut start = [0; 1024];
     let read = File::open(path).and_then(|mut file| std::io::Read::read(&mut file, &mut start));
     let start = read.ok().and_then(|length| start.get(..length));
-    start.is_some_and(|start| String::from_utf8_lossy(start).contains(MARK))
+    start.is_some_and(|start| String::from_utf8_lossy(start).contains(GENERATOR_TAG))
 }
 
-fn add(
-    page: &mut Page,
+fn add_run(
+    page: &mut HtmlPage,
     file: &Path,
-    (classes, tagged): (&Classes, &Tagged),
-) -> Result<End, Failure> {
+    (classes, tagged): (&ClassFilterArgs, &TagFilterArgs),
+) -> Result<CommandStatus, CommandError> {
     // Single events do not say under which tags they are.
-    let has_stream = path_beside(file).exists() && tagged.is_open();
-    let stream = has_stream.then(|| window::read(file)).transpose()?;
-    let mut profile = classes.open(file)?;
+    let has_stream = events_path(file).exists() && tagged.is_unrestricted();
+    let stream = has_stream
+        .then(|| time_window::read_stream(file))
+        .transpose()?;
+    let mut profile = classes.open_log(file)?;
     tagged.apply(file, &mut profile)?;
     let mut end = match &stream {
-        Some(stream) => window::explained(file, &profile, stream)?,
-        None => End::Fine,
+        Some(stream) => time_window::check_stream(file, &profile, stream)?,
+        None => CommandStatus::Fine,
     };
-    let bar = Bar::new("decoding", profile.events.by_context().count() as u64);
-    let mut said = text(file, &profile);
+    let bar = ProgressMeter::new("decoding", profile.events.by_context().count() as u64);
+    let mut said = run_text(file, &profile);
     if !profile.ended && profile.unsealed > 0 {
         let note = "The JVM was killed or still runs: its counters have no checksums.";
         said.notes.push(note.into());
     }
-    if !tagged.is_open() {
+    if !tagged.is_unrestricted() {
         said.coverage = None;
         said.notes.push(tagged.to_string());
     }
-    page.add(said, &profile, stream.as_ref(), &|more| bar.tick(more));
+    page.add_profile(said, &profile, stream.as_ref(), &|more| bar.tick(more));
     drop(bar);
     if profile.meta.contains_key("leak.interval") {
-        page.leaks(leaks::text(&profile, None));
+        page.set_leaks(leaks::leaks_text(&profile, None));
     }
-    end = ending(file, profile.damage.as_ref(), end);
+    end = report_damage(file, profile.damage.as_ref(), end);
     Ok(end)
 }
 
 /// What a page says of a run.
-pub fn text(file: &Path, profile: &Profile) -> RunText {
-    let meta = |key: &str| profile.meta.get(key).map(|text| Text(text).to_string());
+pub fn run_text(file: &Path, profile: &Profile) -> RunText {
+    let meta = |key: &str| {
+        profile
+            .meta
+            .get(key)
+            .map(|text| EscapedText(text).to_string())
+    };
     let jvm = [meta("jvm.name"), meta("jvm")]
         .into_iter()
         .flatten()
         .collect::<Vec<_>>()
         .join(" ");
     let start = UNIX_EPOCH + Duration::from_nanos(profile.header.start);
-    let millis = profile.stat("run.millis");
+    let millis = profile.stat_value("run.millis");
     RunText {
-        file: Text(&file.display().to_string()).to_string(),
+        file: EscapedText(&file.display().to_string()).to_string(),
         run: profile.header.run.map(|run| run.to_string()),
         command: meta("command"),
         jvm: (!jvm.is_empty()).then_some(jvm),
@@ -176,26 +186,30 @@ pub fn text(file: &Path, profile: &Profile) -> RunText {
             .then(|| humantime::format_rfc3339_seconds(start).to_string()),
         seconds: (millis > 0).then_some(millis as f64 / 1e3),
         ended: profile.ended,
-        coverage: coverage(profile),
-        lost: profile.lost(),
-        notes: notes(profile),
+        coverage: format_coverage(profile),
+        lost: profile.dropped_events(),
+        notes: collect_notes(profile),
         warnings: profile
             .warnings
             .iter()
-            .map(|text| Text(text).to_string())
+            .map(|text| EscapedText(text).to_string())
             .collect(),
     }
 }
 
 /// Of allocations, if what the VM says can be compared.
-fn coverage(profile: &Profile) -> Option<String> {
-    let has_allocations = profile.kinds().iter().any(|kind| ALLOC.is(&kind.name));
-    let covered = (has_allocations && !profile.is_restricted()).then(|| profile.coverage())?;
+fn format_coverage(profile: &Profile) -> Option<String> {
+    let has_allocations = profile
+        .counted_kinds()
+        .iter()
+        .any(|kind| ALLOC.is_kind(&kind.name));
+    let covered =
+        (has_allocations && !profile.is_restricted()).then(|| profile.allocation_coverage())?;
     covered.ok().map(|coverage| coverage.to_string())
 }
 
 /// What a reader must know about the counts.
-fn notes(profile: &Profile) -> Vec<String> {
+fn collect_notes(profile: &Profile) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(bytes) = profile.sampled_bytes() {
         notes.push(format!(
@@ -206,7 +220,7 @@ fn notes(profile: &Profile) -> Vec<String> {
     if let Some(bias) = profile.sample_bias() {
         notes.push(format!("Samples: {bias}."));
     }
-    if let Some(bursts) = profile.bursts() {
+    if let Some(bursts) = profile.burst_summary() {
         notes.push(bursts.to_string());
     }
     if profile.is_restricted() {
@@ -232,7 +246,7 @@ fn notes(profile: &Profile) -> Vec<String> {
 const TOKENS: [&str; 2] = ["LUCCE_PUSH_TOKEN", "LUCCE_FLEET_TOKEN"];
 
 /// By the desktop's own opener: a file. Every user of the machine can read its name.
-pub fn show(page: &OsStr) -> Result<(), Failure> {
+pub fn open_in_browser(page: &OsStr) -> Result<(), CommandError> {
     let started = Command::new("xdg-open")
         .arg(page)
         // Programs that it starts have no use for tokens.
@@ -244,7 +258,7 @@ pub fn show(page: &OsStr) -> Result<(), Failure> {
         .spawn();
     match started {
         Ok(_) => Ok(()),
-        Err(e) => Err(Failure::Usage(format!(
+        Err(e) => Err(CommandError::Usage(format!(
             "the page is made, but xdg-open could not be started: {e}"
         ))),
     }

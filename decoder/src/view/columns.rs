@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use crate::escape::Text;
-use crate::joined::{KindName, Names};
-use crate::tree::Tree;
+use crate::escape::EscapedText;
+use crate::merged::{KindName, MergedNames};
+use crate::tree::ContextTree;
 
-use super::heavy::Heavy;
+use super::heavy_nodes::HeavyNodes;
 
 /// What a page says of a run.
 #[derive(Clone, Serialize, Default, Debug)]
@@ -80,7 +80,7 @@ pub struct SuspectText {
 
 /// What a page of a JVM that runs knows of its data.
 #[derive(Clone, Serialize, Debug)]
-pub struct Refresh {
+pub struct PageRefresh {
     /// Which reading of the log they are of.
     pub reading: u64,
     /// Milliseconds until there are newer data.
@@ -93,7 +93,7 @@ pub struct Refresh {
 
 /// What a page shows when it is opened, as its URL's fragment would say it; empty: what it shows of itself.
 #[derive(Clone, Serialize, Default, PartialEq, Eq, Debug)]
-pub struct Opening {
+pub struct PageOpening {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub tab: String,
     /// The kind of events.
@@ -110,36 +110,36 @@ pub struct Opening {
     pub group: String,
 }
 
-impl Opening {
+impl PageOpening {
     pub fn is_empty(&self) -> bool {
-        *self == Opening::default()
+        *self == PageOpening::default()
     }
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Data {
+pub struct PageData {
     pub schema: &'static str,
     pub version: u32,
     pub runs: Vec<RunText>,
     pub main_kind: usize,
     pub kinds: Vec<KindSums>,
     pub classes: Vec<String>,
-    pub methods: Methods,
+    pub methods: MethodColumns,
     pub types: Vec<String>,
     pub threads: Vec<String>,
     /// All tags that events are under, in words; one: no event is told apart.
     pub tags: Vec<String>,
-    pub nodes: Nodes,
-    pub contexts: Contexts,
-    pub shares: Shares,
-    pub rest: Rest,
+    pub nodes: NodeColumns,
+    pub contexts: ContextColumns,
+    pub shares: CounterColumns,
+    pub rest: OmittedContexts,
     pub leaks: Option<LeaksText>,
-    pub stream: Option<Line>,
+    pub stream: Option<TimelineColumns>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub live: Option<Refresh>,
+    pub live: Option<PageRefresh>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub opening: Option<Opening>,
+    pub opening: Option<PageOpening>,
 }
 
 /// A kind of event; sums by run.
@@ -152,7 +152,7 @@ pub struct KindSums {
 }
 
 #[derive(Serialize, Default)]
-pub struct Methods {
+pub struct MethodColumns {
     pub owner: Vec<u32>,
     pub name: Vec<String>,
     pub file: Vec<Option<String>>,
@@ -160,7 +160,7 @@ pub struct Methods {
 
 /// The root has parent and method -1; a node that sums up others has method -1.
 #[derive(Serialize, Default)]
-pub struct Nodes {
+pub struct NodeColumns {
     pub parent: Vec<i32>,
     pub method: Vec<i32>,
     pub line: Vec<i32>,
@@ -168,7 +168,7 @@ pub struct Nodes {
 
 /// Contexts, and sums of what is not shown one by one; those have no number.
 #[derive(Serialize, Default)]
-pub struct Contexts {
+pub struct ContextColumns {
     pub node: Vec<u32>,
     pub kind: Vec<u32>,
     /// -1: none, or several in a sum.
@@ -181,7 +181,7 @@ pub struct Contexts {
 }
 
 #[derive(Serialize, Default)]
-pub struct Shares {
+pub struct CounterColumns {
     pub context: Vec<u32>,
     pub run: Vec<u32>,
     pub thread: Vec<u32>,
@@ -194,13 +194,13 @@ pub struct Shares {
 
 /// What is not shown one by one.
 #[derive(Serialize, Default)]
-pub struct Rest {
+pub struct OmittedContexts {
     pub contexts: u64,
 }
 
 /// Events over time, of one run.
 #[derive(Serialize, Default)]
-pub struct Line {
+pub struct TimelineColumns {
     pub run: usize,
     /// Nanoseconds since the start of the run, of the first step.
     pub start: u64,
@@ -208,18 +208,18 @@ pub struct Line {
     pub width: u64,
     pub count: usize,
     /// By kind; none: no event of it is in the stream.
-    pub kinds: Vec<Option<Series>>,
-    pub cells: Cells,
+    pub kinds: Vec<Option<TimelineSeries>>,
+    pub cells: TimelineCells,
 }
 
 #[derive(Serialize, Default, Clone)]
-pub struct Series {
+pub struct TimelineSeries {
     pub count: Vec<u64>,
     pub value: Vec<i64>,
 }
 
 #[derive(Serialize, Default)]
-pub struct Cells {
+pub struct TimelineCells {
     pub bucket: Vec<u32>,
     pub context: Vec<u32>,
     pub count: Vec<u64>,
@@ -229,14 +229,14 @@ pub struct Cells {
 impl KindSums {
     pub fn new(kind: &KindName, runs: usize) -> KindSums {
         KindSums {
-            name: plain(&kind.name),
-            unit: plain(&kind.unit),
+            name: plain_text(&kind.name),
+            unit: plain_text(&kind.unit),
             count: vec![0; runs],
             value: vec![0; runs],
         }
     }
 
-    pub fn add(&mut self, run: usize, count: u64, value: u64) {
+    pub fn add_counts(&mut self, run: usize, count: u64, value: u64) {
         if let (Some(counts), Some(values)) = (self.count.get_mut(run), self.value.get_mut(run)) {
             *counts = counts.saturating_add(count);
             *values = values.saturating_add(value);
@@ -244,39 +244,39 @@ impl KindSums {
     }
 
     /// Of all runs.
-    pub fn totals(&self) -> (u64, u64) {
+    pub fn total_sums(&self) -> (u64, u64) {
         let sum = |of: &[u64]| of.iter().fold(0, |sum: u64, one| sum.saturating_add(*one));
         (sum(&self.count), sum(&self.value))
     }
 
     pub fn is_empty(&self) -> bool {
-        self.totals().0 == 0
+        self.total_sums().0 == 0
     }
 }
 
-fn plain(name: &str) -> String {
-    Text(name).to_string()
+fn plain_text(name: &str) -> String {
+    EscapedText(name).to_string()
 }
 
 #[cfg(test)]
-impl Data {
+impl PageData {
     /// A page of nothing but these names.
-    pub fn of_types(types: Vec<String>) -> Data {
-        Data {
+    pub fn from_types(types: Vec<String>) -> PageData {
+        PageData {
             schema: "lucce-page",
             version: 1,
             runs: Vec::new(),
             main_kind: 0,
             kinds: Vec::new(),
             classes: Vec::new(),
-            methods: Methods::default(),
+            methods: MethodColumns::default(),
             types,
             threads: Vec::new(),
             tags: Vec::new(),
-            nodes: Nodes::default(),
-            contexts: Contexts::default(),
-            shares: Shares::default(),
-            rest: Rest::default(),
+            nodes: NodeColumns::default(),
+            contexts: ContextColumns::default(),
+            shares: CounterColumns::default(),
+            rest: OmittedContexts::default(),
             leaks: None,
             stream: None,
             live: None,
@@ -285,29 +285,29 @@ impl Data {
     }
 }
 
-impl Methods {
-    pub fn new(names: &Names) -> Methods {
-        let all = names.methods.all();
-        Methods {
+impl MethodColumns {
+    pub fn new(names: &MergedNames) -> MethodColumns {
+        let all = names.methods.as_slice();
+        MethodColumns {
             owner: all.iter().map(|method| method.class).collect(),
-            name: all.iter().map(|method| plain(&method.name)).collect(),
+            name: all.iter().map(|method| plain_text(&method.name)).collect(),
             file: all
                 .iter()
-                .map(|method| method.file.as_deref().map(plain))
+                .map(|method| method.file.as_deref().map(plain_text))
                 .collect(),
         }
     }
 }
 
-impl Nodes {
-    pub fn new(tree: &Tree, heavy: &Heavy, names: &Names) -> Nodes {
-        let mut nodes = Nodes::default();
-        for node in heavy.kept() {
-            let step = tree.step(*node);
+impl NodeColumns {
+    pub fn new(tree: &ContextTree, heavy: &HeavyNodes, names: &MergedNames) -> NodeColumns {
+        let mut nodes = NodeColumns::default();
+        for node in heavy.kept_nodes() {
+            let step = tree.caller_and_frame(*node);
             let frame = step.and_then(|(_, key)| names.frames.get(key.0));
-            let parent = step.map(|(caller, _)| heavy.place(caller));
+            let parent = step.map(|(caller, _)| heavy.node_placement(caller));
             nodes.parent.push(match parent {
-                Some(super::heavy::ShownAt::Own(at)) => at as i32,
+                Some(super::heavy_nodes::NodePlacement::Own(at)) => at as i32,
                 _ => -1,
             });
             nodes
@@ -319,7 +319,7 @@ impl Nodes {
     }
 
     /// A node that sums up what is below `parent`.
-    pub fn rest(&mut self, parent: u32) -> u32 {
+    pub fn push_rest_node(&mut self, parent: u32) -> u32 {
         self.parent.push(parent as i32);
         self.method.push(-1);
         self.line.push(-1);

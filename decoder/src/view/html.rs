@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::to_string;
 use sha2::{Digest, Sha256};
 
-use super::columns::Data;
+use super::columns::PageData;
 
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
@@ -18,33 +18,33 @@ const SCRIPT: &str = concat!(
     include_str!("page/main.js"),
 );
 
-/// See [`super::Page::policy`].
-pub fn policy(is_live: bool) -> String {
+/// See [`super::HtmlPage::content_policy`].
+pub fn content_policy(is_live: bool) -> String {
     let data = if is_live { "connect-src 'self'; " } else { "" };
-    let (script, style) = (hash(SCRIPT), hash(STYLE));
+    let (script, style) = (policy_hash(SCRIPT), policy_hash(STYLE));
     format!(
         "default-src 'none'; {data}script-src '{script}'; style-src '{style}'; base-uri 'none'; form-action 'none'"
     )
 }
 
-pub fn page(title: &str, policy: &str, data: &Data) -> String {
+pub fn render_page(title: &str, policy: &str, data: &PageData) -> String {
     // The data have no value that JSON cannot say.
     let data = to_string(data).unwrap_or_default();
     // Within a script element only `</` and `<!--` mean anything.
     let data = data.replace('<', "\\u003c");
     let parts = [
-        ("{title}", escaped(title)),
+        ("{title}", escape_html(title)),
         ("{version}", env!("CARGO_PKG_VERSION").into()),
         ("{policy}", policy.to_owned()),
         ("{style}", STYLE.into()),
         ("{script}", SCRIPT.into()),
         ("{data}", data),
     ];
-    filled(&parts)
+    fill_template(&parts)
 }
 
 /// One pass, so that what is put in is not looked at again.
-fn filled(parts: &[(&str, String)]) -> String {
+fn fill_template(parts: &[(&str, String)]) -> String {
     let mut page = String::new();
     let mut rest = TEMPLATE;
     while let Some((before, behind)) = rest.split_once('{') {
@@ -67,14 +67,14 @@ fn filled(parts: &[(&str, String)]) -> String {
     page + rest
 }
 
-fn escaped(text: &str) -> String {
+fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")
 }
 
-fn hash(text: &str) -> String {
+fn policy_hash(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
 }
 
@@ -84,10 +84,10 @@ mod tests {
 
     #[test]
     fn nothing_in_a_name_ends_the_script() {
-        let data = Data::of_types(vec![
+        let data = PageData::from_types(vec![
             "</script><script>alert(1)</script><!-- {script}".into(),
         ]);
-        let page = page("a</title><b>", &policy(false), &data);
+        let page = render_page("a</title><b>", &content_policy(false), &data);
         assert_eq!(page.matches("</script>").count(), 2);
         assert_eq!(page.matches("<script").count(), 2);
         assert!(!page.contains("<b>") && !page.contains("<!--"));
@@ -100,8 +100,12 @@ mod tests {
 
     #[test]
     fn the_policy_names_what_is_in_the_page() {
-        let page = page("", &policy(false), &Data::of_types(Vec::new()));
-        for text in [hash(STYLE), hash(SCRIPT)] {
+        let page = render_page(
+            "",
+            &content_policy(false),
+            &PageData::from_types(Vec::new()),
+        );
+        for text in [policy_hash(STYLE), policy_hash(SCRIPT)] {
             assert!(page.contains(&format!("'{text}'")));
         }
         assert!(page.contains("default-src 'none'"));
@@ -109,7 +113,10 @@ mod tests {
             !page.contains("unsafe-inline") && !page.contains("http:") && !page.contains("https:")
         );
         assert!(!page.contains("connect-src"), "a file loads nothing");
-        let live = policy(true);
-        assert_eq!(live.replace("connect-src 'self'; ", ""), policy(false));
+        let live = content_policy(true);
+        assert_eq!(
+            live.replace("connect-src 'self'; ", ""),
+            content_policy(false)
+        );
     }
 }

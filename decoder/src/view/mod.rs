@@ -3,57 +3,57 @@
 //! ```text
 //! Profile ─► Joined: all runs ─► the heaviest nodes, and sums of the rest ─► columns ─► page
 //! ```
-//! Reading order: `heavy` (which nodes the page has), `columns` (the data as the page reads them), `gather` (sums by context), `line` (events over time),
+//! Reading order: `heavy_nodes` (which nodes the page has), `columns` (the data as the page reads them), `page_sums` (sums by context), `timeline` (events over time),
 //! `html` (the file).
 
 mod columns;
-mod gather;
-mod heavy;
+mod heavy_nodes;
 mod html;
-mod line;
+mod page_sums;
+mod timeline;
 
-use lucce_stream::Stream;
+use lucce_stream::EventStream;
 
 pub use columns::{
-    AliveTable, AliveText, LeakText, LeaksText, Opening, Refresh, RunText, SuspectText,
+    AliveTable, AliveText, LeakText, LeaksText, PageOpening, PageRefresh, RunText, SuspectText,
 };
 
-use crate::escape::Text;
-use crate::joined::{Joined, PathSum};
+use crate::escape::EscapedText;
 use crate::kinds::ALLOC;
-use crate::profile::{Profile, Tick};
-use columns::{Data, KindSums, Methods};
-use gather::Gathered;
-use heavy::Heavy;
+use crate::merged::{MergedProfile, PathSum};
+use crate::profile::{Profile, ProgressTick};
+use columns::{KindSums, MethodColumns, PageData};
+use heavy_nodes::HeavyNodes;
+use page_sums::PageSums;
 
 /// So many nodes of the tree are in a page, the heaviest of all; those below them are summed up.
-const NODES: usize = 60_000;
+const MAX_NODES: usize = 60_000;
 
 /// A page in the making.
 #[derive(Default)]
-pub struct Page {
-    joined: Joined,
+pub struct HtmlPage {
+    merged: MergedProfile,
     texts: Vec<RunText>,
     /// Of the newest run.
-    steps: Option<line::Steps>,
+    steps: Option<timeline::EventTimeline>,
     leaks: Option<LeaksText>,
-    live: Option<Refresh>,
-    opening: Option<Opening>,
+    refresh: Option<PageRefresh>,
+    opening: Option<PageOpening>,
 }
 
-impl Page {
+impl HtmlPage {
     /// Adds a run; of two, the older one first. `tick` is told how many contexts were decoded.
-    pub fn add(
+    pub fn add_profile(
         &mut self,
         mut text: RunText,
         profile: &Profile,
-        stream: Option<&Stream>,
-        tick: Tick<'_>,
+        stream: Option<&EventStream>,
+        tick: ProgressTick<'_>,
     ) {
-        self.steps = self.joined.add_with(profile, tick, |meaning| {
-            stream.map(|stream| line::Steps::new(stream, meaning))
+        self.steps = self.merged.add_profile_with(profile, tick, |meaning| {
+            stream.map(|stream| timeline::EventTimeline::new(stream, meaning))
         });
-        let run = self.joined.runs.last();
+        let run = self.merged.runs.last();
         let (unknown, outside) = run.map_or((0, 0), |run| (run.unknown, run.outside));
         if unknown > 0 {
             let note = format!("{unknown} numbers that the log does not explain are left out");
@@ -69,116 +69,128 @@ impl Page {
 
     /// Adds sums by path as those of a run.
     pub fn add_paths(&mut self, text: RunText, sums: &[PathSum]) {
-        self.joined.add_paths(sums);
+        self.merged.add_paths(sums);
         self.steps = None;
         self.texts.push(text);
     }
 
     /// What was found to leak in the newest run.
-    pub fn leaks(&mut self, leaks: LeaksText) {
+    pub fn set_leaks(&mut self, leaks: LeaksText) {
         self.leaks = Some(leaks);
     }
 
     /// From now on it is the page of a JVM that runs, and asks for newer data where it came from. Of its two runs the first is
     /// what was counted lately, the second what was counted since the start.
-    pub fn live(&mut self, live: Refresh) {
-        self.live = Some(live);
+    pub fn set_refresh(&mut self, live: PageRefresh) {
+        self.refresh = Some(live);
     }
 
     /// What the page shows when it is opened.
-    pub fn opens(&mut self, opening: Opening) {
+    pub fn set_opening(&mut self, opening: PageOpening) {
         self.opening = Some(opening);
     }
 
     /// The file.
     #[must_use]
-    pub fn html(&self) -> String {
+    pub fn to_html(&self) -> String {
         let mut files: Vec<_> = self.texts.iter().map(|text| text.file.as_str()).collect();
         files.dedup();
         let title = format!("lucce: {}", files.join(" and "));
-        html::page(&title, &Page::policy(self.live.is_some()), &self.data())
+        html::render_page(
+            &title,
+            &HtmlPage::content_policy(self.refresh.is_some()),
+            &self.collect_data(),
+        )
     }
 
     /// The data of a page, alone.
     #[must_use]
-    pub fn json(&self) -> String {
+    pub fn to_json(&self) -> String {
         // The data have no value that JSON cannot say.
-        serde_json::to_string(&self.data()).unwrap_or_default()
+        serde_json::to_string(&self.collect_data()).unwrap_or_default()
     }
 
     /// What a page may run and load (its content security policy): its own script and style, and nothing. `is_live`: newer data from
     /// where the page came from.
     #[must_use]
-    pub fn policy(is_live: bool) -> String {
-        html::policy(is_live)
+    pub fn content_policy(is_live: bool) -> String {
+        html::content_policy(is_live)
     }
 
-    fn data(&self) -> Data {
-        let kinds = self.kinds();
-        let heavy = self.heavy(&kinds);
-        let mut gathered = Gathered::new(&self.joined, &heavy);
-        for (run, of) in self.joined.runs.iter().enumerate() {
-            gathered.add(run as u32, of);
+    fn collect_data(&self) -> PageData {
+        let kinds = self.sum_by_kind();
+        let heavy = self.find_heavy_nodes(&kinds);
+        let mut gathered = PageSums::new(&self.merged, &heavy);
+        for (run, of) in self.merged.runs.iter().enumerate() {
+            gathered.add_run(run as u32, of);
         }
         let newest = self.texts.len().saturating_sub(1);
         let steps = self.steps.as_ref();
-        let stream = steps.map(|steps| steps.columns(newest, kinds.len(), &mut gathered));
+        let stream = steps.map(|steps| steps.to_columns(newest, kinds.len(), &mut gathered));
         let main_kind = kinds
             .iter()
-            .position(|kind| ALLOC.is(&kind.name) && !kind.is_empty());
-        let names = &self.joined.names;
-        let (nodes, contexts, shares, rest) = gathered.columns(names.lanes.all());
-        Data {
+            .position(|kind| ALLOC.is_kind(&kind.name) && !kind.is_empty());
+        let names = &self.merged.names;
+        let (nodes, contexts, shares, rest) =
+            gathered.into_columns(names.tagged_threads.as_slice());
+        PageData {
             schema: "lucce-page",
             version: 1,
             runs: self.texts.clone(),
             main_kind: main_kind.unwrap_or_else(|| most_frequent(&kinds)),
             kinds,
-            classes: plain(names.classes.all()),
-            methods: Methods::new(names),
-            types: plain(names.types.all()),
-            threads: plain(names.threads.all()),
-            tags: plain(names.tags.all()),
+            classes: plain_texts(names.classes.as_slice()),
+            methods: MethodColumns::new(names),
+            types: plain_texts(names.types.as_slice()),
+            threads: plain_texts(names.threads.as_slice()),
+            tags: plain_texts(names.tags.as_slice()),
             nodes,
             contexts,
             shares,
             rest,
             leaks: self.leaks.clone(),
-            live: self.live.clone(),
+            live: self.refresh.clone(),
             opening: self.opening.clone().filter(|opening| !opening.is_empty()),
             stream,
         }
     }
 
-    fn kinds(&self) -> Vec<KindSums> {
+    fn sum_by_kind(&self) -> Vec<KindSums> {
         let runs = self.texts.len();
-        let named = self.joined.names.kinds.all().iter();
+        let named = self.merged.names.kinds.as_slice().iter();
         let mut kinds: Vec<_> = named.map(|kind| KindSums::new(kind, runs)).collect();
-        for (run, of) in self.joined.runs.iter().enumerate() {
-            for row in &of.counted {
+        for (run, of) in self.merged.runs.iter().enumerate() {
+            for row in &of.counters {
                 if let Some(kind) = kinds.get_mut(row.kind as usize) {
-                    kind.add(run, row.count, row.value);
+                    kind.add_counts(run, row.count, row.value);
                 }
             }
         }
         kinds
     }
 
-    fn heavy(&self, kinds: &[KindSums]) -> Heavy {
-        let totals: Vec<_> = kinds.iter().map(KindSums::totals).collect();
-        let tree = &self.joined.tree;
-        let counted = self.joined.runs.iter().flat_map(|run| &run.counted);
-        Heavy::new(tree, heavy::weights(tree, counted, &totals), NODES)
+    fn find_heavy_nodes(&self, kinds: &[KindSums]) -> HeavyNodes {
+        let totals: Vec<_> = kinds.iter().map(KindSums::total_sums).collect();
+        let tree = &self.merged.tree;
+        let counted = self.merged.runs.iter().flat_map(|run| &run.counters);
+        HeavyNodes::new(
+            tree,
+            heavy_nodes::node_weights(tree, counted, &totals),
+            MAX_NODES,
+        )
     }
 }
 
 /// Names as a page may show them: without what changes the text around them.
-fn plain(names: &[String]) -> Vec<String> {
-    names.iter().map(|name| Text(name).to_string()).collect()
+fn plain_texts(names: &[String]) -> Vec<String> {
+    names
+        .iter()
+        .map(|name| EscapedText(name).to_string())
+        .collect()
 }
 
 fn most_frequent(kinds: &[KindSums]) -> usize {
-    let counts = kinds.iter().map(|kind| kind.totals().0);
+    let counts = kinds.iter().map(|kind| kind.total_sums().0);
     let most = counts
         .enumerate()
         .max_by_key(|(at, count)| (*count, usize::MAX - at));

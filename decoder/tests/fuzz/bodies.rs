@@ -2,19 +2,20 @@
 
 use lucce_callgraph::ContextId;
 use lucce_decoder::{
-    Code, Collapsed, Count, Labels, Origin, Profile, Stream, Traces, Value, Window,
+    CallLabels, CallMeasure, CodeSymbols, CollapsedStacks, EventLeaf, EventStream, EventWindow,
+    Profile, StackMeasure, TraceTree,
 };
-use lucce_decoder::{of_log, of_recording};
+use lucce_decoder::{feed_log_calls, feed_recorded_calls};
 use lucce_kcontexts::CallingContextTree;
 use lucce_recording::Recording;
 use lucce_replay::{Settings, Survey, run};
-use lucce_tracelog::Log;
+use lucce_tracelog::InMemoryLog;
 
 /// Of each list so many are looked at in full.
 const MOST: usize = 50;
 
 fn profile(bytes: &[u8]) -> Option<Profile> {
-    let log = Log::from_bytes(bytes.to_vec()).ok()?;
+    let log = InMemoryLog::from_bytes(bytes.to_vec()).ok()?;
     Profile::from_log(&log, &|_| ()).ok()
 }
 
@@ -22,32 +23,33 @@ pub fn log(bytes: &[u8]) {
     let Some(profile) = profile(bytes) else {
         return;
     };
-    let contexts = profile.contexts(&|_| ());
-    let mut traces = Traces::new(&profile);
+    let contexts = profile.list_contexts(&|_| ());
+    let mut traces = TraceTree::new(&profile);
     for context in &contexts.list {
-        let trace = traces.of(context.id).expect("a context decodes");
+        let trace = traces.insert_trace(context.id).expect("a context decodes");
         assert_eq!(
             traces.is_outside(trace),
-            traces.shown(trace).next().is_none()
+            traces.stack_frames(trace).next().is_none()
         );
     }
     for context in contexts.list.iter().take(MOST) {
         let (trace, whole) = (
-            traces.of(context.id).unwrap(),
-            profile.trace(context.id).unwrap(),
+            traces.insert_trace(context.id).unwrap(),
+            profile.decode_trace(context.id).unwrap(),
         );
         // What is shared and what is decoded alone are one.
-        assert!(traces.shown(trace).eq(&whole.frames));
+        assert!(traces.stack_frames(trace).eq(&whole.frames));
         let _ = (
             whole.to_string(),
-            profile.detail(context),
-            profile.only_thread(context.id),
+            profile.context_detail(context),
+            profile.single_thread_name(context.id),
         );
     }
-    let collapsed = Collapsed::new(&profile, &contexts.list, Value::Count, true, &|_| ());
+    let collapsed =
+        CollapsedStacks::new(&profile, &contexts.list, StackMeasure::Count, true, &|_| ());
     let mut out = Vec::new();
-    let written = collapsed.written(&profile);
-    if written.bytes() < 1 << 24 {
+    let written = collapsed.prepare_writer(&profile);
+    if written.estimate_bytes() < 1 << 24 {
         written.write(&mut out, &|_| ()).unwrap();
         assert_eq!(
             out.iter().filter(|byte| **byte == b'\n').count(),
@@ -55,64 +57,72 @@ pub fn log(bytes: &[u8]) {
         );
     }
     let mut tree: CallingContextTree = CallingContextTree::new();
-    let mut labels = Labels::default();
-    let what = (Count::Events, Origin::Type);
-    let told = of_log(&profile, what, &mut labels, &mut tree, &|_| ());
+    let mut labels = CallLabels::default();
+    let what = (CallMeasure::Events, EventLeaf::Type);
+    let told = feed_log_calls(&profile, what, &mut labels, &mut tree, &|_| ());
     told.expect("contexts are paths");
-    let submissions = profile.submissions();
+    let submissions = profile.index_submissions();
     for context in contexts.list.iter().take(MOST) {
-        let _ = profile.started_by(&submissions, context.id);
+        let _ = profile.submitter_traces(&submissions, context.id);
     }
-    let leaks = profile.leaks(&|_| ());
+    let leaks = profile.analyze_leaks(&|_| ());
     assert!(leaks.judged <= leaks.alive);
-    let summary = profile.summary(&|_| ());
-    assert_eq!(summary.count(), contexts.count());
+    let summary = profile.summarize_contexts(&|_| ());
+    assert_eq!(summary.event_count(), contexts.event_count());
     assert_eq!(summary.unknown, contexts.unknown);
-    let _ = (profile.kinds(), profile.bursts(), summary.by_kind(&profile));
+    let _ = (
+        profile.counted_kinds(),
+        profile.burst_summary(),
+        summary.by_kind(&profile),
+    );
     let skipped: Vec<String> = profile.skipped.iter().map(ToString::to_string).collect();
     drop(skipped);
     for id in [0, 1, 0x0040_0024_000c_77cb, u64::MAX] {
-        let (alone, shared) = (profile.trace(ContextId(id)), traces.of(ContextId(id)));
+        let (alone, shared) = (
+            profile.decode_trace(ContextId(id)),
+            traces.insert_trace(ContextId(id)),
+        );
         assert_eq!(alone.err(), shared.err());
     }
 }
 
 /// A stream beside a log that is whole.
 pub fn stream(log: &[u8], bytes: &[u8]) {
-    let (Some(profile), Ok(stream)) = (profile(log), Stream::from_bytes(bytes.to_vec())) else {
+    let (Some(profile), Ok(stream)) = (profile(log), EventStream::from_bytes(bytes.to_vec()))
+    else {
         return;
     };
-    let _ = profile.explains(&stream);
-    let window = Window {
+    let _ = profile.check_same_run(&stream);
+    let window = EventWindow {
         times: 0..u64::MAX,
         is_thread: &|_| true,
     };
-    let (events, _) = profile.streamed(&stream, &window);
-    assert!(events.count() <= stream.count());
-    let mut traces = Traces::new(&profile);
-    for event in stream.events() {
-        if let Ok(told) = profile.tell(&mut traces, &event) {
+    let (events, _) = profile.count_streamed_events(&stream, &window);
+    assert!(events.event_count() <= stream.event_count());
+    let mut traces = TraceTree::new(&profile);
+    for event in stream.iter_events() {
+        if let Ok(told) = profile.explain_event(&mut traces, &event) {
             let _ = (
-                told.value(&event),
-                told.lasted(&event),
+                told.event_value(&event),
+                told.event_duration(&event),
                 stream.since_start(event.clock),
             );
         }
     }
-    let _ = profile.unstreamed(&stream);
+    let _ = profile.count_unstreamed_events(&stream);
 }
 
 pub fn recording(bytes: &[u8]) {
     let Ok(recording) = Recording::from_bytes(bytes.to_vec()) else {
         return;
     };
-    let _ = Code::from(&recording);
+    let _ = CodeSymbols::from(&recording);
     let mut tree: CallingContextTree = CallingContextTree::new();
-    let mut labels = Labels::default();
+    let mut labels = CallLabels::default();
     const STEPS: u64 = 100_000;
-    let what = (Count::Calls, Origin::Method);
+    let what = (CallMeasure::Calls, EventLeaf::Method);
     // Why it is not one is an answer, too.
-    let _ = of_recording(&recording, what, &mut labels, &mut tree, STEPS, &|_| ());
+    let _ = feed_recorded_calls(&recording, what, &mut labels, &mut tree, STEPS, &|_| ());
     let survey = Survey::of(&recording, &|_| ());
     if survey.steps > STEPS {
         return;

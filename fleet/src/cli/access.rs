@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use crate::cli::complain;
-use crate::error::Error;
-use crate::http::Token;
+use crate::cli::print_error;
+use crate::error::FleetError;
+use crate::http::AccessToken;
 
 /// Who asks must send a token: Authorization: Bearer TOKEN.
 #[derive(clap::Args)]
-pub struct Access {
+pub struct AccessArgs {
     /// The token is the first line of this file; without this option one is made for this process and printed.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -17,30 +17,30 @@ pub struct Access {
     no_token: bool,
 }
 
-impl Access {
+impl AccessArgs {
     /// The token that clients must know. `None`: none is wanted.
     ///
     /// # Errors
     /// The file has none, or the system gives no random bits.
-    pub fn token(&self) -> Result<Option<Token>, Error> {
+    pub fn load_token(&self) -> Result<Option<AccessToken>, FleetError> {
         match &self.token_file {
             _ if self.no_token => Ok(None),
-            None => Token::random().map(Some),
+            None => AccessToken::new_random().map(Some),
             Some(file) => {
-                if lucce_ship::is_open_to_others(file) {
+                if lucce_ship::is_world_readable(file) {
                     let file = file.display();
-                    complain(format_args!(
+                    print_error(format_args!(
                         "{file}: every user of this machine can read the token; chmod 600 {file}"
                     ));
                 }
-                Token::read(file).map(Some)
+                AccessToken::read(file).map(Some)
             }
         }
     }
 
     /// What is printed of a token that was made.
-    pub fn made(&self, token: Option<&Token>) -> Option<String> {
+    pub fn describe_generated_token(&self, token: Option<&AccessToken>) -> Option<String> {
         let made = token.filter(|_| self.token_file.is_none());
-        made.map(|token| format!("token: {}", token.text()))
+        made.map(|token| format!("token: {}", token.as_str()))
     }
 }

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use crate::cli::{End, complain, plural};
-use crate::error::Error;
-use crate::ingest::{Added, Ingest, Labels, Report};
+use crate::cli::{FleetExitStatus, format_count, print_error};
+use crate::error::FleetError;
+use crate::ingest::{IngestLabels, IngestOutcome, IngestReport, RunIngester};
 
 /// Adds runs to a dataset, which is made if the folder is not there. A run that the dataset has adds nothing, or what it counted since.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct FleetAddArgs {
     /// The dataset's folder.
     dataset: PathBuf,
     /// The logs, as `out=` named them; a stream beside a log is added with it.
@@ -28,35 +28,35 @@ pub struct Args {
     arguments: bool,
 }
 
-pub fn run(args: &Args) -> Result<End, Error> {
+pub fn run(args: &FleetAddArgs) -> Result<FleetExitStatus, FleetError> {
     if args.service.is_empty() {
-        return Err(Error::Usage("--service: a name was expected".into()));
+        return Err(FleetError::Usage("--service: a name was expected".into()));
     }
-    let labels = Labels {
+    let labels = IngestLabels {
         service: args.service.clone(),
         version: args.version.clone(),
-        host: args.host.replace("%h", &host()?),
+        host: args.host.replace("%h", &host_name()?),
         arguments: args.arguments,
     };
-    let mut sums = Sums::default();
-    let mut ingest = Ingest::open(&args.dataset)?;
-    ingest.add(&args.runs, &labels, &mut |report| sums.count(report))?;
+    let mut sums = AddSummary::default();
+    let mut ingest = RunIngester::open(&args.dataset)?;
+    ingest.add_runs(&args.runs, &labels, &mut |report| sums.count_report(report))?;
     println!(
         "added {} ({} of logs), {} went on, {} there already, {} refused",
-        plural(sums.new, "run"),
-        plural(sums.bytes, "byte"),
+        format_count(sums.new, "run"),
+        format_count(sums.bytes, "byte"),
         sums.more,
         sums.already,
         sums.refused
     );
     Ok(match sums.refused {
-        0 => End::Fine,
-        _ => End::Damaged,
+        0 => FleetExitStatus::Fine,
+        _ => FleetExitStatus::Damaged,
     })
 }
 
 #[derive(Default)]
-struct Sums {
+struct AddSummary {
     new: u64,
     more: u64,
     already: u64,
@@ -64,26 +64,26 @@ struct Sums {
     bytes: u64,
 }
 
-impl Sums {
-    fn count(&mut self, report: Report) {
-        match report.added {
-            Added::New => {
+impl AddSummary {
+    fn count_report(&mut self, report: IngestReport) {
+        match report.outcome {
+            IngestOutcome::New => {
                 self.new += 1;
                 self.bytes += report.log_bytes;
             }
-            Added::More => self.more += 1,
-            Added::Already => self.already += 1,
-            Added::Refused(reason) => {
+            IngestOutcome::Extended => self.more += 1,
+            IngestOutcome::Unchanged => self.already += 1,
+            IngestOutcome::Refused(reason) => {
                 self.refused += 1;
-                complain(format_args!("{}: refused: {reason}", report.path.display()));
+                print_error(format_args!("{}: refused: {reason}", report.path.display()));
             }
         }
     }
 }
 
 /// The name of this machine.
-fn host() -> Result<String, Error> {
+fn host_name() -> Result<String, FleetError> {
     let path = "/proc/sys/kernel/hostname";
-    let name = std::fs::read_to_string(path).map_err(Error::of(path.as_ref()))?;
+    let name = std::fs::read_to_string(path).map_err(FleetError::for_path(path.as_ref()))?;
     Ok(name.trim().to_owned())
 }

@@ -5,44 +5,44 @@ use std::io::{self, BufWriter, Write};
 
 use clap::{Arg, ArgMatches, Command};
 
-use crate::cli::{End, limits};
-use crate::error::Error;
+use crate::cli::{FleetExitStatus, engine_args};
+use crate::error::FleetError;
 use crate::output;
-use crate::questions::{ALL, Parameter, Question};
+use crate::questions::{ALL, ParameterValue, Question};
 
 /// Asks a question that has a name: lucce fleet ask top-growth --from 1.3 --to 1.4. Without a name: tells which there are.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct FleetAskArgs {
     /// The question.
     name: Option<String>,
     #[command(flatten)]
-    limits: limits::Args,
+    limits: engine_args::QueryEngineArgs,
     /// Prints its SQL, for other engines: parameters are the columns p_NAME of a table `parameters` of one row.
     #[arg(long)]
     sql: bool,
     #[command(flatten)]
-    given: Given,
+    given: QuestionParameterArgs,
 }
 
 /// The parameters of all questions are options; whether a question has them is asked later.
-struct Given(Vec<Parameter>);
+struct QuestionParameterArgs(Vec<ParameterValue>);
 
 /// Every name once, with its first meaning.
-fn names() -> impl Iterator<Item = &'static str> {
+fn parameter_names() -> impl Iterator<Item = &'static str> {
     let names: BTreeSet<_> = ALL
         .iter()
-        .flat_map(Question::slots)
+        .flat_map(Question::parameter_specs)
         .map(|slot| slot.name)
         .collect();
     names.into_iter()
 }
 
-impl clap::Args for Given {
+impl clap::Args for QuestionParameterArgs {
     fn augment_args(command: Command) -> Command {
-        names().fold(command, |command, name| {
+        parameter_names().fold(command, |command, name| {
             let of = ALL
                 .iter()
-                .filter(|question| question.slots().any(|slot| slot.name == name));
+                .filter(|question| question.parameter_specs().any(|slot| slot.name == name));
             let of: Vec<_> = of.map(|question| question.name).collect();
             let help = format!("of {}", of.join(", "));
             command.arg(
@@ -59,14 +59,14 @@ impl clap::Args for Given {
     }
 }
 
-impl clap::FromArgMatches for Given {
+impl clap::FromArgMatches for QuestionParameterArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let given = names().filter_map(|name| {
+        let given = parameter_names().filter_map(|name| {
             let value = matches.get_one::<String>(name)?.clone();
             let name = name.to_owned();
-            Some(Parameter { name, value })
+            Some(ParameterValue { name, value })
         });
-        Ok(Given(given.collect()))
+        Ok(QuestionParameterArgs(given.collect()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -75,29 +75,29 @@ impl clap::FromArgMatches for Given {
     }
 }
 
-pub fn run(args: &Args) -> Result<End, Error> {
+pub fn run(args: &FleetAskArgs) -> Result<FleetExitStatus, FleetError> {
     let mut out = BufWriter::new(io::stdout().lock());
     let Some(name) = &args.name else {
-        list(&mut out).map_err(Error::Output)?;
-        return Ok(End::Fine);
+        print_questions(&mut out).map_err(FleetError::Output)?;
+        return Ok(FleetExitStatus::Fine);
     };
-    let question = Question::named(name)?;
+    let question = Question::find_by_name(name)?;
     if args.sql {
         out.write_all(question.sql.as_bytes())
-            .map_err(Error::Output)?;
-        return Ok(End::Fine);
+            .map_err(FleetError::Output)?;
+        return Ok(FleetExitStatus::Fine);
     }
-    let parameters = question.parameters(&args.given.0)?;
-    let mut engine = args.limits.engine()?;
-    engine.parameters(&parameters)?;
-    output::answer(&engine, question.sql, args.limits.output, &mut out)?;
-    Ok(End::Fine)
+    let parameters = question.resolve_parameters(&args.given.0)?;
+    let mut engine = args.limits.open_engine()?;
+    engine.set_parameters(&parameters)?;
+    output::write_answer(&engine, question.sql, args.limits.output, &mut out)?;
+    Ok(FleetExitStatus::Fine)
 }
 
-fn list(out: &mut impl Write) -> io::Result<()> {
+fn print_questions(out: &mut impl Write) -> io::Result<()> {
     for question in ALL {
-        writeln!(out, "{}\n    {}", question.name, question.about())?;
-        for slot in question.slots() {
+        writeln!(out, "{}\n    {}", question.name, question.description())?;
+        for slot in question.parameter_specs() {
             let default = slot.default.filter(|default| !default.is_empty());
             let default = default.map_or_else(String::new, |default| format!(" ({default})"));
             writeln!(out, "    --{}: {}{default}", slot.name, slot.meaning)?;

@@ -5,26 +5,29 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lucce_ship::wire::{Known, MOST_BYTES};
+use lucce_ship::wire::{CollectorGeneration, MAX_PART_BYTES};
 
-use crate::cli::access::Access;
-use crate::cli::{End, complain, limits, plural};
-use crate::collect::{Batches, Done, Limits, Refusal, Spool, Taken, run as run_of};
-use crate::error::Error;
-use crate::http::{self, Metrics, Request, Response, Server};
+use crate::cli::access::AccessArgs;
+use crate::cli::{FleetExitStatus, engine_args, format_count, print_error};
+use crate::collect::{
+    BatchIngester, BatchReport, LogSpool, PartOutcome, SpoolError, SpoolLimits,
+    parse_run_id as run_of,
+};
+use crate::error::FleetError;
+use crate::http::{self, HttpServer, ServerMetrics, ServerRequest, ServerResponse};
 
 /// Takes the logs that JVMs send (`push=` of the agent, `lucce push --collector`): to this disk first, into the dataset by batches.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct FleetCollectArgs {
     /// The dataset's folder, which is made if it is not there.
     dataset: PathBuf,
     /// Where JVMs find the collector.
     #[arg(long, default_value = "127.0.0.1:4327")]
     listen: SocketAddr,
     #[command(flatten)]
-    access: Access,
+    access: AccessArgs,
     /// From one batch to the next: 10s, 500ms, 5m.
-    #[arg(long, default_value = "10s", value_parser = duration)]
+    #[arg(long, default_value = "10s", value_parser = parse_duration)]
     every: Duration,
     /// What programs are called that do not say it.
     #[arg(long, default_value = "unnamed")]
@@ -33,13 +36,13 @@ pub struct Args {
     #[arg(long)]
     spool: Option<PathBuf>,
     /// What may wait there; then JVMs keep what they have.
-    #[arg(long, default_value = "10g", value_parser = limits::bytes)]
+    #[arg(long, default_value = "10g", value_parser = engine_args::parse_memory_size)]
     spool_limit: usize,
     /// The largest log of one JVM.
-    #[arg(long, default_value = "1g", value_parser = limits::bytes)]
+    #[arg(long, default_value = "1g", value_parser = engine_args::parse_memory_size)]
     largest: usize,
     /// Logs of which nothing came for so long leave the spool: the dataset has what they say.
-    #[arg(long, default_value = "7d", value_parser = duration)]
+    #[arg(long, default_value = "7d", value_parser = parse_duration)]
     idle: Duration,
     /// Keep the programs' arguments, if their senders show them; without it `*` stands for each.
     #[arg(long)]
@@ -49,54 +52,56 @@ pub struct Args {
     drain: bool,
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+fn parse_duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|why| why.to_string())
 }
 
-pub fn run(args: &Args) -> Result<End, Error> {
-    let limits = Limits {
+pub fn run(args: &FleetCollectArgs) -> Result<FleetExitStatus, FleetError> {
+    let limits = SpoolLimits {
         log: args.largest as u64,
         all: args.spool_limit as u64,
     };
     // First: a folder that is no dataset gets no spool.
-    crate::commits::Log::open_or_create(&args.dataset)?;
+    crate::commits::CommitLog::open_or_create(&args.dataset)?;
     let folder = match &args.spool {
         Some(spool) => spool.clone(),
         None => args.dataset.join("collect"),
     };
-    let spool = Arc::new(Spool::open(&folder, limits)?);
-    let batches = Batches::new(Arc::clone(&spool), &args.dataset, &args.service)?;
+    let spool = Arc::new(LogSpool::open(&folder, limits)?);
+    let batches = BatchIngester::new(Arc::clone(&spool), &args.dataset, &args.service)?;
     let mut batches = batches.with_arguments(args.arguments);
     if args.drain {
-        let done = batches.round(&mut |why| complain(why));
-        println!("{}", told(&done));
+        let done = batches.add_waiting_runs(&mut |why| print_error(why));
+        println!("{}", describe_batch(&done));
         return Ok(match (done.refused, done.waiting) {
-            (0, 0) => End::Fine,
-            (0, _) => End::Unusable,
-            (_, _) => End::Damaged,
+            (0, 0) => FleetExitStatus::Fine,
+            (0, _) => FleetExitStatus::Unusable,
+            (_, _) => FleetExitStatus::Damaged,
         });
     }
-    let token = args.access.token()?;
-    let made = args.access.made(token.as_ref());
-    let server = Server::bind(args.listen, token, http::Limits::default())?;
-    println!("logs are taken at {}", server.address());
+    let token = args.access.load_token()?;
+    let made = args.access.describe_generated_token(token.as_ref());
+    let server = HttpServer::bind(args.listen, token, http::ServerLimits::default())?;
+    println!("logs are taken at {}", server.base_url());
     if let Some(made) = made {
         println!("{made}");
     }
     let (every, idle) = (args.every, args.idle);
     std::thread::Builder::new()
         .name("batches".into())
-        .spawn(move || add(&mut batches, every, idle))
-        .map_err(Error::Output)?;
-    let metrics = Metrics::new("lucce_collect");
+        .spawn(move || run_batches(&mut batches, every, idle))
+        .map_err(FleetError::Output)?;
+    let metrics = ServerMetrics::new("lucce_collect");
     let shown = metrics.clone();
-    server.run(metrics, move |request| answer(&spool, &shown, request))?;
+    server.run_until_signal(metrics, move |request| {
+        handle_request(&spool, &shown, request)
+    })?;
     // What was taken is on the disk: the next collector adds it.
-    Ok(End::Fine)
+    Ok(FleetExitStatus::Fine)
 }
 
 /// For as long as the process lives.
-fn add(batches: &mut Batches, every: Duration, idle: Duration) {
+fn run_batches(batches: &mut BatchIngester, every: Duration, idle: Duration) {
     const SWEEP: Duration = Duration::from_secs(3600);
     let mut last = String::new();
     let mut since = SWEEP;
@@ -105,26 +110,26 @@ fn add(batches: &mut Batches, every: Duration, idle: Duration) {
         let mut said = String::new();
         let mut tell = |why: String| {
             if why != last {
-                complain(&why);
+                print_error(&why);
             }
             said = why;
         };
-        let done = batches.round(&mut tell);
+        let done = batches.add_waiting_runs(&mut tell);
         if since >= SWEEP {
-            batches.sweep(idle, &mut tell);
+            batches.remove_idle_runs(idle, &mut tell);
             since = Duration::ZERO;
         }
         last = said;
         if done.runs > 0 {
-            println!("{}", told(&done));
+            println!("{}", describe_batch(&done));
         }
         std::thread::sleep(every);
         since += every;
     }
 }
 
-fn told(done: &Done) -> String {
-    let Done {
+fn describe_batch(done: &BatchReport) -> String {
+    let BatchReport {
         runs,
         events,
         ended,
@@ -133,50 +138,65 @@ fn told(done: &Done) -> String {
     } = done;
     format!(
         "added {} of {}, {ended} ended, {refused} refused, {waiting} wait",
-        plural(*events, "event"),
-        plural(*runs, "run")
+        format_count(*events, "event"),
+        format_count(*runs, "run")
     )
 }
 
-fn answer(spool: &Spool, metrics: &Metrics, request: &mut Request) -> Response {
+fn handle_request(
+    spool: &LogSpool,
+    metrics: &ServerMetrics,
+    request: &mut ServerRequest,
+) -> ServerResponse {
     let method = request.method().to_owned();
-    let parts: Vec<String> = request.parts().into_iter().map(str::to_owned).collect();
+    let parts: Vec<String> = request
+        .path_parts()
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     match (method.as_str(), parts.as_slice()) {
-        ("GET", ["metrics"]) => Response::metrics(metrics).of("metrics"),
+        ("GET", ["metrics"]) => ServerResponse::from_metrics(metrics).with_route("metrics"),
         (method, ["v1", "logs", name]) => {
             let Some(run) = run_of(name) else {
-                return Response::words(400, "a run is 16 hexadecimal digits").of("logs");
+                return ServerResponse::from_message(400, "a run is 16 hexadecimal digits")
+                    .with_route("logs");
             };
             let answered = match method {
-                "GET" => spool.known(run).map(Taken::Yes),
-                "POST" => match request.body(MOST_BYTES) {
-                    Ok(bytes) => spool.take(run, &bytes),
-                    Err(refused) => return refused.of("logs"),
+                "GET" => spool.last_generation(run).map(PartOutcome::Stored),
+                "POST" => match request.read_body(MAX_PART_BYTES) {
+                    Ok(bytes) => spool.store_part(run, &bytes),
+                    Err(refused) => return refused.with_route("logs"),
                 },
                 _ => {
-                    return Response::words(405, "GET and POST are what can be done here")
-                        .with("Allow", "GET, HEAD, POST")
-                        .of("logs");
+                    return ServerResponse::from_message(
+                        405,
+                        "GET and POST are what can be done here",
+                    )
+                    .with_header("Allow", "GET, HEAD, POST")
+                    .with_route("logs");
                 }
             };
-            logs(answered).of("logs")
+            logs_response(answered).with_route("logs")
         }
-        _ => Response::words(404, "there is nothing here"),
+        _ => ServerResponse::from_message(404, "there is nothing here"),
     }
 }
 
-fn logs(answered: Result<Taken, Refusal>) -> Response {
-    let text = |status, known: Known| Response::text(status, known.text());
+fn logs_response(answered: Result<PartOutcome, SpoolError>) -> ServerResponse {
+    let text =
+        |status, known: CollectorGeneration| ServerResponse::from_text(status, known.to_text());
     match answered {
-        Ok(Taken::Yes(known)) => text(200, known),
-        Ok(Taken::Other(known)) => text(409, known),
-        Err(Refusal::Malformed(why)) => Response::words(400, why),
-        Err(Refusal::TooLarge(why)) => Response::words(413, why),
-        Err(Refusal::Full(why)) => Response::words(507, why).with("Retry-After", "30"),
-        Err(Refusal::Failed(error)) => {
-            complain(format_args!("the spool: {error}"));
-            Response::words(500, "the collector cannot keep it")
+        Ok(PartOutcome::Stored(known)) => text(200, known),
+        Ok(PartOutcome::WrongGeneration(known)) => text(409, known),
+        Err(SpoolError::Malformed(why)) => ServerResponse::from_message(400, why),
+        Err(SpoolError::TooLarge(why)) => ServerResponse::from_message(413, why),
+        Err(SpoolError::Full(why)) => {
+            ServerResponse::from_message(507, why).with_header("Retry-After", "30")
+        }
+        Err(SpoolError::Failed(error)) => {
+            print_error(format_args!("the spool: {error}"));
+            ServerResponse::from_message(500, "the collector cannot keep it")
         }
     }
 }

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use crate::cli::{End, limits};
-use crate::compact::{Policy, compact};
-use crate::engine::Limits;
-use crate::error::Error;
+use crate::cli::{FleetExitStatus, engine_args};
+use crate::compact::{RetentionPolicy, compact_dataset};
+use crate::engine::QueryLimits;
+use crate::error::FleetError;
 
 /// Makes few large files of many small ones, and drops what need not be kept. Readers and writers go on meanwhile.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct FleetCompactArgs {
     /// The dataset's folder.
     #[arg(env = "LUCCE_FLEET")]
     dataset: PathBuf,
@@ -27,26 +27,31 @@ pub struct Args {
     #[arg(long, value_name = "MINUTES", default_value = "60")]
     grace: u64,
     /// What the process may use, about: 2g, 500m.
-    #[arg(long, value_parser = limits::bytes, default_value = "1g")]
+    #[arg(long, value_parser = engine_args::parse_memory_size, default_value = "1g")]
     memory: usize,
 }
 
-pub fn run(args: &Args) -> Result<End, Error> {
-    let policy = Policy {
+pub fn run(args: &FleetCompactArgs) -> Result<FleetExitStatus, FleetError> {
+    let policy = RetentionPolicy {
         numbers: args.numbers,
         runs: args.runs,
         sums: args.sums,
         grace: Duration::from_secs(args.grace.saturating_mul(60)),
         now: SystemTime::now(),
     };
-    let limits = Limits {
+    let limits = QueryLimits {
         memory: Some(args.memory),
-        ..Limits::default()
+        ..QueryLimits::default()
     };
-    let done = compact(&args.dataset, &policy, &limits)?;
+    let done = compact_dataset(&args.dataset, &policy, &limits)?;
     println!(
         "{} files of {} bytes are now {} of {}; {} runs became sums; {} files are gone",
-        done.before, done.bytes_before, done.behind, done.bytes_behind, done.summed, done.gone
+        done.files_before,
+        done.bytes_before,
+        done.files_after,
+        done.bytes_after,
+        done.runs_summed,
+        done.files_removed
     );
-    Ok(End::Fine)
+    Ok(FleetExitStatus::Fine)
 }

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use lucce_decoder::ContextId;
-use lucce_tracelog::Number;
+use lucce_tracelog::ContextNumber;
 
-use crate::cli::End;
-use crate::commits::Log;
-use crate::error::Error;
+use crate::cli::FleetExitStatus;
+use crate::commits::CommitLog;
+use crate::error::FleetError;
 use crate::numbers;
 
 /// Prints the traces of numbers of any runs that are in the dataset.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct FleetDecodeArgs {
     /// The dataset's folder.
     #[arg(long, env = "LUCCE_FLEET")]
     dataset: PathBuf,
@@ -21,16 +21,16 @@ pub struct Args {
     numbers: Vec<String>,
 }
 
-pub fn run(args: &Args) -> Result<End, Error> {
-    let state = Log::open(&args.dataset)?.state()?;
-    let mut end = End::Fine;
+pub fn run(args: &FleetDecodeArgs) -> Result<FleetExitStatus, FleetError> {
+    let state = CommitLog::open(&args.dataset)?.read_state()?;
+    let mut end = FleetExitStatus::Fine;
     for text in &args.numbers {
-        let (run, number) = parse(text)?;
-        match numbers::trace(&args.dataset, &state, &run, number) {
+        let (run, number) = parse_number(text)?;
+        match numbers::decode_trace(&args.dataset, &state, &run, number) {
             Ok(trace) => print!("{text}  {}\n{trace}", trace.stack),
-            Err(error @ Error::Absent(_)) => {
-                crate::cli::complain(format_args!("{text}: {error}"));
-                end = End::Finding;
+            Err(error @ FleetError::Absent(_)) => {
+                crate::cli::print_error(format_args!("{text}: {error}"));
+                end = FleetExitStatus::Finding;
             }
             Err(error) => return Err(error),
         }
@@ -39,12 +39,12 @@ pub fn run(args: &Args) -> Result<End, Error> {
 }
 
 /// Run and number.
-fn parse(text: &str) -> Result<(String, ContextId), Error> {
-    let found = Number::places_in(text).next();
+fn parse_number(text: &str) -> Result<(String, ContextId), FleetError> {
+    let found = ContextNumber::places_in(text).next();
     let whole = found.filter(|(at, _)| *at == (0..text.len()));
     match whole.and_then(|(_, number)| Some((number.run?.to_string(), number.id))) {
         Some(found) => Ok(found),
-        None => Err(Error::Usage(format!(
+        None => Err(FleetError::Usage(format!(
             "{text}: no number as lucce:RUN:0xNUMBER"
         ))),
     }

@@ -7,7 +7,7 @@ mod ask;
 mod collect;
 mod compact;
 mod decode;
-mod limits;
+mod engine_args;
 mod query;
 mod serve;
 mod views;
@@ -16,9 +16,9 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use lucce_decoder::escape::Line;
+use lucce_decoder::escape::EscapedLine;
 
-use crate::error::Error;
+use crate::error::FleetError;
 
 /// Many runs as one dataset: tables in Parquet files, asked by SQL.
 #[derive(Parser)]
@@ -28,26 +28,26 @@ use crate::error::Error;
     version,
     after_help = "Exit codes: 0 fine; 1 what was asked for is not there; 2 usage; 3 damaged or foreign log."
 )]
-struct Cli {
+struct FleetCli {
     #[command(subcommand)]
-    verb: Verb,
+    verb: FleetCommand,
 }
 
 #[derive(Subcommand)]
-enum Verb {
-    Add(add::Args),
-    Collect(collect::Args),
-    Compact(compact::Args),
-    Query(query::Args),
-    Serve(serve::Args),
-    Ask(ask::Args),
-    Decode(decode::Args),
-    Views(views::Args),
+enum FleetCommand {
+    Add(add::FleetAddArgs),
+    Collect(collect::FleetCollectArgs),
+    Compact(compact::FleetCompactArgs),
+    Query(query::FleetQueryArgs),
+    Serve(serve::FleetServeArgs),
+    Ask(ask::FleetAskArgs),
+    Decode(decode::FleetDecodeArgs),
+    Views(views::FleetViewsArgs),
 }
 
 /// How a verb ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum End {
+enum FleetExitStatus {
     Fine = 0,
     Finding = 1,
     Unusable = 2,
@@ -55,45 +55,49 @@ enum End {
 }
 
 pub fn main() -> ExitCode {
-    let ended = match Cli::parse().verb {
-        Verb::Add(args) => add::run(&args),
-        Verb::Collect(args) => collect::run(&args),
-        Verb::Compact(args) => compact::run(&args),
-        Verb::Query(args) => query::run(&args),
-        Verb::Serve(args) => serve::run(&args),
-        Verb::Ask(args) => ask::run(&args),
-        Verb::Decode(args) => decode::run(&args),
-        Verb::Views(args) => views::run(&args),
+    let ended = match FleetCli::parse().verb {
+        FleetCommand::Add(args) => add::run(&args),
+        FleetCommand::Collect(args) => collect::run(&args),
+        FleetCommand::Compact(args) => compact::run(&args),
+        FleetCommand::Query(args) => query::run(&args),
+        FleetCommand::Serve(args) => serve::run(&args),
+        FleetCommand::Ask(args) => ask::run(&args),
+        FleetCommand::Decode(args) => decode::run(&args),
+        FleetCommand::Views(args) => views::run(&args),
     };
     let ended = ended.unwrap_or_else(|error| {
         let end = match &error {
             // The reader of a pipe has seen enough.
-            Error::Output(e) if e.kind() == io::ErrorKind::BrokenPipe => return End::Fine,
-            Error::Engine(what) if what.contains("Broken pipe") => return End::Fine,
-            Error::Absent(_) => End::Finding,
-            Error::Dataset(..) | Error::Collision(_) => End::Damaged,
-            Error::File(..)
-            | Error::Usage(_)
-            | Error::Engine(_)
-            | Error::Time(_)
-            | Error::Output(_) => End::Unusable,
+            FleetError::Output(e) if e.kind() == io::ErrorKind::BrokenPipe => {
+                return FleetExitStatus::Fine;
+            }
+            FleetError::Engine(what) if what.contains("Broken pipe") => {
+                return FleetExitStatus::Fine;
+            }
+            FleetError::Absent(_) => FleetExitStatus::Finding,
+            FleetError::Dataset(..) | FleetError::Collision(_) => FleetExitStatus::Damaged,
+            FleetError::File(..)
+            | FleetError::Usage(_)
+            | FleetError::Engine(_)
+            | FleetError::Time(_)
+            | FleetError::Output(_) => FleetExitStatus::Unusable,
         };
-        complain(error);
+        print_error(error);
         end
     });
     ExitCode::from(ended as u8)
 }
 
 /// On standard error, whatever names it holds; what the engine says may have several lines.
-fn complain(message: impl std::fmt::Display) {
+fn print_error(message: impl std::fmt::Display) {
     let message = message.to_string();
     for line in message.lines() {
         // No reader is left to hear of it if this fails.
-        let _ = writeln!(io::stderr(), "lucce fleet: {}", Line(line));
+        let _ = writeln!(io::stderr(), "lucce fleet: {}", EscapedLine(line));
     }
 }
 
-fn plural(count: u64, what: &str) -> String {
+fn format_count(count: u64, what: &str) -> String {
     match count {
         1 => format!("1 {what}"),
         count => format!("{count} {what}s"),

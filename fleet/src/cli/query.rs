@@ -3,13 +3,13 @@
 use std::io::{self, BufWriter};
 use std::path::PathBuf;
 
-use crate::cli::{End, limits};
-use crate::error::Error;
+use crate::cli::{FleetExitStatus, engine_args};
+use crate::error::FleetError;
 use crate::output;
 
 /// Asks the dataset by SQL; it is only read. Tables: runs, events, stacks, frames, through, numbers, stream.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct FleetQueryArgs {
     /// The question.
     #[arg(required_unless_present = "file", conflicts_with = "file")]
     sql: Option<String>,
@@ -17,17 +17,17 @@ pub struct Args {
     #[arg(long)]
     file: Option<PathBuf>,
     #[command(flatten)]
-    limits: limits::Args,
+    limits: engine_args::QueryEngineArgs,
 }
 
-pub fn run(args: &Args) -> Result<End, Error> {
+pub fn run(args: &FleetQueryArgs) -> Result<FleetExitStatus, FleetError> {
     let sql = match (&args.sql, &args.file) {
         (Some(sql), _) => sql.clone(),
-        (None, Some(file)) => std::fs::read_to_string(file).map_err(Error::of(file))?,
-        (None, None) => return Err(Error::Usage("no question".into())),
+        (None, Some(file)) => std::fs::read_to_string(file).map_err(FleetError::for_path(file))?,
+        (None, None) => return Err(FleetError::Usage("no question".into())),
     };
-    let engine = args.limits.engine()?;
+    let engine = args.limits.open_engine()?;
     let mut out = BufWriter::new(io::stdout().lock());
-    output::answer(&engine, &sql, args.limits.output, &mut out)?;
-    Ok(End::Fine)
+    output::write_answer(&engine, &sql, args.limits.output, &mut out)?;
+    Ok(FleetExitStatus::Fine)
 }

@@ -5,16 +5,16 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cli::access::Access;
-use crate::cli::{End, limits};
+use crate::cli::access::AccessArgs;
+use crate::cli::{FleetExitStatus, engine_args};
 use crate::engine;
-use crate::error::Error;
-use crate::http::{Limits, Metrics, Server};
-use crate::serve::Service;
+use crate::error::FleetError;
+use crate::http::{HttpServer, ServerLimits, ServerMetrics};
+use crate::serve::DecodeService;
 
 /// Serves traces of numbers, answers to questions and their pages by HTTP, until SIGTERM or Ctrl-C. GET /openapi.json says what there is.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct FleetServeArgs {
     /// The dataset's folder.
     #[arg(env = "LUCCE_FLEET")]
     dataset: PathBuf,
@@ -22,7 +22,7 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7070")]
     listen: SocketAddr,
     #[command(flatten)]
-    access: Access,
+    access: AccessArgs,
     /// Requests that are answered at a time; others are refused with 503.
     #[arg(long, default_value = "4", value_parser = clap::value_parser!(u16).range(1..=256))]
     requests: u16,
@@ -30,10 +30,10 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u32).range(1..=3600))]
     time: u32,
     /// What the rows of an answer may have: 64m, 500k; others are refused with 507.
-    #[arg(long, value_parser = limits::size, default_value = "64m")]
+    #[arg(long, value_parser = engine_args::parse_size, default_value = "64m")]
     answer: usize,
     /// What all questions at a time may use, about: 2g, 500m; what has no room goes to files.
-    #[arg(long, value_parser = limits::bytes, default_value = "1g")]
+    #[arg(long, value_parser = engine_args::parse_memory_size, default_value = "1g")]
     memory: usize,
     /// Where such files go; else where the system has temporary files.
     #[arg(long)]
@@ -43,31 +43,31 @@ pub struct Args {
     threads: Option<usize>,
 }
 
-pub fn run(args: &Args) -> Result<End, Error> {
-    let token = args.access.token()?;
-    let made = args.access.made(token.as_ref());
+pub fn run(args: &FleetServeArgs) -> Result<FleetExitStatus, FleetError> {
+    let token = args.access.load_token()?;
+    let made = args.access.describe_generated_token(token.as_ref());
     let requests = usize::from(args.requests);
     let time = Duration::from_secs(args.time.into());
-    let each = engine::Limits {
+    let each = engine::QueryLimits {
         memory: Some(args.memory / requests),
         spill: args.spill.clone(),
         threads: args.threads,
         time: Some(time),
     };
-    let metrics = Metrics::new("lucce_fleet");
-    let service = Service::new(&args.dataset, each, args.answer, metrics.clone())?;
-    let limits = Limits {
+    let metrics = ServerMetrics::new("lucce_fleet");
+    let service = DecodeService::new(&args.dataset, each, args.answer, metrics.clone())?;
+    let limits = ServerLimits {
         requests,
-        request: time.max(Limits::default().request),
-        ..Limits::default()
+        request: time.max(ServerLimits::default().request),
+        ..ServerLimits::default()
     };
-    let server = Server::bind(args.listen, token, limits)?;
+    let server = HttpServer::bind(args.listen, token, limits)?;
     let mut out = io::stdout().lock();
-    writeln!(out, "{}", server.address())
+    writeln!(out, "{}", server.base_url())
         .and_then(|()| made.map_or(Ok(()), |made| writeln!(out, "{made}")))
         .and_then(|()| out.flush())
-        .map_err(Error::Output)?;
+        .map_err(FleetError::Output)?;
     drop(out);
-    server.run(metrics, move |request| service.answer(request))?;
-    Ok(End::Fine)
+    server.run_until_signal(metrics, move |request| service.answer_request(request))?;
+    Ok(FleetExitStatus::Fine)
 }

@@ -7,9 +7,9 @@
 //! ```
 //! What a JVM was told to be taken is on the disk: the collector may be killed between any two steps. The wire is `lucce_ship::wire`.
 
-mod batches;
-mod coverage;
+mod batch_ingester;
+mod piece_coverage;
 mod spool;
 
-pub use batches::{Batches, Done};
-pub use spool::{Limits, Refusal, Spool, Taken, run};
+pub use batch_ingester::{BatchIngester, BatchReport};
+pub use spool::{LogSpool, PartOutcome, SpoolError, SpoolLimits, parse_run_id};

@@ -18,18 +18,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use lucce_ship::wire::{Head, Known, Labels, Part};
+use lucce_ship::wire::{CollectorGeneration, GenerationPart, PartHeader, RunLabels};
 use lucce_tracelog::{RunId, blocks_end};
 
-use super::coverage::PieceCoverage;
-use crate::error::Error;
+use super::piece_coverage::PieceCoverage;
+use crate::error::FleetError;
 
 /// What a file takes of a disk is a multiple of this.
 const DISK_BLOCK: u64 = 4 << 10;
 
 /// What a client may have kept.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct SpoolLimits {
     /// Bytes of one log.
     pub log: u64,
     /// Bytes of all that waits.
@@ -38,16 +38,16 @@ pub struct Limits {
 
 /// What became of a part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Taken {
+pub enum PartOutcome {
     /// It is on the disk, or was before; the last generation that counts.
-    Yes(Known),
+    Stored(CollectorGeneration),
     /// The spool has another generation than the part belongs to.
-    Other(Known),
+    WrongGeneration(CollectorGeneration),
 }
 
 /// Why nothing was done.
 #[derive(Debug)]
-pub enum Refusal {
+pub enum SpoolError {
     /// It is no part.
     Malformed(String),
     TooLarge(String),
@@ -56,38 +56,38 @@ pub enum Refusal {
     Failed(io::Error),
 }
 
-impl From<io::Error> for Refusal {
+impl From<io::Error> for SpoolError {
     fn from(error: io::Error) -> Self {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         match error.kind() {
             StorageFull | QuotaExceeded | FileTooLarge => {
-                Refusal::Full(format!("the collector's disk: {error}"))
+                SpoolError::Full(format!("the collector's disk: {error}"))
             }
-            _ => Refusal::Failed(error),
+            _ => SpoolError::Failed(error),
         }
     }
 }
 
 /// A log whose generations were applied.
 #[derive(Clone, Debug)]
-pub struct Mirror {
+pub struct LogMirror {
     pub run: RunId,
     pub log: PathBuf,
-    pub labels: Labels,
+    pub labels: RunLabels,
     /// The last generation.
     pub number: u64,
 }
 
 /// What is known of a run, once it was read.
-type Slot = Arc<Mutex<Option<Known>>>;
+type GenerationSlot = Arc<Mutex<Option<CollectorGeneration>>>;
 
 /// The folder.
-pub struct Spool {
+pub struct LogSpool {
     folder: PathBuf,
-    limits: Limits,
+    limits: SpoolLimits,
     /// Bytes, about: counted anew by `sweep`.
     used: AtomicU64,
-    runs: Mutex<HashMap<RunId, Slot>>,
+    runs: Mutex<HashMap<RunId, GenerationSlot>>,
     /// Runs with generations that the dataset does not have.
     waiting: Mutex<BTreeSet<RunId>>,
     /// Another collector must not have the folder.
@@ -98,26 +98,28 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Spool {
+impl LogSpool {
     /// # Errors
     /// The folder cannot be read or written, or another collector has it.
-    pub fn open(folder: &Path, limits: Limits) -> Result<Spool, Error> {
+    pub fn open(folder: &Path, limits: SpoolLimits) -> Result<LogSpool, FleetError> {
         // Logs are their users' alone.
         let mut maker = fs::DirBuilder::new();
         let made = maker.recursive(true).mode(0o700).create(folder);
-        made.map_err(Error::of(folder))?;
+        made.map_err(FleetError::for_path(folder))?;
         let path = folder.join("lock");
         let file = File::options()
             .create(true)
             .truncate(false)
             .write(true)
             .open(&path);
-        let file = file.map_err(Error::of(&path))?;
-        if !lucce_ship::spool::lock(&file) {
+        let file = file.map_err(FleetError::for_path(&path))?;
+        if !lucce_ship::push_mark::lock_file(&file) {
             let folder = folder.display();
-            return Err(Error::Usage(format!("{folder}: another collector has it")));
+            return Err(FleetError::Usage(format!(
+                "{folder}: another collector has it"
+            )));
         }
-        let spool = Spool {
+        let spool = LogSpool {
             folder: folder.to_owned(),
             limits,
             used: AtomicU64::new(0),
@@ -125,19 +127,21 @@ impl Spool {
             waiting: Mutex::default(),
             _lock: file,
         };
-        for run in spool.all_runs().map_err(Error::of(folder))? {
-            let own = spool.of(run);
-            let state = State::read(&own).map_err(Error::of(&own))?;
-            let generations = generations(&own, "g-").map_err(Error::of(&own))?;
-            if !generations.is_empty() || state.taken < state.known.number {
+        for run in spool.all_runs().map_err(FleetError::for_path(folder))? {
+            let own = spool.run_folder(run);
+            let state = SpoolRunState::read(&own).map_err(FleetError::for_path(&own))?;
+            let generations = list_generations(&own, "g-").map_err(FleetError::for_path(&own))?;
+            if !generations.is_empty() || state.ingested_number < state.applied.number {
                 lock(&spool.waiting).insert(run);
             }
         }
-        spool.count().map_err(Error::of(folder))?;
+        spool
+            .update_used_bytes()
+            .map_err(FleetError::for_path(folder))?;
         Ok(spool)
     }
 
-    fn of(&self, run: RunId) -> PathBuf {
+    fn run_folder(&self, run: RunId) -> PathBuf {
         self.folder.join(run.to_string())
     }
 
@@ -145,27 +149,27 @@ impl Spool {
         let mut runs = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
             let name = entry?.file_name();
-            runs.extend(name.to_str().and_then(run));
+            runs.extend(name.to_str().and_then(parse_run_id));
         }
         Ok(runs)
     }
 
-    fn slot(&self, run: RunId) -> Slot {
+    fn run_slot(&self, run: RunId) -> GenerationSlot {
         Arc::clone(lock(&self.runs).entry(run).or_default())
     }
 
     /// What a client asks for and has nothing of takes no memory: the slot goes, unless somebody else uses it.
-    fn release(&self, run: RunId, slot: Slot) {
+    fn release_slot(&self, run: RunId, slot: GenerationSlot) {
         let mut runs = lock(&self.runs);
         // This one's and the map's own; clones are made under the lock.
-        if Arc::strong_count(&slot) <= 2 && !self.of(run).exists() {
+        if Arc::strong_count(&slot) <= 2 && !self.run_folder(run).exists() {
             runs.remove(&run);
         }
     }
 
     /// Of how many runs something is kept in memory.
     #[must_use]
-    pub fn slots(&self) -> usize {
+    pub fn slot_count(&self) -> usize {
         lock(&self.runs).len()
     }
 
@@ -173,20 +177,24 @@ impl Spool {
     ///
     /// # Errors
     /// The spool cannot be read.
-    pub fn known(&self, run: RunId) -> Result<Known, Refusal> {
-        let slot = self.slot(run);
-        let known = self.look(run, &mut lock(&slot));
-        self.release(run, slot);
+    pub fn last_generation(&self, run: RunId) -> Result<CollectorGeneration, SpoolError> {
+        let slot = self.run_slot(run);
+        let known = self.read_generation(run, &mut lock(&slot));
+        self.release_slot(run, slot);
         Ok(known?)
     }
 
-    fn look(&self, run: RunId, slot: &mut Option<Known>) -> io::Result<Known> {
+    fn read_generation(
+        &self,
+        run: RunId,
+        slot: &mut Option<CollectorGeneration>,
+    ) -> io::Result<CollectorGeneration> {
         if let Some(known) = slot {
             return Ok(*known);
         }
-        let own = self.of(run);
-        let mut known = State::read(&own)?.known;
-        if let Some(((number, token), _)) = generations(&own, "g-")?.pop_last()
+        let own = self.run_folder(run);
+        let mut known = SpoolRunState::read(&own)?.applied;
+        if let Some(((number, token), _)) = list_generations(&own, "g-")?.pop_last()
             && number > known.number
         {
             (known.number, known.token) = (number, token);
@@ -199,64 +207,64 @@ impl Spool {
     ///
     /// # Errors
     /// It is none, or cannot be kept.
-    pub fn take(&self, run: RunId, bytes: &[u8]) -> Result<Taken, Refusal> {
-        let part = Part::parse(bytes).map_err(Refusal::Malformed)?;
+    pub fn store_part(&self, run: RunId, bytes: &[u8]) -> Result<PartOutcome, SpoolError> {
+        let part = GenerationPart::parse(bytes).map_err(SpoolError::Malformed)?;
         let head = &part.head;
         if head.run != run {
-            return Err(Refusal::Malformed(format!("a part of run {}", head.run)));
+            return Err(SpoolError::Malformed(format!("a part of run {}", head.run)));
         }
         let ends = part
             .pieces()
             .map(|(at, piece)| at.saturating_add(piece.len() as u64));
         if ends.chain([head.size]).any(|end| end > self.limits.log) {
             let most = self.limits.log;
-            return Err(Refusal::TooLarge(format!(
+            return Err(SpoolError::TooLarge(format!(
                 "a log of more than {most} bytes"
             )));
         }
-        let slot = self.slot(run);
-        let taken = self.take_part(bytes, &part, &mut lock(&slot));
-        self.release(run, slot);
+        let slot = self.run_slot(run);
+        let taken = self.store_parsed_part(bytes, &part, &mut lock(&slot));
+        self.release_slot(run, slot);
         taken
     }
 
-    fn take_part(
+    fn store_parsed_part(
         &self,
         bytes: &[u8],
-        part: &Part<'_>,
-        slot: &mut Option<Known>,
-    ) -> Result<Taken, Refusal> {
+        part: &GenerationPart<'_>,
+        slot: &mut Option<CollectorGeneration>,
+    ) -> Result<PartOutcome, SpoolError> {
         let head = &part.head;
         let run = head.run;
-        let known = self.look(run, slot)?;
+        let known = self.read_generation(run, slot)?;
         if known.ended || (head.number, head.token) == (known.number, known.token) {
-            return Ok(Taken::Yes(known));
+            return Ok(PartOutcome::Stored(known));
         }
         let is_next = known.number.checked_add(1) == Some(head.number);
         if !is_next || head.base != 0 && head.base != known.token {
-            return Ok(Taken::Other(known));
+            return Ok(PartOutcome::WrongGeneration(known));
         }
         let more = (bytes.len() as u64).next_multiple_of(DISK_BLOCK);
         if self.used.load(Ordering::Relaxed).saturating_add(more) > self.limits.all {
             let most = self.limits.all;
-            return Err(Refusal::Full(format!(
+            return Err(SpoolError::Full(format!(
                 "more than {most} bytes wait for the dataset"
             )));
         }
-        let own = self.of(run);
+        let own = self.run_folder(run);
         let name = format!("{:016x}-{:016x}", head.number, head.token);
         let parts = own.join(format!("in-{name}"));
         if !parts.exists() {
-            self.make(&own, &parts)?;
+            self.create_part_folder(&own, &parts)?;
         }
-        whole(&parts, &part_name(head.part), bytes)?;
+        replace_file(&parts, &part_name(head.part), bytes)?;
         self.used.fetch_add(more, Ordering::Relaxed);
         if !head.last {
-            return Ok(Taken::Yes(known));
+            return Ok(PartOutcome::Stored(known));
         }
         if !(0..=head.part).all(|part| parts.join(part_name(part)).exists()) {
             // Some were sent to a collector that did not keep them.
-            return Ok(Taken::Other(known));
+            return Ok(PartOutcome::WrongGeneration(known));
         }
         if head.base == 0
             && let Err(why) = check_pieces(&parts, head)
@@ -265,12 +273,12 @@ impl Spool {
             self.used.fetch_sub(more, Ordering::Relaxed);
             // Fails if the run has something else.
             let _ = fs::remove_dir(&own);
-            return Err(Refusal::Malformed(why));
+            return Err(SpoolError::Malformed(why));
         }
-        sync(&parts)?;
+        sync_folder(&parts)?;
         fs::rename(&parts, own.join(format!("g-{name}")))?;
-        sync(&own)?;
-        let now = Known {
+        sync_folder(&own)?;
+        let now = CollectorGeneration {
             number: head.number,
             token: head.token,
             ended: false,
@@ -278,29 +286,29 @@ impl Spool {
         *slot = Some(now);
         lock(&self.waiting).insert(run);
         // Beginnings of this generation that others, or earlier attempts, have sent.
-        for (_, beginning) in generations(&own, "in-").unwrap_or_default() {
+        for (_, beginning) in list_generations(&own, "in-").unwrap_or_default() {
             let _ = fs::remove_dir_all(beginning);
         }
-        Ok(Taken::Yes(now))
+        Ok(PartOutcome::Stored(now))
     }
 
-    fn make(&self, own: &Path, parts: &Path) -> io::Result<()> {
+    fn create_part_folder(&self, own: &Path, parts: &Path) -> io::Result<()> {
         let is_new = !own.exists();
         fs::create_dir_all(parts)?;
         if is_new {
-            sync(&self.folder)?;
+            sync_folder(&self.folder)?;
         }
         Ok(())
     }
 
     /// Runs with generations that the dataset does not have. They wait no more, unless [`again`](Self::again) says so.
-    pub fn waiting(&self) -> Vec<RunId> {
+    pub fn take_waiting_runs(&self) -> Vec<RunId> {
         std::mem::take(&mut *lock(&self.waiting))
             .into_iter()
             .collect()
     }
 
-    pub fn again(&self, run: RunId) {
+    pub fn requeue_run(&self, run: RunId) {
         lock(&self.waiting).insert(run);
     }
 
@@ -309,25 +317,25 @@ impl Spool {
     /// # Errors
     /// Files cannot be read or written: nothing is lost. A generation that is damaged on this disk is: then the client is asked for the
     /// whole log again.
-    pub fn apply(&self, run: RunId) -> Result<Option<Mirror>, Refusal> {
-        let own = self.of(run);
-        let mut state = State::read(&own)?;
+    pub fn apply_generations(&self, run: RunId) -> Result<Option<LogMirror>, SpoolError> {
+        let own = self.run_folder(run);
+        let mut state = SpoolRunState::read(&own)?;
         let log = own.join("log.lucce");
-        let all = generations(&own, "g-")?;
+        let all = list_generations(&own, "g-")?;
         let mut applied = Vec::new();
         for ((number, token), folder) in all {
             applied.push(folder.clone());
-            if number <= state.known.number || state.known.ended {
+            if number <= state.applied.number || state.applied.ended {
                 continue;
             }
-            match apply(&log, &folder, (number, token)) {
+            match apply_generation(&log, &folder, (number, token)) {
                 Ok(labels) => {
-                    (state.known.number, state.known.token) = (number, token);
+                    (state.applied.number, state.applied.token) = (number, token);
                     state.labels = labels;
                 }
-                Err(Refusal::Malformed(why)) => {
-                    self.forget(run)?;
-                    return Err(Refusal::Malformed(why));
+                Err(SpoolError::Malformed(why)) => {
+                    self.remove_run(run)?;
+                    return Err(SpoolError::Malformed(why));
                 }
                 Err(other) => return Err(other),
             }
@@ -341,12 +349,12 @@ impl Spool {
                 fs::remove_dir_all(folder)?;
             }
         }
-        let is_new = state.taken < state.known.number && !state.known.ended;
-        Ok(is_new.then_some(Mirror {
+        let is_new = state.ingested_number < state.applied.number && !state.applied.ended;
+        Ok(is_new.then_some(LogMirror {
             run,
             log,
             labels: state.labels,
-            number: state.known.number,
+            number: state.applied.number,
         }))
     }
 
@@ -354,15 +362,15 @@ impl Spool {
     ///
     /// # Errors
     /// It cannot be written: it will be added again, which changes nothing.
-    pub fn added(&self, mirror: &Mirror, ended: bool) -> io::Result<()> {
-        let own = self.of(mirror.run);
-        let mut state = State::read(&own)?;
-        state.taken = mirror.number;
-        state.known.ended = ended;
+    pub fn mark_ingested(&self, mirror: &LogMirror, ended: bool) -> io::Result<()> {
+        let own = self.run_folder(mirror.run);
+        let mut state = SpoolRunState::read(&own)?;
+        state.ingested_number = mirror.number;
+        state.applied.ended = ended;
         state.write(&own)?;
         if ended {
             fs::remove_file(&mirror.log)?;
-            let slot = self.slot(mirror.run);
+            let slot = self.run_slot(mirror.run);
             if let Some(known) = &mut *lock(&slot) {
                 known.ended = true;
             }
@@ -371,40 +379,41 @@ impl Spool {
     }
 
     /// Everything of a run goes: who sends it must send all of it.
-    fn forget(&self, run: RunId) -> io::Result<()> {
-        let slot = self.slot(run);
+    fn remove_run(&self, run: RunId) -> io::Result<()> {
+        let slot = self.run_slot(run);
         let mut slot = lock(&slot);
         *slot = None;
-        fs::remove_dir_all(self.of(run))
+        fs::remove_dir_all(self.run_folder(run))
     }
 
     /// Runs of which nothing came for so long and which the dataset has go. How many.
     ///
     /// # Errors
     /// The spool cannot be read or written.
-    pub fn sweep(&self, idle: Duration) -> io::Result<u64> {
+    pub fn remove_idle_runs(&self, idle: Duration) -> io::Result<u64> {
         let now = SystemTime::now();
         let mut gone = 0;
         for run in self.all_runs()? {
-            let slot = self.slot(run);
+            let slot = self.run_slot(run);
             let known = lock(&slot);
-            let own = self.of(run);
-            let state = State::read(&own)?;
+            let own = self.run_folder(run);
+            let state = SpoolRunState::read(&own)?;
             let all = fs::read_dir(&own)?.collect::<io::Result<Vec<_>>>()?;
             let mut last = SystemTime::UNIX_EPOCH;
             for entry in &all {
                 last = last.max(entry.metadata()?.modified()?);
             }
             let is_idle = now.duration_since(last).is_ok_and(|since| since > idle);
-            let waits = state.taken < state.known.number || !generations(&own, "g-")?.is_empty();
+            let waits = state.ingested_number < state.applied.number
+                || !list_generations(&own, "g-")?.is_empty();
             drop(known);
             if is_idle && !waits && !lock(&self.waiting).contains(&run) {
-                self.forget(run)?;
+                self.remove_run(run)?;
                 lock(&self.runs).remove(&run);
                 gone += 1;
             }
         }
-        self.count()?;
+        self.update_used_bytes()?;
         Ok(gone)
     }
 
@@ -412,7 +421,7 @@ impl Spool {
     ///
     /// # Errors
     /// The spool cannot be read.
-    pub fn count(&self) -> io::Result<u64> {
+    pub fn update_used_bytes(&self) -> io::Result<u64> {
         let used = bytes_below(&self.folder)?;
         self.used.store(used, Ordering::Relaxed);
         Ok(used)
@@ -421,7 +430,7 @@ impl Spool {
 
 /// 16 hexadecimal digits, in small letters; nothing else is a run.
 #[must_use]
-pub fn run(name: &str) -> Option<RunId> {
+pub fn parse_run_id(name: &str) -> Option<RunId> {
     let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let is_id = name.len() == 16 && name.bytes().all(is_hex);
     let bits = u64::from_str_radix(name, 16).ok().filter(|_| is_id)?;
@@ -433,7 +442,7 @@ fn part_name(part: u32) -> String {
 }
 
 /// Generations of a run by number and token; not one that goes just now.
-fn generations(own: &Path, prefix: &str) -> io::Result<BTreeMap<(u64, u64), PathBuf>> {
+fn list_generations(own: &Path, prefix: &str) -> io::Result<BTreeMap<(u64, u64), PathBuf>> {
     let mut found = BTreeMap::new();
     let entries = match fs::read_dir(own) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(found),
@@ -454,8 +463,12 @@ fn generations(own: &Path, prefix: &str) -> io::Result<BTreeMap<(u64, u64), Path
 }
 
 /// Writes a generation to a log. What the client called the run's service, version and host.
-fn apply(log: &Path, folder: &Path, (number, token): (u64, u64)) -> Result<Labels, Refusal> {
-    let damaged = |why: String| Refusal::Malformed(format!("{}: {why}", folder.display()));
+fn apply_generation(
+    log: &Path,
+    folder: &Path,
+    (number, token): (u64, u64),
+) -> Result<RunLabels, SpoolError> {
+    let damaged = |why: String| SpoolError::Malformed(format!("{}: {why}", folder.display()));
     let mut options = File::options();
     options.create(true).truncate(false).read(true).write(true);
     let log = options.open(log)?;
@@ -464,7 +477,7 @@ fn apply(log: &Path, folder: &Path, (number, token): (u64, u64)) -> Result<Label
             Err(e) if e.kind() == io::ErrorKind::NotFound => break,
             bytes => bytes?,
         };
-        let part = Part::parse(&bytes).map_err(damaged)?;
+        let part = GenerationPart::parse(&bytes).map_err(damaged)?;
         let head = &part.head;
         if (head.number, head.token, head.part) != (number, token, number_of_part) {
             return Err(damaged("a part of something else".into()));
@@ -489,17 +502,17 @@ fn apply(log: &Path, folder: &Path, (number, token): (u64, u64)) -> Result<Label
 
 /// # Errors
 /// In words: the parts of a whole log are none of its size. Or a part cannot be read.
-fn check_pieces(parts: &Path, last: &Head) -> Result<(), String> {
+fn check_pieces(parts: &Path, last: &PartHeader) -> Result<(), String> {
     let mut coverage = PieceCoverage::default();
     for number in 0..=last.part {
         let bytes = fs::read(parts.join(part_name(number))).map_err(|e| e.to_string())?;
-        coverage.add(&Part::parse(&bytes)?);
+        coverage.add_part(&GenerationPart::parse(&bytes)?);
     }
-    coverage.check(last.size)
+    coverage.check_size(last.size)
 }
 
 /// A whole file, on the disk.
-fn whole(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+fn replace_file(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let staged = folder.join(format!("{name}.new"));
     let written = File::create(&staged).and_then(|mut file| {
         file.write_all(bytes)?;
@@ -512,7 +525,7 @@ fn whole(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     fs::rename(staged, folder.join(name))
 }
 
-fn sync(folder: &Path) -> io::Result<()> {
+fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
@@ -542,15 +555,15 @@ fn bytes_below(folder: &Path) -> io::Result<u64> {
 
 /// What was applied of a run, and what the dataset has of it.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-struct State {
-    known: Known,
+struct SpoolRunState {
+    applied: CollectorGeneration,
     /// The generation that the dataset has.
-    taken: u64,
-    labels: Labels,
+    ingested_number: u64,
+    labels: RunLabels,
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
-struct Written {
+struct SpoolStateFile {
     number: u64,
     token: u64,
     ended: bool,
@@ -560,15 +573,15 @@ struct Written {
     host: String,
 }
 
-const STATE: &str = "state";
+const STATE_FILE: &str = "state";
 
-impl State {
-    fn read(own: &Path) -> io::Result<State> {
-        let text = match fs::read(own.join(STATE)) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(State::default()),
+impl SpoolRunState {
+    fn read(own: &Path) -> io::Result<SpoolRunState> {
+        let text = match fs::read(own.join(STATE_FILE)) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(SpoolRunState::default()),
             text => text?,
         };
-        let Written {
+        let SpoolStateFile {
             number,
             token,
             ended,
@@ -577,14 +590,14 @@ impl State {
             version,
             host,
         } = serde_json::from_slice(&text)?;
-        Ok(State {
-            known: Known {
+        Ok(SpoolRunState {
+            applied: CollectorGeneration {
                 number,
                 token,
                 ended,
             },
-            taken,
-            labels: Labels {
+            ingested_number: taken,
+            labels: RunLabels {
                 service,
                 version,
                 host,
@@ -593,12 +606,12 @@ impl State {
     }
 
     fn write(&self, own: &Path) -> io::Result<()> {
-        let State {
-            known,
-            taken,
+        let SpoolRunState {
+            applied: known,
+            ingested_number: taken,
             labels,
         } = self.clone();
-        let written = Written {
+        let written = SpoolStateFile {
             number: known.number,
             token: known.token,
             ended: known.ended,
@@ -607,7 +620,7 @@ impl State {
             version: labels.version,
             host: labels.host,
         };
-        whole(own, STATE, &serde_json::to_vec(&written)?)?;
-        sync(own)
+        replace_file(own, STATE_FILE, &serde_json::to_vec(&written)?)?;
+        sync_folder(own)
     }
 }

@@ -1,27 +1,30 @@
 //! Many files of a table and a part as one.
 
-use crate::commits::{Entry, State};
-use crate::compact::sorted::{Change, Plan, Room};
-use crate::compact::{Work, shared};
-use crate::error::Error;
-use crate::files::{Rows, Target};
-use crate::layout::{Part, Table, file};
+use crate::commits::{DatasetFile, DatasetState};
+use crate::compact::sorted_merge::{BatchTransform, MergeMemory, MergePlan};
+use crate::compact::{CompactionJob, shared_files};
+use crate::error::FleetError;
+use crate::files::{FileTarget, TableFileWriter};
+use crate::layout::{DatasetPartition, DatasetTable, resolve_path};
 
 /// Those tables whose files become one: symbols are files of their own.
-const MERGED: [Table; 7] = Table::ALL;
+const MERGED: [DatasetTable; 7] = DatasetTable::ALL;
 
 /// # Errors
 /// A file cannot be read or written.
-pub fn all(work: &mut Work<'_>, state: &mut State) -> Result<(), Error> {
+pub fn merge_tables(
+    work: &mut CompactionJob<'_>,
+    state: &mut DatasetState,
+) -> Result<(), FleetError> {
     for table in MERGED {
-        for (part, entries) in shared(state, table) {
+        for (part, entries) in shared_files(state, table) {
             if entries.len() > 1 {
-                let merged = one(work, table, part.as_ref(), &entries, &Ok)?;
-                let mut commit = work.commit();
+                let merged = merge_files(work, table, part.as_ref(), &entries, &Ok)?;
+                let mut commit = work.new_commit();
                 commit.add.extend(merged);
                 commit.remove = entries.into_iter().map(|entry| entry.path).collect();
                 // If it could not be done, another one has done it.
-                work.publish(state, commit)?;
+                work.publish_commit(state, commit)?;
             }
         }
     }
@@ -29,31 +32,37 @@ pub fn all(work: &mut Work<'_>, state: &mut State) -> Result<(), Error> {
 }
 
 /// The rows of these files as one file; none of no rows.
-pub fn one(
-    work: &Work<'_>,
-    table: Table,
-    part: Option<&Part>,
-    entries: &[Entry],
-    change: &Change<'_>,
-) -> Result<Option<Entry>, Error> {
-    let room = Room::of(work.limits);
-    let plan = Plan::new(work.dataset(), table, table.order(), room, change)?;
+pub fn merge_files(
+    work: &CompactionJob<'_>,
+    table: DatasetTable,
+    part: Option<&DatasetPartition>,
+    entries: &[DatasetFile],
+    change: &BatchTransform<'_>,
+) -> Result<Option<DatasetFile>, FleetError> {
+    let room = MergeMemory::from_limits(work.limits);
+    let plan = MergePlan::new(work.dataset(), table, table.sort_columns(), room, change)?;
     let files = entries
         .iter()
-        .map(|entry| file(work.dataset(), &entry.path));
-    ended(plan.merge(files, || target(work, table, part))?)
+        .map(|entry| resolve_path(work.dataset(), &entry.path));
+    finish_file(plan.merge_files(files, || create_target(work, table, part))?)
 }
 
 /// A file that is not in memory while it is written.
-pub fn target(work: &Work<'_>, table: Table, part: Option<&Part>) -> Result<Rows, Error> {
-    let target = Target::new(work.dataset(), table, part.cloned(), None)?;
-    Ok(target.rows()?.bounded(Room::of(work.limits).writer))
+pub fn create_target(
+    work: &CompactionJob<'_>,
+    table: DatasetTable,
+    part: Option<&DatasetPartition>,
+) -> Result<TableFileWriter, FleetError> {
+    let target = FileTarget::new(work.dataset(), table, part.cloned(), None)?;
+    Ok(target
+        .open_table_writer()?
+        .with_memory_limit(MergeMemory::from_limits(work.limits).writer))
 }
 
 /// The file; none of no rows.
-pub fn ended(rows: Rows) -> Result<Option<Entry>, Error> {
-    match rows.count() {
-        0 => rows.abandon().map(|()| None),
+pub fn finish_file(rows: TableFileWriter) -> Result<Option<DatasetFile>, FleetError> {
+    match rows.row_count() {
+        0 => rows.remove_file().map(|()| None),
         _ => rows.finish().map(Some),
     }
 }

@@ -7,26 +7,26 @@
 //! Each step is a commit: readers see the dataset before it or behind it. Files that were replaced stay until the grace is over,
 //! for readers who began before.
 
+mod event_sums;
+mod garbage;
 mod merge;
-mod old;
-mod rubbish;
-mod sorted;
-mod sums;
+mod retention;
+mod sorted_merge;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use crate::commits::{Commit, Entry, Log, State};
-use crate::engine::Limits;
-use crate::error::Error;
-use crate::files::discard;
-use crate::ingest::{day, millis};
-use crate::layout::{Part, Table, VERSION};
+use crate::commits::{Commit, CommitLog, DatasetFile, DatasetState};
+use crate::engine::QueryLimits;
+use crate::error::FleetError;
+use crate::files::discard_files;
+use crate::ingest::{format_day, unix_millis};
+use crate::layout::{DatasetPartition, DatasetTable, VERSION};
 
 /// What stays how long.
 #[derive(Clone, Debug)]
-pub struct Policy {
+pub struct RetentionPolicy {
     /// Days for which numbers, symbols and single events are kept.
     pub numbers: Option<u32>,
     /// Days for which each run is kept for itself; then only sums are.
@@ -40,77 +40,81 @@ pub struct Policy {
 
 /// What was done.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Done {
+pub struct CompactReport {
     /// Files of tables before and behind.
-    pub before: u64,
-    pub behind: u64,
+    pub files_before: u64,
+    pub files_after: u64,
     pub bytes_before: u64,
-    pub bytes_behind: u64,
+    pub bytes_after: u64,
     /// Runs that became sums.
-    pub summed: u64,
+    pub runs_summed: u64,
     /// Files that are gone from the disk.
-    pub gone: u64,
+    pub files_removed: u64,
 }
 
-impl Policy {
+impl RetentionPolicy {
     /// The first day that is kept; the last of all if all are kept.
-    fn first(&self, days: Option<u32>) -> Option<String> {
+    fn first_kept_day(&self, days: Option<u32>) -> Option<String> {
         let days = Duration::from_secs(u64::from(days?) * 86_400);
         let at = self.now.checked_sub(days).unwrap_or(SystemTime::UNIX_EPOCH);
-        Some(day(at))
+        Some(format_day(at))
     }
 }
 
 /// # Errors
 /// A file cannot be read or written; what was committed until then holds.
-pub fn compact(dataset: &Path, policy: &Policy, limits: &Limits) -> Result<Done, Error> {
-    let log = Log::open(dataset)?;
-    let mut state = log.state()?;
-    let mut done = Done::default();
-    (done.before, done.bytes_before) = size(&state);
-    let mut work = Work {
+pub fn compact_dataset(
+    dataset: &Path,
+    policy: &RetentionPolicy,
+    limits: &QueryLimits,
+) -> Result<CompactReport, FleetError> {
+    let log = CommitLog::open(dataset)?;
+    let mut state = log.read_state()?;
+    let mut done = CompactReport::default();
+    (done.files_before, done.bytes_before) = file_totals(&state);
+    let mut work = CompactionJob {
         log,
         limits,
         policy,
     };
-    old::drop_parts(&mut work, &mut state)?;
-    done.summed = old::sum_runs(&mut work, &mut state)?;
-    merge::all(&mut work, &mut state)?;
-    (done.behind, done.bytes_behind) = size(&state);
-    done.gone = rubbish::remove(&mut work, &mut state)?;
+    retention::drop_parts(&mut work, &mut state)?;
+    done.runs_summed = retention::sum_runs(&mut work, &mut state)?;
+    merge::merge_tables(&mut work, &mut state)?;
+    (done.files_after, done.bytes_after) = file_totals(&state);
+    done.files_removed = garbage::remove_garbage(&mut work, &mut state)?;
     Ok(done)
 }
 
-fn size(state: &State) -> (u64, u64) {
+fn file_totals(state: &DatasetState) -> (u64, u64) {
     let files = state.files.values();
     files.fold((0, 0), |(files, bytes), entry| {
         (files + 1, bytes + entry.bytes)
     })
 }
 
-struct Work<'w> {
-    log: Log,
-    limits: &'w Limits,
-    policy: &'w Policy,
+struct CompactionJob<'w> {
+    log: CommitLog,
+    limits: &'w QueryLimits,
+    policy: &'w RetentionPolicy,
 }
 
-impl Work<'_> {
+impl CompactionJob<'_> {
     fn dataset(&self) -> &Path {
         self.log.dataset()
     }
 
-    fn commit(&self) -> Commit {
+    fn new_commit(&self) -> Commit {
         Commit {
             version: VERSION,
-            at: millis(self.policy.now),
+            at: unix_millis(self.policy.now),
             ..Commit::default()
         }
     }
 
     /// `false`: another writer has replaced or removed what this replaces: nothing was done.
-    fn publish(&self, state: &mut State, commit: Commit) -> Result<bool, Error> {
+    fn publish_commit(&self, state: &mut DatasetState, commit: Commit) -> Result<bool, FleetError> {
         loop {
-            self.log.refresh(state)?;
+            self.log.refresh_state(state)?;
             let runs = commit.runs.iter();
             let is_as_it_was = commit
                 .remove
@@ -123,10 +127,10 @@ impl Work<'_> {
                         .is_some_and(|now| now.events == known.events)
                 });
             if !is_as_it_was {
-                discard(self.dataset(), &commit.add);
+                discard_files(self.dataset(), &commit.add);
                 return Ok(false);
             }
-            if self.log.commit(state, commit.clone())? {
+            if self.log.append_commit(state, commit.clone())? {
                 return Ok(true);
             }
         }
@@ -134,9 +138,12 @@ impl Work<'_> {
 }
 
 /// Files of several runs, by part; those of a run that goes on are its own.
-fn shared(state: &State, table: Table) -> BTreeMap<Option<Part>, Vec<Entry>> {
-    let mut parts: BTreeMap<Option<Part>, Vec<Entry>> = BTreeMap::new();
-    for entry in state.of(table).filter(|entry| entry.run.is_none()) {
+fn shared_files(
+    state: &DatasetState,
+    table: DatasetTable,
+) -> BTreeMap<Option<DatasetPartition>, Vec<DatasetFile>> {
+    let mut parts: BTreeMap<Option<DatasetPartition>, Vec<DatasetFile>> = BTreeMap::new();
+    for entry in state.files_of(table).filter(|entry| entry.run.is_none()) {
         parts
             .entry(entry.part.clone())
             .or_default()

@@ -10,34 +10,34 @@ use std::path::Path;
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, ORIGIN};
 use subtle::ConstantTimeEq;
 
-use super::Response;
-use crate::error::Error;
+use super::ServerResponse;
+use crate::error::FleetError;
 
 /// What a client must know. Only one that was made is printed, once.
 #[derive(Clone)]
-pub struct Token(String);
+pub struct AccessToken(String);
 
 /// Fewer characters can be guessed.
 const SHORTEST: usize = 16;
 const LONGEST: usize = 4096;
 
-impl Token {
+impl AccessToken {
     /// The file's first line, without blanks around it.
     ///
     /// # Errors
     /// The file cannot be read, or the line is shorter than 16 characters or has others than visible ones of ASCII.
-    pub fn read(path: &Path) -> Result<Token, Error> {
-        let text = std::fs::read_to_string(path).map_err(Error::of(path))?;
-        Token::new(text.lines().next().unwrap_or_default().trim())
-            .map_err(|what| Error::Usage(format!("{}: {what}", path.display())))
+    pub fn read(path: &Path) -> Result<AccessToken, FleetError> {
+        let text = std::fs::read_to_string(path).map_err(FleetError::for_path(path))?;
+        AccessToken::new(text.lines().next().unwrap_or_default().trim())
+            .map_err(|what| FleetError::Usage(format!("{}: {what}", path.display())))
     }
 
     /// # Errors
     /// In words.
-    pub fn new(text: &str) -> Result<Token, String> {
+    pub fn new(text: &str) -> Result<AccessToken, String> {
         let is_visible = text.bytes().all(|c| c.is_ascii_graphic());
         match is_visible && (SHORTEST..=LONGEST).contains(&text.len()) {
-            true => Ok(Token(text.to_owned())),
+            true => Ok(AccessToken(text.to_owned())),
             false => Err(format!(
                 "no token: {SHORTEST} to {LONGEST} visible characters of ASCII were expected"
             )),
@@ -48,55 +48,62 @@ impl Token {
     ///
     /// # Errors
     /// The system gives none.
-    pub fn random() -> Result<Token, Error> {
+    pub fn new_random() -> Result<AccessToken, FleetError> {
         let path = Path::new("/dev/urandom");
         let mut bits = [0; 16];
         let read = File::open(path).and_then(|mut file| file.read_exact(&mut bits));
-        read.map_err(Error::of(path))?;
-        Ok(Token(format!("{:032x}", u128::from_ne_bytes(bits))))
+        read.map_err(FleetError::for_path(path))?;
+        Ok(AccessToken(format!("{:032x}", u128::from_ne_bytes(bits))))
     }
 
     #[must_use]
-    pub fn text(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    fn is(&self, said: &[u8]) -> bool {
+    fn matches_bytes(&self, said: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(said).into()
     }
 }
 
 /// # Errors
 /// What is answered to who may not ask.
-pub fn check(token: Option<&Token>, headers: &HeaderMap) -> Result<(), Response> {
+pub fn check_access(
+    token: Option<&AccessToken>,
+    headers: &HeaderMap,
+) -> Result<(), ServerResponse> {
     match token {
-        Some(token) => with_token(token, headers),
-        None => of_this_machine(headers),
+        Some(token) => check_token(token, headers),
+        None => check_local_request(headers),
     }
 }
 
-fn with_token(token: &Token, headers: &HeaderMap) -> Result<(), Response> {
+fn check_token(token: &AccessToken, headers: &HeaderMap) -> Result<(), ServerResponse> {
     let mut said = headers.get_all(AUTHORIZATION).iter();
     let one = said.next().filter(|_| said.next().is_none());
     let bearer = one.and_then(|value| {
         let (scheme, rest) = value.as_bytes().split_at_checked(7)?;
         scheme.eq_ignore_ascii_case(b"bearer ").then_some(rest)
     });
-    match bearer.is_some_and(|said| token.is(said.trim_ascii())) {
+    match bearer.is_some_and(|said| token.matches_bytes(said.trim_ascii())) {
         true => Ok(()),
-        false => Err(
-            Response::words(401, "the header Authorization: Bearer TOKEN is needed")
-                .with("WWW-Authenticate", "Bearer"),
-        ),
+        false => Err(ServerResponse::from_message(
+            401,
+            "the header Authorization: Bearer TOKEN is needed",
+        )
+        .with_header("WWW-Authenticate", "Bearer")),
     }
 }
 
-fn of_this_machine(headers: &HeaderMap) -> Result<(), Response> {
+fn check_local_request(headers: &HeaderMap) -> Result<(), ServerResponse> {
     let mut hosts = headers.get_all(HOST).iter();
     let one = hosts.next().filter(|_| hosts.next().is_none());
     let is_own = |host: &[u8]| std::str::from_utf8(host).is_ok_and(is_loopback);
     if !one.is_some_and(|host| is_own(host.as_bytes())) {
-        return Err(Response::words(403, "this is no name of this server"));
+        return Err(ServerResponse::from_message(
+            403,
+            "this is no name of this server",
+        ));
     }
     let mut origins = headers.get_all(ORIGIN).iter();
     match origins.all(|origin| {
@@ -104,7 +111,10 @@ fn of_this_machine(headers: &HeaderMap) -> Result<(), Response> {
         host.is_some_and(is_own)
     }) {
         true => Ok(()),
-        false => Err(Response::words(403, "pages of other sites may not ask")),
+        false => Err(ServerResponse::from_message(
+            403,
+            "pages of other sites may not ask",
+        )),
     }
 }
 
@@ -133,13 +143,13 @@ mod tests {
         headers
     }
 
-    fn status(token: Option<&Token>, pairs: &[(&'static str, &str)]) -> u16 {
-        check(token, &headers(pairs)).map_or_else(|refused| refused.status(), |()| 200)
+    fn status(token: Option<&AccessToken>, pairs: &[(&'static str, &str)]) -> u16 {
+        check_access(token, &headers(pairs)).map_or_else(|refused| refused.status(), |()| 200)
     }
 
     #[test]
     fn the_token_opens_and_nothing_else() {
-        let token = Token::new("0123456789abcdef").unwrap();
+        let token = AccessToken::new("0123456789abcdef").unwrap();
         let asked = |said: &str| status(Some(&token), &[("authorization", said)]);
         assert_eq!(asked("Bearer 0123456789abcdef"), 200);
         assert_eq!(asked("bearer  0123456789abcdef "), 200);
@@ -166,9 +176,9 @@ mod tests {
 
     #[test]
     fn a_token_that_is_made_is_one() {
-        let [one, other] = [(); 2].map(|()| Token::random().unwrap());
-        assert_ne!(one.text(), other.text());
-        assert!(Token::new(one.text()).is_ok());
+        let [one, other] = [(); 2].map(|()| AccessToken::new_random().unwrap());
+        assert_ne!(one.as_str(), other.as_str());
+        assert!(AccessToken::new(one.as_str()).is_ok());
     }
 
     #[test]
@@ -180,7 +190,7 @@ mod tests {
             "0123456789abcdé",
             &"x".repeat(5000),
         ] {
-            assert!(Token::new(wrong).is_err(), "{wrong}");
+            assert!(AccessToken::new(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -8,14 +8,14 @@ use prometheus::{
     HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry, TextEncoder,
 };
 
-/// Requests by route, method and status, and how long answers took; more by [`Metrics::add`].
+/// Requests by route, method and status, and how long answers took; more by [`ServerMetrics::register_metric`].
 #[derive(Clone)]
-pub struct Metrics {
+pub struct ServerMetrics {
     registry: Registry,
-    requests: Option<Arc<Requests>>,
+    requests: Option<Arc<RequestMetrics>>,
 }
 
-struct Requests {
+struct RequestMetrics {
     counted: IntCounterVec,
     seconds: HistogramVec,
     answering: IntGauge,
@@ -24,37 +24,43 @@ struct Requests {
 /// Seconds.
 const STEPS: [f64; 9] = [0.001, 0.005, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 60.0];
 
-impl Metrics {
+impl ServerMetrics {
     /// `prefix`: what the names of all metrics begin with, as `lucce_fleet`.
     #[must_use]
-    pub fn new(prefix: &str) -> Metrics {
+    pub fn new(prefix: &str) -> ServerMetrics {
         let registry = Registry::new();
         // Names that Prometheus would refuse are an error of the caller's, and then nothing is counted.
-        let requests = Requests::new(prefix, &registry).ok().map(Arc::new);
-        Metrics { registry, requests }
+        let requests = RequestMetrics::new(prefix, &registry).ok().map(Arc::new);
+        ServerMetrics { registry, requests }
     }
 
     /// One more metric; one of a name that is there already is left out.
-    pub fn add(&self, metric: impl Collector + 'static) {
+    pub fn register_metric(&self, metric: impl Collector + 'static) {
         let _ = self.registry.register(Box::new(metric));
     }
 
     /// All of them, as Prometheus reads them (`text/plain; version=0.0.4`).
     #[must_use]
-    pub fn text(&self) -> String {
+    pub fn encode_text(&self) -> String {
         let families = self.registry.gather();
         TextEncoder::new()
             .encode_to_string(&families)
             .unwrap_or_default()
     }
 
-    pub(super) fn begun(&self) {
+    pub(super) fn begin_request(&self) {
         if let Some(requests) = &self.requests {
             requests.answering.inc();
         }
     }
 
-    pub(super) fn answered(&self, method: &'static str, route: &str, status: u16, took: Duration) {
+    pub(super) fn finish_request(
+        &self,
+        method: &'static str,
+        route: &str,
+        status: u16,
+        took: Duration,
+    ) {
         if let Some(requests) = &self.requests {
             requests.answering.dec();
             let status = status.to_string();
@@ -66,8 +72,8 @@ impl Metrics {
     }
 }
 
-impl Requests {
-    fn new(prefix: &str, registry: &Registry) -> prometheus::Result<Requests> {
+impl RequestMetrics {
+    fn new(prefix: &str, registry: &Registry) -> prometheus::Result<RequestMetrics> {
         let counted = IntCounterVec::new(
             Opts::new(
                 format!("{prefix}_requests_total"),
@@ -90,7 +96,7 @@ impl Requests {
         registry.register(Box::new(counted.clone()))?;
         registry.register(Box::new(seconds.clone()))?;
         registry.register(Box::new(answering.clone()))?;
-        Ok(Requests {
+        Ok(RequestMetrics {
             counted,
             seconds,
             answering,

@@ -3,9 +3,9 @@
 //! ```text
 //! client ─► server (connections, requests at a time, SIGTERM) ─► access (token, or this machine only) ─► handler ─► Response
 //! ```
-//! A handler is a function of a [`Request`] that may block: it has a thread of its own while it answers. It routes by
-//! [`Request::parts`], takes a body into memory ([`Request::body`]) or into a file ([`Request::body_to_file`]), and names the route in
-//! its [`Response`], by which [`Metrics`] count. Whatever a request says, a handler that has not looked at it is not in danger.
+//! A handler is a function of a [`ServerRequest`] that may block: it has a thread of its own while it answers. It routes by
+//! [`ServerRequest::path_parts`], takes a body into memory ([`ServerRequest::read_body`]) or into a file ([`ServerRequest::read_body_to_file`]), and names the route in
+//! its [`ServerResponse`], by which [`ServerMetrics`] count. Whatever a request says, a handler that has not looked at it is not in danger.
 //!
 //! ```no_run
 //! use lucce_fleet::http::{Limits, Metrics, Response, Server};
@@ -32,8 +32,8 @@ mod request;
 mod response;
 mod server;
 
-pub use access::Token;
-pub use metrics::Metrics;
-pub use request::Request;
-pub use response::Response;
-pub use server::{Limits, Server};
+pub use access::AccessToken;
+pub use metrics::ServerMetrics;
+pub use request::ServerRequest;
+pub use response::ServerResponse;
+pub use server::{HttpServer, ServerLimits};

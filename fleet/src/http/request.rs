@@ -12,10 +12,10 @@ use percent_encoding::percent_decode_str;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout_at};
 
-use super::Response;
+use super::ServerResponse;
 
 /// A request, whose body is still on its way.
-pub struct Request {
+pub struct ServerRequest {
     method: String,
     /// Decoded.
     path: Vec<String>,
@@ -24,43 +24,44 @@ pub struct Request {
     body: Option<Incoming>,
     runtime: Handle,
     /// For each piece of the body.
-    patience: Duration,
+    piece_timeout: Duration,
     /// For all of it.
-    until: Instant,
+    deadline: Instant,
 }
 
-impl Request {
+impl ServerRequest {
     pub(super) fn new(
         request: hyper::Request<Incoming>,
         runtime: Handle,
         patience: Duration,
         until: Instant,
-    ) -> Result<Request, Response> {
+    ) -> Result<ServerRequest, ServerResponse> {
         let (head, body) = request.into_parts();
         let path = head.uri.path().strip_prefix('/');
-        let path = path.ok_or_else(|| Response::words(400, "the path does not begin with /"))?;
+        let path = path
+            .ok_or_else(|| ServerResponse::from_message(400, "the path does not begin with /"))?;
         let parts = path.split('/').map(|part| {
             let decoded = percent_decode_str(part).decode_utf8();
             decoded.map(|part| part.into_owned())
         });
         let path = parts
             .collect::<Result<Vec<String>, _>>()
-            .map_err(|_| Response::words(400, "the path is no UTF-8"))?;
+            .map_err(|_| ServerResponse::from_message(400, "the path is no UTF-8"))?;
         let query = head.uri.query().unwrap_or_default();
         let query = url::form_urlencoded::parse(query.as_bytes()).into_owned();
-        Ok(Request {
+        Ok(ServerRequest {
             method: head.method.as_str().to_owned(),
             path,
             query: query.collect(),
             headers: head.headers,
             body: Some(body),
             runtime,
-            patience,
-            until,
+            piece_timeout: patience,
+            deadline: until,
         })
     }
 
-    /// `HEAD` is `GET` here: the answer's body is left out later.
+    /// `HEADER_BYTES` is `GET` here: the answer's body is left out later.
     #[must_use]
     pub fn method(&self) -> &str {
         match self.method.as_str() {
@@ -71,7 +72,7 @@ impl Request {
 
     /// The path's parts, decoded: `/runs/a%2Fb` is `["runs", "a/b"]`, so a part may hold anything, `..` and `/` as well.
     #[must_use]
-    pub fn parts(&self) -> Vec<&str> {
+    pub fn path_parts(&self) -> Vec<&str> {
         self.path.iter().map(String::as_str).collect()
     }
 
@@ -83,7 +84,7 @@ impl Request {
 
     /// A header that is text; `name` in small letters. Of several the first.
     #[must_use]
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub fn header_text(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
@@ -91,9 +92,9 @@ impl Request {
     ///
     /// # Errors
     /// The answer: it is larger than `limit` (413), did not come in time (408), or ended too early (400).
-    pub fn body(&mut self, limit: usize) -> Result<Vec<u8>, Response> {
+    pub fn read_body(&mut self, limit: usize) -> Result<Vec<u8>, ServerResponse> {
         let mut bytes = Vec::new();
-        self.pieces(limit as u64, &mut |piece| {
+        self.read_body_pieces(limit as u64, &mut |piece| {
             bytes.extend_from_slice(piece);
             Ok(())
         })?;
@@ -104,9 +105,10 @@ impl Request {
     ///
     /// # Errors
     /// The answer: as of [`body`](Self::body), or the file cannot be written (507).
-    pub fn body_to_file(&mut self, path: &Path, limit: u64) -> Result<u64, Response> {
-        let failed =
-            |e: std::io::Error| Response::words(507, format!("what was sent cannot be kept: {e}"));
+    pub fn read_body_to_file(&mut self, path: &Path, limit: u64) -> Result<u64, ServerResponse> {
+        let failed = |e: std::io::Error| {
+            ServerResponse::from_message(507, format!("what was sent cannot be kept: {e}"))
+        };
         let mut options = OpenOptions::new();
         let mut file = options
             .write(true)
@@ -114,7 +116,7 @@ impl Request {
             .open(path)
             .map_err(failed)?;
         let written = self
-            .pieces(limit, &mut |piece| file.write_all(piece).map_err(failed))
+            .read_body_pieces(limit, &mut |piece| file.write_all(piece).map_err(failed))
             .and_then(|bytes| file.sync_all().map(|()| bytes).map_err(failed));
         if written.is_err() {
             // Who has sent it learns that it was not kept, whether the part of it is gone or not.
@@ -127,12 +129,12 @@ impl Request {
     ///
     /// # Errors
     /// As [`body`](Self::body), and those of `each`.
-    pub fn pieces(
+    pub fn read_body_pieces(
         &mut self,
         limit: u64,
-        each: &mut dyn FnMut(&[u8]) -> Result<(), Response>,
-    ) -> Result<u64, Response> {
-        let too_large = || Response::words(413, format!("more than {limit} bytes"));
+        each: &mut dyn FnMut(&[u8]) -> Result<(), ServerResponse>,
+    ) -> Result<u64, ServerResponse> {
+        let too_large = || ServerResponse::from_message(413, format!("more than {limit} bytes"));
         let Some(mut body) = self.body.take() else {
             return Ok(0);
         };
@@ -141,14 +143,22 @@ impl Request {
         }
         let mut bytes = 0_u64;
         loop {
-            let until = self.until.min(Instant::now() + self.patience);
+            let until = self.deadline.min(Instant::now() + self.piece_timeout);
             let next = timeout_at(until, body.frame());
             let next = self.runtime.block_on(next);
             let frame = match next {
-                Err(_) => return Err(Response::words(408, "the body did not come in time")),
+                Err(_) => {
+                    return Err(ServerResponse::from_message(
+                        408,
+                        "the body did not come in time",
+                    ));
+                }
                 Ok(None) => return Ok(bytes),
                 Ok(Some(Err(_))) => {
-                    return Err(Response::words(400, "the body ended too early"));
+                    return Err(ServerResponse::from_message(
+                        400,
+                        "the body ended too early",
+                    ));
                 }
                 Ok(Some(Ok(frame))) => frame,
             };

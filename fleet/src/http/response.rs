@@ -4,65 +4,65 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 
-use super::metrics::Metrics;
+use super::metrics::ServerMetrics;
 
 /// A whole answer.
 #[derive(Debug)]
-pub struct Response {
+pub struct ServerResponse {
     status: u16,
-    kind: &'static str,
-    head: Vec<(&'static str, String)>,
+    content_type: &'static str,
+    headers: Vec<(&'static str, String)>,
     body: Bytes,
     route: &'static str,
 }
 
-impl Response {
+impl ServerResponse {
     #[must_use]
-    pub fn new(status: u16, kind: &'static str, body: impl Into<Bytes>) -> Response {
-        Response {
+    pub fn new(status: u16, kind: &'static str, body: impl Into<Bytes>) -> ServerResponse {
+        ServerResponse {
             status,
-            kind,
-            head: Vec::new(),
+            content_type: kind,
+            headers: Vec::new(),
             body: body.into(),
             route: "none",
         }
     }
 
     #[must_use]
-    pub fn text(status: u16, text: impl Into<String>) -> Response {
-        Response::new(status, "text/plain; charset=utf-8", text.into())
+    pub fn from_text(status: u16, text: impl Into<String>) -> ServerResponse {
+        ServerResponse::new(status, "text/plain; charset=utf-8", text.into())
     }
 
     #[must_use]
-    pub fn json(status: u16, json: impl Into<String>) -> Response {
-        Response::new(status, "application/json", json.into())
+    pub fn from_json(status: u16, json: impl Into<String>) -> ServerResponse {
+        ServerResponse::new(status, "application/json", json.into())
     }
 
     /// As Prometheus reads them.
     #[must_use]
-    pub fn metrics(metrics: &Metrics) -> Response {
+    pub fn from_metrics(metrics: &ServerMetrics) -> ServerResponse {
         let kind = "text/plain; version=0.0.4; charset=utf-8";
-        Response::new(200, kind, metrics.text())
+        ServerResponse::new(200, kind, metrics.encode_text())
     }
 
     /// A sentence, for people: `{"error": "…"}`. What it holds of names must be escaped already, see `lucce_decoder::escape`.
     #[must_use]
-    pub fn words(status: u16, why: impl Into<String>) -> Response {
+    pub fn from_message(status: u16, why: impl Into<String>) -> ServerResponse {
         let why: String = why.into();
         let json = serde_json::json!({ "error": why });
-        Response::json(status, format!("{json}\n"))
+        ServerResponse::from_json(status, format!("{json}\n"))
     }
 
     /// Another header.
     #[must_use]
-    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Response {
-        self.head.push((name, value.into()));
+    pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> ServerResponse {
+        self.headers.push((name, value.into()));
         self
     }
 
     /// The route, by which metrics count: one of few, never what a client said.
     #[must_use]
-    pub fn of(mut self, route: &'static str) -> Response {
+    pub fn with_route(mut self, route: &'static str) -> ServerResponse {
         self.route = route;
         self
     }
@@ -88,7 +88,7 @@ impl Response {
             *answer.status_mut() = status;
         }
         let headers = answer.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.kind));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type));
         // Neither is it kept, nor named to others, nor taken for something else than it says, nor shown within another site's.
         for (name, value) in [
             ("cache-control", "no-store"),
@@ -98,7 +98,7 @@ impl Response {
         ] {
             headers.insert(name, HeaderValue::from_static(value));
         }
-        for (name, value) in self.head {
+        for (name, value) in self.headers {
             let name = HeaderName::from_bytes(name.as_bytes());
             // A value that is none, as one with line breaks, is left out.
             if let (Ok(name), Ok(value)) = (name, HeaderValue::try_from(value)) {

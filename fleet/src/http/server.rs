@@ -20,15 +20,15 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::access::{self, Token};
-use super::metrics::Metrics;
-use super::request::Request;
-use super::response::Response;
-use crate::error::Error;
+use super::access::{self, AccessToken};
+use super::metrics::ServerMetrics;
+use super::request::ServerRequest;
+use super::response::ServerResponse;
+use crate::error::FleetError;
 
 /// What clients may take of the process.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct ServerLimits {
     /// Connections at a time; more wait until one ends.
     pub connections: usize,
     /// Requests that are answered at a time; more are refused with 503 and `Retry-After`.
@@ -36,20 +36,20 @@ pub struct Limits {
     /// Bytes of a request's head, 8192 at least.
     pub head: usize,
     /// Until a head is there, and from one request on a connection to the next; also for each piece of a body.
-    pub patience: Duration,
+    pub idle_timeout: Duration,
     /// For a request with its body, from the head to the last byte of it, and again for the answer to be taken by the client.
     pub request: Duration,
     /// After so long a connection ends with the request that is being answered.
     pub connection: Duration,
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
-        Limits {
+        ServerLimits {
             connections: 256,
             requests: 8,
             head: 16 << 10,
-            patience: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(10),
             request: Duration::from_secs(60),
             connection: Duration::from_secs(300),
         }
@@ -62,39 +62,39 @@ const HEADERS: usize = 64;
 const HEALTH: &str = "/health";
 
 /// A server that listens.
-pub struct Server {
+pub struct HttpServer {
     listener: TcpListener,
     address: SocketAddr,
-    token: Option<Token>,
-    limits: Limits,
+    token: Option<AccessToken>,
+    limits: ServerLimits,
 }
 
-struct Shared<H> {
-    token: Option<Token>,
-    limits: Limits,
-    metrics: Metrics,
+struct ServerState<H> {
+    token: Option<AccessToken>,
+    limits: ServerLimits,
+    metrics: ServerMetrics,
     handler: H,
     permits: Arc<Semaphore>,
 }
 
-impl Server {
+impl HttpServer {
     /// # Errors
     /// The address is not this machine's own (loopback) and there is no token, or it cannot be listened on.
     pub fn bind(
         address: SocketAddr,
-        token: Option<Token>,
-        limits: Limits,
-    ) -> Result<Server, Error> {
+        token: Option<AccessToken>,
+        limits: ServerLimits,
+    ) -> Result<HttpServer, FleetError> {
         if token.is_none() && !address.ip().is_loopback() {
-            return Err(Error::Usage(format!(
+            return Err(FleetError::Usage(format!(
                 "{address}: other machines can ask there, so a token is needed: leave out --no-token, or give --token-file FILE"
             )));
         }
-        let failed = |e| Error::Usage(format!("{address}: {e}"));
+        let failed = |e| FleetError::Usage(format!("{address}: {e}"));
         let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Server {
+        Ok(HttpServer {
             listener,
             address,
             token,
@@ -104,7 +104,7 @@ impl Server {
 
     /// `http://127.0.0.1:4321`
     #[must_use]
-    pub fn address(&self) -> String {
+    pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
@@ -112,38 +112,44 @@ impl Server {
     ///
     /// # Errors
     /// The system gives no threads.
-    pub fn run<H>(self, metrics: Metrics, handler: H) -> Result<(), Error>
+    pub fn run_until_signal<H>(self, metrics: ServerMetrics, handler: H) -> Result<(), FleetError>
     where
-        H: Fn(&mut Request) -> Response + Send + Sync + 'static,
+        H: Fn(&mut ServerRequest) -> ServerResponse + Send + Sync + 'static,
     {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         runtime
             .worker_threads(1)
             .max_blocking_threads(self.limits.requests + 1)
             .enable_all();
-        let runtime = runtime.build().map_err(Error::Output)?;
+        let runtime = runtime.build().map_err(FleetError::Output)?;
         let last = self.limits.request;
         let ended = runtime.block_on(async {
             let mut signals = Vec::new();
             for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
-                signals.push(signal(kind).map_err(Error::Output)?);
+                signals.push(signal(kind).map_err(FleetError::Output)?);
             }
             let ended = futures::future::select_all(
                 signals.iter_mut().map(|signal| Box::pin(signal.recv())),
             );
-            self.until(ended, metrics, handler).await
+            self.serve_until(ended, metrics, handler).await
         });
         runtime.shutdown_timeout(last);
         ended
     }
 
-    async fn until<H>(self, end: impl Future, metrics: Metrics, handler: H) -> Result<(), Error>
+    async fn serve_until<H>(
+        self,
+        end: impl Future,
+        metrics: ServerMetrics,
+        handler: H,
+    ) -> Result<(), FleetError>
     where
-        H: Fn(&mut Request) -> Response + Send + Sync + 'static,
+        H: Fn(&mut ServerRequest) -> ServerResponse + Send + Sync + 'static,
     {
-        let listener = tokio::net::TcpListener::from_std(self.listener).map_err(Error::Output)?;
+        let listener =
+            tokio::net::TcpListener::from_std(self.listener).map_err(FleetError::Output)?;
         let limits = self.limits;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerState {
             permits: Arc::new(Semaphore::new(limits.requests)),
             token: self.token,
             limits: limits.clone(),
@@ -160,7 +166,7 @@ impl Server {
                 accepted = listener.accept(), if open.len() < limits.connections => {
                     match accepted {
                         Ok((stream, _)) => {
-                            open.spawn(connection(stream, shared.clone(), stopped.clone()));
+                            open.spawn(serve_connection(stream, shared.clone(), stopped.clone()));
                         }
                         // What one connection cannot have, as a file descriptor, the next may.
                         Err(_) => sleep(Duration::from_millis(100)).await,
@@ -178,20 +184,23 @@ impl Server {
     }
 }
 
-async fn connection<H>(stream: TcpStream, shared: Arc<Shared<H>>, mut stop: watch::Receiver<bool>)
-where
-    H: Fn(&mut Request) -> Response + Send + Sync + 'static,
+async fn serve_connection<H>(
+    stream: TcpStream,
+    shared: Arc<ServerState<H>>,
+    mut stop: watch::Receiver<bool>,
+) where
+    H: Fn(&mut ServerRequest) -> ServerResponse + Send + Sync + 'static,
 {
     let limits = shared.limits.clone();
     // Only makes answers later.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| {
         let shared = shared.clone();
-        async move { Ok::<_, Infallible>(answered(shared, request).await) }
+        async move { Ok::<_, Infallible>(answer_request(shared, request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.patience)
+        .header_read_timeout(limits.idle_timeout)
         .max_buf_size(limits.head.max(8192))
         .max_headers(HEADERS)
         .serve_connection(TokioIo::new(stream), service);
@@ -206,49 +215,50 @@ where
     let _ = timeout(limits.request * 2, connection).await;
 }
 
-async fn answered<H>(
-    shared: Arc<Shared<H>>,
+async fn answer_request<H>(
+    shared: Arc<ServerState<H>>,
     request: hyper::Request<Incoming>,
 ) -> hyper::Response<Full<Bytes>>
 where
-    H: Fn(&mut Request) -> Response + Send + Sync + 'static,
+    H: Fn(&mut ServerRequest) -> ServerResponse + Send + Sync + 'static,
 {
     let begun = Instant::now();
-    let method = name_of(request.method());
-    shared.metrics.begun();
+    let method = method_name(request.method());
+    shared.metrics.begin_request();
     let answer = match request.uri().path() {
-        HEALTH => health(request.method()),
-        _ => refused_or_answered(&shared, request, begun).await,
+        HEALTH => health_response(request.method()),
+        _ => dispatch_request(&shared, request, begun).await,
     };
     let (route, status) = (answer.route(), answer.status());
     shared
         .metrics
-        .answered(method, route, status, begun.elapsed());
+        .finish_request(method, route, status, begun.elapsed());
     answer.into_hyper()
 }
 
-async fn refused_or_answered<H>(
-    shared: &Arc<Shared<H>>,
+async fn dispatch_request<H>(
+    shared: &Arc<ServerState<H>>,
     request: hyper::Request<Incoming>,
     begun: Instant,
-) -> Response
+) -> ServerResponse
 where
-    H: Fn(&mut Request) -> Response + Send + Sync + 'static,
+    H: Fn(&mut ServerRequest) -> ServerResponse + Send + Sync + 'static,
 {
-    if let Err(refused) = access::check(shared.token.as_ref(), request.headers()) {
-        return refused.of("refused");
+    if let Err(refused) = access::check_access(shared.token.as_ref(), request.headers()) {
+        return refused.with_route("refused");
     }
     let Ok(permit) = shared.permits.clone().try_acquire_owned() else {
-        return Response::words(503, "as many requests as may be are being answered")
-            .with("Retry-After", "1")
-            .of("refused");
+        return ServerResponse::from_message(503, "as many requests as may be are being answered")
+            .with_header("Retry-After", "1")
+            .with_route("refused");
     };
     let limits = &shared.limits;
     let until = begun + limits.request;
-    let mut request = match Request::new(request, Handle::current(), limits.patience, until) {
-        Ok(request) => request,
-        Err(refused) => return refused.of("refused"),
-    };
+    let mut request =
+        match ServerRequest::new(request, Handle::current(), limits.idle_timeout, until) {
+            Ok(request) => request,
+            Err(refused) => return refused.with_route("refused"),
+        };
     let own = shared.clone();
     let answer = tokio::task::spawn_blocking(move || {
         let answer = (own.handler)(&mut request);
@@ -256,22 +266,22 @@ where
         answer
     });
     // A panic of a handler's ends with its thread: others are answered.
-    answer
-        .await
-        .unwrap_or_else(|_| Response::words(500, "this request has met an error of the server's"))
+    answer.await.unwrap_or_else(|_| {
+        ServerResponse::from_message(500, "this request has met an error of the server's")
+    })
 }
 
-fn health(method: &hyper::Method) -> Response {
+fn health_response(method: &hyper::Method) -> ServerResponse {
     match method.as_str() {
-        "GET" | "HEAD" => Response::text(200, "ok\n").of("health"),
-        _ => Response::words(405, "GET is what can be done here")
-            .with("Allow", "GET, HEAD")
-            .of("health"),
+        "GET" | "HEAD" => ServerResponse::from_text(200, "ok\n").with_route("health"),
+        _ => ServerResponse::from_message(405, "GET is what can be done here")
+            .with_header("Allow", "GET, HEAD")
+            .with_route("health"),
     }
 }
 
 /// Of few, whatever a client said.
-fn name_of(method: &hyper::Method) -> &'static str {
+fn method_name(method: &hyper::Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",
         "HEAD" => "HEAD",

@@ -11,184 +11,214 @@ mod routes;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use lucce_decoder::Page;
-use lucce_decoder::escape::Text;
+use lucce_decoder::HtmlPage;
+use lucce_decoder::escape::EscapedText;
 use prometheus::{IntCounter, IntGauge};
 
-use crate::commits::{Log, State};
-use crate::engine::{Engine, Limits};
-use crate::error::Error;
-use crate::http::{Metrics, Request, Response};
-use crate::output::{self, Form};
-use crate::questions::{Parameter, Question};
-use numbers::Numbers;
-use routes::{Form as Shown, Route};
+use crate::commits::{CommitLog, DatasetState};
+use crate::engine::{QueryEngine, QueryLimits};
+use crate::error::FleetError;
+use crate::http::{ServerMetrics, ServerRequest, ServerResponse};
+use crate::output::{self, OutputFormat};
+use crate::questions::{ParameterValue, Question};
+use numbers::SymbolsCache;
+use routes::{ApiRoute, ResponseFormat as Shown};
 
 /// A request's body has not more.
-const BODY: usize = 1 << 20;
+const MAX_BODY_BYTES: usize = 1 << 20;
 
 /// What answers.
-pub struct Service {
+pub struct DecodeService {
     dataset: PathBuf,
-    limits: Limits,
+    limits: QueryLimits,
     /// An answer has not more bytes.
-    answer: usize,
-    numbers: Numbers,
-    metrics: Metrics,
-    gauges: Option<Gauges>,
+    max_answer_bytes: usize,
+    symbols_cache: SymbolsCache,
+    metrics: ServerMetrics,
+    gauges: Option<DatasetGauges>,
 }
 
-struct Gauges {
+struct DatasetGauges {
     runs: IntGauge,
     bytes: IntGauge,
     commit: IntGauge,
     rows: IntCounter,
 }
 
-impl Service {
+impl DecodeService {
     /// `limits`: of each question. `answer`: the most bytes of rows that are answered.
     ///
     /// # Errors
     /// The folder is no dataset.
     pub fn new(
         dataset: &Path,
-        limits: Limits,
+        limits: QueryLimits,
         answer: usize,
-        metrics: Metrics,
-    ) -> Result<Service, Error> {
-        Log::open(dataset)?.state()?;
-        Ok(Service {
+        metrics: ServerMetrics,
+    ) -> Result<DecodeService, FleetError> {
+        CommitLog::open(dataset)?.read_state()?;
+        Ok(DecodeService {
             dataset: dataset.to_owned(),
             limits,
-            answer,
-            numbers: Numbers::default(),
-            gauges: Gauges::new(&metrics).ok(),
+            max_answer_bytes: answer,
+            symbols_cache: SymbolsCache::default(),
+            gauges: DatasetGauges::new(&metrics).ok(),
             metrics,
         })
     }
 
     /// Answers a request.
-    pub fn answer(&self, request: &mut Request) -> Response {
-        let (route, parts) = match Route::of(request.method(), &request.parts()) {
+    pub fn answer_request(&self, request: &mut ServerRequest) -> ServerResponse {
+        let (route, parts) = match ApiRoute::match_request(request.method(), &request.path_parts())
+        {
             Ok(found) => found,
             Err(refused) => return refused,
         };
-        let answer = self.routed(route, &parts, request);
-        answer.unwrap_or_else(refused).of(route.name())
+        let answer = self.dispatch_route(route, &parts, request);
+        answer
+            .unwrap_or_else(error_response)
+            .with_route(route.path_template())
     }
 
-    fn routed(
+    fn dispatch_route(
         &self,
-        route: Route,
+        route: ApiRoute,
         parts: &[String],
-        request: &mut Request,
-    ) -> Result<Response, Error> {
+        request: &mut ServerRequest,
+    ) -> Result<ServerResponse, FleetError> {
         let first = parts.first().map_or("", String::as_str);
         let second = parts.get(1).map_or("", String::as_str);
         match route {
             // The server answers it.
-            Route::Health => Ok(Response::text(200, "ok\n")),
-            Route::Context => {
-                let (text, form) = Shown::of_context(second, request);
-                let number = numbers::of_run(first, text)?;
-                self.context(number, form)
+            ApiRoute::Health => Ok(ServerResponse::from_text(200, "ok\n")),
+            ApiRoute::Context => {
+                let (text, form) = Shown::for_context(second, request);
+                let number = numbers::parse_run_number(first, text)?;
+                self.context_response(number, form)
             }
-            Route::Number => {
-                let (text, form) = Shown::of_context(first, request);
-                self.context(numbers::whole(text)?, form)
+            ApiRoute::Number => {
+                let (text, form) = Shown::for_context(first, request);
+                self.context_response(numbers::parse_number(text)?, form)
             }
-            Route::Decode => {
-                let body = match request.body(BODY) {
+            ApiRoute::Decode => {
+                let body = match request.read_body(MAX_BODY_BYTES) {
                     Ok(body) => body,
                     Err(refused) => return Ok(refused),
                 };
-                let state = self.state()?;
-                let all = numbers::asked(&body)?;
-                let traces = self.numbers.traces(&self.dataset, &state, &all);
-                Ok(Response::json(200, plain(&traces.to_string())))
+                let state = self.read_state()?;
+                let all = numbers::parse_decode_request(&body)?;
+                let traces = self.symbols_cache.traces_json(&self.dataset, &state, &all);
+                Ok(ServerResponse::from_json(
+                    200,
+                    json_line(&traces.to_string()),
+                ))
             }
-            Route::Questions => Ok(Response::json(200, openapi::questions().to_string())),
-            Route::Ask => self.ask(first, request),
-            Route::View => self.view(first, request),
-            Route::Metrics => {
-                self.measure()?;
-                Ok(Response::metrics(&self.metrics))
+            ApiRoute::Questions => Ok(ServerResponse::from_json(
+                200,
+                openapi::questions_json().to_string(),
+            )),
+            ApiRoute::Ask => self.answer_question(first, request),
+            ApiRoute::View => self.view_question(first, request),
+            ApiRoute::Metrics => {
+                self.update_gauges()?;
+                Ok(ServerResponse::from_metrics(&self.metrics))
             }
-            Route::OpenApi => Ok(Response::json(200, openapi::document().to_string())),
+            ApiRoute::OpenApi => Ok(ServerResponse::from_json(
+                200,
+                openapi::openapi_document().to_string(),
+            )),
         }
     }
 
-    fn state(&self) -> Result<State, Error> {
-        Log::open(&self.dataset)?.state()
+    fn read_state(&self) -> Result<DatasetState, FleetError> {
+        CommitLog::open(&self.dataset)?.read_state()
     }
 
-    fn context(&self, number: lucce_tracelog::Number, form: Shown) -> Result<Response, Error> {
-        let state = self.state()?;
-        let trace = self.numbers.trace(&self.dataset, &state, number)?;
+    fn context_response(
+        &self,
+        number: lucce_tracelog::ContextNumber,
+        form: Shown,
+    ) -> Result<ServerResponse, FleetError> {
+        let state = self.read_state()?;
+        let trace = self
+            .symbols_cache
+            .decode_trace(&self.dataset, &state, number)?;
         Ok(match form {
             Shown::Text => {
                 let text = format!("context {number}  {}\n{trace}", trace.stack);
-                Response::text(200, text)
+                ServerResponse::from_text(200, text)
             }
             _ => {
-                let json = numbers::told(number, &trace);
-                Response::json(200, plain(&json.to_string()))
+                let json = numbers::trace_json(number, &trace);
+                ServerResponse::from_json(200, json_line(&json.to_string()))
             }
         })
     }
 
-    fn question(
+    fn resolve_question(
         &self,
         name: &str,
         given: &[(String, String)],
-    ) -> Result<(&'static Question, Vec<Parameter>), Error> {
-        let question = Question::named(name).map_err(|e| Error::Absent(e.to_string()))?;
+    ) -> Result<(&'static Question, Vec<ParameterValue>), FleetError> {
+        let question =
+            Question::find_by_name(name).map_err(|e| FleetError::Absent(e.to_string()))?;
         let given: Vec<_> = given
             .iter()
             .filter(|(name, _)| name != routes::FORMAT)
-            .map(|(name, value)| Parameter {
+            .map(|(name, value)| ParameterValue {
                 name: name.clone(),
                 value: value.clone(),
             })
             .collect();
-        Ok((question, question.parameters(&given)?))
+        Ok((question, question.resolve_parameters(&given)?))
     }
 
-    fn engine(&self, parameters: &[Parameter]) -> Result<Engine, Error> {
-        let mut engine = Engine::open(&self.dataset, &self.limits)?;
-        engine.parameters(parameters)?;
+    fn open_engine(&self, parameters: &[ParameterValue]) -> Result<QueryEngine, FleetError> {
+        let mut engine = QueryEngine::open(&self.dataset, &self.limits)?;
+        engine.set_parameters(parameters)?;
         Ok(engine)
     }
 
-    fn ask(&self, name: &str, request: &Request) -> Result<Response, Error> {
-        let (question, parameters) = self.question(name, request.query())?;
-        let form = Shown::of_rows(request)?;
-        let engine = self.engine(&parameters)?;
-        let mut out = Bounded::new(self.answer);
+    fn answer_question(
+        &self,
+        name: &str,
+        request: &ServerRequest,
+    ) -> Result<ServerResponse, FleetError> {
+        let (question, parameters) = self.resolve_question(name, request.query())?;
+        let form = Shown::for_rows(request)?;
+        let engine = self.open_engine(&parameters)?;
+        let mut out = AnswerBuffer::new(self.max_answer_bytes);
         let (form, kind) = match form {
-            Shown::Csv => (Form::Csv, "text/csv; charset=utf-8"),
-            Shown::Text => (Form::Table, "text/plain; charset=utf-8"),
-            Shown::Json => (Form::Json, "application/json"),
+            Shown::Csv => (OutputFormat::Csv, "text/csv; charset=utf-8"),
+            Shown::Text => (OutputFormat::Table, "text/plain; charset=utf-8"),
+            Shown::Json => (OutputFormat::Json, "application/json"),
         };
-        let written = output::answer(&engine, question.sql, form, &mut out);
-        out.checked(written)?;
+        let written = output::write_answer(&engine, question.sql, form, &mut out);
+        out.check_size(written)?;
         if let Some(gauges) = &self.gauges {
-            gauges.rows.inc_by(engine.told());
+            gauges.rows.inc_by(engine.row_count());
         }
-        Ok(Response::new(200, kind, out.bytes))
+        Ok(ServerResponse::new(200, kind, out.bytes))
     }
 
-    fn view(&self, name: &str, request: &Request) -> Result<Response, Error> {
-        let (question, parameters) = self.question(name, request.query())?;
-        let engine = self.engine(&parameters)?;
-        let html = page::of(&engine, question, &parameters)?;
-        let policy = format!("{}; frame-ancestors 'none'", Page::policy(false));
-        let page = Response::new(200, "text/html; charset=utf-8", html);
-        Ok(page.with("Content-Security-Policy", policy))
+    fn view_question(
+        &self,
+        name: &str,
+        request: &ServerRequest,
+    ) -> Result<ServerResponse, FleetError> {
+        let (question, parameters) = self.resolve_question(name, request.query())?;
+        let engine = self.open_engine(&parameters)?;
+        let html = page::render_page(&engine, question, &parameters)?;
+        let policy = format!(
+            "{}; frame-ancestors 'none'",
+            HtmlPage::content_policy(false)
+        );
+        let page = ServerResponse::new(200, "text/html; charset=utf-8", html);
+        Ok(page.with_header("Content-Security-Policy", policy))
     }
 
-    fn measure(&self) -> Result<(), Error> {
-        let state = self.state()?;
+    fn update_gauges(&self) -> Result<(), FleetError> {
+        let state = self.read_state()?;
         if let Some(gauges) = &self.gauges {
             let bytes: u64 = state.files.values().map(|entry| entry.bytes).sum();
             gauges.runs.set(state.runs.len() as i64);
@@ -199,9 +229,9 @@ impl Service {
     }
 }
 
-impl Gauges {
-    fn new(metrics: &Metrics) -> prometheus::Result<Gauges> {
-        let gauges = Gauges {
+impl DatasetGauges {
+    fn new(metrics: &ServerMetrics) -> prometheus::Result<DatasetGauges> {
+        let gauges = DatasetGauges {
             runs: IntGauge::new(
                 "lucce_fleet_dataset_runs",
                 "Runs that the dataset knows, whose numbers may be gone.",
@@ -216,68 +246,68 @@ impl Gauges {
             )?,
             rows: IntCounter::new("lucce_fleet_rows_total", "Rows of answers to questions.")?,
         };
-        metrics.add(gauges.runs.clone());
-        metrics.add(gauges.bytes.clone());
-        metrics.add(gauges.commit.clone());
-        metrics.add(gauges.rows.clone());
+        metrics.register_metric(gauges.runs.clone());
+        metrics.register_metric(gauges.bytes.clone());
+        metrics.register_metric(gauges.commit.clone());
+        metrics.register_metric(gauges.rows.clone());
         Ok(gauges)
     }
 }
 
 /// Why something is not answered, in words.
-fn refused(error: Error) -> Response {
+fn error_response(error: FleetError) -> ServerResponse {
     let status = match &error {
-        Error::Absent(_) => 404,
-        Error::Usage(_) => 400,
+        FleetError::Absent(_) => 404,
+        FleetError::Usage(_) => 400,
         error if error.is_exhausted() => 507,
-        Error::Engine(_) => 400,
-        Error::Time(_) => 504,
-        Error::Output(_) => 507,
-        Error::File(..) | Error::Dataset(..) | Error::Collision(_) => 500,
+        FleetError::Engine(_) => 400,
+        FleetError::Time(_) => 504,
+        FleetError::Output(_) => 507,
+        FleetError::File(..) | FleetError::Dataset(..) | FleetError::Collision(_) => 500,
     };
     // Where the dataset lies is nothing that clients need.
     let words = match &error {
-        Error::File(_, error) => format!("a file of the dataset: {error}"),
-        Error::Dataset(_, what) => format!("the dataset: {what}"),
+        FleetError::File(_, error) => format!("a file of the dataset: {error}"),
+        FleetError::Dataset(_, what) => format!("the dataset: {what}"),
         other => other.to_string(),
     };
-    Response::words(status, Text(&words).to_string())
+    ServerResponse::from_message(status, EscapedText(&words).to_string())
 }
 
-fn plain(json: &str) -> String {
-    output::escaped(json) + "\n"
+fn json_line(json: &str) -> String {
+    output::escape_json(json) + "\n"
 }
 
 /// What an answer is written to, as long as it is not too large.
-struct Bounded {
+struct AnswerBuffer {
     bytes: Vec<u8>,
-    most: usize,
+    max_bytes: usize,
     is_full: bool,
 }
 
-impl Bounded {
-    fn new(most: usize) -> Bounded {
-        Bounded {
+impl AnswerBuffer {
+    fn new(most: usize) -> AnswerBuffer {
+        AnswerBuffer {
             bytes: Vec::new(),
-            most,
+            max_bytes: most,
             is_full: false,
         }
     }
 
-    fn checked<T>(&self, written: Result<T, Error>) -> Result<T, Error> {
+    fn check_size<T>(&self, written: Result<T, FleetError>) -> Result<T, FleetError> {
         match self.is_full {
-            true => Err(Error::Output(io::Error::other(format!(
+            true => Err(FleetError::Output(io::Error::other(format!(
                 "the answer has more than {} bytes",
-                self.most
+                self.max_bytes
             )))),
             false => written,
         }
     }
 }
 
-impl Write for Bounded {
+impl Write for AnswerBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + bytes.len() > self.most {
+        if self.bytes.len() + bytes.len() > self.max_bytes {
             self.is_full = true;
             return Err(io::Error::other("too large"));
         }

@@ -4,63 +4,68 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lucce_decoder::{Number, Profile, StackTrace};
+use lucce_decoder::{ContextNumber, Profile, StackTrace};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::commits::State;
-use crate::error::Error;
-use crate::layout::Table;
-use crate::numbers::symbols;
+use crate::commits::DatasetState;
+use crate::error::FleetError;
+use crate::layout::DatasetTable;
+use crate::numbers::read_symbols;
 
 /// So many numbers are decoded at a time.
-pub const MOST: usize = 10_000;
+pub const MAX_NUMBERS: usize = 10_000;
 /// Symbols of so many runs are kept in memory, those that were asked for last.
-const KEPT: usize = 8;
+const MAX_CACHED_RUNS: usize = 8;
 
 /// Symbols of some runs.
 #[derive(Default)]
-pub struct Numbers {
+pub struct SymbolsCache {
     /// By the path of their file, which is never changed.
-    kept: Mutex<VecDeque<(String, Arc<Profile>)>>,
+    profiles: Mutex<VecDeque<(String, Arc<Profile>)>>,
 }
 
-impl Numbers {
+impl SymbolsCache {
     /// # Errors
     /// The run or the number is not known.
-    pub fn trace(
+    pub fn decode_trace(
         &self,
         dataset: &Path,
-        state: &State,
-        number: Number,
-    ) -> Result<StackTrace, Error> {
+        state: &DatasetState,
+        number: ContextNumber,
+    ) -> Result<StackTrace, FleetError> {
         let run = number.run.map(|run| run.to_string()).unwrap_or_default();
-        let profile = self.symbols(dataset, state, &run)?;
+        let profile = self.load_symbols(dataset, state, &run)?;
         profile
-            .trace(number.id)
-            .map_err(|e| Error::Absent(format!("{number}: {e}")))
+            .decode_trace(number.id)
+            .map_err(|e| FleetError::Absent(format!("{number}: {e}")))
     }
 
-    fn symbols(&self, dataset: &Path, state: &State, run: &str) -> Result<Arc<Profile>, Error> {
+    fn load_symbols(
+        &self,
+        dataset: &Path,
+        state: &DatasetState,
+        run: &str,
+    ) -> Result<Arc<Profile>, FleetError> {
         let mut own = state
-            .of(Table::Symbols)
+            .files_of(DatasetTable::Symbols)
             .filter(|entry| entry.run.as_deref() == Some(run));
         let path = own.next().map(|entry| entry.path.as_str());
-        if let Some(known) = path.and_then(|path| self.known(path)) {
+        if let Some(known) = path.and_then(|path| self.cached_symbols(path)) {
             return Ok(known);
         }
         // Without the lock: others are answered while a file is read.
-        let profile = Arc::new(symbols(dataset, state, run)?);
+        let profile = Arc::new(read_symbols(dataset, state, run)?);
         if let Some(path) = path {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.truncate(KEPT - 1);
+            let mut kept = self.profiles.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.truncate(MAX_CACHED_RUNS - 1);
             kept.push_front((path.to_owned(), profile.clone()));
         }
         Ok(profile)
     }
 
-    fn known(&self, path: &str) -> Option<Arc<Profile>> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+    fn cached_symbols(&self, path: &str) -> Option<Arc<Profile>> {
+        let mut kept = self.profiles.lock().unwrap_or_else(PoisonError::into_inner);
         let at = kept.iter().position(|(known, _)| known == path)?;
         let found = kept.remove(at)?;
         let profile = found.1.clone();
@@ -69,15 +74,22 @@ impl Numbers {
     }
 
     /// `{"traces": […]}`, in the order of the numbers.
-    pub fn traces(&self, dataset: &Path, state: &State, numbers: &[Number]) -> Value {
+    pub fn traces_json(
+        &self,
+        dataset: &Path,
+        state: &DatasetState,
+        numbers: &[ContextNumber],
+    ) -> Value {
         let traces = numbers.iter().map(|number| {
-            match self.trace(dataset, state, *number) {
-                Ok(trace) => told(*number, &trace),
+            match self.decode_trace(dataset, state, *number) {
+                Ok(trace) => trace_json(*number, &trace),
                 Err(error) => {
                     let run = number.run.map(|run| run.to_string()).unwrap_or_default();
                     let (what, words) = match error {
-                        Error::Absent(words) if state.runs.contains_key(&run) => ("number", words),
-                        Error::Absent(words) => ("run", words),
+                        FleetError::Absent(words) if state.runs.contains_key(&run) => {
+                            ("number", words)
+                        }
+                        FleetError::Absent(words) => ("run", words),
                         // Where the dataset lies is nothing that clients need.
                         _ => ("symbols", "the run's symbols cannot be read".to_owned()),
                     };
@@ -90,7 +102,7 @@ impl Numbers {
 }
 
 /// A trace, innermost frame first.
-pub fn told(number: Number, trace: &StackTrace) -> Value {
+pub fn trace_json(number: ContextNumber, trace: &StackTrace) -> Value {
     json!({
         "number": number.to_string(),
         "stack": trace.stack.to_string(),
@@ -103,15 +115,15 @@ pub fn told(number: Number, trace: &StackTrace) -> Value {
 ///
 /// # Errors
 /// It is none.
-pub fn of_run(run: &str, number: &str) -> Result<Number, Error> {
+pub fn parse_run_number(run: &str, number: &str) -> Result<ContextNumber, FleetError> {
     match number.starts_with("0x") {
-        true => whole(&format!("lucce:{run}:{number}")),
+        true => parse_number(&format!("lucce:{run}:{number}")),
         false => {
-            let found = whole(number)?;
+            let found = parse_number(number)?;
             let is_same = found.run.is_some_and(|of| of.to_string() == run);
             is_same
                 .then_some(found)
-                .ok_or_else(|| Error::Usage("that is a number of another run".into()))
+                .ok_or_else(|| FleetError::Usage("that is a number of another run".into()))
         }
     }
 }
@@ -120,11 +132,13 @@ pub fn of_run(run: &str, number: &str) -> Result<Number, Error> {
 ///
 /// # Errors
 /// It is none.
-pub fn whole(text: &str) -> Result<Number, Error> {
-    let found = Number::places_in(text).next();
+pub fn parse_number(text: &str) -> Result<ContextNumber, FleetError> {
+    let found = ContextNumber::places_in(text).next();
     let is_all = found.filter(|(at, _)| *at == (0..text.len()));
     is_all.map(|(_, number)| number).ok_or_else(|| {
-        Error::Usage("no number: RUN has 16 hexadecimal digits, NUMBER is 0x and up to 16".into())
+        FleetError::Usage(
+            "no number: RUN has 16 hexadecimal digits, NUMBER is 0x and up to 16".into(),
+        )
     })
 }
 
@@ -132,23 +146,29 @@ pub fn whole(text: &str) -> Result<Number, Error> {
 ///
 /// # Errors
 /// It is something else, or there are too many.
-pub fn asked(body: &[u8]) -> Result<Vec<Number>, Error> {
+pub fn parse_decode_request(body: &[u8]) -> Result<Vec<ContextNumber>, FleetError> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Asked {
+    struct DecodeRequest {
         numbers: Vec<String>,
     }
-    let asked: Asked = serde_json::from_slice(body).map_err(|e| {
+    let asked: DecodeRequest = serde_json::from_slice(body).map_err(|e| {
         let at = (e.line(), e.column());
-        Error::Usage(format!(
+        FleetError::Usage(format!(
             "{{\"numbers\": [\"lucce:RUN:0x…\", …]}} was expected; something else is in line {}, column {}",
             at.0, at.1
         ))
     })?;
-    if asked.numbers.len() > MOST {
-        return Err(Error::Usage(format!("more than {MOST} numbers")));
+    if asked.numbers.len() > MAX_NUMBERS {
+        return Err(FleetError::Usage(format!(
+            "more than {MAX_NUMBERS} numbers"
+        )));
     }
-    asked.numbers.iter().map(|text| whole(text)).collect()
+    asked
+        .numbers
+        .iter()
+        .map(|text| parse_number(text))
+        .collect()
 }
 
 #[cfg(test)]
@@ -158,9 +178,15 @@ mod tests {
     #[test]
     fn numbers_are_whole_or_refused() {
         let whole_one = "lucce:0123456789abcdef:0x1f";
-        let number = whole(whole_one).unwrap();
-        assert_eq!(of_run("0123456789abcdef", "0x1f").unwrap(), number);
-        assert_eq!(of_run("0123456789abcdef", whole_one).unwrap(), number);
+        let number = parse_number(whole_one).unwrap();
+        assert_eq!(
+            parse_run_number("0123456789abcdef", "0x1f").unwrap(),
+            number
+        );
+        assert_eq!(
+            parse_run_number("0123456789abcdef", whole_one).unwrap(),
+            number
+        );
         for (run, text) in [
             ("0123456789abcdee", whole_one),
             ("0123456789abcdef", "31"),
@@ -172,13 +198,13 @@ mod tests {
             ("", "0x1"),
             ("0123456789abcdef:0x1 lucce:0123456789abcdef", "0x1"),
         ] {
-            assert!(of_run(run, text).is_err(), "{run} {text}");
+            assert!(parse_run_number(run, text).is_err(), "{run} {text}");
         }
     }
 
     #[test]
     fn lists_of_numbers_are_checked() {
-        assert_eq!(asked(b"{\"numbers\": []}").unwrap(), []);
+        assert_eq!(parse_decode_request(b"{\"numbers\": []}").unwrap(), []);
         for wrong in [
             &b""[..],
             b"[]",
@@ -188,12 +214,12 @@ mod tests {
             b"{\"numbers\": [], \"more\": 1}",
             b"\xff",
         ] {
-            assert!(asked(wrong).is_err(), "{wrong:?}");
+            assert!(parse_decode_request(wrong).is_err(), "{wrong:?}");
         }
-        let many = vec!["lucce:0123456789abcdef:0x1"; MOST + 1];
+        let many = vec!["lucce:0123456789abcdef:0x1"; MAX_NUMBERS + 1];
         let body = serde_json::json!({ "numbers": many }).to_string();
         assert!(
-            asked(body.as_bytes())
+            parse_decode_request(body.as_bytes())
                 .unwrap_err()
                 .to_string()
                 .contains("more than")

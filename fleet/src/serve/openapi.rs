@@ -2,19 +2,19 @@
 
 use serde_json::{Map, Value, json};
 
-use super::numbers::MOST;
-use super::routes::{FORMAT, Route};
+use super::numbers::MAX_NUMBERS;
+use super::routes::{ApiRoute, FORMAT};
 use crate::questions::{ALL, Question};
 
 /// All questions: `[{"name": …, "about": …, "parameters": [{"name": …, "default": …, "meaning": …}]}]`.
-pub fn questions() -> Value {
+pub fn questions_json() -> Value {
     let all = ALL.iter().map(|question| {
-        let parameters = question.slots().map(
+        let parameters = question.parameter_specs().map(
             |slot| json!({ "name": slot.name, "default": slot.default, "meaning": slot.meaning }),
         );
         json!({
             "name": question.name,
-            "about": question.about(),
+            "about": question.description(),
             "parameters": parameters.collect::<Vec<_>>(),
         })
     });
@@ -22,19 +22,22 @@ pub fn questions() -> Value {
 }
 
 /// The document.
-pub fn document() -> Value {
+pub fn openapi_document() -> Value {
     let mut paths = Map::new();
-    for route in Route::ALL {
+    for route in ApiRoute::ALL {
         match route {
-            Route::Ask | Route::View => {
+            ApiRoute::Ask | ApiRoute::View => {
                 for question in ALL {
-                    let path = route.name().replace("{question}", question.name);
-                    paths.insert(path, of_question(route, question));
+                    let path = route.path_template().replace("{question}", question.name);
+                    paths.insert(path, describe_question(route, question));
                 }
             }
             other => {
                 let method = other.method().to_ascii_lowercase();
-                paths.insert(other.name().into(), json!({ method: operation(other) }));
+                paths.insert(
+                    other.path_template().into(),
+                    json!({ method: describe_operation(other) }),
+                );
             }
         }
     }
@@ -49,12 +52,12 @@ pub fn document() -> Value {
         "paths": paths,
         "components": {
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
-            "schemas": schemas(),
+            "schemas": component_schemas(),
         },
     })
 }
 
-fn schemas() -> Value {
+fn component_schemas() -> Value {
     let trace = json!({
         "type": "object",
         "required": ["number", "stack", "allocated", "frames"],
@@ -116,7 +119,7 @@ fn schemas() -> Value {
     })
 }
 
-fn operation(route: Route) -> Value {
+fn describe_operation(route: ApiRoute) -> Value {
     let text = json!({ "text/plain": { "schema": { "type": "string" } } });
     let trace = json!({
         "text/plain": { "schema": { "type": "string" } },
@@ -129,26 +132,26 @@ fn operation(route: Route) -> Value {
         "schema": { "type": "string", "minLength": 1 },
     });
     match route {
-        Route::Health => json!({
+        ApiRoute::Health => json!({
             "summary": "Whether the server is there; needs no token.",
             "security": [{}],
-            "responses": responses("It is.", text, &[]),
+            "responses": describe_responses("It is.", text, &[]),
         }),
-        Route::Context => json!({
+        ApiRoute::Context => json!({
             "summary": "The trace of a number of a run.",
             "parameters": [{
                 "name": "run", "in": "path", "required": true,
                 "description": "The run's id: 16 hexadecimal digits.",
                 "schema": { "type": "string", "minLength": 1 },
             }, number],
-            "responses": responses("The trace.", trace, &[400, 404]),
+            "responses": describe_responses("The trace.", trace, &[400, 404]),
         }),
-        Route::Number => json!({
+        ApiRoute::Number => json!({
             "summary": "The trace of a number as programs print it: lucce:RUN:0xNUMBER.",
             "parameters": [number],
-            "responses": responses("The trace.", trace, &[400, 404]),
+            "responses": describe_responses("The trace.", trace, &[400, 404]),
         }),
-        Route::Decode => json!({
+        ApiRoute::Decode => json!({
             "summary": "The traces of many numbers.",
             "requestBody": {
                 "required": true,
@@ -158,12 +161,12 @@ fn operation(route: Route) -> Value {
                     "additionalProperties": false,
                     "properties": { "numbers": {
                         "type": "array",
-                        "maxItems": MOST,
+                        "maxItems": MAX_NUMBERS,
                         "items": { "type": "string", "description": "lucce:RUN:0xNUMBER" },
                     } },
                 })),
             },
-            "responses": responses("In the order of the numbers.", any(json!({
+            "responses": describe_responses("In the order of the numbers.", any(json!({
                 "type": "object",
                 "required": ["traces"],
                 "properties": { "traces": { "type": "array", "items": { "anyOf": [
@@ -172,27 +175,27 @@ fn operation(route: Route) -> Value {
                 ] } } },
             })), &[400, 408, 413]),
         }),
-        Route::Metrics => json!({
+        ApiRoute::Metrics => json!({
             "summary": "What the server counts of itself, as Prometheus reads it.",
-            "responses": responses("Metrics.", text, &[]),
+            "responses": describe_responses("Metrics.", text, &[]),
         }),
         // Ask and View are described for each question.
-        Route::Questions => json!({
+        ApiRoute::Questions => json!({
             "summary": "The questions and their parameters.",
-            "responses": responses("All of them.", any(json!({
+            "responses": describe_responses("All of them.", any(json!({
                 "type": "array",
                 "items": { "$ref": "#/components/schemas/Question" },
             })), &[]),
         }),
-        Route::OpenApi | Route::Ask | Route::View => json!({
+        ApiRoute::OpenApi | ApiRoute::Ask | ApiRoute::View => json!({
             "summary": "This document.",
-            "responses": responses("It.", any(json!({ "type": "object", "required": ["openapi", "paths"] })), &[]),
+            "responses": describe_responses("It.", any(json!({ "type": "object", "required": ["openapi", "paths"] })), &[]),
         }),
     }
 }
 
-fn of_question(route: Route, question: &Question) -> Value {
-    let slots = question.slots().map(|slot| {
+fn describe_question(route: ApiRoute, question: &Question) -> Value {
+    let slots = question.parameter_specs().map(|slot| {
         let mut schema = json!({ "type": "string" });
         if let (Some(default), Some(schema)) = (slot.default, schema.as_object_mut()) {
             schema.insert("default".into(), default.into());
@@ -204,7 +207,7 @@ fn of_question(route: Route, question: &Question) -> Value {
     });
     let mut parameters: Vec<Value> = slots.collect();
     let content = match route {
-        Route::View => json!({ "text/html": { "schema": { "type": "string" } } }),
+        ApiRoute::View => json!({ "text/html": { "schema": { "type": "string" } } }),
         _ => {
             parameters.push(json!({
                 "name": FORMAT, "in": "query", "required": false,
@@ -219,22 +222,22 @@ fn of_question(route: Route, question: &Question) -> Value {
         }
     };
     let also: &[u16] = match route {
-        Route::View => &[400, 404, 504, 507],
+        ApiRoute::View => &[400, 404, 504, 507],
         _ => &[400, 504, 507],
     };
     let summary = match route {
-        Route::View => format!("As the page of lucce view: {}", question.about()),
-        _ => question.about().to_owned(),
+        ApiRoute::View => format!("As the page of lucce view: {}", question.description()),
+        _ => question.description().to_owned(),
     };
     json!({ "get": {
         "summary": summary,
         "parameters": parameters,
-        "responses": responses("The answer.", content, also),
+        "responses": describe_responses("The answer.", content, also),
     } })
 }
 
 /// With those that every route may have.
-fn responses(says: &str, content: Value, also: &[u16]) -> Value {
+fn describe_responses(says: &str, content: Value, also: &[u16]) -> Value {
     let mut all = Map::new();
     all.insert(
         "200".into(),

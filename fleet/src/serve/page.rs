@@ -5,23 +5,23 @@ use std::io;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
-use lucce_decoder::escape::Text;
-use lucce_decoder::{Page, PathSum, RunText, StackFrame};
+use lucce_decoder::escape::EscapedText;
+use lucce_decoder::{HtmlPage, PathSum, RunText, StackFrame};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::engine::Engine;
-use crate::error::Error;
-use crate::questions::{Parameter, Question};
+use crate::engine::QueryEngine;
+use crate::error::FleetError;
+use crate::questions::{ParameterValue, Question};
 
 /// Answers with more rows have no page.
-const ROWS: usize = 100_000;
+const MAX_ROWS: usize = 100_000;
 /// Of a dataset with more paths there are none: all of them are looked through, at about 50 bytes each.
-const STACKS: usize = 8_000_000;
+const MAX_STACKS: usize = 8_000_000;
 /// What is alive is a kind of event, too.
-const INUSE: &str = "inuse";
+const LIVE_OBJECTS: &str = "inuse";
 
 /// A row.
-struct Row {
+struct PageRow {
     stack: Option<u128>,
     /// Without a stack: the only frame that is known.
     frame: StackFrame,
@@ -38,26 +38,30 @@ struct Row {
 ///
 /// # Errors
 /// Those of the engine; the question's rows have no stacks; there are too many.
-pub fn of(engine: &Engine, question: &Question, parameters: &[Parameter]) -> Result<String, Error> {
-    let rows = rows(engine, question, parameters)?;
-    let paths = paths(engine, &rows)?;
-    let units = units(engine)?;
+pub fn render_page(
+    engine: &QueryEngine,
+    question: &Question,
+    parameters: &[ParameterValue],
+) -> Result<String, FleetError> {
+    let rows = query_rows(engine, question, parameters)?;
+    let paths = query_paths(engine, &rows)?;
+    let units = query_units(engine)?;
     let sides = rows.iter().map(|row| row.values.len()).max().unwrap_or(1);
-    let mut page = Page::default();
+    let mut page = HtmlPage::default();
     for side in 0..sides {
         let sums: Vec<PathSum> = rows
             .iter()
-            .filter_map(|row| sum(row, side, &paths, &units))
+            .filter_map(|row| path_sum(row, side, &paths, &units))
             .collect();
-        page.add_paths(text(question, parameters, side, sides), &sums);
+        page.add_paths(run_text(question, parameters, side, sides), &sums);
     }
-    Ok(page.html())
+    Ok(page.to_html())
 }
 
 type Path = Vec<(StackFrame, String)>;
 
-fn sum(
-    row: &Row,
+fn path_sum(
+    row: &PageRow,
     side: usize,
     paths: &FxHashMap<u128, Path>,
     units: &FxHashMap<String, String>,
@@ -84,16 +88,25 @@ fn sum(
     })
 }
 
-fn text(question: &Question, parameters: &[Parameter], side: usize, sides: usize) -> RunText {
-    let given = parameters
-        .iter()
-        .map(|parameter| format!("{}={}", Text(&parameter.name), Text(&parameter.value)));
+fn run_text(
+    question: &Question,
+    parameters: &[ParameterValue],
+    side: usize,
+    sides: usize,
+) -> RunText {
+    let given = parameters.iter().map(|parameter| {
+        format!(
+            "{}={}",
+            EscapedText(&parameter.name),
+            EscapedText(&parameter.value)
+        )
+    });
     let name = match (sides, side) {
         (1, _) => question.name.to_owned(),
         (_, 0) => format!("{} before", question.name),
         _ => format!("{} behind", question.name),
     };
-    let mut notes = vec![question.about().to_owned()];
+    let mut notes = vec![question.description().to_owned()];
     if sides > 1 {
         notes.push("Values are those of a run; counts are rows of the answer.".into());
     }
@@ -106,32 +119,36 @@ fn text(question: &Question, parameters: &[Parameter], side: usize, sides: usize
     }
 }
 
-fn rows(engine: &Engine, question: &Question, parameters: &[Parameter]) -> Result<Vec<Row>, Error> {
+fn query_rows(
+    engine: &QueryEngine,
+    question: &Question,
+    parameters: &[ParameterValue],
+) -> Result<Vec<PageRow>, FleetError> {
     let given = |name: &str| {
         let mut all = parameters.iter();
         all.find(|parameter| parameter.name == name)
             .map(|parameter| parameter.value.clone())
     };
-    let event = given("event").unwrap_or_else(|| INUSE.to_owned());
+    let event = given("event").unwrap_or_else(|| LIVE_OBJECTS.to_owned());
     let mut rows = Vec::new();
-    engine.ask(question.sql, &mut |columns, batch| {
+    engine.run_query(question.sql, &mut |columns, batch| {
         let has = |name: &str| columns.field_with_name(name).is_ok();
         let names_stacks = has("stack_id") || has("class") && has("method");
         if !names_stacks {
-            return Err(Error::Absent(format!(
+            return Err(FleetError::Absent(format!(
                 "rows of {0} name no stacks: /ask/{0} has them",
                 question.name
             )));
         }
         let Some(batch) = batch else { return Ok(()) };
-        if rows.len() + batch.num_rows() > ROWS {
-            return Err(too_many("rows", ROWS));
+        if rows.len() + batch.num_rows() > MAX_ROWS {
+            return Err(too_many("rows", MAX_ROWS));
         }
-        let table = Columns(batch);
+        let table = BatchColumns(batch);
         let [stack, class, method, kind, unit, what, service] = [
             "stack_id", "class", "method", "event", "unit", "type", "service",
         ]
-        .map(|name| table.text(name));
+        .map(|name| table.text_column(name));
         let [line, events, objects, amount, bytes, before, behind] = [
             "line",
             "events",
@@ -141,7 +158,7 @@ fn rows(engine: &Engine, question: &Question, parameters: &[Parameter]) -> Resul
             "before_per_run",
             "behind_per_run",
         ]
-        .map(|name| table.number(name));
+        .map(|name| table.number_column(name));
         let counts = events.or(objects);
         let values = amount.or(bytes);
         for at in 0..batch.num_rows() {
@@ -154,8 +171,8 @@ fn rows(engine: &Engine, question: &Question, parameters: &[Parameter]) -> Resul
                 column.is_valid(at).then(|| column.value(at))
             };
             let amount = |column| number(column).unwrap_or(0).max(0) as u64;
-            rows.push(Row {
-                stack: text(&stack).and_then(|id| id_of(&id)),
+            rows.push(PageRow {
+                stack: text(&stack).and_then(|id| parse_id(&id)),
                 frame: StackFrame {
                     class: text(&class).unwrap_or_default(),
                     method: text(&method).unwrap_or_default(),
@@ -181,21 +198,24 @@ fn rows(engine: &Engine, question: &Question, parameters: &[Parameter]) -> Resul
 }
 
 /// The paths of the rows.
-fn paths(engine: &Engine, rows: &[Row]) -> Result<FxHashMap<u128, Path>, Error> {
+fn query_paths(
+    engine: &QueryEngine,
+    rows: &[PageRow],
+) -> Result<FxHashMap<u128, Path>, FleetError> {
     let wanted: FxHashSet<u128> = rows.iter().filter_map(|row| row.stack).collect();
     if wanted.is_empty() {
         return Ok(FxHashMap::default());
     }
     let mut steps: FxHashMap<u128, (u128, u128)> = FxHashMap::default();
     let sql = "SELECT stack_id, parent_id, frame_id FROM stacks";
-    engine.ask(sql, &mut |_, batch| {
+    engine.run_query(sql, &mut |_, batch| {
         let Some(batch) = batch else { return Ok(()) };
-        if steps.len() + batch.num_rows() > STACKS {
-            return Err(too_many("paths in the dataset", STACKS));
+        if steps.len() + batch.num_rows() > MAX_STACKS {
+            return Err(too_many("paths in the dataset", MAX_STACKS));
         }
-        for [stack, parent, frame] in texts(batch, ["stack_id", "parent_id", "frame_id"]) {
+        for [stack, parent, frame] in text_rows(batch, ["stack_id", "parent_id", "frame_id"]) {
             if let (Some(stack), Some(parent), Some(frame)) =
-                (id_of(&stack), id_of(&parent), id_of(&frame))
+                (parse_id(&stack), parse_id(&parent), parse_id(&frame))
             {
                 steps.insert(stack, (parent, frame));
             }
@@ -216,7 +236,7 @@ fn paths(engine: &Engine, rows: &[Row]) -> Result<FxHashMap<u128, Path>, Error> 
     };
     let chains: FxHashMap<u128, Vec<u128>> =
         wanted.iter().map(|stack| (*stack, ids(*stack))).collect();
-    let named = frames(engine, &chains.values().flatten().copied().collect())?;
+    let named = query_frames(engine, &chains.values().flatten().copied().collect())?;
     let path = |ids: Vec<u128>| ids.iter().filter_map(|id| named.get(id).cloned()).collect();
     Ok(chains
         .into_iter()
@@ -224,23 +244,23 @@ fn paths(engine: &Engine, rows: &[Row]) -> Result<FxHashMap<u128, Path>, Error> 
         .collect())
 }
 
-fn frames(
-    engine: &Engine,
+fn query_frames(
+    engine: &QueryEngine,
     wanted: &FxHashSet<u128>,
-) -> Result<FxHashMap<u128, (StackFrame, String)>, Error> {
+) -> Result<FxHashMap<u128, (StackFrame, String)>, FleetError> {
     let mut named = FxHashMap::default();
     let sql = "SELECT frame_id, class, method, descriptor, file, line FROM frames";
-    engine.ask(sql, &mut |_, batch| {
+    engine.run_query(sql, &mut |_, batch| {
         let Some(batch) = batch else { return Ok(()) };
         let columns = ["frame_id", "class", "method", "descriptor", "file"];
-        let lines = Columns(batch).number("line");
+        let lines = BatchColumns(batch).number_column("line");
         let lines = lines
             .as_ref()
             .and_then(|column| column.as_primitive_opt::<Int64Type>());
         for (at, [id, class, method, descriptor, file]) in
-            texts(batch, columns).into_iter().enumerate()
+            text_rows(batch, columns).into_iter().enumerate()
         {
-            let Some(id) = id_of(&id).filter(|id| wanted.contains(id)) else {
+            let Some(id) = parse_id(&id).filter(|id| wanted.contains(id)) else {
                 continue;
             };
             let line = lines.map_or(-1, |lines| lines.value(at));
@@ -258,35 +278,35 @@ fn frames(
 }
 
 /// By kind of event.
-fn units(engine: &Engine) -> Result<FxHashMap<String, String>, Error> {
+fn query_units(engine: &QueryEngine) -> Result<FxHashMap<String, String>, FleetError> {
     let mut units = FxHashMap::default();
-    for batch in engine.rows("SELECT DISTINCT event, unit FROM events")? {
-        for [event, unit] in texts(&batch, ["event", "unit"]) {
+    for batch in engine.collect_rows("SELECT DISTINCT event, unit FROM events")? {
+        for [event, unit] in text_rows(&batch, ["event", "unit"]) {
             units.insert(event, unit);
         }
     }
     Ok(units)
 }
 
-struct Columns<'b>(&'b RecordBatch);
+struct BatchColumns<'b>(&'b RecordBatch);
 
-impl Columns<'_> {
-    fn of(&self, name: &str, kind: &DataType) -> Option<ArrayRef> {
+impl BatchColumns<'_> {
+    fn cast_column(&self, name: &str, kind: &DataType) -> Option<ArrayRef> {
         cast(self.0.column_by_name(name)?, kind).ok()
     }
 
-    fn text(&self, name: &str) -> Option<ArrayRef> {
-        self.of(name, &DataType::Utf8)
+    fn text_column(&self, name: &str) -> Option<ArrayRef> {
+        self.cast_column(name, &DataType::Utf8)
     }
 
-    fn number(&self, name: &str) -> Option<ArrayRef> {
-        self.of(name, &DataType::Int64)
+    fn number_column(&self, name: &str) -> Option<ArrayRef> {
+        self.cast_column(name, &DataType::Int64)
     }
 }
 
 /// Of each row; what is not known is empty.
-fn texts<const N: usize>(batch: &RecordBatch, names: [&str; N]) -> Vec<[String; N]> {
-    let columns = names.map(|name| Columns(batch).text(name));
+fn text_rows<const N: usize>(batch: &RecordBatch, names: [&str; N]) -> Vec<[String; N]> {
+    let columns = names.map(|name| BatchColumns(batch).text_column(name));
     let texts = columns
         .each_ref()
         .map(|column| column.as_ref()?.as_string_opt::<i32>());
@@ -299,10 +319,10 @@ fn texts<const N: usize>(batch: &RecordBatch, names: [&str; N]) -> Vec<[String; 
     (0..batch.num_rows()).map(row).collect()
 }
 
-fn id_of(text: &str) -> Option<u128> {
+fn parse_id(text: &str) -> Option<u128> {
     u128::from_str_radix(text, 16).ok()
 }
 
-fn too_many(what: &str, most: usize) -> Error {
-    Error::Output(io::Error::other(format!("more than {most} {what}")))
+fn too_many(what: &str, most: usize) -> FleetError {
+    FleetError::Output(io::Error::other(format!("more than {most} {what}")))
 }

@@ -1,13 +1,13 @@
 //! What there is to ask for; the description is made of the same list.
 
-use crate::error::Error;
-use crate::http::{Request, Response};
+use crate::error::FleetError;
+use crate::http::{ServerRequest, ServerResponse};
 
 /// The parameter that says the form of an answer, which no question has.
 pub const FORMAT: &str = "format";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Route {
+pub enum ApiRoute {
     Health,
     Context,
     Number,
@@ -19,37 +19,37 @@ pub enum Route {
     OpenApi,
 }
 
-impl Route {
-    pub const ALL: [Route; 9] = [
-        Route::Health,
-        Route::Context,
-        Route::Number,
-        Route::Decode,
-        Route::Questions,
-        Route::Ask,
-        Route::View,
-        Route::Metrics,
-        Route::OpenApi,
+impl ApiRoute {
+    pub const ALL: [ApiRoute; 9] = [
+        ApiRoute::Health,
+        ApiRoute::Context,
+        ApiRoute::Number,
+        ApiRoute::Decode,
+        ApiRoute::Questions,
+        ApiRoute::Ask,
+        ApiRoute::View,
+        ApiRoute::Metrics,
+        ApiRoute::OpenApi,
     ];
 
     /// As OpenAPI and metrics have it.
-    pub fn name(self) -> &'static str {
+    pub fn path_template(self) -> &'static str {
         match self {
-            Route::Health => "/health",
-            Route::Context => "/runs/{run}/contexts/{number}",
-            Route::Number => "/contexts/{number}",
-            Route::Decode => "/decode",
-            Route::Questions => "/ask",
-            Route::Ask => "/ask/{question}",
-            Route::View => "/view/{question}",
-            Route::Metrics => "/metrics",
-            Route::OpenApi => "/openapi.json",
+            ApiRoute::Health => "/health",
+            ApiRoute::Context => "/runs/{run}/contexts/{number}",
+            ApiRoute::Number => "/contexts/{number}",
+            ApiRoute::Decode => "/decode",
+            ApiRoute::Questions => "/ask",
+            ApiRoute::Ask => "/ask/{question}",
+            ApiRoute::View => "/view/{question}",
+            ApiRoute::Metrics => "/metrics",
+            ApiRoute::OpenApi => "/openapi.json",
         }
     }
 
     pub fn method(self) -> &'static str {
         match self {
-            Route::Decode => "POST",
+            ApiRoute::Decode => "POST",
             _ => "GET",
         }
     }
@@ -58,12 +58,15 @@ impl Route {
     ///
     /// # Errors
     /// The answer: there is nothing, or it cannot be asked for by this method.
-    pub fn of(method: &str, path: &[&str]) -> Result<(Route, Vec<String>), Response> {
-        let found = Route::ALL
+    pub fn match_request(
+        method: &str,
+        path: &[&str],
+    ) -> Result<(ApiRoute, Vec<String>), ServerResponse> {
+        let found = ApiRoute::ALL
             .into_iter()
-            .find_map(|route| Some((route, route.parts(path)?)));
+            .find_map(|route| Some((route, route.match_path(path)?)));
         let Some((route, parts)) = found else {
-            return Err(Response::words(
+            return Err(ServerResponse::from_message(
                 404,
                 "there is nothing here; /openapi.json says what there is",
             ));
@@ -74,15 +77,15 @@ impl Route {
                 other => other,
             };
             let words = format!("{allowed} is what can be done here");
-            return Err(Response::words(405, words)
-                .with("Allow", allowed)
-                .of(route.name()));
+            return Err(ServerResponse::from_message(405, words)
+                .with_header("Allow", allowed)
+                .with_route(route.path_template()));
         }
         Ok((route, parts))
     }
 
-    fn parts(self, path: &[&str]) -> Option<Vec<String>> {
-        let own: Vec<_> = self.name().split('/').skip(1).collect();
+    fn match_path(self, path: &[&str]) -> Option<Vec<String>> {
+        let own: Vec<_> = self.path_template().split('/').skip(1).collect();
         if own.len() != path.len() {
             return None;
         }
@@ -100,56 +103,56 @@ impl Route {
 
 /// How an answer is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Form {
+pub enum ResponseFormat {
     Text,
     Json,
     Csv,
 }
 
-impl Form {
+impl ResponseFormat {
     /// Of a trace, by the ending, else by what the client accepts; text if it does not say.
-    pub fn of_context<'p>(part: &'p str, request: &Request) -> (&'p str, Form) {
+    pub fn for_context<'p>(part: &'p str, request: &ServerRequest) -> (&'p str, ResponseFormat) {
         if let Some(part) = part.strip_suffix(".json") {
-            return (part, Form::Json);
+            return (part, ResponseFormat::Json);
         }
         if let Some(part) = part.strip_suffix(".txt") {
-            return (part, Form::Text);
+            return (part, ResponseFormat::Text);
         }
-        let accepted = request.header("accept").unwrap_or_default();
-        match accepted_first(accepted, &["application/json", "text/plain"]) {
-            Some("application/json") => (part, Form::Json),
-            _ => (part, Form::Text),
+        let accepted = request.header_text("accept").unwrap_or_default();
+        match first_accepted(accepted, &["application/json", "text/plain"]) {
+            Some("application/json") => (part, ResponseFormat::Json),
+            _ => (part, ResponseFormat::Text),
         }
     }
 
     /// Of rows, by the parameter `format`, else by what the client accepts; JSON if it does not say.
-    pub fn of_rows(request: &Request) -> Result<Form, Error> {
+    pub fn for_rows(request: &ServerRequest) -> Result<ResponseFormat, FleetError> {
         let mut said = request.query().iter().rev();
         let said = said
             .find(|(name, _)| name == FORMAT)
             .map(|(_, form)| form.as_str());
         match said {
-            Some("json") => return Ok(Form::Json),
-            Some("csv") => return Ok(Form::Csv),
-            Some("table") => return Ok(Form::Text),
+            Some("json") => return Ok(ResponseFormat::Json),
+            Some("csv") => return Ok(ResponseFormat::Csv),
+            Some("table") => return Ok(ResponseFormat::Text),
             Some(_) => {
                 let words = "format: json, csv or table was expected";
-                return Err(Error::Usage(words.into()));
+                return Err(FleetError::Usage(words.into()));
             }
             None => {}
         }
-        let accepted = request.header("accept").unwrap_or_default();
+        let accepted = request.header_text("accept").unwrap_or_default();
         let known = ["application/json", "text/csv", "text/plain"];
-        Ok(match accepted_first(accepted, &known) {
-            Some("text/csv") => Form::Csv,
-            Some("text/plain") => Form::Text,
-            _ => Form::Json,
+        Ok(match first_accepted(accepted, &known) {
+            Some("text/csv") => ResponseFormat::Csv,
+            Some("text/plain") => ResponseFormat::Text,
+            _ => ResponseFormat::Json,
         })
     }
 }
 
 /// The first of what a client accepts that is known.
-fn accepted_first<'k>(accepted: &str, known: &[&'k str]) -> Option<&'k str> {
+fn first_accepted<'k>(accepted: &str, known: &[&'k str]) -> Option<&'k str> {
     accepted.split(',').find_map(|kind| {
         let kind = kind.split(';').next().unwrap_or_default().trim();
         let mut known = known.iter();
@@ -165,22 +168,30 @@ mod tests {
 
     #[test]
     fn each_route_is_found_by_its_own_name() {
-        for route in Route::ALL {
-            let path: Vec<_> = route.name().split('/').skip(1).collect();
-            let (found, _) = Route::of(route.method(), &path).unwrap();
+        for route in ApiRoute::ALL {
+            let path: Vec<_> = route.path_template().split('/').skip(1).collect();
+            let (found, _) = ApiRoute::match_request(route.method(), &path).unwrap();
             assert_eq!(found, route);
-            let refused = Route::of("PATCH", &path).unwrap_err();
-            assert_eq!((refused.status(), refused.route()), (405, route.name()));
+            let refused = ApiRoute::match_request("PATCH", &path).unwrap_err();
+            assert_eq!(
+                (refused.status(), refused.route()),
+                (405, route.path_template())
+            );
         }
         for nothing in [&[""][..], &["ask", "top", ""], &["runs"], &["..", "ask"]] {
-            assert_eq!(Route::of("GET", nothing).unwrap_err().status(), 404);
+            assert_eq!(
+                ApiRoute::match_request("GET", nothing)
+                    .unwrap_err()
+                    .status(),
+                404
+            );
         }
     }
 
     #[test]
     fn what_is_accepted_first_is_answered() {
         let known = ["application/json", "text/plain"];
-        let first = |accepted| accepted_first(accepted, &known);
+        let first = |accepted| first_accepted(accepted, &known);
         assert_eq!(
             first("text/html, Text/Plain;q=0.5, application/json"),
             Some("text/plain")

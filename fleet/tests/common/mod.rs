@@ -11,11 +11,11 @@ use std::process::{Command, Output};
 
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
-use lucce_fleet::engine::{Engine, Limits};
-use lucce_fleet::ingest::{Ingest, Labels, Report};
+use lucce_fleet::engine::{QueryEngine, QueryLimits};
+use lucce_fleet::ingest::{IngestLabels, IngestReport, RunIngester};
 
-pub fn labels(version: &str) -> Labels {
-    Labels {
+pub fn labels(version: &str) -> IngestLabels {
+    IngestLabels {
         service: "shop".into(),
         version: version.into(),
         host: "h1".into(),
@@ -23,23 +23,23 @@ pub fn labels(version: &str) -> Labels {
     }
 }
 
-pub fn add(dataset: &Path, logs: &[PathBuf]) -> Vec<Report> {
+pub fn add(dataset: &Path, logs: &[PathBuf]) -> Vec<IngestReport> {
     let mut reports = Vec::new();
-    let mut ingest = Ingest::open(dataset).unwrap();
+    let mut ingest = RunIngester::open(dataset).unwrap();
     ingest
-        .add(logs, &labels("1.0"), &mut |report| reports.push(report))
+        .add_runs(logs, &labels("1.0"), &mut |report| reports.push(report))
         .unwrap();
     reports
 }
 
-pub fn engine(dataset: &Path) -> Engine {
-    Engine::open(dataset, &Limits::default()).unwrap()
+pub fn engine(dataset: &Path) -> QueryEngine {
+    QueryEngine::open(dataset, &QueryLimits::default()).unwrap()
 }
 
 /// Rows of a text and a number.
-pub fn pairs(engine: &Engine, sql: &str) -> BTreeMap<String, i64> {
+pub fn pairs(engine: &QueryEngine, sql: &str) -> BTreeMap<String, i64> {
     let mut pairs = BTreeMap::new();
-    for batch in engine.rows(sql).unwrap() {
+    for batch in engine.collect_rows(sql).unwrap() {
         let text =
             arrow::compute::cast(batch.column(0), &arrow::datatypes::DataType::Utf8).unwrap();
         let numbers = batch.column(1).as_primitive::<Int64Type>();
@@ -53,7 +53,7 @@ pub fn pairs(engine: &Engine, sql: &str) -> BTreeMap<String, i64> {
     pairs
 }
 
-pub fn number(engine: &Engine, sql: &str) -> i64 {
+pub fn number(engine: &QueryEngine, sql: &str) -> i64 {
     let pairs = pairs(
         engine,
         &format!("SELECT 'x', CAST(n AS BIGINT) FROM ({sql}) AS asked(n)"),

@@ -19,17 +19,17 @@ use std::ops::Range;
 const HEADER: u64 = 68;
 
 #[derive(Default)]
-pub struct Chunk {
-    pub events: Bytes,
-    pub pools: Bytes,
-    pub metadata: Bytes,
+pub struct JfrChunk {
+    pub events: JfrBuffer,
+    pub pools: JfrBuffer,
+    pub metadata: JfrBuffer,
 }
 
 #[derive(Default)]
-pub struct Bytes(Vec<u8>);
+pub struct JfrBuffer(Vec<u8>);
 
-impl Chunk {
-    pub fn write(self, start: u64, ticks: Range<u64>, out: &mut dyn Write) -> io::Result<()> {
+impl JfrChunk {
+    pub fn write_chunk(self, start: u64, ticks: Range<u64>, out: &mut dyn Write) -> io::Result<()> {
         let pools = HEADER + self.events.len() as u64;
         let metadata = pools + self.pools.len() as u64;
         let size = metadata + self.metadata.len() as u64;
@@ -53,12 +53,12 @@ impl Chunk {
     }
 }
 
-impl Bytes {
+impl JfrBuffer {
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    pub fn number(&mut self, mut number: u64) {
+    pub fn push_number(&mut self, mut number: u64) {
         for _ in 0..8 {
             if number < 0x80 {
                 break;
@@ -69,37 +69,37 @@ impl Bytes {
         self.0.push(number as u8);
     }
 
-    pub fn byte(&mut self, byte: u8) {
+    pub fn push_byte(&mut self, byte: u8) {
         self.0.push(byte);
     }
 
     /// A text in place: 1 an empty one, 3 UTF-8.
-    pub fn text(&mut self, text: &str) {
+    pub fn push_text(&mut self, text: &str) {
         if text.is_empty() {
-            return self.byte(1);
+            return self.push_byte(1);
         }
-        self.byte(3);
-        self.number(text.len() as u64);
+        self.push_byte(3);
+        self.push_number(text.len() as u64);
         self.0.extend_from_slice(text.as_bytes());
     }
 
     /// A text that is not known.
-    pub fn no_text(&mut self) {
-        self.byte(0);
+    pub fn push_null_text(&mut self) {
+        self.push_byte(0);
     }
 
     /// The other bytes with their size before them, which counts itself.
-    pub fn sized(&mut self, bytes: &Bytes) {
+    pub fn push_sized(&mut self, bytes: &JfrBuffer) {
         let length = |size: u64| (1..9).find(|bytes| size >> (7 * bytes) == 0).unwrap_or(9);
         let mut size = bytes.0.len() as u64 + 1;
         while size != bytes.0.len() as u64 + length(size) {
             size = bytes.0.len() as u64 + length(size);
         }
-        self.number(size);
-        self.append(bytes);
+        self.push_number(size);
+        self.push_buffer(bytes);
     }
 
-    pub fn append(&mut self, bytes: &Bytes) {
+    pub fn push_buffer(&mut self, bytes: &JfrBuffer) {
         self.0.extend_from_slice(&bytes.0);
     }
 }
@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn numbers_have_nine_bytes_at_most() {
         let bytes = |number| {
-            let mut bytes = Bytes::default();
-            bytes.number(number);
+            let mut bytes = JfrBuffer::default();
+            bytes.push_number(number);
             bytes.0
         };
         assert_eq!(bytes(0), [0]);
@@ -130,8 +130,8 @@ mod tests {
             (16_381, 16_383),
             (16_382, 16_385),
         ] {
-            let mut bytes = Bytes::default();
-            bytes.sized(&Bytes(vec![0; length]));
+            let mut bytes = JfrBuffer::default();
+            bytes.push_sized(&JfrBuffer(vec![0; length]));
             assert_eq!(bytes.len(), size, "{length}");
         }
     }

@@ -2,97 +2,122 @@
 
 use std::collections::HashMap;
 
-use crate::run::Kind;
+use crate::run::ExportEventKind;
 
-use super::chunk::Bytes;
+use super::chunk::JfrBuffer;
 
 /// What an event has beside time, thread and stack.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Fields {
+pub enum JfrEventFields {
     /// `objectClass`, `weight`
     Allocation,
     /// `monitorClass` or `parkedClass`, `address`
     Monitor,
     /// `message`, `thrownClass`
-    Thrown,
+    Exception,
     /// `path`, `bytesRead` or `bytesWritten`
     File,
     /// `host`, `bytesRead` or `bytesWritten`
     Socket,
     /// Nothing
-    Slept,
+    Sleep,
     /// `throwables` alone: it has no thread and no stack
-    Throwables,
+    ExceptionStatistics,
     /// `kind`, `type`, `value`
     Other,
 }
 
 /// An event's type.
 #[derive(Clone, Copy)]
-pub struct Shape {
+pub struct JfrEventType {
     pub id: u64,
     name: &'static str,
     label: &'static str,
     /// As the JDK files it.
     category: &'static [&'static str],
-    pub fields: Fields,
+    pub fields: JfrEventFields,
 }
 
 const APPLICATION: &[&str] = &["Java Application"];
 
-const SHAPES: [Shape; 13] = [
-    shape(
+const EVENT_TYPES: [JfrEventType; 13] = [
+    event_type(
         101,
         "jdk.ObjectAllocationSample",
         "Object Allocation Sample",
-        Fields::Allocation,
+        JfrEventFields::Allocation,
     ),
-    shape(
+    event_type(
         102,
         "jdk.JavaMonitorEnter",
         "Java Monitor Blocked",
-        Fields::Monitor,
+        JfrEventFields::Monitor,
     ),
-    shape(
+    event_type(
         103,
         "jdk.JavaMonitorWait",
         "Java Monitor Wait",
-        Fields::Monitor,
+        JfrEventFields::Monitor,
     ),
-    shape(104, "jdk.ThreadPark", "Java Thread Park", Fields::Monitor),
-    shape(
+    event_type(
+        104,
+        "jdk.ThreadPark",
+        "Java Thread Park",
+        JfrEventFields::Monitor,
+    ),
+    event_type(
         105,
         "jdk.JavaExceptionThrow",
         "Java Exception",
-        Fields::Thrown,
+        JfrEventFields::Exception,
     ),
-    shape(106, "jdk.FileRead", "File Read", Fields::File),
-    shape(107, "jdk.FileWrite", "File Write", Fields::File),
-    shape(108, "jdk.SocketRead", "Socket Read", Fields::Socket),
-    shape(109, "jdk.SocketWrite", "Socket Write", Fields::Socket),
-    Shape {
+    event_type(106, "jdk.FileRead", "File Read", JfrEventFields::File),
+    event_type(107, "jdk.FileWrite", "File Write", JfrEventFields::File),
+    event_type(108, "jdk.SocketRead", "Socket Read", JfrEventFields::Socket),
+    event_type(
+        109,
+        "jdk.SocketWrite",
+        "Socket Write",
+        JfrEventFields::Socket,
+    ),
+    JfrEventType {
         category: &["lucce"],
-        ..shape(110, "lucce.Event", "Event", Fields::Other)
+        ..event_type(110, "lucce.Event", "Event", JfrEventFields::Other)
     },
     // None of these two is written: a log does not say which class is an error, nor who sleeps. Views want the types.
-    shape(111, "jdk.JavaErrorThrow", "Java Error", Fields::Thrown),
-    shape(113, "jdk.ThreadSleep", "Java Thread Sleep", Fields::Slept),
-    THROWABLES,
+    event_type(
+        111,
+        "jdk.JavaErrorThrow",
+        "Java Error",
+        JfrEventFields::Exception,
+    ),
+    event_type(
+        113,
+        "jdk.ThreadSleep",
+        "Java Thread Sleep",
+        JfrEventFields::Sleep,
+    ),
+    EXCEPTION_STATISTICS,
 ];
 
 /// How many were thrown until then.
-pub const THROWABLES: Shape = Shape {
+pub const EXCEPTION_STATISTICS: JfrEventType = JfrEventType {
     category: &["Java Application", "Statistics"],
-    ..shape(
+    ..event_type(
         112,
         "jdk.ExceptionStatistics",
         "Exception Statistics",
-        Fields::Throwables,
+        JfrEventFields::ExceptionStatistics,
     )
 };
 
-const fn shape(id: u64, name: &'static str, label: &'static str, fields: Fields) -> Shape {
-    Shape {
+const fn event_type(
+    id: u64,
+    name: &'static str,
+    label: &'static str,
+    fields: JfrEventFields,
+) -> JfrEventType {
+    JfrEventType {
         id,
         name,
         label,
@@ -101,22 +126,25 @@ const fn shape(id: u64, name: &'static str, label: &'static str, fields: Fields)
     }
 }
 
-impl Shape {
+impl JfrEventType {
     /// Of events that Flight Recorder has no type for: lucce's own.
-    pub fn of(kind: Option<&Kind>, what: &str) -> Shape {
-        let name = kind.and_then(|kind| (kind.words.jfr)(what));
+    pub fn for_kind(kind: Option<&ExportEventKind>, what: &str) -> JfrEventType {
+        let name = kind.and_then(|kind| (kind.tool_names.jfr)(what));
         let name = name.unwrap_or("lucce.Event");
-        let [first, ..] = SHAPES;
-        let mut shapes = SHAPES.into_iter();
+        let [first, ..] = EVENT_TYPES;
+        let mut shapes = EVENT_TYPES.into_iter();
         shapes.find(|shape| shape.name == name).unwrap_or(first)
     }
 }
 
-impl Fields {
-    pub fn lasts(self) -> bool {
+impl JfrEventFields {
+    pub fn has_duration(self) -> bool {
         matches!(
             self,
-            Fields::Monitor | Fields::File | Fields::Socket | Fields::Slept
+            JfrEventFields::Monitor
+                | JfrEventFields::File
+                | JfrEventFields::Socket
+                | JfrEventFields::Sleep
         )
     }
 }
@@ -144,27 +172,27 @@ pub mod id {
 }
 
 /// A field: name, type, and what it is written as.
-type Field = (&'static str, u64, As);
+type MetadataField = (&'static str, u64, FieldEncoding);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum As {
+enum FieldEncoding {
     /// In place.
-    Is,
+    Inline,
     /// By its number in the pool of its type.
-    Pooled,
+    ConstantPool,
     /// Many, in place.
-    Many,
+    Array,
     /// Numbers with a meaning.
     Ticks,
-    Lasting,
+    Duration,
     Bytes,
-    Hex,
+    Address,
 }
 
-use As::{Hex, Is, Lasting, Many, Pooled, Ticks};
+use FieldEncoding::{Address, Array, ConstantPool, Duration, Inline, Ticks};
 
 /// Types that are no events: number, name, whether one field stands for the whole, fields.
-const TYPES: &[(u64, &str, bool, &[Field])] = &[
+const TYPES: &[(u64, &str, bool, &[MetadataField])] = &[
     (id::BOOLEAN, "boolean", false, &[]),
     (id::INT, "int", false, &[]),
     (id::LONG, "long", false, &[]),
@@ -174,9 +202,9 @@ const TYPES: &[(u64, &str, bool, &[Field])] = &[
         "java.lang.Class",
         false,
         &[
-            ("classLoader", id::LOADER, Pooled),
-            ("name", id::SYMBOL, Pooled),
-            ("modifiers", id::INT, Is),
+            ("classLoader", id::LOADER, ConstantPool),
+            ("name", id::SYMBOL, ConstantPool),
+            ("modifiers", id::INT, Inline),
         ],
     ),
     (
@@ -184,39 +212,45 @@ const TYPES: &[(u64, &str, bool, &[Field])] = &[
         "java.lang.Thread",
         false,
         &[
-            ("osName", id::STRING, Is),
-            ("osThreadId", id::LONG, Is),
-            ("javaName", id::STRING, Is),
-            ("javaThreadId", id::LONG, Is),
+            ("osName", id::STRING, Inline),
+            ("osThreadId", id::LONG, Inline),
+            ("javaName", id::STRING, Inline),
+            ("javaThreadId", id::LONG, Inline),
         ],
     ),
     (
         id::LOADER,
         "jdk.types.ClassLoader",
         false,
-        &[("type", id::CLASS, Pooled), ("name", id::SYMBOL, Pooled)],
+        &[
+            ("type", id::CLASS, ConstantPool),
+            ("name", id::SYMBOL, ConstantPool),
+        ],
     ),
     (
         id::FRAME_TYPE,
         "jdk.types.FrameType",
         true,
-        &[("description", id::STRING, Is)],
+        &[("description", id::STRING, Inline)],
     ),
     (
         id::STACK,
         "jdk.types.StackTrace",
         false,
-        &[("truncated", id::BOOLEAN, Is), ("frames", id::FRAME, Many)],
+        &[
+            ("truncated", id::BOOLEAN, Inline),
+            ("frames", id::FRAME, Array),
+        ],
     ),
     (
         id::FRAME,
         "jdk.types.StackFrame",
         false,
         &[
-            ("method", id::METHOD, Pooled),
-            ("lineNumber", id::INT, Is),
-            ("bytecodeIndex", id::INT, Is),
-            ("type", id::FRAME_TYPE, Pooled),
+            ("method", id::METHOD, ConstantPool),
+            ("lineNumber", id::INT, Inline),
+            ("bytecodeIndex", id::INT, Inline),
+            ("type", id::FRAME_TYPE, ConstantPool),
         ],
     ),
     (
@@ -224,18 +258,18 @@ const TYPES: &[(u64, &str, bool, &[Field])] = &[
         "jdk.types.Method",
         false,
         &[
-            ("type", id::CLASS, Pooled),
-            ("name", id::SYMBOL, Pooled),
-            ("descriptor", id::SYMBOL, Pooled),
-            ("modifiers", id::INT, Is),
-            ("hidden", id::BOOLEAN, Is),
+            ("type", id::CLASS, ConstantPool),
+            ("name", id::SYMBOL, ConstantPool),
+            ("descriptor", id::SYMBOL, ConstantPool),
+            ("modifiers", id::INT, Inline),
+            ("hidden", id::BOOLEAN, Inline),
         ],
     ),
     (
         id::SYMBOL,
         "jdk.types.Symbol",
         true,
-        &[("string", id::STRING, Is)],
+        &[("string", id::STRING, Inline)],
     ),
 ];
 
@@ -250,189 +284,204 @@ const ANNOTATIONS: [(u64, &str, Option<bool>); 6] = [
 ];
 
 /// An element of the tree that the metadata is.
-struct Element {
+struct MetadataElement {
     name: &'static str,
     attributes: Vec<(&'static str, String)>,
-    children: Vec<Element>,
+    children: Vec<MetadataElement>,
 }
 
-impl Element {
+impl MetadataElement {
     fn new(name: &'static str) -> Self {
-        Element {
+        MetadataElement {
             name,
             attributes: Vec::new(),
             children: Vec::new(),
         }
     }
 
-    fn with(mut self, key: &'static str, value: impl ToString) -> Self {
+    fn with_attribute(mut self, key: &'static str, value: impl ToString) -> Self {
         self.attributes.push((key, value.to_string()));
         self
     }
 
-    fn holding(mut self, children: impl IntoIterator<Item = Element>) -> Self {
+    fn with_children(mut self, children: impl IntoIterator<Item = MetadataElement>) -> Self {
         self.children.extend(children);
         self
     }
 }
 
 /// The metadata event.
-pub fn write(at: u64, to: &mut Bytes) {
-    let root = Element::new("root").holding([
-        Element::new("metadata").holding(classes()),
-        Element::new("region")
-            .with("locale", "en_US")
-            .with("gmtOffset", 0),
+pub fn write_metadata(at: u64, to: &mut JfrBuffer) {
+    let root = MetadataElement::new("root").with_children([
+        MetadataElement::new("metadata").with_children(class_elements()),
+        MetadataElement::new("region")
+            .with_attribute("locale", "en_US")
+            .with_attribute("gmtOffset", 0),
     ]);
-    let mut texts = Texts::default();
-    let mut tree = Bytes::default();
-    texts.element(&root, &mut tree);
-    let mut event = Bytes::default();
+    let mut texts = MetadataStrings::default();
+    let mut tree = JfrBuffer::default();
+    texts.write_element(&root, &mut tree);
+    let mut event = JfrBuffer::default();
     // Its type; when; how long; a number for this set of types.
     for number in [0, at, 0, 1, texts.list.len() as u64] {
-        event.number(number);
+        event.push_number(number);
     }
-    texts.list.iter().for_each(|text| event.text(text));
-    event.append(&tree);
-    to.sized(&event);
+    texts.list.iter().for_each(|text| event.push_text(text));
+    event.push_buffer(&tree);
+    to.push_sized(&event);
 }
 
-fn classes() -> Vec<Element> {
+fn class_elements() -> Vec<MetadataElement> {
     let types = TYPES.iter().map(|(id, name, is_simple, fields)| {
-        let class = Element::new("class").with("id", id).with("name", name);
+        let class = MetadataElement::new("class")
+            .with_attribute("id", id)
+            .with_attribute("name", name);
         let class = if *is_simple {
-            class.with("simpleType", true)
+            class.with_attribute("simpleType", true)
         } else {
             class
         };
-        class.holding(fields.iter().map(field))
+        class.with_children(fields.iter().map(field_element))
     });
     let annotations = ANNOTATIONS.iter().map(|(id, name, value)| {
-        let class = Element::new("class").with("id", id).with("name", name);
-        let class = class.with("superType", "java.lang.annotation.Annotation");
-        class.holding(value.iter().map(|many| {
-            let how = if *many { Many } else { Is };
-            field(&("value", id::STRING, how))
+        let class = MetadataElement::new("class")
+            .with_attribute("id", id)
+            .with_attribute("name", name);
+        let class = class.with_attribute("superType", "java.lang.annotation.Annotation");
+        class.with_children(value.iter().map(|many| {
+            let how = if *many { Array } else { Inline };
+            field_element(&("value", id::STRING, how))
         }))
     });
-    let events = SHAPES.iter().map(|shape| {
-        Element::new("class")
-            .with("id", shape.id)
-            .with("name", shape.name)
-            .with("superType", "jdk.jfr.Event")
-            .holding([
-                annotation(id::LABEL).with("value", shape.label),
-                category(shape),
+    let events = EVENT_TYPES.iter().map(|shape| {
+        MetadataElement::new("class")
+            .with_attribute("id", shape.id)
+            .with_attribute("name", shape.name)
+            .with_attribute("superType", "jdk.jfr.Event")
+            .with_children([
+                annotation_element(id::LABEL).with_attribute("value", shape.label),
+                category_element(shape),
             ])
-            .holding(fields(shape.fields, shape.name).iter().map(field))
+            .with_children(
+                event_fields(shape.fields, shape.name)
+                    .iter()
+                    .map(field_element),
+            )
     });
     types.chain(annotations).chain(events).collect()
 }
 
-const PATH: Field = ("path", id::STRING, Is);
-const HOST: Field = ("host", id::STRING, Is);
-const READ: Field = ("bytesRead", id::LONG, As::Bytes);
-const WRITTEN: Field = ("bytesWritten", id::LONG, As::Bytes);
+const PATH: MetadataField = ("path", id::STRING, Inline);
+const HOST: MetadataField = ("host", id::STRING, Inline);
+const READ: MetadataField = ("bytesRead", id::LONG, FieldEncoding::Bytes);
+const WRITTEN: MetadataField = ("bytesWritten", id::LONG, FieldEncoding::Bytes);
 
-fn fields(of: Fields, name: &str) -> Vec<Field> {
-    let mut fields: Vec<Field> = vec![("startTime", id::LONG, Ticks)];
-    if of.lasts() {
-        fields.push(("duration", id::LONG, Lasting));
+fn event_fields(of: JfrEventFields, name: &str) -> Vec<MetadataField> {
+    let mut fields: Vec<MetadataField> = vec![("startTime", id::LONG, Ticks)];
+    if of.has_duration() {
+        fields.push(("duration", id::LONG, Duration));
     }
-    if of == Fields::Throwables {
-        fields.push(("throwables", id::LONG, Is));
+    if of == JfrEventFields::ExceptionStatistics {
+        fields.push(("throwables", id::LONG, Inline));
         return fields;
     }
     fields.extend([
-        ("eventThread", id::THREAD, Pooled),
-        ("stackTrace", id::STACK, Pooled),
+        ("eventThread", id::THREAD, ConstantPool),
+        ("stackTrace", id::STACK, ConstantPool),
     ]);
-    let own: &[Field] = match of {
-        Fields::Allocation => &[
-            ("objectClass", id::CLASS, Pooled),
-            ("weight", id::LONG, As::Bytes),
+    let own: &[MetadataField] = match of {
+        JfrEventFields::Allocation => &[
+            ("objectClass", id::CLASS, ConstantPool),
+            ("weight", id::LONG, FieldEncoding::Bytes),
         ],
-        Fields::Monitor if name == "jdk.ThreadPark" => &[
-            ("parkedClass", id::CLASS, Pooled),
-            ("address", id::LONG, Hex),
+        JfrEventFields::Monitor if name == "jdk.ThreadPark" => &[
+            ("parkedClass", id::CLASS, ConstantPool),
+            ("address", id::LONG, Address),
         ],
-        Fields::Monitor => &[
-            ("monitorClass", id::CLASS, Pooled),
-            ("address", id::LONG, Hex),
+        JfrEventFields::Monitor => &[
+            ("monitorClass", id::CLASS, ConstantPool),
+            ("address", id::LONG, Address),
         ],
-        Fields::Thrown => &[
-            ("message", id::STRING, Is),
-            ("thrownClass", id::CLASS, Pooled),
+        JfrEventFields::Exception => &[
+            ("message", id::STRING, Inline),
+            ("thrownClass", id::CLASS, ConstantPool),
         ],
-        Fields::File if name == "jdk.FileRead" => &[PATH, READ],
-        Fields::File => &[PATH, WRITTEN],
-        Fields::Socket if name == "jdk.SocketRead" => &[HOST, READ],
-        Fields::Socket => &[HOST, WRITTEN],
-        Fields::Slept | Fields::Throwables => &[],
-        Fields::Other => &[
-            ("kind", id::STRING, Is),
-            ("type", id::STRING, Is),
-            ("value", id::LONG, Is),
+        JfrEventFields::File if name == "jdk.FileRead" => &[PATH, READ],
+        JfrEventFields::File => &[PATH, WRITTEN],
+        JfrEventFields::Socket if name == "jdk.SocketRead" => &[HOST, READ],
+        JfrEventFields::Socket => &[HOST, WRITTEN],
+        JfrEventFields::Sleep | JfrEventFields::ExceptionStatistics => &[],
+        JfrEventFields::Other => &[
+            ("kind", id::STRING, Inline),
+            ("type", id::STRING, Inline),
+            ("value", id::LONG, Inline),
         ],
     };
     fields.extend(own);
-    fields.extend([("count", id::LONG, Is), ("context", id::LONG, Hex)]);
+    fields.extend([("count", id::LONG, Inline), ("context", id::LONG, Address)]);
     fields
 }
 
-fn field((name, of, how): &Field) -> Element {
-    let field = Element::new("field").with("name", name).with("class", of);
+fn field_element((name, of, how): &MetadataField) -> MetadataElement {
+    let field = MetadataElement::new("field")
+        .with_attribute("name", name)
+        .with_attribute("class", of);
     match how {
-        As::Is => field,
-        As::Pooled => field.with("constantPool", true),
-        As::Many => field.with("dimension", 1),
-        As::Ticks => field.holding([annotation(id::TIMESTAMP).with("value", "TICKS")]),
-        As::Lasting => field.holding([annotation(id::TIMESPAN).with("value", "TICKS")]),
-        As::Bytes => field.holding([annotation(id::AMOUNT).with("value", "BYTES")]),
-        As::Hex => field.holding([annotation(id::ADDRESS)]),
+        FieldEncoding::Inline => field,
+        FieldEncoding::ConstantPool => field.with_attribute("constantPool", true),
+        FieldEncoding::Array => field.with_attribute("dimension", 1),
+        FieldEncoding::Ticks => field
+            .with_children([annotation_element(id::TIMESTAMP).with_attribute("value", "TICKS")]),
+        FieldEncoding::Duration => {
+            field.with_children([annotation_element(id::TIMESPAN).with_attribute("value", "TICKS")])
+        }
+        FieldEncoding::Bytes => {
+            field.with_children([annotation_element(id::AMOUNT).with_attribute("value", "BYTES")])
+        }
+        FieldEncoding::Address => field.with_children([annotation_element(id::ADDRESS)]),
     }
 }
 
-fn annotation(of: u64) -> Element {
-    Element::new("annotation").with("class", of)
+fn annotation_element(of: u64) -> MetadataElement {
+    MetadataElement::new("annotation").with_attribute("class", of)
 }
 
-fn category(shape: &Shape) -> Element {
+fn category_element(shape: &JfrEventType) -> MetadataElement {
     let keys = ["value-0", "value-1"];
     let named = keys.into_iter().zip(shape.category);
-    named.fold(annotation(id::CATEGORY), |element, (key, name)| {
-        element.with(key, name)
+    named.fold(annotation_element(id::CATEGORY), |element, (key, name)| {
+        element.with_attribute(key, name)
     })
 }
 
 /// Texts of the tree, each once.
 #[derive(Default)]
-struct Texts {
+struct MetadataStrings {
     list: Vec<String>,
-    known: HashMap<String, u64>,
+    numbers: HashMap<String, u64>,
 }
 
-impl Texts {
-    fn number(&mut self, text: &str) -> u64 {
+impl MetadataStrings {
+    fn intern_text(&mut self, text: &str) -> u64 {
         let next = self.list.len() as u64;
-        let number = *self.known.entry(text.to_owned()).or_insert(next);
+        let number = *self.numbers.entry(text.to_owned()).or_insert(next);
         if number == next {
             self.list.push(text.to_owned());
         }
         number
     }
 
-    fn element(&mut self, element: &Element, to: &mut Bytes) {
-        to.number(self.number(element.name));
-        to.number(element.attributes.len() as u64);
+    fn write_element(&mut self, element: &MetadataElement, to: &mut JfrBuffer) {
+        to.push_number(self.intern_text(element.name));
+        to.push_number(element.attributes.len() as u64);
         for (key, value) in &element.attributes {
-            to.number(self.number(key));
-            to.number(self.number(value));
+            to.push_number(self.intern_text(key));
+            to.push_number(self.intern_text(value));
         }
-        to.number(element.children.len() as u64);
+        to.push_number(element.children.len() as u64);
         element
             .children
             .iter()
-            .for_each(|child| self.element(child, to));
+            .for_each(|child| self.write_element(child, to));
     }
 }

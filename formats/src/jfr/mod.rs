@@ -28,24 +28,24 @@ mod pools;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use crate::format::{Format, Written};
-use crate::run::{Event, Events, Kind, Row, Run};
+use crate::format::{ExportCount, ExportFormat};
+use crate::run::{ExportEvent, ExportEventKind, ExportEventSource, ExportRow, ExportRun};
 
-use chunk::{Bytes, Chunk};
-use metadata::{Fields, Shape, THROWABLES};
-use pools::Pools;
+use chunk::{JfrBuffer, JfrChunk};
+use metadata::{EXCEPTION_STATISTICS, JfrEventFields, JfrEventType};
+use pools::JfrConstantPools;
 
-pub struct Jfr;
+pub struct JfrFormat;
 
 /// A chunk of this size is written.
 const FULL: usize = 16 << 20;
 
-impl Format for Jfr {
+impl ExportFormat for JfrFormat {
     fn name(&self) -> &'static str {
         "jfr"
     }
 
-    fn about(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "For `jfr` and JDK Mission Control: single events with their times if there is a stream"
     }
 
@@ -54,8 +54,8 @@ impl Format for Jfr {
     }
 
     /// Method, line, index of the bytecode and type for each frame of a stack.
-    fn bytes_of_stacks(&self, run: &Run) -> u64 {
-        5 * run.frames_of_stacks()
+    fn estimate_stack_bytes(&self, run: &ExportRun) -> u64 {
+        5 * run.count_stack_frames()
     }
 
     fn is_text(&self) -> bool {
@@ -64,45 +64,47 @@ impl Format for Jfr {
 
     fn write(
         &self,
-        run: &Run,
-        events: Option<&Events<'_>>,
+        run: &ExportRun,
+        events: Option<&ExportEventSource<'_>>,
         out: &mut dyn Write,
-    ) -> io::Result<Written> {
-        let mut writer = Writer {
+    ) -> io::Result<ExportCount> {
+        let mut writer = JfrWriter {
             run,
             out,
-            chunk: Chunk::default(),
-            pools: Pools::default(),
+            chunk: JfrChunk::default(),
+            pools: JfrConstantPools::default(),
             times: (u64::MAX, 0),
             last: 0,
             written: 0,
             thrown: 0,
-            moved: Moved::of(run),
+            transferred_bytes: TransferredBytes::for_run(run),
         };
         match events {
-            Some(events) => events(&mut |event| writer.single(event))?,
+            Some(events) => events(&mut |event| writer.write_stream_event(event))?,
             None => {
-                run.rows.iter().for_each(|row| writer.moved.keep(row));
+                run.rows
+                    .iter()
+                    .for_each(|row| writer.transferred_bytes.add_row(row));
                 for row in &run.rows {
-                    let is_time = run.kind(row).is_some_and(Kind::is_time);
-                    writer.event(&Event {
+                    let is_time = run.event_kind(row).is_some_and(ExportEventKind::is_time);
+                    writer.write_event(&ExportEvent {
                         row: *row,
-                        at: if is_time { row.value } else { 0 },
-                        lasted: is_time.then_some(row.value),
+                        end_ns: if is_time { row.value } else { 0 },
+                        duration_ns: is_time.then_some(row.value),
                     })?;
                 }
             }
         }
         writer.finish()?;
-        Ok(Written::Events(writer.written))
+        Ok(ExportCount::Events(writer.written))
     }
 }
 
-struct Writer<'w> {
-    run: &'w Run,
+struct JfrWriter<'w> {
+    run: &'w ExportRun,
     out: &'w mut dyn Write,
-    chunk: Chunk,
-    pools: Pools,
+    chunk: JfrChunk,
+    pools: JfrConstantPools,
     /// Of the chunk: from the first event's beginning to the last one's end.
     times: (u64, u64),
     /// Of all chunks until now, the last event's end.
@@ -110,158 +112,165 @@ struct Writer<'w> {
     written: u64,
     /// How many exceptions were written.
     thrown: u64,
-    moved: Moved,
+    transferred_bytes: TransferredBytes,
 }
 
 /// What kind's values are the bytes that events of which other kind moved; and those whose other event is still to come.
-struct Moved {
+struct TransferredBytes {
     kinds: Vec<Option<u32>>,
-    bytes: HashMap<Operation, u64>,
+    bytes: HashMap<OperationKey, u64>,
 }
 
 /// An operation is counted under both kinds by the same thread, context and type.
-type Operation = (u32, Option<u32>, u64, u32, Option<u32>);
+type OperationKey = (u32, Option<u32>, u64, u32, Option<u32>);
 
-impl Moved {
-    fn of(run: &Run) -> Self {
+impl TransferredBytes {
+    fn for_run(run: &ExportRun) -> Self {
         let kinds = run.kinds.iter().map(|kind| {
-            let is_moved = |moved: &Kind| moved.times == Some(&*kind.name);
+            let is_moved = |moved: &ExportEventKind| moved.timed_kind == Some(&*kind.name);
             let moved = run.kinds.iter().position(is_moved)?;
             u32::try_from(moved).ok()
         });
-        Moved {
+        TransferredBytes {
             kinds: kinds.collect(),
             bytes: HashMap::new(),
         }
     }
 
-    fn operation(row: &Row, kind: u32) -> Operation {
-        (kind, row.thread, row.number, row.node, row.what)
+    fn operation_key(row: &ExportRow, kind: u32) -> OperationKey {
+        (kind, row.thread, row.context, row.node, row.type_index)
     }
 
-    fn keep(&mut self, row: &Row) {
+    fn add_row(&mut self, row: &ExportRow) {
         if self.kinds.contains(&Some(row.kind)) {
-            let bytes = self.bytes.entry(Self::operation(row, row.kind));
+            let bytes = self.bytes.entry(Self::operation_key(row, row.kind));
             let bytes = bytes.or_default();
             *bytes = bytes.saturating_add(row.value);
         }
     }
 
-    fn forget(&mut self, row: &Row) {
-        self.bytes.remove(&Self::operation(row, row.kind));
+    fn remove_row(&mut self, row: &ExportRow) {
+        self.bytes.remove(&Self::operation_key(row, row.kind));
     }
 
     /// 0: not known.
-    fn take(&mut self, row: &Row) -> u64 {
+    fn take_bytes(&mut self, row: &ExportRow) -> u64 {
         let kind = self.kinds.get(row.kind as usize).copied().flatten();
-        let bytes = kind.and_then(|kind| self.bytes.remove(&Self::operation(row, kind)));
+        let bytes = kind.and_then(|kind| self.bytes.remove(&Self::operation_key(row, kind)));
         bytes.unwrap_or(0)
     }
 }
 
-impl Writer<'_> {
+impl JfrWriter<'_> {
     /// One of the stream.
-    fn single(&mut self, event: &Event) -> io::Result<()> {
+    fn write_stream_event(&mut self, event: &ExportEvent) -> io::Result<()> {
         // Of one before, whose time was lost, they are not this one's.
-        self.moved.forget(&event.row);
-        self.moved.keep(&event.row);
-        self.event(event)
+        self.transferred_bytes.remove_row(&event.row);
+        self.transferred_bytes.add_row(&event.row);
+        self.write_event(event)
     }
 
-    fn event(&mut self, event: &Event) -> io::Result<()> {
+    fn write_event(&mut self, event: &ExportEvent) -> io::Result<()> {
         let (run, row) = (self.run, &event.row);
-        let what = run.what(row).unwrap_or_default();
-        let shape = Shape::of(run.kind(row), what);
-        let kind = run.kind(row).map_or("", |kind| &*kind.name);
-        let lasted = event.lasted.unwrap_or(0);
-        let start = event.at.saturating_sub(lasted);
+        let what = run.type_name(row).unwrap_or_default();
+        let shape = JfrEventType::for_kind(run.event_kind(row), what);
+        let kind = run.event_kind(row).map_or("", |kind| &*kind.name);
+        let lasted = event.duration_ns.unwrap_or(0);
+        let start = event.end_ns.saturating_sub(lasted);
         if self.written == 0 && self.has_exceptions() {
-            self.throwables(start, 0);
+            self.write_exception_statistics(start, 0);
         }
-        self.times = (self.times.0.min(start), self.times.1.max(event.at));
-        let mut bytes = Bytes::default();
-        bytes.number(shape.id);
-        bytes.number(start);
-        if shape.fields.lasts() {
-            bytes.number(lasted);
+        self.times = (self.times.0.min(start), self.times.1.max(event.end_ns));
+        let mut bytes = JfrBuffer::default();
+        bytes.push_number(shape.id);
+        bytes.push_number(start);
+        if shape.fields.has_duration() {
+            bytes.push_number(lasted);
         }
-        bytes.number(self.pools.thread(run, row.thread));
-        bytes.number(self.pools.stack(run, row.node));
-        self.own(&mut bytes, shape.fields, row, (kind, what));
-        bytes.number(row.count);
-        bytes.number(row.number);
-        self.chunk.events.sized(&bytes);
+        bytes.push_number(self.pools.intern_thread(run, row.thread));
+        bytes.push_number(self.pools.intern_stack(run, row.node));
+        self.write_event_fields(&mut bytes, shape.fields, row, (kind, what));
+        bytes.push_number(row.count);
+        bytes.push_number(row.context);
+        self.chunk.events.push_sized(&bytes);
         self.written += 1;
-        if self.chunk.events.len() + self.pools.size() > FULL {
-            self.flush()?;
+        if self.chunk.events.len() + self.pools.estimate_bytes() > FULL {
+            self.flush_chunk()?;
         }
         Ok(())
     }
 
     /// What an event of this type has beside time, thread and stack.
-    fn own(&mut self, bytes: &mut Bytes, fields: Fields, row: &Row, (kind, what): (&str, &str)) {
-        let class = |pools: &mut Pools| pools.class(pools::descriptor(what));
+    fn write_event_fields(
+        &mut self,
+        bytes: &mut JfrBuffer,
+        fields: JfrEventFields,
+        row: &ExportRow,
+        (kind, what): (&str, &str),
+    ) {
+        let class =
+            |pools: &mut JfrConstantPools| pools.intern_class(pools::internal_class_name(what));
         match fields {
-            Fields::Allocation => {
-                bytes.number(class(&mut self.pools));
-                bytes.number(row.value);
+            JfrEventFields::Allocation => {
+                bytes.push_number(class(&mut self.pools));
+                bytes.push_number(row.value);
             }
-            Fields::Monitor => {
-                bytes.number(class(&mut self.pools));
-                bytes.number(0);
+            JfrEventFields::Monitor => {
+                bytes.push_number(class(&mut self.pools));
+                bytes.push_number(0);
             }
-            Fields::Thrown => {
+            JfrEventFields::Exception => {
                 self.thrown = self.thrown.saturating_add(row.count);
-                bytes.no_text();
-                bytes.number(class(&mut self.pools));
+                bytes.push_null_text();
+                bytes.push_number(class(&mut self.pools));
             }
-            Fields::File | Fields::Socket => {
-                bytes.no_text();
-                bytes.number(self.moved.take(row));
+            JfrEventFields::File | JfrEventFields::Socket => {
+                bytes.push_null_text();
+                bytes.push_number(self.transferred_bytes.take_bytes(row));
             }
-            Fields::Slept | Fields::Throwables => {}
-            Fields::Other => {
-                bytes.text(kind);
-                bytes.text(what);
-                bytes.number(row.value);
+            JfrEventFields::Sleep | JfrEventFields::ExceptionStatistics => {}
+            JfrEventFields::Other => {
+                bytes.push_text(kind);
+                bytes.push_text(what);
+                bytes.push_number(row.value);
             }
         }
     }
 
     /// How many exceptions there were until then.
-    fn throwables(&mut self, at: u64, count: u64) {
-        let mut bytes = Bytes::default();
-        for number in [THROWABLES.id, at, count] {
-            bytes.number(number);
+    fn write_exception_statistics(&mut self, at: u64, count: u64) {
+        let mut bytes = JfrBuffer::default();
+        for number in [EXCEPTION_STATISTICS.id, at, count] {
+            bytes.push_number(number);
         }
-        self.chunk.events.sized(&bytes);
+        self.chunk.events.push_sized(&bytes);
         self.times = (self.times.0.min(at), self.times.1.max(at));
     }
 
     fn has_exceptions(&self) -> bool {
         let mut kinds = self.run.kinds.iter();
-        kinds.any(|kind| Shape::of(Some(kind), "").fields == Fields::Thrown)
+        kinds.any(|kind| JfrEventType::for_kind(Some(kind), "").fields == JfrEventFields::Exception)
     }
 
-    fn flush(&mut self) -> io::Result<()> {
+    fn flush_chunk(&mut self) -> io::Result<()> {
         self.last = self.last.max(self.times.1);
         let mut chunk = std::mem::take(&mut self.chunk);
         let pools = std::mem::take(&mut self.pools);
         let (from, to) = std::mem::replace(&mut self.times, (u64::MAX, 0));
         let from = from.min(to);
-        pools.write(from, &mut chunk.pools);
-        metadata::write(from, &mut chunk.metadata);
-        chunk.write(self.run.start.saturating_add(from), from..to, self.out)
+        pools.write_pools(from, &mut chunk.pools);
+        metadata::write_metadata(from, &mut chunk.metadata);
+        chunk.write_chunk(self.run.start_ns.saturating_add(from), from..to, self.out)
     }
 
     /// A file has a chunk, also one without events.
     fn finish(&mut self) -> io::Result<()> {
         if self.has_exceptions() && self.written > 0 {
-            self.throwables(self.last.max(self.times.1), self.thrown);
+            self.write_exception_statistics(self.last.max(self.times.1), self.thrown);
         }
         match self.chunk.events.len() == 0 && self.written > 0 {
             true => Ok(()),
-            false => self.flush(),
+            false => self.flush_chunk(),
         }
     }
 }

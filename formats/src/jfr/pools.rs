@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::proto::Once;
-use crate::run::{Frame, Run};
+use crate::proto::InternTable;
+use crate::run::{ExportFrame, ExportRun};
 
-use super::chunk::Bytes;
+use super::chunk::JfrBuffer;
 use super::metadata::id;
 
 /// What frames of methods with code and of native ones are.
@@ -13,93 +13,93 @@ const JAVA: (u64, &str) = (1, "JIT compiled");
 const NATIVE: (u64, &str) = (2, "Native");
 
 #[derive(Default)]
-pub struct Pools {
-    threads: Pool<u32>,
-    stacks: Pool<u32>,
-    methods: Pool<(u64, u64, u64)>,
-    classes: Pool<String>,
-    symbols: Pool<String>,
+pub struct JfrConstantPools {
+    threads: JfrConstantPool<u32>,
+    stacks: JfrConstantPool<u32>,
+    methods: JfrConstantPool<(u64, u64, u64)>,
+    classes: JfrConstantPool<String>,
+    symbols: JfrConstantPool<String>,
     /// By frame, its method and line.
-    frames: HashMap<u32, FrameKey>,
-    thread_bytes: Bytes,
-    stack_bytes: Bytes,
-    method_bytes: Bytes,
-    class_bytes: Bytes,
-    symbol_bytes: Bytes,
+    frames: HashMap<u32, JfrFrame>,
+    thread_bytes: JfrBuffer,
+    stack_bytes: JfrBuffer,
+    method_bytes: JfrBuffer,
+    class_bytes: JfrBuffer,
+    symbol_bytes: JfrBuffer,
 }
 
 #[derive(Clone, Copy)]
-struct FrameKey {
+struct JfrFrame {
     method: u64,
     line: u64,
     kind: u64,
 }
 
-struct Pool<K>(Once<K>);
+struct JfrConstantPool<K>(InternTable<K>);
 
-impl<K: std::hash::Hash + Eq> Default for Pool<K> {
+impl<K: std::hash::Hash + Eq> Default for JfrConstantPool<K> {
     fn default() -> Self {
-        Pool(Once::from(1))
+        JfrConstantPool(InternTable::with_first_number(1))
     }
 }
 
-impl Pools {
+impl JfrConstantPools {
     /// About how many bytes they will be.
-    pub fn size(&self) -> usize {
+    pub fn estimate_bytes(&self) -> usize {
         self.stack_bytes.len() + self.method_bytes.len() + self.symbol_bytes.len()
     }
 
-    pub fn thread(&mut self, run: &Run, thread: Option<u32>) -> u64 {
+    pub fn intern_thread(&mut self, run: &ExportRun, thread: Option<u32>) -> u64 {
         let Some(thread) = thread else { return 0 };
-        let (number, is_new) = self.threads.0.number(thread);
+        let (number, is_new) = self.threads.0.intern(thread);
         if is_new {
             let name = run.threads.get(thread as usize).map_or("", String::as_str);
             let to = &mut self.thread_bytes;
-            to.number(number);
-            to.text(name);
-            to.number(0);
-            to.text(name);
-            to.number(u64::from(thread) + 1);
+            to.push_number(number);
+            to.push_text(name);
+            to.push_number(0);
+            to.push_text(name);
+            to.push_number(u64::from(thread) + 1);
         }
         number
     }
 
-    pub fn stack(&mut self, run: &Run, node: u32) -> u64 {
-        if node == Run::ROOT {
+    pub fn intern_stack(&mut self, run: &ExportRun, node: u32) -> u64 {
+        if node == ExportRun::ROOT {
             return 0;
         }
-        let (number, is_new) = self.stacks.0.number(node);
+        let (number, is_new) = self.stacks.0.intern(node);
         if is_new {
-            let mut frames = Bytes::default();
+            let mut frames = JfrBuffer::default();
             let mut count = 0;
-            for frame in run.stack(node) {
-                let place = self.frame(run, frame);
-                frames.number(place.method);
-                frames.number(place.line);
-                frames.number(0);
-                frames.number(place.kind);
+            for frame in run.stack_frames(node) {
+                let place = self.intern_frame(run, frame);
+                frames.push_number(place.method);
+                frames.push_number(place.line);
+                frames.push_number(0);
+                frames.push_number(place.kind);
                 count += 1;
             }
             let to = &mut self.stack_bytes;
-            to.number(number);
+            to.push_number(number);
             // Not cut off.
-            to.byte(0);
-            to.number(count);
-            to.append(&frames);
+            to.push_byte(0);
+            to.push_number(count);
+            to.push_buffer(&frames);
         }
         number
     }
 
-    fn frame(&mut self, run: &Run, number: u32) -> FrameKey {
+    fn intern_frame(&mut self, run: &ExportRun, number: u32) -> JfrFrame {
         if let Some(known) = self.frames.get(&number) {
             return *known;
         }
-        let place = run.frames.get(number as usize).map(|frame| FrameKey {
-            method: self.method(frame),
-            line: frame.line().map_or(0, u64::from),
+        let place = run.frames.get(number as usize).map(|frame| JfrFrame {
+            method: self.intern_method(frame),
+            line: frame.line_number().map_or(0, u64::from),
             kind: if frame.is_native() { NATIVE.0 } else { JAVA.0 },
         });
-        let place = place.unwrap_or(FrameKey {
+        let place = place.unwrap_or(JfrFrame {
             method: 0,
             line: 0,
             kind: JAVA.0,
@@ -108,51 +108,51 @@ impl Pools {
         place
     }
 
-    fn method(&mut self, frame: &Frame) -> u64 {
-        let class = self.class(frame.class.replace('.', "/"));
-        let name = self.symbol(&frame.method);
-        let descriptor = self.symbol(&frame.descriptor);
-        let (number, is_new) = self.methods.0.number((class, name, descriptor));
+    fn intern_method(&mut self, frame: &ExportFrame) -> u64 {
+        let class = self.intern_class(frame.class.replace('.', "/"));
+        let name = self.intern_symbol(&frame.method);
+        let descriptor = self.intern_symbol(&frame.descriptor);
+        let (number, is_new) = self.methods.0.intern((class, name, descriptor));
         if is_new {
             // No modifiers, and not hidden.
             for part in [number, class, name, descriptor, 0] {
-                self.method_bytes.number(part);
+                self.method_bytes.push_number(part);
             }
-            self.method_bytes.byte(0);
+            self.method_bytes.push_byte(0);
         }
         number
     }
 
     /// The class of this name, as class files have it; none: 0.
-    pub fn class(&mut self, name: String) -> u64 {
+    pub fn intern_class(&mut self, name: String) -> u64 {
         if name.is_empty() {
             return 0;
         }
-        let symbol = self.symbol(&name);
-        let (number, is_new) = self.classes.0.number(name);
+        let symbol = self.intern_symbol(&name);
+        let (number, is_new) = self.classes.0.intern(name);
         if is_new {
             for part in [number, 0, symbol, 0] {
-                self.class_bytes.number(part);
+                self.class_bytes.push_number(part);
             }
         }
         number
     }
 
-    fn symbol(&mut self, text: &str) -> u64 {
-        let (number, is_new) = self.symbols.0.number(text.to_owned());
+    fn intern_symbol(&mut self, text: &str) -> u64 {
+        let (number, is_new) = self.symbols.0.intern(text.to_owned());
         if is_new {
-            self.symbol_bytes.number(number);
-            self.symbol_bytes.text(text);
+            self.symbol_bytes.push_number(number);
+            self.symbol_bytes.push_text(text);
         }
         number
     }
 
     /// The event that has all pools.
-    pub fn write(self, at: u64, to: &mut Bytes) {
-        let mut kinds = Bytes::default();
+    pub fn write_pools(self, at: u64, to: &mut JfrBuffer) {
+        let mut kinds = JfrBuffer::default();
         for (number, text) in [JAVA, NATIVE] {
-            kinds.number(number);
-            kinds.text(text);
+            kinds.push_number(number);
+            kinds.push_text(text);
         }
         let pools = [
             (id::FRAME_TYPE, 2, kinds),
@@ -167,24 +167,24 @@ impl Pools {
             .into_iter()
             .filter(|(_, count, _)| *count > 0)
             .collect();
-        let mut event = Bytes::default();
+        let mut event = JfrBuffer::default();
         // Its type; when; how long; no pools before these.
         for number in [1, at, 0, 0] {
-            event.number(number);
+            event.push_number(number);
         }
-        event.byte(1);
-        event.number(pools.len() as u64);
+        event.push_byte(1);
+        event.push_number(pools.len() as u64);
         for (of, count, bytes) in &pools {
-            event.number(*of);
-            event.number(*count);
-            event.append(bytes);
+            event.push_number(*of);
+            event.push_number(*count);
+            event.push_buffer(bytes);
         }
-        to.sized(&event);
+        to.push_sized(&event);
     }
 }
 
 /// A type as class files name its class: `byte[]` is `[B`, and `a.B (enter)` is `a/B`.
-pub fn descriptor(what: &str) -> String {
+pub fn internal_class_name(what: &str) -> String {
     let name = what.split(' ').next().unwrap_or_default();
     let element = name.trim_end_matches("[]");
     let dimensions = (name.len() - element.len()) / 2;
@@ -212,7 +212,8 @@ mod tests {
 
     #[test]
     fn types_are_named_as_in_class_files() {
-        let names = ["byte[]", "a.B$C", "a.B[][]", "a.B (enter)", "long[][]", ""].map(descriptor);
+        let names =
+            ["byte[]", "a.B$C", "a.B[][]", "a.B (enter)", "long[][]", ""].map(internal_class_name);
         assert_eq!(names, ["[B", "a/B$C", "[[La/B;", "a/B", "[[J", ""]);
     }
 }

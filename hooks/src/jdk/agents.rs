@@ -1,7 +1,7 @@
 //! Where the JDK asks Java agents (`-javaagent`) what they make of a class: the same in JDK 17 to 25, looked up in
 //! `sun.instrument`.
 
-use lucce_bytecode::Call;
+use lucce_bytecode::MethodCall;
 
 /// The class is loaded when there are Java agents.
 pub const IMPLEMENTATION: &str = "sun/instrument/InstrumentationImpl";
@@ -11,12 +11,12 @@ pub const IMPLEMENTATION: &str = "sun/instrument/InstrumentationImpl";
 pub const RUNS: &str = "loadClassAndCallPremain";
 
 /// Whether this method runs a Java agent at the VM's start.
-pub fn runs(class: &str, method: &str) -> bool {
+pub fn runs_agent(class: &str, method: &str) -> bool {
     (class, method) == (IMPLEMENTATION, RUNS)
 }
 
 /// Whether this call, in a class with this name, asks the Java agents.
-pub fn asks(class: &str, call: &Call<'_>) -> bool {
+pub fn asks_agents(class: &str, call: &MethodCall<'_>) -> bool {
     class == IMPLEMENTATION
         && call.owner == "sun/instrument/TransformerManager"
         && call.name == "transform"

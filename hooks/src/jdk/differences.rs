@@ -4,32 +4,34 @@
 
 use lucce_bytecode::ClassFile;
 
-use super::facts::{FACTS, Fact};
-use super::leaves::UNSAFE;
+use super::facts::{FACTS, JdkFact};
+use super::leaf_methods::UNSAFE;
 
 /// The JDKs whose natives, and whose methods that the VM calls or replaces, were looked up.
-pub const TRIED: [u32; 3] = [17, 21, 25];
+pub const TESTED_JDKS: [u32; 3] = [17, 21, 25];
 
 /// All natives of their `java.base`: `CLASS NAME+DESCRIPTOR …`. Without those of `Unsafe`, which has no hooks.
 const NATIVES: &str = include_str!("natives.txt");
 
 /// The last JDK that was tried before this one, which it is most like.
 #[must_use]
-pub fn most_like(feature: u32) -> u32 {
-    let mut earlier = TRIED.into_iter().rev();
-    earlier.find(|tried| *tried <= feature).unwrap_or(TRIED[0])
+pub fn closest_tested_jdk(feature: u32) -> u32 {
+    let mut earlier = TESTED_JDKS.into_iter().rev();
+    earlier
+        .find(|tried| *tried <= feature)
+        .unwrap_or(TESTED_JDKS[0])
 }
 
 /// A sentence for each method that this JDK had and the class has not, and for each native method that no JDK had.
 #[must_use]
-pub fn differences(class: &ClassFile<'_>, like: u32) -> Vec<String> {
+pub fn find_differences(class: &ClassFile<'_>, like: u32) -> Vec<String> {
     let name = class.name();
     let shown = name.replace('/', ".");
-    let has = |fact: &Fact| {
+    let has = |fact: &JdkFact| {
         let mut methods = class.methods().iter();
-        methods.any(|method| fact.is(name, &method.name, &method.descriptor))
+        methods.any(|method| fact.matches_method(name, &method.name, &method.descriptor))
     };
-    let mut missing: Vec<String> = of_class(name, like)
+    let mut missing: Vec<String> = facts_of_class(name, like)
         .filter(|fact| !has(fact))
         .map(|fact| {
             let method = fact.method.split(['(', '*']).next().unwrap_or_default();
@@ -39,7 +41,7 @@ pub fn differences(class: &ClassFile<'_>, like: u32) -> Vec<String> {
         })
         .collect();
     missing.dedup();
-    let unknown = natives(class).filter(|native| !is_known(name, native));
+    let unknown = native_methods(class).filter(|native| !is_known_native(name, native));
     let unknown = unknown.map(|native| {
         format!(
             "{shown}.{native} is a native method that lucce does not know: objects that it makes are not counted, and \
@@ -50,13 +52,13 @@ pub fn differences(class: &ClassFile<'_>, like: u32) -> Vec<String> {
 }
 
 /// What the tables know of the class in this JDK.
-fn of_class(class: &str, jdk: u32) -> impl Iterator<Item = Fact> {
+fn facts_of_class(class: &str, jdk: u32) -> impl Iterator<Item = JdkFact> {
     let facts = FACTS.lines().filter(|line| !line.starts_with('#'));
     facts.filter_map(move |line| {
         let mut words = line.split(' ');
         let (table, owner, method) = (words.next()?, words.next()?, words.next()?);
         let has_it = words.any(|version| version.parse() == Ok(jdk));
-        (owner == class && has_it).then(|| Fact {
+        (owner == class && has_it).then(|| JdkFact {
             table,
             class: owner.into(),
             method: method.into(),
@@ -64,7 +66,7 @@ fn of_class(class: &str, jdk: u32) -> impl Iterator<Item = Fact> {
     })
 }
 
-fn natives(class: &ClassFile<'_>) -> impl Iterator<Item = String> {
+fn native_methods(class: &ClassFile<'_>) -> impl Iterator<Item = String> {
     const NATIVE: u16 = 0x100;
     let methods = class.methods().iter();
     let natives = methods.filter(|method| method.access & NATIVE != 0);
@@ -72,7 +74,7 @@ fn natives(class: &ClassFile<'_>) -> impl Iterator<Item = String> {
 }
 
 /// Natives of packages that have none in those JDKs are of other modules, of which there is no list.
-fn is_known(class: &str, native: &str) -> bool {
+fn is_known_native(class: &str, native: &str) -> bool {
     let package_of = |class: &str| {
         class
             .rsplit_once('/')
@@ -99,27 +101,30 @@ mod tests {
     #[test]
     fn natives_are_known_by_class_name_and_descriptor() {
         let thread = "java/lang/Thread";
-        assert!(is_known(thread, "currentThread()Ljava/lang/Thread;"));
-        assert!(!is_known(thread, "currentThread(I)Ljava/lang/Thread;"));
-        assert!(!is_known("java/lang/New", "made()V"));
-        assert!(is_known(
+        assert!(is_known_native(thread, "currentThread()Ljava/lang/Thread;"));
+        assert!(!is_known_native(
+            thread,
+            "currentThread(I)Ljava/lang/Thread;"
+        ));
+        assert!(!is_known_native("java/lang/New", "made()V"));
+        assert!(is_known_native(
             "java/util/prefs/FileSystemPreferences",
             "chmod(Ljava/lang/String;I)I"
         ));
-        assert!(is_known(UNSAFE, "getInt(Ljava/lang/Object;J)I"));
+        assert!(is_known_native(UNSAFE, "getInt(Ljava/lang/Object;J)I"));
     }
 
     #[test]
     fn facts_are_those_of_a_jdk() {
         let of = |jdk| {
-            let facts = of_class("java/lang/ClassLoader", jdk);
+            let facts = facts_of_class("java/lang/ClassLoader", jdk);
             facts.map(|fact| fact.method).collect::<Vec<_>>()
         };
         assert!(of(17).contains(&"checkPackageAccess".to_owned()));
         assert!(!of(25).contains(&"checkPackageAccess".to_owned()));
         assert!(of(25).contains(&"getResourceAsByteArray".to_owned()));
         assert_eq!(
-            [11, 17, 20, 24, 25, 26].map(most_like),
+            [11, 17, 20, 24, 25, 26].map(closest_tested_jdk),
             [17, 17, 17, 21, 25, 25]
         );
     }

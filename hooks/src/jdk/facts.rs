@@ -3,14 +3,16 @@
 //! `facts.txt` has a line for each, with the versions of the JDK that have such a method: written by a test that reads the
 //! classes of the JDKs (`closed.rs`), compared by it ever after.
 
-use crate::jdk::{agents, hidden, intrinsics, io, leaves, quiet, recorder, roles, vm_calls};
+use crate::jdk::{
+    agents, hidden, intrinsics, io, leaf_methods, recorder, roles, untracked_calls, vm_calls,
+};
 
 /// For each fact the table, class, method and the JDKs that have it.
 pub const FACTS: &str = include_str!("facts.txt");
 
 /// A method that a table names. Class and method are patterns: with `*` at their end a prefix.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Fact {
+pub struct JdkFact {
     pub table: &'static str,
     pub class: String,
     /// A name, perhaps with its descriptor.
@@ -18,10 +20,10 @@ pub struct Fact {
 }
 
 /// What all tables name.
-pub fn named() -> Vec<Fact> {
+pub fn all_facts() -> Vec<JdkFact> {
     let mut facts = Vec::new();
     let mut add = |table, class: &str, method: &str| {
-        facts.push(Fact {
+        facts.push(JdkFact {
             table,
             class: class.into(),
             method: method.into(),
@@ -37,15 +39,15 @@ pub fn named() -> Vec<Fact> {
     for (class, method) in &recorder::CALLED {
         add("recorder", class, method);
     }
-    for (class, methods) in &leaves::LEAVES {
+    for (class, methods) in &leaf_methods::LEAVES {
         for method in methods.unwrap_or(&["*"]) {
             add("leaves", class, method);
         }
     }
-    for class in &quiet::CLASSES {
+    for class in &untracked_calls::CLASSES {
         add("quiet", class, "*");
     }
-    for (class, methods) in &quiet::METHODS {
+    for (class, methods) in &untracked_calls::METHODS {
         for method in *methods {
             add("quiet", class, method);
         }
@@ -80,9 +82,9 @@ pub fn named() -> Vec<Fact> {
     facts
 }
 
-impl Fact {
+impl JdkFact {
     /// Whether the fact means this method.
-    pub fn is(&self, class: &str, method: &str, descriptor: &str) -> bool {
+    pub fn matches_method(&self, class: &str, method: &str, descriptor: &str) -> bool {
         let owns = match self.class.strip_suffix('*') {
             Some(prefix) => class.starts_with(prefix),
             None => self.class == class,

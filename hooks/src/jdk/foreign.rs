@@ -4,9 +4,9 @@
 //! result. The VM calls an *upcall stub* from wherever a C function is: below a downcall, below a native method, or on a
 //! native thread without any Java frame. JDK 17 has no such classes.
 
-use lucce_bytecode::Call;
+use lucce_bytecode::MethodCall;
 
-use crate::shape::FrameKind;
+use crate::instrumentation::FrameKind;
 
 const DOWNCALL_STUB: &str = "jdk/internal/foreign/abi/DowncallStub";
 const UPCALL_STUB: &str = "jdk/internal/foreign/abi/UpcallStub";
@@ -22,14 +22,14 @@ pub fn stub_frame(class: &str, method: &str) -> Option<FrameKind> {
 }
 
 /// Whether the call, in a downcall stub, is that of the C function.
-pub fn calls_function(call: &Call<'_>) -> bool {
+pub fn calls_function(call: &MethodCall<'_>) -> bool {
     (&*call.owner, &*call.name) == ("java/lang/invoke/MethodHandle", "invokeExact")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::tests::call;
+    use crate::api_calls::tests::call;
 
     #[test]
     fn only_the_methods_of_stubs_have_frames_of_their_own() {

@@ -1,6 +1,6 @@
 //! Methods that allocate and for which the compiler may substitute code of its own.
 
-use lucce_bytecode::Helper;
+use lucce_bytecode::HelperMethod;
 
 use crate::helpers::event;
 
@@ -12,9 +12,9 @@ pub struct Intrinsic {
     pub descriptor: &'static str,
     /// What it allocates, as a descriptor.
     pub allocates: &'static str,
-    pub counted: Helper<'static>,
+    pub counting_helper: HelperMethod<'static>,
     /// The method that it calls to allocate.
-    pub through: Option<&'static str>,
+    pub allocator: Option<&'static str>,
 }
 
 /// The n-th has the reserved site n + 1.
@@ -24,28 +24,28 @@ pub const INTRINSICS: [Intrinsic; 3] = [
         name: "copyOf",
         descriptor: "([Ljava/lang/Object;ILjava/lang/Class;)[Ljava/lang/Object;",
         allocates: "[Ljava/lang/Object;",
-        counted: event("counted", "([Ljava/lang/Object;JI)V"),
-        through: None,
+        counting_helper: event("counted", "([Ljava/lang/Object;JI)V"),
+        allocator: None,
     },
     Intrinsic {
         class: "java/util/Arrays",
         name: "copyOfRange",
         descriptor: "([Ljava/lang/Object;IILjava/lang/Class;)[Ljava/lang/Object;",
         allocates: "[Ljava/lang/Object;",
-        counted: event("counted", "([Ljava/lang/Object;JI)V"),
-        through: None,
+        counting_helper: event("counted", "([Ljava/lang/Object;JI)V"),
+        allocator: None,
     },
     Intrinsic {
         class: "java/lang/StringUTF16",
         name: "toBytes",
         descriptor: "([CII)[B",
         allocates: "[B",
-        counted: event("counted", "([BJI)V"),
-        through: Some("newBytesFor"),
+        counting_helper: event("counted", "([BJI)V"),
+        allocator: Some("newBytesFor"),
     },
 ];
 
-pub fn intrinsic(class: &str, name: &str, descriptor: &str) -> Option<usize> {
+pub fn find_intrinsic(class: &str, name: &str, descriptor: &str) -> Option<usize> {
     INTRINSICS
         .iter()
         .position(|i| i.class == class && i.name == name && i.descriptor == descriptor)

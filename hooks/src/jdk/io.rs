@@ -4,11 +4,11 @@
 //! in JDK 17, 21 and 25 (`javap -p`), and who calls them. A row whose class or native a JDK does not have does no harm
 //! there.
 
-use lucce_bytecode::Call;
+use lucce_bytecode::MethodCall;
 
 /// What is done to what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Purpose {
+pub enum IoPurpose {
     FileRead,
     FileWrite,
     FileTransfer,
@@ -21,7 +21,7 @@ pub enum Purpose {
 
 /// How the bytes are known.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Size {
+pub enum IoSizeSource {
     /// The native returns them; below 0: the end, or that nothing was done (`sun.nio.ch.IOStatus`).
     Returned,
     /// As `Returned`, in a `long`.
@@ -39,32 +39,32 @@ pub enum Size {
 }
 
 /// A native method, by whom it is called, and what for.
-pub struct Operation {
+pub struct IoOperation {
     caller: &'static str,
     pub owner: &'static str,
     pub name: &'static str,
     pub descriptor: &'static str,
-    purpose: Purpose,
-    pub size: Size,
+    purpose: IoPurpose,
+    pub size: IoSizeSource,
 }
 
-const fn own(
+const fn own_operation(
     class: &'static str,
     name: &'static str,
     descriptor: &'static str,
-    (purpose, size): (Purpose, Size),
-) -> Operation {
-    of(class, class, name, descriptor, (purpose, size))
+    (purpose, size): (IoPurpose, IoSizeSource),
+) -> IoOperation {
+    new_operation(class, class, name, descriptor, (purpose, size))
 }
 
-const fn of(
+const fn new_operation(
     caller: &'static str,
     owner: &'static str,
     name: &'static str,
     descriptor: &'static str,
-    (purpose, size): (Purpose, Size),
-) -> Operation {
-    Operation {
+    (purpose, size): (IoPurpose, IoSizeSource),
+) -> IoOperation {
+    IoOperation {
         caller,
         owner,
         name,
@@ -99,72 +99,73 @@ const POLL: &str = "(Ljava/io/FileDescriptor;IJ)I";
 const ACCEPT: &str =
     "(Ljava/io/FileDescriptor;Ljava/io/FileDescriptor;[Ljava/net/InetSocketAddress;)I";
 
-const READ: (Purpose, Size) = (Purpose::FileRead, Size::Returned);
-const WRITE: (Purpose, Size) = (Purpose::FileWrite, Size::Returned);
-const READ_VECTOR: (Purpose, Size) = (Purpose::FileRead, Size::ReturnedLong);
-const WRITE_VECTOR: (Purpose, Size) = (Purpose::FileWrite, Size::ReturnedLong);
-const TRANSFER: (Purpose, Size) = (Purpose::FileTransfer, Size::ReturnedLong);
-const RECEIVE: (Purpose, Size) = (Purpose::SocketRead, Size::Returned);
-const SEND: (Purpose, Size) = (Purpose::SocketWrite, Size::Returned);
-const RECEIVE_VECTOR: (Purpose, Size) = (Purpose::SocketRead, Size::ReturnedLong);
-const SEND_VECTOR: (Purpose, Size) = (Purpose::SocketWrite, Size::ReturnedLong);
-const WAIT: (Purpose, Size) = (Purpose::SocketWait, Size::Nothing);
+const READ: (IoPurpose, IoSizeSource) = (IoPurpose::FileRead, IoSizeSource::Returned);
+const WRITE: (IoPurpose, IoSizeSource) = (IoPurpose::FileWrite, IoSizeSource::Returned);
+const READ_VECTOR: (IoPurpose, IoSizeSource) = (IoPurpose::FileRead, IoSizeSource::ReturnedLong);
+const WRITE_VECTOR: (IoPurpose, IoSizeSource) = (IoPurpose::FileWrite, IoSizeSource::ReturnedLong);
+const TRANSFER: (IoPurpose, IoSizeSource) = (IoPurpose::FileTransfer, IoSizeSource::ReturnedLong);
+const RECEIVE: (IoPurpose, IoSizeSource) = (IoPurpose::SocketRead, IoSizeSource::Returned);
+const SEND: (IoPurpose, IoSizeSource) = (IoPurpose::SocketWrite, IoSizeSource::Returned);
+const RECEIVE_VECTOR: (IoPurpose, IoSizeSource) =
+    (IoPurpose::SocketRead, IoSizeSource::ReturnedLong);
+const SEND_VECTOR: (IoPurpose, IoSizeSource) = (IoPurpose::SocketWrite, IoSizeSource::ReturnedLong);
+const WAIT: (IoPurpose, IoSizeSource) = (IoPurpose::SocketWait, IoSizeSource::Nothing);
 
 /// The natives of JDK 17 to 25.
 #[rustfmt::skip]
-pub const OPERATIONS: [Operation; 44] = [
-    own(IN, "read0", "()I", (Purpose::FileRead, Size::ByteReturned)),
-    own(IN, "readBytes", ARRAY_READ, READ),
-    own(OUT, "write", "(IZ)V", (Purpose::FileWrite, Size::Byte)),
-    own(OUT, "writeBytes", "([BIIZ)V", (Purpose::FileWrite, Size::LastButOne)),
-    own(RANDOM, "read0", "()I", (Purpose::FileRead, Size::ByteReturned)),
-    own(RANDOM, "write0", "(I)V", (Purpose::FileWrite, Size::Byte)),
+pub const OPERATIONS: [IoOperation; 44] = [
+    own_operation(IN, "read0", "()I", (IoPurpose::FileRead, IoSizeSource::ByteReturned)),
+    own_operation(IN, "readBytes", ARRAY_READ, READ),
+    own_operation(OUT, "write", "(IZ)V", (IoPurpose::FileWrite, IoSizeSource::Byte)),
+    own_operation(OUT, "writeBytes", "([BIIZ)V", (IoPurpose::FileWrite, IoSizeSource::LastButOne)),
+    own_operation(RANDOM, "read0", "()I", (IoPurpose::FileRead, IoSizeSource::ByteReturned)),
+    own_operation(RANDOM, "write0", "(I)V", (IoPurpose::FileWrite, IoSizeSource::Byte)),
     // JDK 17 has these natives without the 0, later ones have Java methods of that name.
-    own(RANDOM, "readBytes", ARRAY_READ, READ),
-    own(RANDOM, "readBytes0", ARRAY_READ, READ),
-    own(RANDOM, "writeBytes", "([BII)V", (Purpose::FileWrite, Size::Last)),
-    own(RANDOM, "writeBytes0", "([BII)V", (Purpose::FileWrite, Size::Last)),
-    own(FILES, "read0", ONE, READ),
-    own(FILES, "pread0", AT, READ),
-    own(FILES, "readv0", VECTOR, READ_VECTOR),
-    own(FILES, "write0", ONE, WRITE),
-    own(FILES, "pwrite0", AT, WRITE),
-    own(FILES, "writev0", VECTOR, WRITE_VECTOR),
-    own(UNIX_FILES, "read0", ONE, READ),
-    own(UNIX_FILES, "pread0", AT, READ),
-    own(UNIX_FILES, "readv0", VECTOR, READ_VECTOR),
-    own(UNIX_FILES, "write0", ONE, WRITE),
-    own(UNIX_FILES, "pwrite0", AT, WRITE),
-    own(UNIX_FILES, "writev0", VECTOR, WRITE_VECTOR),
-    own(FILE_CHANNEL, "transferTo0", "(Ljava/io/FileDescriptor;JJLjava/io/FileDescriptor;)J", TRANSFER),
-    own(FILES, "transferTo0", "(Ljava/io/FileDescriptor;JJLjava/io/FileDescriptor;Z)J", TRANSFER),
-    own(FILES, "transferFrom0", "(Ljava/io/FileDescriptor;Ljava/io/FileDescriptor;JJZ)J", TRANSFER),
-    own(SOCKETS, "read0", ONE, RECEIVE),
-    own(SOCKETS, "readv0", VECTOR, RECEIVE_VECTOR),
-    own(SOCKETS, "write0", ONE, SEND),
-    own(SOCKETS, "writev0", VECTOR, SEND_VECTOR),
-    of(SOCKETS, FILES, "write0", ONE, SEND),
-    of(SOCKETS, FILES, "writev0", VECTOR, SEND_VECTOR),
-    own(DATAGRAMS, "read0", ONE, RECEIVE),
-    own(DATAGRAMS, "readv0", VECTOR, RECEIVE_VECTOR),
-    own(DATAGRAMS, "write0", ONE, SEND),
-    own(DATAGRAMS, "writev0", VECTOR, SEND_VECTOR),
-    own(DATAGRAM_CHANNEL, "receive0", "(Ljava/io/FileDescriptor;JIJZ)I", RECEIVE),
-    own(DATAGRAM_CHANNEL, "send0", "(Ljava/io/FileDescriptor;JIJI)I", SEND),
-    of(DATAGRAM_CHANNEL, NET, "poll", POLL, WAIT),
-    of(SOCKET, NET, "poll", POLL, WAIT),
-    of(CHANNEL, NET, "poll", POLL, WAIT),
-    of(SOCKET, NET, "accept", ACCEPT, (Purpose::SocketAccept, Size::Nothing)),
-    of(SERVER_CHANNEL, NET, "accept", ACCEPT, (Purpose::SocketAccept, Size::Nothing)),
-    own(NET, "connect0", "(ZLjava/io/FileDescriptor;Ljava/net/InetAddress;I)I", (Purpose::SocketConnect, Size::Nothing)),
-    own(DOMAIN, "connect0", "(Ljava/io/FileDescriptor;[B)I", (Purpose::SocketConnect, Size::Nothing)),
+    own_operation(RANDOM, "readBytes", ARRAY_READ, READ),
+    own_operation(RANDOM, "readBytes0", ARRAY_READ, READ),
+    own_operation(RANDOM, "writeBytes", "([BII)V", (IoPurpose::FileWrite, IoSizeSource::Last)),
+    own_operation(RANDOM, "writeBytes0", "([BII)V", (IoPurpose::FileWrite, IoSizeSource::Last)),
+    own_operation(FILES, "read0", ONE, READ),
+    own_operation(FILES, "pread0", AT, READ),
+    own_operation(FILES, "readv0", VECTOR, READ_VECTOR),
+    own_operation(FILES, "write0", ONE, WRITE),
+    own_operation(FILES, "pwrite0", AT, WRITE),
+    own_operation(FILES, "writev0", VECTOR, WRITE_VECTOR),
+    own_operation(UNIX_FILES, "read0", ONE, READ),
+    own_operation(UNIX_FILES, "pread0", AT, READ),
+    own_operation(UNIX_FILES, "readv0", VECTOR, READ_VECTOR),
+    own_operation(UNIX_FILES, "write0", ONE, WRITE),
+    own_operation(UNIX_FILES, "pwrite0", AT, WRITE),
+    own_operation(UNIX_FILES, "writev0", VECTOR, WRITE_VECTOR),
+    own_operation(FILE_CHANNEL, "transferTo0", "(Ljava/io/FileDescriptor;JJLjava/io/FileDescriptor;)J", TRANSFER),
+    own_operation(FILES, "transferTo0", "(Ljava/io/FileDescriptor;JJLjava/io/FileDescriptor;Z)J", TRANSFER),
+    own_operation(FILES, "transferFrom0", "(Ljava/io/FileDescriptor;Ljava/io/FileDescriptor;JJZ)J", TRANSFER),
+    own_operation(SOCKETS, "read0", ONE, RECEIVE),
+    own_operation(SOCKETS, "readv0", VECTOR, RECEIVE_VECTOR),
+    own_operation(SOCKETS, "write0", ONE, SEND),
+    own_operation(SOCKETS, "writev0", VECTOR, SEND_VECTOR),
+    new_operation(SOCKETS, FILES, "write0", ONE, SEND),
+    new_operation(SOCKETS, FILES, "writev0", VECTOR, SEND_VECTOR),
+    own_operation(DATAGRAMS, "read0", ONE, RECEIVE),
+    own_operation(DATAGRAMS, "readv0", VECTOR, RECEIVE_VECTOR),
+    own_operation(DATAGRAMS, "write0", ONE, SEND),
+    own_operation(DATAGRAMS, "writev0", VECTOR, SEND_VECTOR),
+    own_operation(DATAGRAM_CHANNEL, "receive0", "(Ljava/io/FileDescriptor;JIJZ)I", RECEIVE),
+    own_operation(DATAGRAM_CHANNEL, "send0", "(Ljava/io/FileDescriptor;JIJI)I", SEND),
+    new_operation(DATAGRAM_CHANNEL, NET, "poll", POLL, WAIT),
+    new_operation(SOCKET, NET, "poll", POLL, WAIT),
+    new_operation(CHANNEL, NET, "poll", POLL, WAIT),
+    new_operation(SOCKET, NET, "accept", ACCEPT, (IoPurpose::SocketAccept, IoSizeSource::Nothing)),
+    new_operation(SERVER_CHANNEL, NET, "accept", ACCEPT, (IoPurpose::SocketAccept, IoSizeSource::Nothing)),
+    own_operation(NET, "connect0", "(ZLjava/io/FileDescriptor;Ljava/net/InetAddress;I)I", (IoPurpose::SocketConnect, IoSizeSource::Nothing)),
+    own_operation(DOMAIN, "connect0", "(Ljava/io/FileDescriptor;[B)I", (IoPurpose::SocketConnect, IoSizeSource::Nothing)),
 ];
 
 /// Which of the operations a call is; `is_native`: of methods of the calling class itself.
-pub fn operation(
+pub fn find_operation(
     class: &str,
-    call: &Call<'_>,
-    is_native: &dyn Fn(&Call<'_>) -> bool,
+    call: &MethodCall<'_>,
+    is_native: &dyn Fn(&MethodCall<'_>) -> bool,
 ) -> Option<u8> {
     let found = OPERATIONS.iter().position(|operation| {
         (
@@ -178,7 +179,7 @@ pub fn operation(
 }
 
 /// What an operation is for.
-pub fn purpose(operation: usize) -> Option<Purpose> {
+pub fn operation_purpose(operation: usize) -> Option<IoPurpose> {
     OPERATIONS.get(operation).map(|operation| operation.purpose)
 }
 
@@ -186,8 +187,12 @@ pub fn purpose(operation: usize) -> Option<Purpose> {
 mod tests {
     use super::*;
 
-    fn call(owner: &'static str, name: &'static str, descriptor: &'static str) -> Call<'static> {
-        Call {
+    fn call(
+        owner: &'static str,
+        name: &'static str,
+        descriptor: &'static str,
+    ) -> MethodCall<'static> {
+        MethodCall {
             bci: 0,
             opcode: 184,
             owner: owner.into(),
@@ -200,22 +205,22 @@ mod tests {
     fn what_a_call_is_depends_on_who_calls() {
         let write = call(FILES, "write0", ONE);
         let purpose_in = |class| {
-            let operation = operation(class, &write, &|_| true)?;
-            purpose(operation.into())
+            let operation = find_operation(class, &write, &|_| true)?;
+            operation_purpose(operation.into())
         };
-        assert_eq!(purpose_in(FILES), Some(Purpose::FileWrite));
-        assert_eq!(purpose_in(SOCKETS), Some(Purpose::SocketWrite));
+        assert_eq!(purpose_in(FILES), Some(IoPurpose::FileWrite));
+        assert_eq!(purpose_in(SOCKETS), Some(IoPurpose::SocketWrite));
         assert_eq!(purpose_in("sun/nio/ch/IOUtil"), None);
     }
 
     #[test]
     fn a_java_method_that_calls_the_native_is_none() {
         let write = call(RANDOM, "writeBytes", "([BII)V");
-        assert!(operation(RANDOM, &write, &|_| true).is_some());
-        assert!(operation(RANDOM, &write, &|_| false).is_none());
+        assert!(find_operation(RANDOM, &write, &|_| true).is_some());
+        assert!(find_operation(RANDOM, &write, &|_| false).is_none());
         // Overloads of natives.
         assert!(
-            operation(
+            find_operation(
                 RANDOM,
                 &call(RANDOM, "writeBytes", "(Ljava/lang/String;)V"),
                 &|_| true
@@ -227,8 +232,8 @@ mod tests {
     #[test]
     fn all_have_a_purpose() {
         for operation in 0..OPERATIONS.len() {
-            assert!(purpose(operation).is_some());
+            assert!(operation_purpose(operation).is_some());
         }
-        assert!(purpose(OPERATIONS.len()).is_none());
+        assert!(operation_purpose(OPERATIONS.len()).is_none());
     }
 }

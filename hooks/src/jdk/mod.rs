@@ -8,12 +8,12 @@ pub mod foreign;
 pub mod hidden;
 pub mod intrinsics;
 pub mod io;
-pub mod leaves;
-pub mod quiet;
+pub mod leaf_methods;
 pub mod recorder;
 pub mod roles;
 pub mod tasks;
+pub mod untracked_calls;
 pub mod vm_calls;
 
-pub use differences::{TRIED, differences, most_like};
-pub use facts::{FACTS, Fact, named};
+pub use differences::{TESTED_JDKS, closest_tested_jdk, find_differences};
+pub use facts::{FACTS, JdkFact, all_facts};

@@ -6,7 +6,7 @@
 //!   `leaves`: it has none itself and leaves the pointer where it is;
 //! - what writes an event asks the VM who calls it ([`CALLED`]);
 //! - behind `shouldCommit` the code makes texts of paths and addresses, by `StringBuilder` and others that
-//!   cannot ask the VM: from there on the frame's callees have no number ([`loses`]).
+//!   cannot ask the VM: from there on the frame's callees have no number ([`may_call_untracked`]).
 //!
 //! A method that was made gets into the book when it is first seen on a stack (`known::add_method` in the agent).
 
@@ -22,14 +22,14 @@ pub const CALLED: [(&str, &str); 6] = [
 ];
 
 /// Whether the caller may go on without saying so before its calls.
-pub fn loses(class: &str, method: &str) -> bool {
+pub fn may_call_untracked(class: &str, method: &str) -> bool {
     let asks = class == "jdk/jfr/internal/event/EventConfiguration"
         || class.starts_with("jdk/jfr/internal/handlers/EventHandler");
     asks && matches!(method, "shouldCommit" | "shouldThrottleCommit")
 }
 
 /// A native method that gives classes other code, that of Java agents as well.
-pub fn changes(class: &str, method: &str) -> bool {
+pub fn redefines_classes(class: &str, method: &str) -> bool {
     matches!(
         (class, method),
         ("jdk/jfr/internal/JVM", "retransformClasses")
@@ -41,6 +41,6 @@ pub fn changes(class: &str, method: &str) -> bool {
 }
 
 /// A native method that has the VM call `ArrayList.add` again and again.
-pub fn lists(class: &str, method: &str) -> bool {
+pub fn calls_back_repeatedly(class: &str, method: &str) -> bool {
     (class, method) == ("jdk/jfr/internal/JVM", "getAllEventClasses")
 }

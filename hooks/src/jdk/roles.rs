@@ -1,12 +1,12 @@
 //! What the VM does with a method in a way of its own: which frame it gets, whether it is shown, whether its
 //! entries are counted.
 
-use lucce_bytecode::{Call, ClassFile, Code, Method, Scan};
+use lucce_bytecode::{ClassFile, ClassFileMethod, CodeAttribute, CodeScan, MethodCall};
 
 use crate::helpers::RT;
-use crate::jdk::leaves::{INVOKE_CLEANER, UNSAFE, is_leaf, is_leaf_call};
+use crate::instrumentation::{FrameKind, MethodInstrumentation};
+use crate::jdk::leaf_methods::{INVOKE_CLEANER, UNSAFE, is_leaf, is_leaf_call};
 use crate::jdk::{agents, foreign, recorder, vm_calls};
-use crate::shape::{FrameKind, Shape};
 
 pub const CLASS_INITIALIZER: &str = "<clinit>";
 /// The VM enters the last method of these without a hook before it, for an upcall stub (`java.lang.foreign`). It compiles a
@@ -62,26 +62,30 @@ pub fn is_untouched(class: &str, method: &str) -> bool {
 /// those of JDK 21 that have switched back when they end.
 const SHOWN_SWITCHES: [&str; 4] = ["runContinuation", "scheduleUnpark", "cancel", "unpark"];
 
-pub fn is_transparent(class: &str, method: &Method<'_>) -> bool {
+pub fn is_transparent(class: &str, method: &ClassFileMethod<'_>) -> bool {
     is_untouched(class, &method.name)
-        || switches(class, method) && !SHOWN_SWITCHES.contains(&&*method.name)
+        || switches_thread(class, method) && !SHOWN_SWITCHES.contains(&&*method.name)
         || class != OTHERS && method.has_annotation(HIDDEN)
 }
 
-pub fn switches(class: &str, method: &Method<'_>) -> bool {
+pub fn switches_thread(class: &str, method: &ClassFileMethod<'_>) -> bool {
     class != OTHERS && method.has_annotation(SWITCHES)
 }
 
 /// Unsafe is what the helper class itself stands on.
-pub fn is_excluded(class: &str, method: &Method<'_>) -> bool {
+pub fn is_excluded(class: &str, method: &ClassFileMethod<'_>) -> bool {
     class == UNSAFE && method.name != INVOKE_CLEANER || is_transparent(class, method)
 }
 
-pub fn frame(class: &str, method: &Method<'_>, shape: &Shape) -> FrameKind {
-    if let Some(kind) = switch(class, method) {
+pub fn frame_kind(
+    class: &str,
+    method: &ClassFileMethod<'_>,
+    shape: &MethodInstrumentation,
+) -> FrameKind {
+    if let Some(kind) = switch_frame_kind(class, method) {
         kind
-    } else if recorder::loses(class, &method.name) {
-        FrameKind::Vm
+    } else if recorder::may_call_untracked(class, &method.name) {
+        FrameKind::VmEntered
     } else if !shape.restores.is_empty() || !shape.unseen.is_empty() {
         unshown_frame(class, method)
     } else if shape.places.is_empty() {
@@ -92,7 +96,7 @@ pub fn frame(class: &str, method: &Method<'_>, shape: &Shape) -> FrameKind {
 }
 
 /// What JDK 21 has for this; in 25 a virtual thread stays the current one while it is mounted.
-pub fn switch(class: &str, method: &Method<'_>) -> Option<FrameKind> {
+pub fn switch_frame_kind(class: &str, method: &ClassFileMethod<'_>) -> Option<FrameKind> {
     match (class, &*method.name) {
         ("java/lang/VirtualThread", "switchToCarrierThread") => Some(FrameKind::ToCarrier),
         ("java/lang/VirtualThread", "switchToVirtualThread") => Some(FrameKind::ToVirtual),
@@ -101,14 +105,14 @@ pub fn switch(class: &str, method: &Method<'_>) -> Option<FrameKind> {
 }
 
 /// Whether virtual threads of the JDK that has this class act as their carriers: it has the methods for it.
-pub fn acts_as_carrier(class: &str, methods: &[Method<'_>]) -> bool {
+pub fn acts_as_carrier(class: &str, methods: &[ClassFileMethod<'_>]) -> bool {
     let mut methods = methods.iter();
-    methods.any(|method| switch(class, method) == Some(FrameKind::ToCarrier))
+    methods.any(|method| switch_frame_kind(class, method) == Some(FrameKind::ToCarrier))
 }
 
 /// Of methods that switch threads: whether this call, in a class with this name, hides the frames of what follows. The VM tells
 /// agents nothing then, not even that a class is loaded, which so would get no hooks.
-pub fn hides(class: &str, call: &Call<'_>) -> bool {
+pub fn hides_frames(class: &str, call: &MethodCall<'_>) -> bool {
     class == "java/lang/VirtualThread" && call.name == "notifyJvmtiHideFrames"
 }
 
@@ -120,59 +124,66 @@ pub fn is_pinned(class: &str, method: &str) -> bool {
 const VIRTUAL_THREAD_CONTINUATION: &str = "java/lang/VirtualThread$VThreadContinuation";
 
 /// The frame of a method that is not shown. `class`: by its [`role_name`].
-pub fn unshown_frame(class: &str, method: &Method<'_>) -> FrameKind {
+pub fn unshown_frame(class: &str, method: &ClassFileMethod<'_>) -> FrameKind {
     match &*method.name {
-        CLASS_INITIALIZER => FrameKind::PeekVm,
-        name => foreign::stub_frame(class, name).unwrap_or(FrameKind::Peek),
+        CLASS_INITIALIZER => FrameKind::NoSlotVmEntered,
+        name => foreign::stub_frame(class, name).unwrap_or(FrameKind::NoSlot),
     }
 }
 
 /// Whether the method may go on after an exception.
-pub fn has_handlers(method: &Method<'_>) -> bool {
-    method.code.as_ref().is_some_and(Code::has_handlers)
+pub fn has_handlers(method: &ClassFileMethod<'_>) -> bool {
+    method
+        .code
+        .as_ref()
+        .is_some_and(CodeAttribute::has_handlers)
 }
 
 /// The calls of a method that is not shown, unless it only passes one call on.
-pub fn restores(frame: FrameKind, method: &Method<'_>, scan: &Scan<'_>) -> Vec<u16> {
+pub fn calls_to_restore(
+    frame: FrameKind,
+    method: &ClassFileMethod<'_>,
+    scan: &CodeScan<'_>,
+) -> Vec<u16> {
     let calls = scan.calls.iter();
     let calls = calls.filter(|call| !is_leaf_call(call));
     let calls: Vec<_> = calls.map(|call| call.bci).collect();
     match calls.len() {
-        1 if !scan.has_loops && !has_handlers(method) && frame == FrameKind::Peek => Vec::new(),
+        1 if !scan.has_loops && !has_handlers(method) && frame == FrameKind::NoSlot => Vec::new(),
         _ => calls,
     }
 }
 
-pub fn kind_by_name(class: &str, method: &Method<'_>) -> FrameKind {
+pub fn kind_by_name(class: &str, method: &ClassFileMethod<'_>) -> FrameKind {
     if starts_virtual_thread(class, &method.name, &method.descriptor) {
-        return FrameKind::First;
+        return FrameKind::ThreadEntry;
     }
     if is_pinned(class, &method.name) {
         return FrameKind::Pinned;
     }
-    if agents::runs(class, &method.name) {
+    if agents::runs_agent(class, &method.name) {
         return FrameKind::Premain;
     }
     match (class, &*method.name) {
         ("java/lang/Thread", "<init>") | ("java/lang/ThreadGroup", "add") => {
-            return FrameKind::Thread;
+            return FrameKind::AttachedThread;
         }
         _ => {}
     }
     let entered = method.name == CLASS_INITIALIZER
-        || vm_calls::enters(class, &method.name, &method.descriptor);
+        || vm_calls::is_vm_entered(class, &method.name, &method.descriptor);
     if entered {
-        FrameKind::Vm
+        FrameKind::VmEntered
     } else {
-        FrameKind::Push
+        FrameKind::OwnSlot
     }
 }
 
 /// Whether a method in which nothing happens needs no hooks.
-pub fn may_be_leaf(class: &str, method: &Method<'_>) -> bool {
+pub fn may_be_leaf(class: &str, method: &ClassFileMethod<'_>) -> bool {
     let name = &*method.name;
-    kind_by_name(class, method) == FrameKind::Push
-        || vm_calls::recorder_calls(class, name) && !recorder::loses(class, name)
+    kind_by_name(class, method) == FrameKind::OwnSlot
+        || vm_calls::recorder_calls(class, name) && !recorder::may_call_untracked(class, name)
 }
 
 /// The first method of a virtual thread, behind its continuation.
@@ -204,14 +215,15 @@ pub const MOUNTING: [&str; 6] = [
 ];
 
 /// Whether this is one of [`CUSTOMIZING`].
-pub fn leads_to_customizing(class: &str, method: &Method<'_>) -> bool {
+pub fn is_customizing(class: &str, method: &ClassFileMethod<'_>) -> bool {
     CUSTOMIZING.contains(&(class, &*method.name))
 }
 
 /// Whether entries are counted where they are asked for. Callers say nothing to leaves.
-pub fn is_counted(class: &str, method: &Method<'_>) -> bool {
+pub fn is_counted(class: &str, method: &ClassFileMethod<'_>) -> bool {
     // With code in it, an empty finalize() would make every object finalizable.
-    let is_empty_finalize = |code: &Code<'_>| method.name == "finalize" && code.bytes.len() == 1;
+    let is_empty_finalize =
+        |code: &CodeAttribute<'_>| method.name == "finalize" && code.bytes.len() == 1;
     let has_code = method
         .code
         .as_ref()
@@ -226,14 +238,14 @@ pub fn is_counted(class: &str, method: &Method<'_>) -> bool {
         && !of_unsafe
         && !mounts
         && !is_leaf(class, &method.name)
-        && !leads_to_customizing(class, method)
+        && !is_customizing(class, method)
         && !is_excluded(class, method)
-        && !switches(class, method)
+        && !switches_thread(class, method)
 }
 
 /// Methods that the VM calls by itself in the middle of others, and in which nothing happens but that they
 /// are entered: see `vm_calls`.
-pub fn is_vm_called(class: &str, method: &Method<'_>) -> bool {
+pub fn is_vm_called(class: &str, method: &ClassFileMethod<'_>) -> bool {
     let is_thrown = class.ends_with("Exception")
         || class.ends_with("Error")
         || matches!(class, "java/lang/Throwable" | "java/lang/ThreadDeath");

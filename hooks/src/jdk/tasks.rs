@@ -3,7 +3,7 @@
 //!
 //! How it was made: read in `java.util.concurrent` of JDK 17, 21 and 25; rows of one JDK name it.
 
-use lucce_bytecode::{Call, NewField, Scan};
+use lucce_bytecode::{CodeScan, MethodCall, NewField};
 
 const POOL: &str = "java/util/concurrent/ThreadPoolExecutor";
 const SCHEDULED_POOL: &str = "java/util/concurrent/ScheduledThreadPoolExecutor";
@@ -14,7 +14,7 @@ const VIRTUAL_THREAD: &str = "java/lang/VirtualThread";
 
 /// What a call means for what goes on elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Task {
+pub enum TaskCall {
     /// It starts the thread `this`.
     Start,
     /// An executor is given a task, which is in this local, or on top of the stack.
@@ -24,7 +24,7 @@ pub enum Task {
     /// An executor runs the task on top of the stack.
     Run,
     /// An executor has done with the task that it ran.
-    Ran,
+    Finish,
     /// A virtual thread gives an executor its own continuation.
     Schedule,
 }
@@ -38,32 +38,36 @@ const STARTING: [(&str, &str); 4] = [
 ];
 
 /// What a call in this method means, if anything.
-pub fn found((class, method): (&str, &str), scan: &Scan<'_>, call: &Call<'_>) -> Option<Task> {
+pub fn find_task_call(
+    (class, method): (&str, &str),
+    scan: &CodeScan<'_>,
+    call: &MethodCall<'_>,
+) -> Option<TaskCall> {
     if method == "start" && call.owner == class && STARTING.contains(&(class, &*call.name)) {
-        return Some(Task::Start);
+        return Some(TaskCall::Start);
     }
     match (class, method, &*call.name) {
-        (POOL, "execute", "get") if is_first(scan, call) => Some(Task::Submit(Some(1))),
-        (POOL, "execute", "reject") => Some(Task::Reject(1)),
-        (POOL, "runWorker", "run") => Some(Task::Run),
-        (POOL, "runWorker", "afterExecute") => Some(Task::Ran),
-        (SCHEDULED_POOL, "delayedExecute", "add") => Some(Task::Submit(None)),
+        (POOL, "execute", "get") if is_first(scan, call) => Some(TaskCall::Submit(Some(1))),
+        (POOL, "execute", "reject") => Some(TaskCall::Reject(1)),
+        (POOL, "runWorker", "run") => Some(TaskCall::Run),
+        (POOL, "runWorker", "afterExecute") => Some(TaskCall::Finish),
+        (SCHEDULED_POOL, "delayedExecute", "add") => Some(TaskCall::Submit(None)),
         // What virtual threads are scheduled by.
         (FORK_JOIN_POOL, "lazySubmit", _) => None,
         (FORK_JOIN_POOL, _, "poolSubmit" | "externalSubmit") if call.owner == class => {
-            Some(Task::Submit(None))
+            Some(TaskCall::Submit(None))
         }
         // JDK 22 and later.
-        (FORK_JOIN_POOL, "scheduleDelayedTask", "pend") => Some(Task::Submit(None)),
-        (FORK_JOIN_TASK, "fork", "push" | "externalPush") => Some(Task::Submit(Some(0))),
-        (FORK_JOIN_TASK, "doExec", "exec") => Some(Task::Run),
-        (VIRTUAL_THREAD, _, "execute") => Some(Task::Schedule),
+        (FORK_JOIN_POOL, "scheduleDelayedTask", "pend") => Some(TaskCall::Submit(None)),
+        (FORK_JOIN_TASK, "fork", "push" | "externalPush") => Some(TaskCall::Submit(Some(0))),
+        (FORK_JOIN_TASK, "doExec", "exec") => Some(TaskCall::Run),
+        (VIRTUAL_THREAD, _, "execute") => Some(TaskCall::Schedule),
         _ => None,
     }
 }
 
 /// Of the calls with this name in the method.
-fn is_first(scan: &Scan<'_>, call: &Call<'_>) -> bool {
+fn is_first(scan: &CodeScan<'_>, call: &MethodCall<'_>) -> bool {
     let first = scan.calls.iter().find(|other| other.name == call.name);
     first.is_some_and(|first| first.bci == call.bci)
 }
@@ -84,7 +88,7 @@ pub enum MethodRole {
 }
 
 /// Returns the role of a method; `None`: it has none.
-pub fn role_of(class: &str, method: &str) -> Option<MethodRole> {
+pub fn method_role(class: &str, method: &str) -> Option<MethodRole> {
     match (class, method) {
         (POOL, "runWorker") | (FORK_JOIN_TASK, "doExec") => Some(MethodRole::RunsTask),
         (POOL, "getTask" | "processWorkerExit") | (_, "beforeExecute" | "afterExecute") => {
@@ -103,7 +107,7 @@ pub fn role_of(class: &str, method: &str) -> Option<MethodRole> {
 }
 
 /// The field of tasks of a class: see the helper class.
-pub fn field(class: &str) -> Option<NewField<'static>> {
+pub fn task_field(class: &str) -> Option<NewField<'static>> {
     const PUBLIC_VOLATILE_TRANSIENT_SYNTHETIC: u16 = 0x10C1;
     [FUTURE_TASK, FORK_JOIN_TASK]
         .contains(&class)

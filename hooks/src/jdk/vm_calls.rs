@@ -185,26 +185,26 @@ const RUNTIME: &str = "jdk/vm/ci/hotspot/HotSpotJVMCIRuntime";
 
 /// Whether the VM calls this method by itself, other than by JNI, or code without hooks does. Class initialisers are
 /// not asked for.
-pub fn enters(class: &str, method: &str, descriptor: &str) -> bool {
-    lists(&METHODS, class, method, descriptor)
-        || lists(&JVMCI, class, method, descriptor)
-        || lists(&recorder::CALLED, class, method, descriptor)
+pub fn is_vm_entered(class: &str, method: &str, descriptor: &str) -> bool {
+    matches_any(&METHODS, class, method, descriptor)
+        || matches_any(&JVMCI, class, method, descriptor)
+        || matches_any(&recorder::CALLED, class, method, descriptor)
         || ANY_CLASS
             .iter()
-            .any(|name| matches(name, method, descriptor))
+            .any(|name| matches_pattern(name, method, descriptor))
 }
 
 /// Whether code of Flight Recorder calls this method.
 pub fn recorder_calls(class: &str, method: &str) -> bool {
-    lists(&recorder::CALLED, class, method, "")
+    matches_any(&recorder::CALLED, class, method, "")
 }
 
 /// Every method of every class is asked for, so a class that is not the owner must cost little: names of other
 /// lengths are not compared.
-fn lists(patterns: &[(&str, &str)], class: &str, method: &str, descriptor: &str) -> bool {
-    patterns
-        .iter()
-        .any(|(owner, pattern)| is_owner(owner, class) && matches(pattern, method, descriptor))
+fn matches_any(patterns: &[(&str, &str)], class: &str, method: &str, descriptor: &str) -> bool {
+    patterns.iter().any(|(owner, pattern)| {
+        is_owner(owner, class) && matches_pattern(pattern, method, descriptor)
+    })
 }
 
 fn is_owner(owner: &str, class: &str) -> bool {
@@ -242,7 +242,7 @@ pub fn only_allocates(class: &str, method: &str) -> bool {
 }
 
 /// A pattern is a name, a name with its descriptor, or a prefix of a name with `*`.
-fn matches(pattern: &str, name: &str, descriptor: &str) -> bool {
+fn matches_pattern(pattern: &str, name: &str, descriptor: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(prefix) => name.starts_with(prefix),
         None => pattern
@@ -258,17 +258,17 @@ mod tests {
     #[test]
     fn what_flight_recorder_calls_asks_the_vm() {
         let write = "(JJLjava/lang/String;Z)V";
-        assert!(enters(
+        assert!(is_vm_entered(
             "jdk/jfr/internal/handlers/EventHandler12_3",
             "write",
             write
         ));
-        assert!(enters(
+        assert!(is_vm_entered(
             "jdk/jfr/internal/event/EventWriter",
             "putString",
             "(Ljava/lang/String;)V"
         ));
-        assert!(!enters(
+        assert!(!is_vm_entered(
             "jdk/jfr/internal/StringPool",
             "addString",
             "(Ljava/lang/String;)J"
@@ -278,25 +278,37 @@ mod tests {
     #[test]
     fn names_and_prefixes_match_every_descriptor() {
         let natives = "java/lang/invoke/MethodHandleNatives";
-        assert!(enters(natives, "linkCallSite", "()V"));
-        assert!(enters("java/lang/ref/Finalizer", "register", "(I)V"));
-        assert!(!enters("java/lang/ref/Finalizer", "runFinalizer", "()V"));
-        assert!(!enters("a/MethodHandleNatives", "linkCallSite", "()V"));
-        assert!(enters("jdk/jfr/internal/dcmd/DCmdStart", "execute", "()V"));
-        assert!(!enters("jdk/jfr/internal/dcmd", "execute", "()V"));
+        assert!(is_vm_entered(natives, "linkCallSite", "()V"));
+        assert!(is_vm_entered("java/lang/ref/Finalizer", "register", "(I)V"));
+        assert!(!is_vm_entered(
+            "java/lang/ref/Finalizer",
+            "runFinalizer",
+            "()V"
+        ));
+        assert!(!is_vm_entered(
+            "a/MethodHandleNatives",
+            "linkCallSite",
+            "()V"
+        ));
+        assert!(is_vm_entered(
+            "jdk/jfr/internal/dcmd/DCmdStart",
+            "execute",
+            "()V"
+        ));
+        assert!(!is_vm_entered("jdk/jfr/internal/dcmd", "execute", "()V"));
     }
 
     #[test]
     fn a_compiler_that_is_written_in_java_is_entered_by_the_vm() {
         let constants = "jdk/vm/ci/hotspot/HotSpotConstantPool";
         let made = "(J)Ljdk/vm/ci/hotspot/HotSpotConstantPool;";
-        assert!(enters(constants, "fromMetaspace", made));
-        assert!(!enters(constants, "length", "()I"));
-        assert!(enters(RUNTIME, "compileMethod", ""));
-        assert!(!enters(RUNTIME, "getHostJVMCIBackend", ""));
+        assert!(is_vm_entered(constants, "fromMetaspace", made));
+        assert!(!is_vm_entered(constants, "length", "()I"));
+        assert!(is_vm_entered(RUNTIME, "compileMethod", ""));
+        assert!(!is_vm_entered(RUNTIME, "getHostJVMCIBackend", ""));
         let frame = "(Ljdk/vm/ci/code/stack/InspectedFrame;)Ljava/lang/Object;";
-        assert!(enters("a/Visitor", "visitFrame", frame));
-        assert!(!enters("a/Visitor", "visitFrame", "()V"));
+        assert!(is_vm_entered("a/Visitor", "visitFrame", frame));
+        assert!(!is_vm_entered("a/Visitor", "visitFrame", "()V"));
     }
 
     #[test]
@@ -309,24 +321,24 @@ mod tests {
     #[test]
     fn a_descriptor_leaves_out_the_other_overloads() {
         let url = "java/net/URL";
-        assert!(enters(url, "<init>", "(Ljava/lang/String;)V"));
-        assert!(!enters(
+        assert!(is_vm_entered(url, "<init>", "(Ljava/lang/String;)V"));
+        assert!(!is_vm_entered(
             url,
             "<init>",
             "(Ljava/net/URL;Ljava/lang/String;)V"
         ));
-        assert!(!enters(url, "<init>", ""));
+        assert!(!is_vm_entered(url, "<init>", ""));
     }
 
     #[test]
     fn some_are_called_on_any_class() {
-        assert!(enters("a/B", "printStackTrace", "()V"));
-        assert!(!enters(
+        assert!(is_vm_entered("a/B", "printStackTrace", "()V"));
+        assert!(!is_vm_entered(
             "a/B",
             "printStackTrace",
             "(Ljava/io/PrintStream;)V"
         ));
-        assert!(!enters(
+        assert!(!is_vm_entered(
             "a/B",
             "loadClass",
             "(Ljava/lang/String;Z)Ljava/lang/Class;"

@@ -1,53 +1,57 @@
 //! `events=alloc`: allocations by Java code, behind each instruction and each call that makes an object.
 
-use lucce_bytecode::{Call, NewField, Scan};
+use lucce_bytecode::{CodeScan, MethodCall, NewField};
 
-use crate::calls::alloc_mark;
+use crate::api_calls::allocation_site_kind;
 use crate::helpers::public_field;
-use crate::making::{describes, making, notes_a_trace};
-use crate::shape::{HookPlace, Mark};
+use crate::instrumentation::{HookPlace, HookSiteKind};
+use crate::object_creation::{fills_stack_trace, message_local, object_creation};
 
-use super::{At, InCode, Kind, PLAIN, gate};
+use super::{AnalyzedMethod, EventHooks, EventKindInfo, PLAIN, event_mask};
 
-pub static ALLOC: Kind = Kind {
+pub static ALLOC: EventKindInfo = EventKindInfo {
     name: "alloc",
-    gate: gate::ALLOC,
+    mask_bit: event_mask::ALLOC,
     can_come_later: true,
-    code: Some(&Allocations),
+    hooks: Some(&AllocationHooks),
     ..PLAIN
 };
 
-struct Allocations;
+struct AllocationHooks;
 
 /// Of `java.lang.Class`: how its objects are counted.
 const CLASS_FIELD: &str = "$lc";
 
-impl InCode for Allocations {
-    fn call(&self, at: &At<'_>, call: &Call<'_>) -> Option<Mark> {
-        if let Some(making) = making(call) {
-            return Some(Mark::Made(making));
+impl EventHooks for AllocationHooks {
+    fn call_site_kind(
+        &self,
+        at: &AnalyzedMethod<'_>,
+        call: &MethodCall<'_>,
+    ) -> Option<HookSiteKind> {
+        if let Some(making) = object_creation(call) {
+            return Some(HookSiteKind::Creation(making));
         }
-        if notes_a_trace(call) {
-            return Some(Mark::Traced);
+        if fills_stack_trace(call) {
+            return Some(HookSiteKind::StackTrace);
         }
         let (name, descriptor) = (&at.method.name, &at.method.descriptor);
-        describes(at.class, name, descriptor, call).map(Mark::Describes)
+        message_local(at.class, name, descriptor, call).map(HookSiteKind::ThrowableMessage)
     }
 
-    fn places(&self, scan: &Scan<'_>) -> Vec<HookPlace> {
+    fn find_places(&self, scan: &CodeScan<'_>) -> Vec<HookPlace> {
         let places = scan.allocations.iter().map(|alloc| HookPlace {
             bci: alloc.bci,
-            mark: alloc_mark(alloc),
+            kind: allocation_site_kind(alloc),
         });
         places.collect()
     }
 
-    fn happens_in(&self, at: &At<'_>) -> bool {
+    fn happens_in(&self, at: &AnalyzedMethod<'_>) -> bool {
         let mut calls = at.scan.calls.iter();
-        !at.scan.allocations.is_empty() || calls.any(|call| making(call).is_some())
+        !at.scan.allocations.is_empty() || calls.any(|call| object_creation(call).is_some())
     }
 
-    fn fields(&self, class: &str, _in_scope: bool) -> Vec<NewField<'static>> {
+    fn added_fields(&self, class: &str, _in_scope: bool) -> Vec<NewField<'static>> {
         match class {
             "java/lang/Class" => vec![public_field(CLASS_FIELD)],
             _ => Vec::new(),

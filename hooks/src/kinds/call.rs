@@ -1,40 +1,47 @@
 //! `events=call`: entries of methods, which the hook at a method's entry counts (`view`, `inserts`).
 
-use lucce_bytecode::Call;
+use lucce_bytecode::MethodCall;
 
+use crate::instrumentation::HookSiteKind;
 use crate::jdk::roles::is_counted;
-use crate::shape::Mark;
 
-use super::{Against, At, InCode, Kind, PLAIN, gate};
+use super::{AnalyzedMethod, EventHooks, EventKindInfo, KindConflict, PLAIN, event_mask};
 
-pub static CALL: Kind = Kind {
+pub static CALL: EventKindInfo = EventKindInfo {
     name: "call",
-    gate: gate::CALL,
-    against: &[
+    mask_bit: event_mask::CALL,
+    conflicts: &[
         (
-            Against::Attach,
+            KindConflict::Attach,
             "events=call counts in hooks, which need the agent from the start (-agentpath)",
         ),
-        (Against::OtherTracking, "events=call needs tracking=lazy"),
+        (
+            KindConflict::OtherTracking,
+            "events=call needs tracking=lazy",
+        ),
         // An entry has no place of its own in an earlier run's log.
         (
-            Against::Static,
+            KindConflict::Static,
             "events=call does not go with encoding=static",
         ),
     ],
-    code: Some(&Entries),
+    hooks: Some(&EntryCountHooks),
     ..PLAIN
 };
 
-struct Entries;
+struct EntryCountHooks;
 
-impl InCode for Entries {
+impl EventHooks for EntryCountHooks {
     /// Nothing: the called method counts.
-    fn call(&self, _at: &At<'_>, _call: &Call<'_>) -> Option<Mark> {
+    fn call_site_kind(
+        &self,
+        _at: &AnalyzedMethod<'_>,
+        _call: &MethodCall<'_>,
+    ) -> Option<HookSiteKind> {
         None
     }
 
-    fn happens_in(&self, at: &At<'_>) -> bool {
+    fn happens_in(&self, at: &AnalyzedMethod<'_>) -> bool {
         is_counted(at.class, at.method)
     }
 }

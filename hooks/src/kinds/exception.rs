@@ -1,15 +1,15 @@
 //! `events=exception`: what is thrown. The VM tells of it.
 
-use super::{Against, Kind, PLAIN, gate};
+use super::{EventKindInfo, KindConflict, PLAIN, event_mask};
 
-pub static EXCEPTION: Kind = Kind {
+pub static EXCEPTION: EventKindInfo = EventKindInfo {
     name: "exception",
-    gate: gate::EXCEPTION,
+    mask_bit: event_mask::EXCEPTION,
     needs_no_hooks: true,
     can_come_later: true,
     is_everywhere: false,
-    against: &[(
-        Against::Attach,
+    conflicts: &[(
+        KindConflict::Attach,
         "events=exception: HotSpot tells of exceptions only if it was started with them",
     )],
     ..PLAIN

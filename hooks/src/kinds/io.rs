@@ -1,76 +1,85 @@
 //! `events=io`: reading and writing files and sockets, by hooks before and behind the JDK's calls of natives (`jdk::io`).
 
-use lucce_bytecode::{Call, Helper, Insert};
+use lucce_bytecode::{CodeInsertion, HelperMethod, MethodCall};
 
-use crate::helpers::of;
-use crate::jdk::io::{OPERATIONS, Size, operation};
-use crate::shape::Mark;
+use crate::helpers::helper_of;
+use crate::instrumentation::HookSiteKind;
+use crate::jdk::io::{IoSizeSource, OPERATIONS, find_operation};
 
-use super::{Against, At, InCode, Kind, PLAIN, gate};
+use super::{AnalyzedMethod, EventHooks, EventKindInfo, KindConflict, PLAIN, event_mask};
 
 /// What the log has beside the bytes of `io`: how long it took.
 pub const IO_TIME: &str = "io-time";
 
-pub static IO: Kind = Kind {
+pub static IO: EventKindInfo = EventKindInfo {
     name: "io",
-    gate: gate::IO,
+    mask_bit: event_mask::IO,
     also: &[IO_TIME],
     can_come_later: true,
-    against: &[(
-        Against::Attach,
+    conflicts: &[(
+        KindConflict::Attach,
         "events=io counts in hooks, which need the agent from the start (-agentpath)",
     )],
-    code: Some(&Operations),
+    hooks: Some(&IoHooks),
     ..PLAIN
 };
 
-struct Operations;
+struct IoHooks;
 
-impl InCode for Operations {
-    fn call(&self, at: &At<'_>, call: &Call<'_>) -> Option<Mark> {
-        let operation = operation(at.class, call, &|call| at.is_own_native(call))?;
-        Some(Mark::Of(IO.of(operation)))
+impl EventHooks for IoHooks {
+    fn call_site_kind(
+        &self,
+        at: &AnalyzedMethod<'_>,
+        call: &MethodCall<'_>,
+    ) -> Option<HookSiteKind> {
+        let operation = find_operation(at.class, call, &|call| at.is_own_native(call))?;
+        Some(HookSiteKind::EventCall(IO.event_call(operation)))
     }
 
-    /// `site` of a class out of scope: see [`outside`].
-    fn inserts(&self, which: u8, site: i32) -> Vec<Insert<'static>> {
+    /// `site` of a class out of scope: see [`outside_site`].
+    fn call_insertions(&self, which: u8, site: i32) -> Vec<CodeInsertion<'static>> {
         let Some(operation) = OPERATIONS.get(usize::from(which)) else {
             return Vec::new();
         };
-        let before = |helper| Insert::Mark { helper, site };
-        let given = |helper| Insert::MarkPair { helper, site };
-        let returned = |helper| Insert::AfterDup { helper, site };
-        let written = Insert::After {
+        let before = |helper| CodeInsertion::Mark { helper, site };
+        let given = |helper| CodeInsertion::MarkPair { helper, site };
+        let returned = |helper| CodeInsertion::AfterDup { helper, site };
+        let written = CodeInsertion::After {
             helper: WRITTEN,
             site,
         };
         match operation.size {
-            Size::Returned => vec![before(BEGINS), returned(READ)],
-            Size::ReturnedLong => {
+            IoSizeSource::Returned => vec![before(BEGINS), returned(READ)],
+            IoSizeSource::ReturnedLong => {
                 let helper = READ_LONG;
-                vec![before(BEGINS), Insert::AfterDup2 { helper, site }]
+                vec![before(BEGINS), CodeInsertion::AfterDup2 { helper, site }]
             }
-            Size::ByteReturned => vec![before(BEGINS), returned(READ_BYTE)],
-            Size::Nothing => vec![before(BEGINS), returned(PASSED)],
-            Size::Last => vec![given(OF_LAST), written],
-            Size::LastButOne => vec![given(OF_LAST_BUT_ONE), written],
-            Size::Byte => vec![before(OF_BYTE), written],
+            IoSizeSource::ByteReturned => vec![before(BEGINS), returned(READ_BYTE)],
+            IoSizeSource::Nothing => vec![before(BEGINS), returned(PASSED)],
+            IoSizeSource::Last => vec![given(OF_LAST), written],
+            IoSizeSource::LastButOne => vec![given(OF_LAST_BUT_ONE), written],
+            IoSizeSource::Byte => vec![before(OF_BYTE), written],
         }
     }
 
-    fn outside(&self, at: &At<'_>) -> Vec<(u16, Insert<'static>)> {
+    fn out_of_scope_insertions(
+        &self,
+        at: &AnalyzedMethod<'_>,
+    ) -> Vec<(u16, CodeInsertion<'static>)> {
         let operations = at.scan.calls.iter().filter_map(|call| {
-            let operation = operation(at.class, call, &|call| at.is_own_native(call))?;
+            let operation = find_operation(at.class, call, &|call| at.is_own_native(call))?;
             Some((call.bci, operation))
         });
         let inserts = operations.flat_map(|(bci, operation)| {
-            let inserts = self.inserts(operation, outside(operation)).into_iter();
+            let inserts = self
+                .call_insertions(operation, outside_site(operation))
+                .into_iter();
             inserts.map(move |insert| (bci, insert))
         });
         inserts.collect()
     }
 
-    fn helpers(&self) -> Vec<Helper<'static>> {
+    fn called_helpers(&self) -> Vec<HelperMethod<'static>> {
         vec![
             BEGINS,
             OF_BYTE,
@@ -85,28 +94,28 @@ impl InCode for Operations {
     }
 }
 
-const fn io(name: &'static str, descriptor: &'static str) -> Helper<'static> {
-    of("java/lang/LucceRtIo", name, descriptor)
+const fn io_helper(name: &'static str, descriptor: &'static str) -> HelperMethod<'static> {
+    helper_of("java/lang/LucceRtIo", name, descriptor)
 }
 
-const BEGINS: Helper<'static> = io("begins", "(JI)V");
-const OF_BYTE: Helper<'static> = io("ofByte", "(JI)V");
-const OF_LAST: Helper<'static> = io("ofLast", "(IIJI)V");
-const OF_LAST_BUT_ONE: Helper<'static> = io("ofLastButOne", "(IIJI)V");
-const READ: Helper<'static> = io("read", "(IJI)V");
-const READ_LONG: Helper<'static> = io("read", "(JJI)V");
-const READ_BYTE: Helper<'static> = io("readByte", "(IJI)V");
-const PASSED: Helper<'static> = io("passed", "(IJI)V");
-const WRITTEN: Helper<'static> = io("written", "(JI)V");
+const BEGINS: HelperMethod<'static> = io_helper("begins", "(JI)V");
+const OF_BYTE: HelperMethod<'static> = io_helper("ofByte", "(JI)V");
+const OF_LAST: HelperMethod<'static> = io_helper("ofLast", "(IIJI)V");
+const OF_LAST_BUT_ONE: HelperMethod<'static> = io_helper("ofLastButOne", "(IIJI)V");
+const READ: HelperMethod<'static> = io_helper("read", "(IJI)V");
+const READ_LONG: HelperMethod<'static> = io_helper("read", "(JJI)V");
+const READ_BYTE: HelperMethod<'static> = io_helper("readByte", "(IJI)V");
+const PASSED: HelperMethod<'static> = io_helper("passed", "(IJI)V");
+const WRITTEN: HelperMethod<'static> = io_helper("written", "(JI)V");
 
 /// In place of a site, where the calling class is out of scope.
-fn outside(operation: u8) -> i32 {
+fn outside_site(operation: u8) -> i32 {
     -1 - i32::from(operation)
 }
 
 /// The operation that stands in place of the site; `None`: it is a site.
 #[must_use]
-pub fn outside_of(site: i32) -> Option<u8> {
+pub fn operation_of_site(site: i32) -> Option<u8> {
     u8::try_from(-1 - i64::from(site)).ok()
 }
 
@@ -117,10 +126,14 @@ mod tests {
     #[test]
     fn all_have_hooks_on_both_sides() {
         for operation in 0..OPERATIONS.len() as u8 {
-            assert_eq!(Operations.inserts(operation, 1).len(), 2);
-            assert_eq!(outside_of(outside(operation)), Some(operation));
+            assert_eq!(IoHooks.call_insertions(operation, 1).len(), 2);
+            assert_eq!(operation_of_site(outside_site(operation)), Some(operation));
         }
-        assert!(Operations.inserts(OPERATIONS.len() as u8, 1).is_empty());
-        assert_eq!(outside_of(1), None);
+        assert!(
+            IoHooks
+                .call_insertions(OPERATIONS.len() as u8, 1)
+                .is_empty()
+        );
+        assert_eq!(operation_of_site(1), None);
     }
 }

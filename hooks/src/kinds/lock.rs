@@ -1,27 +1,27 @@
 //! `events=lock`: threads that wait. The VM tells of monitors, before which a hook says where the thread is; what parks a
 //! thread is replaced by a helper that parks it.
 
-use lucce_bytecode::{Call, Helper, Insert, Scan};
+use lucce_bytecode::{CodeInsertion, CodeScan, HelperMethod, MethodCall};
 
 use crate::helpers::event;
-use crate::jdk::leaves::UNSAFE;
-use crate::shape::{HookPlace, Mark};
+use crate::instrumentation::{HookPlace, HookSiteKind};
+use crate::jdk::leaf_methods::UNSAFE;
 
-use super::{At, InCode, Kind, PLAIN, gate};
+use super::{AnalyzedMethod, EventHooks, EventKindInfo, PLAIN, event_mask};
 
-pub static LOCK: Kind = Kind {
+pub static LOCK: EventKindInfo = EventKindInfo {
     name: "lock",
-    gate: gate::LOCK,
+    mask_bit: event_mask::LOCK,
     can_come_later: true,
-    code: Some(&Waiting),
+    hooks: Some(&LockHooks),
     ..PLAIN
 };
 
-struct Waiting;
+struct LockHooks;
 
 /// What parks the current thread: class, method and descriptor, and the helper in its place. A class that implements
 /// the one of virtual threads is counted by its caller.
-const PARKS: [(&str, &str, &str, Helper<'static>); 3] = [
+const PARKS: [(&str, &str, &str, HelperMethod<'static>); 3] = [
     (
         UNSAFE,
         "park",
@@ -48,7 +48,7 @@ const IMPLEMENTS_PARKING: &str = "java/lang/";
 const OUTSIDE: i32 = -1;
 
 /// Which of [`PARKS`] a call is.
-fn park(class: &str, call: &Call<'_>) -> Option<u8> {
+fn find_park(class: &str, call: &MethodCall<'_>) -> Option<u8> {
     // Others than classes of the JDK, which have no name here, must not call these.
     if class.is_empty() || class.starts_with(IMPLEMENTS_PARKING) {
         return None;
@@ -59,47 +59,54 @@ fn park(class: &str, call: &Call<'_>) -> Option<u8> {
     found.map(|index| index as u8)
 }
 
-impl InCode for Waiting {
-    fn call(&self, at: &At<'_>, call: &Call<'_>) -> Option<Mark> {
-        park(at.class, call).map(|which| Mark::Of(LOCK.of(which)))
+impl EventHooks for LockHooks {
+    fn call_site_kind(
+        &self,
+        at: &AnalyzedMethod<'_>,
+        call: &MethodCall<'_>,
+    ) -> Option<HookSiteKind> {
+        find_park(at.class, call).map(|which| HookSiteKind::EventCall(LOCK.event_call(which)))
     }
 
-    fn places(&self, scan: &Scan<'_>) -> Vec<HookPlace> {
+    fn find_places(&self, scan: &CodeScan<'_>) -> Vec<HookPlace> {
         let places = scan.monitors.iter().map(|bci| HookPlace {
             bci: *bci,
-            mark: Mark::Monitor,
+            kind: HookSiteKind::Monitor,
         });
         places.collect()
     }
 
-    fn happens_in(&self, at: &At<'_>) -> bool {
+    fn happens_in(&self, at: &AnalyzedMethod<'_>) -> bool {
         const SYNCHRONIZED: u16 = 0x20;
         let mut calls = at.scan.calls.iter();
         at.method.access & SYNCHRONIZED != 0
             || !at.scan.monitors.is_empty()
-            || calls.any(|call| park(at.class, call).is_some())
+            || calls.any(|call| find_park(at.class, call).is_some())
     }
 
-    fn inserts(&self, which: u8, site: i32) -> Vec<Insert<'static>> {
+    fn call_insertions(&self, which: u8, site: i32) -> Vec<CodeInsertion<'static>> {
         let park = PARKS.get(usize::from(which)).into_iter();
-        park.map(|(.., helper)| Insert::ReplaceWithContext {
+        park.map(|(.., helper)| CodeInsertion::ReplaceWithContext {
             helper: *helper,
             site,
         })
         .collect()
     }
 
-    fn outside(&self, at: &At<'_>) -> Vec<(u16, Insert<'static>)> {
+    fn out_of_scope_insertions(
+        &self,
+        at: &AnalyzedMethod<'_>,
+    ) -> Vec<(u16, CodeInsertion<'static>)> {
         let parks = at.scan.calls.iter().filter_map(|call| {
-            let which = park(at.class, call)?;
-            Some((call.bci, self.inserts(which, OUTSIDE)))
+            let which = find_park(at.class, call)?;
+            Some((call.bci, self.call_insertions(which, OUTSIDE)))
         });
         let inserts =
             parks.flat_map(|(bci, inserts)| inserts.into_iter().map(move |one| (bci, one)));
         inserts.collect()
     }
 
-    fn helpers(&self) -> Vec<Helper<'static>> {
+    fn called_helpers(&self) -> Vec<HelperMethod<'static>> {
         PARKS.iter().map(|park| park.3).collect()
     }
 }
@@ -107,13 +114,13 @@ impl InCode for Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::tests::call;
+    use crate::api_calls::tests::call;
 
     #[test]
     fn parking_of_virtual_threads_is_counted_once() {
         let mut park = call(UNSAFE, "park");
         park.descriptor = "(ZJ)V".into();
-        let found = |class| super::park(class, &park).is_some();
+        let found = |class| super::find_park(class, &park).is_some();
         assert!(found("java/util/concurrent/locks/LockSupport"));
         assert!(!found("java/lang/VirtualThread"));
     }

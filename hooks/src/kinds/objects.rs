@@ -1,13 +1,13 @@
 //! `events=alloc=all`: beside what hooks count, objects that the VM makes for itself and for native code. The VM tells of them.
 
-use super::{ALLOC, Against, How, Kind, PLAIN, gate};
+use super::{ALLOC, EventKindInfo, KindArgument, KindConflict, PLAIN, event_mask};
 
-pub static OBJECTS: Kind = Kind {
+pub static OBJECTS: EventKindInfo = EventKindInfo {
     name: "alloc=all",
-    how: How::Word("all", &ALLOC),
-    gate: gate::OBJECTS,
-    against: &[(
-        Against::Attach,
+    argument: KindArgument::Keyword("all", &ALLOC),
+    mask_bit: event_mask::OBJECTS,
+    conflicts: &[(
+        KindConflict::Attach,
         "every object is asked for by alloc=all, not by events=alloc=all",
     )],
     ..PLAIN

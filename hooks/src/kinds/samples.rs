@@ -1,24 +1,24 @@
 //! `events=alloc=SIZE`: allocations are sampled, by the VM.
 
-use super::{Against, Every, How, Kind, PLAIN, gate};
+use super::{EventKindInfo, IntervalArgument, KindArgument, KindConflict, PLAIN, event_mask};
 
-pub static SAMPLES: Kind = Kind {
+pub static SAMPLES: EventKindInfo = EventKindInfo {
     name: "alloc=SIZE",
-    how: How::Every(Every {
+    argument: KindArgument::Interval(IntervalArgument {
         default: None,
         least: 1,
         expected: Some("alloc, alloc=all, or a size such as alloc=512k"),
     }),
-    gate: gate::SAMPLES,
+    mask_bit: event_mask::SAMPLES,
     needs_no_hooks: true,
     is_everywhere: false,
-    against: &[
+    conflicts: &[
         (
-            Against::Attach,
+            KindConflict::Attach,
             "samples are asked for by alloc=SIZE, not by events=alloc=SIZE",
         ),
         (
-            Against::Stream,
+            KindConflict::Stream,
             "record=stream has single events, and events=alloc=SIZE only samples",
         ),
     ],

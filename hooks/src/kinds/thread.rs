@@ -1,100 +1,107 @@
 //! `events=thread`: starts of threads, and submissions of tasks to executors (`jdk::tasks`). What is started goes on in the
 //! context that started it.
 
-use lucce_bytecode::{Call, Helper, Insert, NewField};
+use lucce_bytecode::{CodeInsertion, HelperMethod, MethodCall, NewField};
 
 use crate::helpers::task;
-use crate::jdk::tasks::{self, Task};
-use crate::shape::Mark;
+use crate::instrumentation::HookSiteKind;
+use crate::jdk::tasks::{self, TaskCall};
 
-use super::{Against, At, InCode, Kind, PLAIN, gate};
+use super::{AnalyzedMethod, EventHooks, EventKindInfo, KindConflict, PLAIN, event_mask};
 
 /// What the log has for submissions of tasks.
 pub const TASK: &str = "task";
 
-pub static THREAD: Kind = Kind {
+pub static THREAD: EventKindInfo = EventKindInfo {
     name: "thread",
-    gate: gate::THREAD,
+    mask_bit: event_mask::THREAD,
     also: &[TASK],
     can_come_later: true,
     is_everywhere: false,
-    against: &[(
-        Against::Attach,
+    conflicts: &[(
+        KindConflict::Attach,
         "events=thread: a JVM that runs does not tell who starts a thread or submits a task; \
           that needs the agent from the start (-agentpath)",
     )],
-    code: Some(&Starts),
+    hooks: Some(&ThreadStartHooks),
     ..PLAIN
 };
 
-struct Starts;
+struct ThreadStartHooks;
 
 /// What a call means: its number is its place here.
-const CALLS: [Task; 8] = [
-    Task::Start,
-    Task::Submit(None),
-    Task::Submit(Some(0)),
-    Task::Submit(Some(1)),
-    Task::Reject(1),
-    Task::Run,
-    Task::Ran,
-    Task::Schedule,
+const CALLS: [TaskCall; 8] = [
+    TaskCall::Start,
+    TaskCall::Submit(None),
+    TaskCall::Submit(Some(0)),
+    TaskCall::Submit(Some(1)),
+    TaskCall::Reject(1),
+    TaskCall::Run,
+    TaskCall::Finish,
+    TaskCall::Schedule,
 ];
 
-const STARTS: Helper<'static> = task("starts", "(Ljava/lang/Thread;JI)V");
+const STARTS: HelperMethod<'static> = task("starts", "(Ljava/lang/Thread;JI)V");
 /// In classes out of scope.
-const STARTS_OUTSIDE: Helper<'static> = task("startsOutside", "(Ljava/lang/Thread;JI)V");
-const SUBMITTED: Helper<'static> = task("submitted", "(Ljava/lang/Object;JI)V");
-const REJECTED: Helper<'static> = task("rejected", "(Ljava/lang/Object;JI)V");
-const RUNS: Helper<'static> = task("runs", "(Ljava/lang/Object;JI)V");
-const RAN: Helper<'static> = task("ran", "(JI)V");
-const SCHEDULES: Helper<'static> = task("schedules", "(JI)V");
+const STARTS_OUTSIDE: HelperMethod<'static> = task("startsOutside", "(Ljava/lang/Thread;JI)V");
+const SUBMITTED: HelperMethod<'static> = task("submitted", "(Ljava/lang/Object;JI)V");
+const REJECTED: HelperMethod<'static> = task("rejected", "(Ljava/lang/Object;JI)V");
+const RUNS: HelperMethod<'static> = task("runs", "(Ljava/lang/Object;JI)V");
+const RAN: HelperMethod<'static> = task("ran", "(JI)V");
+const SCHEDULES: HelperMethod<'static> = task("schedules", "(JI)V");
 
-fn found(at: &At<'_>, call: &Call<'_>) -> Option<Task> {
-    tasks::found((at.class, &at.method.name), at.scan, call)
+fn find_task_call(at: &AnalyzedMethod<'_>, call: &MethodCall<'_>) -> Option<TaskCall> {
+    tasks::find_task_call((at.class, &at.method.name), at.scan, call)
 }
 
-impl InCode for Starts {
-    fn call(&self, at: &At<'_>, call: &Call<'_>) -> Option<Mark> {
-        let found = found(at, call)?;
+impl EventHooks for ThreadStartHooks {
+    fn call_site_kind(
+        &self,
+        at: &AnalyzedMethod<'_>,
+        call: &MethodCall<'_>,
+    ) -> Option<HookSiteKind> {
+        let found = find_task_call(at, call)?;
         let which = CALLS.iter().position(|known| *known == found)?;
-        Some(Mark::Of(THREAD.of(which as u8)))
+        Some(HookSiteKind::EventCall(THREAD.event_call(which as u8)))
     }
 
-    fn inserts(&self, which: u8, site: i32) -> Vec<Insert<'static>> {
-        let local = |helper, local| Insert::MarkLocal {
+    fn call_insertions(&self, which: u8, site: i32) -> Vec<CodeInsertion<'static>> {
+        let local = |helper, local| CodeInsertion::MarkLocal {
             helper,
             site,
             local,
         };
-        let top = |helper| Insert::MarkTop { helper, site };
-        let before = |helper| Insert::Mark { helper, site };
+        let top = |helper| CodeInsertion::MarkTop { helper, site };
+        let before = |helper| CodeInsertion::Mark { helper, site };
         let found = CALLS.get(usize::from(which)).into_iter();
         let insert = found.map(|found| match *found {
-            Task::Start => local(STARTS, 0),
-            Task::Submit(Some(task)) => local(SUBMITTED, task),
-            Task::Submit(None) => top(SUBMITTED),
-            Task::Reject(task) => local(REJECTED, task),
-            Task::Run => top(RUNS),
-            Task::Ran => before(RAN),
-            Task::Schedule => before(SCHEDULES),
+            TaskCall::Start => local(STARTS, 0),
+            TaskCall::Submit(Some(task)) => local(SUBMITTED, task),
+            TaskCall::Submit(None) => top(SUBMITTED),
+            TaskCall::Reject(task) => local(REJECTED, task),
+            TaskCall::Run => top(RUNS),
+            TaskCall::Finish => before(RAN),
+            TaskCall::Schedule => before(SCHEDULES),
         });
         insert.collect()
     }
 
     fn counted_as(&self, which: u8) -> Option<&'static str> {
         match CALLS.get(usize::from(which))? {
-            Task::Start => Some(THREAD.name),
-            Task::Submit(_) => Some(TASK),
+            TaskCall::Start => Some(THREAD.name),
+            TaskCall::Submit(_) => Some(TASK),
             _ => None,
         }
     }
 
     /// Of tasks nothing is told there: who submits one is out of scope, too.
-    fn outside(&self, at: &At<'_>) -> Vec<(u16, Insert<'static>)> {
+    fn out_of_scope_insertions(
+        &self,
+        at: &AnalyzedMethod<'_>,
+    ) -> Vec<(u16, CodeInsertion<'static>)> {
         let mut calls = at.scan.calls.iter();
-        let start = calls.find(|call| found(at, call) == Some(Task::Start));
-        let insert = Insert::MarkLocal {
+        let start = calls.find(|call| find_task_call(at, call) == Some(TaskCall::Start));
+        let insert = CodeInsertion::MarkLocal {
             helper: STARTS_OUTSIDE,
             // It has none.
             site: 0,
@@ -103,12 +110,12 @@ impl InCode for Starts {
         start.map(|call| (call.bci, insert)).into_iter().collect()
     }
 
-    fn fields(&self, class: &str, in_scope: bool) -> Vec<NewField<'static>> {
-        let field = in_scope.then(|| tasks::field(class)).flatten();
+    fn added_fields(&self, class: &str, in_scope: bool) -> Vec<NewField<'static>> {
+        let field = in_scope.then(|| tasks::task_field(class)).flatten();
         field.into_iter().collect()
     }
 
-    fn helpers(&self) -> Vec<Helper<'static>> {
+    fn called_helpers(&self) -> Vec<HelperMethod<'static>> {
         vec![
             STARTS,
             STARTS_OUTSIDE,

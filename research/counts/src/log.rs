@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use lucce_callgraph::{Change, ContextId};
-use lucce_tracelog::{Header, Item, Log, ThreadId, Writer};
+use lucce_callgraph::{ContextId, GraphChange};
+use lucce_tracelog::{InMemoryLog, LogHeader, LogItem, LogWriter, ThreadId};
 
 use crate::contexts;
 use crate::measured;
@@ -12,7 +12,7 @@ use crate::measured;
 const LIMIT: u64 = 256 << 20;
 
 struct Content {
-    changes: Vec<Change>,
+    changes: Vec<GraphChange>,
     counts: HashMap<ContextId, u32>,
 }
 
@@ -26,24 +26,24 @@ impl Content {
         Content { changes, counts }
     }
 
-    fn write(&self, writer: &mut Writer) {
+    fn write(&self, writer: &mut LogWriter) {
         for change in &self.changes {
             writer.append(*change).expect("room");
         }
         let cells = u32::try_from(self.counts.len()).expect("few");
-        let counters = writer.counters(ThreadId(1), cells).expect("room");
+        let counters = writer.add_counters(ThreadId(1), cells).expect("room");
         for (cell, (number, count)) in counters.iter().zip(&self.counts) {
             cell.claim(*number);
             for _ in 0..*count {
-                cell.count(24);
+                cell.count_event(24);
             }
         }
         writer.close().expect("room");
     }
 }
 
-fn created(path: &Path) -> Writer {
-    let header = Header {
+fn created(path: &Path) -> LogWriter {
+    let header = LogHeader {
         version_bits: 12,
         anchor_bits: 20,
         call_bits: 32,
@@ -51,7 +51,7 @@ fn created(path: &Path) -> Writer {
         start: 0,
         run: None,
     };
-    Writer::create_with_limit(path, &header, LIMIT).expect("a new file")
+    LogWriter::create_with_limit(path, &header, LIMIT).expect("a new file")
 }
 
 pub fn write(file: &Path) -> String {
@@ -60,10 +60,10 @@ pub fn write(file: &Path) -> String {
     let path = folder.path().join("log");
     let mut writer = created(&path);
     measured(&mut || content.write(&mut writer));
-    let log = Log::open(&path).expect("our own log");
+    let log = InMemoryLog::open(&path).expect("our own log");
     let records = log
         .items()
-        .filter(|item| matches!(item, Ok(Item::Record(_))));
+        .filter(|item| matches!(item, Ok(LogItem::Record(_))));
     assert_eq!(records.count(), content.changes.len());
     format!(
         "{} changes, {} counters",
@@ -79,12 +79,14 @@ pub fn read(file: &Path) -> String {
     content.write(&mut created(&path));
     let (mut records, mut events) = (0, 0);
     measured(&mut || {
-        let log = Log::open(&path).expect("our own log");
+        let log = InMemoryLog::open(&path).expect("our own log");
         for item in log.items() {
             match item.expect("a whole log") {
-                Item::Record(_) => records += 1,
-                Item::Cells(cells) => events += cells.iter().map(|cell| cell.count).sum::<u64>(),
-                Item::EventCells(_) | Item::Totals(_) | Item::VmCells(_) => {}
+                LogItem::Record(_) => records += 1,
+                LogItem::Counters(cells) => {
+                    events += cells.iter().map(|cell| cell.count).sum::<u64>()
+                }
+                LogItem::EventCounters(_) | LogItem::Totals(_) | LogItem::VmCounters(_) => {}
             }
         }
     });

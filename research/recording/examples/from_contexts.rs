@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 
-use lucce_callgraph::{Frame, MethodId, SiteId};
-use lucce_recording::{Edge, ThreadWriter, Writer};
+use lucce_callgraph::{ContextFrame, MethodId, SiteId};
+use lucce_recording::{CallEdge, ThreadWriter, Writer};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -33,7 +33,12 @@ fn main() {
 }
 
 /// From the stack of the last event to this one's. `stack` holds where each frame calls from.
-fn step(writer: &Writer, thread: &mut ThreadWriter, stack: &mut Vec<Frame>, event: &[Frame]) {
+fn step(
+    writer: &Writer,
+    thread: &mut ThreadWriter,
+    stack: &mut Vec<ContextFrame>,
+    event: &[ContextFrame],
+) {
     let same = stack.iter().zip(event).take_while(|(old, new)| old == new);
     let same = same.count();
     // The frame above the last equal place is the same frame if it is of the same method.
@@ -47,20 +52,22 @@ fn step(writer: &Writer, thread: &mut ThreadWriter, stack: &mut Vec<Frame>, even
         if depth >= kept {
             let edge = stack
                 .last()
-                .map_or(Edge::entry(frame.method), |caller| Edge {
-                    callee: frame.method,
-                    ..Edge::event(*caller)
+                .map_or(CallEdge::from_thread_entry(frame.method), |caller| {
+                    CallEdge {
+                        callee: frame.method,
+                        ..CallEdge::from_event_frame(*caller)
+                    }
                 });
             thread.enter(writer, edge);
         }
         stack.push(*frame);
     }
     if let Some(place) = event.last() {
-        thread.event(writer, Edge::event(*place));
+        thread.event(writer, CallEdge::from_event_frame(*place));
     }
 }
 
-fn contexts(from: &str) -> Vec<Vec<Frame>> {
+fn contexts(from: &str) -> Vec<Vec<ContextFrame>> {
     let file = File::open(from).expect(from);
     let mut bytes = Vec::new();
     let mut decoder = ruzstd::decoding::StreamingDecoder::new(file).expect("zstd");
@@ -73,7 +80,7 @@ fn contexts(from: &str) -> Vec<Vec<Frame>> {
     while let Some(length) = words.next() {
         let event: Vec<u32> = words.by_ref().take(length as usize).collect();
         if !event.is_empty() && !event.contains(&0) {
-            let frame = |site: &u32| Frame {
+            let frame = |site: &u32| ContextFrame {
                 site: SiteId(dense(&mut sites, *site)),
                 method: MethodId(dense(&mut methods, site >> 12)),
             };

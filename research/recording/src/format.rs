@@ -19,8 +19,8 @@
 //! `n` is LEB128. A site always has the same caller. Edges precede the blocks that use them, a thread's start precedes its calls, and
 //! what the parent did before it precedes the start. After a cut or an end nothing follows.
 
-use lucce_tracelog::fields::u32_at;
-use lucce_tracelog::{Damage, OpenError, header_of};
+use lucce_tracelog::byte_fields::u32_at;
+use lucce_tracelog::{LogDamage, OpenError, header_bytes};
 
 /// 2026-11: first version.
 pub const FORMAT_VERSION: u16 = 1;
@@ -118,7 +118,7 @@ pub(crate) fn file_header() -> Vec<u8> {
 }
 
 pub(crate) fn check_file_header(bytes: &[u8]) -> Result<(), OpenError> {
-    let header = header_of(bytes, &MAGIC, FILE_HEADER, "a recording of calls")?;
+    let header = header_bytes(bytes, &MAGIC, FILE_HEADER, "a recording of calls")?;
     let (fields, sum) = header.split_at(FILE_HEADER - 4);
     if sum != crc(fields, &[]).to_le_bytes() {
         return Err(broken());
@@ -135,7 +135,7 @@ pub(crate) fn check_file_header(bytes: &[u8]) -> Result<(), OpenError> {
 
 #[cold]
 fn broken() -> OpenError {
-    OpenError::Damaged(Damage::at(0, "file header: wrong checksum"))
+    OpenError::Damaged(LogDamage::at_offset(0, "file header: wrong checksum"))
 }
 
 fn crc(header: &[u8], bytes: &[u8]) -> u32 {

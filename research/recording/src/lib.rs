@@ -30,8 +30,8 @@ mod reader;
 mod steps;
 
 pub use format::{FORMAT_VERSION, MAGIC};
-pub use lucce_tracelog::{Damage, OpenError};
+pub use lucce_tracelog::{LogDamage, OpenError};
 pub use reader::Recording;
-pub use step::{Edge, Start, Step, ThreadId};
+pub use step::{CallEdge, ProgramThreadId, Start, Step};
 pub use steps::Steps;
 pub use writer::{ThreadWriter, Writer};

@@ -5,27 +5,27 @@ use std::io::Read;
 use std::path::Path;
 
 use lucce_callgraph::{MethodId, SiteId};
-use lucce_tracelog::{Damage, OpenError, Record, open_file};
+use lucce_tracelog::{LogDamage, LogRecord, OpenError, open_file};
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
 use crate::format::{BLOCK_HEADER, BlockKind, FILE_HEADER, Head, check_file_header};
 use crate::limits::{MAX_EDGES, MAX_PACKED, MAX_THREADS, MAX_UNPACKED};
 use crate::steps::Steps;
 use crate::token::{take, take_small};
-use crate::{Edge, Start, ThreadId};
+use crate::{CallEdge, ProgramThreadId, Start};
 
 /// A recording in memory: its dictionary is read, its steps are unpacked on the way.
 pub struct Recording {
     bytes: Vec<u8>,
     /// Of starts and calls, in the file's order.
     blocks: Vec<Block>,
-    edges: Vec<Edge>,
+    edges: Vec<CallEdge>,
     names: Vec<u8>,
     threads: Vec<String>,
     nanos: u64,
     ended: bool,
     cut: bool,
-    damage: Option<Damage>,
+    damage: Option<LogDamage>,
 }
 
 /// The method that each site lies in.
@@ -35,7 +35,7 @@ type Callers = HashMap<SiteId, MethodId>;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block {
     pub offset: usize,
-    pub thread: ThreadId,
+    pub thread: ProgramThreadId,
     pub nanos: u64,
     /// The block is a thread's start; otherwise calls.
     pub start: Option<Start>,
@@ -86,12 +86,12 @@ impl Recording {
     }
 
     /// Classes, methods and sites, as far as the recording names them.
-    pub fn names(&self) -> impl Iterator<Item = Record<'_>> {
+    pub fn names(&self) -> impl Iterator<Item = LogRecord<'_>> {
         let mut rest = &*self.names;
         std::iter::from_fn(move || {
             // Each was parsed when the recording was opened.
             while !rest.is_empty() {
-                if let Some(record) = Record::take_from(&mut rest).ok()? {
+                if let Some(record) = LogRecord::parse_next(&mut rest).ok()? {
                     return Some(record);
                 }
             }
@@ -101,7 +101,7 @@ impl Recording {
 
     /// All different calls and events, in the order of first use.
     #[must_use]
-    pub fn edges(&self) -> &[Edge] {
+    pub fn edges(&self) -> &[CallEdge] {
         &self.edges
     }
 
@@ -138,7 +138,7 @@ impl Recording {
     /// Where reading stopped. A file that ends between two blocks without an end is no damage: its
     /// program was killed.
     #[must_use]
-    pub fn damage(&self) -> Option<&Damage> {
+    pub fn damage(&self) -> Option<&LogDamage> {
         self.damage.as_ref()
     }
 
@@ -147,7 +147,7 @@ impl Recording {
     }
 
     /// The unpacked bytes of a block that was surveyed.
-    pub(crate) fn unpack(&self, block: &Block) -> Result<Vec<u8>, Damage> {
+    pub(crate) fn unpack(&self, block: &Block) -> Result<Vec<u8>, LogDamage> {
         let failed = |reason| damage(block.offset, reason);
         let bytes = self.bytes.get(block.offset..).unwrap_or_default();
         let (head, packed, _) = Head::split(bytes).map_err(failed)?;
@@ -155,7 +155,7 @@ impl Recording {
     }
 
     /// Reads everything but calls.
-    fn survey(&mut self, bytes: &[u8]) -> Result<(), Damage> {
+    fn survey(&mut self, bytes: &[u8]) -> Result<(), LogDamage> {
         let mut rest = bytes.get(FILE_HEADER..).unwrap_or_default();
         let mut callers = Callers::new();
         while !rest.is_empty() {
@@ -177,7 +177,7 @@ impl Recording {
         head: &Head,
         packed: &[u8],
         callers: &mut Callers,
-    ) -> Result<(), Damage> {
+    ) -> Result<(), LogDamage> {
         let failed = |reason| damage(offset, reason);
         let fits = head.packed as usize <= MAX_PACKED && head.unpacked as usize <= MAX_UNPACKED;
         if !fits {
@@ -200,11 +200,11 @@ impl Recording {
         }
     }
 
-    fn take_names(&mut self, offset: usize, bytes: &[u8]) -> Result<(), Damage> {
+    fn take_names(&mut self, offset: usize, bytes: &[u8]) -> Result<(), LogDamage> {
         let mut rest = bytes;
         while !rest.is_empty() {
             let within = bytes.len() - rest.len();
-            Record::take_from(&mut rest).map_err(|e| inner(offset, within, e))?;
+            LogRecord::parse_next(&mut rest).map_err(|e| inner(offset, within, e))?;
         }
         self.names.extend_from_slice(bytes);
         Ok(())
@@ -215,7 +215,7 @@ impl Recording {
         offset: usize,
         bytes: &[u8],
         callers: &mut Callers,
-    ) -> Result<(), Damage> {
+    ) -> Result<(), LogDamage> {
         let mut rest = bytes;
         while !rest.is_empty() {
             let within = bytes.len() - rest.len();
@@ -231,7 +231,7 @@ impl Recording {
         Ok(())
     }
 
-    fn take_start(&mut self, head: &Head, offset: usize, bytes: &[u8]) -> Result<(), Damage> {
+    fn take_start(&mut self, head: &Head, offset: usize, bytes: &[u8]) -> Result<(), LogDamage> {
         let failed = |reason| damage(offset, reason);
         if head.thread as usize != self.threads.len() || head.thread >= MAX_THREADS {
             return Err(failed("threads do not start in order"));
@@ -242,14 +242,16 @@ impl Recording {
         if parent > u64::from(head.thread) {
             return Err(failed("a thread was started by one that is not there yet"));
         }
-        let parent = parent.checked_sub(1).map(|parent| ThreadId(parent as u32));
+        let parent = parent
+            .checked_sub(1)
+            .map(|parent| ProgramThreadId(parent as u32));
         let name = std::str::from_utf8(rest).map_err(|_| failed("a name is not UTF-8"))?;
         self.threads.push(name.to_owned());
         self.push(head, offset, Some(Start { parent, position }));
         Ok(())
     }
 
-    fn take_calls(&mut self, head: &Head, offset: usize) -> Result<(), Damage> {
+    fn take_calls(&mut self, head: &Head, offset: usize) -> Result<(), LogDamage> {
         if head.thread as usize >= self.threads.len() {
             return Err(damage(offset, "calls of a thread that has not started"));
         }
@@ -260,7 +262,7 @@ impl Recording {
     fn push(&mut self, head: &Head, offset: usize, start: Option<Start>) {
         self.blocks.push(Block {
             offset,
-            thread: ThreadId(head.thread),
+            thread: ProgramThreadId(head.thread),
             nanos: head.nanos,
             start,
             edges: self.edges.len() as u32,
@@ -277,18 +279,18 @@ fn unpack(head: &Head, packed: &[u8]) -> Result<Vec<u8>, &'static str> {
     }
 }
 
-fn edge(bytes: &mut &[u8]) -> Result<Edge, &'static str> {
+fn edge(bytes: &mut &[u8]) -> Result<CallEdge, &'static str> {
     let site = SiteId(take_small(bytes)?);
     let caller = MethodId(take_small(bytes)?);
     let callee = MethodId(take_small(bytes)?);
-    let edge = Edge {
+    let edge = CallEdge {
         site,
         caller,
         callee,
     };
     let callee_fits = callee.0 >= 1 && callee <= MethodId::EVENT;
     let is_call = site.0 >= 1 && site.0 <= SiteId::MAX && (1..=MethodId::MAX).contains(&caller.0);
-    let is_entry = edge == Edge::entry(callee) && callee != MethodId::EVENT;
+    let is_entry = edge == CallEdge::from_thread_entry(callee) && callee != MethodId::EVENT;
     match callee_fits && (is_call || is_entry) {
         true => Ok(edge),
         false => Err("an edge's ids are out of range"),
@@ -296,13 +298,13 @@ fn edge(bytes: &mut &[u8]) -> Result<Edge, &'static str> {
 }
 
 #[cold]
-fn damage(offset: usize, reason: &'static str) -> Damage {
-    Damage::at(offset as u64, reason)
+fn damage(offset: usize, reason: &'static str) -> LogDamage {
+    LogDamage::at_offset(offset as u64, reason)
 }
 
 #[cold]
-pub(crate) fn inner(offset: usize, within: usize, reason: &'static str) -> Damage {
-    Damage {
+pub(crate) fn inner(offset: usize, within: usize, reason: &'static str) -> LogDamage {
+    LogDamage {
         within: Some(within),
         ..damage(offset, reason)
     }

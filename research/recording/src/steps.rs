@@ -1,12 +1,12 @@
 //! All steps of a recording, checked: a reader never sees an exit without its enter.
 
 use lucce_callgraph::MethodId;
-use lucce_tracelog::Damage;
+use lucce_tracelog::LogDamage;
 
 use crate::limits::MAX_DEPTH;
 use crate::reader::{Block, Recording, inner};
 use crate::token::Token;
-use crate::{Edge, Step, ThreadId};
+use crate::{CallEdge, ProgramThreadId, Step};
 
 /// See [`Recording::steps`]. Every step is possible: an edge's caller is the innermost frame's
 /// method, and frames that end were entered before.
@@ -45,7 +45,7 @@ impl<'r> Steps<'r> {
         block.map_or(0, |block| block.nanos)
     }
 
-    fn advance(&mut self) -> Option<Result<(ThreadId, Step), Damage>> {
+    fn advance(&mut self) -> Option<Result<(ProgramThreadId, Step), LogDamage>> {
         loop {
             if let Some(open) = self.block.take_if(|open| open.at < open.bytes.len()) {
                 return Some(self.step(open));
@@ -67,7 +67,7 @@ impl<'r> Steps<'r> {
         }
     }
 
-    fn started(&mut self, block: Block, step: Step) -> Result<(ThreadId, Step), Damage> {
+    fn started(&mut self, block: Block, step: Step) -> Result<(ProgramThreadId, Step), LogDamage> {
         if let Some(start) = block.start
             && let Some(parent) = start.parent
         {
@@ -81,7 +81,7 @@ impl<'r> Steps<'r> {
         Ok((block.thread, step))
     }
 
-    fn step(&mut self, mut open: Open) -> Result<(ThreadId, Step), Damage> {
+    fn step(&mut self, mut open: Open) -> Result<(ProgramThreadId, Step), LogDamage> {
         let (offset, within) = (open.block.offset, open.at);
         let failed = |reason| inner(offset, within, reason);
         let mut rest = open.bytes.get(open.at..).unwrap_or_default();
@@ -118,8 +118,8 @@ impl<'r> Steps<'r> {
     }
 }
 
-fn taken(stack: &mut Vec<MethodId>, edge: Edge) -> Result<Step, &'static str> {
-    if stack.last().copied().unwrap_or(Edge::NOBODY) != edge.caller {
+fn taken(stack: &mut Vec<MethodId>, edge: CallEdge) -> Result<Step, &'static str> {
+    if stack.last().copied().unwrap_or(CallEdge::NO_CALLER) != edge.caller {
         return Err("a call from a method that is not the innermost frame's");
     }
     if edge.callee == MethodId::EVENT {
@@ -133,7 +133,7 @@ fn taken(stack: &mut Vec<MethodId>, edge: Edge) -> Result<Step, &'static str> {
 }
 
 impl Iterator for Steps<'_> {
-    type Item = Result<(ThreadId, Step), Damage>;
+    type Item = Result<(ProgramThreadId, Step), LogDamage>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.failed {

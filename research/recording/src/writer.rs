@@ -13,13 +13,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use lucce_callgraph::MethodId;
-use lucce_tracelog::Record;
+use lucce_tracelog::LogRecord;
 
 use crate::file::OwnFile;
 use crate::format::{BLOCK_HEADER, BlockKind, FILE_HEADER, Head, file_header};
 use crate::limits::{MAX_EDGES, MAX_NAME, MAX_THREADS, MAX_UNPACKED, RESERVE};
 use crate::token::{Token, put};
-use crate::{Edge, ThreadId};
+use crate::{CallEdge, ProgramThreadId};
 
 /// A thread's buffer is written when it holds this much.
 const FULL: usize = MAX_UNPACKED / 2;
@@ -39,7 +39,7 @@ struct Shared<W> {
     /// Nothing more is written.
     closed: bool,
     cut: bool,
-    edges: HashMap<Edge, u32>,
+    edges: HashMap<CallEdge, u32>,
     threads: u32,
     /// Records and edges that no block has told yet.
     names: Vec<u8>,
@@ -87,7 +87,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// A class, method or site, in the log's words. Before the first edge that uses it.
-    pub fn name(&self, record: &Record<'_>) {
+    pub fn name(&self, record: &LogRecord<'_>) {
         let (nanos, mut shared) = (self.nanos(), self.lock());
         if shared.closed {
             return;
@@ -111,7 +111,7 @@ impl<W: Write> Writer<W> {
             (parent.id, parent.steps)
         });
         let (nanos, mut shared) = (self.nanos(), self.lock());
-        let id = ThreadId(shared.threads);
+        let id = ProgramThreadId(shared.threads);
         if shared.threads == MAX_THREADS {
             shared.cut(nanos);
         }
@@ -165,7 +165,7 @@ impl<W: Write> Writer<W> {
 }
 
 impl<W: Write> Shared<W> {
-    fn edge(&mut self, edge: Edge, nanos: u64) -> Option<u32> {
+    fn edge(&mut self, edge: CallEdge, nanos: u64) -> Option<u32> {
         if self.closed {
             return None;
         }
@@ -254,27 +254,27 @@ impl<W: Write> Shared<W> {
 /// One thread's part of a recording. What it holds is lost unless it is flushed.
 #[derive(Debug)]
 pub struct ThreadWriter {
-    id: ThreadId,
+    id: ProgramThreadId,
     steps: u64,
     bytes: Vec<u8>,
     /// Numbers of edges, so that the lock is taken once per edge.
-    known: HashMap<Edge, u32>,
+    known: HashMap<CallEdge, u32>,
 }
 
 impl ThreadWriter {
     #[must_use]
-    pub fn id(&self) -> ThreadId {
+    pub fn id(&self) -> ProgramThreadId {
         self.id
     }
 
     /// Whether this thread has used the edge before.
     #[must_use]
-    pub fn knows(&self, edge: Edge) -> bool {
+    pub fn knows(&self, edge: CallEdge) -> bool {
         self.known.contains_key(&edge)
     }
 
     /// The innermost frame, `edge.caller`, calls `edge.callee`.
-    pub fn enter<W: Write>(&mut self, writer: &Writer<W>, edge: Edge) {
+    pub fn enter<W: Write>(&mut self, writer: &Writer<W>, edge: CallEdge) {
         let known = self.known.get(&edge).copied();
         let number = known.or_else(|| {
             let number = writer.lock().edge(edge, writer.nanos())?;
@@ -287,9 +287,9 @@ impl ThreadWriter {
     }
 
     /// The innermost frame, `edge.caller`, wants to know its context at `edge.site`.
-    pub fn event<W: Write>(&mut self, writer: &Writer<W>, edge: Edge) {
+    pub fn event<W: Write>(&mut self, writer: &Writer<W>, edge: CallEdge) {
         let callee = MethodId::EVENT;
-        self.enter(writer, Edge { callee, ..edge });
+        self.enter(writer, CallEdge { callee, ..edge });
     }
 
     pub fn exit<W: Write>(&mut self, writer: &Writer<W>) {

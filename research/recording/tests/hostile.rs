@@ -2,7 +2,7 @@
 
 mod support;
 
-use lucce_callgraph::{Frame, MethodId, SiteId};
+use lucce_callgraph::{ContextFrame, MethodId, SiteId};
 use lucce_recording::*;
 use support::{Memory, read};
 
@@ -16,8 +16,8 @@ fn recorded(run: impl FnOnce(&Writer<Memory>, &mut ThreadWriter)) -> Vec<u8> {
     memory.bytes()
 }
 
-fn edge(caller: u32, callee: u32) -> Edge {
-    Edge {
+fn edge(caller: u32, callee: u32) -> CallEdge {
+    CallEdge {
         site: SiteId(caller),
         caller: MethodId(caller),
         callee: MethodId(callee),
@@ -33,7 +33,7 @@ fn block(bytes: &[u8], kind: u8) -> u64 {
     at as u64
 }
 
-fn damage(bytes: &[u8]) -> (usize, Damage) {
+fn damage(bytes: &[u8]) -> (usize, LogDamage) {
     let recording = Recording::from_bytes(bytes.to_vec()).unwrap();
     let (steps, damage) = read(&recording);
     (steps.iter().map(Vec::len).sum(), damage.unwrap())
@@ -42,7 +42,7 @@ fn damage(bytes: &[u8]) -> (usize, Damage) {
 #[test]
 fn an_exit_without_an_enter() {
     let bytes = recorded(|writer, thread| {
-        thread.enter(writer, Edge::entry(MethodId(1)));
+        thread.enter(writer, CallEdge::from_thread_entry(MethodId(1)));
         thread.exit(writer);
         thread.exit(writer);
     });
@@ -60,7 +60,7 @@ fn an_exit_without_an_enter() {
 #[test]
 fn more_frames_end_than_there_are() {
     let bytes = recorded(|writer, thread| {
-        thread.enter(writer, Edge::entry(MethodId(1)));
+        thread.enter(writer, CallEdge::from_thread_entry(MethodId(1)));
         thread.unwind(writer, 2);
     });
     let (steps, damage) = damage(&bytes);
@@ -71,13 +71,13 @@ fn more_frames_end_than_there_are() {
 #[test]
 fn a_call_from_a_method_that_is_not_there() {
     let bytes = recorded(|writer, thread| {
-        thread.enter(writer, Edge::entry(MethodId(1)));
+        thread.enter(writer, CallEdge::from_thread_entry(MethodId(1)));
         thread.enter(writer, edge(2, 3));
     });
     assert!(damage(&bytes).1.reason.contains("not the innermost"));
     let twice = recorded(|writer, thread| {
-        thread.enter(writer, Edge::entry(MethodId(1)));
-        thread.enter(writer, Edge::entry(MethodId(1)));
+        thread.enter(writer, CallEdge::from_thread_entry(MethodId(1)));
+        thread.enter(writer, CallEdge::from_thread_entry(MethodId(1)));
     });
     assert!(damage(&twice).1.reason.contains("not the innermost"));
 }
@@ -89,19 +89,19 @@ fn ids_out_of_range() {
         edge(1, MethodId::EVENT.0 + 1),
         edge(0, 1),
         edge(MethodId::EVENT.0, 1),
-        Edge::entry(MethodId::EVENT),
-        Edge {
+        CallEdge::from_thread_entry(MethodId::EVENT),
+        CallEdge {
             site: SiteId(SiteId::MAX + 1),
             ..edge(1, 2)
         },
-        Edge {
+        CallEdge {
             site: SiteId(u32::MAX),
             ..edge(1, 2)
         },
     ];
     for wrong in wrong {
         let bytes = recorded(|writer, thread| {
-            thread.enter(writer, Edge::entry(MethodId(1)));
+            thread.enter(writer, CallEdge::from_thread_entry(MethodId(1)));
             thread.enter(writer, wrong);
         });
         let (steps, damage) = damage(&bytes);
@@ -114,10 +114,10 @@ fn ids_out_of_range() {
 #[test]
 fn a_site_in_two_methods() {
     let bytes = recorded(|writer, thread| {
-        thread.enter(writer, Edge::entry(MethodId(1)));
+        thread.enter(writer, CallEdge::from_thread_entry(MethodId(1)));
         thread.enter(writer, edge(1, 2));
         let site = SiteId(1);
-        thread.enter(writer, Edge { site, ..edge(2, 3) });
+        thread.enter(writer, CallEdge { site, ..edge(2, 3) });
     });
     let (steps, damage) = damage(&bytes);
     assert_eq!((steps, damage.offset), (1, block(&bytes, 2)));
@@ -127,10 +127,10 @@ fn a_site_in_two_methods() {
 #[test]
 fn an_edge_that_the_file_does_not_tell() {
     let bytes = recorded(|writer, thread| {
-        thread.enter(writer, Edge::entry(MethodId(1)));
+        thread.enter(writer, CallEdge::from_thread_entry(MethodId(1)));
         thread.event(
             writer,
-            Edge::event(Frame {
+            CallEdge::from_event_frame(ContextFrame {
                 site: SiteId(1),
                 method: MethodId(1),
             }),
@@ -148,7 +148,8 @@ fn an_edge_that_the_file_does_not_tell() {
 
 #[test]
 fn blocks_in_an_impossible_order() {
-    let bytes = recorded(|writer, thread| thread.enter(writer, Edge::entry(MethodId(1))));
+    let bytes =
+        recorded(|writer, thread| thread.enter(writer, CallEdge::from_thread_entry(MethodId(1))));
     let (start, edges) = (block(&bytes, 3) as usize, block(&bytes, 2) as usize);
     let (calls, end) = (block(&bytes, 4) as usize, block(&bytes, 6) as usize);
     let early = [&bytes[..start], &bytes[edges..]].concat();

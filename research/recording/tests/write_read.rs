@@ -4,7 +4,9 @@ mod support;
 
 use lucce_callgraph::{MethodId, SiteId};
 use lucce_recording::*;
-use lucce_tracelog::{Class, ClassId, LoaderId, Method, Record, Site, SiteKind};
+use lucce_tracelog::{
+    ClassId, ClassRecord, LoaderId, LogRecord, MethodRecord, SiteKind, SiteRecord,
+};
 use proptest::prelude::*;
 use support::*;
 
@@ -90,13 +92,13 @@ proptest! {
 
 #[test]
 fn names_come_back() {
-    let class = Class {
+    let class = ClassRecord {
         id: ClassId(1),
         loader: LoaderId(0),
         name: "a.B".into(),
         source_file: Some("B.java".into()),
     };
-    let method = Method {
+    let method = MethodRecord {
         id: MethodId(1),
         class: ClassId(1),
         name: "m".into(),
@@ -104,14 +106,14 @@ fn names_come_back() {
         access: 1,
         lines: vec![(0, 7)].into(),
     };
-    let site = Site {
+    let site = SiteRecord {
         id: SiteId(1),
         method: MethodId(1),
         bci: 4,
         line: None,
-        what: SiteKind::Call,
+        kind: SiteKind::Call,
     };
-    let records = [Record::from(class), method.into(), site.into()];
+    let records = [LogRecord::from(class), method.into(), site.into()];
     let memory = Memory::default();
     let writer = Writer::new(memory.clone(), u64::MAX).unwrap();
     records.iter().for_each(|record| writer.name(record));
@@ -125,9 +127,9 @@ fn large_streams_take_several_blocks_and_little_space() {
     let memory = Memory::default();
     let writer = Writer::new(memory.clone(), u64::MAX).unwrap();
     let mut thread = writer.start("main", None);
-    thread.enter(&writer, Edge::entry(MethodId(1)));
+    thread.enter(&writer, CallEdge::from_thread_entry(MethodId(1)));
     for callee in (2..500).cycle().take(1_000_000) {
-        let edge = Edge {
+        let edge = CallEdge {
             site: SiteId(callee),
             caller: MethodId(1),
             callee: MethodId(callee),
@@ -163,7 +165,7 @@ impl std::io::Write for Full {
 fn a_full_disk_ends_the_recording_and_nothing_else() {
     let writer = Writer::new(Full, u64::MAX).unwrap();
     let mut thread = writer.start("main", None);
-    thread.enter(&writer, Edge::entry(MethodId(1)));
+    thread.enter(&writer, CallEdge::from_thread_entry(MethodId(1)));
     thread.exit(&writer);
     thread.flush(&writer);
     assert!(writer.is_cut() && !writer.finish());

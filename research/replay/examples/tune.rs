@@ -12,19 +12,20 @@
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
-use lucce_callgraph::encodings::{Encoding, Statistics, Versioned};
-use lucce_callgraph::{Frame, Layout, Policy, SiteId, TableMemory};
-use lucce_recording::{Edge, Recording, Step, ThreadId};
+use lucce_callgraph::encodings::{ContextEncoding, EncodingStatistics, VersionedEncoding};
+use lucce_callgraph::{ContextFrame, ContextLayout, EncodingPolicy, SiteId, TableMemory};
+use lucce_recording::{CallEdge, ProgramThreadId, Recording, Step};
 use lucce_replay::Survey;
 
 fn main() {
-    let (mut layout, mut policy, mut files) = (Layout::DEFAULT, Policy::LUCCE, Vec::new());
+    let (mut layout, mut policy, mut files) =
+        (ContextLayout::DEFAULT, EncodingPolicy::LUCCE, Vec::new());
     let mut tree = false;
     for argument in std::env::args().skip(1) {
         match argument.split_once('=') {
             Some(("layout", bits)) => {
                 let bits: Vec<u32> = bits.split(',').map(|n| n.parse().expect("bits")).collect();
-                layout = Layout::new(bits[0], bits[1], bits[2]);
+                layout = ContextLayout::new(bits[0], bits[1], bits[2]);
             }
             Some(("tree", value)) => tree = value == "1",
             Some((name, value)) => set(&mut policy, name, value.parse().expect("a number")),
@@ -55,7 +56,7 @@ fn main() {
     }
 }
 
-fn set(policy: &mut Policy, name: &str, value: u64) {
+fn set(policy: &mut EncodingPolicy, name: &str, value: u64) {
     match name {
         "growth" => policy.growth_percent = value as u32,
         "slack" => policy.slack = value,
@@ -73,46 +74,46 @@ fn set(policy: &mut Policy, name: &str, value: u64) {
 struct Pages;
 
 impl TableMemory for Pages {
-    fn zeroed(&self, words: usize) -> Option<&'static [AtomicU64]> {
+    fn allocate_zeroed(&self, words: usize) -> Option<&'static [AtomicU64]> {
         let zeros = (0..words).map(|_| AtomicU64::new(0));
         Some(Box::leak(zeros.collect::<Box<[_]>>()))
     }
 
-    fn forget(&self, _: &'static [AtomicU64]) {}
+    fn release_words(&self, _: &'static [AtomicU64]) {}
 }
 
 /// Bytes of the whole calling context tree: every call is asked about, and every context is an anchor.
 fn tree_memory(recording: &Recording) -> u64 {
-    let policy = Policy {
+    let policy = EncodingPolicy {
         anchor_budget: usize::MAX,
-        ..Policy::CCT
+        ..EncodingPolicy::CCT
     };
     // As many anchors as the tree may have nodes.
-    let layout = Layout::new(12, 30, 22);
-    let mut tree = Versioned::with_memory("tree", layout, policy, &Pages);
+    let layout = ContextLayout::new(12, 30, 22);
+    let mut tree = VersionedEncoding::with_memory("tree", layout, policy, &Pages);
     feed(recording, &mut tree, true);
-    let statistics = tree.statistics();
-    assert_eq!(statistics.lost, 0, "the tree is whole");
-    statistics.memory
+    let statistics = tree.collect_statistics();
+    assert_eq!(statistics.unnumbered, 0, "the tree is whole");
+    statistics.memory_bytes
 }
 
-fn row(file: &str, layout: Layout, policy: Policy, with_tree: bool) {
+fn row(file: &str, layout: ContextLayout, policy: EncodingPolicy, with_tree: bool) {
     let recording = Recording::open(file).expect(file);
     let survey = Survey::of(&recording, &|_| ());
-    let mut encoding = Versioned::with_memory("tuned", layout, policy, &Pages);
+    let mut encoding = VersionedEncoding::with_memory("tuned", layout, policy, &Pages);
     feed(&recording, &mut encoding, false);
-    let Statistics {
+    let EncodingStatistics {
         nodes,
         edges,
         anchors,
-        memory,
+        memory_bytes: memory,
         log_bytes,
-        lost,
+        unnumbered: lost,
         steps,
         anchoring,
-        more,
+        other_counts: more,
         ..
-    } = encoding.statistics();
+    } = encoding.collect_statistics();
     let count = |name| {
         more.iter()
             .find(|(key, _)| *key == name)
@@ -144,8 +145,8 @@ fn row(file: &str, layout: Layout, policy: Policy, with_tree: bool) {
 }
 
 /// Numbers are asked for at events, or at calls.
-fn feed(recording: &Recording, encoding: &mut dyn Encoding, at_calls: bool) {
-    let mut stacks: Vec<Vec<Edge>> = Vec::new();
+fn feed(recording: &Recording, encoding: &mut dyn ContextEncoding, at_calls: bool) {
+    let mut stacks: Vec<Vec<CallEdge>> = Vec::new();
     let mut threads = 0;
     for (thread, step) in recording.steps().map_while(Result::ok) {
         if let Step::Start(_) = step {
@@ -158,38 +159,38 @@ fn feed(recording: &Recording, encoding: &mut dyn Encoding, at_calls: bool) {
 }
 
 fn take(
-    encoding: &mut dyn Encoding,
-    thread: ThreadId,
+    encoding: &mut dyn ContextEncoding,
+    thread: ProgramThreadId,
     step: Step,
-    stack: &mut Vec<Edge>,
+    stack: &mut Vec<CallEdge>,
     at_calls: bool,
 ) {
     match step {
-        Step::Start(_) => encoding.start(thread, None),
+        Step::Start(_) => encoding.start_thread(thread, None),
         Step::Enter(edge) => {
-            encoding.enter(thread, edge);
+            encoding.enter_call(thread, edge);
             stack.push(edge);
             if at_calls {
-                let place = Frame {
+                let place = ContextFrame {
                     site: SiteId::NONE,
                     method: edge.callee,
                 };
-                encoding.current(thread, place);
+                encoding.current_context(thread, place);
             }
         }
         Step::Event(_) if at_calls => {}
         Step::Event(edge) => {
-            let Frame { site, method } = edge.place();
-            encoding.current(thread, Frame { site, method });
+            let ContextFrame { site, method } = edge.caller_frame();
+            encoding.current_context(thread, ContextFrame { site, method });
         }
         Step::Exit => {
             if let Some(edge) = stack.pop() {
-                encoding.leave(thread, edge);
+                encoding.leave_call(thread, edge);
             }
         }
         Step::Unwind(frames) => {
             let left = stack.len() - frames as usize;
-            encoding.unwind(thread, &stack[left..]);
+            encoding.unwind_calls(thread, &stack[left..]);
             stack.truncate(left);
         }
     }

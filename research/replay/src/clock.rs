@@ -2,16 +2,18 @@
 
 use std::time::Instant;
 
-use lucce_callgraph::Frame;
-use lucce_callgraph::encodings::{Encoding, Number, Statistics, Undecodable};
-use lucce_recording::{Edge, Step, ThreadId};
+use lucce_callgraph::ContextFrame;
+use lucce_callgraph::encodings::{
+    ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics,
+};
+use lucce_recording::{CallEdge, ProgramThreadId, Step};
 
 use crate::feed::{At, Observer, feed};
 use crate::{Survey, make};
 
 /// The beginning of a recording: what fits a hundred megabytes.
 pub struct Clock {
-    steps: Vec<(ThreadId, Step)>,
+    steps: Vec<(ProgramThreadId, Step)>,
     calls: u64,
     at_events: bool,
 }
@@ -22,9 +24,9 @@ const STEPS: usize = 2_000_000;
 const ROUNDS: usize = 3;
 
 impl Clock {
-    pub fn new(steps: impl Iterator<Item = (ThreadId, Step)>, at_events: bool) -> Clock {
+    pub fn new(steps: impl Iterator<Item = (ProgramThreadId, Step)>, at_events: bool) -> Clock {
         let steps: Vec<_> = steps.take(STEPS).collect();
-        let is_call = |(_, step): &&(ThreadId, Step)| matches!(step, Step::Enter(_));
+        let is_call = |(_, step): &&(ProgramThreadId, Step)| matches!(step, Step::Enter(_));
         let calls = steps.iter().filter(is_call).count();
         Clock {
             calls: calls.max(1) as u64,
@@ -43,7 +45,7 @@ impl Clock {
         Some((with - without).max(0.0) / self.calls as f64)
     }
 
-    fn round(&self, encoding: &mut dyn Encoding) -> f64 {
+    fn round(&self, encoding: &mut dyn ContextEncoding) -> f64 {
         let began = Instant::now();
         feed(
             self.steps.iter().copied(),
@@ -60,41 +62,45 @@ impl Clock {
 struct Asks;
 
 impl Observer for Asks {
-    fn started(&mut self, _: &mut At<'_>, _: Option<(ThreadId, Frame)>) {}
+    fn started(&mut self, _: &mut At<'_>, _: Option<(ProgramThreadId, ContextFrame)>) {}
 
     fn entered(&mut self, _: &mut At<'_>) {}
 
-    fn asked(&mut self, at: &mut At<'_>, place: Frame) {
-        std::hint::black_box(at.encoding.current(at.thread, place));
+    fn asked(&mut self, at: &mut At<'_>, place: ContextFrame) {
+        std::hint::black_box(at.encoding.current_context(at.thread, place));
     }
 }
 
 /// The encoding that does nothing.
 struct Nothing;
 
-impl Encoding for Nothing {
+impl ContextEncoding for Nothing {
     fn name(&self) -> &'static str {
         "nothing"
     }
 
-    fn start(&mut self, _: ThreadId, _: Option<(ThreadId, Frame)>) {}
+    fn start_thread(&mut self, _: ProgramThreadId, _: Option<(ProgramThreadId, ContextFrame)>) {}
 
-    fn enter(&mut self, _: ThreadId, _: Edge) {}
+    fn enter_call(&mut self, _: ProgramThreadId, _: CallEdge) {}
 
-    fn leave(&mut self, _: ThreadId, _: Edge) {}
+    fn leave_call(&mut self, _: ProgramThreadId, _: CallEdge) {}
 
-    fn unwind(&mut self, _: ThreadId, _: &[Edge]) {}
+    fn unwind_calls(&mut self, _: ProgramThreadId, _: &[CallEdge]) {}
 
-    fn current(&mut self, _: ThreadId, place: Frame) -> Number {
+    fn current_context(&mut self, _: ProgramThreadId, place: ContextFrame) -> EncodedContext {
         let (id, beside) = (0, Vec::new());
-        Number { place, id, beside }
+        EncodedContext {
+            frame: place,
+            id,
+            extra_numbers: beside,
+        }
     }
 
-    fn decode(&self, _: &Number) -> Result<Vec<Frame>, Undecodable> {
-        Err(Undecodable::Unknown)
+    fn decode_context(&self, _: &EncodedContext) -> Result<Vec<ContextFrame>, ContextDecodeError> {
+        Err(ContextDecodeError::Unknown)
     }
 
-    fn statistics(&self) -> Statistics {
-        Statistics::default()
+    fn collect_statistics(&self) -> EncodingStatistics {
+        EncodingStatistics::default()
     }
 }

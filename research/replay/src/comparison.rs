@@ -1,6 +1,6 @@
 //! All encodings on several programs, as data.
 
-use lucce_callgraph::encodings::Progress;
+use lucce_callgraph::encodings::ReEncodingProgress;
 use lucce_recording::Recording;
 use serde::{Serialize, Serializer};
 
@@ -79,7 +79,11 @@ impl Outcome {
     /// A count that this encoding alone has.
     #[must_use]
     pub fn count(&self, name: &str) -> u64 {
-        let found = self.statistics.more.iter().find(|(key, _)| *key == name);
+        let found = self
+            .statistics
+            .other_counts
+            .iter()
+            .find(|(key, _)| *key == name);
         found.map_or(0, |(_, count)| *count)
     }
 }
@@ -200,10 +204,10 @@ impl Outcome {
             nodes: statistics.nodes,
             edges: statistics.edges,
             max_id: statistics.max_id,
-            memory: statistics.memory,
+            memory: statistics.memory_bytes,
             log_bytes: statistics.log_bytes,
             log_bytes_per_context: self.log_per_context(survey),
-            lost: statistics.lost,
+            lost: statistics.unnumbered,
             stack_operations: statistics.stack_operations,
             stack_operations_per_million_calls: self.operations_per_million(survey),
             stack_depth: DepthJson::of(&self.depths),
@@ -211,10 +215,10 @@ impl Outcome {
             steps: statistics.steps,
             anchoring_percent: self.anchoring_percent(),
             re_encodings: statistics.re_encodings,
-            re_encoding_micros: statistics.re_encoding.as_micros(),
+            re_encoding_micros: statistics.re_encoding_time.as_micros(),
             collisions: statistics.collisions,
             progress: statistics.progress.iter().map(ProgressJson::of).collect(),
-            more: statistics.more.iter().copied().collect(),
+            more: statistics.other_counts.iter().copied().collect(),
             checked: self.checked,
             mismatches: self.mismatches,
         }
@@ -228,7 +232,7 @@ impl Outcome {
 }
 
 impl ProgressJson {
-    fn of(progress: &Progress) -> ProgressJson {
+    fn of(progress: &ReEncodingProgress) -> ProgressJson {
         ProgressJson {
             calls: progress.calls,
             samples: progress.samples,

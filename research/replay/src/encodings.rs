@@ -1,9 +1,10 @@
 //! Encodings by their names.
 
 use lucce_callgraph::encodings::{
-    Dacce, Encoding, FastMap, Hybrid, LuccePaper, Numbering, Pcc, Pcce, Rules, Tuning, Versioned,
+    AcyclicNumbering, ContextEncoding, DacceEncoding, DacceTuning, FastMap, LuccePaperEncoding,
+    NumberingRules, PccEncoding, PcceEncoding, PcceHybridEncoding, VersionedEncoding,
 };
-use lucce_callgraph::{Layout, Policy};
+use lucce_callgraph::{ContextLayout, EncodingPolicy};
 
 use crate::Survey;
 
@@ -23,28 +24,44 @@ pub const NAMES: [&str; 9] = [
 /// A fresh encoding for the surveyed recording. The static ones know all its calls in advance, as if
 /// a run with the same input had been recorded before.
 #[must_use]
-pub fn make(name: &str, survey: &Survey) -> Option<Box<dyn Encoding>> {
-    let layout = Layout::DEFAULT;
+pub fn make(name: &str, survey: &Survey) -> Option<Box<dyn ContextEncoding>> {
+    let layout = ContextLayout::DEFAULT;
     let profile = &survey.profile;
     Some(match name {
-        "lucce" => Box::new(Versioned::new("lucce", layout, Policy::LUCCE)),
-        "adaptive" => Box::new(Versioned::new("adaptive", layout, Policy::ADAPTIVE)),
+        "lucce" => Box::new(VersionedEncoding::new(
+            "lucce",
+            layout,
+            EncodingPolicy::LUCCE,
+        )),
+        "adaptive" => Box::new(VersionedEncoding::new(
+            "adaptive",
+            layout,
+            EncodingPolicy::ADAPTIVE,
+        )),
         "static" => Box::new(planned(layout, survey)),
-        "cct" => Box::new(Versioned::new("cct", layout, Policy::CCT)),
-        "lucce-paper" => Box::new(LuccePaper::new(63)),
-        "pcce" => Box::new(Pcce::new(profile, Pcce::BITS, false)),
+        "cct" => Box::new(VersionedEncoding::new("cct", layout, EncodingPolicy::CCT)),
+        "lucce-paper" => Box::new(LuccePaperEncoding::new(63)),
+        "pcce" => Box::new(PcceEncoding::new(profile, PcceEncoding::BITS, false)),
         "pcce-hybrid" => {
             let depth = FastMap::default();
-            Box::new(Hybrid::new(profile, Pcce::BITS, false, depth))
+            Box::new(PcceHybridEncoding::new(
+                profile,
+                PcceEncoding::BITS,
+                false,
+                depth,
+            ))
         }
-        "dacce" => Box::new(Dacce::new(Tuning::DEFAULT)),
-        "pcc" => Box::new(Pcc::new(32)),
+        "dacce" => Box::new(DacceEncoding::new(DacceTuning::DEFAULT)),
+        "pcc" => Box::new(PccEncoding::new(32)),
         _ => return None,
     })
 }
 
-fn planned(layout: Layout, survey: &Survey) -> Versioned {
+fn planned(layout: ContextLayout, survey: &Survey) -> VersionedEncoding {
     let known: Vec<_> = [&survey.profile[..], &survey.event_profile[..]].concat();
-    let plan = Numbering::of(&known, &Rules::planned(layout, &Policy::STATIC));
-    Versioned::planned("static", layout, Policy::STATIC, plan)
+    let plan = AcyclicNumbering::from_edges(
+        &known,
+        &NumberingRules::for_base_version(layout, &EncodingPolicy::STATIC),
+    );
+    VersionedEncoding::with_numbering_plan("static", layout, EncodingPolicy::STATIC, plan)
 }

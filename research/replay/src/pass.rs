@@ -1,8 +1,10 @@
 //! One pass of a recording through an encoding, checked against the plain stacks.
 
-use lucce_callgraph::Frame;
-use lucce_callgraph::encodings::{Encoding, Number, Statistics, Undecodable};
-use lucce_recording::{Recording, ThreadId};
+use lucce_callgraph::ContextFrame;
+use lucce_callgraph::encodings::{
+    ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics,
+};
+use lucce_recording::{ProgramThreadId, Recording};
 
 use crate::clock::Clock;
 use crate::feed::{At, Observer, feed};
@@ -37,7 +39,7 @@ pub struct Outcome {
     pub mismatches: u64,
     /// The first of them.
     pub first: Option<Mismatch>,
-    pub statistics: Statistics,
+    pub statistics: EncodingStatistics,
 }
 
 /// A number that did not decode to the plain stack.
@@ -45,10 +47,10 @@ pub struct Outcome {
 pub struct Mismatch {
     /// It was the so-many-th that was asked for, from 1.
     pub at: u64,
-    pub number: Number,
+    pub number: EncodedContext,
     /// The plain stack, innermost first.
-    pub plain: Vec<Frame>,
-    pub decoded: Result<Vec<Frame>, Undecodable>,
+    pub plain: Vec<ContextFrame>,
+    pub decoded: Result<Vec<ContextFrame>, ContextDecodeError>,
 }
 
 /// Feeds the encoding of this name, and times it.
@@ -114,13 +116,13 @@ struct Checks {
     checked: u64,
     mismatches: u64,
     first: Option<Mismatch>,
-    kept: Vec<(u64, Number, Vec<Frame>)>,
+    kept: Vec<(u64, EncodedContext, Vec<ContextFrame>)>,
 }
 
 impl Observer for Checks {
     /// The context in which a thread was started, if the encoding keeps it.
-    fn started(&mut self, at: &mut At<'_>, parent: Option<(ThreadId, Frame)>) {
-        let kept = at.encoding.started(at.thread).cloned();
+    fn started(&mut self, at: &mut At<'_>, parent: Option<(ProgramThreadId, ContextFrame)>) {
+        let kept = at.encoding.start_context(at.thread).cloned();
         if let Some(((parent, place), number)) = parent.zip(kept) {
             let plain = at.stacks.frames(parent, place);
             self.compare(at.encoding, 0, number, plain);
@@ -128,17 +130,17 @@ impl Observer for Checks {
     }
 
     fn entered(&mut self, at: &mut At<'_>) {
-        self.depths.add(at.encoding.depth(at.thread));
+        self.depths.add(at.encoding.stack_depth(at.thread));
     }
 
-    fn asked(&mut self, at: &mut At<'_>, place: Frame) {
-        let number = at.encoding.current(at.thread, place);
+    fn asked(&mut self, at: &mut At<'_>, place: ContextFrame) {
+        let number = at.encoding.current_context(at.thread, place);
         self.asked += 1;
-        self.numbers.0 += number.numbers() as u64;
-        self.numbers.1 = self.numbers.1.max(number.numbers());
-        self.bits.0 += u64::from(number.bits());
-        self.bits.1 = self.bits.1.max(number.bits());
-        if self.every > 0 && self.asked.is_multiple_of(self.every) && at.encoding.decodes() {
+        self.numbers.0 += number.number_count() as u64;
+        self.numbers.1 = self.numbers.1.max(number.number_count());
+        self.bits.0 += u64::from(number.used_bits());
+        self.bits.1 = self.bits.1.max(number.used_bits());
+        if self.every > 0 && self.asked.is_multiple_of(self.every) && at.encoding.is_decodable() {
             let plain = at.stacks.frames(at.thread, place);
             self.keep(&number, &plain);
             self.compare(at.encoding, self.asked, number, plain);
@@ -148,7 +150,7 @@ impl Observer for Checks {
 
 impl Checks {
     /// Those that are kept are spread over the run.
-    fn keep(&mut self, number: &Number, plain: &[Frame]) {
+    fn keep(&mut self, number: &EncodedContext, plain: &[ContextFrame]) {
         let kept = (self.asked, number.clone(), plain.to_vec());
         if self.kept.len() < KEPT {
             self.kept.push(kept);
@@ -158,10 +160,16 @@ impl Checks {
     }
 
     /// A number that the encoding itself calls lost is no mismatch; it is counted there.
-    fn compare(&mut self, encoding: &dyn Encoding, at: u64, number: Number, plain: Vec<Frame>) {
-        let decoded = encoding.decode(&number);
+    fn compare(
+        &mut self,
+        encoding: &dyn ContextEncoding,
+        at: u64,
+        number: EncodedContext,
+        plain: Vec<ContextFrame>,
+    ) {
+        let decoded = encoding.decode_context(&number);
         self.checked += 1;
-        if decoded.as_ref() == Ok(&plain) || decoded == Err(Undecodable::Lost) {
+        if decoded.as_ref() == Ok(&plain) || decoded == Err(ContextDecodeError::Lost) {
             return;
         }
         self.mismatches += 1;
@@ -173,13 +181,13 @@ impl Checks {
         });
     }
 
-    fn compare_kept(&mut self, encoding: &dyn Encoding) {
+    fn compare_kept(&mut self, encoding: &dyn ContextEncoding) {
         for (at, number, plain) in std::mem::take(&mut self.kept) {
             self.compare(encoding, at, number, plain);
         }
     }
 
-    fn outcome(self, encoding: &dyn Encoding, nanos_per_call: f64) -> Outcome {
+    fn outcome(self, encoding: &dyn ContextEncoding, nanos_per_call: f64) -> Outcome {
         let asked = self.asked.max(1) as f64;
         Outcome {
             name: encoding.name(),
@@ -190,67 +198,78 @@ impl Checks {
             bits_max: self.bits.1,
             nanos_per_call,
             depths: self.depths,
-            decodes: encoding.decodes(),
+            decodes: encoding.is_decodable(),
             checked: self.checked,
             mismatches: self.mismatches,
             first: self.first,
-            statistics: encoding.statistics(),
+            statistics: encoding.collect_statistics(),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use lucce_callgraph::encodings::Pcc;
+    use lucce_callgraph::encodings::PccEncoding;
     use lucce_callgraph::{MethodId, SiteId};
-    use lucce_recording::{Edge, Start, Step};
+    use lucce_recording::{CallEdge, Start, Step};
 
     use super::*;
 
     /// Decodes the `wrong`-th number to a trace without its caller.
     struct Wrong {
-        encoding: Pcc,
+        encoding: PccEncoding,
         asked: u64,
         wrong: u64,
     }
 
-    impl Encoding for Wrong {
+    impl ContextEncoding for Wrong {
         fn name(&self) -> &'static str {
             "wrong"
         }
 
-        fn start(&mut self, thread: ThreadId, parent: Option<(ThreadId, Frame)>) {
-            self.encoding.start(thread, parent);
+        fn start_thread(
+            &mut self,
+            thread: ProgramThreadId,
+            parent: Option<(ProgramThreadId, ContextFrame)>,
+        ) {
+            self.encoding.start_thread(thread, parent);
         }
 
-        fn enter(&mut self, thread: ThreadId, edge: Edge) {
-            self.encoding.enter(thread, edge);
+        fn enter_call(&mut self, thread: ProgramThreadId, edge: CallEdge) {
+            self.encoding.enter_call(thread, edge);
         }
 
-        fn leave(&mut self, thread: ThreadId, edge: Edge) {
-            self.encoding.leave(thread, edge);
+        fn leave_call(&mut self, thread: ProgramThreadId, edge: CallEdge) {
+            self.encoding.leave_call(thread, edge);
         }
 
-        fn current(&mut self, _: ThreadId, place: Frame) -> Number {
+        fn current_context(&mut self, _: ProgramThreadId, place: ContextFrame) -> EncodedContext {
             self.asked += 1;
             let (id, beside) = (self.asked, Vec::new());
-            Number { place, id, beside }
-        }
-
-        fn decode(&self, number: &Number) -> Result<Vec<Frame>, Undecodable> {
-            let caller = Edge::event(CALL.place()).place();
-            match number.id == self.wrong {
-                true => Ok(vec![number.place]),
-                false => Ok(vec![number.place, caller]),
+            EncodedContext {
+                frame: place,
+                id,
+                extra_numbers: beside,
             }
         }
 
-        fn statistics(&self) -> Statistics {
-            Statistics::default()
+        fn decode_context(
+            &self,
+            number: &EncodedContext,
+        ) -> Result<Vec<ContextFrame>, ContextDecodeError> {
+            let caller = CallEdge::from_event_frame(CALL.caller_frame()).caller_frame();
+            match number.id == self.wrong {
+                true => Ok(vec![number.frame]),
+                false => Ok(vec![number.frame, caller]),
+            }
+        }
+
+        fn collect_statistics(&self) -> EncodingStatistics {
+            EncodingStatistics::default()
         }
     }
 
-    const CALL: Edge = Edge {
+    const CALL: CallEdge = CallEdge {
         site: SiteId(1),
         caller: MethodId(1),
         callee: MethodId(2),
@@ -258,8 +277,8 @@ mod tests {
 
     #[test]
     fn a_difference_is_found_and_kept() {
-        let thread = ThreadId(0);
-        let event = Edge::event(Frame {
+        let thread = ProgramThreadId(0);
+        let event = CallEdge::from_event_frame(ContextFrame {
             site: SiteId(2),
             method: MethodId(2),
         });
@@ -269,13 +288,13 @@ mod tests {
         });
         let mut steps = vec![
             start,
-            Step::Enter(Edge::entry(MethodId(1))),
+            Step::Enter(CallEdge::from_thread_entry(MethodId(1))),
             Step::Enter(CALL),
         ];
         steps.extend([Step::Event(event); 5]);
         for (wrong, every, found) in [(0, 1, 0), (3, 1, 2), (4, 2, 2), (3, 2, 0)] {
             let mut encoding = Wrong {
-                encoding: Pcc::new(32),
+                encoding: PccEncoding::new(32),
                 asked: 0,
                 wrong,
             };

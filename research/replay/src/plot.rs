@@ -8,7 +8,7 @@
 use svg::node::element::{Line, Polyline, Rectangle, Style, Text, Title};
 use svg::{Document, Node};
 
-use lucce_callgraph::encodings::Progress;
+use lucce_callgraph::encodings::ReEncodingProgress;
 
 use crate::depths::Point;
 use crate::{Comparison, Outcome, Program};
@@ -164,9 +164,10 @@ impl Drawing {
         let most = statistics.edges.max(1) as f64;
         let largest = progress.iter().map(|at| at.max_id).max().unwrap_or(0) as f64;
         let log = |id: f64| (id + 1.0).log10() / (largest + 2.0).log10();
-        let values: [fn(&Progress) -> u64; 3] = [|at| at.edges, |at| at.nodes, |at| at.max_id];
+        let values: [fn(&ReEncodingProgress) -> u64; 3] =
+            [|at| at.edges, |at| at.nodes, |at| at.max_id];
         for ((name, colour), value) in PROGRESS.into_iter().zip(values) {
-            let scaled = |at: &Progress| match name {
+            let scaled = |at: &ReEncodingProgress| match name {
                 "edges" | "nodes" => value(at) as f64 / most,
                 _ => log(value(at) as f64),
             };
@@ -332,7 +333,7 @@ const NANOS: Bars = Bars {
 
 /// Factors of a hundred lie between them.
 const MEMORY: Bars = Bars {
-    value: |outcome| outcome.statistics.memory as f64,
+    value: |outcome| outcome.statistics.memory_bytes as f64,
     length: |value, least, most| {
         let low = (least / 4.0).ln();
         ((value.max(1.0).ln() - low) / (most.ln() - low)).max(0.0)

@@ -1,13 +1,13 @@
 //! The plain stacks of all threads: what every number is compared with.
 
-use lucce_callgraph::{Edge, Frame, SiteId};
-use lucce_recording::ThreadId;
+use lucce_callgraph::{CallEdge, ContextFrame, SiteId};
+use lucce_recording::ProgramThreadId;
 
 #[derive(Default)]
-pub struct Stacks(Vec<Vec<Edge>>);
+pub struct Stacks(Vec<Vec<CallEdge>>);
 
 impl Stacks {
-    pub fn of(&mut self, thread: ThreadId) -> &mut Vec<Edge> {
+    pub fn of(&mut self, thread: ProgramThreadId) -> &mut Vec<CallEdge> {
         let index = thread.0 as usize;
         if index >= self.0.len() {
             self.0.resize_with(index + 1, Vec::new);
@@ -20,20 +20,20 @@ impl Stacks {
     }
 
     /// Where the thread stands; its site is not known between its calls.
-    pub fn top(&mut self, thread: ThreadId) -> Option<Frame> {
+    pub fn top(&mut self, thread: ProgramThreadId) -> Option<ContextFrame> {
         let top = self.of(thread).last()?;
-        Some(Frame {
+        Some(ContextFrame {
             site: SiteId::NONE,
             method: top.callee,
         })
     }
 
     /// Innermost first, `place` being the first.
-    pub fn frames(&mut self, thread: ThreadId, place: Frame) -> Vec<Frame> {
+    pub fn frames(&mut self, thread: ProgramThreadId, place: ContextFrame) -> Vec<ContextFrame> {
         let callers = self.of(thread).iter().rev();
         let callers = callers
             .filter(|edge| !edge.is_entry())
-            .map(|edge| edge.place());
+            .map(|edge| edge.caller_frame());
         [place].into_iter().chain(callers).collect()
     }
 }

@@ -1,8 +1,8 @@
 //! A first pass: what a recording holds, and what a static encoding must know in advance.
 
-use lucce_callgraph::Edge;
-use lucce_callgraph::encodings::{FastMap, Known};
-use lucce_recording::{Damage, Recording, Step, ThreadId};
+use lucce_callgraph::CallEdge;
+use lucce_callgraph::encodings::{FastMap, WeightedEdge};
+use lucce_recording::{LogDamage, ProgramThreadId, Recording, Step};
 
 use crate::{Depths, Tick};
 
@@ -16,13 +16,13 @@ pub struct Survey {
     pub methods: u64,
     /// Different calls and how often each was made, in the order in which they were seen; and the
     /// same of events.
-    pub profile: Vec<Known>,
-    pub event_profile: Vec<Known>,
+    pub profile: Vec<WeightedEdge>,
+    pub event_profile: Vec<WeightedEdge>,
     /// Nodes of the calling context tree: different contexts of calls, and of events.
     pub contexts: u64,
     pub event_contexts: u64,
     pub depths: Depths,
-    pub damage: Option<Damage>,
+    pub damage: Option<LogDamage>,
 }
 
 impl Survey {
@@ -30,7 +30,7 @@ impl Survey {
     pub fn of(recording: &Recording, tick: Tick<'_>) -> Survey {
         let mut survey = Survey::default();
         let mut tree = Tree::default();
-        let mut index: FastMap<Edge, usize> = FastMap::default();
+        let mut index: FastMap<CallEdge, usize> = FastMap::default();
         let mut stacks: Vec<Vec<u32>> = Vec::new();
         for item in recording.steps() {
             let (thread, step) = match item {
@@ -62,7 +62,7 @@ impl Survey {
     fn step(
         &mut self,
         tree: &mut Tree,
-        index: &mut FastMap<Edge, usize>,
+        index: &mut FastMap<CallEdge, usize>,
         stack: &mut Vec<u32>,
         step: Step,
     ) {
@@ -108,15 +108,15 @@ impl Survey {
 /// Steps between two ticks.
 pub(crate) const TICK: u64 = 1 << 16;
 
-fn count(profile: &mut Vec<Known>, index: &mut FastMap<Edge, usize>, edge: Edge) {
+fn count(profile: &mut Vec<WeightedEdge>, index: &mut FastMap<CallEdge, usize>, edge: CallEdge) {
     let at = *index.entry(edge).or_insert(profile.len());
     match profile.get_mut(at) {
         Some(known) => known.weight += 1,
-        None => profile.push(Known { edge, weight: 1 }),
+        None => profile.push(WeightedEdge { edge, weight: 1 }),
     }
 }
 
-fn of<T: Default>(all: &mut Vec<T>, thread: ThreadId) -> &mut T {
+fn of<T: Default>(all: &mut Vec<T>, thread: ProgramThreadId) -> &mut T {
     let index = thread.0 as usize;
     if index >= all.len() {
         all.resize_with(index + 1, T::default);
@@ -131,13 +131,13 @@ fn of<T: Default>(all: &mut Vec<T>, thread: ThreadId) -> &mut T {
 /// The calling context tree; node 0 is the root, whose children are threads' entries.
 #[derive(Default)]
 struct Tree {
-    children: FastMap<(u32, Edge), u32>,
+    children: FastMap<(u32, CallEdge), u32>,
     calls: u64,
     events: u64,
 }
 
 impl Tree {
-    fn child(&mut self, parent: u32, edge: Edge, is_event: bool) -> u32 {
+    fn child(&mut self, parent: u32, edge: CallEdge, is_event: bool) -> u32 {
         let next = self.children.len() as u32 + 1;
         let child = *self.children.entry((parent, edge)).or_insert(next);
         if child == next {

@@ -162,7 +162,7 @@ fn characteristics(comparison: &Comparison) -> Table {
         row.extend(half(pcce));
         row.extend(half(dacce));
         row.push(grouped(dacce.statistics.re_encodings));
-        row.push(grouped(dacce.statistics.re_encoding.as_micros() as u64));
+        row.push(grouped(dacce.statistics.re_encoding_time.as_micros() as u64));
         row.push(grouped(survey.calls));
         table.add_row(row);
     }
@@ -245,7 +245,7 @@ fn encodings(program: &Program) -> Table {
     ]);
     let tree = program
         .outcome("cct")
-        .map_or(1, |cct| cct.statistics.memory);
+        .map_or(1, |cct| cct.statistics.memory_bytes);
     for outcome in &program.outcomes {
         let statistics = &outcome.statistics;
         let or_none = |shown: String, is_there: bool| match is_there {
@@ -260,8 +260,11 @@ fn encodings(program: &Program) -> Table {
             format!("{:.1}", outcome.bits_mean),
             outcome.bits_max.to_string(),
             format!("{:.1}", outcome.nanos_per_call),
-            size(statistics.memory),
-            or_none(percent(statistics.memory, tree), statistics.memory > 0),
+            size(statistics.memory_bytes),
+            or_none(
+                percent(statistics.memory_bytes, tree),
+                statistics.memory_bytes > 0,
+            ),
             or_none(grouped(statistics.log_bytes), statistics.log_bytes > 0),
             or_none(
                 format!("{:.1}", outcome.log_per_context(&program.survey)),
@@ -275,7 +278,7 @@ fn encodings(program: &Program) -> Table {
                 statistics.re_encodings.to_string(),
                 statistics.re_encodings > 0,
             ),
-            or_none(grouped(statistics.lost), statistics.lost > 0),
+            or_none(grouped(statistics.unnumbered), statistics.unnumbered > 0),
             or_none(grouped(outcome.checked), outcome.decodes),
             match outcome.decodes {
                 true => grouped(outcome.mismatches),

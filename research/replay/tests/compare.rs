@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-use lucce_callgraph::{Frame, MethodId, SiteId};
+use lucce_callgraph::{ContextFrame, MethodId, SiteId};
 use lucce_recording::*;
 use lucce_replay::*;
 use proptest::prelude::*;
@@ -32,17 +32,17 @@ fn recorded(run: impl FnOnce(&Writer<Memory>, &mut ThreadWriter)) -> Recording {
     Recording::from_bytes(bytes).unwrap()
 }
 
-fn place(method: u32, site: u32) -> Frame {
-    Frame {
+fn place(method: u32, site: u32) -> ContextFrame {
+    ContextFrame {
         site: SiteId(method * 4 + site + 1),
         method: MethodId(method),
     }
 }
 
-fn call(caller: u32, site: u32, callee: u32) -> Edge {
-    Edge {
+fn call(caller: u32, site: u32, callee: u32) -> CallEdge {
+    CallEdge {
         callee: MethodId(callee),
-        ..Edge::event(place(caller, site))
+        ..CallEdge::from_event_frame(place(caller, site))
     }
 }
 
@@ -58,12 +58,12 @@ fn program(recording: &Recording) -> Program {
 
 /// main calls a and b by turns, both call c, c has an event.
 fn diamond(writer: &Writer<Memory>, thread: &mut ThreadWriter) {
-    thread.enter(writer, Edge::entry(MethodId(1)));
+    thread.enter(writer, CallEdge::from_thread_entry(MethodId(1)));
     for turn in 0..100 {
         let middle = 2 + turn % 2;
         thread.enter(writer, call(1, turn % 2, middle));
         thread.enter(writer, call(middle, 0, 4));
-        thread.event(writer, Edge::event(place(4, 1)));
+        thread.event(writer, CallEdge::from_event_frame(place(4, 1)));
         thread.unwind(writer, 2);
     }
     thread.exit(writer);
@@ -110,7 +110,7 @@ fn what_is_counted_of_a_small_program() {
 #[test]
 fn a_recording_without_events_asks_at_every_call() {
     let recording = recorded(|writer, thread| {
-        thread.enter(writer, Edge::entry(MethodId(1)));
+        thread.enter(writer, CallEdge::from_thread_entry(MethodId(1)));
         for depth in 1..50 {
             thread.enter(writer, call(depth, 0, depth + 1));
         }
@@ -124,10 +124,10 @@ fn a_recording_without_events_asks_at_every_call() {
 #[test]
 fn recursion_costs_each_encoding_what_its_paper_says() {
     let recording = recorded(|writer, thread| {
-        thread.enter(writer, Edge::entry(MethodId(1)));
+        thread.enter(writer, CallEdge::from_thread_entry(MethodId(1)));
         for _ in 0..200 {
             thread.enter(writer, call(1, 0, 1));
-            thread.event(writer, Edge::event(place(1, 1)));
+            thread.event(writer, CallEdge::from_event_frame(place(1, 1)));
         }
     });
     let program = program(&recording);
@@ -208,14 +208,14 @@ proptest! {
                 };
                 match (act, stack.last().copied()) {
                     (0..=4, None) => {
-                        to.enter(writer, Edge::entry(MethodId(callee)));
+                        to.enter(writer, CallEdge::from_thread_entry(MethodId(callee)));
                         stack.push(callee);
                     }
                     (0..=3, Some(caller)) => {
                         to.enter(writer, call(caller, act % 3, callee));
                         stack.push(callee);
                     }
-                    (4..=6, Some(method)) => to.event(writer, Edge::event(place(method, act % 3))),
+                    (4..=6, Some(method)) => to.event(writer, CallEdge::from_event_frame(place(method, act % 3))),
                     (7, Some(_)) => {
                         to.exit(writer);
                         stack.pop();

@@ -2,9 +2,9 @@
 //! each costs what its paper says. `cargo xtask record --app FopRender --limit 280k` makes one of them, as
 //! `target/recordings/FopRender.calls`.
 
-use lucce_callgraph::encodings::{Encoding, Versioned};
-use lucce_callgraph::{Frame, Layout, Policy};
-use lucce_recording::{Edge, Recording, Step, ThreadId};
+use lucce_callgraph::encodings::{ContextEncoding, VersionedEncoding};
+use lucce_callgraph::{ContextFrame, ContextLayout, EncodingPolicy};
+use lucce_recording::{CallEdge, ProgramThreadId, Recording, Step};
 use lucce_replay::*;
 
 const PROGRAMS: [(&str, &[u8]); 3] = [
@@ -41,13 +41,13 @@ fn check(program: &Program) {
     let plain = &program.survey.depths;
     // One number per event, none lost, few calls anchor, and far fewer nodes than the tree has.
     let lucce = of("lucce");
-    assert_eq!((lucce.numbers_max, lucce.statistics.lost), (1, 0));
+    assert_eq!((lucce.numbers_max, lucce.statistics.unnumbered), (1, 0));
     assert!(
         lucce.anchoring_percent() < 4.0,
         "{name}: {}",
         lucce.anchoring_percent()
     );
-    assert!(lucce.statistics.memory < of("cct").statistics.memory);
+    assert!(lucce.statistics.memory_bytes < of("cct").statistics.memory_bytes);
     // PCCE and DACCE: stacks much shorter than the plain one (their Tables 2 and Figure 10).
     for stack in [of("pcce"), of("dacce")] {
         assert!(stack.depths.percentile(90) * 2 < plain.percentile(90));
@@ -58,7 +58,7 @@ fn check(program: &Program) {
     assert!(of("dacce").statistics.re_encodings > 5);
     // Lucce's paper: recursion widens numbers without end, and a long is soon too narrow.
     let paper = of("lucce-paper");
-    assert!(paper.statistics.lost > 1000);
+    assert!(paper.statistics.unnumbered > 1000);
 }
 
 /// A program whose contexts stay the same: the second time all numbers are the same, nothing is logged and
@@ -67,19 +67,20 @@ fn check(program: &Program) {
 fn the_second_time_nothing_is_logged() {
     for (name, bytes) in PROGRAMS {
         let recording = Recording::from_bytes(bytes.to_vec()).unwrap();
-        let mut encoding = Versioned::new("lucce", Layout::DEFAULT, Policy::LUCCE);
+        let mut encoding =
+            VersionedEncoding::new("lucce", ContextLayout::DEFAULT, EncodingPolicy::LUCCE);
         let mut locked = Vec::new();
         let [first, second] = [0, 1].map(|_| {
             let numbers = walk(&recording, &mut encoding);
-            let statistics = encoding.statistics();
+            let statistics = encoding.collect_statistics();
             locked.push(
                 statistics
-                    .more
+                    .other_counts
                     .iter()
                     .find(|(key, _)| *key == "slow look-ups")
                     .copied(),
             );
-            (numbers, statistics.log_bytes, statistics.memory)
+            (numbers, statistics.log_bytes, statistics.memory_bytes)
         });
         assert!(first == second, "{name}");
         assert!(first.1 > 100_000 && first.0.len() > 10_000, "{name}");
@@ -91,32 +92,36 @@ fn the_second_time_nothing_is_logged() {
 }
 
 /// The numbers of all events. In the end every frame is left, although the recording was cut.
-fn walk(recording: &Recording, encoding: &mut Versioned) -> Vec<u64> {
-    let mut stacks: Vec<Vec<Edge>> = Vec::new();
+fn walk(recording: &Recording, encoding: &mut VersionedEncoding) -> Vec<u64> {
+    let mut stacks: Vec<Vec<CallEdge>> = Vec::new();
     let mut numbers = Vec::new();
     for (thread, step) in recording.steps().map(Result::unwrap) {
         let at = thread.0 as usize;
         stacks.resize_with(stacks.len().max(at + 1), Vec::new);
         let stack = &mut stacks[at];
         match step {
-            Step::Start(_) => encoding.start(thread, None),
+            Step::Start(_) => encoding.start_thread(thread, None),
             Step::Enter(edge) => {
-                encoding.enter(thread, edge);
+                encoding.enter_call(thread, edge);
                 stack.push(edge);
             }
             Step::Event(edge) => {
-                let Frame { site, method } = edge.place();
-                numbers.push(encoding.current(thread, Frame { site, method }).id);
+                let ContextFrame { site, method } = edge.caller_frame();
+                numbers.push(
+                    encoding
+                        .current_context(thread, ContextFrame { site, method })
+                        .id,
+                );
             }
-            Step::Exit => encoding.leave(thread, stack.pop().unwrap()),
+            Step::Exit => encoding.leave_call(thread, stack.pop().unwrap()),
             Step::Unwind(frames) => {
                 let left = stack.len() - frames as usize;
-                encoding.unwind(thread, &stack.split_off(left));
+                encoding.unwind_calls(thread, &stack.split_off(left));
             }
         }
     }
     for (thread, stack) in stacks.iter().enumerate() {
-        encoding.unwind(ThreadId(thread as u32), stack);
+        encoding.unwind_calls(ProgramThreadId(thread as u32), stack);
     }
     numbers
 }

@@ -14,7 +14,8 @@ use std::sync::atomic::Ordering;
 
 use lucce_callgraph::ContextId;
 use lucce_tracelog::{
-    Cells, Class, ClassId, EventCells, Header, Item, Log, Method, Record, RunId, VmCells, Writer,
+    AllocationCounters, ClassId, ClassRecord, EventCounters, InMemoryLog, LogHeader, LogItem,
+    LogRecord, LogWriter, MethodRecord, RunId, VmCounters,
 };
 
 use chance::Chance;
@@ -41,16 +42,16 @@ pub struct Variation {
 ///
 /// # Errors
 /// The log is damaged, or the other one cannot be written.
-pub fn write(log: &Log, name: &str, variation: Variation, to: &Path) -> io::Result<RunId> {
+pub fn write(log: &InMemoryLog, name: &str, variation: Variation, to: &Path) -> io::Result<RunId> {
     let chance = Chance::of(name).and(variation.number);
     let run = RunId::new(chance.value() | 1).ok_or_else(|| damaged("a run without an id"))?;
-    let header = Header {
+    let header = LogHeader {
         start: variation.start_ms.saturating_mul(1_000_000),
         run: Some(run),
         ..*log.header()
     };
     let mut writing = Writing {
-        writer: Writer::create(to, &header)?,
+        writer: LogWriter::create(to, &header)?,
         chance,
         release: variation.release,
         // From half of the work to one and a half times as much.
@@ -74,7 +75,7 @@ fn damaged(what: impl Into<String>) -> io::Error {
 }
 
 struct Writing {
-    writer: Writer,
+    writer: LogWriter,
     chance: Chance,
     release: u32,
     /// In parts of 1024.
@@ -85,36 +86,36 @@ struct Writing {
 }
 
 impl Writing {
-    fn item(&mut self, item: Item<'_>) -> io::Result<()> {
+    fn item(&mut self, item: LogItem<'_>) -> io::Result<()> {
         match item {
-            Item::Record(entry) => match entry.record {
+            LogItem::Record(entry) => match entry.record {
                 // Of a later version.
                 None => Ok(()),
                 Some(record) => self.record(record),
             },
-            Item::Cells(cells) => self.cells(cells),
-            Item::EventCells(cells) => self.event_cells(cells),
+            LogItem::Counters(cells) => self.cells(cells),
+            LogItem::EventCounters(cells) => self.event_cells(cells),
             // Records say what they were in the end.
-            Item::Totals(_) => Ok(()),
-            Item::VmCells(cells) => self.vm_cells(cells),
+            LogItem::Totals(_) => Ok(()),
+            LogItem::VmCounters(cells) => self.vm_cells(cells),
         }
     }
 
-    fn record(&mut self, record: Record<'_>) -> io::Result<()> {
+    fn record(&mut self, record: LogRecord<'_>) -> io::Result<()> {
         let record = match record {
-            Record::Class(class) => {
+            LogRecord::Class(class) => {
                 self.classes.insert(class.id, self.moved(&class));
-                Record::Class(class)
+                LogRecord::Class(class)
             }
-            Record::Method(method) => Record::Method(self.method(method)),
+            LogRecord::Method(method) => LogRecord::Method(self.method(method)),
             other => other,
         };
-        self.ended |= matches!(record, Record::End(_));
+        self.ended |= matches!(record, LogRecord::End(_));
         self.writer.append(record).map_err(io::Error::other)
     }
 
     /// By how many lines it has moved in all releases so far.
-    fn moved(&self, class: &Class<'_>) -> u16 {
+    fn moved(&self, class: &ClassRecord<'_>) -> u16 {
         if JDK.iter().any(|prefix| class.name.starts_with(prefix)) {
             return 0;
         }
@@ -126,7 +127,7 @@ impl Writing {
             .sum()
     }
 
-    fn method<'m>(&self, method: Method<'m>) -> Method<'m> {
+    fn method<'m>(&self, method: MethodRecord<'m>) -> MethodRecord<'m> {
         let by = self.classes.get(&method.class).copied().unwrap_or(0);
         let moved: Option<Vec<(u16, u16)>> = method
             .lines
@@ -134,7 +135,7 @@ impl Writing {
             .map(|(bci, line)| Some((*bci, line.checked_add(by)?)))
             .collect();
         match moved {
-            Some(lines) if by > 0 => Method {
+            Some(lines) if by > 0 => MethodRecord {
                 lines: Cow::Owned(lines),
                 ..method
             },
@@ -153,7 +154,7 @@ impl Writing {
         u64::try_from(varied).unwrap_or(u64::MAX).max(1)
     }
 
-    fn cells(&mut self, cells: Cells<'_>) -> io::Result<()> {
+    fn cells(&mut self, cells: AllocationCounters<'_>) -> io::Result<()> {
         let varied = cells.iter().filter_map(|cell| {
             let count = self.count(cell.id, cell.count);
             // Objects' sizes are multiples of 8.
@@ -161,15 +162,15 @@ impl Writing {
             (count > 0).then(|| (cell.id, count, bytes()))
         });
         let varied: Vec<_> = varied.collect();
-        let written = self.writer.counters(cells.thread, size(varied.len()));
+        let written = self.writer.add_counters(cells.thread, size(varied.len()));
         for (cell, (id, count, bytes)) in written.map_err(io::Error::other)?.iter().zip(varied) {
             cell.claim(id);
-            cell.add(count, bytes);
+            cell.add_events(count, bytes);
         }
         Ok(())
     }
 
-    fn event_cells(&mut self, cells: EventCells<'_>) -> io::Result<()> {
+    fn event_cells(&mut self, cells: EventCounters<'_>) -> io::Result<()> {
         let varied = cells.iter().filter_map(|cell| {
             let count = self.count(cell.id, cell.count);
             (count > 0).then(|| {
@@ -182,7 +183,9 @@ impl Writing {
             })
         });
         let varied: Vec<_> = varied.collect();
-        let written = self.writer.event_counters(cells.thread, size(varied.len()));
+        let written = self
+            .writer
+            .add_event_counters(cells.thread, size(varied.len()));
         for (cell, (id, event, count, value)) in
             written.map_err(io::Error::other)?.iter().zip(varied)
         {
@@ -195,15 +198,15 @@ impl Writing {
     }
 
     /// As much more or less as the work is.
-    fn vm_cells(&mut self, cells: VmCells<'_>) -> io::Result<()> {
+    fn vm_cells(&mut self, cells: VmCounters<'_>) -> io::Result<()> {
         let recorded: Vec<_> = cells.iter().collect();
         let written = self
             .writer
-            .vm_counters(size(recorded.len()))
+            .add_vm_counters(size(recorded.len()))
             .map_err(io::Error::other)?;
         for (cell, recorded) in written.iter().zip(recorded) {
             cell.claim(recorded.thread, recorded.carriers);
-            cell.set(share(recorded.bytes, self.work, 1024), recorded.at);
+            cell.set_reading(share(recorded.bytes, self.work, 1024), recorded.at);
         }
         Ok(())
     }

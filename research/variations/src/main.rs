@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use lucce_tracelog::Log;
+use lucce_tracelog::InMemoryLog;
 use lucce_variations::{Variation, write};
 
 fn main() -> ExitCode {
@@ -28,7 +28,7 @@ fn run(args: &[String]) -> Result<(), String> {
     let [release, first, count, start, step] = numbers[..] else {
         return Err("RELEASE FIRST COUNT START_MS STEP_MS: five numbers".into());
     };
-    let recorded = Log::open(log).map_err(|e| format!("{log}: {e}"))?;
+    let recorded = InMemoryLog::open(log).map_err(|e| format!("{log}: {e}"))?;
     for at in 0..count {
         let variation = Variation {
             number: first + at,

@@ -2,31 +2,31 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use lucce_callgraph::MethodId;
-use lucce_tracelog::{End, EventTypeId, LoaderId, Meta, ThreadId};
+use lucce_tracelog::{EndRecord, EventTypeId, LoaderId, MetaRecord, ThreadId};
 
 use super::*;
 
 const CLASSES: u32 = 400;
 
 /// A log of classes of a program and of the JDK in turns, with counters.
-fn recorded(folder: &Path) -> Log {
+fn recorded(folder: &Path) -> InMemoryLog {
     let path = folder.join("recorded.lucce");
-    let header = Header {
+    let header = LogHeader {
         run: RunId::new(7),
         start: 5,
-        ..Header::default()
+        ..LogHeader::default()
     };
-    let mut writer = Writer::create(&path, &header).unwrap();
+    let mut writer = LogWriter::create(&path, &header).unwrap();
     for id in 1..=CLASSES {
         let package = ["shop", "java.util"][id as usize % 2];
-        let class = Class {
+        let class = ClassRecord {
             id: ClassId(id),
             loader: LoaderId(0),
             name: format!("{package}.C{id}").into(),
             source_file: None,
         };
         writer.append(class).unwrap();
-        let method = Method {
+        let method = MethodRecord {
             id: MethodId(id),
             class: ClassId(id),
             name: "work".into(),
@@ -37,29 +37,29 @@ fn recorded(folder: &Path) -> Log {
         writer.append(method).unwrap();
     }
     for (at, cell) in writer
-        .counters(ThreadId(1), 1000)
+        .add_counters(ThreadId(1), 1000)
         .unwrap()
         .iter()
         .enumerate()
     {
         cell.claim(ContextId(at as u64 + 1));
-        cell.add(1000, 16_000);
+        cell.add_events(1000, 16_000);
     }
     for (at, cell) in writer
-        .event_counters(ThreadId(1), 10)
+        .add_event_counters(ThreadId(1), 10)
         .unwrap()
         .iter()
         .enumerate()
     {
         cell.claim(ContextId(at as u64 + 1), EventTypeId(3));
-        cell.count(5);
+        cell.count_event(5);
     }
-    writer.append(End).unwrap();
+    writer.append(EndRecord).unwrap();
     writer.close().unwrap();
-    Log::open(&path).unwrap()
+    InMemoryLog::open(&path).unwrap()
 }
 
-fn varied(log: &Log, folder: &Path, number: u64, release: u32) -> (PathBuf, Log) {
+fn varied(log: &InMemoryLog, folder: &Path, number: u64, release: u32) -> (PathBuf, InMemoryLog) {
     let path = folder.join(format!("{number}-{release}-{:p}", &number));
     let variation = Variation {
         number,
@@ -67,14 +67,14 @@ fn varied(log: &Log, folder: &Path, number: u64, release: u32) -> (PathBuf, Log)
         start_ms: 9,
     };
     write(log, "shop", variation, &path).unwrap();
-    let log = Log::open(&path).unwrap();
+    let log = InMemoryLog::open(&path).unwrap();
     (path, log)
 }
 
-fn counts(log: &Log) -> BTreeMap<u64, (u64, u64)> {
+fn counts(log: &InMemoryLog) -> BTreeMap<u64, (u64, u64)> {
     let mut counts = BTreeMap::new();
     for item in log.items() {
-        if let Item::Cells(cells) = item.unwrap() {
+        if let LogItem::Counters(cells) = item.unwrap() {
             counts.extend(
                 cells
                     .iter()
@@ -86,17 +86,17 @@ fn counts(log: &Log) -> BTreeMap<u64, (u64, u64)> {
 }
 
 /// By the class's name.
-fn lines(log: &Log) -> BTreeMap<String, Vec<(u16, u16)>> {
+fn lines(log: &InMemoryLog) -> BTreeMap<String, Vec<(u16, u16)>> {
     let (mut names, mut lines) = (BTreeMap::new(), BTreeMap::new());
     for item in log.items() {
-        let Item::Record(entry) = item.unwrap() else {
+        let LogItem::Record(entry) = item.unwrap() else {
             continue;
         };
         match entry.record {
-            Some(Record::Class(class)) => {
+            Some(LogRecord::Class(class)) => {
                 names.insert(class.id, class.name.into_owned());
             }
-            Some(Record::Method(method)) => {
+            Some(LogRecord::Method(method)) => {
                 lines.insert(names[&method.class].clone(), method.lines.into_owned());
             }
             _ => {}
@@ -175,11 +175,11 @@ fn a_release_moves_lines_of_some_classes_of_the_program() {
 fn a_run_that_has_not_ended_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("killed");
-    let mut writer = Writer::create(&path, &Header::default()).unwrap();
+    let mut writer = LogWriter::create(&path, &LogHeader::default()).unwrap();
     let (key, value) = ("a".into(), "b".into());
-    writer.append(Meta { key, value }).unwrap();
+    writer.append(MetaRecord { key, value }).unwrap();
     drop(writer);
-    let log = Log::open(&path).unwrap();
+    let log = InMemoryLog::open(&path).unwrap();
     let variation = Variation {
         number: 1,
         release: 0,

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use lucce_callgraph::{MethodId, SiteId};
 
-use super::Body;
+use super::RecordBody;
 use crate::limits::MAX_LINES;
-use crate::wire::{In, Malformed, Out, Parsed};
+use crate::record_codec::{MalformedRecord, Parsed, RecordDecoder, RecordEncoder};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct ClassId(pub u32);
@@ -17,7 +17,7 @@ pub struct LoaderId(pub u32);
 
 /// A loaded class.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Class<'a> {
+pub struct ClassRecord<'a> {
     pub id: ClassId,
     pub loader: LoaderId,
     /// As Java prints it: `a.b.C$D`.
@@ -25,27 +25,27 @@ pub struct Class<'a> {
     pub source_file: Option<Cow<'a, str>>,
 }
 
-impl<'a> Body<'a> for Class<'a> {
-    fn encode(&self, out: &mut Out<'_>) {
-        out.num(self.id.0);
-        out.num(self.loader.0);
-        out.text(&self.name);
-        out.text_or_none(self.source_file.as_deref());
+impl<'a> RecordBody<'a> for ClassRecord<'a> {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_number(self.id.0);
+        out.put_number(self.loader.0);
+        out.put_text(&self.name);
+        out.put_optional_text(self.source_file.as_deref());
     }
 
-    fn decode(input: &mut In<'a>) -> Parsed<Self> {
-        Ok(Class {
-            id: ClassId(input.small()?),
-            loader: LoaderId(input.small()?),
-            name: input.text()?.into(),
-            source_file: input.text_or_none()?.map(Cow::from),
+    fn decode_fields(input: &mut RecordDecoder<'a>) -> Parsed<Self> {
+        Ok(ClassRecord {
+            id: ClassId(input.read_small()?),
+            loader: LoaderId(input.read_small()?),
+            name: input.read_text()?.into(),
+            source_file: input.read_optional_text()?.map(Cow::from),
         })
     }
 }
 
 /// A method of a class.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Method<'a> {
+pub struct MethodRecord<'a> {
     pub id: MethodId,
     pub class: ClassId,
     pub name: Cow<'a, str>,
@@ -55,70 +55,70 @@ pub struct Method<'a> {
     pub lines: Cow<'a, [(u16, u16)]>,
 }
 
-impl<'a> Body<'a> for Method<'a> {
-    fn encode(&self, out: &mut Out<'_>) {
-        out.num(self.id.0);
-        out.num(self.class.0);
-        out.text(&self.name);
-        out.text(&self.descriptor);
-        out.num(self.access);
+impl<'a> RecordBody<'a> for MethodRecord<'a> {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_number(self.id.0);
+        out.put_number(self.class.0);
+        out.put_text(&self.name);
+        out.put_text(&self.descriptor);
+        out.put_number(self.access);
         encode_lines(self.lines.get(..MAX_LINES).unwrap_or(&self.lines), out);
     }
 
-    fn decode(input: &mut In<'a>) -> Parsed<Self> {
-        Ok(Method {
-            id: MethodId(input.small()?),
-            class: ClassId(input.small()?),
-            name: input.text()?.into(),
-            descriptor: input.text()?.into(),
-            access: input.small()?,
+    fn decode_fields(input: &mut RecordDecoder<'a>) -> Parsed<Self> {
+        Ok(MethodRecord {
+            id: MethodId(input.read_small()?),
+            class: ClassId(input.read_small()?),
+            name: input.read_text()?.into(),
+            descriptor: input.read_text()?.into(),
+            access: input.read_small()?,
             lines: decode_lines(input)?.into(),
         })
     }
 }
 
-fn encode_lines(lines: &[(u16, u16)], out: &mut Out<'_>) {
-    out.num(lines.len() as u64);
+fn encode_lines(lines: &[(u16, u16)], out: &mut RecordEncoder<'_>) {
+    out.put_number(lines.len() as u64);
     let mut last = (0, 0);
     for &(bci, line) in lines {
         let next = (i64::from(bci), i64::from(line));
-        out.signed(next.0 - last.0);
-        out.signed(next.1 - last.1);
+        out.put_signed(next.0 - last.0);
+        out.put_signed(next.1 - last.1);
         last = next;
     }
 }
 
-fn decode_lines(input: &mut In<'_>) -> Parsed<Vec<(u16, u16)>> {
-    let count: usize = input.small()?;
+fn decode_lines(input: &mut RecordDecoder<'_>) -> Parsed<Vec<(u16, u16)>> {
+    let count: usize = input.read_small()?;
     // Two bytes at least per entry: a hostile count must not make us allocate.
     if count > MAX_LINES || count > input.0.len() / 2 {
-        return Err(Malformed("line table longer than its record"));
+        return Err(MalformedRecord("line table longer than its record"));
     }
     let mut lines = Vec::with_capacity(count);
     let mut last = (0u16, 0u16);
     for _ in 0..count {
-        last = (step(last.0, input)?, step(last.1, input)?);
+        last = (decode_step(last.0, input)?, decode_step(last.1, input)?);
         lines.push(last);
     }
     Ok(lines)
 }
 
-fn step(from: u16, input: &mut In<'_>) -> Parsed<u16> {
-    let to = i64::from(from).checked_add(input.signed()?);
+fn decode_step(from: u16, input: &mut RecordDecoder<'_>) -> Parsed<u16> {
+    let to = i64::from(from).checked_add(input.read_signed()?);
     to.and_then(|to| u16::try_from(to).ok())
-        .ok_or(Malformed("line table out of range"))
+        .ok_or(MalformedRecord("line table out of range"))
 }
 
 /// A place in a method from which something is called or where an event happens.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Site<'a> {
+pub struct SiteRecord<'a> {
     pub id: SiteId,
     pub method: MethodId,
     /// -1: unknown.
     pub bci: i32,
     /// Stands instead of the line table's answer: -2 native, -1 unknown.
     pub line: Option<i32>,
-    pub what: SiteKind<'a>,
+    pub kind: SiteKind<'a>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -135,34 +135,34 @@ pub enum SiteKind<'a> {
     Other,
 }
 
-impl<'a> Body<'a> for Site<'a> {
-    fn encode(&self, out: &mut Out<'_>) {
-        out.num(self.id.0);
-        out.num(self.method.0);
-        out.signed(self.bci.into());
-        out.byte(self.line.is_some().into());
+impl<'a> RecordBody<'a> for SiteRecord<'a> {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_number(self.id.0);
+        out.put_number(self.method.0);
+        out.put_signed(self.bci.into());
+        out.put_byte(self.line.is_some().into());
         if let Some(line) = self.line {
-            out.signed(line.into());
+            out.put_signed(line.into());
         }
-        self.what.encode(out);
+        self.kind.encode_fields(out);
     }
 
-    fn decode(input: &mut In<'a>) -> Parsed<Self> {
-        Ok(Site {
-            id: SiteId(input.small()?),
-            method: MethodId(input.small()?),
-            bci: input.small_signed()?,
-            line: match input.byte()? {
+    fn decode_fields(input: &mut RecordDecoder<'a>) -> Parsed<Self> {
+        Ok(SiteRecord {
+            id: SiteId(input.read_small()?),
+            method: MethodId(input.read_small()?),
+            bci: input.read_small_signed()?,
+            line: match input.read_byte()? {
                 0 => None,
-                _ => Some(input.small_signed()?),
+                _ => Some(input.read_small_signed()?),
             },
-            what: SiteKind::decode(input)?,
+            kind: SiteKind::decode_fields(input)?,
         })
     }
 }
 
-impl<'a> Body<'a> for SiteKind<'a> {
-    fn encode(&self, out: &mut Out<'_>) {
+impl<'a> RecordBody<'a> for SiteKind<'a> {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
         let (code, descriptor) = match self {
             SiteKind::Call => (1, None),
             SiteKind::New(descriptor) => (2, Some(descriptor)),
@@ -171,17 +171,17 @@ impl<'a> Body<'a> for SiteKind<'a> {
             SiteKind::Current => (5, None),
             SiteKind::Other => (6, None),
         };
-        out.byte(code);
+        out.put_byte(code);
         if let Some(descriptor) = descriptor {
-            out.text(descriptor);
+            out.put_text(descriptor);
         }
     }
 
-    fn decode(input: &mut In<'a>) -> Parsed<Self> {
-        Ok(match input.byte()? {
+    fn decode_fields(input: &mut RecordDecoder<'a>) -> Parsed<Self> {
+        Ok(match input.read_byte()? {
             1 => SiteKind::Call,
-            2 => SiteKind::New(input.text()?.into()),
-            3 => SiteKind::Array(input.text()?.into()),
+            2 => SiteKind::New(input.read_text()?.into()),
+            3 => SiteKind::Array(input.read_text()?.into()),
             4 => SiteKind::Native,
             5 => SiteKind::Current,
             // A later version may know more kinds: their frames are still right.
@@ -197,16 +197,16 @@ pub struct SiteSize {
     pub bytes: u64,
 }
 
-impl Body<'_> for SiteSize {
-    fn encode(&self, out: &mut Out<'_>) {
-        out.num(self.site.0);
-        out.num(self.bytes);
+impl RecordBody<'_> for SiteSize {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_number(self.site.0);
+        out.put_number(self.bytes);
     }
 
-    fn decode(input: &mut In<'_>) -> Parsed<Self> {
+    fn decode_fields(input: &mut RecordDecoder<'_>) -> Parsed<Self> {
         Ok(SiteSize {
-            site: SiteId(input.small()?),
-            bytes: input.num()?,
+            site: SiteId(input.read_small()?),
+            bytes: input.read_number()?,
         })
     }
 }

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::Body;
-use crate::wire::{In, Out, Parsed};
+use super::RecordBody;
+use crate::record_codec::{Parsed, RecordDecoder, RecordEncoder};
 
 /// Counts from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
@@ -22,20 +22,20 @@ pub struct EventType<'a> {
     pub detail: Cow<'a, str>,
 }
 
-impl<'a> Body<'a> for EventType<'a> {
-    fn encode(&self, out: &mut Out<'_>) {
-        out.num(self.id.0);
-        out.text(&self.kind);
-        out.text(&self.unit);
-        out.text(&self.detail);
+impl<'a> RecordBody<'a> for EventType<'a> {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_number(self.id.0);
+        out.put_text(&self.kind);
+        out.put_text(&self.unit);
+        out.put_text(&self.detail);
     }
 
-    fn decode(input: &mut In<'a>) -> Parsed<Self> {
+    fn decode_fields(input: &mut RecordDecoder<'a>) -> Parsed<Self> {
         Ok(EventType {
-            id: EventTypeId(input.small()?),
-            kind: input.text()?.into(),
-            unit: input.text()?.into(),
-            detail: input.text()?.into(),
+            id: EventTypeId(input.read_small()?),
+            kind: input.read_text()?.into(),
+            unit: input.read_text()?.into(),
+            detail: input.read_text()?.into(),
         })
     }
 }

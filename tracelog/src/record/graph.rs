@@ -1,111 +1,112 @@
 //! The graph's changes, as `callgraph` tells them.
 
 use lucce_callgraph::{
-    Anchor, AnchorId, Base, ContextId, Effect, MethodId, Node, SiteId, Transition, Version,
+    Anchor, AnchorId, Base, ContextId, GraphNode, MethodId, SiteId, Transition, TransitionEffect,
+    Version,
 };
 
-use super::Body;
-use crate::wire::{In, Malformed, Out, Parsed};
+use super::RecordBody;
+use crate::record_codec::{MalformedRecord, Parsed, RecordDecoder, RecordEncoder};
 
-impl Body<'_> for Base {
-    fn encode(&self, out: &mut Out<'_>) {
-        out.num(self.version.0);
+impl RecordBody<'_> for Base {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_number(self.version.0);
         if let Some(bits) = self.anchor_bits {
-            out.num(bits);
+            out.put_number(bits);
         }
     }
 
-    fn decode(input: &mut In<'_>) -> Parsed<Self> {
-        Ok(Base::new(Version(input.small()?)))
+    fn decode_fields(input: &mut RecordDecoder<'_>) -> Parsed<Self> {
+        Ok(Base::new(Version(input.read_small()?)))
     }
 }
 
 /// A base whose numbers are divided in another way.
-pub(super) struct Divided;
+pub(super) struct DividedBase;
 
-impl Divided {
-    pub(super) fn decode(input: &mut In<'_>) -> Parsed<Base> {
+impl DividedBase {
+    pub(super) fn decode_fields(input: &mut RecordDecoder<'_>) -> Parsed<Base> {
         Ok(Base {
-            version: Version(input.small()?),
-            anchor_bits: Some(input.small()?),
+            version: Version(input.read_small()?),
+            anchor_bits: Some(input.read_small()?),
         })
     }
 }
 
-impl Body<'_> for Node {
-    fn encode(&self, out: &mut Out<'_>) {
-        out.num(self.version.0);
-        out.num(self.method.0);
-        out.num(self.capacity);
+impl RecordBody<'_> for GraphNode {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_number(self.version.0);
+        out.put_number(self.method.0);
+        out.put_number(self.capacity);
     }
 
-    fn decode(input: &mut In<'_>) -> Parsed<Self> {
-        Ok(Node {
-            version: Version(input.small()?),
-            method: MethodId(input.small()?),
-            capacity: input.num()?,
+    fn decode_fields(input: &mut RecordDecoder<'_>) -> Parsed<Self> {
+        Ok(GraphNode {
+            version: Version(input.read_small()?),
+            method: MethodId(input.read_small()?),
+            capacity: input.read_number()?,
         })
     }
 }
 
-impl Body<'_> for Transition {
-    fn encode(&self, out: &mut Out<'_>) {
-        out.num(self.version.0);
-        out.num(self.site.0);
-        out.num(self.caller.0);
-        out.num(self.callee.0);
+impl RecordBody<'_> for Transition {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_number(self.version.0);
+        out.put_number(self.site.0);
+        out.put_number(self.caller.0);
+        out.put_number(self.callee.0);
         match self.effect {
-            Effect::Anchoring => out.byte(0),
-            Effect::Additive { to, av } => {
-                out.byte(1);
-                out.num(to.0);
-                out.num(av);
+            TransitionEffect::Anchoring => out.put_byte(0),
+            TransitionEffect::Additive { to, av } => {
+                out.put_byte(1);
+                out.put_number(to.0);
+                out.put_number(av);
             }
         }
     }
 
-    fn decode(input: &mut In<'_>) -> Parsed<Self> {
+    fn decode_fields(input: &mut RecordDecoder<'_>) -> Parsed<Self> {
         Ok(Transition {
-            version: Version(input.small()?),
-            site: SiteId(input.small()?),
-            caller: MethodId(input.small()?),
-            callee: MethodId(input.small()?),
-            effect: match input.byte()? {
-                0 => Effect::Anchoring,
-                1 => Effect::Additive {
-                    to: Version(input.small()?),
-                    av: input.num()?,
+            version: Version(input.read_small()?),
+            site: SiteId(input.read_small()?),
+            caller: MethodId(input.read_small()?),
+            callee: MethodId(input.read_small()?),
+            effect: match input.read_byte()? {
+                0 => TransitionEffect::Anchoring,
+                1 => TransitionEffect::Additive {
+                    to: Version(input.read_small()?),
+                    av: input.read_number()?,
                 },
-                _ => return Err(Malformed("unknown effect of a transition")),
+                _ => return Err(MalformedRecord("unknown effect of a transition")),
             },
         })
     }
 }
 
-impl Body<'_> for Anchor {
-    fn encode(&self, out: &mut Out<'_>) {
-        out.num(self.base.0);
-        out.num(self.id.0);
-        out.num(self.head.0);
-        out.byte(self.parent.is_some().into());
+impl RecordBody<'_> for Anchor {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_number(self.base.0);
+        out.put_number(self.id.0);
+        out.put_number(self.head.0);
+        out.put_byte(self.parent.is_some().into());
         if let Some((context, site, method)) = self.parent {
-            out.fixed(context.0);
-            out.num(site.0);
-            out.num(method.0);
+            out.put_fixed(context.0);
+            out.put_number(site.0);
+            out.put_number(method.0);
         }
     }
 
-    fn decode(input: &mut In<'_>) -> Parsed<Self> {
+    fn decode_fields(input: &mut RecordDecoder<'_>) -> Parsed<Self> {
         Ok(Anchor {
-            base: Version(input.small()?),
-            id: AnchorId(input.small()?),
-            head: MethodId(input.small()?),
-            parent: match input.byte()? {
+            base: Version(input.read_small()?),
+            id: AnchorId(input.read_small()?),
+            head: MethodId(input.read_small()?),
+            parent: match input.read_byte()? {
                 0 => None,
                 _ => Some((
-                    ContextId(input.fixed()?),
-                    SiteId(input.small()?),
-                    MethodId(input.small()?),
+                    ContextId(input.read_fixed()?),
+                    SiteId(input.read_small()?),
+                    MethodId(input.read_small()?),
                 )),
             },
         })

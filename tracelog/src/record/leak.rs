@@ -8,38 +8,38 @@ use std::borrow::Cow;
 
 use lucce_callgraph::ContextId;
 
-use super::Body;
-use crate::wire::{In, Malformed, Out, Parsed};
+use super::RecordBody;
+use crate::record_codec::{MalformedRecord, Parsed, RecordDecoder, RecordEncoder};
 
-/// The name of a pair of context and type; written before its first `Survivors`.
+/// The name of a pair of context and type; written before its first `SurvivorsRecord`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Followed<'a> {
+pub struct FollowedKeyRecord<'a> {
     pub key: u32,
     pub context: ContextId,
     /// The type of the objects, as a descriptor.
-    pub of: Cow<'a, str>,
+    pub type_name: Cow<'a, str>,
 }
 
-impl<'a> Body<'a> for Followed<'a> {
-    fn encode(&self, out: &mut Out<'_>) {
-        out.num(self.key);
-        out.fixed(self.context.0);
-        out.text(&self.of);
+impl<'a> RecordBody<'a> for FollowedKeyRecord<'a> {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_number(self.key);
+        out.put_fixed(self.context.0);
+        out.put_text(&self.type_name);
     }
 
-    fn decode(input: &mut In<'a>) -> Parsed<Self> {
-        Ok(Followed {
-            key: input.small()?,
-            context: ContextId(input.fixed()?),
-            of: input.text()?.into(),
+    fn decode_fields(input: &mut RecordDecoder<'a>) -> Parsed<Self> {
+        Ok(FollowedKeyRecord {
+            key: input.read_small()?,
+            context: ContextId(input.read_fixed()?),
+            type_name: input.read_text()?.into(),
         })
     }
 }
 
-/// What a collection of the old generation has left. `rows` records [`Survivors`] follow; without all
+/// What a collection of the old generation has left. `rows` records [`SurvivorsRecord`] follow; without all
 /// of them it does not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Snapshot {
+pub struct SnapshotRecord {
     pub rows: u32,
     /// Since objects were first followed.
     pub millis: u64,
@@ -60,29 +60,29 @@ pub struct Snapshot {
     pub lost: u64,
 }
 
-impl Body<'_> for Snapshot {
-    fn encode(&self, out: &mut Out<'_>) {
-        out.num(self.rows);
+impl RecordBody<'_> for SnapshotRecord {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_number(self.rows);
         for n in [self.millis, self.collections, self.old, self.tested] {
-            out.num(n);
+            out.put_number(n);
         }
-        out.num(self.sampled);
-        out.num(self.following);
-        out.num(self.thinned);
-        out.num(self.lost);
+        out.put_number(self.sampled);
+        out.put_number(self.following);
+        out.put_number(self.thinned);
+        out.put_number(self.lost);
     }
 
-    fn decode(input: &mut In<'_>) -> Parsed<Self> {
-        Ok(Snapshot {
-            rows: input.small()?,
-            millis: input.num()?,
-            collections: input.num()?,
-            old: input.num()?,
-            tested: input.num()?,
-            sampled: input.num()?,
-            following: input.num()?,
-            thinned: input.small()?,
-            lost: input.num()?,
+    fn decode_fields(input: &mut RecordDecoder<'_>) -> Parsed<Self> {
+        Ok(SnapshotRecord {
+            rows: input.read_small()?,
+            millis: input.read_number()?,
+            collections: input.read_number()?,
+            old: input.read_number()?,
+            tested: input.read_number()?,
+            sampled: input.read_number()?,
+            following: input.read_number()?,
+            thinned: input.read_small()?,
+            lost: input.read_number()?,
         })
     }
 }
@@ -102,7 +102,7 @@ pub enum CensusCause {
 }
 
 impl CensusCause {
-    fn code(self) -> u32 {
+    fn to_code(self) -> u32 {
         match self {
             CensusCause::Regular => 0,
             CensusCause::HeapExhausted => 1,
@@ -121,7 +121,7 @@ impl CensusCause {
     }
 }
 
-/// All followed objects that no collection has taken yet. `rows` records [`Survivors`] follow, one for
+/// All followed objects that no collection has taken yet. `rows` records [`SurvivorsRecord`] follow, one for
 /// each context, type and class of ages; without all of them it does not count.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HeapCensus<'a> {
@@ -152,48 +152,48 @@ pub struct HeapCensus<'a> {
 }
 
 /// 0: none.
-fn put_optional(out: &mut Out<'_>, number: Option<u64>) {
-    out.num(number.map_or(0, |number| number.saturating_add(1)));
+fn put_optional(out: &mut RecordEncoder<'_>, number: Option<u64>) {
+    out.put_number(number.map_or(0, |number| number.saturating_add(1)));
 }
 
-impl<'a> Body<'a> for HeapCensus<'a> {
-    fn encode(&self, out: &mut Out<'_>) {
-        out.num(self.rows);
-        out.num(self.cause.code());
-        out.text(&self.detail);
-        out.num(self.millis);
-        out.num(self.collections);
+impl<'a> RecordBody<'a> for HeapCensus<'a> {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_number(self.rows);
+        out.put_number(self.cause.to_code());
+        out.put_text(&self.detail);
+        out.put_number(self.millis);
+        out.put_number(self.collections);
         put_optional(out, self.full);
         for n in [self.survived, self.tested, self.sampled, self.following] {
-            out.num(n);
+            out.put_number(n);
         }
-        out.num(self.thinned);
+        out.put_number(self.thinned);
         put_optional(out, self.used_bytes);
         put_optional(out, self.max_bytes);
     }
 
-    fn decode(input: &mut In<'a>) -> Parsed<Self> {
+    fn decode_fields(input: &mut RecordDecoder<'a>) -> Parsed<Self> {
         Ok(HeapCensus {
-            rows: input.small()?,
-            cause: CensusCause::from_code(input.num()?),
-            detail: input.text()?.into(),
-            millis: input.num()?,
-            collections: input.num()?,
-            full: input.num()?.checked_sub(1),
-            survived: input.num()?,
-            tested: input.num()?,
-            sampled: input.num()?,
-            following: input.num()?,
-            thinned: input.small()?,
-            used_bytes: input.num()?.checked_sub(1),
-            max_bytes: input.num()?.checked_sub(1),
+            rows: input.read_small()?,
+            cause: CensusCause::from_code(input.read_number()?),
+            detail: input.read_text()?.into(),
+            millis: input.read_number()?,
+            collections: input.read_number()?,
+            full: input.read_number()?.checked_sub(1),
+            survived: input.read_number()?,
+            tested: input.read_number()?,
+            sampled: input.read_number()?,
+            following: input.read_number()?,
+            thinned: input.read_small()?,
+            used_bytes: input.read_number()?.checked_sub(1),
+            max_bytes: input.read_number()?.checked_sub(1),
         })
     }
 }
 
 /// How many objects were born at one collection and live.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Generation {
+pub struct SurvivorGeneration {
     /// Collections before they were born.
     pub born: u64,
     /// Followed objects; at least 1.
@@ -202,48 +202,52 @@ pub struct Generation {
 
 /// The followed objects of one context and type that are alive, by age.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Survivors<'a> {
+pub struct SurvivorsRecord<'a> {
     pub key: u32,
     /// Objects and bytes that they stand for.
     pub objects: u64,
     pub bytes: u64,
     /// The oldest first.
-    pub generations: Cow<'a, [Generation]>,
+    pub generations: Cow<'a, [SurvivorGeneration]>,
 }
 
-impl<'a> Body<'a> for Survivors<'a> {
-    fn encode(&self, out: &mut Out<'_>) {
-        out.num(self.key);
-        out.num(self.objects);
-        out.num(self.bytes);
-        out.num(self.generations.len() as u64);
+impl<'a> RecordBody<'a> for SurvivorsRecord<'a> {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_number(self.key);
+        out.put_number(self.objects);
+        out.put_number(self.bytes);
+        out.put_number(self.generations.len() as u64);
         let mut before = 0;
         for generation in &*self.generations {
-            out.num(generation.born.saturating_sub(before));
-            out.num(generation.objects);
+            out.put_number(generation.born.saturating_sub(before));
+            out.put_number(generation.objects);
             before = generation.born;
         }
     }
 
-    fn decode(input: &mut In<'a>) -> Parsed<Self> {
-        let (key, objects, bytes) = (input.small()?, input.num()?, input.num()?);
-        let count: usize = input.small()?;
+    fn decode_fields(input: &mut RecordDecoder<'a>) -> Parsed<Self> {
+        let (key, objects, bytes) = (
+            input.read_small()?,
+            input.read_number()?,
+            input.read_number()?,
+        );
+        let count: usize = input.read_small()?;
         // Each takes two bytes or more.
         if count > input.0.len() / 2 {
-            return Err(Malformed("record ends early"));
+            return Err(MalformedRecord("record ends early"));
         }
         let mut born = 0_u64;
         let generations = (0..count).map(|index| {
-            let step = input.num()?;
+            let step = input.read_number()?;
             let next = born.checked_add(step).filter(|_| index == 0 || step > 0);
-            born = next.ok_or(Malformed("generations out of order"))?;
-            let objects = input.small()?;
+            born = next.ok_or(MalformedRecord("generations out of order"))?;
+            let objects = input.read_small()?;
             match objects {
-                0 => Err(Malformed("generation without objects")),
-                _ => Ok(Generation { born, objects }),
+                0 => Err(MalformedRecord("generation without objects")),
+                _ => Ok(SurvivorGeneration { born, objects }),
             }
         });
-        Ok(Survivors {
+        Ok(SurvivorsRecord {
             key,
             objects,
             bytes,

@@ -4,26 +4,26 @@ use std::borrow::Cow;
 
 use lucce_callgraph::ContextId;
 
-use super::Body;
-use crate::wire::{In, Out, Parsed};
+use super::RecordBody;
+use crate::record_codec::{Parsed, RecordDecoder, RecordEncoder};
 
 /// A fact about the run: `jvm`, `command`, `options`, …
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Meta<'a> {
+pub struct MetaRecord<'a> {
     pub key: Cow<'a, str>,
     pub value: Cow<'a, str>,
 }
 
-impl<'a> Body<'a> for Meta<'a> {
-    fn encode(&self, out: &mut Out<'_>) {
-        out.text(&self.key);
-        out.text(&self.value);
+impl<'a> RecordBody<'a> for MetaRecord<'a> {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_text(&self.key);
+        out.put_text(&self.value);
     }
 
-    fn decode(input: &mut In<'a>) -> Parsed<Self> {
-        Ok(Meta {
-            key: input.text()?.into(),
-            value: input.text()?.into(),
+    fn decode_fields(input: &mut RecordDecoder<'a>) -> Parsed<Self> {
+        Ok(MetaRecord {
+            key: input.read_text()?.into(),
+            value: input.read_text()?.into(),
         })
     }
 }
@@ -33,24 +33,24 @@ pub struct ThreadId(pub u32);
 
 /// A thread began, or its name became known: the last record of an id holds.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Thread<'a> {
+pub struct ThreadRecord<'a> {
     pub id: ThreadId,
     pub name: Cow<'a, str>,
     pub is_virtual: bool,
 }
 
-impl<'a> Body<'a> for Thread<'a> {
-    fn encode(&self, out: &mut Out<'_>) {
-        out.num(self.id.0);
-        out.text(&self.name);
-        out.byte(self.is_virtual.into());
+impl<'a> RecordBody<'a> for ThreadRecord<'a> {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_number(self.id.0);
+        out.put_text(&self.name);
+        out.put_byte(self.is_virtual.into());
     }
 
-    fn decode(input: &mut In<'a>) -> Parsed<Self> {
-        Ok(Thread {
-            id: ThreadId(input.small()?),
-            name: input.text()?.into(),
-            is_virtual: input.byte()? != 0,
+    fn decode_fields(input: &mut RecordDecoder<'a>) -> Parsed<Self> {
+        Ok(ThreadRecord {
+            id: ThreadId(input.read_small()?),
+            name: input.read_text()?.into(),
+            is_virtual: input.read_byte()? != 0,
         })
     }
 }
@@ -60,14 +60,14 @@ pub struct ThreadEnd {
     pub id: ThreadId,
 }
 
-impl Body<'_> for ThreadEnd {
-    fn encode(&self, out: &mut Out<'_>) {
-        out.num(self.id.0);
+impl RecordBody<'_> for ThreadEnd {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_number(self.id.0);
     }
 
-    fn decode(input: &mut In<'_>) -> Parsed<Self> {
+    fn decode_fields(input: &mut RecordDecoder<'_>) -> Parsed<Self> {
         Ok(ThreadEnd {
-            id: ThreadId(input.small()?),
+            id: ThreadId(input.read_small()?),
         })
     }
 }
@@ -80,16 +80,16 @@ pub struct ThreadOrigin {
     pub context: ContextId,
 }
 
-impl Body<'_> for ThreadOrigin {
-    fn encode(&self, out: &mut Out<'_>) {
-        out.num(self.thread.0);
-        out.fixed(self.context.0);
+impl RecordBody<'_> for ThreadOrigin {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_number(self.thread.0);
+        out.put_fixed(self.context.0);
     }
 
-    fn decode(input: &mut In<'_>) -> Parsed<Self> {
+    fn decode_fields(input: &mut RecordDecoder<'_>) -> Parsed<Self> {
         Ok(ThreadOrigin {
-            thread: ThreadId(input.small()?),
-            context: ContextId(input.fixed()?),
+            thread: ThreadId(input.read_small()?),
+            context: ContextId(input.read_fixed()?),
         })
     }
 }
@@ -103,25 +103,25 @@ pub struct ThreadTag<'a> {
     pub value: Cow<'a, str>,
 }
 
-impl<'a> Body<'a> for ThreadTag<'a> {
-    fn encode(&self, out: &mut Out<'_>) {
-        out.num(self.thread.0);
-        out.text(&self.key);
-        out.text(&self.value);
+impl<'a> RecordBody<'a> for ThreadTag<'a> {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_number(self.thread.0);
+        out.put_text(&self.key);
+        out.put_text(&self.value);
     }
 
-    fn decode(input: &mut In<'a>) -> Parsed<Self> {
+    fn decode_fields(input: &mut RecordDecoder<'a>) -> Parsed<Self> {
         Ok(ThreadTag {
-            thread: ThreadId(input.small()?),
-            key: input.text()?.into(),
-            value: input.text()?.into(),
+            thread: ThreadId(input.read_small()?),
+            key: input.read_text()?.into(),
+            value: input.read_text()?.into(),
         })
     }
 }
 
 /// A number that did not decode to the JVM's own stack trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mismatch<'a> {
+pub struct MismatchRecord<'a> {
     pub id: ContextId,
     /// The number of the event that was compared.
     pub at: u64,
@@ -131,95 +131,95 @@ pub struct Mismatch<'a> {
     pub decoded: Cow<'a, str>,
 }
 
-impl<'a> Body<'a> for Mismatch<'a> {
-    fn encode(&self, out: &mut Out<'_>) {
-        out.fixed(self.id.0);
-        out.num(self.at);
-        out.text(&self.expected);
-        out.text(&self.decoded);
+impl<'a> RecordBody<'a> for MismatchRecord<'a> {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_fixed(self.id.0);
+        out.put_number(self.at);
+        out.put_text(&self.expected);
+        out.put_text(&self.decoded);
     }
 
-    fn decode(input: &mut In<'a>) -> Parsed<Self> {
-        Ok(Mismatch {
-            id: ContextId(input.fixed()?),
-            at: input.num()?,
-            expected: input.text()?.into(),
-            decoded: input.text()?.into(),
+    fn decode_fields(input: &mut RecordDecoder<'a>) -> Parsed<Self> {
+        Ok(MismatchRecord {
+            id: ContextId(input.read_fixed()?),
+            at: input.read_number()?,
+            expected: input.read_text()?.into(),
+            decoded: input.read_text()?.into(),
         })
     }
 }
 
 /// A class or method that runs as it was, without hooks.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Skipped<'a> {
+pub struct SkippedRecord<'a> {
     pub class: Cow<'a, str>,
     /// `None`: the whole class.
     pub method: Option<Cow<'a, str>>,
     pub reason: Cow<'a, str>,
 }
 
-impl<'a> Body<'a> for Skipped<'a> {
-    fn encode(&self, out: &mut Out<'_>) {
-        out.text(&self.class);
-        out.text_or_none(self.method.as_deref());
-        out.text(&self.reason);
+impl<'a> RecordBody<'a> for SkippedRecord<'a> {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_text(&self.class);
+        out.put_optional_text(self.method.as_deref());
+        out.put_text(&self.reason);
     }
 
-    fn decode(input: &mut In<'a>) -> Parsed<Self> {
-        Ok(Skipped {
-            class: input.text()?.into(),
-            method: input.text_or_none()?.map(Cow::from),
-            reason: input.text()?.into(),
+    fn decode_fields(input: &mut RecordDecoder<'a>) -> Parsed<Self> {
+        Ok(SkippedRecord {
+            class: input.read_text()?.into(),
+            method: input.read_optional_text()?.map(Cow::from),
+            reason: input.read_text()?.into(),
         })
     }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Warning<'a> {
+pub struct WarningRecord<'a> {
     pub text: Cow<'a, str>,
 }
 
-impl<'a> Body<'a> for Warning<'a> {
-    fn encode(&self, out: &mut Out<'_>) {
-        out.text(&self.text);
+impl<'a> RecordBody<'a> for WarningRecord<'a> {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_text(&self.text);
     }
 
-    fn decode(input: &mut In<'a>) -> Parsed<Self> {
-        Ok(Warning {
-            text: input.text()?.into(),
+    fn decode_fields(input: &mut RecordDecoder<'a>) -> Parsed<Self> {
+        Ok(WarningRecord {
+            text: input.read_text()?.into(),
         })
     }
 }
 
 /// A counter of the agent's; the last record of a key holds.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Stat<'a> {
+pub struct StatRecord<'a> {
     pub key: Cow<'a, str>,
     pub value: u64,
 }
 
-impl<'a> Body<'a> for Stat<'a> {
-    fn encode(&self, out: &mut Out<'_>) {
-        out.text(&self.key);
-        out.num(self.value);
+impl<'a> RecordBody<'a> for StatRecord<'a> {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_text(&self.key);
+        out.put_number(self.value);
     }
 
-    fn decode(input: &mut In<'a>) -> Parsed<Self> {
-        Ok(Stat {
-            key: input.text()?.into(),
-            value: input.num()?,
+    fn decode_fields(input: &mut RecordDecoder<'a>) -> Parsed<Self> {
+        Ok(StatRecord {
+            key: input.read_text()?.into(),
+            value: input.read_number()?,
         })
     }
 }
 
 /// The JVM ended by itself. A log without it is of a JVM that was killed or still runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct End;
+pub struct EndRecord;
 
-impl Body<'_> for End {
-    fn encode(&self, _: &mut Out<'_>) {}
+impl RecordBody<'_> for EndRecord {
+    fn encode_fields(&self, _: &mut RecordEncoder<'_>) {}
 
-    fn decode(_: &mut In<'_>) -> Parsed<Self> {
-        Ok(End)
+    fn decode_fields(_: &mut RecordDecoder<'_>) -> Parsed<Self> {
+        Ok(EndRecord)
     }
 }

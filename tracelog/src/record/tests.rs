@@ -1,12 +1,13 @@
 //! Every kind of record comes back as it was.
 
 use lucce_callgraph::{
-    Anchor, AnchorId, Base, ContextId, Effect, MethodId, Node, SiteId, Transition, Version,
+    Anchor, AnchorId, Base, ContextId, GraphNode, MethodId, SiteId, Transition, TransitionEffect,
+    Version,
 };
 
 use super::*;
 
-fn all() -> Vec<Record<'static>> {
+fn all() -> Vec<LogRecord<'static>> {
     let (version, method, site) = (Version(3), MethodId(70_000), SiteId(1 << 20));
     let transition = |effect| Transition {
         version,
@@ -21,34 +22,34 @@ fn all() -> Vec<Record<'static>> {
         head: method,
         parent,
     };
-    let at = |what, line| Site {
+    let at = |what, line| SiteRecord {
         id: site,
         method,
         bci: -1,
         line,
-        what,
+        kind: what,
     };
     vec![
-        Meta {
+        MetaRecord {
             key: "jvm".into(),
             value: "17".into(),
         }
         .into(),
-        Class {
+        ClassRecord {
             id: ClassId(1),
             loader: LoaderId(2),
             name: "a.b.C".into(),
             source_file: None,
         }
         .into(),
-        Class {
+        ClassRecord {
             id: ClassId(u32::MAX),
             loader: LoaderId(0),
             name: "ä".into(),
             source_file: Some("C.java".into()),
         }
         .into(),
-        Method {
+        MethodRecord {
             id: method,
             class: ClassId(1),
             name: "<init>".into(),
@@ -68,59 +69,59 @@ fn all() -> Vec<Record<'static>> {
             bytes: u64::MAX,
         }
         .into(),
-        Change::Base(Base::new(version)).into(),
-        Change::Base(Base {
+        GraphChange::Base(Base::new(version)).into(),
+        GraphChange::Base(Base {
             version,
             anchor_bits: Some(28),
         })
         .into(),
-        Change::Node(Node {
+        GraphChange::Node(GraphNode {
             version,
             method,
             capacity: 1 << 40,
         })
         .into(),
-        Change::Transition(transition(Effect::Anchoring)).into(),
-        Change::Transition(transition(Effect::Additive {
+        GraphChange::Transition(transition(TransitionEffect::Anchoring)).into(),
+        GraphChange::Transition(transition(TransitionEffect::Additive {
             to: Version(4),
             av: 77,
         }))
         .into(),
-        Change::Anchor(anchor(None)).into(),
-        Change::Anchor(anchor(Some((ContextId(u64::MAX), SiteId(5), MethodId(6))))).into(),
-        Thread {
+        GraphChange::Anchor(anchor(None)).into(),
+        GraphChange::Anchor(anchor(Some((ContextId(u64::MAX), SiteId(5), MethodId(6))))).into(),
+        ThreadRecord {
             id: ThreadId(1),
             name: "main".into(),
             is_virtual: true,
         }
         .into(),
         ThreadEnd { id: ThreadId(1) }.into(),
-        Mismatch {
+        MismatchRecord {
             id: ContextId(1 << 63),
             at: 9,
             expected: "a\nb".into(),
             decoded: "".into(),
         }
         .into(),
-        Skipped {
+        SkippedRecord {
             class: "a.B".into(),
             method: None,
             reason: "64 KB".into(),
         }
         .into(),
-        Skipped {
+        SkippedRecord {
             class: "a.B".into(),
             method: Some("m()V".into()),
             reason: "".into(),
         }
         .into(),
-        Warning { text: "w".into() }.into(),
-        Stat {
+        WarningRecord { text: "w".into() }.into(),
+        StatRecord {
             key: "events.lost".into(),
             value: 3,
         }
         .into(),
-        End.into(),
+        EndRecord.into(),
         ThreadOrigin {
             thread: ThreadId(4),
             context: ContextId(1 << 63 | 5),
@@ -139,13 +140,13 @@ fn all() -> Vec<Record<'static>> {
             detail: "".into(),
         }
         .into(),
-        Followed {
+        FollowedKeyRecord {
             key: 7,
             context: ContextId(u64::MAX),
-            of: "[La/B;".into(),
+            type_name: "[La/B;".into(),
         }
         .into(),
-        Snapshot {
+        SnapshotRecord {
             rows: 1,
             millis: 2,
             collections: 300,
@@ -178,16 +179,16 @@ fn all() -> Vec<Record<'static>> {
             ..HeapCensus::default()
         }
         .into(),
-        Survivors {
+        SurvivorsRecord {
             key: 7,
             objects: 3 << 7,
             bytes: u64::MAX,
             generations: vec![
-                Generation {
+                SurvivorGeneration {
                     born: 0,
                     objects: 1,
                 },
-                Generation {
+                SurvivorGeneration {
                     born: u64::MAX,
                     objects: u32::MAX,
                 },
@@ -195,7 +196,7 @@ fn all() -> Vec<Record<'static>> {
             .into(),
         }
         .into(),
-        Survivors {
+        SurvivorsRecord {
             key: 0,
             objects: 0,
             bytes: 0,
@@ -205,7 +206,7 @@ fn all() -> Vec<Record<'static>> {
     ]
 }
 
-fn body(record: &Record<'_>) -> Vec<u8> {
+fn body(record: &LogRecord<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     record.encode_body(&mut bytes);
     bytes
@@ -215,7 +216,10 @@ fn body(record: &Record<'_>) -> Vec<u8> {
 fn every_record_comes_back() {
     for record in all() {
         let bytes = body(&record);
-        assert_eq!(Record::decode_body(record.kind(), &bytes), Ok(Some(record)));
+        assert_eq!(
+            LogRecord::decode_body(record.kind(), &bytes),
+            Ok(Some(record))
+        );
     }
 }
 
@@ -234,7 +238,10 @@ fn fields_may_be_added_later() {
     for record in all() {
         let mut bytes = body(&record);
         bytes.extend([1, 2, 3]);
-        assert_eq!(Record::decode_body(record.kind(), &bytes), Ok(Some(record)));
+        assert_eq!(
+            LogRecord::decode_body(record.kind(), &bytes),
+            Ok(Some(record))
+        );
     }
 }
 
@@ -244,7 +251,7 @@ fn a_cut_body_is_refused_not_guessed() {
         let bytes = body(&record);
         for len in 0..bytes.len() {
             assert!(
-                Record::decode_body(record.kind(), &bytes[..len]).is_err(),
+                LogRecord::decode_body(record.kind(), &bytes[..len]).is_err(),
                 "{record:?}"
             );
         }
@@ -253,20 +260,20 @@ fn a_cut_body_is_refused_not_guessed() {
 
 #[test]
 fn unknown_kinds_are_skipped() {
-    assert_eq!(Record::decode_body(RecordKind(200), &[1, 2]), Ok(None));
+    assert_eq!(LogRecord::decode_body(RecordKind(200), &[1, 2]), Ok(None));
 }
 
 #[test]
 fn a_line_table_cannot_claim_more_than_its_record() {
     let mut bytes = Vec::new();
-    let mut out = Out(&mut bytes);
-    out.num(1u8);
-    out.num(1u8);
-    out.text("m");
-    out.text("()V");
-    out.num(0u8);
-    out.num(60_000u16);
-    assert!(Record::decode_body(RecordKind(RecordKind::METHOD), &bytes).is_err());
+    let mut out = RecordEncoder(&mut bytes);
+    out.put_number(1u8);
+    out.put_number(1u8);
+    out.put_text("m");
+    out.put_text("()V");
+    out.put_number(0u8);
+    out.put_number(60_000u16);
+    assert!(LogRecord::decode_body(RecordKind(RecordKind::METHOD), &bytes).is_err());
 }
 
 #[test]
@@ -279,6 +286,9 @@ fn generations_that_cannot_be_are_refused() {
     ] {
         let bytes = [&[1, 0, 0], generations].concat();
         let kind = RecordKind(20);
-        assert_eq!(Record::decode_body(kind, &bytes), Err(Malformed(reason)));
+        assert_eq!(
+            LogRecord::decode_body(kind, &bytes),
+            Err(MalformedRecord(reason))
+        );
     }
 }

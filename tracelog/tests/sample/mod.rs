@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use lucce_callgraph::{
-    Anchor, AnchorId, Base, Change, ContextId, Effect, MethodId, Node, SiteId, Transition, Version,
+    Anchor, AnchorId, Base, ContextId, GraphChange, GraphNode, MethodId, SiteId, Transition,
+    TransitionEffect, Version,
 };
 use lucce_tracelog::*;
 
 pub fn write(path: &Path) {
-    let header = Header {
+    let header = LogHeader {
         version_bits: 12,
         anchor_bits: 20,
         call_bits: 32,
@@ -16,34 +17,34 @@ pub fn write(path: &Path) {
         start: 1_763_730_000_000_000_000,
         run: RunId::new(0x0123_4567_89ab_cdef),
     };
-    let mut writer = Writer::create(path, &header).unwrap();
-    let counters = writer.counters(ThreadId(1), 3).unwrap();
+    let mut writer = LogWriter::create(path, &header).unwrap();
+    let counters = writer.add_counters(ThreadId(1), 3).unwrap();
     counters[0].claim(ContextId(1 << 52 | 1));
-    counters[0].count(24);
+    counters[0].count_event(24);
     counters[2].claim(ContextId(1 << 52 | 2));
-    counters[2].count(0);
-    let totals = writer.totals(&["verify.compared"]).unwrap();
-    totals[0].count();
-    let vm = writer.vm_counters(3).unwrap();
+    counters[2].count_event(0);
+    let totals = writer.add_totals(&["verify.compared"]).unwrap();
+    totals[0].increment();
+    let vm = writer.add_vm_counters(3).unwrap();
     vm[0].claim(ThreadId(0), false);
-    vm[0].set(48, 1_763_730_000_000_000_001);
+    vm[0].set_reading(48, 1_763_730_000_000_000_001);
     vm[2].claim(ThreadId(1), true);
-    vm[2].set(24, 1_763_730_000_000_000_002);
+    vm[2].set_reading(24, 1_763_730_000_000_000_002);
     code(&mut writer);
-    let change = |writer: &mut Writer, change: Change| writer.append(change).unwrap();
+    let change = |writer: &mut LogWriter, change: GraphChange| writer.append(change).unwrap();
     graph(|c| change(&mut writer, c));
     run(&mut writer);
-    writer.append(End).unwrap();
+    writer.append(EndRecord).unwrap();
     writer.close().unwrap();
 }
 
-fn code(writer: &mut Writer) {
-    let meta = |key, value| Meta { key, value };
+fn code(writer: &mut LogWriter) {
+    let meta = |key, value| MetaRecord { key, value };
     writer
         .append(meta("jvm".into(), "OpenJDK 17".into()))
         .unwrap();
     writer
-        .append(Class {
+        .append(ClassRecord {
             id: ClassId(1),
             loader: LoaderId(0),
             name: "a.b.C".into(),
@@ -51,7 +52,7 @@ fn code(writer: &mut Writer) {
         })
         .unwrap();
     writer
-        .append(Method {
+        .append(MethodRecord {
             id: MethodId(1),
             class: ClassId(1),
             name: "main".into(),
@@ -68,12 +69,12 @@ fn code(writer: &mut Writer) {
         (5, None, SiteKind::Current),
         (6, Some(70_000), SiteKind::Other),
     ] {
-        let site = Site {
+        let site = SiteRecord {
             id: SiteId(id),
             method: MethodId(1),
             bci: id as i32 * 4,
             line,
-            what,
+            kind: what,
         };
         writer.append(site).unwrap();
     }
@@ -85,9 +86,9 @@ fn code(writer: &mut Writer) {
         .unwrap();
 }
 
-fn graph(mut change: impl FnMut(Change)) {
+fn graph(mut change: impl FnMut(GraphChange)) {
     let (version, method) = (Version(1), MethodId(1));
-    let node = |method, capacity| Node {
+    let node = |method, capacity| GraphNode {
         version,
         method,
         capacity,
@@ -99,41 +100,44 @@ fn graph(mut change: impl FnMut(Change)) {
         callee: MethodId::EVENT,
         effect,
     };
-    change(Change::Base(Base::new(version)));
-    change(Change::Node(node(method, 1)));
-    change(Change::Node(node(MethodId::EVENT, 300)));
-    change(Change::Anchor(Anchor {
+    change(GraphChange::Base(Base::new(version)));
+    change(GraphChange::Node(node(method, 1)));
+    change(GraphChange::Node(node(MethodId::EVENT, 300)));
+    change(GraphChange::Anchor(Anchor {
         base: version,
         id: AnchorId(0),
         head: method,
         parent: None,
     }));
-    change(Change::Transition(event(
+    change(GraphChange::Transition(event(
         2,
-        Effect::Additive { to: version, av: 1 },
+        TransitionEffect::Additive { to: version, av: 1 },
     )));
-    change(Change::Transition(event(
+    change(GraphChange::Transition(event(
         3,
-        Effect::Additive { to: version, av: 2 },
+        TransitionEffect::Additive { to: version, av: 2 },
     )));
-    change(Change::Transition(event(5, Effect::Anchoring)));
+    change(GraphChange::Transition(event(
+        5,
+        TransitionEffect::Anchoring,
+    )));
     let parent = Some((ContextId(1 << 52), SiteId(5), method));
-    change(Change::Anchor(Anchor {
+    change(GraphChange::Anchor(Anchor {
         base: version,
         id: AnchorId(1),
         head: MethodId::EVENT,
         parent,
     }));
     let more = Version(2);
-    change(Change::Base(Base {
+    change(GraphChange::Base(Base {
         version: more,
         anchor_bits: Some(28),
     }));
-    change(Change::Node(Node {
+    change(GraphChange::Node(GraphNode {
         version: more,
         ..node(MethodId::EVENT, 300)
     }));
-    change(Change::Anchor(Anchor {
+    change(GraphChange::Anchor(Anchor {
         base: more,
         id: AnchorId(0),
         head: MethodId::EVENT,
@@ -141,17 +145,17 @@ fn graph(mut change: impl FnMut(Change)) {
     }));
 }
 
-fn run(writer: &mut Writer) {
+fn run(writer: &mut LogWriter) {
     let id = ThreadId(1);
     writer
-        .append(Thread {
+        .append(ThreadRecord {
             id,
             name: "main".into(),
             is_virtual: false,
         })
         .unwrap();
     writer.append(ThreadEnd { id }).unwrap();
-    let skipped = |method| Skipped {
+    let skipped = |method| SkippedRecord {
         class: "a.b.Huge".into(),
         method,
         reason: "64 KB".into(),
@@ -159,12 +163,12 @@ fn run(writer: &mut Writer) {
     writer.append(skipped(None)).unwrap();
     writer.append(skipped(Some("m()V".into()))).unwrap();
     writer
-        .append(Warning {
+        .append(WarningRecord {
             text: "größer".into(),
         })
         .unwrap();
     writer
-        .append(Mismatch {
+        .append(MismatchRecord {
             id: ContextId(1 << 52 | 2),
             at: 99,
             expected: "at a.b.C.main(C.java:11)\n".into(),
@@ -172,7 +176,7 @@ fn run(writer: &mut Writer) {
         })
         .unwrap();
     writer
-        .append(Stat {
+        .append(StatRecord {
             key: "events.recorded".into(),
             value: 2,
         })
@@ -181,31 +185,31 @@ fn run(writer: &mut Writer) {
 
 /// What a reader says about a log, as text.
 #[allow(dead_code, reason = "not every test prints")]
-pub fn print(log: &Log) -> String {
+pub fn print(log: &InMemoryLog) -> String {
     use std::fmt::Write;
     let mut text = format!("{:?}\n", log.header());
     for item in log.items() {
         match item {
-            Ok(Item::Record(e)) => {
+            Ok(LogItem::Record(e)) => {
                 writeln!(text, "{} +{} {:?} {:?}", e.offset, e.size, e.kind, e.record).unwrap();
             }
-            Ok(Item::Cells(cells)) => {
+            Ok(LogItem::Counters(cells)) => {
                 writeln!(text, "{} {:?}", cells.offset, cells.thread).unwrap();
                 cells
                     .iter()
                     .for_each(|c| writeln!(text, "  {c:?}").unwrap());
             }
-            Ok(Item::Totals(totals)) => {
+            Ok(LogItem::Totals(totals)) => {
                 let totals: Vec<_> = totals.iter().collect();
                 writeln!(text, "{totals:?}").unwrap();
             }
-            Ok(Item::EventCells(cells)) => {
+            Ok(LogItem::EventCounters(cells)) => {
                 writeln!(text, "{} {:?} by type", cells.offset, cells.thread).unwrap();
                 cells
                     .iter()
                     .for_each(|c| writeln!(text, "  {c:?}").unwrap());
             }
-            Ok(Item::VmCells(cells)) => {
+            Ok(LogItem::VmCounters(cells)) => {
                 writeln!(text, "{} the VM's count", cells.offset).unwrap();
                 cells
                     .iter()

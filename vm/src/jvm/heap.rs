@@ -9,10 +9,10 @@ use std::ptr;
 use jvmti_bindings::sys::jni::{JavaVM, jclass, jfieldID, jint, jlong, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 
-use super::{Env, Failed, Jvmti, Vm, check};
+use super::{JniEnvironment, JvmError, Jvmti, VmHandle, check};
 
 /// One reference: from an object, or from a root.
-pub struct Reference<'r> {
+pub struct HeapReference<'r> {
     pub kind: ReferenceKind,
     /// Of the class of the object that is referred to, and of the one that refers.
     pub class_tag: i64,
@@ -63,40 +63,40 @@ pub enum ReferenceKind {
 
 /// How a walk goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Next {
+pub enum WalkControl {
     /// To the object that is referred to, if it was not there yet.
-    On,
+    Continue,
     /// This reference counts for nothing.
-    NotThere,
+    Ignore,
     Stop,
 }
 
 /// What a walk calls.
-struct Walker<'w> {
-    each: &'w mut dyn FnMut(&mut Reference<'_>) -> Next,
+struct HeapWalkCallback<'w> {
+    each: &'w mut dyn FnMut(&mut HeapReference<'_>) -> WalkControl,
     failed: bool,
 }
 
-impl Vm {
+impl VmHandle {
     /// A tool interface of its own, whose tags no other agent sees.
     ///
     /// # Errors
     /// The VM's.
-    pub fn tools(self) -> Result<Jvmti, Failed> {
-        let tools = Jvmti::of(self.0)?;
+    pub fn new_tool_environment(self) -> Result<Jvmti, JvmError> {
+        let tools = Jvmti::from_vm(self.0)?;
         let mut wanted = ti::jvmtiCapabilities::default();
         wanted.set_can_tag_objects(true);
         match tools.add_capabilities(&wanted) {
             Ok(()) => Ok(tools),
             Err(failed) => {
-                tools.dispose();
+                tools.dispose_environment();
                 Err(failed)
             }
         }
     }
 
     /// The VM's own pointer.
-    pub fn raw(self) -> *mut JavaVM {
+    pub fn as_raw(self) -> *mut JavaVM {
         self.0
     }
 }
@@ -107,16 +107,16 @@ impl Jvmti {
     ///
     /// # Errors
     /// The VM's; -1: `each` has failed.
-    pub fn follow(
+    pub fn follow_references(
         self,
         from: Option<jobject>,
-        each: &mut dyn FnMut(&mut Reference<'_>) -> Next,
-    ) -> Result<(), Failed> {
+        each: &mut dyn FnMut(&mut HeapReference<'_>) -> WalkControl,
+    ) -> Result<(), JvmError> {
         let callbacks = ti::jvmtiHeapCallbacks {
             heap_reference_callback: Some(referred),
             ..Default::default()
         };
-        let mut walker = Walker {
+        let mut walker = HeapWalkCallback {
             each,
             failed: false,
         };
@@ -125,12 +125,12 @@ impl Jvmti {
         call!(self, FollowReferences, 0, none, from, &callbacks, data)?;
         match walker.failed {
             false => Ok(()),
-            true => Err(Failed(-1)),
+            true => Err(JvmError(-1)),
         }
     }
 
     /// Objects with these tags, and the tag of each.
-    pub fn tagged(self, tags: &[i64]) -> Vec<(jobject, i64)> {
+    pub fn objects_with_tags(self, tags: &[i64]) -> Vec<(jobject, i64)> {
         let (mut count, mut objects, mut found) = (0, ptr::null_mut(), ptr::null_mut());
         let number = tags.len() as jint;
         let got = call!(
@@ -153,8 +153,8 @@ impl Jvmti {
             )
         };
         let pairs = of.iter().copied().zip(by.iter().copied()).collect();
-        self.free(objects.cast());
-        self.free(found.cast());
+        self.deallocate(objects.cast());
+        self.deallocate(found.cast());
         pairs
     }
 
@@ -162,26 +162,26 @@ impl Jvmti {
     ///
     /// # Errors
     /// The VM's.
-    pub fn collect_heap(self) -> Result<(), Failed> {
+    pub fn collect_heap(self) -> Result<(), JvmError> {
         call!(self, ForceGarbageCollection)
     }
 
     /// All classes.
-    pub fn classes(self) -> Vec<jclass> {
+    pub fn loaded_classes(self) -> Vec<jclass> {
         let (mut count, mut table) = (0, ptr::null_mut());
         let got = call!(self, GetLoadedClasses, &mut count, &mut table);
-        self.taken(got, count, table)
+        self.take_array(got, count, table)
     }
 
     /// A class's own fields, in the order by which they are numbered. Empty: it has none, or is not prepared.
-    pub fn fields(self, class: jclass) -> Vec<jfieldID> {
+    pub fn class_fields(self, class: jclass) -> Vec<jfieldID> {
         let (mut count, mut table) = (0, ptr::null_mut());
         let got = call!(self, GetClassFields, class, &mut count, &mut table);
-        self.taken(got, count, table)
+        self.take_array(got, count, table)
     }
 
     /// Interfaces that a class names.
-    pub fn interfaces(self, class: jclass) -> Vec<jclass> {
+    pub fn class_interfaces(self, class: jclass) -> Vec<jclass> {
         let (mut count, mut table) = (0, ptr::null_mut());
         let got = call!(
             self,
@@ -190,7 +190,7 @@ impl Jvmti {
             &mut count,
             &mut table
         );
-        self.taken(got, count, table)
+        self.take_array(got, count, table)
     }
 
     pub fn is_interface(self, class: jclass) -> bool {
@@ -202,23 +202,23 @@ impl Jvmti {
         let mut name = ptr::null_mut();
         let none = ptr::null_mut();
         call!(self, GetFieldName, class, field, &mut name, none, none).ok()?;
-        Some(self.text(name))
+        Some(self.take_string(name))
     }
 }
 
-impl Env {
+impl JniEnvironment {
     /// Bytes that objects take, dead ones among them, as `Runtime` says.
     pub fn heap_bytes(self) -> Option<u64> {
         let class = self.find_class(c"java/lang/Runtime")?;
-        let get = self.static_method(class, c"getRuntime", c"()Ljava/lang/Runtime;")?;
+        let get = self.static_method_id(class, c"getRuntime", c"()Ljava/lang/Runtime;")?;
         let runtime = self.call_static_object(class, get, &[])?;
         let ask = |name| {
-            let method = self.method(class, name, c"()J")?;
+            let method = self.method_id(class, name, c"()J")?;
             Some(jni!(self, CallLongMethodA, runtime, method, ptr::null()))
         };
         let bytes = ask(c"totalMemory").zip(ask(c"freeMemory"));
-        self.forget(runtime);
-        self.forget(class);
+        self.delete_local(runtime);
+        self.delete_local(class);
         let (total, free) = bytes.filter(|_| !self.has_exception())?;
         u64::try_from(total - free).ok()
     }
@@ -232,8 +232,8 @@ impl Env {
         let system = self
             .static_object(class, c"scl", descriptor)
             .filter(|loader| !loader.is_null());
-        let parent = self.field(class, c"parent", descriptor);
-        self.forget(class);
+        let parent = self.field_id(class, c"parent", descriptor);
+        self.delete_local(class);
         let above = |loader: &jobject| {
             let parent = self.get_object(*loader, parent?);
             (!parent.is_null()).then_some(parent)
@@ -264,12 +264,12 @@ unsafe extern "system" fn referred(
     data: *mut c_void,
 ) -> jint {
     // SAFETY: what follow() gave to the VM, which calls this while follow() waits.
-    let walker = unsafe { &mut *data.cast::<Walker<'_>>() };
+    let walker = unsafe { &mut *data.cast::<HeapWalkCallback<'_>>() };
     // SAFETY: the VM's own word for the object's tag; read before the other reference to it, which may be the same, is made.
     let own = unsafe { *tag };
-    let mut reference = Reference {
+    let mut reference = HeapReference {
         // SAFETY: of this kind.
-        kind: unsafe { kind_of(kind, info) },
+        kind: unsafe { reference_kind(kind, info) },
         class_tag,
         referrer_class_tag,
         tag: own,
@@ -284,9 +284,9 @@ unsafe extern "system" fn referred(
         unsafe { *tag = new };
     }
     match next {
-        Ok(Next::On) => ti::JVMTI_VISIT_OBJECTS,
-        Ok(Next::NotThere) => 0,
-        Ok(Next::Stop) => ti::JVMTI_VISIT_ABORT,
+        Ok(WalkControl::Continue) => ti::JVMTI_VISIT_OBJECTS,
+        Ok(WalkControl::Ignore) => 0,
+        Ok(WalkControl::Stop) => ti::JVMTI_VISIT_ABORT,
         Err(_) => {
             walker.failed = true;
             ti::JVMTI_VISIT_ABORT
@@ -296,7 +296,7 @@ unsafe extern "system" fn referred(
 
 /// # Safety
 /// `info` is what the VM gives with a reference of this kind.
-unsafe fn kind_of(
+unsafe fn reference_kind(
     kind: ti::jvmtiHeapReferenceKind,
     info: *const ti::jvmtiHeapReferenceInfo,
 ) -> ReferenceKind {
@@ -339,6 +339,6 @@ unsafe fn kind_of(
 }
 
 /// A method's id, as [`ReferenceKind::Local`] has it.
-pub fn method(id: usize) -> jmethodID {
+pub fn method_id_from(id: usize) -> jmethodID {
     ptr::with_exposed_provenance_mut(id)
 }

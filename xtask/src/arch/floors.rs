@@ -11,24 +11,27 @@ use crate::{Outcome, place};
 const FLOORS: [(&str, &str); 14] = [
     (
         "memory",
-        "maps, slots, tables that Java code reads, the gate",
+        "maps, slots, tables that Java code reads, the event mask",
     ),
     ("options", "what the user asked for"),
-    ("book", "classes, methods, sites by id; the journal"),
-    ("core", "what every floor above stands on"),
-    ("comparison", "the papers' ways, behind one seam"),
-    ("thread", "a thread's state, lane and cells"),
-    ("stack", "where a thread is: upcalls, frames, tasks, verify"),
-    ("counting", "types of events, cells of a place, streams"),
-    ("classes", "classes on their way into the VM"),
+    ("registry", "classes, methods, sites by id; the journal"),
+    ("core", "what every layer above uses"),
+    ("comparison", "the papers' encodings"),
+    ("thread", "a thread's state, counters and their lookup"),
+    (
+        "stack",
+        "where a thread is: VM entries, frames, tasks, verify",
+    ),
+    ("counting", "event types, counters of a site, streams"),
+    ("classes", "classes that the VM loads"),
     ("events", "kinds of events, one file for each"),
     (
-        "walked",
-        "stacks that the VM walks, in a JVM that ran before",
+        "hookless",
+        "stacks walked by the VM, in a JVM that the agent is attached to",
     ),
-    ("leaks", "objects that are followed"),
+    ("leaks", "followed objects, snapshots, GC root paths"),
     ("session", "start, control, end; the one instance"),
-    ("entry", "the doors: what the VM, Java and C code call"),
+    ("entry", "entry points: what the VM, Java and C code call"),
 ];
 
 /// Only these floors may name the one instance.

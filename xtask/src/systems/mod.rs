@@ -105,7 +105,7 @@ pub struct Tools {
 struct Foreign {
     root: PathBuf,
     qemu: PathBuf,
-    /// None: the one on the `PATH` does it.
+    /// None: the one on the `LOGS_PATH` does it.
     rustc: Option<PathBuf>,
     objcopy: PathBuf,
     /// A folder with a `java`, which interprets only: under qemu the VM's compilers take more time than they save.

@@ -11,12 +11,12 @@
 //!                  └──────────── no: parsed, planned, rewritten ─► kept ─► at the end, or once few more come: a new file
 //! ```
 
-mod entry;
-#[cfg(test)]
-mod exact;
-mod file;
-mod folder;
+mod cache_entry;
+mod cache_file;
+mod cache_folder;
 mod own_code;
+#[cfg(test)]
+mod restore_tests;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -24,45 +24,48 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lucce_hooks::Shape;
+use lucce_hooks::MethodInstrumentation;
 
-use crate::book::image::Image;
-use crate::book::{Book, Ids, Loader, NATIVE};
-use crate::classes::Classes;
-use crate::memory::counter::count;
-use crate::options::Level;
+use crate::classes::AgentClasses;
+use crate::memory::counter::increment_counter;
+use crate::options::LogLevel;
+use crate::registry::class_image::ClassImage;
+use crate::registry::{ClassLoaderId, CodeRegistry, FirstClassIds, NATIVE_LINE};
 use crate::thread::carrier;
 
-use entry::{Entry, Made, constants};
-use file::{Entries, Sum, sum};
+use cache_entry::{CacheEntryView, NewCacheEntry, read_constants};
+use cache_file::{CacheEntries, CacheHash, hash_bytes};
 
-pub use entry::{Constants, NATIVES, STANDING_FOR, put_ids, standing_for_ids};
+pub use cache_entry::{
+    NATIVE_PLACEHOLDERS, PLACEHOLDER_IDS, PlaceholderConstants, find_placeholders,
+    replace_placeholders,
+};
 
 /// How large the file may become, and what is kept for it until it is written.
-const LARGEST: usize = 48 << 20;
-const MOST_KEPT: usize = 16 << 20;
+const MAX_FILE_BYTES: usize = 48 << 20;
+const MAX_UNWRITTEN_BYTES: usize = 16 << 20;
 /// A new file is written when it has so many classes more than the one before, or an eighth more.
-const WORTH: usize = 16;
+const MIN_NEW_CLASSES: usize = 16;
 
 /// Without a place it does nothing.
 #[derive(Default)]
-pub struct Cache(Option<CacheFile>);
+pub struct HookedClassCache(Option<CacheFile>);
 
 struct CacheFile {
     folder: PathBuf,
     key: u128,
-    known: Option<Entries>,
-    new: Mutex<New>,
+    written: Option<CacheEntries>,
+    unwritten: Mutex<UnwrittenEntries>,
     /// How many classes were looked for.
-    asked: AtomicUsize,
-    /// How many had been by the last [`Cache::settle`].
-    before: AtomicUsize,
+    lookups: AtomicUsize,
+    /// How many had been by the last [`HookedClassCache::write_if_settled`].
+    lookups_before: AtomicUsize,
 }
 
 /// What is not in the file.
 #[derive(Default)]
-struct New {
-    entries: Vec<(Sum, Vec<u8>)>,
+struct UnwrittenEntries {
+    entries: Vec<(CacheHash, Vec<u8>)>,
     bytes: usize,
     /// There was no room for one more.
     is_full: bool,
@@ -71,189 +74,203 @@ struct New {
 }
 
 /// What was asked of the book while a class's hooks were decided: classes, and which of their methods are quiet.
-pub type Asked = RefCell<BTreeMap<String, u64>>;
+pub type UntrackedQueries = RefCell<BTreeMap<String, u64>>;
 
 /// Notes that the class was asked for.
-pub fn asks(asked: &Asked, book: &Book, class: &str) {
+pub fn record_untracked_query(asked: &UntrackedQueries, book: &CodeRegistry, class: &str) {
     let mut asked = asked.borrow_mut();
     if !asked.contains_key(class) {
-        asked.insert(class.into(), book.quiet_state(class));
+        asked.insert(class.into(), book.untracked_hash(class));
     }
 }
 
 /// A class as it was made, for other runs.
-pub struct Kept<'k> {
+pub struct CacheableClass<'k> {
     pub plain: &'k [u8],
     pub acts_as_carrier: bool,
     pub name: &'k str,
-    pub shapes: &'k [Shape],
-    pub asked: &'k Asked,
+    pub shapes: &'k [MethodInstrumentation],
+    pub untracked_queries: &'k UntrackedQueries,
     /// Indices of natives with a bracket.
     pub natives: &'k [usize],
     /// With what stands for ids.
-    pub hooked: Option<(&'k [u8], &'k Constants)>,
+    pub hooked: Option<(&'k [u8], &'k PlaceholderConstants)>,
 }
 
-impl Cache {
+impl HookedClassCache {
     /// Looks for the file, if hooks depend on nothing but what it is found by.
-    pub fn open(classes: &Classes) -> Cache {
+    pub fn open(classes: &AgentClasses) -> HookedClassCache {
         let options = &classes.options;
         let depends_on_more = options.is_partial()
-            || options.like.is_some()
+            || options.compared_jdk.is_some()
             || classes.recorder.is_some()
-            || classes.attached.is_some()
+            || classes.hookless.is_some()
             || !classes.comparison.is_off();
-        let folder = folder::place(&options.class_cache).filter(|_| !depends_on_more);
-        let Some((folder, own)) = folder.zip(own_code::sum()) else {
-            return Cache::default();
+        let folder = cache_folder::choose_folder(&options.class_cache).filter(|_| !depends_on_more);
+        let Some((folder, own)) = folder.zip(own_code::hash_own_code()) else {
+            return HookedClassCache::default();
         };
-        let hooks = super::load::hooks_of(classes, Loader::BOOT);
-        let kinds = (options.hooks().in_code(), options.is_idle());
-        let key = sum(format!("{own:x} {hooks:?} {kinds:?}").as_bytes());
-        let known = folder::open(&folder, &folder::name(key));
-        Cache(Some(CacheFile {
+        let hooks = super::load::hooks_for_loader(classes, ClassLoaderId::BOOT);
+        let kinds = (options.hooked_events().kinds_in_code(), options.is_idle());
+        let key = hash_bytes(format!("{own:x} {hooks:?} {kinds:?}").as_bytes());
+        let known = cache_folder::open(&folder, &cache_folder::file_name(key));
+        HookedClassCache(Some(CacheFile {
             folder,
             key,
-            known: known.and_then(|file| Entries::read(file, key)),
-            new: Mutex::default(),
-            asked: AtomicUsize::new(0),
-            before: AtomicUsize::new(0),
+            written: known.and_then(|file| CacheEntries::open(file, key)),
+            unwritten: Mutex::default(),
+            lookups: AtomicUsize::new(0),
+            lookups_before: AtomicUsize::new(0),
         }))
     }
 
-    fn place(&self, loader: Loader) -> Option<&CacheFile> {
-        self.0.as_ref().filter(|_| loader == Loader::BOOT)
+    fn file_for_loader(&self, loader: ClassLoaderId) -> Option<&CacheFile> {
+        self.0.as_ref().filter(|_| loader == ClassLoaderId::BOOT)
     }
 
     /// Whether classes of this loader are kept, for which something has to stand for ids.
-    pub fn keeps(&self, loader: Loader) -> bool {
-        self.place(loader)
-            .is_some_and(|place| !place.fresh().is_closed)
+    pub fn accepts_loader(&self, loader: ClassLoaderId) -> bool {
+        self.file_for_loader(loader)
+            .is_some_and(|place| !place.lock_unwritten().is_closed)
     }
 
     /// The class as an earlier run made it, noted in the book; within, its bytes if it has hooks. `None`: it is to be made.
-    pub fn find(&self, classes: &Classes, loader: Loader, bytes: &[u8]) -> Option<Option<Vec<u8>>> {
-        let place = self.place(loader)?;
-        place.asked.fetch_add(1, Ordering::Relaxed);
-        let known = place.known.as_ref()?;
-        known.find(sum(bytes), |entry| {
-            restore(classes, loader, &Entry::read(entry)?)
+    pub fn find_class(
+        &self,
+        classes: &AgentClasses,
+        loader: ClassLoaderId,
+        bytes: &[u8],
+    ) -> Option<Option<Vec<u8>>> {
+        let place = self.file_for_loader(loader)?;
+        place.lookups.fetch_add(1, Ordering::Relaxed);
+        let known = place.written.as_ref()?;
+        known.find_entry(hash_bytes(bytes), |entry| {
+            restore_class(classes, loader, &CacheEntryView::parse(entry)?)
         })
     }
 
     /// Keeps a class for the next file.
-    pub fn keep(&self, classes: &Classes, kept: &Kept<'_>) {
-        let Some(place) = self.place(Loader::BOOT) else {
+    pub fn add_class(&self, classes: &AgentClasses, kept: &CacheableClass<'_>) {
+        let Some(place) = self.file_for_loader(ClassLoaderId::BOOT) else {
             return;
         };
-        let entry = kept.entry(&classes.book());
-        let mut new = place.fresh();
+        let entry = kept.encode_entry(&classes.registry());
+        let mut new = place.lock_unwritten();
         let Some(entry) = entry.filter(|_| !new.is_closed) else {
             return;
         };
-        new.is_full |= new.bytes + entry.len() > MOST_KEPT;
+        new.is_full |= new.bytes + entry.len() > MAX_UNWRITTEN_BYTES;
         if !new.is_full {
             new.bytes += entry.len();
-            new.entries.push((sum(kept.plain), entry));
+            new.entries.push((hash_bytes(kept.plain), entry));
         }
     }
 
     /// Some seconds have gone by. A machine may be so slow that the program still starts: only where hardly a class was
     /// loaded in this time, or there is no room for more, what is new is written.
-    pub fn settle(&self, classes: &Classes) {
+    pub fn write_if_settled(&self, classes: &AgentClasses) {
         let Some(place) = &self.0 else { return };
-        let now = place.asked.load(Ordering::Relaxed);
-        let before = place.before.swap(now, Ordering::Relaxed);
-        if now - before < WORTH || place.fresh().is_full {
+        let now = place.lookups.load(Ordering::Relaxed);
+        let before = place.lookups_before.swap(now, Ordering::Relaxed);
+        if now - before < MIN_NEW_CLASSES || place.lock_unwritten().is_full {
             self.close(classes);
         }
     }
 
     /// What is new is written, and no more are kept.
-    pub fn close(&self, classes: &Classes) {
+    pub fn close(&self, classes: &AgentClasses) {
         let Some(place) = &self.0 else { return };
         let new = {
-            let mut new = place.fresh();
+            let mut new = place.lock_unwritten();
             new.is_closed = true;
             std::mem::take(&mut new.entries)
         };
-        let before = place.known.as_ref().map_or(0, |known| {
-            known.rest();
+        let before = place.written.as_ref().map_or(0, |known| {
+            known.free_buffer();
             known.len()
         });
-        if new.len() < WORTH.min(before / 8).max(1) {
+        if new.len() < MIN_NEW_CLASSES.min(before / 8).max(1) {
             return;
         }
-        if let Err(error) = place.write(new) {
+        if let Err(error) = place.write_file(new) {
             let folder = place.folder.display();
             let text = format!("no cache of classes in {folder}: {error}");
-            classes.options.say(Level::Debug, &text);
+            classes.options.print_message(LogLevel::Debug, &text);
         }
     }
 }
 
 impl CacheFile {
-    fn fresh(&self) -> MutexGuard<'_, New> {
-        self.new.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_unwritten(&self) -> MutexGuard<'_, UnwrittenEntries> {
+        self.unwritten
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// With what the file has by now: other JVMs may have written it.
-    fn write(&self, new: Vec<(Sum, Vec<u8>)>) -> std::io::Result<()> {
-        let name = folder::name(self.key);
-        let now = folder::open(&self.folder, &name);
-        let now = now.and_then(|file| Entries::read(file, self.key));
+    fn write_file(&self, new: Vec<(CacheHash, Vec<u8>)>) -> std::io::Result<()> {
+        let name = cache_folder::file_name(self.key);
+        let now = cache_folder::open(&self.folder, &name);
+        let now = now.and_then(|file| CacheEntries::open(file, self.key));
         let mut entries = new;
-        let known = now.iter().flat_map(Entries::all);
+        let known = now.iter().flat_map(CacheEntries::read_all);
         let more: Vec<_> = known.filter(|entry| !entries.contains(entry)).collect();
         entries.extend(more);
-        let bytes = file::bytes(self.key, entries, LARGEST);
-        folder::put(&self.folder, &name, &bytes)
+        let bytes = cache_file::encode_file(self.key, entries, MAX_FILE_BYTES);
+        cache_folder::replace_file(&self.folder, &name, &bytes)
     }
 }
 
-impl Kept<'_> {
+impl CacheableClass<'_> {
     /// `None`: the book has more of it than an entry can say.
-    fn entry(&self, book: &Book) -> Option<Vec<u8>> {
-        let class = book.class_id(Loader::BOOT, self.name)?;
-        let image = book.image(class, self.shapes)?;
-        let made = Made {
+    fn encode_entry(&self, book: &CodeRegistry) -> Option<Vec<u8>> {
+        let class = book.find_class_id(ClassLoaderId::BOOT, self.name)?;
+        let image = book.write_class_image(class, self.shapes)?;
+        let made = NewCacheEntry {
             acts_as_carrier: self.acts_as_carrier,
-            asked: &self.asked.borrow(),
+            untracked_states: &self.untracked_queries.borrow(),
             natives: self.natives,
             image: &image,
             hooked: self.hooked,
         };
-        made.write()
+        made.to_bytes()
     }
 }
 
 /// `None`: the entry is wrong, the book is not as it was then, or is full.
-fn restore(classes: &Classes, loader: Loader, entry: &Entry<'_>) -> Option<Option<Vec<u8>>> {
-    let image = Image::read(entry.image)?;
-    let mut book = classes.book_mut();
-    let as_it_was = |(class, state): &(&str, u64)| book.quiet_state(class) == *state;
-    if !entry.asked.iter().all(as_it_was) {
+fn restore_class(
+    classes: &AgentClasses,
+    loader: ClassLoaderId,
+    entry: &CacheEntryView<'_>,
+) -> Option<Option<Vec<u8>>> {
+    let image = ClassImage::parse(entry.image)?;
+    let mut book = classes.registry_mut();
+    let as_it_was = |(class, state): &(&str, u64)| book.untracked_hash(class) == *state;
+    if !entry.untracked_states.iter().all(as_it_was) {
         return None;
     }
-    let ids = book.restore(loader, &image)?;
+    let ids = book.restore_class(loader, &image)?;
     drop(book);
-    classes.watch.forget(loader, image.name());
+    classes
+        .method_watch
+        .forget_class(loader, image.class_name());
     if entry.acts_as_carrier {
-        carrier::hooked();
+        carrier::enable_carrier_lookup();
     }
     let Some((bytes, rows)) = entry.hooked else {
         return Some(None);
     };
-    let sites = native_sites(classes, &entry.natives, ids);
+    let sites = add_native_sites(classes, &entry.natives, ids);
     let mut bytes = bytes.to_vec();
-    put_ids(&mut bytes, constants(rows), ids, &sites)?;
-    count(&classes.counts.classes);
-    count(&classes.counts.classes_cached);
+    replace_placeholders(&mut bytes, read_constants(rows), ids, &sites)?;
+    increment_counter(&classes.counts.classes);
+    increment_counter(&classes.counts.classes_cached);
     Some(Some(bytes))
 }
 
 /// Of natives with a bracket.
-pub fn native_sites(classes: &Classes, natives: &[usize], ids: Ids) -> Vec<u32> {
-    let site = |index: &usize| classes.extra_site(ids.first_method + *index as u32, NATIVE);
+pub fn add_native_sites(classes: &AgentClasses, natives: &[usize], ids: FirstClassIds) -> Vec<u32> {
+    let site =
+        |index: &usize| classes.find_or_add_site(ids.first_method + *index as u32, NATIVE_LINE);
     natives.iter().map(site).collect()
 }

@@ -11,15 +11,15 @@ use std::ffi::c_void;
 use xxhash_rust::xxh3::Xxh3;
 
 /// What is looked for, and what was found.
-struct Search {
+struct LibrarySearch {
     address: usize,
     found: Option<u128>,
 }
 
 /// `None`: the loader does not say.
-pub fn sum() -> Option<u128> {
-    let mut search = Search {
-        address: sum as *const () as usize,
+pub fn hash_own_code() -> Option<u128> {
+    let mut search = LibrarySearch {
+        address: hash_own_code as *const () as usize,
         found: None,
     };
     let data = (&raw mut search).cast::<c_void>();
@@ -34,8 +34,8 @@ unsafe extern "C" fn look(
     _: libc::size_t,
     data: *mut c_void,
 ) -> c_int {
-    // SAFETY: the loader passes a library that stays for now, and what `sum` passes.
-    let (library, search) = unsafe { (&*library, &mut *data.cast::<Search>()) };
+    // SAFETY: the loader passes a library that stays for now, and what `hash_own_code` passes.
+    let (library, search) = unsafe { (&*library, &mut *data.cast::<LibrarySearch>()) };
     // SAFETY: the library's own headers.
     let headers =
         unsafe { std::slice::from_raw_parts(library.dlpi_phdr, library.dlpi_phnum.into()) };
@@ -75,8 +75,8 @@ mod tests {
 
     #[test]
     fn the_sum_is_always_the_same() {
-        let first = sum().unwrap();
+        let first = hash_own_code().unwrap();
         assert_ne!(first, Xxh3::new().digest128());
-        assert_eq!(sum(), Some(first));
+        assert_eq!(hash_own_code(), Some(first));
     }
 }

@@ -1,12 +1,12 @@
 //! Algorithm 1: from an id and a ccStack back to the path.
 
-use super::Saved;
-use super::dictionary::Dictionary;
-use super::known::Graph;
-use crate::{Edge, Frame, MethodId, SiteId};
+use super::DacceStackEntry;
+use super::dictionary::DacceDictionary;
+use super::dynamic_graph::DynamicCallGraph;
+use crate::{CallEdge, ContextFrame, MethodId, SiteId};
 
 /// Which sub-path is being decoded.
-struct Position {
+struct SubPathPosition {
     method: MethodId,
     id: u64,
     /// The sub-path began at the target of the ccStack's top entry.
@@ -14,14 +14,14 @@ struct Position {
 }
 
 /// The callers of `method`, innermost first; none if there is no such context.
-pub fn decode(
-    dictionary: &Dictionary,
-    graph: &Graph,
+pub fn decode_path(
+    dictionary: &DacceDictionary,
+    graph: &DynamicCallGraph,
     method: MethodId,
     id: u64,
-    mut stack: Vec<Saved>,
-) -> Option<Vec<Frame>> {
-    let mut at = Position::new(method, id, dictionary);
+    mut stack: Vec<DacceStackEntry>,
+) -> Option<Vec<ContextFrame>> {
+    let mut at = SubPathPosition::new(method, id, dictionary);
     let mut frames = Vec::new();
     loop {
         // Lines 9 to 25: the sub-path began with the call on top of the ccStack.
@@ -31,18 +31,18 @@ pub fn decode(
             if top.site == SiteId::ENTRY {
                 return (stack.len() == 1).then_some(frames);
             }
-            let method = graph.caller(top.site)?;
-            frames.push(Frame {
+            let method = graph.caller_of_site(top.site)?;
+            frames.push(ContextFrame {
                 site: top.site,
                 method,
             });
-            at = Position::new(method, top.id, dictionary);
-            pop(&mut stack);
+            at = SubPathPosition::new(method, top.id, dictionary);
+            pop_entry(&mut stack);
         }
         // Lines 26 to 33: one encoded call back.
-        match dictionary.caller(at.method, at.id) {
+        match dictionary.find_caller(at.method, at.id) {
             Some((edge, rest)) => {
-                frames.push(edge.place());
+                frames.push(edge.caller_frame());
                 (at.method, at.id) = (edge.caller, rest);
             }
             // Lines 34 to 36.
@@ -51,11 +51,11 @@ pub fn decode(
     }
 }
 
-impl Position {
+impl SubPathPosition {
     /// AdjustID.
-    fn new(method: MethodId, id: u64, dictionary: &Dictionary) -> Position {
+    fn new(method: MethodId, id: u64, dictionary: &DacceDictionary) -> SubPathPosition {
         let rest = id.checked_sub(dictionary.max_id() + 1);
-        Position {
+        SubPathPosition {
             method,
             id: rest.unwrap_or(id),
             on_stack: rest.is_some(),
@@ -63,12 +63,12 @@ impl Position {
     }
 
     fn is_entry(&self) -> bool {
-        self.id == 0 && !self.on_stack && self.method != Edge::NOBODY
+        self.id == 0 && !self.on_stack && self.method != CallEdge::NO_CALLER
     }
 }
 
 /// An entry that is repeated stays, once less.
-fn pop(stack: &mut Vec<Saved>) {
+fn pop_entry(stack: &mut Vec<DacceStackEntry>) {
     match stack.last_mut() {
         Some(top) if top.count > 0 => top.count -= 1,
         _ => {

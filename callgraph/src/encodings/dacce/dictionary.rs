@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::known::Graph;
-use crate::encodings::{Numbering, Rules};
-use crate::numbering::{Begins, FastMap};
-use crate::{Edge, MethodId, SiteId};
+use super::dynamic_graph::DynamicCallGraph;
+use crate::encodings::{AcyclicNumbering, NumberingRules};
+use crate::numbering::{FastMap, SubPathStarts};
+use crate::{CallEdge, MethodId, SiteId};
 
 /// A call site compares its targets one by one up to this many.
 const COMPARED: usize = 8;
@@ -14,28 +14,28 @@ const MAX_PLACES: usize = 1 << 12;
 
 /// See the module's description. The default is of a graph without edges.
 #[derive(Default)]
-pub struct Dictionary {
-    numbering: Numbering,
+pub struct DacceDictionary {
+    numbering: AcyclicNumbering,
     max_id: u64,
-    hashed: usize,
+    hashed_sites: usize,
 }
 
-impl Dictionary {
+impl DacceDictionary {
     /// All known edges but the recursive ones, the hottest first.
-    pub fn of(graph: &Graph, bits: u32) -> Dictionary {
-        let rules = Rules {
+    pub fn from_graph(graph: &DynamicCallGraph, bits: u32) -> DacceDictionary {
+        let rules = NumberingRules {
             hot_first: true,
             // Ids of sub-paths that begin elsewhere are above maxID.
-            begins: Begins::Entries,
-            ..Rules::exact(bits)
+            sub_path_starts: SubPathStarts::Entries,
+            ..NumberingRules::for_exact_ids(bits)
         };
-        let mut edges = graph.known().to_vec();
+        let mut edges = graph.weighted_edges().to_vec();
         let hashed = hash_targets(&mut edges);
-        let numbering = Numbering::of(&edges, &rules);
-        Dictionary {
+        let numbering = AcyclicNumbering::from_edges(&edges, &rules);
+        DacceDictionary {
             max_id: numbering.max_id(),
             numbering,
-            hashed,
+            hashed_sites: hashed,
         }
     }
 
@@ -43,46 +43,46 @@ impl Dictionary {
         self.max_id
     }
 
-    pub fn addition(&self, edge: Edge) -> Option<u64> {
-        self.numbering.addition(edge)
+    pub fn addition_value(&self, edge: CallEdge) -> Option<u64> {
+        self.numbering.addition_value(edge)
     }
 
-    pub fn caller(&self, method: MethodId, id: u64) -> Option<(Edge, u64)> {
-        self.numbering.caller(method, id)
+    pub fn find_caller(&self, method: MethodId, id: u64) -> Option<(CallEdge, u64)> {
+        self.numbering.find_caller(method, id)
     }
 
     /// Whether id 0 of a path that begins at a thread's entry says that it begins here.
     pub fn is_entry(&self, method: MethodId) -> bool {
-        self.numbering.begins(method)
+        self.numbering.starts_sub_path(method)
     }
 
-    pub fn is_back(&self, edge: Edge) -> bool {
-        self.numbering.back.contains(&edge)
+    pub fn is_back(&self, edge: CallEdge) -> bool {
+        self.numbering.back_edges.contains(&edge)
     }
 
     /// Whether no other caller adds less.
-    pub fn is_first(&self, edge: Edge) -> bool {
+    pub fn is_first(&self, edge: CallEdge) -> bool {
         let node = self.numbering.nodes.get(&edge.callee);
         let first = node.and_then(|node| node.incoming.first());
         first.is_some_and(|(_, first)| *first == edge)
     }
 
-    pub fn back_edges(&self) -> usize {
-        self.numbering.back.len()
+    pub fn back_edge_count(&self) -> usize {
+        self.numbering.back_edges.len()
     }
 
     /// Call sites that look their targets up in a hash table.
-    pub fn hashed(&self) -> usize {
-        self.hashed
+    pub fn hashed_site_count(&self) -> usize {
+        self.hashed_sites
     }
 
-    pub fn memory(&self) -> usize {
-        self.numbering.memory()
+    pub fn memory_bytes(&self) -> usize {
+        self.numbering.memory_bytes()
     }
 }
 
 /// Leaves out targets that find their place in the call site's table taken; how many sites have one.
-fn hash_targets(edges: &mut Vec<crate::encodings::Known>) -> usize {
+fn hash_targets(edges: &mut Vec<crate::encodings::WeightedEdge>) -> usize {
     let mut sites: FastMap<SiteId, Vec<MethodId>> = FastMap::default();
     for known in edges.iter().filter(|known| !known.edge.is_entry()) {
         sites
@@ -93,7 +93,7 @@ fn hash_targets(edges: &mut Vec<crate::encodings::Known>) -> usize {
     sites.retain(|_, targets| targets.len() > COMPARED);
     let tables: FastMap<SiteId, HashMap<usize, MethodId>> = sites
         .iter()
-        .map(|(site, targets)| (*site, table(targets)))
+        .map(|(site, targets)| (*site, build_table(targets)))
         .collect();
     edges.retain(|known| {
         let table = tables
@@ -105,12 +105,12 @@ fn hash_targets(edges: &mut Vec<crate::encodings::Known>) -> usize {
 }
 
 /// The smallest table without collisions, or the largest there may be.
-fn table(targets: &[MethodId]) -> HashMap<usize, MethodId> {
+fn build_table(targets: &[MethodId]) -> HashMap<usize, MethodId> {
     let mut places = (targets.len() * 2).next_power_of_two();
     loop {
         let mut table = HashMap::new();
         for target in targets {
-            table.entry(place(*target, places)).or_insert(*target);
+            table.entry(table_index(*target, places)).or_insert(*target);
         }
         if table.len() == targets.len() || places >= MAX_PLACES {
             return table;
@@ -119,6 +119,6 @@ fn table(targets: &[MethodId]) -> HashMap<usize, MethodId> {
     }
 }
 
-fn place(target: MethodId, places: usize) -> usize {
+fn table_index(target: MethodId, places: usize) -> usize {
     (u64::from(target.0).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize & (places - 1)
 }

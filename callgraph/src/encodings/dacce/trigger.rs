@@ -2,9 +2,9 @@
 
 /// How eagerly. The paper names the triggers but not their numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tuning {
+pub struct DacceTuning {
     /// A context is collected every so many calls: the paper's timer of 0.01 s.
-    pub sample: u64,
+    pub sample_interval: u64,
     /// So many new edges are one reason, if they are a sixteenth of all edges.
     pub new_edges: u64,
     /// Another: so many percent of calls use the ccStack for edges that could be encoded.
@@ -13,30 +13,30 @@ pub struct Tuning {
     pub hot_percent: u64,
 }
 
-impl Tuning {
-    pub const DEFAULT: Tuning = Tuning {
-        sample: 4096,
+impl DacceTuning {
+    pub const DEFAULT: DacceTuning = DacceTuning {
+        sample_interval: 4096,
         new_edges: 64,
         stack_percent: 1,
         hot_percent: 10,
     };
 
     /// Never by itself.
-    pub const NEVER: Tuning = Tuning {
-        sample: u64::MAX,
-        ..Tuning::DEFAULT
+    pub const NEVER: DacceTuning = DacceTuning {
+        sample_interval: u64::MAX,
+        ..DacceTuning::DEFAULT
     };
 }
 
-impl Default for Tuning {
+impl Default for DacceTuning {
     fn default() -> Self {
-        Tuning::DEFAULT
+        DacceTuning::DEFAULT
     }
 }
 
 /// Counts since the graph was numbered last.
-pub struct Trigger {
-    tuning: Tuning,
+pub struct ReEncodingTrigger {
+    tuning: DacceTuning,
     /// Until the next context is collected.
     left: u64,
     calls: u64,
@@ -48,28 +48,28 @@ pub struct Trigger {
     patience: u64,
 }
 
-impl Trigger {
-    pub fn new(tuning: Tuning) -> Trigger {
-        Trigger {
+impl ReEncodingTrigger {
+    pub fn new(tuning: DacceTuning) -> ReEncodingTrigger {
+        ReEncodingTrigger {
             tuning,
-            left: tuning.sample,
+            left: tuning.sample_interval,
             calls: 0,
             new_edges: 0,
             avoidable: 0,
             hot: 0,
             adding: 0,
-            patience: tuning.sample,
+            patience: tuning.sample_interval,
         }
     }
 
     /// Whether a context is to be collected.
-    pub fn called(&mut self, is_new: bool, avoidable: bool) -> bool {
+    pub fn record_call(&mut self, is_new: bool, avoidable: bool) -> bool {
         self.calls += 1;
         self.new_edges += u64::from(is_new);
         self.avoidable += u64::from(avoidable);
         self.left -= 1;
         if self.left == 0 {
-            self.left = self.tuning.sample;
+            self.left = self.tuning.sample_interval;
             return true;
         }
         false
@@ -77,7 +77,7 @@ impl Trigger {
 
     /// A context was collected in which `hot` calls are their method's hottest, `adding` of which do
     /// not add least. Whether the graph is to be numbered anew.
-    pub fn sampled(&mut self, hot: u64, adding: u64, known: u64) -> bool {
+    pub fn record_sample(&mut self, hot: u64, adding: u64, known: u64) -> bool {
         self.hot += hot;
         self.adding += adding;
         let many_new = self.new_edges >= self.tuning.new_edges.max(known / 16);
@@ -88,7 +88,7 @@ impl Trigger {
     }
 
     /// `calls` have passed since the time before. Reasons that come back quickly have to wait longer.
-    pub fn done(&mut self, calls: u64) {
+    pub fn finish_re_encoding(&mut self, calls: u64) {
         if self.new_edges < self.tuning.new_edges {
             self.patience = self.patience.max(calls).saturating_mul(2);
         }
@@ -102,8 +102,8 @@ impl Trigger {
 mod tests {
     use super::*;
 
-    const TUNING: Tuning = Tuning {
-        sample: 10,
+    const TUNING: DacceTuning = DacceTuning {
+        sample_interval: 10,
         new_edges: 5,
         stack_percent: 20,
         hot_percent: 10,
@@ -111,51 +111,51 @@ mod tests {
 
     /// So many calls, the last of which is collected; the first `new` are of new edges, the first
     /// `avoidable` use the ccStack.
-    fn calls(trigger: &mut Trigger, new: u64, avoidable: u64) {
-        for call in 0..TUNING.sample {
-            let is_collected = trigger.called(call < new, call < avoidable);
-            assert_eq!(is_collected, call + 1 == TUNING.sample);
+    fn calls(trigger: &mut ReEncodingTrigger, new: u64, avoidable: u64) {
+        for call in 0..TUNING.sample_interval {
+            let is_collected = trigger.record_call(call < new, call < avoidable);
+            assert_eq!(is_collected, call + 1 == TUNING.sample_interval);
         }
     }
 
     #[test]
     fn the_number_of_identified_edges_reaches_a_threshold() {
-        let mut trigger = Trigger::new(TUNING);
+        let mut trigger = ReEncodingTrigger::new(TUNING);
         calls(&mut trigger, 4, 0);
-        assert!(!trigger.sampled(0, 0, 4));
+        assert!(!trigger.record_sample(0, 0, 4));
         calls(&mut trigger, 1, 0);
-        assert!(trigger.sampled(0, 0, 5));
-        trigger.done(20);
+        assert!(trigger.record_sample(0, 0, 5));
+        trigger.finish_re_encoding(20);
         calls(&mut trigger, 4, 0);
-        assert!(!trigger.sampled(0, 0, 9), "counts begin anew");
+        assert!(!trigger.record_sample(0, 0, 9), "counts begin anew");
         // Of a large graph five are nothing.
         calls(&mut trigger, 1, 0);
-        assert!(!trigger.sampled(0, 0, 160));
+        assert!(!trigger.record_sample(0, 0, 160));
     }
 
     #[test]
     fn the_stack_is_frequently_accessed() {
-        let mut trigger = Trigger::new(TUNING);
+        let mut trigger = ReEncodingTrigger::new(TUNING);
         calls(&mut trigger, 1, 2);
-        assert!(!trigger.sampled(0, 0, 1));
+        assert!(!trigger.record_sample(0, 0, 1));
         calls(&mut trigger, 0, 3);
-        assert!(trigger.sampled(0, 0, 1), "5 of 20 calls");
+        assert!(trigger.record_sample(0, 0, 1), "5 of 20 calls");
     }
 
     #[test]
     fn the_hot_paths_have_changed() {
-        let mut trigger = Trigger::new(TUNING);
+        let mut trigger = ReEncodingTrigger::new(TUNING);
         calls(&mut trigger, 0, 0);
-        assert!(!trigger.sampled(10, 1, 100));
+        assert!(!trigger.record_sample(10, 1, 100));
         calls(&mut trigger, 0, 0);
-        assert!(trigger.sampled(10, 2, 100), "3 of 20 hot calls add");
+        assert!(trigger.record_sample(10, 2, 100), "3 of 20 hot calls add");
         // It was no use: the same reason has to wait, ever longer.
-        trigger.done(20);
+        trigger.finish_re_encoding(20);
         for _ in 0..3 {
             calls(&mut trigger, 0, 0);
-            assert!(!trigger.sampled(10, 9, 100));
+            assert!(!trigger.record_sample(10, 9, 100));
         }
         calls(&mut trigger, 0, 0);
-        assert!(trigger.sampled(10, 9, 100));
+        assert!(trigger.record_sample(10, 9, 100));
     }
 }

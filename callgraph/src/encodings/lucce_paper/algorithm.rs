@@ -1,93 +1,93 @@
 //! Update and De: the versioned graph `⟨E, numCC, lv⟩`.
 
-use super::super::{Statistics, Undecodable};
-use super::history::{EXCEEDED, History, Then, Version};
+use super::super::{ContextDecodeError, EncodingStatistics};
+use super::history::{EXCEEDED, HistoricValue, PaperVersion, ValueHistory};
 use crate::numbering::FastMap;
-use crate::{Edge, MethodId, SiteId};
+use crate::{CallEdge, MethodId, SiteId};
 
 /// A frame's two local variables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Pair {
-    /// [`Pair::LOST`] where the numbers exceeded the limit.
-    pub call: u64,
-    pub version: Version,
+pub struct CallIdVersion {
+    /// [`CallIdVersion::NO_CALL_ID`] where the numbers exceeded the limit.
+    pub call_id: u64,
+    pub version: PaperVersion,
 }
 
-impl Pair {
+impl CallIdVersion {
     /// What a thread's entry is called with.
-    pub const ROOT: Pair = Pair {
-        call: 0,
+    pub const ROOT: CallIdVersion = CallIdVersion {
+        call_id: 0,
         version: 0,
     };
     /// In place of a callId that there was no number for.
-    pub const LOST: u64 = EXCEEDED;
+    pub const NO_CALL_ID: u64 = EXCEEDED;
 
     #[must_use]
     pub fn is_lost(self) -> bool {
-        self.call == Pair::LOST
+        self.call_id == CallIdVersion::NO_CALL_ID
     }
 }
 
 /// Is told of everything that decides whether a later update changes nothing: that is so if lv(p) is the
 /// caller's version and the edge was numbered with the inputs that numCC(n) has now.
-pub trait Watch {
+pub trait UpdateObserver {
     /// `lv(caller)` is `version`.
-    fn backed_up(&mut self, caller: MethodId, version: Version);
+    fn on_version_backed_up(&mut self, caller: MethodId, version: PaperVersion);
     /// What numCC(callee) is the sum of has changed; `inputs` counts that.
-    fn changed(&mut self, callee: MethodId, inputs: u64);
-    /// `av(edge)`, [`Pair::LOST`] if it exceeds the limit, and the inputs it is of.
-    fn numbered(&mut self, edge: Edge, inputs: u64, addition: u64);
+    fn on_inputs_changed(&mut self, callee: MethodId, inputs: u64);
+    /// `av(edge)`, [`CallIdVersion::NO_CALL_ID`] if it exceeds the limit, and the inputs it is of.
+    fn on_edge_numbered(&mut self, edge: CallEdge, inputs: u64, addition: u64);
 }
 
 /// Nothing is watched.
-impl Watch for () {
-    fn backed_up(&mut self, _: MethodId, _: Version) {}
-    fn changed(&mut self, _: MethodId, _: u64) {}
-    fn numbered(&mut self, _: Edge, _: u64, _: u64) {}
+impl UpdateObserver for () {
+    fn on_version_backed_up(&mut self, _: MethodId, _: PaperVersion) {}
+    fn on_inputs_changed(&mut self, _: MethodId, _: u64) {}
+    fn on_edge_numbered(&mut self, _: CallEdge, _: u64, _: u64) {}
 }
 
 /// See the module above.
-pub struct Algorithm {
-    nodes: Vec<Node>,
-    index: FastMap<MethodId, Index>,
-    edges: FastMap<Edge, Known>,
-    version: Version,
+pub struct LucceAlgorithm {
+    nodes: Vec<PaperNode>,
+    index: FastMap<MethodId, NodeIndex>,
+    edges: FastMap<CallEdge, NumberedEdge>,
+    version: PaperVersion,
     /// Numbers stay below.
     limit: u64,
-    log: Log,
+    log: LogTally,
     repaired: u64,
     /// Changes in all histories.
-    remembered: usize,
+    remembered_changes: usize,
 }
 
 /// A node's place in the list.
-type Index = u32;
+type NodeIndex = u32;
 
-struct Node {
+struct PaperNode {
     method: MethodId,
-    incoming: Vec<Incoming>,
-    outgoing: Vec<Index>,
+    incoming: Vec<PaperIncomingEdge>,
+    outgoing: Vec<NodeIndex>,
     /// numCC
-    counts: History,
+    counts: ValueHistory,
     /// lv
-    callers: History,
+    callers: ValueHistory,
     /// How often what numCC is the sum of has changed.
     inputs: u64,
 }
 
 /// An edge, in its callee's list.
 #[derive(Clone, Copy)]
-struct Incoming {
-    since: Version,
-    caller: Index,
+struct PaperIncomingEdge {
+    since: PaperVersion,
+    caller: NodeIndex,
     site: SiteId,
 }
 
 /// Where an edge is, the addition value that was computed last, and of which inputs; 0: none yet.
 #[derive(Clone, Copy)]
-struct Known {
-    caller: Index,
-    callee: Index,
+struct NumberedEdge {
+    caller: NodeIndex,
+    callee: NodeIndex,
     place: u32,
     addition: u64,
     inputs: u64,
@@ -95,82 +95,101 @@ struct Known {
 
 /// What was logged: a kind, and the fields of the change as LEB128 numbers.
 #[derive(Default)]
-struct Log {
+struct LogTally {
     edges: u64,
     counts: u64,
     callers: u64,
     bytes: u64,
 }
 
-impl Log {
-    fn add(&mut self, fields: &[u64]) {
+impl LogTally {
+    fn add_record(&mut self, fields: &[u64]) {
         let bytes = |field: &u64| u64::from((64 - (field | 1).leading_zeros()).div_ceil(7));
         self.bytes += 1 + fields.iter().map(bytes).sum::<u64>();
     }
 }
 
-impl Algorithm {
+impl LucceAlgorithm {
     /// Numbers below 2 to the power of `bits`, at most 63: what a Java `long` holds.
     #[must_use]
-    pub fn new(bits: u32) -> Algorithm {
-        let mut algorithm = Algorithm {
+    pub fn new(bits: u32) -> LucceAlgorithm {
+        let mut algorithm = LucceAlgorithm {
             nodes: Vec::new(),
             index: FastMap::default(),
             edges: FastMap::default(),
             version: 0,
             limit: 1 << bits.min(63),
-            log: Log::default(),
+            log: LogTally::default(),
             repaired: 0,
             // The root's own count.
-            remembered: 1,
+            remembered_changes: 1,
         };
-        let root = algorithm.intern(Edge::NOBODY);
+        let root = algorithm.intern_method(CallEdge::NO_CALLER);
         if let Some(root) = algorithm.node_mut(root) {
-            root.counts.set(0, 1);
+            root.counts.push_value(0, 1);
         }
         algorithm
     }
 
     /// Algorithm 1: the callee's local variables from the caller's.
-    pub fn update(&mut self, edge: Edge, from: Pair, watch: &mut impl Watch) -> Pair {
+    pub fn update_call(
+        &mut self,
+        edge: CallEdge,
+        from: CallIdVersion,
+        watch: &mut impl UpdateObserver,
+    ) -> CallIdVersion {
         let known = self.edges.get(&edge).copied();
-        let caller = known.map_or_else(|| self.intern(edge.caller), |known| known.caller);
+        let caller = known.map_or_else(|| self.intern_method(edge.caller), |known| known.caller);
         self.back_up(caller, from.version, watch);
-        let known = known.unwrap_or_else(|| self.add(edge, caller, watch));
-        let inputs = self.node(known.callee).map_or(0, |node| node.inputs);
+        let known = known.unwrap_or_else(|| self.add_edge(edge, caller, watch));
+        let inputs = self.find_node(known.callee).map_or(0, |node| node.inputs);
         let (addition, version) = match known.inputs == inputs {
             // Nothing that this number depends upon has changed since.
             true => (known.addition, self.version),
-            false => self.renumber(edge, known, inputs, watch),
+            false => self.renumber_callee(edge, known, inputs, watch),
         };
-        let call = plus(from.call, addition, self.limit - 1);
-        Pair { call, version }
+        let call = bounded_sum(from.call_id, addition, self.limit - 1);
+        CallIdVersion {
+            call_id: call,
+            version,
+        }
     }
 
     /// `lv(p) ← v`
-    fn back_up(&mut self, caller: Index, version: Version, watch: &mut impl Watch) {
+    fn back_up(
+        &mut self,
+        caller: NodeIndex,
+        version: PaperVersion,
+        watch: &mut impl UpdateObserver,
+    ) {
         let now = self.version + 1;
         let Some(node) = self.node_mut(caller) else {
             return;
         };
-        if node.callers.now() != Some(version) {
-            node.callers.set(now, version);
+        if node.callers.latest_value() != Some(version) {
+            node.callers.push_value(now, version);
             let method = node.method;
             self.version = now;
-            self.remembered += 1;
+            self.remembered_changes += 1;
             self.log.callers += 1;
-            self.log.add(&[u64::from(method.0), version]);
-            watch.backed_up(method, version);
+            self.log.add_record(&[u64::from(method.0), version]);
+            watch.on_version_backed_up(method, version);
         }
     }
 
     /// `E ← E ∪ {e}`
-    fn add(&mut self, edge: Edge, caller: Index, watch: &mut impl Watch) -> Known {
-        let callee = self.intern(edge.callee);
+    fn add_edge(
+        &mut self,
+        edge: CallEdge,
+        caller: NodeIndex,
+        watch: &mut impl UpdateObserver,
+    ) -> NumberedEdge {
+        let callee = self.intern_method(edge.callee);
         self.version += 1;
         let since = self.version;
         self.log.edges += 1;
-        self.log.add(&[edge.site.0, edge.callee.0].map(u64::from));
+        self.log
+            .add_record(&[edge.site.0, edge.callee.0].map(u64::from));
         if let Some(node) = self.node_mut(caller)
             && !node.outgoing.contains(&callee)
         {
@@ -179,14 +198,14 @@ impl Algorithm {
         let mut place = 0;
         if let Some(node) = self.node_mut(callee) {
             place = node.incoming.len() as u32;
-            node.incoming.push(Incoming {
+            node.incoming.push(PaperIncomingEdge {
                 since,
                 caller,
                 site: edge.site,
             });
         }
         self.inputs_changed(callee, watch);
-        Known {
+        NumberedEdge {
             caller,
             callee,
             place,
@@ -196,24 +215,24 @@ impl Algorithm {
     }
 
     /// `numCC(n) ← Σ …`; `av(e)` and the version that it is of.
-    fn renumber(
+    fn renumber_callee(
         &mut self,
-        edge: Edge,
-        known: Known,
+        edge: CallEdge,
+        known: NumberedEdge,
         inputs: u64,
-        watch: &mut impl Watch,
-    ) -> (u64, Version) {
+        watch: &mut impl UpdateObserver,
+    ) -> (u64, PaperVersion) {
         let before = self.version;
-        let (addition, sum) = self.sums(known);
+        let (addition, sum) = self.sum_incoming(known);
         self.set_count(known.callee, sum, watch);
-        let known = Known {
+        let known = NumberedEdge {
             addition,
             inputs,
             ..known
         };
         self.edges.insert(edge, known);
-        watch.numbered(edge, inputs, addition);
-        if self.version == before || self.sums(known).0 == addition {
+        watch.on_edge_numbered(edge, inputs, addition);
+        if self.version == before || self.sum_incoming(known).0 == addition {
             return (addition, self.version);
         }
         self.repaired += 1;
@@ -221,33 +240,35 @@ impl Algorithm {
     }
 
     /// What the edges before this one count together, and what all do.
-    fn sums(&self, edge: Known) -> (u64, u64) {
+    fn sum_incoming(&self, edge: NumberedEdge) -> (u64, u64) {
         let (mut addition, mut sum) = (EXCEEDED, 0);
-        let incoming = self.node(edge.callee).map_or(&[][..], |n| &n.incoming);
+        let incoming = self.find_node(edge.callee).map_or(&[][..], |n| &n.incoming);
         for (place, other) in incoming.iter().enumerate() {
             if place == edge.place as usize {
                 addition = sum;
             }
-            let count = self.node(other.caller).and_then(|n| n.counts.now());
-            sum = plus(sum, count.unwrap_or(EXCEEDED), self.limit);
+            let count = self
+                .find_node(other.caller)
+                .and_then(|n| n.counts.latest_value());
+            sum = bounded_sum(sum, count.unwrap_or(EXCEEDED), self.limit);
         }
         (addition, sum)
     }
 
-    fn set_count(&mut self, callee: Index, count: u64, watch: &mut impl Watch) {
+    fn set_count(&mut self, callee: NodeIndex, count: u64, watch: &mut impl UpdateObserver) {
         let now = self.version + 1;
         let Some(node) = self.node_mut(callee) else {
             return;
         };
-        if node.counts.now() == Some(count) {
+        if node.counts.latest_value() == Some(count) {
             return;
         }
-        node.counts.set(now, count);
+        node.counts.push_value(now, count);
         let (method, outgoing) = (node.method, std::mem::take(&mut node.outgoing));
         self.version = now;
-        self.remembered += 1;
+        self.remembered_changes += 1;
         self.log.counts += 1;
-        self.log.add(&[u64::from(method.0), count]);
+        self.log.add_record(&[u64::from(method.0), count]);
         for target in &outgoing {
             self.inputs_changed(*target, watch);
         }
@@ -256,10 +277,10 @@ impl Algorithm {
         }
     }
 
-    fn inputs_changed(&mut self, node: Index, watch: &mut impl Watch) {
+    fn inputs_changed(&mut self, node: NodeIndex, watch: &mut impl UpdateObserver) {
         if let Some(node) = self.node_mut(node) {
             node.inputs += 1;
-            watch.changed(node.method, node.inputs);
+            watch.on_inputs_changed(node.method, node.inputs);
         }
     }
 
@@ -267,7 +288,11 @@ impl Algorithm {
     ///
     /// # Errors
     /// There was no number, the graph has no such context, or what it was then is forgotten.
-    pub fn decode(&self, method: MethodId, pair: Pair) -> Result<Vec<Edge>, Undecodable> {
+    pub fn decode_context(
+        &self,
+        method: MethodId,
+        pair: CallIdVersion,
+    ) -> Result<Vec<CallEdge>, ContextDecodeError> {
         self.decode_until(method, pair, |_, _| false)
     }
 
@@ -275,24 +300,24 @@ impl Algorithm {
     /// context is known.
     ///
     /// # Errors
-    /// As [`Algorithm::decode`].
+    /// As [`LucceAlgorithm::decode_context`].
     pub fn decode_until(
         &self,
         method: MethodId,
-        pair: Pair,
-        mut known: impl FnMut(MethodId, Pair) -> bool,
-    ) -> Result<Vec<Edge>, Undecodable> {
+        pair: CallIdVersion,
+        mut known: impl FnMut(MethodId, CallIdVersion) -> bool,
+    ) -> Result<Vec<CallEdge>, ContextDecodeError> {
         if pair.is_lost() {
-            return Err(Undecodable::Lost);
+            return Err(ContextDecodeError::Lost);
         }
-        let unknown = Undecodable::Unknown;
+        let unknown = ContextDecodeError::Unknown;
         let (mut at, mut pair) = (*self.index.get(&method).ok_or(unknown)?, pair);
         let mut edges = Vec::new();
         loop {
-            let callee = self.node(at).ok_or(unknown)?;
-            let (found, addition) = self.previous(callee, pair)?;
-            let caller = self.node(found.caller).ok_or(unknown)?;
-            let edge = Edge {
+            let callee = self.find_node(at).ok_or(unknown)?;
+            let (found, addition) = self.previous_edge(callee, pair)?;
+            let caller = self.find_node(found.caller).ok_or(unknown)?;
+            let edge = CallEdge {
                 site: found.site,
                 caller: caller.method,
                 callee: callee.method,
@@ -301,15 +326,15 @@ impl Algorithm {
             if edge.is_entry() {
                 return Ok(edges);
             }
-            let version = match caller.callers.at(pair.version) {
+            let version = match caller.callers.value_at(pair.version) {
                 // Backed up before: so this ends.
-                Then::Value(version) if version < pair.version => version,
-                Then::Forgotten => return Err(Undecodable::Lost),
+                HistoricValue::Value(version) if version < pair.version => version,
+                HistoricValue::Forgotten => return Err(ContextDecodeError::Lost),
                 _ => return Err(unknown),
             };
             at = found.caller;
-            pair = Pair {
-                call: pair.call - addition,
+            pair = CallIdVersion {
+                call_id: pair.call_id - addition,
                 version,
             };
             if known(edge.caller, pair) {
@@ -319,109 +344,118 @@ impl Algorithm {
     }
 
     /// `prev(n, c, v)`: the edge with the largest addition value not above `c`, and that value.
-    fn previous(&self, callee: &Node, pair: Pair) -> Result<(Incoming, u64), Undecodable> {
-        let (mut found, mut sum) = (Err(Undecodable::Unknown), 0);
+    fn previous_edge(
+        &self,
+        callee: &PaperNode,
+        pair: CallIdVersion,
+    ) -> Result<(PaperIncomingEdge, u64), ContextDecodeError> {
+        let (mut found, mut sum) = (Err(ContextDecodeError::Unknown), 0);
         let incoming = callee.incoming.iter();
         for edge in incoming.take_while(|edge| edge.since <= pair.version) {
-            if sum > pair.call {
+            if sum > pair.call_id {
                 break;
             }
             found = Ok((*edge, sum));
-            let caller = self.node(edge.caller).ok_or(Undecodable::Unknown)?;
-            sum = match caller.counts.at(pair.version) {
-                Then::Value(count) => sum.saturating_add(count),
-                Then::Unset => break,
-                Then::Forgotten => return Err(Undecodable::Lost),
+            let caller = self
+                .find_node(edge.caller)
+                .ok_or(ContextDecodeError::Unknown)?;
+            sum = match caller.counts.value_at(pair.version) {
+                HistoricValue::Value(count) => sum.saturating_add(count),
+                HistoricValue::Unset => break,
+                HistoricValue::Forgotten => return Err(ContextDecodeError::Lost),
             };
         }
         found
     }
 
     /// Forgets what the graph was in versions that are not asked for: others than those in `asked` and
-    /// those from now on. [`Algorithm::decode`] says of them that they are lost.
-    pub fn forget(&mut self, asked: &mut Vec<Version>) {
+    /// those from now on. [`LucceAlgorithm::decode_context`] says of them that they are lost.
+    pub fn forget_versions(&mut self, asked: &mut Vec<PaperVersion>) {
         asked.sort_unstable();
         asked.dedup();
         for node in &mut self.nodes {
-            node.counts.forget(asked, self.version);
-            node.callers.forget(asked, self.version);
+            node.counts.forget_versions(asked, self.version);
+            node.callers.forget_versions(asked, self.version);
         }
-        let of = |node: &Node| node.counts.len() + node.callers.len();
-        self.remembered = self.nodes.iter().map(of).sum();
+        let of = |node: &PaperNode| node.counts.len() + node.callers.len();
+        self.remembered_changes = self.nodes.iter().map(of).sum();
     }
 
     /// Changes that have been remembered, and not forgotten.
     #[must_use]
-    pub fn remembered(&self) -> usize {
-        self.remembered
+    pub fn remembered_changes(&self) -> usize {
+        self.remembered_changes
     }
 
     /// The graph's version now.
     #[must_use]
-    pub fn version(&self) -> Version {
+    pub fn version(&self) -> PaperVersion {
         self.version
     }
 
     #[must_use]
-    pub fn statistics(&self) -> Statistics {
-        let counts = self.nodes.iter().filter_map(|node| node.counts.now());
+    pub fn collect_statistics(&self) -> EncodingStatistics {
+        let counts = self
+            .nodes
+            .iter()
+            .filter_map(|node| node.counts.latest_value());
         let largest = counts.filter(|count| *count != EXCEEDED).max();
-        Statistics {
+        EncodingStatistics {
             nodes: self.nodes.len() as u64 - 1,
             edges: self.edges.len() as u64,
             max_id: largest.unwrap_or(1).saturating_sub(1),
-            memory: self.memory(),
+            memory_bytes: self.memory_bytes(),
             log_bytes: self.log.bytes,
-            more: vec![
+            other_counts: vec![
                 ("versions", self.version),
                 ("edges logged", self.log.edges),
                 ("numCC logged", self.log.counts),
                 ("lv logged", self.log.callers),
                 ("repaired", self.repaired),
             ],
-            ..Statistics::default()
+            ..EncodingStatistics::default()
         }
     }
 
-    fn memory(&self) -> u64 {
-        let node = |node: &Node| {
-            size_of::<(MethodId, Index)>()
-                + size_of::<Node>()
-                + node.incoming.len() * size_of::<Incoming>()
-                + node.outgoing.len() * size_of::<Index>()
-                + (node.counts.len() + node.callers.len()) * size_of::<(Version, u64)>()
+    fn memory_bytes(&self) -> u64 {
+        let node = |node: &PaperNode| {
+            size_of::<(MethodId, NodeIndex)>()
+                + size_of::<PaperNode>()
+                + node.incoming.len() * size_of::<PaperIncomingEdge>()
+                + node.outgoing.len() * size_of::<NodeIndex>()
+                + (node.counts.len() + node.callers.len()) * size_of::<(PaperVersion, u64)>()
         };
-        let edges = self.edges.len() * size_of::<(Edge, Known)>();
+        let edges = self.edges.len() * size_of::<(CallEdge, NumberedEdge)>();
         (edges + self.nodes.iter().map(node).sum::<usize>()) as u64
     }
 
-    fn intern(&mut self, method: MethodId) -> Index {
-        let next = self.nodes.len() as Index;
+    fn intern_method(&mut self, method: MethodId) -> NodeIndex {
+        let next = self.nodes.len() as NodeIndex;
         let index = *self.index.entry(method).or_insert(next);
         if index == next {
-            self.nodes.push(Node {
+            self.nodes.push(PaperNode {
                 method,
                 incoming: Vec::new(),
                 outgoing: Vec::new(),
-                counts: History::default(),
-                callers: History::default(),
+                counts: ValueHistory::default(),
+                callers: ValueHistory::default(),
                 inputs: 0,
             });
         }
         index
     }
 
-    fn node(&self, index: Index) -> Option<&Node> {
+    fn find_node(&self, index: NodeIndex) -> Option<&PaperNode> {
         self.nodes.get(index as usize)
     }
 
-    fn node_mut(&mut self, index: Index) -> Option<&mut Node> {
+    fn node_mut(&mut self, index: NodeIndex) -> Option<&mut PaperNode> {
         self.nodes.get_mut(index as usize)
     }
 }
 
 /// [`EXCEEDED`] if a summand is, or if the sum is above `most`.
-fn plus(a: u64, b: u64, most: u64) -> u64 {
+fn bounded_sum(a: u64, b: u64, most: u64) -> u64 {
     let sum = a.checked_add(b).filter(|sum| *sum <= most);
     sum.unwrap_or(EXCEEDED)
 }

@@ -1,7 +1,7 @@
 //! The values that something had in all versions of the graph.
 
 /// A version of the whole graph. The root's is 0.
-pub type Version = u64;
+pub type PaperVersion = u64;
 
 /// Stands for a number that exceeds the limit.
 pub const EXCEEDED: u64 = u64::MAX;
@@ -10,33 +10,33 @@ const FORGOTTEN: u64 = u64::MAX - 1;
 
 /// Pairs of a version and the value since then, ascending.
 #[derive(Default)]
-pub struct History(Vec<(Version, u64)>);
+pub struct ValueHistory(Vec<(PaperVersion, u64)>);
 
 /// What a history says of a version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Then {
+pub enum HistoricValue {
     Value(u64),
     /// There was none yet.
     Unset,
     Forgotten,
 }
 
-impl History {
+impl ValueHistory {
     /// Values are below `u64::MAX - 1`, or [`EXCEEDED`].
-    pub fn set(&mut self, since: Version, value: u64) {
+    pub fn push_value(&mut self, since: PaperVersion, value: u64) {
         self.0.push((since, value));
     }
 
-    pub fn now(&self) -> Option<u64> {
+    pub fn latest_value(&self) -> Option<u64> {
         self.0.last().map(|(_, value)| *value)
     }
 
-    pub fn at(&self, version: Version) -> Then {
+    pub fn value_at(&self, version: PaperVersion) -> HistoricValue {
         let behind = self.0.partition_point(|(since, _)| *since <= version);
         match behind.checked_sub(1).and_then(|last| self.0.get(last)) {
-            None => Then::Unset,
-            Some((_, FORGOTTEN)) => Then::Forgotten,
-            Some((_, value)) => Then::Value(*value),
+            None => HistoricValue::Unset,
+            Some((_, FORGOTTEN)) => HistoricValue::Forgotten,
+            Some((_, value)) => HistoricValue::Value(*value),
         }
     }
 
@@ -45,10 +45,10 @@ impl History {
     }
 
     /// Keeps what it says of the versions in `asked`, ascending, and of those from `floor` on.
-    pub fn forget(&mut self, asked: &[Version], floor: Version) {
+    pub fn forget_versions(&mut self, asked: &[PaperVersion], floor: PaperVersion) {
         let mut asked = asked.iter().peekable();
         let mut ends = self.0.iter().skip(1).map(|(end, _)| *end);
-        let mut kept: Vec<(Version, u64)> = Vec::new();
+        let mut kept: Vec<(PaperVersion, u64)> = Vec::new();
         for &(since, value) in &self.0 {
             while asked.next_if(|version| **version < since).is_some() {}
             let wanted = ends.next().is_none_or(|end| {
@@ -68,21 +68,25 @@ impl History {
 mod tests {
     use super::*;
 
-    fn squares() -> History {
-        let mut history = History::default();
-        (1..=10).for_each(|n| history.set(n * n, n));
+    fn squares() -> ValueHistory {
+        let mut history = ValueHistory::default();
+        (1..=10).for_each(|n| history.push_value(n * n, n));
         history
     }
 
     #[test]
     fn a_value_is_there_from_its_version_on() {
         let history = squares();
-        assert_eq!(history.at(0), Then::Unset);
+        assert_eq!(history.value_at(0), HistoricValue::Unset);
         for version in 1..150 {
             let value = u64::from((version as u32).isqrt()).min(10);
-            assert_eq!(history.at(version), Then::Value(value), "{version}");
+            assert_eq!(
+                history.value_at(version),
+                HistoricValue::Value(value),
+                "{version}"
+            );
         }
-        assert_eq!(history.now(), Some(10));
+        assert_eq!(history.latest_value(), Some(10));
     }
 
     #[test]
@@ -91,20 +95,23 @@ mod tests {
         for asked in [&[][..], &[3], &[0, 10, 26, 99], &[200]] {
             for floor in [0, 1, 30, 81, 500] {
                 let mut history = squares();
-                history.forget(asked, floor);
+                history.forget_versions(asked, floor);
                 for version in 0..150 {
-                    let now = history.at(version);
+                    let now = history.value_at(version);
                     let needed = version >= floor || asked.contains(&version);
-                    assert!(now == whole.at(version) || now == Then::Forgotten && !needed);
+                    assert!(
+                        now == whole.value_at(version)
+                            || now == HistoricValue::Forgotten && !needed
+                    );
                 }
-                assert_eq!(history.now(), whole.now());
+                assert_eq!(history.latest_value(), whole.latest_value());
                 let once = history.len();
-                history.forget(asked, floor);
+                history.forget_versions(asked, floor);
                 assert_eq!(history.len(), once);
             }
         }
         let mut history = squares();
-        history.forget(&[26], 500);
+        history.forget_versions(&[26], 500);
         // A gap, 25, a gap, 100.
         assert_eq!(history.len(), 4);
     }

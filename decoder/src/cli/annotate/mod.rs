@@ -1,22 +1,22 @@
 //! `lucce annotate`: lines of a log file, with traces where numbers are.
 
-mod fleet;
-mod lines;
-mod logging;
-mod runs;
+mod fleet_traces;
+mod line_reader;
+mod logging_frames;
+mod run_traces;
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use lucce_decoder::{Number, StackFrame, StackTrace};
+use lucce_decoder::{ContextNumber, StackFrame, StackTrace};
 
-use super::classes::Classes;
-use super::output::stdout;
-use super::{End, Failure, about};
-use fleet::Fleet;
-use lines::{Lines, Piece};
-use runs::Runs;
+use super::classes::ClassFilterArgs;
+use super::output::lock_stdout;
+use super::{CommandError, CommandStatus, prefix_path};
+use fleet_traces::FleetTraceSource;
+use line_reader::{LinePiece, LineReader};
+use run_traces::RunTraceSource;
 
 /// Prints the lines of a log file with the stack trace below each line that holds a number of the form lucce:RUN:0x…
 ///
@@ -28,7 +28,7 @@ use runs::Runs;
   lucce annotate app.log symbols/*.lsym > app.traces.log
   tail -f app.log | lucce annotate - run-1234.lucce --inline
   lucce annotate app.log --fleet http://127.0.0.1:7070")]
-pub struct Args {
+pub struct AnnotateArgs {
     /// The lines; `-`: standard input
     text: PathBuf,
     /// Logs of runs, or their symbols (lucce symbols)
@@ -44,123 +44,124 @@ pub struct Args {
     #[arg(long)]
     inline: bool,
     #[command(flatten)]
-    classes: Classes,
+    classes: ClassFilterArgs,
 }
 
-pub fn run(args: &Args) -> Result<End, Failure> {
+pub fn run(args: &AnnotateArgs) -> Result<CommandStatus, CommandError> {
     let knows = match &args.fleet {
-        Some(url) => Knows::Fleet(Fleet::new(url, args.token_file.as_deref())?),
-        None => Knows::Runs(Runs::of(&args.runs, &args.classes)?),
+        Some(url) => TraceSource::Fleet(FleetTraceSource::new(url, args.token_file.as_deref())?),
+        None => TraceSource::Runs(RunTraceSource::from_paths(&args.runs, &args.classes)?),
     };
-    let mut annotator = Annotator {
-        knows,
+    let mut annotator = LineAnnotator {
+        source: knows,
         inline: args.inline,
-        out: stdout(),
+        out: lock_stdout(),
         below: Vec::new(),
         ends_open: false,
     };
     match args.text.as_os_str() == "-" {
-        true => annotator.all(&args.text, io::stdin())?,
+        true => annotator.annotate_input(&args.text, io::stdin())?,
         false => {
             let file = File::open(&args.text);
-            let file = file.map_err(|e| Failure::Usage(about(&args.text, e)))?;
-            annotator.all(&args.text, file)?;
+            let file = file.map_err(|e| CommandError::Usage(prefix_path(&args.text, e)))?;
+            annotator.annotate_input(&args.text, file)?;
         }
     }
-    Ok(match &annotator.knows {
-        Knows::Runs(runs) => runs.end(),
-        Knows::Fleet(fleet) => fleet.end(),
+    Ok(match &annotator.source {
+        TraceSource::Runs(runs) => runs.report_outcome(),
+        TraceSource::Fleet(fleet) => fleet.report_outcome(),
     })
 }
 
 /// Who knows what a number stands for.
-enum Knows<'a> {
-    Runs(Runs<'a>),
-    Fleet(Fleet),
+enum TraceSource<'a> {
+    Runs(RunTraceSource<'a>),
+    Fleet(FleetTraceSource),
 }
 
-struct Annotator<'a, W: Write> {
-    knows: Knows<'a>,
+struct LineAnnotator<'a, W: Write> {
+    source: TraceSource<'a>,
     inline: bool,
     out: W,
     /// What the line holds, each once, in order.
-    below: Vec<(Number, StackTrace)>,
+    below: Vec<(ContextNumber, StackTrace)>,
     /// What was printed last has no line break behind it.
     ends_open: bool,
 }
 
-impl<W: Write> Annotator<'_, W> {
-    fn all(&mut self, path: &Path, input: impl Read) -> Result<(), Failure> {
-        let mut lines = Lines::new(input);
+impl<W: Write> LineAnnotator<'_, W> {
+    fn annotate_input(&mut self, path: &Path, input: impl Read) -> Result<(), CommandError> {
+        let mut lines = LineReader::new(input);
         // What was read already, so that a service is asked once for all of it.
         let mut held = Vec::new();
         loop {
             // The next line may be long in coming: what is known is shown before.
             if lines.would_wait() {
-                self.held(&mut held)?;
+                self.annotate_held(&mut held)?;
                 self.out.flush()?;
             }
-            let unread = |e| Failure::Usage(about(path, e));
-            let Some(piece) = lines.next().map_err(unread)? else {
+            let unread = |e| CommandError::Usage(prefix_path(path, e));
+            let Some(piece) = lines.next_piece().map_err(unread)? else {
                 break;
             };
-            match self.knows {
-                Knows::Runs(_) => self.piece(&piece)?,
-                Knows::Fleet(_) => held.push(piece.into_owned()),
+            match self.source {
+                TraceSource::Runs(_) => self.annotate_piece(&piece)?,
+                TraceSource::Fleet(_) => held.push(piece.into_owned()),
             }
         }
-        self.held(&mut held)?;
-        self.traces()?;
+        self.annotate_held(&mut held)?;
+        self.write_traces()?;
         self.out.flush()?;
         Ok(())
     }
 
-    fn held(&mut self, held: &mut Vec<Piece<'static>>) -> Result<(), Failure> {
-        if let Knows::Fleet(fleet) = &mut self.knows {
+    fn annotate_held(&mut self, held: &mut Vec<LinePiece<'static>>) -> Result<(), CommandError> {
+        if let TraceSource::Fleet(fleet) = &mut self.source {
             let numbers = held.iter().flat_map(|piece| piece.numbers());
-            fleet.prepare(numbers.map(|(_, number)| *number))?;
+            fleet.fetch_traces(numbers.map(|(_, number)| *number))?;
         }
-        held.drain(..).try_for_each(|piece| self.piece(&piece))
+        held.drain(..)
+            .try_for_each(|piece| self.annotate_piece(&piece))
     }
 
     /// A line, or a part of one that is too long.
-    fn piece(&mut self, piece: &Piece<'_>) -> Result<(), Failure> {
+    fn annotate_piece(&mut self, piece: &LinePiece<'_>) -> Result<(), CommandError> {
         let mut printed = 0;
         for (place, number) in piece.numbers() {
-            let found = match &mut self.knows {
-                Knows::Runs(runs) => runs.trace(*number, &mut self.out)?,
-                Knows::Fleet(fleet) => fleet.trace(*number),
+            let found = match &mut self.source {
+                TraceSource::Runs(runs) => runs.find_trace(*number, &mut self.out)?,
+                TraceSource::Fleet(fleet) => fleet.find_trace(*number),
             };
             let Some(mut trace) = found else {
                 continue;
             };
-            logging::leave_out(&mut trace);
+            logging_frames::remove_logging_frames(&mut trace);
             if !self.inline {
-                self.keep(*number, trace);
+                self.add_trace(*number, trace);
                 continue;
             }
-            if let Some(frame) = StackFrame::of_the_application(&trace.frames) {
-                self.out.write_all(piece.part(printed..place.start))?;
+            if let Some(frame) = StackFrame::innermost_application_frame(&trace.frames) {
+                self.out.write_all(piece.bytes_in(printed..place.start))?;
                 write!(self.out, "{frame}")?;
                 printed = place.end;
             }
         }
-        self.out.write_all(piece.part(printed..piece.len()))?;
+        self.out.write_all(piece.bytes_in(printed..piece.len()))?;
         self.ends_open = !piece.ends_line();
         match piece.ends_line() {
-            true => self.traces(),
+            true => self.write_traces(),
             false => Ok(()),
         }
     }
 
-    fn keep(&mut self, number: Number, trace: StackTrace) {
+    fn add_trace(&mut self, number: ContextNumber, trace: StackTrace) {
         if self.below.iter().all(|(other, _)| *other != number) {
             self.below.push((number, trace));
         }
     }
 
     /// Below the line that is complete.
-    fn traces(&mut self) -> Result<(), Failure> {
+    fn write_traces(&mut self) -> Result<(), CommandError> {
         if self.below.is_empty() {
             return Ok(());
         }

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use lucce_decoder::Key;
+use lucce_decoder::GroupKey;
 use serde::Serialize;
 
-use super::super::human::{change as signed, human};
-use super::super::output::plural;
-use super::{Change, Compared};
+use super::super::amounts::{format_amount, format_change as signed};
+use super::super::output::format_plural;
+use super::{AmountChange, RunComparison};
 
 /// What a row and the rows that differ from it by line alone are together.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -22,16 +22,16 @@ pub struct LineShift {
 }
 
 /// Changes that differ from each other by line alone.
-type RowGroup<'c> = Vec<(Key, &'c Change)>;
+type RowGroup<'c> = Vec<(GroupKey, &'c AmountChange)>;
 
 /// By the key of a change.
-pub type LineShifts = HashMap<Key, LineShift>;
+pub type LineShifts = HashMap<GroupKey, LineShift>;
 
 impl LineShift {
     /// For people: one line.
-    pub fn text(&self, unit: &str) -> String {
-        let (change, rows) = (signed(self.change, unit), plural(self.rows, "row"));
-        let (old, new) = (human(self.old, unit), human(self.new, unit));
+    pub fn to_text(&self, unit: &str) -> String {
+        let (change, rows) = (signed(self.change, unit), format_plural(self.rows, "row"));
+        let (old, new) = (format_amount(self.old, unit), format_amount(self.new, unit));
         let differ = if self.rows == 1 { "differs" } else { "differ" };
         format!(
             "lines have moved, it seems: {rows} more, {change}, {differ} by line alone; together {old} → {new} (--no-lines joins them)"
@@ -39,17 +39,17 @@ impl LineShift {
     }
 }
 
-impl Compared {
+impl RunComparison {
     /// The changes that have others which differ by line alone: one of them only the old side has, one only the new side.
-    pub fn line_shifts(&self, changes: &[Change]) -> LineShifts {
+    pub fn line_shifts(&self, changes: &[AmountChange]) -> LineShifts {
         if self.no_lines {
             return LineShifts::new();
         }
-        let paths = self.joined.stacks_without_lines();
-        let names = &self.joined.names;
-        let without_line = |key: Key| match key {
-            Key::Context(node, what) => Some((paths.get(node.0 as usize)?.0, what)),
-            Key::Line(frame) => Some((names.frames.get(frame)?.by_method.0, None)),
+        let paths = self.merged.stacks_without_lines();
+        let names = &self.merged.names;
+        let without_line = |key: GroupKey| match key {
+            GroupKey::Context(node, what) => Some((paths.get(node.0 as usize)?.0, what)),
+            GroupKey::Line(frame) => Some((names.frames.get(frame)?.by_method.0, None)),
             _ => None,
         };
         let mut groups: HashMap<_, RowGroup<'_>> = HashMap::new();
@@ -61,19 +61,19 @@ impl Compared {
             }
         }
         let is_shift = |group: &&RowGroup<'_>| {
-            let mut means = group.iter().map(|(_, change)| change.means());
+            let mut means = group.iter().map(|(_, change)| change.side_means());
             let has_old = means.clone().any(|(old, new)| old > 0.0 && new == 0.0);
             has_old && means.any(|(old, new)| old == 0.0 && new > 0.0)
         };
         let shifts = groups.values().filter(is_shift).flat_map(|group| {
             let (old, new) = group.iter().fold((0.0, 0.0), |sum, (_, change)| {
-                let (old, new) = change.means();
+                let (old, new) = change.side_means();
                 (sum.0 + old, sum.1 + new)
             });
-            let shift = move |(key, change): &(Key, &Change)| {
+            let shift = move |(key, change): &(GroupKey, &AmountChange)| {
                 let shift = LineShift {
                     rows: group.len() as u64 - 1,
-                    change: new - old - change.by(),
+                    change: new - old - change.difference(),
                     old,
                     new,
                 };
@@ -98,7 +98,7 @@ mod tests {
             new: 4.8e6,
         };
         assert_eq!(
-            shift.text("bytes"),
+            shift.to_text("bytes"),
             "lines have moved, it seems: 1 row more, -4.80 MB, differs by line alone; together 4.80 MB → 4.80 MB (--no-lines joins them)"
         );
     }

@@ -4,36 +4,37 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use lucce_decoder::escape::{Collapsed, Line};
-use lucce_decoder::{Count, Origin};
+use lucce_decoder::escape::{CollapsedFrameText, EscapedLine};
+use lucce_decoder::{CallMeasure, EventLeaf};
 use lucce_kcontexts::{Error, NodeId};
 use serde::Serialize;
 
-use super::super::output::{grouped, json, percent, plural, stdout};
-use super::super::{End, Failure, about};
-use super::input::Input;
-use super::paths::{Calls, Hot, Paths};
-use super::{Args, Format};
+use super::super::output::{format_plural, grouped, lock_stdout, percent_of, write_json};
+use super::super::{CommandError, CommandStatus, prefix_path};
+use super::input::ContextsInput;
+use super::paths::{HotRoutines, NamedForest, SiteCalls};
+use super::{ContextsArgs, ContextsFormat};
 
-pub fn run(args: &Args, input: &Input) -> Result<End, Failure> {
-    let what = args.count(input)?;
-    let mut calls = Calls::default();
-    let end = input.tell(what, &mut calls.labels, &mut calls.tree, u64::MAX)?;
-    let failed = |e| Failure::Usage(about(&input.path, e));
-    let hot = Hot::new(&calls, args.hot);
+pub fn run(args: &ContextsArgs, input: &ContextsInput) -> Result<CommandStatus, CommandError> {
+    let what = args.measure_and_leaf(input)?;
+    let mut calls = SiteCalls::default();
+    let end = input.feed_calls(what, &mut calls.labels, &mut calls.tree, u64::MAX)?;
+    let failed = |e| CommandError::Usage(prefix_path(&input.path, e));
+    let hot = HotRoutines::new(&calls, args.hot);
     let shown = match (args.format, args.top) {
-        (Format::Collapsed, _) | (_, 0) => &hot.routines,
-        (Format::Table, top) => hot.routines.get(..top).unwrap_or(&hot.routines),
+        (ContextsFormat::Collapsed, _) | (_, 0) => &hot.routines,
+        (ContextsFormat::Table, top) => hot.routines.get(..top).unwrap_or(&hot.routines),
     };
-    let paths = Paths::new(&calls, shown, (args.k, args.lines), input.code()).map_err(failed)?;
+    let paths = NamedForest::new(&calls, shown, (args.k, args.lines), input.code_symbols())
+        .map_err(failed)?;
     drop(calls);
-    let mut out = stdout();
+    let mut out = lock_stdout();
     match args.format {
-        Format::Collapsed => collapsed(&paths, &mut out)?,
-        Format::Table => {
-            let answer = Answer::new(args, what, &hot, paths).map_err(failed)?;
+        ContextsFormat::Collapsed => write_collapsed(&paths, &mut out)?,
+        ContextsFormat::Table => {
+            let answer = HotPathsAnswer::new(args, what, &hot, paths).map_err(failed)?;
             match args.json {
-                true => json(&mut out, &answer)?,
+                true => write_json(&mut out, &answer)?,
                 false => answer.write(&mut out)?,
             }
         }
@@ -43,7 +44,7 @@ pub fn run(args: &Args, input: &Input) -> Result<End, Failure> {
 }
 
 #[derive(Serialize)]
-struct Answer {
+struct HotPathsAnswer {
     /// What counts: `calls`, `events` or `bytes`.
     value: &'static str,
     /// What is hot: `method` or `type`.
@@ -55,44 +56,44 @@ struct Answer {
     /// How many there are, and how many of them are hot.
     things: u64,
     hot_things: u64,
-    hottest: Vec<Callee>,
+    hottest: Vec<HotCallee>,
 }
 
 /// A hot method, or a caller on the way to one.
 #[derive(Serialize)]
-struct Callee {
+struct HotCallee {
     name: String,
     count: u64,
     /// Percent: of the total, for a caller of the hot method's count.
     share: f64,
-    callers: Vec<Callee>,
+    callers: Vec<HotCallee>,
 }
 
-impl Answer {
+impl HotPathsAnswer {
     fn new(
-        args: &Args,
-        (count, origin): (Count, Origin),
-        hot: &Hot,
-        paths: Paths,
+        args: &ContextsArgs,
+        (count, origin): (CallMeasure, EventLeaf),
+        hot: &HotRoutines,
+        paths: NamedForest,
     ) -> Result<Self, Error> {
-        Ok(Answer {
-            value: name(count),
+        Ok(HotPathsAnswer {
+            value: measure_name(count),
             thing: match origin {
-                Origin::Method => "method",
-                Origin::Type => "type",
+                EventLeaf::Method => "method",
+                EventLeaf::Type => "type",
             },
             k: args.k,
             hot: args.hot,
             similar: args.similar,
             total: hot.total,
-            things: hot.of as u64,
+            things: hot.routine_count as u64,
             hot_things: hot.routines.len() as u64,
-            hottest: callees(&paths.similar(args.similar)?, hot.total),
+            hottest: callee_trees(&paths.retain_similar(args.similar)?, hot.total),
         })
     }
 
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let Answer {
+        let HotPathsAnswer {
             value,
             thing,
             k,
@@ -105,77 +106,81 @@ impl Answer {
             "hot: {} of {}, {hot}% of {} {value}; paths of up to {} with at least {similar}% of a \
              {thing}'s",
             grouped(self.hot_things),
-            plural(self.things, thing),
+            format_plural(self.things, thing),
             grouped(self.total),
-            plural((*k).into(), "call"),
+            format_plural((*k).into(), "call"),
         )?;
         for (number, callee) in self.hottest.iter().enumerate() {
-            let Callee { name, share, .. } = callee;
+            let HotCallee { name, share, .. } = callee;
             let (number, count) = (number + 1, grouped(callee.count));
-            let name = Line(name);
+            let name = EscapedLine(name);
             writeln!(out, "\n#{number} {share:.2}%  {count} {value}  {name}")?;
             write_callers(&callee.callers, out)?;
         }
         let more = self.hot_things.saturating_sub(self.hottest.len() as u64);
         if more > 0 {
-            let more = plural(more, &format!("more hot {thing}"));
+            let more = format_plural(more, &format!("more hot {thing}"));
             writeln!(out, "\n{more}: --top 0")?;
         }
         Ok(())
     }
 }
 
-pub fn name(count: Count) -> &'static str {
+pub fn measure_name(count: CallMeasure) -> &'static str {
     match count {
-        Count::Calls => "calls",
-        Count::Events => "events",
-        Count::Bytes => "bytes",
+        CallMeasure::Calls => "calls",
+        CallMeasure::Events => "events",
+        CallMeasure::Bytes => "bytes",
     }
 }
 
 /// One caller a line. Where paths branch, what leads to each is two columns to the right of it.
-fn write_callers(callers: &[Callee], out: &mut impl Write) -> io::Result<()> {
-    let mut open: Vec<(&Callee, usize, usize)> = Vec::new();
-    push(&mut open, callers, 0);
+fn write_callers(callers: &[HotCallee], out: &mut impl Write) -> io::Result<()> {
+    let mut open: Vec<(&HotCallee, usize, usize)> = Vec::new();
+    push_callers(&mut open, callers, 0);
     while let Some((caller, at, above)) = open.pop() {
-        let Callee { name, share, .. } = caller;
+        let HotCallee { name, share, .. } = caller;
         let count = grouped(caller.count);
-        let name = Line(name);
+        let name = EscapedLine(name);
         writeln!(out, "{share:>7.2}% {count:>15}  {:at$}← {name}", "")?;
-        push(&mut open, &caller.callers, above);
+        push_callers(&mut open, &caller.callers, above);
     }
     Ok(())
 }
 
 /// Lists callers for the column `at`, with the column for theirs; the first is the next to be taken.
-fn push<'c>(open: &mut Vec<(&'c Callee, usize, usize)>, callers: &'c [Callee], at: usize) {
+fn push_callers<'c>(
+    open: &mut Vec<(&'c HotCallee, usize, usize)>,
+    callers: &'c [HotCallee],
+    at: usize,
+) {
     let above = at + 2 * usize::from(callers.len() > 1);
     open.extend(callers.iter().rev().map(|caller| (caller, at, above)));
 }
 
 /// The trees of a forest, the hottest first.
-fn callees(paths: &Paths, total: u64) -> Vec<Callee> {
+fn callee_trees(paths: &NamedForest, total: u64) -> Vec<HotCallee> {
     let forest = &paths.forest;
-    let roots = roots(paths);
-    let mut callers: BTreeMap<Option<NodeId>, Vec<Callee>> = BTreeMap::new();
+    let roots = root_counts(paths);
+    let mut callers: BTreeMap<Option<NodeId>, Vec<HotCallee>> = BTreeMap::new();
     // Children come after their parents.
     for (node, root) in forest.nodes().zip(roots).rev() {
         let parent = forest.parent(node);
         let whole = if parent.is_some() { root } else { total };
         let count = forest.count(node);
-        let callee = Callee {
-            name: paths.name(node).to_owned(),
+        let callee = HotCallee {
+            name: paths.node_name(node).to_owned(),
             count,
-            share: percent(count, whole),
-            callers: hottest_first(callers.remove(&Some(node))),
+            share: percent_of(count, whole),
+            callers: sort_hottest_first(callers.remove(&Some(node))),
         };
         callers.entry(parent).or_default().push(callee);
     }
-    hottest_first(callers.remove(&None))
+    sort_hottest_first(callers.remove(&None))
 }
 
 /// By node, its root's counter.
-fn roots(paths: &Paths) -> Vec<u64> {
+fn root_counts(paths: &NamedForest) -> Vec<u64> {
     let mut roots: BTreeMap<NodeId, u64> = BTreeMap::new();
     for node in paths.forest.nodes() {
         let parent = paths.forest.parent(node);
@@ -186,7 +191,7 @@ fn roots(paths: &Paths) -> Vec<u64> {
 }
 
 /// Those that were found last come first among equals, for they were found from the end.
-fn hottest_first(callees: Option<Vec<Callee>>) -> Vec<Callee> {
+fn sort_hottest_first(callees: Option<Vec<HotCallee>>) -> Vec<HotCallee> {
     let mut callees = callees.unwrap_or_default();
     callees.reverse();
     callees.sort_by_key(|callee| Reverse(callee.count));
@@ -194,7 +199,7 @@ fn hottest_first(callees: Option<Vec<Callee>>) -> Vec<Callee> {
 }
 
 /// Each k-context, the hot method first, with what counts in it and in no longer one.
-fn collapsed(paths: &Paths, out: &mut impl Write) -> io::Result<()> {
+fn write_collapsed(paths: &NamedForest, out: &mut impl Write) -> io::Result<()> {
     let forest = &paths.forest;
     let mut own: BTreeMap<NodeId, u64> = BTreeMap::new();
     for node in forest.nodes() {
@@ -209,7 +214,7 @@ fn collapsed(paths: &Paths, out: &mut impl Write) -> io::Result<()> {
     own.sort_by_key(|(node, own)| (Reverse(*own), *node));
     for (node, own) in own {
         let up = std::iter::successors(Some(node), |node| forest.parent(*node));
-        let names = up.map(|node| Collapsed(paths.name(node)).to_string());
+        let names = up.map(|node| CollapsedFrameText(paths.node_name(node)).to_string());
         let mut path: Vec<String> = names.collect();
         path.reverse();
         writeln!(out, "{} {own}", path.join(";"))?;

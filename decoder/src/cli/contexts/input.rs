@@ -3,101 +3,110 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use lucce_decoder::escape::Text;
-use lucce_decoder::{Code, Count, Labels, Origin, Profile, of_log, of_recording};
+use lucce_decoder::escape::EscapedText;
+use lucce_decoder::{
+    CallLabels, CallMeasure, CodeSymbols, EventLeaf, Profile, feed_log_calls, feed_recorded_calls,
+};
 use lucce_kcontexts::Listener;
 use lucce_recording::{MAGIC, Recording};
 use lucce_tracelog::open_file;
 
-use super::super::classes::Classes;
-use super::super::progress::Bar;
-use super::super::{End, Failure, about, complain, ending_of_all};
+use super::super::classes::ClassFilterArgs;
+use super::super::progress::ProgressMeter;
+use super::super::{
+    CommandError, CommandStatus, prefix_path, print_diagnostic, report_contexts_damage,
+};
 
-pub struct Input {
+pub struct ContextsInput {
     pub path: PathBuf,
-    file: Opened,
+    file: OpenedInput,
 }
 
-enum Opened {
+enum OpenedInput {
     Log(Box<Profile>),
-    Recording(Recording, Box<Code>),
+    Recording(Recording, Box<CodeSymbols>),
 }
 
-impl Input {
-    pub fn open(path: &Path, classes: &Classes) -> Result<Input, Failure> {
+impl ContextsInput {
+    pub fn open(path: &Path, classes: &ClassFilterArgs) -> Result<ContextsInput, CommandError> {
         let file = match is_recording(path) {
             true if !classes.is_open() => {
                 let text = "--include and --exclude are for logs, not for recorded calls";
-                return Err(Failure::Usage(about(path, text)));
+                return Err(CommandError::Usage(prefix_path(path, text)));
             }
             true => {
-                let failed = |e| Failure::Open(path.to_owned(), e);
+                let failed = |e| CommandError::Open(path.to_owned(), e);
                 let recording = Recording::open(path).map_err(failed)?;
-                let code = Code::from(&recording);
-                Opened::Recording(recording, code.into())
+                let code = CodeSymbols::from(&recording);
+                OpenedInput::Recording(recording, code.into())
             }
-            false => Opened::Log(classes.open(path)?.into()),
+            false => OpenedInput::Log(classes.open_log(path)?.into()),
         };
         let path = path.to_owned();
-        Ok(Input { path, file })
+        Ok(ContextsInput { path, file })
     }
 
     pub fn is_recording(&self) -> bool {
-        matches!(self.file, Opened::Recording(..))
+        matches!(self.file, OpenedInput::Recording(..))
     }
 
-    pub fn code(&self) -> &Code {
+    pub fn code_symbols(&self) -> &CodeSymbols {
         match &self.file {
-            Opened::Log(profile) => &profile.code,
-            Opened::Recording(_, code) => code,
+            OpenedInput::Log(profile) => &profile.code,
+            OpenedInput::Recording(_, code) => code,
         }
     }
 
     /// The file's name without its folder, as it is shown.
-    pub fn name(&self) -> String {
+    pub fn file_name(&self) -> String {
         let name = self.path.file_name().unwrap_or_default();
-        Text(&name.to_string_lossy()).to_string()
+        EscapedText(&name.to_string_lossy()).to_string()
     }
 
     /// Tells everything, or so many steps of a recording, and says how that ended.
-    pub fn tell(
+    pub fn feed_calls(
         &self,
-        what: (Count, Origin),
-        labels: &mut Labels,
+        what: (CallMeasure, EventLeaf),
+        labels: &mut CallLabels,
         listener: &mut impl Listener,
         limit: u64,
-    ) -> Result<End, Failure> {
-        let failed = |e| Failure::Usage(about(&self.path, e));
+    ) -> Result<CommandStatus, CommandError> {
+        let failed = |e| CommandError::Usage(prefix_path(&self.path, e));
         match &self.file {
-            Opened::Log(profile) => {
-                let bar = Bar::new("decoding", 2 * profile.events.ids().len() as u64);
+            OpenedInput::Log(profile) => {
+                let bar =
+                    ProgressMeter::new("decoding", 2 * profile.events.context_ids().len() as u64);
                 let tick = |more| bar.tick(more);
-                let contexts = of_log(profile, what, labels, listener, &tick);
+                let contexts = feed_log_calls(profile, what, labels, listener, &tick);
                 let contexts = contexts.map_err(failed)?;
                 drop(bar);
-                Ok(ending_of_all(&self.path, &contexts, End::Fine))
+                Ok(report_contexts_damage(
+                    &self.path,
+                    &contexts,
+                    CommandStatus::Fine,
+                ))
             }
-            Opened::Recording(recording, _) => {
+            OpenedInput::Recording(recording, _) => {
                 // A step takes about as many bits as its thread's buffer was packed to.
-                let bar = Bar::new("reading", (recording.size() * 4).min(limit));
+                let bar = ProgressMeter::new("reading", (recording.size() * 4).min(limit));
                 let tick = |more| bar.tick(more);
-                let told = of_recording(recording, what, labels, listener, limit, &tick);
+                let told = feed_recorded_calls(recording, what, labels, listener, limit, &tick);
                 let told = told.map_err(failed)?;
                 drop(bar);
                 if told.is_cut {
-                    complain(about(
+                    print_diagnostic(prefix_path(
                         &self.path,
                         format_args!("only the first {limit} steps"),
                     ));
                 }
                 if recording.is_cut() {
-                    complain(about(&self.path, "the recording's limit was reached"));
+                    print_diagnostic(prefix_path(&self.path, "the recording's limit was reached"));
                 }
                 let Some(damage) = told.damage else {
-                    return Ok(End::Fine);
+                    return Ok(CommandStatus::Fine);
                 };
-                complain(about(&self.path, damage));
-                Ok(End::Damaged)
+                print_diagnostic(prefix_path(&self.path, damage));
+                Ok(CommandStatus::Damaged)
             }
         }
     }

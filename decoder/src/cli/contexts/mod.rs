@@ -12,12 +12,12 @@ mod tables;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use lucce_decoder::{Count, Origin};
+use lucce_decoder::{CallMeasure, EventLeaf};
 use lucce_kcontexts::Bursts;
 
-use super::classes::Classes;
-use super::{End, Failure};
-use input::Input;
+use super::classes::ClassFilterArgs;
+use super::{CommandError, CommandStatus};
+use input::ContextsInput;
 
 /// Prints the short paths of calls that lead to the hot methods.
 ///
@@ -28,7 +28,7 @@ use input::Input;
   lucce contexts run-1234.lucce --k 10 --hot 90
   lucce contexts run-1234.lucce --format collapsed --types > inverted.collapsed
   lucce contexts --tables --plot charts run-1234.calls run-1235.calls")]
-pub struct Args {
+pub struct ContextsArgs {
     /// Logs or recordings; several with --tables only
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -51,12 +51,12 @@ pub struct Args {
     #[arg(long)]
     types: bool,
     #[command(flatten)]
-    classes: Classes,
+    classes: ClassFilterArgs,
     /// Callers by the line that they call from
     #[arg(long)]
     lines: bool,
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ContextsFormat::Table)]
+    format: ContextsFormat,
     /// One JSON object
     #[arg(long, conflicts_with = "format")]
     json: bool,
@@ -93,43 +93,46 @@ enum ValueArg {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ContextsFormat {
     Table,
     /// `a.b.C.hot;a.b.C.caller 24`: hot method first, for inverted flame graphs
     Collapsed,
 }
 
-pub fn run(args: &Args) -> Result<End, Failure> {
+pub fn run(args: &ContextsArgs) -> Result<CommandStatus, CommandError> {
     match (&args.files[..], args.tables) {
         (files, true) => tables::run(args, files),
-        ([file], false) => answer::run(args, &Input::open(file, &args.classes)?),
-        _ => Err(Failure::Usage("several files are for --tables".into())),
+        ([file], false) => answer::run(args, &ContextsInput::open(file, &args.classes)?),
+        _ => Err(CommandError::Usage("several files are for --tables".into())),
     }
 }
 
-impl Args {
+impl ContextsArgs {
     /// What counts, and where.
-    fn count(&self, input: &Input) -> Result<(Count, Origin), Failure> {
+    fn measure_and_leaf(
+        &self,
+        input: &ContextsInput,
+    ) -> Result<(CallMeasure, EventLeaf), CommandError> {
         let count = match (self.value, input.is_recording()) {
-            (None | Some(ValueArg::Calls), true) => Count::Calls,
+            (None | Some(ValueArg::Calls), true) => CallMeasure::Calls,
             (Some(ValueArg::Bytes), true) => {
-                return Err(Failure::Usage("a recording has no bytes".into()));
+                return Err(CommandError::Usage("a recording has no bytes".into()));
             }
             (Some(ValueArg::Calls), false) => {
-                return Err(Failure::Usage(
+                return Err(CommandError::Usage(
                     "a log has events, calls are in recordings".into(),
                 ));
             }
-            (Some(ValueArg::Bytes), false) => Count::Bytes,
-            _ => Count::Events,
+            (Some(ValueArg::Bytes), false) => CallMeasure::Bytes,
+            _ => CallMeasure::Events,
         };
         let origin = match self.types {
-            true => Origin::Type,
-            false => Origin::Method,
+            true => EventLeaf::Type,
+            false => EventLeaf::Method,
         };
-        if (count, origin) == (Count::Calls, Origin::Type) {
+        if (count, origin) == (CallMeasure::Calls, EventLeaf::Type) {
             let what = "--types is for events: --value events";
-            return Err(Failure::Usage(what.into()));
+            return Err(CommandError::Usage(what.into()));
         }
         Ok((count, origin))
     }

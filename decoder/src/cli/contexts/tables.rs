@@ -3,20 +3,20 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use lucce_decoder::{Count, Labels, Origin};
+use lucce_decoder::{CallLabels, CallMeasure, EventLeaf};
 use lucce_kcontexts::{Bursts, CallingContextTree, Error, Figures, Sizes, Times, Trace, Unit};
 use serde::Serialize;
 
-use super::super::output::{grouped, json, stdout};
-use super::super::progress::Bar;
-use super::super::{End, Failure, about, complain};
-use super::answer::name;
-use super::input::Input;
-use super::{Args, figures};
+use super::super::output::{grouped, lock_stdout, write_json};
+use super::super::progress::ProgressMeter;
+use super::super::{CommandError, CommandStatus, prefix_path, print_diagnostic};
+use super::answer::measure_name;
+use super::input::ContextsInput;
+use super::{ContextsArgs, figures};
 
 /// One program's rows and curves.
 #[derive(Serialize)]
-pub struct Program {
+pub struct ProgramTables {
     pub name: String,
     /// What the call tree's nodes are: `calls` or `events`.
     pub value: &'static str,
@@ -29,45 +29,45 @@ pub struct Program {
 }
 
 #[derive(Serialize)]
-struct All<'a> {
-    programs: &'a [Program],
+struct AllProgramTables<'a> {
+    programs: &'a [ProgramTables],
 }
 
 /// About how often a program's work is reported.
 const STEPS: u64 = 80;
 
-pub fn run(args: &Args, files: &[PathBuf]) -> Result<End, Failure> {
-    let mut end = End::Fine;
+pub fn run(args: &ContextsArgs, files: &[PathBuf]) -> Result<CommandStatus, CommandError> {
+    let mut end = CommandStatus::Fine;
     let mut programs = Vec::new();
-    let bar = Bar::new("building", STEPS * 64 * files.len() as u64);
+    let bar = ProgressMeter::new("building", STEPS * 64 * files.len() as u64);
     for file in files {
-        let input = Input::open(file, &args.classes)?;
-        let (mut program, ended) = program(args, &input, &|| bar.tick(64))?;
-        program.name = unlike(&programs, program.name);
+        let input = ContextsInput::open(file, &args.classes)?;
+        let (mut program, ended) = measure_program(args, &input, &|| bar.tick(64))?;
+        program.name = unique_name(&programs, program.name);
         programs.push(program);
         end = end.max(ended);
     }
     drop(bar);
-    let mut out = stdout();
+    let mut out = lock_stdout();
     match args.json {
-        true => json(
+        true => write_json(
             &mut out,
-            &All {
+            &AllProgramTables {
                 programs: &programs,
             },
         )?,
-        false => write(&programs, &mut out)?,
+        false => write_tables(&programs, &mut out)?,
     }
     out.flush()?;
     if let Some(folder) = &args.plot {
-        let drawn = figures::draw(folder, &programs).map_err(Failure::Usage)?;
-        complain(format_args!("wrote {drawn} charts to {}", folder.display()));
+        let drawn = figures::draw_figures(folder, &programs).map_err(CommandError::Usage)?;
+        print_diagnostic(format_args!("wrote {drawn} charts to {}", folder.display()));
     }
     Ok(end)
 }
 
 /// Names tell programs apart, and their charts.
-fn unlike(programs: &[Program], name: String) -> String {
+fn unique_name(programs: &[ProgramTables], name: String) -> String {
     let is_taken = |name: &str| programs.iter().any(|program| program.name == name);
     let mut other = name.clone();
     let mut number = 1;
@@ -78,23 +78,29 @@ fn unlike(programs: &[Program], name: String) -> String {
     other
 }
 
-fn program(args: &Args, input: &Input, tick: &dyn Fn()) -> Result<(Program, End), Failure> {
-    let what = args.count(input)?;
-    let failed = |e| Failure::Usage(about(&input.path, e));
-    let mut labels = Labels::default();
-    let (calls, end) = trace(args, input, what, &mut labels)?;
+fn measure_program(
+    args: &ContextsArgs,
+    input: &ContextsInput,
+    tick: &dyn Fn(),
+) -> Result<(ProgramTables, CommandStatus), CommandError> {
+    let what = args.measure_and_leaf(input)?;
+    let failed = |e| CommandError::Usage(prefix_path(&input.path, e));
+    let mut labels = CallLabels::default();
+    let (calls, end) = build_trace(args, input, what, &mut labels)?;
     let routine_of_each = labels.routine_of_each();
     let sizes = Sizes::new(&calls, &routine_of_each).map_err(failed)?;
     tick();
     let routines = calls.relabelled(&routine_of_each).map_err(failed)?;
     drop(calls);
-    let bursts = input.is_recording().then(|| bursts(args.burst, &routines));
+    let bursts = input
+        .is_recording()
+        .then(|| effective_bursts(args.burst, &routines));
     let times = input
         .is_recording()
         .then(|| Times::new(&routines, sizes.depth, tick));
-    let program = Program {
-        name: input.name(),
-        value: name(what.0),
+    let program = ProgramTables {
+        name: input.file_name(),
+        value: measure_name(what.0),
         sizes,
         times: times.transpose().map_err(failed)?,
         bursts: bursts.map(|bursts| bursts.to_string()),
@@ -104,33 +110,33 @@ fn program(args: &Args, input: &Input, tick: &dyn Fn()) -> Result<(Program, End)
 }
 
 /// Calls in memory: as recorded, or a log's calling context tree once over.
-fn trace(
-    args: &Args,
-    input: &Input,
-    what: (Count, Origin),
-    labels: &mut Labels,
-) -> Result<(Trace, End), Failure> {
+fn build_trace(
+    args: &ContextsArgs,
+    input: &ContextsInput,
+    what: (CallMeasure, EventLeaf),
+    labels: &mut CallLabels,
+) -> Result<(Trace, CommandStatus), CommandError> {
     // Labels are numbered while they are told.
     let mut trace = Trace::new(u32::MAX);
     if input.is_recording() {
-        let end = input.tell(what, labels, &mut trace, args.steps)?;
+        let end = input.feed_calls(what, labels, &mut trace, args.steps)?;
         return Ok((trace, end));
     }
     let mut tree: CallingContextTree = CallingContextTree::new();
-    let end = input.tell(what, labels, &mut tree, u64::MAX)?;
+    let end = input.feed_calls(what, labels, &mut tree, u64::MAX)?;
     let told: Result<(), Error> = tree.forest().walk(&mut trace);
-    told.map_err(|e| Failure::Usage(about(&input.path, e)))?;
+    told.map_err(|e| CommandError::Usage(prefix_path(&input.path, e)))?;
     Ok((trace, end))
 }
 
-fn bursts(wanted: Bursts, trace: &Trace) -> Bursts {
+fn effective_bursts(wanted: Bursts, trace: &Trace) -> Bursts {
     match wanted.unit {
         Unit::Time if !trace.is_timed() => wanted.in_calls(),
         _ => wanted,
     }
 }
 
-fn write(programs: &[Program], out: &mut impl Write) -> io::Result<()> {
+fn write_tables(programs: &[ProgramTables], out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
         "Table 1: nodes, and the depth of the calling context tree (CCT) in calls"
@@ -144,8 +150,8 @@ fn write(programs: &[Program], out: &mut impl Write) -> io::Result<()> {
         "depth",
         "",
     ];
-    row(out, "", &head.map(str::to_owned))?;
-    for Program {
+    write_row(out, "", &head.map(str::to_owned))?;
+    for ProgramTables {
         name, sizes, value, ..
     } in programs
     {
@@ -158,7 +164,7 @@ fn write(programs: &[Program], out: &mut impl Write) -> io::Result<()> {
             grouped(sizes.depth.into()),
             format!(" {value}"),
         ];
-        row(out, name, &cells)?;
+        write_row(out, name, &cells)?;
     }
     if programs.iter().any(|program| program.times.is_some()) {
         write_times(programs, out)?;
@@ -166,7 +172,7 @@ fn write(programs: &[Program], out: &mut impl Write) -> io::Result<()> {
     write_figures(programs, out)
 }
 
-fn write_times(programs: &[Program], out: &mut impl Write) -> io::Result<()> {
+fn write_times(programs: &[ProgramTables], out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
         "\nTable 2: seconds to build (∞-SF = CCT), first child and next sibling unless said"
@@ -180,8 +186,8 @@ fn write_times(programs: &[Program], out: &mut impl Write) -> io::Result<()> {
         "CCT hash",
         "1-SF hash",
     ];
-    row(out, "", &head.map(str::to_owned))?;
-    for Program { name, times, .. } in programs {
+    write_row(out, "", &head.map(str::to_owned))?;
+    for ProgramTables { name, times, .. } in programs {
         let Some(times) = times else { continue };
         let seconds = |seconds: f64| format!("{seconds:.3}");
         let cells = [
@@ -189,25 +195,25 @@ fn write_times(programs: &[Program], out: &mut impl Write) -> io::Result<()> {
             seconds(times.sf1),
             seconds(times.sf1_indexed),
             seconds(times.sf_inf_indexed),
-            or_none(times.k),
+            number_or_dash(times.k),
             seconds(times.cct_hashed),
             seconds(times.sf1_hashed),
         ];
-        row(out, name, &cells)?;
+        write_row(out, name, &cells)?;
     }
     Ok(())
 }
 
-fn or_none(k: Option<u32>) -> String {
+fn number_or_dash(k: Option<u32>) -> String {
     k.map_or_else(|| "-".to_owned(), |k| k.to_string())
 }
 
-fn write_figures(programs: &[Program], out: &mut impl Write) -> io::Result<()> {
+fn write_figures(programs: &[ProgramTables], out: &mut impl Write) -> io::Result<()> {
     let of = |x: u32, list: &[(u32, f64)]| {
         let found = list.iter().find(|(at, _)| *at == x);
         found.map_or_else(String::new, |(_, value)| format!("{value:.3}"))
     };
-    table(
+    write_table(
         out,
         programs,
         "Figure 8: average depth of trees in the x%-similar ∞-CCF",
@@ -218,7 +224,7 @@ fn write_figures(programs: &[Program], out: &mut impl Write) -> io::Result<()> {
                 .into()
         },
     )?;
-    table(
+    write_table(
         out,
         programs,
         "Figure 9: what makes 90%",
@@ -234,7 +240,7 @@ fn write_figures(programs: &[Program], out: &mut impl Write) -> io::Result<()> {
         let hot = |k| at(k).map_or_else(String::new, |(_, n, hot)| format!("{n}/{hot}"));
         [1, 2, 5, 10, 20, 50].map(hot).into()
     };
-    table(
+    write_table(
         out,
         programs,
         "Figure 10: k-contexts/hot k-contexts, by k",
@@ -242,18 +248,18 @@ fn write_figures(programs: &[Program], out: &mut impl Write) -> io::Result<()> {
         k_contexts,
     )?;
     write_curves(programs, out)?;
-    table(
+    write_table(
         out,
         programs,
         "Figure 12: the largest k up to which it is smaller than the CCT",
         &["k-CCF", "k-SF", "pruned"],
         |f| {
             [f.largest_k_ccf, f.largest_k_sf, f.largest_pruned]
-                .map(or_none)
+                .map(number_or_dash)
                 .into()
         },
     )?;
-    table(
+    write_table(
         out,
         programs,
         "Figure 13: size of the k-CCF, in nodes of the CCT; x%-similar ∞-CCF",
@@ -267,9 +273,9 @@ fn write_figures(programs: &[Program], out: &mut impl Write) -> io::Result<()> {
     )
 }
 
-fn write_curves(programs: &[Program], out: &mut impl Write) -> io::Result<()> {
+fn write_curves(programs: &[ProgramTables], out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "\nFigure 11: nodes, by k")?;
-    for Program {
+    for ProgramTables {
         name,
         figures,
         bursts,
@@ -284,39 +290,39 @@ fn write_curves(programs: &[Program], out: &mut impl Write) -> io::Result<()> {
                 size.map_or_else(String::new, |(_, size)| grouped(*size))
             })
         };
-        row(out, name, &ks.map(|k| k.to_string()))?;
-        row(out, "  CCT", &ks.map(|_| grouped(figures.cct)))?;
-        row(out, "  k-SF", &at(&figures.k_sf))?;
-        row(out, "  k-CCF", &at(&figures.k_ccf))?;
-        row(out, "  pruned k-CCF", &at(&figures.pruned_k_ccf))?;
+        write_row(out, name, &ks.map(|k| k.to_string()))?;
+        write_row(out, "  CCT", &ks.map(|_| grouped(figures.cct)))?;
+        write_row(out, "  k-SF", &at(&figures.k_sf))?;
+        write_row(out, "  k-CCF", &at(&figures.k_ccf))?;
+        write_row(out, "  pruned k-CCF", &at(&figures.pruned_k_ccf))?;
         if let (Some(cct), Some(k_sf), Some(bursts)) =
             (figures.burst_cct, &figures.burst_k_sf, bursts)
         {
-            row(out, "  burst CCT", &ks.map(|_| grouped(cct)))?;
-            row(out, "  burst k-SF", &at(k_sf))?;
+            write_row(out, "  burst CCT", &ks.map(|_| grouped(cct)))?;
+            write_row(out, "  burst k-SF", &at(k_sf))?;
             writeln!(out, "  bursts of {bursts}")?;
         }
     }
     Ok(())
 }
 
-fn table(
+fn write_table(
     out: &mut impl Write,
-    programs: &[Program],
+    programs: &[ProgramTables],
     title: &str,
     head: &[&str],
     cells: impl Fn(&Figures) -> Vec<String>,
 ) -> io::Result<()> {
     writeln!(out, "\n{title}")?;
     let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
-    row(out, "", &head)?;
+    write_row(out, "", &head)?;
     programs
         .iter()
-        .try_for_each(|program| row(out, &program.name, &cells(&program.figures)))
+        .try_for_each(|program| write_row(out, &program.name, &cells(&program.figures)))
 }
 
 /// A name that is longer than its column takes from the first cell's room.
-fn row(out: &mut impl Write, name: &str, cells: &[String]) -> io::Result<()> {
+fn write_row(out: &mut impl Write, name: &str, cells: &[String]) -> io::Result<()> {
     const ENDS: usize = 30;
     let first = ENDS.saturating_sub(name.chars().count());
     let widths = [first].into_iter().chain(std::iter::repeat(14));

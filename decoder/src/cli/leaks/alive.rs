@@ -2,15 +2,15 @@
 
 use std::io::{self, Write};
 
-use lucce_decoder::escape::Text;
+use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
     AgeClass, AliveAmount, AliveObjects, AliveRow, AliveText, Profile, StackFrame,
 };
 use serde::Serialize;
 
-use super::moment::AsOf;
-use super::report::{estimated_bytes, traced};
-use crate::cli::output::{grouped, plural};
+use super::as_of_time::AsOfTime;
+use super::report::{estimated_bytes, resolve_trace};
+use crate::cli::output::{format_plural, grouped};
 
 /// What is alive, by context and type.
 #[derive(Serialize)]
@@ -31,7 +31,7 @@ pub struct AliveReport {
 /// What was alive at a census.
 #[derive(Serialize)]
 pub struct AliveListing {
-    as_of: AsOf,
+    as_of: AsOfTime,
     /// Since objects were first followed.
     millis: u64,
     collections: u64,
@@ -41,14 +41,14 @@ pub struct AliveListing {
     heap_bytes: Option<u64>,
     max_heap_bytes: Option<u64>,
     /// All that is alive, those that are not listed among it.
-    total: Amount,
-    alive: Vec<Row>,
+    total: AliveSum,
+    alive: Vec<AliveListingRow>,
     /// Rows that are not listed.
     more: u64,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct AliveListingRow {
     id: String,
     aliases: Vec<String>,
     /// The content id of its trace.
@@ -59,31 +59,31 @@ struct Row {
     followed: u64,
     /// Percent of the bytes that are alive.
     share: f64,
-    ages: Ages,
+    ages: AliveAges,
     frames: Vec<StackFrame>,
 }
 
 /// By class of ages.
 #[derive(Serialize)]
-struct Ages {
+struct AliveAges {
     /// They have survived a collection of the old generation.
-    old: Amount,
+    old: AliveSum,
     /// They have survived a collection.
-    survived: Amount,
+    survived: AliveSum,
     /// No collection has looked at them.
-    new: Amount,
+    new: AliveSum,
 }
 
 #[derive(Serialize, Clone, Copy)]
-struct Amount {
+struct AliveSum {
     objects: u64,
     bytes: u64,
     followed: u64,
 }
 
-impl From<AliveAmount> for Amount {
-    fn from(amount: AliveAmount) -> Amount {
-        Amount {
+impl From<AliveAmount> for AliveSum {
+    fn from(amount: AliveAmount) -> AliveSum {
+        AliveSum {
             objects: amount.objects,
             bytes: amount.bytes,
             followed: amount.followed,
@@ -106,7 +106,7 @@ impl AliveReport {
 
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let listing = &self.listing;
-        writeln!(out, "alive {}", listing.headline())?;
+        writeln!(out, "alive {}", listing.format_headline())?;
         writeln!(out)?;
         listing.write_rows(out)
     }
@@ -114,23 +114,30 @@ impl AliveReport {
 
 impl AliveListing {
     /// At most `top` rows.
-    pub fn new(profile: &Profile, objects: &AliveObjects, as_of: AsOf, top: usize) -> AliveListing {
-        let total = objects.total();
+    pub fn new(
+        profile: &Profile,
+        objects: &AliveObjects,
+        as_of: AsOfTime,
+        top: usize,
+    ) -> AliveListing {
+        let total = objects.total_amount();
         let rows = objects.rows.iter().take(top);
         AliveListing {
             as_of,
-            millis: objects.at.millis,
-            collections: objects.at.collections,
-            full_collections: objects.at.full,
-            heap_bytes: objects.at.used_bytes,
-            max_heap_bytes: objects.at.max_bytes,
+            millis: objects.census.millis,
+            collections: objects.census.collections,
+            full_collections: objects.census.full,
+            heap_bytes: objects.census.used_bytes,
+            max_heap_bytes: objects.census.max_bytes,
             total: total.into(),
-            alive: rows.map(|row| Row::new(profile, row, total)).collect(),
+            alive: rows
+                .map(|row| AliveListingRow::new(profile, row, total))
+                .collect(),
             more: objects.rows.len().saturating_sub(top) as u64,
         }
     }
 
-    pub fn as_of(&self) -> &AsOf {
+    pub fn as_of(&self) -> &AsOfTime {
         &self.as_of
     }
 
@@ -156,7 +163,7 @@ impl AliveListing {
     }
 
     /// In use and at most, after the last collection.
-    pub fn heap(&self) -> Option<String> {
+    pub fn format_heap(&self) -> Option<String> {
         // There was no collection.
         let used = self.heap_bytes.filter(|used| *used > 0)?;
         let used = estimated_bytes(used);
@@ -164,22 +171,22 @@ impl AliveListing {
         Some(format!("{used} of at most {most} of the heap in use"))
     }
 
-    pub fn estimate(&self) -> String {
+    pub fn format_estimate(&self) -> String {
         let bytes = estimated_bytes(self.total.bytes);
-        let followed = plural(self.total.followed, "followed object");
+        let followed = format_plural(self.total.followed, "followed object");
         format!("about {bytes} as estimated from {followed}")
     }
 
-    pub fn headline(&self) -> String {
+    pub fn format_headline(&self) -> String {
         let full = self
             .full_collections
             .map(|full| format!(", {} of the whole heap", grouped(full)));
-        let collections = plural(self.collections, "collection");
+        let collections = format_plural(self.collections, "collection");
         format!(
             "{}; {collections}{}: {}; whether it leaks is not judged here",
             self.as_of,
             full.unwrap_or_default(),
-            self.estimate()
+            self.format_estimate()
         )
     }
 
@@ -189,32 +196,32 @@ impl AliveListing {
             writeln!(
                 out,
                 "{} more with less (--top 0)",
-                plural(self.more, "context")
+                format_plural(self.more, "context")
             )?;
         }
         Ok(())
     }
 
     /// For a page.
-    pub fn texts(&self) -> Vec<AliveText> {
-        self.alive.iter().map(Row::text).collect()
+    pub fn to_texts(&self) -> Vec<AliveText> {
+        self.alive.iter().map(AliveListingRow::to_text).collect()
     }
 }
 
-impl Row {
-    fn new(profile: &Profile, row: &AliveRow, all: AliveAmount) -> Row {
-        let (stack, frames) = traced(profile, row.id);
-        let total = row.total();
+impl AliveListingRow {
+    fn new(profile: &Profile, row: &AliveRow, all: AliveAmount) -> AliveListingRow {
+        let (stack, frames) = resolve_trace(profile, row.id);
+        let total = row.total_amount();
         let amount = |class: AgeClass| {
             let amount = row.ages.get(class as usize).copied();
-            Amount::from(amount.unwrap_or_default())
+            AliveSum::from(amount.unwrap_or_default())
         };
-        let number = |id: &_| profile.number(*id).to_string();
-        Row {
+        let number = |id: &_| profile.context_number(*id).to_string();
+        AliveListingRow {
             id: number(&row.id),
             aliases: row.aliases.iter().map(number).collect(),
             stack,
-            class: row.of.clone(),
+            class: row.type_name.clone(),
             objects: total.objects,
             bytes: total.bytes,
             followed: total.followed,
@@ -222,7 +229,7 @@ impl Row {
                 0 => 0.0,
                 all => total.bytes as f64 / all as f64 * 100.0,
             },
-            ages: Ages {
+            ages: AliveAges {
                 old: amount(AgeClass::Old),
                 survived: amount(AgeClass::Survived),
                 new: amount(AgeClass::New),
@@ -232,8 +239,11 @@ impl Row {
     }
 
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let (bytes, objects) = (estimated_bytes(self.bytes), plural(self.objects, "object"));
-        let (class, id, stack) = (Text(&self.class), &self.id, &self.stack);
+        let (bytes, objects) = (
+            estimated_bytes(self.bytes),
+            format_plural(self.objects, "object"),
+        );
+        let (class, id, stack) = (EscapedText(&self.class), &self.id, &self.stack);
         writeln!(
             out,
             "about {bytes}  {:.0}%  {objects} of {class}  {id}  {stack}",
@@ -246,15 +256,15 @@ impl Row {
         writeln!(out)
     }
 
-    fn text(&self) -> AliveText {
+    fn to_text(&self) -> AliveText {
         AliveText {
             bytes: self.bytes,
             objects: self.objects,
-            class: Text(&self.class).to_string(),
+            class: EscapedText(&self.class).to_string(),
             old_bytes: self.ages.old.bytes,
             survived_bytes: self.ages.survived.bytes,
             new_bytes: self.ages.new.bytes,
-            at: StackFrame::of_the_application(&self.frames).map(ToString::to_string),
+            at: StackFrame::innermost_application_frame(&self.frames).map(ToString::to_string),
             trace: self
                 .frames
                 .iter()
@@ -264,7 +274,7 @@ impl Row {
     }
 }
 
-impl std::fmt::Display for Ages {
+impl std::fmt::Display for AliveAges {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let words = [
             (self.old, "survived a collection of the old generation"),

@@ -3,18 +3,18 @@
 use std::io::{self, Write};
 
 use lucce_decoder::Profile;
-use lucce_decoder::escape::Text;
+use lucce_decoder::escape::EscapedText;
 use serde::Serialize;
 
 use super::alive::AliveListing;
-use super::moment::AsOf;
+use super::as_of_time::AsOfTime;
 
 /// Contexts that are listed.
 const CONTEXTS: usize = 3;
 
 /// What was alive when the heap was exhausted.
 #[derive(Serialize)]
-pub struct Exhaustion {
+pub struct HeapExhaustion {
     /// The JVM's words. None: it ended without a word.
     what: Option<String>,
     /// The JVM's flag with which it ends at once.
@@ -23,18 +23,18 @@ pub struct Exhaustion {
     listing: AliveListing,
 }
 
-impl Exhaustion {
+impl HeapExhaustion {
     /// `is_gone`: the JVM runs no more. None: the heap was not exhausted.
-    pub fn find(profile: &Profile, is_gone: bool, top: usize) -> Option<Exhaustion> {
+    pub fn from_profile(profile: &Profile, is_gone: bool, top: usize) -> Option<HeapExhaustion> {
         let exits_by = profile.meta.get("leak.exits_by");
-        let told = profile.following.exhaustion();
+        let told = profile.followed_objects.exhaustion_census();
         let is_silent = is_gone && !profile.ended && exits_by.is_some();
-        let last = profile.following.last_census().filter(|_| is_silent);
+        let last = profile.followed_objects.last_census().filter(|_| is_silent);
         let census = told.or(last)?;
         let objects = profile.alive_objects(census, &|_| ());
-        let as_of = AsOf::new(profile.header.start, census.at.millis, None);
-        Some(Exhaustion {
-            what: told.map(|told| told.at.detail.clone().into_owned()),
+        let as_of = AsOfTime::new(profile.header.start, census.record.millis, None);
+        Some(HeapExhaustion {
+            what: told.map(|told| told.record.detail.clone().into_owned()),
             exits_by: exits_by.cloned(),
             listing: AliveListing::new(profile, &objects, as_of, top.min(CONTEXTS)),
         })
@@ -53,22 +53,22 @@ impl Exhaustion {
             Some(what) => writeln!(
                 out,
                 "the JVM ran out of memory after {seconds:.1} s ({}), {as_of}",
-                Text(what)
+                EscapedText(what)
             )?,
             None => writeln!(
                 out,
                 "the JVM ended without a word: its memory was exhausted (-XX:+{}), or it was killed; after {seconds:.1} s, {as_of}:",
-                Text(self.exits_by.as_deref().unwrap_or_default())
+                EscapedText(self.exits_by.as_deref().unwrap_or_default())
             )?,
         }
-        if let Some(heap) = listing.heap() {
+        if let Some(heap) = listing.format_heap() {
             writeln!(out, "{heap}")?;
         }
         let what = match self.what.is_some() || listing.is_full() && listing.is_collected() {
             true => "what filled the heap",
             false => "what was alive, or not collected yet",
         };
-        writeln!(out, "{what}, {}:\n", listing.estimate())?;
+        writeln!(out, "{what}, {}:\n", listing.format_estimate())?;
         listing.write_rows(out)?;
         writeln!(out)
     }

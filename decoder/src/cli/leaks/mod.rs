@@ -1,28 +1,28 @@
 //! `lucce leaks`: which contexts make objects that are never let go.
 
 mod alive;
-mod ask;
+mod as_of_time;
 mod exhaustion;
-mod moment;
 mod report;
+mod snapshot_request;
 mod watch;
 
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use lucce_decoder::{AliveTable, Damage, Leaks, LeaksText, Profile};
+use lucce_decoder::{AliveTable, LeakAnalysis, LeaksText, LogDamage, Profile};
 
-use super::classes::Classes;
+use super::classes::ClassFilterArgs;
 use super::holders::{SearchLimits, find_holders, parse_seconds};
-use super::output::{json, plural, stdout};
-use super::progress::Bar;
-use super::{End, Failure, about, complain, ending};
+use super::output::{format_plural, lock_stdout, write_json};
+use super::progress::ProgressMeter;
+use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, report_damage};
 use alive::{AliveListing, AliveReport};
-use exhaustion::Exhaustion;
-use moment::AsOf;
-use report::{Report, SUSPECTS};
-use watch::Source;
+use as_of_time::AsOfTime;
+use exhaustion::HeapExhaustion;
+use report::{LeaksReport, SUSPECTS};
+use watch::LeaksSource;
 
 /// Ranks contexts by the evidence that their objects leak, and says what it is.
 ///
@@ -37,10 +37,10 @@ use watch::Source;
   lucce leaks --gc 1234            collects the whole heap first
 
 Exit codes: 0 no leak is proven; 1 a leak, or the JVM ran out of memory; 2 usage, or a log that cannot tell; 3 damaged or foreign log.")]
-pub struct Args {
+pub struct LeaksArgs {
     /// A log, or the number of a process that runs under the agent
     #[arg(value_name = "FILE|PID")]
-    source: Source,
+    source: LeaksSource,
     /// Follows the log until its JVM has ended
     #[arg(long)]
     watch: bool,
@@ -66,49 +66,49 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    classes: Classes,
+    classes: ClassFilterArgs,
 }
 
-pub fn run(args: &Args) -> Result<End, Failure> {
-    let log = args.source.log()?;
+pub fn run(args: &LeaksArgs) -> Result<CommandStatus, CommandError> {
+    let log = args.source.resolve_log()?;
     if args.watch {
-        return watch::run(&log, args);
+        return watch::watch_leaks(&log, args);
     }
     match (&args.source, args.gc) {
-        (Source::Process(pid), true) => ask::collect(*pid)?,
-        (Source::Process(pid), false) => ask::refresh(*pid),
-        (Source::File(_), true) => {
+        (LeaksSource::Process(pid), true) => snapshot_request::collect_heap(*pid)?,
+        (LeaksSource::Process(pid), false) => snapshot_request::request_snapshot(*pid),
+        (LeaksSource::File(_), true) => {
             let text = "--gc asks a JVM that runs: name its process id";
-            return Err(Failure::Usage(text.into()));
+            return Err(CommandError::Usage(text.into()));
         }
-        (Source::File(_), false) => {}
+        (LeaksSource::File(_), false) => {}
     }
     if args.alive {
         return print_alive(&log, args);
     }
-    let (profile, leaks) = look(&log, &args.classes)?;
-    print(&profile, &leaks, args)?;
-    Ok(ended(&log, &profile, &leaks))
+    let (profile, leaks) = read_leaks(&log, &args.classes)?;
+    print_report(&profile, &leaks, args)?;
+    Ok(report_outcome(&log, &profile, &leaks))
 }
 
 /// For a page: what `lucce leaks` prints; of the JVM `pid`, if it runs, also how it is asked what holds the objects.
-pub fn text(profile: &Profile, pid: Option<u32>) -> LeaksText {
+pub fn leaks_text(profile: &Profile, pid: Option<u32>) -> LeaksText {
     const TOP: usize = 100;
     const SUSPECTS: usize = 30;
     const ALIVE: usize = 200;
-    let bar = Bar::new("looking for leaks", 0);
-    let leaks = profile.leaks(&|more| bar.tick(more));
+    let bar = ProgressMeter::new("looking for leaks", 0);
+    let leaks = profile.analyze_leaks(&|more| bar.tick(more));
     drop(bar);
-    let report = Report::new(profile, &leaks, TOP, SUSPECTS)
-        .of_process(profile, &leaks, pid)
-        .of_exhausted(Exhaustion::find(profile, pid.is_none(), TOP));
+    let report = LeaksReport::new(profile, &leaks, TOP, SUSPECTS)
+        .with_process(profile, &leaks, pid)
+        .with_exhaustion(HeapExhaustion::from_profile(profile, pid.is_none(), TOP));
     let listing = alive_listing(profile, pid, ALIVE);
     LeaksText {
         alive: listing.map(|(listing, _)| AliveTable {
-            says: listing.headline(),
-            rows: listing.texts(),
+            says: listing.format_headline(),
+            rows: listing.to_texts(),
         }),
-        ..report.text()
+        ..report.to_text()
     }
 }
 
@@ -117,55 +117,59 @@ fn alive_listing(
     profile: &Profile,
     pid: Option<u32>,
     top: usize,
-) -> Option<(AliveListing, Option<Damage>)> {
-    let census = profile.following.last_census()?;
-    let bar = Bar::new("decoding", 0);
+) -> Option<(AliveListing, Option<LogDamage>)> {
+    let census = profile.followed_objects.last_census()?;
+    let bar = ProgressMeter::new("decoding", 0);
     let objects = profile.alive_objects(census, &|more| bar.tick(more));
     drop(bar);
     let now = pid.map(|_| SystemTime::now());
-    let as_of = AsOf::new(profile.header.start, census.at.millis, now);
+    let as_of = AsOfTime::new(profile.header.start, census.record.millis, now);
     let listing = AliveListing::new(profile, &objects, as_of, top);
     Some((listing, objects.damage))
 }
 
-fn print_alive(log: &Path, args: &Args) -> Result<End, Failure> {
-    let profile = args.classes.open(log)?;
-    let pid = args.source.pid(profile.header.pid);
+fn print_alive(log: &Path, args: &LeaksArgs) -> Result<CommandStatus, CommandError> {
+    let profile = args.classes.open_log(log)?;
+    let pid = args.source.running_pid(profile.header.pid);
     let pid = pid.filter(|_| !profile.ended);
     let top = if args.top == 0 { usize::MAX } else { args.top };
     let Some((listing, damage)) = alive_listing(&profile, pid, top) else {
-        let reason = not_followed(&profile).unwrap_or_else(|| {
+        let reason = not_followed_reason(&profile).unwrap_or_else(|| {
             "no object was sampled yet, or an older agent wrote the log, which lists snapshots only"
                 .into()
         });
-        complain(about(log, reason));
-        return Ok(ending(log, profile.damage.as_ref(), End::Unusable));
+        print_diagnostic(prefix_path(log, reason));
+        return Ok(report_damage(
+            log,
+            profile.damage.as_ref(),
+            CommandStatus::Unusable,
+        ));
     };
     let report = AliveReport::new(&profile, pid, listing);
-    let mut out = stdout();
+    let mut out = lock_stdout();
     match args.json {
-        true => json(&mut out, &report)?,
+        true => write_json(&mut out, &report)?,
         false => report.write(&mut out)?,
     }
     out.flush()?;
-    Ok(ending(log, damage.as_ref(), End::Fine))
+    Ok(report_damage(log, damage.as_ref(), CommandStatus::Fine))
 }
 
 /// What keeps the log from telling, however long the run was; a leak that was found is still told.
-fn missing(profile: &Profile, leaks: &Leaks) -> Option<String> {
-    if let Some(reason) = not_followed(profile) {
+fn find_missing_evidence(profile: &Profile, leaks: &LeakAnalysis) -> Option<String> {
+    if let Some(reason) = not_followed_reason(profile) {
         return Some(reason);
     }
-    let refused = profile.stat("log.refused");
+    let refused = profile.stat_value("log.refused");
     (refused > 0 && leaks.findings.is_empty()).then(|| {
-        let seconds = leaks.last.map_or(0, |last| last.millis) as f64 / 1e3;
-        let records = plural(refused, "record");
+        let seconds = leaks.last_snapshot.map_or(0, |last| last.millis) as f64 / 1e3;
+        let records = format_plural(refused, "record");
         format!("the log was full, so what lived is known of the first {seconds:.1} s only: {records} found no room; run with a larger limit=, or more room on the disk")
     })
 }
 
 /// Why no objects were followed. None: they were.
-fn not_followed(profile: &Profile) -> Option<String> {
+fn not_followed_reason(profile: &Profile) -> Option<String> {
     if let Some(reason) = profile.meta.get("leak.none") {
         return Some(format!("no objects were followed: {reason}"));
     }
@@ -181,29 +185,36 @@ fn not_followed(profile: &Profile) -> Option<String> {
 }
 
 /// The log does not have the agent's options yet: objects may still be followed.
-fn starts(profile: &Profile) -> bool {
+fn is_starting(profile: &Profile) -> bool {
     !profile.meta.contains_key("options")
 }
 
-fn look(log: &Path, classes: &Classes) -> Result<(Profile, Leaks), Failure> {
-    let profile = classes.open(log)?;
-    let bar = Bar::new("decoding", 0);
-    let leaks = profile.leaks(&|more| bar.tick(more));
+fn read_leaks(
+    log: &Path,
+    classes: &ClassFilterArgs,
+) -> Result<(Profile, LeakAnalysis), CommandError> {
+    let profile = classes.open_log(log)?;
+    let bar = ProgressMeter::new("decoding", 0);
+    let leaks = profile.analyze_leaks(&|more| bar.tick(more));
     drop(bar);
     Ok((profile, leaks))
 }
 
-fn print(profile: &Profile, leaks: &Leaks, args: &Args) -> Result<(), Failure> {
-    let pid = args.source.pid(profile.header.pid);
+fn print_report(
+    profile: &Profile,
+    leaks: &LeakAnalysis,
+    args: &LeaksArgs,
+) -> Result<(), CommandError> {
+    let pid = args.source.running_pid(profile.header.pid);
     let top = if args.top == 0 { usize::MAX } else { args.top };
-    let exhaustion = Exhaustion::find(profile, pid.is_none(), top);
+    let exhaustion = HeapExhaustion::from_profile(profile, pid.is_none(), top);
     let pid = pid.filter(|_| !profile.ended);
-    let mut report = Report::new(profile, leaks, args.top, SUSPECTS)
-        .of_process(profile, leaks, pid)
-        .of_exhausted(exhaustion);
+    let mut report = LeaksReport::new(profile, leaks, args.top, SUSPECTS)
+        .with_process(profile, leaks, pid)
+        .with_exhaustion(exhaustion);
     if args.holders {
         let pid = pid.ok_or_else(|| {
-            Failure::Usage(
+            CommandError::Usage(
                 "the JVM has ended: only one that runs says what holds its objects".into(),
             )
         })?;
@@ -213,25 +224,25 @@ fn print(profile: &Profile, leaks: &Leaks, args: &Args) -> Result<(), Failure> {
             report.add_holders(found);
         }
     }
-    let mut out = stdout();
+    let mut out = lock_stdout();
     match args.json {
-        true => json(&mut out, &report)?,
+        true => write_json(&mut out, &report)?,
         false => report.write(&mut out)?,
     }
     out.flush()?;
     Ok(())
 }
 
-fn ended(log: &Path, profile: &Profile, leaks: &Leaks) -> End {
-    let missing = missing(profile, leaks);
-    let is_exhausted = profile.following.exhaustion().is_some();
+fn report_outcome(log: &Path, profile: &Profile, leaks: &LeakAnalysis) -> CommandStatus {
+    let missing = find_missing_evidence(profile, leaks);
+    let is_exhausted = profile.followed_objects.exhaustion_census().is_some();
     let end = match (&missing, leaks.findings.is_empty() && !is_exhausted) {
-        (_, false) => End::Finding,
-        (Some(_), true) => End::Unusable,
-        (None, true) => End::Fine,
+        (_, false) => CommandStatus::Finding,
+        (Some(_), true) => CommandStatus::Unusable,
+        (None, true) => CommandStatus::Fine,
     };
     if let Some(missing) = missing {
-        complain(about(log, missing));
+        print_diagnostic(prefix_path(log, missing));
     }
-    ending(log, leaks.damage.as_ref(), end)
+    report_damage(log, leaks.damage.as_ref(), end)
 }

@@ -5,25 +5,25 @@ use std::io::{self, Write};
 use std::time::SystemTime;
 
 use lucce_contentid::StackId;
-use lucce_decoder::escape::Text;
+use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ContextId, Evidence, Leak, LeakText, Leaks, LeaksText, Live, LiveCourse, MissingEvidence,
-    Profile, StackFrame, Suspect, SuspectText, Verdict,
+    ContextId, LeakAnalysis, LeakEvidence, LeakFinding, LeakSuspect, LeakText, LeaksText,
+    LiveAmount, LiveCourse, MissingEvidence, Profile, StackFrame, SuspectText, SuspectVerdict,
 };
 use serde::Serialize;
 
-use super::exhaustion::Exhaustion;
-use super::missing;
-use super::moment::AsOf;
+use super::as_of_time::AsOfTime;
+use super::exhaustion::HeapExhaustion;
+use super::find_missing_evidence;
+use crate::cli::amounts::format_amount;
 use crate::cli::holders::{LeakHolders, type_option};
-use crate::cli::human::human;
-use crate::cli::output::{grouped, plural};
+use crate::cli::output::{format_plural, grouped};
 
 /// Suspects that are shown.
 pub const SUSPECTS: usize = 3;
 
 #[derive(Serialize)]
-pub struct Report {
+pub struct LeaksReport {
     schema: &'static str,
     version: u32,
     /// Of which run; none: the log is older than runs' ids.
@@ -34,11 +34,11 @@ pub struct Report {
     missing: Option<String>,
     /// Mean distance of sampled allocations, in bytes.
     interval: Option<u64>,
-    totals: Totals,
+    totals: LeaksTotals,
     /// When the last snapshot was taken; none: there is none.
-    as_of: Option<AsOf>,
+    as_of: Option<AsOfTime>,
     /// The JVM ran out of memory.
-    exhausted: Option<Exhaustion>,
+    exhausted: Option<HeapExhaustion>,
     /// Why it cannot be said that nothing leaks; none: it can, or leaks were found.
     unproven: Option<String>,
     /// The JVM ended by itself.
@@ -46,8 +46,8 @@ pub struct Report {
     /// The JVM, if it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
-    damage: Option<Damage>,
-    leaks: Vec<Row>,
+    damage: Option<LeaksDamage>,
+    leaks: Vec<LeakRow>,
     /// Leaks that were found and are not listed.
     more: u64,
     /// What else lives, by bytes: nothing is proven of it.
@@ -60,7 +60,7 @@ pub struct Report {
 
 /// Until the end if the run has ended, else until the last snapshot.
 #[derive(Serialize)]
-struct Totals {
+struct LeaksTotals {
     snapshots: u64,
     millis: u64,
     collections: u64,
@@ -76,13 +76,13 @@ struct Totals {
 }
 
 #[derive(Serialize)]
-struct Damage {
+struct LeaksDamage {
     offset: u64,
     reason: String,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct LeakRow {
     id: String,
     aliases: Vec<String>,
     /// The content id of its trace.
@@ -154,29 +154,34 @@ struct LiveRow {
     bytes: u64,
 }
 
-impl Report {
+impl LeaksReport {
     /// At most so many leaks (0: all) and suspects.
-    pub fn new(profile: &Profile, leaks: &Leaks, top: usize, suspects: usize) -> Report {
+    pub fn new(
+        profile: &Profile,
+        leaks: &LeakAnalysis,
+        top: usize,
+        suspects: usize,
+    ) -> LeaksReport {
         let top = if top == 0 { usize::MAX } else { top };
         let shown = if top == usize::MAX {
             top
         } else {
             top.min(suspects)
         };
-        let last = leaks.last.unwrap_or_default();
+        let last = leaks.last_snapshot.unwrap_or_default();
         let rows = leaks.findings.iter().take(top);
         let interval = profile.meta.get("leak.interval");
-        let suspects = SuspectRow::all(profile, &leaks.suspects);
+        let suspects = SuspectRow::from_suspects(profile, &leaks.suspects);
         // The end counts what came behind the last snapshot, too.
-        let until = |key: &str, at_last: u64| at_last.max(profile.stat(key));
-        Report {
+        let until = |key: &str, at_last: u64| at_last.max(profile.stat_value(key));
+        LeaksReport {
             schema: "lucce-leaks",
             version: 1,
             run: profile.header.run.map(|run| run.to_string()),
             followed: interval.is_some(),
-            missing: missing(profile, leaks),
+            missing: find_missing_evidence(profile, leaks),
             interval: interval.and_then(|text| text.parse().ok()),
-            totals: Totals {
+            totals: LeaksTotals {
                 snapshots: leaks.snapshots,
                 millis: last.millis,
                 collections: until("leak.collections", last.collections),
@@ -189,21 +194,21 @@ impl Report {
                 judged: leaks.judged,
             },
             as_of: leaks
-                .last
-                .map(|last| AsOf::new(profile.header.start, last.millis, None)),
+                .last_snapshot
+                .map(|last| AsOfTime::new(profile.header.start, last.millis, None)),
             exhausted: None,
             unproven: leaks
-                .missing()
+                .missing_evidence()
                 .filter(|_| leaks.findings.is_empty())
-                .map(missing_words),
+                .map(describe_missing),
             ended: profile.ended,
             pid: None,
             holders: None,
-            damage: leaks.damage.as_ref().map(|damage| Damage {
+            damage: leaks.damage.as_ref().map(|damage| LeaksDamage {
                 offset: damage.offset,
                 reason: damage.reason.to_string(),
             }),
-            leaks: rows.map(|leak| Row::new(profile, leak)).collect(),
+            leaks: rows.map(|leak| LeakRow::new(profile, leak)).collect(),
             more: leaks.findings.len().saturating_sub(top) as u64,
             more_suspects: suspects.len().saturating_sub(shown) as u64,
             suspects: suspects.into_iter().take(shown).collect(),
@@ -211,17 +216,22 @@ impl Report {
     }
 
     /// Of a JVM that runs.
-    pub fn of_process(mut self, profile: &Profile, leaks: &Leaks, pid: Option<u32>) -> Report {
+    pub fn with_process(
+        mut self,
+        profile: &Profile,
+        leaks: &LeakAnalysis,
+        pid: Option<u32>,
+    ) -> LeaksReport {
         self.pid = pid;
-        if let (Some(_), Some(last)) = (pid, leaks.last) {
+        if let (Some(_), Some(last)) = (pid, leaks.last_snapshot) {
             let now = Some(SystemTime::now());
-            self.as_of = Some(AsOf::new(profile.header.start, last.millis, now));
+            self.as_of = Some(AsOfTime::new(profile.header.start, last.millis, now));
         }
         self
     }
 
     /// Of a JVM that ran out of memory: what filled its heap is not said to be as much as always.
-    pub fn of_exhausted(mut self, exhausted: Option<Exhaustion>) -> Report {
+    pub fn with_exhaustion(mut self, exhausted: Option<HeapExhaustion>) -> LeaksReport {
         if let Some(exhausted) = &exhausted {
             let filled = |row: &&mut SuspectRow| {
                 row.verdict == VerdictWord::Steady && exhausted.is_filled_by(row.bytes)
@@ -236,7 +246,7 @@ impl Report {
     }
 
     /// For a page.
-    pub fn text(&self) -> LeaksText {
+    pub fn to_text(&self) -> LeaksText {
         let mut says = Vec::new();
         // Writing to memory cannot fail.
         let _ = self
@@ -246,11 +256,11 @@ impl Report {
         let found = self.leaks.iter().enumerate();
         LeaksText {
             says: match &self.missing {
-                Some(missing) => Text(missing).to_string(),
+                Some(missing) => EscapedText(missing).to_string(),
                 None => String::from_utf8_lossy(&says).trim_end().to_owned(),
             },
-            found: found.map(|(number, row)| row.text(number + 1)).collect(),
-            suspects: self.suspects.iter().map(SuspectRow::text).collect(),
+            found: found.map(|(number, row)| row.to_text(number + 1)).collect(),
+            suspects: self.suspects.iter().map(SuspectRow::to_text).collect(),
             more: self.more_suspects,
             alive: None,
         }
@@ -262,7 +272,7 @@ impl Report {
             row.write(number + 1, out)?;
         }
         if self.more > 0 {
-            writeln!(out, "{} more (--top 0)", plural(self.more, "leak"))?;
+            writeln!(out, "{} more (--top 0)", format_plural(self.more, "leak"))?;
         }
         self.write_suspects(out)?;
         self.write_holders(out)?;
@@ -284,7 +294,7 @@ impl Report {
         writeln!(out, "not proven, but alive (most bytes first):")?;
         self.suspects.iter().try_for_each(|row| row.write(out))?;
         if self.more_suspects > 0 {
-            let places = plural(self.more_suspects, "place");
+            let places = format_plural(self.more_suspects, "place");
             writeln!(out, "  {places} more with less (--top 0)")?;
         }
         writeln!(out)
@@ -293,7 +303,7 @@ impl Report {
     /// The numbers and the type of the first leak, or of the first suspect. A context may have several numbers, and
     /// objects are followed by the one that they were made under.
     pub fn first_objects(&self) -> Option<(Vec<String>, &str)> {
-        let of_leak = |leak: &Row| [std::slice::from_ref(&leak.id), &leak.aliases].concat();
+        let of_leak = |leak: &LeakRow| [std::slice::from_ref(&leak.id), &leak.aliases].concat();
         match (self.leaks.first(), self.suspects.first()) {
             (Some(leak), _) => Some((of_leak(leak), &leak.class)),
             (None, Some(row)) => Some((vec![row.id.clone()], &row.class)),
@@ -332,14 +342,17 @@ impl Report {
         let found = match found {
             0 if self.is_denied() => "no leak found".to_owned(),
             0 => "no leak proven".to_owned(),
-            _ => format!("{} found", plural(found, "leak")),
+            _ => format!("{} found", format_plural(found, "leak")),
         };
-        let (judged, alive) = (grouped(totals.judged), plural(totals.alive, "context"));
+        let (judged, alive) = (
+            grouped(totals.judged),
+            format_plural(totals.alive, "context"),
+        );
         let collections = match (totals.snapshots, self.ended) {
             // A collection of the old generation writes down how many there were.
             (0, false) => "no collection of the old generation yet".to_owned(),
             _ => {
-                let collections = plural(totals.collections, "collection");
+                let collections = format_plural(totals.collections, "collection");
                 let old = grouped(totals.old_collections);
                 format!("{collections}, {old} of the old generation")
             }
@@ -349,7 +362,7 @@ impl Report {
             "{found}: {alive} with living objects, {judged} with objects of enough ages to judge; {collections}"
         )?;
         if let Some(as_of) = &self.as_of {
-            let old = plural(totals.old_collections, "collection");
+            let old = format_plural(totals.old_collections, "collection");
             let seen = grouped(totals.snapshots);
             writeln!(out, "{as_of}; {old} of the old generation, {seen} seen")?;
         }
@@ -392,7 +405,7 @@ impl Report {
             )?;
         }
         if totals.lost > 0 {
-            let lost = plural(totals.lost, "sampled object");
+            let lost = format_plural(totals.lost, "sampled object");
             writeln!(out, "note: {lost} left out: no context could be told")?;
         }
         match &self.damage {
@@ -406,59 +419,59 @@ impl Report {
     }
 }
 
-impl Row {
-    fn new(profile: &Profile, leak: &Leak) -> Row {
-        let Evidence {
+impl LeakRow {
+    fn new(profile: &Profile, leak: &LeakFinding) -> LeakRow {
+        let LeakEvidence {
             span,
             thirds,
             live,
-            kept,
+            kept_fraction: kept,
             ..
         } = &leak.evidence;
-        let number = |id: &ContextId| profile.number(*id).to_string();
-        let (stack, frames) = traced(profile, leak.id);
-        Row {
+        let number = |id: &ContextId| profile.context_number(*id).to_string();
+        let (stack, frames) = resolve_trace(profile, leak.id);
+        LeakRow {
             id: number(&leak.id),
             aliases: leak.aliases.iter().map(number).collect(),
             stack,
-            class: leak.of.clone(),
+            class: leak.type_name.clone(),
             chance: leak.chance,
             born: [span.0, span.1],
             generations: *thirds,
             live: live.map(LiveRow::from),
             kept: kept * 100.0,
-            growth_bytes: leak.evidence.growth(),
+            growth_bytes: leak.evidence.byte_growth(),
             frames,
         }
     }
 
-    fn text(&self, number: usize) -> LeakText {
+    fn to_text(&self, number: usize) -> LeakText {
         let mut trace = Vec::new();
         for frame in &self.frames {
             // Writing to memory cannot fail.
             let _ = writeln!(trace, "\tat {frame}");
         }
         LeakText {
-            head: self.head(number),
-            lines: self.lines().into(),
+            head: self.format_head(number),
+            lines: self.format_evidence().into(),
             trace: String::from_utf8_lossy(&trace).into_owned(),
         }
     }
 
-    fn head(&self, number: usize) -> String {
+    fn format_head(&self, number: usize) -> String {
         let [first, _, last] = &self.live;
         let growth = estimated_bytes(self.growth_bytes);
         let seconds = last.millis.saturating_sub(first.millis) as f64 / 1e3;
-        let (class, id, stack) = (Text(&self.class), &self.id, &self.stack);
+        let (class, id, stack) = (EscapedText(&self.class), &self.id, &self.stack);
         format!("#{number} {class}  +{growth} in {seconds:.1} s  {id}  {stack}")
     }
 
-    fn lines(&self) -> [String; 3] {
+    fn format_evidence(&self) -> [String; 3] {
         let [first, second, last] = &self.live;
         let [a, b, c] = self.generations.map(grouped);
         let ages = format!(
             "ages: objects from {} are alive, made between collections {} and {}; from the first third of that time {a}, from the second {b}, from the last {c}",
-            plural(last.generations, "different time"),
+            format_plural(last.generations, "different time"),
             grouped(self.born[0]),
             grouped(self.born[1])
         );
@@ -475,14 +488,14 @@ impl Row {
         let chance = format!(
             "chance: of {} followed objects; {}",
             grouped(last.followed),
-            self.chance_in_words()
+            self.describe_chance()
         );
         [ages, growth, chance]
     }
 
     fn write(&self, number: usize, out: &mut impl Write) -> io::Result<()> {
-        writeln!(out, "{}", self.head(number))?;
-        for line in self.lines() {
+        writeln!(out, "{}", self.format_head(number))?;
+        for line in self.format_evidence() {
             writeln!(out, "  {line}")?;
         }
         self.frames
@@ -492,7 +505,7 @@ impl Row {
     }
 
     /// Beyond one in a million the exact chance says no more.
-    fn chance_in_words(&self) -> String {
+    fn describe_chance(&self) -> String {
         match self.chance {
             chance if chance < 1e-6 => {
                 "what does not leak would look like this less than once in 1,000,000 times"
@@ -508,14 +521,14 @@ impl Row {
 
 impl SuspectRow {
     /// Those of most bytes first.
-    fn all(profile: &Profile, suspects: &[Suspect]) -> Vec<SuspectRow> {
+    fn from_suspects(profile: &Profile, suspects: &[LeakSuspect]) -> Vec<SuspectRow> {
         let mut rows: Vec<SuspectRow> = Vec::new();
         let mut known: HashMap<(String, Option<StackFrame>), usize> = HashMap::new();
         for suspect in suspects {
             let row = SuspectRow::new(profile, suspect);
             let key = (row.class.clone(), row.at.clone());
             match known.get(&key).and_then(|at| rows.get_mut(*at)) {
-                Some(same) => same.add(&row),
+                Some(same) => same.merge_row(&row),
                 None => {
                     known.insert(key, rows.len());
                     rows.push(row);
@@ -527,7 +540,7 @@ impl SuspectRow {
     }
 
     /// What is known of the context with most ages holds.
-    fn add(&mut self, other: &SuspectRow) {
+    fn merge_row(&mut self, other: &SuspectRow) {
         self.contexts += 1;
         self.objects = self.objects.saturating_add(other.objects);
         self.bytes = self.bytes.saturating_add(other.bytes);
@@ -543,55 +556,60 @@ impl SuspectRow {
         self.growth_bytes = self.growth_bytes.saturating_add(other.growth_bytes);
     }
 
-    fn new(profile: &Profile, suspect: &Suspect) -> SuspectRow {
-        let (stack, frames) = traced(profile, suspect.id);
+    fn new(profile: &Profile, suspect: &LeakSuspect) -> SuspectRow {
+        let (stack, frames) = resolve_trace(profile, suspect.id);
         SuspectRow {
-            id: profile.number(suspect.id).to_string(),
+            id: profile.context_number(suspect.id).to_string(),
             stack,
             contexts: 1,
-            class: suspect.of.clone(),
+            class: suspect.type_name.clone(),
             objects: suspect.objects,
             bytes: suspect.bytes,
             generations: suspect.generations,
-            enough: Suspect::ENOUGH,
+            enough: LeakSuspect::NEEDED_GENERATIONS,
             needs_old_collections: match suspect.verdict {
-                Verdict::Open { old_collections } => Some(old_collections),
-                Verdict::Aged(_) => None,
+                SuspectVerdict::Open { old_collections } => Some(old_collections),
+                SuspectVerdict::Aged(_) => None,
             },
             growth_bytes: match suspect.verdict {
-                Verdict::Aged(LiveCourse::Growing { more_bytes }) => more_bytes,
+                SuspectVerdict::Aged(LiveCourse::Growing { more_bytes }) => more_bytes,
                 _ => 0,
             },
             verdict: VerdictWord::from(suspect.verdict),
             has_grown: suspect.has_grown,
             missing: match suspect.verdict {
-                Verdict::Aged(LiveCourse::Unknown(missing)) => Some(missing_words(missing)),
+                SuspectVerdict::Aged(LiveCourse::Unknown(missing)) => {
+                    Some(describe_missing(missing))
+                }
                 _ => None,
             },
-            at: StackFrame::of_the_application(&frames).cloned(),
+            at: StackFrame::innermost_application_frame(&frames).cloned(),
         }
     }
 
-    fn text(&self) -> SuspectText {
+    fn to_text(&self) -> SuspectText {
         SuspectText {
-            head: self.head(),
+            head: self.format_head(),
             at: self.at.as_ref().map(ToString::to_string),
-            verdict: self.verdict(),
+            verdict: self.describe_verdict(),
         }
     }
 
-    fn head(&self) -> String {
-        let (bytes, objects) = (estimated_bytes(self.bytes), plural(self.objects, "object"));
-        let (class, id, stack) = (Text(&self.class), &self.id, &self.stack);
+    fn format_head(&self) -> String {
+        let (bytes, objects) = (
+            estimated_bytes(self.bytes),
+            format_plural(self.objects, "object"),
+        );
+        let (class, id, stack) = (EscapedText(&self.class), &self.id, &self.stack);
         let head = format!("about {bytes}  {objects} of {class}  {id}  {stack}");
         match self.contexts {
             0 | 1 => head,
-            several => format!("{head} and {}", plural(several - 1, "more context")),
+            several => format!("{head} and {}", format_plural(several - 1, "more context")),
         }
     }
 
-    fn verdict(&self) -> String {
-        let ages = plural(self.generations, "age");
+    fn describe_verdict(&self) -> String {
+        let ages = format_plural(self.generations, "age");
         match (self.verdict, &self.missing) {
             // What has left one age so far may never leave another.
             (VerdictWord::Open, _) if self.generations == 1 => format!(
@@ -602,7 +620,7 @@ impl SuspectRow {
                 "cannot be judged yet: objects of {} of {} ages; needs about {}",
                 self.generations,
                 self.enough,
-                plural(
+                format_plural(
                     self.needs_old_collections.unwrap_or(1),
                     "more old collection"
                 )
@@ -625,34 +643,34 @@ impl SuspectRow {
     }
 
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        writeln!(out, "  {}", self.head())?;
+        writeln!(out, "  {}", self.format_head())?;
         if let Some(frame) = &self.at {
             writeln!(out, "\tat {frame}")?;
         }
-        writeln!(out, "    {}", self.verdict())
+        writeln!(out, "    {}", self.describe_verdict())
     }
 }
 
-impl From<Verdict> for VerdictWord {
-    fn from(verdict: Verdict) -> VerdictWord {
+impl From<SuspectVerdict> for VerdictWord {
+    fn from(verdict: SuspectVerdict) -> VerdictWord {
         match verdict {
-            Verdict::Open { .. } => VerdictWord::Open,
-            Verdict::Aged(LiveCourse::Steady) => VerdictWord::Steady,
-            Verdict::Aged(LiveCourse::Growing { .. }) => VerdictWord::Growing,
-            Verdict::Aged(LiveCourse::Unknown(_)) => VerdictWord::Unknown,
+            SuspectVerdict::Open { .. } => VerdictWord::Open,
+            SuspectVerdict::Aged(LiveCourse::Steady) => VerdictWord::Steady,
+            SuspectVerdict::Aged(LiveCourse::Growing { .. }) => VerdictWord::Growing,
+            SuspectVerdict::Aged(LiveCourse::Unknown(_)) => VerdictWord::Unknown,
         }
     }
 }
 
-fn missing_words(missing: MissingEvidence) -> String {
+fn describe_missing(missing: MissingEvidence) -> String {
     match missing {
         MissingEvidence::Snapshots { seen, needed } => format!(
             "{} of the old generation of the {needed} that are needed",
-            plural(seen, "collection")
+            format_plural(seen, "collection")
         ),
         MissingEvidence::Collections { seen, needed } => format!(
             "{} of the {needed} that objects of enough ages take",
-            plural(seen, "collection")
+            format_plural(seen, "collection")
         ),
         MissingEvidence::EarlySnapshots { first_percent } => format!(
             "the old generation was first collected behind {first_percent}% of the collections"
@@ -664,8 +682,8 @@ fn missing_words(missing: MissingEvidence) -> String {
 }
 
 /// The content id and the frames of a trace; of none, if the log does not know the number.
-pub fn traced(profile: &Profile, id: ContextId) -> (String, Vec<StackFrame>) {
-    let (stack, frames) = match profile.trace(id) {
+pub fn resolve_trace(profile: &Profile, id: ContextId) -> (String, Vec<StackFrame>) {
+    let (stack, frames) = match profile.decode_trace(id) {
         Ok(trace) => (trace.stack, trace.frames),
         Err(_) => (StackId::EMPTY, Vec::new()),
     };
@@ -674,11 +692,11 @@ pub fn traced(profile: &Profile, id: ContextId) -> (String, Vec<StackFrame>) {
 
 /// What is estimated from samples is not known to the byte.
 pub fn estimated_bytes(bytes: u64) -> String {
-    human(bytes as f64, "bytes")
+    format_amount(bytes as f64, "bytes")
 }
 
-impl From<Live> for LiveRow {
-    fn from(live: Live) -> LiveRow {
+impl From<LiveAmount> for LiveRow {
+    fn from(live: LiveAmount) -> LiveRow {
         LiveRow {
             collections: live.collections,
             millis: live.millis,

@@ -13,50 +13,50 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use lucce_formats::{Gzip, OtlpAnswer, OtlpRequest, OtlpRequests, Run};
-use lucce_ship::http::{self, Answer};
-use lucce_ship::{Endpoint, Pace};
+use lucce_formats::{ExportRun, GzipWriter, OtlpAnswer, OtlpRequest, OtlpRequests};
+use lucce_ship::http::{self, HttpResponse};
+use lucce_ship::{HttpEndpoint, RetryBackoff};
 use serde::Serialize;
 
-use super::super::complain;
-use super::ledger::Ledger;
-use super::patience::Patience;
+use super::super::print_diagnostic;
+use super::ledger::EventLedger;
+use super::push_deadline::PushDeadline;
 
 /// Collectors take so much with gRPC, and more with HTTP.
-const REQUEST: usize = 4 << 20;
+const MAX_REQUEST_BYTES: usize = 4 << 20;
 /// How often a request is made again that may itself be the cause of an error in the collector.
-const MOST_RETRIES: u32 = 5;
+const MAX_RETRIES: u32 = 5;
 
 /// What has become of all requests.
 #[derive(Default, Serialize)]
-pub struct Told {
+pub struct PushReport {
     /// Those that were taken.
     pub requests: u64,
     /// Of those, before they were packed.
     pub bytes: u64,
     /// Attempts that were in vain and made again.
     pub retries: u64,
-    pub delivered: Ledger,
-    pub refused: Ledger,
+    pub delivered: EventLedger,
+    pub refused: EventLedger,
     /// Profiles of requests that were taken, without these.
     pub rejected_profiles: u64,
     /// Of the last look: the collector was away until the end.
-    pub undelivered: Ledger,
+    pub undelivered: EventLedger,
 }
 
-pub struct Delivery {
-    to: Endpoint,
+pub struct OtlpDelivery {
+    to: HttpEndpoint,
     headers: Vec<(String, String)>,
     limit: usize,
-    pace: Pace,
+    pace: RetryBackoff,
     /// Since the collector has last answered, requests were in vain, and that was told.
     is_away: bool,
-    pub told: Told,
+    pub report: PushReport,
 }
 
 /// How a look's delivery ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum End {
+pub enum DeliveryEnd {
     /// Every row was taken or refused.
     Done,
     /// The end came first: the rows from this one on.
@@ -67,29 +67,29 @@ pub enum End {
 
 /// What to do about an answer.
 #[derive(PartialEq, Eq, Debug)]
-enum Next {
-    Taken(OtlpAnswer),
-    Later(String, Option<Duration>),
+enum DeliveryStep {
+    Accepted(OtlpAnswer),
+    RetryUnlimited(String, Option<Duration>),
     /// As `Later`, a few times; then it is refused.
-    Retry(String, Option<Duration>),
-    Smaller,
+    RetryLimited(String, Option<Duration>),
+    SplitRequest,
     Refused(String),
 }
 
-impl Delivery {
-    pub fn new(to: Endpoint, mut headers: Vec<(String, String)>) -> Self {
+impl OtlpDelivery {
+    pub fn new(to: HttpEndpoint, mut headers: Vec<(String, String)>) -> Self {
         let own = [
             ("Content-Type", "application/x-protobuf"),
             ("Content-Encoding", "gzip"),
         ];
         headers.extend(own.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        Delivery {
+        OtlpDelivery {
             to,
             headers,
-            limit: REQUEST,
-            pace: Pace::default(),
+            limit: MAX_REQUEST_BYTES,
+            pace: RetryBackoff::default(),
             is_away: false,
-            told: Told::default(),
+            report: PushReport::default(),
         }
     }
 
@@ -97,58 +97,70 @@ impl Delivery {
     ///
     /// # Errors
     /// Memory cannot be packed.
-    pub fn deliver(&mut self, run: &Run, patience: &mut Patience) -> io::Result<End> {
+    pub fn deliver_run(
+        &mut self,
+        run: &ExportRun,
+        patience: &mut PushDeadline,
+    ) -> io::Result<DeliveryEnd> {
         let mut part = 0;
         let mut done = 0;
         let mut requests = OtlpRequests::new(run, done, part);
-        while let Some(request) = requests.next(self.limit) {
+        while let Some(request) = requests.next_request(self.limit) {
             let rows = run.rows.get(done..done + request.rows).unwrap_or_default();
-            match self.send(&request, patience)? {
-                Some(Next::Taken(answer)) => {
-                    self.told.requests += 1;
-                    self.told.bytes += request.bytes.len() as u64;
-                    self.told.delivered.add(run, rows);
-                    self.tell(&answer);
+            match self.send_request(&request, patience)? {
+                Some(DeliveryStep::Accepted(answer)) => {
+                    self.report.requests += 1;
+                    self.report.bytes += request.bytes.len() as u64;
+                    self.report.delivered.add_rows(run, rows);
+                    self.report_rejections(&answer);
                 }
-                Some(Next::Smaller) if request.rows > 1 => {
+                Some(DeliveryStep::SplitRequest) if request.rows > 1 => {
                     self.limit = request.bytes.len() / 2;
                     requests = OtlpRequests::new(run, done, part);
                     continue;
                 }
-                Some(Next::Refused(why)) if self.told.requests == 0 => {
-                    complain(format_args!("{} takes no profiles: {why}", self.to));
-                    return Ok(End::Useless);
+                Some(DeliveryStep::Refused(why)) if self.report.requests == 0 => {
+                    print_diagnostic(format_args!("{} takes no profiles: {why}", self.to));
+                    return Ok(DeliveryEnd::Useless);
                 }
-                Some(Next::Refused(why)) => {
-                    let rows_text = super::super::output::plural(request.rows as u64, "row");
-                    complain(format_args!("{} has refused {rows_text}: {why}", self.to));
-                    self.told.refused.add(run, rows);
+                Some(DeliveryStep::Refused(why)) => {
+                    let rows_text = super::super::output::format_plural(request.rows as u64, "row");
+                    print_diagnostic(format_args!("{} has refused {rows_text}: {why}", self.to));
+                    self.report.refused.add_rows(run, rows);
                 }
-                Some(Next::Smaller | Next::Later(..) | Next::Retry(..)) => {
-                    complain(format_args!(
+                Some(
+                    DeliveryStep::SplitRequest
+                    | DeliveryStep::RetryUnlimited(..)
+                    | DeliveryStep::RetryLimited(..),
+                ) => {
+                    print_diagnostic(format_args!(
                         "{} takes no request of {} bytes",
                         self.to,
                         request.bytes.len()
                     ));
-                    self.told.refused.add(run, rows);
+                    self.report.refused.add_rows(run, rows);
                 }
                 None => {
-                    self.told
+                    self.report
                         .undelivered
-                        .add(run, run.rows.get(done..).unwrap_or_default());
-                    return Ok(End::GaveUp(done));
+                        .add_rows(run, run.rows.get(done..).unwrap_or_default());
+                    return Ok(DeliveryEnd::GaveUp(done));
                 }
             }
             done += request.rows;
             part += 1;
         }
-        Ok(End::Done)
+        Ok(DeliveryEnd::Done)
     }
 
     /// Until the collector says what it thinks of the request. `None`: the end came first.
-    fn send(&mut self, request: &OtlpRequest, patience: &mut Patience) -> io::Result<Option<Next>> {
-        let packed = packed(&request.bytes)?;
-        let request = http::Request {
+    fn send_request(
+        &mut self,
+        request: &OtlpRequest,
+        patience: &mut PushDeadline,
+    ) -> io::Result<Option<DeliveryStep>> {
+        let packed = gzip_bytes(&request.bytes)?;
+        let request = http::HttpRequest {
             method: "POST",
             path: "",
             headers: &self.headers,
@@ -156,53 +168,53 @@ impl Delivery {
         };
         let mut failures = 0;
         loop {
-            let next = match http::ask(&self.to, &request, http::LIMIT) {
-                Ok(answer) => next(answer),
-                Err(error) => Next::Later(error.to_string(), None),
+            let next = match http::send_request(&self.to, &request, http::REQUEST_TIMEOUT) {
+                Ok(answer) => classify_answer(answer),
+                Err(error) => DeliveryStep::RetryUnlimited(error.to_string(), None),
             };
             let (why, asked) = match next {
-                Next::Later(why, asked) => (why, asked),
-                Next::Retry(why, _) if failures == MOST_RETRIES => {
-                    self.is_back();
-                    return Ok(Some(Next::Refused(why)));
+                DeliveryStep::RetryUnlimited(why, asked) => (why, asked),
+                DeliveryStep::RetryLimited(why, _) if failures == MAX_RETRIES => {
+                    self.mark_reachable();
+                    return Ok(Some(DeliveryStep::Refused(why)));
                 }
-                Next::Retry(why, asked) => {
+                DeliveryStep::RetryLimited(why, asked) => {
                     failures += 1;
                     (why, asked)
                 }
                 next => {
-                    self.is_back();
+                    self.mark_reachable();
                     return Ok(Some(next));
                 }
             };
             if !self.is_away {
                 self.is_away = true;
-                complain(format_args!(
+                print_diagnostic(format_args!(
                     "{}: {why}; trying again, and the counters wait in the log",
                     self.to
                 ));
             }
-            self.told.retries += 1;
-            let delay = self.pace.in_vain(asked);
-            if !patience.wait(delay) {
+            self.report.retries += 1;
+            let delay = self.pace.next_delay(asked);
+            if !patience.wait_for_retry(delay) {
                 return Ok(None);
             }
         }
     }
 
-    fn is_back(&mut self) {
-        self.pace.well();
+    fn mark_reachable(&mut self) {
+        self.pace.reset_delay();
         if self.is_away {
             self.is_away = false;
-            complain(format_args!("{} answers again", self.to));
+            print_diagnostic(format_args!("{} answers again", self.to));
         }
     }
 
-    fn tell(&mut self, answer: &OtlpAnswer) {
-        self.told.rejected_profiles += answer.rejected;
+    fn report_rejections(&mut self, answer: &OtlpAnswer) {
+        self.report.rejected_profiles += answer.rejected;
         if answer.rejected > 0 || !answer.message.is_empty() {
             let (rejected, message) = (answer.rejected, &answer.message);
-            complain(format_args!(
+            print_diagnostic(format_args!(
                 "{}: {rejected} profiles rejected: {message}",
                 self.to
             ));
@@ -210,31 +222,33 @@ impl Delivery {
     }
 }
 
-fn next(answer: Answer) -> Next {
-    let Answer {
+fn classify_answer(answer: HttpResponse) -> DeliveryStep {
+    let HttpResponse {
         status,
         reason,
         retry_after,
         body,
     } = answer;
     let why = || {
-        let message = OtlpAnswer::refused(&body);
+        let message = OtlpAnswer::refusal_message(&body);
         let message = message.map_or_else(String::new, |message| format!(": {message}"));
         format!("{status} {reason}{message}")
     };
     match status {
-        200..=299 => Next::Taken(OtlpAnswer::taken(&body)),
-        429 | 502 | 503 | 504 => Next::Later(why(), retry_after.map(Duration::from_secs)),
-        501 | 505 => Next::Refused(why()),
-        408 | 500..=599 => Next::Retry(why(), retry_after.map(Duration::from_secs)),
-        413 => Next::Smaller,
-        _ => Next::Refused(why()),
+        200..=299 => DeliveryStep::Accepted(OtlpAnswer::from_response_body(&body)),
+        429 | 502 | 503 | 504 => {
+            DeliveryStep::RetryUnlimited(why(), retry_after.map(Duration::from_secs))
+        }
+        501 | 505 => DeliveryStep::Refused(why()),
+        408 | 500..=599 => DeliveryStep::RetryLimited(why(), retry_after.map(Duration::from_secs)),
+        413 => DeliveryStep::SplitRequest,
+        _ => DeliveryStep::Refused(why()),
     }
 }
 
-fn packed(bytes: &[u8]) -> io::Result<Vec<u8>> {
+fn gzip_bytes(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut packed = Vec::new();
-    let mut gzip = Gzip::new(&mut packed)?;
+    let mut gzip = GzipWriter::new(&mut packed)?;
     gzip.write_all(bytes)?;
     gzip.finish()?;
     Ok(packed)
@@ -244,8 +258,8 @@ fn packed(bytes: &[u8]) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn answer(status: u16, retry_after: Option<u64>) -> Answer {
-        Answer {
+    fn answer(status: u16, retry_after: Option<u64>) -> HttpResponse {
+        HttpResponse {
             status,
             reason: "Why".into(),
             retry_after,
@@ -255,19 +269,32 @@ mod tests {
 
     #[test]
     fn answers_say_what_to_do() {
-        assert!(matches!(next(answer(200, None)), Next::Taken(_)));
-        let later = Next::Later("503 Why".into(), Some(Duration::from_secs(7)));
-        assert_eq!(next(answer(503, Some(7))), later);
+        assert!(matches!(
+            classify_answer(answer(200, None)),
+            DeliveryStep::Accepted(_)
+        ));
+        let later = DeliveryStep::RetryUnlimited("503 Why".into(), Some(Duration::from_secs(7)));
+        assert_eq!(classify_answer(answer(503, Some(7))), later);
         for status in [429, 502, 504] {
-            assert!(matches!(next(answer(status, None)), Next::Later(_, None)));
+            assert!(matches!(
+                classify_answer(answer(status, None)),
+                DeliveryStep::RetryUnlimited(_, None)
+            ));
         }
-        assert_eq!(next(answer(413, None)), Next::Smaller);
+        assert_eq!(
+            classify_answer(answer(413, None)),
+            DeliveryStep::SplitRequest
+        );
         for status in [408, 500, 507, 599] {
-            let again = Next::Retry(format!("{status} Why"), Some(Duration::from_secs(7)));
-            assert_eq!(next(answer(status, Some(7))), again);
+            let again =
+                DeliveryStep::RetryLimited(format!("{status} Why"), Some(Duration::from_secs(7)));
+            assert_eq!(classify_answer(answer(status, Some(7))), again);
         }
         for status in [301, 400, 401, 404, 501, 505] {
-            assert!(matches!(next(answer(status, Some(1))), Next::Refused(_)));
+            assert!(matches!(
+                classify_answer(answer(status, Some(1))),
+                DeliveryStep::Refused(_)
+            ));
         }
     }
 }

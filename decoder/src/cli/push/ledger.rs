@@ -3,33 +3,33 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use lucce_formats::{Row, Run};
+use lucce_formats::{ExportRow, ExportRun};
 use serde::Serialize;
 
-use super::super::human::human;
-use super::super::output::plural;
+use super::super::amounts::format_amount;
+use super::super::output::format_plural;
 
 #[derive(Default, Serialize)]
 #[serde(transparent)]
-pub struct Ledger(BTreeMap<String, Sum>);
+pub struct EventLedger(BTreeMap<String, LedgerSum>);
 
 #[derive(Default, Serialize)]
-struct Sum {
+struct LedgerSum {
     count: u64,
     value: u64,
     #[serde(skip)]
     unit: String,
 }
 
-impl Ledger {
+impl EventLedger {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Objects that lived at a snapshot are no events, and are told again with the next one.
-    pub fn add(&mut self, run: &Run, rows: &[Row]) {
+    pub fn add_rows(&mut self, run: &ExportRun, rows: &[ExportRow]) {
         for row in rows {
-            let Some(kind) = run.kind(row).filter(|kind| kind.name != "inuse") else {
+            let Some(kind) = run.event_kind(row).filter(|kind| kind.name != "inuse") else {
                 continue;
             };
             let sum = self.0.entry(kind.name.clone()).or_default();
@@ -41,16 +41,16 @@ impl Ledger {
 }
 
 /// `alloc: 3 events, 24 bytes; lock: 1 event, 2 ms`
-impl fmt::Display for Ledger {
+impl fmt::Display for EventLedger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
             return write!(f, "nothing");
         }
         for (at, (kind, sum)) in self.0.iter().enumerate() {
             let between = if at == 0 { "" } else { "; " };
-            write!(f, "{between}{kind}: {}", plural(sum.count, "event"))?;
+            write!(f, "{between}{kind}: {}", format_plural(sum.count, "event"))?;
             if !sum.unit.is_empty() {
-                write!(f, ", {}", human(sum.value as f64, &sum.unit))?;
+                write!(f, ", {}", format_amount(sum.value as f64, &sum.unit))?;
             }
         }
         Ok(())

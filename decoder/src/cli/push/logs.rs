@@ -4,21 +4,23 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use lucce_control::stop;
-use lucce_ship::spool::{Mark, host, marked};
-use lucce_ship::wire::Labels;
-use lucce_ship::{Collector, Endpoint, Pace, Sender, token, token_text};
-use lucce_tracelog::{Header, OpenError, open_file};
+use lucce_control::stop_signal;
+use lucce_ship::push_mark::{PushMark, host_name, list_marked_logs};
+use lucce_ship::wire::RunLabels;
+use lucce_ship::{
+    HttpCollectorClient, HttpEndpoint, LogSender, RetryBackoff, parse_token, read_token_text,
+};
+use lucce_tracelog::{LogHeader, OpenError, open_file};
 
-use super::super::output::{plural, tell_open};
-use super::super::{End, Failure, about, complain, process};
-use super::log;
+use super::super::output::{format_plural, warn_if_readable};
+use super::super::{CommandError, CommandStatus, prefix_path, print_diagnostic, process};
+use super::resolve_log;
 
 /// Between two looks at whether to end.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What the dataset is told, where the log's mark does not say it, and how long to wait.
-pub struct Wish<'w> {
+pub struct LogPushOptions<'w> {
     pub service: &'w str,
     pub version: &'w str,
     pub token_file: Option<&'w Path>,
@@ -28,73 +30,78 @@ pub struct Wish<'w> {
 }
 
 /// Sends what is in these logs now; of a folder those that were not pushed.
-pub fn push(to: &Endpoint, what: &[String], wish: &Wish<'_>) -> Result<End, Failure> {
-    stop::listen()?;
-    tell_open(wish.token_file);
-    let text = token_text(wish.token_file, "LUCCE_PUSH_TOKEN").map_err(Failure::Usage)?;
+pub fn push_logs(
+    to: &HttpEndpoint,
+    what: &[String],
+    wish: &LogPushOptions<'_>,
+) -> Result<CommandStatus, CommandError> {
+    stop_signal::handle_stop_signals()?;
+    warn_if_readable(wish.token_file);
+    let text = read_token_text(wish.token_file, "LUCCE_PUSH_TOKEN").map_err(CommandError::Usage)?;
     let token = text
         .as_deref()
-        .map(token)
+        .map(parse_token)
         .transpose()
-        .map_err(Failure::Usage)?;
-    let mut collector = Collector::new(to.clone(), token);
+        .map_err(CommandError::Usage)?;
+    let mut collector = HttpCollectorClient::new(to.clone(), token);
     let until = Instant::now() + wish.patience;
-    let mut end = End::Fine;
-    let logs = logs(what)?;
+    let mut end = CommandStatus::Fine;
+    let logs = collect_logs(what)?;
     let mut events = 0_u64;
     for path in &logs {
-        match one(path, wish, &mut collector, until)? {
+        match push_log(path, wish, &mut collector, until)? {
             Ok(more) => events = events.saturating_add(more),
             Err(why) => {
-                complain(about(path, format_args!("not pushed: {why}")));
-                end = End::Finding;
+                print_diagnostic(prefix_path(path, format_args!("not pushed: {why}")));
+                end = CommandStatus::Finding;
             }
         }
     }
-    let logs = plural(logs.len() as u64, "log");
-    complain(format_args!(
+    let logs = format_plural(logs.len() as u64, "log");
+    print_diagnostic(format_args!(
         "{to} has {} of {logs}",
-        plural(events, "event")
+        format_plural(events, "event")
     ));
     Ok(end)
 }
 
-fn logs(what: &[String]) -> Result<Vec<PathBuf>, Failure> {
+fn collect_logs(what: &[String]) -> Result<Vec<PathBuf>, CommandError> {
     let mut logs = Vec::new();
     for asked in what {
         let path = Path::new(asked);
         match path.is_dir() {
             true => logs.extend(
-                marked(path).map_err(|error| Failure::Open(path.to_owned(), error.into()))?,
+                list_marked_logs(path)
+                    .map_err(|error| CommandError::Open(path.to_owned(), error.into()))?,
             ),
-            false => logs.push(log(asked)?),
+            false => logs.push(resolve_log(asked)?),
         }
     }
     Ok(logs)
 }
 
 /// The events that the collector has of a log, or why it does not have them.
-fn one(
+fn push_log(
     path: &Path,
-    wish: &Wish<'_>,
-    collector: &mut Collector,
+    wish: &LogPushOptions<'_>,
+    collector: &mut HttpCollectorClient,
     until: Instant,
-) -> Result<Result<u64, String>, Failure> {
-    let unread = |error: std::io::Error| Failure::Open(path.to_owned(), error.into());
+) -> Result<Result<u64, String>, CommandError> {
+    let unread = |error: std::io::Error| CommandError::Open(path.to_owned(), error.into());
     let file = open_file(path).map_err(unread)?;
-    let (run, pid) = match Header::of(&file) {
+    let (run, pid) = match LogHeader::read_from(&file) {
         Ok(header) => (header.run, header.pid),
         Err(OpenError::Io(error)) => return Ok(Err(error.to_string())),
-        Err(error) => return Err(Failure::Open(path.to_owned(), error)),
+        Err(error) => return Err(CommandError::Open(path.to_owned(), error)),
     };
     let Some(run) = run else {
         return Ok(Err("a log without a run's id".to_owned()));
     };
-    let mark = Mark::take(path);
+    let mark = PushMark::claim_mark(path);
     let labels = mark.as_ref().map(|mark| mark.labels.clone());
-    let mut labels = labels.unwrap_or(Labels {
-        host: host(),
-        ..Labels::default()
+    let mut labels = labels.unwrap_or(RunLabels {
+        host: host_name(),
+        ..RunLabels::default()
     });
     if !wish.service.is_empty() {
         wish.service.clone_into(&mut labels.service);
@@ -102,13 +109,14 @@ fn one(
     if !wish.version.is_empty() {
         wish.version.clone_into(&mut labels.version);
     }
-    let mut sender = Sender::new(run, labels);
+    let mut sender = LogSender::new(run, labels);
     if wish.arguments {
         sender = sender.with_arguments();
     }
-    let mut pace = Pace::default();
+    let mut pace = RetryBackoff::default();
     loop {
-        let round = sender.round(&mut |at, to| file.read_exact_at(to, at).is_ok(), collector);
+        let round =
+            sender.send_changes(&mut |at, to| file.read_exact_at(to, at).is_ok(), collector);
         let fault = match round {
             Ok(round) if round.ended && !process::is_gone(pid, path) => {
                 let why = "the collector says that it has this run to its end, and its JVM runs: nothing more was sent";
@@ -117,18 +125,18 @@ fn one(
             Ok(round) => {
                 // Of a JVM that runs the mark is its own.
                 if let Some(mark) = mark {
-                    mark.done();
+                    mark.remove_mark();
                 }
                 return Ok(Ok(round.events));
             }
             Err(fault) => fault,
         };
-        let again = Instant::now() + pace.in_vain(fault.asked);
+        let again = Instant::now() + pace.next_delay(fault.retry_after);
         while Instant::now() < again {
-            if stop::is_asked() || Instant::now() >= until {
+            if stop_signal::is_stop_requested() || Instant::now() >= until {
                 return Ok(Err(fault.why));
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }

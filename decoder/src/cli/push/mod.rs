@@ -11,22 +11,22 @@
 mod delivery;
 mod ledger;
 mod logs;
-mod look;
-mod patience;
+mod push_deadline;
+mod push_delta;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lucce_control::stop;
-use lucce_ship::Endpoint;
+use lucce_control::stop_signal;
+use lucce_ship::HttpEndpoint;
 
-use self::delivery::{Delivery, End as Ended};
-use self::look::{Look, Looker};
-use self::patience::Patience;
-use super::list::{find, jvms};
-use super::output::{json, plural, stdout, tell_open};
-use super::target::named_log;
-use super::{End, Failure, about, complain, process};
+use self::delivery::{DeliveryEnd as Ended, OtlpDelivery};
+use self::push_deadline::PushDeadline;
+use self::push_delta::{PushDelta, PushDeltaReader};
+use super::list::{find_pid, list_jvms};
+use super::output::{format_plural, lock_stdout, warn_if_readable, write_json};
+use super::target::find_log_file;
+use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, process};
 
 /// Sends what a JVM counts to an OpenTelemetry collector, again and again until the JVM ends.
 ///
@@ -41,17 +41,17 @@ use super::{End, Failure, about, complain, process};
   lucce push --collector http://localhost:4327 /var/log/lucce  what killed JVMs have left for `lucce fleet collect`
 
 Exit codes: 0 all was delivered; 1 something was not; 2 usage, or a server that takes no profiles; 3 damaged or foreign log.")]
-pub struct Args {
+pub struct PushArgs {
     /// The JVM: its process id, its main class or jar, or the end of one of these; or the log of a run. With --collector also several, and
     /// folders, of which the logs are sent that were not pushed
     #[arg(value_name = "PID|NAME|RUN", required = true)]
     jvms: Vec<String>,
     /// The collector: http://HOST:PORT, and the path if it is not /v1development/profiles
-    #[arg(long, value_name = "URL", value_parser = profiles, required_unless_present = "collector", conflicts_with = "collector")]
-    otlp: Option<Endpoint>,
+    #[arg(long, value_name = "URL", value_parser = parse_otlp_url, required_unless_present = "collector", conflicts_with = "collector")]
+    otlp: Option<HttpEndpoint>,
     /// A collector of `lucce fleet collect`, which gets what is in the logs now: http://HOST:PORT
-    #[arg(long, value_name = "URL", value_parser = lucce_ship::Collector::at)]
-    collector: Option<Endpoint>,
+    #[arg(long, value_name = "URL", value_parser = lucce_ship::HttpCollectorClient::parse_url)]
+    collector: Option<HttpEndpoint>,
     /// With --collector: what the program is called, if its agent does not say it
     #[arg(long, default_value = "", requires = "collector")]
     service: String,
@@ -62,13 +62,13 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "collector")]
     token_file: Option<PathBuf>,
     /// From one request to the next: 60s, 500ms, 5m; longer if reading the log takes more than a quarter of that
-    #[arg(long, default_value = "60s", value_parser = super::window::time)]
+    #[arg(long, default_value = "60s", value_parser = super::time_window::parse_time)]
     every: u64,
     /// Send what was counted until now, and end
     #[arg(long)]
     once: bool,
     /// How long to wait for a collector that is away, once the JVM has ended
-    #[arg(long, default_value = "30s", value_parser = super::window::time)]
+    #[arg(long, default_value = "30s", value_parser = super::time_window::parse_time)]
     patience: u64,
     /// Events of this kind only
     #[arg(long, value_name = "KIND")]
@@ -77,7 +77,7 @@ pub struct Args {
     #[arg(long)]
     content_ids: bool,
     /// A header of each request, as a server wants it for its users; may be given several times
-    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = header)]
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = parse_header)]
     headers: Vec<(String, String)>,
     /// A file with such headers, one NAME=VALUE a line: other users can read command lines, and a secret in them
     #[arg(long, value_name = "FILE")]
@@ -90,93 +90,108 @@ pub struct Args {
     json: bool,
 }
 
-pub fn run(args: &Args) -> Result<End, Failure> {
+pub fn run(args: &PushArgs) -> Result<CommandStatus, CommandError> {
     if let Some(collector) = &args.collector {
-        let wish = logs::Wish {
+        let wish = logs::LogPushOptions {
             service: &args.service,
             version: &args.program_version,
             token_file: args.token_file.as_deref(),
             patience: Duration::from_nanos(args.patience),
             arguments: args.arguments,
         };
-        return logs::push(collector, &args.jvms, &wish);
+        return logs::push_logs(collector, &args.jvms, &wish);
     }
     let (Some(otlp), [jvm]) = (&args.otlp, args.jvms.as_slice()) else {
         let why = "--otlp URL takes one JVM, or one log";
-        return Err(Failure::Usage(why.to_owned()));
+        return Err(CommandError::Usage(why.to_owned()));
     };
-    let log = log(jvm)?;
-    stop::listen()?;
-    let mut looker = Looker::new(log.clone(), args.event.clone(), args.content_ids);
+    let log = resolve_log(jvm)?;
+    stop_signal::handle_stop_signals()?;
+    let mut looker = PushDeltaReader::new(log.clone(), args.event.clone(), args.content_ids);
     if args.arguments {
         looker.show_arguments();
     }
-    let mut patience = Patience::new(log.clone(), Duration::from_nanos(args.patience));
+    let mut patience = PushDeadline::new(log.clone(), Duration::from_nanos(args.patience));
     let mut headers = args.headers.clone();
     if let Some(file) = &args.header_file {
-        headers.extend(headers_in(file)?);
+        headers.extend(read_headers(file)?);
     }
-    let mut delivery = Delivery::new(otlp.clone(), headers);
+    let mut delivery = OtlpDelivery::new(otlp.clone(), headers);
     let every = Duration::from_nanos(args.every);
-    complain(format_args!("{} goes to {otlp}", log.display()));
+    print_diagnostic(format_args!("{} goes to {otlp}", log.display()));
     let last = loop {
         let is_last = patience.is_over();
         let look = looker
-            .look()
-            .map_err(|error| Failure::Open(log.clone(), error))?;
-        patience.is_of(look.pid);
+            .read_delta()
+            .map_err(|error| CommandError::Open(log.clone(), error))?;
+        patience.set_pid(look.pid);
         if args.once || look.ended {
             patience.end_now();
         }
-        match delivery.deliver(&look.run, &mut patience)? {
+        match delivery.deliver_run(&look.run, &mut patience)? {
             Ended::Done => {}
-            Ended::Useless => return Ok(End::Unusable),
-            Ended::GaveUp(_) => break behind(&mut looker, &mut delivery, look),
+            Ended::Useless => return Ok(CommandStatus::Unusable),
+            Ended::GaveUp(_) => break count_undelivered(&mut looker, &mut delivery, look),
         }
         if is_last || args.once || look.ended {
             break look;
         }
-        patience.rest(looker.interval(every));
+        patience.wait_for_next(looker.poll_interval(every));
     };
-    finish(args, &log, &delivery, &last)
+    report_delivery(args, &log, &delivery, &last)
 }
 
 /// What was counted while a delivery was in vain is not delivered, either.
-fn behind(looker: &mut Looker, delivery: &mut Delivery, look: Look) -> Look {
-    let Ok(more) = looker.look() else {
+fn count_undelivered(
+    looker: &mut PushDeltaReader,
+    delivery: &mut OtlpDelivery,
+    look: PushDelta,
+) -> PushDelta {
+    let Ok(more) = looker.read_delta() else {
         return look;
     };
-    delivery.told.undelivered.add(&more.run, &more.run.rows);
+    delivery
+        .report
+        .undelivered
+        .add_rows(&more.run, &more.run.rows);
     more
 }
 
-fn finish(args: &Args, log: &Path, delivery: &Delivery, last: &Look) -> Result<End, Failure> {
-    let told = &delivery.told;
-    let requests = plural(told.requests, "request");
-    complain(format_args!("delivered by {requests}: {}", told.delivered));
+fn report_delivery(
+    args: &PushArgs,
+    log: &Path,
+    delivery: &OtlpDelivery,
+    last: &PushDelta,
+) -> Result<CommandStatus, CommandError> {
+    let told = &delivery.report;
+    let requests = format_plural(told.requests, "request");
+    print_diagnostic(format_args!("delivered by {requests}: {}", told.delivered));
     for (what, ledger) in [
         ("not delivered", &told.undelivered),
         ("refused", &told.refused),
     ] {
         if !ledger.is_empty() {
-            complain(format_args!("{what}: {ledger}"));
+            print_diagnostic(format_args!("{what}: {ledger}"));
         }
     }
     if last.lost > 0 {
-        complain(about(
+        print_diagnostic(prefix_path(
             log,
-            format_args!("lacks {} itself (lucce stats)", plural(last.lost, "event")),
+            format_args!(
+                "lacks {} itself (lucce stats)",
+                format_plural(last.lost, "event")
+            ),
         ));
     }
     if args.json {
-        json(&mut stdout(), told)?;
+        write_json(&mut lock_stdout(), told)?;
     }
     if let Some(damage) = &last.damage {
-        complain(about(log, damage));
+        print_diagnostic(prefix_path(log, damage));
     }
     if last.unexplained > 0 {
-        let events = plural(last.unexplained, "event");
-        complain(about(
+        let events = format_plural(last.unexplained, "event");
+        print_diagnostic(prefix_path(
             log,
             format_args!("left out {events} that the log does not explain"),
         ));
@@ -184,27 +199,27 @@ fn finish(args: &Args, log: &Path, delivery: &Delivery, last: &Look) -> Result<E
     let is_whole =
         told.undelivered.is_empty() && told.refused.is_empty() && told.rejected_profiles == 0;
     Ok(match (&last.damage, is_whole) {
-        (Some(_), _) => End::Damaged,
-        (None, true) => End::Fine,
-        (None, false) => End::Finding,
+        (Some(_), _) => CommandStatus::Damaged,
+        (None, true) => CommandStatus::Fine,
+        (None, false) => CommandStatus::Finding,
     })
 }
 
 /// The log of who is meant.
-fn log(asked: &str) -> Result<PathBuf, Failure> {
-    if let Some(log) = named_log(asked)? {
+fn resolve_log(asked: &str) -> Result<PathBuf, CommandError> {
+    if let Some(log) = find_log_file(asked)? {
         return Ok(log);
     }
-    let pid = find(asked, &jvms())?;
-    process::log_of(pid).map_err(Failure::Usage)
+    let pid = find_pid(asked, &list_jvms())?;
+    process::find_log(pid).map_err(CommandError::Usage)
 }
 
 /// Where a collector takes profiles, as OpenTelemetry has it.
-fn profiles(url: &str) -> Result<Endpoint, String> {
-    Endpoint::parse(url, "/v1development/profiles")
+fn parse_otlp_url(url: &str) -> Result<HttpEndpoint, String> {
+    HttpEndpoint::parse(url, "/v1development/profiles")
 }
 
-fn header(text: &str) -> Result<(String, String), String> {
+fn parse_header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     let is_value = |c: char| c == ' ' || c.is_ascii_graphic();
@@ -214,13 +229,14 @@ fn header(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-fn headers_in(file: &Path) -> Result<Vec<(String, String)>, Failure> {
-    let failed = |why: String| Failure::Usage(about(file, why));
+fn read_headers(file: &Path) -> Result<Vec<(String, String)>, CommandError> {
+    let failed = |why: String| CommandError::Usage(prefix_path(file, why));
     let text = std::fs::read_to_string(file).map_err(|e| failed(e.to_string()))?;
-    tell_open(Some(file));
+    warn_if_readable(Some(file));
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     // A line may be a secret: it is not told.
-    let parsed = lines.map(|line| header(line).map_err(|why| failed(format!("a line {why}"))));
+    let parsed =
+        lines.map(|line| parse_header(line).map_err(|why| failed(format!("a line {why}"))));
     parsed.collect()
 }
 
@@ -231,9 +247,9 @@ mod tests {
     #[test]
     fn headers_are_one_line() {
         let own = ("Authorization".to_owned(), "Basic a=b".to_owned());
-        assert_eq!(header("Authorization=Basic a=b"), Ok(own));
+        assert_eq!(parse_header("Authorization=Basic a=b"), Ok(own));
         for bad in ["", "a", "=b", "a b=c", "a=b\r\nc: d", "a:=b"] {
-            assert!(header(bad).is_err(), "{bad:?}");
+            assert!(parse_header(bad).is_err(), "{bad:?}");
         }
     }
 }

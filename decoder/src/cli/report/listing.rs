@@ -4,44 +4,56 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use lucce_contentid::StackId;
-use lucce_decoder::escape::Text;
+use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    Context, ContextId, KindTotal, Listed, Profile, Submissions, Trace, Traces, Value,
+    ContextId, EventContext, FrameList, KindTotal, Profile, StackMeasure, SubmissionIndex, TraceId,
+    TraceTree,
 };
 use serde::{Serialize, Serializer};
 
-use crate::cli::human::human;
-use crate::cli::output::{grouped, percent, plural};
-use crate::cli::started::StartedBy;
-use crate::cli::style::Style;
-use crate::cli::threshold::written;
+use crate::cli::amounts::format_amount;
+use crate::cli::output::{format_plural, grouped, percent_of};
+use crate::cli::style::TerminalStyle;
+use crate::cli::thread_start::ThreadStartTraces;
+use crate::cli::threshold::estimate_frame_bytes;
 
-use super::{Args, Totals, amount, bytes, value_of};
+use super::{ReportArgs, ReportTotals, format_value, value_in_bytes, value_of};
 
 /// How long the operations of each context took whose bytes are shown: of another kind in the log, whose
 /// numbers are the same.
-fn times(profile: &Profile, kind: &KindTotal) -> HashMap<(StackId, Option<String>), u64> {
-    let Some(times) = kind.known().times else {
+fn collect_operation_times(
+    profile: &Profile,
+    kind: &KindTotal,
+) -> HashMap<(StackId, Option<String>), u64> {
+    let Some(times) = kind.kind_descriptor().times else {
         return HashMap::new();
     };
-    let contexts = profile.contexts_of(&profile.events_of(times), &|_| ());
+    let contexts = profile.list_contexts_of(&profile.events_of_kind(times), &|_| ());
     let times = contexts.list.iter().map(|context| {
-        let what = profile.detail(context).map(str::to_owned);
+        let what = profile.context_detail(context).map(str::to_owned);
         ((context.stack, what), context.value)
     });
     times.collect()
 }
 
 /// The contexts that are listed: the first so many, as long as each is large enough.
-pub fn shown<'c>(list: &'c [Context], args: &Args, sorted_by: Value, whole: u64) -> &'c [Context] {
+pub fn select_listed<'c>(
+    list: &'c [EventContext],
+    args: &ReportArgs,
+    sorted_by: StackMeasure,
+    whole: u64,
+) -> &'c [EventContext] {
     let top = if args.top == 0 { usize::MAX } else { args.top };
-    let is_large = |context: &&Context| args.threshold.admits(sorted_by.of(context), whole);
+    let is_large = |context: &&EventContext| {
+        args.threshold
+            .admits(sorted_by.measure_context(context), whole)
+    };
     let number = list.iter().take(top).take_while(is_large).count();
     list.get(..number).unwrap_or_default()
 }
 
 #[derive(Serialize)]
-pub struct Row<'r> {
+pub struct ContextRow<'r> {
     id: String,
     aliases: Vec<String>,
     /// The content id of its trace.
@@ -57,115 +69,118 @@ pub struct Row<'r> {
     nanos: Option<u64>,
     /// Percent of what was sorted by.
     share: f64,
-    frames: Listed<'r>,
+    frames: FrameList<'r>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    started_by: Option<StartedBy>,
+    started_by: Option<ThreadStartTraces>,
 }
 
 /// What is listed, made row by row while it is written: together the traces may be far longer than the log.
-pub struct Rows<'r> {
+pub struct ContextRows<'r> {
     profile: &'r Profile,
-    traces: Traces<'r>,
-    pub list: Vec<(&'r Context, Trace, StackId)>,
+    traces: TraceTree<'r>,
+    pub list: Vec<(&'r EventContext, TraceId, StackId)>,
     kind: &'r KindTotal,
-    sorted_by: Value,
+    sorted_by: StackMeasure,
     whole: u64,
     times: HashMap<(StackId, Option<String>), u64>,
     /// With `--across-threads`.
-    submissions: Option<Submissions>,
+    submissions: Option<SubmissionIndex>,
 }
 
-impl<'r> Rows<'r> {
+impl<'r> ContextRows<'r> {
     pub fn new(
         profile: &'r Profile,
         kind: &'r KindTotal,
-        (totals, sorted_by): (&Totals, Value),
-        contexts: &'r [Context],
+        (totals, sorted_by): (&ReportTotals, StackMeasure),
+        contexts: &'r [EventContext],
         across_threads: bool,
     ) -> Self {
-        let mut traces = Traces::new(profile);
+        let mut traces = TraceTree::new(profile);
         let list = contexts.iter().map(|context| {
-            let trace = traces.of(context.id).unwrap_or(Trace::EMPTY);
-            (context, trace, traces.stack(trace))
+            let trace = traces.insert_trace(context.id).unwrap_or(TraceId::EMPTY);
+            (context, trace, traces.stack_id(trace))
         });
-        Rows {
+        ContextRows {
             list: list.collect(),
             profile,
             traces,
             kind,
             sorted_by,
             whole: value_of(sorted_by, totals),
-            times: times(profile, kind),
-            submissions: across_threads.then(|| profile.submissions()),
+            times: collect_operation_times(profile, kind),
+            submissions: across_threads.then(|| profile.index_submissions()),
         }
     }
 
-    fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        let number = |id: &ContextId| self.profile.number(*id).to_string();
+    fn iter_rows(&self) -> impl Iterator<Item = ContextRow<'_>> {
+        let number = |id: &ContextId| self.profile.context_number(*id).to_string();
         self.list.iter().map(move |(context, trace, stack)| {
-            let class = self.profile.detail(context);
+            let class = self.profile.context_detail(context);
             let started = self.submissions.as_ref();
             let key = (context.stack, class.map(str::to_owned));
-            Row {
+            ContextRow {
                 id: number(&context.id),
                 aliases: context.aliases.iter().map(number).collect(),
                 stack: stack.to_string(),
                 class,
                 count: context.count,
                 value: context.value,
-                bytes: bytes(self.kind, context.value),
+                bytes: value_in_bytes(self.kind, context.value),
                 nanos: self.times.get(&key).copied(),
-                share: percent(self.sorted_by.of(context), self.whole),
-                frames: self.traces.listed(*trace, usize::MAX),
-                started_by: started.map(|of| StartedBy::new(self.profile, of, context.id)),
+                share: percent_of(self.sorted_by.measure_context(context), self.whole),
+                frames: self.traces.list_frames(*trace, usize::MAX),
+                started_by: started.map(|of| ThreadStartTraces::new(self.profile, of, context.id)),
             }
         })
     }
 
     /// About how much will be written, without traces of other threads.
-    pub fn bytes(&self, as_json: bool) -> u64 {
+    pub fn estimate_bytes(&self, as_json: bool) -> u64 {
         const ROW: u64 = 130;
-        let sums = self.traces.sums(|_, frame| written(frame, as_json));
+        let sums = self
+            .traces
+            .sum_frames(|_, frame| estimate_frame_bytes(frame, as_json));
         let rows = self
             .list
             .iter()
-            .map(|(_, trace, _)| sums.of(*trace).saturating_add(ROW));
+            .map(|(_, trace, _)| sums.trace_sum(*trace).saturating_add(ROW));
         rows.fold(0, u64::saturating_add)
     }
 }
 
-impl Rows<'_> {
+impl ContextRows<'_> {
     pub fn write(&self, unit: &str, out: &mut impl Write) -> io::Result<()> {
-        let mut rows = self.rows().enumerate();
+        let mut rows = self.iter_rows().enumerate();
         rows.try_for_each(|(number, row)| row.write(number + 1, unit, out))
     }
 }
 
-impl Serialize for Rows<'_> {
+impl Serialize for ContextRows<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.rows())
+        serializer.collect_seq(self.iter_rows())
     }
 }
 
-impl Row<'_> {
+impl ContextRow<'_> {
     fn write(&self, number: usize, unit: &str, out: &mut impl Write) -> io::Result<()> {
         let count = grouped(self.count);
         let events = match (self.class, unit) {
-            (Some(class), _) => format!("{count} × {}", Text(class)),
+            (Some(class), _) => format!("{count} × {}", EscapedText(class)),
             (None, "bytes") => format!("{count} × events without a type"),
-            (None, _) => plural(self.count, "event"),
+            (None, _) => format_plural(self.count, "event"),
         };
-        let nanos = self
-            .nanos
-            .map_or_else(String::new, |nanos| human(nanos as f64, "ns") + "  ");
-        let value = amount(self.value, unit).map_or_else(String::new, |text| text + "  ") + &nanos;
-        let style = Style::of_output();
+        let nanos = self.nanos.map_or_else(String::new, |nanos| {
+            format_amount(nanos as f64, "ns") + "  "
+        });
+        let value =
+            format_value(self.value, unit).map_or_else(String::new, |text| text + "  ") + &nanos;
+        let style = TerminalStyle::for_stdout();
         let share = style.strong(format!("#{number} {:.2}%", self.share));
         let ids = style.faint(format!("{}  {}", self.id, self.stack));
         writeln!(out, "{share}  {value}{events}  {ids}")?;
         self.frames
             .iter()
-            .try_for_each(|frame| writeln!(out, "\tat {}", style.frame(frame)))?;
+            .try_for_each(|frame| writeln!(out, "\tat {}", style.style_frame(frame)))?;
         if let Some(started_by) = &self.started_by {
             started_by.write(out)?;
         }

@@ -1,9 +1,9 @@
 //! `lucce report`: where the memory was allocated, or where other events happened.
 
-mod chosen;
-mod head;
 mod listing;
-mod sums;
+mod report_filter;
+mod report_head;
+mod sum_table;
 mod tree;
 
 use std::cmp::Reverse;
@@ -11,26 +11,29 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use lucce_decoder::escape::Text;
+use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ALLOC, Bursts, Context, Contexts, Counted, Coverage, Joined, KindTotal, Known, LEAK, Measure,
-    Profile, Value,
+    ALLOC, AllocationCoverage, BurstSummary, ContextList, EventContext, KindDescriptor, KindTotal,
+    LEAK, Measure, MergedCounter, MergedProfile, Profile, StackMeasure,
 };
 use regex_lite::Regex;
 use serde::Serialize;
 
-use super::classes::Classes;
-use super::compare::Told;
-use super::human::human;
-use super::output::{grouped, json, plural, stdout};
-use super::progress::Bar;
-use super::tagged::Tagged;
-use super::threshold::{Threshold, complain_if_traces_are_large};
-use super::window::Part;
-use super::{End, Failure, Weigh, about, complain, ending_of_all, kind};
-use chosen::{Chosen, Sort, Sorted};
-use head::Run;
-use listing::Rows;
+use super::amounts::format_amount;
+use super::classes::ClassFilterArgs;
+use super::compare::GroupByArg;
+use super::output::{format_plural, grouped, lock_stdout, write_json};
+use super::progress::ProgressMeter;
+use super::tag_filter::TagFilterArgs;
+use super::threshold::{ThresholdArgs, warn_if_traces_are_large};
+use super::time_window::StreamWindowArgs;
+use super::{
+    CommandError, CommandStatus, MeasureArg, find_kind, prefix_path, print_diagnostic,
+    report_contexts_damage,
+};
+use listing::ContextRows;
+use report_filter::{ReportFilter, RowClass, RowFilter};
+use report_head::ReportHead;
 
 /// Prints what allocates most, or where other events happened: the contexts with their full stack traces, or
 /// sums by type, class, package, method, line, thread or tag, or a tree of calls.
@@ -43,14 +46,14 @@ use listing::Rows;
   lucce report run-1234.lucce --event lock
   lucce report run-1234.lucce --from 10s --to 12s --thread 'http-.*'
   lucce report run-1234.lucce --include 'com.acme.*' --exclude 'com.acme.util.*'")]
-pub struct Args {
+pub struct ReportArgs {
     file: PathBuf,
     /// How many contexts, or sums; 0: all
     #[arg(long, default_value_t = 10)]
     top: usize,
     /// What is summed up; with --tree, what its branches are: class, package, method (the default there) or line
     #[arg(long, value_enum)]
-    by: Option<Told>,
+    by: Option<GroupByArg>,
     /// A tree of calls, from where threads begin; branches below 1% are summed up (--min-share)
     #[arg(long)]
     tree: bool,
@@ -62,7 +65,7 @@ pub struct Args {
     depth: Option<u32>,
     /// Else by the sum of values, or by count where events have none
     #[arg(long, value_enum)]
-    sort: Option<Weigh>,
+    sort: Option<MeasureArg>,
     /// Events of this kind; else allocations, or what there is most of
     #[arg(long, value_name = "KIND")]
     event: Option<String>,
@@ -76,13 +79,13 @@ pub struct Args {
     #[arg(long)]
     idle: bool,
     #[command(flatten)]
-    threshold: Threshold,
+    threshold: ThresholdArgs,
     #[command(flatten)]
-    classes: Classes,
+    classes: ClassFilterArgs,
     #[command(flatten)]
-    part: Part,
+    part: StreamWindowArgs,
     #[command(flatten)]
-    tagged: Tagged,
+    tagged: TagFilterArgs,
     /// Go on in the context that started the thread (agent option events=thread)
     #[arg(long)]
     across_threads: bool,
@@ -91,60 +94,64 @@ pub struct Args {
     json: bool,
 }
 
-pub fn run(args: &Args) -> Result<End, Failure> {
-    check(args)?;
-    let stream = args.part.stream(&args.file)?;
-    let mut profile = args.classes.open(&args.file)?;
+pub fn run(args: &ReportArgs) -> Result<CommandStatus, CommandError> {
+    check_args(args)?;
+    let stream = args.part.open_stream(&args.file)?;
+    let mut profile = args.classes.open_log(&args.file)?;
     if args.across_threads {
-        profile.tell_apart_across_threads();
+        profile.distinguish_submitters();
     }
     let streamed = args.part.apply(&args.file, &mut profile, stream)?;
     args.tagged.apply(&args.file, &mut profile)?;
-    let kind = kind_of(args, &profile, streamed)?;
-    let of = Of {
+    let kind = resolve_kind(args, &profile, streamed)?;
+    let of = ReportRequest {
         args,
         profile: &profile,
         kind: &kind,
-        chosen: Chosen::new(args, &kind),
+        filter: ReportFilter::new(args, &kind),
     };
     let end = match (args.tree, args.by) {
-        (true, by) => of.summed(Sums::Tree(by.unwrap_or(Told::Method)))?,
-        (false, Some(by)) if by != Told::Context => of.summed(Sums::Table(by))?,
-        (false, _) => of.listed()?,
+        (true, by) => of.report_sums(SumLayout::Tree(by.unwrap_or(GroupByArg::Method)))?,
+        (false, Some(by)) if by != GroupByArg::Context => of.report_sums(SumLayout::Table(by))?,
+        (false, _) => of.report_contexts()?,
     };
     Ok(end.max(streamed))
 }
 
 /// The kind that is reported. What the run was asked for is known even if there was no such event.
-fn kind_of(args: &Args, profile: &Profile, streamed: End) -> Result<KindTotal, Failure> {
-    let known = profile.kinds();
-    let asked = profile.asked_kinds();
+fn resolve_kind(
+    args: &ReportArgs,
+    profile: &Profile,
+    streamed: CommandStatus,
+) -> Result<KindTotal, CommandError> {
+    let known = profile.counted_kinds();
+    let asked = profile.recorded_kinds();
     let without_events = match &args.event {
         Some(event) => Some(event.as_str())
             .filter(|event| known.iter().all(|kind| kind.name != *event))
             .and_then(|event| asked.iter().find(|name| **name == event)),
         None => asked
             .iter()
-            .find(|name| ALLOC.is(name))
+            .find(|name| ALLOC.is_kind(name))
             .or(asked.first())
             .filter(|_| known.is_empty()),
     };
     match without_events {
         Some(name) => Ok(KindTotal {
             name: (*name).to_owned(),
-            ..Known::of(name).counted(0)
+            ..KindDescriptor::for_kind(name).to_total(0)
         }),
-        None => kind(&args.file, profile, args.event.as_deref(), streamed),
+        None => find_kind(&args.file, profile, args.event.as_deref(), streamed),
     }
 }
 
-fn check(args: &Args) -> Result<(), Failure> {
+fn check_args(args: &ReportArgs) -> Result<(), CommandError> {
     let has_frames = !matches!(
         args.by,
-        Some(Told::Context | Told::Type | Told::Thread | Told::Tag)
+        Some(GroupByArg::Context | GroupByArg::Type | GroupByArg::Thread | GroupByArg::Tag)
     );
     match args.tree && !has_frames {
-        true => Err(Failure::Usage(
+        true => Err(CommandError::Usage(
             "--tree is one of classes, packages, methods or lines (--by)".into(),
         )),
         false => Ok(()),
@@ -152,110 +159,123 @@ fn check(args: &Args) -> Result<(), Failure> {
 }
 
 /// What is reported.
-struct Of<'r> {
-    args: &'r Args,
+struct ReportRequest<'r> {
+    args: &'r ReportArgs,
     profile: &'r Profile,
     kind: &'r KindTotal,
-    chosen: Chosen<'r>,
+    filter: ReportFilter<'r>,
 }
 
 /// How sums are shown.
 #[derive(Clone, Copy)]
-enum Sums {
-    Table(Told),
-    Tree(Told),
+enum SumLayout {
+    Table(GroupByArg),
+    Tree(GroupByArg),
 }
 
-impl<'r> Of<'r> {
+impl<'r> ReportRequest<'r> {
     /// Contexts one by one.
-    fn listed(&self) -> Result<End, Failure> {
+    fn report_contexts(&self) -> Result<CommandStatus, CommandError> {
         let (args, profile, kind) = (self.args, self.profile, self.kind);
-        let events = profile.events_of(&kind.name);
-        let (events, idle) = self.chosen.part_idle(profile, events);
-        let all = events.ids().len() + idle.ids().len();
-        let bar = Bar::new("decoding", all as u64);
-        let mut contexts = profile.contexts_of(&events, &|more| bar.tick(more));
-        let mut idle = profile.contexts_of(&idle, &|more| bar.tick(more));
+        let events = profile.events_of_kind(&kind.name);
+        let (events, idle) = self.filter.split_idle(profile, events);
+        let all = events.context_ids().len() + idle.context_ids().len();
+        let bar = ProgressMeter::new("decoding", all as u64);
+        let mut contexts = profile.list_contexts_of(&events, &|more| bar.tick(more));
+        let mut idle = profile.list_contexts_of(&idle, &|more| bar.tick(more));
         drop(bar);
         contexts.add_left_out(&mut idle);
-        let all = contexts.value().saturating_add(idle.value());
-        let value = Weigh::of(args.sort, kind, all);
+        let all = contexts.total_value().saturating_add(idle.total_value());
+        let value = MeasureArg::choose_measure(args.sort, kind, all);
         for list in [&mut contexts.list, &mut idle.list] {
-            self.chosen.keep_wanted(profile, list);
+            self.filter.retain_wanted(profile, list);
         }
-        let largest_first = |context: &Context| (Reverse(value.of(context)), context.id);
+        let largest_first =
+            |context: &EventContext| (Reverse(value.measure_context(context)), context.id);
         contexts.list.sort_by_key(largest_first);
-        let totals = Totals::new(kind, &contexts.list);
-        let idle = Totals::new(kind, &idle.list);
+        let totals = ReportTotals::new(kind, &contexts.list);
+        let idle = ReportTotals::new(kind, &idle.list);
         let whole = value_of(value, &totals);
-        let shown = listing::shown(&contexts.list, args, value, whole);
-        let rows = Rows::new(profile, kind, (&totals, value), shown, args.across_threads);
+        let shown = listing::select_listed(&contexts.list, args, value, whole);
+        let rows = ContextRows::new(profile, kind, (&totals, value), shown, args.across_threads);
         let number = rows.list.len();
-        complain_if_traces_are_large(rows.bytes(args.json), number as u64, false);
+        warn_if_traces_are_large(rows.estimate_bytes(args.json), number as u64, false);
         let left = contexts.list.get(number..).unwrap_or_default();
-        let body = Body::Contexts {
+        let body = ReportBody::Contexts {
             contexts: Box::new(rows),
-            rest: args.threshold.is_set().then(|| Totals::new(kind, left)),
+            rest: args
+                .threshold
+                .is_set()
+                .then(|| ReportTotals::new(kind, left)),
         };
-        self.print(&contexts, (totals, idle), body)
+        self.print_report(&contexts, (totals, idle), body)
     }
 
     /// Sums of them. Each context is decoded once: its node in the tree says all that is asked for.
-    fn summed(&self, sums: Sums) -> Result<End, Failure> {
+    fn report_sums(&self, sums: SumLayout) -> Result<CommandStatus, CommandError> {
         let (args, profile, kind) = (self.args, self.profile, self.kind);
-        let events = profile.events_of(&kind.name);
-        let bar = Bar::new("decoding", events.ids().len() as u64);
-        let (joined, left_out) = Joined::of_events(profile, &events, &|more| bar.tick(more));
+        let events = profile.events_of_kind(&kind.name);
+        let bar = ProgressMeter::new("decoding", events.context_ids().len() as u64);
+        let (joined, left_out) =
+            MergedProfile::from_events(profile, &events, &|more| bar.tick(more));
         drop(bar);
-        let all = joined.counted(0, |_| true).map(|row| row.value);
-        let value = Weigh::of(args.sort, kind, all.fold(0, u64::saturating_add));
-        let sorted = &self.chosen.sorted(&joined);
-        let of_sort = |sort: Sort| joined.counted(0, move |row| sorted.sort(row) == sort);
-        let totals = Totals::of_rows(kind, of_sort(Sort::Wanted));
-        let idle = Totals::of_rows(kind, of_sort(Sort::Idle));
-        let summed = Summed {
+        let all = joined.filter_counters(0, |_| true).map(|row| row.value);
+        let value = MeasureArg::choose_measure(args.sort, kind, all.fold(0, u64::saturating_add));
+        let sorted = &self.filter.build_row_filter(&joined);
+        let of_sort =
+            |sort: RowClass| joined.filter_counters(0, move |row| sorted.classify_row(row) == sort);
+        let totals = ReportTotals::from_rows(kind, of_sort(RowClass::Wanted));
+        let idle = ReportTotals::from_rows(kind, of_sort(RowClass::Idle));
+        let summed = ReportSums {
             joined: &joined,
-            sorted,
+            row_filter: sorted,
             value,
             unit: unit_of(value, kind),
             whole: value_of(value, &totals),
         };
         let body = match sums {
-            Sums::Table(by) => Body::Sums(sums::Table::new(&summed, args, by)),
-            Sums::Tree(by) => Body::Tree(tree::Drawn::new(&summed, args, by)),
+            SumLayout::Table(by) => ReportBody::Sums(sum_table::SumTable::new(&summed, args, by)),
+            SumLayout::Tree(by) => ReportBody::Tree(tree::ReportTree::new(&summed, args, by)),
         };
-        self.print(&left_out, (totals, idle), body)
+        self.print_report(&left_out, (totals, idle), body)
     }
 
     /// `contexts`: what was left out, and damage.
-    fn print(
+    fn print_report(
         &self,
-        contexts: &Contexts,
-        (totals, idle): (Totals, Totals),
-        body: Body<'_>,
-    ) -> Result<End, Failure> {
+        contexts: &ContextList,
+        (totals, idle): (ReportTotals, ReportTotals),
+        body: ReportBody<'_>,
+    ) -> Result<CommandStatus, CommandError> {
         let (args, profile, kind) = (self.args, self.profile, self.kind);
-        let is_whole = args.part.is_whole() && args.tagged.is_open() && !profile.is_restricted();
-        let is_whole = is_whole && ALLOC.is(&kind.name);
-        let mut report = Report::new(profile, contexts, kind, (totals, body));
-        report.coverage = is_whole.then(|| profile.coverage().ok()).flatten();
+        let is_whole =
+            args.part.is_whole() && args.tagged.is_unrestricted() && !profile.is_restricted();
+        let is_whole = is_whole && ALLOC.is_kind(&kind.name);
+        let mut report = ContextReport::new(profile, contexts, kind, (totals, body));
+        report.coverage = is_whole
+            .then(|| profile.allocation_coverage().ok())
+            .flatten();
         report.idle = (idle.contexts > 0).then_some(idle);
         let is_none = report.totals.count == 0 && report.idle.is_none();
-        let mut out = stdout();
+        let mut out = lock_stdout();
         match args.json {
-            true => json(&mut out, &report)?,
+            true => write_json(&mut out, &report)?,
             false => report.write(profile, &mut out)?,
         }
         out.flush()?;
         if is_none && kind.count > 0 {
-            complain_of_patterns(args, kind);
+            warn_about_patterns(args, kind);
         }
-        Ok(ending_of_all(&args.file, contexts, End::Fine))
+        Ok(report_contexts_damage(
+            &args.file,
+            contexts,
+            CommandStatus::Fine,
+        ))
     }
 }
 
 /// The kind has events, and none of them is reported: it may be a pattern that is not what was meant.
-fn complain_of_patterns(args: &Args, kind: &KindTotal) {
+fn warn_about_patterns(args: &ReportArgs, kind: &KindTotal) {
     let asked = [("--class", &args.class), ("--through", &args.through)];
     let asked = asked.iter().filter_map(|(option, pattern)| {
         let pattern = pattern.as_ref()?.as_str();
@@ -265,70 +285,70 @@ fn complain_of_patterns(args: &Args, kind: &KindTotal) {
     if !asked.is_empty() {
         let asked = asked.join(" and ");
         let message = format_args!("no event of kind {} matches {asked}", kind.name);
-        complain(about(&args.file, message));
+        print_diagnostic(prefix_path(&args.file, message));
     }
 }
 
 /// Events in a tree, of which sums are made.
-struct Summed<'r> {
-    joined: &'r Joined,
-    sorted: &'r Sorted<'r>,
-    value: Value,
+struct ReportSums<'r> {
+    joined: &'r MergedProfile,
+    row_filter: &'r RowFilter<'r>,
+    value: StackMeasure,
     /// What amounts are in.
     unit: &'r str,
     /// All that is wanted.
     whole: u64,
 }
 
-impl Summed<'_> {
+impl ReportSums<'_> {
     fn measure(&self) -> Measure {
         match self.value {
-            Value::Sum => Measure::Value,
-            Value::Count => Measure::Count,
+            StackMeasure::Sum => Measure::Value,
+            StackMeasure::Count => Measure::Count,
         }
     }
 
-    fn is_wanted(&self, row: &Counted) -> bool {
-        self.sorted.sort(row) == Sort::Wanted
+    fn is_wanted(&self, row: &MergedCounter) -> bool {
+        self.row_filter.classify_row(row) == RowClass::Wanted
     }
 }
 
 /// What amounts are in; counts are in nothing.
-fn unit_of(value: Value, kind: &KindTotal) -> &str {
+fn unit_of(value: StackMeasure, kind: &KindTotal) -> &str {
     match value {
-        Value::Sum => &kind.unit,
-        Value::Count => "",
+        StackMeasure::Sum => &kind.unit,
+        StackMeasure::Count => "",
     }
 }
 
-fn value_of(sorted_by: Value, totals: &Totals) -> u64 {
+fn value_of(sorted_by: StackMeasure, totals: &ReportTotals) -> u64 {
     match sorted_by {
-        Value::Sum => totals.value,
-        Value::Count => totals.count,
+        StackMeasure::Sum => totals.value,
+        StackMeasure::Count => totals.count,
     }
 }
 
 #[derive(Serialize)]
-struct Report<'r> {
+struct ContextReport<'r> {
     schema: &'static str,
     version: u32,
     #[serde(flatten)]
-    head: Run,
+    head: ReportHead,
     event: String,
     /// What `value` is in; empty: a number of the program's own.
     unit: String,
     /// Other kinds of events in the log, and how many.
     others: BTreeMap<String, u64>,
-    totals: Totals,
+    totals: ReportTotals,
     /// Of allocations, if what the VM says can be compared.
-    coverage: Option<Coverage>,
+    coverage: Option<AllocationCoverage>,
     /// The JVM ended by itself.
     ended: bool,
-    damage: Option<Damage>,
+    damage: Option<ReportDamage>,
     lost: u64,
     /// Counted in bursts only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    bursts: Option<Bursts>,
+    bursts: Option<BurstSummary>,
     /// Events without any frame of the classes that were asked for.
     outside: u64,
     skipped: SkippedCounts,
@@ -340,26 +360,26 @@ struct Report<'r> {
     sample_bias: Option<&'static str>,
     /// Waits of threads that have nothing to do, which are not among the rest.
     #[serde(skip_serializing_if = "Option::is_none")]
-    idle: Option<Totals>,
+    idle: Option<ReportTotals>,
     #[serde(flatten)]
-    body: Body<'r>,
+    body: ReportBody<'r>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Body<'r> {
+enum ReportBody<'r> {
     Contexts {
-        contexts: Box<Rows<'r>>,
+        contexts: Box<ContextRows<'r>>,
         /// With a threshold: the sum of what is not listed.
         #[serde(skip_serializing_if = "Option::is_none")]
-        rest: Option<Totals>,
+        rest: Option<ReportTotals>,
     },
-    Sums(sums::Table),
-    Tree(tree::Drawn),
+    Sums(sum_table::SumTable),
+    Tree(tree::ReportTree),
 }
 
 #[derive(Serialize)]
-struct Totals {
+struct ReportTotals {
     contexts: u64,
     count: u64,
     value: u64,
@@ -368,33 +388,34 @@ struct Totals {
     bytes: Option<u64>,
 }
 
-impl Totals {
-    fn new(kind: &KindTotal, contexts: &[Context]) -> Self {
-        let sum = |of: fn(&Context) -> u64| contexts.iter().map(of).fold(0, u64::saturating_add);
+impl ReportTotals {
+    fn new(kind: &KindTotal, contexts: &[EventContext]) -> Self {
+        let sum =
+            |of: fn(&EventContext) -> u64| contexts.iter().map(of).fold(0, u64::saturating_add);
         let mut traces: Vec<_> = contexts.iter().map(|context| context.stack).collect();
         traces.sort_unstable();
         traces.dedup();
         let value = sum(|context| context.value);
-        Totals {
+        ReportTotals {
             contexts: traces.len() as u64,
             count: sum(|context| context.count),
             value,
-            bytes: bytes(kind, value),
+            bytes: value_in_bytes(kind, value),
         }
     }
 
-    fn of_rows<'c>(kind: &KindTotal, rows: impl Iterator<Item = &'c Counted>) -> Self {
+    fn from_rows<'c>(kind: &KindTotal, rows: impl Iterator<Item = &'c MergedCounter>) -> Self {
         let (mut traces, mut count, mut value) = (HashSet::new(), 0_u64, 0_u64);
         for row in rows {
             traces.insert(row.node);
             count = count.saturating_add(row.count);
             value = value.saturating_add(row.value);
         }
-        Totals {
+        ReportTotals {
             contexts: traces.len() as u64,
             count,
             value,
-            bytes: bytes(kind, value),
+            bytes: value_in_bytes(kind, value),
         }
     }
 
@@ -403,14 +424,18 @@ impl Totals {
         if self.count == 0 {
             return writeln!(out, "none");
         }
-        let value = amount(self.value, unit).map_or_else(String::new, |text| text + ", ");
-        let contexts = plural(self.contexts, "context");
-        writeln!(out, "{value}{} in {contexts}", plural(self.count, "event"))
+        let value = format_value(self.value, unit).map_or_else(String::new, |text| text + ", ");
+        let contexts = format_plural(self.contexts, "context");
+        writeln!(
+            out,
+            "{value}{} in {contexts}",
+            format_plural(self.count, "event")
+        )
     }
 }
 
 #[derive(Serialize)]
-struct Damage {
+struct ReportDamage {
     offset: u64,
     reason: String,
 }
@@ -421,34 +446,36 @@ struct SkippedCounts {
     methods: u64,
 }
 
-impl<'r> Report<'r> {
+impl<'r> ContextReport<'r> {
     fn new(
         profile: &Profile,
-        contexts: &Contexts,
+        contexts: &ContextList,
         kind: &KindTotal,
-        (totals, body): (Totals, Body<'r>),
+        (totals, body): (ReportTotals, ReportBody<'r>),
     ) -> Self {
-        let others = profile.kinds().into_iter();
+        let others = profile.counted_kinds().into_iter();
         let others = others.filter(|other| other.name != kind.name);
         let (classes, methods) = profile.skipped_counts();
-        Report {
+        ContextReport {
             schema: "lucce-report",
             version: 1,
-            head: Run::new(profile),
+            head: ReportHead::new(profile),
             others: others.map(|other| (other.name, other.count)).collect(),
             totals,
             coverage: None,
             ended: profile.ended,
-            damage: contexts.damage.as_ref().map(|damage| Damage {
+            damage: contexts.damage.as_ref().map(|damage| ReportDamage {
                 offset: damage.offset,
                 reason: damage.reason.to_string(),
             }),
-            lost: profile.lost(),
-            bursts: profile.bursts(),
+            lost: profile.dropped_events(),
+            bursts: profile.burst_summary(),
             outside: contexts.outside,
             skipped: SkippedCounts { classes, methods },
-            sampled_bytes: profile.sampled_bytes().filter(|_| ALLOC.is(&kind.name)),
-            sample_bias: profile.sample_bias().filter(|_| ALLOC.is(&kind.name)),
+            sampled_bytes: profile
+                .sampled_bytes()
+                .filter(|_| ALLOC.is_kind(&kind.name)),
+            sample_bias: profile.sample_bias().filter(|_| ALLOC.is_kind(&kind.name)),
             idle: None,
             event: kind.name.clone(),
             unit: kind.unit.clone(),
@@ -459,15 +486,15 @@ impl<'r> Report<'r> {
     fn write(&self, profile: &Profile, out: &mut impl Write) -> io::Result<()> {
         self.write_head(out)?;
         match &self.body {
-            Body::Contexts { contexts, rest } => {
+            ReportBody::Contexts { contexts, rest } => {
                 contexts.write(&self.unit, out)?;
                 if let Some(rest) = rest {
                     write!(out, "rest, not listed: ")?;
                     rest.write(&self.unit, out)?;
                 }
             }
-            Body::Sums(table) => table.write(out)?,
-            Body::Tree(drawn) => drawn.write(out)?,
+            ReportBody::Sums(table) => table.write(out)?,
+            ReportBody::Tree(drawn) => drawn.write(out)?,
         }
         if let Some(idle) = &self.idle {
             write!(
@@ -478,7 +505,7 @@ impl<'r> Report<'r> {
         }
         write!(out, "total: ")?;
         self.totals.write(&self.unit, out)?;
-        if LEAK.is(&self.event) && self.totals.count == 0 {
+        if LEAK.is_kind(&self.event) && self.totals.count == 0 {
             writeln!(
                 out,
                 "note: objects were followed, which are no events: `lucce leaks` says what of them lives"
@@ -494,16 +521,16 @@ impl<'r> Report<'r> {
         }
         let lost = match self.lost {
             0 => "none lost".to_owned(),
-            lost => format!("{} lost", plural(lost, "event")),
+            lost => format!("{} lost", format_plural(lost, "event")),
         };
         let unit = match self.unit.as_str() {
             "" => String::new(),
-            unit => format!(" in {}", Text(unit)),
+            unit => format!(" in {}", EscapedText(unit)),
         };
-        write!(out, "events: {}{unit}, {lost}", Text(&self.event))?;
+        write!(out, "events: {}{unit}, {lost}", EscapedText(&self.event))?;
         let others = self.others.iter();
         let others: Vec<_> = others
-            .map(|(name, count)| format!("{} {}", Text(name), grouped(*count)))
+            .map(|(name, count)| format!("{} {}", EscapedText(name), grouped(*count)))
             .collect();
         if !others.is_empty() {
             write!(out, "; others, for --event: {}", others.join(", "))?;
@@ -530,7 +557,7 @@ impl<'r> Report<'r> {
             )?;
         }
         if let Some(bursts) = &self.bursts {
-            writeln!(out, "note: {}", Text(&bursts.to_string()))?;
+            writeln!(out, "note: {}", EscapedText(&bursts.to_string()))?;
         }
         if let Some(bytes) = self.sampled_bytes {
             let bytes = grouped(bytes);
@@ -543,7 +570,7 @@ impl<'r> Report<'r> {
             writeln!(out, "note: {bias}")?;
         }
         if self.outside > 0 {
-            let events = plural(self.outside, "event");
+            let events = format_plural(self.outside, "event");
             writeln!(
                 out,
                 "note: {events} without any frame of these classes left out"
@@ -560,19 +587,19 @@ impl<'r> Report<'r> {
         profile
             .warnings
             .iter()
-            .try_for_each(|warning| writeln!(out, "warning: {}", Text(warning)))
+            .try_for_each(|warning| writeln!(out, "warning: {}", EscapedText(warning)))
     }
 }
 
-fn bytes(kind: &KindTotal, value: u64) -> Option<u64> {
+fn value_in_bytes(kind: &KindTotal, value: u64) -> Option<u64> {
     kind.is_bytes().then_some(value)
 }
 
 /// A value with its unit, exact where that is not long; `None`: there is none.
-fn amount(value: u64, unit: &str) -> Option<String> {
+fn format_value(value: u64, unit: &str) -> Option<String> {
     match (value, unit) {
         (0, "") => None,
         (value, "") => Some(format!("value {}", grouped(value))),
-        (value, unit) => Some(human(value as f64, &Text(unit).to_string())),
+        (value, unit) => Some(format_amount(value as f64, &EscapedText(unit).to_string())),
     }
 }

@@ -9,20 +9,20 @@
 
 use std::io::{self, Write};
 
-use lucce_decoder::escape::Text;
-use lucce_decoder::{Branch, Drawing, Joined};
+use lucce_decoder::escape::EscapedText;
+use lucce_decoder::{CallTreeBranch, CallTreeOptions, MergedProfile};
 use serde::Serialize;
 
-use crate::cli::compare::Told;
-use crate::cli::human::human;
-use crate::cli::output::{grouped, percent};
-use crate::cli::style::Style;
-use crate::cli::threshold::Threshold;
+use crate::cli::amounts::format_amount;
+use crate::cli::compare::GroupByArg;
+use crate::cli::output::{grouped, percent_of};
+use crate::cli::style::TerminalStyle;
+use crate::cli::threshold::ThresholdArgs;
 
-use super::{Args, Summed};
+use super::{ReportArgs, ReportSums};
 
 #[derive(Serialize)]
-pub struct Drawn {
+pub struct ReportTree {
     by: String,
     /// What amounts are in; empty: they are numbers of events, or without a unit.
     amounts_in: String,
@@ -30,11 +30,11 @@ pub struct Drawn {
     /// Branches with less are summed up.
     least: u64,
     /// Parents come before their children; the first is all that was drawn.
-    branches: Vec<Row>,
+    branches: Vec<TreeRow>,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct TreeRow {
     /// Its parent's place in the list.
     parent: Option<usize>,
     name: String,
@@ -42,7 +42,7 @@ struct Row {
     /// Percent of all.
     share: f64,
     /// What happened in its own code, by type; inverted: in stacks that begin here.
-    own: Vec<Own>,
+    own: Vec<OwnAmount>,
     /// What is in branches and types that are not drawn, and how many those are.
     rest: u64,
     small: u64,
@@ -52,65 +52,65 @@ struct Row {
 }
 
 #[derive(Serialize)]
-struct Own {
+struct OwnAmount {
     r#type: Option<String>,
     amount: u64,
 }
 
 /// Percent: what is smaller is summed up if nothing else is asked for.
-const SMALL: f64 = 1.0;
+const DEFAULT_MIN_SHARE_PERCENT: f64 = 1.0;
 /// Calls, unless something else is asked for: a drawing has a column for each, and the inverted one looks at every stack
 /// as often. Stacks of deep recursions have a hundred thousand.
-const DEPTH: usize = 500;
+const DEFAULT_MAX_DEPTH: usize = 500;
 
-impl Drawn {
-    pub fn new(summed: &Summed<'_>, args: &Args, by: Told) -> Self {
+impl ReportTree {
+    pub fn new(summed: &ReportSums<'_>, args: &ReportArgs, by: GroupByArg) -> Self {
         let (joined, whole) = (summed.joined, summed.whole);
-        let drawing = Drawing {
+        let drawing = CallTreeOptions {
             measure: summed.measure(),
-            by: by.by(),
+            group_by: by.to_group_by(),
             inverted: args.inverted,
-            least: least(&args.threshold, whole),
-            depth: args.depth.map_or(DEPTH, |depth| depth as usize),
+            min_amount: min_amount(&args.threshold, whole),
+            depth: args.depth.map_or(DEFAULT_MAX_DEPTH, |depth| depth as usize),
         };
-        let branches = joined.branches(0, &drawing, |row| summed.is_wanted(row));
+        let branches = joined.build_call_tree(0, &drawing, |row| summed.is_wanted(row));
         let rows = branches
             .iter()
-            .zip(depths(&branches))
-            .map(|(branch, depth)| row(joined, branch, whole, &drawing, depth));
-        Drawn {
-            by: by.name(),
+            .zip(branch_depths(&branches))
+            .map(|(branch, depth)| build_row(joined, branch, whole, &drawing, depth));
+        ReportTree {
+            by: by.option_name(),
             amounts_in: summed.unit.to_owned(),
             inverted: args.inverted,
-            least: drawing.least,
+            least: drawing.min_amount,
             branches: rows.collect(),
         }
     }
 
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let unit = &Text(&self.amounts_in).to_string();
-        let pen = Pen {
+        let unit = &EscapedText(&self.amounts_in).to_string();
+        let pen = TreeWriter {
             rows: &self.branches,
-            below: Below::new(&self.branches),
+            children: ChildIndex::new(&self.branches),
             inverted: self.inverted,
             unit,
             least: self.least,
             whole: self.branches.first().map_or(0, |all| all.amount),
         };
-        pen.draw(out)?;
+        pen.write_tree(out)?;
         writeln!(out)
     }
 }
 
-fn least(threshold: &Threshold, whole: u64) -> u64 {
+fn min_amount(threshold: &ThresholdArgs, whole: u64) -> u64 {
     match threshold.is_set() {
-        true => threshold.least(whole),
-        false => (whole as f64 * SMALL / 100.0).ceil() as u64,
+        true => threshold.min_amount(whole),
+        false => (whole as f64 * DEFAULT_MIN_SHARE_PERCENT / 100.0).ceil() as u64,
     }
 }
 
 /// How many calls lead to each branch.
-fn depths(branches: &[Branch]) -> Vec<usize> {
+fn branch_depths(branches: &[CallTreeBranch]) -> Vec<usize> {
     let mut depths: Vec<usize> = Vec::with_capacity(branches.len());
     for branch in branches {
         let parent = branch.parent.and_then(|parent| depths.get(parent));
@@ -119,22 +119,28 @@ fn depths(branches: &[Branch]) -> Vec<usize> {
     depths
 }
 
-fn row(joined: &Joined, branch: &Branch, whole: u64, drawing: &Drawing, depth: usize) -> Row {
+fn build_row(
+    joined: &MergedProfile,
+    branch: &CallTreeBranch,
+    whole: u64,
+    drawing: &CallTreeOptions,
+    depth: usize,
+) -> TreeRow {
     let (large, small): (Vec<_>, Vec<_>) = branch
         .own
         .iter()
-        .partition(|(_, amount)| *amount >= drawing.least.max(1));
-    let own = large.into_iter().map(|&(what, amount)| Own {
+        .partition(|(_, amount)| *amount >= drawing.min_amount.max(1));
+    let own = large.into_iter().map(|&(what, amount)| OwnAmount {
         r#type: what.and_then(|what| joined.names.types.get(what)).cloned(),
         amount,
     });
-    Row {
+    TreeRow {
         parent: branch.parent,
         name: branch
             .key
-            .map_or_else(|| "all".to_owned(), |key| joined.name(key)),
+            .map_or_else(|| "all".to_owned(), |key| joined.group_name(key)),
         amount: branch.amount,
-        share: percent(branch.amount, whole),
+        share: percent_of(branch.amount, whole),
         own: own.collect(),
         rest: small
             .iter()
@@ -144,9 +150,9 @@ fn row(joined: &Joined, branch: &Branch, whole: u64, drawing: &Drawing, depth: u
     }
 }
 
-impl Row {
+impl TreeRow {
     /// Why what is not drawn below it is not.
-    fn why(&self) -> &'static str {
+    fn why_omitted(&self) -> &'static str {
         match self.is_deepest {
             true => "deeper",
             false => "smaller",
@@ -155,21 +161,21 @@ impl Row {
 }
 
 /// The children of each branch, in their order.
-struct Below {
-    first: Vec<Option<usize>>,
-    beside: Vec<Option<usize>>,
+struct ChildIndex {
+    first_child: Vec<Option<usize>>,
+    next_sibling: Vec<Option<usize>>,
 }
 
-impl Below {
-    fn new(rows: &[Row]) -> Self {
-        let mut below = Below {
-            first: vec![None; rows.len()],
-            beside: vec![None; rows.len()],
+impl ChildIndex {
+    fn new(rows: &[TreeRow]) -> Self {
+        let mut below = ChildIndex {
+            first_child: vec![None; rows.len()],
+            next_sibling: vec![None; rows.len()],
         };
         for (at, row) in rows.iter().enumerate().rev() {
             if let Some(parent) = row.parent
-                && let Some(first) = below.first.get_mut(parent)
-                && let Some(beside) = below.beside.get_mut(at)
+                && let Some(first) = below.first_child.get_mut(parent)
+                && let Some(beside) = below.next_sibling.get_mut(at)
             {
                 *beside = first.replace(at);
             }
@@ -177,47 +183,49 @@ impl Below {
         below
     }
 
-    fn of(&self, at: usize) -> impl Iterator<Item = usize> {
+    fn child_rows(&self, at: usize) -> impl Iterator<Item = usize> {
         let next = |list: &[Option<usize>], at: usize| list.get(at).copied().flatten();
-        std::iter::successors(next(&self.first, at), move |at| next(&self.beside, *at))
+        std::iter::successors(next(&self.first_child, at), move |at| {
+            next(&self.next_sibling, *at)
+        })
     }
 }
 
 /// A line of the drawing that is not a branch.
-enum Line {
+enum TreeLine {
     Branch(usize),
     Own(Option<String>, u64),
     Rest(u64, u64, &'static str),
 }
 
-struct Pen<'d> {
-    rows: &'d [Row],
-    below: Below,
+struct TreeWriter<'d> {
+    rows: &'d [TreeRow],
+    children: ChildIndex,
     inverted: bool,
     unit: &'d str,
     least: u64,
     whole: u64,
 }
 
-impl Pen<'_> {
-    fn draw(&self, out: &mut impl Write) -> io::Result<()> {
+impl TreeWriter<'_> {
+    fn write_tree(&self, out: &mut impl Write) -> io::Result<()> {
         // What is to be drawn, with the lines to its left.
-        let mut open: Vec<(Line, String, &str)> = Vec::new();
-        self.open_below(0, "", &mut open);
+        let mut open: Vec<(TreeLine, String, &str)> = Vec::new();
+        self.push_children(0, "", &mut open);
         while let Some((line, left, mark)) = open.pop() {
             match line {
-                Line::Branch(at) => self.chain(at, &left, mark, &mut open, out)?,
-                Line::Own(what, amount) => {
-                    let what = what.map(|what| format!("= {}", Text(&what)));
+                TreeLine::Branch(at) => self.write_chain(at, &left, mark, &mut open, out)?,
+                TreeLine::Own(what, amount) => {
+                    let what = what.map(|what| format!("= {}", EscapedText(&what)));
                     let what = what.unwrap_or_else(|| match self.inverted {
                         true => "(stacks begin here)".to_owned(),
                         false => "(here)".to_owned(),
                     });
-                    self.line(amount, &left, mark, (&what, ""), out)?;
+                    self.write_line(amount, &left, mark, (&what, ""), out)?;
                 }
-                Line::Rest(small, amount, why) => {
+                TreeLine::Rest(small, amount, why) => {
                     let text = format!("({} {why})", grouped(small));
-                    self.line(amount, &left, mark, (&text, ""), out)?;
+                    self.write_line(amount, &left, mark, (&text, ""), out)?;
                 }
             }
         }
@@ -225,22 +233,22 @@ impl Pen<'_> {
     }
 
     /// A branch, and below it in the same column what it alone calls.
-    fn chain<'s>(
+    fn write_chain<'s>(
         &self,
         at: usize,
         left: &str,
         mark: &'s str,
-        open: &mut Vec<(Line, String, &'s str)>,
+        open: &mut Vec<(TreeLine, String, &'s str)>,
         out: &mut impl Write,
     ) -> io::Result<()> {
         let Some(row) = self.rows.get(at) else {
             return Ok(());
         };
-        self.line(
+        self.write_line(
             row.amount,
             left,
             mark,
-            (&self.called(at, row), &row.name),
+            (&self.format_name(at, row), &row.name),
             out,
         )?;
         let left = format!(
@@ -251,29 +259,37 @@ impl Pen<'_> {
                 _ => "",
             }
         );
-        let style = Style::of_output();
+        let style = TerminalStyle::for_stdout();
         let (mut at, mut amount) = (at, row.amount);
-        while let Some((only, row)) = self.only(at).and_then(|at| Some((at, self.rows.get(at)?))) {
-            let name = self.called(only, row);
+        while let Some((only, row)) = self
+            .only_child(at)
+            .and_then(|at| Some((at, self.rows.get(at)?)))
+        {
+            let name = self.format_name(only, row);
             match row.amount == amount {
-                true => writeln!(out, "{:>18}  {left}{}", "", style.by_name(&row.name, name))?,
-                false => self.line(row.amount, &left, "", (&name, &row.name), out)?,
+                true => writeln!(
+                    out,
+                    "{:>18}  {left}{}",
+                    "",
+                    style.style_by_name(&row.name, name)
+                )?,
+                false => self.write_line(row.amount, &left, "", (&name, &row.name), out)?,
             }
             (at, amount) = (only, row.amount);
         }
-        self.open_below(at, &left, open);
+        self.push_children(at, &left, open);
         Ok(())
     }
 
     /// Its name, and what is small below it if that has no line of its own.
-    fn called(&self, at: usize, row: &Row) -> String {
-        let name = Text(&row.name);
+    fn format_name(&self, at: usize, row: &TreeRow) -> String {
+        let name = EscapedText(&row.name);
         let small = grouped(row.small);
         match (row.small, self.has_branches(at)) {
             (0, _) => name.to_string(),
-            (_, false) => format!("{name}  ({small} {})", row.why()),
-            _ if self.only(at).is_some() => {
-                let rest = human(row.rest as f64, self.unit);
+            (_, false) => format!("{name}  ({small} {})", row.why_omitted()),
+            _ if self.only_child(at).is_some() => {
+                let rest = format_amount(row.rest as f64, self.unit);
                 format!("{name}  (+{rest} in {small} smaller)")
             }
             _ => name.to_string(),
@@ -282,27 +298,27 @@ impl Pen<'_> {
 
     fn has_branches(&self, at: usize) -> bool {
         let has_own = self.rows.get(at).is_some_and(|row| !row.own.is_empty());
-        has_own || self.below.of(at).next().is_some()
+        has_own || self.children.child_rows(at).next().is_some()
     }
 
     /// The only thing below a branch, if that is another one with nearly all that it has.
-    fn only(&self, at: usize) -> Option<usize> {
+    fn only_child(&self, at: usize) -> Option<usize> {
         let row = self.rows.get(at)?;
-        let mut children = self.below.of(at);
+        let mut children = self.children.child_rows(at);
         let first = children.next()?;
         let is_alone =
             children.next().is_none() && row.own.is_empty() && row.rest < self.least.max(1);
         is_alone.then_some(first)
     }
 
-    fn open_below(&self, at: usize, left: &str, open: &mut Vec<(Line, String, &str)>) {
+    fn push_children(&self, at: usize, left: &str, open: &mut Vec<(TreeLine, String, &str)>) {
         let Some(row) = self.rows.get(at) else { return };
-        let mut lines: Vec<(u64, Line)> = self
-            .below
-            .of(at)
+        let mut lines: Vec<(u64, TreeLine)> = self
+            .children
+            .child_rows(at)
             .map(|child| {
                 let amount = self.rows.get(child).map_or(0, |row| row.amount);
-                (amount, Line::Branch(child))
+                (amount, TreeLine::Branch(child))
             })
             .collect();
         match self.inverted {
@@ -310,18 +326,21 @@ impl Pen<'_> {
                 let ended = row.own.iter().map(|own| own.amount);
                 let ended = ended.fold(0, u64::saturating_add);
                 if ended > 0 && !lines.is_empty() {
-                    lines.push((ended, Line::Own(None, ended)));
+                    lines.push((ended, TreeLine::Own(None, ended)));
                 }
             }
             false => lines.extend(
                 row.own
                     .iter()
-                    .map(|own| (own.amount, Line::Own(own.r#type.clone(), own.amount))),
+                    .map(|own| (own.amount, TreeLine::Own(own.r#type.clone(), own.amount))),
             ),
         }
         lines.sort_by_key(|(amount, _)| std::cmp::Reverse(*amount));
         if row.small > 0 && self.has_branches(at) {
-            lines.push((row.rest, Line::Rest(row.small, row.rest, row.why())));
+            lines.push((
+                row.rest,
+                TreeLine::Rest(row.small, row.rest, row.why_omitted()),
+            ));
         }
         let last = lines.len().saturating_sub(1);
         // The threads' first frames have nothing to their left.
@@ -336,7 +355,7 @@ impl Pen<'_> {
         }
     }
 
-    fn line(
+    fn write_line(
         &self,
         amount: u64,
         left: &str,
@@ -344,14 +363,14 @@ impl Pen<'_> {
         (text, name): (&str, &str),
         out: &mut impl Write,
     ) -> io::Result<()> {
-        let style = Style::of_output();
-        let share = format!("{:>5.1}%", percent(amount, self.whole));
+        let style = TerminalStyle::for_stdout();
+        let share = format!("{:>5.1}%", percent_of(amount, self.whole));
         writeln!(
             out,
             "{}  {:>10}  {left}{mark}{}",
             style.strong(share),
-            human(amount as f64, self.unit),
-            style.by_name(name, text)
+            format_amount(amount as f64, self.unit),
+            style.style_by_name(name, text)
         )
     }
 }

@@ -8,50 +8,54 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::net::SocketAddr;
 
-use super::http::Request;
+use super::http::PageRequest;
 
-pub struct Access {
+pub struct PageAccess {
     port: u16,
     secret: String,
 }
 
 /// What a request is for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Asked {
+pub enum AccessDecision {
     Page,
     /// The newest data, if they are newer than this reading.
     Data {
         after: u64,
     },
     /// The page has another address.
-    Elsewhere(String),
+    Redirect(String),
     Refused(&'static str),
-    Unknown,
+    NotFound,
     /// Something is to be changed.
-    Method,
+    MethodNotAllowed,
 }
 
-impl Access {
+impl PageAccess {
     /// To what listens there, by a new secret.
-    pub fn new(address: SocketAddr) -> io::Result<Access> {
+    pub fn new(address: SocketAddr) -> io::Result<PageAccess> {
         let mut bits = [0_u8; 16];
         File::open("/dev/urandom")?.read_exact(&mut bits)?;
         let secret = format!("{:032x}", u128::from_ne_bytes(bits));
         let port = address.port();
-        Ok(Access { port, secret })
+        Ok(PageAccess { port, secret })
     }
 
     /// What a person opens.
-    pub fn address(&self) -> String {
+    pub fn page_address(&self) -> String {
         format!("http://127.0.0.1:{}/{}/", self.port, self.secret)
     }
 
-    pub fn asked(&self, request: &Request) -> Asked {
-        if !matches!(request.hosts.as_slice(), [host] if self.is_own(host)) {
-            return Asked::Refused("this is no name of this server");
+    pub fn check_request(&self, request: &PageRequest) -> AccessDecision {
+        if !matches!(request.hosts.as_slice(), [host] if self.is_own_host(host)) {
+            return AccessDecision::Refused("this is no name of this server");
         }
-        if request.origins.iter().any(|origin| !self.is_origin(origin)) {
-            return Asked::Refused("pages of other sites may not ask");
+        if request
+            .origins
+            .iter()
+            .any(|origin| !self.is_own_origin(origin))
+        {
+            return AccessDecision::Refused("pages of other sites may not ask");
         }
         let target = request.target.strip_prefix('/').unwrap_or_default();
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
@@ -59,21 +63,23 @@ impl Access {
             Some((secret, rest)) => (secret, Some(rest)),
             None => (path, None),
         };
-        if !is_equal(secret, &self.secret) {
-            return Asked::Refused("the address lacks the secret that lucce serve has printed");
+        if !is_equal_secret(secret, &self.secret) {
+            return AccessDecision::Refused(
+                "the address lacks the secret that lucce serve has printed",
+            );
         }
         match (request.method.as_str(), rest) {
-            ("GET" | "HEAD", None) => Asked::Elsewhere(format!("/{}/", self.secret)),
-            ("GET" | "HEAD", Some("")) => Asked::Page,
-            ("GET" | "HEAD", Some("data")) => Asked::Data {
-                after: after(query),
+            ("GET" | "HEAD", None) => AccessDecision::Redirect(format!("/{}/", self.secret)),
+            ("GET" | "HEAD", Some("")) => AccessDecision::Page,
+            ("GET" | "HEAD", Some("data")) => AccessDecision::Data {
+                after: parse_after(query),
             },
-            ("GET" | "HEAD", Some(_)) => Asked::Unknown,
-            _ => Asked::Method,
+            ("GET" | "HEAD", Some(_)) => AccessDecision::NotFound,
+            _ => AccessDecision::MethodNotAllowed,
         }
     }
 
-    fn is_own(&self, host: &str) -> bool {
+    fn is_own_host(&self, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
         let names = ["127.0.0.1", "localhost"];
         names.iter().any(|name| {
@@ -82,21 +88,21 @@ impl Access {
         })
     }
 
-    fn is_origin(&self, origin: &str) -> bool {
+    fn is_own_origin(&self, origin: &str) -> bool {
         let host = origin.strip_prefix("http://");
-        host.is_some_and(|host| self.is_own(host))
+        host.is_some_and(|host| self.is_own_host(host))
     }
 }
 
 /// Takes as long for every wrong secret.
-fn is_equal(said: &str, secret: &str) -> bool {
+fn is_equal_secret(said: &str, secret: &str) -> bool {
     let different = said.bytes().zip(secret.bytes());
     let different = different.fold(0, |sum, (a, b)| sum | (a ^ b));
     said.len() == secret.len() && different == 0
 }
 
 /// `after=7`
-fn after(query: &str) -> u64 {
+fn parse_after(query: &str) -> u64 {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let said = pairs.find(|(key, _)| *key == "after");
     said.and_then(|(_, number)| number.parse().ok())
@@ -107,16 +113,16 @@ fn after(query: &str) -> u64 {
 mod tests {
     use super::*;
 
-    fn access() -> Access {
-        Access {
+    fn access() -> PageAccess {
+        PageAccess {
             port: 4321,
             secret: "00ff".into(),
         }
     }
 
-    fn asked(method: &str, target: &str, hosts: &[&str], origins: &[&str]) -> Asked {
+    fn asked(method: &str, target: &str, hosts: &[&str], origins: &[&str]) -> AccessDecision {
         let texts = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
-        access().asked(&Request {
+        access().check_request(&PageRequest {
             method: method.into(),
             target: target.into(),
             hosts: texts(hosts),
@@ -126,26 +132,32 @@ mod tests {
 
     const OWN: &[&str] = &["127.0.0.1:4321"];
 
-    fn is_refused(asked: &Asked) -> bool {
-        matches!(asked, Asked::Refused(_))
+    fn is_refused(asked: &AccessDecision) -> bool {
+        matches!(asked, AccessDecision::Refused(_))
     }
 
     #[test]
     fn who_knows_the_secret_gets_the_page_and_its_data() {
-        assert_eq!(asked("GET", "/00ff/", OWN, &[]), Asked::Page);
+        assert_eq!(asked("GET", "/00ff/", OWN, &[]), AccessDecision::Page);
         assert_eq!(
             asked("HEAD", "/00ff/", &["LocalHost:4321"], &[]),
-            Asked::Page
+            AccessDecision::Page
         );
-        let data = |after| Asked::Data { after };
+        let data = |after| AccessDecision::Data { after };
         assert_eq!(asked("GET", "/00ff/data?after=7", OWN, &[]), data(7));
         assert_eq!(asked("GET", "/00ff/data?after=x", OWN, &[]), data(0));
         let own = &["http://127.0.0.1:4321"];
         assert_eq!(asked("GET", "/00ff/data", OWN, own), data(0));
-        let place = Asked::Elsewhere("/00ff/".into());
+        let place = AccessDecision::Redirect("/00ff/".into());
         assert_eq!(asked("GET", "/00ff", OWN, &[]), place);
-        assert_eq!(asked("GET", "/00ff/etc/passwd", OWN, &[]), Asked::Unknown);
-        assert_eq!(asked("POST", "/00ff/", OWN, &[]), Asked::Method);
+        assert_eq!(
+            asked("GET", "/00ff/etc/passwd", OWN, &[]),
+            AccessDecision::NotFound
+        );
+        assert_eq!(
+            asked("POST", "/00ff/", OWN, &[]),
+            AccessDecision::MethodNotAllowed
+        );
     }
 
     #[test]
@@ -190,8 +202,8 @@ mod tests {
     #[test]
     fn each_server_has_a_secret_of_its_own() {
         let address = SocketAddr::from(([127, 0, 0, 1], 80));
-        let [a, b] = [(); 2].map(|()| Access::new(address).unwrap());
+        let [a, b] = [(); 2].map(|()| PageAccess::new(address).unwrap());
         assert!(a.secret.len() == 32 && a.secret != b.secret);
-        assert!(a.is_own("localhost") && a.is_own("127.0.0.1:80"));
+        assert!(a.is_own_host("localhost") && a.is_own_host("127.0.0.1:80"));
     }
 }

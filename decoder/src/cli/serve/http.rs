@@ -18,7 +18,7 @@ const SLOW: Duration = Duration::from_secs(30);
 
 /// What is asked for, and by whom, as far as they say so.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Request {
+pub struct PageRequest {
     pub method: String,
     pub target: String,
     /// All headers of this name.
@@ -26,7 +26,7 @@ pub struct Request {
     pub origins: Vec<String>,
 }
 
-pub struct Answer {
+pub struct PageResponse {
     status: u16,
     kind: &'static str,
     /// More headers.
@@ -35,16 +35,16 @@ pub struct Answer {
 }
 
 /// `None`: what came is no request, too long, or did not come in time.
-pub fn request(connection: &mut TcpStream) -> io::Result<Option<Request>> {
+pub fn read_request(connection: &mut TcpStream) -> io::Result<Option<PageRequest>> {
     connection.set_write_timeout(Some(SLOW))?;
     let until = Instant::now() + PATIENCE;
     let mut head = Vec::new();
     let mut piece = [0; 4096];
     loop {
-        match parsed(&head) {
-            Parsed::Whole(request) => return Ok(Some(request)),
-            Parsed::Wrong => return Ok(None),
-            Parsed::Part => {}
+        match parse_head(&head) {
+            ParsedHead::Complete(request) => return Ok(Some(request)),
+            ParsedHead::Invalid => return Ok(None),
+            ParsedHead::Partial => {}
         }
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() || head.len() >= HEAD {
@@ -64,18 +64,18 @@ pub fn request(connection: &mut TcpStream) -> io::Result<Option<Request>> {
 }
 
 #[derive(PartialEq, Eq, Debug)]
-enum Parsed {
-    Whole(Request),
-    Part,
-    Wrong,
+enum ParsedHead {
+    Complete(PageRequest),
+    Partial,
+    Invalid,
 }
 
-fn parsed(head: &[u8]) -> Parsed {
+fn parse_head(head: &[u8]) -> ParsedHead {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(head) {
-        Ok(httparse::Status::Partial) => return Parsed::Part,
-        Err(_) => return Parsed::Wrong,
+        Ok(httparse::Status::Partial) => return ParsedHead::Partial,
+        Err(_) => return ParsedHead::Invalid,
         Ok(httparse::Status::Complete(_)) => {}
     }
     let all = |name: &str| {
@@ -84,7 +84,7 @@ fn parsed(head: &[u8]) -> Parsed {
         let texts = named.map(|header| String::from_utf8_lossy(header.value).into_owned());
         texts.collect()
     };
-    Parsed::Whole(Request {
+    ParsedHead::Complete(PageRequest {
         method: request.method.unwrap_or_default().to_owned(),
         target: request.path.unwrap_or_default().to_owned(),
         hosts: all("host"),
@@ -92,7 +92,7 @@ fn parsed(head: &[u8]) -> Parsed {
     })
 }
 
-impl Request {
+impl PageRequest {
     pub fn wants_body(&self) -> bool {
         self.method != "HEAD"
     }
@@ -100,7 +100,11 @@ impl Request {
 
 /// Writes the answer. What the client still sends is taken, so that it reads the answer before it learns that the connection
 /// has ended.
-pub fn answer(connection: &mut TcpStream, with_body: bool, answer: &Answer) -> io::Result<()> {
+pub fn write_response(
+    connection: &mut TcpStream,
+    with_body: bool,
+    answer: &PageResponse,
+) -> io::Result<()> {
     connection.write_all(answer.head_text().as_bytes())?;
     if with_body {
         connection.write_all(answer.body.as_bytes())?;
@@ -117,10 +121,10 @@ pub fn answer(connection: &mut TcpStream, with_body: bool, answer: &Answer) -> i
     Ok(())
 }
 
-impl Answer {
-    fn new(status: u16, kind: &'static str, body: Arc<str>) -> Answer {
+impl PageResponse {
+    fn new(status: u16, kind: &'static str, body: Arc<str>) -> PageResponse {
         let head = Vec::new();
-        Answer {
+        PageResponse {
             status,
             kind,
             head,
@@ -129,30 +133,30 @@ impl Answer {
     }
 
     /// `policy`: what the page may load and run. No other page may hold it in a frame.
-    pub fn page(html: Arc<str>, policy: &str) -> Answer {
+    pub fn from_page(html: Arc<str>, policy: &str) -> PageResponse {
         let policy = format!("{policy}; frame-ancestors 'none'");
-        let mut answer = Answer::new(200, "text/html; charset=utf-8", html);
+        let mut answer = PageResponse::new(200, "text/html; charset=utf-8", html);
         answer.head.push(("Content-Security-Policy", policy));
         answer
     }
 
-    pub fn data(json: Arc<str>) -> Answer {
-        Answer::new(200, "application/json", json)
+    pub fn from_data(json: Arc<str>) -> PageResponse {
+        PageResponse::new(200, "application/json", json)
     }
 
-    pub fn nothing_new() -> Answer {
-        Answer::new(204, "application/json", "".into())
+    pub fn no_content() -> PageResponse {
+        PageResponse::new(204, "application/json", "".into())
     }
 
-    pub fn moved(place: &str) -> Answer {
-        let mut answer = Answer::new(308, "text/plain; charset=utf-8", "".into());
+    pub fn redirect_to(place: &str) -> PageResponse {
+        let mut answer = PageResponse::new(308, "text/plain; charset=utf-8", "".into());
         answer.head.push(("Location", place.to_owned()));
         answer
     }
 
     /// In words.
-    pub fn refused(status: u16, why: &str) -> Answer {
-        let mut answer = Answer::new(
+    pub fn from_error(status: u16, why: &str) -> PageResponse {
+        let mut answer = PageResponse::new(
             status,
             "text/plain; charset=utf-8",
             format!("{why}\n").into(),
@@ -201,9 +205,9 @@ mod tests {
         let text =
             b"GET /00ff/data?after=3 HTTP/1.1\r\nHost: localhost:1\r\nhost: b\r\nOrigin: c\r\n\r\n";
         for end in 0..text.len() {
-            assert_eq!(parsed(&text[..end]), Parsed::Part, "{end}");
+            assert_eq!(parse_head(&text[..end]), ParsedHead::Partial, "{end}");
         }
-        let Parsed::Whole(request) = parsed(text) else {
+        let ParsedHead::Complete(request) = parse_head(text) else {
             panic!("it is whole")
         };
         assert_eq!(request.target, "/00ff/data?after=3");
@@ -215,18 +219,22 @@ mod tests {
     fn what_is_no_request_is_refused() {
         let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(HEADERS + 1));
         for text in ["\0", "GET\r\n\r\n", "GET / HTTP/9\r\n\r\n", &many] {
-            assert_eq!(parsed(text.as_bytes()), Parsed::Wrong, "{text:?}");
+            assert_eq!(parse_head(text.as_bytes()), ParsedHead::Invalid, "{text:?}");
         }
     }
 
     #[test]
     fn a_head_says_how_long_the_body_is() {
-        let text = Answer::page("<p>ä".into(), "default-src 'none'").head_text();
+        let text = PageResponse::from_page("<p>ä".into(), "default-src 'none'").head_text();
         assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("\r\n\r\n"));
         assert!(text.contains("Content-Length: 5\r\n"), "{text}");
         assert!(text.contains("default-src 'none'; frame-ancestors 'none'\r\n"));
-        let text = Answer::nothing_new().head_text();
+        let text = PageResponse::no_content().head_text();
         assert!(!text.contains("Content-Length"), "{text}");
-        assert!(Answer::refused(405, "").head_text().contains("Allow: GET"));
+        assert!(
+            PageResponse::from_error(405, "")
+                .head_text()
+                .contains("Allow: GET")
+        );
     }
 }

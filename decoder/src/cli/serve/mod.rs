@@ -8,7 +8,7 @@
 mod access;
 mod http;
 mod opener;
-mod readings;
+mod page_reader;
 
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -17,17 +17,17 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use lucce_control::stop;
-use lucce_decoder::Page;
+use lucce_control::stop_signal;
+use lucce_decoder::HtmlPage;
 
-use super::classes::Classes;
-use super::output::stdout;
-use super::target::Target;
-use super::{End, Failure, complain, view};
-use access::{Access, Asked};
-use http::{Answer, Request};
-use opener::{Opener, OpenerFile};
-use readings::Readings;
+use super::classes::ClassFilterArgs;
+use super::output::lock_stdout;
+use super::target::RunTarget;
+use super::{CommandError, CommandStatus, print_diagnostic, view};
+use access::{AccessDecision, PageAccess};
+use http::{PageRequest, PageResponse};
+use opener::{OpenerFile, OpenerHolder};
+use page_reader::PageReader;
 
 /// Shows the page of a JVM that runs in the browser, and renews it while the JVM counts.
 ///
@@ -38,12 +38,12 @@ use readings::Readings;
   lucce serve 1234 --open
   lucce serve com.acme.Server --interval 5s
   lucce serve run-1234.lucce --port 8080")]
-pub struct Args {
+pub struct ServeArgs {
     /// The JVM: its process id, its main class or jar, or the end of one of these; or the log of a run
     #[arg(value_name = "PID|NAME|RUN")]
     jvm: String,
     /// From one look at the log to the next: 2s, 500ms; longer if that takes more than a quarter of the time
-    #[arg(short, long, default_value = "2s", value_parser = super::window::time)]
+    #[arg(short, long, default_value = "2s", value_parser = super::time_window::parse_time)]
     interval: u64,
     /// The port on the loopback device; 0: one that is free
     #[arg(long, default_value_t = 0)]
@@ -52,63 +52,63 @@ pub struct Args {
     #[arg(long)]
     open: bool,
     #[command(flatten)]
-    classes: Classes,
+    classes: ClassFilterArgs,
 }
 
 /// More connections at a time than a few browsers have are closed unanswered.
 const CONNECTIONS: usize = 32;
 
-pub fn run(args: &Args) -> Result<End, Failure> {
-    let target = Target::of(&args.jvm)?;
-    let readings = Readings::new(
+pub fn run(args: &ServeArgs) -> Result<CommandStatus, CommandError> {
+    let target = RunTarget::from_name(&args.jvm)?;
+    let readings = PageReader::new(
         target.log,
         &args.classes,
         Duration::from_nanos(args.interval),
     )?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port))
-        .map_err(|e| Failure::Usage(format!("port {}: {e}", args.port)))?;
-    let access = Access::new(listener.local_addr()?)?;
-    let address = access.address();
-    let mut out = stdout();
+        .map_err(|e| CommandError::Usage(format!("port {}: {e}", args.port)))?;
+    let access = PageAccess::new(listener.local_addr()?)?;
+    let address = access.page_address();
+    let mut out = lock_stdout();
     writeln!(out, "{address}")?;
     out.flush()?;
     // Else the lock of standard output would be held for as long as the page is served.
     drop(out);
-    complain("serves this page to browsers of this machine until Ctrl-C");
-    let opener = Opener::default();
+    print_diagnostic("serves this page to browsers of this machine until Ctrl-C");
+    let opener = OpenerHolder::default();
     if args.open {
         let file = OpenerFile::new(&address).map_err(|e| {
-            Failure::Usage(format!("the file that leads a browser to the page: {e}"))
+            CommandError::Usage(format!("the file that leads a browser to the page: {e}"))
         })?;
         let path = file.path();
-        stop::listen()?;
-        opener.hold(file);
-        view::show(path.as_os_str())?;
+        stop_signal::handle_stop_signals()?;
+        opener.set_file(file);
+        view::open_in_browser(path.as_os_str())?;
     }
-    let server = Server {
+    let server = PageServer {
         access,
-        readings: Mutex::new(readings),
+        page_reader: Mutex::new(readings),
         open: AtomicUsize::new(0),
         opener,
         is_opened: args.open,
     };
-    server.run(&listener)
+    server.accept_connections(&listener)
 }
 
-struct Server<'a> {
-    access: Access,
+struct PageServer<'a> {
+    access: PageAccess,
     /// Browsers wait for each other while the log is read: it is read once for all of them.
-    readings: Mutex<Readings<'a>>,
+    page_reader: Mutex<PageReader<'a>>,
     /// Connections that are being answered.
     open: AtomicUsize,
-    opener: Opener,
+    opener: OpenerHolder,
     /// A browser was asked to show the page.
     is_opened: bool,
 }
 
-impl Server<'_> {
+impl PageServer<'_> {
     /// Ends only with the process.
-    fn run(&self, listener: &TcpListener) -> Result<End, Failure> {
+    fn accept_connections(&self, listener: &TcpListener) -> Result<CommandStatus, CommandError> {
         thread::scope(|scope| {
             if self.is_opened {
                 scope.spawn(|| self.opener.end_when_asked());
@@ -127,51 +127,60 @@ impl Server<'_> {
                 }
                 scope.spawn(move || {
                     // A browser that has gone away has no use for an answer.
-                    let _ = self.serve(connection);
+                    let _ = self.serve_connection(connection);
                     self.open.fetch_sub(1, Ordering::Relaxed);
                 });
             }
         });
-        Ok(End::Fine)
+        Ok(CommandStatus::Fine)
     }
 
-    fn serve(&self, mut connection: TcpStream) -> io::Result<()> {
+    fn serve_connection(&self, mut connection: TcpStream) -> io::Result<()> {
         let from: SocketAddr = connection.peer_addr()?;
         if !from.ip().is_loopback() {
             return Ok(());
         }
-        let Some(request) = http::request(&mut connection)? else {
-            return http::answer(&mut connection, true, &Answer::refused(400, "no request"));
+        let Some(request) = http::read_request(&mut connection)? else {
+            return http::write_response(
+                &mut connection,
+                true,
+                &PageResponse::from_error(400, "no request"),
+            );
         };
-        let answer = self.answered(&request);
-        http::answer(&mut connection, request.wants_body(), &answer)
+        let answer = self.answer_request(&request);
+        http::write_response(&mut connection, request.wants_body(), &answer)
     }
 
-    fn answered(&self, request: &Request) -> Answer {
-        match self.access.asked(request) {
-            Asked::Refused(why) => Answer::refused(403, why),
-            Asked::Unknown => Answer::refused(404, "there is nothing else here"),
-            Asked::Method => Answer::refused(405, "this page can be read only"),
-            Asked::Elsewhere(place) => Answer::moved(&place),
-            Asked::Page => self.read(|readings| {
-                self.opener.remove();
-                let page = readings.page()?;
-                let policy = Page::policy(true);
-                Ok(Answer::page(page, &policy))
+    fn answer_request(&self, request: &PageRequest) -> PageResponse {
+        match self.access.check_request(request) {
+            AccessDecision::Refused(why) => PageResponse::from_error(403, why),
+            AccessDecision::NotFound => PageResponse::from_error(404, "there is nothing else here"),
+            AccessDecision::MethodNotAllowed => {
+                PageResponse::from_error(405, "this page can be read only")
+            }
+            AccessDecision::Redirect(place) => PageResponse::redirect_to(&place),
+            AccessDecision::Page => self.with_page_reader(|readings| {
+                self.opener.remove_file();
+                let page = readings.page_html()?;
+                let policy = HtmlPage::content_policy(true);
+                Ok(PageResponse::from_page(page, &policy))
             }),
-            Asked::Data { after } => self.read(|readings| {
-                Ok(match readings.data(after)? {
-                    Some(data) => Answer::data(data),
-                    None => Answer::nothing_new(),
+            AccessDecision::Data { after } => self.with_page_reader(|readings| {
+                Ok(match readings.newer_data(after)? {
+                    Some(data) => PageResponse::from_data(data),
+                    None => PageResponse::no_content(),
                 })
             }),
         }
     }
 
-    fn read(&self, what: impl FnOnce(&mut Readings<'_>) -> Result<Answer, String>) -> Answer {
+    fn with_page_reader(
+        &self,
+        what: impl FnOnce(&mut PageReader<'_>) -> Result<PageResponse, String>,
+    ) -> PageResponse {
         // A reading that has panicked is not kept: the one before it still holds.
-        let readings = self.readings.lock();
+        let readings = self.page_reader.lock();
         let mut readings = readings.unwrap_or_else(PoisonError::into_inner);
-        what(&mut readings).unwrap_or_else(|why| Answer::refused(500, &why))
+        what(&mut readings).unwrap_or_else(|why| PageResponse::from_error(500, &why))
     }
 }

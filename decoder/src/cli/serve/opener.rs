@@ -10,13 +10,13 @@ use std::{env, thread};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use lucce_control::stop;
+use lucce_control::stop_signal;
 
-use super::super::output::private;
+use super::super::output::private_file_options;
 
 const NAME: &str = "open.html";
 /// From one look at whether to end to the next.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A file that forwards a browser to an address, in a folder of its own. Both go when this is dropped.
 pub struct OpenerFile {
@@ -32,7 +32,9 @@ impl OpenerFile {
         let opener = OpenerFile {
             folder: new_folder(&runtime.unwrap_or_else(env::temp_dir))?,
         };
-        let mut file = private().create_new(true).open(opener.path())?;
+        let mut file = private_file_options()
+            .create_new(true)
+            .open(opener.path())?;
         // The address has letters, digits and `:/.` only.
         let page = format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
@@ -65,23 +67,23 @@ fn new_folder(within: &Path) -> io::Result<PathBuf> {
 
 /// The file as long as a browser may want it: until the page was asked for, or the command is told to end.
 #[derive(Default)]
-pub struct Opener(Mutex<Option<OpenerFile>>);
+pub struct OpenerHolder(Mutex<Option<OpenerFile>>);
 
-impl Opener {
-    pub fn hold(&self, file: OpenerFile) {
+impl OpenerHolder {
+    pub fn set_file(&self, file: OpenerFile) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
     }
 
-    pub fn remove(&self) {
+    pub fn remove_file(&self) {
         drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
-    /// Ends the process, without the file, once Ctrl-C or SIGTERM asks for that (see [`stop::listen`]).
+    /// Ends the process, without the file, once Ctrl-C or SIGTERM asks for that (see `stop_signal::handle_stop_signals`).
     pub fn end_when_asked(&self) {
-        while !stop::is_asked() {
-            thread::sleep(LOOK);
+        while !stop_signal::is_stop_requested() {
+            thread::sleep(POLL_INTERVAL);
         }
-        self.remove();
+        self.remove_file();
         std::process::exit(0);
     }
 }
@@ -103,10 +105,10 @@ mod tests {
             text.contains("content=\"0; url=http://127.0.0.1:1/00ff/\""),
             "{text}"
         );
-        let opener = Opener::default();
-        opener.hold(file);
+        let opener = OpenerHolder::default();
+        opener.set_file(file);
         assert!(path.exists());
-        opener.remove();
+        opener.remove_file();
         assert!(!path.exists() && !path.parent().unwrap().exists());
     }
 }

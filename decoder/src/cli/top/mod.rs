@@ -12,11 +12,11 @@ mod screen;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use self::rows::{List, View};
-use self::sampler::Sampler;
-use super::output::stdout;
-use super::target::Target;
-use super::{End, Failure, about};
+use self::rows::{TopList, TopView};
+use self::sampler::LogSampler;
+use super::output::lock_stdout;
+use super::target::RunTarget;
+use super::{CommandError, CommandStatus, prefix_path};
 
 /// Shows what a JVM does now: events of the last seconds by context, type, method or thread.
 ///
@@ -27,19 +27,19 @@ use super::{End, Failure, about};
   lucce top 1234
   lucce top com.acme.Server --event lock --interval 5s
   lucce top 1234 --once --list type            one screen as text, for scripts")]
-pub struct Args {
+pub struct TopArgs {
     /// The JVM: its process id, its main class or jar, or the end of one of these; or the log of a run
     #[arg(value_name = "PID|NAME|RUN")]
     jvm: String,
     /// From one look at the log to the next: 2s, 500ms; longer if reading it takes more than a quarter of that
-    #[arg(short, long, default_value = "2s", value_parser = super::window::time)]
+    #[arg(short, long, default_value = "2s", value_parser = super::time_window::parse_time)]
     interval: u64,
     /// The kind of events; else the one that `lucce report` shows first
     #[arg(long, value_name = "KIND")]
     event: Option<String>,
     /// What is listed at first
     #[arg(long, value_enum, default_value = "context")]
-    list: List,
+    list: TopList,
     /// Also threads of pools that wait for work, which are one line otherwise (kinds that count time)
     #[arg(long)]
     idle: bool,
@@ -51,26 +51,26 @@ pub struct Args {
     top: usize,
 }
 
-pub fn run(args: &Args) -> Result<End, Failure> {
+pub fn run(args: &TopArgs) -> Result<CommandStatus, CommandError> {
     if !args.once && !std::io::stdout().is_terminal() {
         let message = "standard output is no terminal; --once prints one screen as text";
-        return Err(Failure::Usage(message.into()));
+        return Err(CommandError::Usage(message.into()));
     }
-    let target = Target::of(&args.jvm)?;
-    let sampler = Sampler::new(&target.log, Duration::from_nanos(args.interval))?;
+    let target = RunTarget::from_name(&args.jvm)?;
+    let sampler = LogSampler::new(&target.log, Duration::from_nanos(args.interval))?;
     if let Some(event) = &args.event {
-        check(event, &sampler)?;
+        check_kind(event, &sampler)?;
     }
-    let mut view = View::new(args.event.clone(), args.list);
+    let mut view = TopView::new(args.event.clone(), args.list);
     view.with_idle = args.idle;
     match args.once {
-        true => once(sampler, view, args.top),
-        false => screen::run(&target, sampler, view),
+        true => print_once(sampler, view, args.top),
+        false => screen::run_screen(&target, sampler, view),
     }
 }
 
 /// As `lucce report`; kinds that the run was asked for may come yet.
-fn check(event: &String, sampler: &Sampler) -> Result<(), Failure> {
+fn check_kind(event: &String, sampler: &LogSampler) -> Result<(), CommandError> {
     let kinds = sampler.kinds();
     if kinds.contains(event) {
         return Ok(());
@@ -80,20 +80,24 @@ fn check(event: &String, sampler: &Sampler) -> Result<(), Failure> {
         false => kinds.join(", "),
     };
     let message = format_args!("no events of kind {event:?}; there are {there}");
-    Err(Failure::Usage(about(sampler.path(), message)))
+    Err(CommandError::Usage(prefix_path(sampler.path(), message)))
 }
 
-fn once(mut sampler: Sampler, view: View, most: usize) -> Result<End, Failure> {
-    std::thread::sleep(sampler.interval());
+fn print_once(
+    mut sampler: LogSampler,
+    view: TopView,
+    most: usize,
+) -> Result<CommandStatus, CommandError> {
+    std::thread::sleep(sampler.poll_interval());
     let window = sampler
-        .look()
-        .map_err(|error| Failure::Open(sampler.path().to_owned(), error))?;
-    let mut out = stdout();
-    for line in rows::head(&window, &view) {
+        .read_window()
+        .map_err(|error| CommandError::Open(sampler.path().to_owned(), error))?;
+    let mut out = lock_stdout();
+    for line in rows::format_head(&window, &view) {
         writeln!(out, "{line}")?;
     }
     writeln!(out)?;
-    let rows = rows::rows(&window, &view);
+    let rows = rows::build_rows(&window, &view);
     for row in rows.iter().take(most) {
         writeln!(out, "{row}")?;
     }
@@ -101,5 +105,5 @@ fn once(mut sampler: Sampler, view: View, most: usize) -> Result<End, Failure> {
         writeln!(out, "{more} more (--top)")?;
     }
     out.flush()?;
-    Ok(End::Fine)
+    Ok(CommandStatus::Fine)
 }

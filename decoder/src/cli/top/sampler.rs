@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use lucce_decoder::{Events, Joined, KindTotal, OpenError, Profile, RunId};
+use lucce_decoder::{ContextCounters, KindTotal, MergedProfile, OpenError, Profile, RunId};
 
-use crate::cli::Failure;
-use crate::cli::classes::Classes;
+use crate::cli::CommandError;
+use crate::cli::classes::ClassFilterArgs;
 
 /// What was counted between two readings.
-pub struct Window {
+pub struct SampleWindow {
     /// One run, with what was counted meanwhile.
-    pub joined: Joined,
+    pub joined: MergedProfile,
     pub run: Option<RunId>,
     pub seconds: f64,
     /// What was counted since the JVM started.
@@ -20,35 +20,35 @@ pub struct Window {
     pub main_kind: String,
 }
 
-pub struct Sampler {
+pub struct LogSampler {
     path: PathBuf,
-    asked: Duration,
+    requested_interval: Duration,
     /// What the last reading took.
-    took: Duration,
-    before: Events,
+    read_duration: Duration,
+    before: ContextCounters,
     read_at: Instant,
     /// Of what was counted or asked for.
     kinds: Vec<String>,
 }
 
-impl Sampler {
+impl LogSampler {
     /// # Errors
     /// The log cannot be read, or has no counters.
-    pub fn new(path: &Path, interval: Duration) -> Result<Sampler, Failure> {
+    pub fn new(path: &Path, interval: Duration) -> Result<LogSampler, CommandError> {
         let begun = Instant::now();
-        let profile = Classes::default().open(path)?;
-        let counted = profile.kinds().into_iter().map(|kind| kind.name);
+        let profile = ClassFilterArgs::default().open_log(path)?;
+        let counted = profile.counted_kinds().into_iter().map(|kind| kind.name);
         let mut kinds: Vec<_> = counted.collect();
-        for asked in profile.asked_kinds() {
+        for asked in profile.recorded_kinds() {
             if kinds.iter().all(|kind| kind != asked) {
                 kinds.push(asked.to_owned());
             }
         }
-        Ok(Sampler {
+        Ok(LogSampler {
             kinds,
             path: path.to_owned(),
-            asked: interval,
-            took: begun.elapsed(),
+            requested_interval: interval,
+            read_duration: begun.elapsed(),
             read_at: profile.counted_at,
             before: profile.events,
         })
@@ -64,25 +64,25 @@ impl Sampler {
     }
 
     /// A large log is read less often, so that this takes a quarter of a processor at most.
-    pub fn interval(&self) -> Duration {
-        self.asked.max(self.took * 4)
+    pub fn poll_interval(&self) -> Duration {
+        self.requested_interval.max(self.read_duration * 4)
     }
 
     /// # Errors
     /// The log cannot be read any more.
-    pub fn look(&mut self) -> Result<Window, OpenError> {
+    pub fn read_window(&mut self) -> Result<SampleWindow, OpenError> {
         let begun = Instant::now();
         let mut profile = Profile::open(&self.path)?;
-        let (totals, main_kind) = (profile.kinds(), profile.main_kind().name);
-        let more = profile.events.since(&self.before);
+        let (totals, main_kind) = (profile.counted_kinds(), profile.main_kind().name);
+        let more = profile.events.subtract_earlier(&self.before);
         self.before = std::mem::replace(&mut profile.events, more);
-        let mut joined = Joined::default();
-        joined.add(&profile, &|_| ());
+        let mut joined = MergedProfile::default();
+        joined.add_profile(&profile, &|_| ());
         // Not since readings began: on a busy machine that is something else.
         let seconds = (profile.counted_at - self.read_at).as_secs_f64();
         self.read_at = profile.counted_at;
-        self.took = begun.elapsed();
-        Ok(Window {
+        self.read_duration = begun.elapsed();
+        Ok(SampleWindow {
             joined,
             run: profile.header.run,
             seconds,

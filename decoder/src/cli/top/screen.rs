@@ -4,8 +4,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lucce_control::{Command, ask};
-use lucce_decoder::{Key, OpenError};
+use lucce_control::{ControlCommand, send_command};
+use lucce_decoder::{GroupKey, OpenError};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
@@ -13,43 +13,47 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph, Row as TableRow, Table, TableState};
 use ratatui::{DefaultTerminal, Frame};
 
-use super::super::target::Target;
-use super::super::{End, Failure};
-use super::rows::{self, List, Row, View};
-use super::sampler::{Sampler, Window};
+use super::super::target::RunTarget;
+use super::super::{CommandError, CommandStatus};
+use super::rows::{self, TopList, TopRow, TopView};
+use super::sampler::{LogSampler, SampleWindow};
 
 /// From one look at the keys to the next.
-const KEYS: Duration = Duration::from_millis(100);
+const KEY_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a message is shown.
-const TOLD: Duration = Duration::from_secs(4);
+const MESSAGE_TIME: Duration = Duration::from_secs(4);
 /// Rows for one key.
-const PAGE: usize = 10;
+const PAGE_ROWS: usize = 10;
 
 const HELP: &str = "←→ list  e kind  s sort  ↑↓ row  Enter trace  space pause  d dump  q quit";
 
-struct Screen<'t> {
-    target: &'t Target,
-    view: View,
-    window: Option<Window>,
+struct TopScreen<'t> {
+    target: &'t RunTarget,
+    view: TopView,
+    window: Option<SampleWindow>,
     /// What is shown of the window: made when it comes or something else is wanted of it, not each time it is drawn.
     head: Vec<String>,
-    rows: Vec<Row>,
+    rows: Vec<TopRow>,
     selected: TableState,
     /// The trace that is shown; empty: none.
     trace: Vec<String>,
     /// The first line of it that is seen.
     scrolled: usize,
     /// How many lines of it are seen at a time.
-    seen: usize,
+    visible_lines: usize,
     paused: bool,
     /// What happened last, and since when that is shown.
     message: String,
-    told: Instant,
+    message_since: Instant,
 }
 
-pub fn run(target: &Target, sampler: Sampler, view: View) -> Result<End, Failure> {
-    let windows = looks(sampler);
-    let mut screen = Screen {
+pub fn run_screen(
+    target: &RunTarget,
+    sampler: LogSampler,
+    view: TopView,
+) -> Result<CommandStatus, CommandError> {
+    let windows = spawn_sampler(sampler);
+    let mut screen = TopScreen {
         target,
         view,
         window: None,
@@ -58,27 +62,27 @@ pub fn run(target: &Target, sampler: Sampler, view: View) -> Result<End, Failure
         selected: TableState::default(),
         trace: Vec::new(),
         scrolled: 0,
-        seen: 0,
+        visible_lines: 0,
         paused: false,
         message: "reading …".into(),
-        told: Instant::now(),
+        message_since: Instant::now(),
     };
     let mut terminal = ratatui::try_init()?;
-    let ended = screen.run(&mut terminal, &windows);
+    let ended = screen.run_event_loop(&mut terminal, &windows);
     ratatui::restore();
     ended?;
-    Ok(End::Fine)
+    Ok(CommandStatus::Fine)
 }
 
-type Look = Result<Window, OpenError>;
+type SampleResult = Result<SampleWindow, OpenError>;
 
 /// Looks, one after the other, until none is wanted any more or the log cannot be read.
-fn looks(mut sampler: Sampler) -> Receiver<Look> {
-    let (sender, receiver): (Sender<Look>, _) = mpsc::channel();
+fn spawn_sampler(mut sampler: LogSampler) -> Receiver<SampleResult> {
+    let (sender, receiver): (Sender<SampleResult>, _) = mpsc::channel();
     thread::spawn(move || {
         loop {
-            thread::sleep(sampler.interval());
-            let look = sampler.look();
+            thread::sleep(sampler.poll_interval());
+            let look = sampler.read_window();
             let is_over = look.is_err();
             if sender.send(look).is_err() || is_over {
                 return;
@@ -88,28 +92,28 @@ fn looks(mut sampler: Sampler) -> Receiver<Look> {
     receiver
 }
 
-impl Screen<'_> {
-    fn run(
+impl TopScreen<'_> {
+    fn run_event_loop(
         &mut self,
         terminal: &mut DefaultTerminal,
-        looks: &Receiver<Look>,
+        looks: &Receiver<SampleResult>,
     ) -> std::io::Result<()> {
         loop {
             while let Ok(look) = looks.try_recv() {
-                self.take(look);
+                self.receive_sample(look);
             }
-            terminal.draw(|frame| self.draw(frame))?;
-            if event::poll(KEYS)?
+            terminal.draw(|frame| self.draw_frame(frame))?;
+            if event::poll(KEY_POLL_INTERVAL)?
                 && let Event::Key(key) = event::read()?
                 && key.kind != KeyEventKind::Release
-                && !self.press(key)
+                && !self.handle_key(key)
             {
                 return Ok(());
             }
         }
     }
 
-    fn take(&mut self, look: Look) {
+    fn receive_sample(&mut self, look: SampleResult) {
         match look {
             Ok(_) if self.paused => {}
             Ok(window) => {
@@ -117,19 +121,19 @@ impl Screen<'_> {
                 self.window = Some(window);
                 if self.target.has_ended() {
                     self.message = "the JVM has ended".into();
-                } else if self.told.elapsed() > TOLD {
+                } else if self.message_since.elapsed() > MESSAGE_TIME {
                     self.message.clear();
                 }
-                self.list();
+                self.update_rows();
             }
             Err(error) => self.message = format!("the log cannot be read any more: {error}"),
         }
     }
 
-    fn list(&mut self) {
+    fn update_rows(&mut self) {
         if let Some(window) = &self.window {
-            self.head = rows::head(window, &self.view);
-            self.rows = rows::rows(window, &self.view);
+            self.head = rows::format_head(window, &self.view);
+            self.rows = rows::build_rows(window, &self.view);
         }
         let last = self.rows.len().checked_sub(1);
         let selected = self.selected.selected().unwrap_or(0);
@@ -137,7 +141,7 @@ impl Screen<'_> {
     }
 
     /// `false`: the person has seen enough.
-    fn press(&mut self, key: KeyEvent) -> bool {
+    fn handle_key(&mut self, key: KeyEvent) -> bool {
         let is_interrupt =
             key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
@@ -145,47 +149,47 @@ impl Screen<'_> {
             KeyCode::Char('q') => return false,
             KeyCode::Esc if self.trace.is_empty() => return false,
             KeyCode::Esc => self.trace.clear(),
-            KeyCode::Right | KeyCode::Tab => self.turn(1),
-            KeyCode::Left | KeyCode::BackTab => self.turn(List::ALL.len() - 1),
+            KeyCode::Right | KeyCode::Tab => self.switch_list(1),
+            KeyCode::Left | KeyCode::BackTab => self.switch_list(TopList::ALL.len() - 1),
             KeyCode::Char('e') => {
                 if let Some(window) = &self.window {
                     self.view.next_kind(window);
                 }
                 self.trace.clear();
-                self.list();
+                self.update_rows();
             }
             KeyCode::Char('s') => {
                 self.view.by_count = !self.view.by_count;
-                self.list();
+                self.update_rows();
             }
-            KeyCode::Down => self.select(1),
-            KeyCode::Up => self.select(-1),
-            KeyCode::PageDown if !self.trace.is_empty() => self.scrolled += self.seen,
+            KeyCode::Down => self.move_selection(1),
+            KeyCode::Up => self.move_selection(-1),
+            KeyCode::PageDown if !self.trace.is_empty() => self.scrolled += self.visible_lines,
             KeyCode::PageUp if !self.trace.is_empty() => {
-                self.scrolled = self.scrolled.saturating_sub(self.seen);
+                self.scrolled = self.scrolled.saturating_sub(self.visible_lines);
             }
-            KeyCode::PageDown => self.select(PAGE as isize),
-            KeyCode::PageUp => self.select(-(PAGE as isize)),
+            KeyCode::PageDown => self.move_selection(PAGE_ROWS as isize),
+            KeyCode::PageUp => self.move_selection(-(PAGE_ROWS as isize)),
             KeyCode::Enter => self.toggle_trace(),
             KeyCode::Char(' ') => {
                 self.paused = !self.paused;
                 self.message = String::new();
             }
-            KeyCode::Char('d') => self.message = self.dump(),
+            KeyCode::Char('d') => self.message = self.dump_log(),
             _ => {}
         }
-        self.told = Instant::now();
+        self.message_since = Instant::now();
         true
     }
 
-    fn turn(&mut self, steps: usize) {
-        self.view.turn(steps);
+    fn switch_list(&mut self, steps: usize) {
+        self.view.advance_list(steps);
         self.trace.clear();
-        self.list();
+        self.update_rows();
     }
 
     /// So many rows further; an open trace is then the one of that row.
-    fn select(&mut self, rows: isize) {
+    fn move_selection(&mut self, rows: isize) {
         let last = self.rows.len().saturating_sub(1);
         let selected = self.selected.selected().unwrap_or(0);
         let next = selected.saturating_add_signed(rows).min(last);
@@ -197,21 +201,21 @@ impl Screen<'_> {
         }
     }
 
-    fn key(&self) -> Option<Key> {
+    fn selected_key(&self) -> Option<GroupKey> {
         let row = self.rows.get(self.selected.selected()?)?;
         Some(row.key)
     }
 
     fn selected_trace(&self) -> Vec<String> {
-        match (&self.window, self.key()) {
-            (Some(window), Some(key)) => rows::trace(window, key),
+        match (&self.window, self.selected_key()) {
+            (Some(window), Some(key)) => rows::format_trace(window, key),
             _ => Vec::new(),
         }
     }
 
     /// A trace stays to be read: the screen stands still meanwhile.
     fn toggle_trace(&mut self) {
-        let is_context = matches!(self.key(), Some(Key::Context(..)));
+        let is_context = matches!(self.selected_key(), Some(GroupKey::Context(..)));
         self.trace = match self.trace.is_empty() {
             true => self.selected_trace(),
             false => Vec::new(),
@@ -225,7 +229,7 @@ impl Screen<'_> {
     }
 
     /// As `lucce ctl PID dump`; what is told of it.
-    fn dump(&self) -> String {
+    fn dump_log(&self) -> String {
         let Some(pid) = self.target.pid else {
             return "this is a log already".into();
         };
@@ -237,13 +241,13 @@ impl Screen<'_> {
         let Ok(path) = std::path::absolute(&file) else {
             return "the working directory is gone".into();
         };
-        match ask(pid, &Command::Dump(Some(path.display().to_string()))) {
+        match send_command(pid, &ControlCommand::Dump(Some(path.display().to_string()))) {
             Ok(_) => format!("wrote {file}"),
             Err(error) => error.to_string(),
         }
     }
 
-    fn draw(&mut self, frame: &mut Frame<'_>) {
+    fn draw_frame(&mut self, frame: &mut Frame<'_>) {
         let trace_height = match self.trace.len() {
             0 => Constraint::Length(0),
             lines => Constraint::Length(
@@ -261,16 +265,16 @@ impl Screen<'_> {
         ])
         .areas(frame.area());
         frame.render_widget(Paragraph::new(self.head.join("\n")), head);
-        frame.render_widget(self.lists(), lists);
-        frame.render_stateful_widget(self.table(), table, &mut self.selected);
+        frame.render_widget(self.list_tabs(), lists);
+        frame.render_stateful_widget(self.rows_table(), table, &mut self.selected);
         if !self.trace.is_empty() {
-            frame.render_widget(self.trace_in(below.height.saturating_sub(2)), below);
+            frame.render_widget(self.trace_widget(below.height.saturating_sub(2)), below);
         }
-        frame.render_widget(Paragraph::new(self.foot()), foot);
+        frame.render_widget(Paragraph::new(self.format_foot()), foot);
     }
 
     /// As much of the trace as so many lines hold; the title says if that is not all.
-    fn trace_in(&mut self, height: u16) -> Paragraph<'static> {
+    fn trace_widget(&mut self, height: u16) -> Paragraph<'static> {
         let (all, height) = (self.trace.len(), usize::from(height));
         self.scrolled = self.scrolled.min(all.saturating_sub(height));
         let shown: Vec<String> = self
@@ -280,7 +284,7 @@ impl Screen<'_> {
             .take(height)
             .cloned()
             .collect();
-        self.seen = shown.len();
+        self.visible_lines = shown.len();
         let title = match shown.len() {
             0 => "trace: the terminal has no room for it".to_owned(),
             shown if shown == all => "trace".to_owned(),
@@ -293,9 +297,9 @@ impl Screen<'_> {
         Paragraph::new(shown.join("\n")).block(Block::bordered().title(title))
     }
 
-    fn lists(&self) -> Line<'static> {
+    fn list_tabs(&self) -> Line<'static> {
         let reversed = Style::new().add_modifier(Modifier::REVERSED);
-        let spans = List::ALL.iter().flat_map(|list| {
+        let spans = TopList::ALL.iter().flat_map(|list| {
             let style = match *list == self.view.list {
                 true => reversed,
                 false => Style::new(),
@@ -308,7 +312,7 @@ impl Screen<'_> {
         Line::from_iter(spans)
     }
 
-    fn table(&self) -> Table<'static> {
+    fn rows_table(&self) -> Table<'static> {
         let rows = self.rows.iter().map(|row| {
             TableRow::new([
                 format!("{:>6.1}%", row.share),
@@ -343,7 +347,7 @@ impl Screen<'_> {
             .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED))
     }
 
-    fn foot(&self) -> String {
+    fn format_foot(&self) -> String {
         match (self.message.as_str(), self.paused) {
             ("", false) => HELP.to_owned(),
             ("", true) => format!("paused  {HELP}"),

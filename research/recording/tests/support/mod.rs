@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-use lucce_callgraph::{Frame, MethodId, SiteId};
+use lucce_callgraph::{ContextFrame, MethodId, SiteId};
 use lucce_recording::*;
 use proptest::prelude::*;
 
@@ -68,7 +68,7 @@ pub fn record<W: Write>(writer: &Writer<W>, acts: &[(usize, Act)]) -> Plain {
         let thread = thread % threads.len();
         if let Act::Start = act {
             let position = plain[thread].len() as u64 - 1;
-            let parent = Some(ThreadId(thread as u32));
+            let parent = Some(ProgramThreadId(thread as u32));
             let started = writer.start("wörker", Some(&mut threads[thread].writer));
             threads.push(Live {
                 writer: started,
@@ -84,12 +84,16 @@ pub fn record<W: Write>(writer: &Writer<W>, acts: &[(usize, Act)]) -> Plain {
                 to.flush(writer);
                 continue;
             }
-            (Act::Call { callee, .. }, None) => Step::Enter(Edge::entry(MethodId(callee))),
-            (Act::Call { site, callee }, Some(caller)) => Step::Enter(Edge {
+            (Act::Call { callee, .. }, None) => {
+                Step::Enter(CallEdge::from_thread_entry(MethodId(callee)))
+            }
+            (Act::Call { site, callee }, Some(caller)) => Step::Enter(CallEdge {
                 callee: MethodId(callee),
-                ..Edge::event(place(caller, site))
+                ..CallEdge::from_event_frame(place(caller, site))
             }),
-            (Act::Event { site }, Some(caller)) => Step::Event(Edge::event(place(caller, site))),
+            (Act::Event { site }, Some(caller)) => {
+                Step::Event(CallEdge::from_event_frame(place(caller, site)))
+            }
             (Act::Return, Some(_)) => Step::Exit,
             (Act::Throw { frames }, Some(_)) => Step::Unwind(frames.min(stack.len() as u32)),
             _ => continue,
@@ -123,15 +127,15 @@ pub const NOBODY: Start = Start {
     position: 0,
 };
 
-fn place(method: u32, site: u32) -> Frame {
-    Frame {
+fn place(method: u32, site: u32) -> ContextFrame {
+    ContextFrame {
         site: SiteId(method * 3 + site + 1),
         method: MethodId(method),
     }
 }
 
 /// All steps by thread, and the damage that ended them.
-pub fn read(recording: &Recording) -> (Plain, Option<Damage>) {
+pub fn read(recording: &Recording) -> (Plain, Option<LogDamage>) {
     let mut plain = Plain::new();
     for step in recording.steps() {
         match step {

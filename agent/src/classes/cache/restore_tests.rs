@@ -1,0 +1,215 @@
+//! A class from the cache is the very one that rewriting makes: for each class of the base module of each JDK of this
+//! machine, the same bytes, and the same methods, sites and lines in the book.
+
+use std::collections::BTreeMap;
+
+use lucce_bytecode::{ClassFile, rewrite};
+use lucce_hooks::kinds::{ALLOC, IO, LOCK, THREAD};
+use lucce_hooks::{
+    self as hooks, EventKindSet, HookOptions, InstrumentationOptions, MethodInstrumentation,
+};
+
+use super::cache_entry::{
+    CacheEntryView, NewCacheEntry, find_placeholders, read_constants, replace_placeholders,
+};
+use super::{NATIVE_PLACEHOLDERS, PLACEHOLDER_IDS, UntrackedQueries, record_untracked_query};
+use crate::classes::load::bracketed_natives;
+use crate::registry::class_image::ClassImage;
+use crate::registry::{
+    ClassDefinition, ClassLoaderId, CodeRegistry, FirstClassIds, may_be_untracked,
+};
+
+#[path = "../../../../bytecode/tests/all/jdk.rs"]
+#[expect(
+    dead_code,
+    reason = "the tests of bytecode compile and keep files, too"
+)]
+mod jdk;
+
+/// All but entries.
+fn kinds_without_entries() -> EventKindSet {
+    let kinds = [&ALLOC, &IO, &LOCK, &THREAD].into_iter();
+    kinds.fold(EventKindSet::default(), |all, kind| all.with_kind(kind))
+}
+
+/// Ids as large as those that have a constant of their own: else an instruction has them, and the code is another one.
+const LARGE_IDS: FirstClassIds = FirstClassIds {
+    first_method: 100_000,
+    first_site: 1_000_000,
+};
+const FIRST_NATIVE: u32 = 3_000_000;
+
+fn decide_instrumentation(
+    book: &CodeRegistry,
+    class: &ClassFile<'_>,
+    asked: &UntrackedQueries,
+) -> Vec<MethodInstrumentation> {
+    let wants = InstrumentationOptions {
+        events: kinds_without_entries(),
+        idle: false,
+        trusted: true,
+        holds: &|_| true,
+        jdk_is_out_of_scope: false,
+        calls_untracked: &|call| {
+            if may_be_untracked(&call.owner) {
+                record_untracked_query(asked, book, &call.owner);
+            }
+            book.is_untracked(&call.owner, &call.name, &call.descriptor)
+        },
+    };
+    hooks::analyze_class(class, wants).unwrap()
+}
+
+fn add_class(
+    book: &mut CodeRegistry,
+    class: &ClassFile<'_>,
+    shapes: &[MethodInstrumentation],
+) -> FirstClassIds {
+    let source = class.source_file();
+    let methods = class.methods().iter();
+    let methods: Vec<_> = methods
+        .map(|m| (&*m.name, &*m.descriptor, m.access))
+        .collect();
+    let new = ClassDefinition {
+        name: class.name(),
+        source: source.as_deref(),
+        loader: ClassLoaderId::BOOT,
+        methods: &methods,
+        instrumentations: shapes,
+    };
+    book.add_class(&new).unwrap()
+}
+
+/// A class's bytes with hooks, and the integer constants that hooks brought: the place of each in the bytes, and its value.
+type BytesWithConstants = (Vec<u8>, Vec<(usize, i32)>);
+
+/// With these ids, rewritten; `None`: nothing is inserted, or the constant pool has too little room.
+fn rewrite_class(
+    class: &ClassFile<'_>,
+    shapes: &[MethodInstrumentation],
+    (ids, first_native): (FirstClassIds, u32),
+) -> Option<BytesWithConstants> {
+    let natives = bracketed_natives(shapes);
+    let native = |index: usize| {
+        let at = natives.iter().position(|native| *native == index).unwrap();
+        first_native + at as u32
+    };
+    let (method, site) = (ids.first_method, ids.first_site);
+    let hooks = HookOptions {
+        exits: false,
+        at_entry: false,
+        restores: false,
+        trusted: true,
+        inherits: false,
+        kinds: kinds_without_entries(),
+    };
+    let plan = hooks::plan_class(class, shapes, method, site, &native, hooks);
+    let done = rewrite(class, &plan).unwrap();
+    assert!(done.skipped.is_empty(), "{}", class.name());
+    let changed = !plan.methods.is_empty() || !plan.fields.is_empty();
+    changed.then_some((done.bytes, done.integers?))
+}
+
+#[derive(Default)]
+struct RestoredClassCounts {
+    classes: usize,
+    changed: usize,
+    with_natives: usize,
+    queries: usize,
+}
+
+fn compare_class(
+    made: &mut CodeRegistry,
+    restored: &mut CodeRegistry,
+    bytes: &[u8],
+    seen: &mut RestoredClassCounts,
+) {
+    let class = ClassFile::parse(bytes).unwrap();
+    let asked = UntrackedQueries::default();
+    let shapes = decide_instrumentation(made, &class, &asked);
+    let natives = bracketed_natives(&shapes);
+    let ids = add_class(made, &class, &shapes);
+    let id = made
+        .find_class_id(ClassLoaderId::BOOT, class.name())
+        .unwrap();
+    let image = made.write_class_image(id, &shapes).unwrap();
+    let kept = rewrite_class(&class, &shapes, (PLACEHOLDER_IDS, NATIVE_PLACEHOLDERS));
+    let kept = kept.map(|(bytes, integers)| (bytes, find_placeholders(&integers).unwrap()));
+    let asked: BTreeMap<String, u64> = asked.into_inner();
+    let entry = NewCacheEntry {
+        acts_as_carrier: false,
+        untracked_states: &asked,
+        natives: &natives,
+        image: &image,
+        hooked: kept
+            .as_ref()
+            .map(|(bytes, constants)| (&bytes[..], constants)),
+    };
+    let entry = entry.to_bytes().unwrap();
+    let entry = CacheEntryView::parse(&entry).unwrap();
+    // The other book is as the first one was.
+    for (class, state) in &entry.untracked_states {
+        assert_eq!(restored.untracked_hash(class), *state, "{class}");
+    }
+    let image_again = ClassImage::parse(entry.image).unwrap();
+    assert_eq!(image_again.class_name(), class.name());
+    let ids_again = restored
+        .restore_class(ClassLoaderId::BOOT, &image_again)
+        .unwrap();
+    assert_eq!(
+        (ids_again.first_method, ids_again.first_site),
+        (ids.first_method, ids.first_site)
+    );
+    let id_again = restored
+        .find_class_id(ClassLoaderId::BOOT, class.name())
+        .unwrap();
+    assert_eq!(
+        restored.write_class_image(id_again, &shapes).unwrap(),
+        image
+    );
+    let sites: u32 = shapes.iter().map(|shape| shape.places.len() as u32).sum();
+    for site in ids.first_site..ids.first_site + sites {
+        let of = |book: &CodeRegistry| {
+            let info = book.site(site).unwrap();
+            let what = format!("{:?}", info.kind);
+            (info.method, info.bci(), book.line_of_site(&info), what)
+        };
+        assert_eq!(of(restored), of(made), "{} {site}", class.name());
+    }
+    seen.classes += 1;
+    seen.queries += entry.untracked_states.len();
+    seen.with_natives += usize::from(!natives.is_empty());
+    let Some((bytes, rows)) = entry.hooked else {
+        return;
+    };
+    seen.changed += 1;
+    let sites: Vec<u32> = (FIRST_NATIVE..).take(entry.natives.len()).collect();
+    let mut bytes = bytes.to_vec();
+    replace_placeholders(&mut bytes, read_constants(rows), LARGE_IDS, &sites).unwrap();
+    let (expected, _) = rewrite_class(&class, &shapes, (LARGE_IDS, FIRST_NATIVE)).unwrap();
+    assert!(bytes == expected, "{}", class.name());
+}
+
+#[test]
+fn what_is_kept_is_what_rewriting_makes() {
+    for jdk in jdk::images() {
+        let (mut made, mut restored) = (CodeRegistry::default(), CodeRegistry::default());
+        let mut seen = RestoredClassCounts::default();
+        jdk.for_each_class(|class| {
+            if class.module == "java.base" && class.name != "module-info" {
+                compare_class(&mut made, &mut restored, &class.bytes, &mut seen);
+            }
+        });
+        let RestoredClassCounts {
+            classes,
+            changed,
+            with_natives,
+            queries: asked,
+        } = seen;
+        println!(
+            "JDK {}: {classes} classes, {changed} with hooks, {with_natives} with natives, {asked} asked for",
+            jdk.version
+        );
+        assert!(classes > 5000 && changed > 3000 && with_natives > 0 && asked > classes);
+    }
+}

@@ -1,0 +1,261 @@
+//! Methods that cannot have hooks but call.
+//!
+//! A method of almost 64 KB, or one for which there is no room in its class's constant pool, keeps its code, and
+//! so does a class that the agent cannot read though the VM does. Nothing says before its calls where the
+//! callee's slot is, and nothing at its entry who called it. So the VM stops at its entry, at each of its calls and
+//! where it returns, and the frames are counted (`stack/uninstrumented.rs`). Such methods are rare, and so large that no
+//! compiler touches them. When another agent changes the class, the VM forgets where it was to stop: it is told again.
+#![allow(unsafe_code, reason = "the state that the current thread holds")]
+
+use std::collections::{HashMap, HashSet};
+use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jvmti_bindings::sys::jni::{jclass, jmethodID, jobject};
+use jvmti_bindings::sys::jvmti::JVMTI_EVENT_BREAKPOINT;
+use jvmti_bindings::sys::jvmti::JVMTI_EVENT_CLASS_PREPARE;
+use lucce_bytecode::{call_bcis, return_bcis};
+use rustc_hash::FxHashMap;
+
+use crate::classes::AgentClasses;
+use crate::core::is_in_scope;
+use crate::memory::counter::increment_counter;
+use crate::memory::locks::{WatchedMutex, WatchedRwLock};
+use crate::memory::slots::Slot;
+use crate::registry::ClassLoaderId;
+use crate::stack::add_class;
+use crate::stack::uninstrumented::{StopPlace, handle_stop};
+use crate::thread::OwnState;
+use crate::thread::carrier;
+use lucce_vm::{JniEnvironment, JvmError, Jvmti};
+
+/// Methods at which the VM stops, in classes that are loaded or about to be.
+#[derive(Default)]
+pub struct MethodWatch {
+    methods: WatchedMutex<WatchedMethods>,
+    /// Some class has such methods.
+    has_methods: AtomicBool,
+    /// Some class could not be read: it is one that the book does not have when the VM has accepted it.
+    has_unreadable: AtomicBool,
+    /// By the VM's ids of methods.
+    stops: WatchedRwLock<FxHashMap<usize, MethodStopPlaces>>,
+}
+
+/// Name and descriptor of methods, by their class. A hidden class has the name that its bytes have.
+type WatchedMethods = HashMap<(ClassLoaderId, String), HashSet<(String, String)>>;
+
+/// Where the VM stops in a method.
+#[derive(Debug)]
+struct MethodStopPlaces {
+    loader: ClassLoaderId,
+    /// In ascending order.
+    calls: Vec<u16>,
+    /// In ascending order.
+    returns: Vec<u16>,
+}
+
+impl MethodStopPlaces {
+    fn from_code(code: &[u8], loader: ClassLoaderId) -> MethodStopPlaces {
+        MethodStopPlaces {
+            loader,
+            calls: call_bcis(code),
+            returns: return_bcis(code),
+        }
+    }
+
+    fn bcis(&self) -> impl Iterator<Item = u16> {
+        let all = self.calls.iter().chain(&self.returns).copied();
+        std::iter::once(0).chain(all.filter(|bci| *bci != 0))
+    }
+
+    /// What happens at a location: more than one thing at the first instruction.
+    fn places_at(&self, location: i64) -> Vec<StopPlace> {
+        let is_one_of = |bcis: &[u16]| {
+            let bci = u16::try_from(location);
+            bci.is_ok_and(|bci| bcis.binary_search(&bci).is_ok())
+        };
+        let happens = [
+            (location == 0, StopPlace::Entry),
+            (is_one_of(&self.calls), StopPlace::Call),
+            (is_one_of(&self.returns), StopPlace::Return),
+        ];
+        let places = happens.into_iter().filter(|(happens, _)| *happens);
+        places.map(|(_, place)| place).collect()
+    }
+}
+
+impl MethodWatch {
+    /// # Errors
+    /// The VM does not do that for us.
+    pub fn add_method(
+        &self,
+        jvmti: Jvmti,
+        (loader, class): (ClassLoaderId, &str),
+        (name, descriptor): (&str, &str),
+    ) -> Result<(), JvmError> {
+        enable_events(jvmti)?;
+        self.has_methods.store(true, Ordering::Relaxed);
+        let mut methods = self.lock_methods();
+        let methods = methods.entry((loader, class.into())).or_default();
+        methods.insert((name.into(), descriptor.into()));
+        Ok(())
+    }
+
+    /// A class without a known name could not be read.
+    ///
+    /// # Errors
+    /// The VM does not do that for us.
+    pub fn watch_unreadable(&self, jvmti: Jvmti) -> Result<(), JvmError> {
+        self.has_unreadable.store(true, Ordering::Relaxed);
+        enable_events(jvmti)
+    }
+
+    /// A class with this name comes: one that was to come has been refused, or one that is there gets other code.
+    pub fn forget_class(&self, loader: ClassLoaderId, class: &str) {
+        if self.has_methods.load(Ordering::Relaxed) {
+            self.lock_methods().remove(&(loader, class.to_string()));
+        }
+    }
+
+    /// The VM has unloaded these loaders' classes, of which some were never prepared.
+    pub fn forget_loaders(&self, loaders: &[ClassLoaderId]) {
+        if self.has_methods.load(Ordering::Relaxed) {
+            let is_gone = |loader: &ClassLoaderId| loaders.contains(loader);
+            self.lock_methods()
+                .retain(|(loader, _), _| !is_gone(loader));
+            let mut stops = self.stops.write();
+            stops.retain(|_, stops| !is_gone(&stops.loader));
+        }
+    }
+
+    fn lock_methods(&self) -> MutexGuard<'_, WatchedMethods> {
+        self.methods.lock()
+    }
+
+    /// The VM has prepared a class.
+    pub fn handle_prepared(&self, classes: &AgentClasses, env: JniEnvironment, class: jclass) {
+        let jvmti = classes.jvmti;
+        let Some(signature) = jvmti.class_signature(class) else {
+            return;
+        };
+        let name = signature
+            .strip_prefix('L')
+            .and_then(|s| s.strip_suffix(';'));
+        let (Some(name), Some(loader)) = (name, jvmti.class_loader(class)) else {
+            return;
+        };
+        let id = classes.loaders.loader_id(jvmti, env, loader);
+        env.delete_local(loader);
+        // Of a hidden class, what stands before its suffix.
+        let plain = name.split('.').next().unwrap_or(name);
+        let known = self.lock_methods().get(&(id, plain.to_string())).cloned();
+        if let Some(methods) = known {
+            for method in jvmti.class_methods(class) {
+                if jvmti
+                    .method_name(method)
+                    .is_some_and(|key| methods.contains(&key))
+                {
+                    self.set_breakpoints(jvmti, id, method);
+                }
+            }
+        } else if self.has_unreadable.load(Ordering::Relaxed) && is_unregistered(classes, id, name)
+        {
+            increment_counter(&classes.counts.classes_skipped);
+            classes.report_skipped(name, None, "its class file cannot be read");
+            // Without ids its frames are in no trace, and the VM is still asked.
+            let _ = add_class(classes, class, id, name);
+            for method in jvmti.class_methods(class) {
+                if let Some((method_name, descriptor)) = jvmti.method_name(method) {
+                    let _ = self.add_method(jvmti, (id, name), (&method_name, &descriptor));
+                }
+                self.set_breakpoints(jvmti, id, method);
+            }
+        }
+    }
+
+    /// The VM has given a class other code: it stops nowhere in it any more.
+    pub fn handle_changed(&self, classes: &AgentClasses, env: JniEnvironment, class: jclass) {
+        if self.has_methods.load(Ordering::Relaxed) {
+            self.handle_prepared(classes, env, class);
+        }
+    }
+
+    fn set_breakpoints(&self, jvmti: Jvmti, loader: ClassLoaderId, method: jmethodID) {
+        let code = jvmti.method_bytecodes(method);
+        let stops = MethodStopPlaces::from_code(&code, loader);
+        // It does nothing that matters.
+        if stops.calls.is_empty() {
+            return;
+        }
+        let bcis: Vec<u16> = stops.bcis().collect();
+        let mut known = self.stops.write();
+        known.insert(method as usize, stops);
+        drop(known);
+        for bci in bcis {
+            let _ = jvmti.set_breakpoint(method, bci.into());
+        }
+    }
+
+    fn find_places(&self, method: jmethodID, location: i64) -> Vec<StopPlace> {
+        let stops = self.stops.read();
+        let stops = stops.get(&(method as usize));
+        stops.map_or_else(Vec::new, |stops| stops.places_at(location))
+    }
+}
+
+/// Both stay on: further events cost nothing that counts.
+fn enable_events(jvmti: Jvmti) -> Result<(), JvmError> {
+    for event in [JVMTI_EVENT_BREAKPOINT, JVMTI_EVENT_CLASS_PREPARE] {
+        jvmti.enable_event(event)?;
+    }
+    Ok(())
+}
+
+/// Hidden classes, which have a dot in their names, and the agent's own are in no book.
+fn is_unregistered(classes: &AgentClasses, loader: ClassLoaderId, name: &str) -> bool {
+    !name.contains('.')
+        && !name.starts_with("java/lang/LucceRt")
+        && is_in_scope(classes, loader, name)
+        && classes.registry().find_class(loader, name).is_none()
+}
+
+/// The thread is at this location of a method without hooks.
+pub fn handle_breakpoint(
+    classes: &AgentClasses,
+    env: JniEnvironment,
+    thread: jobject,
+    (method, location): (jmethodID, i64),
+) {
+    let Some(fields) = classes.fields.get() else {
+        return;
+    };
+    carrier::with_field_holder(classes, env, thread, |thread| {
+        // SAFETY: the thread is the current one, or the carrier that it acts as.
+        let own = unsafe { OwnState::from_field(env.get_long(thread, fields.state.as_raw())) };
+        let Some(state) = own.get() else { return };
+        for place in classes.method_watch.find_places(method, location) {
+            let pointer =
+                Slot::from_pointer(env.get_long(thread, fields.pointer.as_raw()) as usize);
+            if let Some(slot) = handle_stop(classes, env, state, (pointer, place)) {
+                env.set_long(thread, fields.pointer.as_raw(), slot.pointer() as i64);
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_instruction_may_be_several_places() {
+        // invokestatic 1; return
+        let stops = MethodStopPlaces::from_code(&[0xb8, 0, 1, 0xb1], ClassLoaderId::BOOT);
+        assert_eq!(stops.bcis().collect::<Vec<_>>(), [0, 3]);
+        assert_eq!(stops.places_at(0), [StopPlace::Entry, StopPlace::Call]);
+        assert_eq!(stops.places_at(3), [StopPlace::Return]);
+        for other in [1, 2, 4, -1, 1 << 16] {
+            assert_eq!(stops.places_at(other), [], "{other}");
+        }
+    }
+}

@@ -1,0 +1,413 @@
+//! `encoding=static`: calls are numbered in advance, from an earlier run's log.
+//!
+//! Ids differ from run to run, so each id of this run is looked up by name when the encoder first asks
+//! for it: class, method, descriptor; bytecode index, line. What has no counterpart is counted, and
+//! numbered as if there were no plan.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLockReadGuard};
+
+use lucce_callgraph::encodings::{
+    AcyclicNumbering, FastMap, NodeNumbering, NumberingRules, WeightedEdge,
+};
+use lucce_callgraph::{CallEdge, ContextLayout, EncodingPolicy, MethodId, NumberingPlan, SiteId};
+use lucce_tracelog::ClassId;
+
+use crate::comparison::earlier_run::{ClassName, EarlierNames, EarlierRun, SitePlace};
+use crate::memory::counter::increment_counter;
+use crate::memory::locks::WatchedRwLock;
+use crate::registry::written_records::external_name;
+use crate::registry::{ClassLoaderId, CodeRegistry, RegisteredSiteKind};
+
+const BOOT: ClassLoaderId = ClassLoaderId(0);
+
+/// How much of this run the plan knew.
+#[derive(Default)]
+pub struct PlanMatches {
+    /// Calls and events of the earlier run.
+    pub calls: u64,
+    /// Calls and events of this run for which the plan was asked, those of them that the earlier run
+    /// knew, and those that have a number in advance.
+    pub calls_asked: AtomicU64,
+    pub calls_known: AtomicU64,
+    pub calls_numbered: AtomicU64,
+    /// Of this run's methods and sites, those that have no counterpart.
+    pub methods_unknown: AtomicU64,
+    pub sites_unknown: AtomicU64,
+}
+
+impl PlanMatches {
+    /// For the log's end, by name.
+    pub fn collect_stats(&self) -> [(&'static str, u64); 6] {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        [
+            ("plan.calls", self.calls),
+            ("plan.calls_asked", of(&self.calls_asked)),
+            ("plan.calls_known", of(&self.calls_known)),
+            ("plan.calls_numbered", of(&self.calls_numbered)),
+            ("plan.methods_unknown", of(&self.methods_unknown)),
+            ("plan.sites_unknown", of(&self.sites_unknown)),
+        ]
+    }
+
+    /// What the user should hear: another program's log does no harm, but it helps nothing either.
+    pub fn mismatch_warning(&self) -> Option<String> {
+        let [asked, known] =
+            [&self.calls_asked, &self.calls_known].map(|n| n.load(Ordering::Relaxed));
+        (known < asked / 2).then(|| {
+            format!("graph= knew {known} of {asked} calls: is it a log of the same program?")
+        })
+    }
+}
+
+/// The calls of an earlier run, numbered.
+pub struct NamedPlan {
+    registry: Arc<WatchedRwLock<CodeRegistry>>,
+    names: EarlierNames,
+    nodes: FastMap<MethodId, PlannedNode>,
+    /// What each call adds; none: it closes a cycle, or there was no room for it.
+    additions: FastMap<CallEdge, Option<u64>>,
+    earlier_ids: RefCell<EarlierIds>,
+    matches: Arc<PlanMatches>,
+}
+
+/// A method's node.
+#[derive(Clone, Copy)]
+struct PlannedNode {
+    capacity: u64,
+    /// Behind its last planned caller.
+    end: u64,
+}
+
+/// The earlier run's ids of what was asked for, by this run's.
+#[derive(Default)]
+struct EarlierIds {
+    classes: FastMap<u32, Option<ClassId>>,
+    methods: FastMap<MethodId, Option<MethodId>>,
+    sites: FastMap<SiteId, Option<SiteId>>,
+    /// How many classes of a name the graph has met in this run.
+    class_counts: HashMap<ClassName, usize>,
+}
+
+impl NamedPlan {
+    pub fn new(
+        earlier: EarlierRun,
+        layout: ContextLayout,
+        policy: &EncodingPolicy,
+        book: Arc<WatchedRwLock<CodeRegistry>>,
+    ) -> NamedPlan {
+        let EarlierRun { calls, names } = earlier;
+        let AcyclicNumbering {
+            additions, nodes, ..
+        } = AcyclicNumbering::from_edges(
+            calls.as_slice(),
+            &NumberingRules::for_base_version(layout, policy),
+        );
+        let matches = PlanMatches {
+            calls: calls.as_slice().len() as u64,
+            ..PlanMatches::default()
+        };
+        let addition = |known: &WeightedEdge| (known.edge, additions.get(&known.edge).copied());
+        let node = |(method, node): (MethodId, NodeNumbering)| {
+            let planned = PlannedNode {
+                capacity: node.count,
+                end: node.end,
+            };
+            (method, planned)
+        };
+        NamedPlan {
+            registry: book,
+            names,
+            nodes: nodes.into_iter().map(node).collect(),
+            additions: calls.as_slice().iter().map(addition).collect(),
+            earlier_ids: RefCell::default(),
+            matches: Arc::new(matches),
+        }
+    }
+
+    pub fn matches(&self) -> Arc<PlanMatches> {
+        Arc::clone(&self.matches)
+    }
+
+    fn find_node(&self, method: MethodId) -> Option<PlannedNode> {
+        self.nodes.get(&self.translate_method(method)?).copied()
+    }
+
+    fn translate_edge(&self, edge: CallEdge) -> Option<CallEdge> {
+        Some(CallEdge {
+            site: self.translate_site(edge.site)?,
+            caller: self.translate_method(edge.caller)?,
+            callee: self.translate_method(edge.callee)?,
+        })
+    }
+
+    fn translate_method(&self, id: MethodId) -> Option<MethodId> {
+        if id == CallEdge::NO_CALLER || id == MethodId::EVENT {
+            return Some(id);
+        }
+        let mut found = self.earlier_ids.borrow_mut();
+        if let Some(known) = found.methods.get(&id) {
+            return *known;
+        }
+        let same = found.find_method(&self.names, &self.read_registry(), id);
+        found.methods.insert(id, same);
+        count_unknown(same, &self.matches.methods_unknown)
+    }
+
+    fn translate_site(&self, id: SiteId) -> Option<SiteId> {
+        if id == SiteId::ENTRY {
+            return Some(id);
+        }
+        if let Some(known) = self.earlier_ids.borrow().sites.get(&id) {
+            return *known;
+        }
+        let same = self.find_same_site(id);
+        self.earlier_ids.borrow_mut().sites.insert(id, same);
+        count_unknown(same, &self.matches.sites_unknown)
+    }
+
+    fn find_same_site(&self, id: SiteId) -> Option<SiteId> {
+        let site = self.read_registry().site(id.0)?;
+        let place = SitePlace {
+            bci: site.bci(),
+            line: site.line(),
+            allocates: matches!(
+                site.kind,
+                RegisteredSiteKind::New(_) | RegisteredSiteKind::Array(_)
+            ),
+        };
+        let method = self.translate_method(MethodId(site.method))?;
+        self.names.find_site(method, place)
+    }
+
+    /// A thread that asks the encoder holds no lock of the book: see `journal`.
+    fn read_registry(&self) -> RwLockReadGuard<'_, CodeRegistry> {
+        self.registry.read()
+    }
+}
+
+impl EarlierIds {
+    fn find_method(
+        &mut self,
+        names: &EarlierNames,
+        book: &CodeRegistry,
+        id: MethodId,
+    ) -> Option<MethodId> {
+        let method = book.method(id.0)?;
+        let class = self.find_class(names, book, method.class)?;
+        names.find_method(
+            class,
+            book.name_text(method.name),
+            book.name_text(method.descriptor),
+        )
+    }
+
+    /// The n-th class of its name that is met is the n-th that was met.
+    fn find_class(
+        &mut self,
+        names: &EarlierNames,
+        book: &CodeRegistry,
+        id: u32,
+    ) -> Option<ClassId> {
+        if let Some(known) = self.classes.get(&id) {
+            return *known;
+        }
+        let class = book.class(id)?;
+        let name = ClassName {
+            name: external_name(book.name_text(class.name)).into(),
+            boot: class.loader == BOOT,
+        };
+        let met = self.class_counts.entry(name.clone()).or_default();
+        let same = names.find_class(&name, *met);
+        *met += 1;
+        self.classes.insert(id, same);
+        same
+    }
+}
+
+fn count_unknown<T>(same: Option<T>, unknown: &AtomicU64) -> Option<T> {
+    if same.is_none() {
+        increment_counter(unknown);
+    }
+    same
+}
+
+impl NumberingPlan for NamedPlan {
+    fn node_capacity(&self, method: MethodId) -> Option<u64> {
+        Some(self.find_node(method)?.capacity)
+    }
+
+    fn planned_end(&self, method: MethodId) -> u64 {
+        self.find_node(method).map_or(1, |node| node.end)
+    }
+
+    fn addition_value(&self, edge: CallEdge) -> Option<u64> {
+        increment_counter(&self.matches.calls_asked);
+        let known = self.additions.get(&self.translate_edge(edge)?)?;
+        increment_counter(&self.matches.calls_known);
+        let addition = (*known)?;
+        increment_counter(&self.matches.calls_numbered);
+        Some(addition)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let found = self.earlier_ids.borrow();
+        self.names.memory_bytes()
+            + self.nodes.len() * size_of::<(MethodId, PlannedNode)>()
+            + self.additions.len() * size_of::<(CallEdge, Option<u64>)>()
+            + found.methods.len() * size_of::<(MethodId, Option<MethodId>)>()
+            + found.sites.len() * size_of::<(SiteId, Option<SiteId>)>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lucce_tracelog::{ClassRecord, LoaderId, LogRecord, MethodRecord, SiteKind, SiteRecord};
+
+    use super::*;
+    use crate::registry::{ClassDefinition, FirstClassIds};
+    use lucce_hooks::{FrameKind, HookPlace as Marked, HookSiteKind, MethodInstrumentation};
+
+    /// An earlier run in which `a.A` and `a.B` were loaded, and A.run calls B.work at 5, which allocates
+    /// at 9; ids are counted from the given number.
+    fn earlier(ids: u32) -> EarlierRun {
+        let mut earlier = EarlierRun::default();
+        let (run, work) = (MethodId(ids + 1), MethodId(ids + 2));
+        for (class, name, method, text) in [(1, "a.A", run, "run"), (2, "a.B", work, "work")] {
+            let class = ClassId(ids + class);
+            earlier.add_record(LogRecord::from(ClassRecord {
+                id: class,
+                loader: LoaderId(7),
+                name: name.into(),
+                source_file: None,
+            }));
+            earlier.add_record(LogRecord::from(MethodRecord {
+                id: method,
+                class,
+                name: text.into(),
+                descriptor: "()V".into(),
+                access: 0,
+                lines: vec![].into(),
+            }));
+        }
+        for (site, method, bci, what) in [
+            (ids + 1, run, 5, SiteKind::Call),
+            (ids + 2, work, 9, SiteKind::New("La/C;".into())),
+        ] {
+            earlier.add_record(LogRecord::from(SiteRecord {
+                id: SiteId(site),
+                method,
+                bci,
+                line: None,
+                kind: what,
+            }));
+        }
+        for edge in [
+            CallEdge::from_thread_entry(run),
+            CallEdge {
+                site: SiteId(ids + 1),
+                caller: run,
+                callee: work,
+            },
+            CallEdge {
+                site: SiteId(ids + 2),
+                caller: work,
+                callee: MethodId::EVENT,
+            },
+        ] {
+            earlier.calls.count_edge(edge);
+        }
+        earlier
+    }
+
+    /// This run's class with one method and one place in it.
+    fn load(
+        book: &mut CodeRegistry,
+        (class, loader): (&str, u32),
+        method: &str,
+        place: Marked,
+    ) -> FirstClassIds {
+        let shape = MethodInstrumentation {
+            frame: FrameKind::OwnSlot,
+            places: vec![place],
+            ..MethodInstrumentation::empty()
+        };
+        let class = ClassDefinition {
+            name: class,
+            source: None,
+            loader: ClassLoaderId(loader),
+            methods: &[(method, "()V", 0)],
+            instrumentations: &[shape],
+        };
+        book.add_class(&class).unwrap()
+    }
+
+    const CALL: Marked = Marked {
+        bci: 5,
+        kind: HookSiteKind::Call,
+    };
+
+    fn allocation() -> Marked {
+        Marked {
+            bci: 9,
+            kind: HookSiteKind::New("La/C;".into()),
+        }
+    }
+
+    fn plan(earlier: EarlierRun, book: CodeRegistry) -> NamedPlan {
+        let book = Arc::new(WatchedRwLock::new(book));
+        NamedPlan::new(
+            earlier,
+            ContextLayout::DEFAULT,
+            &EncodingPolicy::STATIC,
+            book,
+        )
+    }
+
+    fn edge(caller: FirstClassIds, callee: MethodId) -> CallEdge {
+        CallEdge {
+            site: SiteId(caller.first_site),
+            caller: MethodId(caller.first_method),
+            callee,
+        }
+    }
+
+    #[test]
+    fn ids_are_matched_by_name() {
+        let mut book = CodeRegistry::default();
+        load(&mut book, ("x/Other", 1), "run", CALL);
+        let work = load(&mut book, ("a/B", 1), "work", allocation());
+        let run = load(&mut book, ("a/A", 1), "run", CALL);
+        let moved = load(&mut book, ("a/A2", 1), "run", CALL);
+        let plan = plan(earlier(70_000), book);
+        let callee = MethodId(work.first_method);
+        assert_eq!(plan.addition_value(edge(run, callee)), Some(1));
+        assert_eq!(plan.addition_value(edge(work, MethodId::EVENT)), Some(1));
+        assert_eq!(plan.node_capacity(MethodId(run.first_method)), Some(1));
+        assert_eq!(plan.node_capacity(callee), Some(2));
+        assert_eq!(plan.addition_value(edge(moved, callee)), None);
+        let stats = plan.matches().collect_stats().map(|(_, count)| count);
+        assert_eq!(stats, [3, 3, 2, 2, 1, 1]);
+    }
+
+    #[test]
+    fn the_boot_loaders_class_is_another_one() {
+        let mut book = CodeRegistry::default();
+        let boot = load(&mut book, ("a/A", 0), "run", CALL);
+        let plan = plan(earlier(0), book);
+        assert_eq!(plan.node_capacity(MethodId(boot.first_method)), None);
+    }
+
+    #[test]
+    fn a_second_class_of_a_name_is_the_second_that_was_met() {
+        let mut book = CodeRegistry::default();
+        let first = load(&mut book, ("a/A", 3), "run", CALL);
+        let second = load(&mut book, ("a/A", 4), "run", CALL);
+        let plan = plan(earlier(0), book);
+        // Asked for in the other order.
+        assert_eq!(plan.node_capacity(MethodId(second.first_method)), Some(1));
+        assert_eq!(plan.node_capacity(MethodId(first.first_method)), None);
+    }
+}

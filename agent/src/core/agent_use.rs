@@ -1,0 +1,173 @@
+//! Which functions of the agent run, where it may leave the VM: what they use is given back only when none of them does.
+//!
+//! ```text
+//! a function begins   one more inside ─► which run works?          none, or another one: it does nothing
+//! the agent leaves    no run works    ─► wait until no thread is inside ─► give all back
+//! ```
+//! Who begins is counted before it looks, and who leaves says so before it waits, both in the one order that all threads see: so
+//! a thread that is not waited for finds that the agent has gone.
+//!
+//! Counters are spread over cache lines, so that threads which tell of events at the same time do not wait for each other. An agent
+//! that stays until the VM ends (classes have its hooks) counts no threads.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use lucce_tracelog::RunId;
+
+const SHARDS: usize = 64;
+
+/// Alone in its cache lines: processors fetch two at a time.
+#[repr(align(128))]
+struct AgentUseShard(AtomicUsize);
+
+static USE_COUNTS: [AgentUseShard; SHARDS] = [const { AgentUseShard(AtomicUsize::new(0)) }; SHARDS];
+/// The run that is recorded now; 0: none.
+static CURRENT_RUN: AtomicU64 = AtomicU64::new(0);
+/// An agent that may leave has been here.
+static MAY_LEAVE: AtomicBool = AtomicBool::new(false);
+static NEXT_SHARD: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static SHARD: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+/// As long as it is there, the agent that works does not go. Not for long: the thread that detaches it waits.
+pub struct AgentUseGuard(Option<&'static AtomicUsize>);
+
+impl AgentUseGuard {
+    pub fn enter() -> AgentUseGuard {
+        // Relaxed: it was set before there was anything to enter.
+        if !MAY_LEAVE.load(Ordering::Relaxed) {
+            return AgentUseGuard(None);
+        }
+        let shard = thread_shard();
+        // In one order with `end_run`: see the module.
+        shard.fetch_add(1, Ordering::SeqCst);
+        AgentUseGuard(Some(shard))
+    }
+
+    /// Whether this is the run that is recorded now.
+    pub fn is_for_run(&self, run: RunId) -> bool {
+        CURRENT_RUN.load(Ordering::SeqCst) == run.bits()
+    }
+}
+
+impl Drop for AgentUseGuard {
+    fn drop(&mut self) {
+        if let Some(shard) = self.0 {
+            // Release: what was done here comes before what `end_run` does then.
+            shard.fetch_sub(1, Ordering::Release);
+        }
+    }
+}
+
+/// The current thread's.
+fn thread_shard() -> &'static AtomicUsize {
+    let own = SHARD.try_with(|own| {
+        if own.get() == usize::MAX {
+            own.set(NEXT_SHARD.fetch_add(1, Ordering::Relaxed) % SHARDS);
+        }
+        own.get()
+    });
+    // A thread that ends has none of its own any more.
+    let own = own.unwrap_or(0);
+    USE_COUNTS
+        .get(own)
+        .map_or(&USE_COUNTS[0].0, |shard| &shard.0)
+}
+
+/// A run begins. `may_leave`: the agent need not stay until the VM ends.
+pub fn begin_run(run: RunId, may_leave: bool) {
+    if may_leave {
+        MAY_LEAVE.store(true, Ordering::SeqCst);
+    }
+    CURRENT_RUN.store(run.bits(), Ordering::SeqCst);
+}
+
+/// No run is recorded from now on, and no thread finds the agent, as `hide` sees to it. Whether no thread is inside any more, within
+/// that time.
+pub fn end_run(hide: impl FnOnce(), patience: Duration) -> bool {
+    const LOOK: Duration = Duration::from_millis(1);
+    CURRENT_RUN.store(0, Ordering::SeqCst);
+    hide();
+    let until = Instant::now() + patience;
+    // Acquire: pairs with the Release of those who were inside.
+    let is_empty = || {
+        USE_COUNTS
+            .iter()
+            .all(|shard| shard.0.load(Ordering::SeqCst) == 0)
+    };
+    while !is_empty() {
+        if Instant::now() >= until {
+            return false;
+        }
+        std::thread::sleep(LOOK);
+    }
+    true
+}
+
+#[cfg(test)]
+#[allow(unsafe_code, reason = "what is freed is what is looked for")]
+mod tests {
+    use std::sync::atomic::AtomicPtr;
+    use std::sync::{Barrier, Mutex};
+
+    use super::*;
+
+    /// The counters are the process's.
+    static ALONE: Mutex<()> = Mutex::new(());
+
+    #[test]
+    fn an_agent_that_leaves_waits_for_those_inside() {
+        let _alone = ALONE.lock();
+        let run = RunId::new(7).unwrap();
+        begin_run(run, true);
+        let inside = AgentUseGuard::enter();
+        assert!(inside.is_for_run(run));
+        assert!(!end_run(|| (), Duration::from_millis(5)));
+        assert!(!inside.is_for_run(run));
+        drop(inside);
+        assert!(end_run(|| (), Duration::from_secs(60)));
+    }
+
+    /// What is inside never sees what was given back.
+    #[test]
+    fn nothing_is_given_back_that_is_in_use() {
+        let _alone = ALONE.lock();
+        const ROUNDS: u64 = if cfg!(miri) { 20 } else { 200 };
+        let works: AtomicPtr<AtomicU64> = AtomicPtr::default();
+        let start = Barrier::new(3);
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    start.wait();
+                    while !ended.load(Ordering::Relaxed) {
+                        let _inside = AgentUseGuard::enter();
+                        let found = works.load(Ordering::SeqCst);
+                        // SAFETY: what is found while one is inside is not freed.
+                        if let Some(found) = unsafe { found.as_ref() } {
+                            assert_ne!(found.load(Ordering::Relaxed), 0);
+                        }
+                    }
+                });
+            }
+            begin_run(RunId::new(1).unwrap(), true);
+            start.wait();
+            for round in 1..=ROUNDS {
+                begin_run(RunId::new(round).unwrap(), true);
+                let made = Box::into_raw(Box::new(AtomicU64::new(round)));
+                works.store(made, Ordering::SeqCst);
+                std::thread::yield_now();
+                let hide = || works.store(std::ptr::null_mut(), Ordering::SeqCst);
+                assert!(end_run(hide, Duration::from_secs(60)));
+                // SAFETY: made above, and no thread finds it any more.
+                let made = unsafe { Box::from_raw(made) };
+                made.store(0, Ordering::Relaxed);
+            }
+            ended.store(true, Ordering::Relaxed);
+        });
+    }
+}

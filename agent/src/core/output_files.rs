@@ -1,0 +1,296 @@
+//! The run's files: made at the start, all of them new.
+//!
+//! A file that has one of the names stays as it is, for it may be the log of another run, or of a JVM that
+//! runs. If it is a log, or still empty, this run's files get a number:
+//!
+//! ```text
+//! run.lucce exists ─► run-2.lucce ─► run-3.lucce …    with run-3.lucce.events beside it, if asked for
+//! ```
+//! Two JVMs that start at once are told apart by the system, which makes a file for one of them only. A JVM
+//! whose container gives it the process id of an earlier one, or that is the same process after an `exec`, gets a
+//! number, too.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use lucce_tracelog::{LogHeader, LogWriter, MAGIC};
+
+use crate::core::EventStreamer;
+use crate::options::{AgentOptions, RecordMode};
+use crate::registry::call_recorder;
+use crate::registry::call_recorder::CallsFile;
+
+/// The numbers that are tried.
+const MAX_NUMBER: u32 = 100_000;
+
+/// New files, removed again if the agent does not start.
+pub struct OutputFiles {
+    pub log: Option<LogWriter>,
+    pub streamer: Option<EventStreamer>,
+    pub calls: Option<CallsFile>,
+    created: CreatedFiles,
+}
+
+impl OutputFiles {
+    /// Makes the files that the options ask for and says in the options what the log is called.
+    ///
+    /// # Errors
+    /// One line for the user: why nothing can be written there.
+    pub fn create_files(
+        options: &mut AgentOptions,
+        header: &LogHeader,
+    ) -> Result<OutputFiles, String> {
+        let wanted = options.out.clone();
+        for number in 1..=MAX_NUMBER {
+            options.out = numbered_path(&wanted, number);
+            match try_create(options, header) {
+                Ok(outputs) => {
+                    if number > 1 {
+                        warn_renumbered(options, &wanted);
+                    }
+                    return Ok(outputs);
+                }
+                Err(OutputError::AlreadyExists) if number > 1 => {}
+                Err(OutputError::AlreadyExists) => check_is_log(&wanted)?,
+                Err(OutputError::CannotCreate(path, why)) => {
+                    return Err(format!("cannot write {}: {why}", path.display()));
+                }
+            }
+        }
+        let wanted = wanted.display();
+        Err(format!(
+            "cannot write {wanted}: it exists, as do {MAX_NUMBER} more of the name"
+        ))
+    }
+
+    /// The agent has started: the files stay.
+    pub fn keep_files(&mut self) {
+        self.created.0.clear();
+    }
+}
+
+enum OutputError {
+    /// One of the names is.
+    AlreadyExists,
+    CannotCreate(PathBuf, io::Error),
+}
+
+/// All files under one name, or none.
+fn try_create(options: &AgentOptions, header: &LogHeader) -> Result<OutputFiles, OutputError> {
+    let mut made = CreatedFiles::default();
+    let path = &options.out;
+    let file = made.record_created(path, lucce_tracelog::new_file(path))?;
+    let log = LogWriter::from_file(file, header, options.limit).map_err(to_output_error(path))?;
+    let (mut streamer, mut calls) = (None, None);
+    match options.record {
+        RecordMode::None => {}
+        RecordMode::Stream => {
+            let path = lucce_stream::events_path(path);
+            let stream = EventStreamer::create(&path, header, options.record_limit);
+            streamer = Some(made.record_created(&path, stream)?);
+        }
+        RecordMode::Calls => {
+            let path = call_recorder::calls_file_path(path);
+            let writer = CallsFile::create(&path, options.record_limit);
+            calls = Some(made.record_created(&path, writer)?);
+        }
+    }
+    Ok(OutputFiles {
+        log: Some(log),
+        streamer,
+        calls,
+        created: made,
+    })
+}
+
+fn to_output_error(path: &Path) -> impl Fn(io::Error) -> OutputError {
+    move |error| match error.kind() {
+        io::ErrorKind::AlreadyExists => OutputError::AlreadyExists,
+        _ => OutputError::CannotCreate(path.to_owned(), error),
+    }
+}
+
+/// What this run has made and not kept goes.
+#[derive(Default)]
+struct CreatedFiles(Vec<PathBuf>);
+
+impl CreatedFiles {
+    fn record_created<T>(&mut self, path: &Path, made: io::Result<T>) -> Result<T, OutputError> {
+        let made = made.map_err(to_output_error(path))?;
+        self.0.push(path.to_owned());
+        Ok(made)
+    }
+}
+
+impl Drop for CreatedFiles {
+    fn drop(&mut self) {
+        for path in &self.0 {
+            // What cannot be removed is a log without events.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// `run.lucce`, `run-2.lucce`, …
+fn numbered_path(path: &Path, number: u32) -> PathBuf {
+    let Some(stem) = path.file_stem().filter(|_| number > 1) else {
+        return path.to_owned();
+    };
+    let mut name = OsString::from(stem);
+    name.push(format!("-{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+/// Whether another log may lie beside what has the name.
+fn check_is_log(path: &Path) -> Result<(), String> {
+    let refused = |why: String| Err(format!("cannot write {}: {why}", path.display()));
+    match detect_file_kind(path) {
+        Ok(ExistingFileKind::Log | ExistingFileKind::Empty) => Ok(()),
+        Ok(ExistingFileKind::Other) => {
+            refused("there is a file that is no log; it stays as it is".into())
+        }
+        Ok(ExistingFileKind::Special) => refused("not an ordinary file".into()),
+        Err(error) => refused(format!("it exists and cannot be read: {error}")),
+    }
+}
+
+enum ExistingFileKind {
+    Log,
+    /// Empty, or gone again: another JVM may just have made it.
+    Empty,
+    Other,
+    Special,
+}
+
+fn detect_file_kind(path: &Path) -> io::Result<ExistingFileKind> {
+    match fs::metadata(path) {
+        // A link that leads nowhere, or to a file that is gone again.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(ExistingFileKind::Empty);
+        }
+        Err(error) => return Err(error),
+        Ok(found) if !found.is_file() => return Ok(ExistingFileKind::Special),
+        Ok(_) => {}
+    }
+    // What is no ordinary file any more must not keep the program waiting.
+    let file = File::options()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
+    let mut begin = Vec::new();
+    file.take(MAGIC.len() as u64).read_to_end(&mut begin)?;
+    Ok(match &begin[..] {
+        [] => ExistingFileKind::Empty,
+        begin if begin == MAGIC => ExistingFileKind::Log,
+        _ => ExistingFileKind::Other,
+    })
+}
+
+/// Who reads the file that was asked for would read another run's.
+fn warn_renumbered(options: &mut AgentOptions, wanted: &Path) {
+    let beside = match options.record {
+        RecordMode::None => None,
+        RecordMode::Stream => Some(lucce_stream::events_path(wanted)),
+        RecordMode::Calls => Some(call_recorder::calls_file_path(wanted)),
+    };
+    let is_there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
+    let there = [Some(wanted.to_owned()), beside].into_iter().flatten();
+    let there = there
+        .into_iter()
+        .find(is_there)
+        .unwrap_or(wanted.to_owned());
+    options.add_warning(format!(
+        "{} exists already and stays as it is: the log of this run is {}",
+        there.display(),
+        options.out.display()
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_before_the_extension() {
+        for (path, second) in [
+            ("run.lucce", "run-2.lucce"),
+            ("/a.b/run", "/a.b/run-2"),
+            ("x/run-1.lucce", "x/run-1-2.lucce"),
+            (".lucce", ".lucce-2"),
+        ] {
+            assert_eq!(numbered_path(path.as_ref(), 1), PathBuf::from(path));
+            assert_eq!(numbered_path(path.as_ref(), 2), PathBuf::from(second));
+        }
+    }
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("lucce-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn options(folder: &Path, more: &str) -> AgentOptions {
+        let out = folder.join("run.lucce");
+        AgentOptions::parse(&format!("log=none,out={}{more}", out.display())).unwrap()
+    }
+
+    #[test]
+    fn each_run_has_files_of_its_own() {
+        let folder = folder("outputs");
+        let names = |more| {
+            let mut options = options(&folder, more);
+            OutputFiles::create_files(&mut options, &LogHeader::default()).map(|mut outputs| {
+                outputs.keep_files();
+                options.out.file_name().unwrap().to_owned()
+            })
+        };
+        assert_eq!(names("").unwrap(), "run.lucce");
+        assert_eq!(names("").unwrap(), "run-2.lucce");
+        // One of the files beside the log is enough.
+        fs::write(folder.join("run-3.lucce.events"), b"x").unwrap();
+        assert_eq!(names(",record=stream").unwrap(), "run-4.lucce");
+        assert!(!folder.join("run-3.lucce").exists());
+        assert_eq!(names("").unwrap(), "run-3.lucce");
+        fs::write(folder.join("run.lucce"), b"").unwrap();
+        assert_eq!(names(",record=calls").unwrap(), "run-5.lucce");
+        fs::write(folder.join("run.lucce"), b"precious").unwrap();
+        assert!(names("").unwrap_err().contains("no log"));
+        assert_eq!(fs::read(folder.join("run.lucce")).unwrap(), b"precious");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_run_that_does_not_start_leaves_nothing() {
+        let folder = folder("nothing");
+        let mut options = options(&folder, ",record=stream");
+        drop(OutputFiles::create_files(&mut options, &LogHeader::default()).unwrap());
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn those_that_start_at_once_take_different_names() {
+        let folder = folder("at-once");
+        let create = || {
+            let mut options = options(&folder, "");
+            let mut outputs =
+                OutputFiles::create_files(&mut options, &LogHeader::default()).unwrap();
+            outputs.keep_files();
+            options.out
+        };
+        let names: Vec<PathBuf> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(create)).collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        });
+        let different: std::collections::HashSet<_> = names.iter().collect();
+        assert_eq!(different.len(), 8);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

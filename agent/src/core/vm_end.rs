@@ -1,0 +1,48 @@
+//! The end of the VM, as threads of the agent's own wait for it.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Instant;
+
+/// Whether the VM has ended: wakes the thread.
+#[derive(Default)]
+pub struct VmEndSignal {
+    flag: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl VmEndSignal {
+    pub fn signal_end(&self) {
+        *self.flag.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_all();
+    }
+
+    /// Whether the VM has ended.
+    pub fn has_ended(&self) -> bool {
+        *self.flag.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Until then, or until the VM has ended: whether it has.
+    pub fn wait_until(&self, until: Instant) -> bool {
+        let left = until.saturating_duration_since(Instant::now());
+        let flag = self.flag.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(flag, left, |ended| !*ended);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn whoever_waits_hears_of_the_end() {
+        let ended = VmEndSignal::default();
+        assert!(!ended.wait_until(Instant::now()));
+        std::thread::scope(|scope| {
+            scope.spawn(|| ended.signal_end());
+            assert!(ended.wait_until(Instant::now() + Duration::from_secs(3600)));
+        });
+    }
+}

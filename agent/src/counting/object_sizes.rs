@@ -1,0 +1,100 @@
+//! How large the objects are that a site makes: asked once for each site, of an object that is made for that.
+
+use jvmti_bindings::sys::jni::{jclass, jobject, jvalue};
+use lucce_vm::{JniEnvironment, c_string};
+
+use crate::counting::AgentCounting;
+use crate::registry::ClassLoaderId;
+
+/// How large an instance is: asked once per site, of an instance made for that.
+pub fn record_site_size(counting: &AgentCounting, env: JniEnvironment, site: u32) {
+    let found = {
+        let mut book = counting.registry_mut();
+        book.start_measuring_class(site)
+    };
+    if let Some(found) = found
+        && let Some(bytes) = measure_site(counting, env, site, &found)
+    {
+        let book = counting.registry();
+        // On failure the log is full, which is told at the end.
+        let _ = counting.log.append_site_size(&book, site, bytes);
+    }
+}
+
+/// What the log says of the site: how large each of its objects is. `None`: its cells have the bytes.
+pub fn find_site_size(counting: &AgentCounting, env: JniEnvironment, site: u32) -> Option<u64> {
+    let found = counting.registry().measured_class(site)?;
+    measure_site(counting, env, site, &found)
+}
+
+/// `loader`: of the class that names `class`.
+fn measure_site(
+    counting: &AgentCounting,
+    env: JniEnvironment,
+    site: u32,
+    (loader, class): &(ClassLoaderId, String),
+) -> Option<u64> {
+    if env.has_exception() {
+        return None;
+    }
+    let of = |loader| measure_instance(counting, env, loader, class);
+    // A loader that is gone has left the class to others.
+    let others = || {
+        let loaders = counting.registry().loaders_of_site(site);
+        loaders.into_iter().find_map(of)
+    };
+    of(*loader).or_else(others)
+}
+
+fn measure_instance(
+    counting: &AgentCounting,
+    env: JniEnvironment,
+    loader: ClassLoaderId,
+    class: &str,
+) -> Option<u64> {
+    let class = find_loaded(counting, env, loader, class)?;
+    let size = measure_new_instance(counting, env, class);
+    env.delete_local(class);
+    size
+}
+
+/// Of an instance that is made for that.
+pub fn measure_new_instance(
+    counting: &AgentCounting,
+    env: JniEnvironment,
+    class: jclass,
+) -> Option<u64> {
+    let object = counting
+        .coverage
+        .exclude_allocations(env, || env.allocate_object(class))?;
+    let size = counting.jvmti.object_size(object);
+    env.delete_local(object);
+    size
+}
+
+/// A class that `loader` has loaded or found elsewhere; runs no Java code.
+fn find_loaded(
+    counting: &AgentCounting,
+    env: JniEnvironment,
+    loader: ClassLoaderId,
+    class: &str,
+) -> Option<jobject> {
+    let loader = counting.loaders.loader_object(env, loader)?;
+    if loader.is_null() {
+        return env.find_class(&c_string(class));
+    }
+    let base = env.find_class(c"java/lang/ClassLoader")?;
+    let method = env.method_id(
+        base,
+        c"findLoadedClass0",
+        c"(Ljava/lang/String;)Ljava/lang/Class;",
+    );
+    env.delete_local(base);
+    let name = counting
+        .coverage
+        .exclude_allocations(env, || env.new_string(&class.replace('/', ".")))?;
+    let found = env.call_object(loader, method?, &[jvalue { l: name }]);
+    env.delete_local(name);
+    env.delete_local(loader);
+    found
+}

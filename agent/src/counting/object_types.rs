@@ -1,0 +1,175 @@
+//! Classes of objects that are made where the code does not say which: by natives, for `clone`, in code that
+//! traces do not show. The site of such an object is the line that makes it together with the class.
+//!
+//! A class has a word of its own for that, a field `$lc` that the agent adds to `java.lang.Class`. It goes with
+//! the class when that is unloaded, and the agent then forgets the number: for each class that gets one, two others
+//! are looked at, in turns, as `loaders` does it.
+//!
+//! ```text
+//! number 32 | bytes of an object, a multiple of 8; below 0: an array, the length says how large | 1: it clones as
+//!                                                                                                    Object does
+//! ```
+//! Low half 0: only the number is known yet, of a class of which a method makes exceptions.
+use std::collections::VecDeque;
+
+use jvmti_bindings::sys::jni::{jclass, jlong, jobject};
+
+use crate::counting::AgentCounting;
+use crate::counting::object_sizes::measure_new_instance;
+use crate::memory::locks::WatchedMutex;
+use crate::memory::shared_layout::{CLASS_CLONES as CLONES, CLASS_NUMBER_SHIFT, OBJECT_ALIGNMENT};
+use crate::stack::unloading;
+use lucce_vm::FieldId;
+use lucce_vm::JniEnvironment;
+
+/// Low half of the word of arrays: all are cloned by `Object.clone`.
+const ARRAY: u32 = 1 << (CLASS_NUMBER_SHIFT - 1) | CLONES;
+
+/// Locked while a class gets its word.
+#[derive(Default)]
+pub struct ObjectTypes(WatchedMutex<ObjectTypeTable>);
+
+#[derive(Default)]
+struct ObjectTypeTable {
+    /// Where classes keep their words, once the first one was asked for.
+    field: Option<FieldId>,
+    /// Classes that have one, each as a weak global reference, with their numbers: the one that will be looked at
+    /// next first.
+    turns: VecDeque<(usize, u32)>,
+}
+
+/// How many are looked at for each new one.
+const CHECKS_PER_CLASS: usize = 2;
+
+impl ObjectTypeTable {
+    /// The class has a number now. Of classes that have gone meanwhile, their numbers.
+    fn add_class(&mut self, env: JniEnvironment, class: jclass, number: u32) -> Vec<u32> {
+        let mut gone = Vec::new();
+        for _ in 0..CHECKS_PER_CLASS.min(self.turns.len()) {
+            let Some((weak, number)) = self.turns.pop_front() else {
+                break;
+            };
+            if env.is_cleared(weak as jobject) {
+                env.delete_weak(weak as jobject);
+                gone.push(number);
+            } else {
+                self.turns.push_back((weak, number));
+            }
+        }
+        let weak = env.new_weak_global(class) as usize;
+        if weak != 0 {
+            self.turns.push_back((weak, number));
+        }
+        gone
+    }
+}
+
+/// The word of a class, of which `made` is an object, if there is one. `None`: it gets none.
+pub fn resolve_object_word(
+    counting: &AgentCounting,
+    env: JniEnvironment,
+    class: jclass,
+    made: jobject,
+) -> Option<jlong> {
+    let word = assign_object_word(counting, env, class, made);
+    unloading::sweep_unloaded(counting);
+    word
+}
+
+/// The word of a class that need not be one of objects.
+pub fn resolve_number_word(
+    counting: &AgentCounting,
+    env: JniEnvironment,
+    class: jclass,
+) -> Option<jlong> {
+    let signature = counting.jvmti.class_signature(class);
+    let word = signature.and_then(|signature| assign_word(counting, env, class, (&signature, 0)));
+    unloading::sweep_unloaded(counting);
+    word
+}
+
+fn assign_object_word(
+    counting: &AgentCounting,
+    env: JniEnvironment,
+    class: jclass,
+    made: jobject,
+) -> Option<jlong> {
+    let signature = counting.jvmti.class_signature(class)?;
+    let low = match signature.starts_with('[') {
+        true => ARRAY,
+        false => instance_bytes(counting, env, class, made)? | clone_flag(counting, env, class),
+    };
+    assign_word(counting, env, class, (&signature, low))
+}
+
+/// The word gets its number, if it has none, and its low half.
+fn assign_word(
+    counting: &AgentCounting,
+    env: JniEnvironment,
+    class: jclass,
+    (signature, low): (&str, u32),
+) -> Option<jlong> {
+    // Not before: a class may be initialised, and code of the program run.
+    let mut types = counting.object_types.0.lock();
+    let field = match types.field {
+        Some(known) => known,
+        None => *types.field.insert(find_word_field(env, class)?),
+    };
+    // Another thread may have been here before.
+    let known = env.get_long(class, field.as_raw());
+    if known != 0 && (known as u32 != 0 || low == 0) {
+        return Some(known);
+    }
+    if known != 0 {
+        let word = known | jlong::from(low);
+        env.set_long(class, field.as_raw(), word);
+        return Some(word);
+    }
+    let mut book = counting.registry_mut();
+    let number = book.add_class_number(signature)?;
+    for gone in types.add_class(env, class, number) {
+        book.remove_class_number(gone);
+    }
+    drop(book);
+    let word = jlong::from(number) << CLASS_NUMBER_SHIFT | jlong::from(low);
+    env.set_long(class, field.as_raw(), word);
+    Some(word)
+}
+
+fn find_word_field(env: JniEnvironment, class: jclass) -> Option<FieldId> {
+    let of_classes = env.class_of(class);
+    let field = env.field_id(of_classes, c"$lc", c"J").map(FieldId::new);
+    env.delete_local(of_classes);
+    field
+}
+
+fn instance_bytes(
+    counting: &AgentCounting,
+    env: JniEnvironment,
+    class: jclass,
+    made: jobject,
+) -> Option<u32> {
+    let bytes = match made.is_null() {
+        true => measure_new_instance(counting, env, class)?,
+        false => counting.jvmti.object_size(made)?,
+    };
+    // Objects are aligned to 8 bytes or more, and an object with fields alone is smaller than 2 GB.
+    u32::try_from(bytes)
+        .ok()
+        .filter(|bytes| bytes % OBJECT_ALIGNMENT == 0)
+}
+
+/// [`CLONES`] if `clone` is that of `Object`.
+fn clone_flag(counting: &AgentCounting, env: JniEnvironment, class: jclass) -> u32 {
+    let method = env.method_id(class, c"clone", c"()Ljava/lang/Object;");
+    let owner = method.and_then(|method| counting.jvmti.declaring_class(method));
+    let signature = owner.and_then(|owner| {
+        let signature = counting.jvmti.class_signature(owner);
+        env.delete_local(owner);
+        signature
+    });
+    match signature.as_deref() {
+        Some("Ljava/lang/Object;") => CLONES,
+        _ => 0,
+    }
+}

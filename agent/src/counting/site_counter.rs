@@ -1,0 +1,74 @@
+//! The cell for events at a site, when a thread meets that site in a context for the first time.
+
+use lucce_callgraph::{ContextId, MethodId, SiteId};
+use lucce_hooks::kinds::{CALL, counted_as};
+use lucce_vm::JniEnvironment;
+
+use crate::counting::{AgentCounting, object_sizes};
+use crate::memory::counter::increment_counter;
+use crate::registry;
+use crate::registry::RegisteredSiteKind;
+use crate::stack::contexts;
+use crate::thread::ThreadState;
+use crate::thread::counter_access;
+use crate::thread::counter_access::current_counters;
+use crate::thread::thread_counters::{ThreadCounters, counter_address};
+
+/// The cell for events at `site` of a frame with this context.
+pub fn insert_counter(
+    counting: &AgentCounting,
+    env: JniEnvironment,
+    state: &ThreadState,
+    (context, site): (u64, SiteId),
+    info: &registry::RegisteredSite,
+) -> Option<usize> {
+    // A lane of an earlier thread may have it.
+    if let Some(known) = current_counters(counting, env, state).find_counter(context, site.0) {
+        return Some(known);
+    }
+    let frame = contexts::context_number(counting, state, context);
+    let number = match frame {
+        ContextId::UNKNOWN => frame,
+        _ => {
+            if let RegisteredSiteKind::New(_) = info.kind {
+                object_sizes::record_site_size(counting, env, site.0);
+            }
+            counting
+                .encoder
+                .encode_event(frame, site, MethodId(info.method))
+        }
+    };
+    if number == ContextId::UNKNOWN {
+        increment_counter(&counting.counts.events_dropped);
+        return None;
+    }
+    let lane = &mut *current_counters(counting, env, state);
+    counter_access::sweep_index(counting, lane);
+    let kind = match info.kind {
+        RegisteredSiteKind::Entry => Some(CALL.name),
+        RegisteredSiteKind::EventCall(of) => counted_as(of),
+        _ => None,
+    };
+    let cell = match kind {
+        Some(kind) => typed_counter(counting, lane, number, kind),
+        None => match counter_access::new_counter(counting, lane, number) {
+            Some(cell) => counter_address(cell),
+            None => counter_address(lane.dropped_counter()),
+        },
+    };
+    lane.insert_counter(context, site.0, cell);
+    state.publish_index(lane);
+    Some(cell)
+}
+
+/// The address of a cell by type, at a site that has events of one type only.
+fn typed_counter(
+    counting: &AgentCounting,
+    lane: &mut ThreadCounters,
+    number: ContextId,
+    kind: &str,
+) -> usize {
+    let event = counting.find_or_add_event_type(kind, "", "");
+    let cell = event.and_then(|event| counter_access::event_counter(counting, lane, number, event));
+    counter_address(cell.unwrap_or_else(|| lane.dropped_event_counter()))
+}

@@ -1,0 +1,43 @@
+//! Functions of JNI that make objects for native code tell of them (`c/allocate.c`), with `events=alloc=all`.
+#![allow(
+    unsafe_code,
+    reason = "C functions in the JNI table, and what they call"
+)]
+
+use std::ffi::c_void;
+
+use jvmti_bindings::sys::jni::{JNIEnv, jobject};
+
+use crate::events::objects;
+use crate::memory::event_mask;
+use crate::session::Agent;
+use crate::session::guard::guard_event;
+
+/// A JNI function has made an object for native code.
+#[unsafe(no_mangle)]
+pub extern "C" fn lucce_allocated(env: *mut JNIEnv, object: jobject) {
+    guard_event(event_mask::OBJECTS, |agent| {
+        objects::count_jni_object(agent, agent.jni_env(env), object);
+    });
+}
+
+/// A JNI function has made a text, and the array that holds it.
+#[unsafe(no_mangle)]
+pub extern "C" fn lucce_allocated_text(env: *mut JNIEnv, text: jobject) {
+    guard_event(event_mask::OBJECTS, |agent| {
+        objects::count_jni_string(agent, agent.jni_env(env), text);
+    });
+}
+
+unsafe extern "C" {
+    fn lucce_allocate_install(table: *mut c_void, before: *mut c_void);
+}
+
+/// From now on, objects that native code makes are counted; for good.
+pub fn install_allocation_functions(agent: &Agent) -> Option<()> {
+    let before = agent.jvmti.jni_table()?;
+    let table = agent.jvmti.jni_table()?;
+    // SAFETY: two copies of the VM's table, which are never freed.
+    unsafe { lucce_allocate_install(table.cast(), before.cast()) };
+    agent.jvmti.set_jni_table(table).ok()
+}

@@ -1,0 +1,358 @@
+//! Whose an allocation is: which measurements of `io.lucce.Allocations` handed out the task or the thread that made it.
+//!
+//! Each measurement runs its code from a call site of its own in `Allocations.run`. With `events=thread` a task's context
+//! goes on where the task was submitted, so the site is in the context of all that the code does, in whichever thread.
+
+use lucce_callgraph::{ContextFrame, ContextId, MethodId, SiteId};
+use lucce_hooks::jdk::tasks::{MethodRole, method_role};
+use rustc_hash::FxHashMap;
+
+use crate::counting::AgentCounting;
+use crate::stack::tasks::MEASURING;
+
+/// How many measurements there may be at a time: the call sites of `Allocations.run`.
+pub const MAX_MEASUREMENTS: usize = 64;
+
+/// A set of measurements, by their numbers.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct MeasurementSet(u64);
+
+impl MeasurementSet {
+    pub fn contains(self, measurement: usize) -> bool {
+        self.0 & measurement_bit(measurement) != 0
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    fn insert(&mut self, measurement: usize) {
+        self.0 |= measurement_bit(measurement);
+    }
+}
+
+fn measurement_bit(measurement: usize) -> u64 {
+    match measurement < MAX_MEASUREMENTS {
+        true => 1 << measurement,
+        false => 0,
+    }
+}
+
+/// What a context says of whose its events are.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct EventOwnership {
+    /// The measurements whose code it is, or whose code handed it out.
+    pub owners: MeasurementSet,
+    /// Those in whose thread it runs although somebody else has submitted it: a thread that waits helps others.
+    pub hosts: MeasurementSet,
+    /// A task whose submission is not known.
+    pub is_unknown_task: bool,
+    /// The start of a thread of an executor, which ends when the executor likes.
+    pub adds_worker: bool,
+}
+
+/// What is known of frames, by their methods and sites.
+#[derive(Default)]
+pub struct OwnershipResolver {
+    roles: FxHashMap<MethodId, FrameRole>,
+    resolved: FxHashMap<ContextId, Option<EventOwnership>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum FrameRole {
+    Plain,
+    /// `Allocations.run`, with the first of its call sites.
+    Measures {
+        first_site: u32,
+    },
+    /// Between the frames of a task and those of its submission.
+    Between,
+    Jdk(MethodRole),
+}
+
+impl OwnershipResolver {
+    /// Whose the events of a context are. `None`: the context is not known any more.
+    pub fn resolve_context(
+        &mut self,
+        counting: &AgentCounting,
+        number: ContextId,
+    ) -> Option<EventOwnership> {
+        if let Some(known) = self.resolved.get(&number) {
+            return *known;
+        }
+        let found = counting
+            .encoder
+            .decode_context(number, MethodId::EVENT)
+            .ok();
+        let found = found.map(|frames| self.resolve_frames(counting, &frames));
+        self.resolved.insert(number, found);
+        found
+    }
+
+    fn resolve_frames(
+        &mut self,
+        counting: &AgentCounting,
+        frames: &[ContextFrame],
+    ) -> EventOwnership {
+        let roles = frames.iter().map(|frame| self.frame_role(counting, *frame));
+        determine_ownership(&roles.collect::<Vec<_>>())
+    }
+
+    fn frame_role(&mut self, counting: &AgentCounting, frame: ContextFrame) -> (FrameRole, u32) {
+        let site = frame.site.0;
+        let role = *self
+            .roles
+            .entry(frame.method)
+            .or_insert_with(|| find_role(counting, frame));
+        (role, site)
+    }
+}
+
+fn find_role(counting: &AgentCounting, frame: ContextFrame) -> FrameRole {
+    if counting.tasks.is_submission_frame(frame.method) {
+        return FrameRole::Between;
+    }
+    let book = counting.registry();
+    let names = book.method(frame.method.0).and_then(|method| {
+        let class = book.class(method.class)?;
+        Some((book.name_text(class.name), book.name_text(method.name)))
+    });
+    match names {
+        Some(MEASURING) => {
+            let is_here = |site: u32| book.method_of_site(SiteId(site)) == frame.method;
+            let before = (1..=frame.site.0).rev().take_while(|site| is_here(*site));
+            let first_site = before.last().unwrap_or(frame.site.0);
+            FrameRole::Measures { first_site }
+        }
+        Some((class, method)) => {
+            method_role(class, method).map_or(FrameRole::Plain, FrameRole::Jdk)
+        }
+        None => FrameRole::Plain,
+    }
+}
+
+/// Whether one of these methods, innermost first, runs a task that an executor has given it, or is about to. A method that is
+/// not known has the number 0.
+pub fn any_runs_task(counting: &AgentCounting, methods: &[MethodId]) -> bool {
+    let role = |method: &MethodId| {
+        let jdk = with_method_names(counting, *method, method_role);
+        (jdk.flatten().map_or(FrameRole::Plain, FrameRole::Jdk), 0)
+    };
+    let roles: Vec<_> = methods.iter().map(role).collect();
+    // The innermost frame may be about to call it.
+    let is_about_to = roles
+        .first()
+        .is_some_and(|role| role.0 == FrameRole::Jdk(MethodRole::RunsTask));
+    is_about_to || (1..roles.len()).any(|at| runs_task(&roles, at))
+}
+
+/// What `body` makes of the names of a method and its class. `None`: the method is not known.
+fn with_method_names<T>(
+    counting: &AgentCounting,
+    method: MethodId,
+    body: impl FnOnce(&str, &str) -> T,
+) -> Option<T> {
+    let book = counting.registry();
+    let method = book.method(method.0)?;
+    let class = book.class(method.class)?;
+    Some(body(
+        book.name_text(class.name),
+        book.name_text(method.name),
+    ))
+}
+
+/// `frames`: innermost first; the role of each, and its site.
+///
+/// The frames of a thread, up to `FrameRole::Between`, are those of the task and, below the frame that runs the task, of the
+/// thread that has taken it. Which of several such frames was handed the task is not known, so those between them are taken
+/// for the task's.
+fn determine_ownership(frames: &[(FrameRole, u32)]) -> EventOwnership {
+    let mut found = EventOwnership::default();
+    let mut is_first = true;
+    let mut rest = frames;
+    loop {
+        let end = rest
+            .iter()
+            .position(|(role, _)| *role == FrameRole::Between);
+        let (own, submission) = match end {
+            Some(end) => (rest.get(..end), rest.get(end + 1..)),
+            None => (Some(rest), None),
+        };
+        let own = own.unwrap_or_default();
+        let outermost_run = (0..own.len()).rev().find(|at| runs_task(own, *at));
+        let is_worker = own
+            .iter()
+            .any(|frame| frame.0 == FrameRole::Jdk(MethodRole::WorksForExecutor));
+        let runs_unknown = outermost_run.is_some() && is_worker && is_first;
+        let is_thread_start = submission
+            .is_some_and(|frames| frames.first().is_some_and(|frame| starts_thread(*frame)));
+        let is_handed = outermost_run.is_some() && submission.is_some() && !is_thread_start;
+        for (at, (role, site)) in own.iter().enumerate() {
+            let FrameRole::Measures { first_site } = role else {
+                continue;
+            };
+            let measurement = site.saturating_sub(*first_site) as usize;
+            match is_handed && outermost_run.is_some_and(|run| at > run) {
+                true if is_first => found.hosts.insert(measurement),
+                true => {}
+                false => found.owners.insert(measurement),
+            }
+        }
+        found.adds_worker |= is_first && adds_worker(own);
+        let Some(submission) = submission else {
+            // A task that its own thread calls is in the trace of who calls it.
+            found.is_unknown_task |= runs_unknown && found.owners.is_empty();
+            return found;
+        };
+        if is_thread_start && adds_worker(submission) {
+            // A thread of an executor: whose its tasks are is not whose the thread is.
+            found.is_unknown_task |= runs_unknown && found.owners.is_empty();
+            return found;
+        }
+        is_first = false;
+        rest = submission;
+    }
+}
+
+/// Whether the frame runs a task. Where it looks for the next one it runs none.
+fn runs_task(frames: &[(FrameRole, u32)], at: usize) -> bool {
+    let is = |at: usize, role| {
+        frames
+            .get(at)
+            .is_some_and(|frame| frame.0 == FrameRole::Jdk(role))
+    };
+    is(at, MethodRole::RunsTask) && at > 0 && !is(at - 1, MethodRole::BetweenTasks)
+}
+
+fn starts_thread((role, _): (FrameRole, u32)) -> bool {
+    role == FrameRole::Jdk(MethodRole::StartsThread)
+}
+
+/// Whether an executor starts a thread here, for whatever tasks come.
+fn adds_worker(frames: &[(FrameRole, u32)]) -> bool {
+    let own = frames
+        .iter()
+        .take_while(|(role, _)| *role != FrameRole::Between);
+    frames.first().is_some_and(|frame| starts_thread(*frame))
+        && own
+            .into_iter()
+            .any(|(role, _)| *role == FrameRole::Jdk(MethodRole::AddsWorker))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: (FrameRole, u32) = (FrameRole::Plain, 9);
+    const BETWEEN: (FrameRole, u32) = (FrameRole::Between, 9);
+    const RUNS: (FrameRole, u32) = (FrameRole::Jdk(MethodRole::RunsTask), 9);
+    const STARTS: (FrameRole, u32) = (FrameRole::Jdk(MethodRole::StartsThread), 9);
+    const LOOP: (FrameRole, u32) = (FrameRole::Jdk(MethodRole::WorksForExecutor), 9);
+    const NEXT: (FrameRole, u32) = (FrameRole::Jdk(MethodRole::BetweenTasks), 9);
+    const ADDS: (FrameRole, u32) = (FrameRole::Jdk(MethodRole::AddsWorker), 9);
+
+    fn measures(number: u32) -> (FrameRole, u32) {
+        (FrameRole::Measures { first_site: 100 }, 100 + number)
+    }
+
+    fn of(frames: &[(FrameRole, u32)]) -> (Vec<usize>, Vec<usize>, bool) {
+        let found = determine_ownership(frames);
+        let list =
+            |set: MeasurementSet| (0..MAX_MEASUREMENTS).filter(|n| set.contains(*n)).collect();
+        (list(found.owners), list(found.hosts), found.is_unknown_task)
+    }
+
+    #[test]
+    fn what_the_code_does_itself_is_its_own() {
+        assert_eq!(of(&[PLAIN, measures(3), PLAIN]), (vec![3], vec![], false));
+        assert_eq!(of(&[PLAIN]), (vec![], vec![], false));
+        let nested = [PLAIN, measures(1), PLAIN, measures(0), PLAIN];
+        assert_eq!(of(&nested), (vec![0, 1], vec![], false));
+    }
+
+    #[test]
+    fn tasks_and_threads_are_whose_code_submitted_them() {
+        let task = [PLAIN, RUNS, PLAIN, BETWEEN, PLAIN, measures(2), PLAIN];
+        assert_eq!(of(&task), (vec![2], vec![], false));
+        let thread = [PLAIN, BETWEEN, STARTS, PLAIN, measures(2), PLAIN];
+        assert_eq!(of(&thread), (vec![2], vec![], false));
+        let other = [PLAIN, RUNS, PLAIN, BETWEEN, PLAIN];
+        assert_eq!(of(&other), (vec![], vec![], false));
+        // A task of a task.
+        let hops = [
+            PLAIN,
+            RUNS,
+            LOOP,
+            BETWEEN,
+            PLAIN,
+            RUNS,
+            LOOP,
+            BETWEEN,
+            PLAIN,
+            measures(0),
+        ];
+        assert_eq!(of(&hops), (vec![0], vec![], false));
+    }
+
+    #[test]
+    fn a_thread_that_helps_while_it_waits_does_not_own_the_task() {
+        let helps = [
+            PLAIN,
+            RUNS,
+            PLAIN,
+            measures(1),
+            PLAIN,
+            BETWEEN,
+            PLAIN,
+            measures(4),
+        ];
+        assert_eq!(of(&helps), (vec![4], vec![1], false));
+        // What measures within the task is of the task's own code.
+        let within = [PLAIN, measures(5), RUNS, PLAIN, BETWEEN, PLAIN, measures(4)];
+        assert_eq!(of(&within), (vec![4, 5], vec![], false));
+    }
+
+    #[test]
+    fn an_executors_thread_is_not_whose_code_made_it() {
+        let idle = [PLAIN, BETWEEN, STARTS, ADDS, PLAIN, measures(0)];
+        assert_eq!(of(&idle), (vec![], vec![], false));
+        let next = [
+            PLAIN,
+            NEXT,
+            RUNS,
+            LOOP,
+            BETWEEN,
+            STARTS,
+            ADDS,
+            PLAIN,
+            measures(0),
+        ];
+        assert_eq!(of(&next), (vec![], vec![], false));
+        let unknown = [
+            PLAIN,
+            RUNS,
+            LOOP,
+            PLAIN,
+            BETWEEN,
+            STARTS,
+            ADDS,
+            PLAIN,
+            measures(0),
+        ];
+        assert_eq!(of(&unknown), (vec![], vec![], true));
+        assert!(determine_ownership(&[STARTS, ADDS, PLAIN, measures(0)]).adds_worker);
+        assert!(!determine_ownership(&[STARTS, PLAIN, measures(0)]).adds_worker);
+    }
+
+    #[test]
+    fn a_task_that_nobody_submitted_is_of_its_caller_or_of_nobody_known() {
+        let called = [PLAIN, RUNS, PLAIN, measures(0), PLAIN];
+        assert_eq!(of(&called), (vec![0], vec![], false));
+        assert_eq!(of(&[PLAIN, RUNS, LOOP, PLAIN]), (vec![], vec![], true));
+        // By another thread, which nobody measures.
+        assert_eq!(of(&[PLAIN, RUNS, PLAIN]), (vec![], vec![], false));
+        // In a task's thread, called by the code that is counted there.
+        let inner = [PLAIN, RUNS, PLAIN, measures(0), RUNS, PLAIN];
+        assert_eq!(of(&inner), (vec![0], vec![], false));
+    }
+}

@@ -1,0 +1,40 @@
+//! Exceptions where classes have no hooks: what is thrown, by bytecode, by native methods and by the VM itself, and
+//! whether a method that the thread is in catches it.
+
+use jvmti_bindings::sys::jni::jobject;
+use lucce_vm::JniEnvironment;
+
+use crate::counting::AgentCounting;
+use crate::events::exception::{CAUGHT, UNCAUGHT};
+use crate::hookless::stack_samples::{WalkPosition, with_current};
+use crate::memory::counter::increment_counter;
+
+/// The current thread throws `exception`.
+pub fn record_exception(
+    counting: &'static AgentCounting,
+    env: JniEnvironment,
+    (thread, exception): (jobject, jobject),
+    is_caught: bool,
+) {
+    if count_exception(counting, env, (thread, exception), is_caught).is_none() {
+        increment_counter(&counting.counts.events_dropped);
+    }
+}
+
+/// `None`: it is lost.
+fn count_exception(
+    counting: &'static AgentCounting,
+    env: JniEnvironment,
+    (thread, exception): (jobject, jobject),
+    is_caught: bool,
+) -> Option<()> {
+    let kind = if is_caught { &CAUGHT } else { &UNCAUGHT };
+    with_current(counting, |local| {
+        // Without a frame that is shown it has no context.
+        let Some(number) = local.find_number((env, thread), WalkPosition::default())? else {
+            return Some(());
+        };
+        let event = super::find_event_type(counting, env, exception, kind)?;
+        local.count_event(env, thread, (number, event), 0)
+    })?
+}

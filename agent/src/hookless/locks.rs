@@ -1,0 +1,116 @@
+//! Contended monitors of a JVM that the agent was attached to: entering one, and waiting.
+//!
+//! A virtual thread may go on on another native thread than it waited on, so what it waits for is kept with
+//! it, and its cell is looked up when it goes on. Parking has no event in the tool interface.
+
+use std::ptr;
+
+use jvmti_bindings::sys::jni::jobject;
+use lucce_callgraph::ContextId;
+use lucce_tracelog::EventTypeId;
+use lucce_vm::JniEnvironment;
+
+use crate::counting::AgentCounting;
+use crate::events::lock::ENTER;
+use crate::hookless::stack_samples::{WalkPosition, with_current};
+use crate::hookless::thread_storage;
+use crate::memory::counter::increment_counter;
+use crate::memory::event_mask;
+use crate::stack::monitor_location::find_monitorenter as at_monitor;
+use crate::thread::event_kind::EventKind;
+
+/// What a thread waits for, and since when.
+#[derive(Clone, Copy)]
+pub struct HooklessWait {
+    number: ContextId,
+    event: EventTypeId,
+    since: u64,
+}
+
+/// Of one thread. The second may end in the first.
+#[derive(Default)]
+pub struct HooklessWaits {
+    enter: Option<HooklessWait>,
+    wait: Option<HooklessWait>,
+}
+
+impl HooklessWaits {
+    pub fn is_empty(&self) -> bool {
+        self.enter.is_none() && self.wait.is_none()
+    }
+}
+
+/// What a thread waits for by an event of this kind.
+fn wait_of_kind<'w>(
+    waits: &'w mut HooklessWaits,
+    kind: &EventKind,
+) -> &'w mut Option<HooklessWait> {
+    match ptr::eq(kind, &ENTER) {
+        true => &mut waits.enter,
+        false => &mut waits.wait,
+    }
+}
+
+/// The current thread is about to wait since then for `object`.
+pub fn begin_wait(
+    counting: &'static AgentCounting,
+    env: JniEnvironment,
+    (thread, object): (jobject, jobject),
+    kind: &'static EventKind,
+    since: u64,
+) {
+    // Where the interpreter enters a monitor it stands behind that already.
+    let location = ptr::eq(kind, &ENTER)
+        .then(|| find_monitor_location(counting))
+        .flatten();
+    let spot = WalkPosition { own: 0, location };
+    let number = with_current(counting, |local| local.find_number((env, thread), spot));
+    let Some(number) = number.flatten() else {
+        increment_counter(&counting.counts.events_dropped);
+        return;
+    };
+    // Without a frame it has no context.
+    let Some(number) = number else { return };
+    let event = super::find_event_type(counting, env, object, kind);
+    let waiting = event.map(|event| HooklessWait {
+        number,
+        event,
+        since,
+    });
+    let kept = thread_storage::with_storage(counting, thread, |kept| {
+        *wait_of_kind(&mut kept.waits, kind) = waiting;
+    });
+    if waiting.is_none() || kept.is_none() {
+        increment_counter(&counting.counts.events_dropped);
+    }
+}
+
+/// It waits no longer. What has begun is forgotten, even if nothing is counted any more.
+pub fn end_wait(
+    counting: &'static AgentCounting,
+    env: JniEnvironment,
+    thread: jobject,
+    kind: &'static EventKind,
+    now: u64,
+) {
+    let taken = thread_storage::with_existing_storage(counting, thread, |kept| {
+        wait_of_kind(&mut kept.waits, kind).take()
+    });
+    let is_counted = counting.event_mask.is_enabled(event_mask::LOCK);
+    let Some(waiting) = taken.flatten().filter(|_| is_counted) else {
+        return;
+    };
+    let passed = now.saturating_sub(waiting.since);
+    let event = (waiting.number, waiting.event);
+    let counted = with_current(counting, |local| {
+        local.count_event(env, thread, event, passed)
+    });
+    if counted.flatten().is_none() {
+        increment_counter(&counting.counts.events_dropped);
+    }
+}
+
+fn find_monitor_location(counting: &AgentCounting) -> Option<i64> {
+    let (method, location) = counting.jvmti.frame_location(0)?;
+    at_monitor(&counting.jvmti.method_bytecodes(method), location)
+}

@@ -1,0 +1,661 @@
+//! An allocation that the VM tells of: its whole stack, made into a number.
+//!
+//! Two stacks of a thread that follow each other mostly differ near their tops only. So the thread keeps
+//! the last one with the context of each frame, and goes on from the outermost frame that differs.
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::mem;
+use std::sync::Arc;
+
+use jvmti_bindings::sys::jni::{jclass, jobject};
+use lucce_callgraph::{ContextId, MethodId, SiteId};
+use lucce_tracelog::{EventTypeId, RunId};
+use lucce_vm::{FrameInfo, JniEnvironment, JvmError};
+
+use crate::core::VerifyCountdown;
+use crate::core::agent_use::AgentUseGuard;
+use crate::counting::AgentCounting;
+use crate::events::samples;
+use crate::hookless::thread_storage::{self, CallContextScope};
+use crate::hookless::walk_cost;
+use crate::memory::counter::increment_counter;
+use crate::registry::written_records::external_name;
+use crate::stack::frames::{MethodKind, ResolvedMethod, StackWalk, can_watch};
+use crate::stack::throwable_trace::{TraceLine, match_lines, read_trace};
+use crate::stack::{context_scopes, verify};
+use crate::thread::counter_access;
+use crate::thread::tags::TagSet;
+use crate::thread::thread_counters::{ThreadCounters, thread_kind};
+
+/// `JVMTI_ERROR_THREAD_NOT_ALIVE`
+const NOT_ALIVE: i32 = 15;
+/// Frames beyond it make an event count as lost.
+const MAX_FRAMES: usize = 1 << 20;
+/// More places than that and all are forgotten.
+const MAX_PLACES: usize = 1 << 16;
+
+/// The current thread has made an object of `size` bytes, and the VM took it as a sample.
+pub fn record_allocation(
+    counting: &'static AgentCounting,
+    env: JniEnvironment,
+    thread: jobject,
+    (class, size): (jclass, u64),
+) {
+    let recorded = with_current(counting, |local| {
+        local.record_sample(env, thread, (class, size))
+    });
+    if recorded.flatten().is_none() {
+        increment_counter(&counting.counts.events_dropped);
+    }
+}
+
+thread_local! {
+    /// Not in the thread's own block, in which a library that is loaded late has little room.
+    static LOCAL: RefCell<Option<Box<HooklessThread>>> = const { RefCell::new(None) };
+}
+
+/// What the current thread keeps. `None`: it is being used, by an event that is being recorded, or the
+/// thread ends.
+pub fn with_current<T>(
+    counting: &'static AgentCounting,
+    body: impl FnOnce(&mut HooklessThread) -> T,
+) -> Option<T> {
+    let with = LOCAL.try_with(|local| {
+        local.try_borrow_mut().ok().map(|mut local| {
+            // What an earlier agent has left means nothing.
+            if local
+                .as_ref()
+                .is_some_and(|local| local.run != counting.run)
+            {
+                *local = None;
+            }
+            body(local.get_or_insert_with(|| Box::new(HooklessThread::new(counting))))
+        })
+    });
+    with.ok().flatten()
+}
+
+/// What a native thread keeps. Virtual threads that it carries have one lane together.
+pub struct HooklessThread {
+    /// That of its agent, which may have left: it is used only when that is the one that works.
+    run: RunId,
+    counting: &'static AgentCounting,
+    frames: Vec<FrameInfo>,
+    /// The last stack, outermost frame first.
+    last_stack: Vec<WalkedFrame>,
+    places: HashMap<(usize, i64), FramePlace>,
+    /// Whose it is: virtual threads', or its own; and what they count under.
+    counters: Vec<((bool, TagSet), ThreadCounters)>,
+    /// The scopes that the last stack was seen with.
+    scopes: Vec<CallContextScope>,
+    countdown: Arc<VerifyCountdown>,
+    walk_policy: WalkPolicy,
+    /// It has been told of an allocation.
+    has_sampled: bool,
+}
+
+/// Where in the current thread something happens.
+#[derive(Clone, Copy, Default)]
+pub struct WalkPosition {
+    /// So many of the innermost frames ask, and are none of the trace.
+    pub own: usize,
+    /// Where the innermost frame stands, if that is not where the VM says.
+    pub location: Option<i64>,
+}
+
+/// How often the VM is asked for the stack.
+#[derive(Clone, Copy)]
+enum WalkPolicy {
+    EachTime,
+    /// Several things are asked at one moment.
+    Once {
+        done: bool,
+    },
+}
+
+/// From now on, until this is called with `false`, the current thread stands where it stands: its stack is walked once.
+pub fn walk_once(counting: &'static AgentCounting, is_so: bool) {
+    let walked = match is_so {
+        true => WalkPolicy::Once { done: false },
+        false => WalkPolicy::EachTime,
+    };
+    // Where an event is being recorded, this one comes of what the agent does, and is not counted.
+    let _ = with_current(counting, |local| local.walk_policy = walked);
+}
+
+/// A frame of the last stack.
+struct WalkedFrame {
+    method: usize,
+    location: i64,
+    place: FramePlace,
+    /// The innermost shown frame up to here.
+    shown: Option<FrameContext>,
+}
+
+/// Where a frame stands, which holds as long as the method is current.
+#[derive(Clone)]
+struct FramePlace {
+    method: Arc<ResolvedMethod>,
+    visibility: FrameVisibility,
+}
+
+/// A shown frame: its context, and where in it its callee, or the event, is.
+#[derive(Clone, Copy)]
+struct FrameContext {
+    context: ContextId,
+    site: FrameSite,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FrameVisibility {
+    NotShown,
+    Shown(FrameSite),
+    /// The VM does not say enough.
+    Unknown,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct FrameSite {
+    method: MethodId,
+    site: SiteId,
+    line: i32,
+}
+
+impl HooklessThread {
+    fn new(counting: &'static AgentCounting) -> HooklessThread {
+        HooklessThread {
+            run: counting.run,
+            counting,
+            frames: Vec::new(),
+            last_stack: Vec::new(),
+            places: HashMap::new(),
+            counters: Vec::new(),
+            scopes: Vec::new(),
+            countdown: counting.verify.begin_shared(),
+            walk_policy: WalkPolicy::EachTime,
+            has_sampled: false,
+        }
+    }
+
+    /// `None`: it is lost.
+    fn record_sample(
+        &mut self,
+        env: JniEnvironment,
+        thread: jobject,
+        (class, size): (jclass, u64),
+    ) -> Option<()> {
+        let counting = self.counting;
+        if counting.coverage.is_leaving(env, size) {
+            return Some(());
+        }
+        let is_first = !mem::replace(&mut self.has_sampled, true);
+        if is_first && counting.sampling_interval().is_none() {
+            counting.coverage.record_first_allocation(env, size);
+        }
+        // Without a Java frame it has no context: the VM's own.
+        let Some(at) = self.find_shown_frame((env, thread), WalkPosition::default())? else {
+            return Some(());
+        };
+        let allocated = self.counting.jvmti.class_signature(class)?;
+        let site =
+            self.counting
+                .find_or_add_allocation(at.site.method.0, at.site.line, &allocated)?;
+        let number = self
+            .counting
+            .encoder
+            .encode_event(at.context, SiteId(site), at.site.method);
+        if number == ContextId::UNKNOWN {
+            return None;
+        }
+        self.add_sample(env, thread, number, size)?;
+        if self.must_verify() {
+            verify::compare_number(self.counting, env, number, 0);
+        }
+        Some(())
+    }
+
+    /// Where the current thread is. `None`: it is lost; without any: no frame is shown.
+    fn find_shown_frame(
+        &mut self,
+        whose: (JniEnvironment, jobject),
+        spot: WalkPosition,
+    ) -> Option<Option<FrameContext>> {
+        let is_plain = spot.own == 0 && spot.location.is_none();
+        let is_known = is_plain && matches!(self.walk_policy, WalkPolicy::Once { done: true });
+        if !is_known {
+            self.walk_stack(whose, spot)?;
+            if let WalkPolicy::Once { done } = &mut self.walk_policy {
+                *done = is_plain;
+            }
+        }
+        Some(self.last_stack.last().and_then(|known| known.shown))
+    }
+
+    fn walk_stack(
+        &mut self,
+        (env, thread): (JniEnvironment, jobject),
+        spot: WalkPosition,
+    ) -> Option<()> {
+        let since = walk_cost::begin_walk();
+        self.set_scopes(thread_storage::current_scopes(self.counting, thread));
+        // What a method is may be found out after frames were asked for, and after its code was replaced. Then the frames
+        // may be those of the old code, and are asked for again.
+        const MOST_WALKS: usize = 16;
+        for _ in 0..MOST_WALKS {
+            let before = self.counting.frames.resolution_count();
+            self.read_frames(spot.own)?;
+            if let (Some(top), Some(location)) = (self.frames.first_mut(), spot.location) {
+                top.location = location;
+            }
+            let resolved = self.resolve_contexts(env, spot);
+            if self.counting.frames.resolution_count() == before {
+                walk_cost::end_walk(self.counting, self.frames.len(), since);
+                return resolved;
+            }
+        }
+        None
+    }
+
+    /// Frames whose callers are others than in the last stack are looked at anew.
+    fn set_scopes(&mut self, scopes: Vec<CallContextScope>) {
+        let same = self.scopes.iter().zip(&scopes);
+        let same = same.take_while(|(known, now)| known == now).count();
+        let others = self
+            .scopes
+            .iter()
+            .skip(same)
+            .chain(scopes.iter().skip(same));
+        if let Some(depth) = others.map(|scope| scope.depth).min() {
+            self.last_stack.truncate(depth.saturating_sub(1));
+            self.scopes = scopes;
+        }
+    }
+
+    /// The number of what happens there. As [`HooklessThread::find_shown_frame`].
+    pub fn find_number(
+        &mut self,
+        whose: (JniEnvironment, jobject),
+        spot: WalkPosition,
+    ) -> Option<Option<ContextId>> {
+        let Some(at) = self.find_shown_frame(whose, spot)? else {
+            return Some(None);
+        };
+        let FrameSite { method, site, .. } = at.site;
+        let number = self.counting.encoder.encode_event(at.context, site, method);
+        if number == ContextId::UNKNOWN {
+            return None;
+        }
+        if self.must_verify() {
+            let frames = StackWalk::new(self.counting, whose.0, 256);
+            let frames = frames
+                .with_innermost_location(spot.location)
+                .without_own_frames(spot.own);
+            verify::compare_frames(self.counting, frames, number, 0);
+        }
+        Some(Some(number))
+    }
+
+    /// How many frames the current thread has, but the innermost `own`.
+    pub fn count_frames(&mut self, own: usize) -> Option<usize> {
+        self.read_frames(own)?;
+        Some(self.frames.len())
+    }
+
+    /// One more event of a kind that has types.
+    pub fn count_event(
+        &mut self,
+        env: JniEnvironment,
+        thread: jobject,
+        (number, event): (ContextId, EventTypeId),
+        value: u64,
+    ) -> Option<()> {
+        let counting = self.counting;
+        let lane = self.find_or_add_counters(env, thread)?;
+        counter_access::event_counter(counting, lane, number, event)?.count_event(value);
+        Some(())
+    }
+
+    /// The VM's frames but the innermost `own`, innermost first.
+    fn read_frames(&mut self, own: usize) -> Option<()> {
+        let empty = FrameInfo {
+            method: std::ptr::null_mut(),
+            location: 0,
+        };
+        self.frames.resize(self.frames.capacity().max(128), empty);
+        loop {
+            let found = match self.counting.jvmti.read_stack_from(
+                std::ptr::null_mut(),
+                own,
+                &mut self.frames,
+            ) {
+                Ok(found) => found,
+                // It has left its last frame, and waits for its own monitor to end.
+                Err(JvmError(code)) if code == NOT_ALIVE => 0,
+                Err(_) => return None,
+            };
+            let room = self.frames.len();
+            if found < room {
+                self.frames.truncate(found);
+                return Some(());
+            }
+            if room >= MAX_FRAMES {
+                return None;
+            }
+            self.frames.resize(room * 2, empty);
+        }
+    }
+
+    /// Brings `last` to what `frames` says.
+    fn resolve_contexts(&mut self, env: JniEnvironment, spot: WalkPosition) -> Option<()> {
+        let can_watch = can_watch(self.counting, env);
+        let mut older = OlderLines::new(spot);
+        let frames = mem::take(&mut self.frames);
+        let resolved = self.resolve_frames(env, &frames, (can_watch, &mut older));
+        self.frames = frames;
+        resolved
+    }
+
+    fn resolve_frames(
+        &mut self,
+        env: JniEnvironment,
+        frames: &[FrameInfo],
+        (can_watch, older): (bool, &mut OlderLines),
+    ) -> Option<()> {
+        let mut common = 0;
+        let mut checked = CheckedVersions::default();
+        let outermost_first = || frames.iter().enumerate().rev();
+        for ((index, frame), known) in outermost_first().zip(&self.last_stack) {
+            let method = &known.place.method;
+            let is_same = known.method == frame.method as usize && known.location == frame.location;
+            if !is_same {
+                break;
+            }
+            if !checked.is_current(env, method, can_watch) {
+                break;
+            }
+            if method.has_older_lines() {
+                let standing =
+                    older.find_visibility(self.counting, env, (frames, index), &known.place);
+                if standing != known.visibility() {
+                    break;
+                }
+            }
+            common += 1;
+        }
+        self.last_stack.truncate(common);
+        let mut at = self.last_stack.last().and_then(|known| known.shown);
+        for (index, frame) in outermost_first().skip(common) {
+            let mut place = self.resolve_place(env, *frame, can_watch);
+            if place.method.has_older_lines() {
+                place.visibility =
+                    older.find_visibility(self.counting, env, (frames, index), &place);
+            }
+            match place.visibility {
+                FrameVisibility::NotShown => {}
+                FrameVisibility::Unknown => return None,
+                FrameVisibility::Shown(place) => {
+                    let elsewhere = self.find_scope_context(place.method);
+                    let context = elsewhere.unwrap_or_else(|| match at {
+                        None => self.counting.encoder.root_context(place.method),
+                        Some(caller) => self.counting.encoder.encode_call(
+                            caller.context,
+                            caller.site.site,
+                            caller.site.method,
+                            place.method,
+                        ),
+                    });
+                    if context == ContextId::UNKNOWN {
+                        return None;
+                    }
+                    at = Some(FrameContext {
+                        context,
+                        site: place,
+                    });
+                }
+            }
+            self.last_stack.push(WalkedFrame {
+                method: frame.method as usize,
+                location: frame.location,
+                place,
+                shown: at,
+            });
+        }
+        Some(())
+    }
+
+    /// The context of the next frame, of `method`, if a scope has it go on elsewhere.
+    fn find_scope_context(&self, method: MethodId) -> Option<ContextId> {
+        let depth = self.last_stack.len() + 1;
+        let scope = self.scopes.iter().find(|scope| scope.depth == depth)?;
+        let is_scope = context_scopes::is_scope_method(&self.counting.registry(), method.0);
+        let found =
+            is_scope.then(|| context_scopes::scope_context(self.counting, scope.number, method));
+        found.flatten()
+    }
+
+    fn resolve_place(
+        &mut self,
+        env: JniEnvironment,
+        frame: FrameInfo,
+        can_watch: bool,
+    ) -> FramePlace {
+        let key = (frame.method as usize, frame.location);
+        if let Some(known) = self.places.get(&key)
+            && known.method.is_current(env, can_watch)
+        {
+            return known.clone();
+        }
+        let counting = self.counting;
+        let method = counting.frames.resolve_method(counting, env, frame.method);
+        let line = method.line_number(frame.location);
+        let standing = find_visibility(counting, &method, line);
+        let place = FramePlace {
+            method,
+            visibility: standing,
+        };
+        if self.places.len() >= MAX_PLACES {
+            self.places.clear();
+        }
+        self.places.insert(key, place.clone());
+        place
+    }
+
+    /// For a context's number: it stands for the site, too.
+    fn add_sample(
+        &mut self,
+        env: JniEnvironment,
+        thread: jobject,
+        number: ContextId,
+        size: u64,
+    ) -> Option<()> {
+        let counting = self.counting;
+        let interval = counting.sampling_interval().unwrap_or(0);
+        let lane = self.find_or_add_counters(env, thread)?;
+        samples::add_sample(counting, lane, number, (size, interval));
+        Some(())
+    }
+
+    fn find_or_add_counters(
+        &mut self,
+        env: JniEnvironment,
+        thread: jobject,
+    ) -> Option<&mut ThreadCounters> {
+        let tags = thread_storage::current_tags(self.counting, thread);
+        let whose = (env.is_virtual_thread(thread), tags);
+        let known = self.counters.iter().position(|(of, _)| *of == whose);
+        let at = known.unwrap_or_else(|| {
+            let lane = self.acquire_counters(env, whose);
+            self.counters.push((whose, lane));
+            self.counters.len() - 1
+        });
+        self.counters.get_mut(at).map(|(_, lane)| lane)
+    }
+
+    fn acquire_counters(
+        &self,
+        env: JniEnvironment,
+        (is_virtual, tags): (bool, TagSet),
+    ) -> ThreadCounters {
+        let counting = self.counting;
+        let name = match is_virtual {
+            false => counting.jvmti.thread_name(env).unwrap_or_default(),
+            true => "virtual threads".into(),
+        };
+        let whose = (is_virtual, ContextId::UNKNOWN);
+        if tags == TagSet::NONE {
+            return counter_access::take_counters(counting, env, name, whose);
+        }
+        let kind = thread_kind(&name);
+        let lane =
+            counter_access::take_tagged_counters(counting, env, (tags, &*kind, &*name), whose);
+        counting.coverage.assign_counters(&lane);
+        lane
+    }
+
+    /// No thread that is here counts under these tags any more: others may go on with the lanes.
+    pub fn release_counters(&mut self, tags: TagSet) {
+        let (left, kept) = mem::take(&mut self.counters)
+            .into_iter()
+            .partition(|((_, of), _)| *of == tags && tags != TagSet::NONE);
+        self.counters = kept;
+        let left: Vec<_> = left;
+        for (_, lane) in left {
+            self.counting.counter_pool.return_counters(lane);
+        }
+    }
+
+    /// One more event: whether it is the one to compare, of so many.
+    fn must_verify(&mut self) -> bool {
+        self.countdown.count_event(self.counting.options.verify)
+    }
+}
+
+/// Versions that were found to be current in this walk, the last few: stacks go to and fro between a few classes.
+#[derive(Default)]
+struct CheckedVersions {
+    keys: [Option<(usize, i32)>; 8],
+    next: usize,
+}
+
+impl CheckedVersions {
+    fn is_current(
+        &mut self,
+        env: JniEnvironment,
+        method: &ResolvedMethod,
+        can_watch: bool,
+    ) -> bool {
+        let key = method.version_key();
+        if key.is_some() && self.keys.contains(&key) {
+            return true;
+        }
+        let is_current = method.is_current(env, can_watch);
+        if is_current
+            && key.is_some()
+            && let Some(place) = self.keys.get_mut(self.next)
+        {
+            *place = key;
+            self.next = (self.next + 1) % self.keys.len();
+        }
+        is_current
+    }
+}
+
+impl WalkedFrame {
+    fn visibility(&self) -> FrameVisibility {
+        self.place.visibility
+    }
+}
+
+/// Where a frame of `method` at `line` stands.
+fn find_visibility(
+    counting: &AgentCounting,
+    method: &ResolvedMethod,
+    line: i32,
+) -> FrameVisibility {
+    match method.kind {
+        MethodKind::Hidden | MethodKind::Helper => FrameVisibility::NotShown,
+        MethodKind::Unknown => FrameVisibility::Unknown,
+        MethodKind::Known(id) => match counting.find_or_add_site(id, line) {
+            0 => FrameVisibility::Unknown,
+            site => FrameVisibility::Shown(FrameSite {
+                method: MethodId(id),
+                site: SiteId(site),
+                line,
+            }),
+        },
+    }
+}
+
+/// Lines of frames that may run older code, which the VM is asked for once in a walk, if at all.
+struct OlderLines {
+    spot: WalkPosition,
+    /// By frame, innermost first.
+    lines: Option<Vec<TraceLine>>,
+}
+
+impl OlderLines {
+    fn new(spot: WalkPosition) -> OlderLines {
+        OlderLines { spot, lines: None }
+    }
+
+    /// Where the frame with this index stands, counted from the innermost one. `place`: where it would stand in code as it is now.
+    fn find_visibility(
+        &mut self,
+        counting: &AgentCounting,
+        env: JniEnvironment,
+        (frames, index): (&[FrameInfo], usize),
+        place: &FramePlace,
+    ) -> FrameVisibility {
+        if place.visibility == FrameVisibility::NotShown
+            || index == 0 && self.spot.location.is_some()
+        {
+            return place.visibility;
+        }
+        let lines = self
+            .lines
+            .get_or_insert_with(|| read_older_lines(counting, env, frames));
+        match lines.get(index) {
+            Some(TraceLine::Line(line)) => find_visibility(counting, &place.method, *line),
+            Some(TraceLine::NotShown) => place.visibility,
+            Some(TraceLine::TooDeep) | None => FrameVisibility::Unknown,
+        }
+    }
+}
+
+/// The lines of all frames, innermost first, as a `Throwable` has them.
+fn read_older_lines(
+    counting: &AgentCounting,
+    env: JniEnvironment,
+    frames: &[FrameInfo],
+) -> Vec<TraceLine> {
+    let Some(trace) = read_trace(counting, env) else {
+        return Vec::new();
+    };
+    let resolve = |frame: &FrameInfo| counting.frames.resolve_method(counting, env, frame.method);
+    let methods: Vec<_> = frames.iter().map(resolve).collect();
+    let classes: Vec<_> = methods
+        .iter()
+        .map(|method| external_name(&method.class_name))
+        .collect();
+    let names = classes.iter().zip(&methods);
+    let names = names.map(|(class, method)| (class.as_str(), method.method_name.as_str()));
+    match_lines(&trace, names)
+}
+
+impl Drop for HooklessThread {
+    /// The thread ends: another one of its kind goes on with its lanes.
+    fn drop(&mut self) {
+        let lanes = mem::take(&mut self.counters);
+        let inside = AgentUseGuard::enter();
+        if !inside.is_for_run(self.run) {
+            return;
+        }
+        self.counting.verify.end_shared(&self.countdown);
+        for ((_, tags), lane) in lanes {
+            match tags == TagSet::NONE {
+                true => counter_access::return_counters(self.counting, lane),
+                false => self.counting.counter_pool.return_counters(lane),
+            }
+        }
+    }
+}

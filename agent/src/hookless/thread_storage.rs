@@ -1,0 +1,161 @@
+//! What a thread keeps wherever it goes on, in the tool interface's storage for threads: a virtual thread may go on on
+//! another native thread than before.
+#![allow(unsafe_code, reason = "storage by a pointer")]
+
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use jvmti_bindings::sys::jni::jobject;
+use jvmti_bindings::sys::jvmti as ti;
+use lucce_callgraph::ContextId;
+use lucce_vm::{JniEnvironment, Jvmti};
+
+use crate::counting::AgentCounting;
+use crate::hookless::locks::HooklessWaits;
+use crate::thread::tags::{OpenTags, TagSet};
+
+/// A frame of `CallContext.Scope` whose callers are those of a number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CallContextScope {
+    /// Frames from the outermost one to this one, both of them counted.
+    pub depth: usize,
+    pub number: ContextId,
+}
+
+/// Of one thread.
+#[derive(Default)]
+pub struct ThreadStorage {
+    pub waits: HooklessWaits,
+    pub tags: OpenTags,
+    /// The outermost first, which has the least depth.
+    pub scopes: Vec<CallContextScope>,
+}
+
+impl ThreadStorage {
+    fn new() -> ThreadStorage {
+        // So that no number of a tag that was closed is ever that of another tag.
+        const TAGS: u64 = 1 << 32;
+        static BEGUN: AtomicU64 = AtomicU64::new(0);
+        ThreadStorage {
+            tags: OpenTags::with_last_number(TAGS * BEGUN.fetch_add(1, Ordering::Relaxed)),
+            ..ThreadStorage::default()
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.waits.is_empty() && self.tags.is_empty() && self.scopes.is_empty()
+    }
+}
+
+/// Whether any thread has had a tag or a scope: until then events need not look.
+static IS_USED: AtomicBool = AtomicBool::new(false);
+
+/// What `body` does with what the thread keeps, or will keep from now on. It must not call the VM. `None`: the VM has no
+/// memory for it.
+pub fn with_storage<T>(
+    counting: &AgentCounting,
+    thread: jobject,
+    body: impl FnOnce(&mut ThreadStorage) -> T,
+) -> Option<T> {
+    let known = counting
+        .jvmti
+        .thread_storage(thread)?
+        .cast::<ThreadStorage>();
+    let kept = match known.is_null() {
+        true => Box::into_raw(Box::new(ThreadStorage::new())),
+        false => known,
+    };
+    // SAFETY: made here, and used by callbacks of its own thread only, one after the other.
+    let done = body(unsafe { &mut *kept });
+    if known.is_null()
+        && counting
+            .jvmti
+            .set_thread_storage(thread, kept.cast())
+            .is_err()
+    {
+        // SAFETY: made above, and no other owner has it.
+        drop(unsafe { Box::from_raw(kept) });
+        return None;
+    }
+    Some(done)
+}
+
+/// As [`with_storage`], of a thread that keeps something: when that is nothing any more, the storage is given back.
+pub fn with_existing_storage<T>(
+    counting: &AgentCounting,
+    thread: jobject,
+    body: impl FnOnce(&mut ThreadStorage) -> T,
+) -> Option<T> {
+    let kept = counting
+        .jvmti
+        .thread_storage(thread)?
+        .cast::<ThreadStorage>();
+    // SAFETY: null, or as in with().
+    let known = unsafe { kept.as_mut() }?;
+    let done = body(known);
+    if known.is_empty()
+        && counting
+            .jvmti
+            .set_thread_storage(thread, ptr::null_mut())
+            .is_ok()
+    {
+        // SAFETY: made in with(), and the thread has it no more.
+        drop(unsafe { Box::from_raw(kept) });
+    }
+    Some(done)
+}
+
+/// The program has asked for tags or scopes: from now on events look, and what a thread leaves open ends with it.
+pub fn enable_storage(counting: &AgentCounting) {
+    if IS_USED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    // The second one is known to JDK 21 and later.
+    for event in [
+        ti::JVMTI_EVENT_THREAD_END,
+        ti::JVMTI_EVENT_VIRTUAL_THREAD_END,
+    ] {
+        let _ = counting.jvmti.enable_event(event);
+    }
+}
+
+/// The tags that the thread counts under now.
+pub fn current_tags(counting: &AgentCounting, thread: jobject) -> TagSet {
+    read_if_used(counting, thread, |kept| kept.tags.current_set())
+}
+
+/// The scopes that the thread is in now.
+pub fn current_scopes(counting: &AgentCounting, thread: jobject) -> Vec<CallContextScope> {
+    read_if_used(counting, thread, |kept| kept.scopes.clone())
+}
+
+fn read_if_used<T: Default>(
+    counting: &AgentCounting,
+    thread: jobject,
+    of: impl FnOnce(&mut ThreadStorage) -> T,
+) -> T {
+    match IS_USED.load(Ordering::Relaxed) {
+        true => with_existing_storage(counting, thread, of).unwrap_or_default(),
+        false => T::default(),
+    }
+}
+
+/// The thread ends.
+pub fn end_thread(jvmti: Jvmti, thread: jobject) {
+    let kept = jvmti.thread_storage(thread).filter(|kept| !kept.is_null());
+    if let Some(kept) = kept
+        && jvmti.set_thread_storage(thread, ptr::null_mut()).is_ok()
+    {
+        // SAFETY: made in with(); the thread has it no more, and no callback uses it.
+        drop(unsafe { Box::from_raw(kept.cast::<ThreadStorage>()) });
+    }
+}
+
+/// The agent leaves the VM, and no event comes any more: what threads keep is forgotten.
+pub fn release_all(jvmti: Jvmti, env: JniEnvironment) {
+    IS_USED.store(false, Ordering::Relaxed);
+    for thread in jvmti.all_threads() {
+        end_thread(jvmti, thread);
+        env.delete_local(thread);
+    }
+}

@@ -1,0 +1,148 @@
+//! Whether events are so many that hooks would take less than asking the VM for stacks.
+//!
+//! A hook is paid for by every call, a walk of the stack by every event, and the deeper the stack the more. Where
+//! the line lies depends on the program; what can be measured while it runs is the part of its CPU time that
+//! walks take.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use lucce_vm::clock;
+
+use crate::counting::AgentCounting;
+use crate::memory::locks::WatchedMutex;
+use crate::options::LogLevel;
+
+/// Of the process's CPU time, in percent: what hooks take, or more.
+const MAX_WALK_PERCENT: u64 = 20;
+/// Nanoseconds between two looks.
+const WINDOW_NS: u64 = 5_000_000_000;
+/// One of so many walks is timed, by a clock that is a call of the system.
+const WALKS_PER_TIMING: u64 = 8;
+/// Only after so many walks the other clocks are looked at.
+const WALKS_PER_CHECK: u64 = 1024;
+
+/// What walks took so far.
+static WALKS: AtomicU64 = AtomicU64::new(0);
+static FRAMES: AtomicU64 = AtomicU64::new(0);
+static NANOS: AtomicU64 = AtomicU64::new(0);
+static IS_WARNED: AtomicBool = AtomicBool::new(false);
+
+/// Where the last window ended.
+static LAST_WINDOW: WatchedMutex<Option<WalkCosts>> = WatchedMutex::new(None);
+
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+struct WalkCosts {
+    walks: u64,
+    frames: u64,
+    /// Nanoseconds of CPU time in walks and of the whole process, and those that have passed.
+    walk_ns: u64,
+    cpu_ns: u64,
+    time_ns: u64,
+}
+
+/// An agent begins: what an earlier one has measured means nothing.
+pub fn reset_costs() {
+    for sum in [&WALKS, &FRAMES, &NANOS] {
+        sum.store(0, Ordering::Relaxed);
+    }
+    IS_WARNED.store(false, Ordering::Relaxed);
+    *LAST_WINDOW.lock() = None;
+}
+
+/// The stack of the current thread is about to be asked for: what the thread has worked until now, if this walk is timed.
+pub fn begin_walk() -> Option<u64> {
+    let is_timed = WALKS
+        .load(Ordering::Relaxed)
+        .is_multiple_of(WALKS_PER_TIMING);
+    is_timed.then(clock::thread_time)
+}
+
+/// The stack was asked for, with so many frames, at `since`.
+pub fn end_walk(counting: &AgentCounting, frames: usize, since: Option<u64>) {
+    // Relaxed: sums that nothing depends on.
+    FRAMES.fetch_add(frames as u64, Ordering::Relaxed);
+    if let Some(since) = since {
+        let worked = clock::thread_time().saturating_sub(since);
+        NANOS.fetch_add(WALKS_PER_TIMING * worked, Ordering::Relaxed);
+    }
+    let walks = WALKS.fetch_add(1, Ordering::Relaxed) + 1;
+    if walks.is_multiple_of(WALKS_PER_CHECK) && !IS_WARNED.load(Ordering::Relaxed) {
+        check_costs(counting, walks);
+    }
+}
+
+fn check_costs(counting: &AgentCounting, walks: u64) {
+    let now = WalkCosts {
+        walks,
+        frames: FRAMES.load(Ordering::Relaxed),
+        walk_ns: NANOS.load(Ordering::Relaxed),
+        cpu_ns: clock::cpu_time(),
+        time_ns: clock::nano_time(),
+    };
+    let passed = {
+        let mut last = LAST_WINDOW.lock();
+        let before = *last.get_or_insert(now);
+        if now.time_ns.saturating_sub(before.time_ns) < WINDOW_NS {
+            return;
+        }
+        *last = Some(now);
+        now.costs_since(before)
+    };
+    if let Some(text) = passed.cost_warning()
+        && !IS_WARNED.swap(true, Ordering::Relaxed)
+    {
+        let advice = match counting.is_attached() {
+            true => "ask for fewer events (--opt alloc=SIZE), or start the JVM with the agent",
+            false => "ask for fewer events, or start the JVM with tracking=lazy",
+        };
+        counting.report_message(LogLevel::Warn, &format!("{text}: {advice}"));
+    }
+}
+
+impl WalkCosts {
+    fn costs_since(self, before: WalkCosts) -> WalkCosts {
+        WalkCosts {
+            walks: self.walks.saturating_sub(before.walks),
+            frames: self.frames.saturating_sub(before.frames),
+            walk_ns: self.walk_ns.saturating_sub(before.walk_ns),
+            cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
+            time_ns: self.time_ns.saturating_sub(before.time_ns),
+        }
+    }
+
+    fn cost_warning(self) -> Option<String> {
+        let share = 100 * self.walk_ns / self.cpu_ns.max(1);
+        let a_second = self.walks * 1_000_000_000 / self.time_ns.max(1);
+        let depth = self.frames / self.walks.max(1);
+        (share > MAX_WALK_PERCENT).then(|| {
+            format!(
+                "walking stacks takes {share}% of the CPU time ({a_second} events a second, {depth} frames each): \
+                 hooks would take less"
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_user_is_told_beyond_the_line_only() {
+        let at = |walking| WalkCosts {
+            walks: 50_000,
+            frames: 2_000_000,
+            walk_ns: walking,
+            cpu_ns: 6_000_000_000,
+            time_ns: 5_000_000_000,
+        };
+        assert_eq!(at(1_200_000_000).cost_warning(), None);
+        let text = at(1_500_000_000).cost_warning().unwrap();
+        assert!(
+            text.contains("25%") && text.contains("10000 events a second, 40 frames each"),
+            "{text}"
+        );
+        assert_eq!(at(1).costs_since(at(1)), WalkCosts::default());
+        assert_eq!(WalkCosts::default().cost_warning(), None);
+    }
+}

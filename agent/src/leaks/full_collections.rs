@@ -1,0 +1,93 @@
+//! Collections of the whole heap, as the VM counts them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lucce_vm::gc_counters::{CyclePauses, GcCounters};
+use lucce_vm::{VmHandle, flags};
+
+/// What the VM's own counters say. The VM's thread alone changes it, at the end of a collection.
+pub struct FullCollections {
+    counters: GcCounters,
+    max_heap_bytes: Option<u64>,
+    exit_flag: Option<&'static str>,
+    /// How many there were at the end of the last collection.
+    count: AtomicU64,
+    /// Which of all collections was the last one of them; 0: none.
+    last: AtomicU64,
+}
+
+/// Collections of the whole heap so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FullCollectionCount {
+    pub count: u64,
+    /// Which of all collections was the last one of them; 0: none.
+    pub last: u64,
+}
+
+impl FullCollections {
+    /// The VM is initialised.
+    pub fn from_vm(vm: VmHandle) -> FullCollections {
+        let counters = GcCounters::find_in(vm.as_raw());
+        FullCollections {
+            count: AtomicU64::new(counters.full_collections().unwrap_or(0)),
+            last: AtomicU64::new(0),
+            max_heap_bytes: flags::max_heap_bytes(vm.as_raw()),
+            exit_flag: flags::exit_on_exhaustion(vm.as_raw()),
+            counters,
+        }
+    }
+
+    /// At the end of a collection, the `collection`th: whether it was one of the whole heap.
+    pub fn record_collection(&self, collection: u64) -> bool {
+        let Some(count) = self.counters.full_collections() else {
+            return false;
+        };
+        // Relaxed: nobody else writes, and readers come later than the collection.
+        let before = self.count.swap(count, Ordering::Relaxed);
+        if count == before {
+            return false;
+        }
+        // Release: pairs with `so_far`, so that the count there is not behind.
+        self.last.store(collection, Ordering::Release);
+        true
+    }
+
+    pub fn current_count(&self) -> FullCollectionCount {
+        // Acquire: pairs with `note_collection`.
+        let last = self.last.load(Ordering::Acquire);
+        FullCollectionCount {
+            count: self.count.load(Ordering::Relaxed),
+            last,
+        }
+    }
+
+    /// `None`: the VM does not count them.
+    pub fn vm_count(&self) -> Option<u64> {
+        self.counters.full_collections()
+    }
+
+    pub fn cycle_pauses(&self) -> Option<CyclePauses> {
+        self.counters.cycle_pauses()
+    }
+
+    /// Bytes in use after the last collection.
+    pub fn used_bytes(&self) -> Option<u64> {
+        self.counters.used_bytes()
+    }
+
+    pub fn max_heap_bytes(&self) -> Option<u64> {
+        self.max_heap_bytes
+    }
+
+    /// The VM's flag with which it ends as soon as the heap is exhausted.
+    pub fn exit_flag(&self) -> Option<&'static str> {
+        self.exit_flag
+    }
+
+    /// No more than a quarter is free, part of which collectors keep for themselves: the next allocation may be the last one.
+    /// `false`, too, where that is not known.
+    pub fn is_nearly_full(&self) -> bool {
+        let full = |(used, most): (u64, u64)| used >= most / 4 * 3;
+        self.used_bytes().zip(self.max_heap_bytes).is_some_and(full)
+    }
+}

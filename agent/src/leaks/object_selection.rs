@@ -1,0 +1,103 @@
+//! Which of the followed objects of a context are looked for.
+
+use crate::leaks::sampled_objects::AgedReference;
+
+/// Objects that are chosen.
+#[derive(Clone, Copy)]
+pub struct SelectionLimits {
+    pub per_type: usize,
+    pub total: usize,
+}
+
+impl SelectionLimits {
+    pub const NONE: SelectionLimits = SelectionLimits {
+        per_type: 0,
+        total: 0,
+    };
+
+    /// How many of each type, from the numbers of the living: one of each in turn, so that none takes the room of all.
+    pub fn share_evenly(self, living: &[usize]) -> Vec<usize> {
+        let mut shares = vec![0; living.len()];
+        let mut left = self.total;
+        for _ in 0..self.per_type {
+            for (share, living) in shares.iter_mut().zip(living) {
+                if left > 0 && *share < *living {
+                    *share += 1;
+                    left -= 1;
+                }
+            }
+        }
+        shares
+    }
+}
+
+/// Some of the living, which come with the oldest first. What was just made says nothing of a leak: it may die soon. So those come
+/// first that a collection of the old generation has `tested`, then those that were there at any of the collections so far.
+pub fn select_survivors<R: Copy>(
+    mut living: &[AgedReference<R>],
+    most: usize,
+    (tested, collections): (u64, u64),
+) -> Vec<R> {
+    let mut chosen = Vec::new();
+    for bound in [tested, collections, u64::MAX] {
+        let older = living.partition_point(|object| object.born < bound);
+        let (older, younger) = living.split_at(older);
+        chosen.extend(pick_evenly(older, most - chosen.len()));
+        living = younger;
+    }
+    chosen
+}
+
+/// So many at most, from the first to the last.
+fn pick_evenly<R: Copy>(all: &[AgedReference<R>], most: usize) -> impl Iterator<Item = R> {
+    let wanted = most.min(all.len());
+    let last = all.len().saturating_sub(1);
+    let at = move |n: usize| all.get(n * last / wanted.saturating_sub(1).max(1));
+    (0..wanted).filter_map(at).map(|object| object.reference)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOST: SelectionLimits = SelectionLimits {
+        per_type: 8,
+        total: 16,
+    };
+
+    #[test]
+    fn no_type_takes_the_room_of_all() {
+        assert_eq!(MOST.share_evenly(&[1_000]), [8]);
+        assert_eq!(MOST.share_evenly(&[1_000, 1_000]), [8, 8]);
+        assert_eq!(MOST.share_evenly(&[1_000, 900, 800]), [6, 5, 5]);
+        assert_eq!(MOST.share_evenly(&[1_000, 3, 0]), [8, 3, 0]);
+        assert_eq!(MOST.share_evenly(&[2; 20]).iter().sum::<usize>(), 16);
+        assert_eq!(SelectionLimits::NONE.share_evenly(&[5]), [0]);
+        assert_eq!(MOST.share_evenly(&[]), [0; 0]);
+    }
+
+    fn born(ages: &[u64]) -> Vec<AgedReference<u64>> {
+        let aged = |&born| AgedReference {
+            born,
+            reference: born,
+        };
+        ages.iter().map(aged).collect()
+    }
+
+    #[test]
+    fn what_was_just_made_is_chosen_last() {
+        let many: Vec<u64> = (0..100).collect();
+        let ages = born(&many);
+        // Of those that are proven to live, from the oldest to the youngest.
+        assert_eq!(select_survivors(&ages, 4, (31, 90)), [0, 10, 20, 30]);
+        assert_eq!(select_survivors(&ages, 1, (31, 90)), [0]);
+        assert_eq!(select_survivors(&ages, 0, (31, 90)), [0; 0]);
+        // There was no collection of the old generation, or none at all.
+        assert_eq!(select_survivors(&ages, 3, (0, 51)), [0, 25, 50]);
+        assert_eq!(select_survivors(&born(&[0; 9]), 3, (0, 0)), [0; 3]);
+        // When they are too few, all of them and some others.
+        let few = born(&[1, 2, 6, 7, 8, 9, 9]);
+        assert_eq!(select_survivors(&few, 4, (3, 9)), [1, 2, 6, 8]);
+        assert_eq!(select_survivors(&few, 20, (3, 9)), [1, 2, 6, 7, 8, 9, 9]);
+    }
+}

@@ -1,0 +1,529 @@
+//! Address space for the shadow stacks and for the tables that Java code reads.
+//!
+//! Everything here is reserved once, without swap, and touched page by page: what is not used
+//! costs addresses only. Shadow stacks are reserved without access, which systems that count memory do not count,
+//! and become writable when a thread takes one. Where addresses are few (`ulimit -v`), the VM and the program
+//! need most of them, and a part is asked for.
+#![allow(
+    unsafe_code,
+    reason = "maps memory that code of the JVM writes by address"
+)]
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::ptr;
+use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use lucce_callgraph::SiteId;
+use lucce_tracelog::{ByteSize, MemoryLimit};
+
+use crate::memory::grow_only_array::release_pages;
+use crate::memory::locks::WatchedMutex;
+use crate::memory::owner;
+use crate::memory::shared_layout::{INT_BITS, SCRATCH_BITS};
+use crate::memory::slots;
+use crate::memory::slots::{GATE, LOST, Slot, SlotMemoryPart};
+
+/// A part of what was reserved here; it begins with a page.
+#[derive(Clone, Copy, Debug)]
+pub struct MappedRange {
+    start: usize,
+    bytes: usize,
+}
+
+impl MappedRange {
+    pub fn start(self) -> usize {
+        self.start
+    }
+
+    pub fn bytes(self) -> usize {
+        self.bytes
+    }
+
+    /// The part that begins at `start`. `None`: it does not lie in here.
+    pub fn sub_range(self, start: usize, bytes: usize) -> Option<MappedRange> {
+        let end = start.checked_add(bytes)?;
+        let is_in = start >= self.start && end <= self.start + self.bytes;
+        is_in.then_some(MappedRange { start, bytes })
+    }
+
+    /// Memory that is free.
+    #[cfg(test)]
+    pub fn from_unmapped(start: usize, bytes: usize) -> MappedRange {
+        MappedRange { start, bytes }
+    }
+}
+
+/// Those of all tests: there is one base.
+#[cfg(test)]
+pub fn shared_stacks() -> &'static ShadowStacks {
+    static SHARED: std::sync::OnceLock<ShadowStacks> = std::sync::OnceLock::new();
+    SHARED.get_or_init(|| ShadowStacks::new(false).unwrap())
+}
+
+/// Slots are relative to `base`, the scratch memory, of which there are so many bytes and a page below.
+fn register_scratch(base: usize, bytes: usize) {
+    slots::set_base_address(base);
+    // SAFETY: `map_scratch` has mapped it, and it is never unmapped.
+    unsafe { slots::map_slots(SlotMemoryPart::Scratch, base - 4096, base + bytes) };
+}
+
+/// Addresses that fit into an instruction, where there are such instructions.
+#[cfg(target_arch = "x86_64")]
+const LOW: libc::c_int = libc::MAP_32BIT;
+#[cfg(not(target_arch = "x86_64"))]
+const LOW: libc::c_int = 0;
+
+/// Scratch memory for frames of threads that are not known, so many bytes of it, at an address that fits into
+/// an instruction if the system has one.
+fn map_scratch(bytes: usize) -> io::Result<usize> {
+    // One page below: the sentinel slot.
+    let bytes = bytes + 4096;
+    let map = |flags| map_zeroed(bytes, libc::PROT_READ | libc::PROT_WRITE, flags);
+    Ok(map(LOW).or_else(|_| map(0))? + 4096)
+}
+
+/// What mappings are. Miri knows plain ones alone, which take memory at once.
+const KIND: libc::c_int =
+    libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | if cfg!(miri) { 0 } else { libc::MAP_NORESERVE };
+
+/// Tells the system what is done with pages. For Miri, which knows no such advice, pages that are given back are filled
+/// with zeros, as the system does.
+///
+/// # Safety
+/// They are pages of a mapping of ours; of those that are given back, nothing is needed.
+pub unsafe fn advise_pages(at: *mut libc::c_void, bytes: usize, what: libc::c_int) {
+    match (cfg!(miri), what) {
+        // SAFETY: as promised; advice fails without harm.
+        (false, _) => unsafe {
+            libc::madvise(at, bytes, what);
+        },
+        // SAFETY: as promised.
+        (true, libc::MADV_DONTNEED) => unsafe { at.cast::<u8>().write_bytes(0, bytes) },
+        (true, _) => {}
+    }
+}
+
+/// A fresh mapping of zeros.
+fn map_zeroed(bytes: usize, access: libc::c_int, flags: libc::c_int) -> io::Result<usize> {
+    // SAFETY: a fresh anonymous mapping at an address of the system's choice.
+    let at = unsafe { libc::mmap(ptr::null_mut(), bytes, access, KIND | flags, -1, 0) };
+    if at == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the range was just mapped; the advice only concerns core dumps.
+    unsafe { advise_pages(at, bytes, libc::MADV_DONTDUMP) };
+    Ok(at as usize)
+}
+
+/// Where addresses or memory are few, one table takes this part of what is left.
+const PART: u64 = 24;
+
+/// Reserves up to `most` bytes of zeros that may be written, half as much as long as the system refuses.
+pub fn reserve_memory(most: usize, least: usize) -> Option<MappedRange> {
+    let affordable = match most > least && !cfg!(miri) {
+        true => MemoryLimit::read_current().limit_memory(most as u64, PART) as usize,
+        false => most,
+    };
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    map_at_most(affordable.max(least), least, access).ok()
+}
+
+/// Reserves addresses without access, and never more than a part of what is left: the estimate of what the VM
+/// will ask for may be too low, and a program that cannot have memory ends.
+fn reserve_addresses(most: usize, least: usize) -> io::Result<MappedRange> {
+    const PART: u64 = 3;
+    let affordable = MemoryLimit::read_current().limit_addresses(most as u64, PART) as usize;
+    if affordable < least {
+        return Err(io::Error::other("the agent takes a third of that at most"));
+    }
+    map_at_most(affordable & !(MIB - 1), least, libc::PROT_NONE)
+}
+
+fn map_at_most(most: usize, least: usize, access: libc::c_int) -> io::Result<MappedRange> {
+    let mut bytes = if cfg!(miri) { least } else { most };
+    loop {
+        match map_zeroed(bytes, access, 0) {
+            Ok(start) => return Ok(MappedRange { start, bytes }),
+            Err(error) if bytes / 2 < least => return Err(error),
+            Err(_) => bytes /= 2,
+        }
+    }
+}
+
+/// Makes reserved addresses writable.
+///
+/// # Safety
+/// They are those of whole pages of a reservation of this module's own.
+unsafe fn make_writable(from: usize, to: usize) -> bool {
+    // SAFETY: as promised.
+    let opened = unsafe {
+        libc::mprotect(
+            from as *mut libc::c_void,
+            to - from,
+            libc::PROT_READ | libc::PROT_WRITE,
+        )
+    };
+    opened == 0
+}
+
+/// Shadow stacks: regions whose size follows the size of the thread's own stack.
+pub struct ShadowStacks {
+    range: MappedRange,
+    /// How far beside each slot its second part lies; 0: it has none.
+    pub beside: usize,
+    regions: WatchedMutex<RegionPool>,
+    /// Regions for threads that are there before native methods can be called.
+    pub boot: MappedRange,
+    /// How large each of those is.
+    pub boot_stack: usize,
+}
+
+/// How many of those.
+const BOOT_STACKS: usize = 16;
+/// Where addresses are not few: more than any of those threads takes.
+const BOOT_STACK: usize = 128 * MIB;
+/// What is asked for.
+const MOST: usize = 32 << 40;
+/// Less than this lets a few hundred threads have a shadow stack.
+const FEW: usize = 64 << 30;
+
+#[derive(Default)]
+struct RegionPool {
+    next: usize,
+    /// Up to here the memory can be written.
+    writable_end: usize,
+    /// Regions given back, by size.
+    free: BTreeMap<usize, VecDeque<usize>>,
+}
+
+/// A virtual thread makes its last calls after the VM has told its end: a region rests for as many
+/// others before another thread gets it.
+const REST: usize = 16;
+
+impl RegionPool {
+    fn reuse_region(&mut self, bytes: usize) -> Option<usize> {
+        let free = self.free.get_mut(&bytes)?;
+        (free.len() > REST).then(|| free.pop_front())?
+    }
+}
+
+const MIB: usize = 1 << 20;
+/// For all code that has no thread, or a thread for which there is no room, together.
+const SCRATCH: usize = 1 << SCRATCH_BITS;
+/// A compiled frame takes 32 bytes of stack or more and may hold several inlined ones. Eight times
+/// the stack is more than was ever seen: 240 bytes of slots on 48 bytes of stack.
+const SLOTS_PER_STACK: usize = 8;
+
+impl ShadowStacks {
+    /// `doubled`: every slot has a second part, as large as itself, elsewhere.
+    ///
+    /// # Errors
+    /// One line for the user: how much there is, and what is missing.
+    pub fn new(doubled: bool) -> Result<ShadowStacks, String> {
+        // The first threads have stacks of the size of the one that starts the VM.
+        let small = slot_bytes(stack_size()).min(BOOT_STACK);
+        let parts = if doubled { 2 } else { 1 };
+        // As many again for threads that come later.
+        let least = parts * 2 * BOOT_STACKS * small;
+        let mut range = reserve_addresses(MOST, least)
+            .map_err(|e| no_space_message("the shadow stacks", least, &e))?;
+        let mut beside = 0;
+        if doubled {
+            range.bytes /= 2;
+            beside = range.bytes;
+        }
+        let boot_stack = if range.bytes < FEW { small } else { BOOT_STACK };
+        let boot = MappedRange {
+            start: range.start,
+            bytes: BOOT_STACKS * boot_stack,
+        };
+        let base =
+            map_scratch(SCRATCH).map_err(|e| no_space_message("the shadow stacks", SCRATCH, &e))?;
+        register_scratch(base, SCRATCH);
+        Slot::from_pointer(0).below().write_site(SiteId(LOST));
+        let stacks = ShadowStacks {
+            range,
+            beside,
+            regions: WatchedMutex::new(RegionPool {
+                next: boot.start + boot.bytes,
+                writable_end: boot.start,
+                free: BTreeMap::new(),
+            }),
+            boot,
+            boot_stack,
+        };
+        if !stacks.ensure_writable(&mut stacks.lock(), boot.start + boot.bytes) {
+            return Err(no_space_message(
+                "the shadow stacks",
+                boot.bytes,
+                &io::Error::last_os_error(),
+            ));
+        }
+        for index in 0..BOOT_STACKS {
+            Slot::from_address(boot.start + index * boot_stack).write_site(SiteId::ENTRY);
+        }
+        Ok(stacks)
+    }
+
+    /// For a JVM whose code has no hooks: no stacks, and the word of the gate.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn without_stacks() -> Result<ShadowStacks, String> {
+        let base = map_scratch(GATE).map_err(|e| no_space_message("the agent", GATE, &e))?;
+        register_scratch(base, GATE);
+        let range = MappedRange { start: 0, bytes: 0 };
+        Ok(ShadowStacks {
+            range,
+            beside: 0,
+            regions: WatchedMutex::default(),
+            boot: range,
+            boot_stack: 0,
+        })
+    }
+
+    /// What the user is told if there are few.
+    pub fn scarcity_warning(&self) -> Option<String> {
+        let rest = self.range.bytes - self.boot.bytes;
+        let threads = rest / slot_bytes(MIB);
+        (self.boot.bytes > 0 && self.range.bytes < FEW).then(|| {
+            format!(
+                "{} of addresses for shadow stacks, enough for some {threads} threads at a time, in place of {} ({}); what further threads do is counted as lost",
+                ByteSize(self.range.bytes as u64),
+                ByteSize(MOST as u64),
+                MemoryLimit::read_current(),
+            )
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, RegionPool> {
+        self.regions.lock()
+    }
+
+    /// A region for a thread with `stack` bytes of stack, its sentinel slot written.
+    pub fn take_region(&self, stack: usize) -> Option<MappedRange> {
+        let bytes = slot_bytes(stack);
+        let mut used = self.lock();
+        let start = match used.reuse_region(bytes) {
+            Some(start) => start,
+            None => self.allocate_region(&mut used, bytes)?,
+        };
+        drop(used);
+        let region = MappedRange { start, bytes };
+        Slot::from_address(start).write_site(SiteId::ENTRY);
+        Some(region)
+    }
+
+    /// The boot region that `pointer` points into.
+    pub fn find_boot_region(&self, pointer: Slot) -> Option<MappedRange> {
+        let first = Slot::from_address(self.boot.start);
+        let offset = pointer.pointer().wrapping_sub(first.pointer());
+        (offset < self.boot.bytes).then(|| MappedRange {
+            start: self.boot.start + offset / self.boot_stack * self.boot_stack,
+            bytes: self.boot_stack,
+        })
+    }
+
+    fn allocate_region(&self, used: &mut RegionPool, bytes: usize) -> Option<usize> {
+        let start = used.next;
+        let end = start.checked_add(bytes)?;
+        if end > self.range.start + self.range.bytes || !self.ensure_writable(used, end) {
+            return None;
+        }
+        used.next = end;
+        Some(start)
+    }
+
+    /// Makes everything up to `end` writable, and more, so that this is rare.
+    fn ensure_writable(&self, used: &mut RegionPool, end: usize) -> bool {
+        const AHEAD: usize = 1 << 30;
+        let most = self.range.start + self.range.bytes;
+        let from = used.writable_end;
+        if end <= from {
+            return true;
+        }
+        let opened = |to: usize| {
+            let parts = if self.beside == 0 { 1 } else { 2 };
+            (0..parts).all(|part| {
+                let beside = part * self.beside;
+                // SAFETY: `from` and `to` lie in the range, of which there is one more with doubled slots.
+                unsafe { make_writable(from + beside, to + beside) }
+            })
+        };
+        let ahead = end.saturating_add(AHEAD).min(most);
+        // Where the system counts memory it may have no room for more than is needed.
+        let found = [ahead, end].into_iter().find(|to| opened(*to));
+        used.writable_end = found.unwrap_or(from);
+        self.publish_slots(used);
+        found.is_some()
+    }
+
+    /// Slots may lie in what can be written.
+    fn publish_slots(&self, used: &RegionPool) {
+        let (start, end) = (self.range.start, used.writable_end);
+        // SAFETY: the parts of the reservation that `make_writable` has made writable. Both are never unmapped, and what is not the
+        // kernel's advice about whole pages uses them word by word.
+        unsafe {
+            slots::map_slots(SlotMemoryPart::Stacks, start, end);
+            if self.beside != 0 {
+                slots::map_slots(
+                    SlotMemoryPart::Beside,
+                    start + self.beside,
+                    end + self.beside,
+                );
+            }
+        }
+    }
+
+    /// Takes a region back. Its pages beyond the first go back to the system.
+    pub fn return_region(&self, region: MappedRange) {
+        const KEPT: usize = 16 << 10;
+        // Every frame below another has written its slot.
+        let went_further = Slot::from_address(region.start + KEPT).first_word() != 0;
+        let parts = if self.beside == 0 { 1 } else { 2 };
+        if went_further {
+            for part in 0..parts {
+                let start = region.start + part * self.beside + KEPT;
+                let start = start as *mut libc::c_void;
+                // SAFETY: the region is the stacks' own and its thread has ended.
+                unsafe { advise_pages(start, region.bytes - KEPT, libc::MADV_DONTNEED) };
+            }
+        }
+        self.lock()
+            .free
+            .entry(region.bytes)
+            .or_default()
+            .push_back(region.start);
+    }
+}
+
+/// Bytes of slots for a thread with so many bytes of stack.
+fn slot_bytes(stack: usize) -> usize {
+    (stack.max(MIB) * SLOTS_PER_STACK).next_power_of_two()
+}
+
+#[cold]
+fn no_space_message(what: &str, bytes: usize, error: &io::Error) -> String {
+    let bytes = ByteSize(bytes as u64);
+    format!(
+        "no address space for {what}: {bytes} are needed, {} ({error})",
+        MemoryLimit::read_current()
+    )
+}
+
+thread_local! {
+    static STACK_SIZE: usize = query_stack_size();
+}
+
+/// Bytes of the calling thread's stack. Virtual threads run on those of their carriers.
+pub fn stack_size() -> usize {
+    STACK_SIZE.with(|size| *size)
+}
+
+fn query_stack_size() -> usize {
+    // SAFETY: plain C structures, filled in by the call before they are read.
+    unsafe {
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
+            return 8 * MIB;
+        }
+        let (mut address, mut bytes) = (ptr::null_mut(), 0);
+        libc::pthread_attr_getstack(&attributes, &mut address, &mut bytes);
+        libc::pthread_attr_destroy(&mut attributes);
+        bytes.clamp(MIB, 1 << 36)
+    }
+}
+
+/// So many zeros, for good.
+pub fn reserve_words(count: usize) -> Option<&'static [AtomicU64]> {
+    let bytes = count.checked_mul(size_of::<AtomicU64>())?;
+    let range = reserve_memory(bytes, bytes)?;
+    let start = ptr::with_exposed_provenance(range.start);
+    // SAFETY: a fresh mapping of zeros, of this size, that is never unmapped and used as these words alone.
+    Some(unsafe { std::slice::from_raw_parts(start, count) })
+}
+
+/// Site → method, as an array that Java code reads.
+#[derive(Clone, Copy)]
+pub struct MethodOfSite {
+    range: MappedRange,
+}
+
+impl MethodOfSite {
+    pub fn new() -> Option<MethodOfSite> {
+        let range = reserve_memory(1 << (SiteId::BITS + INT_BITS), 4 << 20)?;
+        Some(MethodOfSite { range })
+    }
+
+    pub fn address(&self) -> usize {
+        self.range.start
+    }
+
+    /// These of its pages are not needed any more: they read as zeros.
+    pub fn release_pages(&self, pages: &[usize]) {
+        release_pages(self.range, pages);
+    }
+
+    /// No thread reads the range any more, nor has its address.
+    pub fn unmap(self) {
+        // SAFETY: the reservation made in new(), as promised.
+        unsafe {
+            libc::munmap(
+                ptr::with_exposed_provenance_mut(self.range.start),
+                self.range.bytes,
+            )
+        };
+    }
+
+    /// How many sites there is room for.
+    pub fn site_capacity(&self) -> usize {
+        self.range.bytes >> INT_BITS
+    }
+
+    /// 0: no such site.
+    pub fn get(&self, site: u32) -> u32 {
+        self.method_word(site).map_or(0, owner::load_method)
+    }
+
+    /// The site's code has not run yet.
+    pub fn set(&self, site: u32, method: u32) {
+        if let Some(entry) = self.method_word(site) {
+            owner::set_method(entry, method);
+        }
+    }
+
+    /// `None`: there is no room for such a site.
+    fn method_word(&self, site: u32) -> Option<&AtomicU32> {
+        let at = self.range.start + ((site as usize) << INT_BITS);
+        // SAFETY: within the reservation, which is never unmapped, and aligned, as that begins with a page.
+        let entry = || unsafe { AtomicU32::from_ptr(ptr::with_exposed_provenance_mut(at)) };
+        ((site as usize) < self.site_capacity()).then(entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pointers_of_boot_threads_are_told_from_all_others() {
+        let stacks = shared_stacks();
+        let second = stacks.boot.start + stacks.boot_stack;
+        let of = |address| {
+            let region = stacks.find_boot_region(Slot::from_address(address));
+            region.map(|region| (region.start, region.bytes))
+        };
+        assert_eq!(of(second), Some((second, stacks.boot_stack)));
+        assert_eq!(of(second + 160), Some((second, stacks.boot_stack)));
+        for other in [
+            0,
+            stacks.boot.start - 16,
+            stacks.boot.start + stacks.boot.bytes,
+        ] {
+            assert_eq!(of(other), None);
+        }
+        assert!(stacks.find_boot_region(Slot::from_pointer(0)).is_none());
+    }
+}

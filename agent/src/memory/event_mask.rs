@@ -1,0 +1,246 @@
+//! Which events are counted at the moment.
+//!
+//! One word beside the scratch memory, which Java code reads at each event (`shared_layout::GATE` says where): a bit
+//! for each kind. Closing it leaves everything else as it is, so contexts go on being tracked.
+//!
+//! `models/` has this file, too, with atomics and locks of its own: it runs through what threads may see.
+
+use std::time::{Duration, Instant};
+
+use super::slots;
+use super::sync::{Mutex, MutexGuard, Ordering, PoisonError};
+
+/// The kinds that can be switched.
+pub use lucce_hooks::kinds::event_mask::{
+    ALLOC, EXCEPTION, FOLLOW, LEAK, LOCK, OBJECTS, OWN, SAMPLES,
+};
+
+/// What was asked for, and whether it is in force.
+pub struct EventMask(Mutex<EventMaskState>);
+
+struct EventMaskState {
+    request: EventMaskRequest,
+    burst_timer: Option<BurstTimer>,
+}
+
+#[derive(Clone, Copy)]
+struct EventMaskRequest {
+    kinds: u64,
+    /// By `lucce ctl`, which has the last word.
+    stopped: bool,
+    /// Between two bursts.
+    paused: bool,
+    /// For good, at this time.
+    ended: Option<Instant>,
+    /// What is handed to other threads is told to the agent.
+    follows_tasks: bool,
+}
+
+/// How long the gate was open.
+#[derive(Clone, Copy)]
+struct BurstTimer {
+    since: Instant,
+    open: Duration,
+    bursts: u64,
+    /// It is open since then.
+    opened: Option<Instant>,
+}
+
+/// See [`EventMask::burst_times`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BurstTimes {
+    pub bursts: u64,
+    pub open: Duration,
+    pub total: Duration,
+}
+
+impl EventMask {
+    pub fn new(kinds: u64) -> EventMask {
+        let asked = EventMaskRequest {
+            kinds,
+            stopped: false,
+            paused: false,
+            ended: None,
+            follows_tasks: false,
+        };
+        asked.publish_mask();
+        let measured = None;
+        EventMask(Mutex::new(EventMaskState {
+            request: asked,
+            burst_timer: measured,
+        }))
+    }
+
+    pub fn stop_counting(&self) {
+        self.change_request(|asked| asked.stopped = true);
+    }
+
+    /// Whether what is handed to other threads is told to the agent from now on.
+    pub fn follow_tasks(&self, is_so: bool) {
+        self.change_request(|asked| asked.follows_tasks = is_so);
+    }
+
+    pub fn start_counting(&self) {
+        self.change_request(|asked| asked.stopped = false);
+    }
+
+    pub fn set_kinds(&self, kinds: u64) {
+        self.change_request(|asked| asked.kinds = kinds);
+    }
+
+    /// From now on the time is measured during which events are counted.
+    pub fn measure_bursts(&self) {
+        let mut state = self.lock();
+        let now = Instant::now();
+        state.burst_timer = Some(BurstTimer {
+            since: now,
+            open: Duration::ZERO,
+            bursts: 0,
+            opened: state.request.is_counting().then_some(now),
+        });
+    }
+
+    /// A burst begins, unless it was stopped; a pause begins.
+    pub fn begin_burst(&self) {
+        self.change_request(|asked| asked.paused = false);
+        let mut state = self.lock();
+        if let (true, Some(measured)) = (state.request.is_counting(), &mut state.burst_timer) {
+            measured.bursts += 1;
+        }
+    }
+
+    pub fn pause_counting(&self) {
+        self.change_request(|asked| asked.paused = true);
+    }
+
+    /// `None`: nothing was measured.
+    pub fn burst_times(&self) -> Option<BurstTimes> {
+        let state = self.lock();
+        let measured = state.burst_timer?;
+        // The end of the VM is no pause.
+        let now = state.request.ended.unwrap_or_else(Instant::now);
+        let opened = measured.opened.map(|opened| now.duration_since(opened));
+        Some(BurstTimes {
+            bursts: measured.bursts,
+            open: measured.open + opened.unwrap_or_default(),
+            total: now.duration_since(measured.since),
+        })
+    }
+
+    /// No event is counted any more. Once the VM ends it does not tell the agent of what threads still do, exceptions and
+    /// calls by the VM among them (JVMTI's dead phase), so their slots are not put right and numbers would be wrong.
+    pub fn end_counting(&self) {
+        self.change_request(|asked| {
+            asked.ended.get_or_insert_with(Instant::now);
+        });
+    }
+
+    /// The kinds that were asked for, and whether they are counted, in bursts or always.
+    pub fn requested_state(&self) -> (u64, bool) {
+        let asked = self.lock().request;
+        (asked.kinds, !asked.stopped)
+    }
+
+    /// Whether events of a kind are counted.
+    pub fn is_enabled(&self, kind: u64) -> bool {
+        // Relaxed: as in publish().
+        slots::event_mask_word().is_some_and(|open| open.load(Ordering::Relaxed) & kind != 0)
+    }
+
+    fn change_request(&self, how: impl FnOnce(&mut EventMaskRequest)) {
+        let mut state = self.lock();
+        how(&mut state.request);
+        state.request.publish_mask();
+        let open = state.request.is_counting();
+        let now = state.request.ended.unwrap_or_else(Instant::now);
+        if let Some(measured) = &mut state.burst_timer {
+            measured.record_switch(open, now);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, EventMaskState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl BurstTimer {
+    fn record_switch(&mut self, open: bool, now: Instant) {
+        match (open, self.opened) {
+            (true, None) => self.opened = Some(now),
+            (false, Some(opened)) => {
+                self.open += now.duration_since(opened);
+                self.opened = None;
+            }
+            _ => {}
+        }
+    }
+}
+
+impl EventMaskRequest {
+    fn is_counting(self) -> bool {
+        !self.stopped && !self.paused && self.ended.is_none()
+    }
+
+    fn publish_mask(self) {
+        let follow = if self.follows_tasks { FOLLOW } else { 0 };
+        let open = if self.is_counting() {
+            self.kinds | follow
+        } else {
+            0
+        };
+        // Relaxed: nothing else is told by it. Threads see it soon.
+        if let Some(gate) = slots::event_mask_word() {
+            gate.store(open, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_while_stopped_counts_from_the_start_on() {
+        crate::memory::address_space::shared_stacks();
+        let open = || slots::event_mask_word().unwrap().load(Ordering::Relaxed);
+        let gate = EventMask::new(ALLOC);
+        assert_eq!(open(), ALLOC);
+        gate.stop_counting();
+        assert_eq!((open(), gate.requested_state()), (0, (ALLOC, false)));
+        gate.set_kinds(6);
+        assert_eq!(open(), 0);
+        gate.start_counting();
+        assert_eq!((open(), gate.requested_state()), (6, (6, true)));
+
+        // Bursts: stopped is stopped, and a pause ends with the next burst only.
+        assert_eq!(gate.burst_times(), None);
+        gate.measure_bursts();
+        gate.pause_counting();
+        assert_eq!((open(), gate.requested_state()), (0, (6, true)));
+        let before = gate.burst_times().unwrap();
+        gate.stop_counting();
+        gate.begin_burst();
+        assert_eq!(open(), 0);
+        gate.pause_counting();
+        gate.start_counting();
+        assert_eq!(open(), 0);
+        // It was closed all the time.
+        let after = gate.burst_times().unwrap();
+        assert_eq!((after.bursts, after.open), (0, before.open));
+        gate.begin_burst();
+        assert_eq!((open(), gate.burst_times().unwrap().bursts), (6, 1));
+        let last = gate.burst_times().unwrap();
+        assert!(before.open <= last.open && last.open <= last.total);
+
+        gate.end_counting();
+        // What was measured ends there, so a program of one burst was counted from its start to its end.
+        let ended = gate.burst_times();
+        gate.start_counting();
+        gate.set_kinds(ALLOC);
+        gate.begin_burst();
+        gate.end_counting();
+        assert_eq!(open(), 0);
+        std::thread::sleep(Duration::from_millis(1));
+        assert_eq!(gate.burst_times(), ended);
+    }
+}

@@ -1,0 +1,69 @@
+//! `only=MAIN_CLASS`: of all JVMs that are given the options, by `JAVA_TOOL_OPTIONS` say, those that run one program.
+//!
+//! ```text
+//! sun.java.command   com.acme.Main a b      module/com.acme.Main a b      path/app.jar a b
+//!                    └── the class                    └── the class       └── its name, or its Main-Class
+//! ```
+
+use std::path::Path;
+
+use lucce_filter::PatternList;
+
+use crate::options::jar;
+
+/// Whether the program, as the launcher tells it to the VM, is one of those that are meant.
+pub fn matches_program(only: &PatternList, command: &str) -> bool {
+    program_names(command)
+        .iter()
+        .any(|name| only.matches_class(name))
+}
+
+/// What the program is called.
+pub fn program_names(command: &str) -> Vec<String> {
+    match find_jar(command) {
+        Some(jar) => {
+            let name = Path::new(jar)
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned());
+            name.into_iter()
+                .chain(jar::main_class(Path::new(jar)))
+                .collect()
+        }
+        None => {
+            let first = command.split(' ').next().unwrap_or_default();
+            let class = first.rsplit('/').next().unwrap_or_default();
+            vec![class.replace('/', ".")]
+        }
+    }
+}
+
+/// Names of files may hold spaces, and arguments follow behind one.
+fn find_jar(command: &str) -> Option<&str> {
+    let ends = command
+        .match_indices(' ')
+        .map(|(at, _)| at)
+        .chain([command.len()]);
+    let mut begins = ends.filter_map(|end| command.get(..end));
+    begins.find(|begin| jar::is_jar(Path::new(begin)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_main_class_is_known_with_and_without_a_module() {
+        let only = PatternList::parse("com.acme.Main+org.h2.*").unwrap();
+        for command in ["com.acme.Main", "com.acme.Main a b", "acme/com.acme.Main a"] {
+            assert!(matches_program(&only, command), "{command}");
+        }
+        assert!(matches_program(&only, "org.h2.tools.Shell -url x"));
+        for command in [
+            "",
+            "com.acme.Other com.acme.Main",
+            "/no/such/file.jar com.acme.Main",
+        ] {
+            assert!(!matches_program(&only, command), "{command}");
+        }
+    }
+}

@@ -1,0 +1,405 @@
+//! `record=calls`: the stream of enters and exits, beside the log.
+//!
+//! The recording edition of the helper class tells when a method is entered, when a frame is about to
+//! call, when an event happens, and when methods return. Every method with code that programs enter
+//! by a call has these hooks, see `hooks::jdk::roles`. What lies between the frames that were told
+//! already and the one that speaks is read from the shadow stack: natives, and frames that the VM put
+//! there, which tell nothing themselves. They are entered when something happens above them, and have
+//! returned unless an exception has ended what they called.
+//!
+//! A frame whose method tells of its return, and that is gone without having told, was ended by an
+//! exception.
+//!
+//! Each thread writes to its own part, under its own lock, which only the end of the program takes as
+//! well. Speed is not the aim here.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, MutexGuard};
+use std::{io, mem};
+
+use lucce_callgraph::{CallEdge, MethodId, SiteId};
+use lucce_recording::{ThreadWriter, Writer};
+use lucce_tracelog::FileLoss;
+
+use crate::memory::address_space::MethodOfSite;
+use crate::memory::locks::{WatchedMutex, WatchedRwLock};
+use crate::memory::shared_layout as layout;
+use crate::memory::slots::Slot;
+use crate::registry::CodeRegistry;
+use crate::registry::file_state::FileState;
+use crate::registry::written_records::WrittenRecords;
+
+/// In these classes methods named `start` start threads.
+const THREAD_CLASSES: [&str; 2] = ["java/lang/Thread", "java/lang/VirtualThread"];
+/// How many such methods a class has.
+const START_METHODS: usize = 2;
+
+/// The recording of all threads.
+pub struct CallRecorder {
+    writer: Writer,
+    path: PathBuf,
+    registry: Arc<WatchedRwLock<CodeRegistry>>,
+    written_records: WatchedMutex<WrittenRecords>,
+    threads: WatchedMutex<Vec<Arc<WatchedMutex<ThreadCallRecord>>>>,
+    /// Methods that start threads: `this` is the thread. 0: not loaded yet.
+    start_methods: [AtomicU32; THREAD_CLASSES.len() * START_METHODS],
+    /// Threads that were started and have not run yet.
+    unclaimed_threads: WatchedMutex<Vec<Option<Arc<WatchedMutex<ThreadCallRecord>>>>>,
+}
+
+/// One thread's part.
+pub struct ThreadCallRecord {
+    writer: ThreadWriter,
+    /// Outermost first, by address.
+    frames: Vec<LiveFrame>,
+}
+
+#[derive(Clone, Copy)]
+struct LiveFrame {
+    slot: Slot,
+    method: u32,
+    /// Its hooks say when it returns.
+    reports_return: bool,
+}
+
+/// What the helper class tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(i32)]
+pub enum FrameNotification {
+    /// The frame is about to call.
+    Call = layout::TOLD_CALL,
+    Event = layout::TOLD_EVENT,
+    /// The frame with this slot returns.
+    Returned = layout::TOLD_RETURNED,
+    /// The frames from this slot on are gone: an exception has ended them.
+    Thrown = layout::TOLD_THROWN,
+    /// A frame with this slot was entered.
+    Entered = layout::TOLD_ENTERED,
+}
+
+impl FrameNotification {
+    pub fn from_code(number: i32) -> Option<FrameNotification> {
+        const ALL: [FrameNotification; 5] = [
+            FrameNotification::Call,
+            FrameNotification::Event,
+            FrameNotification::Returned,
+            FrameNotification::Thrown,
+            FrameNotification::Entered,
+        ];
+        ALL.into_iter().find(|what| *what as i32 == number)
+    }
+}
+
+/// The recording of a run whose log this is: its name and `.calls`.
+pub fn calls_file_path(log: &Path) -> PathBuf {
+    let mut path = log.as_os_str().to_owned();
+    path.push(".calls");
+    path.into()
+}
+
+/// A recording that no thread has written to yet.
+pub struct CallsFile {
+    writer: Writer,
+    path: PathBuf,
+}
+
+impl CallsFile {
+    /// # Errors
+    /// The file cannot be made, or something has the name already.
+    pub fn create(path: &Path, limit: u64) -> io::Result<CallsFile> {
+        let writer = Writer::create(path, limit)?;
+        let path = path.to_owned();
+        Ok(CallsFile { writer, path })
+    }
+}
+
+impl CallRecorder {
+    pub fn new(calls: CallsFile, book: Arc<WatchedRwLock<CodeRegistry>>) -> CallRecorder {
+        CallRecorder {
+            writer: calls.writer,
+            path: calls.path,
+            registry: book,
+            written_records: WatchedMutex::default(),
+            threads: WatchedMutex::default(),
+            start_methods: Default::default(),
+            unclaimed_threads: WatchedMutex::default(),
+        }
+    }
+
+    pub fn file_state(&self) -> FileState {
+        let Ok(file) = self.writer.file() else {
+            return FileState::Failed;
+        };
+        let size = file.metadata().map_or(0, |found| found.len());
+        let lost = (size < self.writer.bytes()).then_some(FileLoss::Truncated);
+        FileState::from_file(&file, &self.path, lost)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A method is loaded.
+    pub fn on_method_loaded(&self, class: &str, name: &str, method: u32) {
+        if THREAD_CLASSES.contains(&class) && name == "start" {
+            let free = |known: &&AtomicU32| known.load(Ordering::Relaxed) == 0;
+            if let Some(place) = self.start_methods.iter().find(free) {
+                // Relaxed: a method that is not known yet starts no thread yet.
+                place.store(method, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Whether the method starts a thread.
+    pub fn is_thread_start(&self, method: u32) -> bool {
+        let known = self
+            .start_methods
+            .iter()
+            .map(|known| known.load(Ordering::Relaxed));
+        method != 0 && known.into_iter().any(|known| known == method)
+    }
+
+    /// A thread's part, whichever thread started it.
+    pub fn record_thread(&self, name: &str) -> Arc<WatchedMutex<ThreadCallRecord>> {
+        self.add_thread(self.writer.start(name, None))
+    }
+
+    /// `parent` starts a thread: a ticket by which that thread finds its part.
+    pub fn record_started_thread(
+        &self,
+        name: &str,
+        parent: &WatchedMutex<ThreadCallRecord>,
+    ) -> usize {
+        let child = self.writer.start(name, Some(&mut lock(parent).writer));
+        let child = self.add_thread(child);
+        let mut started = lock(&self.unclaimed_threads);
+        started.push(Some(child));
+        started.len()
+    }
+
+    /// The part that `start` gave the ticket for.
+    pub fn claim_started_thread(
+        &self,
+        ticket: usize,
+    ) -> Option<Arc<WatchedMutex<ThreadCallRecord>>> {
+        lock(&self.unclaimed_threads)
+            .get_mut(ticket.wrapping_sub(1))?
+            .take()
+    }
+
+    fn add_thread(&self, to: ThreadWriter) -> Arc<WatchedMutex<ThreadCallRecord>> {
+        let frames = Vec::new();
+        let thread = Arc::new(WatchedMutex::new(ThreadCallRecord { writer: to, frames }));
+        lock(&self.threads).push(Arc::clone(&thread));
+        thread
+    }
+
+    /// `site` is in the frame with slot `slot`; the thread's first slot is `first`.
+    pub fn record_site(
+        &self,
+        thread: &WatchedMutex<ThreadCallRecord>,
+        methods: &MethodOfSite,
+        (first, slot, site): (Slot, Slot, u32),
+        is_event: bool,
+    ) {
+        let mut thread = lock(thread);
+        let method = methods.get(site);
+        if method == 0 || slot < first {
+            return;
+        }
+        thread.end_frames_from(self, slot.above());
+        if thread
+            .top_frame()
+            .is_some_and(|top| top.slot == slot && top.method != method)
+        {
+            thread.end_frames_from(self, slot);
+        }
+        if thread.top_frame().is_none_or(|top| top.slot != slot) {
+            thread.enter_frames_below(self, methods, (first, slot));
+            thread.enter_frame(self, slot, method, true);
+        }
+        if is_event {
+            let edge = CallEdge {
+                site: SiteId(site),
+                caller: MethodId(method),
+                callee: MethodId::EVENT,
+            };
+            self.write_edge_names(&thread.writer, edge);
+            thread.writer.event(&self.writer, edge);
+        }
+    }
+
+    /// Whether frames that are older than the hooks, whose slots hold no site, lie between those that
+    /// are known and `slot`.
+    pub fn has_unhooked_frames(
+        &self,
+        thread: &WatchedMutex<ThreadCallRecord>,
+        (first, slot): (Slot, Slot),
+    ) -> bool {
+        let top = lock(thread).frames.last().map(|live| live.slot.above());
+        let mut between = top.unwrap_or(first).slots_until(slot);
+        slot >= first && between.any(|at| at.site() == SiteId(0))
+    }
+
+    /// The method that `site` lies in was entered, its slot is `slot`; the thread's first one is `first`.
+    pub fn record_entry(
+        &self,
+        thread: &WatchedMutex<ThreadCallRecord>,
+        methods: &MethodOfSite,
+        (first, slot, site): (Slot, Slot, u32),
+    ) {
+        let method = methods.get(site);
+        if method == 0 || slot < first {
+            return;
+        }
+        let mut thread = lock(thread);
+        thread.end_frames_from(self, slot.above());
+        if thread.confirm_top_frame(slot, method) {
+            return;
+        }
+        thread.end_frames_from(self, slot);
+        thread.enter_frames_below(self, methods, (first, slot));
+        thread.enter_frame(self, slot, method, true);
+    }
+
+    /// The frame with slot `slot` returns.
+    pub fn record_return(&self, thread: &WatchedMutex<ThreadCallRecord>, slot: Slot) {
+        let mut thread = lock(thread);
+        thread.end_frames_from(self, slot.above());
+        if thread.top_frame().is_some_and(|top| top.slot == slot) {
+            thread.frames.pop();
+            thread.writer.exit(&self.writer);
+        }
+    }
+
+    /// The frames with slots from `slot` on are gone, and have not said that they return.
+    pub fn record_unwind(&self, thread: &WatchedMutex<ThreadCallRecord>, slot: Slot) {
+        lock(thread).end_frames_from(self, slot);
+    }
+
+    /// The thread has ended.
+    pub fn end_thread(&self, thread: &Arc<WatchedMutex<ThreadCallRecord>>) {
+        let mut ended = lock(thread);
+        ended.end_frames_from(self, Slot::from_pointer(0));
+        ended.writer.flush(&self.writer);
+        drop(ended);
+        lock(&self.threads).retain(|known| !Arc::ptr_eq(known, thread));
+    }
+
+    /// The program has ended: its size, and whether all of it is there.
+    pub fn finish_file(&self) -> (u64, bool) {
+        let threads = mem::take(&mut *lock(&self.threads));
+        for thread in threads {
+            lock(&thread).writer.flush(&self.writer);
+        }
+        let whole = self.writer.finish();
+        (self.writer.bytes(), whole)
+    }
+
+    /// Names what an edge is made of.
+    fn write_edge_names(&self, thread: &ThreadWriter, edge: CallEdge) {
+        if thread.knows(edge) {
+            return;
+        }
+        let mut told = lock(&self.written_records);
+        let book = self.registry.read();
+        let to = &mut |record: lucce_tracelog::LogRecord<'_>| {
+            self.writer.name(&record);
+            Ok(())
+        };
+        // The sink never refuses.
+        let _ = told.write_site(&book, edge.site.0, to);
+        let _ = told.write_method(&book, edge.callee, to);
+    }
+}
+
+impl ThreadCallRecord {
+    fn top_frame(&self) -> Option<LiveFrame> {
+        self.frames.last().copied()
+    }
+
+    /// Frames below `slot` whose slots hold another method's site have ended without telling: the
+    /// innermost ones, if any.
+    fn end_stale_frames(&mut self, recorder: &CallRecorder, methods: &MethodOfSite, slot: Slot) {
+        while let Some(live) = self.top_frame()
+            && live.slot < slot
+            && methods.get(live.slot.site().0) != live.method
+        {
+            self.end_frames_from(recorder, live.slot);
+        }
+    }
+
+    /// Whether the innermost frame is the one that was entered: the VM called a class loader before its
+    /// hook could run, which met the frame on the stack.
+    fn confirm_top_frame(&mut self, slot: Slot, method: u32) -> bool {
+        let met = |live: &&mut LiveFrame| {
+            live.slot == slot && live.method == method && !live.reports_return
+        };
+        match self.frames.last_mut().filter(met) {
+            Some(live) => {
+                live.reports_return = true;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Enters what lies between the frames that are known and `slot`.
+    fn enter_frames_below(
+        &mut self,
+        recorder: &CallRecorder,
+        methods: &MethodOfSite,
+        (first, slot): (Slot, Slot),
+    ) {
+        self.end_stale_frames(recorder, methods, slot);
+        let mut between = self.top_frame().map_or(first, |top| top.slot.above());
+        while between < slot {
+            let method = methods.get(between.site().0);
+            if method != 0 {
+                self.enter_frame(recorder, between, method, false);
+            }
+            between = between.above();
+        }
+    }
+
+    fn enter_frame(&mut self, recorder: &CallRecorder, slot: Slot, method: u32, tells: bool) {
+        let callee = MethodId(method);
+        let edge = match self.top_frame() {
+            None => CallEdge::from_thread_entry(callee),
+            Some(caller) => {
+                // check() saw to it that the site is one of the caller's.
+                CallEdge {
+                    site: caller.slot.site(),
+                    caller: MethodId(caller.method),
+                    callee,
+                }
+            }
+        };
+        recorder.write_edge_names(&self.writer, edge);
+        self.writer.enter(&recorder.writer, edge);
+        self.frames.push(LiveFrame {
+            slot,
+            method,
+            reports_return: tells,
+        });
+    }
+
+    /// The frames with slots from `slot` on are gone: those that tell nothing have returned, unless an
+    /// exception came out of what they called.
+    fn end_frames_from(&mut self, recorder: &CallRecorder, slot: Slot) {
+        let mut thrown = 0;
+        while let Some(live) = self.frames.pop_if(|live| live.slot >= slot) {
+            if live.reports_return || thrown > 0 {
+                thrown += 1;
+            } else {
+                self.writer.exit(&recorder.writer);
+            }
+        }
+        self.writer.unwind(&recorder.writer, thrown);
+    }
+}
+
+fn lock<T>(mutex: &WatchedMutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock()
+}

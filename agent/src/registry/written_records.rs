@@ -1,0 +1,106 @@
+//! What a file says of code: each class, method and site once, and before whatever names it.
+
+use lucce_callgraph::{MethodId, SiteId};
+use lucce_tracelog::{
+    ClassId, ClassRecord, LoaderId, LogFull, LogRecord, MethodRecord, SiteKind, SiteRecord,
+};
+
+use crate::memory::bit_set::BitSet;
+use crate::registry::{CodeRegistry, RegisteredSiteKind};
+
+/// What of the book is already in the file.
+#[derive(Default)]
+pub struct WrittenRecords {
+    classes: BitSet,
+    methods: BitSet,
+    sites: BitSet,
+}
+
+/// Where records go.
+pub type RecordSink<'s> = &'s mut dyn FnMut(LogRecord<'_>) -> Result<(), LogFull>;
+
+impl WrittenRecords {
+    /// # Errors
+    /// The file is full.
+    pub fn write_site(
+        &mut self,
+        book: &CodeRegistry,
+        id: u32,
+        to: RecordSink<'_>,
+    ) -> Result<(), LogFull> {
+        let Some(info) = book.site(id).filter(|_| !self.sites.contains(id)) else {
+            return Ok(());
+        };
+        self.write_method(book, MethodId(info.method), to)?;
+        let what = match info.kind {
+            RegisteredSiteKind::Call
+            | RegisteredSiteKind::NativeAllocation
+            | RegisteredSiteKind::Entry
+            | RegisteredSiteKind::EventCall(_) => SiteKind::Call,
+            RegisteredSiteKind::New(of) => SiteKind::New(book.name_text(of).into()),
+            RegisteredSiteKind::Array(of) => SiteKind::Array(book.name_text(of).into()),
+            RegisteredSiteKind::Native => SiteKind::Native,
+            RegisteredSiteKind::Current => SiteKind::Current,
+        };
+        let site = SiteRecord {
+            id: SiteId(id),
+            method: MethodId(info.method),
+            bci: info.bci(),
+            line: info.line(),
+            kind: what,
+        };
+        to(site.into())?;
+        self.sites.insert(id);
+        Ok(())
+    }
+
+    /// # Errors
+    /// The file is full.
+    pub fn write_method(
+        &mut self,
+        book: &CodeRegistry,
+        id: MethodId,
+        to: RecordSink<'_>,
+    ) -> Result<(), LogFull> {
+        let Some(info) = book.method(id.0).filter(|_| !self.methods.contains(id.0)) else {
+            return Ok(());
+        };
+        self.write_class(book, info.class, to)?;
+        let method = MethodRecord {
+            id,
+            class: ClassId(info.class),
+            name: book.name_text(info.name).into(),
+            descriptor: book.name_text(info.descriptor).into(),
+            access: info.access,
+            lines: book.line_table(info).into(),
+        };
+        to(method.into())?;
+        self.methods.insert(id.0);
+        Ok(())
+    }
+
+    fn write_class(
+        &mut self,
+        book: &CodeRegistry,
+        id: u32,
+        to: RecordSink<'_>,
+    ) -> Result<(), LogFull> {
+        let Some(info) = book.class(id).filter(|_| !self.classes.contains(id)) else {
+            return Ok(());
+        };
+        let class = ClassRecord {
+            id: ClassId(id),
+            loader: LoaderId(info.loader.0),
+            name: external_name(book.name_text(info.name)).into(),
+            source_file: info.source.map(|name| book.name_text(name).into()),
+        };
+        to(class.into())?;
+        self.classes.insert(id);
+        Ok(())
+    }
+}
+
+/// `a/b/C` as Java prints it.
+pub fn external_name(internal: &str) -> String {
+    internal.replace('/', ".")
+}

@@ -1,0 +1,173 @@
+//! What hooks call is in the helper classes, as they were compiled, and has a silent counterpart there.
+
+use std::collections::BTreeSet;
+
+use lucce_bytecode::{ClassFile, ClassPlan, EntryHook, MethodPlan, rewrite};
+use lucce_hooks::helpers::{
+    self, ASKING, ENTER, EXIT_VM, INHERITED, RT, WAS, WAS_ASKED, WAS_ENTERED, WAS_SAID,
+};
+use lucce_hooks::inherited::{
+    SILENT_ASKED as INHERITED_WAS_ASKED, SILENT_ENTERED as INHERITED_WAS_ENTERED,
+    SILENT_SAID as INHERITED_WAS, inherited_methods,
+};
+use lucce_hooks::kinds::{self, CALLED_BY_HOOKS};
+use lucce_hooks::{REPLACEMENT_HELPERS, neutralize_class};
+
+use crate::session::helper_class::bytes_in_live;
+
+/// The classes that hooks call.
+fn hooked_classes() -> impl Iterator<Item = &'static [u8]> {
+    CALLED_BY_HOOKS.iter().map(|class| bytes_in_live(class))
+}
+
+const PUBLIC_STATIC: u16 = 9;
+
+/// Name and descriptor of each public static method.
+fn public_static_methods(bytes: &[u8]) -> BTreeSet<(String, String)> {
+    let class = ClassFile::parse(bytes).unwrap();
+    let methods = class.methods().iter();
+    let offered = methods.filter(|method| method.access & PUBLIC_STATIC == PUBLIC_STATIC);
+    offered
+        .map(|method| (method.name.to_string(), method.descriptor.to_string()))
+        .collect()
+}
+
+fn called_methods(bytes: &[u8]) -> Vec<(String, String, String)> {
+    let class = ClassFile::parse(bytes).unwrap();
+    let methods = class.methods().iter();
+    let codes = methods.filter_map(|method| method.code.as_ref());
+    let calls = codes.flat_map(|code| class.scan_code(code).unwrap().calls);
+    calls
+        .map(|call| {
+            (
+                call.owner.to_string(),
+                call.name.to_string(),
+                call.descriptor.to_string(),
+            )
+        })
+        .collect()
+}
+
+fn neutral_counterpart(name: &str, descriptor: &str) -> (String, String) {
+    let silent = match name.starts_with(INHERITED) {
+        true => [INHERITED_WAS, INHERITED_WAS_ENTERED, INHERITED_WAS_ASKED],
+        false => [WAS_SAID, WAS_ENTERED, WAS_ASKED],
+    };
+    let kind = match descriptor.ends_with('J') {
+        _ if ASKING.contains(&name.trim_start_matches(INHERITED)) => 2,
+        enters => usize::from(enters),
+    };
+    (silent[kind].into(), descriptor.into())
+}
+
+/// What the hooks' crate names there is, and nothing else that hooks could call.
+#[test]
+fn what_hooks_call_is_there() {
+    // A table of another file has these: `jdk::intrinsics`.
+    let is_elsewhere = |name: &str| name == "counted";
+    let named: BTreeSet<_> = helpers::all_helpers()
+        .chain(kinds::kind_helpers())
+        .map(|helper| (helper.class, helper.name, helper.descriptor))
+        .collect();
+    let classes = CALLED_BY_HOOKS.iter();
+    let classes: Vec<_> = classes
+        .map(|class| (*class, public_static_methods(bytes_in_live(class))))
+        .collect();
+    for (class, offered) in &classes {
+        for (name, descriptor) in offered {
+            let is_named = named.contains(&(*class, &**name, &**descriptor));
+            assert!(is_named || is_elsewhere(name), "{class}.{name}{descriptor}");
+        }
+    }
+    for (class, name, descriptor) in named {
+        let method = (name.to_string(), descriptor.to_string());
+        let of = classes.iter().find(|(known, _)| *known == class);
+        assert!(
+            of.unwrap().1.contains(&method),
+            "{class}.{name}{descriptor}"
+        );
+    }
+}
+
+/// A hook that is added to a helper class is silenced as well.
+#[test]
+fn whatever_hooks_call_has_a_neutral_counterpart() {
+    let silents = public_static_methods(bytes_in_live(WAS));
+    for (name, descriptor) in hooked_classes().flat_map(public_static_methods) {
+        let is_there = silents.contains(&neutral_counterpart(&name, &descriptor));
+        assert!(
+            is_there || REPLACEMENT_HELPERS.contains(&&*name),
+            "{name}{descriptor}"
+        );
+    }
+    let inherited: BTreeSet<_> = inherited_methods()
+        .iter()
+        .map(|method| {
+            let name = format!("{}{}", method.prefix, method.helper.name);
+            (name, method.helper.descriptor.to_string())
+        })
+        .collect();
+    for (name, descriptor) in &inherited {
+        let is_instead = REPLACEMENT_HELPERS.contains(&name.trim_start_matches(INHERITED));
+        let is_there = inherited.contains(&neutral_counterpart(name, descriptor));
+        assert!(is_there || is_instead, "{name}{descriptor}");
+    }
+}
+
+/// The helper class calls its own methods, hooks among them.
+#[test]
+fn calls_of_hooks_become_calls_that_do_nothing_and_others_stay() {
+    for class in hooked_classes() {
+        let after = neutralize_class(class).unwrap();
+        let (before, after) = (called_methods(class), called_methods(&after));
+        assert_eq!(before.len(), after.len());
+        let mut count = 0;
+        for (old, new) in before.iter().zip(&after) {
+            let is_hook = CALLED_BY_HOOKS.contains(&&*old.0);
+            if is_hook && !REPLACEMENT_HELPERS.contains(&&*old.1) {
+                let (name, descriptor) = neutral_counterpart(&old.1, &old.2);
+                assert_eq!(new, &(WAS.into(), name, descriptor));
+                count += 1;
+            } else {
+                assert_eq!(new, old);
+            }
+        }
+        assert!(count > 0);
+    }
+}
+
+/// A class of a loader that need not know the helper class.
+#[test]
+fn inherited_hooks_become_inherited_ones_that_do_nothing() {
+    let class = ClassFile::parse(bytes_in_live(RT)).unwrap();
+    let mut methods = class.methods().iter();
+    let index = methods.position(|method| &*method.name == "pub").unwrap();
+    let entry = EntryHook {
+        helper: ENTER,
+        argument: None,
+    };
+    let method = MethodPlan {
+        entry: Some(entry),
+        exit: Some(EXIT_VM),
+        ..MethodPlan::default()
+    };
+    let plan = ClassPlan {
+        methods: [(index, method)].into(),
+        inherited: Some(INHERITED),
+        ..ClassPlan::default()
+    };
+    let hooked = rewrite(&class, &plan).unwrap().bytes;
+    let inherited = |bytes: &[u8]| {
+        let calls = called_methods(bytes).into_iter();
+        let calls = calls.filter(|call| call.1.starts_with(INHERITED));
+        calls.collect::<Vec<_>>()
+    };
+    let before = inherited(&hooked);
+    assert_eq!(before.len(), 2);
+    let silent = before.into_iter().map(|(owner, name, descriptor)| {
+        let (name, descriptor) = neutral_counterpart(&name, &descriptor);
+        (owner, name, descriptor)
+    });
+    let after = neutralize_class(&hooked).unwrap();
+    assert_eq!(inherited(&after), silent.collect::<Vec<_>>());
+}

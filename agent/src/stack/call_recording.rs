@@ -1,0 +1,81 @@
+//! With `record=calls`: what a frame tells the recording, by its slot.
+
+use std::sync::Arc;
+
+use jvmti_bindings::sys::jni::jlong;
+use lucce_vm::JniEnvironment;
+
+use crate::memory::locks::WatchedMutex;
+use crate::memory::slots::Slot;
+use crate::registry::call_recorder::{CallRecorder, FrameNotification, ThreadCallRecord};
+use crate::stack::{StackTracker, vm_entry};
+use crate::thread::ThreadState;
+use crate::thread::lifecycle::{read_name, thread_name};
+
+/// `what`: as the helper class has it.
+pub fn record_step(
+    stack: &StackTracker,
+    env: JniEnvironment,
+    state: &ThreadState,
+    (what, slot, site): (i32, Slot, u32),
+) {
+    let Some(recorder) = &stack.recorder else {
+        return;
+    };
+    let recorded = thread_recording(stack, recorder, env, state);
+    if recorder.has_unhooked_frames(&recorded, (state.first_slot(), slot)) {
+        vm_entry::repair_slots(stack, env, state, slot, slot);
+    }
+    match FrameNotification::from_code(what) {
+        Some(FrameNotification::Entered) => {
+            let place = (state.first_slot(), slot, site);
+            recorder.record_entry(&recorded, &stack.method_of_site, place);
+        }
+        Some(what @ (FrameNotification::Call | FrameNotification::Event)) => {
+            let place = (state.first_slot(), slot, site);
+            let methods = &stack.method_of_site;
+            recorder.record_site(&recorded, methods, place, what == FrameNotification::Event);
+            if recorder.is_thread_start(methods.get(site)) {
+                give_ticket(stack, recorder, env, &recorded);
+            }
+        }
+        Some(FrameNotification::Returned) => recorder.record_return(&recorded, slot),
+        Some(FrameNotification::Thrown) => recorder.record_unwind(&recorded, slot),
+        None => {}
+    }
+}
+
+/// The thread's part of the recording.
+fn thread_recording(
+    stack: &StackTracker,
+    recorder: &CallRecorder,
+    env: JniEnvironment,
+    state: &ThreadState,
+) -> Arc<WatchedMutex<ThreadCallRecord>> {
+    let recorded = state.recording.get_or_init(|| {
+        let started = recorder.claim_started_thread(state.ticket);
+        started.unwrap_or_else(|| recorder.record_thread(&thread_name(stack, env)))
+    });
+    Arc::clone(recorded)
+}
+
+/// The innermost `this` is a thread that is about to start. Until it runs, its field for the recording
+/// holds the ticket, negative.
+fn give_ticket(
+    stack: &StackTracker,
+    recorder: &CallRecorder,
+    env: JniEnvironment,
+    parent: &WatchedMutex<ThreadCallRecord>,
+) {
+    let (Some(fields), Some(thread)) = (stack.fields.get(), stack.jvmti.innermost_this()) else {
+        return;
+    };
+    let is_new = env.get_long(thread, fields.ticket.as_raw()) == 0
+        && env.get_long(thread, fields.state.as_raw()) == 0;
+    if is_new {
+        let name = read_name(env, thread, *fields);
+        let ticket = recorder.record_started_thread(&name, parent);
+        env.set_long(thread, fields.ticket.as_raw(), -(ticket as jlong));
+    }
+    env.delete_local(thread);
+}

@@ -1,0 +1,150 @@
+//! `CallContext.Scope`: frames that go on in the context of another thread.
+//!
+//! `Scope.run` is given the context that it would have if it were called from where the scope was
+//! taken: one step in the graph, put where the helper class keeps the memo of a frame's context. So
+//! whatever it calls has numbers that decode to the frames above `Scope.run`, and then to those of the
+//! other thread. When it ends, the memo goes. Not with `tracking=cct`, whose memos are nodes of the
+//! thread's own tree.
+use std::sync::RwLockReadGuard;
+
+use lucce_callgraph::{ContextEncoder, ContextFrame, ContextId, GraphJournal, MethodId};
+
+use crate::registry::CodeRegistry;
+use crate::stack::StackTracker;
+
+const CLASS: &str = "io/lucce/CallContext$Scope";
+/// Takes the number for its caller.
+const CAPTURE: &str = "capture";
+/// In these, what is called goes on elsewhere.
+const SCOPE_METHODS: [&str; 2] = ["run", "call"];
+
+/// The context of a frame of `method` that goes on from where `number` was taken.
+pub fn scope_context(
+    stack: &StackTracker,
+    number: ContextId,
+    method: MethodId,
+) -> Option<ContextId> {
+    let taken = stack
+        .comparison
+        .is_off()
+        .then(|| find_capture(&stack.encoder, || stack.registry(), number));
+    let (caller, frame) = taken.flatten()?;
+    Some(
+        stack
+            .encoder
+            .encode_call(caller, frame.site, frame.method, method),
+    )
+}
+
+/// The frame in which a number was taken, and its context.
+fn find_capture<'b, J: GraphJournal>(
+    encoder: &ContextEncoder<J>,
+    book: impl FnOnce() -> RwLockReadGuard<'b, CodeRegistry>,
+    number: ContextId,
+) -> Option<(ContextId, ContextFrame)> {
+    let (context, frame) = encoder.find_caller(number, MethodId::EVENT).ok()??;
+    // The book is let go before the graph is asked: who changes the graph holds it, and then wants the book.
+    let is_capture = method_name(&book(), frame.method.0)? == (CLASS, CAPTURE);
+    match is_capture {
+        true => encoder.find_caller(context, frame.method).ok()?,
+        false => Some((context, frame)),
+    }
+}
+
+/// Whether traces may go on elsewhere below a frame of the method.
+pub fn is_scope_method(book: &CodeRegistry, method: u32) -> bool {
+    method_name(book, method)
+        .is_some_and(|(class, name)| class == CLASS && SCOPE_METHODS.contains(&name))
+}
+
+fn method_name(book: &CodeRegistry, method: u32) -> Option<(&str, &str)> {
+    let info = book.method(method)?;
+    let class = book.class(info.class)?;
+    Some((book.name_text(class.name), book.name_text(info.name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::sync::{Arc, RwLock};
+    use std::thread;
+    use std::time::Duration;
+
+    use lucce_callgraph::{ContextLayout, EncodingPolicy, GraphChange, JournalError, SiteId};
+    use lucce_hooks::MethodInstrumentation;
+
+    use super::*;
+    use crate::registry::{ClassDefinition, ClassLoaderId};
+
+    /// As the agent's: the graph is changed with the book at hand.
+    struct WithBook(Arc<RwLock<CodeRegistry>>);
+
+    impl GraphJournal for WithBook {
+        fn append_change(&mut self, _: GraphChange) -> Result<(), JournalError> {
+            drop(self.0.read().unwrap());
+            Ok(())
+        }
+    }
+
+    const TAKEN: SiteId = SiteId(100);
+    const CALLED: SiteId = SiteId(101);
+
+    /// Two read the frame in which a number was taken, one changes the graph, one the book.
+    #[test]
+    fn nobody_waits_for_another_for_ever() {
+        let mut book = CodeRegistry::default();
+        let ids = book.add_class(&ClassDefinition {
+            name: CLASS,
+            source: None,
+            loader: ClassLoaderId::BOOT,
+            methods: &[(CAPTURE, "()V", 0), ("main", "()V", 0)],
+            instrumentations: &[
+                MethodInstrumentation::empty(),
+                MethodInstrumentation::empty(),
+            ],
+        });
+        let capture = MethodId(ids.unwrap().first_method);
+        let main = MethodId(capture.0 + 1);
+        let book = Arc::new(RwLock::new(book));
+        let journal = WithBook(Arc::clone(&book));
+        let encoder = Arc::new(ContextEncoder::new(
+            ContextLayout::DEFAULT,
+            EncodingPolicy::LUCCE,
+            journal,
+        ));
+        let root = encoder.root_context(main);
+        let number = encoder.encode_event(
+            encoder.encode_call(root, CALLED, main, capture),
+            TAKEN,
+            capture,
+        );
+
+        let (ended, all) = channel();
+        for role in 0..4 {
+            let (book, encoder) = (Arc::clone(&book), Arc::clone(&encoder));
+            let ended = ended.clone();
+            thread::spawn(move || {
+                let mut right = true;
+                for at in 0..200_000 {
+                    // What is seen first changes the graph.
+                    let site = SiteId(1000 + at);
+                    match role {
+                        0 => drop(encoder.encode_event(root, site, main)),
+                        1 => drop(book.write().unwrap()),
+                        _ => {
+                            let taken = find_capture(&encoder, || book.read().unwrap(), number);
+                            right &= taken.is_some_and(|(context, frame)| {
+                                (context, frame.site) == (root, CALLED)
+                            });
+                        }
+                    }
+                }
+                ended.send(right).unwrap();
+            });
+        }
+        for _ in 0..4 {
+            let right = all.recv_timeout(Duration::from_secs(60));
+            assert_eq!(right, Ok(true), "threads wait for each other");
+        }
+    }
+}

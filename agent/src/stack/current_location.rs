@@ -1,0 +1,257 @@
+//! Where the current thread is, asked by native code: a callback of the VM or a native method.
+//!
+//! The thread's pointer may be stale then. So the VM is asked for the frames, as for an upcall, and
+//! the slots are counted. The context of the innermost frame with a slot is worked out as the helper
+//! class does it; from there one step for each frame above. No slot gets another site, so nothing has
+//! to be put back: what is written are memos, and sites of slots that have none.
+
+use lucce_callgraph::{ContextId, MethodId, SiteId};
+
+use crate::core::EventLocation;
+use crate::memory::slots::{LOST, Slot};
+use crate::stack::frames::{MethodKind, ResolvedFrame, StackWalk};
+use crate::stack::innermost_frames;
+use crate::stack::vm_entry;
+use crate::stack::vm_entry::CallerFrames;
+use crate::stack::{StackTracker, contexts};
+use crate::thread::ThreadState;
+use crate::thread::carrier;
+use lucce_vm::JniEnvironment;
+
+/// Where the current thread is; the innermost `own` frames that the VM shows do not count. `None`: there
+/// is no frame, or the caller of one is not known. `state` must be the current thread's.
+pub fn locate_current(
+    stack: &StackTracker,
+    env: JniEnvironment,
+    state: &ThreadState,
+    own: usize,
+) -> Option<EventLocation> {
+    locate_stable(stack, env, state, (own, None)).here
+}
+
+/// Where an object has been made.
+pub enum AllocationPlace {
+    /// By the helper class, for the agent itself.
+    Ours,
+    Here(EventLocation),
+    /// By the VM for itself: no frame is shown.
+    Nowhere,
+    /// The caller of a frame is not known.
+    Unknown,
+}
+
+/// Where the current thread has just made an object of which the VM tells.
+pub fn locate_allocation(
+    stack: &StackTracker,
+    env: JniEnvironment,
+    state: &ThreadState,
+) -> AllocationPlace {
+    match locate_stable(stack, env, state, (0, None)) {
+        CurrentLocation {
+            in_helper: true, ..
+        } => AllocationPlace::Ours,
+        CurrentLocation {
+            here: Some(here), ..
+        } => AllocationPlace::Here(here),
+        CurrentLocation { is_empty: true, .. } => AllocationPlace::Nowhere,
+        CurrentLocation { here: None, .. } => AllocationPlace::Unknown,
+    }
+}
+
+struct CurrentLocation {
+    here: Option<EventLocation>,
+    /// The innermost frame is the helper's.
+    in_helper: bool,
+    /// No trace shows any of the frames.
+    is_empty: bool,
+}
+
+/// As `locate_current`, where the innermost frame stands at `location`, even if the VM says another place.
+pub fn locate_at(
+    stack: &StackTracker,
+    env: JniEnvironment,
+    state: &ThreadState,
+    location: Option<i64>,
+) -> Option<EventLocation> {
+    locate_stable(stack, env, state, (0, location)).here
+}
+
+/// First for the innermost frames alone, then for all. Again, if a method was resolved meanwhile: its code may have been replaced
+/// behind the walk.
+fn locate_stable(
+    stack: &StackTracker,
+    env: JniEnvironment,
+    state: &ThreadState,
+    place: (usize, Option<i64>),
+) -> CurrentLocation {
+    const MOST_WALKS: usize = 8;
+    let mut walks = 1;
+    loop {
+        let before = stack.frames.resolution_count();
+        let asked = locate_once(stack, env, state, place);
+        if stack.frames.resolution_count() == before || walks == MOST_WALKS {
+            return asked;
+        }
+        walks += 1;
+    }
+}
+
+fn locate_once(
+    stack: &StackTracker,
+    env: JniEnvironment,
+    state: &ThreadState,
+    (own, location): (usize, Option<i64>),
+) -> CurrentLocation {
+    let mut walk = StackWalk::new(stack, env, own + innermost_frames::FIRST_FRAMES)
+        .with_innermost_location(location);
+    let mut frames = Vec::new();
+    let here = find_location(stack, env, state, (&mut frames, own, &mut walk));
+    let is_shown = |frame: &ResolvedFrame| frame.method.kind != MethodKind::Hidden;
+    let has_all = frames.len() < own + innermost_frames::MOST_FRAMES;
+    CurrentLocation {
+        in_helper: walk.is_in_helper(),
+        is_empty: has_all && !frames.iter().skip(own).any(is_shown),
+        here,
+    }
+}
+
+/// `frames`: all that `walk` was asked for.
+fn find_location(
+    stack: &StackTracker,
+    env: JniEnvironment,
+    state: &ThreadState,
+    (frames, own, walk): (&mut Vec<ResolvedFrame>, usize, &mut StackWalk<'_>),
+) -> Option<EventLocation> {
+    let asked = (&mut *frames, own, &mut *walk);
+    let near = thread_pointer(stack, env)
+        .and_then(|pointer| innermost_frames::find_callers(stack, state, asked, pointer));
+    let callers = match near {
+        Some(callers) => callers,
+        None => {
+            frames.extend(walk.collect_rest()?);
+            vm_entry::match_all_callers(&stack.registry(), state, frames.get(own..)?)?
+        }
+    };
+    locate_by_callers(stack, state, &callers)
+}
+
+/// The current thread's, stale or not.
+fn thread_pointer(stack: &StackTracker, env: JniEnvironment) -> Option<Slot> {
+    let fields = stack.fields.get()?;
+    let thread = stack.jvmti.current_thread()?;
+    let field = fields.pointer.as_raw();
+    let pointer =
+        carrier::with_field_holder(stack, env, thread, |thread| env.get_long(thread, field));
+    env.delete_local(thread);
+    usize::try_from(pointer).ok().map(Slot::from_pointer)
+}
+
+/// The place of the innermost frame by what is known of all.
+pub fn locate_by_callers(
+    stack: &StackTracker,
+    state: &ThreadState,
+    callers: &CallerFrames,
+) -> Option<EventLocation> {
+    if !callers.is_complete {
+        return None;
+    }
+    for &(slot, stands) in &callers.slots_without_site {
+        slot.write_site(known_site(stands.extra_site(stack))?);
+    }
+    let mut here = innermost_location(stack, state, callers)?;
+    for &stands in callers
+        .missing
+        .iter()
+        .skip(usize::from(callers.innermost.is_none()))
+    {
+        here = EventLocation {
+            context: contexts::step_context(stack, state, here, stands.method)?,
+            site: known_site(stands.extra_site(stack))?,
+            method: stands.method,
+        };
+    }
+    Some(here)
+}
+
+/// The innermost frame with a slot, or without any such frame the thread's first one.
+fn innermost_location(
+    stack: &StackTracker,
+    state: &ThreadState,
+    callers: &CallerFrames,
+) -> Option<EventLocation> {
+    let slot = callers.slot.below();
+    let (stands, known) = match callers.innermost {
+        Some(stands) => (stands, slot.site()),
+        None => (*callers.missing.first()?, SiteId(0)),
+    };
+    let site = vm_entry::wanted_site(stack, stands, known).unwrap_or(known);
+    let site = known_site(site)?;
+    // The frame may run older code, whose site it has, and which has another id.
+    let method = known_method(stack.method_of_site.get(site.0))?;
+    let context = match callers.innermost {
+        Some(_) => slot_context(stack, state, slot, method)?,
+        None => contexts::first_context(stack, state, method)?,
+    };
+    Some(EventLocation {
+        context,
+        site,
+        method,
+    })
+}
+
+/// The context of the frame of `known_method` with slot `slot`, from the nearest one that is known: what
+/// the helper class does in `walk`. All slots below must be those of frames that are calling.
+pub fn slot_context(
+    stack: &StackTracker,
+    state: &ThreadState,
+    slot: Slot,
+    method: MethodId,
+) -> Option<u64> {
+    if let Some(context) = stack.comparison.context_in_slots(stack, slot, method) {
+        return context;
+    }
+    let methods = &stack.method_of_site;
+    let (mut at, mut callee) = (slot, method);
+    let mut context = loop {
+        let below = at.below();
+        let (known, context) = below.memo();
+        if known == callee {
+            break context.0;
+        }
+        match below.site() {
+            SiteId::ENTRY => {
+                let context = contexts::first_context(stack, state, callee)?;
+                below.write_memo(callee, ContextId(context));
+                break context;
+            }
+            SiteId(LOST) => return None,
+            site => callee = self::known_method(methods.get(site.0))?,
+        }
+        at = below;
+    };
+    while at != slot {
+        let site = at.site();
+        let caller = self::known_method(methods.get(site.0))?;
+        let callee = match at.above() == slot {
+            true => method,
+            false => self::known_method(methods.get(at.above().site().0))?,
+        };
+        let here = EventLocation {
+            context,
+            site,
+            method: caller,
+        };
+        context = contexts::step_context(stack, state, here, callee)?;
+        at.write_memo(callee, ContextId(context));
+        at = at.above();
+    }
+    Some(context)
+}
+
+fn known_site(site: SiteId) -> Option<SiteId> {
+    (site != SiteId(0)).then_some(site)
+}
+
+fn known_method(id: u32) -> Option<MethodId> {
+    (id != 0).then_some(MethodId(id))
+}

@@ -1,0 +1,68 @@
+//! Frames that a debugger ends: its caller calls again (`PopFrame`), or it returns at once (`ForceEarlyReturn`).
+//!
+//! Such a frame does not run the hook at its end. A caller that calls again does not run the hook before the call again,
+//! and the pointer is where the ended frame has moved it. So the pointer is put back: to where it was when the frame
+//! was entered. The frame is still there while its thread is suspended, and tells where its slot is.
+#![allow(unsafe_code, reason = "the state of a thread that is suspended")]
+
+use jvmti_bindings::sys::jni::jobject;
+use lucce_vm::JniEnvironment;
+
+use crate::core::thread_fields;
+use crate::memory::slots::Slot;
+use crate::stack::StackTracker;
+use crate::stack::entry_loss::EntryLoss;
+use crate::stack::frames::{PIECE, ResolvedFrame, StackWalk};
+use crate::stack::vm_entry;
+use crate::thread::{OwnState, ThreadState};
+
+/// The innermost frame of `thread` is about to end without its hooks. The VM has agreed to that, so the thread is suspended, or
+/// it is the current one.
+pub fn end_innermost(stack: &StackTracker, env: JniEnvironment, thread: jobject) {
+    let Some(fields) = thread_fields(stack, env, thread) else {
+        return;
+    };
+    // SAFETY: the thread lives while it is suspended, and runs no method of the agent's then: its innermost frame is one of
+    // Java code. So nothing else uses its state.
+    let own = unsafe { OwnState::from_field(env.get_long(thread, fields.state.as_raw())) };
+    let Some(state) = own.get() else { return };
+    // It acts as its carrier, in code of the JDK's own.
+    if state.is_virtual != env.is_virtual_thread(thread) {
+        return;
+    }
+    let field = fields.pointer.as_raw();
+    let pointer = Slot::from_pointer(env.get_long(thread, field) as usize);
+    let walk = StackWalk::new(stack, env, PIECE).for_thread(thread);
+    if let Some(pointer) = pointer_at_entry(stack, state, (walk, pointer)) {
+        env.set_long(thread, field, pointer.pointer() as i64);
+    }
+}
+
+/// Where the pointer was when the innermost frame was entered. `None`: the frame has not moved it.
+fn pointer_at_entry(
+    stack: &StackTracker,
+    state: &ThreadState,
+    (mut walk, pointer): (StackWalk<'_>, Slot),
+) -> Option<Slot> {
+    let innermost = walk.next()?;
+    if walk.is_in_helper() || !moves_pointer(&innermost) {
+        return None;
+    }
+    let below = walk.collect_rest()?;
+    let callers = vm_entry::match_callers(&stack.registry(), state, &below);
+    let Some(callers) = callers else {
+        let loss = EntryLoss::from_callee_frames(&below);
+        return Some(vm_entry::lose_callee(stack, state, pointer, &loss));
+    };
+    let slot = callers.slot.up_by(callers.missing.len());
+    let asked = innermost.method.is_entered_by_vm() && innermost.has_slot();
+    Some(match asked {
+        true => vm_entry::leave_frame(state, slot),
+        false => slot,
+    })
+}
+
+/// Whether the frame may have moved the pointer: it has a slot, or puts the pointer back when it ends.
+fn moves_pointer(frame: &ResolvedFrame) -> bool {
+    frame.method.slot || frame.method.restores
+}

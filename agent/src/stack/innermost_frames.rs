@@ -1,0 +1,181 @@
+//! Where the slot of the innermost frame is, if the innermost frames alone can tell: a walk of all costs what the
+//! stack is deep.
+//!
+//! The thread's pointer may be stale, but it is never below the slot of the frame that runs: it was right when that
+//! frame was entered, and calls since then have moved it up. Below that slot lies one slot for each caller, whose
+//! site is in the caller's method, at the line where the VM says that it stands. So the true slot is one of those up to
+//! the pointer below which the callers' methods and lines follow each other; if there is but one, that is it. What calls have
+//! left behind that are over may look the same, in recursion mostly: then all frames must be counted.
+
+use std::sync::atomic::Ordering;
+
+use lucce_callgraph::{MethodId, SiteId};
+
+use crate::memory::slots::{LOST, Slot};
+use crate::registry::CodeRegistry;
+use crate::stack::StackTracker;
+use crate::stack::frames::{MethodKind, ResolvedFrame, StackWalk};
+use crate::stack::vm_entry::{CallerFrames, VmFramePosition};
+use crate::thread::ThreadState;
+
+/// So many frames are looked at first: mostly they are enough, and a frame takes the VM a microsecond.
+pub const FIRST_FRAMES: usize = 8;
+/// So many before all are.
+pub const MOST_FRAMES: usize = 16;
+/// Fewer callers prove too seldom anything.
+const FEWEST: usize = 4;
+
+/// What the innermost frames say of the current thread, whose pointer is `pointer`. `frames` are those that `walk` has given but for
+/// the innermost `own` of them, which do not count; what is asked for is added. `None`: all are needed.
+pub fn find_callers(
+    stack: &StackTracker,
+    state: &ThreadState,
+    (frames, own, walk): (&mut Vec<ResolvedFrame>, usize, &mut StackWalk<'_>),
+    pointer: Slot,
+) -> Option<CallerFrames> {
+    // Out of scope the pointer is put back.
+    let usual = stack.comparison.is_off()
+        && !stack.options.is_partial()
+        && stack.counts.untracked_calls.load(Ordering::Relaxed) == 0;
+    let mut stages = [FIRST_FRAMES, MOST_FRAMES].into_iter().filter(|_| usual);
+    stages.find_map(|most| {
+        frames.extend(walk.take((own + most).saturating_sub(frames.len())));
+        prove_callers(&stack.registry(), state, frames.get(own..)?, pointer)
+    })
+}
+
+/// The callers. `None` also where a lost frame may lie below: its caller's slot says nothing, and the frames above it are not where
+/// they would be counted.
+pub fn prove_callers(
+    book: &CodeRegistry,
+    state: &ThreadState,
+    frames: &[ResolvedFrame],
+    pointer: Slot,
+) -> Option<CallerFrames> {
+    if !state.owns_slot(pointer) || has_lost_frame(state, pointer) {
+        return None;
+    }
+    let mut known = Vec::with_capacity(frames.len());
+    for frame in frames {
+        if is_error_constructor(frame) {
+            return None;
+        }
+        match frame.method.kind {
+            MethodKind::Known(id) => known.push((MethodId(id), frame)),
+            MethodKind::Hidden => {}
+            MethodKind::Helper | MethodKind::Unknown => return None,
+        }
+    }
+    let innermost = known.iter().position(|(_, frame)| frame.has_slot())?;
+    let (above, rest) = known.split_at(innermost);
+    let (own, below) = rest.split_first()?;
+    // One without a slot of its own may have been given one, or not.
+    let regular = below.iter().all(|(_, frame)| frame.has_slot());
+    if below.len() < FEWEST || !regular {
+        return None;
+    }
+    let below: Vec<VmFramePosition> = below.iter().map(frame_position).collect();
+    let first = state.first_slot();
+    let fits = |index: usize| {
+        let slots = (0..index).rev().map(|index| first.up_by(index));
+        slots
+            .zip(&below)
+            .all(|(slot, stands)| may_be_at(book, slot.site(), *stands))
+    };
+    let index = find_unique(below.len(), pointer.frames_above(first), fits)?;
+    Some(CallerFrames {
+        slot: first.up_by(index + 1),
+        innermost: Some(frame_position(own)),
+        missing: above.iter().rev().map(frame_position).collect(),
+        slots_without_site: Vec::new(),
+        is_complete: true,
+    })
+}
+
+/// Whether a slot up to the pointer is that of a lost frame's caller. The frame may have ended.
+fn has_lost_frame(state: &ThreadState, pointer: Slot) -> bool {
+    let mut slots = state.first_slot().slots_until(pointer.above());
+    slots.any(|slot| slot.site() == SiteId(LOST))
+}
+
+/// The VM enters constructors of its own errors, and is not asked where: their slots are not right above their
+/// caller's.
+pub fn is_error_constructor(frame: &ResolvedFrame) -> bool {
+    const NAMES: [&str; 3] = ["Error", "Exception", "Throwable"];
+    let class = &frame.method.class_name;
+    frame.method.method_name == "<init>"
+        && class.starts_with("java/")
+        && NAMES.iter().any(|name| class.ends_with(name))
+}
+
+fn frame_position((method, frame): &(MethodId, &ResolvedFrame)) -> VmFramePosition {
+    VmFramePosition::from_frame(*method, frame)
+}
+
+/// Whether a slot's site may be that of a frame of this method at this line.
+fn may_be_at(book: &CodeRegistry, site: SiteId, stands: VmFramePosition) -> bool {
+    // The frame was entered before the hooks were live.
+    site == SiteId(0)
+        || book.method_of_site(site) == stands.method
+            && book
+                .site(site.0)
+                .is_none_or(|info| book.line_of_site(&info) == stands.line)
+}
+
+/// The only one from `least` to `most` that fits.
+fn find_unique(least: usize, most: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
+    let mut found = (least..=most).rev().filter(|index| fits(*index));
+    let first = found.next()?;
+    found.next().is_none().then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program that calls and returns at random: what it leaves behind is never taken for its stack.
+    #[test]
+    fn what_is_found_is_the_true_slot() {
+        let (mut found, mut ambiguous) = (0, 0);
+        for (methods, depth) in [(2, 40), (5, 40), (40, 30), (400, 60)] {
+            let mut random = 1_u64;
+            let mut next = |below: u64| {
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                (random >> 33) % below
+            };
+            // The slots as they are, the true stack, and the pointer.
+            let mut slots = vec![0_u64; 100];
+            let (mut stack, mut pointer) = (Vec::new(), 0);
+            for _ in 0..50_000 {
+                if stack.len() < depth && (stack.len() < 10 || next(2) == 0) {
+                    let site = 1 + next(methods);
+                    slots[stack.len()] = site;
+                    stack.push(site);
+                    pointer = stack.len();
+                } else {
+                    stack.pop();
+                }
+                // The frame that runs has called nothing, or its pointer is stale.
+                assert!(pointer >= stack.len());
+                let below: Vec<u64> = stack.iter().rev().take(8).copied().collect();
+                if below.len() < FEWEST {
+                    continue;
+                }
+                let fits = |index: usize| {
+                    let sites = slots[..index].iter().rev();
+                    sites.zip(&below).all(|(site, wanted)| site == wanted)
+                };
+                match find_unique(below.len(), pointer, fits) {
+                    Some(index) => {
+                        assert_eq!(index, stack.len());
+                        found += 1;
+                    }
+                    None => ambiguous += 1,
+                }
+            }
+        }
+        assert!(found > 50_000 && ambiguous > 1_000, "{found}, {ambiguous}");
+    }
+}

@@ -1,0 +1,113 @@
+//! Classes and methods that the agent was not given, into the book when one is first seen on a stack: those that were
+//! loaded without the agent, and methods that Flight Recorder has made.
+
+use std::sync::OnceLock;
+
+use crate::registry::{ClassDefinition, ClassLoaderId};
+use crate::stack::StackTracker;
+use lucce_hooks::MethodInstrumentation;
+use lucce_hooks::jdk::hidden;
+use lucce_vm::Jvmti;
+
+use jvmti_bindings::sys::jni::jclass;
+
+/// `None`: there are no ids left, or the VM does not say what is in the class.
+pub fn add_class(
+    stack: &StackTracker,
+    class: jclass,
+    loader: ClassLoaderId,
+    name: &str,
+) -> Option<()> {
+    let jvmti = stack.jvmti;
+    let methods: Vec<MethodSignature> = jvmti
+        .class_methods(class)
+        .into_iter()
+        .map(|method| read_signature(jvmti, method))
+        .collect::<Option<_>>()?;
+    let release = jdk_release(jvmti);
+    let shapes: Vec<MethodInstrumentation> = methods
+        .iter()
+        .map(|method| {
+            let hidden = hidden::is_hidden(release, name, &method.name, &method.descriptor);
+            MethodInstrumentation::without_hooks(hidden && stack.loaders.is_trusted(loader))
+        })
+        .collect();
+    let methods: Vec<_> = methods
+        .iter()
+        .map(|told| (&*told.name, &*told.descriptor, told.access))
+        .collect();
+    let source = jvmti.source_file(class);
+    let mut book = stack.registry_mut();
+    let is_known = |(name_of_method, descriptor, _): &(&str, &str, u16)| {
+        let class = book.find_class(loader, name);
+        class.is_some_and(|class| {
+            book.find_method(class, name_of_method, descriptor)
+                .is_some()
+        })
+    };
+    if book.find_class(loader, name).is_some() && methods.iter().all(is_known) {
+        // Another thread was faster.
+        return Some(());
+    }
+    let new = ClassDefinition {
+        name,
+        source: source.as_deref(),
+        loader,
+        methods: &methods,
+        instrumentations: &shapes,
+    };
+    book.add_class(&new).map(drop)
+}
+
+/// Adds a method that Flight Recorder has put into a class of the book after its hooks: it has none. `class`: the class's id.
+/// Returns the method's id. `None`: there are no ids left.
+pub fn add_method(
+    stack: &StackTracker,
+    class: u32,
+    (name, descriptor): (&str, &str),
+    access: u16,
+) -> Option<u32> {
+    let mut book = stack.registry_mut();
+    let info = book.class(class)?;
+    let loader = info.loader;
+    let class_name = book.name_text(info.name).to_owned();
+    let source = info.source.map(|source| book.name_text(source).to_owned());
+    let ids = book.add_class(&ClassDefinition {
+        name: &class_name,
+        source: source.as_deref(),
+        loader,
+        methods: &[(name, descriptor, access)],
+        instrumentations: &[MethodInstrumentation::without_hooks(false)],
+    })?;
+    // The name is that of the class with hooks, as before.
+    book.link_loader(loader, class);
+    Some(ids.first_method)
+}
+
+struct MethodSignature {
+    name: String,
+    descriptor: String,
+    access: u16,
+}
+
+fn read_signature(
+    jvmti: Jvmti,
+    method: jvmti_bindings::sys::jni::jmethodID,
+) -> Option<MethodSignature> {
+    let (name, descriptor) = jvmti.method_name(method)?;
+    let access = jvmti.method_modifiers(method);
+    Some(MethodSignature {
+        name,
+        descriptor,
+        access,
+    })
+}
+
+/// The JDK's feature release. 0: the VM does not say.
+pub fn jdk_release(jvmti: Jvmti) -> u32 {
+    static RELEASE: OnceLock<u32> = OnceLock::new();
+    *RELEASE.get_or_init(|| {
+        let version = jvmti.system_property(c"java.vm.specification.version");
+        version.and_then(|text| text.parse().ok()).unwrap_or(0)
+    })
+}

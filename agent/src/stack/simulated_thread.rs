@@ -1,0 +1,421 @@
+//! A thread without a JVM: what its hooks write, and what the VM would say of its frames. A plain stack is the oracle.
+//!
+//! Calls, returns, exceptions and frames that the VM enters by itself come in any order. Frames with hooks do here
+//! what the helper class does: before a call they write their site and move the pointer up; entered by a call they
+//! take the slot that the pointer names. Frames without hooks do nothing. What the VM enters, or code without
+//! hooks calls, asks as `LucceRt.upcall` does.
+
+use std::sync::Arc;
+
+use lucce_callgraph::{MethodId, SiteId};
+use proptest::prelude::*;
+
+use crate::core::VerifyCountdown;
+use crate::memory::address_space;
+use crate::memory::slots::{LOST, Slot};
+use crate::registry::{ClassDefinition, ClassLoaderId, CodeRegistry};
+use crate::stack::frames::{ResolvedFrame, ResolvedMethod};
+use crate::stack::innermost_frames;
+use crate::stack::vm_entry;
+use crate::stack::vm_entry::VmFramePosition;
+use crate::thread::ThreadState;
+use lucce_hooks::MethodInstrumentation;
+
+const METHODS: u32 = 6;
+const LINES: i64 = 3;
+
+/// What a program does next.
+#[derive(Clone, Debug)]
+enum SimulatedStep {
+    /// The innermost frame calls a method.
+    Call(u32),
+    /// The VM enters a method with hooks in the middle of the innermost frame: a class initialiser, say.
+    Enter(u32),
+    /// The innermost frame calls a method that the VM enters, too, or the VM enters one in the middle of that call.
+    CallEntered(u32),
+    Return,
+    /// An exception ends so many frames. Those that the VM has entered do not say so.
+    Throw(usize),
+    /// The innermost frame goes on to another line.
+    Line(i64),
+}
+
+/// A frame of the plain stack.
+#[derive(Clone, Copy, Debug)]
+struct SimulatedFrame {
+    method: u32,
+    location: i64,
+    /// Whether the VM has entered it.
+    entered: bool,
+}
+
+struct SimulatedThread {
+    book: CodeRegistry,
+    first_method: u32,
+    methods: Vec<Arc<ResolvedMethod>>,
+    state: ThreadState,
+    pointer: Slot,
+    stack: Vec<SimulatedFrame>,
+}
+
+/// Of each method: location and line.
+fn method_lines() -> Vec<(i64, i32)> {
+    (0..LINES).map(|at| (at, 10 + at as i32)).collect()
+}
+
+/// Every other method has hooks.
+fn has_hooks(method: u32) -> bool {
+    method.is_multiple_of(2)
+}
+
+impl SimulatedThread {
+    /// `old` frames, all with hooks, are older than those: their slots hold no site.
+    fn new(old: usize) -> SimulatedThread {
+        let mut book = CodeRegistry::default();
+        let names: Vec<String> = (0..METHODS).map(|method| format!("m{method}")).collect();
+        let methods: Vec<(&str, &str, u16)> =
+            names.iter().map(|name| (name.as_str(), "()V", 0)).collect();
+        let shapes: Vec<MethodInstrumentation> = (0..METHODS)
+            .map(|_| MethodInstrumentation::empty())
+            .collect();
+        let ids = book.add_class(&ClassDefinition {
+            name: "a/B",
+            source: None,
+            loader: ClassLoaderId::BOOT,
+            methods: &methods,
+            instrumentations: &shapes,
+        });
+        let first_method = ids.unwrap().first_method;
+        let resolved = |method| {
+            let id = MethodId(first_method + method);
+            Arc::new(ResolvedMethod::new_simulated(
+                id,
+                has_hooks(method),
+                method_lines(),
+            ))
+        };
+        let region = address_space::shared_stacks().take_region(1 << 20).unwrap();
+        let state = ThreadState::new(region, false, VerifyCountdown::new(0));
+        // What an earlier thread has left.
+        let first = state.first_slot();
+        first
+            .slots_until(first.up_by(64))
+            .for_each(|slot| slot.write_site(SiteId(0)));
+        let old_frame = |at: usize| SimulatedFrame {
+            method: 2 * (at as u32 % (METHODS / 2)),
+            location: at as i64 % LINES,
+            entered: false,
+        };
+        SimulatedThread {
+            book,
+            first_method,
+            methods: (0..METHODS).map(resolved).collect(),
+            pointer: first.up_by(old),
+            state,
+            stack: (0..old).map(old_frame).collect(),
+        }
+    }
+
+    /// What the VM says of the innermost `frames`.
+    fn innermost_frames(&self, frames: usize) -> Vec<ResolvedFrame> {
+        let frame = |plain: &SimulatedFrame| ResolvedFrame {
+            method: Arc::clone(&self.methods[plain.method as usize]),
+            location: plain.location,
+        };
+        self.stack.iter().rev().take(frames).map(frame).collect()
+    }
+
+    fn frame_position(&self, plain: SimulatedFrame) -> VmFramePosition {
+        VmFramePosition {
+            method: MethodId(self.first_method + plain.method),
+            line: 10 + plain.location as i32,
+        }
+    }
+
+    /// Where the frame's slot is: each frame below it has one by the time that it is asked for.
+    fn frame_slot(&self, depth: usize) -> Slot {
+        self.state.first_slot().up_by(depth)
+    }
+
+    fn site_at(&mut self, stands: VmFramePosition) -> SiteId {
+        SiteId(
+            self.book
+                .resolve_line_site(stands.method.0, stands.line)
+                .unwrap(),
+        )
+    }
+
+    fn run_step(&mut self, step: &SimulatedStep) {
+        match *step {
+            SimulatedStep::Call(method) => self.call_method(method),
+            SimulatedStep::Enter(method) => self.enter_method(method & !1),
+            SimulatedStep::CallEntered(method) => self.call_entered_method(method & !1),
+            SimulatedStep::Return => self.return_from_method(),
+            SimulatedStep::Throw(frames) => {
+                let left = self.stack.len().saturating_sub(frames);
+                self.stack.truncate(left);
+            }
+            SimulatedStep::Line(location) => {
+                if let Some(top) = self.stack.last_mut() {
+                    top.location = location;
+                }
+            }
+        }
+    }
+
+    fn call_method(&mut self, method: u32) {
+        let depth = self.stack.len();
+        match self.stack.last().copied() {
+            Some(caller) if has_hooks(caller.method) => {
+                let site = self.site_at(self.frame_position(caller));
+                let slot = self.frame_slot(depth - 1);
+                slot.write_site(site);
+                self.pointer = slot.above();
+            }
+            Some(_) if has_hooks(method) => return self.enter_method(method),
+            Some(_) => {}
+            None => self.pointer = self.state.first_slot(),
+        }
+        if has_hooks(method) {
+            assert_eq!(
+                self.pointer,
+                self.frame_slot(depth),
+                "the slot of what is called"
+            );
+        }
+        self.stack.push(SimulatedFrame {
+            method,
+            location: 0,
+            entered: false,
+        });
+    }
+
+    /// The hook before the call has run: the caller's frame alone tells where the slot is.
+    fn call_entered_method(&mut self, method: u32) {
+        let depth = self.stack.len();
+        let caller = self.stack.last().copied();
+        let Some(caller) = caller.filter(|caller| has_hooks(caller.method)) else {
+            return self.enter_method(method);
+        };
+        let site = self.site_at(self.frame_position(caller));
+        self.frame_slot(depth - 1).write_site(site);
+        self.pointer = self.frame_slot(depth);
+        let frames = self.innermost_frames(1);
+        let near = vm_entry::callers_at_call(&self.book, &frames[0], self.pointer);
+        let near = near.expect("the caller has said where it stands");
+        let all =
+            vm_entry::match_callers(&self.book, &self.state, &self.innermost_frames(usize::MAX))
+                .unwrap();
+        assert_eq!(
+            (near.slot, near.innermost, near.missing),
+            (all.slot, all.innermost, all.missing),
+            "what the caller alone tells"
+        );
+        self.enter_method(method);
+    }
+
+    /// As `vm_entry::enter_frame`.
+    fn enter_method(&mut self, method: u32) {
+        let all = self.innermost_frames(usize::MAX);
+        let counted =
+            vm_entry::match_callers(&self.book, &self.state, &all).expect("every slot is right");
+        for many in [
+            innermost_frames::FIRST_FRAMES,
+            innermost_frames::MOST_FRAMES,
+        ] {
+            let frames = self.innermost_frames(many);
+            if let Some(near) =
+                innermost_frames::prove_callers(&self.book, &self.state, &frames, self.pointer)
+            {
+                assert_eq!(
+                    (near.slot, near.innermost, near.missing),
+                    (counted.slot, counted.innermost, counted.missing.clone()),
+                    "what the {many} innermost frames prove"
+                );
+            }
+        }
+        let book = &mut self.book;
+        let slot = counted.begin_entry(&self.state, (self.pointer, false), &mut |stands, site| {
+            let said = book.site(site.0).is_some_and(|info| {
+                info.method == stands.method.0 && book.line_of_site(&info) == stands.line
+            });
+            (!said).then(|| {
+                SiteId(
+                    book.resolve_line_site(stands.method.0, stands.line)
+                        .unwrap(),
+                )
+            })
+        });
+        assert_eq!(
+            slot,
+            self.frame_slot(self.stack.len()),
+            "the slot of what is entered"
+        );
+        self.compare_slots(slot);
+        self.pointer = slot;
+        self.stack.push(SimulatedFrame {
+            method,
+            location: 0,
+            entered: true,
+        });
+    }
+
+    fn return_from_method(&mut self) {
+        let Some(ended) = self.stack.pop() else {
+            return;
+        };
+        if ended.entered {
+            self.pointer = vm_entry::leave_frame(&self.state, self.frame_slot(self.stack.len()));
+        }
+    }
+
+    /// The slots below `end` say what the plain stack says; those of old frames may say nothing.
+    fn compare_slots(&self, end: Slot) {
+        let slots = self.state.first_slot().slots_until(end);
+        for (slot, plain) in slots.zip(&self.stack) {
+            let site = slot.site();
+            assert!(site != SiteId(LOST));
+            if site != SiteId(0) {
+                let info = self.book.site(site.0).unwrap();
+                let said = (MethodId(info.method), self.book.line_of_site(&info));
+                let stands = self.frame_position(*plain);
+                assert_eq!(said, (stands.method, stands.line), "{:?}", self.stack);
+            }
+        }
+    }
+}
+
+fn step_sequences() -> impl Strategy<Value = Vec<SimulatedStep>> {
+    let step = prop_oneof![
+        6 => (0..METHODS).prop_map(SimulatedStep::Call),
+        3 => (0..METHODS).prop_map(SimulatedStep::Enter),
+        2 => (0..METHODS).prop_map(SimulatedStep::CallEntered),
+        4 => Just(SimulatedStep::Return),
+        1 => (1..5_usize).prop_map(SimulatedStep::Throw),
+        2 => (0..LINES).prop_map(SimulatedStep::Line),
+    ];
+    prop::collection::vec(step, 1..120)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// After any steps, each frame that the VM enters finds its slot, and below it stands the plain stack.
+    #[test]
+    fn slots_say_what_the_stack_is(old in 0..6_usize, steps in step_sequences()) {
+        let mut thread = SimulatedThread::new(old);
+        for step in &steps {
+            thread.run_step(step);
+        }
+        address_space::shared_stacks().return_region(thread.state.region);
+    }
+
+    /// Slots of frames that are older than the hooks get their sites when somebody asks.
+    #[test]
+    fn old_frames_get_their_sites(old in 1..6_usize, steps in step_sequences()) {
+        let mut thread = SimulatedThread::new(old);
+        for step in &steps {
+            thread.run_step(step);
+        }
+        let frames = thread.innermost_frames(usize::MAX);
+        let found = vm_entry::match_callers(&thread.book, &thread.state, &frames).unwrap();
+        if found.innermost.is_some() {
+            let book = &mut thread.book;
+            found.repair_sites(found.slot.below(), &mut |stands, _| {
+                book.resolve_line_site(stands.method.0, stands.line).map(SiteId)
+            });
+            let first = thread.state.first_slot();
+            let below = first.slots_until(found.slot.below());
+            let bare = below.filter(|slot| slot.site() == SiteId(0)).count();
+            prop_assert_eq!(bare, 0);
+            thread.compare_slots(found.slot.below());
+        }
+        address_space::shared_stacks().return_region(thread.state.region);
+    }
+}
+
+/// A pointer that was left too high by calls that are over, where the same methods stand at the same lines, proves nothing.
+#[test]
+fn recursion_that_is_over_proves_nothing() {
+    let mut thread = SimulatedThread::new(0);
+    for _ in 0..12 {
+        thread.run_step(&SimulatedStep::Call(0));
+    }
+    (0..4).for_each(|_| thread.run_step(&SimulatedStep::Return));
+    for many in [
+        innermost_frames::FIRST_FRAMES,
+        innermost_frames::MOST_FRAMES,
+    ] {
+        let frames = thread.innermost_frames(many);
+        let found =
+            innermost_frames::prove_callers(&thread.book, &thread.state, &frames, thread.pointer);
+        assert!(found.is_none(), "{many} frames");
+    }
+    thread.run_step(&SimulatedStep::Enter(2));
+}
+
+/// A frame that the VM has entered is ended by an exception, and has left the pointer above its slot. The next one that
+/// the VM enters at the same place puts the pointer back to where it was before both.
+#[test]
+fn the_pointer_is_put_back_behind_a_frame_that_threw() {
+    let mut thread = SimulatedThread::new(0);
+    thread.run_step(&SimulatedStep::Call(0));
+    let before = thread.pointer;
+    assert_eq!(before, thread.frame_slot(0), "the frame has called nothing");
+    for step in [
+        SimulatedStep::Enter(2),
+        SimulatedStep::Call(4),
+        SimulatedStep::Throw(2),
+    ] {
+        thread.run_step(&step);
+    }
+    assert!(thread.pointer > thread.frame_slot(1));
+    thread.run_step(&SimulatedStep::Enter(4));
+    thread.run_step(&SimulatedStep::Call(2));
+    thread.run_step(&SimulatedStep::Return);
+    thread.run_step(&SimulatedStep::Return);
+    assert_eq!(thread.pointer, before);
+    address_space::shared_stacks().return_region(thread.state.region);
+}
+
+/// The VM enters the constructor of an error of its own in the middle of a native, and asks for no slot: the slots from there on say
+/// nothing, and where each frame stands is known all the same.
+#[test]
+fn frames_of_an_error_that_the_vm_makes_have_callers() {
+    let mut thread = SimulatedThread::new(0);
+    for method in [0, 2, 1] {
+        thread.run_step(&SimulatedStep::Call(method));
+    }
+    // As code that is called: it takes the slot that the pointer names, which is the native's.
+    for method in [4, 0] {
+        let entered = SimulatedFrame {
+            method,
+            location: 0,
+            entered: false,
+        };
+        thread.stack.push(entered);
+        let site = thread.site_at(thread.frame_position(entered));
+        thread.pointer.write_site(site);
+        thread.pointer = thread.pointer.above();
+    }
+    let told = |thread: &SimulatedThread| {
+        let frames = thread.innermost_frames(usize::MAX);
+        let all = vm_entry::match_all_callers(&thread.book, &thread.state, &frames);
+        all.map(|all| (all.slot, all.innermost, all.missing, all.is_complete))
+    };
+    assert!(told(&thread).is_none(), "no frame is an error's");
+    let id = MethodId(thread.first_method + 4);
+    let mut constructor = ResolvedMethod::new_simulated(id, true, method_lines());
+    constructor.class_name = "java/lang/NoSuchMethodError".into();
+    constructor.method_name = "<init>".into();
+    thread.methods[4] = Arc::new(constructor);
+    let stand = |at: usize| thread.frame_position(thread.stack[at]);
+    let expected = (
+        thread.frame_slot(2),
+        Some(stand(1)),
+        vec![stand(2), stand(3), stand(4)],
+        true,
+    );
+    assert_eq!(told(&thread), Some(expected));
+    address_space::shared_stacks().return_region(thread.state.region);
+}

@@ -1,0 +1,210 @@
+//! Where a thread counts: the lane that it has from its first event on, what the log knows of that lane,
+//! and the cells of the log that it gets.
+
+#![allow(unsafe_code, reason = "cells that are kept as long as the agent")]
+
+use std::cell::RefMut;
+use std::sync::atomic::Ordering;
+
+use lucce_callgraph::{ContextId, MethodId};
+use lucce_tracelog::{
+    AllocationCounter, EventCounter, EventTypeId, ThreadEnd, ThreadId, ThreadOrigin, ThreadRecord,
+    ThreadTag,
+};
+
+use crate::thread::CounterStore;
+use crate::thread::ThreadState;
+use crate::thread::lifecycle::thread_name;
+use crate::thread::tags::TagSet;
+use crate::thread::thread_counters::{ThreadCounters, thread_kind};
+use lucce_vm::JniEnvironment;
+
+/// The current thread's lane. What is borrowed must not be kept while anything else uses the thread.
+pub fn current_counters<'s>(
+    counters: &CounterStore,
+    env: JniEnvironment,
+    state: &'s ThreadState,
+) -> RefMut<'s, ThreadCounters> {
+    let (is_virtual, origin) = (state.is_virtual, state.origin);
+    state.thread_counters(|| {
+        let name = thread_name(counters, env);
+        let tags = state.tags.borrow().current_set();
+        match tags == TagSet::NONE {
+            true => take_counters(counters, env, name, (is_virtual, origin)),
+            false => {
+                let kind = thread_kind(&name);
+                let named = (tags, &*kind, &*name);
+                let lane = take_tagged_counters(counters, env, named, (is_virtual, origin));
+                counters.coverage.assign_counters(&lane);
+                lane
+            }
+        }
+    })
+}
+
+/// A lane for the current thread, of this name, which the context `origin` has started.
+pub fn take_counters(
+    counters: &CounterStore,
+    env: JniEnvironment,
+    name: String,
+    (is_virtual, origin): (bool, ContextId),
+) -> ThreadCounters {
+    let mut lane = counters.counter_pool.take_for_thread(name);
+    assign_thread(counters, env, &mut lane, (is_virtual, origin));
+    counters.coverage.assign_counters(&lane);
+    if let (Some(id), false) = (lane.id, lane.shared) {
+        // From now on what it counts is not one thread's.
+        mark_shared(counters, &mut lane, id);
+    }
+    log_origin(counters, &mut lane);
+    lane
+}
+
+/// A lane for what the current thread counts under tags. `kind`: that of its name.
+pub fn take_tagged_counters(
+    counters: &CounterStore,
+    env: JniEnvironment,
+    (tags, kind, name): (TagSet, &str, &str),
+    (is_virtual, origin): (bool, ContextId),
+) -> ThreadCounters {
+    let mut lane = counters.counter_pool.take_free(tags, kind);
+    let is_known = lane.name == name;
+    if !is_known {
+        lane.name = name.to_owned();
+    }
+    assign_thread(counters, env, &mut lane, (is_virtual, origin));
+    if let (Some(id), false, false) = (lane.id, lane.shared, is_known) {
+        mark_shared(counters, &mut lane, id);
+    }
+    log_origin(counters, &mut lane);
+    lane
+}
+
+fn assign_thread(
+    counters: &CounterStore,
+    env: JniEnvironment,
+    lane: &mut ThreadCounters,
+    (is_virtual, origin): (bool, ContextId),
+) {
+    lane.is_virtual = is_virtual;
+    lane.env = env.as_raw() as usize;
+    // Virtual threads share one lane; their contexts say it themselves, see `tasks`.
+    lane.origin = match is_virtual && counters.comparison.is_off() {
+        true => ContextId::UNKNOWN,
+        false => origin,
+    };
+}
+
+/// Several threads have used it.
+fn mark_shared(counters: &CounterStore, lane: &mut ThreadCounters, id: ThreadId) {
+    lane.shared = true;
+    counters.name_thread(id, &lane.kind);
+    counters.append_record(ThreadRecord {
+        id,
+        name: lane.kind.as_str().into(),
+        is_virtual: lane.is_virtual,
+    });
+}
+
+/// Its thread has ended: the next one of its kind goes on with it.
+pub fn return_counters(counters: &CounterStore, lane: ThreadCounters) {
+    if let (Some(id), false) = (lane.id, lane.shared) {
+        counters.append_record(ThreadEnd { id });
+    }
+    match counters.comparison.has_own_indices() {
+        false => counters.counter_pool.return_counters(lane),
+        // What it holds means nothing to another thread.
+        true => counters.counter_pool.discard_counters(lane),
+    }
+}
+
+/// The lane's number in the log, with the name of its first thread.
+pub fn log_thread_id(counters: &CounterStore, lane: &mut ThreadCounters) -> ThreadId {
+    if let Some(known) = lane.id {
+        return known;
+    }
+    let id = ThreadId(counters.counts.next_thread.fetch_add(1, Ordering::Relaxed) + 1);
+    counters.name_thread(id, &lane.name);
+    counters.append_record(ThreadRecord {
+        id,
+        name: lane.name.as_str().into(),
+        is_virtual: lane.is_virtual,
+    });
+    for (key, value) in counters.tags.pairs(lane.tags).iter() {
+        counters.append_record(ThreadTag {
+            thread: id,
+            key: (&**key).into(),
+            value: (&**value).into(),
+        });
+    }
+    lane.id = Some(id);
+    counters.coverage.assign_counters(lane);
+    log_origin(counters, lane);
+    id
+}
+
+/// The log knows which contexts started the threads of a lane that it knows.
+fn log_origin(counters: &CounterStore, lane: &mut ThreadCounters) {
+    if let Some(thread) = lane.id
+        && let Some(context) = lane.take_new_origin()
+    {
+        counters.append_record(ThreadOrigin { thread, context });
+    }
+}
+
+/// What has left the graph leaves the lane's index before that grows. Java code is told where the index is then.
+pub fn sweep_index(counters: &CounterStore, lane: &mut ThreadCounters) {
+    lane.sweep_index(counters.encoder.sweep_count(), |numbers| {
+        living_numbers(counters, numbers)
+    });
+}
+
+/// Counters of samples whose contexts are gone leave the lane's index before it grows.
+pub fn sweep_samples(counters: &CounterStore, lane: &mut ThreadCounters) {
+    lane.sweep_samples(counters.encoder.sweep_count(), |numbers| {
+        living_numbers(counters, numbers)
+    });
+}
+
+fn living_numbers(counters: &CounterStore, numbers: &[ContextId]) -> Vec<bool> {
+    counters.encoder.check_liveness(numbers, MethodId::EVENT)
+}
+
+/// A new cell for allocations. `None`: the log is full.
+pub fn new_counter(
+    counters: &CounterStore,
+    lane: &mut ThreadCounters,
+    number: ContextId,
+) -> Option<&'static AllocationCounter> {
+    let id = log_thread_id(counters, lane);
+    lane.next_counter(number, |cells| {
+        let block = counters.log.add_counters(id, cells).ok()?;
+        // SAFETY: the block is kept as long as the agent, and lanes are used no longer than that.
+        let cells = unsafe { block.as_static() };
+        counters.lock_counter_blocks().push(block);
+        Some(cells)
+    })
+}
+
+/// The cell for a context and a type. `None`: the context is unknown, or the log is full.
+pub fn event_counter(
+    counters: &CounterStore,
+    lane: &mut ThreadCounters,
+    number: ContextId,
+    event: EventTypeId,
+) -> Option<&'static EventCounter> {
+    if number == ContextId::UNKNOWN {
+        return None;
+    }
+    let id = log_thread_id(counters, lane);
+    lane.sweep_types(counters.encoder.sweep_count(), |numbers| {
+        living_numbers(counters, numbers)
+    });
+    lane.event_counter(number, event, |cells| {
+        let block = counters.log.add_event_counters(id, cells).ok()?;
+        // SAFETY: the block is kept as long as the agent, and lanes are used no longer than that.
+        let cells = unsafe { block.as_static() };
+        counters.lock_event_counter_blocks().push(block);
+        Some(cells)
+    })
+}

@@ -1,0 +1,211 @@
+//! The life of a thread: when it gets its shadow stack and its record, how the current one is found, what its end gives
+//! back.
+#![allow(unsafe_code, reason = "the state that the current thread holds")]
+
+use jvmti_bindings::sys::jni::{jint, jlong, jobject};
+use lucce_callgraph::ContextId;
+use lucce_vm::JniEnvironment;
+
+use crate::core::{ThreadFields, VerifySums, thread_fields};
+use crate::memory::address_space::stack_size;
+use crate::memory::shared_layout::SCHEDULING;
+use crate::memory::slots::Slot;
+use crate::thread::{CounterStore, OwnState, ThreadState, carrier, counter_access};
+
+/// The current thread's, if the agent knows it.
+pub fn current_state(counters: &CounterStore, env: JniEnvironment) -> OwnState {
+    let Some(thread) = counters.jvmti.current_thread() else {
+        return OwnState::NONE;
+    };
+    let state = state_of(counters, env, thread);
+    env.delete_local(thread);
+    state
+}
+
+/// As [`current_state`]: `thread` is the current one.
+pub fn state_of(counters: &CounterStore, env: JniEnvironment, thread: jobject) -> OwnState {
+    carrier::with_field_holder(counters, env, thread, |thread| {
+        read_state(counters, env, thread)
+    })
+}
+
+/// `thread`: the current one, or the carrier that it acts as.
+fn read_state(counters: &CounterStore, env: JniEnvironment, thread: jobject) -> OwnState {
+    let Some(fields) = counters.fields.get() else {
+        return OwnState::NONE;
+    };
+    // SAFETY: as said.
+    let known = || unsafe { OwnState::from_field(env.get_long(thread, fields.state.as_raw())) };
+    if known().get().is_none() {
+        // Threads from before the start get theirs at their first event; those that have ended get none.
+        let pointer = Slot::from_pointer(env.get_long(thread, fields.pointer.as_raw()) as usize);
+        if counters.stacks.find_boot_region(pointer).is_some() {
+            enlist_thread(counters, env, thread, pointer);
+        }
+    }
+    known()
+}
+
+/// A thread that has no frames yet gets its shadow stack.
+pub fn begin_thread(counters: &CounterStore, env: JniEnvironment, thread: jobject) {
+    let Some(fields) = thread_fields(counters, env, thread) else {
+        return;
+    };
+    if env.get_long(thread, fields.state.as_raw()) == 0
+        && let Some(first) = enlist_thread(counters, env, thread, Slot::from_pointer(0))
+    {
+        env.set_long(thread, fields.pointer.as_raw(), first.pointer() as jlong);
+    }
+}
+
+/// Begins the current thread, which the VM has just started and which has no frames. What the VM has run before, to make the
+/// object of a native thread, has left the pointer behind.
+pub fn begin_started(counters: &CounterStore, env: JniEnvironment, thread: jobject) {
+    begin_thread(counters, env, thread);
+    if let Some(fields) = thread_fields(counters, env, thread)
+        && let Some(state) = read_state(counters, env, thread).get()
+    {
+        let first = state.first_slot().pointer();
+        env.set_long(thread, fields.pointer.as_raw(), first as jlong);
+    }
+}
+
+/// Begins the current thread, if all of its frames have ended. Where its pointer was left does not matter.
+pub fn begin_anew(counters: &CounterStore, env: JniEnvironment) {
+    let Some(thread) = counters.jvmti.current_thread() else {
+        return;
+    };
+    if counters.jvmti.frame_location(0).is_none()
+        && let Some(fields) = thread_fields(counters, env, thread)
+        && let Some(state) = state_of(counters, env, thread).get()
+    {
+        let first = state.first_slot().pointer();
+        env.set_long(thread, fields.pointer.as_raw(), first as jlong);
+    }
+    env.delete_local(thread);
+}
+
+/// Begins a thread all of whose frames so far are out of scope.
+pub fn begin_out_of_scope(counters: &CounterStore, env: JniEnvironment, thread: jobject) {
+    let pointer = thread_fields(counters, env, thread).map(|fields| fields.pointer.as_raw());
+    if pointer.is_some_and(|pointer| env.get_long(thread, pointer) == 0) {
+        begin_thread(counters, env, thread);
+    }
+}
+
+/// Gives a thread a record, and a shadow stack unless it has one from before the start; its first
+/// slot.
+pub fn enlist_thread(
+    counters: &CounterStore,
+    env: JniEnvironment,
+    thread: jobject,
+    pointer: Slot,
+) -> Option<Slot> {
+    let fields = thread_fields(counters, env, thread)?;
+    let boot = counters.stacks.find_boot_region(pointer);
+    let region = boot.or_else(|| counters.stacks.take_region(stack_size()))?;
+    let is_virtual = env.is_virtual_thread(thread);
+    let mut state = ThreadState::new(region, is_virtual, counters.verify.begin_thread());
+    state.ticket = take_ticket(env, thread, fields);
+    let origin = env.get_long(thread, fields.origin.as_raw());
+    // A running thread's field says something else, see `LucceRt.schedules`.
+    state.origin = ContextId(if origin == SCHEDULING { 0 } else { origin } as u64);
+    let first = state.first_slot();
+    let own = OwnState::from_state(state);
+    if let Some(state) = own.get() {
+        counters.threads.insert(own.as_field(), state.slots());
+    }
+    env.set_long(thread, fields.state.as_raw(), own.as_field());
+    Some(first)
+}
+
+/// The current thread's name; empty while its constructor has not set it.
+///
+/// Not from the tool interface: JDK 21 waits there until no virtual thread is being mounted or unmounted,
+/// and so for ever if that is what this thread does.
+pub fn thread_name(counters: &CounterStore, env: JniEnvironment) -> String {
+    let (Some(fields), Some(thread)) = (counters.fields.get(), counters.jvmti.current_thread())
+    else {
+        return String::new();
+    };
+    let name = read_name(env, thread, *fields);
+    env.delete_local(thread);
+    name
+}
+
+pub fn read_name(env: JniEnvironment, thread: jobject, fields: ThreadFields) -> String {
+    let name = env.get_object(thread, fields.name.as_raw());
+    if name.is_null() {
+        return String::new();
+    }
+    let text = env.read_string(name, jint::MAX as usize);
+    env.delete_local(name);
+    text
+}
+
+/// Of how many events of all threads some were to be compared.
+pub fn sum_verified(counters: &CounterStore) -> VerifySums {
+    counters.threads.read_fields(|fields| {
+        // SAFETY: a thread takes its state from the list before it frees it, so it lives. Only atomics of it are read.
+        let states: Vec<_> = fields
+            .map(|field| unsafe { OwnState::from_field(field) })
+            .collect();
+        let living = states.iter().filter_map(OwnState::get);
+        counters
+            .verify
+            .sum_threads(living.map(|state| &state.countdown))
+    })
+}
+
+/// A thread has ended: its shadow stack is free again. Its cells stay in the log.
+pub fn end_thread(counters: &CounterStore, env: JniEnvironment, thread: jobject) {
+    let Some(fields) = counters.fields.get() else {
+        return;
+    };
+    // SAFETY: of the thread that ends, which is the current one.
+    let own = unsafe { OwnState::from_field(env.get_long(thread, fields.state.as_raw())) };
+    if own.get().is_none() {
+        return;
+    }
+    for field in [
+        fields.pointer,
+        fields.events,
+        fields.state,
+        fields.ticket,
+        fields.origin,
+    ] {
+        env.set_long(thread, field.as_raw(), 0);
+    }
+    counters.threads.remove(own.as_field(), || {
+        if let Some(state) = own.get() {
+            counters.verify.end_thread(&state.countdown);
+        }
+    });
+    // SAFETY: the thread's field forgot it just now, and this is the last that the thread does.
+    let Some(mut state) = (unsafe { own.into_state() }) else {
+        return;
+    };
+    if let Some(mut lane) = state.take_counters() {
+        lane.place = std::mem::take(&mut state.place);
+        counter_access::return_counters(counters, lane);
+    }
+    if let Some(lane) = state.untagged_counters.take() {
+        counter_access::return_counters(counters, *lane);
+    }
+    if let (Some(recorder), Some(recorded)) = (&counters.recorder, state.recording.get()) {
+        recorder.end_thread(recorded);
+    }
+    counters
+        .comparison
+        .end_thread(&state.comparison_state().tree);
+    counters.stacks.return_region(state.region);
+}
+
+fn take_ticket(env: JniEnvironment, thread: jobject, fields: ThreadFields) -> usize {
+    let held = env.get_long(thread, fields.ticket.as_raw());
+    if held >= 0 {
+        return 0;
+    }
+    env.set_long(thread, fields.ticket.as_raw(), 0);
+    usize::try_from(-held).unwrap_or(0)
+}

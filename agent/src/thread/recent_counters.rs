@@ -1,0 +1,80 @@
+//! Cells that a lane looked up lately, by place and class: what the VM tells of happens at few places
+//! again and again.
+
+use jvmti_bindings::sys::jni::{jclass, jobject};
+
+use crate::memory::java_table::MULTIPLIER;
+use crate::thread::event_kind::{EventCounterRef, EventKind};
+use lucce_vm::JniEnvironment;
+
+const ENTRIES: usize = 64;
+
+/// A context as the thread keeps it, and a site.
+type CounterPlace = (u64, u32);
+
+/// A place, the class of an object to which something of a kind happened there, and the cell.
+#[derive(Clone, Copy)]
+pub struct RecentCounter {
+    place: CounterPlace,
+    kind: &'static EventKind,
+    /// A weak global reference: it stays the same while the class is loaded, and means nothing later.
+    class: usize,
+    counter: EventCounterRef,
+}
+
+impl RecentCounter {
+    pub fn new(
+        env: JniEnvironment,
+        place: CounterPlace,
+        kind: &'static EventKind,
+        class: jclass,
+        found: EventCounterRef,
+    ) -> RecentCounter {
+        RecentCounter {
+            place,
+            kind,
+            class: match class.is_null() {
+                true => 0,
+                false => env.new_weak_global(class) as usize,
+            },
+            counter: found,
+        }
+    }
+}
+
+/// One entry for each hash; a newer one takes its place.
+#[derive(Default)]
+pub struct RecentCounters(Vec<Option<RecentCounter>>);
+
+impl RecentCounters {
+    pub fn find_counter(
+        &self,
+        env: JniEnvironment,
+        place: CounterPlace,
+        kind: &'static EventKind,
+        class: jclass,
+    ) -> Option<EventCounterRef> {
+        let known = self.0.get(entry_index(place))?.as_ref()?;
+        let same = known.place == place
+            && std::ptr::eq(known.kind, kind)
+            // Null stands for a class that was unloaded, too.
+            && (known.class == 0) == class.is_null()
+            && env.is_same(known.class as jobject, class);
+        same.then_some(known.counter)
+    }
+
+    pub fn insert_counter(&mut self, env: JniEnvironment, recent: RecentCounter) {
+        self.0.resize(ENTRIES, None);
+        if let Some(entry) = self.0.get_mut(entry_index(recent.place))
+            && let Some(old) = entry.replace(recent)
+            && old.class != 0
+        {
+            env.delete_weak(old.class as jobject);
+        }
+    }
+}
+
+fn entry_index(place: CounterPlace) -> usize {
+    let key = place.0 ^ u64::from(place.1).rotate_left(40);
+    (key.wrapping_mul(MULTIPLIER) >> (64 - ENTRIES.trailing_zeros())) as usize
+}

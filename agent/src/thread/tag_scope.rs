@@ -1,0 +1,128 @@
+//! A thread goes on under other tags: in another lane. See [`tags`](crate::thread::tags).
+
+use lucce_stream::StreamThread;
+use lucce_vm::{JniEnvironment, clock};
+
+use crate::options::LogLevel;
+use crate::thread::CounterStore;
+use crate::thread::ThreadState;
+use crate::thread::counter_access;
+use crate::thread::tags::{OpenTags, TagLimit, TagSet};
+use crate::thread::thread_counters::ThreadCounters;
+
+/// From now on the current thread counts under one more tag. The number by which that is closed; 0: it is as it was.
+pub fn open_tag(
+    counters: &CounterStore,
+    env: JniEnvironment,
+    state: &ThreadState,
+    tag: (&str, &str),
+) -> u64 {
+    let opened = push_tag(counters, &mut state.tags.borrow_mut(), tag);
+    let Some((number, sets)) = opened else {
+        return 0;
+    };
+    switch_counters(counters, env, state, sets);
+    number
+}
+
+/// One more tag is open in `tags`: the number by which it is closed, and the sets before and from now on. `None`: too many
+/// are open. The user is told of what is not told apart.
+pub fn push_tag(
+    counters: &CounterStore,
+    tags: &mut OpenTags,
+    (key, value): (&str, &str),
+) -> Option<(u64, (TagSet, TagSet))> {
+    if tags.is_full() {
+        report_limit(counters, TagLimit::Nested, key);
+        return None;
+    }
+    let outer = tags.current_set();
+    let (set, bound) = counters.tags.add_tag(outer, key, value);
+    if let Some(bound) = bound {
+        report_limit(counters, bound, key);
+    }
+    Some((tags.open_tag(set), (outer, set)))
+}
+
+/// What was opened with this number is closed, and what was opened since.
+pub fn close_tag(counters: &CounterStore, env: JniEnvironment, state: &ThreadState, number: u64) {
+    let closed = pop_tag(&mut state.tags.borrow_mut(), number);
+    if let Some(sets) = closed {
+        switch_counters(counters, env, state, sets);
+    }
+}
+
+/// It is closed in `tags`: the sets before and from now on. `None`: it is not open.
+pub fn pop_tag(tags: &mut OpenTags, number: u64) -> Option<(TagSet, TagSet)> {
+    let before = tags.current_set();
+    tags.close_tag(number).map(|outer| (before, outer))
+}
+
+fn report_limit(counters: &CounterStore, bound: TagLimit, key: &str) {
+    if counters.tags.is_first_report(bound) {
+        counters.report_message(LogLevel::Warn, &bound.warning_text(key));
+    }
+}
+
+/// A thread without a lane has had no event yet: it gets one with the next.
+fn switch_counters(
+    counters: &CounterStore,
+    env: JniEnvironment,
+    state: &ThreadState,
+    (from, to): (TagSet, TagSet),
+) {
+    if from == to {
+        return;
+    }
+    let Some(mut old) = state.take_counters() else {
+        let untagged = match to == TagSet::NONE {
+            true => state.untagged_counters.take(),
+            false => None,
+        };
+        if let Some(lane) = untagged {
+            adopt_counters(counters, state, *lane);
+        }
+        return;
+    };
+    if state.stream_thread.get() != StreamThread::default() {
+        old.place = state.place.take_cursor();
+    }
+    let new = match to == TagSet::NONE {
+        true => state.untagged_counters.take().map(|lane| *lane),
+        false => {
+            let whose = (state.is_virtual, state.origin);
+            let named = (to, &*old.kind, &*old.name);
+            Some(counter_access::take_tagged_counters(
+                counters, env, named, whose,
+            ))
+        }
+    };
+    match from == TagSet::NONE {
+        true => {
+            state.untagged_counters.replace(Some(Box::new(old)));
+        }
+        // Its thread has not ended.
+        false => counters.counter_pool.return_counters(old),
+    }
+    if let Some(lane) = new {
+        adopt_counters(counters, state, lane);
+    }
+}
+
+/// The thread goes on in a lane, and in what is left of its block of the stream.
+fn adopt_counters(counters: &CounterStore, state: &ThreadState, mut lane: ThreadCounters) {
+    let thread = state.stream_thread.get();
+    if let Some(streamer) = &counters.streamer
+        && thread != StreamThread::default()
+    {
+        state.place.move_to(std::mem::take(&mut lane.place));
+        if state.place.has_block() {
+            let now = clock::nano_time();
+            if !state.place.hand_over_to(now, thread) {
+                let id = counter_access::log_thread_id(counters, &mut lane);
+                state.place.renew_block(&streamer.writer, (id, thread), now);
+            }
+        }
+    }
+    state.put_counters(lane);
+}

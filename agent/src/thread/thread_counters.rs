@@ -1,0 +1,593 @@
+//! A thread's events: an index of its contexts and their cells in the log.
+//!
+//! A lane outlives its thread: the next thread of the same kind goes on with it, so that programs
+//! that start thread after thread neither look every context up again nor fill the log. Threads are
+//! of one kind if their names differ in digits only. While two of them live, each has its own lane.
+//!
+//! The index is a table for Java code (`java_table`) of entries `[context, site's low 20 bits << 44 | cell >> 3]`;
+//! context 0: empty. A context is that of one method, whose sites follow each other, so the low bits tell
+//! them apart. The header's other words, which `shared_layout` names, say where the copies are, where the lines are, how
+//! far to shift the hash of either, where the index of cells by type is, of entries
+//! `[number, type << 44 | cell >> 3]`, and where the typed sites are.
+//!
+//! Copies of the transitions that the thread took lately are Java code's own: it reads and writes them. So
+//! are the lines, copies of the ways that lately led to an event (`ways`).
+
+#![allow(unsafe_code, reason = "cells of the log by their addresses")]
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard, Weak};
+
+use lucce_callgraph::ContextId;
+use lucce_stream::EventCursor;
+use lucce_tracelog::{AllocationCounter, EventCounter, EventTypeId, ThreadId};
+
+use crate::memory::allocation_weight::AllocationWeight;
+use crate::memory::java_caches::{RecentPathCache, TransitionCache, TypedSiteCache};
+use crate::memory::java_table::{JavaTable, MULTIPLIER};
+use crate::memory::locks::WatchedMutex;
+pub use crate::memory::shared_layout::LOW_SITE_BITS as SITE_BITS;
+use crate::memory::shared_layout::{self as layout, CELL_ALIGNMENT_BITS};
+use crate::thread::recent_counters::RecentCounters;
+use crate::thread::tags::TagSet;
+
+/// Of the address of a cell, without [`layout::CELL_ALIGNMENT_BITS`].
+const CELL_BITS: u32 = 64 - SITE_BITS;
+const FIRST_ENTRIES: usize = 64;
+const FIRST_CELLS: u32 = 16;
+const MOST_CELLS: u32 = 4096;
+const MOST_ORIGINS: usize = 16;
+
+pub struct ThreadCounters {
+    /// What its threads are called, with `*` for digits.
+    pub kind: String,
+    /// The thread that has it.
+    pub name: String,
+    /// Under which all of its events happened.
+    pub tags: TagSet,
+    pub is_virtual: bool,
+    /// The environment of the thread that has it.
+    pub env: usize,
+    /// Known to the log from its first event on.
+    pub id: Option<ThreadId>,
+    /// The log knows that several threads have used it.
+    pub shared: bool,
+    table: CounterIndex,
+    transitions: TransitionCache,
+    recent_paths: RecentPathCache,
+    typed: TypedSiteCache,
+    counters: &'static [AllocationCounter],
+    next_counter: usize,
+    by_type: CounterIndex,
+    /// The last ones of those that it was given.
+    event_counters: &'static [EventCounter],
+    next_event_counter: usize,
+    /// With `record=stream`: what the last thread's block has left.
+    pub place: EventCursor,
+    /// Cells of samples, and what is left of the objects that those stand for.
+    pub samples: HashMap<ContextId, &'static AllocationCounter, BuildHasherDefault<NumberHasher>>,
+    pub weight: AllocationWeight,
+    /// Of what the VM told of.
+    pub recent: RecentCounters,
+    /// The context that started its thread, if one is known.
+    pub origin: ContextId,
+    /// Those that the log knows.
+    origins: Vec<ContextId>,
+    dropped: Arc<DroppedCounters>,
+    /// How often something had left the graph when they were swept last.
+    swept: u64,
+    swept_types: u64,
+    swept_samples: u64,
+}
+
+/// Where events are counted for which the log has no room, as if it had some: other threads may ask how many those are.
+#[derive(Default)]
+struct DroppedCounters {
+    counter: AllocationCounter,
+    by_type: EventCounter,
+}
+
+impl DroppedCounters {
+    fn event_count(&self) -> u64 {
+        let counts = [&self.counter.count, &self.by_type.count];
+        let each = counts.map(|count| u64::from_le(count.load(Ordering::Relaxed)));
+        each.iter().sum()
+    }
+}
+
+impl ThreadCounters {
+    pub fn new(kind: String) -> ThreadCounters {
+        ThreadCounters {
+            kind,
+            name: String::new(),
+            tags: TagSet::NONE,
+            is_virtual: false,
+            env: 0,
+            id: None,
+            shared: false,
+            table: JavaTable::default(),
+            transitions: TransitionCache::default(),
+            recent_paths: RecentPathCache::default(),
+            typed: TypedSiteCache::default(),
+            counters: &[],
+            next_counter: 0,
+            by_type: CounterIndex::default(),
+            event_counters: &[],
+            next_event_counter: 0,
+            place: EventCursor::default(),
+            samples: HashMap::default(),
+            weight: AllocationWeight::default(),
+            recent: RecentCounters::default(),
+            origin: ContextId::UNKNOWN,
+            origins: Vec::new(),
+            dropped: Arc::default(),
+            swept: 0,
+            swept_types: 0,
+            swept_samples: 0,
+        }
+    }
+
+    /// Where the index is; 0: there is none yet.
+    pub fn index_address(&self) -> u64 {
+        self.table.table_address()
+    }
+
+    /// The address of the cell for events at `site` of a frame with this context.
+    pub fn find_counter(&self, context: u64, site: u32) -> Option<usize> {
+        find_address(&self.table, context, low_bits(site))
+    }
+
+    /// Contexts and sites come once.
+    pub fn insert_counter(&mut self, context: u64, site: u32, cell: usize) {
+        insert_address(&mut self.table, context, low_bits(site), cell);
+        self.table
+            .set_owner_word(layout::INDEX_BY_TYPE, self.by_type.table_address());
+        if self.transitions.grow_for(self.table.byte_count()) {
+            let (address, shift) = (
+                self.transitions.first_line_address(),
+                self.transitions.hash_shift(),
+            );
+            self.table
+                .set_owner_word(layout::INDEX_TRANSITIONS, address);
+            self.table
+                .set_owner_word(layout::INDEX_TRANSITIONS_SHIFT, shift);
+        }
+        if self.recent_paths.grow_for(self.table.byte_count()) {
+            self.table
+                .set_owner_word(layout::INDEX_WAYS, self.recent_paths.first_line_address());
+            self.table
+                .set_owner_word(layout::INDEX_WAYS_SHIFT, self.recent_paths.hash_shift());
+        }
+        if self.typed.grow_for(self.table.byte_count()) {
+            let typed = self.typed.address_and_bits();
+            self.table.set_owner_word(layout::INDEX_TYPED, typed);
+        }
+    }
+
+    /// A cell for the next context. `more` gets new ones; `None`: there is no room.
+    pub fn next_counter(
+        &mut self,
+        number: ContextId,
+        more: impl FnOnce(u32) -> Option<&'static [AllocationCounter]>,
+    ) -> Option<&'static AllocationCounter> {
+        let have = self.counters.len();
+        if self.next_counter >= have {
+            let want = (have as u32 * 2).clamp(FIRST_CELLS, MOST_CELLS);
+            self.counters = more(want).unwrap_or_default();
+            self.next_counter = 0;
+        }
+        let cell = self.counters.get(self.next_counter)?;
+        cell.claim(number);
+        self.next_counter += 1;
+        Some(cell)
+    }
+
+    /// The cell of a context and a type. `more` gets new ones; `None`: it has none.
+    pub fn event_counter(
+        &mut self,
+        number: ContextId,
+        event: EventTypeId,
+        more: impl FnOnce(u32) -> Option<&'static [EventCounter]>,
+    ) -> Option<&'static EventCounter> {
+        let Some(known) = find_address(&self.by_type, number.0, event.0.into()) else {
+            return self.new_event_counter(number, event, more);
+        };
+        // SAFETY: what new_event_cell() alone has put there, a cell that stays for good.
+        Some(unsafe { &*std::ptr::with_exposed_provenance(known) })
+    }
+
+    fn new_event_counter(
+        &mut self,
+        number: ContextId,
+        event: EventTypeId,
+        more: impl FnOnce(u32) -> Option<&'static [EventCounter]>,
+    ) -> Option<&'static EventCounter> {
+        let have = self.event_counters.len();
+        if self.next_event_counter >= have {
+            let want = (have as u32 * 2).clamp(FIRST_CELLS, MOST_CELLS);
+            self.event_counters = more(want)?;
+            self.next_event_counter = 0;
+        }
+        let cell = self.event_counters.get(self.next_event_counter)?;
+        cell.claim(number, event);
+        self.next_event_counter += 1;
+        insert_address(
+            &mut self.by_type,
+            number.0,
+            event.0.into(),
+            counter_address(cell),
+        );
+        self.table
+            .set_owner_word(layout::INDEX_BY_TYPE, self.by_type.table_address());
+        Some(cell)
+    }
+
+    /// All cells of the index of contexts, those for losses too: where each is, and its words. Some are cells by type.
+    pub fn for_each_counter(&self, mut each: impl FnMut(usize, [u64; COUNTER_WORDS])) {
+        self.table.for_each_entry(|[_, at]| {
+            each(address_from_entry(at), load_words(address_from_entry(at)))
+        });
+    }
+
+    /// All cells by type.
+    pub fn for_each_event_counter(&self, mut each: impl FnMut(usize, [u64; EVENT_COUNTER_WORDS])) {
+        self.by_type.for_each_entry(|[_, at]| {
+            each(address_from_entry(at), load_words(address_from_entry(at)))
+        });
+    }
+
+    /// Where events are counted as lost. Java code may have its address as long as the lane.
+    pub fn dropped_counter(&self) -> &AllocationCounter {
+        &self.dropped.counter
+    }
+
+    /// Where events of a type are counted as lost.
+    pub fn dropped_event_counter(&self) -> &EventCounter {
+        &self.dropped.by_type
+    }
+
+    /// The context that started the thread, if the log does not know it of this lane yet. Of many
+    /// contexts a reader needs two to know that there are several.
+    pub fn take_new_origin(&mut self) -> Option<ContextId> {
+        let is_new = self.origin != ContextId::UNKNOWN
+            && self.origins.len() < MOST_ORIGINS
+            && !self.origins.contains(&self.origin);
+        is_new.then(|| {
+            self.origins.push(self.origin);
+            self.origin
+        })
+    }
+
+    /// Before the index grows, it forgets the cells of numbers that have left the graph, of those that `living` says no
+    /// of: they stay in the log. `sweeps`: how often some have left. Java code must be told the index's address.
+    pub fn sweep_index(&mut self, sweeps: u64, living: impl FnOnce(&[ContextId]) -> Vec<bool>) {
+        if sweeps != self.swept && self.table.is_full() {
+            self.swept = sweeps;
+            retain_living(&mut self.table, living);
+        }
+    }
+
+    /// As `retain_living`, of cells by type, whose index Java code finds by itself.
+    pub fn sweep_types(&mut self, sweeps: u64, living: impl FnOnce(&[ContextId]) -> Vec<bool>) {
+        if sweeps != self.swept_types && self.by_type.is_full() {
+            self.swept_types = sweeps;
+            retain_living(&mut self.by_type, living);
+            self.table
+                .set_owner_word(layout::INDEX_BY_TYPE, self.by_type.table_address());
+        }
+    }
+
+    /// As `retain_living`, of samples.
+    pub fn sweep_samples(&mut self, sweeps: u64, living: impl FnOnce(&[ContextId]) -> Vec<bool>) {
+        if sweeps != self.swept_samples && self.samples.len() == self.samples.capacity() {
+            self.swept_samples = sweeps;
+            let numbers: Vec<_> = self.samples.keys().copied().collect();
+            for (number, lives) in numbers.iter().zip(living(&numbers)) {
+                if !lives {
+                    self.samples.remove(number);
+                }
+            }
+        }
+    }
+
+    /// Events that were counted while there was no room.
+    pub fn dropped_events(&self) -> u64 {
+        self.dropped.event_count()
+    }
+}
+
+/// For Java code.
+pub fn counter_address<C>(cell: &C) -> usize {
+    std::ptr::from_ref(cell).expose_provenance()
+}
+
+/// Where cells are, by two numbers of which the second has few bits.
+type CounterIndex = JavaTable<{ layout::entry_words(layout::INDEX_ENTRY_BITS) }, FIRST_ENTRIES>;
+
+fn find_address(index: &CounterIndex, context: u64, low: u64) -> Option<usize> {
+    let is = |[known, at]: &[u64; 2]| *known == context && at >> CELL_BITS == low;
+    let [_, at] = index.find_entry(hash_key(context, low), is)?;
+    Some(address_from_entry(at))
+}
+
+fn retain_living(index: &mut CounterIndex, living: impl FnOnce(&[ContextId]) -> Vec<bool>) {
+    index.retain(
+        |entries| {
+            let numbers = entries
+                .iter()
+                .map(|[_, at]| number_at(address_from_entry(*at)));
+            living(&numbers.collect::<Vec<_>>())
+        },
+        |[context, at]| hash_key(*context, at >> CELL_BITS),
+    );
+}
+
+/// Of the cell in an entry's second word.
+fn address_from_entry(at: u64) -> usize {
+    ((at << SITE_BITS) >> (SITE_BITS - CELL_ALIGNMENT_BITS)) as usize
+}
+
+/// What a cell counts for: the first word of cells of both kinds.
+fn number_at(cell: usize) -> ContextId {
+    let [number] = load_words(cell);
+    ContextId(number)
+}
+
+// Where Java code counts.
+const _: () = assert!(offset_of!(AllocationCounter, id) == layout::CELL_NUMBER);
+const _: () = assert!(offset_of!(AllocationCounter, count) == layout::CELL_COUNT);
+const _: () = assert!(offset_of!(AllocationCounter, bytes) == layout::CELL_BYTES);
+const _: () = assert!(offset_of!(EventCounter, id) == layout::CELL_NUMBER);
+const _: () = assert!(EventCounter::TYPE_AT == layout::EVENT_CELL_TYPE);
+const _: () = assert!(offset_of!(EventCounter, count) == layout::EVENT_CELL_COUNT);
+const _: () = assert!(offset_of!(EventCounter, value) == layout::EVENT_CELL_VALUE);
+
+/// Words of a cell, and of one by type.
+pub const COUNTER_WORDS: usize = size_of::<AllocationCounter>() / 8;
+pub const EVENT_COUNTER_WORDS: usize = size_of::<EventCounter>() / 8;
+
+/// The first words of a cell that an index has: of any one up to [`COUNTER_WORDS`], of one by type up to [`EVENT_COUNTER_WORDS`].
+fn load_words<const N: usize>(cell: usize) -> [u64; N] {
+    // SAFETY: what put() was given: cells of the log, or the lane's own for losses; they have so many words.
+    let words = unsafe { &*std::ptr::with_exposed_provenance::<[AtomicU64; N]>(cell) };
+    // Relaxed: asked by the thread that counts in them.
+    words
+        .each_ref()
+        .map(|word| u64::from_le(word.load(Ordering::Relaxed)))
+}
+
+fn insert_address(index: &mut CounterIndex, context: u64, low: u64, cell: usize) {
+    let entry = [
+        context,
+        low << CELL_BITS | cell as u64 >> CELL_ALIGNMENT_BITS,
+    ];
+    let hash = |[context, at]: &[u64; 2]| hash_key(*context, at >> CELL_BITS);
+    index.insert_entry(entry, hash, |_| false);
+}
+
+/// For keys of two numbers that no user chooses: the hash need not withstand chosen keys.
+#[derive(Default)]
+pub struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        // The table takes its slot from the low bits, and what else it compares from the high ones.
+        self.0 ^ self.0 >> 32
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(word.into());
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(26) ^ word).wrapping_mul(MULTIPLIER);
+    }
+}
+
+/// Lanes that no thread has now, by tags and kind, and what all lanes have lost.
+#[derive(Default)]
+pub struct ThreadCounterPool {
+    free: WatchedMutex<HashMap<TagSet, HashMap<String, Vec<ThreadCounters>>>>,
+    dropped: WatchedMutex<DroppedTotals>,
+}
+
+#[derive(Default)]
+struct DroppedTotals {
+    /// Of the lanes that there are.
+    live: Vec<Weak<DroppedCounters>>,
+    /// Of others.
+    ended: u64,
+}
+
+impl ThreadCounterPool {
+    /// A lane for a thread of this name.
+    pub fn take_for_thread(&self, name: String) -> ThreadCounters {
+        let kind = thread_kind(&name);
+        let mut lane = self.take_free(TagSet::NONE, &kind);
+        lane.name = name;
+        lane
+    }
+
+    /// A lane for events under these tags, of threads of this kind.
+    pub fn take_free(&self, tags: TagSet, kind: &str) -> ThreadCounters {
+        let mut free = lock_mutex(&self.free);
+        let of_kind = free.get_mut(&tags).and_then(|of| of.get_mut(kind));
+        let found = of_kind.and_then(Vec::pop);
+        drop(free);
+        found.unwrap_or_else(|| {
+            let mut lane = self.create_counters(kind.to_owned());
+            lane.tags = tags;
+            lane
+        })
+    }
+
+    fn create_counters(&self, kind: String) -> ThreadCounters {
+        let lane = ThreadCounters::new(kind);
+        let mut lost = lock_mutex(&self.dropped);
+        // Those that have ended go when the list would grow.
+        if lost.live.len() == lost.live.capacity() {
+            lost.live.retain(|losses| losses.strong_count() > 0);
+        }
+        lost.live.push(Arc::downgrade(&lane.dropped));
+        lane
+    }
+
+    /// No other thread will have it.
+    pub fn discard_counters(&self, lane: ThreadCounters) {
+        let mut lost = lock_mutex(&self.dropped);
+        lost.ended += lane.dropped_events();
+        drop(lane);
+    }
+
+    pub fn return_counters(&self, lane: ThreadCounters) {
+        let mut free = lock_mutex(&self.free);
+        let lanes = free.entry(lane.tags).or_default();
+        match lanes.get_mut(&lane.kind) {
+            Some(known) => known.push(lane),
+            None => {
+                lanes.insert(lane.kind.clone(), vec![lane]);
+            }
+        }
+    }
+
+    /// Events for which there was no room, of all threads.
+    pub fn dropped_events(&self) -> u64 {
+        let lost = lock_mutex(&self.dropped);
+        let lanes = lost.live.iter().filter_map(Weak::upgrade);
+        lost.ended + lanes.map(|losses| losses.event_count()).sum::<u64>()
+    }
+}
+
+fn lock_mutex<T>(mutex: &WatchedMutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock()
+}
+
+/// The low bits of a site are enough to tell where it goes.
+fn hash_key(context: u64, low_bits: u64) -> u64 {
+    (context ^ low_bits << CELL_BITS).wrapping_mul(MULTIPLIER)
+}
+
+fn low_bits(site: u32) -> u64 {
+    u64::from(site) & ((1 << SITE_BITS) - 1)
+}
+
+/// A name with one `*` for each row of digits.
+pub fn thread_kind(name: &str) -> String {
+    let mut kind = String::with_capacity(name.len());
+    for character in name.chars() {
+        match character {
+            '0'..='9' if kind.ends_with('*') => {}
+            '0'..='9' => kind.push('*'),
+            other => kind.push(other),
+        }
+    }
+    kind
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_is_found_while_the_index_grows() {
+        let mut lane = ThreadCounters::new(String::new());
+        assert_eq!((lane.index_address(), lane.find_counter(1, 1)), (0, None));
+        // The largest address that a program can have.
+        let cell = |n: u64| ((1 << 47) - 8 * n) as usize;
+        for n in 1..2000_u64 {
+            lane.insert_counter(
+                n / 3 * 0x1_0000_0001 + 1,
+                (n % 3) as u32 + (1 << 27),
+                cell(n),
+            );
+            for known in (1..=n).step_by(97) {
+                let (context, site) = (known / 3 * 0x1_0000_0001 + 1, (known % 3) as u32);
+                assert_eq!(
+                    lane.find_counter(context, site + (1 << 27)),
+                    Some(cell(known))
+                );
+            }
+        }
+        assert_eq!(lane.find_counter(5, 5), None);
+    }
+
+    #[test]
+    fn without_room_in_the_log_events_are_counted_as_lost() {
+        let lanes = ThreadCounterPool::default();
+        let mut lane = lanes.take_for_thread("main".into());
+        assert!(lane.next_counter(ContextId(1), |_| None).is_none());
+        lane.dropped_counter().add_events(3, 0);
+        lane.dropped_event_counter().count_event(1);
+        assert_eq!((lane.dropped_events(), lanes.dropped_events()), (4, 4));
+        lanes.discard_counters(lane);
+        assert_eq!(lanes.dropped_events(), 4);
+        let again = lanes.take_for_thread("main".into());
+        again.dropped_counter().add_events(1, 0);
+        lanes.return_counters(again);
+        assert_eq!(lanes.dropped_events(), 5);
+    }
+
+    #[test]
+    fn each_context_and_type_has_a_cell_of_its_own() {
+        let folder = std::env::temp_dir().join(format!("lucce-lane-{}", std::process::id()));
+        let mut log = lucce_tracelog::LogWriter::create(&folder, &Default::default()).unwrap();
+        let mut lane = ThreadCounters::new(String::new());
+        for round in 1..4 {
+            for n in 1..500_u64 {
+                for event in 1..3 {
+                    let key = (ContextId(n << 32), EventTypeId(event));
+                    let cell = lane.event_counter(key.0, key.1, |cells| {
+                        assert_eq!(round, 1, "known cells need no room");
+                        let block = log.add_event_counters(ThreadId(1), cells).unwrap();
+                        let block = Box::leak(Box::new(block));
+                        // SAFETY: it is never dropped.
+                        Some(unsafe { block.as_static() })
+                    });
+                    let cell = cell.unwrap();
+                    assert_eq!((cell.id(), cell.event_type()), key);
+                    cell.count_event(n);
+                    let value = u64::from_le(cell.value.load(Ordering::Relaxed));
+                    assert_eq!(value, n * round);
+                }
+            }
+        }
+        let none = lane.event_counter(ContextId(1), EventTypeId(9), |_| None);
+        assert!(none.is_some(), "a block has room left");
+        std::fs::remove_file(folder).unwrap();
+    }
+
+    #[test]
+    fn a_thread_goes_on_with_the_lane_of_one_of_its_kind_that_ended() {
+        let lanes = ThreadCounterPool::default();
+        let mut first = lanes.take_for_thread("pool-1-thread-1".into());
+        assert_eq!(first.kind, "pool-*-thread-*");
+        first.insert_counter(7, 1, 72);
+        // While it lives, another one has its own.
+        let second = lanes.take_for_thread("pool-1-thread-2".into());
+        assert_eq!(second.find_counter(7, 1), None);
+        lanes.return_counters(first);
+        assert_eq!(
+            lanes.take_for_thread("main".into()).find_counter(7, 1),
+            None
+        );
+        assert_eq!(
+            lanes
+                .take_for_thread("pool-12-thread-3".into())
+                .find_counter(7, 1),
+            Some(72)
+        );
+        assert_eq!(
+            lanes
+                .take_for_thread("pool-12-thread-4".into())
+                .find_counter(7, 1),
+            None
+        );
+    }
+}

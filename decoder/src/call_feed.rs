@@ -1,0 +1,307 @@
+//! A run's calls, told to a builder of k-calling contexts: from a log's events, or as recorded.
+
+use std::collections::HashMap;
+
+use lucce_callgraph::{MethodId, SiteId};
+use lucce_kcontexts::{Error, Label, Listener, Thread};
+use lucce_recording::{CallEdge, LogDamage, ProgramThreadId, Recording, Step};
+
+use crate::call_labels::{CallLabels, CallTarget};
+use crate::code::CodeSymbols;
+use crate::contexts::{ContextList, EventContext};
+use crate::profile::{Profile, ProgressTick};
+use crate::traces::{TraceId, TraceTree, TraceVisit};
+
+/// What counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CallMeasure {
+    /// Each call of a method.
+    Calls,
+    /// Each event, in the method where it happens.
+    Events,
+    /// The bytes that each event allocates.
+    Bytes,
+}
+
+/// Where events end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum EventLeaf {
+    #[default]
+    Method,
+    /// One more step, into the type that is allocated.
+    Type,
+}
+
+/// How the telling ended.
+#[derive(Default, Debug)]
+pub struct CallFeedOutcome {
+    /// The recording is damaged here; what precedes it was told.
+    pub damage: Option<LogDamage>,
+    /// More steps than were asked for.
+    pub is_cut: bool,
+}
+
+/// Tells each context of a log as calls that lead to its events, by the numbers of calls. Gives those
+/// contexts, and what the log does not explain.
+///
+/// # Errors
+/// The listener's.
+pub fn feed_log_calls(
+    profile: &Profile,
+    (count, origin): (CallMeasure, EventLeaf),
+    labels: &mut CallLabels,
+    listener: &mut impl Listener,
+    tick: ProgressTick<'_>,
+) -> Result<ContextList, Error> {
+    let events = profile.events_of_kind(&profile.main_kind().name);
+    let contexts = profile.list_contexts_of(&events, tick);
+    let mut traces = TraceTree::new(profile);
+    let ends = contexts.list.iter().filter_map(|context| {
+        tick(1);
+        let trace = traces.insert_trace(context.id).ok()?;
+        Some((trace, measure_weight(count, context)))
+    });
+    let mut ends: Vec<(TraceId, u64)> = ends.collect();
+    ends.sort_by_key(|(trace, _)| *trace);
+    feed_trace_tree(&traces, &ends, (&profile.code, origin), labels, listener)?;
+    Ok(contexts)
+}
+
+/// Each frame of the tree is entered once, whatever the number of traces that it is in. `ends`: what counts
+/// at the end of each trace, in their order.
+fn feed_trace_tree(
+    traces: &TraceTree<'_>,
+    ends: &[(TraceId, u64)],
+    (code, origin): (&CodeSymbols, EventLeaf),
+    labels: &mut CallLabels,
+    listener: &mut impl Listener,
+) -> Result<(), Error> {
+    const THREAD: Thread = Thread(0);
+    let calls = label_trace_calls(traces, labels);
+    traces.visit_traces(&mut |visit| {
+        let trace = match visit {
+            TraceVisit::Begin(trace) => trace,
+            TraceVisit::End(_) => return listener.leave(THREAD),
+        };
+        let call = calls.get(trace.to_index()).copied().unwrap_or(Label(0));
+        listener.enter(THREAD, call.into())?;
+        let from = ends.partition_point(|(end, _)| *end < trace);
+        let here = ends.get(from..).unwrap_or_default().iter();
+        for (_, weight) in here.take_while(|(end, _)| *end == trace) {
+            let site = traces
+                .frames_of_trace(trace)
+                .next()
+                .map_or(SiteId::NONE, |leaf| leaf.site);
+            match allocation_label(code, site, origin, labels) {
+                None => listener.count(THREAD, *weight)?,
+                Some(kind) => {
+                    listener.enter(THREAD, kind.into())?;
+                    listener.count(THREAD, *weight)?;
+                    listener.leave(THREAD)?;
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// By trace, the call of its innermost frame's method.
+fn label_trace_calls(traces: &TraceTree<'_>, labels: &mut CallLabels) -> Vec<Label> {
+    let calls = traces.nodes().map(|(caller, frame, _)| {
+        let caller = caller.and_then(|caller| traces.frames_of_trace(caller).next());
+        let site = caller.map_or(SiteId::ENTRY, |caller| caller.site);
+        labels.label_call(site, CallTarget::Method(frame.method))
+    });
+    calls.collect()
+}
+
+fn measure_weight(count: CallMeasure, context: &EventContext) -> u64 {
+    match count {
+        CallMeasure::Bytes => context.value,
+        CallMeasure::Calls | CallMeasure::Events => context.count,
+    }
+}
+
+fn allocation_label(
+    code: &CodeSymbols,
+    site: SiteId,
+    origin: EventLeaf,
+    labels: &mut CallLabels,
+) -> Option<Label> {
+    let name = code
+        .allocated_type(site)
+        .filter(|_| origin == EventLeaf::Type)?;
+    Some(labels.label_call(site, CallTarget::Type(name.to_owned())))
+}
+
+/// The names of a recording's methods and sites.
+impl From<&Recording> for CodeSymbols {
+    fn from(recording: &Recording) -> Self {
+        let mut code = CodeSymbols::default();
+        for record in recording.names() {
+            code.add_record(record);
+        }
+        code
+    }
+}
+
+/// Tells recorded calls, by the numbers of calls; [`CallMeasure::Bytes`] counts nothing, for recordings
+/// have none. `limit`: the number of steps after which it ends.
+///
+/// # Errors
+/// The listener's. A damaged recording is no error, see [`CallFeedOutcome`].
+pub fn feed_recorded_calls(
+    recording: &Recording,
+    (count, origin): (CallMeasure, EventLeaf),
+    labels: &mut CallLabels,
+    listener: &mut impl Listener,
+    limit: u64,
+    tick: ProgressTick<'_>,
+) -> Result<CallFeedOutcome, Error> {
+    let code = CodeSymbols::from(recording);
+    let mut teller = CallFeeder {
+        calls: label_calls(recording, labels),
+        allocations: label_allocations(recording, &code, origin, labels),
+        count,
+        block: Vec::new(),
+        thread: ProgramThreadId(0),
+        block_time: 0,
+        last_block_times: HashMap::new(),
+        reported_time: None,
+        listener,
+    };
+    let mut steps = recording.steps();
+    let mut told = CallFeedOutcome::default();
+    for _ in 0..limit {
+        match steps.next() {
+            Some(Ok((thread, step))) => teller.push_step(thread, steps.nanos(), step, tick)?,
+            Some(Err(damage)) => told.damage = Some(damage),
+            None => return teller.flush_block(tick).map(|()| told),
+        }
+    }
+    teller.flush_block(tick)?;
+    told.is_cut = steps.next().is_some();
+    Ok(told)
+}
+
+fn label_calls(recording: &Recording, labels: &mut CallLabels) -> HashMap<CallEdge, Label> {
+    let calls = recording.edges().iter();
+    let calls = calls.filter(|edge| edge.callee != MethodId::EVENT);
+    let label = |edge: &CallEdge| {
+        (
+            *edge,
+            labels.label_call(edge.site, CallTarget::Method(edge.callee)),
+        )
+    };
+    calls.map(label).collect()
+}
+
+fn label_allocations(
+    recording: &Recording,
+    code: &CodeSymbols,
+    origin: EventLeaf,
+    labels: &mut CallLabels,
+) -> HashMap<SiteId, Label> {
+    let events = recording.edges().iter();
+    let events = events.filter(|edge| edge.callee == MethodId::EVENT);
+    let label = |edge: &CallEdge| {
+        Some((
+            edge.site,
+            allocation_label(code, edge.site, origin, labels)?,
+        ))
+    };
+    events.filter_map(label).collect()
+}
+
+/// The clock is said again after so many nanoseconds.
+const CLOCK_STEP_NS: u64 = 10_000;
+
+/// A recording tells the time once per block of a thread's steps, when it is written. Steps are
+/// taken to be evenly spread over the time since the thread's block before.
+struct CallFeeder<'l, L> {
+    calls: HashMap<CallEdge, Label>,
+    allocations: HashMap<SiteId, Label>,
+    count: CallMeasure,
+    /// The steps of one block, its thread and when it was written.
+    block: Vec<Step>,
+    thread: ProgramThreadId,
+    block_time: u64,
+    /// When the last block of each thread was written.
+    last_block_times: HashMap<ProgramThreadId, u64>,
+    reported_time: Option<u64>,
+    listener: &'l mut L,
+}
+
+impl<L: Listener> CallFeeder<'_, L> {
+    fn push_step(
+        &mut self,
+        thread: ProgramThreadId,
+        nanos: u64,
+        step: Step,
+        tick: ProgressTick<'_>,
+    ) -> Result<(), Error> {
+        if (thread, nanos) != (self.thread, self.block_time) {
+            self.flush_block(tick)?;
+            (self.thread, self.block_time) = (thread, nanos);
+        }
+        self.block.push(step);
+        Ok(())
+    }
+
+    fn flush_block(&mut self, tick: ProgressTick<'_>) -> Result<(), Error> {
+        let block = std::mem::take(&mut self.block);
+        let since = self.last_block_times.insert(self.thread, self.block_time);
+        let since = since.unwrap_or(self.block_time);
+        let span = u128::from(self.block_time.saturating_sub(since));
+        for (at, step) in block.iter().enumerate() {
+            let passed = span * at as u128 / block.len() as u128;
+            self.report_time(since.saturating_add(passed as u64));
+            self.feed_step(*step)?;
+        }
+        tick(block.len() as u64);
+        self.block = block;
+        self.block.clear();
+        Ok(())
+    }
+
+    fn report_time(&mut self, nanos: u64) {
+        let nanos = nanos - nanos % CLOCK_STEP_NS;
+        if self.reported_time.replace(nanos) != Some(nanos) {
+            self.listener.time(nanos);
+        }
+    }
+
+    fn feed_step(&mut self, step: Step) -> Result<(), Error> {
+        let thread = Thread(u64::from(self.thread.0));
+        match step {
+            Step::Start(_) => Ok(()),
+            Step::Enter(edge) => self.enter_call(thread, edge),
+            Step::Event(edge) => self.count_event(thread, edge),
+            Step::Exit => self.listener.leave(thread),
+            Step::Unwind(frames) => (0..frames).try_for_each(|_| self.listener.leave(thread)),
+        }
+    }
+
+    fn enter_call(&mut self, thread: Thread, edge: CallEdge) -> Result<(), Error> {
+        let Some(call) = self.calls.get(&edge) else {
+            return Ok(());
+        };
+        match self.count {
+            CallMeasure::Calls => self.listener.call(thread, (*call).into()),
+            CallMeasure::Events | CallMeasure::Bytes => self.listener.enter(thread, (*call).into()),
+        }
+    }
+
+    fn count_event(&mut self, thread: Thread, edge: CallEdge) -> Result<(), Error> {
+        if self.count != CallMeasure::Events {
+            return Ok(());
+        }
+        match self.allocations.get(&edge.site) {
+            None => self.listener.count(thread, 1),
+            Some(kind) => {
+                self.listener.call(thread, (*kind).into())?;
+                self.listener.leave(thread)
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Numbers for what is called, dense, in the order of first use.
+
+use std::collections::HashMap;
+
+use lucce_callgraph::{ContextFrame, MethodId, SiteId};
+use lucce_kcontexts::Label;
+
+use crate::code::CodeSymbols;
+
+/// What is called: a method, or at the end of a stack the type that is allocated.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum CallTarget {
+    Method(MethodId),
+    Type(String),
+}
+
+/// A call: a site and what is called there. A thread's first method is called at [`SiteId::ENTRY`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SiteCall {
+    pub site: SiteId,
+    /// Its number among routines.
+    pub routine: Label,
+}
+
+/// Two numberings: of routines, and of calls.
+#[derive(Default)]
+pub struct CallLabels {
+    routines: LabelTable<CallTarget>,
+    calls: LabelTable<SiteCall>,
+}
+
+struct LabelTable<T> {
+    list: Vec<T>,
+    index: HashMap<T, Label>,
+}
+
+impl<T> Default for LabelTable<T> {
+    fn default() -> Self {
+        let (list, index) = (Vec::new(), HashMap::new());
+        LabelTable { list, index }
+    }
+}
+
+impl<T: Clone + Eq + std::hash::Hash> LabelTable<T> {
+    fn get_or_insert(&mut self, what: T) -> Label {
+        let next = Label(self.list.len() as u32);
+        *self.index.entry(what).or_insert_with_key(|what| {
+            self.list.push(what.clone());
+            next
+        })
+    }
+}
+
+impl CallLabels {
+    /// The call's number.
+    pub fn label_call(&mut self, site: SiteId, routine: CallTarget) -> Label {
+        let routine = self.routines.get_or_insert(routine);
+        self.calls.get_or_insert(SiteCall { site, routine })
+    }
+
+    /// The call of this number.
+    #[must_use]
+    pub fn find_call(&self, call: Label) -> Option<SiteCall> {
+        self.calls.list.get(call.0 as usize).copied()
+    }
+
+    /// The routine of each call, by the call's number.
+    #[must_use]
+    pub fn routine_of_each(&self) -> Vec<Label> {
+        self.calls.list.iter().map(|call| call.routine).collect()
+    }
+
+    /// How many calls there are.
+    #[must_use]
+    pub fn call_count(&self) -> u32 {
+        self.calls.list.len() as u32
+    }
+
+    /// `a.b.C.m`, or a type.
+    #[must_use]
+    pub fn routine_name(&self, code: &CodeSymbols, routine: Label) -> String {
+        match self.routines.list.get(routine.0 as usize) {
+            Some(CallTarget::Method(method)) => code.method_name(*method),
+            Some(CallTarget::Type(name)) => name.clone(),
+            None => "?".to_owned(),
+        }
+    }
+
+    /// A routine's frame while it calls from `site`: `a.b.C.m(C.java:12)`.
+    #[must_use]
+    pub fn frame_name(&self, code: &CodeSymbols, routine: Label, site: SiteId) -> String {
+        match self.routines.list.get(routine.0 as usize) {
+            Some(&CallTarget::Method(method)) => code
+                .resolve_frame(ContextFrame { site, method })
+                .to_string(),
+            _ => self.routine_name(code, routine),
+        }
+    }
+}

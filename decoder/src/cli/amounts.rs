@@ -1,0 +1,114 @@
+//! Amounts as people say them: `4.2 GB`, `1 min 27 s`.
+
+use super::output::grouped;
+
+/// An amount in a unit; other units than bytes and ns are written behind the number.
+pub fn format_amount(amount: f64, unit: &str) -> String {
+    let sign = if amount < 0.0 { "-" } else { "" };
+    let size = amount.abs();
+    let text = match unit {
+        "bytes" => format_bytes(size),
+        "ns" => format_nanos(size),
+        "" => format_number(size),
+        unit => format!("{} {unit}", format_number(size)),
+    };
+    format!("{sign}{text}")
+}
+
+/// With its sign, `+` as well.
+pub fn format_change(amount: f64, unit: &str) -> String {
+    let plus = if amount > 0.0 { "+" } else { "" };
+    format!("{plus}{}", format_amount(amount, unit))
+}
+
+/// By how many percent something grew, or to how many times as much; `new`, if there was nothing.
+pub fn format_growth(old: f64, new: f64) -> String {
+    match old {
+        0.0 if new == 0.0 => "0%".to_owned(),
+        0.0 => "new".to_owned(),
+        // A percentage of more than four digits says little.
+        old if new / old >= 100.0 => format!("{} times", grouped((new / old).round() as u64)),
+        old => {
+            let percent = (new - old) / old * 100.0;
+            let plus = if percent > 0.0 { "+" } else { "" };
+            format!("{plus}{percent:.1}%")
+        }
+    }
+}
+
+fn format_bytes(size: f64) -> String {
+    const UNITS: [&str; 6] = ["bytes", "kB", "MB", "GB", "TB", "PB"];
+    let mut shown = size;
+    let mut units = UNITS.into_iter();
+    let mut unit = units.next().unwrap_or_default();
+    for larger in units {
+        if shown < 1000.0 {
+            break;
+        }
+        (shown, unit) = (shown / 1000.0, larger);
+    }
+    match unit {
+        "bytes" if shown == 1.0 => "1 byte".to_owned(),
+        "bytes" => format!("{} bytes", format_number(shown)),
+        unit if shown < 10.0 => format!("{shown:.2} {unit}"),
+        unit => format!("{shown:.1} {unit}"),
+    }
+}
+
+fn format_nanos(nanos: f64) -> String {
+    let seconds = nanos / 1e9;
+    let whole = seconds.round() as u64;
+    match seconds {
+        _ if seconds >= 3600.0 => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+        _ if seconds >= 60.0 => format!("{} min {} s", whole / 60, whole % 60),
+        _ if seconds >= 1.0 => format!("{seconds:.2} s"),
+        _ if nanos >= 1e6 => format!("{:.1} ms", nanos / 1e6),
+        _ if nanos >= 1e3 => format!("{:.1} µs", nanos / 1e3),
+        _ => format!("{} ns", format_number(nanos)),
+    }
+}
+
+fn format_number(size: f64) -> String {
+    match size.fract() == 0.0 && size < 9e15 {
+        true => grouped(size as u64),
+        false if size < 10.0 => format!("{size:.3}"),
+        false => format!("{size:.1}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_said_as_people_say_them() {
+        let said = [
+            (0.0, "bytes", "0 bytes"),
+            (999.0, "bytes", "999 bytes"),
+            (4_200_000_000.0, "bytes", "4.20 GB"),
+            (68_900_000.0, "bytes", "68.9 MB"),
+            (-1500.0, "bytes", "-1.50 kB"),
+            (87e9, "ns", "1 min 27 s"),
+            (7260e9, "ns", "2 h 1 min"),
+            (1.5e9, "ns", "1.50 s"),
+            (2_500.0, "ns", "2.5 µs"),
+            (12_345.0, "", "12,345"),
+            (0.25, "", "0.250"),
+            (7.0, "rows", "7 rows"),
+        ];
+        for (amount, unit, text) in said {
+            assert_eq!(format_amount(amount, unit), text);
+        }
+    }
+
+    #[test]
+    fn changes_have_signs() {
+        assert_eq!(format_change(5.0, ""), "+5");
+        assert_eq!(format_change(-5.0, ""), "-5");
+        assert_eq!(format_growth(100.0, 107.2), "+7.2%");
+        assert_eq!(format_growth(100.0, 50.0), "-50.0%");
+        assert_eq!(format_growth(1.0, 99.9), "+9890.0%");
+        assert_eq!(format_growth(264.0, 1_080_264.0), "4,092 times");
+        assert_eq!(format_growth(0.0, 1.0), "new");
+    }
+}

@@ -1,0 +1,100 @@
+//! Frames of logging libraries: a number that `%lucce` has taken is that of a line deep inside of one. A reader of the log wants to
+//! know which line has logged.
+
+use lucce_decoder::{StackFrame, StackTrace};
+
+/// What takes numbers for `%lucce`.
+const CONVERTERS: [&str; 2] = ["io.lucce.logback.Lucce", "io.lucce.log4j2.Lucce"];
+
+const LIBRARIES: [&str; 5] = [
+    "ch.qos.logback.",
+    "org.apache.logging.",
+    "org.apache.log4j.",
+    "org.apache.commons.logging.",
+    "org.slf4j.",
+];
+
+/// Of such a number: all frames up to the one that has called the library. Other traces stay as they are. The content id is still
+/// that of the whole trace, which other outputs show of this number.
+pub fn remove_logging_frames(trace: &mut StackTrace) {
+    let is_converted = trace
+        .frames
+        .first()
+        .is_some_and(|frame| is_of_package(frame, &CONVERTERS));
+    if !is_converted {
+        return;
+    }
+    let own = |frame: &StackFrame| {
+        !frame.is_jdk_frame()
+            && !is_of_package(frame, &CONVERTERS)
+            && !is_of_package(frame, &LIBRARIES)
+    };
+    if let Some(caller) = trace.frames.iter().position(own) {
+        trace.frames.drain(..caller);
+    }
+}
+
+fn is_of_package(frame: &StackFrame, names: &[&str]) -> bool {
+    names.iter().any(|name| frame.class.starts_with(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lucce_contentid::StackId;
+    use lucce_decoder::ContextId;
+
+    fn left(classes: &[&str]) -> Vec<String> {
+        let frame = |class: &&str| StackFrame {
+            class: (*class).to_owned(),
+            method: "m".into(),
+            file: None,
+            line: 1,
+        };
+        let mut trace = StackTrace {
+            id: ContextId(1),
+            stack: StackId::EMPTY,
+            allocated: None,
+            frames: classes.iter().map(frame).collect(),
+        };
+        remove_logging_frames(&mut trace);
+        trace.frames.into_iter().map(|frame| frame.class).collect()
+    }
+
+    #[test]
+    fn a_converters_trace_begins_where_the_line_was_logged() {
+        let logback = "ch.qos.logback.classic.Logger";
+        let converter = "io.lucce.logback.LucceConverter";
+        let app = "com.acme.Shop";
+        let found = left(&[
+            converter,
+            logback,
+            "java.util.ArrayList",
+            logback,
+            app,
+            logback,
+            app,
+        ]);
+        assert_eq!(found, [app, logback, app]);
+        let data = "io.lucce.log4j2.LucceContextData";
+        let found = left(&[data, "org.apache.logging.log4j.spi.AbstractLogger", app]);
+        assert_eq!(found, [app]);
+    }
+
+    #[test]
+    fn other_traces_stay_as_they_are() {
+        let logback = "ch.qos.logback.classic.Logger";
+        assert_eq!(left(&[logback, "com.acme.Shop"]).len(), 2);
+        // All frames are of the logging library: no caller is left to name.
+        assert_eq!(
+            left(&[
+                "io.lucce.logback.LucceConverter",
+                logback,
+                "java.lang.Thread"
+            ])
+            .len(),
+            3
+        );
+        assert_eq!(left(&[]).len(), 0);
+    }
+}

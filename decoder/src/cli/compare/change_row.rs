@@ -1,0 +1,71 @@
+//! One thing that changed, as it is shown and as JSON has it.
+
+use std::fmt::Write as _;
+
+use lucce_decoder::{GroupKey, StackFrame};
+use serde::Serialize;
+
+use super::{AmountChange, LineShift, LineShifts, RunComparison};
+
+#[derive(Serialize)]
+pub struct ChangeRow {
+    pub name: String,
+    /// The content id, of a context.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stack: Option<String>,
+    /// By run.
+    pub old: Vec<f64>,
+    pub new: Vec<f64>,
+    pub change: f64,
+    /// How far runs of one side lie apart.
+    pub noise: f64,
+    /// None: one run on each side.
+    pub stands_out: Option<bool>,
+    /// There are others that differ by line alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moved: Option<LineShift>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub frames: Vec<StackFrame>,
+}
+
+impl ChangeRow {
+    /// A change without a key: all together.
+    pub fn new(compared: &RunComparison, change: &AmountChange, shifts: &LineShifts) -> ChangeRow {
+        let node = match change.key {
+            Some(GroupKey::Context(node, _)) => Some(node),
+            _ => None,
+        };
+        ChangeRow {
+            name: change
+                .key
+                .map_or_else(|| "all".to_owned(), |key| compared.merged.group_name(key)),
+            stack: node.map(|node| compared.merged.stack_id(node).to_string()),
+            change: change.difference(),
+            noise: change.noise(),
+            stands_out: change.stands_out(),
+            moved: change.key.and_then(|key| shifts.get(&key)).cloned(),
+            frames: node.map_or_else(Vec::new, |node| compared.merged.path_frames(node)),
+            old: change.old.clone(),
+            new: change.new.clone(),
+        }
+    }
+
+    /// That other rows differ by line alone: a line of its own; empty if there are none.
+    pub fn shift_line(&self, unit: &str) -> String {
+        let moved = self.moved.as_ref();
+        moved.map_or_else(String::new, |shift| shift.to_text(unit) + "\n")
+    }
+
+    pub fn side_means(&self) -> (f64, f64) {
+        (super::mean_amount(&self.old), super::mean_amount(&self.new))
+    }
+
+    /// As the JVM prints it under an exception.
+    pub fn trace_text(&self) -> String {
+        let frames = self.frames.iter();
+        frames.fold(String::new(), |mut text, frame| {
+            let _ = writeln!(text, "\tat {frame}");
+            text
+        })
+    }
+}

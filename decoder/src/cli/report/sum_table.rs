@@ -1,0 +1,159 @@
+//! `--by`: sums by type, class, package, method, line, thread or tag.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use lucce_decoder::escape::EscapedText;
+use lucce_decoder::{GroupBy, GroupKey, Measure, MergedCounter};
+use serde::Serialize;
+
+use crate::cli::amounts::format_amount;
+use crate::cli::compare::GroupByArg;
+use crate::cli::output::{format_plural, grouped, percent_of};
+use crate::cli::style::TerminalStyle;
+
+use super::{ReportArgs, ReportSums};
+
+/// Sums, the largest first.
+#[derive(Serialize)]
+pub struct SumTable {
+    by: String,
+    /// What `own` and `total` are in; empty: they are numbers of events, or without a unit.
+    amounts_in: String,
+    /// Whether `own` and `total` differ: of methods and what they are in.
+    #[serde(skip)]
+    has_own: bool,
+    rows: Vec<SumRow>,
+    /// How many there are, of which the largest are listed.
+    different: u64,
+    /// What is not listed, and how many those are: of their own amounts.
+    rest: u64,
+    /// Why they are not: what lists them, or that they are too small.
+    #[serde(skip)]
+    listed_by: &'static str,
+}
+
+#[derive(Serialize)]
+struct SumRow {
+    name: String,
+    /// What happened in its own code, in the unit of what is sorted by.
+    own: u64,
+    /// With all that it calls: a stack counts once.
+    total: u64,
+    /// How many events `own` is of.
+    count: u64,
+    /// Percent of all, of `own` and of `total`.
+    own_share: f64,
+    total_share: f64,
+}
+
+impl SumTable {
+    pub fn new(summed: &ReportSums<'_>, args: &ReportArgs, told: GroupByArg) -> Self {
+        let (joined, whole) = (summed.joined, summed.whole);
+        let wanted = |row: &MergedCounter| summed.is_wanted(row);
+        let (measure, by) = (summed.measure(), told.to_group_by());
+        let has_own = matches!(
+            by,
+            GroupBy::Class | GroupBy::Package | GroupBy::Method | GroupBy::Line
+        );
+        let own = joined.own_sums_by_group(0, measure, by, wanted);
+        let count = joined.own_sums_by_group(0, Measure::Count, by, wanted);
+        let total = match has_own {
+            true => joined.sum_by_group(0, measure, by, wanted),
+            false => own.clone(),
+        };
+        let amount =
+            |sums: &HashMap<GroupKey, u64>, key: &GroupKey| sums.get(key).copied().unwrap_or(0);
+        let mut keys: Vec<_> = total.keys().copied().collect();
+        keys.sort_by_key(|key| {
+            (
+                Reverse(amount(&own, key)),
+                Reverse(amount(&total, key)),
+                *key,
+            )
+        });
+        let top = if args.top == 0 { usize::MAX } else { args.top };
+        let is_large = |key: &&GroupKey| args.threshold.admits(amount(&own, key), whole);
+        let rows = keys.iter().take(top).take_while(is_large).map(|key| {
+            let (own, total) = (amount(&own, key), amount(&total, key));
+            SumRow {
+                name: joined.group_name(*key),
+                own,
+                total,
+                count: amount(&count, key),
+                own_share: percent_of(own, whole),
+                total_share: percent_of(total, whole),
+            }
+        });
+        let rows: Vec<_> = rows.collect();
+        let listed = rows.iter().map(|row| row.own).fold(0, u64::saturating_add);
+        let all = own.values().copied().fold(0, u64::saturating_add);
+        SumTable {
+            by: told.option_name(),
+            amounts_in: summed.unit.to_owned(),
+            has_own,
+            different: keys.len() as u64,
+            rest: all.saturating_sub(listed),
+            listed_by: match rows.len() == top {
+                true => "--top 0",
+                false => "below the threshold",
+            },
+            rows,
+        }
+    }
+
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let style = TerminalStyle::for_stdout();
+        let unit = EscapedText(&self.amounts_in).to_string();
+        match self.has_own {
+            true => writeln!(
+                out,
+                "{:>7}  {:>10}  {:>12}  {:>7}  {:>10}  {}",
+                "own", "", "events", "total", "", self.by
+            )?,
+            false => writeln!(out, "{:>7}  {:>10}  {:>12}  {}", "", "", "events", self.by)?,
+        }
+        for row in &self.rows {
+            let (own, total) = (
+                format_amount(row.own as f64, &unit),
+                format_amount(row.total as f64, &unit),
+            );
+            let share = format!("{:>6.2}%", row.own_share);
+            write!(
+                out,
+                "{}  {own:>10}  {:>12}  ",
+                style.strong(share),
+                grouped(row.count)
+            )?;
+            if self.has_own {
+                write!(out, "{:>6.2}%  {total:>10}  ", row.total_share)?;
+            }
+            writeln!(
+                out,
+                "{}",
+                style.style_by_name(&row.name, EscapedText(&row.name))
+            )?;
+        }
+        let more = self.different.saturating_sub(self.rows.len() as u64);
+        if more > 0 {
+            let rest = format_amount(self.rest as f64, &unit);
+            writeln!(
+                out,
+                "{:>7}  {rest:>10}  {} more ({})",
+                "",
+                format_plural(more, &self.by),
+                self.listed_by
+            )?;
+        }
+        if self.by == GroupByArg::Thread.option_name()
+            && self.rows.iter().any(|row| row.name.contains('*'))
+        {
+            writeln!(
+                out,
+                "*: threads whose names differ in digits only; what they did one after another, or under tags, is one sum"
+            )?;
+        }
+        writeln!(out)
+    }
+}

@@ -1,0 +1,74 @@
+//! `--tag`: only what happened under tags of the program's own.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+
+use lucce_decoder::escape::EscapedText;
+use lucce_decoder::{Profile, ThreadId};
+
+use super::{CommandError, prefix_path};
+
+#[derive(clap::Args, Default)]
+pub struct TagFilterArgs {
+    /// Only events under this tag of the program's own (CallContext.tag); with several, under all of them
+    #[arg(long, value_name = "KEY=VALUE")]
+    tag: Vec<String>,
+}
+
+/// A message names at most so many.
+const MAX_LISTED_TAGS: usize = 20;
+
+impl TagFilterArgs {
+    pub fn is_unrestricted(&self) -> bool {
+        self.tag.is_empty()
+    }
+
+    /// From now on, the profile's events are those.
+    pub fn apply(&self, log: &Path, profile: &mut Profile) -> Result<(), CommandError> {
+        if self.is_unrestricted() {
+            return Ok(());
+        }
+        let kept = profile.keep_tagged(&self.tag);
+        kept.map_err(|known| self.no_events_error(log, &known))
+    }
+
+    /// Of a log that no thread is added to.
+    pub fn check_tags(&self, log: &Path, profile: &Profile) -> Result<(), CommandError> {
+        let there = profile.check_tags(&self.tag);
+        there.map_err(|known| self.no_events_error(log, &known))
+    }
+
+    /// The thread ids that count under them; `None`: all are meant.
+    pub fn thread_ids(&self, profile: &Profile) -> Option<BTreeSet<ThreadId>> {
+        (!self.is_unrestricted()).then(|| profile.threads_with_tags(&self.tag))
+    }
+
+    fn no_events_error(&self, log: &Path, known: &BTreeSet<String>) -> CommandError {
+        let asked = EscapedText(&self.tag.join(", ")).to_string();
+        CommandError::Usage(prefix_path(
+            log,
+            format_args!("no events under {asked}; {}", list_known_tags(known)),
+        ))
+    }
+}
+
+impl fmt::Display for TagFilterArgs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tags = EscapedText(&self.tag.join(", ")).to_string();
+        write!(f, "Only what happened under the tag {tags} is shown.")
+    }
+}
+
+fn list_known_tags(known: &BTreeSet<String>) -> String {
+    let names: Vec<String> = known
+        .iter()
+        .take(MAX_LISTED_TAGS)
+        .map(|tag| EscapedText(tag).to_string())
+        .collect();
+    match (known.len(), known.len().saturating_sub(MAX_LISTED_TAGS)) {
+        (0, _) => "it has no tags (CallContext.tag)".to_owned(),
+        (_, 0) => format!("there are {}", names.join(", ")),
+        (_, more) => format!("there are {}, and {more} more", names.join(", ")),
+    }
+}

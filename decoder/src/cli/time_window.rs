@@ -1,0 +1,185 @@
+//! A part of the run, by time and thread: `--from`, `--to`, `--thread`, where events have times.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use lucce_decoder::{EventStream, EventWindow, OpenError, Profile, events_path, read_header};
+use regex_lite::Regex;
+
+use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, report_damage};
+
+/// Which events of a stream are shown.
+#[derive(clap::Args)]
+pub struct TimeWindowArgs {
+    /// Only events from this time since the start on: 12.5s, 300ms, 2m (agent option record=stream)
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    from: Option<u64>,
+    /// Only events before this time
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    to: Option<u64>,
+    /// Only events of threads whose names match
+    #[arg(long, value_name = "REGEX")]
+    thread: Option<Regex>,
+}
+
+impl TimeWindowArgs {
+    pub fn is_unrestricted(&self) -> bool {
+        self.from.is_none() && self.to.is_none() && self.thread.is_none()
+    }
+
+    /// A window that ends before it begins is a mistake.
+    pub fn check_order(&self) -> Result<(), CommandError> {
+        match (self.from, self.to) {
+            (Some(from), Some(to)) if from > to => {
+                Err(CommandError::Usage("--from is later than --to".into()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Calls `what` with the window that is asked for.
+    pub fn with_window<T>(&self, what: impl FnOnce(&EventWindow<'_>) -> T) -> T {
+        let is_thread = |name: &str| {
+            let thread = self.thread.as_ref();
+            thread.is_none_or(|thread| thread.is_match(name))
+        };
+        what(&EventWindow {
+            times: self.from.unwrap_or(0)..self.to.unwrap_or(u64::MAX),
+            is_thread: &is_thread,
+        })
+    }
+}
+
+/// For verbs that show counts: the stream's events in place of the log's counters.
+#[derive(clap::Args)]
+pub struct StreamWindowArgs {
+    #[command(flatten)]
+    pub times: TimeWindowArgs,
+    /// Count the events of the stream (agent option record=stream); follows from --from, --to, --thread
+    #[arg(long)]
+    stream: bool,
+}
+
+impl StreamWindowArgs {
+    /// The log's counters are shown, and not a part of them.
+    pub fn is_whole(&self) -> bool {
+        !self.stream && self.times.is_unrestricted()
+    }
+
+    /// The stream beside the log, if it is asked for.
+    pub fn open_stream(&self, log: &Path) -> Result<Option<EventStream>, CommandError> {
+        self.times.check_order()?;
+        let is_wanted = self.stream || !self.times.is_unrestricted();
+        is_wanted.then(|| read_stream(log)).transpose()
+    }
+
+    /// From now on, the profile's events are those of the stream.
+    pub fn apply(
+        &self,
+        log: &Path,
+        profile: &mut Profile,
+        stream: Option<EventStream>,
+    ) -> Result<CommandStatus, CommandError> {
+        let Some(stream) = stream else {
+            return Ok(CommandStatus::Fine);
+        };
+        let end = check_stream(log, profile, &stream)?;
+        let (events, unknown) = self
+            .times
+            .with_window(|window| profile.count_streamed_events(&stream, window));
+        warn_about_unstreamed(log, profile, &stream);
+        profile.events = events;
+        Ok(report_damage(&events_path(log), unknown.as_ref(), end))
+    }
+}
+
+/// The stream beside a log. To be read before the log: the JVM may go on, and all events that are there now
+/// are explained in what is there of the log later.
+pub fn read_stream(log: &Path) -> Result<EventStream, CommandError> {
+    let path = events_path(log);
+    EventStream::open(&path).map_err(|e| match (read_header(log), e) {
+        // What is wrong with the log comes first: a file that is none has nothing beside it.
+        (Err(of_log), _) => CommandError::Open(log.to_owned(), of_log),
+        (Ok(_), OpenError::Io(e)) if e.kind() == ErrorKind::NotFound => {
+            let text = "No such file or directory: events have times if the run had record=stream";
+            CommandError::Usage(prefix_path(&path, text))
+        }
+        (Ok(_), e) => CommandError::Open(path, e),
+    })
+}
+
+/// The log is that of the stream: how a verb ends that reads both.
+pub fn check_stream(
+    log: &Path,
+    profile: &Profile,
+    stream: &EventStream,
+) -> Result<CommandStatus, CommandError> {
+    let path = events_path(log);
+    match profile.check_same_run(stream) {
+        Ok(()) => Ok(report_damage(&path, stream.damage(), CommandStatus::Fine)),
+        Err(e) => Err(CommandError::Open(path, e)),
+    }
+}
+
+/// What was counted and is not in the stream.
+pub fn warn_about_unstreamed(log: &Path, profile: &Profile, stream: &EventStream) {
+    let Some(full) = stream.full_since() else {
+        return;
+    };
+    let rest = profile.count_unstreamed_events(stream);
+    let rest: Vec<_> = rest
+        .iter()
+        .map(|(kind, count)| format!("{kind} {}", super::output::grouped(*count)))
+        .collect();
+    let seconds = stream.since_start(full) as f64 / 1e9;
+    print_diagnostic(prefix_path(
+        &events_path(log),
+        format_args!(
+            "full since {seconds:.3} s; counted only: {}",
+            rest.join(", ")
+        ),
+    ));
+}
+
+/// `1.5s`, `300ms`, `20us`, `7ns`, `2m`, or seconds.
+pub fn parse_time(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, f64); 5] = [
+        ("ns", 1.0),
+        ("us", 1e3),
+        ("ms", 1e6),
+        ("s", 1e9),
+        ("m", 60e9),
+    ];
+    let unit = UNITS
+        .iter()
+        .find_map(|(unit, nanos)| Some((text.strip_suffix(unit)?, *nanos)));
+    let (number, nanos) = unit.unwrap_or((text, 1e9));
+    let parsed = number.trim().parse::<f64>().ok();
+    let parsed = parsed.filter(|number| *number >= 0.0 && number.is_finite());
+    let nanos = parsed.map(|number| (number * nanos).round() as u64);
+    nanos.ok_or_else(|| "a time is a number with s, ms, us, ns or m".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        let times =
+            ["1.5s", "2", "300ms", "20us", "7ns", "2m", "0"].map(|text| parse_time(text).unwrap());
+        let expected = [
+            1_500_000_000,
+            2_000_000_000,
+            300_000_000,
+            20_000,
+            7,
+            120_000_000_000,
+            0,
+        ];
+        assert_eq!(times, expected);
+        for bad in ["", "s", "-1s", "1h", "NaN", "inf", "1e999", "1 2s"] {
+            assert!(parse_time(bad).is_err(), "{bad}");
+        }
+    }
+}

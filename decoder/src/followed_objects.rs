@@ -1,0 +1,205 @@
+//! What the log says of sampled objects that are still alive: snapshots in the order of time.
+
+use std::collections::HashMap;
+
+use lucce_callgraph::ContextId;
+use lucce_tracelog::{
+    CensusCause, FollowedKeyRecord, HeapCensus, SnapshotRecord, SurvivorGeneration, SurvivorsRecord,
+};
+
+use crate::code::type_name;
+
+/// See [`LiveObjectSnapshot`].
+#[derive(Clone, Default, Debug)]
+pub struct FollowedObjects {
+    names: HashMap<u32, (ContextId, String)>,
+    snapshots: Vec<LiveObjectSnapshot>,
+    last_census: Option<LiveObjectCensus>,
+    exhaustion_census: Option<LiveObjectCensus>,
+    /// What lacks rows: of a JVM that was killed then, or that runs.
+    pending: Option<PendingSnapshot>,
+}
+
+/// A snapshot or a census whose rows are not all there yet.
+#[derive(Clone, Debug)]
+enum PendingSnapshot {
+    Snapshot(LiveObjectSnapshot),
+    Census(LiveObjectCensus),
+}
+
+/// All followed objects that were not known to be dead.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LiveObjectCensus {
+    pub record: HeapCensus<'static>,
+    /// Rows of one key differ in the class of their ages.
+    pub rows: Vec<LiveObjectRow>,
+}
+
+/// What was alive after a collection of the old generation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LiveObjectSnapshot {
+    pub record: SnapshotRecord,
+    pub rows: Vec<LiveObjectRow>,
+}
+
+/// The living objects of one context and type.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LiveObjectRow {
+    pub key: u32,
+    /// Objects and bytes that the followed ones stand for.
+    pub objects: u64,
+    pub bytes: u64,
+    pub generations: Vec<SurvivorGeneration>,
+}
+
+impl FollowedObjects {
+    pub(crate) fn add_object_key(&mut self, record: FollowedKeyRecord<'_>) {
+        let name = (record.context, type_name(&record.type_name));
+        self.names.insert(record.key, name);
+    }
+
+    pub(crate) fn begin_snapshot(&mut self, at: SnapshotRecord) {
+        let rows = Vec::new();
+        self.pending = Some(PendingSnapshot::Snapshot(LiveObjectSnapshot {
+            record: at,
+            rows,
+        }));
+        self.complete_pending();
+    }
+
+    pub(crate) fn begin_census(&mut self, at: HeapCensus<'_>) {
+        let at = HeapCensus {
+            detail: at.detail.into_owned().into(),
+            ..at
+        };
+        let rows = Vec::new();
+        self.pending = Some(PendingSnapshot::Census(LiveObjectCensus {
+            record: at,
+            rows,
+        }));
+        self.complete_pending();
+    }
+
+    pub(crate) fn add_survivors(&mut self, record: SurvivorsRecord<'_>) {
+        let Some(begun) = &mut self.pending else {
+            return;
+        };
+        begun.rows_mut().push(LiveObjectRow {
+            key: record.key,
+            objects: record.objects,
+            bytes: record.bytes,
+            generations: record.generations.into_owned(),
+        });
+        self.complete_pending();
+    }
+
+    fn complete_pending(&mut self) {
+        match self.pending.take_if(|begun| begun.has_all_rows()) {
+            Some(PendingSnapshot::Snapshot(moment)) => self.snapshots.push(moment),
+            Some(PendingSnapshot::Census(census)) => {
+                if census.record.cause == CensusCause::HeapExhausted {
+                    self.exhaustion_census = Some(census.clone());
+                }
+                self.last_census = Some(census);
+            }
+            None => {}
+        }
+    }
+
+    /// The last census.
+    #[must_use]
+    pub fn last_census(&self) -> Option<&LiveObjectCensus> {
+        self.last_census.as_ref()
+    }
+
+    /// What lived when the VM said for the last time that the heap was exhausted.
+    #[must_use]
+    pub fn exhaustion_census(&self) -> Option<&LiveObjectCensus> {
+        self.exhaustion_census.as_ref()
+    }
+
+    #[must_use]
+    pub fn snapshots(&self) -> &[LiveObjectSnapshot] {
+        &self.snapshots
+    }
+
+    /// Context and type of a row.
+    #[must_use]
+    pub fn context_and_type(&self, key: u32) -> Option<&(ContextId, String)> {
+        self.names.get(&key)
+    }
+}
+
+impl PendingSnapshot {
+    fn has_all_rows(&self) -> bool {
+        let (rows, wanted) = match self {
+            PendingSnapshot::Snapshot(moment) => (moment.rows.len(), moment.record.rows),
+            PendingSnapshot::Census(census) => (census.rows.len(), census.record.rows),
+        };
+        rows as u64 >= u64::from(wanted)
+    }
+
+    fn rows_mut(&mut self) -> &mut Vec<LiveObjectRow> {
+        match self {
+            PendingSnapshot::Snapshot(moment) => &mut moment.rows,
+            PendingSnapshot::Census(census) => &mut census.rows,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snapshot(rows: u32) -> SnapshotRecord {
+        SnapshotRecord {
+            rows,
+            ..SnapshotRecord::default()
+        }
+    }
+
+    fn row(key: u32) -> SurvivorsRecord<'static> {
+        SurvivorsRecord {
+            key,
+            objects: 1,
+            bytes: 8,
+            generations: Vec::new().into(),
+        }
+    }
+
+    #[test]
+    fn a_snapshot_counts_once_it_is_whole() {
+        let mut following = FollowedObjects::default();
+        following.begin_snapshot(snapshot(2));
+        following.add_survivors(row(1));
+        assert!(following.snapshots().is_empty());
+        following.add_survivors(row(2));
+        assert_eq!(following.snapshots().len(), 1);
+        // Rows of no snapshot, and a snapshot that another one follows.
+        following.add_survivors(row(3));
+        following.begin_snapshot(snapshot(1));
+        following.begin_snapshot(snapshot(0));
+        let rows: Vec<_> = following.snapshots().iter().map(|m| m.rows.len()).collect();
+        assert_eq!(rows, [2, 0]);
+    }
+
+    #[test]
+    fn a_census_is_no_snapshot() {
+        let mut following = FollowedObjects::default();
+        let census = |rows, cause| HeapCensus {
+            rows,
+            cause,
+            ..HeapCensus::default()
+        };
+        following.begin_census(census(1, CensusCause::HeapExhausted));
+        assert!(following.exhaustion_census().is_none());
+        following.add_survivors(row(1));
+        following.begin_census(census(0, CensusCause::Regular));
+        following.begin_snapshot(snapshot(1));
+        following.add_survivors(row(2));
+        let rows = |census: Option<&LiveObjectCensus>| census.map(|census| census.rows.len());
+        assert_eq!(rows(following.last_census()), Some(0));
+        assert_eq!(rows(following.exhaustion_census()), Some(1));
+        assert_eq!(following.snapshots().len(), 1);
+    }
+}

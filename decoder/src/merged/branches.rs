@@ -1,0 +1,449 @@
+//! A run's events as a tree of methods, classes or lines for people to read: from where threads begin, or
+//! inverted, from where events happen.
+//!
+//! ```text
+//! main ── parse ── = String     inverted:   parse ── main
+//!      └─ = byte[]                          main
+//! ```
+//! Branches smaller than a threshold are summed up in their parent, so the branches of a node and its rest
+//! are always what the node has. Memory is bounded by the nodes of the calling context tree and by the
+//! branches that are large enough, and no step recurs: stacks may be a hundred thousand frames deep.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::tree::NodeId;
+
+use super::group_sums::FrameGroupKeys;
+use super::{GroupBy, GroupKey, Measure, MergedCounter, MergedProfile};
+
+/// What is drawn.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct CallTreeOptions {
+    pub measure: Measure,
+    /// What frames are told apart by: class, package, method or line.
+    pub group_by: GroupBy,
+    /// From where events happen to where threads begin.
+    pub inverted: bool,
+    /// Branches with less are summed up.
+    pub min_amount: u64,
+    /// So many frames are drawn from the root on.
+    pub depth: usize,
+}
+
+/// One node of the drawing.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CallTreeBranch {
+    /// Its parent's place in the list; `None`: the root, which is all that was drawn.
+    pub parent: Option<usize>,
+    pub key: Option<GroupKey>,
+    pub amount: u64,
+    /// What happened in its own code, by type; inverted: what happened where the thread begins here.
+    pub own: Vec<(Option<u32>, u64)>,
+    /// What is in branches that are not drawn.
+    pub rest: u64,
+    /// How many those are.
+    pub small: u64,
+}
+
+impl CallTreeBranch {
+    fn new(parent: Option<usize>, key: Option<GroupKey>, amount: u64) -> Self {
+        CallTreeBranch {
+            parent,
+            key,
+            amount,
+            own: Vec::new(),
+            rest: 0,
+            small: 0,
+        }
+    }
+
+    /// Of all types.
+    #[must_use]
+    pub fn own_amount(&self) -> u64 {
+        sum_amounts(self.own.iter().map(|(_, amount)| *amount))
+    }
+}
+
+impl MergedProfile {
+    /// The branches of a run's events that `is_wanted`: parents come before their children, and of the children of
+    /// one parent the largest comes first. The first one is the root.
+    pub fn build_call_tree(
+        &self,
+        run: usize,
+        drawing: &CallTreeOptions,
+        is_wanted: impl Fn(&MergedCounter) -> bool,
+    ) -> Vec<CallTreeBranch> {
+        let rows = self
+            .filter_counters(run, is_wanted)
+            .map(|row| (row, drawing.measure.measure_counter(row)));
+        match drawing.inverted {
+            true => BottomUpTree::new(self, drawing).build_branches(rows),
+            false => TopDownTree::new(self, drawing, rows).build_branches(),
+        }
+    }
+}
+
+fn sum_amounts(amounts: impl Iterator<Item = u64>) -> u64 {
+    amounts.fold(0, u64::saturating_add)
+}
+
+/// Branches in the making: those that still have to be divided, with what they are made of.
+struct BranchBuilder<'d, T> {
+    drawing: &'d CallTreeOptions,
+    branches: Vec<CallTreeBranch>,
+    pending: VecDeque<(usize, usize, T)>,
+}
+
+impl<'d, T> BranchBuilder<'d, T> {
+    fn new(drawing: &'d CallTreeOptions, amount: u64, whole: T) -> Self {
+        BranchBuilder {
+            drawing,
+            branches: vec![CallTreeBranch::new(None, None, amount)],
+            pending: VecDeque::from([(0, 0, whole)]),
+        }
+    }
+
+    /// The next branch to be divided, and how deep it is.
+    fn next_branch(&mut self) -> Option<(usize, usize, T)> {
+        self.pending.pop_front()
+    }
+
+    /// A branch's children, each with its amount and what it is made of.
+    fn divide_branch(
+        &mut self,
+        (at, depth): (usize, usize),
+        children: HashMap<GroupKey, (u64, T)>,
+    ) {
+        let mut children: Vec<_> = children.into_iter().collect();
+        children.sort_by_key(|(key, (amount, _))| (std::cmp::Reverse(*amount), *key));
+        for (key, (amount, of)) in children {
+            let is_drawn = amount >= self.drawing.min_amount && depth < self.drawing.depth;
+            if is_drawn {
+                self.pending.push_back((self.branches.len(), depth + 1, of));
+                self.branches
+                    .push(CallTreeBranch::new(Some(at), Some(key), amount));
+            } else if amount > 0
+                && let Some(parent) = self.branches.get_mut(at)
+            {
+                parent.rest = parent.rest.saturating_add(amount);
+                parent.small += 1;
+            }
+        }
+    }
+
+    fn set_own_amounts(&mut self, at: usize, own: impl Iterator<Item = (Option<u32>, u64)>) {
+        let mut sums: HashMap<Option<u32>, u64> = HashMap::new();
+        for (what, amount) in own.filter(|(_, amount)| *amount > 0) {
+            let sum = sums.entry(what).or_default();
+            *sum = sum.saturating_add(amount);
+        }
+        if let Some(branch) = self.branches.get_mut(at) {
+            branch.own = sums.into_iter().collect();
+            branch
+                .own
+                .sort_by_key(|(what, amount)| (std::cmp::Reverse(*amount), *what));
+        }
+    }
+}
+
+/// From where threads begin.
+struct TopDownTree<'j> {
+    keys: FrameGroupKeys<'j>,
+    drawing: &'j CallTreeOptions,
+    /// By node of the tree: with all that is called.
+    whole: Vec<u64>,
+    own: HashMap<NodeId, Vec<(Option<u32>, u64)>>,
+    /// By node, its children that have something: a chain through `beside`.
+    first_child: Vec<u32>,
+    next_sibling: Vec<u32>,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl<'j> TopDownTree<'j> {
+    fn new<'r>(
+        joined: &'j MergedProfile,
+        drawing: &'j CallTreeOptions,
+        rows: impl Iterator<Item = (&'r MergedCounter, u64)>,
+    ) -> Self {
+        let size = joined.tree.len();
+        let mut upright = TopDownTree {
+            keys: FrameGroupKeys::new(joined, drawing.group_by),
+            drawing,
+            whole: vec![0; size],
+            own: HashMap::new(),
+            first_child: vec![NONE; size],
+            next_sibling: vec![NONE; size],
+        };
+        for (row, amount) in rows {
+            upright
+                .own
+                .entry(row.node)
+                .or_default()
+                .push((row.what, amount));
+            if let Some(sum) = upright.whole.get_mut(row.node.0 as usize) {
+                *sum = sum.saturating_add(amount);
+            }
+        }
+        for node in (1..size as u32).rev() {
+            upright.add_to_caller(joined, NodeId(node));
+        }
+        upright
+    }
+
+    /// Adds a node to its caller; what it calls was added to it before.
+    fn add_to_caller(&mut self, joined: &MergedProfile, node: NodeId) {
+        let amount = self.whole.get(node.0 as usize).copied().unwrap_or_default();
+        let Some((caller, _)) = joined.tree.caller_and_frame(node).filter(|_| amount > 0) else {
+            return;
+        };
+        let caller = caller.0 as usize;
+        if let (Some(sum), Some(first), Some(beside)) = (
+            self.whole.get_mut(caller),
+            self.first_child.get_mut(caller),
+            self.next_sibling.get_mut(node.0 as usize),
+        ) {
+            *sum = sum.saturating_add(amount);
+            *beside = std::mem::replace(first, node.0);
+        }
+    }
+
+    fn child_nodes(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
+        let at = |list: &[u32], node: u32| list.get(node as usize).copied().filter(|n| *n != NONE);
+        std::iter::successors(at(&self.first_child, node.0), move |node| {
+            at(&self.next_sibling, *node)
+        })
+        .map(NodeId)
+    }
+
+    fn build_branches(self) -> Vec<CallTreeBranch> {
+        let all = self.whole.first().copied().unwrap_or_default();
+        let mut growing = BranchBuilder::new(self.drawing, all, vec![NodeId(0)]);
+        while let Some((at, depth, nodes)) = growing.next_branch() {
+            let own = nodes.iter().filter_map(|node| self.own.get(node)).flatten();
+            growing.set_own_amounts(at, own.copied());
+            let mut children: HashMap<GroupKey, (u64, Vec<NodeId>)> = HashMap::new();
+            for child in nodes.iter().flat_map(|node| self.child_nodes(*node)) {
+                let Some(key) = self.keys.node_key(child) else {
+                    continue;
+                };
+                let amount = self.whole.get(child.0 as usize).copied();
+                let (sum, nodes) = children.entry(key).or_default();
+                *sum = sum.saturating_add(amount.unwrap_or_default());
+                nodes.push(child);
+            }
+            growing.divide_branch((at, depth), children);
+        }
+        growing.branches
+    }
+}
+
+/// A stack on the way from its event to its thread's first frame.
+#[derive(Clone, Copy)]
+struct AscendingStack {
+    at: NodeId,
+    what: Option<u32>,
+    amount: u64,
+}
+
+/// From where events happen.
+struct BottomUpTree<'j> {
+    merged: &'j MergedProfile,
+    keys: FrameGroupKeys<'j>,
+    drawing: &'j CallTreeOptions,
+}
+
+impl<'j> BottomUpTree<'j> {
+    fn new(joined: &'j MergedProfile, drawing: &'j CallTreeOptions) -> Self {
+        BottomUpTree {
+            merged: joined,
+            keys: FrameGroupKeys::new(joined, drawing.group_by),
+            drawing,
+        }
+    }
+
+    fn build_branches<'r>(
+        self,
+        rows: impl Iterator<Item = (&'r MergedCounter, u64)>,
+    ) -> Vec<CallTreeBranch> {
+        let rows = rows.map(|(row, amount)| AscendingStack {
+            at: row.node,
+            what: row.what,
+            amount,
+        });
+        let all: Vec<_> = rows.collect();
+        let whole = sum_amounts(all.iter().map(|one| one.amount));
+        let mut growing = BranchBuilder::new(self.drawing, whole, all);
+        while let Some((at, depth, stacks)) = growing.next_branch() {
+            let mut children: HashMap<GroupKey, (u64, Vec<AscendingStack>)> = HashMap::new();
+            let mut ended = Vec::new();
+            for stack in stacks {
+                let Some((caller, _)) = self.merged.tree.caller_and_frame(stack.at) else {
+                    ended.push((stack.what, stack.amount));
+                    continue;
+                };
+                let Some(key) = self.keys.node_key(stack.at) else {
+                    continue;
+                };
+                let (sum, above) = children.entry(key).or_default();
+                *sum = sum.saturating_add(stack.amount);
+                above.push(AscendingStack {
+                    at: caller,
+                    ..stack
+                });
+            }
+            growing.set_own_amounts(at, ended.into_iter());
+            growing.divide_branch((at, depth), children);
+        }
+        growing.branches
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::merged::MergedRun;
+    use crate::tree::TreeFrameKey;
+    use lucce_callgraph::ContextId;
+    use lucce_contentid::{ContentDetail, FrameId, FrameText};
+
+    use crate::merged::names::{FrameName, MethodName};
+
+    /// Paths of methods of one class, and what each allocated.
+    fn joined(paths: &[(&[&str], u64)]) -> MergedProfile {
+        let mut joined = MergedProfile::default();
+        let mut counted = Vec::new();
+        for (path, value) in paths {
+            let mut node = crate::tree::ContextTree::ROOT;
+            for name in *path {
+                let class = joined.names.classes.intern_value("C".to_owned());
+                let method = joined.names.methods.intern_value(MethodName {
+                    class,
+                    name: (*name).to_owned(),
+                    file: None,
+                });
+                let text = FrameText {
+                    class: "C",
+                    method: name,
+                    descriptor: "()V",
+                    line: 1,
+                };
+                let id = FrameId::from_frame(text, ContentDetail::ByLine);
+                let frame = joined.names.frames.intern_value(FrameName {
+                    method,
+                    line: 1,
+                    id,
+                    by_method: FrameId::from_frame(text, ContentDetail::ByMethod),
+                });
+                node = joined
+                    .tree
+                    .get_or_insert_child(node, TreeFrameKey(frame))
+                    .unwrap();
+            }
+            counted.push(MergedCounter {
+                node,
+                kind: 0,
+                what: None,
+                tagged_thread: 0,
+                is_idle: false,
+                id: ContextId(1),
+                count: 1,
+                value: *value,
+            });
+        }
+        joined.runs.push(MergedRun {
+            id: None,
+            counters: counted,
+            unknown: 0,
+            outside: 0,
+            has_numbers: true,
+        });
+        joined
+    }
+
+    fn drawn(joined: &MergedProfile, inverted: bool, least: u64, depth: usize) -> Vec<String> {
+        let drawing = CallTreeOptions {
+            measure: Measure::Value,
+            group_by: GroupBy::Method,
+            inverted,
+            min_amount: least,
+            depth,
+        };
+        let branches = joined.build_call_tree(0, &drawing, |_| true);
+        let lines = branches.iter().map(|branch| {
+            let name = branch
+                .key
+                .map_or_else(|| "all".to_owned(), |key| joined.group_name(key));
+            let parent = branch.parent.map_or(-1, |at| at as i64);
+            format!(
+                "{parent} {name} {} own {} rest {}/{}",
+                branch.amount,
+                branch.own_amount(),
+                branch.rest,
+                branch.small
+            )
+        });
+        lines.collect()
+    }
+
+    #[test]
+    fn branches_have_what_is_below_them() {
+        let joined = joined(&[
+            (&["main", "a"], 10),
+            (&["main", "b", "a"], 5),
+            (&["main"], 1),
+            (&["main", "b"], 2),
+        ]);
+        assert_eq!(
+            drawn(&joined, false, 0, 9),
+            [
+                "-1 all 18 own 0 rest 0/0",
+                "0 C.main 18 own 1 rest 0/0",
+                "1 C.a 10 own 10 rest 0/0",
+                "1 C.b 7 own 2 rest 0/0",
+                "3 C.a 5 own 5 rest 0/0",
+            ]
+        );
+        assert_eq!(
+            drawn(&joined, true, 0, 9),
+            [
+                "-1 all 18 own 0 rest 0/0",
+                "0 C.a 15 own 0 rest 0/0",
+                "0 C.b 2 own 0 rest 0/0",
+                "0 C.main 1 own 1 rest 0/0",
+                "1 C.main 10 own 10 rest 0/0",
+                "1 C.b 5 own 0 rest 0/0",
+                "2 C.main 2 own 2 rest 0/0",
+                "5 C.main 5 own 5 rest 0/0",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_small_or_deep_is_summed_up() {
+        let joined = joined(&[
+            (&["main", "a", "x"], 10),
+            (&["main", "b"], 3),
+            (&["main", "c"], 2),
+        ]);
+        assert_eq!(
+            drawn(&joined, false, 5, 2),
+            [
+                "-1 all 15 own 0 rest 0/0",
+                "0 C.main 15 own 0 rest 5/2",
+                "1 C.a 10 own 0 rest 10/1",
+            ]
+        );
+    }
+
+    #[test]
+    fn deep_recursions_need_no_deep_stack() {
+        let path = vec!["r"; 50_000];
+        let joined = joined(&[(&path, 7)]);
+        for inverted in [false, true] {
+            let drawn = drawn(&joined, inverted, 1, usize::MAX);
+            assert_eq!(drawn.len(), 50_001);
+            assert!(drawn.iter().all(|line| line.contains(" 7 own")));
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Which kinds of events a run was asked for, by the agent's options, which are in its log.
+
+use crate::kinds::{ALLOC, KindDescriptor, LEAK};
+use crate::profile::Profile;
+
+impl Profile {
+    /// Kinds that were asked for, as far as the log says; there need not be any such event.
+    #[must_use]
+    pub fn recorded_kinds(&self) -> Vec<&str> {
+        match self.meta.get("options") {
+            Some(_) => parse_kinds(self.recorded_options("events").next()),
+            None if self.meta.contains_key("leak.interval") => vec![LEAK.name],
+            None => Vec::new(),
+        }
+    }
+
+    /// What the agent's options have under a key, as often as it was given.
+    pub fn recorded_options(&self, key: &'static str) -> impl Iterator<Item = &str> {
+        let options = self.meta.get("options");
+        options
+            .into_iter()
+            .flat_map(move |options| option_values(options, key))
+    }
+}
+
+/// `events=alloc+leak=16k,out=…`
+fn option_values<'o>(options: &'o str, key: &str) -> impl Iterator<Item = &'o str> {
+    options
+        .split(',')
+        .filter_map(move |option| option.trim().strip_prefix(key)?.strip_prefix('='))
+}
+
+/// Without `events` allocations are.
+fn parse_kinds(list: Option<&str>) -> Vec<&str> {
+    let asked = list.unwrap_or(ALLOC.name).split('+');
+    let names = asked.map(|kind| kind.split('=').next().unwrap_or_default().trim());
+    let names = names.filter(|name| !name.is_empty() && *name != "none");
+    names
+        .flat_map(|name| {
+            [Some(name), KindDescriptor::for_kind(name).times]
+                .into_iter()
+                .flatten()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_say_what_was_asked_for() {
+        let kinds_of = |options| parse_kinds(option_values(options, "events").next());
+        assert_eq!(kinds_of("events=lock,out=a.lucce"), ["lock"]);
+        assert_eq!(
+            kinds_of("out=a, events=alloc=64k+leak=16k"),
+            ["alloc", "leak"]
+        );
+        assert_eq!(kinds_of("events=io"), ["io", "io-time"]);
+        assert_eq!(kinds_of("events=none"), [""; 0]);
+        assert_eq!(kinds_of(""), ["alloc"], "nothing is asked for by name");
+    }
+}

@@ -1,0 +1,193 @@
+//! Single events: what a log says of those in the stream beside it.
+
+use std::collections::HashMap;
+use std::collections::btree_map::{BTreeMap, Entry};
+use std::ops::Range;
+
+use lucce_callgraph::{ContextId, MethodId, SiteId};
+use lucce_stream::{EventStream, StreamEvent};
+use lucce_tracelog::{EventTypeId, LogDamage, OpenError};
+
+use crate::events::{ContextCounter, ContextCounters};
+use crate::kinds::{ALLOCATION, TypeInfo};
+use crate::profile::Profile;
+use crate::traces::{TraceId, TraceTree};
+
+/// What the log says of events of one type in one context.
+#[derive(Clone, Debug)]
+pub struct EventExplanation {
+    pub info: TypeInfo,
+    /// The type that was allocated, locked, thrown, …
+    pub detail: Option<String>,
+    /// As far as the frames are in scope.
+    pub trace: TraceId,
+    /// What each event has beside its value.
+    added_value: i64,
+}
+
+impl EventExplanation {
+    /// Of an event that is one of these, in the unit.
+    #[must_use]
+    pub fn event_value(&self, event: &StreamEvent) -> i64 {
+        event.value.saturating_add(self.added_value)
+    }
+
+    /// How long the event lasted, in nanoseconds; it is over at its time.
+    #[must_use]
+    pub fn event_duration(&self, event: &StreamEvent) -> Option<u64> {
+        let is_time = self.info.is_time();
+        is_time.then(|| u64::try_from(event.value).unwrap_or(0))
+    }
+}
+
+/// Which events are meant.
+pub struct EventWindow<'w> {
+    /// Nanoseconds since the start.
+    pub times: Range<u64>,
+    /// By the thread's name.
+    pub is_thread: &'w dyn Fn(&str) -> bool,
+}
+
+impl EventWindow<'_> {
+    #[must_use]
+    pub fn contains_event(&self, stream: &EventStream, event: &StreamEvent) -> bool {
+        let thread = stream.thread_info(event.thread);
+        self.times.contains(&stream.since_start(event.clock))
+            && thread.is_some_and(|thread| (self.is_thread)(&thread.name))
+    }
+}
+
+impl Profile {
+    /// The stream beside this profile's log.
+    ///
+    /// # Errors
+    /// It is another run's.
+    pub fn check_same_run(&self, stream: &EventStream) -> Result<(), OpenError> {
+        let (log, events) = (&self.header, stream.header());
+        match (log.pid, log.start) == (events.pid, events.start) {
+            true => Ok(()),
+            false => Err(OpenError::Damaged(LogDamage::at_offset(
+                16,
+                "events of another run than the log's",
+            ))),
+        }
+    }
+
+    /// # Errors
+    /// Why the log cannot say it, for the event at this place in the stream.
+    pub fn explain_event(
+        &self,
+        traces: &mut TraceTree<'_>,
+        event: &StreamEvent,
+    ) -> Result<EventExplanation, LogDamage> {
+        let failed = |reason: String| LogDamage::at_offset(event.offset, reason);
+        let info = self.types.get(event.event);
+        let info = info.ok_or_else(|| {
+            let id = event.event.0;
+            failed(format!(
+                "an event of type {id}, which the log does not explain"
+            ))
+        })?;
+        let explained = traces.insert_trace(event.id).and_then(|trace| {
+            let leaf = self.graph.find_caller(event.id, MethodId::EVENT)?;
+            Ok((trace, leaf.map_or(SiteId::NONE, |(_, leaf)| leaf.site)))
+        });
+        let (trace, site) = explained.map_err(|e| {
+            failed(format!(
+                "an event of {}, which the log does not explain ({e})",
+                self.context_number(event.id)
+            ))
+        })?;
+        let each = match event.event {
+            ALLOCATION => self.code.object_size(site).unwrap_or(0),
+            _ => 0,
+        };
+        Ok(EventExplanation {
+            info: info.clone(),
+            detail: self.event_detail(event.event, site).map(str::to_owned),
+            trace,
+            added_value: i64::try_from(each).unwrap_or(i64::MAX),
+        })
+    }
+
+    /// The stream's events as the log's counters count them, and the first that the log does not explain.
+    #[must_use]
+    pub fn count_streamed_events(
+        &self,
+        stream: &EventStream,
+        window: &EventWindow<'_>,
+    ) -> (ContextCounters, Option<LogDamage>) {
+        let mut shares: HashMap<_, ContextCounter> = HashMap::new();
+        let mut known = BTreeMap::new();
+        let mut traces = TraceTree::new(self);
+        let mut damage = None;
+        let wanted = stream
+            .iter_events()
+            .filter(|event| window.contains_event(stream, event));
+        for event in wanted {
+            if let Err(found) = self.check_explained(&mut traces, &mut known, &event) {
+                damage.get_or_insert(found);
+                continue;
+            }
+            let value = u64::try_from(event.value).unwrap_or(0);
+            let share = shares.entry((event.id, event.event, event.log_thread));
+            let share = share.or_insert(ContextCounter {
+                id: event.id,
+                thread: event.log_thread,
+                event: event.event,
+                offset: event.offset,
+                count: 0,
+                value: 0,
+            });
+            share.count += 1;
+            share.value = share.value.saturating_add(value);
+        }
+        (ContextCounters::new(shares.into_values().collect()), damage)
+    }
+
+    /// Whether the log explains the event; the first time it is asked, why not.
+    fn check_explained(
+        &self,
+        traces: &mut TraceTree<'_>,
+        known: &mut BTreeMap<(ContextId, EventTypeId), bool>,
+        event: &StreamEvent,
+    ) -> Result<(), LogDamage> {
+        match known.entry((event.id, event.event)) {
+            Entry::Occupied(known) if *known.get() => Ok(()),
+            Entry::Occupied(_) => Err(LogDamage::at_offset(
+                event.offset,
+                "an event of an unknown context",
+            )),
+            Entry::Vacant(free) => {
+                let is_known =
+                    self.types.get(event.event).is_some() && traces.insert_trace(event.id).is_ok();
+                match *free.insert(is_known) {
+                    true => Ok(()),
+                    // Says why.
+                    false => self.explain_event(traces, event).map(|_| ()),
+                }
+            }
+        }
+    }
+
+    /// Events by kind that are counted, but for which the stream had no room. Only of streams that are full
+    /// is this more than what happens just now.
+    #[must_use]
+    pub fn count_unstreamed_events(&self, stream: &EventStream) -> BTreeMap<String, u64> {
+        let mut left: BTreeMap<String, u64> = BTreeMap::new();
+        for share in self.events.as_slice() {
+            if let Some(info) = self.types.get(share.event) {
+                let left = left.entry(info.kind.clone()).or_default();
+                *left = left.saturating_add(share.count);
+            }
+        }
+        for event in stream.iter_events() {
+            let kind = self.types.get(event.event).map(|info| &info.kind);
+            if let Some(left) = kind.and_then(|kind| left.get_mut(kind)) {
+                *left = left.saturating_sub(1);
+            }
+        }
+        left.retain(|_, left| *left > 0);
+        left
+    }
+}

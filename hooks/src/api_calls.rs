@@ -1,0 +1,79 @@
+//! What a call is: one of the API, one with a bracket, one that defines a class.
+
+use lucce_bytecode::{AllocationInstruction, AllocationOpcode, MethodCall};
+
+use crate::helpers::DEFINE_CLASS_0;
+use crate::instrumentation::HookSiteKind;
+
+const CONTEXT: &str = "io/lucce/CallContext";
+const SCOPE_CLASS: &str = "io/lucce/CallContext$Scope";
+/// Calls of methods that programs call which a hook replaces.
+const API: [(&str, &str, &str, HookSiteKind); 4] = [
+    (CONTEXT, "current", "()J", HookSiteKind::Current),
+    (
+        CONTEXT,
+        "event",
+        "(Ljava/lang/String;J)V",
+        HookSiteKind::Event,
+    ),
+    (SCOPE_CLASS, "begin", "(J)V", HookSiteKind::Scope),
+    (SCOPE_CLASS, "end", "()V", HookSiteKind::ScopeEnd),
+];
+
+const INVOKESTATIC: u8 = 184;
+
+pub fn api_site_kind(call: &MethodCall<'_>) -> Option<HookSiteKind> {
+    let known = API.iter().find(|(owner, name, descriptor, _)| {
+        (*owner, *name, *descriptor) == (&*call.owner, &*call.name, &*call.descriptor)
+            && call.opcode == INVOKESTATIC
+    });
+    known.map(|(.., mark)| mark.clone())
+}
+
+/// Natives that call Java by other ways than JNI; all are called from their own class.
+pub const BRACKETED: [(&str, &str); 4] = [
+    ("jdk/internal/reflect/NativeMethodAccessorImpl", "invoke0"),
+    (
+        "jdk/internal/reflect/NativeConstructorAccessorImpl",
+        "newInstance0",
+    ),
+    (
+        "jdk/internal/reflect/DirectMethodHandleAccessor$NativeAccessor",
+        "invoke0",
+    ),
+    (
+        "jdk/internal/reflect/DirectConstructorHandleAccessor$NativeAccessor",
+        "newInstance0",
+    ),
+];
+
+/// A call of `ClassLoader.defineClass0`.
+pub fn defines_hidden(call: &MethodCall<'_>) -> bool {
+    call.owner == "java/lang/ClassLoader"
+        && call.name == "defineClass0"
+        && call.descriptor == DEFINE_CLASS_0
+}
+
+pub fn allocation_site_kind(alloc: &AllocationInstruction<'_>) -> HookSiteKind {
+    match alloc.kind {
+        AllocationOpcode::New => HookSiteKind::New(alloc.type_name.to_string()),
+        AllocationOpcode::MultiANewArray => HookSiteKind::Arrays(alloc.type_name.to_string()),
+        _ => HookSiteKind::Array(alloc.type_name.to_string()),
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// Of a static method without arguments.
+    pub fn call(owner: &'static str, name: &'static str) -> MethodCall<'static> {
+        MethodCall {
+            bci: 0,
+            opcode: 184,
+            owner: owner.into(),
+            name: name.into(),
+            descriptor: "()V".into(),
+        }
+    }
+}

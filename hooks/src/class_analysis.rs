@@ -1,0 +1,504 @@
+//! Which hooks the methods of a class need.
+
+use std::collections::HashMap;
+
+use lucce_bytecode::{BytecodeError, ClassFile, ClassFileMethod, CodeScan, MethodCall};
+
+use crate::api_calls::{BRACKETED, api_site_kind, defines_hidden};
+use crate::instrumentation::{
+    FrameKind, HookPlace, HookSiteKind, MethodInstrumentation, ObjectCreation,
+};
+use crate::jdk::intrinsics::{INTRINSICS, find_intrinsic};
+use crate::jdk::leaf_methods::{is_arithmetic, is_leaf_call, is_native_leaf, is_recorder_leaf};
+use crate::jdk::roles::{
+    QUIET, QUIET_CLASS, calls_to_restore, frame_kind, has_handlers, hides_frames, is_counted,
+    is_customizing, is_excluded, is_transparent, is_untouched, is_vm_called, may_be_leaf,
+    role_name, switches_thread, unshown_frame,
+};
+use crate::jdk::{agents, recorder, untracked_calls, vm_calls};
+use crate::kinds::{ALLOC, AnalyzedMethod, CALL, EventHooks, EventKindSet};
+use crate::object_creation::{MAKING, unseen_places};
+
+/// # Errors
+/// The class's code is malformed; the VM will say so itself.
+pub fn analyze_class(
+    class: &ClassFile<'_>,
+    wants: InstrumentationOptions<'_>,
+) -> Result<Vec<MethodInstrumentation>, BytecodeError> {
+    let view = ClassAnalysis::from_class(class, wants)?;
+    let methods = class.methods().iter().zip(&view.scans).enumerate();
+    Ok(methods
+        .map(|(index, (method, scan))| MethodInstrumentation {
+            untracked: view.is_untracked(index),
+            ..view.analyze_method(method, scan.as_ref())
+        })
+        .collect())
+}
+
+/// What the hooks are for.
+#[derive(Clone, Copy)]
+pub struct InstrumentationOptions<'w> {
+    /// What is counted.
+    pub events: EventKindSet,
+    /// Nothing that happens in a method by itself is counted or recorded.
+    pub idle: bool,
+    /// The VM trusts the class's loader: it is the boot loader or the platform loader.
+    pub trusted: bool,
+    /// Whether a class of the JDK is in scope.
+    pub holds: &'w dyn Fn(&str) -> bool,
+    /// Whether none of them is.
+    pub jdk_is_out_of_scope: bool,
+    /// Whether the call is one of a [`MethodInstrumentation::untracked`] method of a class of the JDK that has been loaded.
+    pub calls_untracked: &'w dyn Fn(&MethodCall<'_>) -> bool,
+}
+
+impl InstrumentationOptions<'_> {
+    /// Whether such a call leads to nothing that could ask for a context.
+    fn is_leaf(&self, call: &MethodCall<'_>) -> bool {
+        is_leaf_call(call)
+            || !self.events.contains(&CALL) && (is_arithmetic(call) || is_recorder_leaf(call))
+            || self.jdk_is_out_of_scope && untracked_calls::is_untracked_call(call)
+            || (self.calls_untracked)(call)
+    }
+}
+
+/// A class with everything that is asked of it several times.
+struct ClassAnalysis<'v, 'a> {
+    class: &'v ClassFile<'a>,
+    /// See [`role_name`].
+    name: &'v str,
+    wants: InstrumentationOptions<'v>,
+    scans: Vec<Option<CodeScan<'a>>>,
+    by_name: HashMap<(&'v str, &'v str), usize>,
+    /// Methods that need no frame: getters and small helpers.
+    leaves: Vec<bool>,
+}
+
+impl<'v, 'a> ClassAnalysis<'v, 'a> {
+    fn from_class(
+        class: &'v ClassFile<'a>,
+        wants: InstrumentationOptions<'v>,
+    ) -> Result<Self, BytecodeError> {
+        let mut scans = Vec::with_capacity(class.methods().len());
+        let mut by_name = HashMap::new();
+        for (index, method) in class.methods().iter().enumerate() {
+            by_name.insert((&*method.name, &*method.descriptor), index);
+            scans.push(
+                method
+                    .code
+                    .as_ref()
+                    .map(|code| class.scan_code(code))
+                    .transpose()?,
+            );
+        }
+        let mut view = ClassAnalysis {
+            class,
+            name: role_name(class, wants.trusted),
+            wants,
+            leaves: vec![false; scans.len()],
+            scans,
+            by_name,
+        };
+        view.find_leaves();
+        Ok(view)
+    }
+
+    /// A method is a leaf if it calls none but leaves. One that becomes a leaf may make leaves of those that call it:
+    /// only these are looked at again, so each call is looked at twice at most, but for methods that call many leaves.
+    fn find_leaves(&mut self) {
+        // Calls of other methods of this class that are not known to be leaves, by the calling method; and the
+        // methods that call a method.
+        let mut open = vec![0_usize; self.scans.len()];
+        let mut callers = vec![Vec::new(); self.scans.len()];
+        let mut found = Vec::new();
+        for (index, method) in self.class.methods().iter().enumerate() {
+            let Some(scan) = self.scans.get(index).and_then(Option::as_ref) else {
+                continue;
+            };
+            if !self.may_be_leaf(method, scan) {
+                continue;
+            }
+            let Some(called) = self.undecided_own_calls(scan) else {
+                continue;
+            };
+            if let Some(open) = open.get_mut(index) {
+                *open = called.len();
+            }
+            if called.is_empty() {
+                found.push(index);
+            }
+            for one in called {
+                if let Some(callers) = callers.get_mut(one) {
+                    callers.push(index);
+                }
+            }
+        }
+        while let Some(leaf) = found.pop() {
+            if let Some(leaf) = self.leaves.get_mut(leaf) {
+                *leaf = true;
+            }
+            for caller in callers
+                .get_mut(leaf)
+                .map(std::mem::take)
+                .unwrap_or_default()
+            {
+                if let Some(open) = open.get_mut(caller) {
+                    *open -= 1;
+                    if *open == 0 {
+                        found.push(caller);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Methods of this class on which it depends whether the calls are silent. `None`: one is not, in any case.
+    fn undecided_own_calls(&self, scan: &CodeScan<'_>) -> Option<Vec<usize>> {
+        let mut called = Vec::new();
+        for call in &scan.calls {
+            if !self.wants.is_leaf(call) && !self.calls_own_leaf(call) {
+                called.push(self.fixed_own_method(call)?);
+            }
+        }
+        Some(called)
+    }
+
+    /// Whether nothing happens in the method, its calls aside. The VM may throw an exception there, whose constructors move
+    /// the pointer. A method that catches one goes on, and so would a caller that has said nothing and keeps nothing.
+    fn may_be_leaf(&self, method: &ClassFileMethod<'_>, scan: &CodeScan<'_>) -> bool {
+        let at = &self.analyzed_method(method, scan);
+        may_be_leaf(self.name, method)
+            && !has_handlers(method)
+            && !self.event_hooks().any(|code| code.happens_in(at))
+    }
+
+    fn analyze_method(
+        &self,
+        method: &ClassFileMethod<'_>,
+        scan: Option<&CodeScan<'_>>,
+    ) -> MethodInstrumentation {
+        let mut shape = MethodInstrumentation::empty();
+        let name = self.name;
+        shape.transparent = is_transparent(name, method);
+        let Some(scan) = scan else {
+            return shape;
+        };
+        let quiet = name.starts_with(QUIET_CLASS) && QUIET.contains(&&*method.name)
+            || is_customizing(name, method)
+            || self.wants.idle && vm_calls::only_allocates(name, &method.name);
+        if !shape.transparent && !is_excluded(name, method) && !quiet {
+            shape.places = self.find_places(method, scan);
+            if self.wants.events.contains(&ALLOC) {
+                let _ = self.leave_counting_to_callers(method, &mut shape);
+            }
+        }
+        if self.wants.events.contains(&CALL) && !quiet && is_counted(name, method) {
+            let entry = HookPlace {
+                bci: 0,
+                kind: HookSiteKind::Entry,
+            };
+            shape.places.insert(0, entry);
+        }
+        shape.switches = switches_thread(name, method);
+        if shape.transparent && !shape.switches && !is_untouched(name, &method.name) {
+            shape.restores = calls_to_restore(unshown_frame(name, method), method, scan);
+        }
+        if shape.transparent
+            && !shape.switches
+            && self.wants.events.contains(&ALLOC)
+            && !is_untouched(name, &method.name)
+        {
+            shape.unseen = unseen_places(self.class, scan);
+        }
+        shape.frame = frame_kind(name, method, &shape);
+        if matches!(shape.frame, FrameKind::ToCarrier | FrameKind::ToVirtual) {
+            shape.places = find_frame_hiding(name, scan);
+        }
+        if shape.counts_entries() && shape.frame == FrameKind::OwnSlot && is_vm_called(name, method)
+        {
+            shape.frame = FrameKind::VmEntered;
+        }
+        shape.keeps_no_slot = keeps_no_slot(&shape, scan.has_loops, has_handlers(method));
+        shape.lines.clone_from(&scan.lines);
+        shape
+    }
+
+    /// The body of an intrinsic counts nothing itself. `None`: it is not one.
+    fn leave_counting_to_callers(
+        &self,
+        method: &ClassFileMethod<'_>,
+        shape: &mut MethodInstrumentation,
+    ) -> Option<()> {
+        let index = find_intrinsic(self.name, &method.name, &method.descriptor)?;
+        let through = INTRINSICS.get(index)?.allocator;
+        let allocates = |place: &&HookPlace| match through {
+            None => matches!(place.kind, HookSiteKind::Array(_)),
+            Some(_) => place.kind == HookSiteKind::Uncounted,
+        };
+        let bci = shape.places.iter().find(allocates)?.bci;
+        shape.intrinsic = Some((index, bci));
+        shape
+            .places
+            .retain(|place| !matches!(place.kind, HookSiteKind::Array(_)));
+        Some(())
+    }
+
+    fn find_places(&self, method: &ClassFileMethod<'_>, scan: &CodeScan<'_>) -> Vec<HookPlace> {
+        let calls = scan.calls.iter().filter_map(|call| {
+            let mark = self.call_site_kind(method, scan, call)?;
+            Some(HookPlace {
+                bci: call.bci,
+                kind: mark,
+            })
+        });
+        let mut places: Vec<HookPlace> = calls.collect();
+        let more = self.event_hooks().flat_map(|code| code.find_places(scan));
+        places.extend(more);
+        places.sort_by_key(|place| place.bci);
+        places
+    }
+
+    fn call_site_kind(
+        &self,
+        method: &ClassFileMethod<'_>,
+        scan: &CodeScan<'_>,
+        call: &MethodCall<'_>,
+    ) -> Option<HookSiteKind> {
+        let at = &self.analyzed_method(method, scan);
+        if let Some(mark) = self
+            .event_hooks()
+            .find_map(|code| code.call_site_kind(at, call))
+        {
+            return Some(mark);
+        }
+        if let Some(mark) = api_site_kind(call) {
+            return Some(mark);
+        }
+        if self.wants.is_leaf(call) || self.calls_own_leaf(call) {
+            return None;
+        }
+        if self.wants.trusted && defines_hidden(call) {
+            return Some(HookSiteKind::DefineHidden);
+        }
+        if self.wants.events.contains(&ALLOC)
+            && let Some(mark) = self.intrinsic_site_kind(method, call)
+        {
+            return Some(mark);
+        }
+        if agents::asks_agents(self.name, call) {
+            return Some(HookSiteKind::AgentQuery);
+        }
+        if BRACKETED.contains(&(self.name, &*call.name)) {
+            let makes = self.wants.events.contains(&ALLOC) && call.name == MAKING;
+            let bracket = if makes {
+                HookSiteKind::CreatingBracket
+            } else {
+                HookSiteKind::NativeBracket
+            };
+            return self.own_method(call).map(bracket);
+        }
+        Some(
+            if recorder::calls_back_repeatedly(&call.owner, &call.name) {
+                HookSiteKind::Untracked
+            } else if recorder::redefines_classes(&call.owner, &call.name) {
+                HookSiteKind::ClassRedefinition
+            } else {
+                HookSiteKind::Call
+            },
+        )
+    }
+
+    /// The hooks of what is counted.
+    fn event_hooks(&self) -> impl Iterator<Item = &'static dyn EventHooks> {
+        self.wants.events.event_hooks()
+    }
+
+    fn analyzed_method<'m>(
+        &'m self,
+        method: &'m ClassFileMethod<'m>,
+        scan: &'m CodeScan<'m>,
+    ) -> AnalyzedMethod<'m> {
+        AnalyzedMethod {
+            class: self.name,
+            method,
+            scan,
+            file: self.class,
+        }
+    }
+
+    fn intrinsic_site_kind(
+        &self,
+        method: &ClassFileMethod<'_>,
+        call: &MethodCall<'_>,
+    ) -> Option<HookSiteKind> {
+        if let Some(index) = find_intrinsic(&call.owner, &call.name, &call.descriptor) {
+            let counted = (self.wants.holds)(&call.owner);
+            return counted.then_some(HookSiteKind::Intrinsic(index));
+        }
+        let within = find_intrinsic(self.name, &method.name, &method.descriptor)?;
+        let through = INTRINSICS.get(within)?.allocator?;
+        (call.name == through).then_some(HookSiteKind::Uncounted)
+    }
+
+    fn own_method(&self, call: &MethodCall<'_>) -> Option<usize> {
+        let key = (&*call.name, &*call.descriptor);
+        let own = call.owner == self.class.name();
+        own.then(|| self.by_name.get(&key).copied()).flatten()
+    }
+
+    /// Of a method of this class.
+    fn is_native(&self, call: &MethodCall<'_>) -> bool {
+        let method = self.own_method(call);
+        method.is_some_and(|index| self.scans.get(index).is_some_and(Option::is_none))
+    }
+
+    /// A call of a method of this very class that has no hooks and cannot be overridden.
+    fn calls_own_leaf(&self, call: &MethodCall<'_>) -> bool {
+        let Some(index) = self.fixed_own_method(call) else {
+            return false;
+        };
+        let leaf = self.leaves.get(index).copied().unwrap_or(false);
+        leaf || is_native_leaf(call) && self.is_native(call)
+    }
+
+    /// The method of this very class that a call is one of, as no class can override it.
+    fn fixed_own_method(&self, call: &MethodCall<'_>) -> Option<usize> {
+        let index = self.own_method(call)?;
+        let method = self.class.methods().get(index)?;
+        is_bound(self.class, method).then_some(index)
+    }
+
+    /// Whether no class can override the method, which has one of these flags or belongs to a final class.
+    fn is_fixed(&self, index: usize, flags: u16) -> bool {
+        let access = self.class.methods().get(index).map_or(0, |m| m.access);
+        access & flags != 0 || self.class.access() & FINAL != 0
+    }
+
+    /// See [`MethodInstrumentation::untracked`]. A private method may have the name of another one that is called.
+    fn is_untracked(&self, index: usize) -> bool {
+        let leaf = self.leaves.get(index).copied().unwrap_or(false);
+        let is_constructor = |method: &ClassFileMethod<'_>| method.name == "<init>";
+        let constructs = self.class.methods().get(index).is_some_and(is_constructor);
+        leaf && (constructs || self.is_fixed(index, STATIC | FINAL))
+            && self.class.access() & INTERFACE == 0
+    }
+}
+
+/// Whether a call that names a method of this class is one of it, as no class can override it: other methods of the class
+/// may say nothing before they call it.
+#[must_use]
+pub fn is_bound(class: &ClassFile<'_>, method: &ClassFileMethod<'_>) -> bool {
+    let is_fixed = method.access & (PRIVATE | STATIC | FINAL) != 0
+        || class.access() & FINAL != 0
+        || method.name == "<init>";
+    is_fixed && class.access() & INTERFACE == 0
+}
+
+/// Access flags of methods and classes.
+const PRIVATE: u16 = 0x0002;
+const STATIC: u16 = 0x0008;
+const FINAL: u16 = 0x0010;
+const INTERFACE: u16 = 0x0200;
+
+/// Whether no hook runs after one that has moved the pointer: there is one call at most, no way back to it,
+/// and nothing behind it. What the VM calls in between puts the pointer back, unless an exception leaves
+/// it; so there may be no handler that goes on.
+fn keeps_no_slot(shape: &MethodInstrumentation, has_loops: bool, has_handlers: bool) -> bool {
+    let Some((last, before)) = shape.places.split_last() else {
+        return false;
+    };
+    let stays = |place: &HookPlace| {
+        matches!(
+            place.kind,
+            HookSiteKind::New(_)
+                | HookSiteKind::Array(_)
+                | HookSiteKind::Creation(ObjectCreation::Object | ObjectCreation::Reflected)
+        )
+    };
+    let ordered =
+        before.iter().all(stays) && (stays(last) || last.kind == HookSiteKind::Call && !has_loops);
+    let plain = shape.frame == FrameKind::OwnSlot && !shape.switches && shape.intrinsic.is_none();
+    plain && ordered && !has_handlers
+}
+
+/// The calls in such a method that would hide what follows from agents.
+pub fn find_frame_hiding(class: &str, scan: &CodeScan<'_>) -> Vec<HookPlace> {
+    let calls = scan.calls.iter().filter(|call| hides_frames(class, call));
+    let places = calls.map(|call| HookPlace {
+        bci: call.bci,
+        kind: HookSiteKind::FrameHiding,
+    });
+    places.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(marks: &[HookSiteKind]) -> MethodInstrumentation {
+        let places = marks.iter().enumerate().map(|(at, mark)| HookPlace {
+            bci: 3 * at as u16,
+            kind: mark.clone(),
+        });
+        MethodInstrumentation {
+            frame: FrameKind::OwnSlot,
+            places: places.collect(),
+            ..MethodInstrumentation::empty()
+        }
+    }
+
+    fn new() -> HookSiteKind {
+        HookSiteKind::New("La/B;".into())
+    }
+
+    #[test]
+    fn a_method_whose_last_hook_is_its_only_call_keeps_nothing() {
+        for marks in [
+            vec![HookSiteKind::Call],
+            vec![new(), HookSiteKind::Array("[I".into()), HookSiteKind::Call],
+            vec![new(), new()],
+        ] {
+            assert!(keeps_no_slot(&shape(&marks), false, false), "{marks:?}");
+            // An exception may come from code that the VM calls, and leave the pointer where it is.
+            assert!(!keeps_no_slot(&shape(&marks), false, true), "{marks:?}");
+            let calls = marks.contains(&HookSiteKind::Call);
+            assert_eq!(
+                keeps_no_slot(&shape(&marks), true, false),
+                !calls,
+                "{marks:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_method_that_goes_on_after_a_call_keeps_its_slot() {
+        for marks in [
+            vec![HookSiteKind::Call, HookSiteKind::Call],
+            vec![HookSiteKind::Call, new()],
+            vec![HookSiteKind::Monitor],
+            vec![HookSiteKind::Current],
+            vec![HookSiteKind::Arrays("[[I".into())],
+            vec![HookSiteKind::Entry, HookSiteKind::Call],
+        ] {
+            assert!(!keeps_no_slot(&shape(&marks), false, false), "{marks:?}");
+        }
+        for frame in [
+            FrameKind::VmEntered,
+            FrameKind::ThreadEntry,
+            FrameKind::AttachedThread,
+            FrameKind::Premain,
+            FrameKind::Leaf,
+        ] {
+            let shape = MethodInstrumentation {
+                frame,
+                ..shape(&[HookSiteKind::Call])
+            };
+            assert!(!keeps_no_slot(&shape, false, false), "{frame:?}");
+        }
+        let switching = MethodInstrumentation {
+            switches: true,
+            ..shape(&[HookSiteKind::Call])
+        };
+        assert!(!keeps_no_slot(&switching, false, false));
+    }
+}

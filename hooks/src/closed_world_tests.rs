@@ -1,0 +1,367 @@
+//! The JDKs of this machine are the oracle of what is known of them.
+//!
+//! What is called without a hook must have none, or the pointer is not where its caller left it: looked up for every call
+//! in the base module. What the tables name must be there, and what they say of hidden methods be so.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt::Write;
+use std::sync::LazyLock;
+
+use lucce_bytecode::ClassFile;
+
+use crate::jdk::hidden::is_hidden;
+use crate::jdk::leaf_methods::{INVOKE_CLEANER, UNSAFE};
+use crate::jdk::roles::HIDDEN;
+use crate::jdk::{JdkFact, TESTED_JDKS, all_facts};
+use crate::kinds::{ALLOC, CALL, EventKindSet};
+use crate::{FrameKind, InstrumentationOptions, MethodInstrumentation, analyze_class};
+
+#[path = "../../bytecode/tests/all/jdk.rs"]
+#[expect(
+    dead_code,
+    reason = "the tests of bytecode compile and keep files, too"
+)]
+mod jdk;
+
+type Key = (String, String, String);
+
+/// What a call may find.
+struct CalleeInstrumentation {
+    native: bool,
+    shape: MethodInstrumentation,
+}
+
+#[derive(Default)]
+struct ClosedWorld {
+    methods: HashMap<Key, CalleeInstrumentation>,
+    supers: HashMap<String, String>,
+    quiet: HashSet<Key>,
+}
+
+/// What the tests want of a JDK.
+struct JdkClasses {
+    version: u32,
+    /// The classes of its `java.base`.
+    base: Vec<Vec<u8>>,
+    /// Facts that hold for it, by their place in the list.
+    facts: BTreeSet<usize>,
+    /// Methods with `@Hidden`, or without, where the table says otherwise.
+    hidden_otherwise: Vec<String>,
+    /// Whether it has the module of [`JVMCI`], which images of JDKs leave out.
+    has_jvmci: bool,
+}
+
+/// Classes by which the VM and compilers that are written in Java speak with each other.
+const JVMCI: &str = "jdk/vm/ci/";
+
+/// All JDKs of this machine, read once.
+static JDKS: LazyLock<Vec<JdkClasses>> = LazyLock::new(|| {
+    let images = jdk::images();
+    std::thread::scope(|scope| {
+        let reading: Vec<_> = images
+            .iter()
+            .map(|jdk| scope.spawn(|| read_jdk(jdk)))
+            .collect();
+        let read = reading.into_iter().map(|jdk| jdk.join().unwrap());
+        read.collect()
+    })
+});
+
+fn read_jdk(jdk: &jdk::Jdk) -> JdkClasses {
+    let named = all_facts();
+    let mut read = JdkClasses {
+        version: jdk.version,
+        base: Vec::new(),
+        facts: BTreeSet::new(),
+        hidden_otherwise: Vec::new(),
+        has_jvmci: false,
+    };
+    let wanted = |class: &str| {
+        let is_of = |fact: &JdkFact| match fact.class.strip_suffix('*') {
+            Some(prefix) => class.starts_with(prefix),
+            None => class == fact.class,
+        };
+        named.iter().any(is_of)
+    };
+    jdk.for_each_class(|class| {
+        read.has_jvmci |= class.name.starts_with(JVMCI);
+        let is_base = class.module == "java.base" && class.name != "module-info";
+        if !is_base && !wanted(&class.name) {
+            return;
+        }
+        let parsed = ClassFile::parse(&class.bytes).unwrap();
+        for method in parsed.methods() {
+            let (name, descriptor) = (&*method.name, &*method.descriptor);
+            let holds =
+                |(_, fact): &(usize, &JdkFact)| fact.matches_method(&class.name, name, descriptor);
+            let found = named.iter().enumerate().filter(holds);
+            read.facts.extend(found.map(|(index, _)| index));
+            let said = is_hidden(jdk.version, &class.name, name, descriptor);
+            if is_base && method.has_annotation(HIDDEN) != said {
+                let text = format!("{}.{name}{descriptor}", class.name);
+                read.hidden_otherwise.push(text);
+            }
+        }
+        if is_base {
+            read.base.push(class.bytes);
+        }
+    });
+    assert!(read.base.len() > 5000, "{} classes", read.base.len());
+    read
+}
+
+/// A new JDK lacks what some rows name; `facts.txt` says which rows. BLESS=1 writes it anew.
+#[test]
+fn the_list_of_facts_is_what_the_jdks_have() {
+    const TESTED: [u32; 3] = [17, 21, 25];
+    let has = |index: usize, version: u32| {
+        let jdk = JDKS.iter().find(|jdk| jdk.version == version);
+        jdk.is_some_and(|jdk| jdk.facts.contains(&index))
+    };
+    let mut text = String::from("# Table, class, method, and the JDKs that have it: 17, 21, 25.\n");
+    for (index, fact) in all_facts().iter().enumerate() {
+        let mut line = format!("{} {} {}", fact.table, fact.class, fact.method);
+        for version in TESTED.into_iter().filter(|version| has(index, *version)) {
+            write!(line, " {version}").unwrap();
+        }
+        writeln!(text, "{line}").unwrap();
+    }
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/jdk/facts.txt");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(file, &text).unwrap();
+    }
+    // A JDK that is not there is not asked, nor one without the module of what the line is about.
+    let of_tested = |version: &u32| JDKS.iter().any(|jdk| jdk.version == *version);
+    let asked: Vec<u32> = TESTED.into_iter().filter(of_tested).collect();
+    let has_jvmci = |version: u32| {
+        let mut jdks = JDKS.iter().filter(|jdk| jdk.version == version);
+        jdks.any(|jdk| jdk.has_jvmci)
+    };
+    let without = |line: &str| {
+        let is_jvmci = line
+            .split(' ')
+            .nth(1)
+            .is_some_and(|class| class.starts_with(JVMCI));
+        let words = line.split(' ');
+        let kept = words.filter(|word| {
+            word.parse().map_or(true, |version: u32| {
+                asked.contains(&version) && (!is_jvmci || has_jvmci(version))
+            })
+        });
+        kept.collect::<Vec<_>>().join(" ")
+    };
+    let lines = |text: &str| text.lines().skip(1).map(without).collect::<Vec<_>>();
+    let known = std::fs::read_to_string(file).unwrap();
+    assert_eq!(lines(&known), lines(&text));
+    let row = |line: &String| line.ends_with(|c: char| c.is_ascii_digit());
+    let of_none: Vec<String> = lines(&known)
+        .into_iter()
+        .filter(|line| !row(line))
+        .collect();
+    let all = asked.len() == TESTED.len() && [17, 25].into_iter().all(has_jvmci);
+    assert!(!all || of_none.is_empty(), "of no JDK: {of_none:#?}");
+}
+
+/// BLESS=1 writes it anew, where all JDKs are there.
+#[test]
+fn the_list_of_natives_is_what_the_jdks_have() {
+    const NATIVE: u16 = 0x100;
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for bytes in JDKS.iter().flat_map(|jdk| &jdk.base) {
+        let class = ClassFile::parse(bytes).unwrap();
+        let methods = class.methods().iter();
+        let natives = methods.filter(|method| method.access & NATIVE != 0);
+        for native in natives.filter(|_| class.name() != UNSAFE) {
+            let own = found.entry(class.name().to_owned()).or_default();
+            own.insert(format!("{}{}", native.name, native.descriptor));
+        }
+    }
+    let line = |(class, own): (&String, &BTreeSet<String>)| {
+        let own: Vec<&str> = own.iter().map(String::as_str).collect();
+        format!("{class} {}\n", own.join(" "))
+    };
+    let text: String = found.iter().map(line).collect();
+    let all = TESTED_JDKS
+        .iter()
+        .all(|tried| JDKS.iter().any(|jdk| jdk.version == *tried));
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/jdk/natives.txt");
+    if std::env::var_os("BLESS").is_some() && all {
+        std::fs::write(file, &text).unwrap();
+    }
+    let known = std::fs::read_to_string(file).unwrap();
+    match all {
+        true => assert_eq!(known, text),
+        // A JDK that is not there is not asked.
+        false => {
+            let of = |class: &str| {
+                known
+                    .lines()
+                    .find(|line| line.split(' ').next() == Some(class))
+            };
+            let is_known = |class: &str, own: &str| {
+                of(class).is_some_and(|line| line.split(' ').any(|known| known == own))
+            };
+            let unknown = found
+                .iter()
+                .flat_map(|(class, own)| own.iter().filter(|own| !is_known(class, own)));
+            assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&String>::new());
+        }
+    }
+}
+
+/// The annotations are the oracle.
+#[test]
+fn the_table_of_hidden_methods_says_what_the_jdks_say() {
+    let known = JDKS.iter().filter(|jdk| [17, 25].contains(&jdk.version));
+    for jdk in known {
+        assert_eq!(
+            jdk.hidden_otherwise,
+            Vec::<String>::new(),
+            "JDK {}",
+            jdk.version
+        );
+    }
+}
+
+fn method_key(owner: &str, name: &str, descriptor: &str) -> Key {
+    (owner.into(), name.into(), descriptor.into())
+}
+
+impl ClosedWorld {
+    /// As if all classes had been loaded before each of them.
+    fn from_classes(classes: &[ClassFile<'_>], events: EventKindSet) -> ClosedWorld {
+        let mut known = ClosedWorld::default();
+        loop {
+            let before = known.quiet.len();
+            for class in classes {
+                known.add_class(class, events);
+            }
+            if known.quiet.len() == before {
+                return known;
+            }
+        }
+    }
+
+    fn add_class(&mut self, class: &ClassFile<'_>, events: EventKindSet) {
+        let quiet = &self.quiet;
+        let wants = InstrumentationOptions {
+            events,
+            idle: false,
+            trusted: true,
+            holds: &|_| true,
+            jdk_is_out_of_scope: false,
+            calls_untracked: &|call| {
+                quiet.contains(&method_key(&call.owner, &call.name, &call.descriptor))
+            },
+        };
+        let shapes = analyze_class(class, wants).unwrap();
+        for (method, shape) in class.methods().iter().zip(shapes) {
+            let key = method_key(class.name(), &method.name, &method.descriptor);
+            if shape.untracked && class.name().starts_with("java/") {
+                self.quiet.insert(key.clone());
+            }
+            let native = method.code.is_none();
+            self.methods
+                .insert(key, CalleeInstrumentation { native, shape });
+        }
+        if let Some(of) = class.super_name() {
+            self.supers.insert(class.name().into(), of.into());
+        }
+    }
+
+    fn resolve_method(
+        &self,
+        owner: &str,
+        name: &str,
+        descriptor: &str,
+    ) -> Option<&CalleeInstrumentation> {
+        let mut class = owner;
+        loop {
+            if let Some(found) = self.methods.get(&method_key(class, name, descriptor)) {
+                return Some(found);
+            }
+            class = self.supers.get(class)?;
+        }
+    }
+
+    fn is_throwable(&self, class: &str) -> bool {
+        class == "java/lang/Throwable"
+            || self
+                .supers
+                .get(class)
+                .is_some_and(|of| self.is_throwable(of))
+    }
+
+    /// Calls without a hook of methods that have some.
+    fn unhooked_calls(&self, class: &ClassFile<'_>) -> Vec<String> {
+        let mut found = Vec::new();
+        for method in class.methods() {
+            let Some(code) = &method.code else { continue };
+            let own =
+                &self.methods[&method_key(class.name(), &method.name, &method.descriptor)].shape;
+            let is_unsafe = class.name() == UNSAFE && method.name != INVOKE_CLEANER;
+            if own.transparent || own.frame == FrameKind::Leaf && !is_leaf(own) && !is_unsafe {
+                continue;
+            }
+            let scan = class.scan_code(code).unwrap();
+            let hooked = |bci| own.places.iter().any(|place| place.bci == bci);
+            for call in scan.calls.iter().filter(|call| !hooked(call.bci)) {
+                // A method that throws does not go on; the exception's text is made first.
+                let throws = is_unsafe && call.owner == "java/lang/StringBuilder"
+                    || call.name == "<init>" && self.is_throwable(&call.owner);
+                let called = self.resolve_method(&call.owner, &call.name, &call.descriptor);
+                let is_safe = called.is_none_or(|called| {
+                    called.native
+                        || called.shape.frame == FrameKind::VmEntered
+                        || call.owner == UNSAFE && call.name != INVOKE_CLEANER
+                        || is_leaf(&called.shape)
+                });
+                if !throws && !is_safe {
+                    let from = format!("{}.{}", class.name(), method.name);
+                    found.push(format!(
+                        "{from} calls {}.{}{}",
+                        call.owner, call.name, call.descriptor
+                    ));
+                }
+            }
+        }
+        found
+    }
+}
+
+fn is_leaf(shape: &MethodInstrumentation) -> bool {
+    shape.frame == FrameKind::Leaf && shape.places.is_empty() && shape.restores.is_empty()
+}
+
+#[test]
+fn what_is_called_without_a_hook_has_none() {
+    assert!(!JDKS.is_empty());
+    std::thread::scope(|scope| {
+        for jdk in &*JDKS {
+            scope.spawn(|| check_classes(&jdk.base));
+        }
+    });
+}
+
+fn check_classes(classes: &[Vec<u8>]) {
+    let classes = classes.iter().map(|class| ClassFile::parse(class));
+    let classes: Vec<_> = classes.map(Result::unwrap).collect();
+    let others = EventKindSet::select(|kind| {
+        let has_its_own_turn = [ALLOC.mask_bit, CALL.mask_bit].contains(&kind.mask_bit);
+        kind.hooks.is_some() && !has_its_own_turn
+    });
+    let none = EventKindSet::default();
+    for events in [none, none.with_kind(&ALLOC), none.with_kind(&CALL), others] {
+        let known = ClosedWorld::from_classes(&classes, events);
+        assert!(
+            events.contains(&CALL) || known.quiet.len() > 1000,
+            "{} quiet methods",
+            known.quiet.len()
+        );
+        let open: Vec<String> = classes
+            .iter()
+            .flat_map(|class| known.unhooked_calls(class))
+            .collect();
+        assert!(open.is_empty(), "{}", open.join("\n"));
+    }
+}

@@ -1,0 +1,448 @@
+//! From shapes to what the rewriter inserts, once ids are known.
+
+use lucce_bytecode::{
+    BytecodeError, ClassFile, ClassFileMethod, ClassPlan, CodeInsertion, CodeScan, EntryHook,
+    MethodPlan,
+};
+
+use crate::class_analysis::find_frame_hiding;
+use crate::helpers::{
+    ALLOC, ALLOC_HERE, ARRAYS, CALLED, CALLED_FIRST, CALLED_PREMAIN, CALLED_THREAD, CALLED_VM,
+    CHANGED, CLONED, CLONES, CURRENT, DESCRIBES, DOWNCALL, DOWNCALLED, ENTER, ENTER_AT,
+    ENTER_FIRST, ENTER_PINNED, ENTER_PREMAIN, ENTER_THREAD, ENTER_UPCALL, ENTER_VM, EVENT, EXIT,
+    EXIT_PINNED, EXIT_UNSAID, EXIT_UPCALL, EXIT_VM, INHERITED, MADE, MADE_ALL, MADE_HERE,
+    MADE_TEXTS, NEW_BYTES_FOR, PUB, PUB_HERE, PUB_NATIVE, PUB_SWITCHING, PUB_UNSAID,
+    REDIRECT_ASKING, REDIRECT_DEFINITION, REDIRECT_HIDING, REFLECTED, REFLECTED_HERE, RESTORE,
+    RESTORE_UPCALL, SCOPE, SCOPE_END, TO_CARRIER, TO_VIRTUAL, TRACED, UNSEEN, UNSEEN_COPY,
+    UNSEEN_NEW, UNWIND_DOWNCALL, UNWIND_VM, array_helper, new_fields,
+};
+use crate::inherited;
+use crate::instrumentation::{
+    FrameKind, HookPlace, HookSiteKind, MethodInstrumentation, ObjectCreation,
+};
+use crate::jdk::foreign;
+use crate::jdk::intrinsics::INTRINSICS;
+use crate::jdk::recorder;
+use crate::jdk::roles::{calls_to_restore, role_name, switch_frame_kind, unshown_frame};
+use crate::kinds::{self, EventKindSet};
+use crate::object_creation::unseen_places;
+
+/// What a method that takes a slot has beside what the default mode needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct HookOptions {
+    /// The recording is told when it ends.
+    pub exits: bool,
+    /// Its context is looked up at entry.
+    pub at_entry: bool,
+    /// It puts the pointer back when it ends: code without hooks may call it.
+    pub restores: bool,
+    /// See [`super::InstrumentationOptions::trusted`].
+    pub trusted: bool,
+    /// Its loader is not asked for the helper class: see `inherited`.
+    pub inherits: bool,
+    /// What is counted: kinds have fields of their own in classes of the JDK.
+    pub kinds: EventKindSet,
+}
+
+impl HookOptions {
+    /// Whether a method without its own slot's address has all that it needs.
+    fn needs_no_slot_address(self) -> bool {
+        !self.exits && !self.at_entry && !self.restores
+    }
+
+    fn extend_plan(self, method: &mut MethodPlan<'static>, frame: FrameKind, id: u32, name: &str) {
+        let returns = matches!(
+            frame,
+            FrameKind::OwnSlot
+                | FrameKind::ThreadEntry
+                | FrameKind::AttachedThread
+                | FrameKind::Premain
+        );
+        // A virtual thread has ended, for the agent, before its first method returns.
+        if self.exits && returns && frame != FrameKind::ThreadEntry {
+            method.exit = Some(EXIT);
+        }
+        if self.exits && frame == FrameKind::VmEntered && method.unwind.is_some() {
+            method.unwind = Some(UNWIND_VM);
+        }
+        if self.restores
+            && returns
+            && method
+                .inserts
+                .iter()
+                .any(|(_, insert)| moves_pointer(insert))
+        {
+            method.exit = Some(RESTORE);
+            // Who creates objects does it for constructors, see `outside`.
+            method.unwind = Some(RESTORE).filter(|_| name != "<init>");
+        }
+        if self.at_entry && frame == FrameKind::OwnSlot {
+            method.entry = Some(EntryHook {
+                helper: ENTER_AT,
+                argument: Some(id as i32),
+            });
+        }
+    }
+}
+
+/// Whether the insertion moves the pointer.
+fn moves_pointer(insert: &CodeInsertion<'_>) -> bool {
+    matches!(
+        insert,
+        CodeInsertion::Mark { .. }
+            | CodeInsertion::MarkTwo { .. }
+            | CodeInsertion::MarkLocal { .. }
+            | CodeInsertion::MarkTop { .. }
+            | CodeInsertion::MarkPair { .. }
+            | CodeInsertion::ReplaceWithContext { .. }
+    )
+}
+
+/// Puts ids into the shapes. `sites` are the ids of each method's places, `native_site` those of
+/// bracketed natives by method index.
+pub fn plan_class(
+    class: &ClassFile<'_>,
+    shapes: &[MethodInstrumentation],
+    first_method: u32,
+    first_site: u32,
+    native_site: &dyn Fn(usize) -> u32,
+    hooks: HookOptions,
+) -> ClassPlan<'static> {
+    let mut plan = ClassPlan::default();
+    let mut site = first_site;
+    for (index, shape) in shapes.iter().enumerate() {
+        let id = first_method + index as u32;
+        let entry_site = shape.counts_entries().then_some(site as i32);
+        let here = shape.keeps_no_slot && hooks.needs_no_slot_address();
+        let inserts = shape.places.iter().flat_map(|place| {
+            let inserts = insertions_at(place, (shape, here), site as i32, native_site);
+            site += 1;
+            inserts
+        });
+        let inserts = inserts.collect();
+        if shape.frame != FrameKind::Leaf {
+            let method = class.methods().get(index);
+            let name = method.map_or("", |method| &method.name);
+            let mut method = method_plan(shape, id, inserts, name == "<init>");
+            hooks.extend_plan(&mut method, shape.frame, id, name);
+            if recorder::may_call_untracked(role_name(class, hooks.trusted), name) {
+                method.exit = Some(EXIT_UNSAID);
+            }
+            count_entries(&mut method, shape.frame, entry_site);
+            if here {
+                method.entry = None;
+            }
+            plan.methods.insert(index, method);
+        }
+    }
+    plan.fields = new_fields(class.name());
+    let fields = hooks.kinds.event_hooks();
+    plan.fields
+        .extend(fields.flat_map(|code| code.added_fields(class.name(), true)));
+    if class.name() == "java/lang/Object" {
+        plan.new_methods = inherited::inherited_methods();
+    }
+    if hooks.inherits {
+        plan.inherited = Some(INHERITED);
+    }
+    plan
+}
+
+/// The entry hook counts or records, too, if there is a site for it.
+fn count_entries(method: &mut MethodPlan<'static>, frame: FrameKind, site: Option<i32>) {
+    let helper = match frame {
+        FrameKind::OwnSlot => CALLED,
+        FrameKind::ThreadEntry => CALLED_FIRST,
+        FrameKind::AttachedThread => CALLED_THREAD,
+        FrameKind::Premain => CALLED_PREMAIN,
+        FrameKind::VmEntered => CALLED_VM,
+        FrameKind::Leaf
+        | FrameKind::NoSlot
+        | FrameKind::NoSlotVmEntered
+        | FrameKind::Downcall
+        | FrameKind::Upcall
+        | FrameKind::ToCarrier
+        | FrameKind::ToVirtual
+        | FrameKind::Pinned => return,
+    };
+    if site.is_some() {
+        method.entry = Some(EntryHook {
+            helper,
+            argument: site,
+        });
+    }
+}
+
+fn method_plan(
+    shape: &MethodInstrumentation,
+    id: u32,
+    mut inserts: Vec<(u16, CodeInsertion<'static>)>,
+    is_constructor: bool,
+) -> MethodPlan<'static> {
+    // Native code that calls the same method again finds the pointer where it was.
+    let (entry, exit, unwind) = match shape.frame {
+        FrameKind::NoSlot => {
+            let moves = !shape.restores.is_empty();
+            (ENTER, moves.then_some(RESTORE), None)
+        }
+        FrameKind::Downcall => (ENTER, Some(RESTORE), Some(UNWIND_DOWNCALL)),
+        FrameKind::Upcall => (ENTER_UPCALL, Some(EXIT_UPCALL), Some(EXIT_UPCALL)),
+        FrameKind::OwnSlot | FrameKind::Leaf => (ENTER, None, None),
+        FrameKind::ThreadEntry => (ENTER_FIRST, None, None),
+        FrameKind::ToCarrier => (TO_CARRIER, None, None),
+        FrameKind::ToVirtual => (ENTER, Some(TO_VIRTUAL), None),
+        FrameKind::Pinned => (ENTER_PINNED, Some(EXIT_PINNED), Some(EXIT_PINNED)),
+        FrameKind::AttachedThread => (ENTER_THREAD, None, None),
+        FrameKind::Premain => (ENTER_PREMAIN, None, None),
+        FrameKind::VmEntered | FrameKind::NoSlotVmEntered => {
+            (ENTER_VM, Some(EXIT_VM), Some(EXIT_VM))
+        }
+    };
+    let argument = match shape.frame {
+        FrameKind::VmEntered => Some(id as i32),
+        // It is in no trace.
+        FrameKind::NoSlotVmEntered => Some(0),
+        _ => None,
+    };
+    let helper = match shape.frame {
+        FrameKind::Upcall => RESTORE_UPCALL,
+        _ => RESTORE,
+    };
+    let restores = shape.restores.iter();
+    let restores = restores.map(|bci| (*bci, CodeInsertion::Before { helper }));
+    inserts.extend(restores);
+    inserts.extend(shape.unseen.iter().flat_map(unseen_insertions_at));
+    inserts.sort_by_key(|(bci, _)| *bci);
+    // A constructor has no handler for what it throws: the next upcall clears up.
+    let unwind = unwind.filter(|_| !is_constructor);
+    MethodPlan {
+        entry: Some(EntryHook {
+            helper: entry,
+            argument,
+        }),
+        exit,
+        unwind,
+        inserts,
+    }
+}
+
+/// `here`: the method keeps nothing, see [`MethodInstrumentation::keeps_no_slot`].
+fn insertions_at(
+    place: &HookPlace,
+    (shape, here): (&MethodInstrumentation, bool),
+    site: i32,
+    native_site: &dyn Fn(usize) -> u32,
+) -> Vec<(u16, CodeInsertion<'static>)> {
+    let mark = CodeInsertion::Mark {
+        helper: match (here, shape.switches) {
+            (true, _) => PUB_HERE,
+            (false, true) => PUB_SWITCHING,
+            (false, false) => PUB,
+        },
+        site,
+    };
+    let after = |helper| CodeInsertion::After { helper, site };
+    let after_dup = |helper| CodeInsertion::AfterDup { helper, site };
+    let in_its_place = |helper| CodeInsertion::ReplaceWithContext { helper, site };
+    let inserts = match &place.kind {
+        HookSiteKind::Entry => Vec::new(),
+        HookSiteKind::Untracked => vec![CodeInsertion::Mark {
+            helper: PUB_UNSAID,
+            site,
+        }],
+        HookSiteKind::Call | HookSiteKind::Monitor => vec![mark],
+        HookSiteKind::FrameHiding => vec![REDIRECT_HIDING],
+        HookSiteKind::AgentQuery => vec![mark, REDIRECT_ASKING],
+        HookSiteKind::DefineHidden => vec![mark, REDIRECT_DEFINITION],
+        HookSiteKind::ClassRedefinition => vec![mark, after(CHANGED)],
+        HookSiteKind::StackTrace => vec![mark, after_dup(TRACED)],
+        HookSiteKind::ThrowableMessage(local) => vec![CodeInsertion::MarkLocal {
+            helper: DESCRIBES,
+            site,
+            local: *local,
+        }],
+        HookSiteKind::Creation(making) => {
+            return creation_insertions(*making, place.bci, (here, site));
+        }
+        HookSiteKind::EventCall(of) => kinds::event_call_insertions(*of, site),
+        HookSiteKind::NativeBracket(native) => {
+            vec![bracket_native_call(native_site(*native), site)]
+        }
+        HookSiteKind::CreatingBracket(native) => {
+            vec![
+                bracket_native_call(native_site(*native), site),
+                after_dup(MADE),
+            ]
+        }
+        HookSiteKind::New(_) => vec![after(if here { ALLOC_HERE } else { ALLOC })],
+        HookSiteKind::Array(descriptor) => vec![after_dup(array_helper(descriptor, here))],
+        HookSiteKind::Arrays(_) => vec![after_dup(ARRAYS)],
+        HookSiteKind::Intrinsic(index) => {
+            let helper = INTRINSICS[*index].counting_helper;
+            let site = *index as i32 + 1;
+            vec![mark, CodeInsertion::AfterDup { helper, site }]
+        }
+        HookSiteKind::Uncounted => {
+            let helper = NEW_BYTES_FOR;
+            vec![mark, CodeInsertion::Redirect { helper }]
+        }
+        HookSiteKind::Current => vec![in_its_place(CURRENT)],
+        HookSiteKind::Event => vec![in_its_place(EVENT)],
+        HookSiteKind::Scope => vec![in_its_place(SCOPE)],
+        HookSiteKind::ScopeEnd => vec![in_its_place(SCOPE_END)],
+    };
+    let each = inserts.into_iter();
+    each.map(|insert| (place.bci, insert)).collect()
+}
+
+fn bracket_native_call(native: u32, site: i32) -> CodeInsertion<'static> {
+    CodeInsertion::MarkTwo {
+        helper: PUB_NATIVE,
+        site,
+        inner: native as i32,
+    }
+}
+
+/// Behind a call that has made an object. What is native calls nothing that would need a site before it.
+fn creation_insertions(
+    making: ObjectCreation,
+    bci: u16,
+    (here, site): (bool, i32),
+) -> Vec<(u16, CodeInsertion<'static>)> {
+    let after = |helper| (bci, CodeInsertion::AfterDup { helper, site });
+    match making {
+        ObjectCreation::Object if here => vec![after(MADE_HERE)],
+        ObjectCreation::Object => vec![after(MADE)],
+        ObjectCreation::All => vec![after(MADE_ALL)],
+        ObjectCreation::Texts => vec![after(MADE_TEXTS)],
+        ObjectCreation::Reflected if here => vec![after(REFLECTED_HERE)],
+        ObjectCreation::Reflected => vec![after(REFLECTED)],
+        ObjectCreation::Clone => {
+            let helper = CLONES;
+            vec![
+                (bci, CodeInsertion::MarkTop { helper, site }),
+                after(CLONED),
+            ]
+        }
+    }
+}
+
+/// What is made in code that traces do not show is counted for the caller of that code.
+fn unseen_insertions_at(place: &HookPlace) -> Vec<(u16, CodeInsertion<'static>)> {
+    let site = UNSEEN;
+    let after = |helper, site| vec![(place.bci, CodeInsertion::AfterDup { helper, site })];
+    match &place.kind {
+        HookSiteKind::New(_) => vec![(place.bci, CodeInsertion::AfterNew { helper: UNSEEN_NEW })],
+        HookSiteKind::Array(_) => after(MADE, site),
+        HookSiteKind::Arrays(_) => after(MADE_ALL, site),
+        HookSiteKind::Creation(making) => creation_insertions(*making, place.bci, (false, site)),
+        HookSiteKind::Intrinsic(index) => after(UNSEEN_COPY, *index as i32 + 1),
+        _ => Vec::new(),
+    }
+}
+
+/// For classes that never reach the hook: their methods have no slots, and what they call is where it
+/// would be without them. `trusted`: see [`super::InstrumentationOptions`]. `alloc`: what they make is counted.
+///
+/// # Errors
+/// The class's code is malformed.
+pub fn plan_hidden_class(
+    class: &ClassFile<'_>,
+    trusted: bool,
+    alloc: bool,
+) -> Result<ClassPlan<'static>, BytecodeError> {
+    let mut plan = ClassPlan::default();
+    let name = role_name(class, trusted);
+    for (index, method) in class.methods().iter().enumerate() {
+        let Some(code) = &method.code else { continue };
+        let mut shape = MethodInstrumentation::empty();
+        let scan = class.scan_code(code)?;
+        shape.frame = unshown_frame(name, method);
+        if alloc {
+            shape.unseen = unseen_places(class, &scan);
+        }
+        // What counts needs the slot as it is.
+        if shape.frame == FrameKind::Upcall && !shape.unseen.is_empty() {
+            shape.frame = FrameKind::NoSlotVmEntered;
+        }
+        shape.restores = calls_to_restore(shape.frame, method, &scan);
+        if !shape.restores.is_empty() || !shape.unseen.is_empty() {
+            let mut method = method_plan(&shape, 0, Vec::new(), false);
+            if shape.frame == FrameKind::Downcall {
+                mark_function_calls(&scan, &mut method.inserts);
+            }
+            plan.methods.insert(index, method);
+        }
+    }
+    Ok(plan)
+}
+
+/// In a downcall stub: around the call of the C function.
+fn mark_function_calls(scan: &CodeScan<'_>, inserts: &mut InsertsAt) {
+    for call in scan
+        .calls
+        .iter()
+        .filter(|call| foreign::calls_function(call))
+    {
+        let is_before = |at: &u16, insert: &CodeInsertion<'_>| {
+            *at == call.bci && matches!(insert, CodeInsertion::Before { .. })
+        };
+        inserts.retain(|(at, insert)| !is_before(at, insert));
+        let helper = DOWNCALL;
+        inserts.push((call.bci, CodeInsertion::Before { helper }));
+        let helper = DOWNCALLED;
+        inserts.push((call.bci, CodeInsertion::After { helper, site: 0 }));
+    }
+    inserts.sort_by_key(|(bci, _)| *bci);
+}
+
+/// For the methods by which a virtual thread acts as its carrier, where their class is not in scope: what the carrier runs
+/// may be.
+pub fn switch_plan(
+    class: &str,
+    method: &ClassFileMethod<'_>,
+    scan: &CodeScan<'_>,
+) -> Option<MethodPlan<'static>> {
+    let shape = MethodInstrumentation {
+        frame: switch_frame_kind(class, method)?,
+        ..MethodInstrumentation::empty()
+    };
+    let places = find_frame_hiding(class, scan).into_iter();
+    let inserts = places.map(|place| (place.bci, REDIRECT_HIDING)).collect();
+    Some(method_plan(&shape, 0, inserts, false))
+}
+
+/// Inserts into one method, with the places where they go.
+pub type InsertsAt = Vec<(u16, CodeInsertion<'static>)>;
+
+/// The inserts by which what a class makes that traces do not show is counted, by method: for classes that are
+/// otherwise as those out of scope. `holds`: whether a class of the JDK is in scope; where it is not, nothing that its
+/// methods make is counted.
+///
+/// # Errors
+/// The class's code is malformed.
+pub fn unseen_inserts(
+    class: &ClassFile<'_>,
+    holds: &dyn Fn(&str) -> bool,
+) -> Result<Vec<(usize, InsertsAt)>, BytecodeError> {
+    let mut found = Vec::new();
+    for (index, method) in class.methods().iter().enumerate() {
+        let Some(code) = &method.code else { continue };
+        let places = unseen_places(class, &class.scan_code(code)?);
+        let counts = |place: &&HookPlace| match place.kind {
+            HookSiteKind::Intrinsic(index) => {
+                INTRINSICS.get(index).is_some_and(|of| holds(of.class))
+            }
+            _ => true,
+        };
+        let inserts: Vec<_> = places
+            .iter()
+            .filter(counts)
+            .flat_map(unseen_insertions_at)
+            .collect();
+        if !inserts.is_empty() {
+            found.push((index, inserts));
+        }
+    }
+    Ok(found)
+}

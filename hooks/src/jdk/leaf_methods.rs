@@ -1,0 +1,114 @@
+//! Methods of the JDK that run no Java code that could ask for a context.
+
+use lucce_bytecode::MethodCall;
+
+use crate::helpers::{INHERITED, RT};
+
+pub const UNSAFE: &str = "jdk/internal/misc/Unsafe";
+/// The one method of Unsafe that runs a program's code.
+pub const INVOKE_CLEANER: &str = "invokeCleaner";
+
+/// Methods that run no Java code that could ask for a context, or that has hooks, whatever their arguments:
+/// natives that do not call back. `None`: every method of the class. Those of `Math` are not among them: without
+/// the compiler most call others.
+pub const LEAVES: [(&str, Option<&[&str]>); 6] = [
+    (UNSAFE, None),
+    ("java/lang/Object", Some(&["<init>", "getClass"])),
+    ("java/lang/Thread", Some(&["currentThread", "onSpinWait"])),
+    (
+        "java/lang/System",
+        Some(&[
+            "arraycopy",
+            "nanoTime",
+            "currentTimeMillis",
+            "identityHashCode",
+        ]),
+    ),
+    (
+        "java/lang/Double",
+        Some(&["doubleToRawLongBits", "longBitsToDouble"]),
+    ),
+    (
+        "java/lang/Float",
+        Some(&["floatToRawIntBits", "intBitsToFloat"]),
+    ),
+];
+
+/// A call of the helper class is a hook of an earlier time.
+pub fn is_leaf_call(call: &MethodCall<'_>) -> bool {
+    is_leaf(&call.owner, &call.name)
+        || call.owner.starts_with(RT)
+        || call.name.starts_with(INHERITED)
+}
+
+/// Methods of integers that call nothing: known before their class is loaded. Their entries are counted as others'.
+pub fn is_arithmetic(call: &MethodCall<'_>) -> bool {
+    call.owner == "java/lang/Math"
+        && matches!(&*call.name, "abs" | "max" | "min")
+        && matches!(&*call.descriptor, "(I)I" | "(J)J" | "(II)I" | "(JJ)J")
+}
+
+/// Methods of Flight Recorder that read a field, and natives of it that call nothing. What its code asks that it puts
+/// into methods calls only these, see `recorder`.
+pub fn is_recorder_leaf(call: &MethodCall<'_>) -> bool {
+    const NATIVES: [&str; 5] = [
+        "counterTime",
+        "flush",
+        "getClassId",
+        "getStackTraceId",
+        "getThreadId",
+    ];
+    const GETTERS: [&str; 5] = [
+        "getThresholdTicks",
+        "getStackTraceEnabled",
+        "getStackTraceOffset",
+        "isCommittable",
+        "isRegistered",
+    ];
+    match &*call.owner {
+        "jdk/jfr/internal/JVM" => NATIVES.contains(&&*call.name),
+        "jdk/jfr/internal/PlatformEventType" => GETTERS.contains(&&*call.name),
+        _ => false,
+    }
+}
+
+/// Whether nothing is said before calls of this method.
+pub fn is_leaf(class: &str, method: &str) -> bool {
+    LEAVES.iter().any(|(owner, names)| {
+        *owner == class
+            && names.is_none_or(|names| names.contains(&method))
+            && !(class == UNSAFE && method == INVOKE_CLEANER)
+    })
+}
+
+/// Where it is native, which it is not in all JDKs. `Unsafe`, which has no hooks, asks a class for its component type, and
+/// that asks this.
+pub fn is_native_leaf(call: &MethodCall<'_>) -> bool {
+    (&*call.owner, &*call.name) == ("java/lang/Class", "isArray")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api_calls::tests::call;
+
+    #[test]
+    fn calls_that_cannot_lead_to_an_event_are_not_marked() {
+        assert!(is_leaf_call(&call("java/lang/Object", "<init>")));
+        assert!(is_leaf_call(&call(UNSAFE, "putLong")));
+        assert!(is_leaf_call(&call("java/lang/LucceRtWas", "was")));
+        assert!(!is_leaf_call(&call("java/lang/Object", "toString")));
+        assert!(!is_leaf_call(&call("java/lang/Math", "addExact")));
+        assert!(!is_leaf_call(&call("java/lang/Math", "ceil")));
+    }
+
+    #[test]
+    fn of_numbers_only_integers_are_compared_without_a_call() {
+        let max = |descriptor: &'static str| MethodCall {
+            descriptor: descriptor.into(),
+            ..call("java/lang/Math", "max")
+        };
+        assert!(is_arithmetic(&max("(II)I")) && is_arithmetic(&max("(JJ)J")));
+        assert!(!is_arithmetic(&max("(DD)D")) && !is_arithmetic(&call("java/lang/Math", "ceil")));
+    }
+}

@@ -1,0 +1,134 @@
+//! Calls that make an object without bytecode that makes one.
+//!
+//! | call | what makes the object | JDK |
+//! |---|---|---|
+//! | `Object.clone`, by `super.clone()` and of arrays | a native method, C1 and C2 by code of their own | 17, 21, 25 |
+//! | `clone_creation` of any other class | `Object.clone`, if the class has no method of its own | 17, 21, 25 |
+//! | `Array.newArray` | a native method, C2 | 17, 21, 25 |
+//! | `Array.multiNewArray` | a native method | 17, 21, 25 |
+//! | `Unsafe.allocateInstance` | a native method, C2; behind every handle of a constructor, so behind every lambda that captures | 17, 21, 25 |
+//! | `Unsafe.allocateUninitializedArray` | bytecode of `Unsafe`, which has no hooks, and C2; behind strings that are concatenated | 17, 21, 25 |
+//! | `NullPointerException.getExtendedNPEMessage`, `BootLoader.getSystemPackageNames` | native methods: a text, an array of texts | 17, 21, 25 |
+//! | `Thread.getStackTrace0` | a native method: an array of `StackTraceElement`s | 21, 25 |
+//! | `newInstance0` of reflection | a native method | 17, 21, 25, by class: [`MAKING`] |
+//!
+//! How the list was made: all methods of `java.base` that return a reference and are native or have the annotation
+//! `IntrinsicCandidate` were read from the class files of these JDKs. Not in the list are natives that answer with
+//! what they look up (members, addresses, files) and make objects on the way, or answer with objects that may be old: those are
+//! `alloc=all`. Methods with
+//! bytecode that allocates, for which the compilers have code of their own, are `INTRINSICS`. Without hooks stay
+//! `BigInteger.implMultiplyToLen`, where C2 makes an array only if it was given none, and `DualPivotQuicksort.partition`
+//! (25), which makes an array of two numbers for each part that it sorts.
+
+use lucce_bytecode::{ClassFile, CodeScan, MethodCall};
+
+use crate::api_calls::allocation_site_kind;
+use crate::instrumentation::{HookPlace, HookSiteKind, ObjectCreation};
+use crate::jdk::intrinsics::find_intrinsic;
+use crate::jdk::leaf_methods::UNSAFE;
+
+const ARRAY: &str = "java/lang/reflect/Array";
+
+/// Natives that make an object and call its constructor, by the classes that call them: of JDK 17, and of 21 for early
+/// calls; of 21 and 25.
+pub const MAKING: &str = "newInstance0";
+
+pub fn object_creation(call: &MethodCall<'_>) -> Option<ObjectCreation> {
+    let (owner, name, descriptor) = (&*call.owner, &*call.name, &*call.descriptor);
+    match (owner, name) {
+        (_, "clone") if descriptor == "()Ljava/lang/Object;" => clone_creation(call.opcode, owner),
+        (ARRAY, "newArray") => Some(ObjectCreation::Reflected),
+        (ARRAY, "multiNewArray") => Some(ObjectCreation::All),
+        (UNSAFE, "allocateInstance" | "allocateUninitializedArray") => Some(ObjectCreation::Object),
+        ("java/lang/NullPointerException", "getExtendedNPEMessage")
+        | ("jdk/internal/loader/BootLoader", "getSystemPackageNames")
+        | ("java/lang/Thread", "getStackTrace0") => Some(ObjectCreation::Texts),
+        _ => None,
+    }
+}
+
+/// By it the VM notes where an exception is made, in arrays of its own (JDK 17, 21, 25).
+pub fn fills_stack_trace(call: &MethodCall<'_>) -> bool {
+    (&*call.owner, &*call.name, &*call.descriptor)
+        == (
+            "java/lang/Throwable",
+            "fillInStackTrace",
+            "(I)Ljava/lang/Throwable;",
+        )
+}
+
+/// In constructors of `Throwable`, where that is called: the local that may hold its message.
+pub fn message_local(
+    class: &str,
+    method: &str,
+    descriptor: &str,
+    call: &MethodCall<'_>,
+) -> Option<u8> {
+    let notes = (class, method) == ("java/lang/Throwable", "<init>")
+        && (&*call.name, &*call.descriptor) == ("fillInStackTrace", "()Ljava/lang/Throwable;");
+    // The exception itself is no text.
+    notes.then(|| u8::from(descriptor != "()V"))
+}
+
+fn clone_creation(opcode: u8, owner: &str) -> Option<ObjectCreation> {
+    const INVOKEVIRTUAL: u8 = 182;
+    const INVOKESPECIAL: u8 = 183;
+    match opcode {
+        _ if owner.starts_with('[') => Some(ObjectCreation::Object),
+        INVOKESPECIAL if owner == "java/lang/Object" => Some(ObjectCreation::Object),
+        INVOKEVIRTUAL => Some(ObjectCreation::Clone),
+        _ => None,
+    }
+}
+
+/// What a method makes that traces do not show.
+pub fn unseen_places(class: &ClassFile<'_>, scan: &CodeScan<'_>) -> Vec<HookPlace> {
+    /// Before it, code cannot name a class.
+    const NAMES_CLASSES: u16 = 49;
+    if class.major() < NAMES_CLASSES {
+        return Vec::new();
+    }
+    let made = scan.allocations.iter().map(|alloc| HookPlace {
+        bci: alloc.bci,
+        kind: allocation_site_kind(alloc),
+    });
+    let called = scan.calls.iter().filter_map(|call| {
+        let copies = || {
+            find_intrinsic(&call.owner, &call.name, &call.descriptor).map(HookSiteKind::Intrinsic)
+        };
+        let mark = object_creation(call)
+            .map(HookSiteKind::Creation)
+            .or_else(copies)?;
+        Some(HookPlace {
+            bci: call.bci,
+            kind: mark,
+        })
+    });
+    let mut places: Vec<HookPlace> = made.chain(called).collect();
+    places.sort_by_key(|place| place.bci);
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_calls_the_method_of_object_clones() {
+        let clone = |opcode, owner: &'static str| {
+            object_creation(&MethodCall {
+                bci: 0,
+                opcode,
+                owner: owner.into(),
+                name: "clone".into(),
+                descriptor: "()Ljava/lang/Object;".into(),
+            })
+        };
+        assert_eq!(clone(183, "java/lang/Object"), Some(ObjectCreation::Object));
+        assert_eq!(clone(182, "[I"), Some(ObjectCreation::Object));
+        // Another method may be called, which calls this one.
+        assert_eq!(clone(182, "java/lang/Object"), Some(ObjectCreation::Clone));
+        assert_eq!(clone(182, "a/B"), Some(ObjectCreation::Clone));
+        assert_eq!(clone(183, "a/B"), None);
+    }
+}

@@ -1,0 +1,210 @@
+//! Classes that are not in scope: what little they need, so that what they call finds its slot.
+//!
+//! Their frames have no slots and are in no trace. In between the pointer says where the slot of
+//! the method in scope is that such a frame may call next: a method in scope puts the pointer back when it
+//! ends, by a return or by an exception. What is left:
+//!
+//! | who | what it does |
+//! |---|---|
+//! | methods that the VM enters by itself, class initialisers among them | ask the VM, as those in scope do |
+//! | the first method of a virtual thread | gives the thread its slots |
+//! | the method that runs a Java agent at the VM's start | makes the hooks live, as in scope |
+//! | the methods of JDK 21 by which a virtual thread acts as its carrier | as in scope: see `roles::switch_frame_kind` |
+//! | who creates objects of a class that may be in scope | puts the pointer back: a constructor cannot have a handler around its call of another one (JVMS 4.10.1.6) |
+//! | what an event of a kind happens in (`EventHooks::out_of_scope_insertions`): `Thread.start`, who reads, writes or parks | asks the VM which frame in scope does it |
+//! | `JavaLangAccess.defineClass` | has hidden classes pass by the agent: they create objects, too |
+
+use lucce_bytecode::{
+    BytecodeError, ClassFile, ClassFileMethod, ClassPlan, CodeInsertion, CodeScan, EntryHook,
+    HelperMethod, MethodCall, MethodPlan,
+};
+
+use crate::api_calls::defines_hidden;
+use crate::helpers::{
+    ENTER, ENTER_FIRST, ENTER_PINNED, ENTER_PREMAIN, ENTER_VM, EXIT_PINNED, EXIT_VM,
+    REDIRECT_ASKING, REDIRECT_DEFINITION, RESTORE, RT, new_fields,
+};
+use crate::inherited::inherited_methods;
+use crate::insertions::{switch_plan, unseen_inserts};
+use crate::instrumentation::FrameKind;
+use crate::jdk::leaf_methods::is_leaf_call;
+use crate::jdk::roles::{CLASS_INITIALIZER, is_pinned, role_name, starts_virtual_thread};
+use crate::jdk::{agents, foreign, vm_calls};
+use crate::kinds::{AnalyzedMethod, EventKindSet};
+
+/// The plan for a class that is not in scope. `creates`: whether constructors of such a class may be, or
+/// may call, one in scope. `counts`: what is counted. `trusted`: see `InstrumentationOptions`.
+///
+/// # Errors
+/// The class's code is malformed; the VM will say so itself.
+pub fn plan_class_outside(
+    class: &ClassFile<'_>,
+    trusted: bool,
+    creates: &dyn Fn(&str) -> bool,
+    counts: EventKindSet,
+) -> Result<ClassPlan<'static>, BytecodeError> {
+    let mut plan = ClassPlan::default();
+    let name = role_name(class, trusted);
+    for (index, method) in class.methods().iter().enumerate() {
+        let Some(code) = &method.code else { continue };
+        let scan = class.scan_code(code)?;
+        let mut planned = method_plan(name, method, &scan, creates);
+        let at = AnalyzedMethod {
+            class: name,
+            method,
+            scan: &scan,
+            file: class,
+        };
+        for code in counts.event_hooks() {
+            planned = add_insertions(planned, code.out_of_scope_insertions(&at));
+        }
+        if is_pinned(name, &method.name) && !scan.calls.is_empty() {
+            let entry = Some(EntryHook {
+                helper: ENTER_PINNED,
+                argument: None,
+            });
+            let pinned = MethodPlan {
+                entry,
+                exit: Some(EXIT_PINNED),
+                unwind: Some(EXIT_PINNED),
+                inserts: Vec::new(),
+            };
+            planned = Some(pinned);
+        }
+        let asks = scan.calls.iter();
+        let asks = asks.filter(|call| agents::asks_agents(name, call));
+        planned = add_insertions(
+            planned,
+            asks.map(|call| (call.bci, REDIRECT_ASKING)).collect(),
+        );
+        planned = switch_plan(name, method, &scan).or(planned);
+        if let Some(planned) = planned {
+            plan.methods.insert(index, planned);
+        }
+    }
+    plan.fields = new_fields(name);
+    let fields = counts.event_hooks();
+    plan.fields
+        .extend(fields.flat_map(|code| code.added_fields(name, false)));
+    if name == "java/lang/Object" {
+        plan.new_methods = inherited_methods();
+    }
+    Ok(plan)
+}
+
+/// The plan for a hidden class, which is in no trace. `counts`: it is in scope, so what it makes is counted for
+/// the innermost frame in scope. `holds`: whether a class of the JDK is in scope, too.
+///
+/// # Errors
+/// The class's code is malformed.
+pub fn plan_hidden_class_outside(
+    class: &ClassFile<'_>,
+    trusted: bool,
+    creates: &dyn Fn(&str) -> bool,
+    (counts, holds): (bool, &dyn Fn(&str) -> bool),
+) -> Result<ClassPlan<'static>, BytecodeError> {
+    let mut plan = plan_class_outside(class, trusted, creates, EventKindSet::default())?;
+    if counts {
+        for (index, inserts) in unseen_inserts(class, holds)? {
+            let planned = add_insertions(plan.methods.remove(&index), inserts);
+            plan.methods.extend(planned.map(|planned| (index, planned)));
+        }
+    }
+    Ok(plan)
+}
+
+/// A plan with more at calls that have nothing but [`RESTORE`] before them.
+fn add_insertions(
+    planned: Option<MethodPlan<'static>>,
+    inserts: Vec<(u16, CodeInsertion<'static>)>,
+) -> Option<MethodPlan<'static>> {
+    if inserts.is_empty() {
+        return planned;
+    }
+    let mut planned = planned.unwrap_or_default();
+    let entry = EntryHook {
+        helper: ENTER,
+        argument: None,
+    };
+    planned.entry.get_or_insert(entry);
+    planned.inserts.extend(inserts);
+    planned.inserts.sort_by_key(|(bci, _)| *bci);
+    Some(planned)
+}
+
+fn method_plan(
+    class: &str,
+    method: &ClassFileMethod<'_>,
+    scan: &CodeScan<'_>,
+    creates: &dyn Fn(&str) -> bool,
+) -> Option<MethodPlan<'static>> {
+    if class.starts_with(RT) {
+        return None;
+    }
+    let hides = |call: &&MethodCall<'_>| !class.is_empty() && defines_hidden(call);
+    if let Some(call) = scan.calls.iter().find(hides) {
+        return Some(MethodPlan {
+            inserts: vec![(call.bci, REDIRECT_DEFINITION)],
+            ..MethodPlan::default()
+        });
+    }
+    let calls = || scan.calls.iter().filter(|call| !is_leaf_call(call));
+    let (entry, exit, unwind) = entry_exit_hooks(class, method, scan, creates)?;
+    calls().next()?;
+    let restores = calls().map(|call| (call.bci, CodeInsertion::Before { helper: RESTORE }));
+    Some(MethodPlan {
+        entry: Some(entry),
+        exit,
+        unwind: unwind.filter(|_| method.name != "<init>"),
+        inserts: restores.collect(),
+    })
+}
+
+type EntryExitHooks = (
+    EntryHook<'static>,
+    Option<HelperMethod<'static>>,
+    Option<HelperMethod<'static>>,
+);
+
+/// What is done at entry, before returns and for exceptions that pass; `None`: nothing.
+fn entry_exit_hooks(
+    class: &str,
+    method: &ClassFileMethod<'_>,
+    scan: &CodeScan<'_>,
+    creates: &dyn Fn(&str) -> bool,
+) -> Option<EntryExitHooks> {
+    let name = &*method.name;
+    let entry = |helper, argument| EntryHook { helper, argument };
+    if starts_virtual_thread(class, name, &method.descriptor) {
+        return Some((entry(ENTER_FIRST, None), None, None));
+    }
+    if agents::runs_agent(class, name) {
+        return Some((entry(ENTER_PREMAIN, None), None, None));
+    }
+    if vm_calls::only_allocates(class, name) {
+        return None;
+    }
+    if is_entered_by_vm(class, name, &method.descriptor) {
+        // It is in no trace.
+        return Some((entry(ENTER_VM, Some(0)), Some(EXIT_VM), Some(EXIT_VM)));
+    }
+    let mut calls = scan.calls.iter();
+    let may_create = class == CONSTRUCTOR && name.starts_with("newInstance")
+        || calls.any(|call| match &*call.name {
+            "<init>" => !is_leaf_call(call) && creates(&call.owner),
+            // A handle of a constructor.
+            "linkToSpecial" => call.owner == METHOD_HANDLE,
+            _ => false,
+        });
+    may_create.then_some((entry(ENTER, None), None, Some(RESTORE)))
+}
+
+/// Whether the VM enters this method in the middle of others.
+fn is_entered_by_vm(class: &str, method: &str, descriptor: &str) -> bool {
+    method == CLASS_INITIALIZER
+        || foreign::stub_frame(class, method) == Some(FrameKind::Upcall)
+        || vm_calls::is_vm_entered(class, method, descriptor)
+}
+
+const METHOD_HANDLE: &str = "java/lang/invoke/MethodHandle";
+const CONSTRUCTOR: &str = "java/lang/reflect/Constructor";

@@ -1,0 +1,104 @@
+//! Whether a call has its hook right before it, in code as the VM runs it.
+
+use lucce_bytecode::call_bcis;
+
+use crate::helpers::PUB;
+use crate::neutralize::RawConstantPool;
+
+const INVOKESTATIC: u8 = 0xb8;
+/// An `invokestatic` and its constant.
+const CALL: u16 = 3;
+
+/// Whether the instruction at `at` is a call, and the one before it the hook of calls, which has moved the pointer to the
+/// callee's slot. `pool` are the constants of the class, `count` one more than there are of them (JVMS 4.1).
+#[must_use]
+pub fn is_published_call(code: &[u8], at: u16, count: u16, pool: &[u8]) -> bool {
+    // As they stand in a class file, behind its magic and version.
+    let mut class = vec![0; 8];
+    class.extend(count.to_be_bytes());
+    class.extend(pool);
+    let hook = || {
+        let pool = RawConstantPool::read_pool(&class)?;
+        let before = at.checked_sub(CALL)?;
+        let places = call_bcis(code);
+        let is_call = |bci| places.binary_search(&bci).is_ok();
+        let hook = code.get(usize::from(before)..usize::from(at))?;
+        let &[INVOKESTATIC, high, low] = hook else {
+            return None;
+        };
+        let constant = u16::from_be_bytes([high, low]);
+        Some(is_call(before) && is_call(at) && pool.calls_helper(constant.into(), PUB.name))
+    };
+    hook() == Some(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::helpers::{INHERITED, RT};
+    use crate::neutralize::constants::{pair, utf8};
+
+    /// Constants of a class that calls two methods of `owner`: `first`, with number 10, and `other`, with 11.
+    fn pool(owner: &str, first: &str) -> (u16, Vec<u8>) {
+        let constants = [
+            utf8(owner),
+            vec![7, 0, 1],
+            utf8(first),
+            utf8("other"),
+            utf8("(JI)V"),
+            pair(12, 3, 5),
+            pair(12, 4, 5),
+            // Takes two places.
+            [vec![5], vec![0; 8]].concat(),
+            pair(10, 2, 6),
+            pair(10, 2, 7),
+        ];
+        (constants.len() as u16 + 2, constants.concat())
+    }
+
+    /// `lload_1`, `iconst_2`, a call of this constant, `aload_0`'s place taken by the program's own call, `return`.
+    fn code(hook: u8) -> Vec<u8> {
+        vec![0x1f, 0x05, 0xb8, 0, hook, 0xb6, 0, 11, 0xb1]
+    }
+
+    #[test]
+    fn a_call_is_announced_by_the_hook_right_before_it() {
+        let inherited = format!("{INHERITED}pub");
+        for (owner, first) in [(RT, "pub"), ("java/lang/Object", &inherited)] {
+            let (count, pool) = pool(owner, first);
+            let places = (0..12).filter(|at| is_published_call(&code(10), *at, count, &pool));
+            assert_eq!(places.collect::<Vec<_>>(), [5], "{owner}.{first}");
+        }
+    }
+
+    #[test]
+    fn nothing_else_announces_a_call() {
+        let (count, hooks) = pool(RT, "pub");
+        // Another method of the helper, no such constant, one that is none of a method.
+        for constant in [11, 99, 8, 9, 0] {
+            assert!(!is_published_call(&code(constant), 5, count, &hooks));
+        }
+        for (owner, first) in [
+            ("Program", "pub"),
+            (RT, "public"),
+            (RT, "enter"),
+            (crate::helpers::WAS, crate::helpers::WAS_SAID),
+            ("java/lang/Object", crate::inherited::SILENT_SAID),
+        ] {
+            let (count, pool) = pool(owner, first);
+            assert!(
+                !is_published_call(&code(10), 5, count, &pool),
+                "{owner}.{first}"
+            );
+        }
+        // No call behind it; three bytes before it that are no instruction; code that ends in the middle.
+        let no_call = [0x1f, 0x05, 0xb8, 0, 10, 0xb1];
+        let operand = [0x11, 0xb8, 0, 0x05, 0xb6, 0, 11, 0xb1];
+        assert!(!is_published_call(&no_call, 5, count, &hooks));
+        assert!(!is_published_call(&operand, 4, count, &hooks));
+        assert!(!is_published_call(&code(10)[..4], 5, count, &hooks));
+        assert!(!is_published_call(&code(10), 5, count, &hooks[..20]));
+        assert!(!is_published_call(&code(10), 2, count, &hooks));
+        assert!(!is_published_call(&code(10), u16::MAX, count, &hooks));
+    }
+}

@@ -1,0 +1,341 @@
+//! The blocks of a log as bytes, for who copies a log that is being written: which bytes may change, and which never do.
+//!
+//! A copy is a log that explains its counters if the counters were copied first and everything else behind them: what a
+//! counter counts was explained before the counter had its number.
+
+use crate::arguments::{COMMAND, mask_arguments};
+use crate::byte_fields::{put_bytes, u32_at, u64_at};
+use crate::layout::{
+    AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, FILE_HEADER, LogBlockHead, RECORDS,
+};
+use crate::layout::{CELL, COUNTERS, EVENT_CELL, EVENT_COUNTERS, TOTALS, VM_COUNTERS};
+use crate::limits::{MAX_CAPACITY, MAX_CELLS};
+use crate::reader::cells_size;
+use crate::record::LogRecord;
+use crate::record_codec::{MalformedRecord, RecordDecoder};
+
+/// Bytes of the file's header, which never change.
+pub const FILE_START: u64 = FILE_HEADER;
+/// Cells of every kind fill so many bytes without a rest.
+pub const CELLS: u64 = 4032;
+
+const _: () = assert!(CELLS.is_multiple_of(crate::layout::TOTAL));
+const _: () = assert!(CELLS.is_multiple_of(CELL) && CELLS.is_multiple_of(EVENT_CELL));
+
+/// A block as it was at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockSpan {
+    /// Where its header is in the file.
+    pub at: u64,
+    pub header: [u8; BLOCK_HEADER as usize],
+    pub content: SpanContent,
+    capacity: u64,
+}
+
+/// What is behind the header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SpanContent {
+    /// So many bytes of cells, which change in place until the header has their seal.
+    Counters { bytes: u64 },
+    /// So many bytes of records, which never change. `sealed`: neither does the header any more; then the bytes have the
+    /// checksum `crc`.
+    Records { bytes: u64, sealed: bool, crc: u32 },
+    /// What this version does not know.
+    Other { bytes: u64 },
+}
+
+impl SpanContent {
+    #[must_use]
+    pub fn bytes(self) -> u64 {
+        match self {
+            SpanContent::Counters { bytes }
+            | SpanContent::Records { bytes, .. }
+            | SpanContent::Other { bytes } => bytes,
+        }
+    }
+}
+
+impl BlockSpan {
+    /// The header as it was when the block was made: of cells, without their seal.
+    #[must_use]
+    pub fn unsealed_header(&self) -> [u8; BLOCK_HEADER as usize] {
+        let mut header = self.header;
+        unseal_header(&mut header);
+        header
+    }
+
+    /// Where the content begins.
+    #[must_use]
+    pub fn content_start(&self) -> u64 {
+        self.at + BLOCK_HEADER
+    }
+
+    /// Where the bytes that mean something end.
+    #[must_use]
+    pub fn content_end(&self) -> u64 {
+        self.content_start() + self.content.bytes()
+    }
+
+    /// Where the next block begins.
+    #[must_use]
+    pub fn next_block(&self) -> u64 {
+        self.content_start() + self.capacity
+    }
+
+    /// How many events these cells count, which lie in this block: a sum over whole cells. 0: they count something else.
+    #[must_use]
+    pub fn count_events(&self, cells: &[u8]) -> u64 {
+        let (size, count) = match self.header.get(4) {
+            Some(&COUNTERS) => (CELL, 8),
+            Some(&EVENT_COUNTERS) => (EVENT_CELL, 16),
+            _ => return 0,
+        };
+        let cells = cells.chunks_exact(size as usize);
+        // What has no number counts nothing yet.
+        let used = cells.filter(|cell| u64_at(cell, 0).is_some_and(|id| id != 0));
+        used.filter_map(|cell| u64_at(cell, count))
+            .fold(0, u64::wrapping_add)
+    }
+
+    /// The block at `at`, if there is one. `read` fills a part of memory with what begins at an offset, or says that it cannot.
+    #[must_use]
+    pub fn read_at(at: u64, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> Option<BlockSpan> {
+        let mut header = [0; BLOCK_HEADER as usize];
+        if !read(at, &mut header) || u32_at(&header, 0) != Some(BLOCK_MAGIC) {
+            return None;
+        }
+        let head = LogBlockHead::decode(header.get(4..24)?)?;
+        if head.capacity > MAX_CAPACITY || head.cells > MAX_CELLS {
+            return None;
+        }
+        let capacity = u64::from(head.capacity);
+        let content = match head.kind {
+            RECORDS => SpanContent::Records {
+                bytes: u64_at(&header, AT_COMMITTED as usize)?.min(capacity),
+                sealed: u32_at(&header, AT_SEALED as usize) == Some(1),
+                crc: u32_at(&header, AT_CRC as usize)?,
+            },
+            COUNTERS | EVENT_COUNTERS | TOTALS | VM_COUNTERS => SpanContent::Counters {
+                bytes: cells_size(head).min(capacity),
+            },
+            _ => SpanContent::Other { bytes: capacity },
+        };
+        Some(BlockSpan {
+            at,
+            header,
+            content,
+            capacity,
+        })
+    }
+
+    /// Whether the content's records have the log's end: nothing is counted any more since before it was written.
+    #[must_use]
+    pub fn has_end_record(&self, content: &[u8]) -> bool {
+        let mut records = RecordDecoder(content);
+        let is_of_records = matches!(self.content, SpanContent::Records { .. });
+        while is_of_records && !records.0.is_empty() {
+            match LogRecord::parse(&mut records) {
+                Ok((_, Some(LogRecord::End(_)))) => return true,
+                Ok(_) => {}
+                Err(MalformedRecord(_)) => return false,
+            }
+        }
+        false
+    }
+
+    /// Masks the program's arguments where the content's records have them (see [`mask_arguments`]); spaces fill the place
+    /// that they had. The header, here and in the file that is made of it, has the checksum of the result.
+    pub fn mask_arguments(&mut self, content: &mut [u8]) {
+        if !matches!(self.content, SpanContent::Records { .. }) {
+            return;
+        }
+        let (mut at, mut is_changed) = (0, false);
+        while let Some((size, value)) = content.get(at..).and_then(first_command) {
+            if let Some((start, masked)) = value
+                && let Some(place) = content.get_mut(at + start..at + start + masked.len())
+            {
+                is_changed |= place != masked.as_bytes();
+                place.copy_from_slice(masked.as_bytes());
+            }
+            at += size;
+        }
+        if let SpanContent::Records {
+            sealed: true, crc, ..
+        } = &mut self.content
+            && is_changed
+        {
+            *crc = crc32fast::hash(content);
+            put_bytes(&mut self.header, AT_CRC as usize, &crc.to_le_bytes());
+        }
+    }
+
+    /// Whether these are the content's bytes. The header may have been read while its block was sealed; then it is read again.
+    #[must_use]
+    pub fn matches_content(&self, content: &[u8]) -> bool {
+        match self.content {
+            SpanContent::Records {
+                sealed: true, crc, ..
+            } => crc32fast::hash(content) == crc,
+            _ => true,
+        }
+    }
+}
+
+/// Takes the seal from a block's header.
+pub(crate) fn unseal_header(header: &mut [u8]) {
+    let seal = AT_CRC as usize..AT_SEALED as usize + 4;
+    if let Some(seal) = header.get_mut(seal) {
+        seal.fill(0);
+    }
+}
+
+/// Where the last block of a log ends, as far as its blocks follow each other, and whether `is_there` says so of the records of
+/// each: of where they begin and how many bytes they have. `read`: as of [`BlockSpan::read_at`].
+pub fn blocks_end(
+    read: &mut dyn FnMut(u64, &mut [u8]) -> bool,
+    is_there: &dyn Fn(u64, u64) -> bool,
+) -> Option<u64> {
+    let mut end = FILE_START;
+    let mut at = FILE_START;
+    while let Some(span) = BlockSpan::read_at(at, read) {
+        if let SpanContent::Records { bytes, .. } = span.content
+            && !is_there(span.content_start(), bytes)
+        {
+            return None;
+        }
+        end = span.content_end();
+        at = span.next_block();
+    }
+    Some(end)
+}
+
+/// The size of the first record; and if it has the program's command line, where that begins, and what is to stand there.
+/// `None`: there is no record.
+fn first_command(records: &[u8]) -> Option<(usize, Option<(usize, String)>)> {
+    let mut input = RecordDecoder(records);
+    let record = match LogRecord::parse(&mut input) {
+        Ok((_, record)) => record,
+        Err(MalformedRecord(_)) => return None,
+    };
+    let size = records.len() - input.0.len();
+    let Some(LogRecord::Meta(meta)) = record else {
+        return Some((size, None));
+    };
+    let command = (meta.key == COMMAND).then(|| {
+        let start = meta.value.as_ptr() as usize - records.as_ptr() as usize;
+        let mut masked = mask_arguments(&meta.value);
+        let left = meta.value.len().saturating_sub(masked.len());
+        masked.extend(std::iter::repeat_n(' ', left));
+        (start, masked)
+    });
+    Some((size, command))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::LogHeader;
+    use crate::record::{EndRecord, MetaRecord, StatRecord, ThreadId};
+    use crate::writer::LogWriter;
+    use lucce_callgraph::ContextId;
+
+    #[test]
+    fn arguments_are_masked_in_a_copy_of_a_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let mut log = LogWriter::create(&path, &LogHeader::default()).unwrap();
+        let meta = |key: &'static str, value: &'static str| MetaRecord {
+            key: key.into(),
+            value: value.into(),
+        };
+        log.append(meta("jvm", "17")).unwrap();
+        let command = "app.Main -Dkey=hunter2 hunter3 \u{e9}\u{e9}";
+        log.append(meta(COMMAND, command)).unwrap();
+        log.append(meta("options", "hunter4")).unwrap();
+        log.append(EndRecord {}).unwrap();
+        let masked_copy = || {
+            let mut bytes = std::fs::read(&path).unwrap();
+            let mut read = |at: u64, to: &mut [u8]| {
+                to.copy_from_slice(&bytes[at as usize..at as usize + to.len()]);
+                true
+            };
+            let mut span = BlockSpan::read_at(FILE_START, &mut read).unwrap();
+            let (start, end) = (span.content_start() as usize, span.content_end() as usize);
+            let mut content = bytes[start..end].to_vec();
+            span.mask_arguments(&mut content);
+            assert!(span.matches_content(&content));
+            bytes[start..end].copy_from_slice(&content);
+            bytes[span.at as usize..start].copy_from_slice(&span.header);
+            bytes
+        };
+        let open = masked_copy();
+        log.close().unwrap();
+        for bytes in [open, masked_copy()] {
+            let log = crate::InMemoryLog::from_bytes(bytes).unwrap();
+            let texts: Vec<_> = log
+                .items()
+                .filter_map(|item| match item.unwrap() {
+                    crate::LogItem::Record(entry) => match entry.record.unwrap() {
+                        LogRecord::Meta(meta) => Some(meta.value.trim_end().to_owned()),
+                        _ => None,
+                    },
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(texts, ["17", "app.Main -Dkey=* * *", "hunter4"]);
+        }
+    }
+
+    #[test]
+    fn the_blocks_of_a_log_are_found() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().with_extension("spans");
+        let mut log = LogWriter::create(&path, &LogHeader::default()).unwrap();
+        let stat = || StatRecord {
+            key: "a".into(),
+            value: 1,
+        };
+        log.append(stat()).unwrap();
+        let cells = log.add_counters(ThreadId(1), 10).unwrap();
+        cells[0].claim(ContextId(7));
+        cells[0].add_events(5, 0);
+        cells[1].count_event(0);
+        log.append(stat()).unwrap();
+        let spans = |path: &std::path::Path| {
+            let bytes = std::fs::read(path).unwrap();
+            let mut read = |at: u64, to: &mut [u8]| {
+                let from = bytes.get(at as usize..at as usize + to.len());
+                from.map(|from| to.copy_from_slice(from)).is_some()
+            };
+            let mut spans = Vec::new();
+            let mut ends = false;
+            let mut at = FILE_START;
+            while let Some(span) = BlockSpan::read_at(at, &mut read) {
+                let mut content = vec![0; span.content.bytes() as usize];
+                assert!(read(span.content_start(), &mut content));
+                assert!(span.matches_content(&content));
+                at = span.next_block();
+                ends |= span.has_end_record(&content);
+                spans.push((span.content, span.count_events(&content)));
+            }
+            (spans, ends)
+        };
+        let (found, ends) = spans(&path);
+        assert!(!ends);
+        assert!(
+            matches!(found[0].0, SpanContent::Records { .. }),
+            "{found:?}"
+        );
+        // A cell without a number counts nothing.
+        assert_eq!(found[1], (SpanContent::Counters { bytes: 240 }, 5));
+        log.append(EndRecord {}).unwrap();
+        log.close().unwrap();
+        let (found, ends) = spans(&path);
+        assert!(ends);
+        let sealed = found
+            .into_iter()
+            .filter(|(content, _)| matches!(content, SpanContent::Records { sealed: true, .. }));
+        assert!(sealed.count() > 0);
+        std::fs::remove_file(path).unwrap();
+    }
+}

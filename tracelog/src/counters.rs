@@ -1,0 +1,309 @@
+//! Counters that live in the log itself: they survive the process.
+//!
+//! A cell has one writer, the thread that it was given to; so counting is a load, an addition and
+//! a store, without a lock prefix. Readers are other processes, which read the file.
+
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use lucce_callgraph::ContextId;
+
+use crate::mapped_file::MappedFile;
+use crate::record::{EventTypeId, ThreadId};
+
+/// The events of one context in one thread.
+///
+/// ```text
+/// +0 id     the context's number; 0: not used yet
+/// +8 count  events
+/// +16 bytes what they took, beside count × `SiteSize` of their site
+/// ```
+#[repr(C, align(8))]
+#[derive(Debug, Default)]
+pub struct AllocationCounter {
+    pub id: AtomicU64,
+    pub count: AtomicU64,
+    pub bytes: AtomicU64,
+}
+
+const _: () = assert!(size_of::<AllocationCounter>() == crate::layout::CELL as usize);
+
+impl AllocationCounter {
+    /// Gives the cell to a context. Only its thread may call this, once.
+    pub fn claim(&self, id: ContextId) {
+        // Release: a reader that sees the id sees the log that was written before it.
+        self.id.store(id.0.to_le(), Ordering::Release);
+    }
+
+    #[must_use]
+    pub fn id(&self) -> ContextId {
+        // Relaxed: asked by the thread that stored it.
+        ContextId(u64::from_le(self.id.load(Ordering::Relaxed)))
+    }
+
+    /// One more event, of `bytes` bytes. Only its thread may call this.
+    #[inline]
+    pub fn count_event(&self, bytes: u64) {
+        self.add_events(1, bytes);
+    }
+
+    /// So many more events, of `bytes` bytes together. Only its thread may call this.
+    #[inline]
+    pub fn add_events(&self, events: u64, bytes: u64) {
+        add_relaxed(&self.count, events);
+        if bytes != 0 {
+            add_relaxed(&self.bytes, bytes);
+        }
+    }
+}
+
+/// The events of one type and context in one thread.
+///
+/// ```text
+/// +0  id    the context's number; 0: not used yet
+/// +8  type  an `EventType`'s id, then four zeros
+/// +16 count events
+/// +24 value the sum of their values, in the type's unit
+/// ```
+#[repr(C, align(8))]
+#[derive(Debug, Default)]
+pub struct EventCounter {
+    pub id: AtomicU64,
+    event: AtomicU32,
+    zero: AtomicU32,
+    pub count: AtomicU64,
+    pub value: AtomicU64,
+}
+
+const _: () = assert!(size_of::<EventCounter>() == crate::layout::EVENT_CELL as usize);
+
+impl EventCounter {
+    /// Where the type lies.
+    pub const TYPE_AT: usize = std::mem::offset_of!(EventCounter, event);
+
+    /// Gives the cell to a context and a type. Only its thread may call this, once.
+    pub fn claim(&self, id: ContextId, event: EventTypeId) {
+        // Relaxed: the id says whether this holds.
+        self.event.store(event.0.to_le(), Ordering::Relaxed);
+        // Release: a reader that sees the id sees the type, and the log that was written before it.
+        self.id.store(id.0.to_le(), Ordering::Release);
+    }
+
+    #[must_use]
+    pub fn id(&self) -> ContextId {
+        // Relaxed: asked by the thread that stored it.
+        ContextId(u64::from_le(self.id.load(Ordering::Relaxed)))
+    }
+
+    /// The type that it counts.
+    #[must_use]
+    pub fn event_type(&self) -> EventTypeId {
+        // Relaxed: asked by the thread that stored it.
+        EventTypeId(u32::from_le(self.event.load(Ordering::Relaxed)))
+    }
+
+    /// One more event. Only its thread may call this.
+    #[inline]
+    pub fn count_event(&self, value: u64) {
+        add_relaxed(&self.count, 1);
+        if value != 0 {
+            add_relaxed(&self.value, value);
+        }
+    }
+}
+
+/// A sum over all threads, as a `StatRecord` will tell it in the end.
+///
+/// ```text
+/// +0  key    UTF-8, zeros behind it; only the writer's
+/// +56 value
+/// ```
+#[repr(C, align(8))]
+#[derive(Debug, Default)]
+pub struct TotalCounter {
+    key: [AtomicU64; 7],
+    value: AtomicU64,
+}
+
+const _: () = assert!(size_of::<TotalCounter>() == crate::layout::TOTAL as usize);
+
+impl TotalCounter {
+    /// One more, whichever thread it is.
+    pub fn increment(&self) {
+        // Relaxed, twice: the number stands for itself.
+        let more = |value: u64| Some(u64::from_le(value).wrapping_add(1).to_le());
+        let _ = self
+            .value
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+    }
+}
+
+/// What the VM says that the threads of one number have allocated. One thread at a time may write it.
+///
+/// ```text
+/// +0  thread the threads' number; 0: those that have none
+/// +4  flags  1 in use, 2 carriers of virtual threads
+/// +8  bytes  what they have allocated while they were followed
+/// +16 at     when the VM said so, nanoseconds since 1970
+/// ```
+///
+/// A cell with flag 4 alone holds what the counters of that number had counted at that moment:
+///
+/// ```text
+/// +0  thread  the threads' number
+/// +4  flags   4
+/// +8  bytes   the sum of the bytes in the counters
+/// +16 objects the events of counters without bytes, whose objects have the size of their site
+/// ```
+#[repr(C, align(8))]
+#[derive(Debug, Default)]
+pub struct VmCounter {
+    thread: AtomicU32,
+    flags: AtomicU32,
+    bytes: AtomicU64,
+    at: AtomicU64,
+}
+
+const _: () = assert!(size_of::<VmCounter>() == crate::layout::VM_CELL as usize);
+
+impl VmCounter {
+    pub(crate) const IN_USE: u32 = 1;
+    pub(crate) const CARRIERS: u32 = 2;
+    pub(crate) const COUNTED: u32 = 4;
+
+    /// Gives the cell to the threads of a number.
+    pub fn claim(&self, thread: ThreadId, carriers: bool) {
+        let flags = match carriers {
+            true => Self::IN_USE | Self::CARRIERS,
+            false => Self::IN_USE,
+        };
+        // Relaxed: the flags say whether this holds.
+        self.thread.store(thread.0.to_le(), Ordering::Relaxed);
+        // Release: a reader that sees the flags sees the thread.
+        self.flags.store(flags.to_le(), Ordering::Release);
+    }
+
+    /// Gives the cell to what the counters of a number have counted.
+    pub fn claim_counted(&self, thread: ThreadId) {
+        // Relaxed: the flags say whether this holds.
+        self.thread.store(thread.0.to_le(), Ordering::Relaxed);
+        // Release: a reader that sees the flags sees the thread.
+        self.flags.store(Self::COUNTED.to_le(), Ordering::Release);
+    }
+
+    /// Stores what the counters have counted, for a cell of [`VmCounter::claim_counted`].
+    pub fn set_counted(&self, bytes: u64, objects: u64) {
+        self.set_reading(bytes, objects);
+    }
+
+    /// The VM says so now.
+    pub fn set_reading(&self, bytes: u64, at: u64) {
+        // Relaxed: each number stands for itself.
+        self.bytes.store(bytes.to_le(), Ordering::Relaxed);
+        self.at.store(at.to_le(), Ordering::Relaxed);
+    }
+}
+
+#[inline]
+fn add_relaxed(to: &AtomicU64, more: u64) {
+    // Relaxed, twice: this thread is the only writer, and each number stands for itself.
+    let sum = u64::from_le(to.load(Ordering::Relaxed)).wrapping_add(more);
+    to.store(sum.to_le(), Ordering::Relaxed);
+}
+
+/// Cells in the log. They stay where they are as long as this or the writer lives.
+pub struct CounterBlock<C = AllocationCounter> {
+    map: Arc<MappedFile>,
+    offset: u64,
+    first: NonNull<C>,
+    count: u32,
+    thread: ThreadId,
+}
+
+#[allow(
+    unsafe_code,
+    reason = "the pointer is the map's, which this keeps alive"
+)]
+mod shared {
+    use super::{AllocationCounter, CounterBlock, Deref, EventCounter, TotalCounter, VmCounter};
+
+    /// What may lie in a log that is written and read at a time.
+    ///
+    /// # Safety
+    /// Made of atomics alone; every bit pattern is one.
+    pub unsafe trait SharedCounter {}
+
+    // SAFETY: see its fields.
+    unsafe impl SharedCounter for AllocationCounter {}
+    // SAFETY: see its fields.
+    unsafe impl SharedCounter for EventCounter {}
+    // SAFETY: see its fields.
+    unsafe impl SharedCounter for TotalCounter {}
+    // SAFETY: see its fields.
+    unsafe impl SharedCounter for VmCounter {}
+
+    // SAFETY: cells are atomics; the map that holds them is kept alive.
+    unsafe impl<C: SharedCounter> Send for CounterBlock<C> {}
+    // SAFETY: as above.
+    unsafe impl<C: SharedCounter> Sync for CounterBlock<C> {}
+
+    impl<C: SharedCounter> Deref for CounterBlock<C> {
+        type Target = [C];
+
+        fn deref(&self) -> &[C] {
+            // SAFETY: `new` takes what this very map's `cells` answered.
+            unsafe { self.map.counter_slice(self.first, self.count) }
+        }
+    }
+
+    impl<C: SharedCounter> CounterBlock<C> {
+        /// The cells, for as long as these counters are kept.
+        ///
+        /// # Safety
+        /// No thread uses them when the counters, and all others of this log, are dropped.
+        #[must_use]
+        pub unsafe fn as_static(&self) -> &'static [C] {
+            // SAFETY: `new` takes what this very map's `cells` answered; the caller promises that the map lives.
+            unsafe { &*std::ptr::from_ref(self.map.counter_slice(self.first, self.count)) }
+        }
+    }
+}
+
+pub(crate) use shared::SharedCounter;
+
+impl<C: SharedCounter> CounterBlock<C> {
+    pub(crate) fn new(
+        map: &Arc<MappedFile>,
+        offset: u64,
+        (thread, count): (ThreadId, u32),
+    ) -> Option<Self> {
+        let first = map.first_counter(offset, count)?;
+        Some(CounterBlock {
+            map: Arc::clone(map),
+            offset,
+            first,
+            count,
+            thread,
+        })
+    }
+
+    /// Returns the number of the threads that count here; 0 if the cells belong to no thread.
+    #[must_use]
+    pub fn thread(&self) -> ThreadId {
+        self.thread
+    }
+
+    /// The process does without their pages until somebody counts again.
+    pub fn release_pages(&self) {
+        let bytes = u64::from(self.count) * size_of::<C>() as u64;
+        self.map.release_pages(self.offset, bytes);
+    }
+
+    /// The address of the first cell, for code that is not Rust.
+    #[must_use]
+    pub fn address(&self) -> usize {
+        self.first.as_ptr() as usize
+    }
+}

@@ -1,0 +1,177 @@
+//! How many addresses a process may still ask for. The JVM and the program want the most of them.
+#![allow(unsafe_code, reason = "a system call")]
+
+use std::fmt;
+use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What is left to others where addresses are few.
+static KEPT: AtomicU64 = AtomicU64::new(0);
+
+/// So many bytes of addresses are not ours to take: the JVM has yet to ask for them.
+pub fn keep_addresses(bytes: u64) {
+    // Relaxed: the thread that sets it is the one that asks next.
+    KEPT.store(bytes, Ordering::Relaxed);
+}
+
+/// What the system lets the process have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemoryLimit {
+    /// Nothing is said.
+    Unlimited,
+    /// `ulimit -v`: so many bytes of addresses, of which the JVM leaves so many.
+    Addresses { limit: u64, free: u64 },
+    /// The system counts all memory that could be written (`vm.overcommit_memory=2`): so many bytes are free.
+    Memory { free: u64 },
+}
+
+impl MemoryLimit {
+    #[must_use]
+    pub fn read_current() -> MemoryLimit {
+        if let Some(limit) = address_limit() {
+            let others = addresses_in_use().saturating_add(KEPT.load(Ordering::Relaxed));
+            let free = limit.saturating_sub(others);
+            return MemoryLimit::Addresses { limit, free };
+        }
+        match counted_memory() {
+            Some(free) => MemoryLimit::Memory { free },
+            None => MemoryLimit::Unlimited,
+        }
+    }
+
+    /// `most` bytes of addresses, or the n-th part of what is free.
+    #[must_use]
+    pub fn limit_addresses(self, most: u64, part: u64) -> u64 {
+        match self {
+            MemoryLimit::Addresses { free, .. } => most.min(free / part),
+            MemoryLimit::Unlimited | MemoryLimit::Memory { .. } => most,
+        }
+    }
+
+    /// `most` bytes, or the n-th part of what is free, where they are to be written without asking again.
+    #[must_use]
+    pub fn limit_memory(self, most: u64, part: u64) -> u64 {
+        match self {
+            MemoryLimit::Memory { free } => most.min(free / part),
+            MemoryLimit::Unlimited | MemoryLimit::Addresses { .. } => {
+                self.limit_addresses(most, part)
+            }
+        }
+    }
+}
+
+/// Why there is no more.
+impl fmt::Display for MemoryLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            MemoryLimit::Unlimited => f.write_str("the system gives no more"),
+            MemoryLimit::Addresses { limit, free } => {
+                let (limit, free) = (ByteSize(limit), ByteSize(free));
+                write!(f, "ulimit -v is {limit}, of which the JVM leaves {free}")
+            }
+            MemoryLimit::Memory { free } => {
+                let free = ByteSize(free);
+                write!(f, "vm.overcommit_memory is 2, and {free} are free")
+            }
+        }
+    }
+}
+
+/// Bytes as people say them.
+pub struct ByteSize(pub u64);
+
+impl fmt::Display for ByteSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(u64, &str); 3] = [(1 << 40, "TB"), (1 << 30, "GB"), (1 << 20, "MB")];
+        let found = UNITS.into_iter().find(|(unit, _)| self.0 >= *unit);
+        let (unit, name) = found.unwrap_or((1 << 10, "KB"));
+        match self.0 % unit {
+            0 => write!(f, "{} {name}", self.0 / unit),
+            _ => write!(f, "{:.1} {name}", self.0 as f64 / unit as f64),
+        }
+    }
+}
+
+fn address_limit() -> Option<u64> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: fills the struct that it is given.
+    let asked = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
+    (asked == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+fn addresses_in_use() -> u64 {
+    const PAGE: u64 = 4096;
+    let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text
+        .split(' ')
+        .next()
+        .and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0).saturating_mul(PAGE)
+}
+
+/// What is left of it if the system counts.
+fn counted_memory() -> Option<u64> {
+    let mode = fs::read_to_string("/proc/sys/vm/overcommit_memory").ok()?;
+    if mode.trim() != "2" {
+        return None;
+    }
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    Some(
+        meminfo_bytes(&text, "CommitLimit:")?
+            .saturating_sub(meminfo_bytes(&text, "Committed_AS:")?),
+    )
+}
+
+/// In bytes.
+fn meminfo_bytes(meminfo: &str, name: &str) -> Option<u64> {
+    let mut lines = meminfo.lines();
+    let value = lines.find_map(|line| line.strip_prefix(name))?;
+    let kilobytes = value.split_whitespace().next()?.parse::<u64>().ok()?;
+    kilobytes.checked_mul(1 << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_what_is_free_is_taken() {
+        let few = MemoryLimit::Addresses {
+            limit: 10 << 30,
+            free: 8 << 30,
+        };
+        assert_eq!(few.limit_addresses(32 << 40, 8), 1 << 30);
+        assert_eq!(few.limit_memory(64 << 20, 8), 64 << 20);
+        let counted = MemoryLimit::Memory { free: 8 << 30 };
+        assert_eq!(counted.limit_addresses(32 << 40, 8), 32 << 40);
+        assert_eq!(counted.limit_memory(32 << 40, 64), 128 << 20);
+        assert_eq!(MemoryLimit::Unlimited.limit_memory(32 << 40, 64), 32 << 40);
+        assert_eq!(
+            few.to_string(),
+            "ulimit -v is 10 GB, of which the JVM leaves 8 GB"
+        );
+    }
+
+    #[test]
+    fn sizes_are_told_in_their_unit() {
+        for (bytes, text) in [
+            (32 << 40, "32 TB"),
+            (3 << 29, "1.5 GB"),
+            (64 << 20, "64 MB"),
+            (4096, "4 KB"),
+        ] {
+            assert_eq!(ByteSize(bytes).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_the_system_counts_is_read() {
+        let text = "MemTotal: 5 kB\nCommitLimit:    12 kB\nCommitted_AS:   2 kB\n";
+        assert_eq!(meminfo_bytes(text, "CommitLimit:"), Some(12 << 10));
+        assert_eq!(meminfo_bytes(text, "Absent:"), None);
+        assert!(addresses_in_use() > 0);
+    }
+}

@@ -1,0 +1,220 @@
+//! Pages of mapped files that the system takes away while they are in use.
+//!
+//! Somebody truncates the file, a disk or a network fails: the next access raises SIGBUS, in whatever thread counts
+//! an event, in code that the VM has compiled as well. [`install_sigbus_handler`] installs a handler in front of the one that is
+//! there. If the address lies in a mapped file of ours, the handler puts empty memory of the process in
+//! place of what is gone, notes it, and the instruction is done again. What was there is lost; the program goes on.
+//! Any other SIGBUS is passed on as it came.
+//!
+//! ```text
+//! MAPS   base      0: the place is free; stored last
+//!        mapped    bytes that can be accessed
+//!        file      its descriptor
+//!        replaced  bytes that are no longer the file's
+//! ```
+//! The handler reads these places, asks for the file's size and maps memory; it takes no lock and allocates nothing.
+#![allow(unsafe_code, reason = "a signal handler, and memory maps")]
+
+use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+const PAGE: usize = 4096;
+/// Single pages that are replaced before the rest of the file is: each may cost the process a mapping.
+const SINGLE: u64 = 64;
+
+static MAPS: [WatchedMapping; 16] = [const { WatchedMapping::new_unused() }; 16];
+
+/// A mapped file that the handler knows.
+pub(crate) struct WatchedMapping {
+    base: AtomicUsize,
+    mapped: AtomicUsize,
+    file: AtomicI32,
+    replaced: AtomicU64,
+    singles: AtomicU64,
+}
+
+/// Taking and giving back places.
+static PLACES: Mutex<()> = Mutex::new(());
+
+impl WatchedMapping {
+    const fn new_unused() -> WatchedMapping {
+        WatchedMapping {
+            base: AtomicUsize::new(0),
+            mapped: AtomicUsize::new(0),
+            file: AtomicI32::new(-1),
+            replaced: AtomicU64::new(0),
+            singles: AtomicU64::new(0),
+        }
+    }
+
+    /// `None`: too many files are mapped; this one is not watched.
+    ///
+    /// # Safety
+    /// Addresses from `base` on are reserved for this file alone, as many as `grown` will say, until `end`.
+    pub unsafe fn new(base: usize, file: c_int) -> Option<&'static WatchedMapping> {
+        let _taking = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
+        // Relaxed, here and below: under the lock, and the handler looks at `base` first.
+        let mut places = MAPS.iter();
+        let place = places.find(|place| place.base.load(Ordering::Relaxed) == 0)?;
+        place.mapped.store(0, Ordering::Relaxed);
+        place.file.store(file, Ordering::Relaxed);
+        place.replaced.store(0, Ordering::Relaxed);
+        place.singles.store(0, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `replace`.
+        place.base.store(base, Ordering::Release);
+        Some(place)
+    }
+
+    pub fn set_mapped(&self, mapped: usize) {
+        // Release: the handler finds the mapping that was made before.
+        self.mapped.store(mapped, Ordering::Release);
+    }
+
+    /// Bytes that are no longer the file's.
+    pub fn replaced(&self) -> u64 {
+        self.replaced.load(Ordering::Relaxed)
+    }
+
+    pub fn stop_watching(&self) {
+        self.base.store(0, Ordering::Release);
+    }
+
+    /// Whether the address is one of this file's, and can be accessed from now on.
+    fn replace_page(&self, address: usize) -> bool {
+        // Acquire: pairs with the Release in `new` and in `grown`.
+        let base = self.base.load(Ordering::Acquire);
+        let mapped = self.mapped.load(Ordering::Acquire);
+        let is_ours = base != 0 && address >= base && address - base < mapped;
+        is_ours && self.map_anonymous(base, (address - base) / PAGE * PAGE, mapped)
+    }
+
+    fn map_anonymous(&self, base: usize, at: usize, mapped: usize) -> bool {
+        let size = file_size(self.file.load(Ordering::Relaxed));
+        let (from, to) = match size.filter(|size| *size >= mapped) {
+            // It is whole: this page cannot be had.
+            Some(_) if self.singles.fetch_add(1, Ordering::Relaxed) < SINGLE => (at, at + PAGE),
+            Some(_) => (0, mapped),
+            // Everything behind the end, at once.
+            None => (at.min(size.unwrap_or(0).next_multiple_of(PAGE)), mapped),
+        };
+        // SAFETY: pages of our own mapping, whose content is gone; only the map's users know them.
+        let put = unsafe {
+            libc::mmap(
+                (base + from) as *mut c_void,
+                to - from,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        self.replaced
+            .fetch_add((to - from) as u64, Ordering::Relaxed);
+        put != libc::MAP_FAILED
+    }
+}
+
+/// Of an open file.
+fn file_size(file: c_int) -> Option<usize> {
+    let mut found = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: fills in what it is given; a handler may call it.
+    let asked = unsafe { libc::fstat(file, found.as_mut_ptr()) };
+    // SAFETY: filled in.
+    (asked == 0).then(|| unsafe { found.assume_init() }.st_size as usize)
+}
+
+/// What was there before.
+static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
+
+/// From now on a page of a mapped file that is taken away does not stop the process. May be called again, after
+/// somebody else has installed a handler.
+pub fn install_sigbus_handler() {
+    static INSTALLING: Mutex<()> = Mutex::new(());
+    let _installing = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(before) = exchange_action(None) else {
+        return;
+    };
+    let ours = on_bus as *const () as usize;
+    if before.sa_sigaction == ours {
+        return;
+    }
+    let mut new = before;
+    new.sa_sigaction = ours;
+    new.sa_flags |= libc::SA_SIGINFO | libc::SA_ONSTACK;
+    // The handler may run while it is replaced: what it reads lives for ever. Release: pairs with the Acquire in
+    // `forward_signal`.
+    BEFORE.store(Box::into_raw(Box::new(before)), Ordering::Release);
+    // On failure all stays as it is.
+    let _ = exchange_action(Some(&new));
+}
+
+#[cfg(target_env = "gnu")]
+unsafe extern "C" {
+    /// By this name, because a library for chains of handlers (the JVM's libjsig) takes the place of the other one
+    /// and would keep the handler for itself, behind that of the VM.
+    #[link_name = "__sigaction"]
+    fn sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;
+}
+#[cfg(not(target_env = "gnu"))]
+use libc::sigaction;
+
+/// Installs an action, or only says which one there is.
+fn exchange_action(new: Option<&libc::sigaction>) -> Option<libc::sigaction> {
+    let mut old = MaybeUninit::<libc::sigaction>::zeroed();
+    let new = new.map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: both are null or live structures.
+    let done = unsafe { sigaction(libc::SIGBUS, new, old.as_mut_ptr()) };
+    // SAFETY: filled in.
+    (done == 0).then(|| unsafe { old.assume_init() })
+}
+
+unsafe extern "C" fn on_bus(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: this thread's own.
+    let errno = unsafe { *libc::__errno_location() };
+    // SAFETY: the system passes what it knows; of a fault the address is part.
+    let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
+    // Above 0: a fault; otherwise a process has sent the signal.
+    let replaced = code > 0 && MAPS.iter().any(|map| map.replace_page(address));
+    if !replaced {
+        // SAFETY: the same arguments.
+        unsafe { forward_signal(signal, info, context) };
+    }
+    // SAFETY: this thread's own.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+/// # Safety
+/// The arguments are those of a handler.
+unsafe fn forward_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // Acquire: pairs with the Release in `install_sigbus_handler`. SAFETY: never freed.
+    let before = unsafe { BEFORE.load(Ordering::Acquire).as_ref() };
+    let handler = before.map_or(libc::SIG_DFL, |before| before.sa_sigaction);
+    let takes_info = before.is_some_and(|before| before.sa_flags & libc::SA_SIGINFO != 0);
+    match handler {
+        libc::SIG_DFL | libc::SIG_IGN => {
+            let mut default = MaybeUninit::<libc::sigaction>::zeroed();
+            // SAFETY: zeros are the default action. A fault comes again as soon as the handler returns; what was
+            // sent is sent again.
+            unsafe {
+                (*default.as_mut_ptr()).sa_sigaction = handler;
+                sigaction(signal, default.as_ptr(), ptr::null_mut());
+                if (*info).si_code <= 0 {
+                    libc::raise(signal);
+                }
+            }
+        }
+        _ if takes_info => {
+            type WithInfo = unsafe extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+            // SAFETY: a handler that takes these arguments, as its flags say.
+            unsafe { std::mem::transmute::<usize, WithInfo>(handler)(signal, info, context) };
+        }
+        _ => {
+            type Plain = unsafe extern "C" fn(c_int);
+            // SAFETY: a handler that takes the signal's number.
+            unsafe { std::mem::transmute::<usize, Plain>(handler)(signal) };
+        }
+    }
+}
