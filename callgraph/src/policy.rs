@@ -2,7 +2,7 @@
 //!
 //! Chosen with recorded calls of ten applications, every allocation an event, and the six sparse
 //! recordings of the first design: the tables, and the commands that print them, are in
-//! `docs/encodings.md`. What they taught:
+//! `research/docs/encodings.md`. What they taught:
 //!
 //! - Wide ranges are used up by being handed on. Small growth anchors less and costs nodes, until
 //!   versions run out: then deep recursion anchors. 20% and a slack of 1 balance the two.

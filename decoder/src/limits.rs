@@ -1,4 +1,4 @@
-//! What reading a log may take. docs/limits.md says it to users.
+//! What reading a log may take. docs/reference/limits.md says it to users.
 //!
 //! Reading takes memory for one block of the log (1 GB at most, 64 KB as a rule) and for what the log says. What a packed log
 //! says has nothing to do with the file's size, so it has limits of its own.

@@ -104,7 +104,7 @@ pub struct LogSizes {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StackTrace {
     pub id: ContextId,
-    /// Its content id (docs/content-ids.md), which is equal in every run.
+    /// Its content id (docs/reference/content-ids.md), which is equal in every run.
     pub stack: StackId,
     /// What is allocated, if it is an allocation.
     pub allocated: Option<String>,

@@ -227,7 +227,7 @@ impl<'p> TraceTree<'p> {
         TraceSums(sums)
     }
 
-    /// The content id of a trace (docs/content-ids.md), equal in every run. What traces share is hashed once.
+    /// The content id of a trace (docs/reference/content-ids.md), equal in every run. What traces share is hashed once.
     pub fn stack_id(&mut self, trace: TraceId) -> StackId {
         let code = &self.profile.code;
         let new = self.frames.get(self.frame_ids.len()..).unwrap_or_default();

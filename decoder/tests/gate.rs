@@ -168,12 +168,12 @@ fn fields(value: &Value, into: &mut BTreeSet<String>) {
     }
 }
 
-/// What docs/json.md says of a command.
+/// What docs/reference/json.md says of a command.
 fn described(command: &str) -> &'static str {
-    let text = include_str!("../../docs/json.md");
+    let text = include_str!("../../docs/reference/json.md");
     let head = format!("# What `lucce {command} --json` prints");
     let (_, text) = text.split_once(&head).unwrap();
-    text.split("\n# ").next().unwrap()
+    text.split("\n## ").next().unwrap()
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn every_field_is_described() {
             fields(&report, &mut found);
         }
     }
-    let text = include_str!("../../docs/json.md");
+    let text = include_str!("../../docs/reference/json.md");
     let undescribed: Vec<_> = found
         .iter()
         .filter(|name| !text.contains(&format!("`{name}`")))

@@ -1,4 +1,4 @@
-//! The columns of each table; docs/fleet.md says what they mean.
+//! The columns of each table; docs/guide/fleet.md says what they mean.
 
 use std::sync::Arc;
 

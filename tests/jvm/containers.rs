@@ -125,7 +125,7 @@ fn process_1_runs_where_it_cannot_write(setup: &Setup, jdk: &Jdk) -> Checked {
     image.remove()
 }
 
-/// The recipe of docs/containers.md, as it stands there: the init container's command, then the program's container with its
+/// The recipe of docs/guide/live-jvms.md, as it stands there: the init container's command, then the program's container with its
 /// variable, under a limit of memory.
 fn recipe(setup: &Setup, jdk: &Jdk) -> Checked {
     const LIMIT: u64 = 400 << 20;
@@ -181,11 +181,11 @@ fn recipe(setup: &Setup, jdk: &Jdk) -> Checked {
 
 /// The command of the init container, and the program's variable.
 fn document() -> Result<(Vec<String>, String), String> {
-    let document = include_str!("../../docs/containers.md");
+    let document = include_str!("../../docs/guide/live-jvms.md");
     let of = |key: &str| {
         let mut lines = document.lines();
         let value = lines.find_map(|line| line.trim_start().strip_prefix(key));
-        value.ok_or_else(|| format!("docs/containers.md has no {key}"))
+        value.ok_or_else(|| format!("docs/guide/live-jvms.md has no {key}"))
     };
     let copy = serde_json::from_str(of("command: ")?).map_err(|e| e.to_string())?;
     Ok((copy, of("value: ")?.to_owned()))

@@ -1,4 +1,4 @@
-//! The script of docs/ci.md, as it stands there: it makes a base, passes, and fails when a program allocates more.
+//! The script of docs/guide/compare-and-ci.md, as it stands there: it makes a base, passes, and fails when a program allocates more.
 
 use std::fs;
 use std::path::Path;
@@ -14,12 +14,12 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 
 /// The document's only block of shell script.
 fn script() -> Result<&'static str, String> {
-    let document = include_str!("../../docs/ci.md");
+    let document = include_str!("../../docs/guide/compare-and-ci.md");
     let mut blocks = document.split("```bash\n").skip(1);
     let block = blocks.next().and_then(|rest| rest.split("```").next());
     match blocks.next() {
-        None => block.ok_or_else(|| "docs/ci.md has no script".into()),
-        Some(_) => Err("docs/ci.md has several scripts".into()),
+        None => block.ok_or_else(|| "docs/guide/compare-and-ci.md has no script".into()),
+        Some(_) => Err("docs/guide/compare-and-ci.md has several scripts".into()),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `Constructs` does what Java code can do to allocate, each by itself, and says what the VM counted meanwhile for the thread;
 //! compared with that is what the log has below the construct's frames, with `events=alloc=all`. Applications run with
-//! `events=alloc`; their logs say what the VM counted. What is known to stay out is in [`OUT`] and in docs/coverage.md.
+//! `events=alloc`; their logs say what the VM counted. What is known to stay out is in [`OUT`] and in docs/reference/coverage.md.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -690,17 +690,23 @@ mod tests {
         }
     }
 
-    /// docs/options.md says what `ctl=all` prepares, and has each kind by name.
+    /// docs/reference/agent-options.md says what `ctl=all` prepares, and has each kind by name.
     #[test]
     fn documents_have_each_kind() {
-        let text = include_str!("../../../docs/options.md");
+        let text = include_str!("../../../docs/reference/agent-options.md");
         let line = |start: &str| text.lines().find(|line| line.starts_with(start));
         let of_ctl = line("| `ctl=").unwrap();
         for kind in lucce_hooks::kinds::ALL {
             let name = format!("`{}`", kind.first_name());
-            assert!(text.contains(&name), "docs/options.md: {name}");
+            assert!(
+                text.contains(&name),
+                "docs/reference/agent-options.md: {name}"
+            );
             if kind.can_come_later {
-                assert!(of_ctl.contains(&name), "docs/options.md, ctl: {name}");
+                assert!(
+                    of_ctl.contains(&name),
+                    "docs/reference/agent-options.md, ctl: {name}"
+                );
             }
         }
     }

@@ -1,4 +1,4 @@
-//! `docs/encodings.md`: the examples of `cct`, `adaptive` and `pcc`.
+//! `research/docs/encodings.md`: the examples of `cct`, `adaptive` and `pcc`.
 
 use super::feed::*;
 use lucce_callgraph::encodings::*;

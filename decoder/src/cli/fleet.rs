@@ -33,7 +33,7 @@ pub fn run(args: &FleetCommandArgs) -> Result<CommandStatus, CommandError> {
     let error = Command::new(&program).args(&args.words).exec();
     Err(CommandError::Usage(match error.kind() {
         io::ErrorKind::NotFound => format!(
-            "{NAME} is neither beside this command nor on PATH: archives do not have it, docs/fleet.md says how to build it"
+            "{NAME} is neither beside this command nor on PATH: archives do not have it, docs/guide/fleet.md says how to build it"
         ),
         _ => format!("cannot start {}: {error}", program.display()),
     }))

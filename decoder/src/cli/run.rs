@@ -26,7 +26,7 @@ const FOR_ALL: &str = "JAVA_TOOL_OPTIONS";
   lucce run --opt only=com.acme.Server -- bash -c './start.sh --port 8080'")]
 pub struct RunArgs {
     /// Kinds of events: alloc, lock, exception, io, thread, leak, call, or none; several with `+` between them (alloc+lock), some
-    /// with a value (leak=16k), which docs/options.md explains [default: alloc]
+    /// with a value (leak=16k), which docs/reference/agent-options.md explains [default: alloc]
     #[arg(long)]
     events: Option<String>,
     /// The log; %p is the process id

@@ -1,4 +1,4 @@
-//! Facts about JDKs: the one folder that a new JDK touches. `docs/new-jdk.md` says how each table was made and how it is
+//! Facts about JDKs: the one folder that a new JDK touches. `docs/reference/support.md` says how each table was made and how it is
 //! checked; `facts.txt` says which JDKs have what each row names.
 
 pub mod agents;

@@ -7,18 +7,15 @@ use std::process::Command;
 use crate::{Outcome, place, tools};
 
 /// Where files of the code are named.
-const DOCUMENTS: [&str; 8] = [
+const DOCUMENTS: [&str; 5] = [
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
-    "docs/agent",
-    "docs/decisions.md",
-    "docs/encodings.md",
-    "docs/limits.md",
-    "docs/new-jdk.md",
-    "docs/platforms.md",
+    "docs/internals",
+    "docs/reference",
+    "research/docs",
 ];
 
-/// As many lines as ARCHITECTURE.md may have: mechanism stands in `docs/agent`.
+/// As many lines as ARCHITECTURE.md may have: mechanism stands in `docs/internals`.
 const MOST_LINES: usize = 120;
 
 /// # Errors

@@ -9,26 +9,17 @@ use crate::{Outcome, place};
 
 /// From the lowest one on, and what each is for.
 const FLOORS: [(&str, &str); 14] = [
-    (
-        "memory",
-        "maps, slots, tables that Java code reads, the event mask",
-    ),
+    ("memory", "maps, slots, tables of Java code, the event mask"),
     ("options", "what the user asked for"),
     ("registry", "classes, methods, sites by id; the journal"),
     ("core", "what every layer above uses"),
     ("comparison", "the papers' encodings"),
     ("thread", "a thread's state, counters and their lookup"),
-    (
-        "stack",
-        "where a thread is: VM entries, frames, tasks, verify",
-    ),
+    ("stack", "where a thread is: VM entries, frames, tasks"),
     ("counting", "event types, counters of a site, streams"),
     ("classes", "classes that the VM loads"),
     ("events", "kinds of events, one file for each"),
-    (
-        "hookless",
-        "stacks walked by the VM, in a JVM that the agent is attached to",
-    ),
+    ("hookless", "stack walks by the VM, for an attached agent"),
     ("leaks", "followed objects, snapshots, GC root paths"),
     ("session", "start, control, end; the one instance"),
     ("entry", "entry points: what the VM, Java and C code call"),

@@ -127,11 +127,14 @@ mod tests {
         let _ = fs::remove_dir_all(&stage);
         write(&stage).unwrap();
         hold_together(&stage).unwrap();
-        let gone = stage.join(FOLDER).join("docs/options.md");
+        let gone = stage.join(FOLDER).join("docs/reference/agent-options.md");
         fs::remove_file(gone).unwrap();
         let dead = hold_together(&stage).unwrap_err();
-        assert!(dead.contains("README.md: share/doc/lucce/docs/options.md"));
-        assert!(dead.contains("README.md: docs/options.md"), "{dead}");
+        assert!(dead.contains("README.md: share/doc/lucce/docs/reference/agent-options.md"));
+        assert!(
+            dead.contains("README.md: docs/reference/agent-options.md"),
+            "{dead}"
+        );
         fs::remove_dir_all(&stage).unwrap();
     }
 

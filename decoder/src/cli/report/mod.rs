@@ -89,7 +89,7 @@ pub struct ReportArgs {
     /// Go on in the context that started the thread (agent option events=thread)
     #[arg(long)]
     across_threads: bool,
-    /// One JSON object; docs/json.md describes it
+    /// One JSON object; docs/reference/json.md describes it
     #[arg(long)]
     json: bool,
 }
