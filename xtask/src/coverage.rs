@@ -56,41 +56,27 @@ const OUT: [Out; 2] = [
     },
 ];
 
-/// What was asked for.
-pub struct Wish {
+#[derive(clap::Args, Default)]
+pub struct CoverageOptions {
+    /// Run on this JDK only
+    #[arg(long, value_name = "VERSION")]
     jdk: Option<u32>,
+    /// Run this application only
+    #[arg(long, value_name = "NAME")]
     app: Option<String>,
+    /// Run all constructs, and of the applications H2Mix on two JDKs only
+    #[arg(long)]
     quick: bool,
 }
 
-impl Wish {
-    /// All, or what takes some minutes.
-    pub fn new(quick: bool) -> Wish {
-        Wish {
-            jdk: None,
-            app: None,
-            quick,
+impl CoverageOptions {
+    /// What belongs to every test run, on one JDK or on all.
+    pub fn quick(jdk: Option<u32>) -> CoverageOptions {
+        CoverageOptions {
+            jdk,
+            quick: true,
+            ..CoverageOptions::default()
         }
-    }
-
-    /// # Errors
-    /// An unknown option or a malformed value.
-    pub fn parse(args: &[&str]) -> Result<Wish, String> {
-        let mut wish = Wish::new(false);
-        let mut args = args.iter().copied();
-        while let Some(key) = args.next() {
-            let mut value = || args.next().ok_or(format!("a value is missing after {key}"));
-            match key {
-                "--quick" => wish.quick = true,
-                "--jdk" => {
-                    let version = value()?.parse();
-                    wish.jdk = Some(version.map_err(|_| "--jdk: a number was expected")?);
-                }
-                "--app" => wish.app = Some(value()?.to_owned()),
-                _ => return Err(format!("unknown option {key}")),
-            }
-        }
-        Ok(wish)
     }
 
     fn wants(&self, run: &Run) -> bool {
@@ -123,12 +109,12 @@ struct Found {
 
 /// # Errors
 /// Something is counted that was not allocated, or the other way round.
-pub fn check(wish: &Wish) -> Outcome {
+pub fn check(options: &CoverageOptions) -> Outcome {
     let jdks = jdk::tested()?;
     let all = [None].into_iter().chain(APPS.iter().map(Some));
     let runs: Vec<Run> = all
         .flat_map(|app| jdks.iter().map(move |jdk| Run { app, jdk }))
-        .filter(|run| wish.wants(run))
+        .filter(|run| options.wants(run))
         .collect();
     let folder = place::target().join("coverage");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;

@@ -156,7 +156,7 @@ fn classes() -> Result<PathBuf, String> {
 fn ratios(rounds: usize) -> Result<Vec<(&'static str, f64, f64)>, String> {
     let variants = BOUNDS.map(|(variant, _)| variant).join(",");
     let out = place::target().join("guard");
-    let wish = bench::Wish::parse(&[
+    let options = bench::BenchOptions::parse(&[
         "--apps",
         APP,
         "--rounds",
@@ -170,7 +170,7 @@ fn ratios(rounds: usize) -> Result<Vec<(&'static str, f64, f64)>, String> {
         "--out",
         &out.to_string_lossy(),
     ])?;
-    let report = bench::apps(&wish)?;
+    let report = bench::apps(&options)?;
     let row = report.rows.first().ok_or("nothing was measured")?;
     let ratio = |(at, (variant, bound)): (usize, (&'static str, f64))| {
         let quantity = report.quantity(row, at + 1, Metric::Cpu);

@@ -24,7 +24,7 @@ const COMMAND: &str = "lucce";
 ///
 /// # Errors
 /// Something does not build, or the new project cannot use it.
-pub fn make(archives: &[&str]) -> Outcome {
+pub fn make<A: AsRef<Path>>(archives: &[A]) -> Outcome {
     let maven = Maven::empty()?;
     maven.deploy(&maven.natives(archives)?)?;
     maven.complete()?;
@@ -50,7 +50,7 @@ impl Maven {
     }
 
     /// The agent and the command without debug information, under the names that the jar has.
-    fn natives(&self, archives: &[&str]) -> Result<PathBuf, String> {
+    fn natives<A: AsRef<Path>>(&self, archives: &[A]) -> Result<PathBuf, String> {
         let natives = self.to.join("natives");
         let built = natives.join(BUILT);
         fs::create_dir_all(&built).map_err(|e| e.to_string())?;
@@ -62,7 +62,7 @@ impl Maven {
                 .arg(built.join(name));
             tools::run_quietly(&mut strip)?;
         }
-        for archive in archives.iter().map(Path::new) {
+        for archive in archives.iter().map(AsRef::as_ref) {
             let folder = natives.join(platform(archive)?);
             fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
             for (file, name) in [("lib/liblucce.so", LIBRARY), ("bin/lucce", COMMAND)] {

@@ -21,7 +21,6 @@ use crate::{Outcome, place};
 /// Applications with several threads each.
 const STARVED: [&str; 4] = ["H2Mix", "XalanTransform", "LuceneIndex", "TomcatServe"];
 const JVMS: usize = 12;
-const MINUTES: u64 = 10;
 /// The longest time for which a JVM is stopped.
 const LONGEST_STOP: Duration = Duration::from_millis(400);
 const BETWEEN_STOPS: Duration = Duration::from_millis(100);
@@ -31,16 +30,16 @@ const WAIT_BOUND: Duration = Duration::from_secs(2);
 /// A JVM may take this long to answer or to end.
 const ANSWER_BOUND: Duration = Duration::from_secs(20);
 
+#[derive(clap::Args)]
+pub struct StarveOptions {
+    /// Duration in minutes
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    minutes: u64,
+}
+
 /// # Errors
 /// A JVM lost events, a thread waited too long for a lock of the agent, or a JVM did not answer or end in time.
-pub fn check(args: &[&str]) -> Outcome {
-    let minutes = match args {
-        [] => MINUTES,
-        ["--minutes", minutes] => minutes
-            .parse()
-            .map_err(|_| format!("--minutes {minutes}: a number was expected"))?,
-        _ => return Err("usage: cargo xtask starve [--minutes N]".to_owned()),
-    };
+pub fn check(options: &StarveOptions) -> Outcome {
     let folder = place::target().join("starve");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -49,7 +48,7 @@ pub fn check(args: &[&str]) -> Outcome {
         scope.spawn(|| machine.measure());
         let runs = StarvedRun::start_all(&folder).map(|mut runs| {
             let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
-            let end = Instant::now() + Duration::from_secs(60 * minutes);
+            let end = Instant::now() + Duration::from_secs(60 * options.minutes);
             let mut question = Instant::now() + BETWEEN_QUESTIONS;
             while Instant::now() < end {
                 let chosen = dice.below(runs.len() as u64) as usize;

@@ -1,5 +1,6 @@
 //! `test`: all checks, one after the other; one that fails does not hide what the others find.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::{
@@ -45,16 +46,20 @@ pub fn full() -> Outcome {
         step("unit", checks::unit),
         step("loom", checks::loom),
         step("memory", checks::memory),
-        built("jvm-tests", || jvm::tests(&[])),
+        built("jvm-tests", || jvm::tests(&jvm::JvmTestOptions::default())),
         built("page-tests", pages::tests),
         built("format-tests", || formats::tests("")),
         built("fleet", fleet::check),
         built("shipped", shipped::check),
         built("arm64", arm64::check),
-        built("maven", || maven::make(&[])),
+        built("maven", || maven::make::<&Path>(&[])),
         built("guard", guard::check),
-        built("verify-apps", || apps::verify(&apps::Wish::quick())),
-        built("coverage", || coverage::check(&coverage::Wish::new(true))),
+        built("verify-apps", || {
+            apps::verify(&apps::VerifyOptions::quick(None))
+        }),
+        built("coverage", || {
+            coverage::check(&coverage::CoverageOptions::quick(None))
+        }),
     ])
 }
 
@@ -66,7 +71,12 @@ pub fn quick() -> Outcome {
         step("arch", arch::check),
         step(BUILD, build::all),
         step("unit", checks::unit_quick),
-        built("jvm-tests", || jvm::tests(&["--quick"])),
+        built("jvm-tests", || {
+            jvm::tests(&jvm::JvmTestOptions {
+                quick: true,
+                filter: Vec::new(),
+            })
+        }),
     ])
 }
 
