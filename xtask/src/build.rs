@@ -5,12 +5,12 @@ use std::process::Command;
 use std::thread;
 
 use crate::jdk::{self, Jdk};
-use crate::{Outcome, place, tools};
+use crate::{Outcome, place, requirements, tools};
 
 /// # Errors
 /// A tool is missing, or something does not compile.
 pub fn all() -> Outcome {
-    tools::needed()?;
+    requirements::check(&[requirements::BUILD])?;
     // Beside each other: neither uses all processors all the time.
     let (rust, java) = thread::scope(|scope| {
         let java = scope.spawn(java);
@@ -38,7 +38,7 @@ fn rust() -> Outcome {
 /// # Errors
 /// A tool is missing, something does not compile, or a test fails.
 pub fn tested_java() -> Outcome {
-    tools::needed()?;
+    requirements::check(&[requirements::BUILD])?;
     tools::run(maven(&mut Command::new("mvn")))
 }
 

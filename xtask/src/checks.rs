@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use crate::requirements::{self, VALGRIND};
 use crate::{Outcome, build, jdk, place, tools};
 
 pub fn fmt() -> Outcome {
@@ -61,11 +62,14 @@ const OF_MEMORY: [&str; 8] = [
 /// The agent's memory, interpreted by Miri, which stops at what the language does not define. Where there is no Miri, valgrind
 /// watches the compiled tests.
 pub fn memory() -> Outcome {
-    let mut cargo = match tools::has_miri() {
+    let mut cargo = match requirements::has_miri() {
         true => interpreted(),
         false => {
-            println!("no Miri ({}): valgrind it is", tools::MIRI);
-            tools::needed_for_counts()?;
+            println!(
+                "Miri is missing ({}): valgrind watches memory instead",
+                requirements::MIRI
+            );
+            requirements::check(&[VALGRIND])?;
             watched()
         }
     };

@@ -8,6 +8,7 @@ use crate::coverage::CoverageOptions;
 use crate::jvm::{JvmTestOptions, LeakSuiteOptions};
 use crate::record::RecordOptions;
 use crate::starve::StarveOptions;
+use crate::suite::{InstallOptions, TestOptions};
 use crate::systems::{self, System};
 
 #[derive(Parser)]
@@ -28,15 +29,11 @@ pub enum XtaskCommand {
     /// Build the agent, the lucce command and the Java side, ready to use
     Build,
     /// Build, run Lucene under the agent and show what the log contains
-    Demo,
+    Demo(InstallOptions),
     /// Draw the documents' pictures from the demo's page, in Chromium
     Pictures,
-    /// Run all checks
-    Test {
-        /// Run the fast checks only, in under five minutes
-        #[arg(long)]
-        quick: bool,
-    },
+    /// Run all checks, or parts of them
+    Test(TestOptions),
     /// Check formatting
     Fmt,
     /// Check which crate depends on which, which layer of the agent imports which, and that documents name existing files
@@ -129,9 +126,9 @@ impl XtaskCommand {
         use XtaskCommand::*;
         match self {
             Build
-            | Demo
+            | Demo(_)
             | Pictures
-            | Test { .. }
+            | Test(_)
             | Fmt
             | Arch { .. }
             | Dependencies

@@ -6,11 +6,13 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::{Outcome, build, jdk, place, tools};
+use crate::suite::InstallOptions;
+use crate::{Outcome, build, jdk, place, requirements, tools};
 
 /// # Errors
-/// Something does not build or does not run.
-pub fn run() -> Outcome {
+/// A program is missing, something does not build or does not run.
+pub fn run(options: &InstallOptions) -> Outcome {
+    requirements::provide(&[requirements::BUILD], options.installs())?;
     build::all()?;
     let folder = place::target().join("demo");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;

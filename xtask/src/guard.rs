@@ -12,7 +12,7 @@ use std::process::Command;
 
 use lucce_bench::Metric;
 
-use crate::{Outcome, bench, build, jdk, place, side_by_side, tools};
+use crate::{Outcome, bench, build, jdk, place, requirements, side_by_side, tools};
 
 const MOST: f64 = 1.33;
 
@@ -98,7 +98,7 @@ fn known() -> Result<BTreeMap<String, u64>, String> {
 
 /// Instructions per piece of work.
 fn counted() -> Result<Vec<(String, u64)>, String> {
-    tools::needed_for_counts()?;
+    requirements::check(&[requirements::VALGRIND])?;
     tools::run(build::with_jdk(place::cargo().args([
         "build",
         "--release",

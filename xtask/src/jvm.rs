@@ -19,6 +19,28 @@ pub struct JvmTestOptions {
     pub filter: Vec<String>,
 }
 
+impl JvmTestOptions {
+    /// The tests of one JDK: their names have its version as a part. Tests whose names have no version go with the oldest.
+    /// Without a version: all tests.
+    pub fn of_version(version: Option<u32>) -> JvmTestOptions {
+        let part = |version: &u32| format!("::{version}");
+        let filter = match version {
+            None => Vec::new(),
+            Some(jdk::OLD) => {
+                let others = jdk::TESTED.iter().filter(|other| **other != jdk::OLD);
+                others
+                    .flat_map(|other| ["--skip".to_owned(), part(other)])
+                    .collect()
+            }
+            Some(version) => vec![part(&version)],
+        };
+        JvmTestOptions {
+            quick: false,
+            filter,
+        }
+    }
+}
+
 /// Runs the tests whose names match.
 ///
 /// # Errors
@@ -102,4 +124,18 @@ fn run(args: &[&str], more: &[(&str, &str)]) -> Outcome {
 /// three at a time are enough for any machine.
 fn threads() -> usize {
     thread::available_parallelism().map_or(1, |n| n.get().min(2) + 1)
+}
+
+#[cfg(test)]
+mod jvm_tests {
+    use super::*;
+
+    #[test]
+    fn each_test_belongs_to_one_jdk() {
+        let filter = |version| JvmTestOptions::of_version(Some(version)).filter;
+        assert_eq!(filter(17), ["--skip", "::21", "--skip", "::25"]);
+        assert_eq!(filter(21), ["::21"]);
+        assert_eq!(filter(25), ["::25"]);
+        assert!(JvmTestOptions::of_version(None).filter.is_empty());
+    }
 }

@@ -7,6 +7,7 @@ mod jdk;
 mod pictures;
 mod pip;
 mod place;
+mod requirements;
 mod side_by_side;
 mod tools;
 mod workloads;
@@ -59,10 +60,9 @@ fn run(command: XtaskCommand) -> Outcome {
     }
     match command {
         XtaskCommand::Build => build::all(),
-        XtaskCommand::Demo => demo::run(),
+        XtaskCommand::Demo(options) => demo::run(&options),
         XtaskCommand::Pictures => pictures::make(),
-        XtaskCommand::Test { quick: false } => suite::full(),
-        XtaskCommand::Test { quick: true } => suite::quick(),
+        XtaskCommand::Test(options) => suite::run(&options),
         XtaskCommand::Fmt => checks::fmt(),
         XtaskCommand::Arch { draw: false } => arch::check(),
         XtaskCommand::Arch { draw: true } => arch::draw(),

@@ -5,12 +5,12 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::{Outcome, jdk, place, tools};
+use crate::{Outcome, jdk, place, requirements, tools};
 
 /// # Errors
 /// A tool is missing, or a test failed.
 pub fn tests() -> Outcome {
-    tools::needed_for_pages()?;
+    requirements::check(&[requirements::PAGES])?;
     let folder = place::target().join("page-tests");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -47,7 +47,7 @@ pub fn tests() -> Outcome {
     node.env("PAGES", &folder)
         .env("SERVED", &live.address)
         .env("PROGRAM", live.program.0.id().to_string())
-        .env("CHROMIUM", "/usr/bin/chromium")
+        .env("CHROMIUM", browser()?)
         .env("PLAYWRIGHT", installed()?);
     tools::run(&mut node)
 }
@@ -168,6 +168,14 @@ fn report((log, kind): (&Path, &str), more: &[&str], to: &Path) -> Outcome {
 fn save(command: &mut Command, to: &Path) -> Outcome {
     let said = tools::output(command)?;
     fs::write(to, said).map_err(|e| format!("{}: {e}", to.display()))
+}
+
+/// The browser that shows the pages.
+///
+/// # Errors
+/// It is missing.
+pub fn browser() -> Result<PathBuf, String> {
+    requirements::browser().ok_or_else(|| "no Chromium on the PATH".to_owned())
 }
 
 /// Where playwright-core is, installed if it is not.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::{Outcome, place, tools};
+use crate::{Outcome, pages, place, tools};
 
 /// The page's tabs, and the files under `docs/pictures`.
 const PICTURES: [(&str, &str); 2] = [("overview", "overview.png"), ("flame", "flame.png")];
@@ -22,7 +22,7 @@ pub fn make() -> Outcome {
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     for (tab, name) in PICTURES {
         let file = folder.join(name);
-        let mut chromium = Command::new("chromium");
+        let mut chromium = Command::new(pages::browser()?);
         chromium.args([
             "--headless",
             "--no-sandbox",

@@ -1,93 +1,254 @@
-//! `test`: all checks, one after the other; one that fails does not hide what the others find.
+//! `test`: all checks, or the parts that are named, one after the other; a failed check does not hide the others' findings.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::jvm::JvmTestOptions;
+use crate::requirements::{self, BUILD, FORMATS, GIT, GRADLE, PAGES, PIP, Requirement};
+use crate::requirements::{TERMINAL, VALGRIND};
 use crate::{
     Outcome, apps, arch, arm64, build, checks, coverage, cpu, dependencies, fleet, formats, guard,
-    jvm, maven, pages, shipped,
+    jdk, jvm, maven, pages, shipped,
 };
 
+#[derive(clap::Args)]
+pub struct TestOptions {
+    /// Parts to run [default: all]: lint, unit, jvm, pages, formats, fleet, packages, cost; `jvm 17` is the part of one JDK
+    #[arg(value_name = "PART")]
+    parts: Vec<String>,
+    /// Run the fast checks only, in under five minutes
+    #[arg(long, conflicts_with = "parts")]
+    quick: bool,
+    #[command(flatten)]
+    installation: InstallOptions,
+}
+
+#[derive(clap::Args)]
+pub struct InstallOptions {
+    /// Name missing programs and stop, in place of installing them by the system's package manager
+    #[arg(long)]
+    no_install: bool,
+}
+
+impl InstallOptions {
+    /// Whether missing programs are installed.
+    pub fn installs(&self) -> bool {
+        !self.no_install
+    }
+}
+
+/// A part of all checks. The parts together are the whole.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Part {
+    /// What reads sources only.
+    Lint,
+    /// Tests of crates and of the Java side, and models.
+    Unit,
+    /// Whole systems on one tested JDK, or on all.
+    Jvm(Option<u32>),
+    /// Pages in a browser.
+    Pages,
+    /// Output of `lucce export`, read by other tools.
+    Formats,
+    /// The workspace of `fleet/`.
+    Fleet,
+    /// What users get.
+    Packages,
+    /// Instructions, and the agent's cost.
+    Cost,
+}
+
+impl Part {
+    const ALL: [(&str, Part); 8] = [
+        ("lint", Part::Lint),
+        ("unit", Part::Unit),
+        ("jvm", Part::Jvm(None)),
+        ("pages", Part::Pages),
+        ("formats", Part::Formats),
+        ("fleet", Part::Fleet),
+        ("packages", Part::Packages),
+        ("cost", Part::Cost),
+    ];
+
+    /// Parses names of parts; versions of JDKs stand behind `jvm`. Without names: all parts.
+    fn parse_all(words: &[String]) -> Result<Vec<Part>, String> {
+        let mut parts: Vec<Part> = Vec::new();
+        for word in words {
+            let named = Part::ALL.iter().find(|(name, _)| name == word);
+            match (named, word.parse(), parts.last().copied()) {
+                (Some((_, part)), ..) => parts.push(*part),
+                (None, Ok(version), Some(Part::Jvm(other))) if jdk::TESTED.contains(&version) => {
+                    if other.is_none() {
+                        parts.pop();
+                    }
+                    parts.push(Part::Jvm(Some(version)));
+                }
+                _ => return Err(Part::explain(word)),
+            }
+        }
+        if parts.is_empty() {
+            parts.extend(Part::ALL.map(|(_, part)| part));
+        }
+        parts.sort_unstable();
+        parts.dedup();
+        if parts.contains(&Part::Jvm(None)) {
+            parts.retain(|part| !matches!(part, Part::Jvm(Some(_))));
+        }
+        Ok(parts)
+    }
+
+    fn explain(word: &str) -> String {
+        let names = Part::ALL.map(|(name, _)| name).join(", ");
+        let versions = jdk::TESTED.map(|version| version.to_string()).join(", ");
+        format!("no part {word}: parts are {names}; versions behind jvm are {versions}")
+    }
+
+    fn needs(self) -> &'static [&'static [Requirement]] {
+        match self {
+            Part::Lint => &[BUILD, GIT],
+            Part::Unit => &[BUILD, PIP],
+            Part::Jvm(_) => &[BUILD, PIP, TERMINAL],
+            Part::Pages => &[BUILD, PAGES],
+            Part::Formats => &[BUILD, PAGES, FORMATS, PIP],
+            Part::Fleet => &[BUILD],
+            Part::Packages => &[BUILD, PIP, GRADLE],
+            Part::Cost => &[BUILD, VALGRIND],
+        }
+    }
+
+    fn steps(self) -> Vec<Step> {
+        match self {
+            Part::Lint => vec![
+                step("fmt", checks::fmt),
+                step("arch", arch::check),
+                step("dependencies", dependencies::check),
+                step("clippy", checks::clippy),
+            ],
+            Part::Unit => vec![
+                step("java", build::tested_java),
+                step("unit", checks::unit),
+                step("loom", checks::loom),
+                step("memory", checks::memory),
+            ],
+            Part::Jvm(version) => jvm_steps(version),
+            Part::Pages => vec![built("page-tests", pages::tests)],
+            Part::Formats => vec![built("format-tests", || formats::tests(""))],
+            Part::Fleet => vec![built("fleet", fleet::check)],
+            Part::Packages => vec![
+                built("shipped", shipped::check),
+                built("arm64", arm64::check),
+                built("maven", || maven::make::<&Path>(&[])),
+            ],
+            Part::Cost => vec![built("guard", guard::check)],
+        }
+    }
+}
+
+fn jvm_steps(version: Option<u32>) -> Vec<Step> {
+    let name = |step: &str| match version {
+        Some(version) => format!("{step} {version}"),
+        None => step.to_owned(),
+    };
+    vec![
+        built(name("jvm-tests"), move || {
+            jvm::tests(&JvmTestOptions::of_version(version))
+        }),
+        built(name("verify-apps"), move || {
+            apps::verify(&apps::VerifyOptions::quick(version))
+        }),
+        built(name("coverage"), move || {
+            coverage::check(&coverage::CoverageOptions::quick(version))
+        }),
+    ]
+}
+
 struct Step {
-    name: &'static str,
-    run: fn() -> Outcome,
+    name: String,
+    run: Box<dyn Fn() -> Outcome>,
     /// Runs what `build` makes.
     built: bool,
 }
 
-const fn step(name: &'static str, run: fn() -> Outcome) -> Step {
+fn step(name: impl Into<String>, run: impl Fn() -> Outcome + 'static) -> Step {
     Step {
-        name,
-        run,
+        name: name.into(),
+        run: Box::new(run),
         built: false,
     }
 }
 
-const fn built(name: &'static str, run: fn() -> Outcome) -> Step {
+fn built(name: impl Into<String>, run: impl Fn() -> Outcome + 'static) -> Step {
     Step {
-        name,
-        run,
         built: true,
+        ..step(name, run)
     }
 }
 
-const BUILD: &str = "build";
+const BUILD_STEP: &str = "build";
 
 /// # Errors
-/// A check failed.
-pub fn full() -> Outcome {
-    all(&[
-        step("fmt", checks::fmt),
-        step("arch", arch::check),
-        step("dependencies", dependencies::check),
-        step("clippy", checks::clippy),
-        step(BUILD, build::all),
-        step("java", build::tested_java),
-        step("unit", checks::unit),
-        step("loom", checks::loom),
-        step("memory", checks::memory),
-        built("jvm-tests", || jvm::tests(&jvm::JvmTestOptions::default())),
-        built("page-tests", pages::tests),
-        built("format-tests", || formats::tests("")),
-        built("fleet", fleet::check),
-        built("shipped", shipped::check),
-        built("arm64", arm64::check),
-        built("maven", || maven::make::<&Path>(&[])),
-        built("guard", guard::check),
-        built("verify-apps", || {
-            apps::verify(&apps::VerifyOptions::quick(None))
-        }),
-        built("coverage", || {
-            coverage::check(&coverage::CoverageOptions::quick(None))
-        }),
-    ])
+/// A part is unknown, a program is missing, or a check failed.
+pub fn run(options: &TestOptions) -> Outcome {
+    let install = options.installation.installs();
+    if options.quick {
+        requirements::provide(&[BUILD, GIT, PIP, TERMINAL], install)?;
+        return run_steps(&quick_steps());
+    }
+    let parts = Part::parse_all(&options.parts)?;
+    let mut needs: Vec<&[Requirement]> = parts
+        .iter()
+        .flat_map(|part| part.needs())
+        .copied()
+        .collect();
+    if parts.contains(&Part::Unit) {
+        requirements::provide_miri(install);
+        if !requirements::has_miri() {
+            needs.push(VALGRIND);
+        }
+    }
+    requirements::provide(&needs, install)?;
+    run_steps(&steps_of(&parts))
 }
 
-/// # Errors
-/// A check failed.
-pub fn quick() -> Outcome {
-    all(&[
+/// The steps of all parts. The build comes before the first part that may take long, so that it fails early.
+fn steps_of(parts: &[Part]) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut rest: Vec<Step> = Vec::new();
+    for part in parts {
+        match part {
+            Part::Lint => steps.extend(part.steps()),
+            _ => rest.extend(part.steps()),
+        }
+    }
+    if rest.iter().any(|step| step.built) {
+        steps.push(step(BUILD_STEP, build::all));
+    }
+    steps.extend(rest);
+    steps
+}
+
+fn quick_steps() -> Vec<Step> {
+    let options = JvmTestOptions {
+        quick: true,
+        filter: Vec::new(),
+    };
+    vec![
         step("fmt", checks::fmt),
         step("arch", arch::check),
-        step(BUILD, build::all),
+        step(BUILD_STEP, build::all),
         step("unit", checks::unit_quick),
-        built("jvm-tests", || {
-            jvm::tests(&jvm::JvmTestOptions {
-                quick: true,
-                filter: Vec::new(),
-            })
-        }),
-    ])
+        built("jvm-tests", move || jvm::tests(&options)),
+    ]
 }
 
-struct Done {
-    name: &'static str,
+struct Done<'s> {
+    name: &'s str,
     outcome: Outcome,
     took: Duration,
     cpu: Duration,
 }
 
-fn all(steps: &[Step]) -> Outcome {
+fn run_steps(steps: &[Step]) -> Outcome {
     let mut done: Vec<Done> = Vec::new();
     for step in steps {
         println!("\n=== {} ===", step.name);
@@ -95,7 +256,7 @@ fn all(steps: &[Step]) -> Outcome {
         let lacks_build = step.built
             && done
                 .iter()
-                .any(|done| done.name == BUILD && done.outcome.is_err());
+                .any(|done| done.name == BUILD_STEP && done.outcome.is_err());
         let outcome = match lacks_build {
             true => Err("not run: the build failed".to_owned()),
             false => (step.run)(),
@@ -104,7 +265,7 @@ fn all(steps: &[Step]) -> Outcome {
             println!("{}: {message}", step.name);
         }
         done.push(Done {
-            name: step.name,
+            name: &step.name,
             outcome,
             took: started.elapsed(),
             cpu: cpu::of_children().saturating_sub(cpu),
@@ -139,5 +300,64 @@ fn summary(done: &[Done]) -> Outcome {
     match failed.is_empty() {
         true => Ok(()),
         false => Err(format!("failed: {}", failed.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod suite_tests {
+    use super::*;
+
+    fn parse(words: &[&str]) -> Result<Vec<Part>, String> {
+        Part::parse_all(
+            &words
+                .iter()
+                .map(|&word| word.to_owned())
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    #[test]
+    fn versions_stand_behind_jvm() {
+        let some = |version| Part::Jvm(Some(version));
+        assert_eq!(parse(&["jvm", "17"]), Ok(vec![some(17)]));
+        let both = Ok(vec![Part::Unit, some(17), some(25)]);
+        assert_eq!(parse(&["jvm", "25", "17", "unit"]), both);
+        assert_eq!(parse(&["jvm"]), Ok(vec![Part::Jvm(None)]));
+        assert_eq!(parse(&["jvm", "21", "jvm"]), Ok(vec![Part::Jvm(None)]));
+        for wrong in [&["17"][..], &["jvm", "11"], &["lint", "17"], &["all"]] {
+            assert!(
+                parse(wrong).unwrap_err().contains("lint, unit, jvm"),
+                "{wrong:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_parts_are_the_whole() {
+        let all = parse(&[]).unwrap();
+        assert_eq!(all.len(), Part::ALL.len());
+        let whole: Vec<String> = steps_of(&all).into_iter().map(|step| step.name).collect();
+        let mut sum = Vec::new();
+        for part in all {
+            let steps = steps_of(&[part]).into_iter().map(|step| step.name);
+            sum.extend(steps.filter(|name| name != BUILD_STEP));
+        }
+        let without_build: Vec<String> = whole
+            .into_iter()
+            .filter(|name| name != BUILD_STEP)
+            .collect();
+        assert_eq!(sum, without_build);
+    }
+
+    #[test]
+    fn only_what_runs_the_build_is_built() {
+        let names = |words: &[&str]| -> Vec<String> {
+            let steps = steps_of(&parse(words).unwrap()).into_iter();
+            steps.map(|step| step.name).collect()
+        };
+        assert_eq!(names(&["lint"]), ["fmt", "arch", "dependencies", "clippy"]);
+        assert_eq!(names(&["lint", "cost"])[4..], ["build", "guard"]);
+        let jvm = ["build", "jvm-tests 21", "verify-apps 21", "coverage 21"];
+        assert_eq!(names(&["jvm", "21"]), jvm);
     }
 }

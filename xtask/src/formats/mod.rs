@@ -18,6 +18,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::requirements::{self, FORMATS, PAGES, PIP};
 use crate::{Outcome, jdk, pages, place, tools};
 
 /// Logs of real runs.
@@ -63,7 +64,7 @@ const TESTS: &[(&str, Test)] = &[
 /// # Errors
 /// A tool is missing, or a test failed.
 pub fn tests(name: &str) -> Outcome {
-    tools::needed_for_formats()?;
+    requirements::check(&[PAGES, FORMATS, PIP])?;
     let logs = Logs::record()?;
     let wanted = TESTS.iter().filter(|(test, _)| test.starts_with(name));
     let (mut passed, mut failed) = (0, 0);
