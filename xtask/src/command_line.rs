@@ -5,6 +5,7 @@ use clap::{Args, Command, CommandFactory, Parser, Subcommand};
 use crate::apps::VerifyOptions;
 use crate::bench::BenchArguments;
 use crate::coverage::CoverageOptions;
+use crate::fleet;
 use crate::jvm::{JvmTestOptions, LeakSuiteOptions};
 use crate::record::RecordOptions;
 use crate::starve::StarveOptions;
@@ -84,8 +85,9 @@ pub enum XtaskCommand {
     Fleet,
     /// Record real runs into a dataset and compare the answers of DataFusion, DuckDB and Spark
     FleetTests {
-        /// Compare with this engine only: duckdb, spark or ballista (which is compiled for it)
-        engine: Option<String>,
+        /// Compare with these engines only
+        #[arg(value_name = "ENGINE", value_parser = fleet::ENGINES, default_values = fleet::ENGINES)]
+        engines: Vec<String>,
     },
     /// Compare a program's content ids across JDK updates and JDKs, and measure their cost
     Ids,

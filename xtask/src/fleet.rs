@@ -12,6 +12,8 @@ use crate::{Outcome, place, tools};
 
 /// What reads the dataset beside DataFusion, and what that needs.
 const PACKAGES: [&str; 3] = ["duckdb==2.0.0", "pyspark==4.3.0", "py4j==0.10.9.9"];
+/// Engines that answer the same questions.
+pub const ENGINES: [&str; 2] = ["duckdb", "spark"];
 /// Of runs of one program, to see whether their contexts have the same ids.
 const EQUAL_RUNS: u32 = 20;
 
@@ -57,22 +59,6 @@ pub fn cargo() -> Command {
     cargo
 }
 
-/// The engine that is compiled.
-const BALLISTA: &str = "ballista";
-
-/// Ballista's processes, of a build of their own: all is compiled once more, and Ballista.
-fn ballista() -> Result<PathBuf, String> {
-    let target = place::target().join("fleet-ballista");
-    let mut build = place::cargo();
-    build
-        .current_dir(sources().join("ballista"))
-        .env("CARGO_TARGET_DIR", &target)
-        .env_remove("CARGO_PROFILE_DEV_DEBUG")
-        .args(["build", "--locked"]);
-    tools::run(&mut build)?;
-    Ok(target.join("debug/lucce-fleet-ballista"))
-}
-
 /// The command as the tests have built it.
 pub fn command() -> PathBuf {
     place::target().join("fleet/debug/lucce-fleet")
@@ -85,7 +71,7 @@ pub fn released() -> PathBuf {
 
 /// # Errors
 /// An engine answers otherwise than DataFusion, or runs of one program have other contexts.
-pub fn tests(engines: &[&str]) -> Outcome {
+pub fn tests(engines: &[String]) -> Outcome {
     built()?;
     let folder = place::target().join("fleet-tests");
     let _ = fs::remove_dir_all(&folder);
@@ -148,9 +134,6 @@ fn comparison<E: AsRef<str>>(
         .arg(dataset)
         .arg(&file)
         .args(engines.iter().map(AsRef::as_ref));
-    if engines.iter().any(|engine| engine.as_ref() == BALLISTA) {
-        python.env("LUCCE_BALLISTA", ballista()?);
-    }
     // Spark starts its workers with it.
     let old = jdk::all()
         .into_iter()

@@ -85,10 +85,7 @@ fn run(command: XtaskCommand) -> Outcome {
         XtaskCommand::Starve(options) => starve::check(&options),
         XtaskCommand::PageTests => pages::tests(),
         XtaskCommand::FormatTests { name } => formats::tests(&name),
-        XtaskCommand::FleetTests { engine: None } => fleet::tests(&["duckdb", "spark"]),
-        XtaskCommand::FleetTests {
-            engine: Some(engine),
-        } => fleet::tests(&[&engine]),
+        XtaskCommand::FleetTests { engines } => fleet::tests(&engines),
         XtaskCommand::Ids => ids::run(),
         XtaskCommand::VerifyApps(options) => apps::verify(&options),
         XtaskCommand::Coverage(options) => coverage::check(&options),

@@ -8,7 +8,7 @@ use lucce_bench::{JavaCommand, Plan, Program, Tools, Variant};
 
 use super::{LIMIT, async_profiler};
 use crate::jdk::{self, Jdk};
-use crate::{command_line, place};
+use crate::{command_line, fleet, place};
 
 /// What all variants have: a collector whose own work differs little from run to run.
 const JVM: [&str; 3] = ["-XX:+UseParallelGC", "-Xms1g", "-Xmx1g"];
@@ -81,8 +81,8 @@ pub struct BenchArguments {
     /// Numbers of runs per dataset, ascending; a dataset without space, or one that would take longer than --limit, is left out and reported
     #[arg(long, value_name = "N,M", value_delimiter = ',', requires = "fleet", default_values_t = RUNS, help_heading = DURATION)]
     runs: Vec<u64>,
-    /// Other engines to ask the last dataset's questions: duckdb, spark, ballista
-    #[arg(long, value_name = "A,B", value_delimiter = ',', requires = "fleet", help_heading = PROGRAMS)]
+    /// Other engines to ask the last dataset's questions
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = fleet::ENGINES, requires = "fleet", help_heading = PROGRAMS)]
     engines: Vec<String>,
 
     /// Java version to run on [default: the oldest from 17 on]
