@@ -195,7 +195,7 @@ impl PackageManager {
     }
 
     fn install(&self, missing: &[Requirement]) -> Outcome {
-        tools::run(self.apt_get().args(["update", "-qq"]))?;
+        tools::run_quietly(self.apt_get().args(["update", "-qq"]))?;
         let packages: Vec<&str> = missing
             .iter()
             .map(|requirement| available(requirement.packages))
@@ -203,7 +203,7 @@ impl PackageManager {
         println!("installing with apt-get: {}", packages.join(" "));
         let mut install = self.apt_get();
         install.args(["install", "-y", "-qq", "--no-install-recommends"]);
-        tools::run(install.args(packages))
+        tools::run_quietly(install.args(packages))
     }
 
     fn apt_get(&self) -> Command {

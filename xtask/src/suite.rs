@@ -333,6 +333,22 @@ mod suite_tests {
     }
 
     #[test]
+    fn jobs_of_the_workflow_are_the_whole() {
+        let workflow = include_str!("../../.github/workflows/ci.yml");
+        let jobs = workflow
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("parts: "));
+        let jobs = jobs.map(|words| parse(&words.split(' ').collect::<Vec<_>>()).unwrap());
+        let mut parts: Vec<Part> = jobs.flatten().collect();
+        parts.sort_unstable();
+        let mut all: Vec<Part> = Part::ALL.map(|(_, part)| part).into();
+        all.retain(|part| *part != Part::Jvm(None));
+        all.extend(jdk::TESTED.map(|version| Part::Jvm(Some(version))));
+        all.sort_unstable();
+        assert_eq!(parts, all);
+    }
+
+    #[test]
     fn the_parts_are_the_whole() {
         let all = parse(&[]).unwrap();
         assert_eq!(all.len(), Part::ALL.len());
