@@ -1,6 +1,6 @@
 //! The command line: each command with its options, and the groups in which help lists them.
 
-use clap::{Args, Command, CommandFactory, Parser, Subcommand};
+use clap::{Command, CommandFactory, Parser, Subcommand};
 
 use crate::apps::VerifyOptions;
 use crate::bench::BenchArguments;
@@ -207,17 +207,6 @@ pub fn parse() -> XtaskCommand {
     }
 }
 
-/// Parses the arguments of one command.
-///
-/// # Errors
-/// An unknown option or a malformed value.
-pub fn parse_arguments<A: Args>(arguments: &[&str]) -> Result<A, String> {
-    let command = A::augment_args(Command::new("xtask").no_binary_name(true));
-    let matches = command.try_get_matches_from(arguments);
-    let matches = matches.map_err(|e| e.to_string())?;
-    A::from_arg_matches(&matches).map_err(|e| e.to_string())
-}
-
 /// The systems that `dist` makes packages for.
 pub fn chosen_systems(system: Option<System>) -> Vec<System> {
     system.map_or(systems::ALL.to_vec(), |system| vec![system])
@@ -252,6 +241,7 @@ fn list_groups(command: &Command) -> String {
 #[cfg(test)]
 mod command_line_tests {
     use super::*;
+    use crate::arguments::parse_arguments;
 
     #[test]
     fn command_line_is_consistent() {

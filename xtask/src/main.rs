@@ -1,5 +1,6 @@
 //! Build, test and demo: one subcommand per check, the same here and in continuous integration.
 
+mod arguments;
 mod coverage;
 mod cpu;
 mod java_agents;

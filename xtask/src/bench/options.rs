@@ -8,7 +8,7 @@ use lucce_bench::{JavaCommand, Plan, Program, Tools, Variant};
 
 use super::{LIMIT, async_profiler};
 use crate::jdk::{self, Jdk};
-use crate::{command_line, fleet, place};
+use crate::{arguments, fleet, place};
 
 /// What all variants have: a collector whose own work differs little from run to run.
 const JVM: [&str; 3] = ["-XX:+UseParallelGC", "-Xms1g", "-Xmx1g"];
@@ -159,7 +159,7 @@ impl BenchOptions {
     /// # Errors
     /// An unknown option or a malformed value.
     pub fn parse(arguments: &[&str]) -> Result<BenchOptions, String> {
-        command_line::parse_arguments(arguments).and_then(BenchOptions::new)
+        arguments::parse_arguments(arguments).and_then(BenchOptions::new)
     }
 
     /// # Errors
