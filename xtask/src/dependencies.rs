@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::dist::linked::PARTS;
 use crate::licence::{self, Allowed};
-use crate::{Outcome, fleet, place, tools};
+use crate::{Outcome, place, tools};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// What users get.
@@ -45,27 +45,29 @@ pub struct Package {
     pub repository: String,
 }
 
+/// Folders with a lock file and a `deny.toml`: the workspace, and the workspaces beside it.
+const LOCKED: [&str; 3] = [".", "fleet", "fuzz"];
+
 /// # Errors
 /// A licence that is not allowed, a source other than the registry, two versions of one package in what
-/// users get, or a `NOTICE` that is not up to date.
+/// users get, a `NOTICE` that is not up to date, or a complaint of `cargo deny`.
 pub fn check() -> Outcome {
-    let all = packages(&["--workspace"], ALL)?;
+    let mut wrong = Vec::new();
+    let mut counts = Vec::new();
+    for folder in LOCKED {
+        let all = packages_by(cargo(folder), &["--workspace"], ALL)?;
+        let allowed = Allowed::read(&place::root().join(folder).join("deny.toml"))?;
+        let refused = all
+            .iter()
+            .filter(|package| !allowed.admits(&package.licence));
+        wrong.extend(
+            refused
+                .map(|package| format!("{folder}: {}: licence {}", package.name, package.licence)),
+        );
+        counts.push(format!("{} of {folder}", all.len()));
+    }
     let shipped = shipped()?;
-    let allowed = Allowed::read(&place::root().join("deny.toml"))?;
-    let mut wrong: Vec<String> = all
-        .iter()
-        .filter(|package| !allowed.admits(&package.licence))
-        .map(|package| format!("{}: licence {}", package.name, package.licence))
-        .collect();
     wrong.extend(twice(&shipped));
-    let fleet = packages_by(fleet::cargo(), &["--workspace"], ALL)?;
-    let fleet_allowed = Allowed::read(&place::root().join("fleet/deny.toml"))?;
-    let refused = fleet
-        .iter()
-        .filter(|package| !fleet_allowed.admits(&package.licence));
-    wrong.extend(
-        refused.map(|package| format!("fleet: {}: licence {}", package.name, package.licence)),
-    );
     let with_texts = Allowed::with_texts();
     let licences = shipped
         .iter()
@@ -78,15 +80,36 @@ pub fn check() -> Outcome {
     if notice != text(&shipped)? {
         wrong.push("NOTICE is not up to date: run `cargo xtask notice`".to_owned());
     }
-    if wrong.is_empty() {
-        let (all, shipped) = (all.len(), shipped.len());
-        let fleet = fleet.len();
-        println!(
-            "{all} packages under allowed licences, {shipped} of them in what users get; {fleet} of lucce-fleet"
-        );
+    if !wrong.is_empty() {
+        return Err(format!("dependencies:\n  {}", wrong.join("\n  ")));
+    }
+    println!(
+        "packages under allowed licences: {}; {} in what users get",
+        counts.join(", "),
+        shipped.len()
+    );
+    deny()
+}
+
+/// What cargo-deny knows beside that: advisories, yanked versions, packages in several versions.
+fn deny() -> Outcome {
+    let mut probe = place::cargo();
+    if tools::run_quietly(probe.args(["deny", "--version"])).is_err() {
+        println!("advisories are not checked: cargo install --locked cargo-deny");
         return Ok(());
     }
-    Err(format!("dependencies:\n  {}", wrong.join("\n  ")))
+    for folder in LOCKED {
+        println!("cargo deny: {folder}");
+        tools::run(cargo(folder).args(["deny", "--locked", "check"]))?;
+    }
+    Ok(())
+}
+
+/// Cargo for one of the workspaces.
+fn cargo(folder: &str) -> Command {
+    let mut cargo = place::cargo();
+    cargo.current_dir(place::root().join(folder));
+    cargo
 }
 
 /// Writes `NOTICE`.
