@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::java_agents::{JAVA_AGENTS, JavaAgent};
 use crate::jdk::{self, Jdk};
 use crate::workloads::{APPS, App};
-use crate::{Outcome, place, side_by_side, tools};
+use crate::{Outcome, paths, side_by_side, tools};
 
 const MANY_EVENTS: u64 = 10_000_000;
 const FEW_EVENTS: u64 = 400_000;
@@ -134,7 +134,7 @@ pub fn verify(options: &VerifyOptions) -> Outcome {
             names.join(", ")
         ));
     }
-    let folder = place::target().join("verify-apps");
+    let folder = paths::target().join("verify-apps");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     println!(
         "{:<16} {:>3} {:<13} {:>12} {:>5} {:>10} {:>10} {:>6} {:>8}",
@@ -232,7 +232,7 @@ impl Run<'_> {
             () if row.lost > 0 => Err(fail(format!("{} events were lost", row.lost))),
             () if row.compared == 0 => Err(fail("nothing was compared".into())),
             () if row.mismatches > 0 => {
-                Err(fail(format!("see lucce check {}", place::short(&log))))
+                Err(fail(format!("see lucce check {}", paths::short(&log))))
             }
             () => {
                 let _ = fs::remove_file(&log);
@@ -251,7 +251,7 @@ impl Run<'_> {
         java.current_dir(self.folder);
         let ours = format!(
             "-agentpath:{}=out={},events=alloc{options}",
-            place::agent().display(),
+            paths::agent().display(),
             log.display()
         );
         let theirs = match self.beside {
@@ -323,7 +323,7 @@ fn check(log: &Path) -> Result<Row, String> {
 
 /// What a verb prints with `--json`; a finding is no failure of the command.
 fn lucce(verb: &str, log: &Path) -> Result<Value, String> {
-    let output = Command::new(place::lucce())
+    let output = Command::new(paths::lucce())
         .arg(verb)
         .arg("--json")
         .arg(log)

@@ -3,14 +3,14 @@
 use std::process::Command;
 
 use crate::requirements::{self, VALGRIND};
-use crate::{Outcome, build, jdk, place, tools};
+use crate::{Outcome, build, jdk, paths, tools};
 
 pub fn fmt() -> Outcome {
-    tools::run(place::cargo().args(["fmt", "--all", "--check"]))
+    tools::run(paths::cargo().args(["fmt", "--all", "--check"]))
 }
 
 pub fn clippy() -> Outcome {
-    let mut cargo = place::cargo();
+    let mut cargo = paths::cargo();
     cargo.args([
         "clippy",
         "--workspace",
@@ -25,7 +25,7 @@ pub fn clippy() -> Outcome {
 
 /// With the classes of all JDKs that programs run on.
 pub fn unit() -> Outcome {
-    let mut cargo = place::cargo();
+    let mut cargo = paths::cargo();
     cargo.args(["test", "--workspace", "--no-fail-fast"]);
     for jdk in jdk::tested()? {
         cargo.env(format!("JAVA{}_HOME", jdk.version), jdk.home);
@@ -35,7 +35,7 @@ pub fn unit() -> Outcome {
 
 /// Without the tests that go through whole JDKs.
 pub fn unit_quick() -> Outcome {
-    let mut cargo = place::cargo();
+    let mut cargo = paths::cargo();
     cargo.args([
         "test",
         "--workspace",
@@ -89,7 +89,7 @@ fn interpreted() -> Command {
         "lucce-agent",
         "--lib",
     ]);
-    cargo.current_dir(place::root());
+    cargo.current_dir(paths::root());
     // The system says how much memory there is; some tables are never given back; Java code has addresses as numbers.
     cargo.env(
         "MIRIFLAGS",
@@ -100,12 +100,12 @@ fn interpreted() -> Command {
     for name in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
         cargo.env_remove(name);
     }
-    cargo.env("CARGO_TARGET_DIR", place::target().join("miri"));
+    cargo.env("CARGO_TARGET_DIR", paths::target().join("miri"));
     cargo
 }
 
 fn watched() -> Command {
-    let mut cargo = place::cargo();
+    let mut cargo = paths::cargo();
     cargo.args(["test", "-p", "lucce-agent", "--lib"]);
     cargo.env("PROPTEST_CASES", "4");
     let runner = "valgrind --quiet --error-exitcode=1";
@@ -115,9 +115,9 @@ fn watched() -> Command {
 
 /// The graph, and what of the agent can be in a model. In a target folder of its own: the flag would rebuild everything.
 pub fn loom() -> Outcome {
-    let mut cargo = place::cargo();
+    let mut cargo = paths::cargo();
     cargo.env("RUSTFLAGS", "--cfg loom");
-    cargo.env("CARGO_TARGET_DIR", place::target().join("loom"));
+    cargo.env("CARGO_TARGET_DIR", paths::target().join("loom"));
     cargo.args([
         "test",
         "--release",

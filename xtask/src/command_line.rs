@@ -5,12 +5,13 @@ use clap::{Command, CommandFactory, Parser, Subcommand};
 use crate::apps::VerifyOptions;
 use crate::bench::BenchArguments;
 use crate::coverage::CoverageOptions;
+use crate::dist::DistProduct;
 use crate::fleet;
 use crate::jvm::{JvmTestOptions, LeakSuiteOptions};
 use crate::record::RecordOptions;
 use crate::starve::StarveOptions;
 use crate::suite::{InstallOptions, TestOptions};
-use crate::systems::{self, System};
+use crate::systems::System;
 
 #[derive(Parser)]
 #[command(
@@ -104,6 +105,9 @@ pub enum XtaskCommand {
         /// Make them for this system only: x64 or arm64
         #[arg(value_parser = |name: &str| System::named(name).ok_or("systems are x64 and arm64"))]
         system: Option<System>,
+        /// Make this product only
+        #[arg(long)]
+        product: Option<DistProduct>,
     },
     /// Make the Maven repository target/maven/repository, and try it from new projects
     Maven {
@@ -205,11 +209,6 @@ pub fn parse() -> XtaskCommand {
         Ok(line) => line.command,
         Err(e) => e.exit(),
     }
-}
-
-/// The systems that `dist` makes packages for.
-pub fn chosen_systems(system: Option<System>) -> Vec<System> {
-    system.map_or(systems::ALL.to_vec(), |system| vec![system])
 }
 
 /// The command line whose help lists commands by group.

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::jdk::{self, Jdk};
 use crate::workloads::{APPS, App};
-use crate::{Outcome, place, side_by_side, tools};
+use crate::{Outcome, paths, side_by_side, tools};
 
 const LIMIT: Duration = Duration::from_secs(1800);
 const PROGRAM: &str = "io.lucce.programs.Constructs";
@@ -116,7 +116,7 @@ pub fn check(options: &CoverageOptions) -> Outcome {
         .flat_map(|app| jdks.iter().map(move |jdk| Run { app, jdk }))
         .filter(|run| options.wants(run))
         .collect();
-    let folder = place::target().join("coverage");
+    let folder = paths::target().join("coverage");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     println!(
         "{:<28} {:>3} {:>9}",
@@ -196,7 +196,7 @@ impl Run<'_> {
         java.current_dir(log.parent().unwrap_or(Path::new(".")));
         java.arg("-Xint").arg(format!(
             "-agentpath:{}=out={},events={events}",
-            place::agent().display(),
+            paths::agent().display(),
             log.display()
         ));
         match self.app {
@@ -232,12 +232,12 @@ fn work(app: &App) -> f64 {
 }
 
 fn programs() -> PathBuf {
-    place::harness().join("programs/target/programs.jar")
+    paths::harness().join("programs/target/programs.jar")
 }
 
 /// Lines of `NAME CLASS BYTES`, and the stacks below `measured` by the construct's class.
 fn constructs(log: &Path, printed: &str) -> Result<Vec<Found>, String> {
-    let mut lucce = Command::new(place::lucce());
+    let mut lucce = Command::new(paths::lucce());
     lucce.args(["export", "--format", "collapsed", "--value", "bytes"]);
     let stacks = tools::output(lucce.arg(log))?;
     let counted = by_construct(&String::from_utf8_lossy(&stacks));
@@ -281,7 +281,7 @@ fn by_construct(stacks: &str) -> BTreeMap<String, u64> {
 }
 
 fn application(log: &Path, app: &App) -> Result<Vec<Found>, String> {
-    let mut lucce = Command::new(place::lucce());
+    let mut lucce = Command::new(paths::lucce());
     let stats = tools::output(lucce.args(["stats", "--json"]).arg(log))?;
     let stats: Value = serde_json::from_slice(&stats).map_err(|e| e.to_string())?;
     let of = |key: &str| {

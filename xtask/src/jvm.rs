@@ -3,7 +3,7 @@
 use std::env;
 use std::thread;
 
-use crate::{Outcome, build, jdk, place, tools};
+use crate::{Outcome, build, jdk, paths, tools};
 
 #[derive(clap::Args, Default)]
 pub struct JvmTestOptions {
@@ -95,7 +95,7 @@ fn run(args: &[&str], more: &[(&str, &str)]) -> Outcome {
     for jdk in &jdks {
         println!("JDK {}: {}", jdk.version, jdk.home.display());
     }
-    let mut cargo = place::cargo();
+    let mut cargo = paths::cargo();
     // The whole workspace, with dependencies as the unit tests have them: those are compiled once.
     cargo.args([
         "test",
@@ -110,10 +110,10 @@ fn run(args: &[&str], more: &[(&str, &str)]) -> Outcome {
         .arg(format!("--test-threads={}", threads()))
         .args(args);
     cargo
-        .env("LUCCE_AGENT", place::agent())
-        .env("LUCCE_BIN", place::lucce());
+        .env("LUCCE_AGENT", paths::agent())
+        .env("LUCCE_BIN", paths::lucce());
     cargo
-        .env("LUCCE_HARNESS", place::harness())
+        .env("LUCCE_HARNESS", paths::harness())
         .env("LUCCE_PROGRAMS_21", programs_21)
         .env("LUCCE_OLD_JAVA_HOME", &jdk::too_old()?.home);
     cargo.envs(more.iter().copied());

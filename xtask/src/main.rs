@@ -5,9 +5,9 @@ mod coverage;
 mod cpu;
 mod java_agents;
 mod jdk;
+mod paths;
 mod pictures;
 mod pip;
-mod place;
 mod requirements;
 mod side_by_side;
 mod tools;
@@ -41,6 +41,7 @@ use std::process::ExitCode;
 
 use bench::BenchOptions;
 use command_line::XtaskCommand;
+use dist::DistProduct;
 
 /// What went wrong, in words for the user.
 type Outcome = Result<(), String>;
@@ -76,7 +77,11 @@ fn run(command: XtaskCommand) -> Outcome {
         XtaskCommand::Memory => checks::memory(),
         XtaskCommand::Java => build::tested_java(),
         XtaskCommand::Fleet => fleet::check(),
-        XtaskCommand::Dist { system } => dist::make(&command_line::chosen_systems(system)),
+        XtaskCommand::Dist { system, product } => {
+            let systems = system.map_or(systems::ALL.to_vec(), |system| vec![system]);
+            let products = product.map_or(DistProduct::ALL.to_vec(), |product| vec![product]);
+            dist::make(&systems, &products)
+        }
         XtaskCommand::Bench(arguments) => {
             BenchOptions::new(*arguments).and_then(|options| bench::run(&options))
         }

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Outcome, build, jdk, place, systems, tools};
+use crate::{Outcome, build, jdk, paths, systems, tools};
 
 /// Folders of the Java side: each is an artifact.
 const ARTIFACTS: [&str; 5] = ["api", "lucce", "junit", "logback", "log4j2"];
@@ -29,7 +29,7 @@ pub fn make<A: AsRef<Path>>(archives: &[A]) -> Outcome {
     maven.deploy(&maven.natives(archives)?)?;
     maven.complete()?;
     new_projects::try_out(&maven)?;
-    println!("{}", place::short(&maven.repository()));
+    println!("{}", paths::short(&maven.repository()));
     Ok(())
 }
 
@@ -39,7 +39,7 @@ struct Maven {
 
 impl Maven {
     fn empty() -> Result<Self, String> {
-        let to = place::target().join("maven");
+        let to = paths::target().join("maven");
         let _ = fs::remove_dir_all(&to);
         fs::create_dir_all(&to).map_err(|e| format!("{}: {e}", to.display()))?;
         Ok(Maven { to })
@@ -54,7 +54,7 @@ impl Maven {
         let natives = self.to.join("natives");
         let built = natives.join(BUILT);
         fs::create_dir_all(&built).map_err(|e| e.to_string())?;
-        for (file, name) in [(place::agent(), LIBRARY), (place::lucce(), COMMAND)] {
+        for (file, name) in [(paths::agent(), LIBRARY), (paths::lucce(), COMMAND)] {
             let mut strip = Command::new("objcopy");
             strip
                 .arg("--strip-unneeded")
@@ -75,7 +75,7 @@ impl Maven {
     }
 
     fn deploy(&self, natives: &Path) -> Outcome {
-        let mut mvn = self.mvn(&place::harness());
+        let mut mvn = self.mvn(&paths::harness());
         mvn.args(["-P", "publish", "-DskipTests", "-pl", &ARTIFACTS.join(",")]);
         mvn.arg(format!("-Dlucce.natives={}", natives.display()));
         let repository = self.repository();

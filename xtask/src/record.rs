@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Stdio;
 
 use crate::workloads::{APPS, App};
-use crate::{Outcome, jdk, place, tools};
+use crate::{Outcome, jdk, paths, tools};
 
 #[derive(clap::Args)]
 pub struct RecordOptions {
@@ -27,13 +27,13 @@ pub fn run(options: &RecordOptions) -> Outcome {
         let names = APPS.map(|app| app.name);
         return Err(format!("the applications are {}", names.join(", ")));
     }
-    let folder = place::target().join("recordings");
+    let folder = paths::target().join("recordings");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     apps.into_iter().try_for_each(|app| record(app, options))
 }
 
 fn record(app: &App, options: &RecordOptions) -> Outcome {
-    let folder = place::target().join("recordings");
+    let folder = paths::target().join("recordings");
     let log = folder.join(format!("{}.lucce", app.name));
     let recording = log.with_extension("lucce.calls");
     // Of a run that was interrupted: the agent would not replace it.
@@ -43,7 +43,7 @@ fn record(app: &App, options: &RecordOptions) -> Outcome {
     let mut java = jdk::runner()?.java();
     java.arg(format!(
         "-agentpath:{}=out={},record=calls,record-limit={},limit=1g,log=warn",
-        place::agent().display(),
+        paths::agent().display(),
         log.display(),
         options.limit
     ));

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::jdk::{self, Jdk};
 use crate::workloads::{APPS, App};
-use crate::{Outcome, place};
+use crate::{Outcome, paths};
 
 /// Applications with several threads each.
 const STARVED: [&str; 4] = ["H2Mix", "XalanTransform", "LuceneIndex", "TomcatServe"];
@@ -40,7 +40,7 @@ pub struct StarveOptions {
 /// # Errors
 /// A JVM lost events, a thread waited too long for a lock of the agent, or a JVM did not answer or end in time.
 pub fn check(options: &StarveOptions) -> Outcome {
-    let folder = place::target().join("starve");
+    let folder = paths::target().join("starve");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let machine = MachineDelay::default();
@@ -187,7 +187,7 @@ impl StarvedRun {
         let mut java = jdk.java();
         java.arg("-Xmx300m").arg(format!(
             "-agentpath:{}=out={},events=alloc+lock",
-            place::agent().display(),
+            paths::agent().display(),
             log.display()
         ));
         java.args(app.class_path_and_main());
@@ -220,7 +220,7 @@ impl StarvedRun {
     /// Asks the agent for its state, as a person would.
     fn ask(&mut self) {
         let began = Instant::now();
-        let mut lucce = Command::new(place::lucce());
+        let mut lucce = Command::new(paths::lucce());
         let pid = self.java.id().to_string();
         let quiet = lucce.args(["ctl", &pid, "status"]).stdout(Stdio::null());
         let _ = quiet.stderr(Stdio::null()).status();
@@ -235,15 +235,15 @@ impl StarvedRun {
     }
 
     fn read_log(&self) -> Result<WaitRow, String> {
-        let mut lucce = Command::new(place::lucce());
+        let mut lucce = Command::new(paths::lucce());
         let output = lucce.args(["stats", "--json"]).arg(&self.log).output();
         let output = output.map_err(|e| format!("lucce: {e}"))?;
         let stats: Value = serde_json::from_slice(&output.stdout)
-            .map_err(|e| format!("{}: {e}", place::short(&self.log)))?;
+            .map_err(|e| format!("{}: {e}", paths::short(&self.log)))?;
         let agent = stats["agent"].as_object();
         let agent = agent.ok_or("lucce stats: no counts of the agent")?;
         let count = |key: &str| agent.get(key).and_then(Value::as_u64);
-        let missing = |key: &str| format!("{}: no {key}", place::short(&self.log));
+        let missing = |key: &str| format!("{}: no {key}", paths::short(&self.log));
         let longest_ns = count("locks.longest_wait_ns").ok_or_else(|| missing("waits"))?;
         let kinds = agent
             .iter()

@@ -39,7 +39,7 @@ impl InstallOptions {
 
 /// A part of all checks. The parts together are the whole.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Part {
+enum TestPart {
     /// What reads sources only.
     Lint,
     /// Tests of crates and of the Java side, and models.
@@ -58,93 +58,95 @@ enum Part {
     Cost,
 }
 
-impl Part {
-    const ALL: [(&str, Part); 8] = [
-        ("lint", Part::Lint),
-        ("unit", Part::Unit),
-        ("jvm", Part::Jvm(None)),
-        ("pages", Part::Pages),
-        ("formats", Part::Formats),
-        ("fleet", Part::Fleet),
-        ("packages", Part::Packages),
-        ("cost", Part::Cost),
+impl TestPart {
+    const ALL: [(&str, TestPart); 8] = [
+        ("lint", TestPart::Lint),
+        ("unit", TestPart::Unit),
+        ("jvm", TestPart::Jvm(None)),
+        ("pages", TestPart::Pages),
+        ("formats", TestPart::Formats),
+        ("fleet", TestPart::Fleet),
+        ("packages", TestPart::Packages),
+        ("cost", TestPart::Cost),
     ];
 
     /// Parses names of parts; versions of JDKs stand behind `jvm`. Without names: all parts.
-    fn parse_all(words: &[String]) -> Result<Vec<Part>, String> {
-        let mut parts: Vec<Part> = Vec::new();
+    fn parse_all(words: &[String]) -> Result<Vec<TestPart>, String> {
+        let mut parts: Vec<TestPart> = Vec::new();
         for word in words {
-            let named = Part::ALL.iter().find(|(name, _)| name == word);
+            let named = TestPart::ALL.iter().find(|(name, _)| name == word);
             match (named, word.parse(), parts.last().copied()) {
                 (Some((_, part)), ..) => parts.push(*part),
-                (None, Ok(version), Some(Part::Jvm(other))) if jdk::TESTED.contains(&version) => {
+                (None, Ok(version), Some(TestPart::Jvm(other)))
+                    if jdk::TESTED.contains(&version) =>
+                {
                     if other.is_none() {
                         parts.pop();
                     }
-                    parts.push(Part::Jvm(Some(version)));
+                    parts.push(TestPart::Jvm(Some(version)));
                 }
-                _ => return Err(Part::explain(word)),
+                _ => return Err(TestPart::explain(word)),
             }
         }
         if parts.is_empty() {
-            parts.extend(Part::ALL.map(|(_, part)| part));
+            parts.extend(TestPart::ALL.map(|(_, part)| part));
         }
         parts.sort_unstable();
         parts.dedup();
-        if parts.contains(&Part::Jvm(None)) {
-            parts.retain(|part| !matches!(part, Part::Jvm(Some(_))));
+        if parts.contains(&TestPart::Jvm(None)) {
+            parts.retain(|part| !matches!(part, TestPart::Jvm(Some(_))));
         }
         Ok(parts)
     }
 
     fn explain(word: &str) -> String {
-        let names = Part::ALL.map(|(name, _)| name).join(", ");
+        let names = TestPart::ALL.map(|(name, _)| name).join(", ");
         let versions = jdk::TESTED.map(|version| version.to_string()).join(", ");
         format!("no part {word}: parts are {names}; versions behind jvm are {versions}")
     }
 
     fn needs(self) -> &'static [&'static [Requirement]] {
         match self {
-            Part::Lint => &[BUILD, GIT],
-            Part::Unit => &[BUILD, PIP],
-            Part::Jvm(_) => &[BUILD, PIP, TERMINAL],
-            Part::Pages => &[BUILD, PAGES],
-            Part::Formats => &[BUILD, PAGES, FORMATS, PIP],
-            Part::Fleet => &[BUILD],
-            Part::Packages => &[BUILD, PIP, GRADLE],
-            Part::Cost => &[BUILD, VALGRIND],
+            TestPart::Lint => &[BUILD, GIT],
+            TestPart::Unit => &[BUILD, PIP],
+            TestPart::Jvm(_) => &[BUILD, PIP, TERMINAL],
+            TestPart::Pages => &[BUILD, PAGES],
+            TestPart::Formats => &[BUILD, PAGES, FORMATS, PIP],
+            TestPart::Fleet => &[BUILD],
+            TestPart::Packages => &[BUILD, PIP, GRADLE],
+            TestPart::Cost => &[BUILD, VALGRIND],
         }
     }
 
-    fn steps(self) -> Vec<Step> {
+    fn steps(self) -> Vec<TestStep> {
         match self {
-            Part::Lint => vec![
+            TestPart::Lint => vec![
                 step("fmt", checks::fmt),
                 step("arch", arch::check),
                 step("dependencies", dependencies::check),
                 step("clippy", checks::clippy),
             ],
-            Part::Unit => vec![
+            TestPart::Unit => vec![
                 step("java", build::tested_java),
                 step("unit", checks::unit),
                 step("loom", checks::loom),
                 step("memory", checks::memory),
             ],
-            Part::Jvm(version) => jvm_steps(version),
-            Part::Pages => vec![built("page-tests", pages::tests)],
-            Part::Formats => vec![built("format-tests", || formats::tests(""))],
-            Part::Fleet => vec![built("fleet", fleet::check)],
-            Part::Packages => vec![
+            TestPart::Jvm(version) => jvm_steps(version),
+            TestPart::Pages => vec![built("page-tests", pages::tests)],
+            TestPart::Formats => vec![built("format-tests", || formats::tests(""))],
+            TestPart::Fleet => vec![built("fleet", fleet::check)],
+            TestPart::Packages => vec![
                 built("shipped", shipped::check),
                 built("arm64", arm64::check),
                 built("maven", || maven::make::<&Path>(&[])),
             ],
-            Part::Cost => vec![built("guard", guard::check)],
+            TestPart::Cost => vec![built("guard", guard::check)],
         }
     }
 }
 
-fn jvm_steps(version: Option<u32>) -> Vec<Step> {
+fn jvm_steps(version: Option<u32>) -> Vec<TestStep> {
     let name = |step: &str| match version {
         Some(version) => format!("{step} {version}"),
         None => step.to_owned(),
@@ -162,23 +164,23 @@ fn jvm_steps(version: Option<u32>) -> Vec<Step> {
     ]
 }
 
-struct Step {
+struct TestStep {
     name: String,
     run: Box<dyn Fn() -> Outcome>,
     /// Runs what `build` makes.
     built: bool,
 }
 
-fn step(name: impl Into<String>, run: impl Fn() -> Outcome + 'static) -> Step {
-    Step {
+fn step(name: impl Into<String>, run: impl Fn() -> Outcome + 'static) -> TestStep {
+    TestStep {
         name: name.into(),
         run: Box::new(run),
         built: false,
     }
 }
 
-fn built(name: impl Into<String>, run: impl Fn() -> Outcome + 'static) -> Step {
-    Step {
+fn built(name: impl Into<String>, run: impl Fn() -> Outcome + 'static) -> TestStep {
+    TestStep {
         built: true,
         ..step(name, run)
     }
@@ -194,13 +196,13 @@ pub fn run(options: &TestOptions) -> Outcome {
         requirements::provide(&[BUILD, GIT, PIP, TERMINAL], install)?;
         return run_steps(&quick_steps());
     }
-    let parts = Part::parse_all(&options.parts)?;
+    let parts = TestPart::parse_all(&options.parts)?;
     let mut needs: Vec<&[Requirement]> = parts
         .iter()
         .flat_map(|part| part.needs())
         .copied()
         .collect();
-    if parts.contains(&Part::Unit) {
+    if parts.contains(&TestPart::Unit) {
         requirements::provide_miri(install);
         if !requirements::has_miri() {
             needs.push(VALGRIND);
@@ -211,12 +213,12 @@ pub fn run(options: &TestOptions) -> Outcome {
 }
 
 /// The steps of all parts. The build comes before the first part that may take long, so that it fails early.
-fn steps_of(parts: &[Part]) -> Vec<Step> {
+fn steps_of(parts: &[TestPart]) -> Vec<TestStep> {
     let mut steps = Vec::new();
-    let mut rest: Vec<Step> = Vec::new();
+    let mut rest: Vec<TestStep> = Vec::new();
     for part in parts {
         match part {
-            Part::Lint => steps.extend(part.steps()),
+            TestPart::Lint => steps.extend(part.steps()),
             _ => rest.extend(part.steps()),
         }
     }
@@ -227,7 +229,7 @@ fn steps_of(parts: &[Part]) -> Vec<Step> {
     steps
 }
 
-fn quick_steps() -> Vec<Step> {
+fn quick_steps() -> Vec<TestStep> {
     let options = JvmTestOptions {
         quick: true,
         filter: Vec::new(),
@@ -241,15 +243,15 @@ fn quick_steps() -> Vec<Step> {
     ]
 }
 
-struct Done<'s> {
+struct StepResult<'s> {
     name: &'s str,
     outcome: Outcome,
     took: Duration,
     cpu: Duration,
 }
 
-fn run_steps(steps: &[Step]) -> Outcome {
-    let mut done: Vec<Done> = Vec::new();
+fn run_steps(steps: &[TestStep]) -> Outcome {
+    let mut done: Vec<StepResult> = Vec::new();
     for step in steps {
         println!("\n=== {} ===", step.name);
         let (started, cpu) = (Instant::now(), cpu::of_children());
@@ -264,7 +266,7 @@ fn run_steps(steps: &[Step]) -> Outcome {
         if let Err(message) = &outcome {
             println!("{}: {message}", step.name);
         }
-        done.push(Done {
+        done.push(StepResult {
             name: &step.name,
             outcome,
             took: started.elapsed(),
@@ -274,9 +276,9 @@ fn run_steps(steps: &[Step]) -> Outcome {
     summary(&done)
 }
 
-fn summary(done: &[Done]) -> Outcome {
+fn summary(done: &[StepResult]) -> Outcome {
     println!("\n=== summary ===");
-    for Done {
+    for StepResult {
         name,
         outcome,
         took,
@@ -289,7 +291,7 @@ fn summary(done: &[Done]) -> Outcome {
         let (took, cpu) = (took.as_secs_f64(), cpu.as_secs_f64());
         println!("{name:<13} {took:>6.1} s  {cpu:>6.1} s of CPU  {result}");
     }
-    let sum = |of: fn(&Done) -> Duration| done.iter().map(of).sum::<Duration>().as_secs_f64();
+    let sum = |of: fn(&StepResult) -> Duration| done.iter().map(of).sum::<Duration>().as_secs_f64();
     let (took, cpu) = (sum(|done| done.took), sum(|done| done.cpu));
     println!("{:<13} {took:>6.1} s  {cpu:>6.1} s of CPU", "all");
     let failed: Vec<&str> = done
@@ -307,8 +309,8 @@ fn summary(done: &[Done]) -> Outcome {
 mod suite_tests {
     use super::*;
 
-    fn parse(words: &[&str]) -> Result<Vec<Part>, String> {
-        Part::parse_all(
+    fn parse(words: &[&str]) -> Result<Vec<TestPart>, String> {
+        TestPart::parse_all(
             &words
                 .iter()
                 .map(|&word| word.to_owned())
@@ -318,12 +320,12 @@ mod suite_tests {
 
     #[test]
     fn versions_stand_behind_jvm() {
-        let some = |version| Part::Jvm(Some(version));
+        let some = |version| TestPart::Jvm(Some(version));
         assert_eq!(parse(&["jvm", "17"]), Ok(vec![some(17)]));
-        let both = Ok(vec![Part::Unit, some(17), some(25)]);
+        let both = Ok(vec![TestPart::Unit, some(17), some(25)]);
         assert_eq!(parse(&["jvm", "25", "17", "unit"]), both);
-        assert_eq!(parse(&["jvm"]), Ok(vec![Part::Jvm(None)]));
-        assert_eq!(parse(&["jvm", "21", "jvm"]), Ok(vec![Part::Jvm(None)]));
+        assert_eq!(parse(&["jvm"]), Ok(vec![TestPart::Jvm(None)]));
+        assert_eq!(parse(&["jvm", "21", "jvm"]), Ok(vec![TestPart::Jvm(None)]));
         for wrong in [&["17"][..], &["jvm", "11"], &["lint", "17"], &["all"]] {
             assert!(
                 parse(wrong).unwrap_err().contains("lint, unit, jvm"),
@@ -339,11 +341,11 @@ mod suite_tests {
             .lines()
             .filter_map(|line| line.trim().strip_prefix("parts: "));
         let jobs = jobs.map(|words| parse(&words.split(' ').collect::<Vec<_>>()).unwrap());
-        let mut parts: Vec<Part> = jobs.flatten().collect();
+        let mut parts: Vec<TestPart> = jobs.flatten().collect();
         parts.sort_unstable();
-        let mut all: Vec<Part> = Part::ALL.map(|(_, part)| part).into();
-        all.retain(|part| *part != Part::Jvm(None));
-        all.extend(jdk::TESTED.map(|version| Part::Jvm(Some(version))));
+        let mut all: Vec<TestPart> = TestPart::ALL.map(|(_, part)| part).into();
+        all.retain(|part| *part != TestPart::Jvm(None));
+        all.extend(jdk::TESTED.map(|version| TestPart::Jvm(Some(version))));
         all.sort_unstable();
         assert_eq!(parts, all);
     }
@@ -351,7 +353,7 @@ mod suite_tests {
     #[test]
     fn the_parts_are_the_whole() {
         let all = parse(&[]).unwrap();
-        assert_eq!(all.len(), Part::ALL.len());
+        assert_eq!(all.len(), TestPart::ALL.len());
         let whole: Vec<String> = steps_of(&all).into_iter().map(|step| step.name).collect();
         let mut sum = Vec::new();
         for part in all {

@@ -6,18 +6,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{Outcome, place};
+use crate::{Outcome, paths};
 
 use super::floors::{files, without_comments};
 
 /// The most circles that a crate may have; a crate that is not listed may have none.
-struct Limit {
+struct CircleLimit {
     of: &'static str,
     files: usize,
     modules: usize,
 }
 
-const LIMITS: [Limit; 7] = [
+const LIMITS: [CircleLimit; 7] = [
     limit("lucce-agent", 6, 0),
     limit("lucce-bytecode", 1, 1),
     limit("lucce-decoder", 3, 0),
@@ -27,14 +27,14 @@ const LIMITS: [Limit; 7] = [
     limit("xtask", 2, 1),
 ];
 
-const fn limit(of: &'static str, files: usize, modules: usize) -> Limit {
-    Limit { of, files, modules }
+const fn limit(of: &'static str, files: usize, modules: usize) -> CircleLimit {
+    CircleLimit { of, files, modules }
 }
 
 /// The path of a module below its crate; empty for the crate's own file.
-type Module = Vec<String>;
+type ModulePath = Vec<String>;
 /// Which module imports which.
-type Imports = BTreeMap<Module, BTreeSet<Module>>;
+type ModuleImports = BTreeMap<ModulePath, BTreeSet<ModulePath>>;
 
 /// # Errors
 /// A crate has more circles than its limit.
@@ -76,14 +76,14 @@ pub fn check() -> Outcome {
     Ok(())
 }
 
-fn describe(circle: &BTreeSet<&Module>) -> String {
+fn describe(circle: &BTreeSet<&ModulePath>) -> String {
     let names: Vec<String> = circle.iter().map(|module| module.join("/")).collect();
     names.join(", ")
 }
 
 /// Names and folders of all crates; `fleet` is a workspace of its own.
 fn crates() -> Result<Vec<(String, PathBuf)>, String> {
-    let mut crates = vec![("lucce-fleet".to_owned(), place::root().join("fleet"))];
+    let mut crates = vec![("lucce-fleet".to_owned(), paths::root().join("fleet"))];
     for package in super::metadata()? {
         let name = package["name"].as_str().unwrap_or_default().to_owned();
         let manifest = Path::new(package["manifest_path"].as_str().unwrap_or_default());
@@ -97,7 +97,7 @@ fn crates() -> Result<Vec<(String, PathBuf)>, String> {
 }
 
 /// Between files; test files and files of one module tree left out.
-fn file_imports(root: &Path) -> Result<Imports, String> {
+fn file_imports(root: &Path) -> Result<ModuleImports, String> {
     let mut sources = BTreeMap::new();
     for path in files(root)? {
         let module = module(root, &path);
@@ -106,7 +106,7 @@ fn file_imports(root: &Path) -> Result<Imports, String> {
             sources.insert(module, product_code(&text));
         }
     }
-    let known: BTreeSet<&Module> = sources.keys().collect();
+    let known: BTreeSet<&ModulePath> = sources.keys().collect();
     let imports = sources.iter().map(|(module, code)| {
         let found = paths(code)
             .into_iter()
@@ -118,8 +118,8 @@ fn file_imports(root: &Path) -> Result<Imports, String> {
 }
 
 /// Between modules at the crate's top, each with all its files.
-fn module_imports(by_file: &Imports) -> Imports {
-    let mut imports = Imports::new();
+fn module_imports(by_file: &ModuleImports) -> ModuleImports {
+    let mut imports = ModuleImports::new();
     for (module, found) in by_file {
         let Some(top) = module.first() else {
             continue;
@@ -132,9 +132,9 @@ fn module_imports(by_file: &Imports) -> Imports {
     imports
 }
 
-fn module(root: &Path, path: &Path) -> Module {
+fn module(root: &Path, path: &Path) -> ModulePath {
     let inner = path.strip_prefix(root).unwrap_or(path).with_extension("");
-    let mut module: Module = inner
+    let mut module: ModulePath = inner
         .iter()
         .map(|part| part.to_string_lossy().into_owned())
         .collect();
@@ -144,7 +144,7 @@ fn module(root: &Path, path: &Path) -> Module {
     module
 }
 
-fn is_test(module: &Module) -> bool {
+fn is_test(module: &ModulePath) -> bool {
     let mut parts = module.iter();
     parts.any(|part| part == "tests" || part.ends_with("_tests"))
 }
@@ -156,7 +156,7 @@ fn product_code(text: &str) -> String {
 }
 
 /// The file that a path of names leads to.
-fn resolve(from: &Module, path: &[String], known: &BTreeSet<&Module>) -> Module {
+fn resolve(from: &ModulePath, path: &[String], known: &BTreeSet<&ModulePath>) -> ModulePath {
     let mut at = from.clone();
     for name in path {
         match name.as_str() {
@@ -232,15 +232,16 @@ fn read_tree(rest: &mut &str, above: &[String], found: &mut Vec<Vec<String>>) {
 }
 
 /// Groups of modules of which each leads to each other one.
-fn circles(imports: &Imports) -> Vec<BTreeSet<&Module>> {
-    let reached: BTreeMap<&Module, BTreeSet<&Module>> = imports
+fn circles(imports: &ModuleImports) -> Vec<BTreeSet<&ModulePath>> {
+    let reached: BTreeMap<&ModulePath, BTreeSet<&ModulePath>> = imports
         .keys()
         .map(|module| (module, reachable(module, imports)))
         .collect();
-    let mut circles: Vec<BTreeSet<&Module>> = Vec::new();
+    let mut circles: Vec<BTreeSet<&ModulePath>> = Vec::new();
     for (module, from) in &reached {
-        let is_back = |other: &&&Module| reached.get(*other).is_some_and(|to| to.contains(module));
-        let circle: BTreeSet<&Module> = from.iter().filter(is_back).copied().collect();
+        let is_back =
+            |other: &&&ModulePath| reached.get(*other).is_some_and(|to| to.contains(module));
+        let circle: BTreeSet<&ModulePath> = from.iter().filter(is_back).copied().collect();
         if !circle.is_empty() && !circles.contains(&circle) {
             circles.push(circle);
         }
@@ -248,7 +249,7 @@ fn circles(imports: &Imports) -> Vec<BTreeSet<&Module>> {
     circles
 }
 
-fn reachable<'i>(module: &Module, imports: &'i Imports) -> BTreeSet<&'i Module> {
+fn reachable<'i>(module: &ModulePath, imports: &'i ModuleImports) -> BTreeSet<&'i ModulePath> {
     let mut found = BTreeSet::new();
     let mut open = vec![module];
     while let Some(next) = open.pop() {
@@ -265,14 +266,14 @@ fn reachable<'i>(module: &Module, imports: &'i Imports) -> BTreeSet<&'i Module> 
 mod circles_tests {
     use super::*;
 
-    fn name(text: &str) -> Module {
+    fn name(text: &str) -> ModulePath {
         text.split('/').map(str::to_owned).collect()
     }
 
     #[test]
     fn a_circle_is_found_and_what_hangs_on_it_is_not() {
         let of = |names: &[&str]| names.iter().copied().map(name).collect();
-        let mut imports = Imports::from([
+        let mut imports = ModuleImports::from([
             (name("a"), of(&["b"])),
             (name("b"), of(&["c", "d"])),
             (name("c"), of(&["std"])),

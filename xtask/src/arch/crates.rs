@@ -7,56 +7,56 @@ use serde_json::Value;
 use crate::Outcome;
 
 /// A crate, and what must not be below it.
-struct Rule {
+struct DependencyRule {
     of: &'static str,
-    never: Never,
+    never: Forbidden,
     reason: &'static str,
 }
 
-enum Never {
+enum Forbidden {
     These(&'static [&'static str]),
     AnyOfTheWorkspace,
 }
 
-const RULES: [Rule; 8] = [
-    Rule {
+const RULES: [DependencyRule; 8] = [
+    DependencyRule {
         of: "lucce-bytecode",
-        never: Never::AnyOfTheWorkspace,
+        never: Forbidden::AnyOfTheWorkspace,
         reason: "it turns class bytes into class bytes and knows no JVM",
     },
-    Rule {
+    DependencyRule {
         of: "lucce-callgraph",
-        never: Never::AnyOfTheWorkspace,
+        never: Forbidden::AnyOfTheWorkspace,
         reason: "encoding and decoding need neither files nor a JVM",
     },
-    Rule {
+    DependencyRule {
         of: "lucce-filter",
-        never: Never::AnyOfTheWorkspace,
+        never: Forbidden::AnyOfTheWorkspace,
         reason: "agent and command read the same filters",
     },
-    Rule {
+    DependencyRule {
         of: "lucce-contentid",
-        never: Never::AnyOfTheWorkspace,
+        never: Forbidden::AnyOfTheWorkspace,
         reason: "agent and readers compute the same ids",
     },
-    Rule {
+    DependencyRule {
         of: "lucce-formats",
-        never: Never::AnyOfTheWorkspace,
+        never: Forbidden::AnyOfTheWorkspace,
         reason: "exporters know the model of a run only",
     },
-    Rule {
+    DependencyRule {
         of: "lucce-control",
-        never: Never::AnyOfTheWorkspace,
+        never: Forbidden::AnyOfTheWorkspace,
         reason: "it carries requests and answers as text",
     },
-    Rule {
+    DependencyRule {
         of: "lucce-decoder",
-        never: Never::These(&["lucce-agent", "lucce-bytecode", "lucce-hooks", "lucce-vm"]),
+        never: Forbidden::These(&["lucce-agent", "lucce-bytecode", "lucce-hooks", "lucce-vm"]),
         reason: "logs are read without a JVM",
     },
-    Rule {
+    DependencyRule {
         of: "lucce-agent",
-        never: Never::These(&[
+        never: Forbidden::These(&[
             "lucce-decoder",
             "lucce-formats",
             "lucce-bench",
@@ -68,7 +68,7 @@ const RULES: [Rule; 8] = [
 ];
 
 /// For each crate of the workspace those that it depends on; tests may use more.
-type Dependencies = BTreeMap<String, BTreeSet<String>>;
+type CrateDependencies = BTreeMap<String, BTreeSet<String>>;
 
 /// # Errors
 /// Names every dependency that must not be, and every rule about a crate that is gone.
@@ -92,14 +92,14 @@ pub fn check() -> Outcome {
     Ok(())
 }
 
-fn broken(rule: &Rule, dependencies: &Dependencies) -> Vec<String> {
+fn broken(rule: &DependencyRule, dependencies: &CrateDependencies) -> Vec<String> {
     if !dependencies.contains_key(rule.of) {
         return vec![format!("a rule is about {}, which is gone", rule.of)];
     }
     let below = below(rule.of, dependencies);
     let is_wrong = |name: &&str| match rule.never {
-        Never::AnyOfTheWorkspace => true,
-        Never::These(names) => names.contains(name),
+        Forbidden::AnyOfTheWorkspace => true,
+        Forbidden::These(names) => names.contains(name),
     };
     let wrong = below.into_iter().filter(is_wrong);
     wrong
@@ -108,7 +108,7 @@ fn broken(rule: &Rule, dependencies: &Dependencies) -> Vec<String> {
 }
 
 /// What a crate depends on, directly or through others.
-fn below<'d>(name: &str, dependencies: &'d Dependencies) -> BTreeSet<&'d str> {
+fn below<'d>(name: &str, dependencies: &'d CrateDependencies) -> BTreeSet<&'d str> {
     let mut found = BTreeSet::new();
     let mut open = vec![name];
     while let Some(next) = open.pop() {
@@ -121,7 +121,7 @@ fn below<'d>(name: &str, dependencies: &'d Dependencies) -> BTreeSet<&'d str> {
     found
 }
 
-fn dependencies(packages: &[Value]) -> Dependencies {
+fn dependencies(packages: &[Value]) -> CrateDependencies {
     let names: BTreeSet<&str> = packages
         .iter()
         .map(|package| text(&package["name"]))
@@ -168,18 +168,18 @@ mod crates_tests {
             package("bottom", &[]),
             package("tool", &[]),
         ]);
-        let rule = |of, never| Rule {
+        let rule = |of, never| DependencyRule {
             of,
             never,
             reason: "so it is",
         };
-        let these = |names| Never::These(names);
+        let these = |names| Forbidden::These(names);
         let said = broken(&rule("top", these(&["bottom", "tool"])), &dependencies);
         assert_eq!(said, ["top → bottom: so it is"]);
-        let said = broken(&rule("top", Never::AnyOfTheWorkspace), &dependencies);
+        let said = broken(&rule("top", Forbidden::AnyOfTheWorkspace), &dependencies);
         assert_eq!(said.len(), 2);
-        assert!(broken(&rule("bottom", Never::AnyOfTheWorkspace), &dependencies).is_empty());
-        let gone = broken(&rule("gone", Never::AnyOfTheWorkspace), &dependencies);
+        assert!(broken(&rule("bottom", Forbidden::AnyOfTheWorkspace), &dependencies).is_empty());
+        let gone = broken(&rule("gone", Forbidden::AnyOfTheWorkspace), &dependencies);
         assert_eq!(gone, ["a rule is about gone, which is gone"]);
     }
 }

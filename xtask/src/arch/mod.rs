@@ -8,7 +8,7 @@ mod floors;
 
 use serde_json::Value;
 
-use crate::{Outcome, place, tools};
+use crate::{Outcome, paths, tools};
 
 pub use floors::draw;
 
@@ -23,7 +23,7 @@ pub fn check() -> Outcome {
 
 /// What cargo says of the workspace's packages.
 fn metadata() -> Result<Vec<Value>, String> {
-    let mut metadata = place::cargo();
+    let mut metadata = paths::cargo();
     metadata.args(["metadata", "--no-deps", "--format-version=1"]);
     let mut metadata: Value =
         serde_json::from_slice(&tools::output(&mut metadata)?).map_err(|e| e.to_string())?;

@@ -11,7 +11,7 @@ use lucce_bench::{Centre, Program, Report};
 use super::measured;
 use super::options::BenchOptions;
 use crate::jdk::{self, Jdk};
-use crate::{place, tools};
+use crate::{paths, tools};
 
 /// Left out in the paper: "they often failed with runtime errors".
 const LEFT_OUT: [&str; 2] = ["tradebeans", "tradesoap"];
@@ -76,7 +76,7 @@ impl Suite {
         let jdk = jdk::compiler().ok_or("no JDK with a compiler")?;
         let mut javac = Command::new(jdk.tool("javac"));
         javac.arg("-cp").arg(&self.jar).arg("-d").arg(&self.classes);
-        javac.arg(place::harness().join("dacapo/IterationTimes.java"));
+        javac.arg(paths::harness().join("dacapo/IterationTimes.java"));
         let compiled = tools::run_quietly(&mut javac);
         compiled.map_err(|e| format!("{} is no DaCapo suite: {e}", self.jar.display()))
     }

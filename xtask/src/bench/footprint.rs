@@ -6,7 +6,7 @@ use super::options::BenchOptions;
 use super::{apps, growth, measured, show};
 use crate::jdk::Jdk;
 use crate::workloads::{APPS, App};
-use crate::{Outcome, place};
+use crate::{Outcome, paths};
 
 /// With so little work that it is their start that is measured.
 const STARTED: [(&str, &str); 2] = [("H2Mix", "0.002"), ("FopRender", "0.01")];
@@ -49,7 +49,7 @@ pub fn run(options: &BenchOptions) -> Outcome {
 
 /// Whole processes, from start to end.
 fn startup(options: &BenchOptions, jdk: &Jdk) -> Plan {
-    let hello = place::harness().join("apps/target/apps.jar");
+    let hello = paths::harness().join("apps/target/apps.jar");
     let hello = vec![
         "-cp".into(),
         hello.into(),

@@ -14,7 +14,7 @@ use super::apps;
 use super::footprint::{few, named};
 use super::options::BenchOptions;
 use crate::jdk::Jdk;
-use crate::{Outcome, place};
+use crate::{Outcome, paths};
 
 const APPS: [&str; 3] = ["H2Mix", "XalanTransform", "EclipseCompile"];
 
@@ -137,7 +137,7 @@ fn watched(
 
 /// Of a log, complete or not: the program runs on meanwhile, and what it adds is seen the next time.
 fn stats(log: &Path) -> Result<Value, String> {
-    let mut lucce = Command::new(place::lucce());
+    let mut lucce = Command::new(paths::lucce());
     let output = lucce.args(["stats", "--json"]).arg(log).output();
     let output = output.map_err(|e| format!("cannot start lucce: {e}"))?;
     serde_json::from_slice(&output.stdout)

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::callbacks;
 use super::options::BenchOptions;
 use crate::jdk::Jdk;
-use crate::{place, tools};
+use crate::{paths, tools};
 
 /// # Errors
 /// The benchmarks are not built, or one that was asked for is unknown.
@@ -79,7 +79,7 @@ impl<'a> Jmh<'a> {
 
     /// The harness itself runs without agent and flags.
     fn java(&self) -> Command {
-        let built = place::harness().join("micro/target");
+        let built = paths::harness().join("micro/target");
         let mut java = self.jdk.java();
         java.arg("-Djmh.ignoreLock=true").arg("-cp");
         java.arg(format!("{0}/micro.jar:{0}/lib/*", built.display()));

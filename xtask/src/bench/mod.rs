@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use lucce_bench::{Metric, Plan, Report, Step};
 
-use crate::{Outcome, build, place};
+use crate::{Outcome, build, paths};
 
 use options::Programs;
 pub use options::{BenchArguments, BenchOptions};
@@ -71,7 +71,7 @@ fn tell(step: &Step) {
 /// Prints the tables and writes everything to files.
 fn show(name: &str, report: &Report, folder: &Path) -> Outcome {
     let tables = written(name, report, folder)?;
-    println!("\n{name}\n{tables}written to {}", place::short(folder));
+    println!("\n{name}\n{tables}written to {}", paths::short(folder));
     let failures = report.failures();
     match failures.is_empty() {
         true => Ok(()),

@@ -8,7 +8,7 @@ use lucce_bench::{JavaCommand, Plan, Program, Tools, Variant};
 
 use super::{LIMIT, async_profiler};
 use crate::jdk::{self, Jdk};
-use crate::{arguments, fleet, place};
+use crate::{arguments, fleet, paths};
 
 /// What all variants have: a collector whose own work differs little from run to run.
 const JVM: [&str; 3] = ["-XX:+UseParallelGC", "-Xms1g", "-Xmx1g"];
@@ -107,7 +107,7 @@ const ENVIRONMENT: &str = "Environment";
 const EXAMPLES: &str = "\
 In each round every variant runs once, in a JVM of its own; results are ratios to the same program without an agent.
 Tables are printed; tables, report.json and charts are written to the folder for reports after each JVM.
-docs/performance.md explains how to read them.
+docs/internals/performance.md explains how to read them.
 
 Examples:
   cargo xtask bench --quick --apps H2Mix,XalanTransform
@@ -204,7 +204,7 @@ impl BenchOptions {
             jvm: arguments.jvm,
             out: arguments
                 .out
-                .unwrap_or_else(|| place::target().join("bench")),
+                .unwrap_or_else(|| paths::target().join("bench")),
             build: !arguments.no_build,
             quick: arguments.quick,
         };
@@ -304,7 +304,7 @@ impl BenchOptions {
 
     pub fn plan(&self, programs: Vec<Program>) -> Plan {
         let wants = self.variants.iter().any(Variant::wants_async_profiler);
-        let mut tools = Tools::from_env(Some(place::agent()));
+        let mut tools = Tools::from_env(Some(paths::agent()));
         if wants && tools.async_profiler.is_none() {
             tools.async_profiler = async_profiler::fetched();
         }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::created;
-use crate::{Outcome, place};
+use crate::{Outcome, paths};
 
 /// Where they are, below an archive's folder.
 pub const FOLDER: &str = "share/doc/lucce";
@@ -27,7 +27,7 @@ const ALL: [&str; 11] = [
 
 /// Copies them, and puts a README at the top of `stage` that refers to the copies.
 pub fn write(stage: &Path) -> Outcome {
-    let root = place::root();
+    let root = paths::root();
     for name in ALL {
         copy(&root.join(name), &stage.join(FOLDER).join(name))?;
     }
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_documents_hold_together() {
-        let stage = place::target().join("documents-test");
+        let stage = paths::target().join("documents-test");
         let _ = fs::remove_dir_all(&stage);
         write(&stage).unwrap();
         hold_together(&stage).unwrap();

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use self::recordings::Recording;
 use super::options::BenchOptions;
-use crate::{Outcome, fleet, place, tools};
+use crate::{Outcome, fleet, paths, tools};
 
 /// So many logs are on the disk at a time.
 const BATCH: u64 = 240;
@@ -37,7 +37,7 @@ const MEMORY: &str = "2g";
 pub fn run(options: &BenchOptions) -> Outcome {
     if options.build {
         tools::run(fleet::cargo().args(["build", "--release", "--locked"]))?;
-        tools::run(place::cargo().args(["build", "--release", "-p", "lucce-variations"]))?;
+        tools::run(paths::cargo().args(["build", "--release", "-p", "lucce-variations"]))?;
     }
     let folder = options.out.join("fleet");
     let recorded = recordings::take(options, &folder.join("recordings"))?;
@@ -77,7 +77,7 @@ pub fn run(options: &BenchOptions) -> Outcome {
     println!(
         "\n{}\nwritten to {}",
         tables::all(&report),
-        place::short(&options.out)
+        paths::short(&options.out)
     );
     Ok(())
 }
@@ -175,7 +175,7 @@ fn alone(options: &BenchOptions, folder: &Path, recording: &Recording) -> Result
         |bytes: &BTreeMap<String, (u64, u64)>, name: &str| bytes.get(name).map_or(0, |sum| sum.1);
     let further = |name: &str| (of(&ten, name) as f64 - of(&first, name) as f64) / 9.0;
     let pprof = folder.join("pprof.pb.gz");
-    let mut export = Command::new(place::lucce());
+    let mut export = Command::new(paths::lucce());
     export
         .arg("export")
         .arg("--format")
@@ -343,7 +343,7 @@ impl<'r> Growing<'r> {
             step,
         ];
         *made += runs.len() as u64;
-        let mut vary = Command::new(place::target().join("release/variations"));
+        let mut vary = Command::new(paths::target().join("release/variations"));
         vary.arg(&recording.log).arg(&self.logs);
         vary.arg(format!("{}-{}", recording.app, recording.jdk));
         let said = tools::output(vary.args(numbers.map(|number| number.to_string())))?;
@@ -481,7 +481,7 @@ impl<'r> Growing<'r> {
 
     /// The last run's number of the context with the most bytes.
     fn number(&self) -> Result<String, String> {
-        let mut report = Command::new(place::lucce());
+        let mut report = Command::new(paths::lucce());
         let said = tools::output(
             report
                 .args(["report", "--json", "--top", "1"])
@@ -568,7 +568,7 @@ impl<'r> Growing<'r> {
 
     /// With all parameters, as other engines need them.
     fn whole(&self, name: &str, given: Vec<(&str, String)>) -> Result<Value, String> {
-        let sql = place::root().join(format!("fleet/sql/{name}.sql"));
+        let sql = paths::root().join(format!("fleet/sql/{name}.sql"));
         let text = fs::read_to_string(&sql).map_err(|e| format!("{}: {e}", sql.display()))?;
         let mut parameters = serde_json::Map::new();
         let head = text.lines().map_while(|line| line.strip_prefix("-- "));

@@ -7,7 +7,7 @@ use crate::bench::apps;
 use crate::bench::options::BenchOptions;
 use crate::jdk::{self, Jdk};
 use crate::workloads::App;
-use crate::{Outcome, place, tools};
+use crate::{Outcome, paths, tools};
 
 /// A log of a run of an application.
 pub struct Recording {
@@ -64,7 +64,7 @@ fn record(options: &BenchOptions, app: &App, jdk: &Jdk, follows: bool, log: &Pat
     let mut java = jdk.java();
     java.arg(format!(
         "-agentpath:{}=out={},events={events}",
-        place::agent().display(),
+        paths::agent().display(),
         log.display()
     ));
     java.args(options.jvm()).args(app.class_path_and_main());
