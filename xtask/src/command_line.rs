@@ -117,7 +117,7 @@ pub enum XtaskCommand {
     /// Record the applications' calls for `lucce replay`
     Record(RecordOptions),
     /// Check instruction counts against research/counts/counts.txt, and one ratio of the agent's cost
-    Guard {
+    PerfCheck {
         /// Write the counts to the file
         #[arg(long)]
         bless: bool,
@@ -161,7 +161,7 @@ impl XtaskCommand {
             | Arm64
             | Maven { .. }
             | Record(_)
-            | Guard { .. } => true,
+            | PerfCheck { .. } => true,
         }
     }
 }
@@ -199,7 +199,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ),
     ("Fleet", &["fleet", "fleet-tests"]),
     ("Package", &["shipped", "arm64", "dist", "maven", "notice"]),
-    ("Measure", &["bench", "guard", "record"]),
+    ("Measure", &["bench", "perf-check", "record"]),
 ];
 
 /// The command that the user gave; for help and for errors, prints them and ends the process.

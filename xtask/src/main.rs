@@ -25,12 +25,12 @@ mod dependencies;
 mod dist;
 mod fleet;
 mod formats;
-mod guard;
 mod ids;
 mod jvm;
 mod licence;
 mod maven;
 mod pages;
+mod perf_check;
 mod record;
 mod shipped;
 mod starve;
@@ -99,7 +99,7 @@ fn run(command: XtaskCommand) -> Outcome {
         XtaskCommand::Arm64 => arm64::check(),
         XtaskCommand::Maven { archives } => maven::make(&archives),
         XtaskCommand::Record(options) => record::run(&options),
-        XtaskCommand::Guard { bless: false } => guard::check(),
-        XtaskCommand::Guard { bless: true } => guard::bless(),
+        XtaskCommand::PerfCheck { bless: false } => perf_check::check(),
+        XtaskCommand::PerfCheck { bless: true } => perf_check::bless(),
     }
 }

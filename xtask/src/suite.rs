@@ -7,8 +7,8 @@ use crate::jvm::JvmTestOptions;
 use crate::requirements::{self, BUILD, FORMATS, GIT, GRADLE, PAGES, PIP, Requirement};
 use crate::requirements::{TERMINAL, VALGRIND};
 use crate::{
-    Outcome, apps, arch, arm64, build, checks, coverage, cpu, dependencies, fleet, formats, guard,
-    jdk, jvm, maven, pages, shipped,
+    Outcome, apps, arch, arm64, build, checks, coverage, cpu, dependencies, fleet, formats, jdk,
+    jvm, maven, pages, perf_check, shipped,
 };
 
 #[derive(clap::Args)]
@@ -141,7 +141,7 @@ impl TestPart {
                 built("arm64", arm64::check),
                 built("maven", || maven::make::<&Path>(&[])),
             ],
-            TestPart::Cost => vec![built("guard", guard::check)],
+            TestPart::Cost => vec![built("perf-check", perf_check::check)],
         }
     }
 }
@@ -374,7 +374,7 @@ mod suite_tests {
             steps.map(|step| step.name).collect()
         };
         assert_eq!(names(&["lint"]), ["fmt", "arch", "dependencies", "clippy"]);
-        assert_eq!(names(&["lint", "cost"])[4..], ["build", "guard"]);
+        assert_eq!(names(&["lint", "cost"])[4..], ["build", "perf-check"]);
         let jvm = ["build", "jvm-tests 21", "verify-apps 21", "coverage 21"];
         assert_eq!(names(&["jvm", "21"]), jvm);
     }

@@ -1,4 +1,4 @@
-//! `guard`: whether anything has become much slower.
+//! `perf-check`: whether anything has become much slower.
 //!
 //! Counted are instructions (callgrind), which do not depend on how busy the machine is: no piece of
 //! `research/counts/` may take a third more than its `counts.txt` says. What the agent costs a JVM is a
@@ -155,7 +155,7 @@ fn classes() -> Result<PathBuf, String> {
 /// Variant, ratio, bound.
 fn ratios(rounds: usize) -> Result<Vec<(&'static str, f64, f64)>, String> {
     let variants = BOUNDS.map(|(variant, _)| variant).join(",");
-    let out = paths::target().join("guard");
+    let out = paths::target().join("perf-check");
     let options = bench::BenchOptions::parse(&[
         "--apps",
         APP,
