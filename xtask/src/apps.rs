@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::java_agents::{JAVA_AGENTS, JavaAgent};
 use crate::jdk::{self, Jdk};
 use crate::workloads::{APPS, App};
-use crate::{Outcome, place, side_by_side, tools};
+use crate::{Outcome, paths, side_by_side, tools};
 
 const MANY_EVENTS: u64 = 10_000_000;
 const FEW_EVENTS: u64 = 400_000;
@@ -32,98 +32,92 @@ const SMALL: [&str; 5] = [
 /// The one of them that runs on a JDK between the oldest and the newest, too.
 const SMALL_BETWEEN: &str = "H2Mix";
 
-/// What was asked for.
-pub struct Wish {
-    events: u64,
+#[derive(clap::Args, Default)]
+pub struct VerifyOptions {
+    /// Approximate number of comparisons over all runs [default: 10000000; 400000 with --quick]
+    #[arg(long, value_name = "N")]
+    events: Option<u64>,
+    /// Run on this JDK only
+    #[arg(long, value_name = "VERSION")]
     jdk: Option<u32>,
+    /// Run this application only
+    #[arg(long, value_name = "NAME")]
     app: Option<String>,
-    /// Beside these Java agents; none: without.
-    beside: Vec<&'static JavaAgent>,
-    /// Those come before ours on the command line.
+    /// Run little work beside this Java agent: empty, byte-buddy, jacoco, mockito, opentelemetry, or all of them in turn
+    #[arg(long, value_name = "NAME", value_parser = JavaAgentChoice::from_name)]
+    java_agent: Option<JavaAgentChoice>,
+    /// Put the Java agent before lucce's on the command line
+    #[arg(long)]
     first: bool,
-    small: bool,
+    /// Run five applications with little work
+    #[arg(long)]
+    quick: bool,
 }
 
-impl Wish {
-    /// What belongs to every test run.
-    pub fn quick() -> Wish {
-        Wish {
-            events: FEW_EVENTS,
-            jdk: None,
-            app: None,
-            beside: Vec::new(),
-            first: false,
-            small: true,
+impl VerifyOptions {
+    /// What belongs to every test run, on one JDK or on all.
+    pub fn quick(jdk: Option<u32>) -> VerifyOptions {
+        VerifyOptions {
+            jdk,
+            quick: true,
+            ..VerifyOptions::default()
         }
     }
 
-    /// # Errors
-    /// An unknown option or a malformed value.
-    pub fn parse(args: &[&str]) -> Result<Wish, String> {
-        let mut wish = Wish::quick();
-        let mut args = args.iter().copied();
-        wish.small = args.clone().any(|arg| arg == "--quick");
-        if !wish.small {
-            wish.events = MANY_EVENTS;
-        }
-        while let Some(key) = args.next() {
-            let mut value = || args.next().ok_or(format!("a value is missing after {key}"));
-            match key {
-                "--quick" => {}
-                "--first" => wish.first = true,
-                "--events" => wish.events = number(key, value()?)?,
-                "--jdk" => wish.jdk = Some(number(key, value()?)?),
-                "--java-agent" => wish.beside = java_agents(value()?)?,
-                "--app" => wish.app = Some(value()?.to_owned()),
-                _ => return Err(format!("unknown option {key}")),
-            }
-        }
-        Ok(wish)
+    fn events(&self) -> u64 {
+        self.events
+            .unwrap_or(if self.quick { FEW_EVENTS } else { MANY_EVENTS })
+    }
+
+    fn java_agents(&self) -> &[&'static JavaAgent] {
+        self.java_agent
+            .as_ref()
+            .map_or(&[], |choice| choice.0.as_slice())
     }
 
     fn wants(&self, app: &App, jdk: &Jdk) -> bool {
-        let few = self.small && !SMALL.contains(&app.name);
+        let few = self.quick && !SMALL.contains(&app.name);
         let other = self.app.as_ref().is_some_and(|name| name != app.name);
         let other_jdk = self.jdk.is_some_and(|version| version != jdk.version);
         let is_between = jdk.version > jdk::OLD && jdk.version < jdk::NEW;
-        let few = few || self.small && is_between && app.name != SMALL_BETWEEN;
+        let few = few || self.quick && is_between && app.name != SMALL_BETWEEN;
         let impossible = app.wants_whole_jdk && !jdk.compiles();
         !(few || other || other_jdk || impossible)
     }
 }
 
-/// By name, or all.
-fn java_agents(name: &str) -> Result<Vec<&'static JavaAgent>, String> {
-    let known = JAVA_AGENTS.iter();
-    let found: Vec<_> = known
-        .filter(|agent| [agent.name, "all"].contains(&name))
-        .collect();
-    if found.is_empty() {
-        let names = JAVA_AGENTS.map(|agent| agent.name);
-        return Err(format!("no Java agent {name}: {} or all", names.join(", ")));
-    }
-    Ok(found)
-}
+/// Java agents that applications run beside.
+#[derive(Clone)]
+struct JavaAgentChoice(Vec<&'static JavaAgent>);
 
-fn number<N: std::str::FromStr>(key: &str, value: &str) -> Result<N, String> {
-    value
-        .parse()
-        .map_err(|_| format!("{key} {value}: a number was expected"))
+impl JavaAgentChoice {
+    fn from_name(name: &str) -> Result<JavaAgentChoice, String> {
+        let known = JAVA_AGENTS.iter();
+        let found: Vec<_> = known
+            .filter(|agent| [agent.name, "all"].contains(&name))
+            .collect();
+        if found.is_empty() {
+            let names = JAVA_AGENTS.map(|agent| agent.name);
+            return Err(format!("choose {} or all", names.join(", ")));
+        }
+        Ok(JavaAgentChoice(found))
+    }
 }
 
 /// # Errors
 /// A number does not decode to the JVM's trace, or an application does not compute what it should.
-pub fn verify(wish: &Wish) -> Outcome {
+pub fn verify(options: &VerifyOptions) -> Outcome {
     let jdks = jdk::tested()?;
     let pairs = APPS
         .iter()
         .flat_map(|app| jdks.iter().map(move |jdk| (app, jdk)))
-        .filter(|(app, jdk)| wish.wants(app, jdk));
-    let runs: Vec<(&App, &Jdk, Option<&JavaAgent>)> = match wish.beside.is_empty() {
+        .filter(|(app, jdk)| options.wants(app, jdk));
+    let runs: Vec<(&App, &Jdk, Option<&JavaAgent>)> = match options.java_agents().is_empty() {
         true => pairs.map(|(app, jdk)| (app, jdk, None)).collect(),
         false => pairs
             .flat_map(|(app, jdk)| {
-                wish.beside
+                options
+                    .java_agents()
                     .iter()
                     .map(move |agent| (app, jdk, Some(*agent)))
             })
@@ -140,7 +134,7 @@ pub fn verify(wish: &Wish) -> Outcome {
             names.join(", ")
         ));
     }
-    let folder = place::target().join("verify-apps");
+    let folder = paths::target().join("verify-apps");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     println!(
         "{:<16} {:>3} {:<13} {:>12} {:>5} {:>10} {:>10} {:>6} {:>8}",
@@ -154,16 +148,16 @@ pub fn verify(wish: &Wish) -> Outcome {
         "lost",
         "wall"
     );
-    let each = (wish.events / runs.len() as u64).max(1);
+    let each = (options.events() / runs.len() as u64).max(1);
     let results = side_by_side::map(runs, |(app, jdk, beside)| {
         let run = Run {
             app,
             jdk,
             beside,
-            first: wish.first,
+            first: options.first,
             tools,
             folder: &folder,
-            small: wish.small,
+            small: options.quick,
         };
         let result = run.verify(each);
         if let Err(message) = &result {
@@ -238,7 +232,7 @@ impl Run<'_> {
             () if row.lost > 0 => Err(fail(format!("{} events were lost", row.lost))),
             () if row.compared == 0 => Err(fail("nothing was compared".into())),
             () if row.mismatches > 0 => {
-                Err(fail(format!("see lucce check {}", place::short(&log))))
+                Err(fail(format!("see lucce check {}", paths::short(&log))))
             }
             () => {
                 let _ = fs::remove_file(&log);
@@ -257,7 +251,7 @@ impl Run<'_> {
         java.current_dir(self.folder);
         let ours = format!(
             "-agentpath:{}=out={},events=alloc{options}",
-            place::agent().display(),
+            paths::agent().display(),
             log.display()
         );
         let theirs = match self.beside {
@@ -329,7 +323,7 @@ fn check(log: &Path) -> Result<Row, String> {
 
 /// What a verb prints with `--json`; a finding is no failure of the command.
 fn lucce(verb: &str, log: &Path) -> Result<Value, String> {
-    let output = Command::new(place::lucce())
+    let output = Command::new(paths::lucce())
         .arg(verb)
         .arg("--json")
         .arg(log)

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use crate::shipped::FLOOR;
 use crate::shipped::glibc;
-use crate::systems::{System, Tools};
-use crate::{Outcome, dist, place, tools};
+use crate::systems::{BuildSources, System, Tools};
+use crate::{Outcome, dist, paths, tools};
 
 /// Classes that come and go, initialisers, tasks.
 const PROGRAMS: [&str; 2] = ["ClassInit", "Tasks"];
@@ -24,13 +24,17 @@ const SAMPLE: u32 = 7;
 /// A tool cannot be had, the agent does not build or wants a glibc that is too new, or a number was wrong.
 pub fn check() -> Outcome {
     let of = System::ARM64.tools()?;
-    let agent = of.built(&["lucce-agent"], "release", &dist::epoch()?)?;
+    let agent = of.built(
+        BuildSources::Workspace(&["lucce-agent"]),
+        "release",
+        &dist::epoch()?,
+    )?;
     let agent = agent.join("liblucce.so");
     let wanted = glibc::linked(&agent)?;
     if wanted > FLOOR {
         return Err(format!("{}: wants glibc {wanted}", agent.display()));
     }
-    let folder = place::target().join("systems/arm64/runs");
+    let folder = paths::target().join("systems/arm64/runs");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     for program in PROGRAMS {
@@ -46,9 +50,9 @@ fn run(program: &str, of: &Tools, agent: &Path, log: &Path) -> Outcome {
     let options = format!("out={},verify={SAMPLE},ctl=off,strict=on", log.display());
     java.arg(format!("-agentpath:{}={options}", agent.display()));
     java.arg("-cp")
-        .arg(place::harness().join("programs/target/programs.jar"));
+        .arg(paths::harness().join("programs/target/programs.jar"));
     tools::run_quietly(java.arg(format!("io.lucce.programs.{program}")))?;
-    let mut check = Command::new(place::lucce());
+    let mut check = Command::new(paths::lucce());
     let said = tools::output(check.args(["check", "--json"]).arg(log))?;
     let said: Value = serde_json::from_slice(&said).map_err(|e| e.to_string())?;
     let compared = said["compared"].as_u64().unwrap_or(0);

@@ -5,12 +5,12 @@ use std::process::Command;
 use std::thread;
 
 use crate::jdk::{self, Jdk};
-use crate::{Outcome, place, tools};
+use crate::{Outcome, paths, requirements, tools};
 
 /// # Errors
 /// A tool is missing, or something does not compile.
 pub fn all() -> Outcome {
-    tools::needed()?;
+    requirements::check(&[requirements::BUILD])?;
     // Beside each other: neither uses all processors all the time.
     let (rust, java) = thread::scope(|scope| {
         let java = scope.spawn(java);
@@ -30,7 +30,7 @@ pub fn java() -> Outcome {
 }
 
 fn rust() -> Outcome {
-    tools::run(with_jdk(place::cargo().args(["build", "--release"])))
+    tools::run(with_jdk(paths::cargo().args(["build", "--release"])))
 }
 
 /// The Java side and its own tests.
@@ -38,12 +38,12 @@ fn rust() -> Outcome {
 /// # Errors
 /// A tool is missing, something does not compile, or a test fails.
 pub fn tested_java() -> Outcome {
-    tools::needed()?;
+    requirements::check(&[requirements::BUILD])?;
     tools::run(maven(&mut Command::new("mvn")))
 }
 
 fn maven(mvn: &mut Command) -> &mut Command {
-    let pom = place::harness().join("pom.xml");
+    let pom = paths::harness().join("pom.xml");
     mvn.args([
         "--batch-mode",
         "--no-transfer-progress",
@@ -71,16 +71,16 @@ pub fn with_jdk(command: &mut Command) -> &mut Command {
 /// # Errors
 /// They cannot be compiled.
 pub fn programs_21(new: &Jdk) -> Result<PathBuf, String> {
-    let module = place::harness().join("programs-21");
+    let module = paths::harness().join("programs-21");
     let jar = module.join("target/programs-21.jar");
     if jar.exists() {
         return Ok(jar);
     }
-    let classes = place::target().join("programs-21");
+    let classes = paths::target().join("programs-21");
     let old = jdk::runner()?;
-    let programs = place::harness().join("programs/target/programs.jar");
+    let programs = paths::harness().join("programs/target/programs.jar");
     let mut ecj = old.java();
-    ecj.arg("-cp").arg(place::apps());
+    ecj.arg("-cp").arg(paths::apps());
     ecj.args([
         "org.eclipse.jdt.internal.compiler.batch.Main",
         "-nowarn",

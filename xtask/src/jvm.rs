@@ -3,41 +3,76 @@
 use std::env;
 use std::thread;
 
-use crate::{Outcome, build, jdk, place, tools};
+use crate::{Outcome, build, jdk, paths, tools};
 
-/// Runs the tests whose names match; `--quick`: a few, on one JDK.
+#[derive(clap::Args, Default)]
+pub struct JvmTestOptions {
+    /// Run a few tests on one JDK
+    #[arg(long)]
+    pub quick: bool,
+    /// Part of a test's name, and options of the test runner such as --list and --skip
+    #[arg(
+        value_name = "FILTER",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub filter: Vec<String>,
+}
+
+impl JvmTestOptions {
+    /// The tests of one JDK: their names have its version as a part. Tests whose names have no version go with the oldest.
+    /// Without a version: all tests.
+    pub fn of_version(version: Option<u32>) -> JvmTestOptions {
+        let part = |version: &u32| format!("::{version}");
+        let filter = match version {
+            None => Vec::new(),
+            Some(jdk::OLD) => {
+                let others = jdk::TESTED.iter().filter(|other| **other != jdk::OLD);
+                others
+                    .flat_map(|other| ["--skip".to_owned(), part(other)])
+                    .collect()
+            }
+            Some(version) => vec![part(&version)],
+        };
+        JvmTestOptions {
+            quick: false,
+            filter,
+        }
+    }
+}
+
+/// Runs the tests whose names match.
 ///
 /// # Errors
 /// A JDK is missing, or a test failed.
-pub fn tests(args: &[&str]) -> Outcome {
-    run(args, &[])
+pub fn tests(options: &JvmTestOptions) -> Outcome {
+    let quick = options.quick.then_some("--quick");
+    let filter = options.filter.iter().map(String::as_str);
+    run(&quick.into_iter().chain(filter).collect::<Vec<_>>(), &[])
+}
+
+#[derive(clap::Args)]
+pub struct LeakSuiteOptions {
+    /// Run this program only
+    #[arg(value_name = "PROGRAM")]
+    program: Option<String>,
+    /// Run on this JDK only
+    #[arg(long, value_name = "VERSION")]
+    jdk: Option<u32>,
+    /// Run with this collector only: Serial, Parallel, G1 or Z
+    #[arg(long, value_name = "NAME")]
+    gc: Option<String>,
 }
 
 /// Programs that leak in a known way or not at all: all of them under each collector, on the oldest and the newest JDK.
-/// `args`: `--jdk VERSION`, `--gc NAME`, and a program.
 ///
 /// # Errors
-/// As of `tests`, or an argument is not understood.
-pub fn leak_suite(args: &[&str]) -> Outcome {
-    let mut wanted = Vec::new();
-    let mut rest = args;
-    while let [first, after @ ..] = rest {
-        rest = match (*first, after) {
-            ("--jdk", [version, after @ ..]) => {
-                wanted.push(format!("jdk={version}"));
-                after
-            }
-            ("--gc", [name, after @ ..]) => {
-                wanted.push(format!("gc={name}"));
-                after
-            }
-            (program, after) if !program.starts_with('-') => {
-                wanted.push(format!("program={program}"));
-                after
-            }
-            (other, _) => return Err(format!("not understood: {other}")),
-        };
-    }
+/// As of `tests`.
+pub fn leak_suite(options: &LeakSuiteOptions) -> Outcome {
+    let jdk = options.jdk.map(|version| format!("jdk={version}"));
+    let gc = options.gc.iter().map(|name| format!("gc={name}"));
+    let program = options.program.iter().map(|name| format!("program={name}"));
+    let wanted: Vec<String> = jdk.into_iter().chain(gc).chain(program).collect();
     run(
         &["leak_suite::"],
         &[("LUCCE_LEAK_SUITE", &wanted.join(","))],
@@ -47,11 +82,10 @@ pub fn leak_suite(args: &[&str]) -> Outcome {
 /// As many classes that come and go, in place of those few of the tests.
 ///
 /// # Errors
-/// As of `tests`, or `classes` is no number.
-pub fn soak(classes: &str) -> Outcome {
-    let number = classes.parse::<u32>();
-    number.map_err(|_| format!("not a number of classes: {classes}"))?;
-    run(&["unloading::", "--nocapture"], &[("LUCCE_SOAK", classes)])
+/// As of `tests`.
+pub fn soak(classes: u32) -> Outcome {
+    let classes = classes.to_string();
+    run(&["unloading::", "--nocapture"], &[("LUCCE_SOAK", &classes)])
 }
 
 fn run(args: &[&str], more: &[(&str, &str)]) -> Outcome {
@@ -61,7 +95,7 @@ fn run(args: &[&str], more: &[(&str, &str)]) -> Outcome {
     for jdk in &jdks {
         println!("JDK {}: {}", jdk.version, jdk.home.display());
     }
-    let mut cargo = place::cargo();
+    let mut cargo = paths::cargo();
     // The whole workspace, with dependencies as the unit tests have them: those are compiled once.
     cargo.args([
         "test",
@@ -76,10 +110,10 @@ fn run(args: &[&str], more: &[(&str, &str)]) -> Outcome {
         .arg(format!("--test-threads={}", threads()))
         .args(args);
     cargo
-        .env("LUCCE_AGENT", place::agent())
-        .env("LUCCE_BIN", place::lucce());
+        .env("LUCCE_AGENT", paths::agent())
+        .env("LUCCE_BIN", paths::lucce());
     cargo
-        .env("LUCCE_HARNESS", place::harness())
+        .env("LUCCE_HARNESS", paths::harness())
         .env("LUCCE_PROGRAMS_21", programs_21)
         .env("LUCCE_OLD_JAVA_HOME", &jdk::too_old()?.home);
     cargo.envs(more.iter().copied());
@@ -90,4 +124,18 @@ fn run(args: &[&str], more: &[(&str, &str)]) -> Outcome {
 /// three at a time are enough for any machine.
 fn threads() -> usize {
     thread::available_parallelism().map_or(1, |n| n.get().min(2) + 1)
+}
+
+#[cfg(test)]
+mod jvm_tests {
+    use super::*;
+
+    #[test]
+    fn each_test_belongs_to_one_jdk() {
+        let filter = |version| JvmTestOptions::of_version(Some(version)).filter;
+        assert_eq!(filter(17), ["--skip", "::21", "--skip", "::25"]);
+        assert_eq!(filter(21), ["::21"]);
+        assert_eq!(filter(25), ["::25"]);
+        assert!(JvmTestOptions::of_version(None).filter.is_empty());
+    }
 }

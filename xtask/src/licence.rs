@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const MIT: &str = "The MIT License
 
@@ -34,6 +34,12 @@ pub const TEXTS: [(&str, &str); 5] = [
         include_str!("dist/licences/LLVM-exception.txt"),
     ),
 ];
+
+/// Licences that packages name without their text.
+const FORMS: [(&str, &str); 1] = [(
+    "BSD-3-Clause",
+    include_str!("dist/licences/BSD-3-Clause.txt"),
+)];
 
 /// The licences that dependencies may have.
 pub struct Allowed(BTreeSet<String>);
@@ -121,18 +127,31 @@ fn take(rest: &mut &[&str], word: &str) -> bool {
 
 /// The lines of a package's licences that say whose it is.
 pub fn copyrights(folder: &Path) -> BTreeSet<String> {
+    let texts = licence_files(folder, &["LICEN", "COPYING", "COPYRIGHT", "NOTICE"]);
+    let lines = texts.iter().flat_map(|text| text.lines());
+    lines.filter_map(copyright).collect()
+}
+
+/// The texts of a package's licences, one behind the other; for a package without any, the common form of its licence.
+pub fn texts(folder: &Path, licence: &str) -> String {
+    let own = licence_files(folder, &["LICEN", "COPYING"]);
+    let form = FORMS.iter().find(|(name, _)| *name == licence);
+    match (own.is_empty(), form) {
+        (true, Some((_, form))) => (*form).to_owned(),
+        _ => own.join("\n"),
+    }
+}
+
+fn licence_files(folder: &Path, starts: &[&str]) -> Vec<String> {
     let files = fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_licence = |path: &Path| {
+    let mut paths: Vec<PathBuf> = files.map(|file| file.path()).collect();
+    paths.sort();
+    let is_licence = |path: &&PathBuf| {
         let name = path.file_name().map(|name| name.to_string_lossy());
-        let starts = ["LICEN", "COPYING", "COPYRIGHT", "NOTICE"];
         name.is_some_and(|name| starts.iter().any(|start| name.starts_with(start)))
     };
-    files
-        .map(|file| file.path())
-        .filter(|path| is_licence(path))
-        .filter_map(|path| fs::read_to_string(path).ok())
-        .flat_map(|text| text.lines().filter_map(copyright).collect::<Vec<_>>())
-        .collect()
+    let texts = paths.iter().filter(is_licence).map(fs::read_to_string);
+    texts.filter_map(Result::ok).collect()
 }
 
 /// Not the form to fill in at the end of licences.

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Outcome, build, jdk, place, systems, tools};
+use crate::{Outcome, build, jdk, paths, systems, tools};
 
 /// Folders of the Java side: each is an artifact.
 const ARTIFACTS: [&str; 5] = ["api", "lucce", "junit", "logback", "log4j2"];
@@ -24,12 +24,12 @@ const COMMAND: &str = "lucce";
 ///
 /// # Errors
 /// Something does not build, or the new project cannot use it.
-pub fn make(archives: &[&str]) -> Outcome {
+pub fn make<A: AsRef<Path>>(archives: &[A]) -> Outcome {
     let maven = Maven::empty()?;
     maven.deploy(&maven.natives(archives)?)?;
     maven.complete()?;
     new_projects::try_out(&maven)?;
-    println!("{}", place::short(&maven.repository()));
+    println!("{}", paths::short(&maven.repository()));
     Ok(())
 }
 
@@ -39,7 +39,7 @@ struct Maven {
 
 impl Maven {
     fn empty() -> Result<Self, String> {
-        let to = place::target().join("maven");
+        let to = paths::target().join("maven");
         let _ = fs::remove_dir_all(&to);
         fs::create_dir_all(&to).map_err(|e| format!("{}: {e}", to.display()))?;
         Ok(Maven { to })
@@ -50,11 +50,11 @@ impl Maven {
     }
 
     /// The agent and the command without debug information, under the names that the jar has.
-    fn natives(&self, archives: &[&str]) -> Result<PathBuf, String> {
+    fn natives<A: AsRef<Path>>(&self, archives: &[A]) -> Result<PathBuf, String> {
         let natives = self.to.join("natives");
         let built = natives.join(BUILT);
         fs::create_dir_all(&built).map_err(|e| e.to_string())?;
-        for (file, name) in [(place::agent(), LIBRARY), (place::lucce(), COMMAND)] {
+        for (file, name) in [(paths::agent(), LIBRARY), (paths::lucce(), COMMAND)] {
             let mut strip = Command::new("objcopy");
             strip
                 .arg("--strip-unneeded")
@@ -62,7 +62,7 @@ impl Maven {
                 .arg(built.join(name));
             tools::run_quietly(&mut strip)?;
         }
-        for archive in archives.iter().map(Path::new) {
+        for archive in archives.iter().map(AsRef::as_ref) {
             let folder = natives.join(platform(archive)?);
             fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
             for (file, name) in [("lib/liblucce.so", LIBRARY), ("bin/lucce", COMMAND)] {
@@ -75,7 +75,7 @@ impl Maven {
     }
 
     fn deploy(&self, natives: &Path) -> Outcome {
-        let mut mvn = self.mvn(&place::harness());
+        let mut mvn = self.mvn(&paths::harness());
         mvn.args(["-P", "publish", "-DskipTests", "-pl", &ARTIFACTS.join(",")]);
         mvn.arg(format!("-Dlucce.natives={}", natives.display()));
         let repository = self.repository();

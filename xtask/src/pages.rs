@@ -5,13 +5,13 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::{Outcome, jdk, place, tools};
+use crate::{Outcome, jdk, paths, requirements, tools};
 
 /// # Errors
 /// A tool is missing, or a test failed.
 pub fn tests() -> Outcome {
-    tools::needed_for_pages()?;
-    let folder = place::target().join("page-tests");
+    requirements::check(&[requirements::PAGES])?;
+    let folder = paths::target().join("page-tests");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     compile(&folder)?;
@@ -19,11 +19,11 @@ pub fn tests() -> Outcome {
     let [old, one] = &logs;
     view(&[one], &folder.join("one.html"))?;
     view(&[old, one], &folder.join("two.html"))?;
-    let mut diff = Command::new(place::lucce());
+    let mut diff = Command::new(paths::lucce());
     diff.arg("diff").args([old, one]).arg("--html");
     diff.arg(folder.join("changed.html"));
     tools::run_quietly(diff.args(["--by", "type", "--per", "lock"]))?;
-    let mut told = Command::new(place::lucce());
+    let mut told = Command::new(paths::lucce());
     told.args(["diff", "--json", "--top", "0"]).args([old, one]);
     save(&mut told, &folder.join("two.json"))?;
     let leaks = folder.join("leaks.lucce");
@@ -47,7 +47,7 @@ pub fn tests() -> Outcome {
     node.env("PAGES", &folder)
         .env("SERVED", &live.address)
         .env("PROGRAM", live.program.0.id().to_string())
-        .env("CHROMIUM", "/usr/bin/chromium")
+        .env("CHROMIUM", browser()?)
         .env("PLAYWRIGHT", installed()?);
     tools::run(&mut node)
 }
@@ -73,7 +73,7 @@ impl Live {
     fn start(folder: &Path) -> Result<Live, String> {
         let mut java = program(folder, (&folder.join("live.lucce"), EVENTS), 1)?;
         let (program, _) = said(java.arg("on").stdin(Stdio::piped()))?;
-        let mut lucce = Command::new(place::lucce());
+        let mut lucce = Command::new(paths::lucce());
         let pid = program.0.id().to_string();
         let (server, address) = said(lucce.args(["serve", &pid, "--interval", "300ms"]))?;
         Ok(Live {
@@ -100,7 +100,7 @@ fn said(command: &mut Command) -> Result<(Process, String), String> {
 }
 
 fn sources() -> PathBuf {
-    place::root().join("tests/browser")
+    paths::root().join("tests/browser")
 }
 
 /// The program that is recorded.
@@ -122,7 +122,7 @@ const EVENTS: &str = "events=alloc+lock,record=stream";
 
 /// The program under the agent with these options.
 fn program(folder: &Path, (log, options): (&Path, &str), rounds: u32) -> Result<Command, String> {
-    let agent = place::agent();
+    let agent = paths::agent();
     let options = format!("out={},{options}", log.display());
     let mut java = jdk::compiler().ok_or("no JDK that compiles")?.java();
     java.arg(format!("-agentpath:{}={options}", agent.display()))
@@ -136,9 +136,9 @@ fn program(folder: &Path, (log, options): (&Path, &str), rounds: u32) -> Result<
 /// The log of a program that opens tags.
 fn tagged(folder: &Path) -> Result<PathBuf, String> {
     let log = folder.join("tags.lucce");
-    let programs = place::harness().join("programs/target/programs.jar");
+    let programs = paths::harness().join("programs/target/programs.jar");
     let (agent, mut java) = (
-        place::agent(),
+        paths::agent(),
         jdk::compiler().ok_or("no JDK that compiles")?.java(),
     );
     java.arg(format!(
@@ -154,12 +154,12 @@ fn tagged(folder: &Path) -> Result<PathBuf, String> {
 }
 
 fn view(logs: &[&PathBuf], page: &Path) -> Outcome {
-    let mut lucce = Command::new(place::lucce());
+    let mut lucce = Command::new(paths::lucce());
     tools::run_quietly(lucce.arg("view").args(logs).arg("-o").arg(page))
 }
 
 fn report((log, kind): (&Path, &str), more: &[&str], to: &Path) -> Outcome {
-    let mut lucce = Command::new(place::lucce());
+    let mut lucce = Command::new(paths::lucce());
     let args = ["report", "--json", "--top", "0", "--event", kind];
     save(lucce.args(args).args(more).arg(log), to)
 }
@@ -170,9 +170,17 @@ fn save(command: &mut Command, to: &Path) -> Outcome {
     fs::write(to, said).map_err(|e| format!("{}: {e}", to.display()))
 }
 
+/// The browser that shows the pages.
+///
+/// # Errors
+/// It is missing.
+pub fn browser() -> Result<PathBuf, String> {
+    requirements::browser().ok_or_else(|| "no Chromium on the PATH".to_owned())
+}
+
 /// Where playwright-core is, installed if it is not.
 pub fn installed() -> Result<PathBuf, String> {
-    let folder = place::target().join("browser-tests");
+    let folder = paths::target().join("browser-tests");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     for file in ["package.json", "package-lock.json"] {
         fs::copy(sources().join(file), folder.join(file)).map_err(|e| format!("{file}: {e}"))?;

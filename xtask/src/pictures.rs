@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::{Outcome, place, tools};
+use crate::{Outcome, pages, paths, tools};
 
 /// The page's tabs, and the files under `docs/pictures`.
 const PICTURES: [(&str, &str); 2] = [("overview", "overview.png"), ("flame", "flame.png")];
@@ -11,18 +11,18 @@ const PICTURES: [(&str, &str); 2] = [("overview", "overview.png"), ("flame", "fl
 /// # Errors
 /// There is no page of the demo, or no Chromium.
 pub fn make() -> Outcome {
-    let page = place::target().join("demo/lucene.html");
+    let page = paths::target().join("demo/lucene.html");
     if !page.is_file() {
         return Err(format!(
             "{} is missing: `cargo xtask demo` makes it",
-            place::short(&page)
+            paths::short(&page)
         ));
     }
-    let folder = place::root().join("docs/pictures");
+    let folder = paths::root().join("docs/pictures");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     for (tab, name) in PICTURES {
         let file = folder.join(name);
-        let mut chromium = Command::new("chromium");
+        let mut chromium = Command::new(pages::browser()?);
         chromium.args([
             "--headless",
             "--no-sandbox",
@@ -33,7 +33,7 @@ pub fn make() -> Outcome {
         chromium.arg(format!("--screenshot={}", file.display()));
         chromium.arg(format!("file://{}#tab={tab}", page.display()));
         tools::run_quietly(&mut chromium)?;
-        println!("{}", place::short(&file));
+        println!("{}", paths::short(&file));
     }
     Ok(())
 }

@@ -4,53 +4,36 @@ use std::fs;
 use std::process::Stdio;
 
 use crate::workloads::{APPS, App};
-use crate::{Outcome, jdk, place, tools};
+use crate::{Outcome, jdk, paths, tools};
 
-/// What was asked for.
-pub struct Wish {
+#[derive(clap::Args)]
+pub struct RecordOptions {
+    /// Record this application only
+    #[arg(long, value_name = "NAME")]
     app: Option<String>,
+    /// Maximum size of each recording
+    #[arg(long, value_name = "SIZE", default_value = "32m")]
     limit: String,
-}
-
-impl Wish {
-    /// # Errors
-    /// An unknown option or a missing value.
-    pub fn parse(args: &[&str]) -> Result<Wish, String> {
-        let mut wish = Wish {
-            app: None,
-            limit: "32m".to_owned(),
-        };
-        let mut args = args.iter().copied();
-        while let Some(key) = args.next() {
-            let value = args.next().ok_or(format!("a value is missing after {key}"));
-            match key {
-                "--app" => wish.app = Some(value?.to_owned()),
-                "--limit" => wish.limit = value?.to_owned(),
-                _ => return Err(format!("unknown option {key}")),
-            }
-        }
-        Ok(wish)
-    }
 }
 
 /// Each application runs once, with little work; its recording is `target/recordings/NAME.calls`.
 ///
 /// # Errors
 /// An application fails, or there is none of this name.
-pub fn run(wish: &Wish) -> Outcome {
-    let wanted = |app: &&App| wish.app.as_ref().is_none_or(|name| name == app.name);
+pub fn run(options: &RecordOptions) -> Outcome {
+    let wanted = |app: &&App| options.app.as_ref().is_none_or(|name| name == app.name);
     let apps: Vec<&App> = APPS.iter().filter(wanted).collect();
     if apps.is_empty() {
         let names = APPS.map(|app| app.name);
         return Err(format!("the applications are {}", names.join(", ")));
     }
-    let folder = place::target().join("recordings");
+    let folder = paths::target().join("recordings");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    apps.into_iter().try_for_each(|app| record(app, wish))
+    apps.into_iter().try_for_each(|app| record(app, options))
 }
 
-fn record(app: &App, wish: &Wish) -> Outcome {
-    let folder = place::target().join("recordings");
+fn record(app: &App, options: &RecordOptions) -> Outcome {
+    let folder = paths::target().join("recordings");
     let log = folder.join(format!("{}.lucce", app.name));
     let recording = log.with_extension("lucce.calls");
     // Of a run that was interrupted: the agent would not replace it.
@@ -60,9 +43,9 @@ fn record(app: &App, wish: &Wish) -> Outcome {
     let mut java = jdk::runner()?.java();
     java.arg(format!(
         "-agentpath:{}=out={},record=calls,record-limit={},limit=1g,log=warn",
-        place::agent().display(),
+        paths::agent().display(),
         log.display(),
-        wish.limit
+        options.limit
     ));
     java.args(app.class_path_and_main());
     java.args(["--iterations", "1", "--size", &app.small.to_string()]);

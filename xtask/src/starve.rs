@@ -16,12 +16,11 @@ use serde_json::Value;
 
 use crate::jdk::{self, Jdk};
 use crate::workloads::{APPS, App};
-use crate::{Outcome, place};
+use crate::{Outcome, paths};
 
 /// Applications with several threads each.
 const STARVED: [&str; 4] = ["H2Mix", "XalanTransform", "LuceneIndex", "TomcatServe"];
 const JVMS: usize = 12;
-const MINUTES: u64 = 10;
 /// The longest time for which a JVM is stopped.
 const LONGEST_STOP: Duration = Duration::from_millis(400);
 const BETWEEN_STOPS: Duration = Duration::from_millis(100);
@@ -31,17 +30,17 @@ const WAIT_BOUND: Duration = Duration::from_secs(2);
 /// A JVM may take this long to answer or to end.
 const ANSWER_BOUND: Duration = Duration::from_secs(20);
 
+#[derive(clap::Args)]
+pub struct StarveOptions {
+    /// Duration in minutes
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    minutes: u64,
+}
+
 /// # Errors
 /// A JVM lost events, a thread waited too long for a lock of the agent, or a JVM did not answer or end in time.
-pub fn check(args: &[&str]) -> Outcome {
-    let minutes = match args {
-        [] => MINUTES,
-        ["--minutes", minutes] => minutes
-            .parse()
-            .map_err(|_| format!("--minutes {minutes}: a number was expected"))?,
-        _ => return Err("usage: cargo xtask starve [--minutes N]".to_owned()),
-    };
-    let folder = place::target().join("starve");
+pub fn check(options: &StarveOptions) -> Outcome {
+    let folder = paths::target().join("starve");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let machine = MachineDelay::default();
@@ -49,7 +48,7 @@ pub fn check(args: &[&str]) -> Outcome {
         scope.spawn(|| machine.measure());
         let runs = StarvedRun::start_all(&folder).map(|mut runs| {
             let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
-            let end = Instant::now() + Duration::from_secs(60 * minutes);
+            let end = Instant::now() + Duration::from_secs(60 * options.minutes);
             let mut question = Instant::now() + BETWEEN_QUESTIONS;
             while Instant::now() < end {
                 let chosen = dice.below(runs.len() as u64) as usize;
@@ -188,7 +187,7 @@ impl StarvedRun {
         let mut java = jdk.java();
         java.arg("-Xmx300m").arg(format!(
             "-agentpath:{}=out={},events=alloc+lock",
-            place::agent().display(),
+            paths::agent().display(),
             log.display()
         ));
         java.args(app.class_path_and_main());
@@ -221,7 +220,7 @@ impl StarvedRun {
     /// Asks the agent for its state, as a person would.
     fn ask(&mut self) {
         let began = Instant::now();
-        let mut lucce = Command::new(place::lucce());
+        let mut lucce = Command::new(paths::lucce());
         let pid = self.java.id().to_string();
         let quiet = lucce.args(["ctl", &pid, "status"]).stdout(Stdio::null());
         let _ = quiet.stderr(Stdio::null()).status();
@@ -236,15 +235,15 @@ impl StarvedRun {
     }
 
     fn read_log(&self) -> Result<WaitRow, String> {
-        let mut lucce = Command::new(place::lucce());
+        let mut lucce = Command::new(paths::lucce());
         let output = lucce.args(["stats", "--json"]).arg(&self.log).output();
         let output = output.map_err(|e| format!("lucce: {e}"))?;
         let stats: Value = serde_json::from_slice(&output.stdout)
-            .map_err(|e| format!("{}: {e}", place::short(&self.log)))?;
+            .map_err(|e| format!("{}: {e}", paths::short(&self.log)))?;
         let agent = stats["agent"].as_object();
         let agent = agent.ok_or("lucce stats: no counts of the agent")?;
         let count = |key: &str| agent.get(key).and_then(Value::as_u64);
-        let missing = |key: &str| format!("{}: no {key}", place::short(&self.log));
+        let missing = |key: &str| format!("{}: no {key}", paths::short(&self.log));
         let longest_ns = count("locks.longest_wait_ns").ok_or_else(|| missing("waits"))?;
         let kinds = agent
             .iter()

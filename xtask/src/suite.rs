@@ -1,91 +1,264 @@
-//! `test`: all checks, one after the other; one that fails does not hide what the others find.
+//! `test`: all checks, or the parts that are named, one after the other; a failed check does not hide the others' findings.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::jvm::JvmTestOptions;
+use crate::requirements::{self, BUILD, FORMATS, GIT, GRADLE, PAGES, PIP, Requirement};
+use crate::requirements::{TERMINAL, VALGRIND};
 use crate::{
-    Outcome, apps, arch, arm64, build, checks, coverage, cpu, dependencies, fleet, formats, guard,
-    jvm, maven, pages, shipped,
+    Outcome, apps, arch, arm64, build, checks, coverage, cpu, dependencies, fleet, formats, jdk,
+    jvm, maven, pages, perf_check, shipped,
 };
 
-struct Step {
-    name: &'static str,
-    run: fn() -> Outcome,
+#[derive(clap::Args)]
+pub struct TestOptions {
+    /// Parts to run [default: all]: lint, unit, jvm, pages, formats, fleet, packages, cost; `jvm 17` is the part of one JDK
+    #[arg(value_name = "PART")]
+    parts: Vec<String>,
+    /// Run the fast checks only, in under five minutes
+    #[arg(long, conflicts_with = "parts")]
+    quick: bool,
+    #[command(flatten)]
+    installation: InstallOptions,
+}
+
+#[derive(clap::Args)]
+pub struct InstallOptions {
+    /// Name missing programs and stop, in place of installing them by the system's package manager
+    #[arg(long)]
+    no_install: bool,
+}
+
+impl InstallOptions {
+    /// Whether missing programs are installed.
+    pub fn installs(&self) -> bool {
+        !self.no_install
+    }
+}
+
+/// A part of all checks. The parts together are the whole.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum TestPart {
+    /// What reads sources only.
+    Lint,
+    /// Tests of crates and of the Java side, and models.
+    Unit,
+    /// Whole systems on one tested JDK, or on all.
+    Jvm(Option<u32>),
+    /// Pages in a browser.
+    Pages,
+    /// Output of `lucce export`, read by other tools.
+    Formats,
+    /// The workspace of `fleet/`.
+    Fleet,
+    /// What users get.
+    Packages,
+    /// Instructions, and the agent's cost.
+    Cost,
+}
+
+impl TestPart {
+    const ALL: [(&str, TestPart); 8] = [
+        ("lint", TestPart::Lint),
+        ("unit", TestPart::Unit),
+        ("jvm", TestPart::Jvm(None)),
+        ("pages", TestPart::Pages),
+        ("formats", TestPart::Formats),
+        ("fleet", TestPart::Fleet),
+        ("packages", TestPart::Packages),
+        ("cost", TestPart::Cost),
+    ];
+
+    /// Parses names of parts; versions of JDKs stand behind `jvm`. Without names: all parts.
+    fn parse_all(words: &[String]) -> Result<Vec<TestPart>, String> {
+        let mut parts: Vec<TestPart> = Vec::new();
+        for word in words {
+            let named = TestPart::ALL.iter().find(|(name, _)| name == word);
+            match (named, word.parse(), parts.last().copied()) {
+                (Some((_, part)), ..) => parts.push(*part),
+                (None, Ok(version), Some(TestPart::Jvm(other)))
+                    if jdk::TESTED.contains(&version) =>
+                {
+                    if other.is_none() {
+                        parts.pop();
+                    }
+                    parts.push(TestPart::Jvm(Some(version)));
+                }
+                _ => return Err(TestPart::explain(word)),
+            }
+        }
+        if parts.is_empty() {
+            parts.extend(TestPart::ALL.map(|(_, part)| part));
+        }
+        parts.sort_unstable();
+        parts.dedup();
+        if parts.contains(&TestPart::Jvm(None)) {
+            parts.retain(|part| !matches!(part, TestPart::Jvm(Some(_))));
+        }
+        Ok(parts)
+    }
+
+    fn explain(word: &str) -> String {
+        let names = TestPart::ALL.map(|(name, _)| name).join(", ");
+        let versions = jdk::TESTED.map(|version| version.to_string()).join(", ");
+        format!("no part {word}: parts are {names}; versions behind jvm are {versions}")
+    }
+
+    fn needs(self) -> &'static [&'static [Requirement]] {
+        match self {
+            TestPart::Lint => &[BUILD, GIT],
+            TestPart::Unit => &[BUILD, PIP],
+            TestPart::Jvm(_) => &[BUILD, PIP, TERMINAL],
+            TestPart::Pages => &[BUILD, PAGES],
+            TestPart::Formats => &[BUILD, PAGES, FORMATS, PIP],
+            TestPart::Fleet => &[BUILD],
+            TestPart::Packages => &[BUILD, PIP, GRADLE],
+            TestPart::Cost => &[BUILD, VALGRIND],
+        }
+    }
+
+    fn steps(self) -> Vec<TestStep> {
+        match self {
+            TestPart::Lint => vec![
+                step("fmt", checks::fmt),
+                step("arch", arch::check),
+                step("dependencies", dependencies::check),
+                step("clippy", checks::clippy),
+            ],
+            TestPart::Unit => vec![
+                step("java", build::tested_java),
+                step("unit", checks::unit),
+                step("loom", checks::loom),
+                step("memory", checks::memory),
+            ],
+            TestPart::Jvm(version) => jvm_steps(version),
+            TestPart::Pages => vec![built("page-tests", pages::tests)],
+            TestPart::Formats => vec![built("format-tests", || formats::tests(""))],
+            TestPart::Fleet => vec![built("fleet", fleet::check)],
+            TestPart::Packages => vec![
+                built("shipped", shipped::check),
+                built("arm64", arm64::check),
+                built("maven", || maven::make::<&Path>(&[])),
+            ],
+            TestPart::Cost => vec![built("perf-check", perf_check::check)],
+        }
+    }
+}
+
+fn jvm_steps(version: Option<u32>) -> Vec<TestStep> {
+    let name = |step: &str| match version {
+        Some(version) => format!("{step} {version}"),
+        None => step.to_owned(),
+    };
+    vec![
+        built(name("jvm-tests"), move || {
+            jvm::tests(&JvmTestOptions::of_version(version))
+        }),
+        built(name("verify-apps"), move || {
+            apps::verify(&apps::VerifyOptions::quick(version))
+        }),
+        built(name("coverage"), move || {
+            coverage::check(&coverage::CoverageOptions::quick(version))
+        }),
+    ]
+}
+
+struct TestStep {
+    name: String,
+    run: Box<dyn Fn() -> Outcome>,
     /// Runs what `build` makes.
     built: bool,
 }
 
-const fn step(name: &'static str, run: fn() -> Outcome) -> Step {
-    Step {
-        name,
-        run,
+fn step(name: impl Into<String>, run: impl Fn() -> Outcome + 'static) -> TestStep {
+    TestStep {
+        name: name.into(),
+        run: Box::new(run),
         built: false,
     }
 }
 
-const fn built(name: &'static str, run: fn() -> Outcome) -> Step {
-    Step {
-        name,
-        run,
+fn built(name: impl Into<String>, run: impl Fn() -> Outcome + 'static) -> TestStep {
+    TestStep {
         built: true,
+        ..step(name, run)
     }
 }
 
-const BUILD: &str = "build";
+const BUILD_STEP: &str = "build";
 
 /// # Errors
-/// A check failed.
-pub fn full() -> Outcome {
-    all(&[
-        step("fmt", checks::fmt),
-        step("arch", arch::check),
-        step("dependencies", dependencies::check),
-        step("clippy", checks::clippy),
-        step(BUILD, build::all),
-        step("java", build::tested_java),
-        step("unit", checks::unit),
-        step("loom", checks::loom),
-        step("memory", checks::memory),
-        built("jvm-tests", || jvm::tests(&[])),
-        built("page-tests", pages::tests),
-        built("format-tests", || formats::tests("")),
-        built("fleet", fleet::check),
-        built("shipped", shipped::check),
-        built("arm64", arm64::check),
-        built("maven", || maven::make(&[])),
-        built("guard", guard::check),
-        built("verify-apps", || apps::verify(&apps::Wish::quick())),
-        built("coverage", || coverage::check(&coverage::Wish::new(true))),
-    ])
+/// A part is unknown, a program is missing, or a check failed.
+pub fn run(options: &TestOptions) -> Outcome {
+    let install = options.installation.installs();
+    if options.quick {
+        requirements::provide(&[BUILD, GIT, PIP, TERMINAL], install)?;
+        return run_steps(&quick_steps());
+    }
+    let parts = TestPart::parse_all(&options.parts)?;
+    let mut needs: Vec<&[Requirement]> = parts
+        .iter()
+        .flat_map(|part| part.needs())
+        .copied()
+        .collect();
+    if parts.contains(&TestPart::Unit) {
+        requirements::provide_miri(install);
+        if !requirements::has_miri() {
+            needs.push(VALGRIND);
+        }
+    }
+    requirements::provide(&needs, install)?;
+    run_steps(&steps_of(&parts))
 }
 
-/// # Errors
-/// A check failed.
-pub fn quick() -> Outcome {
-    all(&[
+/// The steps of all parts. The build comes before the first part that may take long, so that it fails early.
+fn steps_of(parts: &[TestPart]) -> Vec<TestStep> {
+    let mut steps = Vec::new();
+    let mut rest: Vec<TestStep> = Vec::new();
+    for part in parts {
+        match part {
+            TestPart::Lint => steps.extend(part.steps()),
+            _ => rest.extend(part.steps()),
+        }
+    }
+    if rest.iter().any(|step| step.built) {
+        steps.push(step(BUILD_STEP, build::all));
+    }
+    steps.extend(rest);
+    steps
+}
+
+fn quick_steps() -> Vec<TestStep> {
+    let options = JvmTestOptions {
+        quick: true,
+        filter: Vec::new(),
+    };
+    vec![
         step("fmt", checks::fmt),
         step("arch", arch::check),
-        step(BUILD, build::all),
+        step(BUILD_STEP, build::all),
         step("unit", checks::unit_quick),
-        built("jvm-tests", || jvm::tests(&["--quick"])),
-    ])
+        built("jvm-tests", move || jvm::tests(&options)),
+    ]
 }
 
-struct Done {
-    name: &'static str,
+struct StepResult<'s> {
+    name: &'s str,
     outcome: Outcome,
     took: Duration,
     cpu: Duration,
 }
 
-fn all(steps: &[Step]) -> Outcome {
-    let mut done: Vec<Done> = Vec::new();
+fn run_steps(steps: &[TestStep]) -> Outcome {
+    let mut done: Vec<StepResult> = Vec::new();
     for step in steps {
         println!("\n=== {} ===", step.name);
         let (started, cpu) = (Instant::now(), cpu::of_children());
         let lacks_build = step.built
             && done
                 .iter()
-                .any(|done| done.name == BUILD && done.outcome.is_err());
+                .any(|done| done.name == BUILD_STEP && done.outcome.is_err());
         let outcome = match lacks_build {
             true => Err("not run: the build failed".to_owned()),
             false => (step.run)(),
@@ -93,8 +266,8 @@ fn all(steps: &[Step]) -> Outcome {
         if let Err(message) = &outcome {
             println!("{}: {message}", step.name);
         }
-        done.push(Done {
-            name: step.name,
+        done.push(StepResult {
+            name: &step.name,
             outcome,
             took: started.elapsed(),
             cpu: cpu::of_children().saturating_sub(cpu),
@@ -103,9 +276,9 @@ fn all(steps: &[Step]) -> Outcome {
     summary(&done)
 }
 
-fn summary(done: &[Done]) -> Outcome {
+fn summary(done: &[StepResult]) -> Outcome {
     println!("\n=== summary ===");
-    for Done {
+    for StepResult {
         name,
         outcome,
         took,
@@ -118,7 +291,7 @@ fn summary(done: &[Done]) -> Outcome {
         let (took, cpu) = (took.as_secs_f64(), cpu.as_secs_f64());
         println!("{name:<13} {took:>6.1} s  {cpu:>6.1} s of CPU  {result}");
     }
-    let sum = |of: fn(&Done) -> Duration| done.iter().map(of).sum::<Duration>().as_secs_f64();
+    let sum = |of: fn(&StepResult) -> Duration| done.iter().map(of).sum::<Duration>().as_secs_f64();
     let (took, cpu) = (sum(|done| done.took), sum(|done| done.cpu));
     println!("{:<13} {took:>6.1} s  {cpu:>6.1} s of CPU", "all");
     let failed: Vec<&str> = done
@@ -129,5 +302,80 @@ fn summary(done: &[Done]) -> Outcome {
     match failed.is_empty() {
         true => Ok(()),
         false => Err(format!("failed: {}", failed.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod suite_tests {
+    use super::*;
+
+    fn parse(words: &[&str]) -> Result<Vec<TestPart>, String> {
+        TestPart::parse_all(
+            &words
+                .iter()
+                .map(|&word| word.to_owned())
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    #[test]
+    fn versions_stand_behind_jvm() {
+        let some = |version| TestPart::Jvm(Some(version));
+        assert_eq!(parse(&["jvm", "17"]), Ok(vec![some(17)]));
+        let both = Ok(vec![TestPart::Unit, some(17), some(25)]);
+        assert_eq!(parse(&["jvm", "25", "17", "unit"]), both);
+        assert_eq!(parse(&["jvm"]), Ok(vec![TestPart::Jvm(None)]));
+        assert_eq!(parse(&["jvm", "21", "jvm"]), Ok(vec![TestPart::Jvm(None)]));
+        for wrong in [&["17"][..], &["jvm", "11"], &["lint", "17"], &["all"]] {
+            assert!(
+                parse(wrong).unwrap_err().contains("lint, unit, jvm"),
+                "{wrong:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn jobs_of_the_workflow_are_the_whole() {
+        let workflow = include_str!("../../.github/workflows/ci.yml");
+        let jobs = workflow
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("parts: "));
+        let jobs = jobs.map(|words| parse(&words.split(' ').collect::<Vec<_>>()).unwrap());
+        let mut parts: Vec<TestPart> = jobs.flatten().collect();
+        parts.sort_unstable();
+        let mut all: Vec<TestPart> = TestPart::ALL.map(|(_, part)| part).into();
+        all.retain(|part| *part != TestPart::Jvm(None));
+        all.extend(jdk::TESTED.map(|version| TestPart::Jvm(Some(version))));
+        all.sort_unstable();
+        assert_eq!(parts, all);
+    }
+
+    #[test]
+    fn the_parts_are_the_whole() {
+        let all = parse(&[]).unwrap();
+        assert_eq!(all.len(), TestPart::ALL.len());
+        let whole: Vec<String> = steps_of(&all).into_iter().map(|step| step.name).collect();
+        let mut sum = Vec::new();
+        for part in all {
+            let steps = steps_of(&[part]).into_iter().map(|step| step.name);
+            sum.extend(steps.filter(|name| name != BUILD_STEP));
+        }
+        let without_build: Vec<String> = whole
+            .into_iter()
+            .filter(|name| name != BUILD_STEP)
+            .collect();
+        assert_eq!(sum, without_build);
+    }
+
+    #[test]
+    fn only_what_runs_the_build_is_built() {
+        let names = |words: &[&str]| -> Vec<String> {
+            let steps = steps_of(&parse(words).unwrap()).into_iter();
+            steps.map(|step| step.name).collect()
+        };
+        assert_eq!(names(&["lint"]), ["fmt", "arch", "dependencies", "clippy"]);
+        assert_eq!(names(&["lint", "cost"])[4..], ["build", "perf-check"]);
+        let jvm = ["build", "jvm-tests 21", "verify-apps 21", "coverage 21"];
+        assert_eq!(names(&["jvm", "21"]), jvm);
     }
 }

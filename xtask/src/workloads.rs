@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use crate::place;
+use crate::paths;
 
 pub struct App {
     pub name: &'static str,
@@ -53,11 +53,11 @@ pub const APPS: [App; 12] = [
 impl App {
     pub fn class_path_and_main(&self) -> Vec<OsString> {
         let main = format!("io.lucce.apps.{}", self.name);
-        vec!["-cp".into(), place::apps().into(), main.into()]
+        vec!["-cp".into(), paths::apps().into(), main.into()]
     }
 
     pub fn operand(&self) -> Option<OsString> {
-        let built = place::harness().join("apps/target");
+        let built = paths::harness().join("apps/target");
         self.operand.map(|path| built.join(path).into())
     }
 }

@@ -1,4 +1,4 @@
-"""Asks DataFusion, DuckDB, Spark and Ballista the same SQL files, and compares what they answer.
+"""Asks DataFusion, DuckDB and Spark the same SQL files, and compares what they answer.
 
     compare.py LUCCE_FLEET DATASET QUESTIONS.json ENGINE…
 
@@ -8,10 +8,8 @@ QUESTIONS.json is a list of {"name": …, "sql": FILE, "parameters": {…}}. Dat
 
 import json
 import os
-import socket
 import subprocess
 import sys
-import tempfile
 import time
 
 
@@ -96,79 +94,6 @@ class Spark:
         self.session.stop()
 
 
-class Ballista:
-    """A cluster on this machine: a scheduler, two executors and who asks, each a process of its own."""
-
-    EXECUTORS = 2
-
-    def __init__(self, fleet, dataset):
-        program = os.environ["LUCCE_BALLISTA"]
-        self.folder = tempfile.TemporaryDirectory()
-        self.folders = [os.path.join(self.folder.name, str(number)) for number in range(self.EXECUTORS)]
-        views = os.path.join(self.folder.name, "views.json")
-        with open(views, "w", encoding="utf-8") as file:
-            json.dump({"tables": snapshot(fleet, dataset)}, file)
-        scheduler, *ports = free_ports(1 + 2 * self.EXECUTORS)
-        self.started = [self.start(program, "scheduler", scheduler)]
-        for folder in self.folders:
-            os.mkdir(folder)
-            self.started.append(self.start(program, "executor", scheduler, ports.pop(), ports.pop(), folder))
-        wait_for(scheduler)
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        self.asks = subprocess.Popen([program, "ask", str(scheduler), views], **pipes)
-
-    @staticmethod
-    def start(program, *arguments):
-        return subprocess.Popen([program, *map(str, arguments)])
-
-    def ask(self, sql, parameters):
-        self.asks.stdin.write(json.dumps({"sql": sql, "parameters": parameters}) + "\n")
-        self.asks.stdin.flush()
-        said = json.loads(self.asks.stdout.readline() or '{"failure": "it has ended"}')
-        if "failure" in said:
-            print(f"  ballista: {said['failure']}")
-        return said.get("rows", [])
-
-    def close(self):
-        memory = [peak(process.pid) for process in [*self.started, self.asks]]
-        self.asks.stdin.close()
-        self.asks.wait()
-        for process in reversed(self.started):
-            process.terminate()
-            process.wait()
-        # A folder for each question of which the executor has run tasks; what these have written is gone.
-        questions = [len(os.listdir(folder)) for folder in self.folders]
-        print(f"ballista: each executor has run tasks of {questions} questions; peak memory {memory} MB")
-        self.folder.cleanup()
-        if not all(questions):
-            raise SystemExit("an executor has done nothing")
-
-
-def peak(pid):
-    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-        line = next(line for line in file if line.startswith("VmHWM:"))
-    return int(line.split()[1]) // 1024
-
-
-def free_ports(number):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
-
-
-def wait_for(port):
-    limit = time.monotonic() + 60
-    while True:
-        try:
-            return socket.create_connection(("127.0.0.1", port)).close()
-        except OSError:
-            if time.monotonic() > limit:
-                raise
-            time.sleep(0.1)
-
-
 def known(row):
     """What DataFusion leaves out is not known; numbers that are whole are integers everywhere."""
     return {name: value for name, value in row.items() if value is not None}
@@ -187,7 +112,7 @@ def main():
             raise SystemExit(f"{question['name']}: no rows, so nothing is compared")
     wrong = 0
     for name in engines:
-        engine = {"duckdb": DuckDb, "spark": Spark, "ballista": Ballista}[name](fleet, dataset)
+        engine = {"duckdb": DuckDb, "spark": Spark}[name](fleet, dataset)
         for question in questions:
             started = time.monotonic()
             with open(question["sql"], encoding="utf-8") as file:

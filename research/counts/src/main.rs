@@ -1,6 +1,6 @@
 //! Fixed pieces of work, to count instructions of: `counts WORK INPUT`.
 //!
-//! Instructions, unlike seconds, are the same on a machine that is busy. `cargo xtask guard` runs
+//! Instructions, unlike seconds, are the same on a machine that is busy. `cargo xtask perf-check` runs
 //! each piece under callgrind, which counts inside [`measured`] only, and compares with
 //! `counts.txt`. Each piece checks its own result, so that nothing is counted that does not work.
 //!

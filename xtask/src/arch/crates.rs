@@ -1,79 +1,83 @@
-//! Which crate may depend on which, read from `cargo metadata`.
+//! What a crate must never depend on, directly or through others. Cargo.toml says what it does depend on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::{Outcome, place, tools};
+use crate::Outcome;
 
-const ALLOWED: [(&str, &[&str]); 22] = [
-    ("lucce-bytecode", &[]),
-    ("lucce-callgraph", &[]),
-    ("lucce-filter", &[]),
-    ("lucce-contentid", &[]),
-    ("lucce-kcontexts", &[]),
-    ("lucce-formats", &[]),
-    ("lucce-tracelog", &["lucce-callgraph"]),
-    ("lucce-recording", &["lucce-callgraph", "lucce-tracelog"]),
-    ("lucce-stream", &["lucce-callgraph", "lucce-tracelog"]),
-    ("lucce-replay", &["lucce-callgraph", "lucce-recording"]),
-    ("lucce-control", &[]),
-    ("lucce-ship", &["lucce-tracelog"]),
-    ("lucce-vm", &["lucce-bytecode"]),
-    ("lucce-hooks", &["lucce-bytecode"]),
-    (
-        "lucce-agent",
-        &[
-            "lucce-bytecode",
-            "lucce-hooks",
-            "lucce-vm",
-            "lucce-callgraph",
-            "lucce-contentid",
-            "lucce-filter",
-            "lucce-tracelog",
-            "lucce-recording",
-            "lucce-stream",
-            "lucce-control",
-            "lucce-ship",
-        ],
-    ),
-    ("lucce-models", &["lucce-hooks"]),
-    ("lucce-bench", &[]),
-    (
-        "lucce-decoder",
-        &[
-            "lucce-callgraph",
-            "lucce-contentid",
-            "lucce-filter",
-            "lucce-kcontexts",
+/// A crate, and what must not be below it.
+struct DependencyRule {
+    of: &'static str,
+    never: Forbidden,
+    reason: &'static str,
+}
+
+enum Forbidden {
+    These(&'static [&'static str]),
+    AnyOfTheWorkspace,
+}
+
+const RULES: [DependencyRule; 8] = [
+    DependencyRule {
+        of: "lucce-bytecode",
+        never: Forbidden::AnyOfTheWorkspace,
+        reason: "it turns class bytes into class bytes and knows no JVM",
+    },
+    DependencyRule {
+        of: "lucce-callgraph",
+        never: Forbidden::AnyOfTheWorkspace,
+        reason: "encoding and decoding need neither files nor a JVM",
+    },
+    DependencyRule {
+        of: "lucce-filter",
+        never: Forbidden::AnyOfTheWorkspace,
+        reason: "agent and command read the same filters",
+    },
+    DependencyRule {
+        of: "lucce-contentid",
+        never: Forbidden::AnyOfTheWorkspace,
+        reason: "agent and readers compute the same ids",
+    },
+    DependencyRule {
+        of: "lucce-formats",
+        never: Forbidden::AnyOfTheWorkspace,
+        reason: "exporters know the model of a run only",
+    },
+    DependencyRule {
+        of: "lucce-control",
+        never: Forbidden::AnyOfTheWorkspace,
+        reason: "it carries requests and answers as text",
+    },
+    DependencyRule {
+        of: "lucce-decoder",
+        never: Forbidden::These(&["lucce-agent", "lucce-bytecode", "lucce-hooks", "lucce-vm"]),
+        reason: "logs are read without a JVM",
+    },
+    DependencyRule {
+        of: "lucce-agent",
+        never: Forbidden::These(&[
+            "lucce-decoder",
             "lucce-formats",
-            "lucce-tracelog",
-            "lucce-recording",
-            "lucce-stream",
-            "lucce-replay",
             "lucce-bench",
-            "lucce-control",
-            "lucce-ship",
-        ],
-    ),
-    (
-        "lucce-counts",
-        &["lucce-bytecode", "lucce-callgraph", "lucce-tracelog"],
-    ),
-    ("lucce-variations", &["lucce-callgraph", "lucce-tracelog"]),
-    ("lucce-tests", &[]),
-    ("xtask", &["lucce-bench"]),
+            "lucce-kcontexts",
+            "lucce-replay",
+        ]),
+        reason: "it runs inside of users' JVMs and writes only",
+    },
 ];
 
+/// For each crate of the workspace those that it depends on; tests may use more.
+type CrateDependencies = BTreeMap<String, BTreeSet<String>>;
+
 /// # Errors
-/// Names every dependency that must not be.
+/// Names every dependency that must not be, and every rule about a crate that is gone.
 pub fn check() -> Outcome {
-    let mut metadata = place::cargo();
-    metadata.args(["metadata", "--no-deps", "--format-version=1"]);
-    let metadata = tools::output(&mut metadata)?;
-    let metadata: Value = serde_json::from_slice(&metadata).map_err(|e| e.to_string())?;
-    let packages = list(&metadata["packages"]);
-    let wrong: Vec<String> = packages.iter().flat_map(wrong).collect();
+    let dependencies = dependencies(&super::metadata()?);
+    let wrong: Vec<String> = RULES
+        .iter()
+        .flat_map(|rule| broken(rule, &dependencies))
+        .collect();
     if !wrong.is_empty() {
         return Err(format!(
             "against the architecture:\n  {}",
@@ -81,36 +85,101 @@ pub fn check() -> Outcome {
         ));
     }
     println!(
-        "architecture: {} crates depend only on what they may",
-        packages.len()
+        "architecture: {} crates, {} rules about what is never below one of them",
+        dependencies.len(),
+        RULES.len()
     );
     Ok(())
 }
 
-fn wrong(package: &Value) -> Vec<String> {
-    let name = text(&package["name"]);
-    let Some((_, allowed)) = ALLOWED.iter().find(|(known, _)| *known == name) else {
-        return vec![format!("{name} is not in the list of crates")];
+fn broken(rule: &DependencyRule, dependencies: &CrateDependencies) -> Vec<String> {
+    if !dependencies.contains_key(rule.of) {
+        return vec![format!("a rule is about {}, which is gone", rule.of)];
+    }
+    let below = below(rule.of, dependencies);
+    let is_wrong = |name: &&str| match rule.never {
+        Forbidden::AnyOfTheWorkspace => true,
+        Forbidden::These(names) => names.contains(name),
     };
-    // Tests may use more: they are no part of what is shipped.
-    let ours: BTreeSet<&str> = list(&package["dependencies"])
-        .iter()
-        .filter(|dependency| dependency["kind"].as_str() != Some("dev"))
-        .map(|dependency| text(&dependency["name"]))
-        .filter(|dependency| ALLOWED.iter().any(|(known, _)| known == dependency))
-        .collect();
-    let wrong = ours
-        .into_iter()
-        .filter(|dependency| !allowed.contains(dependency));
+    let wrong = below.into_iter().filter(is_wrong);
     wrong
-        .map(|dependency| format!("{name} → {dependency}"))
+        .map(|name| format!("{} → {name}: {}", rule.of, rule.reason))
         .collect()
 }
 
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
+/// What a crate depends on, directly or through others.
+fn below<'d>(name: &str, dependencies: &'d CrateDependencies) -> BTreeSet<&'d str> {
+    let mut found = BTreeSet::new();
+    let mut open = vec![name];
+    while let Some(next) = open.pop() {
+        for dependency in dependencies.get(next).into_iter().flatten() {
+            if found.insert(dependency.as_str()) {
+                open.push(dependency);
+            }
+        }
+    }
+    found
+}
+
+fn dependencies(packages: &[Value]) -> CrateDependencies {
+    let names: BTreeSet<&str> = packages
+        .iter()
+        .map(|package| text(&package["name"]))
+        .collect();
+    let of = |package: &Value| {
+        let all = package["dependencies"].as_array().into_iter().flatten();
+        let own = all
+            .filter(|dependency| dependency["kind"].as_str() != Some("dev"))
+            .map(|dependency| text(&dependency["name"]))
+            .filter(|name| names.contains(name));
+        (
+            text(&package["name"]).to_owned(),
+            own.map(str::to_owned).collect(),
+        )
+    };
+    packages.iter().map(of).collect()
 }
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod crates_tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn dependencies_through_others_break_rules() {
+        let package = |name: &str, on: &[(&str, Option<&str>)]| {
+            let on: Vec<Value> = on
+                .iter()
+                .map(|(name, kind)| json!({"name": name, "kind": kind}))
+                .collect();
+            json!({"name": name, "dependencies": on})
+        };
+        let dependencies = dependencies(&[
+            package("top", &[("middle", None), ("serde", None)]),
+            package(
+                "middle",
+                &[("bottom", Some("build")), ("tool", Some("dev"))],
+            ),
+            package("bottom", &[]),
+            package("tool", &[]),
+        ]);
+        let rule = |of, never| DependencyRule {
+            of,
+            never,
+            reason: "so it is",
+        };
+        let these = |names| Forbidden::These(names);
+        let said = broken(&rule("top", these(&["bottom", "tool"])), &dependencies);
+        assert_eq!(said, ["top → bottom: so it is"]);
+        let said = broken(&rule("top", Forbidden::AnyOfTheWorkspace), &dependencies);
+        assert_eq!(said.len(), 2);
+        assert!(broken(&rule("bottom", Forbidden::AnyOfTheWorkspace), &dependencies).is_empty());
+        let gone = broken(&rule("gone", Forbidden::AnyOfTheWorkspace), &dependencies);
+        assert_eq!(gone, ["a rule is about gone, which is gone"]);
+    }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Outcome, place, tools};
+use crate::{Outcome, paths, tools};
 
 /// Where files of the code are named.
 const DOCUMENTS: [&str; 5] = [
@@ -22,7 +22,7 @@ const MOST_LINES: usize = 120;
 /// Names every file that is named and is not there.
 pub fn check() -> Outcome {
     files_are_there()?;
-    let architecture = place::root().join("ARCHITECTURE.md");
+    let architecture = paths::root().join("ARCHITECTURE.md");
     let text = fs::read_to_string(architecture).map_err(|e| format!("ARCHITECTURE.md: {e}"))?;
     match text.lines().count() {
         0..=MOST_LINES => Ok(()),
@@ -34,7 +34,7 @@ pub fn check() -> Outcome {
 
 fn files_are_there() -> Outcome {
     let mut git = Command::new("git");
-    let listed = tools::output(git.current_dir(place::root()).args(["ls-files"]))?;
+    let listed = tools::output(git.current_dir(paths::root()).args(["ls-files"]))?;
     let listed = String::from_utf8_lossy(&listed).into_owned();
     let files: Vec<&str> = listed.lines().collect();
     let mut wrong = Vec::new();
@@ -58,7 +58,7 @@ fn files_are_there() -> Outcome {
 fn documents() -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     for document in DOCUMENTS {
-        let path = place::root().join(document);
+        let path = paths::root().join(document);
         if !path.is_dir() {
             found.push(path);
             continue;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::{Outcome, place};
+use crate::{Outcome, paths};
 
 /// From the lowest one on, and what each is for.
 const FLOORS: [(&str, &str); 14] = [
@@ -36,10 +36,10 @@ type Imports = BTreeSet<(usize, usize)>;
 /// # Errors
 /// Names each import of a higher floor, each file on no floor, and a drawing that is not today's.
 pub fn check() -> Outcome {
-    let root = place::root().join("agent/src");
+    let root = paths::root().join("agent/src");
     let mut wrong = Vec::new();
     let imports = imports(&root, &mut wrong)?;
-    let document = place::root().join("ARCHITECTURE.md");
+    let document = paths::root().join("ARCHITECTURE.md");
     let text = fs::read_to_string(&document).map_err(|e| format!("{}: {e}", document.display()))?;
     if drawn_in(&text) != Some(&*drawing(&imports)) {
         wrong.push(
@@ -64,9 +64,9 @@ pub fn check() -> Outcome {
 /// # Errors
 /// The document has no place for it, or cannot be written.
 pub fn draw() -> Outcome {
-    let imports = imports(&place::root().join("agent/src"), &mut Vec::new())?;
+    let imports = imports(&paths::root().join("agent/src"), &mut Vec::new())?;
     let drawing = drawing(&imports);
-    let document = place::root().join("ARCHITECTURE.md");
+    let document = paths::root().join("ARCHITECTURE.md");
     let text = fs::read_to_string(&document).map_err(|e| format!("{}: {e}", document.display()))?;
     let missing = "ARCHITECTURE.md has no place for the drawing";
     let (before, rest) = text.split_once(BEGIN).ok_or(missing)?;

@@ -3,15 +3,15 @@
 use lucce_bench::{Program, Report};
 
 use super::measured;
-use super::wish::Wish;
+use super::options::BenchOptions;
 use crate::jdk::Jdk;
 use crate::workloads::{APPS, App};
 
 /// # Errors
 /// An application is unknown.
-pub fn run(wish: &Wish) -> Result<Report, String> {
-    let jdk = wish.jdk()?;
-    let (able, unable): (Vec<&App>, Vec<&App>) = wanted(wish)?
+pub fn run(options: &BenchOptions) -> Result<Report, String> {
+    let jdk = options.jdk()?;
+    let (able, unable): (Vec<&App>, Vec<&App>) = wanted(options)?
         .into_iter()
         .partition(|app| jdk.compiles() || !app.wants_whole_jdk);
     for app in unable {
@@ -19,31 +19,35 @@ pub fn run(wish: &Wish) -> Result<Report, String> {
     }
     let programs = able
         .iter()
-        .map(|app| program(wish, app, &jdk, wish.threads));
-    Ok(measured(&wish.plan(programs.collect()), "", &wish.out))
+        .map(|app| program(options, app, &jdk, options.threads));
+    Ok(measured(
+        &options.plan(programs.collect()),
+        "",
+        &options.out,
+    ))
 }
 
 /// # Errors
 /// An application is unknown.
-pub fn wanted(wish: &Wish) -> Result<Vec<&'static App>, String> {
+pub fn wanted(options: &BenchOptions) -> Result<Vec<&'static App>, String> {
     let known = || APPS.map(|app| app.name).join(", ");
     let find = |name: &String| {
         let found = APPS.iter().find(|app| app.name == name);
         found.ok_or_else(|| format!("unknown application {name}; there are {}", known()))
     };
-    match wish.names.is_empty() {
+    match options.names.is_empty() {
         true => Ok(APPS.iter().collect()),
-        false => wish.names.iter().map(find).collect(),
+        false => options.names.iter().map(find).collect(),
     }
 }
 
-pub fn program(wish: &Wish, app: &App, jdk: &Jdk, threads: Option<usize>) -> Program {
+pub fn program(options: &BenchOptions, app: &App, jdk: &Jdk, threads: Option<usize>) -> Program {
     let mut arguments = app.class_path_and_main();
     let mut option = |key: &str, value: String| {
         arguments.extend([key.into(), value.into()]);
     };
-    option("--iterations", wish.iterations().to_string());
-    option("--size", (app.measured * wish.size()).to_string());
+    option("--iterations", options.iterations().to_string());
+    option("--size", (app.measured * options.size()).to_string());
     if let Some(threads) = threads {
         option("--threads", threads.to_string());
     }
@@ -51,7 +55,7 @@ pub fn program(wish: &Wish, app: &App, jdk: &Jdk, threads: Option<usize>) -> Pro
     arguments.extend(app.operand());
     Program {
         name: app.name.to_owned(),
-        command: wish.command(jdk, arguments),
+        command: options.command(jdk, arguments),
         whole: false,
         turns: true,
     }

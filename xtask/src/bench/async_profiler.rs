@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::{build, jdk, place, tools};
+use crate::{build, jdk, paths, tools};
 
 const ARTIFACT: &str = "tools.profiler:async-profiler:4.1";
 const JAR: &str = "async-profiler-4.1.jar";
@@ -12,10 +12,10 @@ const LIBRARY: &str = "linux-x64/libasyncProfiler.so";
 
 /// The library; None, and a line that says why, if it is not to be had.
 pub fn fetched() -> Option<PathBuf> {
-    let folder = place::target().join("async-profiler");
+    let folder = paths::target().join("async-profiler");
     let library = folder.join(LIBRARY);
     if !library.exists() {
-        println!("fetching {ARTIFACT} into {}", place::short(&folder));
+        println!("fetching {ARTIFACT} into {}", paths::short(&folder));
         if let Err(e) = fetch(&folder) {
             println!("no async-profiler: {e}");
             return None;

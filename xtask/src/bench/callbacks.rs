@@ -5,7 +5,7 @@
 use std::process::Command;
 
 use super::micro::Jmh;
-use crate::{Outcome, place, tools};
+use crate::{Outcome, paths, tools};
 
 /// Prints them, if this is the benchmark and the variant is asked for.
 ///
@@ -28,7 +28,7 @@ pub fn tell(jmh: &Jmh<'_>, benchmark: &str) -> Outcome {
         .arg(include.join("linux"))
         .arg("-o")
         .arg(&library)
-        .arg(place::harness().join("native/callbacks.c"));
+        .arg(paths::harness().join("native/callbacks.c"));
     tools::run(&mut cc)?;
     let mut flag = std::ffi::OsString::from("-agentpath:");
     flag.push(&library);

@@ -9,9 +9,9 @@ use std::process::Command;
 use lucce_bench::{Centre, Program, Report};
 
 use super::measured;
-use super::wish::Wish;
+use super::options::BenchOptions;
 use crate::jdk::{self, Jdk};
-use crate::{place, tools};
+use crate::{paths, tools};
 
 /// Left out in the paper: "they often failed with runtime errors".
 const LEFT_OUT: [&str; 2] = ["tradebeans", "tradesoap"];
@@ -20,14 +20,16 @@ const CALLBACK: &str = "io.lucce.dacapo.IterationTimes";
 
 /// # Errors
 /// The jar is no suite, or has no such benchmark.
-pub fn run(wish: &Wish, jar: &Path) -> Result<Report, String> {
-    let suite = Suite::at(jar, &wish.jdk()?, &wish.out)?;
-    let programs = suite.wanted(&wish.names)?;
-    let programs = programs.into_iter().map(|name| suite.program(wish, name));
-    let mut plan = wish.plan(programs.collect());
+pub fn run(options: &BenchOptions, jar: &Path) -> Result<Report, String> {
+    let suite = Suite::at(jar, &options.jdk()?, &options.out)?;
+    let programs = suite.wanted(&options.names)?;
+    let programs = programs
+        .into_iter()
+        .map(|name| suite.program(options, name));
+    let mut plan = options.plan(programs.collect());
     plan.centre = Centre::Mean;
-    plan.setting.extend(suite.setting(wish));
-    Ok(measured(&plan, "dacapo", &wish.out))
+    plan.setting.extend(suite.setting(options));
+    Ok(measured(&plan, "dacapo", &options.out))
 }
 
 struct Suite {
@@ -74,7 +76,7 @@ impl Suite {
         let jdk = jdk::compiler().ok_or("no JDK with a compiler")?;
         let mut javac = Command::new(jdk.tool("javac"));
         javac.arg("-cp").arg(&self.jar).arg("-d").arg(&self.classes);
-        javac.arg(place::harness().join("dacapo/IterationTimes.java"));
+        javac.arg(paths::harness().join("dacapo/IterationTimes.java"));
         let compiled = tools::run_quietly(&mut javac);
         compiled.map_err(|e| format!("{} is no DaCapo suite: {e}", self.jar.display()))
     }
@@ -93,13 +95,16 @@ impl Suite {
         Ok(text)
     }
 
-    fn setting(&self, wish: &Wish) -> [(String, String); 4] {
+    fn setting(&self, options: &BenchOptions) -> [(String, String); 4] {
         let of = |key: &str, value: String| (key.to_owned(), value);
-        let flags = wish.jvm().into_iter().chain(self.flags.iter().cloned());
+        let flags = options.jvm().into_iter().chain(self.flags.iter().cloned());
         [
             of("suite", self.jar.display().to_string()),
-            of("iterations", format!("-n {}", wish.iterations())),
-            of("size", wish.dacapo_size.clone().unwrap_or("default".into())),
+            of("iterations", format!("-n {}", options.iterations())),
+            of(
+                "size",
+                options.dacapo_size.clone().unwrap_or("default".into()),
+            ),
             of("jvm_flags", flags.collect::<Vec<_>>().join(" ")),
         ]
     }
@@ -143,20 +148,20 @@ impl Suite {
         Ok(all.iter().map(String::as_str).collect())
     }
 
-    fn program(&self, wish: &Wish, name: &str) -> Program {
+    fn program(&self, options: &BenchOptions, name: &str) -> Program {
         let mut class_path = self.jar.clone().into_os_string();
         class_path.push(":");
         class_path.push(&self.classes);
-        let iterations = wish.iterations().to_string();
+        let iterations = options.iterations().to_string();
         let mut arguments: Vec<OsString> = self.flags.iter().map(Into::into).collect();
         arguments.extend(["-cp".into(), class_path]);
         let mut harness = vec!["Harness", "-n", &iterations, "-c", CALLBACK];
-        if let Some(size) = &wish.dacapo_size {
+        if let Some(size) = &options.dacapo_size {
             harness.extend(["-s", size]);
         }
         harness.push(name);
         arguments.extend(harness.into_iter().map(Into::into));
-        let mut command = wish.command(&self.jdk, arguments);
+        let mut command = options.command(&self.jdk, arguments);
         command.folder = Some(self.folder.clone());
         Program {
             name: name.to_owned(),
@@ -250,8 +255,8 @@ mod tests {
         let mut args = vec!["--dacapo", &jar, "--out", &out, "--iterations", "4"];
         args.extend(["--variants", "xshare-off", "--dacapo-size", "small"]);
         args.extend(more);
-        let wish = Wish::parse(&args).unwrap();
-        run(&wish, jar.as_ref())
+        let options = BenchOptions::parse(&args).unwrap();
+        run(&options, jar.as_ref())
     }
 
     #[test]

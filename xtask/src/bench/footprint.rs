@@ -2,11 +2,11 @@
 
 use lucce_bench::{Plan, Program};
 
-use super::wish::Wish;
+use super::options::BenchOptions;
 use super::{apps, growth, measured, show};
 use crate::jdk::Jdk;
 use crate::workloads::{APPS, App};
-use crate::{Outcome, place};
+use crate::{Outcome, paths};
 
 /// With so little work that it is their start that is measured.
 const STARTED: [(&str, &str); 2] = [("H2Mix", "0.002"), ("FopRender", "0.01")];
@@ -18,9 +18,9 @@ const PARTS: [&str; 4] = ["startup", "compiler", "threads", "log"];
 
 /// # Errors
 /// There is no such part or JDK, a program fails, or a log cannot be read.
-pub fn run(wish: &Wish) -> Outcome {
-    let jdk = wish.jdk()?;
-    let unknown = wish
+pub fn run(options: &BenchOptions) -> Outcome {
+    let jdk = options.jdk()?;
+    let unknown = options
         .names
         .iter()
         .find(|name| !PARTS.contains(&name.as_str()));
@@ -30,16 +30,17 @@ pub fn run(wish: &Wish) -> Outcome {
             PARTS.join(", ")
         ));
     }
-    let wanted = |part: &&str| wish.names.is_empty() || wish.names.iter().any(|name| name == part);
+    let wanted =
+        |part: &&str| options.names.is_empty() || options.names.iter().any(|name| name == part);
     let part = |name: &str, plan: Plan| {
-        let report = measured(&plan, name, &wish.out);
-        show(name, &report, &wish.out)
+        let report = measured(&plan, name, &options.out);
+        show(name, &report, &options.out)
     };
     let run = |name| match name {
-        "startup" => part(name, startup(wish, &jdk)),
-        "compiler" => part(name, compiler(wish, &jdk)),
-        "threads" => part(name, threads(wish, &jdk)),
-        _ => growth::run(wish, &jdk),
+        "startup" => part(name, startup(options, &jdk)),
+        "compiler" => part(name, compiler(options, &jdk)),
+        "threads" => part(name, threads(options, &jdk)),
+        _ => growth::run(options, &jdk),
     };
     // What fails in one part does not hide the others.
     let done: Vec<Outcome> = PARTS.into_iter().filter(wanted).map(run).collect();
@@ -47,8 +48,8 @@ pub fn run(wish: &Wish) -> Outcome {
 }
 
 /// Whole processes, from start to end.
-fn startup(wish: &Wish, jdk: &Jdk) -> Plan {
-    let hello = place::harness().join("apps/target/apps.jar");
+fn startup(options: &BenchOptions, jdk: &Jdk) -> Plan {
+    let hello = paths::harness().join("apps/target/apps.jar");
     let hello = vec![
         "-cp".into(),
         hello.into(),
@@ -56,7 +57,7 @@ fn startup(wish: &Wish, jdk: &Jdk) -> Plan {
     ];
     let mut programs = vec![Program {
         name: "HelloWorld".into(),
-        command: wish.command(jdk, hello),
+        command: options.command(jdk, hello),
         whole: true,
         turns: false,
     }];
@@ -67,44 +68,47 @@ fn startup(wish: &Wish, jdk: &Jdk) -> Plan {
         arguments.extend(app.operand());
         programs.push(Program {
             name: name.into(),
-            command: wish.command(jdk, arguments),
+            command: options.command(jdk, arguments),
             whole: true,
             turns: false,
         });
     }
-    let mut plan = wish.plan(programs);
-    plan.rounds = if wish.quick { 4 } else { 15 };
+    let mut plan = options.plan(programs);
+    plan.rounds = if options.quick { 4 } else { 15 };
     plan.warm_up = 1;
     plan
 }
 
 /// The heap is touched before anything runs: what the process needs more is the agent's own, and
 /// what the JVM keeps of larger methods.
-fn compiler(wish: &Wish, jdk: &Jdk) -> Plan {
+fn compiler(options: &BenchOptions, jdk: &Jdk) -> Plan {
     let flags = ["-XX:+CITime", "-XX:+PrintCodeCache", "-XX:+AlwaysPreTouch"];
-    let programs = few(wish, &COMPILED).map(|name| {
-        let mut program = apps::program(wish, named(name), jdk, wish.threads);
+    let programs = few(options, &COMPILED).map(|name| {
+        let mut program = apps::program(options, named(name), jdk, options.threads);
         let own = flags.map(Into::into).into_iter();
         let arguments = own.chain(program.command.arguments).collect();
         program.command.arguments = arguments;
         program
     });
-    wish.plan(programs.collect())
+    options.plan(programs.collect())
 }
 
-fn threads(wish: &Wish, jdk: &Jdk) -> Plan {
+fn threads(options: &BenchOptions, jdk: &Jdk) -> Plan {
     let of = |name| {
         THREADS.map(|threads| Program {
             name: format!("{name} {threads}"),
-            ..apps::program(wish, named(name), jdk, Some(threads))
+            ..apps::program(options, named(name), jdk, Some(threads))
         })
     };
-    wish.plan(few(wish, &THREADED).flat_map(of).collect())
+    options.plan(few(options, &THREADED).flat_map(of).collect())
 }
 
 /// One application is enough for a quick run.
-pub fn few(wish: &Wish, all: &'static [&'static str]) -> impl Iterator<Item = &'static str> {
-    let count = if wish.quick { 1 } else { all.len() };
+pub fn few(
+    options: &BenchOptions,
+    all: &'static [&'static str],
+) -> impl Iterator<Item = &'static str> {
+    let count = if options.quick { 1 } else { all.len() };
     all.iter().copied().take(count)
 }
 

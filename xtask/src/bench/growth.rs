@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use super::apps;
 use super::footprint::{few, named};
-use super::wish::Wish;
+use super::options::BenchOptions;
 use crate::jdk::Jdk;
-use crate::{Outcome, place};
+use crate::{Outcome, paths};
 
 const APPS: [&str; 3] = ["H2Mix", "XalanTransform", "EclipseCompile"];
 
@@ -40,19 +40,19 @@ struct Size {
 ///
 /// # Errors
 /// A program fails, or its log cannot be read.
-pub fn run(wish: &Wish, jdk: &Jdk) -> Outcome {
+pub fn run(options: &BenchOptions, jdk: &Jdk) -> Outcome {
     let mut all = Vec::new();
     println!("\nlog size (KB of graph + KB of counters)");
     println!(
         "| program | variant | after 1 | after half | after all | last quarter adds | per minute |"
     );
     println!("|---|---|---|---|---|---|---|");
-    let folder = wish.out.join("scratch");
+    let folder = options.out.join("scratch");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    for app in few(wish, &APPS) {
+    for app in few(options, &APPS) {
         for variant in ["tracking", "alloc"].map(Variant::parse) {
             let variant = variant?;
-            let run = watched(wish, jdk, app, &variant, &folder.join("growth.lucce"))?;
+            let run = watched(options, jdk, app, &variant, &folder.join("growth.lucce"))?;
             let memory = run.memory as f64 / 1e6;
             println!(
                 "| {app} | {} | {} | {memory:.1} MB |",
@@ -68,7 +68,7 @@ pub fn run(wish: &Wish, jdk: &Jdk) -> Outcome {
         }
     }
     let _ = fs::remove_dir_all(&folder);
-    let file = wish.out.join("growth.json");
+    let file = options.out.join("growth.json");
     let text = serde_json::to_string_pretty(&all).map_err(|e| e.to_string())?;
     fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))
 }
@@ -98,7 +98,7 @@ fn row(sizes: &[Size]) -> Result<String, String> {
 }
 
 fn watched(
-    wish: &Wish,
+    options: &BenchOptions,
     jdk: &Jdk,
     app: &str,
     variant: &Variant,
@@ -106,11 +106,11 @@ fn watched(
 ) -> Result<Run, String> {
     // Of a run that was interrupted: the agent would not replace it.
     let _ = fs::remove_file(log);
-    let program = apps::program(wish, named(app), jdk, wish.threads);
-    let flags = variant.flags(&wish.plan(Vec::new()).tools, log)?;
+    let program = apps::program(options, named(app), jdk, options.threads);
+    let flags = variant.flags(&options.plan(Vec::new()).tools, log)?;
     let mut java = program.command.with(&flags);
     // The last of the options counts.
-    let iterations = if wish.quick { "12" } else { "40" };
+    let iterations = if options.quick { "12" } else { "40" };
     java.args(["--iterations", iterations]);
     let failed = |e: std::io::Error| format!("{app}, {}: {e}", variant.name);
     java.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -137,7 +137,7 @@ fn watched(
 
 /// Of a log, complete or not: the program runs on meanwhile, and what it adds is seen the next time.
 fn stats(log: &Path) -> Result<Value, String> {
-    let mut lucce = Command::new(place::lucce());
+    let mut lucce = Command::new(paths::lucce());
     let output = lucce.args(["stats", "--json"]).arg(log).output();
     let output = output.map_err(|e| format!("cannot start lucce: {e}"))?;
     serde_json::from_slice(&output.stdout)

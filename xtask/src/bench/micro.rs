@@ -13,14 +13,14 @@ use lucce_bench::{Column, Metric, Outcome, Plan, Program, Report, Row, Samples, 
 use serde_json::Value;
 
 use super::callbacks;
-use super::wish::Wish;
+use super::options::BenchOptions;
 use crate::jdk::Jdk;
-use crate::{place, tools};
+use crate::{paths, tools};
 
 /// # Errors
 /// The benchmarks are not built, or one that was asked for is unknown.
-pub fn run(wish: &Wish) -> Result<Report, String> {
-    let jmh = Jmh::new(wish)?;
+pub fn run(options: &BenchOptions) -> Result<Report, String> {
+    let jmh = Jmh::new(options)?;
     let benchmarks = jmh.wanted()?;
     let refused = lucce_bench::refusals(&jmh.plan);
     let mut rows = Vec::new();
@@ -40,11 +40,11 @@ pub fn run(wish: &Wish) -> Result<Report, String> {
                 "jvm",
                 format!("{} {}", jmh.jdk.version, jmh.flags.join(" ")),
             ),
-            setting("rounds", wish.rounds().to_string()),
-            setting("iterations", wish.iterations().to_string()),
+            setting("rounds", options.rounds().to_string()),
+            setting("iterations", options.iterations().to_string()),
         ]),
         centre: jmh.plan.centre,
-        columns: wish.variants.iter().map(column).collect(),
+        columns: options.variants.iter().map(column).collect(),
         rows,
     };
     let _ = fs::remove_dir_all(&jmh.plan.scratch);
@@ -52,26 +52,26 @@ pub fn run(wish: &Wish) -> Result<Report, String> {
 }
 
 pub struct Jmh<'a> {
-    wish: &'a Wish,
+    options: &'a BenchOptions,
     pub jdk: Jdk,
     flags: Vec<String>,
     pub plan: Plan,
 }
 
 impl<'a> Jmh<'a> {
-    fn new(wish: &'a Wish) -> Result<Jmh<'a>, String> {
-        let jdk = wish.jdk()?;
+    fn new(options: &'a BenchOptions) -> Result<Jmh<'a>, String> {
+        let jdk = options.jdk()?;
         let program = Program {
             name: "JMH".into(),
-            command: wish.command(&jdk, Vec::new()),
+            command: options.command(&jdk, Vec::new()),
             whole: false,
             turns: false,
         };
-        let plan = wish.plan(vec![program]);
+        let plan = options.plan(vec![program]);
         fs::create_dir_all(&plan.scratch).map_err(|e| e.to_string())?;
         Ok(Jmh {
-            wish,
-            flags: wish.jvm(),
+            options,
+            flags: options.jvm(),
             jdk,
             plan,
         })
@@ -79,7 +79,7 @@ impl<'a> Jmh<'a> {
 
     /// The harness itself runs without agent and flags.
     fn java(&self) -> Command {
-        let built = place::harness().join("micro/target");
+        let built = paths::harness().join("micro/target");
         let mut java = self.jdk.java();
         java.arg("-Djmh.ignoreLock=true").arg("-cp");
         java.arg(format!("{0}/micro.jar:{0}/lib/*", built.display()));
@@ -93,7 +93,7 @@ impl<'a> Jmh<'a> {
         let listed = String::from_utf8_lossy(&listed);
         let all = listed.lines().filter(|line| line.starts_with("io.lucce."));
         let wanted = |name: &&str| {
-            let parts = &self.wish.names;
+            let parts = &self.options.names;
             parts.is_empty() || parts.iter().any(|part| name.contains(part.as_str()))
         };
         let names: Vec<String> = all.filter(wanted).map(str::to_owned).collect();
@@ -106,7 +106,7 @@ impl<'a> Jmh<'a> {
     /// A row per set of parameters.
     fn rows(&self, benchmark: &str, refused: &[Option<String>]) -> Vec<Row> {
         let mut table = Table::new(benchmark, refused);
-        for round in 0..self.wish.rounds() {
+        for round in 0..self.options.rounds() {
             let count = self.plan.variants.len();
             for turn in 0..count {
                 let at = (turn + round) % count;
@@ -152,12 +152,12 @@ impl<'a> Jmh<'a> {
     }
 
     fn options(&self) -> Vec<String> {
-        let (warm_up, time) = if self.wish.quick {
+        let (warm_up, time) = if self.options.quick {
             (3, "200ms")
         } else {
             (5, "500ms")
         };
-        let iterations = self.wish.iterations();
+        let iterations = self.options.iterations();
         let options =
             format!("-f 1 -wi {warm_up} -i {iterations} -w {time} -r {time} -foe true -rf json");
         options.split(' ').map(str::to_owned).collect()

@@ -1,6 +1,6 @@
 //! `bench`: programs with and without agents, side by side.
 
-mod wish;
+mod options;
 
 mod async_profiler;
 
@@ -16,37 +16,27 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use lucce_bench::{Metric, Plan, Report, Step, Variant};
+use lucce_bench::{Metric, Plan, Report, Step};
 
-use crate::{Outcome, build, place};
+use crate::{Outcome, build, paths};
 
-use wish::Programs;
-pub use wish::Wish;
+use options::Programs;
+pub use options::{BenchArguments, BenchOptions};
 
 const LIMIT: Duration = Duration::from_secs(3600);
 
-/// Options and examples.
-pub fn help() -> String {
-    let names: Vec<String> = Variant::known().into_iter().map(|v| v.name).collect();
-    let lines: Vec<String> = names.chunks(6).map(|names| names.join(", ")).collect();
-    let names = lines.join(&format!(",\n{:20}", ""));
-    include_str!("help.txt")
-        .trim_end()
-        .replace("{variants}", &names)
-}
-
 /// # Errors
 /// Something does not build, or a program ends badly or computes something else under an agent.
-pub fn run(wish: &Wish) -> Outcome {
-    if wish.build {
+pub fn run(options: &BenchOptions) -> Outcome {
+    if options.build {
         build::all()?;
     }
-    match &wish.kind {
-        Programs::Apps => show("", &apps::run(wish)?, &wish.out),
-        Programs::Dacapo(jar) => show("dacapo", &dacapo::run(wish, jar)?, &wish.out),
-        Programs::Micro => show("micro", &micro::run(wish)?, &wish.out),
-        Programs::Footprint => footprint::run(wish),
-        Programs::Fleet => fleet::run(wish),
+    match &options.kind {
+        Programs::Apps => show("", &apps::run(options)?, &options.out),
+        Programs::Dacapo(jar) => show("dacapo", &dacapo::run(options, jar)?, &options.out),
+        Programs::Micro => show("micro", &micro::run(options)?, &options.out),
+        Programs::Footprint => footprint::run(options),
+        Programs::Fleet => fleet::run(options),
     }
 }
 
@@ -54,8 +44,8 @@ pub fn run(wish: &Wish) -> Outcome {
 ///
 /// # Errors
 /// An application is unknown, or there is no such JDK.
-pub fn apps(wish: &Wish) -> Result<Report, String> {
-    apps::run(wish)
+pub fn apps(options: &BenchOptions) -> Result<Report, String> {
+    apps::run(options)
 }
 
 /// After each JVM the files called `name` are written anew: a run that is ended leaves what it has measured.
@@ -81,7 +71,7 @@ fn tell(step: &Step) {
 /// Prints the tables and writes everything to files.
 fn show(name: &str, report: &Report, folder: &Path) -> Outcome {
     let tables = written(name, report, folder)?;
-    println!("\n{name}\n{tables}written to {}", place::short(folder));
+    println!("\n{name}\n{tables}written to {}", paths::short(folder));
     let failures = report.failures();
     match failures.is_empty() {
         true => Ok(()),

@@ -1,10 +1,10 @@
 //! Archives whose bytes depend on their files' bytes and names alone.
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{JARS, SBOM, documents, manual};
+use super::manual;
 use crate::shipped::glibc::Glibc;
 use crate::{Outcome, tools};
 
@@ -41,70 +41,59 @@ pub fn tar(at: &Path, folder: &str, epoch: &str) -> Outcome {
 }
 
 /// What a package of Debian's says of itself.
-pub struct Package<'a> {
+pub struct DebianPackage<'a> {
+    pub name: &'a str,
     pub version: &'a str,
     /// `amd64`, `arm64`.
     pub architecture: &'a str,
     /// The oldest that it runs with.
     pub glibc: Glibc,
+    /// A summary, and sentences in lines that begin with a space.
+    pub description: &'a str,
+    /// Another package that most users of this one want.
+    pub recommends: Option<&'a str>,
 }
 
-impl Package<'_> {
+impl DebianPackage<'_> {
     pub fn file(&self) -> String {
-        format!("lucce_{}_{}.deb", self.version, self.architecture)
+        format!("{}_{}_{}.deb", self.name, self.version, self.architecture)
+    }
+
+    fn control(&self, kilobytes: u64) -> String {
+        let DebianPackage {
+            name,
+            version,
+            architecture,
+            glibc,
+            description,
+            recommends,
+        } = self;
+        let recommends = recommends.map_or(String::new(), |name| format!("Recommends: {name}\n"));
+        format!(
+            "Package: {name}\nVersion: {version}\nArchitecture: {architecture}\nSection: java\nPriority: optional\n\
+             Maintainer: the lucce authors <lucce@localhost>\nInstalled-Size: {kilobytes}\nDepends: libc6 (>= {glibc})\n\
+             {recommends}Description: {description}\n"
+        )
     }
 }
 
-/// A package of Debian's: the command on the PATH, the agent beside the system's libraries.
-pub fn deb(at: &Path, folder: &str, package: &Package, epoch: &str) -> Outcome {
-    let Package {
-        version,
-        architecture,
-        glibc,
-    } = package;
-    let from = at.join(folder);
+/// A package of Debian's with these files, each with its path in the system.
+pub fn deb(
+    at: &Path,
+    files: &[(PathBuf, PathBuf)],
+    package: &DebianPackage,
+    epoch: &str,
+) -> Outcome {
     let root = at.join("deb");
-    let files = [
-        ("bin/lucce".to_owned(), "usr/bin/lucce".to_owned()),
-        (
-            "lib/liblucce.so".to_owned(),
-            "usr/lib/liblucce.so".to_owned(),
-        ),
-        (
-            "include/lucce.h".to_owned(),
-            "usr/include/lucce.h".to_owned(),
-        ),
-        (
-            "LICENSE".to_owned(),
-            "usr/share/doc/lucce/copyright".to_owned(),
-        ),
-        (SBOM.to_owned(), format!("usr/{}/{SBOM}", documents::FOLDER)),
-    ];
-    let jars = JARS.map(|module| {
-        let jar = format!("lucce-{module}-{version}.jar");
-        (format!("java/{jar}"), format!("usr/share/java/{jar}"))
-    });
-    for (own, there) in files.into_iter().chain(jars) {
-        let to = root.join(there);
-        let folder = to.parent().ok_or("no folder")?;
-        fs::create_dir_all(folder).map_err(|e| e.to_string())?;
-        fs::copy(from.join(&own), &to).map_err(|e| format!("{own}: {e}"))?;
-    }
-    for (own, there) in manual::installed(&from.join("share")) {
+    for (own, there) in files {
         let to = root.join(there);
         fs::create_dir_all(to.parent().ok_or("no folder")?).map_err(|e| e.to_string())?;
-        fs::copy(&own, &to).map_err(|e| format!("{}: {e}", own.display()))?;
+        fs::copy(own, &to).map_err(|e| format!("{}: {e}", own.display()))?;
         if to.extension().is_some_and(|kind| kind == "1") {
             manual::pack(&to)?;
         }
     }
-    let size = kilobytes(&root)?;
-    let control = format!(
-        "Package: lucce\nVersion: {version}\nArchitecture: {architecture}\nSection: java\nPriority: optional\n\
-         Maintainer: the lucce authors <lucce@localhost>\nInstalled-Size: {size}\nDepends: libc6 (>= {glibc})\n\
-         Description: Calling contexts of Java programs\n \
-         Counts every allocation of a Java program under the stack of calls that leads to it.\n"
-    );
+    let control = package.control(kilobytes(&root)?);
     fs::create_dir_all(root.join("DEBIAN")).map_err(|e| e.to_string())?;
     fs::write(root.join("DEBIAN/control"), control).map_err(|e| e.to_string())?;
     let file = at.join(package.file());
@@ -144,7 +133,7 @@ pub fn sums(at: &Path) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place;
+    use crate::paths;
 
     const FILES: [&str; 13] = [
         "bin/lucce",
@@ -164,7 +153,7 @@ mod tests {
 
     /// Two folders of equal files, made in different orders: their archives.
     fn made(name: &str, files: &mut dyn Iterator<Item = &&str>) -> [Vec<u8>; 2] {
-        let at = place::target().join("dist-test").join(name);
+        let at = paths::target().join("dist-test").join(name);
         let _ = fs::remove_dir_all(&at);
         for file in files {
             let path = at.join("it").join(file);
@@ -172,12 +161,9 @@ mod tests {
             fs::write(path, file).unwrap();
         }
         tar(&at, "it", "1700000000").unwrap();
-        let package = Package {
-            version: "1",
-            architecture: "amd64",
-            glibc: Glibc(2, 17),
-        };
-        deb(&at, "it", &package, "1700000000").unwrap();
+        let package = super::super::package("1", "amd64", Glibc(2, 17));
+        let files = super::super::installed_files(&at.join("it"), "1");
+        deb(&at, &files, &package, "1700000000").unwrap();
         ["it.tar.gz", "lucce_1_amd64.deb"].map(|file| fs::read(at.join(file)).unwrap())
     }
 
@@ -188,7 +174,7 @@ mod tests {
         let second = made("second", &mut FILES.iter().rev());
         assert!(first == second);
         assert!(first.iter().all(|archive| archive.len() > 200));
-        let package = place::target().join("dist-test/first/lucce_1_amd64.deb");
+        let package = paths::target().join("dist-test/first/lucce_1_amd64.deb");
         let said = tools::output(Command::new("dpkg-deb").arg("-c").arg(&package)).unwrap();
         let said = String::from_utf8(said).unwrap();
         for file in [

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::created;
-use crate::{Outcome, place};
+use crate::{Outcome, paths};
 
 /// Where they are, below an archive's folder.
 pub const FOLDER: &str = "share/doc/lucce";
 
 /// What is copied as it is: files, and folders with all that is in them.
-const ALL: [&str; 11] = [
+const ALL: [&str; 13] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -20,6 +20,8 @@ const ALL: [&str; 11] = [
     "LICENSE",
     "NOTICE",
     "docs",
+    "research/docs",
+    "research/notes",
     "agent/include/lucce.h",
     "java-harness/README.md",
     "java-harness/native/sampler.c",
@@ -27,7 +29,7 @@ const ALL: [&str; 11] = [
 
 /// Copies them, and puts a README at the top of `stage` that refers to the copies.
 pub fn write(stage: &Path) -> Outcome {
-    let root = place::root();
+    let root = paths::root();
     for name in ALL {
         copy(&root.join(name), &stage.join(FOLDER).join(name))?;
     }
@@ -123,16 +125,16 @@ mod tests {
 
     #[test]
     fn the_documents_hold_together() {
-        let stage = place::target().join("documents-test");
+        let stage = paths::target().join("documents-test");
         let _ = fs::remove_dir_all(&stage);
         write(&stage).unwrap();
         hold_together(&stage).unwrap();
-        let gone = stage.join(FOLDER).join("docs/reference/agent-options.md");
+        let gone = stage.join(FOLDER).join("docs/reference/coverage.md");
         fs::remove_file(gone).unwrap();
         let dead = hold_together(&stage).unwrap_err();
-        assert!(dead.contains("README.md: share/doc/lucce/docs/reference/agent-options.md"));
+        assert!(dead.contains("README.md: share/doc/lucce/docs/reference/coverage.md"));
         assert!(
-            dead.contains("README.md: docs/reference/agent-options.md"),
+            dead.contains("README.md: docs/reference/coverage.md"),
             "{dead}"
         );
         fs::remove_dir_all(&stage).unwrap();

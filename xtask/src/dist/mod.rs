@@ -7,6 +7,8 @@
 //!                                            LICENSE  NOTICE  README.md  sbom.cdx.json
 //! lucce-VERSION-linux-{x64,arm64}-debug.tar.gz        debug information, found by debuggers when it lies beside
 //! lucce_VERSION_{amd64,arm64}.deb
+//! lucce-fleet-VERSION-linux-{x64,arm64}.tar.gz    bin/lucce-fleet  docs/guide/fleet.md  LICENSE  NOTICE  sbom.cdx.json
+//! lucce-fleet_VERSION_{amd64,arm64}.deb
 //! SHA256SUMS
 //! ```
 //! Archives of equal files have equal bytes: times are that of the last commit, names are sorted. Compilers are told to
@@ -14,6 +16,7 @@
 
 mod archive;
 mod documents;
+mod fleet;
 pub mod linked;
 mod manual;
 mod sbom;
@@ -24,8 +27,8 @@ use std::path::{Path, PathBuf};
 
 use crate::shipped::FLOOR;
 use crate::shipped::glibc::{self, Glibc};
-use crate::systems::{System, Tools};
-use crate::{Outcome, build, dependencies, place, tools};
+use crate::systems::{BuildSources, System, Tools};
+use crate::{Outcome, build, dependencies, paths, tools};
 
 /// What programs and their tests put on the class path.
 const JARS: [&str; 4] = ["api", "junit", "logback", "log4j2"];
@@ -34,6 +37,21 @@ const JARS: [&str; 4] = ["api", "junit", "logback", "log4j2"];
 const SBOM: &str = "sbom.cdx.json";
 
 const PACKAGES: [&str; 2] = ["lucce-agent", "lucce-decoder"];
+
+/// What has archives and packages of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum DistProduct {
+    /// The agent and the lucce command
+    #[value(name = "lucce")]
+    Lucce,
+    /// lucce-fleet, which `lucce fleet` starts
+    #[value(name = "lucce-fleet")]
+    Fleet,
+}
+
+impl DistProduct {
+    pub const ALL: [DistProduct; 2] = [DistProduct::Lucce, DistProduct::Fleet];
+}
 
 /// What is made, and of what.
 struct Dist {
@@ -48,11 +66,13 @@ struct Dist {
 /// # Errors
 /// A tool cannot be had, something does not build, wants a newer glibc than it should, or does not run where there is nothing
 /// but a JDK.
-pub fn make(systems: &[System]) -> Outcome {
-    let to = place::target().join("dist");
+pub fn make(systems: &[System], products: &[DistProduct]) -> Outcome {
+    let to = paths::target().join("dist");
     let _ = fs::remove_dir_all(&to);
     created(&to)?;
-    build::java()?;
+    if products.contains(&DistProduct::Lucce) {
+        build::java()?;
+    }
     for system in systems {
         let dist = Dist {
             version: env!("CARGO_PKG_VERSION"),
@@ -60,31 +80,45 @@ pub fn make(systems: &[System]) -> Outcome {
             tools: system.tools()?,
             to: to.clone(),
         };
-        dist.make()?;
+        for product in products {
+            match product {
+                DistProduct::Lucce => dist.make()?,
+                DistProduct::Fleet => fleet::make(&dist)?,
+            }
+        }
     }
     archive::sums(&to)
 }
 
 impl Dist {
     fn make(&self) -> Outcome {
-        let built = self.tools.built(&PACKAGES, "dist", &self.epoch)?;
+        let built = self
+            .tools
+            .built(BuildSources::Workspace(&PACKAGES), "dist", &self.epoch)?;
         let name = self.name();
         let stage = self.stage(&name, &built)?;
         let debug = self.split(&name, &stage)?;
-        let newest = wanted_glibc(&stage)?;
-        let package = archive::Package {
-            version: self.version,
-            architecture: self.tools.system.debian,
-            glibc: newest,
-        };
+        let newest = wanted_glibc(&stage, &["bin/lucce", "lib/liblucce.so"])?;
+        let package = package(self.version, self.tools.system.debian, newest);
+        let files = installed_files(&stage, self.version);
         archive::tar(&self.to, &name, &self.epoch)?;
         archive::tar(&self.to, &debug, &self.epoch)?;
-        archive::deb(&self.to, &name, &package, &self.epoch)?;
+        archive::deb(&self.to, &files, &package, &self.epoch)?;
         tried::archive(&self.to, &name, &self.tools)?;
         tried::deb(&self.to, &package.file(), &self.tools)?;
         println!("{name}: the archive and the package run where there is nothing but a JDK");
+        self.print_sizes(&[&format!("{name}.tar.gz"), &package.file()])?;
         for folder in [&name, &debug] {
             fs::remove_dir_all(self.to.join(folder)).map_err(|e| e.to_string())?;
+        }
+        Ok(())
+    }
+
+    fn print_sizes(&self, files: &[&str]) -> Outcome {
+        for file in files {
+            let file = self.to.join(file);
+            let size = fs::metadata(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+            println!("{}: {} bytes", paths::short(&file), size.len());
         }
         Ok(())
     }
@@ -95,7 +129,7 @@ impl Dist {
 
     fn stage(&self, name: &str, built: &Path) -> Result<PathBuf, String> {
         let stage = self.to.join(name);
-        let root = place::root();
+        let root = paths::root();
         let files = [
             (built.join("lucce"), "bin/lucce".to_owned()),
             (built.join("liblucce.so"), "lib/liblucce.so".to_owned()),
@@ -108,7 +142,7 @@ impl Dist {
         ];
         let jars = JARS.map(|module| {
             let jar = format!("lucce-{module}-{}.jar", self.version);
-            let from = place::harness().join(module).join("target").join(&jar);
+            let from = paths::harness().join(module).join("target").join(&jar);
             (from, format!("java/{jar}"))
         });
         for (from, to) in files.into_iter().chain(jars) {
@@ -121,7 +155,7 @@ impl Dist {
         })?;
         documents::write(&stage)?;
         let made = linked::Made::read(&stage.join("bin/lucce"))?;
-        let sbom = sbom::text(self.version, &dependencies::shipped()?, &made)?;
+        let sbom = sbom::text("lucce", self.version, &dependencies::shipped()?, &made)?;
         fs::write(stage.join(SBOM), sbom).map_err(|e| e.to_string())?;
         Ok(stage)
     }
@@ -145,14 +179,59 @@ impl Dist {
     }
 }
 
-/// The newest glibc that one of them asks for.
-fn wanted_glibc(stage: &Path) -> Result<Glibc, String> {
+/// What the agent's and the command's Debian package says of itself.
+fn package<'a>(
+    version: &'a str,
+    architecture: &'a str,
+    glibc: Glibc,
+) -> archive::DebianPackage<'a> {
+    archive::DebianPackage {
+        name: "lucce",
+        version,
+        architecture,
+        glibc,
+        description: "Calling contexts of Java programs\n \
+            Counts every allocation of a Java program under the stack of calls that leads to it.",
+        recommends: None,
+    }
+}
+
+/// The files of the Debian package: the command on the PATH, the agent beside the system's libraries.
+fn installed_files(stage: &Path, version: &str) -> Vec<(PathBuf, PathBuf)> {
+    let files = [
+        ("bin/lucce".to_owned(), "usr/bin/lucce".to_owned()),
+        (
+            "lib/liblucce.so".to_owned(),
+            "usr/lib/liblucce.so".to_owned(),
+        ),
+        (
+            "include/lucce.h".to_owned(),
+            "usr/include/lucce.h".to_owned(),
+        ),
+        (
+            "LICENSE".to_owned(),
+            "usr/share/doc/lucce/copyright".to_owned(),
+        ),
+        (SBOM.to_owned(), format!("usr/{}/{SBOM}", documents::FOLDER)),
+    ];
+    let jars = JARS.map(|module| {
+        let jar = format!("lucce-{module}-{version}.jar");
+        (format!("java/{jar}"), format!("usr/share/java/{jar}"))
+    });
+    let both = files.into_iter().chain(jars);
+    let both = both.map(|(own, there)| (stage.join(own), there.into()));
+    both.chain(manual::installed(&stage.join("share")))
+        .collect()
+}
+
+/// The newest glibc that one of these files asks for.
+fn wanted_glibc(stage: &Path, files: &[&str]) -> Result<Glibc, String> {
     let mut newest = Glibc(2, 0);
-    for file in ["bin/lucce", "lib/liblucce.so"] {
+    for file in files {
         let file = stage.join(file);
         let wanted = glibc::linked(&file)?;
         let size = fs::metadata(&file).map_or(0, |file| file.len());
-        println!("{}: {size} bytes, glibc {wanted}", place::short(&file));
+        println!("{}: {size} bytes, glibc {wanted}", paths::short(&file));
         if wanted > FLOOR {
             return Err(format!("{}: wants glibc {wanted}", file.display()));
         }
@@ -167,7 +246,7 @@ pub fn epoch() -> Result<String, String> {
         return Ok(epoch);
     }
     let mut git = std::process::Command::new("git");
-    git.current_dir(place::root())
+    git.current_dir(paths::root())
         .args(["log", "-1", "--format=%ct"]);
     Ok(String::from_utf8_lossy(&tools::output(&mut git)?)
         .trim()

@@ -7,8 +7,13 @@ use serde_json::{Value, json};
 use super::linked::{Made, PARTS, Part};
 use crate::dependencies::Package;
 
-/// `made`: the command, which tells of the compiler.
-pub fn text(version: &str, packages: &BTreeSet<Package>, made: &Made) -> Result<String, String> {
+/// `name`: of the product; `made`: its program, which tells of the compiler.
+pub fn text(
+    name: &str,
+    version: &str,
+    packages: &BTreeSet<Package>,
+    made: &Made,
+) -> Result<String, String> {
     let compiler = made.compiler().ok_or("the command names no compiler")?;
     let packages = packages.iter().map(component);
     let parts = PARTS.iter().map(|part| linked(part, &compiler, made));
@@ -20,8 +25,8 @@ pub fn text(version: &str, packages: &BTreeSet<Package>, made: &Made) -> Result<
         "metadata": {
             "component": {
                 "type": "application",
-                "bom-ref": "lucce",
-                "name": "lucce",
+                "bom-ref": name,
+                "name": name,
                 "version": version,
                 "licenses": [{ "expression": "Apache-2.0" }],
             },
@@ -86,7 +91,7 @@ mod tests {
         let told = "rustc version 1.95.0 (59807616e)\0/rust/deps/gimli-0.32.3/src/lib.rs\0";
         std::fs::write(&made, told).unwrap();
         let made = Made::read(made.path()).unwrap();
-        let text = text("0.1.0", &BTreeSet::from([package]), &made).unwrap();
+        let text = text("lucce", "0.1.0", &BTreeSet::from([package]), &made).unwrap();
         let bom: Value = serde_json::from_str(&text).unwrap();
         let component = &bom["components"][0];
         assert_eq!(component["purl"], "pkg:cargo/serde@1.0.0");

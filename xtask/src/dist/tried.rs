@@ -5,9 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::Value;
+
 use super::documents;
 use crate::systems::Tools;
-use crate::{Outcome, place, tools};
+use crate::{Outcome, paths, tools};
 
 /// A program that allocates a little.
 const PROGRAM: &str = "io.lucce.programs.Tasks";
@@ -34,6 +36,41 @@ pub fn deb(at: &Path, file: &str, of: &Tools) -> Outcome {
     runs(&folder.join("usr"), at, of)?;
     documents::hold_together(&folder.join("usr").join(documents::FOLDER))?;
     remove(&folder)
+}
+
+/// # Errors
+/// lucce-fleet of the archive does not run, or answers wrongly.
+pub fn fleet_archive(at: &Path, name: &str, of: &Tools) -> Outcome {
+    let folder = empty(at)?;
+    let mut tar = Command::new("tar");
+    tar.arg("-xzf").arg(at.join(format!("{name}.tar.gz")));
+    tools::run_quietly(tar.arg("-C").arg(&folder))?;
+    answers(&folder.join(name).join("bin/lucce-fleet"), of)?;
+    remove(&folder)
+}
+
+/// # Errors
+/// As for [`fleet_archive`].
+pub fn fleet_deb(at: &Path, file: &str, of: &Tools) -> Outcome {
+    let folder = empty(at)?;
+    let mut unpack = Command::new("dpkg-deb");
+    tools::run_quietly(unpack.arg("--extract").arg(at.join(file)).arg(&folder))?;
+    answers(&folder.join("usr/bin/lucce-fleet"), of)?;
+    remove(&folder)
+}
+
+/// A question about the dataset of the crate's tests, without any environment.
+fn answers(program: &Path, of: &Tools) -> Outcome {
+    let dataset = paths::root().join("fleet/tests/data/version-1");
+    let mut query = of.command(program);
+    query.env_clear().args(["query", "--output", "json"]);
+    query.arg("--dataset").arg(dataset);
+    let said = tools::output(query.arg("SELECT COUNT(*) AS runs FROM runs"))?;
+    let said: Value = serde_json::from_slice(&said).map_err(|e| e.to_string())?;
+    match said[0]["runs"].as_u64() {
+        Some(1..) => Ok(()),
+        _ => Err(format!("{}: {said}", program.display())),
+    }
 }
 
 /// A JVM with the agent, and one that the command starts with the agent that it finds beside itself; both logs are read.
@@ -74,7 +111,7 @@ fn alone(mut command: Command, jdk: &Path) -> Command {
 }
 
 fn programs() -> PathBuf {
-    place::harness().join("programs/target/programs.jar")
+    paths::harness().join("programs/target/programs.jar")
 }
 
 /// Its name has a space, as users' folders may.

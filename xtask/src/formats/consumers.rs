@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{build, pip, place, tools};
+use crate::{build, paths, pip, tools};
 
 const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
 
 /// Their lists, locks and sources.
 pub fn sources() -> PathBuf {
-    place::root().join("tests/consumers")
+    paths::root().join("tests/consumers")
 }
 
 /// A file of a package of npm's that is in the lock.
@@ -68,7 +68,7 @@ pub fn go(name: &str) -> Result<PathBuf, String> {
 }
 
 fn folder() -> Result<PathBuf, String> {
-    let folder = place::target().join("consumers");
+    let folder = paths::target().join("consumers");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     Ok(folder)
 }

@@ -18,7 +18,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::{Outcome, jdk, pages, place, tools};
+use crate::requirements::{self, FORMATS, PAGES, PIP};
+use crate::{Outcome, jdk, pages, paths, tools};
 
 /// Logs of real runs.
 struct Logs {
@@ -63,7 +64,7 @@ const TESTS: &[(&str, Test)] = &[
 /// # Errors
 /// A tool is missing, or a test failed.
 pub fn tests(name: &str) -> Outcome {
-    tools::needed_for_formats()?;
+    requirements::check(&[PAGES, FORMATS, PIP])?;
     let logs = Logs::record()?;
     let wanted = TESTS.iter().filter(|(test, _)| test.starts_with(name));
     let (mut passed, mut failed) = (0, 0);
@@ -86,7 +87,7 @@ pub fn tests(name: &str) -> Outcome {
 
 impl Logs {
     fn record() -> Result<Self, String> {
-        let folder = place::target().join("format-tests");
+        let folder = paths::target().join("format-tests");
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         pages::compile(&folder)?;
@@ -109,7 +110,7 @@ impl Logs {
         options: &[&str],
     ) -> Result<PathBuf, String> {
         let file = self.folder.join(name);
-        let mut lucce = Command::new(place::lucce());
+        let mut lucce = Command::new(paths::lucce());
         lucce.args(["export", "--format", format]).args(options);
         tools::run_quietly(lucce.arg(log).arg("-o").arg(&file))?;
         Ok(file)
@@ -138,8 +139,8 @@ fn program_of(
     args: &[&str],
 ) -> Result<PathBuf, String> {
     let log = folder.join(name).with_extension("lucce");
-    let agent = place::agent();
-    let programs = place::harness().join("programs/target/programs.jar");
+    let agent = paths::agent();
+    let programs = paths::harness().join("programs/target/programs.jar");
     let options = format!("out={},{options}", log.display());
     let mut java = jdk::compiler().ok_or("no JDK that compiles")?.java();
     java.arg(format!("-agentpath:{}={options}", agent.display()))
@@ -153,7 +154,7 @@ fn program_of(
 /// What lucce itself says of a log.
 fn told(log: &Path, args: &[&str]) -> Result<Value, String> {
     let said = tools::output(
-        Command::new(place::lucce())
+        Command::new(paths::lucce())
             .args(args)
             .arg("--json")
             .arg(log),
@@ -189,7 +190,7 @@ fn decodes(log: &Path, stacks: &Value) -> Outcome {
     let some = stacks.len().div_ceil(20);
     for (number, stack) in stacks.iter().step_by(some) {
         let decoded = tools::output(
-            Command::new(place::lucce())
+            Command::new(paths::lucce())
                 .arg("decode")
                 .arg(log)
                 .arg(number),

@@ -101,7 +101,7 @@ pub fn labels(logs: &Logs) -> Outcome {
 
 /// `lucce leaks` ends with 1 where there are leaks.
 fn found_leaks(log: &Path) -> Result<serde_json::Value, String> {
-    let mut lucce = Command::new(crate::place::lucce());
+    let mut lucce = Command::new(crate::paths::lucce());
     let output = lucce.args(["leaks", "--json"]).arg(log).output();
     let output = output.map_err(|e| e.to_string())?;
     serde_json::from_slice(&output.stdout).map_err(|e| e.to_string())

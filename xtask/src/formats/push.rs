@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::{Logs, consumers, equal, holds, totals};
-use crate::{Outcome, jdk, place, tools};
+use crate::{Outcome, jdk, paths, tools};
 
 /// Profiles, and what they are in the log.
 const SUMS: [(&str, &str, bool); 4] = [
@@ -32,7 +32,7 @@ pub fn restart(logs: &Logs) -> Outcome {
     let totals_known = || totals(&log, "lock").is_ok_and(|(_, count)| count > 0);
     until("the JVM has contended for a lock", totals_known)?;
     let collector = place.collector()?;
-    let mut lucce = Command::new(place::lucce());
+    let mut lucce = Command::new(paths::lucce());
     lucce.args(["push", "--every", "200ms", "--json", "--otlp", &place.url()]);
     lucce
         .arg(busy.0.id().to_string())
@@ -69,7 +69,7 @@ pub fn times(logs: &Logs) -> Outcome {
     let place = Collector::free("push-times", logs)?;
     let _collector = place.collector()?;
     let push = |url: &str, code: i32| {
-        let mut lucce = Command::new(place::lucce());
+        let mut lucce = Command::new(paths::lucce());
         let output = lucce.args(["push", "--otlp", url]).arg(&logs.shop).output();
         let output = output.map_err(|e| format!("lucce push: {e}"))?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -200,7 +200,7 @@ fn busy(logs: &Logs, log: &Path) -> Result<Command, String> {
     tools::run_quietly(&mut javac)?;
     let options = format!("out={},events=alloc+lock", log.display());
     let mut java = jdk.java();
-    java.arg(format!("-agentpath:{}={options}", place::agent().display()))
+    java.arg(format!("-agentpath:{}={options}", paths::agent().display()))
         .arg("-cp")
         .arg(&logs.folder)
         .arg("Busy");

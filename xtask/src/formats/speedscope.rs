@@ -15,7 +15,7 @@ pub fn page(logs: &Logs) -> Outcome {
         .env("ALLOCATED", totals(&logs.shop, "alloc")?.0.to_string())
         .env("DELAY", totals(&logs.shop, "lock")?.0.to_string())
         .env("SPEEDSCOPE", consumers::npm("speedscope/dist/release")?)
-        .env("CHROMIUM", "/usr/bin/chromium")
+        .env("CHROMIUM", pages::browser()?)
         .env("PLAYWRIGHT", pages::installed()?);
     tools::run_quietly(&mut node)
 }

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::{Outcome, place, tools};
+use crate::{Outcome, paths, tools};
 
 use glibc::Glibc;
 use tls::Tls;
@@ -41,7 +41,7 @@ const COMMAND: Limits = Limits {
 /// # Errors
 /// One of them is larger than it may be, or would not load somewhere.
 pub fn check() -> Outcome {
-    let wrong: Vec<String> = [(place::agent(), AGENT), (place::lucce(), COMMAND)]
+    let wrong: Vec<String> = [(paths::agent(), AGENT), (paths::lucce(), COMMAND)]
         .into_iter()
         .filter_map(|(file, limits)| of(&file, &limits).err())
         .collect();
@@ -52,7 +52,7 @@ pub fn check() -> Outcome {
 }
 
 fn of(file: &Path, limits: &Limits) -> Outcome {
-    let name = place::short(file);
+    let name = paths::short(file);
     let size = stripped_size(file)?;
     let tls = Tls::of(file)?;
     let needed = glibc::needed(file)?;
@@ -85,7 +85,7 @@ fn of(file: &Path, limits: &Limits) -> Outcome {
 }
 
 fn stripped_size(file: &Path) -> Result<u64, String> {
-    let stripped = place::target().join("shipped.stripped");
+    let stripped = paths::target().join("shipped.stripped");
     let mut strip = Command::new("objcopy");
     strip.arg("--strip-unneeded").arg(file).arg(&stripped);
     tools::run_quietly(&mut strip)?;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::shipped::FLOOR;
-use crate::{Outcome, build, jdk, place, tools};
+use crate::{Outcome, build, jdk, paths, tools};
 
 use debian::{Root, Wanted};
 
@@ -49,7 +49,7 @@ impl System {
     /// A tool cannot be had.
     pub fn tools(self) -> Result<Tools, String> {
         zig::fetched()?;
-        let folder = place::target().join("systems").join(self.name);
+        let folder = paths::target().join("systems").join(self.name);
         if self == System::X64 {
             return Ok(Tools {
                 system: self,
@@ -93,6 +93,15 @@ fn has_library(rustc: &str, target: &str) -> bool {
     said.is_ok_and(|folder| !folder.is_empty() && Path::new(&folder).exists())
 }
 
+/// What is compiled.
+#[derive(Clone, Copy)]
+pub enum BuildSources<'a> {
+    /// These packages of this workspace.
+    Workspace(&'a [&'a str]),
+    /// The workspace of `fleet/`.
+    Fleet,
+}
+
 /// What compiles for a system, and runs its programs.
 pub struct Tools {
     pub system: System,
@@ -105,7 +114,7 @@ pub struct Tools {
 struct Foreign {
     root: PathBuf,
     qemu: PathBuf,
-    /// None: the one on the `LOGS_PATH` does it.
+    /// None: the one on the `PATH` does it.
     rustc: Option<PathBuf>,
     objcopy: PathBuf,
     /// A folder with a `java`, which interprets only: under qemu the VM's compilers take more time than they save.
@@ -175,16 +184,29 @@ impl Tools {
         )
     }
 
-    /// Compiles packages of this workspace against the oldest glibc, naming no folder of this machine in what is made.
+    /// Compiles sources against the oldest glibc, naming no folder of this machine in what is made.
     /// Gives the folder that they are in. `profile`: `release`, or `dist` as in Cargo.toml.
     ///
     /// # Errors
     /// Something does not build.
-    pub fn built(&self, packages: &[&str], profile: &str, epoch: &str) -> Result<PathBuf, String> {
-        let build = self.folder.join("build");
+    pub fn built(
+        &self,
+        sources: BuildSources,
+        profile: &str,
+        epoch: &str,
+    ) -> Result<PathBuf, String> {
         let mut cargo = zig::cargo()?;
         cargo.args(["--profile", profile, "--locked"]);
-        cargo.args(packages.iter().flat_map(|package| ["-p", package]));
+        let build = match sources {
+            BuildSources::Workspace(packages) => {
+                cargo.args(packages.iter().flat_map(|package| ["-p", package]));
+                self.folder.join("build")
+            }
+            BuildSources::Fleet => {
+                cargo.current_dir(paths::root().join("fleet"));
+                self.folder.join("build-fleet")
+            }
+        };
         cargo.args(["--target", &format!("{}.{FLOOR}", self.system.target)]);
         let names = self.names(&build);
         let flags = names
@@ -212,7 +234,7 @@ impl Tools {
         }
         tools::run(build::with_jdk(&mut cargo))?;
         let built = build.join(self.system.target).join(profile);
-        for file in ["lucce", "liblucce.so"].map(|name| built.join(name)) {
+        for file in ["lucce", "liblucce.so", "lucce-fleet"].map(|name| built.join(name)) {
             // An earlier build may have left the one that is not wanted now.
             if file.exists() {
                 names_none(&file, &names)?;
@@ -223,7 +245,7 @@ impl Tools {
 
     /// What folders of this machine are called in what is built.
     fn names(&self, build: &Path) -> Vec<(PathBuf, &'static str)> {
-        let mut names = vec![(place::root(), "/lucce"), (build.to_owned(), "/target")];
+        let mut names = vec![(paths::root(), "/lucce"), (build.to_owned(), "/target")];
         names.extend(cargo_home().map(|home| (home, "/cargo")));
         names
     }

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::{Outcome, pip, place};
+use crate::{Outcome, paths, pip};
 
 const PACKAGES: [&str; 2] = ["cargo-zigbuild==0.24.0", "ziglang==0.17.1"];
 
 fn folder() -> PathBuf {
-    place::target().join("zig")
+    paths::target().join("zig")
 }
 
 /// # Errors
@@ -28,7 +28,7 @@ pub fn fetched() -> Outcome {
 pub fn cargo() -> Result<Command, String> {
     fetched()?;
     let mut cargo = Command::new(folder().join("bin/cargo-zigbuild"));
-    cargo.current_dir(place::root()).arg("zigbuild");
+    cargo.current_dir(paths::root()).arg("zigbuild");
     // It asks Python for `ziglang`.
     cargo.env("PYTHONPATH", folder());
     Ok(cargo)

@@ -19,8 +19,8 @@ use lucce_bench::{Usage, run_process};
 use serde_json::{Value, json};
 
 use self::recordings::Recording;
-use super::wish::Wish;
-use crate::{Outcome, fleet, place, tools};
+use super::options::BenchOptions;
+use crate::{Outcome, fleet, paths, tools};
 
 /// So many logs are on the disk at a time.
 const BATCH: u64 = 240;
@@ -34,15 +34,15 @@ const MEMORY: &str = "2g";
 ///
 /// # Errors
 /// Something does not build, a program fails, or a file cannot be written.
-pub fn run(wish: &Wish) -> Outcome {
-    if wish.build {
+pub fn run(options: &BenchOptions) -> Outcome {
+    if options.build {
         tools::run(fleet::cargo().args(["build", "--release", "--locked"]))?;
-        tools::run(place::cargo().args(["build", "--release", "-p", "lucce-variations"]))?;
+        tools::run(paths::cargo().args(["build", "--release", "-p", "lucce-variations"]))?;
     }
-    let folder = wish.out.join("fleet");
-    let recorded = recordings::take(wish, &folder.join("recordings"))?;
+    let folder = options.out.join("fleet");
+    let recorded = recordings::take(options, &folder.join("recordings"))?;
     let mut report = json!({
-        "runs": wish.runs,
+        "runs": options.runs,
         "processors": std::thread::available_parallelism().map_or(0, usize::from),
         "memory": MEMORY,
     });
@@ -50,47 +50,47 @@ pub fn run(wish: &Wish) -> Outcome {
     for (at, recording) in recorded.iter().enumerate() {
         // The second one is the first application's on another JDK.
         if recorded.iter().position(|other| other.app == recording.app) == Some(at) {
-            single.push(alone(wish, &folder, recording)?);
-            written(wish, &mut report, "single", &single)?;
+            single.push(alone(options, &folder, recording)?);
+            written(options, &mut report, "single", &single)?;
         }
     }
-    let mut growing = Growing::new(wish, &folder, &recorded)?;
+    let mut growing = Growing::new(options, &folder, &recorded)?;
     let mut sizes: Vec<Value> = Vec::new();
-    for runs in &wish.runs {
+    for runs in &options.runs {
         let why = growing.has_no_room(*runs, sizes.last());
         if let Some(why) = why {
             println!("{runs} runs: {why}");
             sizes.push(json!({ "runs": runs, "not_run": why }));
-            written(wish, &mut report, "sizes", &sizes)?;
+            written(options, &mut report, "sizes", &sizes)?;
             break;
         }
         sizes.push(growing.size(*runs)?);
-        written(wish, &mut report, "sizes", &sizes)?;
+        written(options, &mut report, "sizes", &sizes)?;
     }
-    if !wish.engines.is_empty() {
+    if !options.engines.is_empty() {
         let mut engines = Vec::new();
-        growing.engines(&wish.engines, sizes.last(), &mut |engine| {
+        growing.engines(&options.engines, sizes.last(), &mut |engine| {
             engines.push(engine);
-            written(wish, &mut report, "engines", &engines)
+            written(options, &mut report, "engines", &engines)
         })?;
     }
     println!(
         "\n{}\nwritten to {}",
         tables::all(&report),
-        place::short(&wish.out)
+        paths::short(&options.out)
     );
     Ok(())
 }
 
 /// After each step, so that what was measured stays when the command is ended.
-fn written(wish: &Wish, report: &mut Value, key: &str, value: &[Value]) -> Outcome {
+fn written(options: &BenchOptions, report: &mut Value, key: &str, value: &[Value]) -> Outcome {
     report[key] = value.into();
     let text = serde_json::to_string_pretty(report).map_err(|e| e.to_string())?;
     for (name, text) in [
         ("fleet-report.json", text),
         ("fleet-tables.md", tables::all(report)),
     ] {
-        let file = wish.out.join(name);
+        let file = options.out.join(name);
         fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
     }
     Ok(())
@@ -161,9 +161,9 @@ fn empty(folder: PathBuf) -> Result<PathBuf, String> {
 }
 
 /// What one run of an application takes, in a dataset of its own, as the first one and as the tenth.
-fn alone(wish: &Wish, folder: &Path, recording: &Recording) -> Result<Value, String> {
+fn alone(options: &BenchOptions, folder: &Path, recording: &Recording) -> Result<Value, String> {
     let recordings = std::slice::from_ref(recording);
-    let mut growing = Growing::new(wish, &folder.join("alone"), recordings)?;
+    let mut growing = Growing::new(options, &folder.join("alone"), recordings)?;
     growing.release = false;
     growing.add(1)?;
     growing.compact()?;
@@ -175,7 +175,7 @@ fn alone(wish: &Wish, folder: &Path, recording: &Recording) -> Result<Value, Str
         |bytes: &BTreeMap<String, (u64, u64)>, name: &str| bytes.get(name).map_or(0, |sum| sum.1);
     let further = |name: &str| (of(&ten, name) as f64 - of(&first, name) as f64) / 9.0;
     let pprof = folder.join("pprof.pb.gz");
-    let mut export = Command::new(place::lucce());
+    let mut export = Command::new(paths::lucce());
     export
         .arg("export")
         .arg("--format")
@@ -227,7 +227,11 @@ struct Added {
 }
 
 impl<'r> Growing<'r> {
-    fn new(wish: &Wish, folder: &Path, recordings: &'r [Recording]) -> Result<Self, String> {
+    fn new(
+        options: &BenchOptions,
+        folder: &Path,
+        recordings: &'r [Recording],
+    ) -> Result<Self, String> {
         let mut by_app: Vec<Vec<&Recording>> = Vec::new();
         for recording in recordings {
             let same =
@@ -244,7 +248,7 @@ impl<'r> Growing<'r> {
             dataset,
             logs: empty(folder.join("logs"))?,
             scratch: empty(folder.join("scratch"))?,
-            limit: wish.limit(),
+            limit: options.limit(),
             release: true,
             runs: 0,
             made: BTreeMap::new(),
@@ -339,7 +343,7 @@ impl<'r> Growing<'r> {
             step,
         ];
         *made += runs.len() as u64;
-        let mut vary = Command::new(place::target().join("release/variations"));
+        let mut vary = Command::new(paths::target().join("release/variations"));
         vary.arg(&recording.log).arg(&self.logs);
         vary.arg(format!("{}-{}", recording.app, recording.jdk));
         let said = tools::output(vary.args(numbers.map(|number| number.to_string())))?;
@@ -477,7 +481,7 @@ impl<'r> Growing<'r> {
 
     /// The last run's number of the context with the most bytes.
     fn number(&self) -> Result<String, String> {
-        let mut report = Command::new(place::lucce());
+        let mut report = Command::new(paths::lucce());
         let said = tools::output(
             report
                 .args(["report", "--json", "--top", "1"])
@@ -564,7 +568,7 @@ impl<'r> Growing<'r> {
 
     /// With all parameters, as other engines need them.
     fn whole(&self, name: &str, given: Vec<(&str, String)>) -> Result<Value, String> {
-        let sql = place::root().join(format!("fleet/sql/{name}.sql"));
+        let sql = paths::root().join(format!("fleet/sql/{name}.sql"));
         let text = fs::read_to_string(&sql).map_err(|e| format!("{}: {e}", sql.display()))?;
         let mut parameters = serde_json::Map::new();
         let head = text.lines().map_while(|line| line.strip_prefix("-- "));

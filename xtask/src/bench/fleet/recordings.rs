@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::bench::apps;
-use crate::bench::wish::Wish;
+use crate::bench::options::BenchOptions;
 use crate::jdk::{self, Jdk};
 use crate::workloads::App;
-use crate::{Outcome, place, tools};
+use crate::{Outcome, paths, tools};
 
 /// A log of a run of an application.
 pub struct Recording {
@@ -21,16 +21,16 @@ pub struct Recording {
 ///
 /// # Errors
 /// An application is unknown, or fails.
-pub fn take(wish: &Wish, folder: &Path) -> Result<Vec<Recording>, String> {
+pub fn take(options: &BenchOptions, folder: &Path) -> Result<Vec<Recording>, String> {
     fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let jdks: Vec<Jdk> = match wish.jdk_version() {
-        Some(_) => vec![wish.jdk()?],
+    let jdks: Vec<Jdk> = match options.jdk_version() {
+        Some(_) => vec![options.jdk()?],
         None => jdk::tested()?,
     };
     let first = jdks.first().ok_or("no JDK")?;
     let last = jdks.last().ok_or("no JDK")?;
     let mut recordings = Vec::new();
-    let mut wanted = apps::wanted(wish)?;
+    let mut wanted = apps::wanted(options)?;
     // One that runs on each JDK first.
     wanted.sort_by_key(|app| app.wants_whole_jdk);
     for (at, app) in wanted.into_iter().enumerate() {
@@ -43,8 +43,8 @@ pub fn take(wish: &Wish, folder: &Path) -> Result<Vec<Recording>, String> {
             .filter(|jdk| jdk.compiles() || !app.wants_whole_jdk)
         {
             let log = folder.join(format!("{}-{}.lucce", app.name, jdk.version));
-            if wish.build || !log.exists() {
-                record(wish, app, jdk, at == 0, &log)?;
+            if options.build || !log.exists() {
+                record(options, app, jdk, at == 0, &log)?;
             }
             recordings.push(Recording {
                 app: app.name,
@@ -56,7 +56,7 @@ pub fn take(wish: &Wish, folder: &Path) -> Result<Vec<Recording>, String> {
     Ok(recordings)
 }
 
-fn record(wish: &Wish, app: &App, jdk: &Jdk, follows: bool, log: &Path) -> Outcome {
+fn record(options: &BenchOptions, app: &App, jdk: &Jdk, follows: bool, log: &Path) -> Outcome {
     println!("recording {} on JDK {}", app.name, jdk.version);
     // The agent replaces no log.
     let _ = fs::remove_file(log);
@@ -64,14 +64,14 @@ fn record(wish: &Wish, app: &App, jdk: &Jdk, follows: bool, log: &Path) -> Outco
     let mut java = jdk.java();
     java.arg(format!(
         "-agentpath:{}=out={},events={events}",
-        place::agent().display(),
+        paths::agent().display(),
         log.display()
     ));
-    java.args(wish.jvm()).args(app.class_path_and_main());
-    let size = app.small * wish.size();
+    java.args(options.jvm()).args(app.class_path_and_main());
+    let size = app.small * options.size();
     java.args([
         "--iterations",
-        &wish.iterations().to_string(),
+        &options.iterations().to_string(),
         "--size",
         &size.to_string(),
     ]);

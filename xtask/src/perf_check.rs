@@ -1,4 +1,4 @@
-//! `guard`: whether anything has become much slower.
+//! `perf-check`: whether anything has become much slower.
 //!
 //! Counted are instructions (callgrind), which do not depend on how busy the machine is: no piece of
 //! `research/counts/` may take a third more than its `counts.txt` says. What the agent costs a JVM is a
@@ -12,7 +12,7 @@ use std::process::Command;
 
 use lucce_bench::Metric;
 
-use crate::{Outcome, bench, build, jdk, place, side_by_side, tools};
+use crate::{Outcome, bench, build, jdk, paths, requirements, side_by_side, tools};
 
 const MOST: f64 = 1.33;
 
@@ -81,7 +81,7 @@ pub fn bless() -> Outcome {
 }
 
 fn file() -> PathBuf {
-    place::root().join("research/counts/counts.txt")
+    paths::root().join("research/counts/counts.txt")
 }
 
 fn known() -> Result<BTreeMap<String, u64>, String> {
@@ -98,8 +98,8 @@ fn known() -> Result<BTreeMap<String, u64>, String> {
 
 /// Instructions per piece of work.
 fn counted() -> Result<Vec<(String, u64)>, String> {
-    tools::needed_for_counts()?;
-    tools::run(build::with_jdk(place::cargo().args([
+    requirements::check(&[requirements::VALGRIND])?;
+    tools::run(build::with_jdk(paths::cargo().args([
         "build",
         "--release",
         "--package",
@@ -108,7 +108,7 @@ fn counted() -> Result<Vec<(String, u64)>, String> {
     let classes = classes()?;
     let input = |work| match work {
         "rewrite" => classes.clone(),
-        _ => place::root().join(CONTEXTS),
+        _ => paths::root().join(CONTEXTS),
     };
     let counts = side_by_side::map(WORK.to_vec(), |work| {
         Ok((work.to_owned(), callgrind(work, &input(work))?))
@@ -124,7 +124,7 @@ fn callgrind(work: &str, input: &Path) -> Result<u64, String> {
         "--collect-atstart=no",
         "--toggle-collect=*counts::measured*",
     ]);
-    valgrind.arg(place::target().join("release/counts"));
+    valgrind.arg(paths::target().join("release/counts"));
     let output = valgrind.arg(work).arg(input).output();
     let output = output.map_err(|e| format!("cannot start valgrind: {e}"))?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -143,10 +143,10 @@ fn callgrind(work: &str, input: &Path) -> Result<u64, String> {
 
 /// Class files that never change: those of a library in one version.
 fn classes() -> Result<PathBuf, String> {
-    let folder = place::target().join("counts-input");
+    let folder = paths::target().join("counts-input");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let jdk = jdk::compiler().ok_or("no JDK with its tools")?;
-    let jar = place::harness().join("apps/target/lib/commons-lang3-3.18.0.jar");
+    let jar = paths::harness().join("apps/target/lib/commons-lang3-3.18.0.jar");
     let mut unpack = Command::new(jdk.tool("jar"));
     tools::run(unpack.current_dir(&folder).arg("xf").arg(jar))?;
     Ok(folder.join("org"))
@@ -155,8 +155,8 @@ fn classes() -> Result<PathBuf, String> {
 /// Variant, ratio, bound.
 fn ratios(rounds: usize) -> Result<Vec<(&'static str, f64, f64)>, String> {
     let variants = BOUNDS.map(|(variant, _)| variant).join(",");
-    let out = place::target().join("guard");
-    let wish = bench::Wish::parse(&[
+    let out = paths::target().join("perf-check");
+    let options = bench::BenchOptions::parse(&[
         "--apps",
         APP,
         "--rounds",
@@ -170,7 +170,7 @@ fn ratios(rounds: usize) -> Result<Vec<(&'static str, f64, f64)>, String> {
         "--out",
         &out.to_string_lossy(),
     ])?;
-    let report = bench::apps(&wish)?;
+    let report = bench::apps(&options)?;
     let row = report.rows.first().ok_or("nothing was measured")?;
     let ratio = |(at, (variant, bound)): (usize, (&'static str, f64))| {
         let quantity = report.quantity(row, at + 1, Metric::Cpu);
