@@ -12,18 +12,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::{env, fs};
 
-#[path = "../stream/src/java.rs"]
+#[path = "../crates/stream/src/java.rs"]
 mod entry;
-#[path = "../hooks/src/kinds/event_mask.rs"]
+#[path = "../crates/instrument/src/kinds/event_mask.rs"]
 mod event_mask;
 #[path = "src/session/helper_variant.rs"]
 mod helper_variant;
 #[allow(dead_code, reason = "only how wide ids are")]
-#[path = "../callgraph/src/ids.rs"]
+#[path = "../crates/callgraph/src/ids.rs"]
 mod ids;
 #[path = "src/memory/shared_layout.rs"]
 mod layout;
-#[path = "../callgraph/src/raw.rs"]
+#[path = "../crates/callgraph/src/raw.rs"]
 mod raw;
 
 use helper_variant::HelperVariant;
@@ -60,10 +60,10 @@ const FILES: [&str; 8] = [
     "java",
     "src/session/helper_variant.rs",
     "src/memory/shared_layout.rs",
-    "../stream/src/java.rs",
-    "../callgraph/src/ids.rs",
-    "../callgraph/src/raw.rs",
-    "../hooks/src/kinds/event_mask.rs",
+    "../crates/stream/src/java.rs",
+    "../crates/callgraph/src/ids.rs",
+    "../crates/callgraph/src/raw.rs",
+    "../crates/instrument/src/kinds/event_mask.rs",
     "include",
 ];
 

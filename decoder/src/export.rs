@@ -1,4 +1,4 @@
-//! One run for other tools: the model that `lucce-formats` writes files from.
+//! One run for other tools: the model that `lucce-export` writes files from.
 //!
 //! ```text
 //! Profile ──► Tree, frames by their names ──► rows: what each context, type and thread counted
@@ -11,7 +11,7 @@ use std::io;
 
 use lucce_callgraph::{ContextFrame, ContextId, SiteId};
 use lucce_contentid::{ContentDetail, FrameId};
-use lucce_formats::{ExportEvent, ExportEventKind, ExportNode, ExportRow, ExportRun};
+use lucce_export::{ExportEvent, ExportEventKind, ExportNode, ExportRow, ExportRun};
 use lucce_stream::EventStream;
 use lucce_tracelog::{EventTypeId, ThreadId};
 use rustc_hash::FxHashMap;
@@ -66,7 +66,7 @@ struct ExportNames {
 /// Different frames, and the content id of each.
 #[derive(Default)]
 struct ExportFrames {
-    frames: ValueInterner<lucce_formats::ExportFrame>,
+    frames: ValueInterner<lucce_export::ExportFrame>,
     ids: Vec<FrameId>,
 }
 
@@ -508,7 +508,7 @@ impl ExportFrames {
         let shown = code.resolve_frame(frame);
         let descriptor = code.method_descriptor(frame.method);
         let id = shown.frame_id(descriptor, ContentDetail::ByLine);
-        let escaped = lucce_formats::ExportFrame {
+        let escaped = lucce_export::ExportFrame {
             class: EscapedText(&shown.class).to_string(),
             method: EscapedText(&shown.method).to_string(),
             descriptor: EscapedText(descriptor).to_string(),
@@ -520,7 +520,7 @@ impl ExportFrames {
 
     /// What is no frame of the program.
     fn number_pseudo_frame(&mut self, name: &str) -> TreeFrameKey {
-        let frame = lucce_formats::ExportFrame {
+        let frame = lucce_export::ExportFrame {
             class: name.to_owned(),
             method: String::new(),
             descriptor: String::new(),
@@ -530,7 +530,7 @@ impl ExportFrames {
         self.number_frame(frame, FrameId(0))
     }
 
-    fn number_frame(&mut self, frame: lucce_formats::ExportFrame, id: FrameId) -> TreeFrameKey {
+    fn number_frame(&mut self, frame: lucce_export::ExportFrame, id: FrameId) -> TreeFrameKey {
         let number = self.frames.intern_value(frame);
         if number as usize == self.ids.len() {
             self.ids.push(id);

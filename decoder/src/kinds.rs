@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use lucce_formats::ToolNames;
+use lucce_export::ToolNames;
 use lucce_tracelog::{EventType, EventTypeId};
 
 use crate::code::type_name;

@@ -3,7 +3,7 @@
 //! Reading takes memory for one block of the log (1 GB at most, 64 KB as a rule) and for what the log says. What a packed log
 //! says has nothing to do with the file's size, so it has limits of its own.
 
-use lucce_formats::UnpackLimits;
+use lucce_export::UnpackLimits;
 
 /// Bytes of a packed log, unpacked: no log can be larger (addresses that its writer reserves).
 const MAX_UNPACKED: u64 = 64 << 30;

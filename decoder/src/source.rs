@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use lucce_formats::{GzipReader, is_gzip};
+use lucce_export::{GzipReader, is_gzip};
 use lucce_tracelog::{InMemoryLog, LogDamage, LogFile, LogHeader, LogItem, OpenError, open_file};
 
 use crate::limits::unpack_limits;

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use lucce_callgraph::{GraphChange, MethodId, SiteId};
-use lucce_formats::GzipWriter;
+use lucce_export::GzipWriter;
 use lucce_tracelog::{
     COMMAND, ClassId, LogDamage, LogEntry, LogFile, LogItem, LogRecord, MetaRecord, mask_arguments,
 };

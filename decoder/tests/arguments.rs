@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
-use lucce_formats::{GzipReader, UnpackLimits, is_gzip};
+use lucce_export::{GzipReader, UnpackLimits, is_gzip};
 
 const SECRET: &[u8] = b"hunter";
 const MASKED: &[u8] = b"app.Main *";

@@ -9,7 +9,7 @@ use lucce_decoder::{
     CollapsedStacks, EventStream, EventWindow, ExportOptions, LogSource, Profile, StackMeasure,
     events_path, write_difference,
 };
-use lucce_formats::{ExportEvent, ExportRun};
+use lucce_export::{ExportEvent, ExportRun};
 
 fn wish(kind: Option<&str>) -> ExportOptions<'_> {
     ExportOptions {

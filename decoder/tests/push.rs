@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
-use lucce_formats::{GzipReader, UnpackLimits};
+use lucce_export::{GzipReader, UnpackLimits};
 use serde_json::Value;
 
 /// What a server does about a request.

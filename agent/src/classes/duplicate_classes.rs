@@ -17,7 +17,7 @@ use crate::classes::AgentClasses;
 use crate::memory::counter::increment_counter;
 use crate::memory::locks::WatchedMutex;
 use crate::registry::ClassLoaderId;
-use lucce_hooks::{HookSiteKind, MethodInstrumentation};
+use lucce_instrument::{HookSiteKind, MethodInstrumentation};
 
 /// How many sums are kept.
 const HASH_SLOTS: usize = 1 << 16;

@@ -13,15 +13,15 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jvmti_bindings::sys::jni::{jint, jobject, jvalue};
-use lucce_hooks::jdk::agents::IMPLEMENTATION;
-use lucce_hooks::{INHERITED, neutralize_class};
+use lucce_instrument::jdk::agents::IMPLEMENTATION;
+use lucce_instrument::{INHERITED, neutralize_class};
 
 use crate::classes::AgentClasses;
 use crate::classes::load;
 use crate::classes::load::ClassArrival;
 use crate::memory::counter::increment_counter;
 use crate::options::LogLevel;
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 mod recent_classes;
 

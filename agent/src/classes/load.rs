@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use lucce_bytecode::{
     BytecodeError, ClassFile, ClassFileMethod, ClassPlan, RewrittenClass, rewrite,
 };
-use lucce_hooks::kinds::ALLOC;
+use lucce_instrument::kinds::ALLOC;
 
 use crate::classes::AgentClasses;
 use crate::classes::cache::{
@@ -17,7 +17,7 @@ use crate::memory::counter::increment_counter;
 use crate::options::LogLevel;
 use crate::registry::{ClassDefinition, ClassLoaderId, FirstClassIds, may_be_untracked};
 use crate::thread::carrier;
-use lucce_hooks::{
+use lucce_instrument::{
     self as hooks, FrameKind, HookOptions, HookSiteKind, InstrumentationOptions,
     MethodInstrumentation,
 };

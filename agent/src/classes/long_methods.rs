@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lucce_bytecode::{ClassFile, LONGEST_COMPILED};
-use lucce_vm::VmHandle;
-use lucce_vm::flags::compile_long_methods;
+use lucce_jvmti::VmHandle;
+use lucce_jvmti::flags::compile_long_methods;
 
 use crate::classes::AgentClasses;
 use crate::options::LogLevel;

@@ -27,7 +27,7 @@ use crate::stack::add_class;
 use crate::stack::uninstrumented::{StopPlace, handle_stop};
 use crate::thread::OwnState;
 use crate::thread::carrier;
-use lucce_vm::{JniEnvironment, JvmError, Jvmti};
+use lucce_jvmti::{JniEnvironment, JvmError, Jvmti};
 
 /// Methods at which the VM stops, in classes that are loaded or about to be.
 #[derive(Default)]

@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::memory::locks::WatchedMutex;
 use crate::registry::ClassLoaderId;
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 /// The sum of a class by its loader and the sum of its name.
 #[derive(Default)]

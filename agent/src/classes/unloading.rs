@@ -1,6 +1,6 @@
 //! Classes that the VM has unloaded: see also `stack::unloading`.
 
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 use crate::classes::AgentClasses;
 use crate::stack::unloading;

@@ -268,7 +268,7 @@ mod tests {
 
     use super::*;
     use crate::registry::{ClassDefinition, FirstClassIds};
-    use lucce_hooks::{FrameKind, HookPlace as Marked, HookSiteKind, MethodInstrumentation};
+    use lucce_instrument::{FrameKind, HookPlace as Marked, HookSiteKind, MethodInstrumentation};
 
     /// An earlier run in which `a.A` and `a.B` were loaded, and A.run calls B.work at 5, which allocates
     /// at 9; ids are counted from the given number.

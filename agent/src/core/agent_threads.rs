@@ -3,7 +3,7 @@
 use std::io;
 use std::thread::{Builder, JoinHandle};
 
-use lucce_vm::signals;
+use lucce_jvmti::signals;
 
 use crate::memory::locks::WatchedMutex;
 

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::memory::locks::WatchedMutex;
 use crate::registry::ClassLoaderId;
-use lucce_vm::{JniEnvironment, Jvmti};
+use lucce_jvmti::{JniEnvironment, Jvmti};
 
 /// Every loader that was seen and is not known to be gone.
 #[derive(Default)]

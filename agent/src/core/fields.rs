@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 
 use jvmti_bindings::sys::jni::jobject;
-use lucce_vm::{FieldId, JniEnvironment};
+use lucce_jvmti::{FieldId, JniEnvironment};
 
 use crate::core::AgentCore;
 

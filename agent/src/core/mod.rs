@@ -21,11 +21,11 @@ use std::time::Instant;
 
 use jvmti_bindings::sys::jni::{JNIEnv, JNINativeInterface_};
 use lucce_callgraph::{ContextEncoder, ContextLayout, NumberingPlan};
+use lucce_jvmti::{JniEnvironment, Jvmti};
 use lucce_tracelog::{
     self as tracelog, CounterBlock, LogWriter, MetaRecord, RunId, SkippedRecord, StatRecord,
     TotalCounter,
 };
-use lucce_vm::{JniEnvironment, Jvmti};
 
 use crate::memory::address_space::{MethodOfSite, ShadowStacks};
 use crate::memory::counter::increment_counter;

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lucce_jvmti::clock;
 use lucce_stream::StreamWriter;
 use lucce_tracelog::LogHeader;
-use lucce_vm::clock;
 
 use crate::options::LogLevel;
 use crate::registry::file_state::FileState;

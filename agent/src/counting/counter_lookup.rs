@@ -3,7 +3,7 @@
 
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use lucce_callgraph::ContextId;
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 use crate::core::EventLocation;
 use crate::counting::{AgentCounting, stream};

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use jvmti_bindings::sys::jni::jobject;
 use lucce_callgraph::ContextId;
-use lucce_hooks::kinds::ALLOC;
+use lucce_instrument::kinds::ALLOC;
 use lucce_tracelog::{EventType, EventTypeId};
 
 use crate::counting::AgentCounting;
@@ -21,7 +21,7 @@ pub use crate::memory::shared_layout::LONGEST_KIND as MOST_OF_KIND;
 use crate::options::is_agent_event;
 use crate::thread::ThreadState;
 use crate::thread::counter_access::{current_counters, event_counter};
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 /// Details that one run can tell apart. Behind them a kind's events are counted without detail.
 const MAX_TYPES: usize = 1 << 16;

@@ -1,7 +1,7 @@
 //! How large the objects are that a site makes: asked once for each site, of an object that is made for that.
 
 use jvmti_bindings::sys::jni::{jclass, jobject, jvalue};
-use lucce_vm::{JniEnvironment, c_string};
+use lucce_jvmti::{JniEnvironment, c_string};
 
 use crate::counting::AgentCounting;
 use crate::registry::ClassLoaderId;

@@ -19,8 +19,8 @@ use crate::counting::object_sizes::measure_new_instance;
 use crate::memory::locks::WatchedMutex;
 use crate::memory::shared_layout::{CLASS_CLONES as CLONES, CLASS_NUMBER_SHIFT, OBJECT_ALIGNMENT};
 use crate::stack::unloading;
-use lucce_vm::FieldId;
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::FieldId;
+use lucce_jvmti::JniEnvironment;
 
 /// Low half of the word of arrays: all are cloned by `Object.clone`.
 const ARRAY: u32 = 1 << (CLASS_NUMBER_SHIFT - 1) | CLONES;

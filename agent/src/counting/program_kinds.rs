@@ -12,7 +12,7 @@ use lucce_tracelog::EventTypeId;
 use crate::counting::places::TextNumbers;
 use crate::memory::shared_layout::INT_BITS;
 use crate::thread::coverage::CoverageTracker;
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 /// A power of two: the helper class takes so many bits of a hash.
 const KIND_PLACES: usize = 1 << 11;

@@ -1,8 +1,8 @@
 //! The cell for events at a site, when a thread meets that site in a context for the first time.
 
 use lucce_callgraph::{ContextId, MethodId, SiteId};
-use lucce_hooks::kinds::{CALL, counted_as};
-use lucce_vm::JniEnvironment;
+use lucce_instrument::kinds::{CALL, counted_as};
+use lucce_jvmti::JniEnvironment;
 
 use crate::counting::{AgentCounting, object_sizes};
 use crate::memory::counter::increment_counter;

@@ -14,8 +14,8 @@ use crate::thread::ThreadState;
 use crate::thread::counter_access;
 use crate::thread::counter_access::current_counters;
 use crate::thread::thread_counters::ThreadCounters;
-use lucce_vm::JniEnvironment;
-use lucce_vm::clock;
+use lucce_jvmti::JniEnvironment;
+use lucce_jvmti::clock;
 
 impl EventStreamer {
     /// Room for the thread's next event, at the time `now`, or the certainty that there is none.

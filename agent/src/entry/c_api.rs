@@ -26,7 +26,7 @@ use crate::stack::trace::StackElement;
 use crate::stack::{contexts, current_location};
 use crate::thread::lifecycle::current_state;
 use crate::thread::{OwnState, ThreadState};
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 /// As in the header.
 #[repr(i32)]
@@ -401,7 +401,7 @@ mod tests {
     use crate::registry::{ClassDefinition, ClassLoaderId, CodeRegistry};
     use crate::stack::trace::resolve_elements;
     use lucce_callgraph::{MethodId, SiteId};
-    use lucce_hooks::MethodInstrumentation;
+    use lucce_instrument::MethodInstrumentation;
 
     #[test]
     fn every_status_has_a_text() {

@@ -7,7 +7,7 @@
 use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jclass, jint, jlong, jobject, jvalue};
 use lucce_callgraph::ContextId;
 
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 use crate::counting::event_types::{MOST_OF_KIND, count_program_event};
 use crate::events::allocation_marks::{self, MarkStart};

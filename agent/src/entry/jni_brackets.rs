@@ -18,7 +18,7 @@ use crate::session::guard::guard_callback;
 use crate::stack::frames::MethodKind;
 use crate::stack::vm_entry;
 use crate::thread::lifecycle::current_state;
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 unsafe extern "C" {
     fn lucce_bracket_install(table: *mut c_void, before: *mut c_void);

@@ -16,8 +16,8 @@ use std::sync::OnceLock;
 
 use jvmti_bindings::sys::jni::{jclass, jdouble, jfloat, jint, jlong, jobject};
 use jvmti_bindings::sys::jvmti as ti;
-use lucce_vm::tool_table::{ToolTable, replace_function};
-use lucce_vm::{JniEnvironment, VmHandle};
+use lucce_jvmti::tool_table::{ToolTable, replace_function};
+use lucce_jvmti::{JniEnvironment, VmHandle};
 
 use crate::session::Agent;
 use crate::session::guard::guard_callback;

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use jvmti_bindings::sys::jni::jobject;
 use lucce_callgraph::{ContextId, MethodId};
-use lucce_hooks::kinds::THREAD;
+use lucce_instrument::kinds::THREAD;
 use lucce_tracelog::{EventTypeId, ThreadId};
 use rustc_hash::FxHashMap;
 
@@ -35,7 +35,7 @@ use crate::stack::frames::MethodKind;
 use crate::thread::ThreadState;
 use crate::thread::counter_access::current_counters;
 use crate::thread::thread_counters::ThreadCounters;
-use lucce_vm::{FrameInfo, JniEnvironment};
+use lucce_jvmti::{FrameInfo, JniEnvironment};
 
 const KIND: &str = "alloc";
 

@@ -2,9 +2,9 @@
 //! a method that the thread is in catches it. An exception that is thrown again is counted again.
 use jvmti_bindings::sys::jni::{JNIEnv, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
-use lucce_hooks::EventKindInfo;
-use lucce_hooks::kinds::EXCEPTION;
-use lucce_vm::JniEnvironment;
+use lucce_instrument::EventKindInfo;
+use lucce_instrument::kinds::EXCEPTION;
+use lucce_jvmti::JniEnvironment;
 
 use crate::core::EventLocation;
 use crate::counting::AgentCounting;

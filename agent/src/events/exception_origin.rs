@@ -9,7 +9,7 @@ use jvmti_bindings::sys::jni::jmethodID;
 
 use crate::counting::AgentCounting;
 use crate::stack::frames::{MethodKind, ResolvedMethod};
-use lucce_vm::{FrameInfo, JniEnvironment};
+use lucce_jvmti::{FrameInfo, JniEnvironment};
 
 /// Who makes it, as far as its frames say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,7 +6,7 @@
 //! constructors, for which the VM must be asked, too; so the helper class keeps which instructions, by class, method
 //! and bci, as the trace itself has them, make exceptions by calling a constructor.
 use jvmti_bindings::sys::jni::jobject;
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 use crate::core::EventLocation;
 use crate::counting::AgentCounting;

@@ -9,9 +9,9 @@
 //!
 //! Where the calling class is out of scope, the VM is asked which frame in scope is behind it.
 use lucce_callgraph::ContextId;
-use lucce_hooks::EventKindInfo;
-use lucce_hooks::jdk::io;
-use lucce_hooks::kinds::{IO, IO_TIME, operation_of_site};
+use lucce_instrument::EventKindInfo;
+use lucce_instrument::jdk::io;
+use lucce_instrument::kinds::{IO, IO_TIME, operation_of_site};
 
 use crate::counting::AgentCounting;
 use crate::counting::counter_lookup::{
@@ -21,7 +21,7 @@ use crate::events::{EventSource, HookEvent};
 use crate::registry::RegisteredSiteKind;
 use crate::thread::ThreadState;
 use crate::thread::event_kind::{EventCounterRef, EventKind};
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 /// What is done to what, as the events' types have it: by bytes, and by time.
 struct IoEventKinds {

@@ -9,9 +9,9 @@ use std::sync::OnceLock;
 use jvmti_bindings::sys::jni::{JNIEnv, jlong, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
-use lucce_hooks::EventKindInfo;
-use lucce_hooks::kinds::LOCK;
-use lucce_vm::{FieldId, JniEnvironment, clock};
+use lucce_instrument::EventKindInfo;
+use lucce_instrument::kinds::LOCK;
+use lucce_jvmti::{FieldId, JniEnvironment, clock};
 
 use crate::counting::AgentCounting;
 use crate::counting::counter_lookup::{

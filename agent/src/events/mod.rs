@@ -18,8 +18,8 @@ pub mod threads;
 use jvmti_bindings::sys::jni::{JNIEnv, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
-use lucce_hooks::EventKindInfo;
-use lucce_vm::{JniEnvironment, Jvmti};
+use lucce_instrument::EventKindInfo;
+use lucce_jvmti::{JniEnvironment, Jvmti};
 
 use crate::counting::AgentCounting;
 use crate::options::EventSelection;

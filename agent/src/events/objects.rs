@@ -6,9 +6,9 @@ use std::sync::OnceLock;
 
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jobject};
 use jvmti_bindings::sys::jvmti as ti;
-use lucce_hooks::EventKindInfo;
-use lucce_hooks::kinds::OBJECTS;
-use lucce_vm::{FieldId, JniEnvironment};
+use lucce_instrument::EventKindInfo;
+use lucce_instrument::kinds::OBJECTS;
+use lucce_jvmti::{FieldId, JniEnvironment};
 
 use crate::counting::AgentCounting;
 use crate::counting::counter_lookup::find_counter_here;

@@ -4,7 +4,7 @@
 //! goes on where the task was submitted, so the site is in the context of all that the code does, in whichever thread.
 
 use lucce_callgraph::{ContextFrame, ContextId, MethodId, SiteId};
-use lucce_hooks::jdk::tasks::{MethodRole, method_role};
+use lucce_instrument::jdk::tasks::{MethodRole, method_role};
 use rustc_hash::FxHashMap;
 
 use crate::counting::AgentCounting;

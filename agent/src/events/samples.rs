@@ -6,7 +6,7 @@
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::{ContextId, SiteId};
-use lucce_vm::{JniEnvironment, JvmError};
+use lucce_jvmti::{JniEnvironment, JvmError};
 
 use crate::counting::AgentCounting;
 use crate::counting::counter_lookup::count_dropped_in_scope;

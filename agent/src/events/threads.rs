@@ -2,9 +2,9 @@
 
 use jvmti_bindings::sys::jni::{jlong, jobject};
 use lucce_callgraph::ContextId;
-use lucce_hooks::EventKindInfo;
-use lucce_hooks::kinds::THREAD;
-use lucce_vm::JniEnvironment;
+use lucce_instrument::EventKindInfo;
+use lucce_instrument::kinds::THREAD;
+use lucce_jvmti::JniEnvironment;
 
 use crate::counting::AgentCounting;
 use crate::counting::counter_lookup::{count_dropped_in_scope, verified_location};

@@ -4,8 +4,8 @@
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 
-use lucce_hooks::EventKindSet;
-use lucce_hooks::kinds::KindConflict;
+use lucce_instrument::EventKindSet;
+use lucce_instrument::kinds::KindConflict;
 
 use crate::options::{AgentOptions, EventSelection, parse_size};
 
@@ -124,7 +124,7 @@ pub fn write_refusal(text: &str, message: &str) {
 mod tests {
     use super::*;
     use crate::options::LogLevel;
-    use lucce_hooks::kinds::LOCK;
+    use lucce_instrument::kinds::LOCK;
 
     #[test]
     fn allocations_are_sampled_unless_all_are_wanted() {

@@ -3,7 +3,7 @@
 
 use jvmti_bindings::sys::jni::jobject;
 use lucce_callgraph::ContextId;
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 use crate::counting::AgentCounting;
 use crate::counting::event_types::program_kind_name;

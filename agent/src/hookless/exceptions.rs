@@ -2,7 +2,7 @@
 //! whether a method that the thread is in catches it.
 
 use jvmti_bindings::sys::jni::jobject;
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 use crate::counting::AgentCounting;
 use crate::events::exception::{CAUGHT, UNCAUGHT};

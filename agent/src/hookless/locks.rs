@@ -7,8 +7,8 @@ use std::ptr;
 
 use jvmti_bindings::sys::jni::jobject;
 use lucce_callgraph::ContextId;
+use lucce_jvmti::JniEnvironment;
 use lucce_tracelog::EventTypeId;
-use lucce_vm::JniEnvironment;
 
 use crate::counting::AgentCounting;
 use crate::events::lock::ENTER;

@@ -25,8 +25,8 @@ pub mod thread_storage;
 pub mod walk_cost;
 
 use jvmti_bindings::sys::jni::jobject;
+use lucce_jvmti::JniEnvironment;
 use lucce_tracelog::EventTypeId;
-use lucce_vm::JniEnvironment;
 
 use crate::counting::AgentCounting;
 use crate::counting::counter_lookup::event_detail;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
+use lucce_jvmti::{FrameInfo, JniEnvironment, JvmError};
 use lucce_tracelog::{EventTypeId, RunId};
-use lucce_vm::{FrameInfo, JniEnvironment, JvmError};
 
 use crate::core::VerifyCountdown;
 use crate::core::agent_use::AgentUseGuard;

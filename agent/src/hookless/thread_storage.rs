@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use jvmti_bindings::sys::jni::jobject;
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
-use lucce_vm::{JniEnvironment, Jvmti};
+use lucce_jvmti::{JniEnvironment, Jvmti};
 
 use crate::counting::AgentCounting;
 use crate::hookless::locks::HooklessWaits;

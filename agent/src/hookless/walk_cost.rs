@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use lucce_vm::clock;
+use lucce_jvmti::clock;
 
 use crate::counting::AgentCounting;
 use crate::memory::locks::WatchedMutex;

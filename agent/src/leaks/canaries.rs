@@ -17,7 +17,7 @@
 
 use std::collections::VecDeque;
 
-use lucce_vm::gc_counters::CyclePauses;
+use lucce_jvmti::gc_counters::CyclePauses;
 
 /// No collector of HotSpot lets an object survive more collections of the young generation in it: four bits.
 const HELD_TICKS: u64 = 16;

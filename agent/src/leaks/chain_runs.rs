@@ -10,7 +10,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use lucce_vm::heap::{HeapReference, ReferenceKind};
+use lucce_jvmti::heap::{HeapReference, ReferenceKind};
 
 /// Heads of runs in one walk. The VM has some 60 bytes for each, this module 20.
 const MAX_RUNS: usize = 1 << 18;

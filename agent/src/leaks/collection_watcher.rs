@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use lucce_vm::VmHandle;
+use lucce_jvmti::VmHandle;
 
 use crate::counting::AgentCounting;
 use crate::leaks::{LeakDetector, PAUSE_DIVISOR};

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lucce_vm::gc_counters::{CyclePauses, GcCounters};
-use lucce_vm::{VmHandle, flags};
+use lucce_jvmti::gc_counters::{CyclePauses, GcCounters};
+use lucce_jvmti::{VmHandle, flags};
 
 /// What the VM's own counters say. The VM's thread alone changes it, at the end of a collection.
 pub struct FullCollections {

@@ -22,7 +22,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Instant;
 
-use lucce_vm::heap::{HeapReference, ReferenceKind, WalkControl};
+use lucce_jvmti::heap::{HeapReference, ReferenceKind, WalkControl};
 
 use crate::leaks::chain_runs::{ChainField, ChainRuns, RunArrival};
 

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use lucce_callgraph::ContextId;
 use lucce_control::HolderSearchOptions;
-use lucce_vm::heap::{self, ReferenceKind};
-use lucce_vm::{JniEnvironment, JvmError, Jvmti, VmHandle};
+use lucce_jvmti::heap::{self, ReferenceKind};
+use lucce_jvmti::{JniEnvironment, JvmError, Jvmti, VmHandle};
 
 use crate::leaks::chain_runs::ChainField;
 use crate::leaks::heap_search::{

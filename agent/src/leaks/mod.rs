@@ -56,7 +56,7 @@ use crate::stack::current_location::AllocationPlace;
 use crate::stack::{contexts, verify};
 use crate::thread::coverage::CoverageTracker;
 use crate::thread::lifecycle::current_state;
-use lucce_vm::{JniEnvironment, JvmError, VmHandle};
+use lucce_jvmti::{JniEnvironment, JvmError, VmHandle};
 
 /// Objects that are followed at a time. At 512 KB from one to the next they stand for 8 GB.
 const MAX_OBJECTS: usize = 1 << 14;
@@ -461,7 +461,7 @@ impl LeakDetector {
         look.needs_objects
     }
 
-    fn cycle_pauses(&self) -> Option<lucce_vm::gc_counters::CyclePauses> {
+    fn cycle_pauses(&self) -> Option<lucce_jvmti::gc_counters::CyclePauses> {
         self.full_collections
             .get()
             .and_then(FullCollections::cycle_pauses)

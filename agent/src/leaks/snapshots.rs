@@ -10,10 +10,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use jvmti_bindings::sys::jni::jobject;
+use lucce_jvmti::{JniEnvironment, is_slot_cleared};
 use lucce_tracelog::{
     self as tracelog, CensusCause, HeapCensus, LogRecord, SnapshotRecord, SurvivorsRecord,
 };
-use lucce_vm::{JniEnvironment, is_slot_cleared};
 
 use crate::counting::AgentCounting;
 use crate::leaks::full_collections::FullCollections;

@@ -11,7 +11,7 @@ use super::slots;
 use super::sync::{Mutex, MutexGuard, Ordering, PoisonError};
 
 /// The kinds that can be switched.
-pub use lucce_hooks::kinds::event_mask::{
+pub use lucce_instrument::kinds::event_mask::{
     ALLOC, EXCEPTION, FOLLOW, LEAK, LOCK, OBJECTS, OWN, SAMPLES,
 };
 

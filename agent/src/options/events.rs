@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use lucce_hooks::kinds::{
+use lucce_instrument::kinds::{
     ALL, ALLOC, EventKindInfo, IntervalArgument, KindArgument, KindConflict, LEAK, SAMPLES,
     event_mask,
 };
 
-pub use lucce_hooks::EventKindSet;
+pub use lucce_instrument::EventKindSet;
 
 use super::values::{OptionError, malformed_value, parse_size, unknown_name};
 

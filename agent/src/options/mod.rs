@@ -13,8 +13,8 @@ use std::path::PathBuf;
 
 use lucce_callgraph::EncodingPolicy;
 use lucce_filter::{ClassFilter, PatternList};
-use lucce_hooks::EventKindSet;
-use lucce_hooks::kinds::{ALLOC, CALL, KindConflict};
+use lucce_instrument::EventKindSet;
+use lucce_instrument::kinds::{ALLOC, CALL, KindConflict};
 use lucce_tracelog::escape::EscapedLine;
 
 use values::{
@@ -389,7 +389,7 @@ fn find_active<const N: usize>(of: [(bool, &'static str); N]) -> Option<(bool, &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lucce_hooks::kinds::{EXCEPTION, IO, LOCK, OBJECTS, THREAD};
+    use lucce_instrument::kinds::{EXCEPTION, IO, LOCK, OBJECTS, THREAD};
 
     #[test]
     fn no_options_record_allocations() {
@@ -696,7 +696,7 @@ mod tests {
         let text = include_str!("../../../docs/reference/agent-options.md");
         let line = |start: &str| text.lines().find(|line| line.starts_with(start));
         let of_ctl = line("| `ctl=").unwrap();
-        for kind in lucce_hooks::kinds::ALL {
+        for kind in lucce_instrument::kinds::ALL {
             let name = format!("`{}`", kind.first_name());
             assert!(
                 text.contains(&name),

@@ -23,7 +23,7 @@ fn expand_placeholder(name: &str, after: &str) -> Result<(String, usize), Option
     let bad = || malformed_value("out", name, "%p, %t, %{NAME} or %% after a percent sign");
     match after.as_bytes().first() {
         Some(b'p') => Ok((process::id().to_string(), 1)),
-        Some(b't') => Ok((lucce_vm::clock::utc_timestamp(), 1)),
+        Some(b't') => Ok((lucce_jvmti::clock::utc_timestamp(), 1)),
         Some(b'%') => Ok(("%".into(), 1)),
         Some(b'{') => {
             let end = after.find('}').ok_or_else(bad)?;

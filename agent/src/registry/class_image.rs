@@ -11,7 +11,7 @@
 //! u32 count    texts of what is allocated, by which sites say what
 //! ```
 
-use lucce_hooks::{FrameKind, INTRINSICS, MethodInstrumentation};
+use lucce_instrument::{FrameKind, INTRINSICS, MethodInstrumentation};
 use rustc_hash::FxHashMap;
 
 use crate::registry::{

@@ -22,7 +22,7 @@ use crate::memory::bit_set::BitSet;
 use crate::memory::grow_only_array::{GrowOnlyArray, PageRowCounts};
 use crate::memory::shared_layout::LOW_SITE_BITS as SITE_BITS;
 use crate::memory::text_table::TextTable;
-use lucce_hooks::{EventCall, FrameKind, HookSiteKind, INTRINSICS, MethodInstrumentation};
+use lucce_instrument::{EventCall, FrameKind, HookSiteKind, INTRINSICS, MethodInstrumentation};
 
 pub use crate::memory::text_table::InternedText;
 
@@ -1016,7 +1016,7 @@ mod tests {
             assert_eq!(book.resolve_line_site(method, line), Some(id));
             assert_eq!(book.method_of_site.get(id), method);
         }
-        let places = [0, 1, 7, u16::MAX].map(|bci| lucce_hooks::HookPlace {
+        let places = [0, 1, 7, u16::MAX].map(|bci| lucce_instrument::HookPlace {
             bci,
             kind: HookSiteKind::Call,
         });
@@ -1076,7 +1076,7 @@ mod tests {
 
     #[test]
     fn a_site_says_what_happens_there() {
-        let marked = |mark| lucce_hooks::HookPlace { bci: 3, kind: mark };
+        let marked = |mark| lucce_instrument::HookPlace { bci: 3, kind: mark };
         // More than a packed site can tell apart.
         let kinds = PackedSite::PAYLOADS + 5;
         let mut shapes = Vec::new();

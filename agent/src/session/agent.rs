@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
 use lucce_callgraph::ContextLayout;
+use lucce_jvmti::{Jvmti, clock};
 use lucce_tracelog::{ByteSize, LogHeader, MemoryLimit, RunId};
-use lucce_vm::{Jvmti, clock};
 
 use crate::classes::AgentClasses;
 use crate::comparison;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use jvmti_bindings::sys::jni::{JNIEnv, JavaVM};
 use jvmti_bindings::sys::jvmti as ti;
-use lucce_hooks::kinds::ALLOC;
-use lucce_vm::{JvmError, Jvmti, VmHandle};
+use lucce_instrument::kinds::ALLOC;
+use lucce_jvmti::{JvmError, Jvmti, VmHandle};
 
 use crate::core::HooklessMode;
 use crate::events::wanted_sources as sources;

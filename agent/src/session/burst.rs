@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use crate::options::{BurstOptions, LogLevel};
 use crate::session::Agent;
-use lucce_vm::signals;
+use lucce_jvmti::signals;
 
 /// The VM is initialised: bursts begin, if they were asked for. Without the thread nothing would ever be
 /// counted, so then everything is.

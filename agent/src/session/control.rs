@@ -10,7 +10,7 @@ use lucce_control::{
     ClientConnection, ClientThreads, ControlCommand, ControlListener, SocketLocation,
     remove_dead_sockets,
 };
-use lucce_hooks::kinds::ALLOC;
+use lucce_instrument::kinds::ALLOC;
 
 use crate::memory::event_mask;
 use crate::memory::locks::WatchedMutex;
@@ -23,7 +23,7 @@ use crate::session::holders_request;
 use crate::session::leaks_request;
 use crate::session::status;
 use crate::thread::coverage;
-use lucce_vm::signals;
+use lucce_jvmti::signals;
 
 /// Of the agent that works.
 static LISTENER: WatchedMutex<Option<Arc<ControlListener>>> = WatchedMutex::new(None);

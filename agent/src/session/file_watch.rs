@@ -13,8 +13,8 @@ use crate::options::LogLevel;
 use crate::registry::file_state::FileState;
 use crate::session::Agent;
 use crate::session::finish::count_dropped_events;
+use lucce_jvmti::flags;
 use lucce_tracelog::LogFullCause;
-use lucce_vm::flags;
 
 /// What the thread has said already.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-use lucce_hooks::kinds::{ALLOC, THREAD};
+use lucce_instrument::kinds::{ALLOC, THREAD};
 use lucce_tracelog::{EndRecord, EventTypeId};
 
 use crate::events;

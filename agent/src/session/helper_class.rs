@@ -8,7 +8,7 @@ use std::ffi::CStr;
 
 use jvmti_bindings::sys::jni::{jclass, jobject, jvalue};
 
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 use crate::memory::shared_layout::{BASE, METHODS, TABLES};
 use crate::memory::slots;
@@ -302,12 +302,12 @@ mod tests {
     /// What hooks know, too: their crate has no part in the layout.
     #[test]
     fn hooks_mean_the_same_sites() {
-        let intrinsics = lucce_hooks::INTRINSICS.iter();
+        let intrinsics = lucce_instrument::INTRINSICS.iter();
         let names: Vec<_> = intrinsics.map(|intrinsic| intrinsic.name).collect();
         for (site, name) in [(COPY_OF, "copyOf"), (COPY_OF_RANGE, "copyOfRange")] {
             assert_eq!(names[site as usize - 1], name);
         }
-        assert_eq!(lucce_hooks::helpers::UNSEEN, UNSEEN);
+        assert_eq!(lucce_instrument::helpers::UNSEEN, UNSEEN);
     }
 
     /// A native method without its function here does not link.

@@ -6,7 +6,7 @@ use jvmti_bindings::sys::jni::JavaVM;
 use lucce_callgraph::ContextId;
 use lucce_control::HolderSearchOptions;
 use lucce_control::json::{ReplyObject, join_array};
-use lucce_vm::{JvmError, VmHandle};
+use lucce_jvmti::{JvmError, VmHandle};
 
 use crate::leaks::heap_search::HoldStrength;
 use crate::leaks::holder_search::{

@@ -2,7 +2,7 @@
 
 use lucce_control::LeaksRequest;
 use lucce_control::json::ReplyObject;
-use lucce_vm::JvmError;
+use lucce_jvmti::JvmError;
 
 use crate::session::{Agent, holders_request};
 

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use jvmti_bindings::sys::jni::{jlong, jvalue};
-use lucce_hooks::inherited_methods;
-use lucce_hooks::kinds::OBJECTS;
-use lucce_vm::JniEnvironment;
+use lucce_instrument::inherited_methods;
+use lucce_instrument::kinds::OBJECTS;
+use lucce_jvmti::JniEnvironment;
 
 use crate::core::thread_fields;
 use crate::events;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::options::LogLevel;
 use crate::session::Agent;
-use lucce_vm::signals;
+use lucce_jvmti::signals;
 
 /// When it is done first.
 const FIRST: Duration = Duration::from_secs(4);

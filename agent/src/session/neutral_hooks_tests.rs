@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use lucce_bytecode::{ClassFile, ClassPlan, EntryHook, MethodPlan, rewrite};
-use lucce_hooks::helpers::{
+use lucce_instrument::helpers::{
     self, ASKING, ENTER, EXIT_VM, INHERITED, RT, WAS, WAS_ASKED, WAS_ENTERED, WAS_SAID,
 };
-use lucce_hooks::inherited::{
+use lucce_instrument::inherited::{
     SILENT_ASKED as INHERITED_WAS_ASKED, SILENT_ENTERED as INHERITED_WAS_ENTERED,
     SILENT_SAID as INHERITED_WAS, inherited_methods,
 };
-use lucce_hooks::kinds::{self, CALLED_BY_HOOKS};
-use lucce_hooks::{REPLACEMENT_HELPERS, neutralize_class};
+use lucce_instrument::kinds::{self, CALLED_BY_HOOKS};
+use lucce_instrument::{REPLACEMENT_HELPERS, neutralize_class};
 
 use crate::session::helper_class::bytes_in_live;
 

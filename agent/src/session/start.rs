@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStringExt;
 
 use jvmti_bindings::sys::jni::JavaVM;
 use jvmti_bindings::sys::jvmti as ti;
-use lucce_hooks::jdk::{TESTED_JDKS, closest_tested_jdk};
-use lucce_vm::{JvmError, Jvmti, VmHandle, flags};
+use lucce_instrument::jdk::{TESTED_JDKS, closest_tested_jdk};
+use lucce_jvmti::{JvmError, Jvmti, VmHandle, flags};
 
 use crate::events;
 use crate::leaks;

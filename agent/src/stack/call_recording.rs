@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jvmti_bindings::sys::jni::jlong;
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 use crate::memory::locks::WatchedMutex;
 use crate::memory::slots::Slot;

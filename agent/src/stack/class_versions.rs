@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 use crate::memory::locks::WatchedMutex;
 use crate::registry::ClassLoaderId;
-use lucce_vm::{FieldId, JniEnvironment};
+use lucce_jvmti::{FieldId, JniEnvironment};
 
 /// A class whose count is read again and again.
 #[derive(Debug)]

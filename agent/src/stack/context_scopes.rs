@@ -71,7 +71,7 @@ mod tests {
     use std::time::Duration;
 
     use lucce_callgraph::{ContextLayout, EncodingPolicy, GraphChange, JournalError, SiteId};
-    use lucce_hooks::MethodInstrumentation;
+    use lucce_instrument::MethodInstrumentation;
 
     use super::*;
     use crate::registry::{ClassDefinition, ClassLoaderId};

@@ -16,7 +16,7 @@ use crate::stack::vm_entry::CallerFrames;
 use crate::stack::{StackTracker, contexts};
 use crate::thread::ThreadState;
 use crate::thread::carrier;
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 /// Where the current thread is; the innermost `own` frames that the VM shows do not count. `None`: there
 /// is no frame, or the caller of one is not known. `state` must be the current thread's.

@@ -6,7 +6,7 @@
 #![allow(unsafe_code, reason = "the state of a thread that is suspended")]
 
 use jvmti_bindings::sys::jni::jobject;
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 use crate::core::thread_fields;
 use crate::memory::slots::Slot;

@@ -14,8 +14,8 @@ use crate::registry::{ClassLoaderId, NATIVE_LINE, NO_LINE};
 use crate::stack::StackTracker;
 use crate::stack::class_versions::{ClassVersions, VersionedClass};
 use crate::stack::{late_classes, unloading};
-use lucce_hooks::{FrameKind, INHERITED, is_leaf};
-use lucce_vm::{FieldId, FrameInfo, JniEnvironment, JvmError};
+use lucce_instrument::{FrameKind, INHERITED, is_leaf};
+use lucce_jvmti::{FieldId, FrameInfo, JniEnvironment, JvmError};
 
 /// What a method is to us.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 
 use crate::registry::{ClassDefinition, ClassLoaderId};
 use crate::stack::StackTracker;
-use lucce_hooks::MethodInstrumentation;
-use lucce_hooks::jdk::hidden;
-use lucce_vm::Jvmti;
+use lucce_instrument::MethodInstrumentation;
+use lucce_instrument::jdk::hidden;
+use lucce_jvmti::Jvmti;
 
 use jvmti_bindings::sys::jni::jclass;
 

@@ -20,7 +20,7 @@ use std::cell::RefCell;
 
 use jvmti_bindings::sys::jni::{jmethodID, jobject};
 use lucce_callgraph::{MethodId, SiteId};
-use lucce_hooks::kinds::LOCK;
+use lucce_instrument::kinds::LOCK;
 
 use crate::core::EventLocation;
 use crate::memory::slots::Slot;
@@ -28,7 +28,7 @@ use crate::stack::StackTracker;
 use crate::stack::current_location;
 use crate::thread::ThreadState;
 use crate::thread::carrier;
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 /// What the innermost frame proves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -19,7 +19,7 @@ use crate::stack::innermost_frames;
 use crate::stack::vm_entry;
 use crate::stack::vm_entry::VmFramePosition;
 use crate::thread::ThreadState;
-use lucce_hooks::MethodInstrumentation;
+use lucce_instrument::MethodInstrumentation;
 
 const METHODS: u32 = 6;
 const LINES: i64 = 3;

@@ -32,7 +32,7 @@ use crate::memory::slots::{LOST, Slot};
 use crate::registry::{ClassDefinition, ClassLoaderId, NO_LINE};
 use crate::stack::StackTracker;
 use crate::thread::ThreadState;
-use lucce_hooks::MethodInstrumentation;
+use lucce_instrument::MethodInstrumentation;
 
 /// The frame between a thread's own ones and those of the thread that submitted the task: the decoder has the names, too.
 const SUBMITTED: (&str, &str) = ("java/lang/LucceRt$Tasks", "submitted");

@@ -11,7 +11,7 @@ use jvmti_bindings::sys::jni::{jmethodID, jobject, jvalue};
 
 use crate::stack::StackTracker;
 use crate::stack::late_classes::jdk_release;
-use lucce_vm::{FieldId, JniEnvironment, Jvmti};
+use lucce_jvmti::{FieldId, JniEnvironment, Jvmti};
 
 /// A `StackTraceElement`.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -8,7 +8,7 @@
 //! An exception that leaves the method stops nothing. The next frame that the VM enters at the same place puts the pointer
 //! back then, see [`ThreadState::pointer_before_entry`]. The VM enters one right after each class initializer that throws.
 
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 use crate::memory::slots::Slot;
 use crate::stack::StackTracker;

@@ -5,7 +5,7 @@
 //! Java code reads, and threads' indices forget them before they would grow (`ThreadCounters::sweep_index`).
 
 use lucce_callgraph::{DeadCode, MethodId, SiteId};
-use lucce_hooks::INTRINSICS;
+use lucce_instrument::INTRINSICS;
 
 use crate::memory::address_space::MethodOfSite;
 use crate::memory::bit_set::BitSet;

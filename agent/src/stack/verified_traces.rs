@@ -11,7 +11,7 @@ use std::sync::MutexGuard;
 use lucce_callgraph::ContextId;
 use rustc_hash::FxHashMap;
 
-use lucce_vm::FrameInfo;
+use lucce_jvmti::FrameInfo;
 
 use crate::memory::locks::WatchedMutex;
 

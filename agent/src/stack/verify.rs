@@ -19,7 +19,7 @@ use crate::stack::context_scopes;
 use crate::stack::frames::{MethodKind, ResolvedMethod, StackWalk, can_watch, line_at};
 use crate::stack::throwable_trace::{TraceLine, match_lines, read_trace};
 use crate::stack::verified_traces::TraceHash;
-use lucce_vm::{FrameInfo, JniEnvironment};
+use lucce_jvmti::{FrameInfo, JniEnvironment};
 
 /// How many mismatches are written down; all are counted.
 const MOST_RECORDS: u64 = 1000;

@@ -19,7 +19,7 @@ use crate::stack::frames::{MethodKind, PIECE, ResolvedFrame, StackWalk};
 use crate::stack::vm_entry_cache::VmEntrySite;
 use crate::stack::{context_scopes, contexts, current_location, innermost_frames};
 use crate::thread::{ThreadState, VmEntry};
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 /// Where a frame stands, as the VM says it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -16,7 +16,7 @@ use crate::memory::locks::WatchedRwLock;
 use crate::registry::ClassLoaderId;
 use crate::stack::StackTracker;
 use crate::stack::frames::{ResolvedFrame, ResolvedMethod};
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 /// So often a place comes before its code is read: most come a few times, while a program starts.
 const OFTEN: u8 = 8;
@@ -106,5 +106,5 @@ fn is_after_call_hook(stack: &StackTracker, env: JniEnvironment, frame: &Resolve
     let (Some((count, pool)), Ok(at)) = (pool, u16::try_from(frame.location)) else {
         return false;
     };
-    lucce_hooks::is_published_call(&stack.jvmti.method_bytecodes(method), at, count, &pool)
+    lucce_instrument::is_published_call(&stack.jvmti.method_bytecodes(method), at, count, &pool)
 }

@@ -10,8 +10,8 @@ use jvmti_bindings::sys::jni::jobject;
 
 use crate::thread::CounterStore;
 use crate::thread::OwnState;
-use lucce_vm::FieldId;
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::FieldId;
+use lucce_jvmti::JniEnvironment;
 
 /// Whether the JDK has virtual threads that act so.
 static ACTS_AS_CARRIER: AtomicBool = AtomicBool::new(false);

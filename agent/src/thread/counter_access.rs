@@ -17,7 +17,7 @@ use crate::thread::ThreadState;
 use crate::thread::lifecycle::thread_name;
 use crate::thread::tags::TagSet;
 use crate::thread::thread_counters::{ThreadCounters, thread_kind};
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 /// The current thread's lane. What is borrowed must not be kept while anything else uses the thread.
 pub fn current_counters<'s>(

@@ -24,7 +24,7 @@ use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use jvmti_bindings::sys::jni::{JNIEnv, jobject};
-use lucce_hooks::kinds::ALLOC;
+use lucce_instrument::kinds::ALLOC;
 use lucce_tracelog::{CounterBlock as CellBlock, EventCounter, EventTypeId, ThreadId, VmCounter};
 
 use crate::memory::locks::WatchedMutex;
@@ -32,10 +32,10 @@ use crate::options::{AgentOptions, LogLevel};
 use crate::thread::CounterStore;
 use crate::thread::tags::TagSet;
 use crate::thread::thread_counters::ThreadCounters;
-use lucce_vm::FieldId;
-use lucce_vm::JniEnvironment;
-use lucce_vm::clock;
-use lucce_vm::thread_allocation::{ThreadAllocationReader, VmThread};
+use lucce_jvmti::FieldId;
+use lucce_jvmti::JniEnvironment;
+use lucce_jvmti::clock;
+use lucce_jvmti::thread_allocation::{ThreadAllocationReader, VmThread};
 
 /// The cells of the log are made so many at a time.
 const CELLS: u32 = 64;

@@ -4,7 +4,7 @@
 
 use jvmti_bindings::sys::jni::{jint, jlong, jobject};
 use lucce_callgraph::ContextId;
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 use crate::core::{ThreadFields, VerifySums, thread_fields};
 use crate::memory::address_space::stack_size;

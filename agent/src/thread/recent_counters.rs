@@ -5,7 +5,7 @@ use jvmti_bindings::sys::jni::{jclass, jobject};
 
 use crate::memory::java_table::MULTIPLIER;
 use crate::thread::event_kind::{EventCounterRef, EventKind};
-use lucce_vm::JniEnvironment;
+use lucce_jvmti::JniEnvironment;
 
 const ENTRIES: usize = 64;
 

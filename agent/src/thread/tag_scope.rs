@@ -1,7 +1,7 @@
 //! A thread goes on under other tags: in another lane. See [`tags`](crate::thread::tags).
 
+use lucce_jvmti::{JniEnvironment, clock};
 use lucce_stream::StreamThread;
-use lucce_vm::{JniEnvironment, clock};
 
 use crate::options::LogLevel;
 use crate::thread::CounterStore;

@@ -9,7 +9,7 @@ use lucce_decoder::{
     CollapsedStacks, ContextList, ExportOptions, KindTotal, Profile, StackMeasure, events_path,
     write_difference,
 };
-use lucce_formats::{ExportCount, ExportEvent};
+use lucce_export::{ExportCount, ExportEvent};
 
 use super::classes::ClassFilterArgs;
 use super::output::{format_plural, write_output};
@@ -66,7 +66,7 @@ pub struct ExportArgs {
 enum ExportFormatArg {
     Collapsed,
     Chrome,
-    Other(&'static dyn lucce_formats::ExportFormat),
+    Other(&'static dyn lucce_export::ExportFormat),
 }
 
 const COLLAPSED: &str = "collapsed";
@@ -83,11 +83,11 @@ const OWN: [(&str, &str); 2] = [
 
 impl ExportFormatArg {
     fn value_parser() -> impl TypedValueParser<Value = ExportFormatArg> {
-        let others = lucce_formats::ALL_FORMATS.iter();
+        let others = lucce_export::ALL_FORMATS.iter();
         let others = others.map(|format| (format.name(), format.description()));
         let values = OWN.into_iter().chain(others);
         let values = values.map(|(name, about)| PossibleValue::new(name).help(about));
-        PossibleValuesParser::new(values).map(|name| match lucce_formats::format_by_name(&name) {
+        PossibleValuesParser::new(values).map(|name| match lucce_export::format_by_name(&name) {
             Some(format) => ExportFormatArg::Other(format),
             None if name == COLLAPSED => ExportFormatArg::Collapsed,
             None => ExportFormatArg::Chrome,
@@ -121,7 +121,7 @@ pub fn run(args: &ExportArgs) -> Result<CommandStatus, CommandError> {
 /// A file of another tool's.
 fn export_other(
     args: &ExportArgs,
-    format: &dyn lucce_formats::ExportFormat,
+    format: &dyn lucce_export::ExportFormat,
 ) -> Result<CommandStatus, CommandError> {
     if args.output.is_none() && !format.is_text() && io::stdout().is_terminal() {
         let name = format.name();
@@ -191,7 +191,7 @@ fn export_other(
 }
 
 /// Whether single events are written: the format has times, there is a stream, and nothing is summed up.
-fn exports_events(args: &ExportArgs, format: &dyn lucce_formats::ExportFormat) -> bool {
+fn exports_events(args: &ExportArgs, format: &dyn lucce_export::ExportFormat) -> bool {
     format.has_times()
         && events_path(&args.file).exists()
         && !args.threshold.is_set()

@@ -9,7 +9,7 @@ use lucce_callgraph::*;
 use crate::measured;
 use recorded::Shadow;
 
-#[path = "../../../callgraph/tests/support/recorded.rs"]
+#[path = "../../../crates/callgraph/tests/support/recorded.rs"]
 #[allow(dead_code, reason = "shared with the tests, which use all of it")]
 mod recorded;
 

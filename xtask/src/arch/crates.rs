@@ -40,7 +40,7 @@ const RULES: [DependencyRule; 8] = [
         reason: "agent and readers compute the same ids",
     },
     DependencyRule {
-        of: "lucce-formats",
+        of: "lucce-export",
         never: Forbidden::AnyOfTheWorkspace,
         reason: "exporters know the model of a run only",
     },
@@ -51,14 +51,19 @@ const RULES: [DependencyRule; 8] = [
     },
     DependencyRule {
         of: "lucce-decoder",
-        never: Forbidden::These(&["lucce-agent", "lucce-bytecode", "lucce-hooks", "lucce-vm"]),
+        never: Forbidden::These(&[
+            "lucce-agent",
+            "lucce-bytecode",
+            "lucce-instrument",
+            "lucce-jvmti",
+        ]),
         reason: "logs are read without a JVM",
     },
     DependencyRule {
         of: "lucce-agent",
         never: Forbidden::These(&[
             "lucce-decoder",
-            "lucce-formats",
+            "lucce-export",
             "lucce-bench",
             "lucce-kcontexts",
             "lucce-replay",

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lucce_hooks::MethodInstrumentation;
+use lucce_instrument::MethodInstrumentation;
 
 use crate::classes::AgentClasses;
 use crate::memory::counter::increment_counter;

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use lucce_bytecode::{ClassFile, rewrite};
-use lucce_hooks::kinds::{ALLOC, IO, LOCK, THREAD};
-use lucce_hooks::{
+use lucce_instrument::kinds::{ALLOC, IO, LOCK, THREAD};
+use lucce_instrument::{
     self as hooks, EventKindSet, HookOptions, InstrumentationOptions, MethodInstrumentation,
 };
 

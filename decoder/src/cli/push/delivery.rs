@@ -13,7 +13,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use lucce_formats::{ExportRun, GzipWriter, OtlpAnswer, OtlpRequest, OtlpRequests};
+use lucce_export::{ExportRun, GzipWriter, OtlpAnswer, OtlpRequest, OtlpRequests};
 use lucce_ship::http::{self, HttpResponse};
 use lucce_ship::{HttpEndpoint, RetryBackoff};
 use serde::Serialize;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use lucce_formats::{ExportRow, ExportRun};
+use lucce_export::{ExportRow, ExportRun};
 use serde::Serialize;
 
 use super::super::amounts::format_amount;

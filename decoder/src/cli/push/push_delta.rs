@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use lucce_decoder::{DeltaTracker, ExportOptions, FollowedObjects, LogSource, OpenError};
-use lucce_formats::ExportRun;
+use lucce_export::ExportRun;
 
 /// Reads a log again and again. Its JVM hears nothing of that.
 pub struct PushDeltaReader {

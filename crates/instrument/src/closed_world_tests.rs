@@ -16,7 +16,7 @@ use crate::jdk::{JdkFact, TESTED_JDKS, all_facts};
 use crate::kinds::{ALLOC, CALL, EventKindSet};
 use crate::{FrameKind, InstrumentationOptions, MethodInstrumentation, analyze_class};
 
-#[path = "../../bytecode/tests/all/jdk.rs"]
+#[path = "../../../bytecode/tests/all/jdk.rs"]
 #[expect(
     dead_code,
     reason = "the tests of bytecode compile and keep files, too"

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use lucce_formats::{
+use lucce_export::{
     ExportEventKind, ExportFrame, ExportNode, ExportRow, ExportRun, OtlpRequests, ToolNames,
 };
 
@@ -70,7 +70,7 @@ fn run() -> ExportRun {
 
 fn written(name: &str, run: &ExportRun) -> Vec<u8> {
     let mut bytes = Vec::new();
-    lucce_formats::format_by_name(name)
+    lucce_export::format_by_name(name)
         .unwrap()
         .write(run, None, &mut bytes)
         .unwrap();
@@ -79,12 +79,12 @@ fn written(name: &str, run: &ExportRun) -> Vec<u8> {
 
 #[test]
 fn formats_have_names_of_their_own() {
-    let names: HashSet<_> = lucce_formats::ALL_FORMATS
+    let names: HashSet<_> = lucce_export::ALL_FORMATS
         .iter()
         .map(|format| format.name())
         .collect();
-    assert_eq!(names.len(), lucce_formats::ALL_FORMATS.len());
-    assert!(lucce_formats::format_by_name("nosuch").is_none());
+    assert_eq!(names.len(), lucce_export::ALL_FORMATS.len());
+    assert!(lucce_export::format_by_name("nosuch").is_none());
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn rows_are_sorted_as_a_walk_of_the_tree_meets_them() {
 /// Equal runs make equal files, so that files can be compared.
 #[test]
 fn nothing_in_a_file_differs_by_chance() {
-    for format in lucce_formats::ALL_FORMATS {
+    for format in lucce_export::ALL_FORMATS {
         assert_eq!(
             written(format.name(), &run()),
             written(format.name(), &run())
@@ -119,7 +119,7 @@ fn a_run_without_anything_is_a_file_too() {
         rows: Vec::new(),
         ..run()
     };
-    for format in lucce_formats::ALL_FORMATS {
+    for format in lucce_export::ALL_FORMATS {
         assert!(!written(format.name(), &empty).is_empty());
     }
 }
