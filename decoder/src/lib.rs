@@ -4,7 +4,7 @@
 //! Log ──► Profile { Graph, Code, Events, … } ──► trace(id): frames
 //!                                            └─► contexts(): all events, by stack trace
 //! ```
-//! Reading order: `escape` (how names are written), `frame`, `code` (what sites and methods are called), `events` (what was counted),
+//! Reading order: `escape` (how names are written), `units` (durations and sizes of options), `frame`, `code` (what sites and methods are called), `events` (what was counted),
 //! `kinds` (of events, and all that is said of one kind only), `idle` (threads that wait for work), `scope` (whose frames are shown), `profile` (a log's content), `load` (from the log), `limits` (of packed logs), `source` (the log's file), `symbols` (a log without counters), `fingerprint` (traces' fingerprints), `traces` (a tree of frames), `contexts` (all
 //! events by trace), `kind_totals` (what was counted, by kind), `recorded_options` (what the run was asked for), `tags` (the program's own), `collapsed`; `call_labels` and `call_feed` (a run's calls, for k-calling contexts);
 //! `stream_events` (single events with their times); `followed_objects` (sampled objects that live), `delta` (counters of a run that goes on, each event once), `evidence`, `sufficiency` and `leaks` (which of them leak, and whether that can be denied), `alive` (what lives, without proof);
@@ -18,6 +18,7 @@
 
 pub mod escape;
 mod frame;
+pub mod units;
 
 mod code;
 mod events;

@@ -29,8 +29,8 @@ const VERBS: [(&str, &str); 20] = [
     ("log", "stats FILE --json"),
     ("log", "check FILE"),
     ("log", "export FILE --leaf-type"),
-    ("log", "contexts FILE"),
-    ("log", "contexts FILE --tables"),
+    ("log", "hot-paths FILE"),
+    ("log", "hot-paths FILE --tables"),
     ("log", "leaks FILE --json"),
     ("log", "view FILE -o /dev/null"),
     ("log", "diff FILE FILE --by line"),
@@ -40,7 +40,7 @@ const VERBS: [(&str, &str); 20] = [
     ("stream", "export FILE --format chrome"),
     ("calls", "replay FILE --encoding dacce"),
     ("calls", "replay --compare FILE"),
-    ("calls", "contexts FILE"),
+    ("calls", "hot-paths FILE"),
 ];
 
 /// Also when there are no events of that kind: the damage may have taken them.

@@ -37,7 +37,7 @@ const ITERATES: &str = "case \"$1\" in -Xint) t=30;; *) t=10;; esac
 fn ratios_are_printed_and_drawn() {
     let folder = tempfile::tempdir().unwrap();
     let own = ["--variants", "", "--variant", "interpreted=-Xint"];
-    let more = ["--rounds", "2", "--chart", "cost.svg"];
+    let more = ["--rounds", "2", "--plot", "charts"];
     let (output, text) = bench(folder.path(), ITERATES, &[&own[..], &more].concat());
     assert_eq!(output.status.code(), Some(0), "{text}");
     let row_of = |title: &str| {
@@ -51,7 +51,7 @@ fn ratios_are_printed_and_drawn() {
     let three = row_of("CPU of own threads · wall · CPU of process");
     assert!(three[1].ends_with("10 ms · 10 ms"), "{three:?}");
     assert!(three[2].ends_with("3.00 · 3.00"), "{three:?}");
-    let chart = fs::read_to_string(folder.path().join("cost.svg")).unwrap();
+    let chart = fs::read_to_string(folder.path().join("charts/cost.svg")).unwrap();
     assert!(chart.contains("app.jar, interpreted:"), "{chart}");
 }
 

@@ -158,7 +158,7 @@ fn every_verb_has_help_with_an_example() {
         "stats",
         "check",
         "export",
-        "contexts",
+        "hot-paths",
         "leaks",
         "replay",
         "stream",
@@ -184,8 +184,8 @@ fn every_verb_has_a_manual_page_and_is_completed() {
     assert_eq!(printed(&run(dir.path(), "lucce man new/man1", "")), "");
     let page = |name: &str| fs::read_to_string(dir.path().join("new/man1").join(name)).unwrap();
     let help = printed(&run(dir.path(), "lucce --help", ""));
-    let commands = help.split("Commands:\n").nth(1).unwrap();
-    let lines = commands.lines().take_while(|line| !line.is_empty());
+    let (commands, _) = help.split_once("\nOptions:\n").unwrap();
+    let lines = commands.lines().filter(|line| line.starts_with("  "));
     let verbs: Vec<_> = lines
         .map(|line| line.split_whitespace().next().unwrap())
         .collect();
@@ -193,7 +193,7 @@ fn every_verb_has_a_manual_page_and_is_completed() {
     let scripts: Vec<_> = ["bash", "zsh", "fish"]
         .map(|shell| printed(&run(dir.path(), &format!("lucce completions {shell}"), "")))
         .into();
-    for verb in verbs.into_iter().filter(|verb| *verb != "help") {
+    for verb in verbs {
         let text = page(&format!("lucce-{verb}.1"));
         assert!(
             text.contains(".SH EXAMPLES") || verb == "ctl",
@@ -204,7 +204,8 @@ fn every_verb_has_a_manual_page_and_is_completed() {
             text.contains(foot) && text.contains("lucce 0."),
             "{verb}: {text}"
         );
-        assert!(page("lucce.1").contains(&format!("lucce\\-{verb}(1)")));
+        let listed = format!("lucce\\-{}(1)", verb.replace('-', "\\-"));
+        assert!(page("lucce.1").contains(&listed), "{verb}");
         assert!(scripts.iter().all(|script| script.contains(verb)), "{verb}");
     }
     assert!(page("lucce-ctl-dump.1").contains(".SH OPTIONS"));
@@ -263,7 +264,7 @@ fn tables_of_recorded_calls_and_charts() {
     let dir = tempfile::tempdir().unwrap();
     logs(dir.path());
     let command =
-        "lucce contexts --tables --json --plot charts figure.calls figure.calls sample.log";
+        "lucce hot-paths --tables --json --plot charts figure.calls figure.calls sample.log";
     let output = run(dir.path(), command, "");
     assert!(output.status.success());
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -99,7 +99,7 @@ fn deep_recursions_are_read_within_bounds() {
         let branches = json["branches"].as_array().unwrap();
         assert!(branches.len() > 400, "{options}: {}", branches.len());
     }
-    let contexts = whole(dir, "contexts --k 3 --lines --similar 1 deep.log");
+    let contexts = whole(dir, "hot-paths --k 3 --lines --similar 1 deep.log");
     assert!(
         contexts.contains("app.Main.work(Main.java:24)"),
         "{contexts}"
@@ -196,7 +196,7 @@ fn a_threshold_sums_up_what_is_small() {
     let all: serde_json::Value = serde_json::from_str(&all).unwrap();
     let total = &all["totals"];
     assert!(all.get("rest").is_none());
-    for options in ["--min-share 1", "--min-bytes 1m", "--min-value 4800000"] {
+    for options in ["--min-share 1", "--min-value 1m", "--min-value 4800000"] {
         let json = whole(dir, &format!("report --top 0 {options} --json deep.log"));
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
         let shown = json["contexts"].as_array().unwrap();

@@ -27,11 +27,11 @@ const VERBS: [&str; 32] = [
     "export hostile.log --leaf-type",
     "export hostile.log --event +1 --leaf-type",
     "export hostile.log --format chrome",
-    "contexts hostile.log --similar 1 --top 0",
-    "contexts hostile.log --types --lines --json",
-    "contexts hostile.log --format collapsed",
-    "contexts hostile.log --tables --plot charts",
-    "contexts hostile.calls --similar 1 --top 0",
+    "hot-paths hostile.log --similar 1 --top 0",
+    "hot-paths hostile.log --types --lines --json",
+    "hot-paths hostile.log --format collapsed",
+    "hot-paths hostile.log --tables --plot charts",
+    "hot-paths hostile.calls --similar 1 --top 0",
     "leaks hostile.log --top 0",
     "diff sample.log hostile.log --top 0",
     "diff sample.log hostile.log --top 0 --json",
@@ -41,7 +41,7 @@ const VERBS: [&str; 32] = [
     "stream hostile.log",
     "stream hostile.log --traces --json",
     "stream hostile.log --csv",
-    "replay --compare hostile.calls --plot replay.svg",
+    "replay --compare hostile.calls --plot charts",
 ];
 
 fn run_with(dir: &Path, words: &[&str], numbers: &str) -> Output {
@@ -186,10 +186,10 @@ fn files_and_charts_are_called_by_what_is_shown() {
     fs::copy(dir.join("hostile.calls"), dir.join(name)).unwrap();
     let missing = "\u{1b}[31m\nFORGED";
     for words in [
-        &["contexts", name, "--tables", "--plot", "charts"][..],
-        &["contexts", name, "--tables", "--json"],
+        &["hot-paths", name, "--tables", "--plot", "charts"][..],
+        &["hot-paths", name, "--tables", "--json"],
         &["replay", name, "--encoding", "dacce"],
-        &["replay", "--compare", name, "--plot", "replay.svg"],
+        &["replay", "--compare", name, "--plot", "comparison"],
         &["check", name],
         &["report", missing],
         &["stream", missing],
@@ -202,7 +202,7 @@ fn files_and_charts_are_called_by_what_is_shown() {
     let charts = fs::read_dir(dir.join("charts"))
         .unwrap()
         .map(|chart| chart.unwrap().path());
-    for chart in charts.chain([dir.join("replay.svg")]) {
+    for chart in charts.chain([dir.join("comparison/encodings.svg")]) {
         let text = fs::read_to_string(&chart).unwrap();
         check(&format!("{chart:?}"), text.as_bytes());
         assert!(!text.contains("<script"), "{chart:?}");

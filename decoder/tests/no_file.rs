@@ -20,7 +20,7 @@ const VERBS: [&str; 23] = [
     "export @ --format chrome",
     "view @ -o page.html",
     "symbols @ -o x.lsym",
-    "contexts @",
+    "hot-paths @",
     "leaks @",
     "leaks @ --watch",
     "stream @",

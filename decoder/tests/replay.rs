@@ -73,12 +73,12 @@ fn all_of_them_as_tables_as_json_and_as_a_picture() {
     let dir = recordings();
     let text = lucce(
         dir.path(),
-        "replay --compare figure.lucce.calls --plot all.svg",
+        "replay --compare figure.lucce.calls --plot charts",
     );
     assert!(text.status.success(), "{}", errors(&text));
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.contains("PCCE, Table 2") && text.contains("All encodings on figure:"));
-    let plot = fs::read_to_string(dir.path().join("all.svg")).unwrap();
+    let plot = fs::read_to_string(dir.path().join("charts/encodings.svg")).unwrap();
     assert!(plot.starts_with("<svg") && plot.contains("figure"));
     let json = lucce(
         dir.path(),
@@ -143,7 +143,7 @@ fn impossible_calls_end_in_an_offset() {
         for arguments in [
             format!("replay {file} --encoding dacce"),
             format!("replay --compare {file}"),
-            format!("contexts {file}"),
+            format!("hot-paths {file}"),
         ] {
             let output = lucce(dir.path(), &arguments);
             let said = errors(&output);
@@ -181,7 +181,7 @@ fn what_cannot_be_used_is_named() {
         ),
         ("--compare missing.calls", 2, "missing.calls: No such file"),
         (
-            "--compare figure.lucce.calls --plot no/such/folder.svg",
+            "--compare figure.lucce.calls --plot figure.lucce.calls/charts",
             2,
             "cannot write",
         ),

@@ -71,7 +71,7 @@ fn the_page_of_a_difference_opens_there() {
         "type",
         "--event",
         "alloc",
-        "--value",
+        "--measure",
         "count",
     ];
     lucce(dir, &asked);

@@ -17,13 +17,13 @@ use crate::error::FleetError;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum OutputFormat {
-    /// For people; names are escaped.
+    /// Table for people; names are escaped
     Table,
-    /// With a line of names first; names are escaped.
+    /// Comma-separated values after a line of names; names are escaped
     Csv,
-    /// A list of objects; what is not known is left out.
+    /// List of objects, without unknown values
     Json,
-    /// A stream of Arrow, for programs.
+    /// Arrow stream, for programs
     Arrow,
 }
 

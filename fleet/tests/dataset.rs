@@ -273,7 +273,7 @@ fn tags_tell_events_apart() {
     // Context B is counted with and without.
     let both = "SELECT COUNT(*) FROM (SELECT stack_id FROM events GROUP BY stack_id HAVING COUNT(DISTINCT tags) = 2)";
     assert_eq!(number(&engine(&dataset), both), 1);
-    let compacted = lucce_fleet(dir.path(), &["compact", "data", "--runs=1"], &[]);
+    let compacted = lucce_fleet(dir.path(), &["compact", "data", "--runs=1d"], &[]);
     assert!(compacted.status.success(), "{}", text(&compacted.stderr));
     assert!(text(&compacted.stdout).contains("2 runs became sums"));
     assert_eq!(pairs(&engine(&dataset), BY_TAGS), expected);

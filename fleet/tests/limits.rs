@@ -91,7 +91,7 @@ fn a_question_that_takes_too_long_is_given_up() {
         let made = Command::new("mkfifo").arg(&file).status().unwrap();
         assert!(made.success());
     }
-    let served = Served::start(dir.path(), "data", &["--time=1", "--requests=1"]);
+    let served = Served::start(dir.path(), "data", &["--timeout=1s", "--requests=1"]);
     for target in ["/ask/top", "/view/top"] {
         let told = served.get(target);
         assert_eq!(told.status, 504, "{target}: {}", told.body);
@@ -168,7 +168,7 @@ fn part(number: u32) -> Vec<u8> {
 #[test]
 fn a_collector_whose_spool_is_full_says_so() {
     let dir = tempfile::tempdir().unwrap();
-    let args = ["--spool-limit=16m", "--largest=32m", "--every=1h"];
+    let args = ["--spool-limit=16m", "--largest=32m", "--interval=1h"];
     let served = Served::collect(dir.path(), "data", &args);
     let run = "/v1/logs/00000000000000aa";
     let mut taken = 0;

@@ -266,7 +266,7 @@ fn first_untold(recorded: &Traces, told: &Traces) -> Option<(String, String)> {
 /// What the log says, of the program's own classes.
 fn recorded(jvm: &Running, log: &str) -> Result<Traces, String> {
     let args = [
-        "report", "--json", "--class", "^Busy\\$", "--top", "100000", log,
+        "report", "--json", "--type", "^Busy\\$", "--top", "100000", log,
     ];
     let report = jvm.lucce().json(&args)?;
     let mut traces = Traces::new();
@@ -317,7 +317,7 @@ fn sampled(setup: &'static Setup) -> Checked {
     let args = [
         "report",
         "--json",
-        "--class",
+        "--type",
         "^Forever$",
         &log.to_string_lossy(),
     ];
@@ -420,7 +420,7 @@ fn for_a_while(setup: &'static Setup) -> Checked {
     };
     is_without(&jvm)?;
     let (output, out) = (page.to_string_lossy(), log.to_string_lossy());
-    let arguments = ["record", "-d", "2s", "-o", &output, "--log", &out, &pid];
+    let arguments = ["record", "-d", "2s", "--page", &output, "--out", &out, &pid];
     jvm.lucce().text(0, &arguments)?;
     is_without(&jvm)?;
     jvm.works_on()?;
@@ -451,7 +451,9 @@ fn asked_to_end(setup: &'static Setup) -> Checked {
         let log = jvm.java.folder().join(format!("run{signal}.lucce"));
         let (output, out) = (page.to_string_lossy(), log.to_string_lossy());
         let mut record = jvm.lucce().command();
-        record.args(["record", "-d", "10m", "-o", &output, "--log", &out, &pid]);
+        record.args([
+            "record", "-d", "10m", "--page", &output, "--out", &out, &pid,
+        ]);
         record.stdout(Stdio::null()).stderr(Stdio::piped());
         let record = record.spawn().map_err(|e| e.to_string())?;
         counts(&mut jvm)?;

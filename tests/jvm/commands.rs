@@ -143,7 +143,7 @@ fn run(setup: &Setup) -> Checked {
     )?;
     let report = java
         .lucce()
-        .text(0, &["report", "--class", "^Known", &log.to_string_lossy()])?;
+        .text(0, &["report", "--type", "^Known", &log.to_string_lossy()])?;
     ensure(report.contains("at Known."), || {
         format!("the report shows the program:\n{report}")
     })?;

@@ -295,7 +295,7 @@ fn reported(lucce: Lucce, log: &Path) -> Result<Counts, String> {
         "--json",
         "--top",
         "0",
-        "--class",
+        "--type",
         // Not the classes of its lambdas, whose objects are counted, too.
         r"^io\.lucce\.programs\.Counts\$[A-Z]",
         &*log,
@@ -323,7 +323,7 @@ fn place(row: &Value) -> Option<(&str, i64, u64)> {
 /// The collapsed stacks have as many of each class.
 fn exported(lucce: Lucce, log: &Path, expected: &Counts) -> Checked {
     let log = log.to_string_lossy();
-    let stacks = lucce.text(0, &["export", "--value", "count", "--leaf-type", &*log])?;
+    let stacks = lucce.text(0, &["export", "--measure", "count", "--leaf-type", &*log])?;
     let mut found: BTreeMap<&str, u64> = BTreeMap::new();
     for line in stacks.lines() {
         let (stack, count) = line

@@ -147,7 +147,7 @@ fn killed(setup: &Setup) -> Checked {
     let log = log.to_string_lossy();
     let report = java
         .lucce()
-        .text(0, &["report", "--class", "^Forever", "--top", "3", &log])?;
+        .text(0, &["report", "--type", "^Forever", "--top", "3", &log])?;
     ensure(report.contains("was killed or still runs"), || {
         format!("no word of the kill:\n{report}")
     })?;
@@ -163,7 +163,7 @@ fn killed(setup: &Setup) -> Checked {
         .unwrap_or(0);
     let totals = java
         .lucce()
-        .json(&["report", "--json", "--class", "^Forever", &log])?;
+        .json(&["report", "--json", "--type", "^Forever", &log])?;
     let recorded = totals["totals"]["count"].as_u64().unwrap_or(0);
     ensure(made > 0 && recorded >= made, || {
         format!("{made} objects were made, {recorded} recorded")

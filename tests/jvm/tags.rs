@@ -84,7 +84,7 @@ fn reported(lucce: Lucce, log: &[&str], has_objects: bool) -> Result<Sums, Strin
         lucce.json(&[&all, log, more].concat())
     };
     let own = ["--event", "own"];
-    let markers = ["--class", MARKER];
+    let markers = ["--type", MARKER];
     let mut sums = Sums::new();
     let both = [(&own, true), (&markers, false)];
     for (asked, is_own) in both
@@ -130,7 +130,7 @@ fn filtered(lucce: Lucce, log: &str, expected: &Sums) -> Checked {
             .map(|(_, sums)| sums.2)
             .sum();
         let asked: Vec<&str> = tags.iter().flat_map(|tag| ["--tag", tag]).collect();
-        let all = ["report", "--json", "--class", MARKER, log];
+        let all = ["report", "--json", "--type", MARKER, log];
         let report = lucce.json(&[&all, asked.as_slice()].concat())?;
         ensure(report["totals"]["count"] == wanted, || {
             format!("under {tags:?}: {wanted} expected, {}", report["totals"])

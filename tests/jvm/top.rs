@@ -29,15 +29,7 @@ fn once(setup: &Setup) -> Checked {
         (&pid, "thread", "main"),
         (&log, "type", "Forever"),
     ] {
-        let asked = [
-            "top",
-            target,
-            "--once",
-            "--interval",
-            "500ms",
-            "--list",
-            list,
-        ];
+        let asked = ["top", target, "--once", "--interval", "500ms", "--by", list];
         let text = running.lucce().text(0, &asked)?;
         let first = text.lines().nth(3).unwrap_or_default();
         ensure(

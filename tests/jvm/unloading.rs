@@ -61,7 +61,7 @@ fn check(setup: &Setup, jdk: &Jdk, kind: &str) -> Checked {
     let made = java.lucce().json(&[
         "report",
         "--json",
-        "--class",
+        "--type",
         "java\\.util\\.concurrent\\.atomic\\.AtomicLong",
         "--include",
         "made.*",

@@ -238,7 +238,7 @@ fn programs() -> PathBuf {
 /// Lines of `NAME CLASS BYTES`, and the stacks below `measured` by the construct's class.
 fn constructs(log: &Path, printed: &str) -> Result<Vec<Found>, String> {
     let mut lucce = Command::new(paths::lucce());
-    lucce.args(["export", "--format", "collapsed", "--value", "bytes"]);
+    lucce.args(["export", "--format", "collapsed", "--measure", "value"]);
     let stacks = tools::output(lucce.arg(log))?;
     let counted = by_construct(&String::from_utf8_lossy(&stacks));
     let found: Vec<Found> = printed

@@ -42,7 +42,7 @@ pub fn answer_holders(
     let leaks = agent
         .leaks
         .as_ref()
-        .ok_or("no objects are followed: start the JVM with events=leak, or `lucce attach PID --opt events=leak`")?;
+        .ok_or("no objects are followed: start the JVM with events=leak, or `lucce attach PID --events leak`")?;
     let vm = VM.get().ok_or("the agent does not know its VM")?;
     let contexts: Vec<_> = numbers.iter().copied().map(ContextId).collect();
     let failed = |JvmError(code)| format!("the VM does not walk through its heap (error {code})");

@@ -14,7 +14,7 @@ pub fn answer_leaks(agent: &Agent, request: LeaksRequest) -> Result<String, Stri
     let leaks = agent
         .leaks
         .as_ref()
-        .ok_or("no objects are followed: start the JVM with events=leak, or `lucce attach PID --opt events=leak`")?;
+        .ok_or("no objects are followed: start the JVM with events=leak, or `lucce attach PID --events leak`")?;
     let (used, most) = leaks.heap_bytes();
     let number =
         |number: Option<u64>| number.map_or("null".to_owned(), |number| number.to_string());

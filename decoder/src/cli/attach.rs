@@ -7,33 +7,28 @@ use std::path::{Path, PathBuf};
 use lucce_control::{AttachError, ControlCommand, load_agent, send_command};
 
 use super::list::{query_agent, resolve_pid};
-use super::run::agent_path;
+use super::run::{RecordingArgs, agent_path};
 use super::{CommandError, CommandStatus, ctl, print_diagnostic};
 
-/// Records allocations, waiting or leaks of a JVM that runs without the agent.
+/// Attach the agent to a running JVM, until `lucce ctl JVM detach`.
 #[derive(clap::Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   lucce attach 1234 --out app.lucce          samples allocations, one every 512 KB
   lucce attach com.acme.Shop                 the same, by main class or jar
-  lucce attach 1234 --opt alloc=all          counts every one; slower
-  lucce attach 1234 --opt events=leak        follows objects, for `lucce leaks`
-  lucce attach 1234 --opt events=lock        counts waiting for monitors
-  lucce ctl 1234 detach                      the JVM is as it was; the log is ended")]
+  lucce attach 1234 --opt alloc=all          counts every allocation; slower
+  lucce attach 1234 --events leak            follows objects, for `lucce leaks`
+  lucce attach 1234 --events lock            counts waiting for monitors
+  lucce ctl 1234 detach                      detaches the agent and closes the log")]
 pub struct AttachArgs {
-    /// The JVM: its process id, or its main class or jar
-    #[arg(value_name = "PID|NAME")]
+    /// Process id of the JVM, its main class or jar, or the end of one
+    #[arg(value_name = "JVM")]
     jvm: String,
-    /// The log
-    #[arg(long, value_name = "FILE")]
-    out: Option<PathBuf>,
-    /// An option of the agent; may be given several times. alloc=SIZE: a sample every so many bytes;
-    /// alloc=all: each allocation
-    #[arg(long = "opt", value_name = "KEY=VALUE", value_parser = super::run::key_value)]
-    opts: Vec<String>,
-    /// Where the agent is in the JVM's file system, if not beside this program
+    #[command(flatten)]
+    recording: RecordingArgs,
+    /// Path of the agent in the JVM's file system [default: beside this program]
     #[arg(long, value_name = "FILE")]
     agent: Option<PathBuf>,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
@@ -45,11 +40,7 @@ pub fn run(args: &AttachArgs) -> Result<CommandStatus, CommandError> {
     };
     let pid = resolve_pid(&args.jvm)?;
     ensure_not_attached(pid)?;
-    if let Err(end) = attach_agent(
-        pid,
-        &agent,
-        &agent_options(&args.opts, args.out.as_deref())?,
-    ) {
+    if let Err(end) = attach_agent(pid, &agent, &agent_options(&args.recording)?) {
         return Ok(end);
     }
     let status = send_command(pid, &ControlCommand::Status)?;
@@ -98,9 +89,12 @@ pub fn attach_agent(pid: u32, agent: &Path, options: &str) -> Result<(), Command
 }
 
 /// `key=value,…`. The JVM has a working directory of its own, so the log's place is a whole path.
-pub fn agent_options(opts: &[String], out: Option<&Path>) -> Result<String, CommandError> {
-    let mut all = opts.to_vec();
+pub fn agent_options(recording: &RecordingArgs) -> Result<String, CommandError> {
+    let events = recording.events.iter();
+    let mut all: Vec<String> = events.map(|events| format!("events={events}")).collect();
+    all.extend_from_slice(&recording.opts);
     if !all.iter().any(|option| option.starts_with("out=")) {
+        let out = recording.out.as_deref().map(Path::new);
         let out = std::path::absolute(out.unwrap_or(Path::new("lucce-%p-%t.lucce")))?;
         all.push(format!("out={}", path_text(&out)?));
     }

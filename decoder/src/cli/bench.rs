@@ -8,50 +8,51 @@ use std::time::Duration;
 use std::{env, fs, process};
 
 use lucce_bench::{Centre, JavaCommand, Outcome, Plan, Program, Report, Step, Tools, Variant};
+use lucce_decoder::units::parse_interval;
 
 use super::output;
 use super::progress::ProgressMeter;
 use super::{CommandError, CommandStatus, run};
 
-/// Runs a Java program with and without agents, in turns, and shows what each costs
+/// Run a Java program with and without agents, in turns, and compare their cost.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
-  lucce bench --rounds 5 --variants tracking,alloc --chart cost.svg -- java -jar app.jar
+  lucce bench --rounds 5 --variants tracking,alloc --plot charts -- java -jar app.jar
 
-Measured are the CPU time of the program's own threads (all but those of the JIT compilers, the collector, the
-JVM itself and agents), wall time, the CPU time of the whole process, and its peak memory; the first run of each
-variant is dropped. If the program prints lines such as
+Compared are the CPU time of the program's own threads (without threads of JIT compilers, collector,
+JVM and agents), wall time, the CPU time of the whole process, and its peak memory. The first run of each
+variant is dropped. Lines of the program such as
   iteration 3: 1219 ms wall, 1892 ms cpu, checksum 0a1b2c3d
-those times are taken, without each run's first iterations, and the checksums must be the same. What its own
-threads worked in an iteration is what they did since the line before, or since a line such as
+give times per iteration, without each run's first iterations; the checksums must be equal. The CPU time of
+an iteration begins at the line before, or at a line such as
   iteration 3 begins
 
-Variants: none (always there), xshare-off, tracking, tracking-app, alloc, paper, cct, jfr, and
-async-alloc and async-alloc-1 where ASYNC_PROFILER names libasyncProfiler.so.
+Variants: none (always runs), xshare-off, tracking, tracking-app, alloc, paper, cct, jfr;
+async-alloc and async-alloc-1 if ASYNC_PROFILER names libasyncProfiler.so.
 
-Exit codes: 0 fine; 1 a run failed or computed something else; 2 usage.")]
+Exit codes: 0 success; 1 a run failed or computed another result; 2 wrong usage.")]
 pub struct BenchArgs {
-    /// Which variants, separated by commas
+    /// Variants to run, separated by commas
     #[arg(long, value_name = "LIST", default_value = "tracking,alloc")]
     variants: String,
-    /// One of your own: its name and the JVM's flags; {lucce} is the agent's library, {out} a file
+    /// Run another variant: its name and the JVM's flags; {lucce} is the agent's library, {out} a file; repeatable
     #[arg(long = "variant", value_name = "NAME=FLAGS")]
     own: Vec<String>,
-    /// How often each variant runs
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Number of runs per variant
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// How many iterations are dropped at the start of each run
+    /// Number of iterations dropped at the start of each run
     #[arg(long, value_name = "N", default_value_t = 1)]
     warm_up: u32,
-    /// How many seconds a run may take
-    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
-    limit: u64,
-    /// Prints everything that was measured as JSON
+    /// Maximum time of a run
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_interval)]
+    timeout: Duration,
+    /// Print all measurements as one JSON object
     #[arg(long)]
     json: bool,
-    /// Draws the ratios of the own threads' CPU time
-    #[arg(long, value_name = "FILE.svg")]
-    chart: Option<PathBuf>,
+    /// Draw the ratios of CPU time as SVG in this folder
+    #[arg(long, value_name = "FOLDER")]
+    plot: Option<PathBuf>,
     /// The java command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -67,9 +68,9 @@ pub fn run(args: &BenchArgs) -> Result<CommandStatus, CommandError> {
     // It lies among the system's temporary files, which may have been cleaned up before.
     let _ = fs::remove_dir_all(&plan.scratch);
     print_report(args, &report)?;
-    if let Some(file) = &args.chart {
+    if let Some(folder) = &args.plot {
         let chart = lucce_bench::chart(&report, report.first());
-        fs::write(file, chart).map_err(|e| usage_error(format!("{}: {e}", file.display())))?;
+        output::write_chart(folder, "cost.svg", &chart)?;
     }
     Ok(report_status(&report))
 }
@@ -107,7 +108,7 @@ fn build_plan(args: &BenchArgs) -> Result<Plan, CommandError> {
         rounds: args.rounds as usize,
         warm_up: args.warm_up as usize,
         centre: Centre::Median,
-        limit: Duration::from_secs(args.limit),
+        limit: args.timeout,
         tools: Tools::from_env(Some(run::agent_beside()?)),
         setting: BTreeMap::new(),
         scratch: env::temp_dir().join(format!("lucce-bench-{}", process::id())),

@@ -13,18 +13,19 @@ use super::output::{format_plural, grouped, lock_stdout, write_json};
 use super::progress::ProgressMeter;
 use super::{CommandError, CommandStatus, report_unknown_and_damage};
 
-/// Fails if a number did not decode to the JVM's own trace, or a log is damaged.
+/// Fail if a number did not decode to the JVM's own trace, or if a log is damaged.
 #[derive(clap::Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   lucce run --opt verify=100 --out run.lucce -- java -jar app.jar
   lucce check run.lucce
-  lucce check run.lucce --include 'com.acme.*'      # whether those frames are right")]
+  lucce check run.lucce --include 'com.acme.*'      # checks these frames only")]
 pub struct CheckArgs {
-    #[arg(required = true)]
+    /// Logs of runs with verify=N
+    #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     classes: ClassFilterArgs,
-    /// One JSON object per file
+    /// Print one JSON object per file
     #[arg(long)]
     json: bool,
 }

@@ -10,14 +10,13 @@ use super::{CommandError, open_profile, prefix_path, print_diagnostic};
 /// Whose frames are shown, and whether the program's arguments are.
 #[derive(clap::Args, Default)]
 pub struct ClassFilterArgs {
-    /// Only frames of classes that match, e.g. 'org.h2.*+com.acme.Foo'; events stay with the innermost
-    /// of them
+    /// Show only frames of matching classes, e.g. 'org.h2.*+com.acme.Foo'; events stay with the innermost remaining frame
     #[arg(long, value_name = "PATTERNS", value_parser = PatternList::parse)]
     include: Vec<PatternList>,
-    /// No frames of classes that match; wins over --include
+    /// Show no frames of matching classes; wins over --include
     #[arg(long, value_name = "PATTERNS", value_parser = PatternList::parse)]
     exclude: Vec<PatternList>,
-    /// Show the program's arguments; without it `*` stands for each
+    /// Show the program's arguments instead of `*`
     #[arg(long)]
     arguments: bool,
 }

@@ -35,21 +35,21 @@ use super::{CommandError, CommandStatus, MeasureArg, prefix_path, report_damage}
 /// What changes are told by.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum GroupByArg {
-    /// By stack trace, line by line, and type
+    /// Stack trace, line by line, and type
     Context,
-    /// By type
+    /// Type of the objects
     Type,
-    /// By class, with all that it calls
+    /// Class, including callees
     Class,
-    /// By package, with all that it calls
+    /// Package, including callees
     Package,
-    /// By method, with all that it calls
+    /// Method, including callees
     Method,
-    /// By line, with all that it calls
+    /// Line, including callees
     Line,
-    /// By thread
+    /// Thread
     Thread,
-    /// By tag of the program's own (CallContext.tag)
+    /// Tag of the program (CallContext.tag)
     Tag,
 }
 
@@ -77,23 +77,22 @@ impl GroupByArg {
 /// Which events, and what they are compared by.
 #[derive(clap::Args)]
 pub struct CompareArgs {
-    /// Events of this kind; else allocations, or what there is most of
+    /// Compare events of this kind [default: allocations, else the most frequent kind]
     #[arg(long, value_name = "KIND")]
     pub event: Option<String>,
-    /// Else the sum of values, or how many events there are if they have none
-    #[arg(long, value_enum)]
-    pub value: Option<MeasureArg>,
-    /// Divided by the number of events of this kind: bytes per request, if the program counts requests by
-    /// CallContext.event
+    /// Compare this amount [default: value; count for events without values]
+    #[arg(long, value_name = "AMOUNT", value_enum)]
+    pub measure: Option<MeasureArg>,
+    /// Divide by the number of events of this kind, e.g. requests that the program counts by CallContext.event
     #[arg(long, value_name = "KIND")]
     pub per: Option<String>,
-    /// Only stacks with a method that matches, as package.Class.method
+    /// Compare only stacks with a matching method (package.Class.method)
     #[arg(long, value_name = "REGEX")]
     pub through: Option<Regex>,
-    /// Stack traces are joined without their lines, which move when a program is edited
+    /// Join stack traces without line numbers, which move when a program is edited
     #[arg(long)]
     pub no_lines: bool,
-    /// Also threads of pools that wait for work, which are one line otherwise (kinds that count time)
+    /// Compare waits of idle pool threads too, instead of one line for them (kinds that count time)
     #[arg(long)]
     pub idle: bool,
     #[command(flatten)]
@@ -176,7 +175,7 @@ impl RunComparison {
             end,
         };
         compared.remarks.extend(compared.empty_remark(through));
-        compared.choose_measure(what.value);
+        compared.choose_measure(what.measure);
         compared.divide_per_event(old.iter().chain(new), what.per.as_deref())?;
         compared.remarks.extend(compared.idle_remark());
         compared.remarks.extend(compared.outside_remark());
@@ -225,10 +224,10 @@ impl RunComparison {
         (run_facts::describe_side(old), run_facts::describe_side(new))
     }
 
-    fn choose_measure(&mut self, value: Option<MeasureArg>) {
-        let is_count = match value {
+    fn choose_measure(&mut self, asked: Option<MeasureArg>) {
+        let is_count = match asked {
             Some(MeasureArg::Count) => true,
-            Some(MeasureArg::Sum) => false,
+            Some(MeasureArg::Value) => false,
             None => {
                 self.unit.is_empty()
                     && (0..self.merged.runs.len()).all(|run| self.total_amount(run) == 0.0)

@@ -14,44 +14,48 @@ use super::list::resolve_pid;
 use super::output::{grouped, lock_stdout, write_json};
 use super::{CommandError, CommandStatus, holders, open_profile, print_diagnostic};
 
-/// Controls the agent in a running JVM of this user.
+/// Control the agent in a running JVM of this user.
 #[derive(clap::Args)]
-#[command(after_help = "Example:
-  lucce ctl 1234 stop                        count no more events; start counts again
-  lucce ctl 1234 dump now.lucce              a copy of the log as it is now
+#[command(after_help = "Examples:
+  lucce ctl 1234 stop                        counts no more events; start counts again
+  lucce ctl 1234 dump now.lucce              copies the log as it is now
   lucce ctl 1234 set events=none
   lucce ctl 1234 holders lucce:0123456789abcdef:0x1000040000043c
   lucce ctl 1234 status --json")]
 pub struct CtlArgs {
-    /// The JVM: its process id, or its main class or jar
-    #[arg(value_name = "PID|NAME")]
+    /// Process id of the JVM, its main class or jar, or the end of one
+    #[arg(value_name = "JVM")]
     jvm: String,
     #[command(subcommand)]
     what: CtlCommand,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Subcommand)]
 enum CtlCommand {
-    /// Counts events, after stop
+    /// Count events again, after stop
     Start,
-    /// Counts no more events; contexts are tracked as before
+    /// Count no more events; contexts are still tracked
     Stop,
-    /// What is counted, how much was, how large the log is
+    /// Print what is counted, how much, and the log's size
     Status,
-    /// Writes the log to the disk, and the stream if there is one; with FILE, copies of them as they are now:
-    /// that of the stream is FILE.events
-    Dump { file: Option<PathBuf> },
-    /// Changes which events are counted, of those that there are hooks for: events=alloc, events=none
+    /// Write the log and its stream to the disk, or copy them to FILE and FILE.events
+    Dump {
+        /// Write copies to this file, and to the file of this name with .events
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Change the counted events, within the kinds that have hooks: events=alloc, events=none
     Set {
+        /// Kinds to count, joined by `+`
         #[arg(value_name = "events=LIST")]
         setting: String,
     },
-    /// What keeps followed objects alive (agent option events=leak): the shortest paths from roots to some objects of a context
+    /// Print the shortest paths from GC roots to followed objects of a context (agent option events=leak)
     Holders(holders::HoldersArgs),
-    /// Takes the agent's work out of a JVM that it was attached to
+    /// Detach the agent and close the log
     Detach,
 }
 

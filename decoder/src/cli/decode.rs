@@ -14,28 +14,28 @@ use super::output::{lock_stdout, write_json};
 use super::thread_start::ThreadStartTraces;
 use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, report_damage};
 
-/// Prints the stack trace of a context's number, as the JVM prints it.
+/// Print the stack traces of context numbers, as the JVM prints traces.
 ///
-/// A number names its run, lucce:RUN:0x…: it is found in any text, and one of another run than the log's is
-/// refused. A bare number is taken for one of the log's run.
+/// A number of the form lucce:RUN:0x… names its run and is found in any text; numbers of other runs than the log's are refused. A
+/// bare number belongs to the log's run.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce decode run-1234.lucce lucce:0123456789abcdef:0x100000000002a
   lucce decode run-1234.lucce 'WARN pool: lucce:0123456789abcdef:0x100000000002a leaked'
   lucce decode run-1234.lucce --json - < app.log")]
 pub struct DecodeArgs {
-    /// The run's log, or its symbols (lucce symbols)
+    /// Log of the run, or its symbols (`lucce symbols`)
+    #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Text with numbers of the form lucce:RUN:0x…, or one bare number, decimal or 0x…; `-`: the lines
-    /// of standard input
+    /// Text with numbers of the form lucce:RUN:0x…, or one bare number, decimal or 0x…; `-`: standard input
     #[arg(required = true, value_name = "TEXT", allow_negative_numbers = true)]
     texts: Vec<String>,
     #[command(flatten)]
     classes: ClassFilterArgs,
-    /// Go on in the context that started the thread (agent option events=thread)
+    /// Continue in the context that started the thread (agent option events=thread)
     #[arg(long)]
     across_threads: bool,
-    /// One JSON object per line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }

@@ -12,11 +12,10 @@ use super::compare::{ChangeRow, CompareArgs, GroupByArg, RunComparison, RunFacts
 use super::output::{format_plural, grouped, lock_stdout, write_json};
 use super::{CommandError, CommandStatus, MeasureArg, view};
 
-/// Compares two runs of a program: what allocates more now, or less.
+/// Compare runs of a program: what allocates more now, or less.
 ///
 /// Contexts are joined by their content id, 128 bits that name a stack trace alike in every run, so versions
-/// and machines may differ. Runs of one program differ by chance: with several on a side the spread is
-/// measured, and changes that stand out of it are marked.
+/// and machines may differ. With several runs on a side, the noise is measured, and changes beyond it are marked.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce diff old.lucce new.lucce
@@ -24,26 +23,28 @@ use super::{CommandError, CommandStatus, MeasureArg, view};
   lucce diff old.lucce new.lucce --html difference.html
   lucce diff old-1.lucce old-2.lucce old-3.lucce -- new-1.lucce new-2.lucce new-3.lucce")]
 pub struct DiffArgs {
-    /// A log of the old version and one of the new; or several old ones, then `--` and the new ones
+    /// An old log and a new one; or several old ones, then `--` and the new ones
     #[arg(required = true, value_name = "RUN")]
     files: Vec<PathBuf>,
+    /// The new logs, after `--`
     #[arg(last = true, value_name = "NEW")]
     new: Vec<PathBuf>,
-    #[arg(long, value_enum, default_value_t = GroupByArg::Context)]
+    /// Sum up by this
+    #[arg(long, value_name = "BY", value_enum, default_value_t = GroupByArg::Context)]
     by: GroupByArg,
-    /// How many changes; 0: all
-    #[arg(long, default_value_t = 10)]
+    /// Maximum number of changes; 0: all
+    #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// Only changes that stand out of the noise
+    /// Print only changes beyond the noise
     #[arg(long)]
     certain: bool,
     #[command(flatten)]
     what: CompareArgs,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// The page of `lucce view` for both runs in this file, opened at the difference; a file that is there is replaced only if
-    /// it is such a page. The page has all changes, and is searched and filtered by itself
+    /// Write the page of `lucce view` for both runs, opened at the difference; replaces only such a page. The page has all
+    /// changes, with its own search and filters
     #[arg(long, value_name = "PAGE", conflicts_with_all = ["json", "through", "certain", "top", "no_lines"])]
     html: Option<PathBuf>,
 }
@@ -142,9 +143,9 @@ fn write_page(
     let opening = PageOpening {
         tab: "difference".into(),
         kind: args.what.event.clone().unwrap_or_default(),
-        measure: match args.what.value {
+        measure: match args.what.measure {
             None => String::new(),
-            Some(MeasureArg::Sum) => "value".into(),
+            Some(MeasureArg::Value) => "value".into(),
             Some(MeasureArg::Count) => "count".into(),
         },
         per: args.what.per.clone().unwrap_or_default(),

@@ -22,30 +22,33 @@ use super::{
     report_contexts_damage, report_damage,
 };
 
-/// Writes all contexts in a format that other tools read.
+/// Write all contexts in a format of other tools.
 #[derive(clap::Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   lucce export run-1234.lucce --format collapsed --leaf-type -o run.collapsed
   lucce export new.lucce --format collapsed --diff old.lucce -o change.collapsed      # flamegraph.pl change.collapsed
   lucce export run-1234.lucce --format pprof -o run.pb.gz     # go tool pprof -top -sample_index=alloc_space run.pb.gz
   lucce export run-1234.lucce --format chrome --event lock -o run.json")]
 pub struct ExportArgs {
+    /// Log of the run
+    #[arg(value_name = "FILE")]
     file: PathBuf,
-    #[arg(long, default_value = COLLAPSED, value_parser = ExportFormatArg::value_parser())]
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = COLLAPSED, value_parser = ExportFormatArg::value_parser())]
     format: ExportFormatArg,
-    /// Else what the events' unit is, or how many they are if they have none
-    #[arg(long, value_enum)]
-    value: Option<MeasureArg>,
-    /// Events of this kind; else all where the format has room for it, or allocations, or what there is most of
+    /// Write this amount [default: value; count for events without values]
+    #[arg(long, value_name = "AMOUNT", value_enum)]
+    measure: Option<MeasureArg>,
+    /// Write events of this kind [default: all that the format holds, else allocations, else the most frequent kind]
     #[arg(long, value_name = "KIND")]
     event: Option<String>,
-    /// The type that was allocated, locked, … as one more frame
+    /// Add the type that was allocated, locked, … as a frame
     #[arg(long)]
     leaf_type: bool,
-    /// Also contexts' content ids, which are equal in every run, where the format has labels: 17 bytes each, packed
+    /// Add contexts' content ids, equal in every run, as labels: 17 bytes each, packed
     #[arg(long)]
     content_ids: bool,
-    /// Of `collapsed`: the sums of an older run, too, `stack OLD NEW`, for difference flame graphs
+    /// With `collapsed`: also write the sums of an older run (`stack OLD NEW`), for difference flame graphs
     #[arg(long, value_name = "OLD")]
     diff: Option<PathBuf>,
     #[command(flatten)]
@@ -56,8 +59,8 @@ pub struct ExportArgs {
     part: StreamWindowArgs,
     #[command(flatten)]
     tagged: TagFilterArgs,
-    /// Standard output if not given
-    #[arg(short, long, value_name = "OUT")]
+    /// Write to this file [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
@@ -153,7 +156,7 @@ fn export_other(
     let bar = ProgressMeter::new("decoding", profile.events.context_ids().len() as u64);
     let wish = ExportOptions {
         kind: args.event.as_deref(),
-        value: args.value.map(MeasureArg::to_measure),
+        value: args.measure.map(MeasureArg::to_measure),
         leaf_type: args.leaf_type,
         content_ids: args.content_ids,
         admits: &|sum, whole| args.threshold.admits(sum, whole),
@@ -200,7 +203,7 @@ fn exports_events(args: &ExportArgs, format: &dyn lucce_export::ExportFormat) ->
 
 fn export_collapsed(args: &ExportArgs) -> Result<CommandStatus, CommandError> {
     let side = CollapsedSide::open(args, &args.file, args.event.as_deref())?;
-    let value = MeasureArg::choose_measure(args.value, &side.kind, side.contexts.total_value());
+    let value = MeasureArg::choose_measure(args.measure, &side.kind, side.contexts.total_value());
     let mut collapsed = side.collapse_stacks(value, args.leaf_type);
     let whole = collapsed.total_value();
     collapsed.merge_small_stacks(|sum| args.threshold.admits(sum, whole));
@@ -265,7 +268,7 @@ impl CollapsedSide {
 fn export_difference(args: &ExportArgs, old: &Path) -> Result<CommandStatus, CommandError> {
     let new = CollapsedSide::open(args, &args.file, args.event.as_deref())?;
     let old = CollapsedSide::open_with_kind(args, old, |_, _| Ok(new.kind.clone()))?;
-    let value = MeasureArg::choose_measure(args.value, &new.kind, new.contexts.total_value());
+    let value = MeasureArg::choose_measure(args.measure, &new.kind, new.contexts.total_value());
     let of_both = [&old, &new].map(|side| side.collapse_stacks(value, args.leaf_type));
     let [of_old, of_new] = &of_both;
     let whole = of_old.total_value().max(of_new.total_value());
@@ -287,8 +290,8 @@ fn export_difference(args: &ExportArgs, old: &Path) -> Result<CommandStatus, Com
 }
 
 fn export_chrome(args: &ExportArgs) -> Result<CommandStatus, CommandError> {
-    if args.value.is_some() || args.leaf_type || args.threshold.is_set() {
-        let text = "--value, --leaf-type, --min-share and --min-bytes sum up, and --format chrome shows each event, with its value and type";
+    if args.measure.is_some() || args.leaf_type || args.threshold.is_set() {
+        let text = "--measure, --leaf-type, --min-share and --min-value sum up, and --format chrome shows each event, with its value and type";
         return Err(CommandError::Usage(text.into()));
     }
     args.part.times.check_order()?;

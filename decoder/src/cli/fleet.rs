@@ -11,7 +11,7 @@ use super::{CommandError, CommandStatus};
 
 const NAME: &str = "lucce-fleet";
 
-/// Makes a dataset of many runs and asks it by SQL; starts lucce-fleet, whose --help tells all
+/// Make a dataset of many runs and query it by SQL; starts lucce-fleet, whose --help lists its commands.
 #[derive(clap::Args)]
 #[command(
     disable_help_flag = true,
@@ -22,8 +22,12 @@ const NAME: &str = "lucce-fleet";
   lucce fleet serve /data/fleet --listen 127.0.0.1:7070"
 )]
 pub struct FleetCommandArgs {
-    /// What lucce-fleet is told.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "…")]
+    /// Command of lucce-fleet, with its arguments
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
     words: Vec<OsString>,
 }
 

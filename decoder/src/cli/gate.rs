@@ -20,10 +20,10 @@ use super::compare::{
 use super::output::{lock_stdout, refuse_lucce_file, write_json};
 use super::{CommandError, CommandStatus, prefix_path};
 
-/// Fails, with exit code 1, if a run has more events than a base allows, and shows the contexts that grew.
+/// Fail, with exit code 1, if new runs exceed old ones by more than a limit; print the contexts that grew.
 ///
-/// Counts are exact and nearly the same in every run, so a limit of a few percent is useful. The sum of all
-/// events is compared, or of those through a method. What cannot be judged ends with 2, a damaged log with 3.
+/// Counts are exact and nearly equal in every run, so a limit of a few percent is useful. The sum of all
+/// events is compared, or of events through a method. Runs that cannot be judged end with 2, a damaged log with 3.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce gate new.lucce --base old.lucce --max-growth 3%
@@ -32,27 +32,27 @@ pub struct GateArgs {
     /// Logs of the new version
     #[arg(required = true, value_name = "NEW")]
     new: Vec<PathBuf>,
-    /// A log of the old version; several: give it several times
+    /// Log of the old version; repeatable
     #[arg(long, required = true, value_name = "OLD")]
     base: Vec<PathBuf>,
-    /// The new runs' mean may be so much above the old runs'
+    /// Maximum growth of the runs' mean
     #[arg(long, default_value = "3%", value_name = "PERCENT", value_parser = parse_growth_percent)]
     max_growth: f64,
-    /// How many contexts are shown; 0: all that grew
-    #[arg(long, default_value_t = 5)]
+    /// Maximum number of contexts to print; 0: all that grew
+    #[arg(long, value_name = "N", default_value_t = 5)]
     top: usize,
-    /// Runs are judged even if events were lost, or if their end is missing (the JVM was killed or still runs)
+    /// Judge runs with dropped events or a missing end (the JVM was killed or still runs)
     #[arg(long)]
     allow_incomplete: bool,
     #[command(flatten)]
     what: CompareArgs,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// The result as JUnit's XML, for CI servers
+    /// Write the result as JUnit XML, for CI servers
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// The result as Markdown, for a comment on a change
+    /// Write the result as Markdown, for a comment on a change
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
 }

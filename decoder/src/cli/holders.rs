@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use lucce_control::{ControlCommand, HolderSearchOptions, send_command};
 use lucce_decoder::escape::EscapedText;
+use lucce_decoder::units::parse_duration_within;
 use lucce_decoder::{ContextNumber, Profile, type_name};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,13 +17,13 @@ use super::{CommandError, CommandStatus, ctl, open_profile, print_diagnostic};
 
 #[derive(clap::Args)]
 pub struct HoldersArgs {
-    /// The context's number, as `lucce leaks` prints it; all of them, if it has several
+    /// Number of the context, as `lucce leaks` prints it; all numbers, if it has several
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
-    /// Objects of this type only, named as `lucce leaks` does; without it, some of each type that is made there
+    /// Find only objects of this type, named as in `lucce leaks` [default: some of each type of the context]
     #[arg(long = "type", value_name = "NAME", allow_hyphen_values = true)]
     of: Option<String>,
-    /// Collect the whole heap for objects without a path, to learn whether anything holds them; the JVM stands still
+    /// Collect the whole heap to check objects without a path; the JVM stands still meanwhile
     #[arg(long)]
     gc: bool,
     #[command(flatten)]
@@ -32,14 +33,14 @@ pub struct HoldersArgs {
 /// How long a search may go on.
 #[derive(clap::Args, Clone, Copy)]
 pub struct SearchLimits {
-    /// Seconds for which all walks together may stop the JVM; the search ends then, and says what it has found [default: 2]
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    /// Maximum pause of the JVM by all walks together; the search then ends and prints what it found [default: 2s]
+    #[arg(long, value_name = "TIME", value_parser = parse_pause_budget)]
     pause_budget: Option<Duration>,
-    /// Without --pause-budget: no bound
+    /// Without --pause-budget: set no limit to the pauses
     #[arg(long)]
     yes: bool,
-    /// So many walks at most: each finds who refers to what the one before has found
-    #[arg(long, default_value_t = DEFAULT_WALKS, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// Maximum number of walks; each finds the referrers of what the walk before found
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_WALKS, value_parser = clap::value_parser!(u32).range(1..=1000))]
     walks: u32,
 }
 
@@ -47,19 +48,18 @@ pub struct SearchLimits {
 const DEFAULT_BUDGET: Duration = Duration::from_secs(2);
 /// Walks of a search, if the user does not say.
 const DEFAULT_WALKS: u32 = 48;
-/// A day.
-const MOST_SECONDS: f64 = 86_400.0;
+const MAX_BUDGET: Duration = Duration::from_secs(86_400);
 
-/// Seconds of a budget, at least a millisecond and at most a day.
+/// A budget: at least a millisecond and at most a day.
 ///
 /// # Errors
-/// Why it is none.
-pub fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds")?;
-    match (0.001..=MOST_SECONDS).contains(&seconds) {
-        true => Ok(Duration::from_secs_f64(seconds)),
-        false => Err(format!("not between 0.001 and {MOST_SECONDS} seconds")),
-    }
+/// The text is no time, or outside of these bounds.
+pub fn parse_pause_budget(text: &str) -> Result<Duration, String> {
+    parse_duration_within(
+        text,
+        Duration::from_millis(1)..=MAX_BUDGET,
+        "from 1ms to 1d",
+    )
 }
 
 impl SearchLimits {
@@ -693,7 +693,7 @@ impl TypeHolders {
         let budget = limits.effective_budget().unwrap_or(NO_BOUND);
         if self.out_of_budget {
             return format!(
-                "the search ended because its walks had stopped the JVM for {}: --pause-budget {} goes further",
+                "the search ended because its walks had stopped the JVM for {}: --pause-budget {}s goes further",
                 format_amount(budget.as_nanos() as f64, "ns"),
                 format_seconds(budget * 8)
             );
@@ -1028,7 +1028,7 @@ mod tests {
         );
         let budget = text(3, true);
         assert!(
-            budget.contains("had stopped the JVM for 2.00 s: --pause-budget 16 goes further"),
+            budget.contains("had stopped the JVM for 2.00 s: --pause-budget 16s goes further"),
             "{budget}"
         );
     }
@@ -1069,10 +1069,12 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_is_a_number_of_seconds() {
-        assert_eq!(parse_seconds("0.25"), Ok(Duration::from_millis(250)));
-        for wrong in ["", "0", "-1", "NaN", "inf", "1e9", "2s"] {
-            assert!(parse_seconds(wrong).is_err(), "{wrong}");
+    fn a_budget_is_a_time_up_to_a_day() {
+        for (text, budget) in [("0.25", 250), ("2s", 2_000), ("1ms", 1), ("1d", 86_400_000)] {
+            assert_eq!(parse_pause_budget(text), Ok(Duration::from_millis(budget)));
+        }
+        for wrong in ["", "0", "-1", "NaN", "inf", "1e9", "25h"] {
+            assert!(parse_pause_budget(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -12,15 +12,15 @@ use serde_json::Value;
 use super::output::{lock_stdout, write_json};
 use super::{CommandError, CommandStatus, print_diagnostic, process};
 
-/// Shows the JVMs of this user, and which of them have the agent.
+/// List the JVMs of this user, and which of them have the agent.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   lucce list")]
 pub struct ListArgs {
-    /// One JSON object per line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
-    /// Show the programs' arguments; without it `*` stands for each
+    /// Show the programs' arguments instead of `*`
     #[arg(long)]
     arguments: bool,
 }

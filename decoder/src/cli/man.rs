@@ -3,22 +3,24 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use clap::{Arg, ArgAction, Command, CommandFactory};
+use clap::{Arg, ArgAction, Command};
 use clap_mangen::Man;
 
-use super::{CliArgs, CommandError, CommandStatus, prefix_path};
+use super::{CommandError, CommandStatus, prefix_path};
 
-/// Writes the manual pages of all commands into a folder, which is made if it is not there
+/// Write the manual pages of all commands.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   lucce man ~/.local/share/man/man1
   man lucce-report")]
 pub struct ManArgs {
+    /// Folder to write them to; created if missing
+    #[arg(value_name = "FOLDER")]
     folder: PathBuf,
 }
 
 pub fn run(args: &ManArgs) -> Result<CommandStatus, CommandError> {
-    let mut command = CliArgs::command()
+    let mut command = super::command()
         .disable_help_subcommand(true)
         // The page has the version in its foot.
         .long_version(None);
@@ -68,7 +70,7 @@ fn replace_synopsis(page: &str, synopsis: &str) -> String {
     format!("{before}{HEADING}{synopsis}{}", behind.unwrap_or("\n"))
 }
 
-/// `lucce ctl <PID|NAME> holders [--walks <N>] <ID>...`
+/// `lucce ctl <JVM> holders [--walks <N>] <ID>...`
 fn format_synopsis(command: &Command, called: &str) -> String {
     let options = command.get_arguments().filter(|arg| !arg.is_positional());
     let options = options.filter(|arg| !arg.is_hide_set()).map(format_option);
@@ -124,7 +126,7 @@ mod tests {
         };
         let holders = synopsis("lucce-ctl-holders.1");
         assert!(
-            holders.starts_with("lucce ctl <PID|NAME> holders ["),
+            holders.starts_with("lucce ctl <JVM> holders ["),
             "{holders}"
         );
         assert!(holders.contains("<ID>..."), "{holders}");

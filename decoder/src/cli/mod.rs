@@ -2,10 +2,10 @@
 //!
 //! | exit code | means |
 //! |---|---|
-//! | 0 | fine |
-//! | 1 | a finding: mismatch, leak, growth beyond what a gate allows, or an id that was asked for and is not known |
-//! | 2 | it could not be done: wrong usage; a file that cannot be read or written; a JVM, an agent or a kind of events that is not there, or that refuses; runs that cannot tell what was asked (`leaks`, `gate`, `bench`) |
-//! | 3 | damaged or foreign log; what could be read was printed |
+//! | 0 | success |
+//! | 1 | a finding: a mismatch, a leak, growth beyond a gate's limit, or an unknown context number |
+//! | 2 | not possible: wrong usage; a file that cannot be read or written; a missing or refusing JVM, agent or kind of events; runs that cannot answer (`leaks`, `gate`, `bench`) |
+//! | 3 | a damaged or foreign log; the readable part was printed |
 
 mod output;
 mod process;
@@ -20,7 +20,6 @@ mod chrome;
 mod classes;
 mod compare;
 mod completions;
-mod contexts;
 mod ctl;
 mod decode;
 mod diff;
@@ -28,6 +27,7 @@ mod export;
 mod fleet;
 mod gate;
 mod holders;
+mod hot_paths;
 mod leaks;
 mod list;
 mod man;
@@ -54,7 +54,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use lucce_decoder::escape::EscapedLine;
 use lucce_decoder::{
     ContextList, KindTotal, LogDamage, LogSource, OpenError, Profile, StackMeasure,
@@ -62,18 +62,18 @@ use lucce_decoder::{
 
 use progress::ProgressMeter;
 
-/// Calling contexts of Java programs: run them under the agent, read its logs.
+/// Record calling contexts of Java programs with an agent, and read its logs.
 #[derive(Parser)]
 #[command(
     name = "lucce",
     version,
     long_version = version::long_version(),
     after_help = "Exit codes:
-  0  fine
-  1  a finding: a mismatch, a leak, growth beyond what a gate allows, a number that is not known
-  2  it could not be done: wrong usage; a file that cannot be read or written; a JVM, an agent or a kind of
-     events that is not there, or that refuses; a run that cannot tell what was asked
-  3  a damaged or foreign log; what could be read was printed"
+  0  success
+  1  a finding: a mismatch, a leak, growth beyond a gate's limit, an unknown context number
+  2  not possible: wrong usage; a file that cannot be read or written; a missing or refusing JVM, agent or
+     kind of events; a run that cannot answer
+  3  a damaged or foreign log; the readable part was printed"
 )]
 struct CliArgs {
     #[command(subcommand)]
@@ -102,12 +102,56 @@ enum CliCommand {
     Check(check::CheckArgs),
     Export(export::ExportArgs),
     Fleet(fleet::FleetCommandArgs),
-    Contexts(contexts::ContextsArgs),
+    HotPaths(hot_paths::HotPathsArgs),
     Leaks(leaks::LeaksArgs),
     Replay(replay::ReplayArgs),
     Stream(stream::StreamArgs),
     Man(man::ManArgs),
     Completions(completions::CompletionsArgs),
+}
+
+/// The headings of `lucce --help`, and the commands below each.
+const COMMAND_GROUPS: [(&str, &[&str]); 7] = [
+    ("Record", &["run", "list", "record", "attach", "ctl"]),
+    (
+        "Look",
+        &[
+            "report", "view", "top", "serve", "stream", "decode", "annotate", "symbols", "stats",
+            "check", "export", "push",
+        ],
+    ),
+    ("Compare", &["diff", "gate"]),
+    ("Leaks", &["leaks"]),
+    ("Fleet", &["fleet"]),
+    ("Lab", &["bench", "hot-paths", "replay"]),
+    ("Setup", &["man", "completions"]),
+];
+
+/// The definition of the command line: its help lists the commands under headings.
+fn command() -> Command {
+    let command = CliArgs::command();
+    let groups = format_command_groups(&command);
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\nOptions:\n{{options}}{{after-help}}"
+    ))
+}
+
+/// Each heading, and its commands with their summaries.
+fn format_command_groups(command: &Command) -> String {
+    let longest = COMMAND_GROUPS.iter().flat_map(|(_, names)| *names);
+    let width = longest.map(|name| name.len()).max().unwrap_or_default();
+    let mut text = String::new();
+    for (heading, names) in COMMAND_GROUPS {
+        text.push_str(&format!("\n{heading}:\n"));
+        for name in names {
+            let about = command
+                .find_subcommand(name)
+                .and_then(|command| command.get_about());
+            let about = about.map_or_else(String::new, ToString::to_string);
+            text.push_str(&format!("  {name:width$}  {about}\n"));
+        }
+    }
+    text
 }
 
 /// How a verb ended.
@@ -137,7 +181,9 @@ impl From<io::Error> for CommandError {
 }
 
 pub fn main() -> ExitCode {
-    let ended = match CliArgs::parse().verb {
+    let matches = command().get_matches();
+    let args = CliArgs::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let ended = match args.verb {
         CliCommand::Run(args) => run::run(&args),
         CliCommand::List(args) => list::run(&args),
         CliCommand::Record(args) => record::run(&args),
@@ -158,7 +204,7 @@ pub fn main() -> ExitCode {
         CliCommand::Check(args) => check::run(&args),
         CliCommand::Export(args) => export::run(&args),
         CliCommand::Fleet(args) => fleet::run(&args),
-        CliCommand::Contexts(args) => contexts::run(&args),
+        CliCommand::HotPaths(args) => hot_paths::run(&args),
         CliCommand::Leaks(args) => leaks::run(&args),
         CliCommand::Replay(args) => replay::run(&args),
         CliCommand::Stream(args) => stream::run(&args),
@@ -211,19 +257,41 @@ fn open_profile(path: &Path) -> Result<Profile, CommandError> {
         .map_err(failed)
 }
 
-/// What contexts are compared by.
+/// An amount of events.
 #[derive(Clone, Copy, ValueEnum)]
 enum MeasureArg {
-    /// The sum of the events' values: bytes, nanoseconds, …
-    #[value(name = "bytes", aliases = ["ns", "value"])]
-    Sum,
+    /// Sum of the events' values: bytes, nanoseconds, …
+    Value,
+    /// Number of events
     Count,
+}
+
+/// What rows are sorted by that may include callees.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SortArg {
+    /// Sum of the events' values: bytes, nanoseconds, …
+    Value,
+    /// Number of events
+    Count,
+    /// Amount including callees (--by class, package, method or line)
+    Total,
+}
+
+impl SortArg {
+    /// The amount that it names; none: the one that the kind of events has.
+    fn to_measure_arg(self) -> Option<MeasureArg> {
+        match self {
+            SortArg::Value => Some(MeasureArg::Value),
+            SortArg::Count => Some(MeasureArg::Count),
+            SortArg::Total => None,
+        }
+    }
 }
 
 impl MeasureArg {
     fn to_measure(self) -> StackMeasure {
         match self {
-            MeasureArg::Sum => StackMeasure::Sum,
+            MeasureArg::Value => StackMeasure::Sum,
             MeasureArg::Count => StackMeasure::Count,
         }
     }
@@ -302,5 +370,61 @@ fn report_damage(path: &Path, damage: Option<&LogDamage>, end: CommandStatus) ->
             CommandStatus::Damaged
         }
         None => end,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_command_has_one_heading() {
+        let mut listed: Vec<&str> = COMMAND_GROUPS
+            .iter()
+            .flat_map(|(_, names)| *names)
+            .copied()
+            .collect();
+        listed.sort_unstable();
+        let command = CliArgs::command();
+        let mut commands: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+        commands.sort_unstable();
+        assert_eq!(listed, commands);
+        let help = super::command().render_help().to_string();
+        for (heading, _) in COMMAND_GROUPS {
+            assert!(
+                help.contains(&format!("\n{heading}:\n  ")),
+                "{heading}: {help}"
+            );
+        }
+    }
+
+    /// Calls `check` with each argument of the command and of all commands below it.
+    fn for_each_argument(command: &Command, check: &mut impl FnMut(&Command, &clap::Arg)) {
+        command.get_arguments().for_each(|arg| check(command, arg));
+        command
+            .get_subcommands()
+            .for_each(|own| for_each_argument(own, check));
+    }
+
+    #[test]
+    fn each_argument_has_a_help_text_and_a_value_name() {
+        let mut wrong = Vec::new();
+        for_each_argument(&CliArgs::command(), &mut |command, arg| {
+            let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+            let name = arg.get_id().as_str();
+            let values = arg.get_value_names().unwrap_or_default();
+            let takes_values = arg.get_action().takes_values();
+            if help.len() < 8 || help.ends_with('.') || !help.starts_with(char::is_uppercase) {
+                wrong.push(format!("{} {name}: help {help:?}", command.get_name()));
+            }
+            if takes_values && (values.is_empty() || values.iter().any(|value| value.contains('_')))
+            {
+                wrong.push(format!(
+                    "{} {name}: value names {values:?}",
+                    command.get_name()
+                ));
+            }
+        });
+        assert!(wrong.is_empty(), "{wrong:#?}");
     }
 }

@@ -1,6 +1,6 @@
 //! Standard output and files in its place, and how numbers and JSON look.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, StdoutLock, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -41,6 +41,16 @@ pub fn write_output<T>(
         path.display()
     ));
     Ok(written)
+}
+
+/// Writes a chart into a folder, which is made if it is not there (`--plot`).
+pub fn write_chart(folder: &Path, name: &str, svg: &str) -> Result<(), CommandError> {
+    let path = folder.join(name);
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(&path, svg));
+    written
+        .map_err(|e| CommandError::Usage(prefix_path(&path, format_args!("cannot write: {e}"))))?;
+    print_diagnostic(format_args!("wrote {}", path.display()));
+    Ok(())
 }
 
 /// A run's log cannot be made again: nothing else is written over one.

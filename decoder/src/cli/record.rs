@@ -6,40 +6,36 @@ use std::time::{Duration, Instant};
 
 use lucce_control::{ControlCommand, send_command, stop_signal};
 use lucce_decoder::PageOpening;
+use lucce_decoder::units::parse_duration;
 
 use super::attach::{agent_options, attach_agent, ensure_not_attached};
 use super::classes::ClassFilterArgs;
 use super::list::{find_pid, list_jvms};
-use super::run::{agent_path, key_value};
+use super::run::{RecordingArgs, agent_path};
 use super::tag_filter::TagFilterArgs;
 use super::{CommandError, CommandStatus, ctl, print_diagnostic, process, view};
 
-/// Records what a JVM that runs without the agent does for a while, and makes a page of it.
+/// Attach the agent to a running JVM for a while, and make a page of the recording.
 ///
-/// The agent comes, records for so long, and goes; the JVM may end earlier, and Ctrl-C or SIGTERM end it early, too: the page
-/// is of what was recorded until then. It can be done again at any time: each time there
-/// is a log and a page of their own. Without other options it records allocations by samples, one every 512 KB.
+/// Ctrl-C or SIGTERM end the recording early, and so does the end of the JVM; the page then shows what was recorded. A JVM can be
+/// recorded again at any time; each recording has its own log and page.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  lucce record -d 30s -o page.html 1234
+  lucce record -d 30s --page page.html 1234
   lucce record --opt alloc=64k --open com.acme.Server")]
 pub struct RecordArgs {
-    /// The JVM: its process id, its main class or jar, or the end of one of these (`lucce list` shows them)
-    #[arg(value_name = "PID|NAME")]
+    /// Process id of the JVM, its main class or jar, or the end of one (`lucce list` shows them)
+    #[arg(value_name = "JVM")]
     jvm: String,
-    /// For how long: 30s, 500ms, 2m
-    #[arg(short, long, default_value = "30s", value_parser = super::time_window::parse_time)]
-    duration: u64,
-    /// The page; else the log's name with .html, and a number where that is there already
-    #[arg(short, long, value_name = "PAGE")]
-    output: Option<PathBuf>,
-    /// The log; else lucce-PID-TIME.lucce
-    #[arg(long, value_name = "FILE")]
-    log: Option<PathBuf>,
-    /// An option of the agent, as for `lucce attach`; may be given several times
-    #[arg(long = "opt", value_name = "KEY=VALUE", value_parser = key_value)]
-    opts: Vec<String>,
-    /// Show the page in the browser
+    /// Duration of the recording
+    #[arg(short, long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
+    duration: Duration,
+    #[command(flatten)]
+    recording: RecordingArgs,
+    /// Write the page to this file [default: the log's name with .html, numbered if that exists]
+    #[arg(long, value_name = "PAGE")]
+    page: Option<PathBuf>,
+    /// Open the page in the browser
     #[arg(long)]
     open: bool,
 }
@@ -49,11 +45,11 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 pub fn run(args: &RecordArgs) -> Result<CommandStatus, CommandError> {
     let pid = find_pid(&args.jvm, &list_jvms())?;
-    if let Some(output) = &args.output {
-        view::check_output(output)?;
+    if let Some(page) = &args.page {
+        view::check_output(page)?;
     }
     ensure_not_attached(pid)?;
-    let options = agent_options(&args.opts, args.log.as_deref())?;
+    let options = agent_options(&args.recording)?;
     // From before the agent comes, so that it is not left there.
     stop_signal::handle_stop_signals()?;
     if let Err(end) = attach_agent(pid, &agent_path()?, &options) {
@@ -62,10 +58,10 @@ pub fn run(args: &RecordArgs) -> Result<CommandStatus, CommandError> {
     let log = ctl::log_path_of(pid)?;
     print_diagnostic(format_args!(
         "process {pid} is recorded for {:.1} s in {}",
-        args.duration as f64 / 1e9,
+        args.duration.as_secs_f64(),
         log.display()
     ));
-    if wait_for_end(pid, &log, Duration::from_nanos(args.duration)) == RecordingEnd::Interrupted {
+    if wait_for_end(pid, &log, args.duration) == RecordingEnd::Interrupted {
         print_diagnostic(
             "asked to end: the agent is detached, and the page is of what was recorded until now",
         );
@@ -76,12 +72,12 @@ pub fn run(args: &RecordArgs) -> Result<CommandStatus, CommandError> {
     {
         return Err(error.into());
     }
-    let output = args.output.clone();
-    let output = output.unwrap_or_else(|| view::free_name(std::slice::from_ref(&log)));
+    let page = args.page.clone();
+    let page = page.unwrap_or_else(|| view::free_name(std::slice::from_ref(&log)));
     let what = (&ClassFilterArgs::default(), &TagFilterArgs::default());
-    let end = view::write_page(&[log], &output, what, PageOpening::default())?;
+    let end = view::write_page(&[log], &page, what, PageOpening::default())?;
     if args.open {
-        view::open_in_browser(output.as_os_str())?;
+        view::open_in_browser(page.as_os_str())?;
     }
     Ok(end)
 }

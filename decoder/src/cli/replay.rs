@@ -1,6 +1,5 @@
 //! `lucce replay`: recorded calls through an encoding, checked against the plain stack.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -13,39 +12,43 @@ use lucce_replay::{
 };
 use serde::Serialize;
 
-use super::output::{format_plural, grouped, lock_stdout, write_json};
+use super::output::{format_plural, grouped, lock_stdout, write_chart, write_json};
 use super::progress::ProgressMeter;
 use super::{CommandError, CommandStatus, prefix_path, print_diagnostic};
 
-/// Feeds recorded calls to an encoding and compares its numbers with the plain stack.
+/// Replay recorded calls with an encoding, and compare its numbers with the plain stack.
 #[derive(clap::Args)]
 #[command(
-    long_about = "Feeds recorded calls to an encoding, decodes every k-th number and compares it with \
-    the plain stack; what differs is printed and ends in exit code 1. With --compare, every encoding \
-    of the papers on every recording: PCCE's Table 2, DACCE's Table 1, the data of its Figures 9 and \
-    10, and what each encoding costs.",
-    after_help = "Example:
-  java -agentpath:target/release/liblucce.so=out=run.lucce,record=calls -jar app.jar
+    long_about = "Replays recorded calls with an encoding, decodes every k-th number and compares it with the plain \
+    stack. Mismatches are printed; the exit code is 1. With --compare, it runs every encoding of the papers on every \
+    recording: PCCE's Table 2, DACCE's Table 1, the data of its Figures 9 and 10, and the cost of each encoding.",
+    after_help = "Examples:
+  lucce run --opt record=calls --out run.lucce -- java -jar app.jar
   lucce replay run.lucce.calls --encoding dacce
-  lucce replay --compare run.lucce.calls other.lucce.calls --plot encodings.svg"
+  lucce replay --compare run.lucce.calls other.lucce.calls --plot charts"
 )]
 pub struct ReplayArgs {
     /// Recordings of calls
-    #[arg(required = true)]
+    #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// One of lucce, adaptive, static, cct, lucce-paper, pcce, pcce-hybrid, dacce, pcc
-    #[arg(long, required_unless_present = "compare", conflicts_with = "compare")]
+    /// Encoding: lucce, adaptive, static, cct, lucce-paper, pcce, pcce-hybrid, dacce or pcc
+    #[arg(
+        long,
+        value_name = "NAME",
+        required_unless_present = "compare",
+        conflicts_with = "compare"
+    )]
     encoding: Option<String>,
-    /// All encodings, as tables
+    /// Compare all encodings, as tables
     #[arg(long)]
     compare: bool,
-    /// Decode every so many-th number; 0: none [default: 100, with --compare 1000]
+    /// Decode every K-th number; 0: none [default: 100, with --compare 1000]
     #[arg(long, value_name = "K")]
     check_every: Option<u64>,
-    /// Also write the comparison as a picture (SVG)
-    #[arg(long, value_name = "FILE", requires = "compare")]
+    /// With --compare: also draw the comparison as SVG in this folder
+    #[arg(long, value_name = "FOLDER", requires = "compare")]
     plot: Option<PathBuf>,
-    /// One JSON object (per file, without --compare)
+    /// Print one JSON object (per file, without --compare)
     #[arg(long)]
     json: bool,
 }
@@ -272,10 +275,8 @@ fn compare_encodings(args: &ReplayArgs) -> Result<CommandStatus, CommandError> {
         programs.push(program);
     }
     let comparison = Comparison { programs };
-    if let Some(to) = &args.plot {
-        let written = fs::write(to, plot(&comparison));
-        written
-            .map_err(|e| CommandError::Usage(prefix_path(to, format_args!("cannot write: {e}"))))?;
+    if let Some(folder) = &args.plot {
+        write_chart(folder, "encodings.svg", &plot(&comparison))?;
     }
     let mut out = lock_stdout();
     match args.json {

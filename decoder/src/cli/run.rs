@@ -16,28 +16,35 @@ const JAVA: &str = "java";
 /// Every JVM that is started reads it.
 const FOR_ALL: &str = "JAVA_TOOL_OPTIONS";
 
-/// Runs a Java program under the agent; the exit code is the program's.
+/// Run a program under the agent; the exit code is the program's.
 ///
-/// Another command than `java`, a script or a build tool, gets the agent by JAVA_TOOL_OPTIONS, so each JVM that it starts
-/// writes a log of its own; `--opt only=MAIN_CLASS` records some of them.
+/// Commands other than `java` get the agent by JAVA_TOOL_OPTIONS, so each JVM writes its own log;
+/// `--opt only=MAIN_CLASS` records some of them.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce run --events alloc --out run-%p.lucce -- java -jar app.jar
   lucce run --opt only=com.acme.Server -- bash -c './start.sh --port 8080'")]
 pub struct RunArgs {
-    /// Kinds of events: alloc, lock, exception, io, thread, leak, call, or none; several with `+` between them (alloc+lock), some
-    /// with a value (leak=16k), which docs/reference/agent-options.md explains [default: alloc]
-    #[arg(long)]
-    events: Option<String>,
-    /// The log; %p is the process id
-    #[arg(long, value_name = "FILE")]
-    out: Option<OsString>,
-    /// Another option of the agent; may be given several times
-    #[arg(long = "opt", value_name = "KEY=VALUE", value_parser = key_value)]
-    opts: Vec<String>,
-    /// The command and its arguments
+    #[command(flatten)]
+    recording: RecordingArgs,
+    /// Command to run, and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+}
+
+/// What the agent records, and where to.
+#[derive(clap::Args)]
+pub struct RecordingArgs {
+    /// Kinds of events to record, joined by `+`: alloc, lock, exception, io, thread, leak, call or none; some take a value
+    /// (leak=16k). docs/reference/agent-options.md describes them [default: alloc]
+    #[arg(long, value_name = "EVENTS")]
+    pub events: Option<String>,
+    /// Write the log to this file; %p is the process id, %t the time [default: lucce-%p-%t.lucce]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<OsString>,
+    /// Set an option of the agent; repeatable
+    #[arg(long = "opt", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub opts: Vec<String>,
 }
 
 pub fn key_value(text: &str) -> Result<String, String> {
@@ -113,13 +120,15 @@ fn format_agent_options(args: &RunArgs, is_java: bool) -> Result<OsString, Comma
         option.push(value);
         all.push(option);
     };
-    args.events
+    let recording = &args.recording;
+    recording
+        .events
         .iter()
         .for_each(|events| add("events=", events.as_ref()));
-    if let Some(out) = &args.out {
+    if let Some(out) = &recording.out {
         add("out=", &place(out)?);
     }
-    for option in &args.opts {
+    for option in &recording.opts {
         match option.strip_prefix("out=") {
             Some(out) => add("out=", &place(out.as_ref())?),
             None => add("", option.as_ref()),

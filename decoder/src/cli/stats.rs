@@ -21,15 +21,17 @@ use super::{CommandError, CommandStatus, report_unknown_and_damage};
 /// Threads whose coverage is shown; `--json` has all.
 const THREADS: usize = 8;
 
-/// Prints the sizes of the graph and the log, the run's facts and the agent's counters.
+/// Print facts and sizes of the run, the graph and the log, and the agent's counters.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   lucce stats run-1234.lucce --json")]
 pub struct StatsArgs {
+    /// Log of the run
+    #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
     classes: ClassFilterArgs,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }

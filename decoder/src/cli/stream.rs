@@ -24,41 +24,41 @@ use super::threshold::{estimate_frame_bytes, warn_if_large};
 use super::time_window::{TimeWindowArgs, check_stream, read_stream, warn_about_unstreamed};
 use super::{CommandError, CommandStatus, find_kind, print_diagnostic, report_damage};
 
-/// Prints each event with its time, thread, value and place, in the order of time (agent option
-/// record=stream).
+/// Print single events in the order of time, with time, thread, value and place (agent option record=stream).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce stream run-1234.lucce --event lock --from 10s --to 12s --traces
   lucce stream run-1234.lucce --thread 'http-.*' --json | jq .value
   lucce stream run-1234.lucce --event 'cache miss' --follow")]
 pub struct StreamArgs {
-    /// The log; the events are in the file beside it whose name ends in .events
+    /// Log of the run; the file beside it with the ending .events holds the events
+    #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Only events of this kind
+    /// Print events of this kind [default: all]
     #[arg(long, value_name = "KIND")]
     event: Option<String>,
-    /// Only of types that match
-    #[arg(long, value_name = "REGEX")]
-    class: Option<Regex>,
+    /// Print only events of matching types of objects
+    #[arg(long = "type", value_name = "REGEX")]
+    type_pattern: Option<Regex>,
     #[command(flatten)]
     times: TimeWindowArgs,
     #[command(flatten)]
     tagged: TagFilterArgs,
     #[command(flatten)]
     classes: ClassFilterArgs,
-    /// At most so many events
+    /// Maximum number of events [default: all]
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// The whole trace of each event
+    /// Print the whole trace of each event
     #[arg(long)]
     traces: bool,
-    /// One JSON object per line
+    /// Print one JSON object per line
     #[arg(long, conflicts_with = "csv")]
     json: bool,
-    /// Comma-separated values, with a line of names
+    /// Print comma-separated values, after a line of names
     #[arg(long, conflicts_with = "traces")]
     csv: bool,
-    /// Go on with what happens until the JVM ends
+    /// Continue with new events until the JVM ends
     #[arg(long)]
     follow: bool,
 }
@@ -302,7 +302,7 @@ impl<'p> EventPrinter<'p> {
                 free.insert(told.ok())
             }
         };
-        let (kind, class) = (&self.args.event, &self.args.class);
+        let (kind, class) = (&self.args.event, &self.args.type_pattern);
         told.as_ref().filter(|told| {
             let detail = told.detail.as_deref().unwrap_or_default();
             kind.as_ref().is_none_or(|kind| told.info.kind == *kind)

@@ -8,23 +8,25 @@ use lucce_decoder::LogSource;
 use super::output::{format_plural, private_file_options};
 use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, report_damage};
 
-/// Writes a run's symbols: the part of its log that turns numbers into stack traces, packed, without what was counted
+/// Write a run's symbols: the part of its log that decodes numbers, packed, without counters.
 #[derive(clap::Args)]
 #[command(
-    long_about = "Writes a run's symbols: the part of its log that turns numbers into stack traces, packed, without what was counted.
+    long_about = "Writes a run's symbols: the part of its log that decodes numbers, packed, without counters.
 
-The file is small, and decode and annotate take it in the log's place. Commands that show what was counted want the log.
-Any log may be packed with gzip, too: all commands read it.",
+The file is small; decode and annotate take it in place of the log. Commands that show counts need the log.
+All commands also read logs that were packed with gzip.",
     after_help = "Example:
   lucce symbols run-1234.lucce -o run-1234.lsym
   lucce annotate app.log run-1234.lsym"
 )]
 pub struct SymbolsArgs {
+    /// Log of the run
+    #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The log's name with .lsym in the place of its ending, if not given; what exists is not overwritten then
-    #[arg(short, long, value_name = "OUT")]
+    /// Write to this file [default: the log's name with .lsym, if there is no such file]
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Keep the program's arguments; without it `*` stands for each
+    /// Keep the program's arguments instead of `*`
     #[arg(long)]
     arguments: bool,
 }

@@ -11,7 +11,7 @@ use super::{CommandError, prefix_path};
 
 #[derive(clap::Args, Default)]
 pub struct TagFilterArgs {
-    /// Only events under this tag of the program's own (CallContext.tag); with several, under all of them
+    /// Show only events under this tag of the program (CallContext.tag); repeatable: under all of them
     #[arg(long, value_name = "KEY=VALUE")]
     tag: Vec<String>,
 }

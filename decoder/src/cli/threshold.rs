@@ -1,6 +1,7 @@
-//! `--min-share` and `--min-bytes`: small contexts as one line, and a word beforehand where the output is large.
+//! `--min-share` and `--min-value`: small contexts as one line, and a word beforehand where the output is large.
 
 use lucce_decoder::StackFrame;
+use lucce_decoder::units::parse_size;
 
 use super::output::{format_plural, grouped};
 use super::print_diagnostic;
@@ -8,12 +9,12 @@ use super::print_diagnostic;
 /// What is too small to be shown by itself.
 #[derive(clap::Args, Default)]
 pub struct ThresholdArgs {
-    /// Contexts below so many percent of all are one line, their exact sum
+    /// Sum up contexts below this percentage of all in one line
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     min_share: Option<f64>,
-    /// Contexts below so many bytes (64k, 1m), or whatever is compared, are one line, their exact sum
-    #[arg(long, visible_alias = "min-value", value_name = "SIZE", value_parser = parse_size)]
-    min_bytes: Option<u64>,
+    /// Sum up contexts below this value (64k, 1m), or number of events, in one line
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    min_value: Option<u64>,
 }
 
 /// What is beneath notice with less than 256 MB to write.
@@ -21,21 +22,21 @@ const LARGE: u64 = 256 << 20;
 
 impl ThresholdArgs {
     pub fn is_set(&self) -> bool {
-        self.min_share.is_some() || self.min_bytes.is_some()
+        self.min_share.is_some() || self.min_value.is_some()
     }
 
     /// What is shown by itself has so much of `whole`.
     pub fn min_amount(&self, whole: u64) -> u64 {
         let share = self.min_share.unwrap_or_default();
         let by_share = (whole as f64 * share / 100.0).ceil() as u64;
-        by_share.max(self.min_bytes.unwrap_or_default())
+        by_share.max(self.min_value.unwrap_or_default())
     }
 
     /// Whether what makes `value` of `whole` is shown by itself.
     pub fn admits(&self, value: u64, whole: u64) -> bool {
         let share = super::output::percent_of(value, whole);
         self.min_share.is_none_or(|least| share >= least)
-            && self.min_bytes.is_none_or(|least| value >= least)
+            && self.min_value.is_none_or(|least| value >= least)
     }
 }
 
@@ -72,18 +73,6 @@ fn parse_percent(text: &str) -> Result<f64, String> {
     percent.ok_or_else(|| "a percentage is a number from 0 to 100".to_owned())
 }
 
-fn parse_size(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u64); 3] = [("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30)];
-    let lower = text.to_ascii_lowercase();
-    let unit = UNITS
-        .iter()
-        .find_map(|(unit, bytes)| Some((lower.strip_suffix(unit)?, *bytes)));
-    let (number, unit) = unit.unwrap_or((&lower, 1));
-    let number = number.parse::<u64>().ok();
-    let bytes = number.and_then(|number| number.checked_mul(unit));
-    bytes.ok_or_else(|| "a size is a number with k, m or g, or without".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,22 +88,13 @@ mod tests {
                 .iter()
                 .all(|text| parse_percent(text).is_err())
         );
-        assert_eq!(
-            ["7", "64k", "1M", "2g"].map(|text| parse_size(text).unwrap()),
-            [7, 64 << 10, 1 << 20, 2 << 30]
-        );
-        assert!(
-            ["", "k", "-1", "1t", "99999999999g"]
-                .iter()
-                .all(|text| parse_size(text).is_err())
-        );
     }
 
     #[test]
     fn both_must_be_reached() {
         let both = ThresholdArgs {
             min_share: Some(10.0),
-            min_bytes: Some(50),
+            min_value: Some(50),
         };
         assert!(both.admits(50, 500) && !both.admits(49, 100) && !both.admits(60, 1000));
         assert!(ThresholdArgs::default().admits(0, 0) && !ThresholdArgs::default().is_set());

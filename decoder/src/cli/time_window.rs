@@ -2,7 +2,9 @@
 
 use std::io::ErrorKind;
 use std::path::Path;
+use std::time::Duration;
 
+use lucce_decoder::units::parse_duration;
 use lucce_decoder::{EventStream, EventWindow, OpenError, Profile, events_path, read_header};
 use regex_lite::Regex;
 
@@ -11,13 +13,13 @@ use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, report_d
 /// Which events of a stream are shown.
 #[derive(clap::Args)]
 pub struct TimeWindowArgs {
-    /// Only events from this time since the start on: 12.5s, 300ms, 2m (agent option record=stream)
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    from: Option<u64>,
-    /// Only events before this time
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    to: Option<u64>,
-    /// Only events of threads whose names match
+    /// Show only events from this time after the start on, e.g. 12.5s (agent option record=stream)
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    from: Option<Duration>,
+    /// Show only events before this time after the start
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    to: Option<Duration>,
+    /// Show only events of threads with matching names
     #[arg(long, value_name = "REGEX")]
     thread: Option<Regex>,
 }
@@ -43,8 +45,9 @@ impl TimeWindowArgs {
             let thread = self.thread.as_ref();
             thread.is_none_or(|thread| thread.is_match(name))
         };
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         what(&EventWindow {
-            times: self.from.unwrap_or(0)..self.to.unwrap_or(u64::MAX),
+            times: self.from.map_or(0, nanos)..self.to.map_or(u64::MAX, nanos),
             is_thread: &is_thread,
         })
     }
@@ -55,7 +58,7 @@ impl TimeWindowArgs {
 pub struct StreamWindowArgs {
     #[command(flatten)]
     pub times: TimeWindowArgs,
-    /// Count the events of the stream (agent option record=stream); follows from --from, --to, --thread
+    /// Count the events of the stream (agent option record=stream); implied by --from, --to and --thread
     #[arg(long)]
     stream: bool,
 }
@@ -139,47 +142,4 @@ pub fn warn_about_unstreamed(log: &Path, profile: &Profile, stream: &EventStream
             rest.join(", ")
         ),
     ));
-}
-
-/// `1.5s`, `300ms`, `20us`, `7ns`, `2m`, or seconds.
-pub fn parse_time(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, f64); 5] = [
-        ("ns", 1.0),
-        ("us", 1e3),
-        ("ms", 1e6),
-        ("s", 1e9),
-        ("m", 60e9),
-    ];
-    let unit = UNITS
-        .iter()
-        .find_map(|(unit, nanos)| Some((text.strip_suffix(unit)?, *nanos)));
-    let (number, nanos) = unit.unwrap_or((text, 1e9));
-    let parsed = number.trim().parse::<f64>().ok();
-    let parsed = parsed.filter(|number| *number >= 0.0 && number.is_finite());
-    let nanos = parsed.map(|number| (number * nanos).round() as u64);
-    nanos.ok_or_else(|| "a time is a number with s, ms, us, ns or m".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_units() {
-        let times =
-            ["1.5s", "2", "300ms", "20us", "7ns", "2m", "0"].map(|text| parse_time(text).unwrap());
-        let expected = [
-            1_500_000_000,
-            2_000_000_000,
-            300_000_000,
-            20_000,
-            7,
-            120_000_000_000,
-            0,
-        ];
-        assert_eq!(times, expected);
-        for bad in ["", "s", "-1s", "1h", "NaN", "inf", "1e999", "1 2s"] {
-            assert!(parse_time(bad).is_err(), "{bad}");
-        }
-    }
 }

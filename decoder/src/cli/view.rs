@@ -18,11 +18,11 @@ use super::tag_filter::TagFilterArgs;
 use super::time_window;
 use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, report_damage};
 
-/// Makes one page of a run, or of two runs and how they differ: a file that needs nothing else.
+/// Make one page of a run, or of two runs and their difference: a file that needs nothing else.
 ///
 /// The page has flame graphs (callers and callees of a method, inverted, by thread, with types as leaves),
-/// contexts with their numbers and traces, types, threads, and a time line where the events' times were
-/// recorded. It opens from disk and loads nothing.
+/// contexts with their numbers and traces, types, threads, and a time line if the run recorded times.
+/// It opens from disk and loads nothing.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce view run-1234.lucce --open
@@ -31,11 +31,11 @@ pub struct ViewArgs {
     /// A log; or two, the older one first
     #[arg(required = true, num_args = 1.., value_name = "RUN")]
     files: Vec<PathBuf>,
-    /// The page, which replaces nothing but such a page. Else it has the log's name (of two: both), with .html in place of its
-    /// ending, and a number where that is there already. What is new only its user may read
+    /// Write the page to this file, which may replace such a page only. Only its user can read it [default: the logs' names
+    /// with .html, numbered if that exists]
     #[arg(short, long, value_name = "PAGE")]
     output: Option<PathBuf>,
-    /// Show it in the browser
+    /// Open the page in the browser
     #[arg(long)]
     open: bool,
     #[command(flatten)]

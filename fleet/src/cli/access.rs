@@ -9,10 +9,10 @@ use crate::http::AccessToken;
 /// Who asks must send a token: Authorization: Bearer TOKEN.
 #[derive(clap::Args)]
 pub struct AccessArgs {
-    /// The token is the first line of this file; without this option one is made for this process and printed.
+    /// Take the token from the first line of this file [default: a new token, which is printed]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Answer every user of this machine, without a token.
+    /// Answer every user of this machine, without a token
     #[arg(long, conflicts_with = "token_file")]
     no_token: bool,
 }

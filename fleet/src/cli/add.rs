@@ -6,24 +6,35 @@ use crate::cli::{FleetExitStatus, format_count, print_error};
 use crate::error::FleetError;
 use crate::ingest::{IngestLabels, IngestOutcome, IngestReport, RunIngester};
 
-/// Adds runs to a dataset, which is made if the folder is not there. A run that the dataset has adds nothing, or what it counted since.
+/// Add runs to a dataset, which is created if missing. A run that the dataset has adds nothing, or what it counted since.
 #[derive(clap::Args)]
 pub struct FleetAddArgs {
-    /// The dataset's folder.
+    /// Folder of the dataset
+    #[arg(value_name = "DATASET")]
     dataset: PathBuf,
-    /// The logs, as `out=` named them; a stream beside a log is added with it.
-    #[arg(required = true)]
+    /// Logs to add; a stream beside a log is added with it
+    #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
-    /// What the program is called.
-    #[arg(long)]
+    /// Name of the program
+    #[arg(long, value_name = "NAME")]
     service: String,
-    /// Its version.
-    #[arg(long, default_value = "")]
+    /// Version of the program [default: none]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
     version: String,
-    /// Where it ran; %h: the name of this machine.
-    #[arg(long, default_value = "")]
+    /// Host that the runs were made on; %h: the name of this machine [default: none]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        hide_default_value = true
+    )]
     host: String,
-    /// Keep the programs' arguments; without it `*` stands for each.
+    /// Keep the programs' arguments instead of `*`
     #[arg(long)]
     arguments: bool,
 }

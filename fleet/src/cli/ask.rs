@@ -10,14 +10,15 @@ use crate::error::FleetError;
 use crate::output;
 use crate::questions::{ALL, ParameterValue, Question};
 
-/// Asks a question that has a name: lucce fleet ask top-growth --from 1.3 --to 1.4. Without a name: tells which there are.
+/// Ask a question that has a name, such as top-growth; without a name, list the questions.
 #[derive(clap::Args)]
 pub struct FleetAskArgs {
-    /// The question.
+    /// Name of the question
+    #[arg(value_name = "QUESTION")]
     name: Option<String>,
     #[command(flatten)]
     limits: engine_args::QueryEngineArgs,
-    /// Prints its SQL, for other engines: parameters are the columns p_NAME of a table `parameters` of one row.
+    /// Print its SQL for other engines; parameters are the columns p_NAME of a table `parameters` of one row
     #[arg(long)]
     sql: bool,
     #[command(flatten)]
@@ -44,10 +45,11 @@ impl clap::Args for QuestionParameterArgs {
                 .iter()
                 .filter(|question| question.parameter_specs().any(|slot| slot.name == name));
             let of: Vec<_> = of.map(|question| question.name).collect();
-            let help = format!("of {}", of.join(", "));
+            let help = format!("Parameter of {}", of.join(", "));
             command.arg(
                 Arg::new(name)
                     .long(name)
+                    .value_name("VALUE")
                     .help(help)
                     .help_heading("Parameters"),
             )

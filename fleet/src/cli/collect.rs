@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lucce_decoder::units::{parse_duration, parse_interval};
 use lucce_ship::wire::{CollectorGeneration, MAX_PART_BYTES};
 
 use crate::cli::access::AccessArgs;
@@ -16,44 +17,41 @@ use crate::collect::{
 use crate::error::FleetError;
 use crate::http::{self, HttpServer, ServerMetrics, ServerRequest, ServerResponse};
 
-/// Takes the logs that JVMs send (`push=` of the agent, `lucce push --collector`): to this disk first, into the dataset by batches.
+/// Take the logs that JVMs send (`push=` of the agent, `lucce push`): to this disk first, into the dataset by batches.
 #[derive(clap::Args)]
 pub struct FleetCollectArgs {
-    /// The dataset's folder, which is made if it is not there.
+    /// Folder of the dataset, which is created if missing
+    #[arg(value_name = "DATASET")]
     dataset: PathBuf,
-    /// Where JVMs find the collector.
-    #[arg(long, default_value = "127.0.0.1:4327")]
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4327")]
     listen: SocketAddr,
     #[command(flatten)]
     access: AccessArgs,
-    /// From one batch to the next: 10s, 500ms, 5m.
-    #[arg(long, default_value = "10s", value_parser = parse_duration)]
-    every: Duration,
-    /// What programs are called that do not say it.
-    #[arg(long, default_value = "unnamed")]
+    /// Time between batches
+    #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = parse_interval)]
+    interval: Duration,
+    /// Name of programs that give none
+    #[arg(long, value_name = "NAME", default_value = "unnamed")]
     service: String,
-    /// Where logs wait; else a folder `collect` in the dataset.
-    #[arg(long)]
+    /// Folder where logs wait [default: `collect` in the dataset]
+    #[arg(long, value_name = "FOLDER")]
     spool: Option<PathBuf>,
-    /// What may wait there; then JVMs keep what they have.
-    #[arg(long, default_value = "10g", value_parser = engine_args::parse_memory_size)]
+    /// Maximum size of the waiting logs; beyond it JVMs keep theirs
+    #[arg(long, value_name = "SIZE", default_value = "10g", value_parser = engine_args::parse_memory_size)]
     spool_limit: usize,
-    /// The largest log of one JVM.
-    #[arg(long, default_value = "1g", value_parser = engine_args::parse_memory_size)]
+    /// Maximum size of one JVM's log
+    #[arg(long, value_name = "SIZE", default_value = "1g", value_parser = engine_args::parse_memory_size)]
     largest: usize,
-    /// Logs of which nothing came for so long leave the spool: the dataset has what they say.
-    #[arg(long, default_value = "7d", value_parser = parse_duration)]
+    /// Remove a log from the spool if nothing came for this time; the dataset keeps its data
+    #[arg(long, value_name = "TIME", default_value = "7d", value_parser = parse_duration)]
     idle: Duration,
-    /// Keep the programs' arguments, if their senders show them; without it `*` stands for each.
+    /// Keep the programs' arguments, if their senders show them, instead of `*`
     #[arg(long)]
     arguments: bool,
-    /// Add what waits, and end.
+    /// Add the waiting logs, and end
     #[arg(long)]
     drain: bool,
-}
-
-fn parse_duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|why| why.to_string())
 }
 
 pub fn run(args: &FleetCollectArgs) -> Result<FleetExitStatus, FleetError> {
@@ -86,7 +84,7 @@ pub fn run(args: &FleetCollectArgs) -> Result<FleetExitStatus, FleetError> {
     if let Some(made) = made {
         println!("{made}");
     }
-    let (every, idle) = (args.every, args.idle);
+    let (every, idle) = (args.interval, args.idle);
     std::thread::Builder::new()
         .name("batches".into())
         .spawn(move || run_batches(&mut batches, every, idle))

@@ -3,32 +3,44 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use lucce_decoder::units::parse_duration;
+
 use crate::cli::{FleetExitStatus, engine_args};
 use crate::compact::{RetentionPolicy, compact_dataset};
 use crate::engine::QueryLimits;
 use crate::error::FleetError;
 
-/// Makes few large files of many small ones, and drops what need not be kept. Readers and writers go on meanwhile.
+/// Merge small files into few large ones, and drop old data. Readers and writers go on meanwhile.
 #[derive(clap::Args)]
 pub struct FleetCompactArgs {
-    /// The dataset's folder.
-    #[arg(env = "LUCCE_FLEET")]
+    /// Folder of the dataset
+    #[arg(value_name = "DATASET", env = "LUCCE_FLEET")]
     dataset: PathBuf,
-    /// Days for which numbers can be decoded, and single events are kept; else for good.
-    #[arg(long, value_name = "DAYS")]
+    /// Keep numbers (for decoding) and single events for this time, in days: 30d [default: forever]
+    #[arg(long, value_name = "TIME", value_parser = parse_days)]
     numbers: Option<u32>,
-    /// Days for which each run is kept; then runs of a service, a day, a version and a JVM are one sum. Else for good.
-    #[arg(long, value_name = "DAYS")]
+    /// Keep each run for this time, in days; then runs of a service, a day, a version and a JVM become one sum [default: forever]
+    #[arg(long, value_name = "TIME", value_parser = parse_days)]
     runs: Option<u32>,
-    /// Days for which sums are kept; else for good.
-    #[arg(long, value_name = "DAYS")]
+    /// Keep sums for this time, in days [default: forever]
+    #[arg(long, value_name = "TIME", value_parser = parse_days)]
     sums: Option<u32>,
-    /// Minutes for which replaced files stay for readers who began before.
-    #[arg(long, value_name = "MINUTES", default_value = "60")]
-    grace: u64,
-    /// What the process may use, about: 2g, 500m.
-    #[arg(long, value_parser = engine_args::parse_memory_size, default_value = "1g")]
+    /// Keep replaced files for this time, for readers that began before
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_duration)]
+    grace: Duration,
+    /// Maximum memory of the process, about
+    #[arg(long, value_name = "SIZE", value_parser = engine_args::parse_memory_size, default_value = "1g")]
     memory: usize,
+}
+
+/// A number of whole days, one or more.
+fn parse_days(text: &str) -> Result<u32, String> {
+    const DAY: u64 = 86_400;
+    let time = parse_duration(text)?;
+    let days = u32::try_from(time.as_secs() / DAY).ok();
+    let is_whole = time.as_secs() % DAY == 0 && time.subsec_nanos() == 0;
+    days.filter(|days| is_whole && *days > 0)
+        .ok_or_else(|| "the time must be a number of days, such as 30d".to_owned())
 }
 
 pub fn run(args: &FleetCompactArgs) -> Result<FleetExitStatus, FleetError> {
@@ -36,7 +48,7 @@ pub fn run(args: &FleetCompactArgs) -> Result<FleetExitStatus, FleetError> {
         numbers: args.numbers,
         runs: args.runs,
         sums: args.sums,
-        grace: Duration::from_secs(args.grace.saturating_mul(60)),
+        grace: args.grace,
         now: SystemTime::now(),
     };
     let limits = QueryLimits {
@@ -54,4 +66,18 @@ pub fn run(args: &FleetCompactArgs) -> Result<FleetExitStatus, FleetError> {
         done.files_removed
     );
     Ok(FleetExitStatus::Fine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_are_kept_for_whole_days() {
+        assert_eq!(parse_days("30d"), Ok(30));
+        assert_eq!(parse_days("48h"), Ok(2));
+        for wrong in ["", "30", "0", "0d", "36h", "30 weeks"] {
+            assert!(parse_days(wrong).is_err(), "{wrong}");
+        }
+    }
 }

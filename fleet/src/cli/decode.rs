@@ -10,14 +10,14 @@ use crate::commits::CommitLog;
 use crate::error::FleetError;
 use crate::numbers;
 
-/// Prints the traces of numbers of any runs that are in the dataset.
+/// Print the stack traces of numbers of any runs in the dataset.
 #[derive(clap::Args)]
 pub struct FleetDecodeArgs {
-    /// The dataset's folder.
-    #[arg(long, env = "LUCCE_FLEET")]
+    /// Folder of the dataset
+    #[arg(long, value_name = "DATASET", env = "LUCCE_FLEET")]
     dataset: PathBuf,
-    /// As a program printed them: lucce:RUN:0xNUMBER.
-    #[arg(required = true)]
+    /// Numbers as a program printed them: lucce:RUN:0xNUMBER
+    #[arg(required = true, value_name = "ID")]
     numbers: Vec<String>,
 }
 

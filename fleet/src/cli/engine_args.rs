@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use lucce_decoder::units;
+
 use crate::engine::{QueryEngine, QueryLimits};
 use crate::error::FleetError;
 use crate::output::OutputFormat;
@@ -9,20 +11,20 @@ use crate::output::OutputFormat;
 #[derive(clap::Args)]
 #[group(skip)]
 pub struct QueryEngineArgs {
-    /// The dataset's folder.
-    #[arg(long, env = "LUCCE_FLEET")]
+    /// Folder of the dataset
+    #[arg(long, value_name = "DATASET", env = "LUCCE_FLEET")]
     dataset: Option<PathBuf>,
-    /// How the answer is written.
-    #[arg(long, value_enum, default_value = "table")]
+    /// Output format
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "table")]
     pub output: OutputFormat,
-    /// What the process may use, about: 2g, 500m; what has no room goes to files.
-    #[arg(long, value_parser = parse_memory_size)]
+    /// Maximum memory of the process, about; data beyond it go to files [default: no limit]
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory_size)]
     memory: Option<usize>,
-    /// Where such files go; else where the system has temporary files.
-    #[arg(long)]
+    /// Folder for these files [default: the system's folder for temporary files]
+    #[arg(long, value_name = "FOLDER")]
     spill: Option<PathBuf>,
-    /// Processors that are used; else all.
-    #[arg(long)]
+    /// Number of processors to use [default: all]
+    #[arg(long, value_name = "N")]
     threads: Option<usize>,
 }
 
@@ -51,22 +53,13 @@ pub fn parse_memory_size(text: &str) -> Result<usize, String> {
     }
 }
 
-/// `2g`, `500m`, `64k`, or bytes.
+/// A size of memory or of files on this machine.
+///
+/// # Errors
+/// The text is no size, or one that this machine cannot have.
 pub fn parse_size(text: &str) -> Result<usize, String> {
-    let wrong = || "a number with k, m or g was expected, as 2g".to_owned();
-    let end = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let number: usize = number.parse().map_err(|_| wrong())?;
-    let shift = match unit.to_ascii_lowercase().as_str() {
-        "" => 0,
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        _ => return Err(wrong()),
-    };
-    number.checked_mul(1 << shift).ok_or_else(wrong)
+    let bytes = units::parse_size(text)?;
+    usize::try_from(bytes).map_err(|_| "too large for this machine".to_owned())
 }
 
 #[cfg(test)]

@@ -20,13 +20,13 @@ use lucce_decoder::escape::EscapedLine;
 
 use crate::error::FleetError;
 
-/// Many runs as one dataset: tables in Parquet files, asked by SQL.
+/// Keep many runs as one dataset: tables in Parquet files, queried by SQL.
 #[derive(Parser)]
 #[command(
     name = "lucce fleet",
     bin_name = "lucce fleet",
     version,
-    after_help = "Exit codes: 0 fine; 1 what was asked for is not there; 2 usage; 3 damaged or foreign log."
+    after_help = "Exit codes: 0 success; 1 the requested item is not there; 2 wrong usage; 3 a damaged or foreign log."
 )]
 struct FleetCli {
     #[command(subcommand)]

@@ -7,14 +7,18 @@ use crate::cli::{FleetExitStatus, engine_args};
 use crate::error::FleetError;
 use crate::output;
 
-/// Asks the dataset by SQL; it is only read. Tables: runs, events, stacks, frames, through, numbers, stream.
+/// Query the dataset by SQL, read-only. Tables: runs, events, stacks, frames, through, numbers, stream.
 #[derive(clap::Args)]
 pub struct FleetQueryArgs {
-    /// The question.
-    #[arg(required_unless_present = "file", conflicts_with = "file")]
+    /// SQL of the query
+    #[arg(
+        value_name = "SQL",
+        required_unless_present = "file",
+        conflicts_with = "file"
+    )]
     sql: Option<String>,
-    /// A file that has it.
-    #[arg(long)]
+    /// Read the SQL from this file
+    #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     #[command(flatten)]
     limits: engine_args::QueryEngineArgs,

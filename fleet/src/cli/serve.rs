@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use lucce_decoder::units::parse_duration_within;
+
 use crate::cli::access::AccessArgs;
 use crate::cli::{FleetExitStatus, engine_args};
 use crate::engine;
@@ -12,42 +14,47 @@ use crate::error::FleetError;
 use crate::http::{HttpServer, ServerLimits, ServerMetrics};
 use crate::serve::DecodeService;
 
-/// Serves traces of numbers, answers to questions and their pages by HTTP, until SIGTERM or Ctrl-C. GET /openapi.json says what there is.
+/// Serve traces of numbers, answers to questions and their pages by HTTP, until SIGTERM or Ctrl-C; GET /openapi.json describes it.
 #[derive(clap::Args)]
 pub struct FleetServeArgs {
-    /// The dataset's folder.
-    #[arg(env = "LUCCE_FLEET")]
+    /// Folder of the dataset
+    #[arg(value_name = "DATASET", env = "LUCCE_FLEET")]
     dataset: PathBuf,
-    /// Where it listens; other addresses than those of this machine alone need a token. Port 0: one that is free.
+    /// Address to listen on; addresses that other machines reach need a token; port 0: a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7070")]
     listen: SocketAddr,
     #[command(flatten)]
     access: AccessArgs,
-    /// Requests that are answered at a time; others are refused with 503.
-    #[arg(long, default_value = "4", value_parser = clap::value_parser!(u16).range(1..=256))]
+    /// Maximum number of requests at a time; others are refused with 503
+    #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u16).range(1..=256))]
     requests: u16,
-    /// Seconds that a question may take.
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u32).range(1..=3600))]
-    time: u32,
-    /// What the rows of an answer may have: 64m, 500k; others are refused with 507.
-    #[arg(long, value_parser = engine_args::parse_size, default_value = "64m")]
+    /// Maximum time of a question, from 1s to 1h
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_timeout)]
+    timeout: Duration,
+    /// Maximum size of an answer's rows; larger ones are refused with 507
+    #[arg(long, value_name = "SIZE", value_parser = engine_args::parse_size, default_value = "64m")]
     answer: usize,
-    /// What all questions at a time may use, about: 2g, 500m; what has no room goes to files.
-    #[arg(long, value_parser = engine_args::parse_memory_size, default_value = "1g")]
+    /// Maximum memory of all questions together, about; data beyond it go to files
+    #[arg(long, value_name = "SIZE", value_parser = engine_args::parse_memory_size, default_value = "1g")]
     memory: usize,
-    /// Where such files go; else where the system has temporary files.
-    #[arg(long)]
+    /// Folder for these files [default: the system's folder for temporary files]
+    #[arg(long, value_name = "FOLDER")]
     spill: Option<PathBuf>,
-    /// Processors that one question uses; else all.
-    #[arg(long)]
+    /// Number of processors for one question [default: all]
+    #[arg(long, value_name = "N")]
     threads: Option<usize>,
+}
+
+fn parse_timeout(text: &str) -> Result<Duration, String> {
+    let range = Duration::from_secs(1)..=Duration::from_secs(3600);
+    parse_duration_within(text, range, "from 1s to 1h")
 }
 
 pub fn run(args: &FleetServeArgs) -> Result<FleetExitStatus, FleetError> {
     let token = args.access.load_token()?;
     let made = args.access.describe_generated_token(token.as_ref());
     let requests = usize::from(args.requests);
-    let time = Duration::from_secs(args.time.into());
+    let time = args.timeout;
     let each = engine::QueryLimits {
         memory: Some(args.memory / requests),
         spill: args.spill.clone(),

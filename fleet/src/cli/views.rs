@@ -9,22 +9,27 @@ use crate::commits::CommitLog;
 use crate::error::FleetError;
 use crate::views;
 
-/// Tells other engines which files each table has now; files that a later compact replaces stay for a while.
+/// Print for other engines which files each table has now; files that a later compact replaces stay for a while.
 #[derive(clap::Args)]
 pub struct FleetViewsArgs {
-    /// The dataset's folder.
-    #[arg(long, env = "LUCCE_FLEET")]
+    /// Folder of the dataset
+    #[arg(long, value_name = "DATASET", env = "LUCCE_FLEET")]
     dataset: PathBuf,
-    /// For whom.
-    #[arg(long = "for", value_enum, default_value = "json")]
+    /// Engine to print for
+    #[arg(
+        long = "for",
+        value_name = "ENGINE",
+        value_enum,
+        default_value = "json"
+    )]
     engine: ViewsEngine,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum ViewsEngine {
-    /// CREATE VIEW statements: duckdb -init FILE.
+    /// CREATE VIEW statements: duckdb -init FILE
     Duckdb,
-    /// For programs, as Spark's.
+    /// Lists of files, for programs such as Spark's
     Json,
 }
 

@@ -84,7 +84,7 @@ def query(sql):
 
 
 def collector(address):
-    process = Process(FLEET, "collect", DATASET, "--listen", address, "--every", "500ms", "--token-file", TOKEN)
+    process = Process(FLEET, "collect", DATASET, "--listen", address, "--interval", "500ms", "--token-file", TOKEN)
     return process, process.line("taken at").split("http://")[1]
 
 

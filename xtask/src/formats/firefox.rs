@@ -10,7 +10,7 @@ use crate::{Outcome, tools};
 
 /// Of single events and of sums: each thread's samples are together what the log says, and so are the markers' numbers.
 pub fn sums(logs: &Logs) -> Outcome {
-    for (name, options) in [("events", &[][..]), ("rows", &["--min-bytes", "0"])] {
+    for (name, options) in [("events", &[][..]), ("rows", &["--min-value", "0"])] {
         let file = format!("{name}.json.gz");
         let file = logs.export(&logs.shop, "firefox", &file, options)?;
         let session = Session::load(&file)?;

@@ -30,7 +30,7 @@ pub fn summary(logs: &Logs) -> Outcome {
 
 /// Types, threads, whole stacks, numbers and sums, of counters and of single events.
 pub fn events(logs: &Logs) -> Outcome {
-    let file = logs.export(&logs.less, "jfr", "counted.jfr", &["--min-bytes", "0"])?;
+    let file = logs.export(&logs.less, "jfr", "counted.jfr", &["--min-value", "0"])?;
     let print = ["print", "--json", "--stack-depth", "100", "--events"];
     let printed = jfr(&[&print[..], &["ObjectAllocationSample"]].concat(), &file)?;
     let events = events_of(&printed)?;
@@ -65,7 +65,7 @@ pub fn events(logs: &Logs) -> Outcome {
 
 /// All views of what lucce writes find what they ask for, of single events and of sums.
 pub fn views(logs: &Logs) -> Outcome {
-    for (name, options) in [("io.jfr", &[][..]), ("io-rows.jfr", &["--min-bytes", "0"])] {
+    for (name, options) in [("io.jfr", &[][..]), ("io-rows.jfr", &["--min-value", "0"])] {
         let file = logs.export(&logs.io, "jfr", name, options)?;
         let of = |e| format!("{name}: {e}");
         amounts(logs, &file, options.is_empty()).map_err(of)?;
@@ -86,7 +86,7 @@ pub fn views(logs: &Logs) -> Outcome {
     say(&jdk, &file, LOCKS)?;
     // Which of the two threads had to wait differs from run to run.
     let entered = ["report", "--event", "lock", "--by", "thread"];
-    let entered = [&entered[..], &["--class", r"\(enter\)"]].concat();
+    let entered = [&entered[..], &["--type", r"\(enter\)"]].concat();
     let entered = told(&logs.shop, &entered)?;
     let waited = entered["rows"].as_array().into_iter().flatten();
     let waited: Vec<_> = waited.filter_map(|row| row["name"].as_str()).collect();

@@ -12,7 +12,7 @@ type Contexts = BTreeMap<String, (u64, u64, String, String)>;
 
 /// Each context has the count, the sum, the class and the whole stack that `lucce report` has.
 pub fn contexts(logs: &Logs) -> Outcome {
-    let file = logs.export(&logs.less, "jfr", "jmc.jfr", &["--min-bytes", "0"])?;
+    let file = logs.export(&logs.less, "jfr", "jmc.jfr", &["--min-value", "0"])?;
     let jdk = jdk::compiler().ok_or("no JDK that compiles")?;
     let mut java = jdk.java();
     java.arg("-cp").arg(consumers::jars()?.join("*"));

@@ -36,7 +36,7 @@ pub fn events(logs: &Logs) -> Outcome {
 
 /// Without a stream: each row, with its count.
 pub fn sums(logs: &Logs) -> Outcome {
-    let options = ["--min-bytes", "0"];
+    let options = ["--min-value", "0"];
     let file = logs.export(&logs.less, "perfetto", "less.perfetto", &options)?;
     let told = read(&file)?;
     let (bytes, count) = totals(&logs.less, "alloc")?;

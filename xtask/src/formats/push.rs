@@ -33,7 +33,14 @@ pub fn restart(logs: &Logs) -> Outcome {
     until("the JVM has contended for a lock", totals_known)?;
     let collector = place.collector()?;
     let mut lucce = Command::new(paths::lucce());
-    lucce.args(["push", "--every", "200ms", "--json", "--otlp", &place.url()]);
+    lucce.args([
+        "push",
+        "--interval",
+        "200ms",
+        "--json",
+        "--otlp",
+        &place.url(),
+    ]);
     lucce
         .arg(busy.0.id().to_string())
         .stdout(Stdio::piped())

@@ -18,10 +18,10 @@ use fleet_traces::FleetTraceSource;
 use line_reader::{LinePiece, LineReader};
 use run_traces::RunTraceSource;
 
-/// Prints the lines of a log file with the stack trace below each line that holds a number of the form lucce:RUN:0x…
+/// Print the lines of a log file, each with the stack traces of its numbers (lucce:RUN:0x…) below it.
 ///
-/// Lines are printed as they are read, unchanged. Of several runs, each number's is chosen by the run's id that it has; a number of
-/// any other run is named, and the command ends with 1. With --fleet a service decodes the numbers of all runs that it knows.
+/// Lines are printed as they are read, unchanged. A number's run id chooses among several runs. Numbers of other runs are named, and
+/// the exit code is 1. With --fleet a service decodes the numbers of all its runs.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce annotate app.log run-1234.lucce
@@ -29,18 +29,19 @@ use run_traces::RunTraceSource;
   tail -f app.log | lucce annotate - run-1234.lucce --inline
   lucce annotate app.log --fleet http://127.0.0.1:7070")]
 pub struct AnnotateArgs {
-    /// The lines; `-`: standard input
+    /// File with the lines; `-`: standard input
+    #[arg(value_name = "TEXT")]
     text: PathBuf,
-    /// Logs of runs, or their symbols (lucce symbols)
+    /// Logs of runs, or their symbols (`lucce symbols`)
     #[arg(required_unless_present = "fleet", value_name = "RUN")]
     runs: Vec<PathBuf>,
-    /// A decoding service (lucce fleet serve) that knows the numbers of all its runs; its token is in LUCCE_FLEET_TOKEN
+    /// Ask this decoding service (`lucce fleet serve`)
     #[arg(long, value_name = "URL", conflicts_with = "runs")]
     fleet: Option<String>,
-    /// The token of the service is what this file has, one word
+    /// Read the service's token, one word, from this file [default: LUCCE_FLEET_TOKEN]
     #[arg(long, value_name = "FILE", requires = "fleet")]
     token_file: Option<PathBuf>,
-    /// In each number's place the innermost frame of the application, which is no class of the JDK; nothing below the line
+    /// Replace each number by the innermost frame outside of the JDK, and print no traces
     #[arg(long)]
     inline: bool,
     #[command(flatten)]

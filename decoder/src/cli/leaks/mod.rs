@@ -11,10 +11,11 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use lucce_decoder::units::parse_interval;
 use lucce_decoder::{AliveTable, LeakAnalysis, LeaksText, LogDamage, Profile};
 
 use super::classes::ClassFilterArgs;
-use super::holders::{SearchLimits, find_holders, parse_seconds};
+use super::holders::{SearchLimits, find_holders, parse_pause_budget};
 use super::output::{format_plural, lock_stdout, write_json};
 use super::progress::ProgressMeter;
 use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, report_damage};
@@ -24,45 +25,45 @@ use exhaustion::HeapExhaustion;
 use report::{LeaksReport, SUSPECTS};
 use watch::LeaksSource;
 
-/// Ranks contexts by the evidence that their objects leak, and says what it is.
+/// Rank contexts by the evidence that their objects leak, and print the evidence.
 ///
-/// The log must be of a run with events=leak. Only objects that a collection of the old generation has
-/// left alive count; --gc makes one. The report of a JVM that ran out of memory begins with what filled its heap.
+/// The run must have events=leak. Only objects that a collection of the old generation left alive count; --gc makes
+/// one. If the JVM ran out of memory, the report begins with what filled its heap.
 #[derive(clap::Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   lucce leaks run-1234.lucce
-  lucce leaks --watch 1234
+  lucce leaks --watch --interval 2s 1234
   lucce leaks 1234 --holders
-  lucce leaks --alive 1234         what is alive now, from where
+  lucce leaks --alive 1234         prints what is alive now, and from where
   lucce leaks --gc 1234            collects the whole heap first
 
-Exit codes: 0 no leak is proven; 1 a leak, or the JVM ran out of memory; 2 usage, or a log that cannot tell; 3 damaged or foreign log.")]
+Exit codes: 0 no leak is proven; 1 a leak, or the JVM ran out of memory; 2 wrong usage, or the log cannot tell; 3 a damaged or foreign log.")]
 pub struct LeaksArgs {
-    /// A log, or the number of a process that runs under the agent
+    /// Log of a run, or process id of a JVM that has the agent
     #[arg(value_name = "FILE|PID")]
     source: LeaksSource,
-    /// Follows the log until its JVM has ended
+    /// Follow the log until its JVM has ended
     #[arg(long)]
     watch: bool,
-    /// Seconds from one look to the next
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..), requires = "watch")]
-    interval: u64,
-    /// Also ask the JVM what holds the objects of the first leak, or of the first suspect
+    /// With --watch: time between readings; longer if reading takes over a quarter of it
+    #[arg(short, long, value_name = "TIME", default_value = "5s", value_parser = parse_interval, requires = "watch")]
+    interval: Duration,
+    /// Find what holds the objects of the first leak, or of the first suspect
     #[arg(long, conflicts_with = "watch")]
     holders: bool,
-    /// Seconds for which --holders may stop the JVM [default: 2]
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, requires = "holders")]
+    /// With --holders: maximum pause of the JVM [default: 2s]
+    #[arg(long, value_name = "TIME", value_parser = parse_pause_budget, requires = "holders")]
     pause_budget: Option<Duration>,
-    /// Prints what is alive by context, type and class of ages, without judging whether it leaks
+    /// Print what is alive by context, type and age, without judgement
     #[arg(long, conflicts_with = "watch")]
     alive: bool,
-    /// Collects the whole heap of the process first: the program stands still meanwhile
+    /// Collect the whole heap of the JVM first; the program stands still meanwhile
     #[arg(long, conflicts_with = "watch")]
     gc: bool,
-    /// How many contexts; 0: all
-    #[arg(long, default_value_t = 10)]
+    /// Maximum number of contexts; 0: all
+    #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// One JSON object; with --watch, one per line
+    /// Print one JSON object; with --watch, one per line
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -178,7 +179,7 @@ fn not_followed_reason(profile: &Profile) -> Option<String> {
         return Some("what could be read does not say whether objects were followed".into());
     }
     if !profile.meta.contains_key("leak.interval") {
-        let text = "no objects were followed: start the JVM with events=leak, or `lucce attach PID --opt events=leak`";
+        let text = "no objects were followed: start the JVM with events=leak, or `lucce attach PID --events leak`";
         return Some(text.into());
     }
     None

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use lucce_decoder::LeakAnalysis;
 
@@ -79,7 +79,7 @@ pub fn watch_leaks(log: &Path, args: &LeaksArgs) -> Result<CommandStatus, Comman
         }
         drop((profile, leaks));
         // However long the log is, most of the time is left to others.
-        let pause = Duration::from_secs(args.interval).max(4 * started.elapsed());
+        let pause = args.interval.max(4 * started.elapsed());
         thread::sleep(pause);
     }
 }

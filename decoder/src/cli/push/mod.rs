@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lucce_control::stop_signal;
+use lucce_decoder::units::{parse_duration, parse_interval};
 use lucce_ship::HttpEndpoint;
 
 use self::delivery::{DeliveryEnd as Ended, OtlpDelivery};
@@ -28,64 +29,76 @@ use super::output::{format_plural, lock_stdout, warn_if_readable, write_json};
 use super::target::find_log_file;
 use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, process};
 
-/// Sends what a JVM counts to an OpenTelemetry collector, again and again until the JVM ends.
+/// Send what a JVM counts to an OpenTelemetry collector until the JVM ends, or logs to `lucce fleet collect`.
 ///
-/// Each request has what was counted since the one before (the profiles signal, v1development, over HTTP), the first one what was counted since
-/// the JVM started: together they are what `lucce report` says. The log is read, and the JVM is not asked. While the collector is away the log keeps what is
-/// to be sent; what was not delivered at the end is told.
+/// Each request to an OpenTelemetry collector (the profiles signal, v1development, over HTTP) has the counts since the request
+/// before; the first has the counts since the start of the JVM. Together they are what `lucce report` prints. The command reads the
+/// log and does not ask the JVM. While the collector is away, the log keeps what is to be sent; the command prints what was not delivered.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce push --otlp http://localhost:4318 1234
-  lucce push --otlp http://localhost:4318 --every 10s com.acme.Server
-  lucce push --otlp http://localhost:4318 run-1234.lucce       what an earlier run has counted
-  lucce push --collector http://localhost:4327 /var/log/lucce  what killed JVMs have left for `lucce fleet collect`
+  lucce push --otlp http://localhost:4318 --interval 10s com.acme.Server
+  lucce push --otlp http://localhost:4318 run-1234.lucce       sends the counts of an earlier run
+  lucce push --collector http://localhost:4327 /var/log/lucce  sends the logs that killed JVMs left
 
-Exit codes: 0 all was delivered; 1 something was not; 2 usage, or a server that takes no profiles; 3 damaged or foreign log.")]
+Exit codes: 0 all was delivered; 1 something was not; 2 wrong usage, or a server that takes no profiles; 3 a damaged or foreign log.")]
 pub struct PushArgs {
-    /// The JVM: its process id, its main class or jar, or the end of one of these; or the log of a run. With --collector also several, and
+    /// Process id of the JVM, its main class or jar, or the end of one; or the log of a run. With --collector also several logs, and
     /// folders, of which the logs are sent that were not pushed
-    #[arg(value_name = "PID|NAME|RUN", required = true)]
+    #[arg(value_name = "JVM|RUN", required = true)]
     jvms: Vec<String>,
-    /// The collector: http://HOST:PORT, and the path if it is not /v1development/profiles
+    /// Send to this OpenTelemetry collector: http://HOST:PORT [path: /v1development/profiles]
     #[arg(long, value_name = "URL", value_parser = parse_otlp_url, required_unless_present = "collector", conflicts_with = "collector")]
     otlp: Option<HttpEndpoint>,
-    /// A collector of `lucce fleet collect`, which gets what is in the logs now: http://HOST:PORT
+    /// Send the logs as they are now to this `lucce fleet collect`: http://HOST:PORT
     #[arg(long, value_name = "URL", value_parser = lucce_ship::HttpCollectorClient::parse_url)]
     collector: Option<HttpEndpoint>,
-    /// With --collector: what the program is called, if its agent does not say it
-    #[arg(long, default_value = "", requires = "collector")]
+    /// With --collector: name of the program, if its agent gives none [default: none]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        hide_default_value = true,
+        requires = "collector"
+    )]
     service: String,
-    /// With --collector: its version, likewise
-    #[arg(long = "program-version", default_value = "", requires = "collector")]
+    /// With --collector: version of the program, if its agent gives none [default: none]
+    #[arg(
+        long = "program-version",
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true,
+        requires = "collector"
+    )]
     program_version: String,
-    /// With --collector: a file with the collector's token; else LUCCE_PUSH_TOKEN
+    /// With --collector: read its token from this file [default: LUCCE_PUSH_TOKEN]
     #[arg(long, value_name = "FILE", requires = "collector")]
     token_file: Option<PathBuf>,
-    /// From one request to the next: 60s, 500ms, 5m; longer if reading the log takes more than a quarter of that
-    #[arg(long, default_value = "60s", value_parser = super::time_window::parse_time)]
-    every: u64,
+    /// Time between requests; longer if reading takes over a quarter of it
+    #[arg(short, long, value_name = "TIME", default_value = "60s", value_parser = parse_interval)]
+    interval: Duration,
     /// Send what was counted until now, and end
     #[arg(long)]
     once: bool,
-    /// How long to wait for a collector that is away, once the JVM has ended
-    #[arg(long, default_value = "30s", value_parser = super::time_window::parse_time)]
-    patience: u64,
-    /// Events of this kind only
+    /// Maximum time to wait for a collector that is away, after the JVM has ended
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
+    patience: Duration,
+    /// Send only events of this kind [default: all]
     #[arg(long, value_name = "KIND")]
     event: Option<String>,
-    /// Also contexts' content ids, which are equal in every run
+    /// Add contexts' content ids, equal in every run
     #[arg(long)]
     content_ids: bool,
-    /// A header of each request, as a server wants it for its users; may be given several times
+    /// Add a header to each request; repeatable
     #[arg(long = "header", value_name = "NAME=VALUE", value_parser = parse_header)]
     headers: Vec<(String, String)>,
-    /// A file with such headers, one NAME=VALUE a line: other users can read command lines, and a secret in them
+    /// Add the headers of this file, one NAME=VALUE per line; other users can read command lines, and secrets in them
     #[arg(long, value_name = "FILE")]
     header_file: Option<PathBuf>,
-    /// Send the program's arguments; without it `*` stands for each
+    /// Send the program's arguments instead of `*`
     #[arg(long)]
     arguments: bool,
-    /// At the end one JSON object: what was delivered
+    /// Print at the end what was delivered, as one JSON object
     #[arg(long)]
     json: bool,
 }
@@ -96,7 +109,7 @@ pub fn run(args: &PushArgs) -> Result<CommandStatus, CommandError> {
             service: &args.service,
             version: &args.program_version,
             token_file: args.token_file.as_deref(),
-            patience: Duration::from_nanos(args.patience),
+            patience: args.patience,
             arguments: args.arguments,
         };
         return logs::push_logs(collector, &args.jvms, &wish);
@@ -111,13 +124,13 @@ pub fn run(args: &PushArgs) -> Result<CommandStatus, CommandError> {
     if args.arguments {
         looker.show_arguments();
     }
-    let mut patience = PushDeadline::new(log.clone(), Duration::from_nanos(args.patience));
+    let mut patience = PushDeadline::new(log.clone(), args.patience);
     let mut headers = args.headers.clone();
     if let Some(file) = &args.header_file {
         headers.extend(read_headers(file)?);
     }
     let mut delivery = OtlpDelivery::new(otlp.clone(), headers);
-    let every = Duration::from_nanos(args.every);
+    let every = args.interval;
     print_diagnostic(format_args!("{} goes to {otlp}", log.display()));
     let last = loop {
         let is_last = patience.is_over();

@@ -28,54 +28,56 @@ use super::tag_filter::TagFilterArgs;
 use super::threshold::{ThresholdArgs, warn_if_traces_are_large};
 use super::time_window::StreamWindowArgs;
 use super::{
-    CommandError, CommandStatus, MeasureArg, find_kind, prefix_path, print_diagnostic,
+    CommandError, CommandStatus, MeasureArg, SortArg, find_kind, prefix_path, print_diagnostic,
     report_contexts_damage,
 };
 use listing::ContextRows;
 use report_filter::{ReportFilter, RowClass, RowFilter};
 use report_head::ReportHead;
 
-/// Prints what allocates most, or where other events happened: the contexts with their full stack traces, or
-/// sums by type, class, package, method, line, thread or tag, or a tree of calls.
+/// Print what allocates most, or where other events happened: contexts with their stack traces, sums by type, class, package,
+/// method, line, thread or tag, or a tree of calls.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  lucce report run-1234.lucce --top 5 --sort count --class 'java\\.lang\\.String'
-  lucce report run-1234.lucce --by method
+  lucce report run-1234.lucce --top 5 --sort count --type 'java\\.lang\\.String'
+  lucce report run-1234.lucce --by method --sort total
   lucce report run-1234.lucce --tree --through 'com\\.acme\\.'
   lucce report run-1234.lucce --tree --inverted --min-share 5
   lucce report run-1234.lucce --event lock
   lucce report run-1234.lucce --from 10s --to 12s --thread 'http-.*'
   lucce report run-1234.lucce --include 'com.acme.*' --exclude 'com.acme.util.*'")]
 pub struct ReportArgs {
+    /// Log of the run
+    #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// How many contexts, or sums; 0: all
-    #[arg(long, default_value_t = 10)]
+    /// Maximum number of contexts or sums; 0: all
+    #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// What is summed up; with --tree, what its branches are: class, package, method (the default there) or line
-    #[arg(long, value_enum)]
+    /// Sum up by this; with --tree the kind of its branches: class, package, method or line [default: context; with --tree method]
+    #[arg(long, value_name = "BY", value_enum)]
     by: Option<GroupByArg>,
-    /// A tree of calls, from where threads begin; branches below 1% are summed up (--min-share)
+    /// Print a tree of calls from thread entries; branches below 1% are summed up (--min-share)
     #[arg(long)]
     tree: bool,
-    /// The tree from where events happen to who called
+    /// Print the tree from events to their callers
     #[arg(long, requires = "tree")]
     inverted: bool,
-    /// So many calls of the tree (default 500)
-    #[arg(long, value_name = "CALLS", requires = "tree", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Maximum depth of the tree [default: 500]
+    #[arg(long, value_name = "N", requires = "tree", value_parser = clap::value_parser!(u32).range(1..))]
     depth: Option<u32>,
-    /// Else by the sum of values, or by count where events have none
-    #[arg(long, value_enum)]
-    sort: Option<MeasureArg>,
-    /// Events of this kind; else allocations, or what there is most of
+    /// Sort key [default: value; count for events without values]
+    #[arg(long, value_name = "KEY", value_enum)]
+    sort: Option<SortArg>,
+    /// Report events of this kind [default: allocations, else the most frequent kind]
     #[arg(long, value_name = "KIND")]
     event: Option<String>,
-    /// Only of types that match
-    #[arg(long, value_name = "REGEX")]
-    class: Option<Regex>,
-    /// Only stacks with a method that matches, as package.Class.method
+    /// Report only matching types of objects
+    #[arg(long = "type", value_name = "REGEX")]
+    type_pattern: Option<Regex>,
+    /// Report only stacks with a matching method (package.Class.method)
     #[arg(long, value_name = "REGEX")]
     through: Option<Regex>,
-    /// Also threads of pools that wait for work, which are one line otherwise (kinds that count time)
+    /// Report waits of idle pool threads too, instead of one line for them (kinds that count time)
     #[arg(long)]
     idle: bool,
     #[command(flatten)]
@@ -86,10 +88,10 @@ pub struct ReportArgs {
     part: StreamWindowArgs,
     #[command(flatten)]
     tagged: TagFilterArgs,
-    /// Go on in the context that started the thread (agent option events=thread)
+    /// Continue in the context that started the thread (agent option events=thread)
     #[arg(long)]
     across_threads: bool,
-    /// One JSON object; docs/reference/json.md describes it
+    /// Print one JSON object; docs/reference/json.md describes it
     #[arg(long)]
     json: bool,
 }
@@ -150,11 +152,24 @@ fn check_args(args: &ReportArgs) -> Result<(), CommandError> {
         args.by,
         Some(GroupByArg::Context | GroupByArg::Type | GroupByArg::Thread | GroupByArg::Tag)
     );
-    match args.tree && !has_frames {
-        true => Err(CommandError::Usage(
+    if args.tree && !has_frames {
+        return Err(CommandError::Usage(
             "--tree is one of classes, packages, methods or lines (--by)".into(),
+        ));
+    }
+    let has_callees = args.tree || (args.by.is_some() && has_frames);
+    match args.sort == Some(SortArg::Total) && !has_callees {
+        true => Err(CommandError::Usage(
+            "--sort total needs rows with callees: --by class, package, method or line".into(),
         )),
         false => Ok(()),
+    }
+}
+
+impl ReportArgs {
+    /// The amount that is sorted by, if one is named.
+    fn sorted_measure(&self) -> Option<MeasureArg> {
+        self.sort.and_then(SortArg::to_measure_arg)
     }
 }
 
@@ -186,7 +201,7 @@ impl<'r> ReportRequest<'r> {
         drop(bar);
         contexts.add_left_out(&mut idle);
         let all = contexts.total_value().saturating_add(idle.total_value());
-        let value = MeasureArg::choose_measure(args.sort, kind, all);
+        let value = MeasureArg::choose_measure(args.sorted_measure(), kind, all);
         for list in [&mut contexts.list, &mut idle.list] {
             self.filter.retain_wanted(profile, list);
         }
@@ -220,7 +235,11 @@ impl<'r> ReportRequest<'r> {
             MergedProfile::from_events(profile, &events, &|more| bar.tick(more));
         drop(bar);
         let all = joined.filter_counters(0, |_| true).map(|row| row.value);
-        let value = MeasureArg::choose_measure(args.sort, kind, all.fold(0, u64::saturating_add));
+        let value = MeasureArg::choose_measure(
+            args.sorted_measure(),
+            kind,
+            all.fold(0, u64::saturating_add),
+        );
         let sorted = &self.filter.build_row_filter(&joined);
         let of_sort =
             |sort: RowClass| joined.filter_counters(0, move |row| sorted.classify_row(row) == sort);
@@ -276,7 +295,7 @@ impl<'r> ReportRequest<'r> {
 
 /// The kind has events, and none of them is reported: it may be a pattern that is not what was meant.
 fn warn_about_patterns(args: &ReportArgs, kind: &KindTotal) {
-    let asked = [("--class", &args.class), ("--through", &args.through)];
+    let asked = [("--type", &args.type_pattern), ("--through", &args.through)];
     let asked = asked.iter().filter_map(|(option, pattern)| {
         let pattern = pattern.as_ref()?.as_str();
         Some(format!("{option} '{pattern}'"))

@@ -17,7 +17,7 @@ pub struct ReportFilter<'a> {
 impl<'a> ReportFilter<'a> {
     pub fn new(args: &'a ReportArgs, kind: &KindTotal) -> Self {
         ReportFilter {
-            class: args.class.as_ref(),
+            class: args.type_pattern.as_ref(),
             through: args.through.as_ref(),
             without_idle: kind.is_time() && !args.idle && args.through.is_none(),
         }

@@ -8,6 +8,7 @@ use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{GroupBy, GroupKey, Measure, MergedCounter};
 use serde::Serialize;
 
+use crate::cli::SortArg;
 use crate::cli::amounts::format_amount;
 use crate::cli::compare::GroupByArg;
 use crate::cli::output::{format_plural, grouped, percent_of};
@@ -66,15 +67,19 @@ impl SumTable {
         let amount =
             |sums: &HashMap<GroupKey, u64>, key: &GroupKey| sums.get(key).copied().unwrap_or(0);
         let mut keys: Vec<_> = total.keys().copied().collect();
+        let (first, second) = match args.sort {
+            Some(SortArg::Total) => (&total, &own),
+            Some(SortArg::Value | SortArg::Count) | None => (&own, &total),
+        };
         keys.sort_by_key(|key| {
             (
-                Reverse(amount(&own, key)),
-                Reverse(amount(&total, key)),
+                Reverse(amount(first, key)),
+                Reverse(amount(second, key)),
                 *key,
             )
         });
         let top = if args.top == 0 { usize::MAX } else { args.top };
-        let is_large = |key: &&GroupKey| args.threshold.admits(amount(&own, key), whole);
+        let is_large = |key: &&GroupKey| args.threshold.admits(amount(first, key), whole);
         let rows = keys.iter().take(top).take_while(is_large).map(|key| {
             let (own, total) = (amount(&own, key), amount(&total, key));
             SumRow {

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use lucce_control::stop_signal;
 use lucce_decoder::HtmlPage;
+use lucce_decoder::units::parse_interval;
 
 use super::classes::ClassFilterArgs;
 use super::output::lock_stdout;
@@ -29,26 +30,26 @@ use http::{PageRequest, PageResponse};
 use opener::{OpenerFile, OpenerHolder};
 use page_reader::PageReader;
 
-/// Shows the page of a JVM that runs in the browser, and renews it while the JVM counts.
+/// Serve the page of a running JVM to the browser, and renew it while the JVM counts.
 ///
-/// The page is that of `lucce view`, with what was counted since the start and in the last seconds. Only this machine can ask
-/// for it, by the address that is printed, which holds a secret. It ends with Ctrl-C; the JVM does not notice.
+/// The page is that of `lucce view`, with the counts since the start and of the last seconds. Only this machine can read
+/// it, at the printed address, which holds a secret. Ctrl-C ends the server; the JVM is not disturbed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce serve 1234 --open
   lucce serve com.acme.Server --interval 5s
   lucce serve run-1234.lucce --port 8080")]
 pub struct ServeArgs {
-    /// The JVM: its process id, its main class or jar, or the end of one of these; or the log of a run
-    #[arg(value_name = "PID|NAME|RUN")]
+    /// Process id of the JVM, its main class or jar, or the end of one; or the log of a run
+    #[arg(value_name = "JVM|RUN")]
     jvm: String,
-    /// From one look at the log to the next: 2s, 500ms; longer if that takes more than a quarter of the time
-    #[arg(short, long, default_value = "2s", value_parser = super::time_window::parse_time)]
-    interval: u64,
-    /// The port on the loopback device; 0: one that is free
-    #[arg(long, default_value_t = 0)]
+    /// Time between readings; longer if reading takes over a quarter of it
+    #[arg(short, long, value_name = "TIME", default_value = "2s", value_parser = parse_interval)]
+    interval: Duration,
+    /// Port on the loopback device; 0: a free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
-    /// Show the page in the browser
+    /// Open the page in the browser
     #[arg(long)]
     open: bool,
     #[command(flatten)]
@@ -60,11 +61,7 @@ const CONNECTIONS: usize = 32;
 
 pub fn run(args: &ServeArgs) -> Result<CommandStatus, CommandError> {
     let target = RunTarget::from_name(&args.jvm)?;
-    let readings = PageReader::new(
-        target.log,
-        &args.classes,
-        Duration::from_nanos(args.interval),
-    )?;
+    let readings = PageReader::new(target.log, &args.classes, args.interval)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port))
         .map_err(|e| CommandError::Usage(format!("port {}: {e}", args.port)))?;
     let access = PageAccess::new(listener.local_addr()?)?;

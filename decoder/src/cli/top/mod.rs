@@ -12,42 +12,48 @@ mod screen;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
+use lucce_decoder::units::parse_interval;
+
 use self::rows::{TopList, TopView};
 use self::sampler::LogSampler;
 use super::output::lock_stdout;
 use super::target::RunTarget;
-use super::{CommandError, CommandStatus, prefix_path};
+use super::{CommandError, CommandStatus, MeasureArg, prefix_path};
 
-/// Shows what a JVM does now: events of the last seconds by context, type, method or thread.
+/// Show what a JVM does now: events of the last seconds by context, type, method or thread.
 ///
-/// The JVM must have the agent (`lucce list` shows which have). Keys: left and right what is listed, `e` the next kind of events, `s`
-/// sorts by value or by count, up and down choose a row, Enter shows its trace (page up and down move a long one), space pauses, `d` writes a copy of the log, `q` ends.
+/// The JVM must have the agent (`lucce list`). Keys: left and right choose the list, `e` the next kind of events, `s` the sort key
+/// (value or count); up and down choose a row, Enter shows its trace (page up and page down scroll), space pauses, `d` copies the
+/// log, `q` quits.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce top 1234
   lucce top com.acme.Server --event lock --interval 5s
-  lucce top 1234 --once --list type            one screen as text, for scripts")]
+  lucce top 1234 --once --by type              prints one interval as text, for scripts")]
 pub struct TopArgs {
-    /// The JVM: its process id, its main class or jar, or the end of one of these; or the log of a run
-    #[arg(value_name = "PID|NAME|RUN")]
+    /// Process id of the JVM, its main class or jar, or the end of one; or the log of a run
+    #[arg(value_name = "JVM|RUN")]
     jvm: String,
-    /// From one look at the log to the next: 2s, 500ms; longer if reading it takes more than a quarter of that
-    #[arg(short, long, default_value = "2s", value_parser = super::time_window::parse_time)]
-    interval: u64,
-    /// The kind of events; else the one that `lucce report` shows first
+    /// Time between readings; longer if reading takes over a quarter of it
+    #[arg(short, long, value_name = "TIME", default_value = "2s", value_parser = parse_interval)]
+    interval: Duration,
+    /// Show events of this kind [default: allocations, else the most frequent kind]
     #[arg(long, value_name = "KIND")]
     event: Option<String>,
-    /// What is listed at first
-    #[arg(long, value_enum, default_value = "context")]
-    list: TopList,
-    /// Also threads of pools that wait for work, which are one line otherwise (kinds that count time)
+    /// Sum up by this first
+    #[arg(long, value_name = "BY", value_enum, default_value = "context")]
+    by: TopList,
+    /// Sort key at first [default: value; count for events without values]
+    #[arg(long, value_name = "KEY", value_enum)]
+    sort: Option<MeasureArg>,
+    /// Show waits of idle pool threads too, instead of one line for them (kinds that count time)
     #[arg(long)]
     idle: bool,
-    /// Print what one interval brings, and end
+    /// Print one interval as text, and end
     #[arg(long)]
     once: bool,
-    /// How many rows --once prints
-    #[arg(long, default_value_t = 20, requires = "once")]
+    /// With --once: maximum number of rows; 0: all
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "once")]
     top: usize,
 }
 
@@ -57,16 +63,22 @@ pub fn run(args: &TopArgs) -> Result<CommandStatus, CommandError> {
         return Err(CommandError::Usage(message.into()));
     }
     let target = RunTarget::from_name(&args.jvm)?;
-    let sampler = LogSampler::new(&target.log, Duration::from_nanos(args.interval))?;
+    let sampler = LogSampler::new(&target.log, args.interval)?;
     if let Some(event) = &args.event {
         check_kind(event, &sampler)?;
     }
-    let mut view = TopView::new(args.event.clone(), args.list);
+    let mut view = TopView::new(args.event.clone(), args.by);
+    view.by_count = matches!(args.sort, Some(MeasureArg::Count));
     view.with_idle = args.idle;
     match args.once {
-        true => print_once(sampler, view, args.top),
+        true => print_once(sampler, view, row_limit(args.top)),
         false => screen::run_screen(&target, sampler, view),
     }
+}
+
+/// How many rows are printed at most: 0 stands for all.
+fn row_limit(top: usize) -> usize {
+    if top == 0 { usize::MAX } else { top }
 }
 
 /// As `lucce report`; kinds that the run was asked for may come yet.

@@ -1,0 +1,134 @@
+//! Durations and sizes as the command line takes them: `500ms`, `2h`, `64k`.
+
+use std::time::Duration;
+
+/// Each unit of time and its nanoseconds; a suffix of another unit comes behind it.
+const TIME_UNITS: [(&str, f64); 7] = [
+    ("ns", 1.0),
+    ("us", 1e3),
+    ("ms", 1e6),
+    ("s", 1e9),
+    ("m", 60e9),
+    ("h", 3_600e9),
+    ("d", 86_400e9),
+];
+const SIZE_UNITS: [(&str, u64); 3] = [("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30)];
+
+/// Parses `20us`, `300ms`, `1.5s`, `2m`, `1h` or `7d`; a number without a unit is in seconds.
+///
+/// # Errors
+/// The text is no time, or one of more than 500 years: what a time looks like.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let unit = TIME_UNITS
+        .iter()
+        .find_map(|(unit, nanos)| Some((text.strip_suffix(unit)?, *nanos)));
+    let (number, unit_nanos) = unit.unwrap_or((text, 1e9));
+    let number = number.trim().parse::<f64>().ok();
+    let nanos = number.map(|number| (number * unit_nanos).round());
+    let nanos = nanos.filter(|nanos| (0.0..500.0 * 365.0 * 86_400e9).contains(nanos));
+    match nanos {
+        Some(nanos) => Ok(Duration::from_nanos(nanos as u64)),
+        None => {
+            Err("a time is a number with ns, us, ms, s, m, h or d, such as 500ms or 2s".to_owned())
+        }
+    }
+}
+
+/// Parses a duration as [`parse_duration`] does, and refuses what is shorter than a millisecond.
+///
+/// # Errors
+/// The text is no time, or too short.
+pub fn parse_interval(text: &str) -> Result<Duration, String> {
+    parse_duration_within(
+        text,
+        Duration::from_millis(1)..=Duration::MAX,
+        "at least 1ms",
+    )
+}
+
+/// Parses a duration as [`parse_duration`] does, and refuses what is outside of `range`, which `words` describes.
+///
+/// # Errors
+/// The text is no time, or outside of the range.
+pub fn parse_duration_within(
+    text: &str,
+    range: std::ops::RangeInclusive<Duration>,
+    words: &str,
+) -> Result<Duration, String> {
+    let duration = parse_duration(text)?;
+    match range.contains(&duration) {
+        true => Ok(duration),
+        false => Err(format!("the time must be {words}")),
+    }
+}
+
+/// Parses `64k`, `1m` or `2g`, which are powers of 1024; a number without a unit is in bytes.
+///
+/// # Errors
+/// The text is no size, or one of 2^64 bytes or more: what a size looks like.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let lower = text.to_ascii_lowercase();
+    let unit = SIZE_UNITS
+        .iter()
+        .find_map(|(unit, bytes)| Some((lower.strip_suffix(unit)?, *bytes)));
+    let (number, unit_bytes) = unit.unwrap_or((&lower, 1));
+    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+    let number = number.parse::<u64>().ok().filter(|_| is_number);
+    let bytes = number.and_then(|number| number.checked_mul(unit_bytes));
+    bytes.ok_or_else(|| "a size is a number with k, m or g, or of bytes, such as 64k".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        for (text, nanos) in [
+            ("1.5s", 1_500_000_000),
+            ("2", 2_000_000_000),
+            ("0.25", 250_000_000),
+            ("300ms", 300_000_000),
+            ("20us", 20_000),
+            ("7ns", 7),
+            ("2m", 120_000_000_000),
+            ("1h", 3_600_000_000_000),
+            ("7d", 604_800_000_000_000),
+            ("0", 0),
+        ] {
+            assert_eq!(
+                parse_duration(text),
+                Ok(Duration::from_nanos(nanos)),
+                "{text}"
+            );
+        }
+        for bad in [
+            "", "s", "-1s", "1w", "NaN", "inf", "1e999", "1 2s", "999999d",
+        ] {
+            assert!(parse_duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn intervals_are_not_empty() {
+        assert_eq!(parse_interval("1ms"), Ok(Duration::from_millis(1)));
+        for bad in ["0", "0s", "999us", "x"] {
+            assert!(parse_interval(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, bytes) in [
+            ("7", 7),
+            ("64k", 64 << 10),
+            ("1M", 1 << 20),
+            ("2g", 2 << 30),
+        ] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+        for bad in ["", "k", "-1", "+1", "1t", "2gb", "99999999999g"] {
+            assert!(parse_size(bad).is_err(), "{bad}");
+        }
+    }
+}
