@@ -189,13 +189,10 @@ fn arguments_leave_the_machine_only_if_that_is_asked_for() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     log(&dir.join("run.lucce"));
-    for how in ["--otlp", "--collector"] {
+    for how in ["otlp --endpoint", "push --collector"] {
         for (more, is_shown) in [("", false), (" --arguments", true)] {
             let (url, got) = server();
-            let output = run(
-                dir,
-                &format!("push --patience 5s {how} {url} run.lucce{more}"),
-            );
+            let output = run(dir, &format!("{how} {url} --patience 5s run.lucce{more}"));
             let bodies: Vec<_> = got.try_iter().collect();
             assert!(
                 bodies.iter().any(|body| has(body, b"app.Main")),

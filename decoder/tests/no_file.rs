@@ -26,7 +26,7 @@ const VERBS: [&str; 23] = [
     "stream @",
     "top @ --once",
     "serve @",
-    "push --once --otlp http://127.0.0.1:9 @",
+    "otlp --once --endpoint http://127.0.0.1:9 @",
     "push --patience 1s --collector http://127.0.0.1:9 @",
     "diff @ sample.log",
     "diff sample.log @",

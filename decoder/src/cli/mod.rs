@@ -31,6 +31,7 @@ mod hot_paths;
 mod leaks;
 mod list;
 mod man;
+mod otlp;
 mod push;
 mod record;
 mod replay;
@@ -88,6 +89,7 @@ enum CliCommand {
     Attach(attach::AttachArgs),
     Top(top::TopArgs),
     Serve(serve::ServeArgs),
+    Otlp(otlp::OtlpArgs),
     Push(push::PushArgs),
     Ctl(ctl::CtlArgs),
     Bench(bench::BenchArgs),
@@ -117,12 +119,12 @@ const COMMAND_GROUPS: [(&str, &[&str]); 7] = [
         "Look",
         &[
             "report", "view", "top", "serve", "stream", "decode", "annotate", "symbols", "stats",
-            "check", "export", "push",
+            "check", "export", "otlp",
         ],
     ),
     ("Compare", &["diff", "gate"]),
     ("Leaks", &["leaks"]),
-    ("Fleet", &["fleet"]),
+    ("Fleet", &["fleet", "push"]),
     ("Lab", &["bench", "hot-paths", "replay"]),
     ("Setup", &["man", "completions"]),
 ];
@@ -190,6 +192,7 @@ pub fn main() -> ExitCode {
         CliCommand::Attach(args) => attach::run(&args),
         CliCommand::Top(args) => top::run(&args),
         CliCommand::Serve(args) => serve::run(&args),
+        CliCommand::Otlp(args) => otlp::run(&args),
         CliCommand::Push(args) => push::run(&args),
         CliCommand::Ctl(args) => ctl::run(&args),
         CliCommand::Bench(args) => bench::run(&args),

@@ -31,6 +31,15 @@ pub fn find_log_file(asked: &str) -> Result<Option<PathBuf>, CommandError> {
     }
 }
 
+/// The log of a process id, the name of a JVM, or a file.
+pub fn resolve_log(asked: &str) -> Result<PathBuf, CommandError> {
+    if let Some(log) = find_log_file(asked)? {
+        return Ok(log);
+    }
+    let pid = find_pid(asked, &list_jvms())?;
+    process::find_log(pid).map_err(CommandError::Usage)
+}
+
 impl RunTarget {
     /// Of a process id, the name of a JVM, or a file.
     pub fn from_name(asked: &str) -> Result<RunTarget, CommandError> {

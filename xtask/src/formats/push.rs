@@ -1,4 +1,4 @@
-//! OpenTelemetry's collector itself, built from its modules, and `lucce push` to it while a JVM runs.
+//! OpenTelemetry's collector itself, built from its modules, and `lucce otlp` to it while a JVM runs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,11 +34,11 @@ pub fn restart(logs: &Logs) -> Outcome {
     let collector = place.collector()?;
     let mut lucce = Command::new(paths::lucce());
     lucce.args([
-        "push",
+        "otlp",
         "--interval",
         "200ms",
         "--json",
-        "--otlp",
+        "--endpoint",
         &place.url(),
     ]);
     lucce
@@ -77,8 +77,11 @@ pub fn times(logs: &Logs) -> Outcome {
     let _collector = place.collector()?;
     let push = |url: &str, code: i32| {
         let mut lucce = Command::new(paths::lucce());
-        let output = lucce.args(["push", "--otlp", url]).arg(&logs.shop).output();
-        let output = output.map_err(|e| format!("lucce push: {e}"))?;
+        let output = lucce
+            .args(["otlp", "--endpoint", url])
+            .arg(&logs.shop)
+            .output();
+        let output = output.map_err(|e| format!("lucce otlp: {e}"))?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         equal(&said, &output.status.code(), &Some(code)).map(|()| said)
     };

@@ -1,4 +1,4 @@
-//! `lucce push`: what a JVM counts, to a collector, as long as the JVM runs.
+//! `lucce otlp`: what a JVM counts, to a collector, as long as the JVM runs.
 //!
 //! ```text
 //! log ─► look: what is new ─► requests of 4 MB ─► collector
@@ -9,10 +9,9 @@
 //! were taken, and one look.
 
 mod delivery;
+mod delivery_deadline;
 mod ledger;
-mod logs;
-mod push_deadline;
-mod push_delta;
+mod log_delta;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,58 +21,31 @@ use lucce_decoder::units::{parse_duration, parse_interval};
 use lucce_ship::HttpEndpoint;
 
 use self::delivery::{DeliveryEnd as Ended, OtlpDelivery};
-use self::push_deadline::PushDeadline;
-use self::push_delta::{PushDelta, PushDeltaReader};
-use super::list::{find_pid, list_jvms};
+use self::delivery_deadline::DeliveryDeadline;
+use self::log_delta::{LogDelta, LogDeltaReader};
 use super::output::{format_plural, lock_stdout, warn_if_readable, write_json};
-use super::target::find_log_file;
-use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, process};
+use super::target::resolve_log;
+use super::{CommandError, CommandStatus, prefix_path, print_diagnostic};
 
-/// Send what a JVM counts to an OpenTelemetry collector until the JVM ends, or logs to `lucce fleet collect`.
+/// Send what a JVM counts to an OpenTelemetry collector, until the JVM ends.
 ///
-/// Each request to an OpenTelemetry collector (the profiles signal, v1development, over HTTP) has the counts since the request
-/// before; the first has the counts since the start of the JVM. Together they are what `lucce report` prints. The command reads the
-/// log and does not ask the JVM. While the collector is away, the log keeps what is to be sent; the command prints what was not delivered.
+/// Each request (the profiles signal, v1development, over HTTP) has the counts since the request before; the first has the counts since
+/// the start of the JVM. Together they are what `lucce report` prints. The command reads the log and does not ask the JVM. While the
+/// collector is away, the log keeps what is to be sent; the command prints what was not delivered.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  lucce push --otlp http://localhost:4318 1234
-  lucce push --otlp http://localhost:4318 --interval 10s com.acme.Server
-  lucce push --otlp http://localhost:4318 run-1234.lucce       sends the counts of an earlier run
-  lucce push --collector http://localhost:4327 /var/log/lucce  sends the logs that killed JVMs left
+  lucce otlp --endpoint http://localhost:4318 1234
+  lucce otlp --endpoint http://localhost:4318 --interval 10s com.acme.Server
+  lucce otlp --endpoint http://localhost:4318 run-1234.lucce       sends the counts of an earlier run
 
 Exit codes: 0 all was delivered; 1 something was not; 2 wrong usage, or a server that takes no profiles; 3 a damaged or foreign log.")]
-pub struct PushArgs {
-    /// Process id of the JVM, its main class or jar, or the end of one; or the log of a run. With --collector also several logs, and
-    /// folders, of which the logs are sent that were not pushed
-    #[arg(value_name = "JVM|RUN", required = true)]
-    jvms: Vec<String>,
-    /// Send to this OpenTelemetry collector: http://HOST:PORT [path: /v1development/profiles]
-    #[arg(long, value_name = "URL", value_parser = parse_otlp_url, required_unless_present = "collector", conflicts_with = "collector")]
-    otlp: Option<HttpEndpoint>,
-    /// Send the logs as they are now to this `lucce fleet collect`: http://HOST:PORT
-    #[arg(long, value_name = "URL", value_parser = lucce_ship::HttpCollectorClient::parse_url)]
-    collector: Option<HttpEndpoint>,
-    /// With --collector: name of the program, if its agent gives none [default: none]
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "",
-        hide_default_value = true,
-        requires = "collector"
-    )]
-    service: String,
-    /// With --collector: version of the program, if its agent gives none [default: none]
-    #[arg(
-        long = "program-version",
-        value_name = "TEXT",
-        default_value = "",
-        hide_default_value = true,
-        requires = "collector"
-    )]
-    program_version: String,
-    /// With --collector: read its token from this file [default: LUCCE_PUSH_TOKEN]
-    #[arg(long, value_name = "FILE", requires = "collector")]
-    token_file: Option<PathBuf>,
+pub struct OtlpArgs {
+    /// Process id of the JVM, its main class or jar, or the end of one; or the log of a run
+    #[arg(value_name = "JVM|RUN")]
+    jvm: String,
+    /// Send to this collector: http://HOST:PORT [path: /v1development/profiles]
+    #[arg(long, value_name = "URL", value_parser = parse_otlp_url)]
+    endpoint: HttpEndpoint,
     /// Time between requests; longer if reading takes over a quarter of it
     #[arg(short, long, value_name = "TIME", default_value = "60s", value_parser = parse_interval)]
     interval: Duration,
@@ -103,35 +75,21 @@ pub struct PushArgs {
     json: bool,
 }
 
-pub fn run(args: &PushArgs) -> Result<CommandStatus, CommandError> {
-    if let Some(collector) = &args.collector {
-        let wish = logs::LogPushOptions {
-            service: &args.service,
-            version: &args.program_version,
-            token_file: args.token_file.as_deref(),
-            patience: args.patience,
-            arguments: args.arguments,
-        };
-        return logs::push_logs(collector, &args.jvms, &wish);
-    }
-    let (Some(otlp), [jvm]) = (&args.otlp, args.jvms.as_slice()) else {
-        let why = "--otlp URL takes one JVM, or one log";
-        return Err(CommandError::Usage(why.to_owned()));
-    };
-    let log = resolve_log(jvm)?;
+pub fn run(args: &OtlpArgs) -> Result<CommandStatus, CommandError> {
+    let log = resolve_log(&args.jvm)?;
     stop_signal::handle_stop_signals()?;
-    let mut looker = PushDeltaReader::new(log.clone(), args.event.clone(), args.content_ids);
+    let mut looker = LogDeltaReader::new(log.clone(), args.event.clone(), args.content_ids);
     if args.arguments {
         looker.show_arguments();
     }
-    let mut patience = PushDeadline::new(log.clone(), args.patience);
+    let mut patience = DeliveryDeadline::new(log.clone(), args.patience);
     let mut headers = args.headers.clone();
     if let Some(file) = &args.header_file {
         headers.extend(read_headers(file)?);
     }
-    let mut delivery = OtlpDelivery::new(otlp.clone(), headers);
+    let mut delivery = OtlpDelivery::new(args.endpoint.clone(), headers);
     let every = args.interval;
-    print_diagnostic(format_args!("{} goes to {otlp}", log.display()));
+    print_diagnostic(format_args!("{} goes to {}", log.display(), args.endpoint));
     let last = loop {
         let is_last = patience.is_over();
         let look = looker
@@ -156,10 +114,10 @@ pub fn run(args: &PushArgs) -> Result<CommandStatus, CommandError> {
 
 /// What was counted while a delivery was in vain is not delivered, either.
 fn count_undelivered(
-    looker: &mut PushDeltaReader,
+    looker: &mut LogDeltaReader,
     delivery: &mut OtlpDelivery,
-    look: PushDelta,
-) -> PushDelta {
+    look: LogDelta,
+) -> LogDelta {
     let Ok(more) = looker.read_delta() else {
         return look;
     };
@@ -171,10 +129,10 @@ fn count_undelivered(
 }
 
 fn report_delivery(
-    args: &PushArgs,
+    args: &OtlpArgs,
     log: &Path,
     delivery: &OtlpDelivery,
-    last: &PushDelta,
+    last: &LogDelta,
 ) -> Result<CommandStatus, CommandError> {
     let told = &delivery.report;
     let requests = format_plural(told.requests, "request");
@@ -216,15 +174,6 @@ fn report_delivery(
         (None, true) => CommandStatus::Fine,
         (None, false) => CommandStatus::Finding,
     })
-}
-
-/// The log of who is meant.
-fn resolve_log(asked: &str) -> Result<PathBuf, CommandError> {
-    if let Some(log) = find_log_file(asked)? {
-        return Ok(log);
-    }
-    let pid = find_pid(asked, &list_jvms())?;
-    process::find_log(pid).map_err(CommandError::Usage)
 }
 
 /// Where a collector takes profiles, as OpenTelemetry has it.

@@ -1,10 +1,11 @@
-//! `lucce push --collector`: logs that JVMs have left, to a collector of `lucce fleet`.
+//! `lucce push`: logs that JVMs have left, to a collector of `lucce fleet`.
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use lucce_control::stop_signal;
+use lucce_decoder::units::parse_duration;
 use lucce_ship::push_mark::{PushMark, host_name, list_marked_logs};
 use lucce_ship::wire::RunLabels;
 use lucce_ship::{
@@ -12,44 +13,75 @@ use lucce_ship::{
 };
 use lucce_tracelog::{LogHeader, OpenError, open_file};
 
-use super::super::output::{format_plural, warn_if_readable};
-use super::super::{CommandError, CommandStatus, prefix_path, print_diagnostic, process};
-use super::resolve_log;
+use super::output::{format_plural, warn_if_readable};
+use super::target::resolve_log;
+use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, process};
 
 /// Between two looks at whether to end.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What the dataset is told, where the log's mark does not say it, and how long to wait.
-pub struct LogPushOptions<'w> {
-    pub service: &'w str,
-    pub version: &'w str,
-    pub token_file: Option<&'w Path>,
-    pub patience: Duration,
-    /// The program's arguments are sent as they are.
-    pub arguments: bool,
+/// Send logs to `lucce fleet collect`, such as those that killed JVMs left.
+///
+/// A running JVM sends its log itself with the agent option push=URL; both send the same data, and none twice.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  lucce push --collector http://localhost:4327 /var/log/lucce
+  lucce push --collector http://localhost:4327 run-1234.lucce
+
+Exit codes: 0 all was delivered; 1 something was not; 2 wrong usage, or no log; 3 a damaged or foreign log.")]
+pub struct PushArgs {
+    /// Logs of runs, JVMs (process id, main class or jar, or the end of one), or folders, of which the logs are sent that were not pushed
+    #[arg(value_name = "JVM|RUN|FOLDER", required = true)]
+    runs: Vec<String>,
+    /// Send to this collector: http://HOST:PORT
+    #[arg(long, value_name = "URL", value_parser = HttpCollectorClient::parse_url)]
+    collector: HttpEndpoint,
+    /// Name of the program, if its agent gives none [default: none]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        hide_default_value = true
+    )]
+    service: String,
+    /// Version of the program, if its agent gives none [default: none]
+    #[arg(
+        long = "program-version",
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    version: String,
+    /// Read the collector's token from this file [default: LUCCE_PUSH_TOKEN]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Maximum time to wait for a collector that is away
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
+    patience: Duration,
+    /// Send the program's arguments instead of `*`
+    #[arg(long)]
+    arguments: bool,
 }
 
 /// Sends what is in these logs now; of a folder those that were not pushed.
-pub fn push_logs(
-    to: &HttpEndpoint,
-    what: &[String],
-    wish: &LogPushOptions<'_>,
-) -> Result<CommandStatus, CommandError> {
+pub fn run(args: &PushArgs) -> Result<CommandStatus, CommandError> {
+    let to = &args.collector;
     stop_signal::handle_stop_signals()?;
-    warn_if_readable(wish.token_file);
-    let text = read_token_text(wish.token_file, "LUCCE_PUSH_TOKEN").map_err(CommandError::Usage)?;
+    warn_if_readable(args.token_file.as_deref());
+    let text = read_token_text(args.token_file.as_deref(), "LUCCE_PUSH_TOKEN")
+        .map_err(CommandError::Usage)?;
     let token = text
         .as_deref()
         .map(parse_token)
         .transpose()
         .map_err(CommandError::Usage)?;
     let mut collector = HttpCollectorClient::new(to.clone(), token);
-    let until = Instant::now() + wish.patience;
+    let until = Instant::now() + args.patience;
     let mut end = CommandStatus::Fine;
-    let logs = collect_logs(what)?;
+    let logs = collect_logs(&args.runs)?;
     let mut events = 0_u64;
     for path in &logs {
-        match push_log(path, wish, &mut collector, until)? {
+        match push_log(path, args, &mut collector, until)? {
             Ok(more) => events = events.saturating_add(more),
             Err(why) => {
                 print_diagnostic(prefix_path(path, format_args!("not pushed: {why}")));
@@ -83,7 +115,7 @@ fn collect_logs(what: &[String]) -> Result<Vec<PathBuf>, CommandError> {
 /// The events that the collector has of a log, or why it does not have them.
 fn push_log(
     path: &Path,
-    wish: &LogPushOptions<'_>,
+    args: &PushArgs,
     collector: &mut HttpCollectorClient,
     until: Instant,
 ) -> Result<Result<u64, String>, CommandError> {
@@ -103,14 +135,14 @@ fn push_log(
         host: host_name(),
         ..RunLabels::default()
     });
-    if !wish.service.is_empty() {
-        wish.service.clone_into(&mut labels.service);
+    if !args.service.is_empty() {
+        args.service.clone_into(&mut labels.service);
     }
-    if !wish.version.is_empty() {
-        wish.version.clone_into(&mut labels.version);
+    if !args.version.is_empty() {
+        args.version.clone_into(&mut labels.version);
     }
     let mut sender = LogSender::new(run, labels);
-    if wish.arguments {
+    if args.arguments {
         sender = sender.with_arguments();
     }
     let mut pace = RetryBackoff::default();

@@ -7,7 +7,7 @@ use lucce_decoder::{DeltaTracker, ExportOptions, FollowedObjects, LogSource, Ope
 use lucce_export::ExportRun;
 
 /// Reads a log again and again. Its JVM hears nothing of that.
-pub struct PushDeltaReader {
+pub struct LogDeltaReader {
     log: PathBuf,
     /// Events of this kind only.
     kind: Option<String>,
@@ -23,7 +23,7 @@ pub struct PushDeltaReader {
 }
 
 /// One look.
-pub struct PushDelta {
+pub struct LogDelta {
     /// What is new.
     pub run: ExportRun,
     /// Events whose numbers the log does not explain: it is damaged.
@@ -36,9 +36,9 @@ pub struct PushDelta {
     pub ended: bool,
 }
 
-impl PushDeltaReader {
+impl LogDeltaReader {
     pub fn new(log: PathBuf, kind: Option<String>, contents: bool) -> Self {
-        PushDeltaReader {
+        LogDeltaReader {
             log,
             kind,
             contents,
@@ -62,7 +62,7 @@ impl PushDeltaReader {
 
     /// # Errors
     /// The log cannot be read.
-    pub fn read_delta(&mut self) -> Result<PushDelta, OpenError> {
+    pub fn read_delta(&mut self) -> Result<LogDelta, OpenError> {
         let begun = Instant::now();
         let now = nanos_since_1970();
         let mut profile = LogSource::open(&self.log)?.read_profile(&|_| ())?;
@@ -99,7 +99,7 @@ impl PushDeltaReader {
         run.duration_ns = Some(until.saturating_sub(run.start_ns));
         self.until = Some(until.max(run.start_ns));
         self.read_duration = begun.elapsed();
-        Ok(PushDelta {
+        Ok(LogDelta {
             run,
             unexplained,
             damage,

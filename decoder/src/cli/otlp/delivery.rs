@@ -19,8 +19,8 @@ use lucce_ship::{HttpEndpoint, RetryBackoff};
 use serde::Serialize;
 
 use super::super::print_diagnostic;
+use super::delivery_deadline::DeliveryDeadline;
 use super::ledger::EventLedger;
-use super::push_deadline::PushDeadline;
 
 /// Collectors take so much with gRPC, and more with HTTP.
 const MAX_REQUEST_BYTES: usize = 4 << 20;
@@ -100,7 +100,7 @@ impl OtlpDelivery {
     pub fn deliver_run(
         &mut self,
         run: &ExportRun,
-        patience: &mut PushDeadline,
+        patience: &mut DeliveryDeadline,
     ) -> io::Result<DeliveryEnd> {
         let mut part = 0;
         let mut done = 0;
@@ -157,7 +157,7 @@ impl OtlpDelivery {
     fn send_request(
         &mut self,
         request: &OtlpRequest,
-        patience: &mut PushDeadline,
+        patience: &mut DeliveryDeadline,
     ) -> io::Result<Option<DeliveryStep>> {
         let packed = gzip_bytes(&request.bytes)?;
         let request = http::HttpRequest {

@@ -11,7 +11,7 @@ use super::super::process;
 /// From one look at the process to the next.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-pub struct PushDeadline {
+pub struct DeliveryDeadline {
     log: PathBuf,
     /// The JVM, once the log has told it. `None`: it has not.
     pid: Option<u32>,
@@ -21,9 +21,9 @@ pub struct PushDeadline {
     since: Option<Instant>,
 }
 
-impl PushDeadline {
+impl DeliveryDeadline {
     pub fn new(log: PathBuf, allowed: Duration) -> Self {
-        PushDeadline {
+        DeliveryDeadline {
             log,
             pid: None,
             allowed,

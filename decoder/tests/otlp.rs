@@ -1,4 +1,4 @@
-//! `lucce push`, to servers that answer in all ways. What they got is read by the format's own description.
+//! `lucce otlp` and `lucce push`, to servers that answer in all ways. What they got is read by the format's own description.
 
 mod fixture;
 
@@ -115,7 +115,7 @@ fn push(folder: &Path, url: &str, more: &[&str]) -> (i32, String, Value) {
         false => &["--patience", "3s"],
     };
     let args = [
-        &["push", "--json", "--otlp", url, "kinds.log"],
+        &["otlp", "--json", "--endpoint", url, "kinds.log"],
         patience,
         more,
     ]
@@ -459,7 +459,7 @@ fn a_server_that_takes_no_profiles_and_a_bad_url_are_named() {
     assert!(code == 2 && said.contains("no TLS"), "{said}");
     let (code, said, _) = push(folder.path(), "http://localhost:4318", &["--header", "a"]);
     assert!(code == 2 && said.contains("NAME=VALUE"), "{said}");
-    let missing = ["push", "--otlp", "http://localhost:4318", "none.log"];
+    let missing = ["otlp", "--endpoint", "http://localhost:4318", "none.log"];
     let output = lucce(folder.path(), &missing);
     assert_eq!(output.status.code(), Some(2));
 }
