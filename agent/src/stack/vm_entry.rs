@@ -195,9 +195,9 @@ pub fn callers_at_call(
     })
 }
 
-/// What there is to know if `native`, in the middle of which the VM enters a method, was called by code with
-/// hooks: the pointer is right from the hook before that call on, as no other Java code runs in between but
-/// what is entered like this, and that puts the pointer back. `None`: it is not known without counting.
+/// The callers, if instrumented code called `native`, in the middle of which the VM enters a method. The pointer is
+/// valid from the hook before that call on: in between, Java code runs only in VM entries, and these restore the
+/// pointer. `None`: all frames must be matched.
 fn callers_at_native_call(
     book: &CodeRegistry,
     native: &ResolvedFrame,
