@@ -1,7 +1,7 @@
-//! The native methods of the helper class: the slow paths.
+//! The native methods of the helper classes: the slow paths of hooks.
 //!
-//! A thread's state comes as Java code has it: see `thread::OwnState`. Every function ends in `session::guard_callback`: a panic
-//! here is counted and answered with a neutral value.
+//! Java code passes a thread's state as [`OwnState`]. Every function runs inside `session::guard`: a panic here is
+//! counted, and a neutral value is returned.
 #![allow(
     unsafe_code,
     reason = "functions that the JVM calls, with pointers that it was given here"
@@ -51,7 +51,7 @@ pub extern "system" fn Java_java_lang_LucceRt_enlist(
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_hasCaller(env: *mut JNIEnv, _: jclass) -> u8 {
     guard_callback(1, |agent| {
-        // Behind the method that it is asked for; frames of the helper class do not count.
+        // Beyond the method itself; frames of helper classes do not count.
         let mut frames = StackWalk::new(agent, agent.jni_env(env), 8);
         u8::from(frames.nth(1).is_some() || frames.has_failed())
     })
@@ -171,7 +171,7 @@ pub extern "system" fn Java_java_lang_LucceRtComparison_child0(
     })
 }
 
-/// With `tracking=paper`: a method with slot `slot` was called at `site`, and the graph may change.
+/// With `tracking=paper`: `site` calls a method with slot `slot`, and the graph may change.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtComparison_update0(
     _: *mut JNIEnv,
@@ -226,7 +226,8 @@ pub extern "system" fn Java_java_lang_LucceRt_insert0(
     })
 }
 
-/// The word of a class of which `made` is an object; null: make one. 0: it gets none.
+/// The word of a class; `made` is an object of the class; if it is null, the function makes one. Returns 0 if the
+/// class gets no word.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtEvents_learn0(
     env: *mut JNIEnv,
@@ -243,7 +244,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_learn0(
     })
 }
 
-/// The word of a class, which need not be one of objects; 0: it gets none.
+/// The word of a class that need not have objects. 0: the class gets no word.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtEvents_named0(
     env: *mut JNIEnv,
@@ -259,7 +260,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_named0(
     })
 }
 
-/// The site that stands for objects of a type that are made at `site`; 0: no ids are left.
+/// The site for objects of a type that are made at `site`. 0: no ids are left.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtEvents_typed0(
     _: *mut JNIEnv,
@@ -287,7 +288,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_verify(
     returned: jint,
 ) {
     guard_callback((), |agent| {
-        // Without a thread's state it is bound, not called.
+        // Without a thread's state, the call only binds the native method.
         if let Some(state) = own.get() {
             state.countdown.restart(agent.options.verify);
             let number = ContextId(number as u64);
@@ -318,7 +319,7 @@ pub extern "system" fn Java_java_lang_LucceRt_changed0(_: *mut JNIEnv, _: jclass
     guard_callback((), |agent| agent.forget_code());
 }
 
-/// A virtual thread, the current one, is about to be unmounted, or stays mounted after all.
+/// The current virtual thread is about to be unmounted, or stays mounted after all.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_unmounting(
     env: *mut JNIEnv,
@@ -331,7 +332,7 @@ pub extern "system" fn Java_java_lang_LucceRt_unmounting(
         if thread.is_null() || env.has_exception() {
             return;
         }
-        // As `VirtualThread` itself does: `true` before it is unmounted, `false` when it is mounted again.
+        // Like `VirtualThread` itself: `true` before it is unmounted, `false` when it is mounted again.
         let name = match really {
             0 => c"notifyJvmtiMount",
             _ => c"notifyJvmtiUnmount",
@@ -344,8 +345,8 @@ pub extern "system" fn Java_java_lang_LucceRt_unmounting(
     });
 }
 
-/// `CallContext.event`: an event of the program's own, of a kind that Java code does not know, or the first one
-/// in its context. From now on it knows it, at `place` in `kinds`.
+/// `CallContext.event`: an event of the program, of a kind that Java code does not know, or the first in its context.
+/// From now on Java code has the kind, at `place` in `kinds`.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtEvents_event0(
     env: *mut JNIEnv,
@@ -376,7 +377,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_event0(
     });
 }
 
-/// With `record=calls`: what a frame tells, by its slot.
+/// With `record=calls`: records one step of a frame, given by its slot.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_record(
     env: *mut JNIEnv,
@@ -394,7 +395,7 @@ pub extern "system" fn Java_java_lang_LucceRt_record(
     });
 }
 
-/// With `record=stream`: room for an event that Java code writes.
+/// With `record=stream`: makes room for an event that Java code writes.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtEvents_room0(
     env: *mut JNIEnv,
@@ -436,7 +437,7 @@ pub extern "system" fn Java_java_lang_LucceRt_hidden(
     })
 }
 
-/// In place of `TransformerManager.transform`. Null: no Java agent changes the class, or an exception is on its way.
+/// In place of `TransformerManager.transform`. Null: no Java agent changes the class, or an exception is pending.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_transform(
     env: *mut JNIEnv,
@@ -459,7 +460,7 @@ pub extern "system" fn Java_java_lang_LucceRt_transform(
         is_loaded: !changed.is_null(),
     };
     let plain = guard_callback(None, |agent| class.find_plain_bytes(agent, env, bytes));
-    // Not within a guard: what they do is the program's.
+    // Outside of a guard: exceptions of transformers belong to the program.
     let given = plain.unwrap_or(bytes);
     let arguments = [module, loader, name, changed, domain, given];
     let made = java_agents::call_transformers(env, manager, &arguments);
@@ -470,7 +471,7 @@ pub extern "system" fn Java_java_lang_LucceRt_transform(
     hooked.unwrap_or(made)
 }
 
-/// The context of a frame of `method` that goes on from where `number` was taken; 0: there is none.
+/// The context of a frame of `method` that continues where `number` was captured; 0: there is none.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtTasks_scope0(
     _: *mut JNIEnv,
@@ -484,7 +485,7 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_scope0(
     })
 }
 
-/// A task without a field is submitted.
+/// A task without the agent's field is submitted.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtTasks_submitted0(
     _: *mut JNIEnv,
@@ -499,7 +500,7 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_submitted0(
     });
 }
 
-/// A task without a field that was submitted just now is rejected: that run will not come.
+/// The executor rejects a task without the agent's field that was just submitted: this run will not happen.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtTasks_rejected0(
     env: *mut JNIEnv,
@@ -535,7 +536,7 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_hands0(
     });
 }
 
-/// While allocations are measured: a task that tells whether it has run is refused.
+/// While allocations are measured: the executor rejects a task that can report whether it has run.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtTasks_takesBack0(
     env: *mut JNIEnv,
@@ -549,8 +550,8 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_takesBack0(
     });
 }
 
-/// While allocations are measured: the frame with slot `slot` begins to run a task; `number`: what it carries, 0 if it has no
-/// field.
+/// While allocations are measured: the frame with slot `slot` begins to run a task. `number`: the value of its field,
+/// 0 if it has none.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtTasks_begins0(
     env: *mut JNIEnv,
@@ -570,7 +571,7 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_begins0(
     });
 }
 
-/// While allocations are measured: the frame has done with its task.
+/// While allocations are measured: the frame has finished its task.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtTasks_ran0(
     env: *mut JNIEnv,
@@ -587,8 +588,8 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_ran0(
     });
 }
 
-/// The context of the frame of `method` with slot `slot`, which runs a task; `number`: what the task
-/// carries, 0 if it has no field. 0: it goes on nowhere.
+/// The context of the frame of `method` with slot `slot`, which runs a task. `number`: the value of the task's field,
+/// 0 if it has none. Returns 0 if the task has no origin.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtTasks_handed0(
     _: *mut JNIEnv,
@@ -610,7 +611,7 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_handed0(
     })
 }
 
-/// An event of this kind of the gate has happened in the current thread: see `Told`.
+/// A hook reports an event of one kind of the event mask in the current thread: see [`HookEvent`].
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtEvents_happened0(
     env: *mut JNIEnv,
@@ -639,7 +640,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_happened0(
     });
 }
 
-/// The VM has noted the trace of an exception.
+/// The VM has filled in the trace of an exception.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtEvents_traced0(
     env: *mut JNIEnv,
