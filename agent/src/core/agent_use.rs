@@ -38,6 +38,7 @@ thread_local! {
 pub struct AgentUseGuard(Option<&'static AtomicUsize>);
 
 impl AgentUseGuard {
+    /// Counts the current thread as inside.
     pub fn enter() -> AgentUseGuard {
         // Relaxed: it was set before there was anything to enter.
         if !MAY_LEAVE.load(Ordering::Relaxed) {

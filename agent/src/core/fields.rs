@@ -7,6 +7,7 @@ use lucce_jvmti::{FieldId, JniEnvironment};
 
 use crate::core::AgentCore;
 
+/// Ids of the fields.
 #[derive(Clone, Copy)]
 pub struct ThreadFields {
     pub pointer: FieldId,

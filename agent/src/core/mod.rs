@@ -53,6 +53,7 @@ pub use verify_schedule::{VerifyCountdown, VerifySchedule, VerifySums};
 pub use vm_end::VmEndSignal;
 pub use warnings::LoggedWarnings;
 
+/// The services that every layer above uses.
 pub struct AgentCore {
     pub options: AgentOptions,
     /// The run id in the log.
@@ -157,6 +158,7 @@ impl AgentCore {
         }
     }
 
+    /// The environment with the JNI functions from before brackets were installed.
     pub fn jni_env(&self, env: *mut JNIEnv) -> JniEnvironment {
         JniEnvironment::new(env, self.jni.load(Ordering::Acquire))
     }
@@ -169,6 +171,7 @@ impl AgentCore {
         self.registry.write()
     }
 
+    /// Whether hooks record.
     pub fn is_live(&self) -> bool {
         self.live.load(Ordering::Acquire)
     }
@@ -227,6 +230,7 @@ impl AgentCore {
         });
     }
 
+    /// Appends a property of the run to the log.
     pub fn append_meta(&self, key: &str, value: &str) {
         self.append_record(MetaRecord {
             key: key.into(),
@@ -234,6 +238,7 @@ impl AgentCore {
         });
     }
 
+    /// Appends a count to the log.
     pub fn append_stat(&self, key: &str, value: u64) {
         self.append_record(StatRecord {
             key: key.into(),

@@ -3,7 +3,7 @@
 //! Each thread counts its own events down from a number between 1 and N. The first such numbers are a sequence that
 //! fills the range evenly (a Weyl sequence of the golden ratio). A thread that ends leaves the rest of its countdown
 //! to a thread that begins. So a run of M events has M / N comparisons, plus or minus one for each thread that lived
-//! at the same time, however few events each thread has.
+//! at the same time. This holds however few events each thread has.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard};

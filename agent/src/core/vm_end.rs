@@ -11,6 +11,7 @@ pub struct VmEndSignal {
 }
 
 impl VmEndSignal {
+    /// Sets the end of the VM.
     pub fn signal_end(&self) {
         *self.flag.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();

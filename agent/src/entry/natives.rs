@@ -29,6 +29,7 @@ use crate::stack::frames::StackWalk;
 use crate::stack::{call_recording, context_scopes, tasks, verify, vm_entry};
 use crate::thread::{OwnState, lifecycle};
 
+/// Gives `thread` a state, and a shadow stack unless it has one.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_enlist(
     env: *mut JNIEnv,
@@ -48,6 +49,7 @@ pub extern "system" fn Java_java_lang_LucceRt_enlist(
     });
 }
 
+/// Whether Java code has called the method whose hook makes this call.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_hasCaller(env: *mut JNIEnv, _: jclass) -> u8 {
     guard_callback(1, |agent| {
@@ -57,6 +59,7 @@ pub extern "system" fn Java_java_lang_LucceRt_hasCaller(env: *mut JNIEnv, _: jcl
     })
 }
 
+/// The VM enters a method. `pointer`: the thread's pointer. Returns the slot of the entered frame.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_upcall(
     env: *mut JNIEnv,
@@ -72,6 +75,7 @@ pub extern "system" fn Java_java_lang_LucceRt_upcall(
     })
 }
 
+/// The frame of a VM entry ends. Returns the pointer from before it.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_upcallEnd(
     _: *mut JNIEnv,
@@ -86,6 +90,7 @@ pub extern "system" fn Java_java_lang_LucceRt_upcallEnd(
     })
 }
 
+/// Writes sites to slots that have none. Returns whether `slot` has a site now. `top`: the innermost frame's slot.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_repair(
     env: *mut JNIEnv,
@@ -108,6 +113,7 @@ pub extern "system" fn Java_java_lang_LucceRt_repair(
     })
 }
 
+/// The context of a thread's first frame, of `method`.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_root(
     _: *mut JNIEnv,
@@ -125,6 +131,7 @@ pub extern "system" fn Java_java_lang_LucceRt_root(
     })
 }
 
+/// The context of a frame of `callee`, called at `site` of a frame with `context`. 0: there is no such site.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_step0(
     _: *mut JNIEnv,
@@ -208,6 +215,7 @@ pub extern "system" fn Java_java_lang_LucceRtComparison_number0(
     })
 }
 
+/// The address of the counter for events at `site` of a frame with `context`, added if needed. 0: there is none.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_insert0(
     env: *mut JNIEnv,
@@ -279,6 +287,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_typed0(
     })
 }
 
+/// With `verify=N`: compares a number with the current thread's stack. `returned`: innermost frames that have returned.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtEvents_verify(
     env: *mut JNIEnv,
@@ -297,6 +306,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_verify(
     });
 }
 
+/// Counts dropped events.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_lost(_: *mut JNIEnv, _: jclass, events: jint) {
     guard_callback((), |agent| {
@@ -305,6 +315,7 @@ pub extern "system" fn Java_java_lang_LucceRt_lost(_: *mut JNIEnv, _: jclass, ev
     });
 }
 
+/// Counts a call from code without hooks. With `really` 0, the call only binds the native method.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_unsaid(_: *mut JNIEnv, _: jclass, really: jboolean) {
     if really != 0 {
@@ -314,6 +325,7 @@ pub extern "system" fn Java_java_lang_LucceRt_unsaid(_: *mut JNIEnv, _: jclass, 
     }
 }
 
+/// Code of classes was replaced.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_changed0(_: *mut JNIEnv, _: jclass) {
     guard_callback((), |agent| agent.forget_code());
@@ -410,6 +422,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_room0(
     });
 }
 
+/// The bytes of a hidden class with the agent's changes. Null: the class stays as it is.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_hidden(
     env: *mut JNIEnv,

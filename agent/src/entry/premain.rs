@@ -10,6 +10,7 @@ use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jclass};
 use crate::entry::callbacks;
 use crate::session::guard::guard_callback;
 
+/// The VM is initialised, but may not have reported it to the agent yet. With `really` 0, the call only binds the native method.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_initialized(
     env: *mut JNIEnv,

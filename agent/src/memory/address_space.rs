@@ -449,6 +449,7 @@ pub struct MethodOfSite {
 }
 
 impl MethodOfSite {
+    /// Reserves the array. `None`: the system refuses the memory.
     pub fn new() -> Option<MethodOfSite> {
         let range = reserve_memory(1 << (SiteId::BITS + INT_BITS), 4 << 20)?;
         Some(MethodOfSite { range })

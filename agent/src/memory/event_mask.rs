@@ -55,6 +55,7 @@ pub struct BurstTimes {
 }
 
 impl EventMask {
+    /// A mask for these kinds.
     pub fn new(kinds: u64) -> EventMask {
         let asked = EventMaskRequest {
             kinds,
@@ -71,6 +72,7 @@ impl EventMask {
         }))
     }
 
+    /// Closes the mask until [`EventMask::start_counting`], as `lucce ctl` requests.
     pub fn stop_counting(&self) {
         self.change_request(|asked| asked.stopped = true);
     }
@@ -80,10 +82,12 @@ impl EventMask {
         self.change_request(|asked| asked.follows_tasks = is_so);
     }
 
+    /// Ends a stop. The mask opens unless a pause between bursts closes it.
     pub fn start_counting(&self) {
         self.change_request(|asked| asked.stopped = false);
     }
 
+    /// Selects the kinds that count from now on.
     pub fn set_kinds(&self, kinds: u64) {
         self.change_request(|asked| asked.kinds = kinds);
     }
@@ -109,6 +113,7 @@ impl EventMask {
         }
     }
 
+    /// Begins the pause after a burst.
     pub fn pause_counting(&self) {
         self.change_request(|asked| asked.paused = true);
     }

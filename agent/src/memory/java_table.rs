@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The first word of an entry is 0 if the entry is empty. An entry of hash h lies at `h >> shift` or after it, before
-//! the next empty entry. At most three quarters of all entries are in use: a cache line holds several entries, and a
-//! smaller table stays in the cache more often.
+//! the next empty entry. At most three quarters of all entries are in use. Runs of entries mostly lie in one cache
+//! line, and a smaller table stays in the cache more often.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,7 +1,7 @@
 //! Slots of shadow stacks, as native code reads and writes them.
 //!
-//! Java code passes addresses of slots, and its pointers may be stale. So no address is trusted: outside of memory
-//! that was mapped for slots, a read returns 0, like a slot without a site, and a write does nothing.
+//! Java code passes addresses of slots, and its pointers may be stale. So no address is trusted. Outside of memory
+//! that was mapped for slots, a read returns 0, like a slot without a site. A write there does nothing.
 //!
 //! ```text
 //! +0 u32 site, +4 u32 callee   where the slot's frame is calling from; whose context the memo is, 0: none
@@ -148,6 +148,7 @@ impl Slot {
             .map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
+    /// Writes a word in or beside the slot; does nothing if the address is not a slot.
     pub fn store_word(self, offset: usize, value: u64) {
         if let Some(word) = self.word_at(offset) {
             word.store(value, Ordering::Relaxed);

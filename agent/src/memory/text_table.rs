@@ -65,10 +65,12 @@ impl TextTable {
         Some(InternedText(count - 1))
     }
 
+    /// The number of a text. `None`: the table does not have it.
     pub fn find_text(&self, text: &str) -> Option<InternedText> {
         self.locate_text(text).ok()
     }
 
+    /// The text of a number; empty if it was removed.
     pub fn resolve_text(&self, name: InternedText) -> &str {
         std::str::from_utf8(self.text_bytes(name)).unwrap_or("")
     }

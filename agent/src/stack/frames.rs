@@ -235,6 +235,7 @@ impl ResolvedMethods {
 }
 
 impl FrameCache {
+    /// Resolves a method; resolves it again if its class has new code.
     pub fn resolve_method(
         &self,
         stack: &StackTracker,

@@ -1,7 +1,7 @@
 //! Finds the slot of the innermost frame from the innermost frames alone. A walk of all frames takes time
 //! proportional to the depth of the stack.
 //!
-//! The thread's pointer may be stale, but it is never below the slot of the running frame: it was right at that
+//! The thread's pointer may be stale, but it is never below the slot of the running frame. It was right at that
 //! frame's entry, and calls since then moved it up. Below that slot lies one slot for each caller. Each holds a site
 //! in the caller's method, at the line that the VM reports. So the candidates are the slots up to the pointer below
 //! which the callers' methods and lines follow each other. If there is only one candidate, it is the slot. Remains of
@@ -45,7 +45,7 @@ pub fn find_callers(
     })
 }
 
-/// The callers, if there is one candidate. `None` also if a lost frame may lie below: its caller's slot has no site,
+/// The callers, if there is one candidate. `None` also if a lost frame may lie below. Its caller's slot has no site,
 /// and the frames above it are not at their usual slots.
 pub fn prove_callers(
     book: &CodeRegistry,

@@ -1,5 +1,5 @@
-//! Adds classes and methods to the code registry when they are first seen on a stack: classes that were loaded
-//! without the agent, and methods that Flight Recorder added.
+//! Adds classes and methods to the code registry when they are first seen on a stack. These are classes that were
+//! loaded without the agent, and methods that Flight Recorder added.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! The position of a thread: its shadow stack, checked against the frames that the VM reports.
+//! The position of a thread: its shadow stack, compared with the frames that the VM reports.
 //!
 //! ```text
 //! event, VM entry ─► frames: the VM's frames, resolved by the registry
@@ -47,6 +47,7 @@ use vm_entry_cache::VmEntryCache;
 
 pub use late_classes::add_class;
 
+/// The state of stack tracking: counters of threads, and caches of frames and VM entries.
 pub struct StackTracker {
     pub counters: CounterStore,
     pub frames: FrameCache,

@@ -66,6 +66,7 @@ thread_local! {
     static KNOWN: RefCell<Vec<Option<MonitorPlace>>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Locates the current thread, `thread`, which is about to enter a monitor.
 pub fn locate_at_monitor(
     stack: &StackTracker,
     env: JniEnvironment,

@@ -1,10 +1,10 @@
 //! A thread without a JVM: its slots as hooks write them, and its frames as the VM would report them. A plain stack
 //! is the oracle.
 //!
-//! Calls, returns, exceptions and VM entries come in any order. Frames with hooks do what the helper class does:
-//! before a call they write their site and move the pointer up; entered by a call they use the slot that the pointer
-//! names. Frames without hooks do nothing. A VM entry, and a callee of code without hooks, ask for their slot like
-//! `LucceRt.upcall`.
+//! Calls, returns, exceptions and VM entries come in any order. Frames with hooks do what the helper class does.
+//! Before a call they write their site and move the pointer up. When they are called, they use the slot that the
+//! pointer names. Frames without hooks do nothing. A VM entry, and a callee of code without hooks, ask for their slot
+//! like `LucceRt.upcall`.
 
 use std::sync::Arc;
 

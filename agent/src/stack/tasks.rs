@@ -1,9 +1,9 @@
 //! Origins: a task continues in the context that submitted it, and a thread in the context that started it.
 //!
 //! An executor receives a task in one thread and runs it in another. Meanwhile the task carries the number of the
-//! place of its submission. It is stored in a field that the agent adds to the two classes of which almost all tasks
-//! are instances; otherwise in a tag of the object (JVMTI `SetTag`), which is weak. If a task was submitted again
-//! from another place before it ran, the run may belong to either place, so the task gets no origin.
+//! place of its submission. The agent adds a field for it to the two classes of which almost all tasks are instances.
+//! Other tasks have it in a tag of the object (JVMTI `SetTag`), which is weak. If a task was submitted again from
+//! another place before it ran, the run may belong to either place, so the task gets no origin.
 //!
 //! The frame that runs the task gets a context of its own, stored as the memo of that frame. Like all contexts it is
 //! computed from the thread's first frame on. But the sequence begins where the task was submitted; a frame of a

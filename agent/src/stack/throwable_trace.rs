@@ -1,7 +1,7 @@
 //! The current thread's frames with the lines that a `Throwable` has.
 //!
 //! If a frame runs old code of a class, JVMTI has a separate method for it only if the instructions differ. If only
-//! lines moved, the VM reports the new method, whose lines are not those of the frame. A `Throwable` keeps the
+//! lines moved, the VM reports the new method, which has other lines than the frame. A `Throwable` keeps the
 //! version of each frame's class, and so has the right line. It costs many microseconds and has at most the innermost
 //! 1,024 frames (`MaxJavaStackTraceDepth`). No Java code runs: the agent calls the native methods that `Throwable`
 //! calls.

@@ -1,5 +1,4 @@
-//! The frames of a number, when the program asks for them: from the code registry, or from the log if classes of the
-//! context were unloaded.
+//! Decodes a number for the program: from the code registry, or from the log if classes of the context were unloaded.
 
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;

@@ -79,8 +79,8 @@ fn own_slot(callers: &CallerFrames, innermost: &ResolvedFrame) -> Slot {
     }
 }
 
-/// Whether the frame with slot `own` was entered before, and a loop has returned to its first instruction: it has
-/// made a call since, or nothing has changed.
+/// Whether the frame with slot `own` was entered before, and a loop has returned to its first instruction. Then it
+/// has made a call since, or nothing has changed.
 fn has_looped_back(state: &ThreadState, own: Slot, pointer: Slot) -> bool {
     let begun = state.pointer_before_entry(own);
     begun.is_some_and(|begun| pointer > own || begun == pointer)

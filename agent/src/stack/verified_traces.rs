@@ -50,6 +50,7 @@ struct VerifiedTraceState {
     changes: u64,
 }
 
+/// The pairs of number and trace that were proven equal.
 #[derive(Default)]
 pub struct VerifiedTraces(WatchedMutex<VerifiedTraceState>);
 

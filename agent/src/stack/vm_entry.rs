@@ -145,9 +145,9 @@ pub fn enter_frame(
 /// Maximum number of helper frames above the entered frame.
 const HELPERS: usize = 3;
 
-/// The callers, proven by the frame below the entered ones, or by two frames if that is a native method's; and
-/// whether the entered frames have no slot. `None`: they prove nothing, or the cache does not know the site below the
-/// pointer.
+/// The callers, proven by one frame below the entered ones, or by two if that one is a native method's. The second
+/// value is whether the entered frames have no slot. `None`: they prove nothing, or the cache does not know the site
+/// below the pointer.
 fn find_near_callers(
     stack: &StackTracker,
     env: JniEnvironment,
@@ -452,6 +452,7 @@ fn shown_frames(frames: &[ResolvedFrame]) -> Vec<(MethodId, &ResolvedFrame)> {
     shown.collect()
 }
 
+/// Whether all frames are of methods that the agent knows: registered, hidden or helper methods.
 pub fn are_known(frames: &[ResolvedFrame]) -> bool {
     let mut kinds = frames.iter().map(|frame| frame.method.kind);
     kinds.all(|kind| kind != MethodKind::Unknown)

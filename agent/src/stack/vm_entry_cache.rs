@@ -34,6 +34,7 @@ pub enum VmEntrySite {
     Unclear,
 }
 
+/// What is known about the call sites of VM entries, by the site in the slot below the pointer.
 #[derive(Default)]
 pub struct VmEntryCache(WatchedRwLock<FxHashMap<SiteId, VmEntrySite>>);
 

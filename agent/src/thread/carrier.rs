@@ -1,6 +1,6 @@
 //! Virtual threads that act as their carrier.
 //!
-//! In JDK 21 a virtual thread does some work as its carrier, on its own stack: it schedules the end of its own wait,
+//! In JDK 21 a virtual thread does some work as its carrier, on its own stack. It schedules the end of its own wait,
 //! and the continuation of an unparked thread. `Thread.currentThread()` is the carrier then. So the helper class
 //! exchanges the values of both threads' fields (`toCarrier`). For JVMTI the current thread is still the virtual one.
 #![allow(unsafe_code, reason = "the state that the current thread holds")]

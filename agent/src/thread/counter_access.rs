@@ -180,7 +180,7 @@ pub fn new_counter(
     let id = log_thread_id(counters, lane);
     lane.next_counter(number, |cells| {
         let block = counters.log.add_counters(id, cells).ok()?;
-        // SAFETY: the block is kept as long as the agent, and lanes are used no longer than that.
+        // SAFETY: the block is kept as long as the agent, and per-thread counters are used no longer than that.
         let cells = unsafe { block.as_static() };
         counters.lock_counter_blocks().push(block);
         Some(cells)
@@ -203,7 +203,7 @@ pub fn event_counter(
     });
     lane.event_counter(number, event, |cells| {
         let block = counters.log.add_event_counters(id, cells).ok()?;
-        // SAFETY: the block is kept as long as the agent, and lanes are used no longer than that.
+        // SAFETY: the block is kept as long as the agent, and per-thread counters are used no longer than that.
         let cells = unsafe { block.as_static() };
         counters.lock_event_counter_blocks().push(block);
         Some(cells)

@@ -5,9 +5,9 @@
 //! without hooks), that moment is the thread's first event. The last moment is its last event before the agent
 //! leaves, because a thread keeps running while the agent asks. The log's counters are written
 //! * when the VM ends;
-//! * from time to time, by an agent thread that only reads memory: for a JVM that is killed. The interval grows with
-//!   the run time of the program: a thousandth of it, more if a reading takes much CPU time, and at most a tenth of it
-//!   or ten seconds ([`pause_after`]).
+//! * from time to time, by an agent thread that only reads memory: for a JVM that is killed. The interval is a
+//!   thousandth of the run time so far, or more if a reading takes much CPU time. It is at most a tenth of the run
+//!   time, and ten seconds ([`pause_after`]).
 //!
 //! With the VM's bytes, a reading writes the sum of the agent's counters at the same moment. The counters continue
 //! until the JVM is killed, so a reader compares two sums of one moment.
@@ -53,6 +53,7 @@ const LARGEST_LOAD: u32 = 20;
 
 const CARRIER: &str = "Ljdk/internal/misc/CarrierThread;";
 
+/// The followed threads, and the counters for their bytes in the log.
 #[derive(Default)]
 pub struct CoverageTracker {
     vm: OnceLock<VmAllocationReader>,
@@ -434,7 +435,7 @@ impl VmAllocationReader {
         let thread = counters.jvmti.current_thread()?;
         let current = VmThread::from_address(env.get_long(thread, at.as_raw()) as usize);
         env.delete_local(thread);
-        // SAFETY: those of the current thread.
+        // SAFETY: environment and thread are the current thread's.
         let count = unsafe { ThreadAllocationReader::new(env.as_raw(), current) }?;
         Some(VmAllocationReader { count, at, number })
     }

@@ -1,4 +1,4 @@
-//! The life of a thread: gives it a shadow stack and a state, finds the state of the current thread, and frees both
+//! The life of a thread. Gives it a shadow stack and a state, finds the state of the current thread, and frees both
 //! at the thread's end.
 #![allow(unsafe_code, reason = "the state that the current thread holds")]
 
@@ -132,6 +132,7 @@ pub fn thread_name(counters: &CounterStore, env: JniEnvironment) -> String {
     name
 }
 
+/// The name of `thread` from its field; empty if it has none yet.
 pub fn read_name(env: JniEnvironment, thread: jobject, fields: ThreadFields) -> String {
     let name = env.get_object(thread, fields.name.as_raw());
     if name.is_null() {

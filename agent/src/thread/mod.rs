@@ -112,6 +112,7 @@ pub struct VmEntry {
     pub slotless: bool,
 }
 
+/// The state of one thread. Java code reads its first words, and writes some of them.
 #[repr(C)]
 pub struct ThreadState {
     /// Address of the index of the thread's counters; 0: none yet.
@@ -197,6 +198,7 @@ impl ThreadState {
         }
     }
 
+    /// The slots of the shadow stack, the sentinel included.
     pub fn slots(&self) -> SlotRange {
         let [start, end] = [self.start, self.end].map(|at| Slot::from_pointer(at as usize));
         SlotRange { start, end }
@@ -212,6 +214,7 @@ impl ThreadState {
         self.slots().start.above()
     }
 
+    /// Adds a VM entry, which is the innermost one now.
     pub fn push_entry(&self, upcall: VmEntry) {
         self.vm_entries.borrow_mut().push(upcall);
     }
@@ -293,8 +296,8 @@ impl ThreadState {
 
 /// The current thread's state, as Java code passes it from a field of the thread. 0: no state yet.
 ///
-/// A function with an `OwnState` got it from Java code of the current thread, or guarantees the same, for as long as
-/// a native method of that thread runs. The thread itself frees the state when it ends.
+/// A function with an `OwnState` got it from Java code of the current thread, or guarantees the same. It is valid as
+/// long as a native method of that thread runs. The thread itself frees the state when it ends.
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct OwnState(jlong);
@@ -313,6 +316,7 @@ impl OwnState {
         OwnState(Box::into_raw(Box::new(state)).expose_provenance() as jlong)
     }
 
+    /// The state. `None`: the thread has none yet.
     pub fn get(&self) -> Option<&ThreadState> {
         let state = std::ptr::with_exposed_provenance::<ThreadState>(self.0 as usize);
         // SAFETY: null, or from `from_state`; it is shared with this thread alone, and lives as long as the thread.

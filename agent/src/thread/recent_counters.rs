@@ -47,6 +47,7 @@ impl RecentCounter {
 pub struct RecentCounters(Vec<Option<RecentCounter>>);
 
 impl RecentCounters {
+    /// The counter of an event of `kind` at `place` on an object of `class`, if it was used recently.
     pub fn find_counter(
         &self,
         env: JniEnvironment,

@@ -64,6 +64,7 @@ impl TagLimit {
     }
 }
 
+/// All sets of tags, by number.
 #[derive(Default)]
 pub struct TagRegistry {
     table: WatchedRwLock<TagSetTable>,

@@ -6,9 +6,9 @@
 //!
 //! The index is a table for Java code (`java_table`) with entries `[context, site's low 20 bits << 44 | counter >>
 //! 3]`; context 0: empty. A context belongs to one method, whose sites are consecutive, so the low bits distinguish
-//! them. `shared_layout` names the other words of the table's header: addresses of the transition cache and of recent
-//! call paths, the hash shift of each, the address of the index of counters by type, with entries `[number, type <<
-//! 44 | counter >> 3]`, and the address of the typed sites.
+//! them. `shared_layout` names the other words of the table's header. They are the addresses of the transition cache
+//! and of recent call paths, the hash shift of each, and the address of the typed sites. One more is the address of
+//! the index of counters by type, with entries `[number, type << 44 | counter >> 3]`.
 //!
 //! Java code alone reads and writes the copies of recent transitions, and the recent call paths (`java_caches`).
 
@@ -40,6 +40,7 @@ const FIRST_CELLS: u32 = 16;
 const MOST_CELLS: u32 = 4096;
 const MOST_ORIGINS: usize = 16;
 
+/// The counters of one thread at a time, and their indices.
 pub struct ThreadCounters {
     /// The name of its threads, with `*` for digits.
     pub kind: String,
@@ -449,6 +450,7 @@ impl ThreadCounterPool {
         drop(lane);
     }
 
+    /// Returns the counters of an ended thread for the next thread of its kind.
     pub fn return_counters(&self, lane: ThreadCounters) {
         let mut free = lock_mutex(&self.free);
         let lanes = free.entry(lane.tags).or_default();
