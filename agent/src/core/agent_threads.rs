@@ -14,7 +14,8 @@ pub struct AgentThreads(WatchedMutex<Vec<JoinHandle<()>>>);
 impl AgentThreads {
     /// Starts a thread that takes no signals.
     ///
-    /// # Errors The system cannot create a thread.
+    /// # Errors
+    /// The system cannot create a thread.
     pub fn spawn_thread(&self, name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let thread = Builder::new().name(name.into());
         let started = signals::with_signals_blocked(|| thread.spawn(run))?;

@@ -1,7 +1,7 @@
 //! Class loaders by number; 0 is the boot loader. Numbers are never reused.
 //!
 //! The VM does not report when it unloads classes, but a weak reference to their loader is null then. For each new
-//! loader two others are tested, in turns. So at least as many are found unloaded as are added.
+//! loader two others are tested, in turns. So unloaded loaders are found about as fast as new ones are added.
 
 use std::collections::VecDeque;
 use std::sync::MutexGuard;

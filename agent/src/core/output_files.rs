@@ -37,7 +37,8 @@ pub struct OutputFiles {
 impl OutputFiles {
     /// Creates the files that the options request, and sets the log's name in the options.
     ///
-    /// # Errors One line for the user: why nothing can be written there.
+    /// # Errors
+    /// One line for the user: why nothing can be written there.
     pub fn create_files(
         options: &mut AgentOptions,
         header: &LogHeader,

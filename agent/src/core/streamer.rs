@@ -20,7 +20,8 @@ pub struct EventStreamer {
 impl EventStreamer {
     /// Creates the stream beside the log with this header.
     ///
-    /// # Errors The file cannot be created, or a file of the name exists.
+    /// # Errors
+    /// The file cannot be created, or a file of the name exists.
     pub fn create(path: &Path, log: &LogHeader, limit: u64) -> io::Result<EventStreamer> {
         let since_start = clock::unix_nanos().saturating_sub(log.start);
         let header = lucce_stream::StreamHeader {
@@ -35,7 +36,8 @@ impl EventStreamer {
 
     /// The file for reading, and its size in bytes. Threads continue to write entries.
     ///
-    /// # Errors The system's error.
+    /// # Errors
+    /// The system's error.
     pub fn file_with_size(&self) -> io::Result<(File, u64)> {
         let bytes = self.writer.size_bytes();
         Ok((self.writer.clone_file()?, bytes))

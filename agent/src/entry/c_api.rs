@@ -237,7 +237,8 @@ pub extern "C" fn lucce_text(context: u64, text: *mut c_char, size: usize) -> i3
 
 /// Writes the text of a number and a zero byte.
 ///
-/// # Safety `text` points to `size` writable bytes.
+/// # Safety
+/// `text` points to `size` writable bytes.
 unsafe fn write_text(number: ContextNumber, text: *mut u8, size: usize) -> ApiResult {
     let mut bytes = [0; ContextNumber::MAX_TEXT + 1];
     let mut rest = bytes.as_mut_slice();
@@ -372,7 +373,8 @@ impl TraceText {
         self.frames.len() * size_of::<ApiFrame>() + self.text.len()
     }
 
-    /// # Safety `memory` points to `byte_count()` writable bytes, aligned for frames.
+    /// # Safety
+    /// `memory` points to `byte_count()` writable bytes, aligned for frames.
     unsafe fn copy_to(&self, memory: *mut ApiFrame) {
         // SAFETY: as promised; no memory of the agent overlaps with the caller's.
         unsafe {

@@ -70,7 +70,8 @@ const ENTRY_POINTS: CallInterceptors = CallInterceptors {
 
 /// Loaded by the VM before any Java code runs.
 ///
-/// # Safety Called by the VM with its own pointers.
+/// # Safety
+/// Called by the VM with its own pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn Agent_OnLoad(
     vm: *mut JavaVM,
@@ -98,7 +99,8 @@ pub unsafe extern "system" fn Agent_OnLoad(
 
 /// The text of the agent's options.
 ///
-/// # Safety `options` is null or a terminated string.
+/// # Safety
+/// `options` is null or a terminated string.
 pub unsafe fn string_from_c(options: *const c_char) -> String {
     match options.is_null() {
         true => String::new(),
@@ -190,8 +192,8 @@ pub fn handle_vm_init(agent: &'static Agent, env: JniEnvironment) {
     }
 }
 
-/// Before VMInit: the start of the first thread beside the main one shows that `java.lang.Thread` is initialised and
-/// frames can be kept.
+/// Begins a thread. Before VMInit, the start of the first thread beside the main one shows that `java.lang.Thread` is
+/// initialised and frames can be kept.
 unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject) {
     guard_callback((), |agent| {
         let env = agent.jni_env(env);
@@ -272,7 +274,8 @@ unsafe extern "system" fn sampled_object_alloc(
 
 /// Enabled only with `events=leak`. No function of the VM may be called here.
 ///
-/// # Safety Called by the VM.
+/// # Safety
+/// Called by the VM.
 pub unsafe extern "system" fn garbage_collection_finish(_: *mut ti::jvmtiEnv) {
     guard_callback((), |agent| {
         if let Some(leaks) = &agent.leaks {
@@ -283,7 +286,8 @@ pub unsafe extern "system" fn garbage_collection_finish(_: *mut ti::jvmtiEnv) {
 
 /// Enabled only with `events=leak`. Runs in the thread that gets the error, before it gets it.
 ///
-/// # Safety Called by the VM.
+/// # Safety
+/// Called by the VM.
 pub unsafe extern "system" fn resource_exhausted(
     _: *mut ti::jvmtiEnv,
     env: *mut JNIEnv,

@@ -18,7 +18,8 @@ use crate::thread::event_kind::EventKind;
 
 /// Loaded by the VM on request of `lucce attach`.
 ///
-/// # Safety Called by the VM with its own pointers.
+/// # Safety
+/// Called by the VM with its own pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn Agent_OnAttach(
     vm: *mut JavaVM,

@@ -189,7 +189,8 @@ unsafe extern "system" fn retransform_classes(
     )
 }
 
-/// # Safety `first` points to `count` elements.
+/// # Safety
+/// `first` points to `count` elements.
 unsafe fn iter_array<'g, T>(count: jint, first: *const T) -> slice::Iter<'g, T> {
     match usize::try_from(count) {
         // SAFETY: as promised.

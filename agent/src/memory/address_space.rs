@@ -91,7 +91,7 @@ const KIND: libc::c_int =
 /// Gives the system advice about pages. Miri supports no advice; there, released pages are filled with zeros, as the
 /// system does.
 ///
-/// # Safety They are pages of a mapping of this module. The content of released pages is not needed.
+/// # Safety They are pages of a mapping that the agent has made. The content of released pages is not needed.
 pub unsafe fn advise_pages(at: *mut libc::c_void, bytes: usize, what: libc::c_int) {
     match (cfg!(miri), what) {
         // SAFETY: as promised; advice fails without harm.
@@ -116,7 +116,7 @@ fn map_zeroed(bytes: usize, access: libc::c_int, flags: libc::c_int) -> io::Resu
     Ok(at as usize)
 }
 
-/// If addresses or memory are limited, one table takes at most this part of what is left.
+/// If addresses or memory are limited, one table takes at most 1/PART of what is left.
 const PART: u64 = 24;
 
 /// Reserves up to `most` bytes of writable zeros. If the system refuses, half as much is tried, down to `least`.
@@ -153,7 +153,8 @@ fn map_at_most(most: usize, least: usize, access: libc::c_int) -> io::Result<Map
 
 /// Makes reserved addresses writable.
 ///
-/// # Safety They are whole pages of a reservation of this module.
+/// # Safety
+/// They are whole pages of a reservation of this module.
 unsafe fn make_writable(from: usize, to: usize) -> bool {
     // SAFETY: as promised.
     let opened = unsafe {
@@ -217,7 +218,8 @@ const SLOTS_PER_STACK: usize = 8;
 impl ShadowStacks {
     /// Reserves the shadow stacks. `doubled`: every slot has a second part of the same size elsewhere.
     ///
-    /// # Errors One line for the user: the available and the missing address space.
+    /// # Errors
+    /// One line for the user: the available and the missing address space.
     pub fn new(doubled: bool) -> Result<ShadowStacks, String> {
         // The first threads have stacks of the size of the thread that starts the VM.
         let small = slot_bytes(stack_size()).min(BOOT_STACK);
@@ -266,7 +268,8 @@ impl ShadowStacks {
 
     /// For a JVM whose code has no hooks: no stacks, only the word of the event mask.
     ///
-    /// # Errors Like [`ShadowStacks::new`].
+    /// # Errors
+    /// Like [`ShadowStacks::new`].
     pub fn without_stacks() -> Result<ShadowStacks, String> {
         let base = map_scratch(GATE).map_err(|e| no_space_message("the agent", GATE, &e))?;
         register_scratch(base, GATE);

@@ -1,8 +1,9 @@
 //! The number of allocations that a sample represents.
 //!
 //! HotSpot takes a sample after a random number of bytes. It draws that number from the exponential distribution
-//! whose mean is the sampling interval (JEP 331). So an object of `size` bytes is sampled with probability `p = 1 −
-//! e^(−size/interval)`, and represents `1/p` objects. The fraction is carried to the next sample, so sums are right.
+//! whose mean is the sampling interval (JEP 331). The probability that an object of `size` bytes is a sample is
+//! therefore `1 − e^(−size/interval)`. The sample represents as many objects as the inverse of that probability. The
+//! fraction is carried to the next sample, so sums are right.
 
 /// The remainder of a thread's samples.
 #[derive(Default, Debug)]

@@ -70,7 +70,7 @@ pub fn unmap_all() {
     let given = std::mem::take(&mut *RESERVED_RANGES.lock());
     for range in given {
         let end = (range.start() + range.bytes()).next_multiple_of(PAGE);
-        // SAFETY: mappings of this module, as promised.
+        // SAFETY: mappings that the agent has made, as promised.
         unsafe { unmap_pages(range.start(), end) };
     }
 }
@@ -93,8 +93,8 @@ impl TableMemory for SystemPages {
         let to = bytes.end.addr() / PAGE * PAGE;
         if from < to {
             let start = ptr::with_exposed_provenance_mut(from);
-            // SAFETY: pages of a mapping of this module; their readers read zeros. If the system refuses, the pages
-            // stay unchanged.
+            // SAFETY: pages of a mapping that the agent has made; their readers read zeros. If the system refuses,
+            // the pages stay unchanged.
             unsafe { advise_pages(start, to - from, libc::MADV_DONTNEED) };
         }
     }

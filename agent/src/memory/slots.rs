@@ -16,7 +16,8 @@ use lucce_callgraph::{ContextId, MethodId, SiteId};
 pub use crate::memory::shared_layout::GATE;
 use crate::memory::shared_layout::{CONTEXT, IN_DOWNCALL, SLOT, TAG_SHIFT};
 
-/// The site in a slot whose frame, the caller of the frame above, is not known. Only a memo can give the frame above a context.
+/// The site in a slot whose frame, the caller of the frame above, is not known. Only a memo can give the frame above
+/// a context.
 pub const LOST: u32 = SiteId::MAX;
 
 /// Addresses of slots are relative to it: see the helper class.
@@ -46,7 +47,8 @@ static MAPPED: [MappedSlots; 3] = [const {
 
 /// Declares the memory from `start` to `end` as memory of slots.
 ///
-/// # Safety The memory can be read and written until the process ends, and is accessed atomically only.
+/// # Safety
+/// The memory can be read and written until the process ends, and is accessed atomically only.
 pub unsafe fn map_slots(part: SlotMemoryPart, start: usize, end: usize) {
     let mapped = &MAPPED[part as usize];
     mapped.start.store(start, Ordering::Relaxed);

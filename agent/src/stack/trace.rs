@@ -41,7 +41,8 @@ pub fn stack_id(elements: &[StackElement]) -> StackId {
 
 /// The frames of the thread itself, innermost first.
 ///
-/// # Errors The reason, if `number` was never handed out.
+/// # Errors
+/// The reason, if `number` was never handed out.
 pub fn decode_trace(stack: &StackTracker, number: ContextId) -> Result<Vec<StackElement>, String> {
     let decoded = stack.encoder.decode_context(number, MethodId::EVENT);
     let error = match &decoded {
@@ -66,7 +67,8 @@ pub fn decode_trace(stack: &StackTracker, number: ContextId) -> Result<Vec<Stack
 
 /// The frames of the thread itself, then those of the thread that submitted its task or started it, and so on.
 ///
-/// # Errors Like [`decode_trace`].
+/// # Errors
+/// Like [`decode_trace`].
 pub fn decode_across_threads(
     stack: &StackTracker,
     number: ContextId,

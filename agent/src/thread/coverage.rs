@@ -43,12 +43,11 @@ const CELLS: u32 = 64;
 /// Bounds of the interval between two readings while the program runs.
 const SHORTEST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_secs(10);
-/// The interval is this part of the time since the start. A reading takes at most this part of the interval in CPU
-/// time.
+/// The interval is 1/PART of the time since the start. A reading takes at most 1/PART of the interval in CPU time.
 const PART: u32 = 1000;
-/// Regardless of CPU time, the interval is at most this part of the time since the start.
+/// Regardless of CPU time, the interval is at most 1/LATEST_PART of the time since the start.
 const LATEST_PART: u32 = 10;
-/// A reading takes at most this part of one CPU, even if the interval then exceeds [`LATEST_PART`].
+/// A reading takes at most 1/LARGEST_LOAD of one CPU, even if the interval then exceeds the bound by [`LATEST_PART`].
 const LARGEST_LOAD: u32 = 20;
 
 const CARRIER: &str = "Ljdk/internal/misc/CarrierThread;";

@@ -306,7 +306,8 @@ pub struct OwnState(jlong);
 impl OwnState {
     pub const NONE: OwnState = OwnState(0);
 
-    /// # Safety `field` is the value in the field of the current thread, or of the carrier that it acts as.
+    /// # Safety
+    /// `field` is the value in the field of the current thread, or of the carrier that it acts as.
     pub unsafe fn from_field(field: jlong) -> OwnState {
         OwnState(field)
     }
@@ -323,7 +324,8 @@ impl OwnState {
         unsafe { state.as_ref() }
     }
 
-    /// # Safety The thread's field no longer holds the address, and nothing else of this thread uses the state.
+    /// # Safety
+    /// The thread's field no longer holds the address, and nothing else of this thread uses the state.
     pub unsafe fn into_state(self) -> Option<Box<ThreadState>> {
         let state = std::ptr::with_exposed_provenance_mut::<ThreadState>(self.0 as usize);
         // SAFETY: `from_state` made it, and no reference to it is left.

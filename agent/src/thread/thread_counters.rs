@@ -4,11 +4,16 @@
 //! after thread neither look up every context again nor fill the log. Threads are of the same kind if their names
 //! differ in digits only. While two such threads live, each has counters of its own.
 //!
-//! The index is a table for Java code (`java_table`) with entries `[context, site's low 20 bits << 44 | counter >>
-//! 3]`; context 0: empty. A context belongs to one method, whose sites are consecutive, so the low bits distinguish
-//! them. `shared_layout` names the other words of the table's header. They are the addresses of the transition cache
-//! and of recent call paths, the hash shift of each, and the address of the typed sites. One more is the address of
-//! the index of counters by type, with entries `[number, type << 44 | counter >> 3]`.
+//! The index is a table for Java code (`java_table`) with these entries; context 0: empty.
+//!
+//! ```text
+//! [context, site's low 20 bits << 44 | counter >> 3]
+//! ```
+//!
+//! A context belongs to one method. Its sites are consecutive, so the low bits distinguish them. `shared_layout`
+//! names the other words of the table's header. They are the addresses of the transition cache and of recent call
+//! paths, the hash shift of each, and the address of the typed sites. One more is the address of the index of
+//! counters by type, with entries `[number, type << 44 | counter >> 3]`.
 //!
 //! Java code alone reads and writes the copies of recent transitions, and the recent call paths (`java_caches`).
 
