@@ -1,4 +1,4 @@
-//! Threads of the agent's own, which end when the agent does.
+//! The agent's own threads, which end with the agent.
 
 use std::io;
 use std::thread::{Builder, JoinHandle};
@@ -7,15 +7,15 @@ use lucce_jvmti::signals;
 
 use crate::memory::locks::WatchedMutex;
 
-/// Those that run.
+/// The threads that run.
 #[derive(Default)]
 pub struct AgentThreads(WatchedMutex<Vec<JoinHandle<()>>>);
 
 impl AgentThreads {
-    /// One more, which takes no signals.
+    /// Starts a thread that takes no signals.
     ///
     /// # Errors
-    /// The system has no thread for it.
+    /// The system cannot create a thread.
     pub fn spawn_thread(&self, name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let thread = Builder::new().name(name.into());
         let started = signals::with_signals_blocked(|| thread.spawn(run))?;
@@ -23,11 +23,11 @@ impl AgentThreads {
         Ok(())
     }
 
-    /// Waits until all have ended; they know that they must.
+    /// Waits until all threads have ended. They have been told to end before.
     pub fn join_all(&self) {
         let all = std::mem::take(&mut *self.lock());
         for thread in all {
-            // One that has panicked has ended, too.
+            // A thread that has panicked has ended as well.
             let _ = thread.join();
         }
     }

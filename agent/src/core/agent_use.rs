@@ -1,14 +1,15 @@
-//! Which functions of the agent run, where it may leave the VM: what they use is given back only when none of them does.
+//! Counts threads inside agent functions, so that an agent that leaves the VM frees nothing that is in use.
 //!
 //! ```text
-//! a function begins   one more inside ─► which run works?          none, or another one: it does nothing
-//! the agent leaves    no run works    ─► wait until no thread is inside ─► give all back
+//! a function begins   count one more inside ─► is a run recorded?   if not, or another run: do nothing
+//! the agent leaves    no run is recorded ─► wait until no thread is inside ─► free everything
 //! ```
-//! Who begins is counted before it looks, and who leaves says so before it waits, both in the one order that all threads see: so
-//! a thread that is not waited for finds that the agent has gone.
 //!
-//! Counters are spread over cache lines, so that threads which tell of events at the same time do not wait for each other. An agent
-//! that stays until the VM ends (classes have its hooks) counts no threads.
+//! A function counts itself before it reads the run; the leaving agent changes the run before it reads the counts.
+//! Both use one order that all threads see. So a thread that is not waited for finds that the agent has left.
+//!
+//! The counts are spread over cache lines, so that threads with events at the same time do not wait for each other.
+//! An agent that stays until the VM ends (classes have its hooks) counts no threads.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -18,14 +19,14 @@ use lucce_tracelog::RunId;
 
 const SHARDS: usize = 64;
 
-/// Alone in its cache lines: processors fetch two at a time.
+/// Alone in its cache lines, because processors fetch two at a time.
 #[repr(align(128))]
 struct AgentUseShard(AtomicUsize);
 
 static USE_COUNTS: [AgentUseShard; SHARDS] = [const { AgentUseShard(AtomicUsize::new(0)) }; SHARDS];
 /// The run that is recorded now; 0: none.
 static CURRENT_RUN: AtomicU64 = AtomicU64::new(0);
-/// An agent that may leave has been here.
+/// Whether an agent that may leave has started in this process.
 static MAY_LEAVE: AtomicBool = AtomicBool::new(false);
 static NEXT_SHARD: AtomicUsize = AtomicUsize::new(0);
 
@@ -33,22 +34,23 @@ thread_local! {
     static SHARD: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// As long as it is there, the agent that works does not go. Not for long: the thread that detaches it waits.
+/// The agent does not leave while a guard exists. Keep it briefly: the thread that detaches the agent waits.
 pub struct AgentUseGuard(Option<&'static AtomicUsize>);
 
 impl AgentUseGuard {
+    /// Counts the current thread as inside.
     pub fn enter() -> AgentUseGuard {
         // Relaxed: it was set before there was anything to enter.
         if !MAY_LEAVE.load(Ordering::Relaxed) {
             return AgentUseGuard(None);
         }
         let shard = thread_shard();
-        // In one order with `end_run`: see the module.
+        // SeqCst, in one order with `end_run`: see the module's text.
         shard.fetch_add(1, Ordering::SeqCst);
         AgentUseGuard(Some(shard))
     }
 
-    /// Whether this is the run that is recorded now.
+    /// Whether this run is recorded now.
     pub fn is_for_run(&self, run: RunId) -> bool {
         CURRENT_RUN.load(Ordering::SeqCst) == run.bits()
     }
@@ -57,13 +59,13 @@ impl AgentUseGuard {
 impl Drop for AgentUseGuard {
     fn drop(&mut self) {
         if let Some(shard) = self.0 {
-            // Release: what was done here comes before what `end_run` does then.
+            // Release: work under this guard happens before what `end_run` does next. Pairs with its load.
             shard.fetch_sub(1, Ordering::Release);
         }
     }
 }
 
-/// The current thread's.
+/// The current thread's count.
 fn thread_shard() -> &'static AtomicUsize {
     let own = SHARD.try_with(|own| {
         if own.get() == usize::MAX {
@@ -71,14 +73,14 @@ fn thread_shard() -> &'static AtomicUsize {
         }
         own.get()
     });
-    // A thread that ends has none of its own any more.
+    // A thread that is ending has lost its thread-local value.
     let own = own.unwrap_or(0);
     USE_COUNTS
         .get(own)
         .map_or(&USE_COUNTS[0].0, |shard| &shard.0)
 }
 
-/// A run begins. `may_leave`: the agent need not stay until the VM ends.
+/// Begins a run. `may_leave`: the agent may leave before the VM ends.
 pub fn begin_run(run: RunId, may_leave: bool) {
     if may_leave {
         MAY_LEAVE.store(true, Ordering::SeqCst);
@@ -86,14 +88,14 @@ pub fn begin_run(run: RunId, may_leave: bool) {
     CURRENT_RUN.store(run.bits(), Ordering::SeqCst);
 }
 
-/// No run is recorded from now on, and no thread finds the agent, as `hide` sees to it. Whether no thread is inside any more, within
-/// that time.
+/// Ends the run; `hide` makes the agent unreachable for other threads. Returns whether no thread is inside any more,
+/// after at most `patience`.
 pub fn end_run(hide: impl FnOnce(), patience: Duration) -> bool {
     const LOOK: Duration = Duration::from_millis(1);
     CURRENT_RUN.store(0, Ordering::SeqCst);
     hide();
     let until = Instant::now() + patience;
-    // Acquire: pairs with the Release of those who were inside.
+    // SeqCst, which includes Acquire: pairs with the Release of the dropped guards.
     let is_empty = || {
         USE_COUNTS
             .iter()
@@ -116,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// The counters are the process's.
+    /// The counts belong to the process, so tests run one at a time.
     static ALONE: Mutex<()> = Mutex::new(());
 
     #[test]
@@ -132,7 +134,7 @@ mod tests {
         assert!(end_run(|| (), Duration::from_secs(60)));
     }
 
-    /// What is inside never sees what was given back.
+    /// A thread inside never sees freed memory.
     #[test]
     fn nothing_is_given_back_that_is_in_use() {
         let _alone = ALONE.lock();
@@ -147,7 +149,7 @@ mod tests {
                     while !ended.load(Ordering::Relaxed) {
                         let _inside = AgentUseGuard::enter();
                         let found = works.load(Ordering::SeqCst);
-                        // SAFETY: what is found while one is inside is not freed.
+                        // SAFETY: what a thread finds while it is inside is not freed.
                         if let Some(found) = unsafe { found.as_ref() } {
                             assert_ne!(found.load(Ordering::Relaxed), 0);
                         }

@@ -1,7 +1,7 @@
-//! Class loaders by number: 0 is the boot loader. A number is never given to another loader.
+//! Class loaders by number; 0 is the boot loader. Numbers are never reused.
 //!
-//! The VM does not tell when it unloads classes, but a weak reference to their loader is null then. For each new
-//! loader two others are looked at, in turns: so as many are found to be gone as come.
+//! The VM does not report when it unloads classes, but a weak reference to their loader is null then. For each new
+//! loader two others are tested, in turns. So unloaded loaders are found about as fast as new ones are added.
 
 use std::collections::VecDeque;
 use std::sync::MutexGuard;
@@ -13,38 +13,38 @@ use crate::memory::locks::WatchedMutex;
 use crate::registry::ClassLoaderId;
 use lucce_jvmti::{JniEnvironment, Jvmti};
 
-/// Every loader that was seen and is not known to be gone.
+/// All loaders that were seen and are not known to be unloaded.
 #[derive(Default)]
 pub struct ClassLoaders(WatchedMutex<LoaderTable>);
 
 #[derive(Default)]
 struct LoaderTable {
     entries: FxHashMap<u32, LoaderEntry>,
-    /// All of them, the one that will be looked at next first.
+    /// All of them; the next one to test comes first.
     turns: VecDeque<u32>,
     last: u32,
-    /// The last one when others were looked at.
+    /// The value of `last` when loaders were last tested.
     last_checked: u32,
 }
 
 struct LoaderEntry {
     /// A weak global reference.
     weak: usize,
-    /// The loader of the JDK's modules that the boot loader does not define.
+    /// The loader of the JDK modules that the boot loader does not define.
     is_platform: bool,
-    /// It asks the boot loader for every class of `java.base`.
+    /// It delegates every class of `java.base` to the boot loader.
     is_of_the_jdk: bool,
 }
 
 const PLATFORM: &str = "Ljdk/internal/loader/ClassLoaders$PlatformClassLoader;";
 const APPLICATION: &str = "Ljdk/internal/loader/ClassLoaders$AppClassLoader;";
-/// Tags cannot be set before the VM is live, so the first few loaders are found by comparing.
+/// Tags cannot be set before the VM's live phase, so the first few loaders are found by comparison.
 const EARLY_LOADERS: u32 = 16;
-/// How many are looked at for each new one.
+/// Loaders tested for each new one.
 const CHECKS_PER_LOADER: usize = 2;
 
 impl ClassLoaders {
-    /// `loader` null is the boot loader.
+    /// The number of a loader; null is the boot loader.
     pub fn loader_id(&self, jvmti: Jvmti, env: JniEnvironment, loader: jobject) -> ClassLoaderId {
         if loader.is_null() {
             return ClassLoaderId(0);
@@ -87,8 +87,8 @@ impl ClassLoaders {
         ClassLoaderId(id)
     }
 
-    /// Loaders whose classes the VM has unloaded, each once: their code runs nowhere and never will. Asked for
-    /// again and again, all of them are told sooner or later.
+    /// Loaders whose classes the VM has unloaded, each returned once: their code never runs again. Repeated calls
+    /// find every loader eventually.
     pub fn remove_unloaded(&self, env: JniEnvironment) -> Vec<ClassLoaderId> {
         let mut known = self.lock();
         let mut gone = Vec::new();
@@ -113,7 +113,7 @@ impl ClassLoaders {
         gone
     }
 
-    /// The agent leaves the VM: of all references.
+    /// Deletes all references, when the agent leaves the VM.
     pub fn release_all(&self, env: JniEnvironment) {
         let known = std::mem::take(&mut *self.lock());
         for seen in known.entries.into_values() {
@@ -121,7 +121,7 @@ impl ClassLoaders {
         }
     }
 
-    /// A local reference; null for the boot loader, `None` if it is gone.
+    /// A local reference to the loader; null for the boot loader. `None`: it is unloaded.
     pub fn loader_object(&self, env: JniEnvironment, loader: ClassLoaderId) -> Option<jobject> {
         if loader == ClassLoaderId::BOOT {
             return Some(std::ptr::null_mut());
@@ -130,20 +130,19 @@ impl ClassLoaders {
         (!local.is_null()).then_some(local)
     }
 
-    /// Whether the VM trusts this loader's classes with annotations of its own: the boot loader and the
-    /// platform loader.
+    /// Whether the VM accepts its own annotations in this loader's classes: the boot loader and the platform loader.
     pub fn is_trusted(&self, loader: ClassLoaderId) -> bool {
         !self.is_application(loader)
     }
 
-    /// Whether this is a loader of a program's own, which may refuse classes of the JDK.
+    /// Whether this is a loader of the program, which may refuse classes of the JDK.
     pub fn is_own(&self, loader: ClassLoaderId) -> bool {
         let known = self.lock();
         let seen = known.entries.get(&loader.0);
         seen.is_some_and(|seen| !seen.is_of_the_jdk)
     }
 
-    /// Whether a program's own classes come from this loader, which is not gone.
+    /// Whether this loader, which is not unloaded, defines classes of the program.
     pub fn is_application(&self, loader: ClassLoaderId) -> bool {
         let known = self.lock();
         let seen = known.entries.get(&loader.0);

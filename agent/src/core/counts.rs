@@ -1,34 +1,34 @@
-//! What the agent counts of itself.
+//! The agent's counters of itself.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// What the log says at its end.
+/// The counts in the log's end record.
 #[derive(Default)]
 pub struct AgentCounts {
     pub classes: AtomicU64,
-    /// Of them, those that an earlier run has made.
+    /// Classes from the cache of an earlier run; included in `classes`.
     pub classes_cached: AtomicU64,
     pub classes_skipped: AtomicU64,
-    /// With hooks of before, because they cannot be told from a Java agent's code.
+    /// Classes that kept old hooks, because these cannot be distinguished from a Java agent's code.
     pub classes_kept: AtomicU64,
     pub methods_skipped: AtomicU64,
     pub events_dropped: AtomicU64,
     pub compared: AtomicU64,
     pub mismatches: AtomicU64,
-    /// Events that were to be compared and have no number: they are dropped.
+    /// Events chosen for verification that have no number, because they were dropped.
     pub dropped_uncompared: AtomicU64,
-    /// Events that were to be compared while the VM did not give their frames.
+    /// Events chosen for verification whose frames the VM did not report.
     pub frames_unknown: AtomicU64,
     pub vm_entries: AtomicU64,
-    /// Of those, where one frame or two have told enough.
+    /// VM entries that one or two frames proved.
     pub vm_entries_near: AtomicU64,
-    /// Of those, where the slots are not those of the frames, and the frames alone tell the context.
+    /// VM entries whose slots did not match, and whose context comes from the frames alone.
     pub vm_entries_by_frames: AtomicU64,
-    /// Of those, where the caller is not known.
+    /// VM entries whose caller is not known.
     pub vm_entries_unresolved: AtomicU64,
-    /// Of those, by reason: see `entry_loss::LossReason`.
+    /// The same by reason: see `entry_loss::LossReason`.
     pub vm_entries_unresolved_by: [AtomicU64; 3],
-    /// How often code without hooks was about to call from a place that no hook says.
+    /// Calls from code without hooks at places that no hook describes.
     pub untracked_calls: AtomicU64,
     pub repairs: AtomicU64,
     pub panics: AtomicU64,

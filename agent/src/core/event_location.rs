@@ -1,14 +1,14 @@
-//! Where a thread is.
+//! The location of an event.
 
 use lucce_callgraph::{MethodId, SiteId};
 
-/// A place where an event may happen.
+/// A location at which an event may happen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EventLocation {
-    /// The innermost frame's context as its thread's events have it: a number, or with `tracking=cct` a node of
-    /// the thread's tree.
+    /// The context of the innermost frame, as its thread keeps it: a number, or with `tracking=cct` a node of the
+    /// thread's tree.
     pub context: u64,
-    /// The method and line at which that frame is.
+    /// The method and line of that frame.
     pub site: SiteId,
     pub method: MethodId,
 }

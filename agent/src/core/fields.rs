@@ -1,4 +1,4 @@
-//! The fields that `java.lang.Thread` was given.
+//! The fields that the agent adds to `java.lang.Thread`.
 
 use std::ffi::CStr;
 
@@ -7,6 +7,7 @@ use lucce_jvmti::{FieldId, JniEnvironment};
 
 use crate::core::AgentCore;
 
+/// Ids of the fields.
 #[derive(Clone, Copy)]
 pub struct ThreadFields {
     pub pointer: FieldId,
@@ -14,13 +15,13 @@ pub struct ThreadFields {
     pub state: FieldId,
     /// For the recording of calls.
     pub ticket: FieldId,
-    /// Of a thread that has not begun: the number of the context that started it.
+    /// In a thread that has not begun: the number of the context that started it.
     pub origin: FieldId,
-    /// Its own field, a string.
+    /// The JDK's own field, a string.
     pub name: FieldId,
 }
 
-/// `None`: the class has no such fields yet.
+/// The fields of `Thread`. `None`: the class does not have them yet.
 pub fn thread_fields(
     core: &AgentCore,
     env: JniEnvironment,
@@ -37,7 +38,7 @@ pub fn thread_fields(
         state: field(c"$ts")?,
         ticket: field(c"$rc")?,
         origin: field(c"$cx")?,
-        // A class of the program's may have a field of this name, too.
+        // A class of the program may have a field of this name as well.
         name: {
             let thread = env.find_class(c"java/lang/Thread")?;
             let name = env.field_id(thread, c"name", c"Ljava/lang/String;");

@@ -1,4 +1,4 @@
-//! The threads that live.
+//! Threads that are alive.
 
 use std::collections::HashMap;
 use std::sync::MutexGuard;
@@ -8,7 +8,7 @@ use jvmti_bindings::sys::jni::jlong;
 use crate::memory::locks::WatchedMutex;
 use crate::memory::slots::SlotRange;
 
-/// The threads that live, by what their fields hold, and where their slots are.
+/// The slots of each live thread, by the value of the thread's state field.
 #[derive(Default)]
 pub struct LiveThreads(WatchedMutex<HashMap<jlong, SlotRange>>);
 
@@ -17,7 +17,7 @@ impl LiveThreads {
         self.lock().insert(field, slots);
     }
 
-    /// `end`: runs while no other thread looks at the thread.
+    /// Removes a thread. `end` runs while no other thread reads its state.
     pub fn remove(&self, field: jlong, end: impl FnOnce()) {
         let mut threads = self.lock();
         threads.remove(&field);
@@ -28,12 +28,12 @@ impl LiveThreads {
         self.lock().len()
     }
 
-    /// None of them ends meanwhile.
+    /// Visits the slots of each thread. No thread is removed meanwhile.
     pub fn for_each_stack(&self, stack: impl FnMut(SlotRange)) {
         self.lock().values().copied().for_each(stack);
     }
 
-    /// What their fields hold. None of them ends meanwhile.
+    /// Passes the values of all state fields to `read`. No thread is removed meanwhile.
     pub fn read_fields<T>(&self, read: impl FnOnce(&mut dyn Iterator<Item = jlong>) -> T) -> T {
         read(&mut self.lock().keys().copied())
     }

@@ -1,5 +1,8 @@
-//! What all floors above stand on: the options, the VM's tool interface, shadow stacks, book, log and encoder, and what is
-//! counted of the agent itself.
+//! What every layer above uses: options, JVMTI, shadow stacks, code registry, log, encoder, and the agent's counters
+//! of itself.
+//!
+//! [`AgentCore`] holds them. The modules are small services: loaders by number (`class_loaders`), output files
+//! (`output_files`), classes in scope (`scope`), and which events are verified (`verify_schedule`).
 
 mod agent_threads;
 pub mod agent_use;
@@ -50,9 +53,10 @@ pub use verify_schedule::{VerifyCountdown, VerifySchedule, VerifySums};
 pub use vm_end::VmEndSignal;
 pub use warnings::LoggedWarnings;
 
+/// The services that every layer above uses.
 pub struct AgentCore {
     pub options: AgentOptions,
-    /// The log's.
+    /// The run id in the log.
     pub run: RunId,
     pub jvmti: Jvmti,
     pub stacks: ShadowStacks,
@@ -68,35 +72,35 @@ pub struct AgentCore {
     pub warnings: LoggedWarnings,
     /// Only if classes have no hooks.
     pub hookless: Option<HooklessMode>,
-    /// The helper class is live: hooks record.
+    /// Whether the helper class is live, so that hooks record.
     pub live: AtomicBool,
-    /// When the agent began.
+    /// The start time of the agent.
     pub started: Instant,
     /// The JNI functions from before brackets were installed.
     pub jni: AtomicPtr<JNINativeInterface_>,
     pub fields: OnceLock<ThreadFields>,
     pub threads: LiveThreads,
-    /// Which events `verify=N` compares.
+    /// Chooses the events that `verify=N` compares.
     pub verify: VerifySchedule,
     pub counts: AgentCounts,
-    /// Of them, in the order of `TOTALS`, those that a log must tell when the JVM is killed.
+    /// Counts that the log of a killed JVM must contain, in the order of `TOTALS`.
     totals: Option<CounterBlock<TotalCounter>>,
     pub event_mask: EventMask,
     pub vm_end: VmEndSignal,
-    /// Threads of the agent's own, beside the one that listens.
+    /// The agent's own threads, except the thread that listens for commands.
     pub agent_threads: AgentThreads,
 }
 
-/// How an agent counts without hooks, because it came later or need not have them.
+/// How an agent counts without hooks: it was attached, or its events need no hooks.
 #[derive(Clone, Copy)]
 pub struct HooklessMode {
-    /// The JVM ran before the agent came.
+    /// The JVM was running before the agent was loaded.
     pub is_attached: bool,
-    /// Bytes between two samples; 0: every allocation.
+    /// Sampling interval in bytes; 0: every allocation.
     pub sampling_interval: u32,
 }
 
-/// What a core is made of.
+/// The parts of an [`AgentCore`].
 pub struct CoreParts {
     pub run: RunId,
     pub stacks: ShadowStacks,
@@ -109,7 +113,7 @@ pub struct CoreParts {
     pub hookless: Option<HooklessMode>,
 }
 
-/// What the log's own pages count.
+/// Names of the counts in the log's mapped pages.
 const TOTALS: [&str; 2] = ["verify.compared", "verify.mismatches"];
 
 impl AgentCore {
@@ -154,6 +158,7 @@ impl AgentCore {
         }
     }
 
+    /// The environment with the JNI functions from before brackets were installed.
     pub fn jni_env(&self, env: *mut JNIEnv) -> JniEnvironment {
         JniEnvironment::new(env, self.jni.load(Ordering::Acquire))
     }
@@ -166,17 +171,18 @@ impl AgentCore {
         self.registry.write()
     }
 
+    /// Whether hooks record.
     pub fn is_live(&self) -> bool {
         self.live.load(Ordering::Acquire)
     }
 
-    /// One more event was compared with the VM's trace; how many were before.
+    /// Counts an event that was compared with the VM's trace. Returns the earlier count.
     pub fn count_compared(&self) -> u64 {
         self.count_total(0);
         increment_counter(&self.counts.compared)
     }
 
-    /// One of them differed; how many did before.
+    /// Counts a mismatch. Returns the earlier count.
     pub fn count_mismatch(&self) -> u64 {
         self.count_total(1);
         increment_counter(&self.counts.mismatches)
@@ -189,12 +195,12 @@ impl AgentCore {
         }
     }
 
-    /// Appends what a reader can do without: a full log is told at the end.
+    /// Appends a record that readers can do without. A full log is reported at the end.
     pub fn append_record<'r>(&self, record: impl Into<tracelog::LogRecord<'r>>) {
         let _ = self.log.append_record(record);
     }
 
-    /// Warnings and errors are in the log as well.
+    /// Prints a message. Warnings and errors are appended to the log as well.
     pub fn report_message(&self, level: LogLevel, text: &str) {
         if level >= LogLevel::Warn {
             self.append_warning(text);
@@ -202,14 +208,14 @@ impl AgentCore {
         self.options.print_message(level, text);
     }
 
-    /// For readers of the log.
+    /// Appends a warning to the log.
     pub fn append_warning(&self, text: &str) {
         if let Some(warning) = self.warnings.admit_warning(text) {
             self.append_record(warning);
         }
     }
 
-    /// A class or method that keeps its bytes: one warning, one record.
+    /// Reports a class or method that keeps its bytes: one warning, one record.
     pub fn report_skipped(&self, class: &str, method: Option<&str>, reason: &str) {
         let class = class.replace('/', ".");
         let what = method.map_or_else(|| class.clone(), |method| format!("{class}.{method}"));
@@ -224,6 +230,7 @@ impl AgentCore {
         });
     }
 
+    /// Appends a property of the run to the log.
     pub fn append_meta(&self, key: &str, value: &str) {
         self.append_record(MetaRecord {
             key: key.into(),
@@ -231,6 +238,7 @@ impl AgentCore {
         });
     }
 
+    /// Appends a count to the log.
     pub fn append_stat(&self, key: &str, value: u64) {
         self.append_record(StatRecord {
             key: key.into(),
@@ -245,7 +253,8 @@ impl AgentCore {
             .unwrap_or(0)
     }
 
-    /// The site in `method` at `line` that allocates `what`, a descriptor, in code without hooks.
+    /// The site in `method` at `line` that allocates `what`, a descriptor, in code without hooks. `None`: no ids are
+    /// left.
     pub fn find_or_add_allocation(&self, method: u32, line: i32, what: &str) -> Option<u32> {
         let known = self.registry().find_allocation_site(method, line, what);
         known.or_else(|| {
@@ -254,17 +263,17 @@ impl AgentCore {
         })
     }
 
-    /// Whether classes have no hooks, so the VM is asked for each stack.
+    /// Whether classes have no hooks, so that the VM walks each stack.
     pub fn is_hookless(&self) -> bool {
         self.hookless.is_some()
     }
 
-    /// Whether the JVM ran before the agent came.
+    /// Whether the JVM was running before the agent was loaded.
     pub fn is_attached(&self) -> bool {
         self.hookless.is_some_and(|attached| attached.is_attached)
     }
 
-    /// Bytes between two samples, if allocations are counted by samples.
+    /// The sampling interval in bytes, if allocations are sampled.
     pub fn sampling_interval(&self) -> Option<u32> {
         let attached = self.hookless.filter(|attached| attached.is_attached);
         let attached = attached.map(|attached| attached.sampling_interval);

@@ -1,14 +1,14 @@
-//! The run's files: made at the start, all of them new.
+//! The files of a run: created at the start, all of them new.
 //!
-//! A file that has one of the names stays as it is, for it may be the log of another run, or of a JVM that
-//! runs. If it is a log, or still empty, this run's files get a number:
+//! An existing file of the same name stays unchanged, because it may be the log of another run or of a running JVM.
+//! If it is a log or empty, this run's files get a number:
 //!
 //! ```text
-//! run.lucce exists ─► run-2.lucce ─► run-3.lucce …    with run-3.lucce.events beside it, if asked for
+//! run.lucce exists ─► run-2.lucce ─► run-3.lucce …   with run-3.lucce.events, if requested
 //! ```
-//! Two JVMs that start at once are told apart by the system, which makes a file for one of them only. A JVM
-//! whose container gives it the process id of an earlier one, or that is the same process after an `exec`, gets a
-//! number, too.
+//!
+//! If two JVMs start at the same time, the system creates a file for only one of them. A JVM that has the process id
+//! of an earlier one, in a container or after an `exec`, gets a number as well.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -23,10 +23,10 @@ use crate::options::{AgentOptions, RecordMode};
 use crate::registry::call_recorder;
 use crate::registry::call_recorder::CallsFile;
 
-/// The numbers that are tried.
+/// Maximum number that is tried.
 const MAX_NUMBER: u32 = 100_000;
 
-/// New files, removed again if the agent does not start.
+/// New files, which are removed if the agent does not start.
 pub struct OutputFiles {
     pub log: Option<LogWriter>,
     pub streamer: Option<EventStreamer>,
@@ -35,7 +35,7 @@ pub struct OutputFiles {
 }
 
 impl OutputFiles {
-    /// Makes the files that the options ask for and says in the options what the log is called.
+    /// Creates the files that the options request, and sets the log's name in the options.
     ///
     /// # Errors
     /// One line for the user: why nothing can be written there.
@@ -66,19 +66,19 @@ impl OutputFiles {
         ))
     }
 
-    /// The agent has started: the files stay.
+    /// Keeps the files, because the agent has started.
     pub fn keep_files(&mut self) {
         self.created.0.clear();
     }
 }
 
 enum OutputError {
-    /// One of the names is.
+    /// A file of one of the names exists.
     AlreadyExists,
     CannotCreate(PathBuf, io::Error),
 }
 
-/// All files under one name, or none.
+/// Creates all files under one name, or none.
 fn try_create(options: &AgentOptions, header: &LogHeader) -> Result<OutputFiles, OutputError> {
     let mut made = CreatedFiles::default();
     let path = &options.out;
@@ -113,7 +113,7 @@ fn to_output_error(path: &Path) -> impl Fn(io::Error) -> OutputError {
     }
 }
 
-/// What this run has made and not kept goes.
+/// Files that this run has created. Those left in the list are removed when it is dropped.
 #[derive(Default)]
 struct CreatedFiles(Vec<PathBuf>);
 
@@ -128,7 +128,7 @@ impl CreatedFiles {
 impl Drop for CreatedFiles {
     fn drop(&mut self) {
         for path in &self.0 {
-            // What cannot be removed is a log without events.
+            // If it cannot be removed, a log without events stays.
             let _ = fs::remove_file(path);
         }
     }
@@ -148,7 +148,7 @@ fn numbered_path(path: &Path, number: u32) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Whether another log may lie beside what has the name.
+/// Whether another log may be created beside the existing file.
 fn check_is_log(path: &Path) -> Result<(), String> {
     let refused = |why: String| Err(format!("cannot write {}: {why}", path.display()));
     match detect_file_kind(path) {
@@ -163,7 +163,7 @@ fn check_is_log(path: &Path) -> Result<(), String> {
 
 enum ExistingFileKind {
     Log,
-    /// Empty, or gone again: another JVM may just have made it.
+    /// Empty, or removed meanwhile: another JVM may just have created it.
     Empty,
     Other,
     Special,
@@ -171,7 +171,7 @@ enum ExistingFileKind {
 
 fn detect_file_kind(path: &Path) -> io::Result<ExistingFileKind> {
     match fs::metadata(path) {
-        // A link that leads nowhere, or to a file that is gone again.
+        // A link without a target, or a file that was removed meanwhile.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Ok(ExistingFileKind::Empty);
         }
@@ -179,7 +179,7 @@ fn detect_file_kind(path: &Path) -> io::Result<ExistingFileKind> {
         Ok(found) if !found.is_file() => return Ok(ExistingFileKind::Special),
         Ok(_) => {}
     }
-    // What is no ordinary file any more must not keep the program waiting.
+    // Without O_NONBLOCK, a file that has become a pipe would block the program.
     let file = File::options()
         .read(true)
         .custom_flags(libc::O_NONBLOCK)
@@ -193,7 +193,7 @@ fn detect_file_kind(path: &Path) -> io::Result<ExistingFileKind> {
     })
 }
 
-/// Who reads the file that was asked for would read another run's.
+/// Warns that the files got a number: a user who reads the requested file would read another run's.
 fn warn_renumbered(options: &mut AgentOptions, wanted: &Path) {
     let beside = match options.record {
         RecordMode::None => None,
@@ -253,7 +253,7 @@ mod tests {
         };
         assert_eq!(names("").unwrap(), "run.lucce");
         assert_eq!(names("").unwrap(), "run-2.lucce");
-        // One of the files beside the log is enough.
+        // One existing file beside the log is enough.
         fs::write(folder.join("run-3.lucce.events"), b"x").unwrap();
         assert_eq!(names(",record=stream").unwrap(), "run-4.lucce");
         assert!(!folder.join("run-3.lucce").exists());

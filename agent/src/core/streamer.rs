@@ -1,4 +1,4 @@
-//! The file of single events beside the log, with `record=stream`.
+//! The stream: the file of single events beside the log, with `record=stream`.
 
 use std::fs::File;
 use std::io;
@@ -18,10 +18,10 @@ pub struct EventStreamer {
 }
 
 impl EventStreamer {
-    /// Beside the log, whose header this is.
+    /// Creates the stream beside the log with this header.
     ///
     /// # Errors
-    /// The file cannot be made, or something has the name already.
+    /// The file cannot be created, or a file of the name exists.
     pub fn create(path: &Path, log: &LogHeader, limit: u64) -> io::Result<EventStreamer> {
         let since_start = clock::unix_nanos().saturating_sub(log.start);
         let header = lucce_stream::StreamHeader {
@@ -34,10 +34,10 @@ impl EventStreamer {
         Ok(EventStreamer { writer, path })
     }
 
-    /// The file, to be read, and its size; entries in it go on being written.
+    /// The file for reading, and its size in bytes. Threads continue to write entries.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn file_with_size(&self) -> io::Result<(File, u64)> {
         let bytes = self.writer.size_bytes();
         Ok((self.writer.clone_file()?, bytes))
@@ -63,7 +63,7 @@ impl EventStreamer {
         self.writer.is_full()
     }
 
-    /// The JVM ends; what the user is told.
+    /// Ends the stream when the JVM ends. Returns the message for the user.
     pub fn finish(&self) -> (LogLevel, String) {
         self.writer.finish_stream(clock::nano_time());
         let megabytes = self.writer.size_bytes() as f64 / 1e6;

@@ -1,9 +1,9 @@
-//! Which events `verify=N` compares: every N-th of the run, without memory that threads write together.
+//! Chooses the events that `verify=N` compares: every N-th of the run, without memory that threads share for writing.
 //!
-//! Each thread counts its own events down, from a number between 1 and N. The first such numbers are those of a sequence
-//! that fills the range evenly (Weyl's, of the golden ratio), and a thread that ends leaves what is left to a thread
-//! that begins. So a run of M events has M / N comparisons, give or take one for each thread of those that lived at once,
-//! however few events each thread has.
+//! Each thread counts its own events down from a number between 1 and N. The first such numbers are a sequence that
+//! fills the range evenly (a Weyl sequence of the golden ratio). A thread that ends leaves the rest of its countdown
+//! to a thread that begins. So a run of M events has M / N comparisons, plus or minus one for each thread that lived
+//! at the same time. This holds however few events each thread has.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard};
@@ -12,23 +12,23 @@ use rustc_hash::FxHashMap;
 
 use crate::memory::locks::WatchedMutex;
 
-/// The golden ratio's part behind the point, times 2⁶⁴.
+/// The fractional part of the golden ratio, times 2⁶⁴.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// A thread's events until the next comparison. Only that thread counts; others read.
+/// A thread's events until the next comparison. Only that thread writes; others read.
 #[derive(Debug)]
 #[repr(C)]
 pub struct VerifyCountdown {
-    /// Java code counts it down, too.
+    /// Java code counts it down as well.
     left: AtomicI32,
-    /// What `left` was when the thread began.
+    /// The value of `left` when the thread began.
     first: i32,
-    /// How often the count reached zero.
+    /// The number of times that the countdown reached zero.
     compared: AtomicU64,
 }
 
 impl VerifyCountdown {
-    /// `first`: the event that is compared first, counted from 1.
+    /// `first`: the first event to compare, counted from 1.
     pub fn new(first: u32) -> VerifyCountdown {
         let first = i32::try_from(first).unwrap_or(i32::MAX);
         VerifyCountdown {
@@ -38,9 +38,9 @@ impl VerifyCountdown {
         }
     }
 
-    /// One more event of the current thread: whether it is the one to compare, of `interval` events; 0: none is.
+    /// Counts one event of the current thread. Returns whether to compare it. `interval`: N; 0: compare none.
     pub fn count_event(&self, interval: u32) -> bool {
-        // Relaxed, here and below: each number stands for itself, and only the current thread writes.
+        // Relaxed, here and below: each value is used by itself, and only the current thread writes.
         let must = interval > 0 && self.left.fetch_sub(1, Ordering::Relaxed) <= 1;
         if must {
             self.restart(interval);
@@ -48,7 +48,7 @@ impl VerifyCountdown {
         must
     }
 
-    /// The current thread's event is the one to compare: the next one comes `interval` events later.
+    /// Restarts the countdown: the current event is compared, and the next one comes `interval` events later.
     pub fn restart(&self, interval: u32) {
         self.left.store(interval as i32, Ordering::Relaxed);
         let reached = self.compared.load(Ordering::Relaxed);
@@ -67,14 +67,14 @@ impl VerifyCountdown {
     }
 }
 
-/// Of how many events some were compared.
+/// Numbers of events and threads from which comparisons were chosen.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct VerifySums {
-    /// Events of which every N-th was to be compared.
+    /// Events of which every N-th was chosen.
     pub events: u64,
     /// Threads with such events.
     pub threads: u64,
-    /// Of them, those no event of which was to be compared.
+    /// Threads of which no event was chosen; included in `threads`.
     pub threads_not_compared: u64,
 }
 
@@ -86,7 +86,7 @@ impl VerifySums {
     }
 }
 
-/// Of a run.
+/// The schedule of a run.
 pub struct VerifySchedule {
     /// `N`; 0: nothing is compared.
     interval: u32,
@@ -95,13 +95,13 @@ pub struct VerifySchedule {
 
 #[derive(Default, Debug)]
 struct ScheduledThreads {
-    /// What was left of the countdowns of threads that ended, and that no thread goes on with.
+    /// Rests of countdowns of ended threads that no other thread has continued.
     left: Vec<u32>,
-    /// How many countdowns went on with no other.
+    /// The number of countdowns that continued no other.
     fresh: u64,
-    /// Of the threads that ended.
+    /// Sums of ended threads.
     ended: VerifySums,
-    /// Countdowns that others may read, by address.
+    /// Countdowns that other threads may read, by address.
     shared: FxHashMap<usize, Arc<VerifyCountdown>>,
 }
 
@@ -140,7 +140,7 @@ impl VerifySchedule {
         VerifyCountdown::new(first)
     }
 
-    /// As [`begin_thread`](VerifySchedule::begin_thread), for a thread that no other list knows.
+    /// Like [`begin_thread`](VerifySchedule::begin_thread), for a thread that is in no other list.
     pub fn begin_shared(&self) -> Arc<VerifyCountdown> {
         let countdown = Arc::new(self.begin_thread());
         if self.interval > 0 {
@@ -152,7 +152,7 @@ impl VerifySchedule {
         countdown
     }
 
-    /// As [`end_thread`](VerifySchedule::end_thread), for what `begin_shared` made.
+    /// Like [`end_thread`](VerifySchedule::end_thread), for a countdown from `begin_shared`.
     pub fn end_shared(&self, countdown: &Arc<VerifyCountdown>) {
         let mut threads = self.lock_threads();
         threads.end_thread(countdown, self.interval);
@@ -160,13 +160,13 @@ impl VerifySchedule {
         threads.shared.remove(&key);
     }
 
-    /// The countdown of a thread that ends: a thread that begins later goes on with it.
+    /// Ends a thread's countdown. A thread that begins later continues it.
     pub fn end_thread(&self, countdown: &VerifyCountdown) {
         self.lock_threads().end_thread(countdown, self.interval);
     }
 
-    /// Of the threads that ended, and of those that live: `living` are the countdowns that are not shared. No thread of
-    /// theirs ends meanwhile.
+    /// Sums of ended and live threads. `living`: the countdowns that are not shared. None of their threads ends
+    /// meanwhile.
     pub fn sum_threads<'c>(&self, living: impl Iterator<Item = &'c VerifyCountdown>) -> VerifySums {
         let threads = self.lock_threads();
         let mut sums = threads.ended;
@@ -186,7 +186,7 @@ impl VerifySchedule {
 mod verify_schedule_tests {
     use super::*;
 
-    /// How many of a thread's events are compared.
+    /// The number of a thread's events that are compared.
     fn run_thread(schedule: &VerifySchedule, events: u64, interval: u32) -> u64 {
         let countdown = schedule.begin_thread();
         let compared = (0..events).filter(|_| countdown.count_event(interval));

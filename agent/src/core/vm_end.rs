@@ -1,9 +1,9 @@
-//! The end of the VM, as threads of the agent's own wait for it.
+//! The end of the VM, for which the agent's own threads wait.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Whether the VM has ended: wakes the thread.
+/// Whether the VM has ended. Setting it wakes the waiting threads.
 #[derive(Default)]
 pub struct VmEndSignal {
     flag: Mutex<bool>,
@@ -11,6 +11,7 @@ pub struct VmEndSignal {
 }
 
 impl VmEndSignal {
+    /// Sets the end of the VM.
     pub fn signal_end(&self) {
         *self.flag.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();
@@ -21,7 +22,7 @@ impl VmEndSignal {
         *self.flag.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Until then, or until the VM has ended: whether it has.
+    /// Waits until this time, or until the VM has ended. Returns whether it has ended.
     pub fn wait_until(&self, until: Instant) -> bool {
         let left = until.saturating_duration_since(Instant::now());
         let flag = self.flag.lock().unwrap_or_else(PoisonError::into_inner);

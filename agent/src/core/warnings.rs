@@ -1,5 +1,5 @@
-//! What was said as a warning or an error is in the log as well, for a reader of the log may not have seen standard error. A few
-//! of them, each cut off: a log has better use for its bytes.
+//! Warnings and errors in the log, because a reader of the log may not have seen standard error. Their number and
+//! length are limited to save space in the log.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -8,20 +8,20 @@ use lucce_tracelog::WarningRecord;
 const MAX_WARNINGS: u32 = 100;
 const MAX_WARNING_BYTES: usize = 500;
 
-/// How many there were.
+/// The number of warnings so far.
 #[derive(Default)]
 pub struct LoggedWarnings(AtomicU32);
 
 impl LoggedWarnings {
-    /// What the log says of a warning. `None`: it has said enough.
+    /// The record for a warning. `None`: the log has enough warnings.
     pub fn admit_warning<'t>(&self, text: &'t str) -> Option<WarningRecord<'t>> {
-        // Relaxed: a number, nothing is read by it.
+        // Relaxed: a statistic; no other memory depends on it.
         let before = self.0.fetch_add(1, Ordering::Relaxed);
         let text = match before {
             ..MAX_WARNINGS => truncate_text(text).into(),
             MAX_WARNINGS => "more warnings went to standard error".into(),
             _ => {
-                // Never wraps to the first ones.
+                // Never wraps around to the first values.
                 self.0.store(MAX_WARNINGS + 1, Ordering::Relaxed);
                 return None;
             }

@@ -1,4 +1,4 @@
-//! What native code calls: `include/lucce.h` says it all.
+//! Functions that native code calls. `include/lucce.h` specifies them.
 #![allow(
     unsafe_code,
     reason = "functions that C code calls with pointers of its own"
@@ -72,7 +72,7 @@ const VERSION: &CStr =
 
 static VM: AtomicPtr<JavaVM> = AtomicPtr::new(ptr::null_mut());
 
-/// The VM that has loaded the agent.
+/// Sets the VM that has loaded the agent.
 pub fn set_vm(vm: *mut JavaVM) {
     VM.store(vm, Ordering::Release);
 }
@@ -121,7 +121,7 @@ pub extern "C" fn lucce_current(env: *mut JNIEnv, context: *mut u64) -> i32 {
     answer_call(|agent| {
         let thread = CallingThread::new(agent, env, context)?;
         let number = thread.context_number(agent)?;
-        // SAFETY: the caller's memory for one number; C code of this thread's own.
+        // SAFETY: the caller's memory for one number; C code that uses this thread's own memory.
         unsafe {
             context.write_unaligned(number.0);
             lucce_place_recent(number.0);
@@ -168,7 +168,7 @@ pub extern "C" fn lucce_scope_open(env: *mut JNIEnv, scope: *mut ApiScope) -> i3
     })
 }
 
-/// Needs no agent: what was opened can be closed after the agent has ended, too.
+/// Needs no agent: an open scope can be closed after the agent has ended.
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_scope_close(scope: *mut ApiScope) -> i32 {
     if scope.is_null() {
@@ -181,10 +181,10 @@ pub extern "C" fn lucce_scope_close(scope: *mut ApiScope) -> i32 {
     }
 }
 
-/// For signal handlers: nothing but a read.
+/// For signal handlers: only reads.
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_current_in_signal(context: *mut u64) -> i32 {
-    // SAFETY: C code that reads memory of this thread's own and writes the caller's number if there is one.
+    // SAFETY: C code that reads this thread's own memory, and writes the caller's number if there is one.
     unsafe { lucce_place_read(context) }
 }
 
@@ -211,13 +211,13 @@ pub extern "C" fn lucce_decode(
         if memory.is_null() || !memory.cast::<ApiFrame>().is_aligned() {
             return Err(ApiStatus::BadArgument);
         }
-        // SAFETY: the caller's memory, of at least so many bytes.
+        // SAFETY: the caller's memory, of at least this size.
         unsafe { texts.copy_to(memory.cast()) };
         Ok(())
     })
 }
 
-/// Takes no lock and no memory of the heap: signal handlers may ask.
+/// Takes no lock and no heap memory: signal handlers may call it.
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_text(context: u64, text: *mut c_char, size: usize) -> i32 {
     let Some((_inside, agent)) = agent_from_start() else {
@@ -230,20 +230,20 @@ pub extern "C" fn lucce_text(context: u64, text: *mut c_char, size: usize) -> i3
         run: Some(agent.run),
         id: ContextId(context),
     };
-    // SAFETY: the caller's memory of so many bytes.
+    // SAFETY: the caller's memory of `size` bytes.
     let done = unsafe { write_text(number, text.cast(), size) };
     done.err().unwrap_or(ApiStatus::Ok) as i32
 }
 
-/// With a zero byte behind it.
+/// Writes the text of a number and a zero byte.
 ///
 /// # Safety
-/// There are `size` bytes at `text`.
+/// `text` points to `size` writable bytes.
 unsafe fn write_text(number: ContextNumber, text: *mut u8, size: usize) -> ApiResult {
     let mut bytes = [0; ContextNumber::MAX_TEXT + 1];
     let mut rest = bytes.as_mut_slice();
     write!(rest, "{number}").map_err(|_| ApiStatus::Internal)?;
-    // At least the last one is left.
+    // At least one byte is left, for the zero.
     let used = ContextNumber::MAX_TEXT + 2 - rest.len();
     if used > size {
         return Err(ApiStatus::TooSmall);
@@ -253,14 +253,14 @@ unsafe fn write_text(number: ContextNumber, text: *mut u8, size: usize) -> ApiRe
     Ok(())
 }
 
-/// The agent, if it was there from the start. It does not go as long as the first of the two is there.
+/// The agent, if it was loaded at the start of the JVM. It does not leave while the guard exists.
 fn agent_from_start() -> Option<(AgentUseGuard, &'static Agent)> {
     let inside = AgentUseGuard::enter();
     let agent = Agent::get().filter(|agent| !agent.is_attached())?;
     Some((inside, agent))
 }
 
-/// Before the agent has started, there is none.
+/// Runs `body` and returns its status. Before the agent has started, the status is `NotRunning`.
 fn answer_call(body: impl FnOnce(&'static Agent) -> ApiResult) -> i32 {
     let Some(_agent) = agent_from_start() else {
         return ApiStatus::NotRunning as i32;
@@ -269,14 +269,14 @@ fn answer_call(body: impl FnOnce(&'static Agent) -> ApiResult) -> i32 {
     done.err().unwrap_or(ApiStatus::Ok) as i32
 }
 
-/// The calling thread, which the JVM knows.
+/// The calling thread, which is attached to the JVM.
 struct CallingThread {
     env: JniEnvironment,
     own: OwnState,
 }
 
 impl CallingThread {
-    /// `argument`: what must not be null beside.
+    /// The calling thread. `argument` must not be null.
     fn new<T>(
         agent: &Agent,
         env: *mut JNIEnv,
@@ -318,7 +318,7 @@ impl CallingThread {
     }
 }
 
-/// The calling thread's environment.
+/// The JNI environment of the calling thread.
 fn current_env() -> Result<*mut JNIEnv, ApiStatus> {
     const JNI_VERSION: i32 = 0x0001_0008;
     let vm = VM.load(Ordering::Acquire);
@@ -335,7 +335,7 @@ fn current_env() -> Result<*mut JNIEnv, ApiStatus> {
     }
 }
 
-/// A trace as it is copied: frames, then texts, each with a zero byte.
+/// A trace in the form in which it is copied: frames, then texts, each with a zero byte.
 struct TraceText {
     frames: Vec<FrameTextOffsets>,
     text: Vec<u8>,
@@ -354,7 +354,7 @@ impl TraceText {
         let mut text = Vec::new();
         let mut add = |part: &str| {
             let at = text.len();
-            // A zero byte would end it early.
+            // A zero byte inside a text would end it early.
             text.extend(part.bytes().filter(|byte| *byte != 0));
             text.push(0);
             at
@@ -374,9 +374,9 @@ impl TraceText {
     }
 
     /// # Safety
-    /// There are `bytes()` bytes at `memory`, aligned for frames.
+    /// `memory` points to `byte_count()` writable bytes, aligned for frames.
     unsafe fn copy_to(&self, memory: *mut ApiFrame) {
-        // SAFETY: as promised; nothing of ours overlaps with the caller's memory.
+        // SAFETY: as promised; no memory of the agent overlaps with the caller's.
         unsafe {
             let text = memory.add(self.frames.len()).cast::<u8>();
             ptr::copy_nonoverlapping(self.text.as_ptr(), text, self.text.len());
@@ -449,7 +449,7 @@ mod tests {
             id: ContextId(id),
         };
         let mut text = [0x55_u8; ContextNumber::MAX_TEXT + 2];
-        // SAFETY: so many bytes are there, or more.
+        // SAFETY: the buffer has at least this size.
         let mut write = |id, size| unsafe { write_text(number(id), text.as_mut_ptr(), size) };
         let whole = ContextNumber::MAX_TEXT + 1;
         assert_eq!(write(u64::MAX, whole - 1), Err(ApiStatus::TooSmall));
@@ -503,7 +503,7 @@ mod tests {
         );
         assert_eq!((lucce_current_in_signal(&mut number), number), (1, 5));
         assert_eq!(lucce_scope_close(&mut outer), 0);
-        // What was opened last is the last number that the thread has seen.
+        // The scope that was opened last holds the thread's most recent number.
         assert_eq!((lucce_current_in_signal(&mut number), number), (2, 6));
         let other = std::thread::spawn(|| lucce_current_in_signal(ptr::null_mut()));
         assert_eq!(other.join().unwrap(), 0);

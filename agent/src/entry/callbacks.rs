@@ -1,4 +1,7 @@
-//! What the VM calls where the agent was there from the start.
+//! Callbacks of the VM for an agent that was loaded at the start of the JVM.
+//!
+//! Read `Agent_OnLoad`, then `handle_vm_init` and `class_file_load_hook`. Events of locks, exceptions and objects
+//! come through `AgentEntryPoint`.
 #![allow(unsafe_code, reason = "entry points and callbacks of the JVM")]
 
 use std::ffi::{CStr, c_char, c_int, c_uchar, c_void};
@@ -29,7 +32,7 @@ use crate::session::{
 use crate::thread::lifecycle::state_of;
 use crate::thread::{ThreadState, lifecycle};
 
-/// The way of what the VM calls for a kind of events.
+/// Passes events of the VM to the code that counts them.
 struct AgentEntryPoint;
 
 impl EventCallback for AgentEntryPoint {
@@ -65,7 +68,7 @@ const ENTRY_POINTS: CallInterceptors = CallInterceptors {
     tool_calls: tool_calls::install_tool_functions,
 };
 
-/// The VM loads the agent before anything of Java runs.
+/// Loaded by the VM before any Java code runs.
 ///
 /// # Safety
 /// Called by the VM with its own pointers.
@@ -94,10 +97,10 @@ pub unsafe extern "system" fn Agent_OnLoad(
     }
 }
 
-/// What the agent is given.
+/// The text of the agent's options.
 ///
 /// # Safety
-/// Null, or terminated.
+/// `options` is null or a terminated string.
 pub unsafe fn string_from_c(options: *const c_char) -> String {
     match options.is_null() {
         true => String::new(),
@@ -108,7 +111,7 @@ pub unsafe fn string_from_c(options: *const c_char) -> String {
     }
 }
 
-/// What the VM calls where the agent was there from the start.
+/// The callbacks of an agent that was loaded at the start of the JVM.
 fn callback_table() -> ti::jvmtiEventCallbacks {
     let mut callbacks = ti::jvmtiEventCallbacks::default();
     callbacks.VMStart = Some(vm_start);
@@ -142,14 +145,15 @@ unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: job
     guard_callback((), |agent| handle_vm_init(agent, agent.jni_env(env)));
 }
 
-/// The VM is initialised: it says so itself, or runs a Java agent that comes before this one on the command line.
+/// Makes hooks live when the VM is initialised. Called by VMInit, or earlier by the first Java agent on the command
+/// line.
 pub fn handle_vm_init(agent: &'static Agent, env: JniEnvironment) {
     static KNOWN: AtomicBool = AtomicBool::new(false);
-    // Relaxed: the same thread says both.
+    // Relaxed: both calls come from the same thread.
     if KNOWN.swap(true, Ordering::Relaxed) {
         return;
     }
-    // The threads there are, and what the VM itself makes while it binds one native after the other.
+    // For one reference to each thread, and for references that the VM makes while it binds native methods.
     env.reserve_references(64);
     if live::start_live_recording(agent, env, &ENTRY_POINTS).is_none() {
         agent.report_message(
@@ -176,7 +180,7 @@ pub fn handle_vm_init(agent: &'static Agent, env: JniEnvironment) {
     {
         agent.coverage.renew_buffer(agent, env);
     }
-    // It has them now.
+    // The VM has the address space that was kept for it.
     lucce_tracelog::keep_addresses(0);
     live::write_vm_properties(agent);
     if agent.is_live() {
@@ -188,7 +192,8 @@ pub fn handle_vm_init(agent: &'static Agent, env: JniEnvironment) {
     }
 }
 
-/// After the first thread beside the main one, `SimulatedThread` is initialised and frames can be kept.
+/// Begins a thread. Before VMInit, the start of the first thread beside the main one shows that `java.lang.Thread` is
+/// initialised and frames can be kept.
 unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject) {
     guard_callback((), |agent| {
         let env = agent.jni_env(env);
@@ -209,7 +214,7 @@ unsafe extern "system" fn thread_end(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thr
     });
 }
 
-/// Its carrier goes on.
+/// Its carrier continues to run.
 unsafe extern "system" fn virtual_thread_end(
     _: *mut ti::jvmtiEnv,
     env: *mut JNIEnv,
@@ -220,7 +225,7 @@ unsafe extern "system" fn virtual_thread_end(
     });
 }
 
-/// Only while classes are watched.
+/// Enabled only while classes are watched.
 unsafe extern "system" fn class_prepare(
     _: *mut ti::jvmtiEnv,
     env: *mut JNIEnv,
@@ -234,7 +239,7 @@ unsafe extern "system" fn class_prepare(
     });
 }
 
-/// Only in watched methods.
+/// Set only in watched methods.
 unsafe extern "system" fn breakpoint(
     _: *mut ti::jvmtiEnv,
     env: *mut JNIEnv,
@@ -247,7 +252,7 @@ unsafe extern "system" fn breakpoint(
     });
 }
 
-/// Only with `events=leak` or `alloc=SIZE`; on the thread that has made the object.
+/// Enabled only with `events=leak` or `alloc=SIZE`. Runs in the thread that has made the object.
 unsafe extern "system" fn sampled_object_alloc(
     _: *mut ti::jvmtiEnv,
     env: *mut JNIEnv,
@@ -267,7 +272,7 @@ unsafe extern "system" fn sampled_object_alloc(
     });
 }
 
-/// Only with `events=leak`; nothing of the VM may be called here.
+/// Enabled only with `events=leak`. No function of the VM may be called here.
 ///
 /// # Safety
 /// Called by the VM.
@@ -279,7 +284,7 @@ pub unsafe extern "system" fn garbage_collection_finish(_: *mut ti::jvmtiEnv) {
     });
 }
 
-/// Only with `events=leak`; in the thread that gets the error, before it does.
+/// Enabled only with `events=leak`. Runs in the thread that gets the error, before it gets it.
 ///
 /// # Safety
 /// Called by the VM.
@@ -326,7 +331,7 @@ unsafe extern "system" fn class_file_load_hook(
     new_bytes: *mut *mut c_uchar,
 ) {
     guard_callback((), |agent| {
-        // SAFETY: the VM passes a terminated name or none.
+        // SAFETY: the VM passes a terminated name or null.
         let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_bytes());
         if name.is_some_and(|name| name.starts_with(b"java/lang/LucceRt")) {
             return;

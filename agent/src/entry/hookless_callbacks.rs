@@ -1,4 +1,4 @@
-//! The doors of an agent that works without hooks.
+//! Callbacks of the VM for an agent without hooks.
 #![allow(unsafe_code, reason = "an entry point and callbacks of the JVM")]
 
 use std::ffi::{c_char, c_void};
@@ -16,7 +16,7 @@ use crate::session::finish::finish_recording;
 use crate::session::guard::{guard_callback, guard_event};
 use crate::thread::event_kind::EventKind;
 
-/// The VM loads the agent because `lucce attach` says so.
+/// Loaded by the VM on request of `lucce attach`.
 ///
 /// # Safety
 /// Called by the VM with its own pointers.
@@ -38,7 +38,7 @@ pub unsafe extern "system" fn Agent_OnAttach(
     }
 }
 
-/// What the VM calls.
+/// The callbacks of an agent without hooks.
 pub fn callback_table() -> ti::jvmtiEventCallbacks {
     let mut callbacks = ti::jvmtiEventCallbacks::default();
     callbacks.SampledObjectAlloc = Some(sampled_object_alloc);
@@ -54,7 +54,7 @@ pub fn callback_table() -> ti::jvmtiEventCallbacks {
     callbacks
 }
 
-/// Only of an agent that was there from the start.
+/// Called only if the agent was loaded at the start of the JVM.
 unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: jobject) {
     guard_callback((), |agent| {
         lucce_tracelog::keep_addresses(0);
@@ -76,7 +76,7 @@ unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
     });
 }
 
-/// For what the VM says that threads allocate.
+/// Follows the VM's allocation counts of the thread.
 unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject) {
     guard_callback((), |agent| {
         agent
@@ -109,7 +109,7 @@ unsafe extern "system" fn sampled_object_alloc(
     size: i64,
 ) {
     let size = u64::try_from(size).unwrap_or(0);
-    // An event is counted by the outermost guard only, so each has one of its own.
+    // Only the outermost guard counts an event, so each event has a guard of its own.
     guard_callback((), |agent| stack_samples::walk_once(agent, true));
     guard_event(event_mask::LEAK, |agent| {
         if let Some(leaks) = &agent.leaks {
@@ -122,7 +122,7 @@ unsafe extern "system" fn sampled_object_alloc(
     guard_callback((), |agent| stack_samples::walk_once(agent, false));
 }
 
-/// Samples of an agent that came later are what it calls allocations.
+/// The kind of a sample: an attached agent counts samples as allocations.
 fn sample_event_kind() -> u64 {
     guard_callback(event_mask::SAMPLES, |agent| match agent.is_attached() {
         true => event_mask::ALLOC,

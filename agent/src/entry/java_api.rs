@@ -1,4 +1,4 @@
-//! What programs call: `io.lucce.CallContext` and `io.lucce.Allocations`.
+//! Native methods of the Java API: `io.lucce.CallContext` and `io.lucce.Allocations`.
 #![allow(
     unsafe_code,
     reason = "a function that the JVM calls, exported by name"
@@ -44,7 +44,8 @@ pub extern "system" fn Java_io_lucce_CallContext_contentId0(
     })
 }
 
-/// What is made of a number's frames; of no number null, and an exception says why.
+/// Makes an object from a number's frames. If the number is invalid: null, and an exception with the reason is
+/// pending.
 fn object_for_number(
     env: *mut JNIEnv,
     id: jlong,
@@ -52,24 +53,24 @@ fn object_for_number(
     made: impl FnOnce(JniEnvironment, &[StackElement]) -> Option<jobject>,
 ) -> jobject {
     guard_callback(std::ptr::null_mut(), |agent| {
-        // With brackets: constructors of elements and of the exception are entered.
+        // With brackets, because constructors of the elements and of the exception are entered.
         let env = JniEnvironment::new(env, std::ptr::null());
         let number = ContextId(id as u64);
         let refuse = |why: String| {
             let text = format!("{number} is not a context number: {why}");
             env.throw_new(c"java/lang/IllegalArgumentException", &text);
         };
-        // The book is free again when the elements' constructors run.
+        // The registry's lock is released when the elements' constructors run.
         let elements = frames(agent, number).map_err(refuse).ok();
         let object = elements.and_then(|elements| made(env, &elements));
         object.unwrap_or(std::ptr::null_mut())
     })
 }
 
-/// These frames ask: `current0` and `current`.
+/// Frames of the query itself: `current0` and `current`.
 const ASKING_FRAMES: usize = 2;
 
-/// `CallContext.current0`: the number of the context from which `current` was called without a hook.
+/// `CallContext.current0`: the number of the context that called `current` without a hook.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_lucce_CallContext_current0(env: *mut JNIEnv, _: jclass) -> jlong {
     guard_callback(0, |agent| {
@@ -78,7 +79,7 @@ pub extern "system" fn Java_io_lucce_CallContext_current0(env: *mut JNIEnv, _: j
     })
 }
 
-/// `CallContext.event0`: an event where `event` was called without a hook.
+/// `CallContext.event0`: an event in the context that called `event` without a hook.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_lucce_CallContext_event0(
     env: *mut JNIEnv,
@@ -93,7 +94,8 @@ pub extern "system" fn Java_io_lucce_CallContext_event0(
     });
 }
 
-/// `current` in code whose hooks are silent: the helper's frames do not count. Unknown: 0, and an event is lost.
+/// `current` in code whose hooks are neutralized; frames of the helper do not count. If the location is unknown, it
+/// returns 0 and counts a dropped event.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtEvents_asked0(env: *mut JNIEnv, _: jclass) -> jlong {
     guard_callback(0, |agent| {
@@ -105,7 +107,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_asked0(env: *mut JNIEnv, _: 
     })
 }
 
-/// `event` in such code; its number.
+/// `event` in such code. Returns its number.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtEvents_told0(
     env: *mut JNIEnv,
@@ -118,8 +120,8 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_told0(
     })
 }
 
-/// The number of the context in which the current thread is, whose innermost `own` frames do not count. `None`: nothing is
-/// recorded in it.
+/// The number of the current thread's context, without the innermost `own` frames. `None`: nothing is recorded in the
+/// thread.
 fn current_number(agent: &'static Agent, env: JniEnvironment, own: usize) -> Option<ContextId> {
     if agent.is_hookless() {
         let number = || call_context::find_number(agent, env, own).unwrap_or(ContextId::UNKNOWN);
@@ -133,7 +135,7 @@ fn current_number(agent: &'static Agent, env: JniEnvironment, own: usize) -> Opt
     }))
 }
 
-/// An event of the program's own there; its number.
+/// Counts an event of the program in that context. Returns its number.
 fn record_own_event(
     agent: &'static Agent,
     env: JniEnvironment,
@@ -157,8 +159,8 @@ fn record_own_event(
     number
 }
 
-/// `CallContext.tag0`: from now on the current thread counts under one more tag. The number by which that is closed; 0: it
-/// is as it was.
+/// `CallContext.tag0`: opens one more tag for the current thread. Returns the number that closes it; 0: the tags did
+/// not change.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_lucce_CallContext_tag0(
     env: *mut JNIEnv,
@@ -171,7 +173,7 @@ pub extern "system" fn Java_io_lucce_CallContext_tag0(
             return 0;
         }
         let env = agent.jni_env(env);
-        // One more than is told apart, so that longer ones are known.
+        // One unit more than the limit, so that longer texts are recognized.
         let [key, value] = [key, value].map(|text| env.read_string(text, tags::LONGEST + 1));
         if key.is_empty() || key.encode_utf16().count() > tags::LONGEST {
             return 0;
@@ -189,7 +191,7 @@ pub extern "system" fn Java_io_lucce_CallContext_tag0(
     })
 }
 
-/// `CallContext.untag0`: what was opened with this number is closed.
+/// `CallContext.untag0`: closes the tag with this number, and all tags opened after it.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_lucce_CallContext_untag0(
     env: *mut JNIEnv,
@@ -207,11 +209,11 @@ pub extern "system" fn Java_io_lucce_CallContext_untag0(
     });
 }
 
-/// These frames ask: `begin0` and `begin`, which the method of the scope has called.
+/// Frames of the query itself, called by the scope's method: `begin0` and `begin`.
 const BEGINNING_FRAMES: usize = 2;
 
-/// `CallContext.Scope.begin0`: the method that has called `begin` goes on from where the number was taken. Only where
-/// classes have no hooks: these replace calls of `begin`.
+/// `CallContext.Scope.begin0`: the method that called `begin` continues the context of the captured number. Called
+/// only if classes have no hooks; hooks replace calls of `begin`.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_lucce_CallContext_00024Scope_begin0(
     env: *mut JNIEnv,
@@ -226,7 +228,7 @@ pub extern "system" fn Java_io_lucce_CallContext_00024Scope_begin0(
     });
 }
 
-/// `CallContext.Scope.end0`: it has its own callers again.
+/// `CallContext.Scope.end0`: the method has its own callers again.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_lucce_CallContext_00024Scope_end0(env: *mut JNIEnv, _: jclass) {
     guard_callback((), |agent| {
@@ -236,13 +238,14 @@ pub extern "system" fn Java_io_lucce_CallContext_00024Scope_end0(env: *mut JNIEn
     });
 }
 
-/// The current thread goes on in another lane. `None`: it does not.
+/// Runs `go_on`, which may switch the current thread's counters, and publishes their index. `None`: they cannot be
+/// switched.
 fn with_switched_counters<T>(
     agent: &Agent,
     env: JniEnvironment,
     go_on: impl FnOnce(&ThreadState) -> T,
 ) -> Option<T> {
-    // Where contexts are kept in other ways a lane's index means nothing in another one.
+    // In comparison modes the index of other counters is meaningless.
     if !agent.is_live() || !agent.comparison.is_off() || env.has_exception() {
         return None;
     }
@@ -328,8 +331,8 @@ pub extern "system" fn Java_io_lucce_Allocations_unable0(env: *mut JNIEnv, _: jc
     })
 }
 
-/// `Allocations.begin0`: a mark; 0: it cannot be taken, -1: too many measurements go on. `with_tasks`: what the code
-/// hands to other threads counts, too.
+/// `Allocations.begin0`: begins a measurement and returns its mark; 0: impossible, -1: too many measurements are
+/// open. `with_tasks`: whether work that the measured code passes to other threads counts as well.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_lucce_Allocations_begin0(
     env: *mut JNIEnv,
@@ -350,7 +353,7 @@ pub extern "system" fn Java_io_lucce_Allocations_begin0(
     })
 }
 
-/// `Allocations.site0`: the number of the call site from which the code of a mark is to be run; -1: any.
+/// `Allocations.site0`: the number of the call site from which the measured code must run; -1: any.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_lucce_Allocations_site0(
     _: *mut JNIEnv,
@@ -364,7 +367,7 @@ pub extern "system" fn Java_io_lucce_Allocations_site0(
     })
 }
 
-/// `Allocations.stop0`: the code of a mark has run to its end.
+/// `Allocations.stop0`: the measured code has ended.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_lucce_Allocations_stop0(env: *mut JNIEnv, _: jclass, mark: jlong) {
     guard_callback((), |agent| {
@@ -375,8 +378,8 @@ pub extern "system" fn Java_io_lucce_Allocations_stop0(env: *mut JNIEnv, _: jcla
     });
 }
 
-/// `Allocations.handed0`: threads and tasks that the code of a mark has handed to others since the last call; the first
-/// element is a text, how many tasks have not ended of those that do not tell so themselves.
+/// `Allocations.handed0`: threads and tasks that the measured code has passed to others since the last call. The
+/// first element is a text: how many tasks have not ended, among those that do not report their end themselves.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_lucce_Allocations_handed0(
     env: *mut JNIEnv,
@@ -403,7 +406,7 @@ pub extern "system" fn Java_io_lucce_Allocations_handed0(
     })
 }
 
-/// `Allocations.hasBegun0`: whether a `ForkJoinTask` that was submitted has begun to run.
+/// `Allocations.hasBegun0`: whether a submitted `ForkJoinTask` has begun to run.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_lucce_Allocations_hasBegun0(
     env: *mut JNIEnv,
@@ -432,8 +435,8 @@ pub extern "system" fn Java_io_lucce_Allocations_trace0(
     object_for_number(env, id, trace::decode_across_threads, stack_trace_array)
 }
 
-/// `Allocations.end0`: what was counted since, see `AllocationMarks::end_mark`. Null: the mark is not one of this thread, or counting has
-/// ended.
+/// `Allocations.end0`: ends a measurement and returns its counts, see `AllocationMarks::end_mark`. Null: the mark is
+/// not one of this thread, or counting has ended.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_lucce_Allocations_end0(
     env: *mut JNIEnv,

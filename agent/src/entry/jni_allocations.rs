@@ -1,4 +1,4 @@
-//! Functions of JNI that make objects for native code tell of them (`c/allocate.c`), with `events=alloc=all`.
+//! JNI functions that make objects for native code report them (`c/allocate.c`), with `events=alloc=all`.
 #![allow(
     unsafe_code,
     reason = "C functions in the JNI table, and what they call"
@@ -21,7 +21,7 @@ pub extern "C" fn lucce_allocated(env: *mut JNIEnv, object: jobject) {
     });
 }
 
-/// A JNI function has made a text, and the array that holds it.
+/// A JNI function has made a string and the array that holds its text.
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_allocated_text(env: *mut JNIEnv, text: jobject) {
     guard_event(event_mask::OBJECTS, |agent| {
@@ -33,7 +33,7 @@ unsafe extern "C" {
     fn lucce_allocate_install(table: *mut c_void, before: *mut c_void);
 }
 
-/// From now on, objects that native code makes are counted; for good.
+/// Replaces the JNI functions, for good: objects that native code makes are counted from now on.
 pub fn install_allocation_functions(agent: &Agent) -> Option<()> {
     let before = agent.jvmti.jni_table()?;
     let table = agent.jvmti.jni_table()?;

@@ -1,5 +1,5 @@
-//! Around every JNI call of Java code: the native method's frame gets a slot, and the pointer is
-//! put back afterwards. The functions themselves are in `c/bracket.c`.
+//! Brackets around every JNI call of Java code: the native method's frame gets a slot, and the pointer is restored
+//! afterwards. The replacing functions are in `c/bracket.c`.
 #![allow(
     unsafe_code,
     reason = "installs C functions in the JNI table and is called by them"
@@ -24,7 +24,7 @@ unsafe extern "C" {
     fn lucce_bracket_install(table: *mut c_void, before: *mut c_void);
 }
 
-/// Methods of the helper class, by global references that are never given back.
+/// Methods of the helper class, by global references that are never deleted.
 struct BracketMethods {
     class: usize,
     open: usize,
@@ -35,7 +35,7 @@ struct BracketMethods {
 
 static BRACKET_METHODS: OnceLock<BracketMethods> = OnceLock::new();
 
-/// From now on, native code that calls Java has its frame in traces.
+/// Installs the brackets: from now on traces contain native methods that call Java.
 pub fn install_brackets(agent: &Agent, env: JniEnvironment, class: jclass) -> Option<()> {
     let helper = BracketMethods {
         class: class as usize,
@@ -53,8 +53,8 @@ pub fn install_brackets(agent: &Agent, env: JniEnvironment, class: jclass) -> Op
     agent.jvmti.set_jni_table(table).ok()
 }
 
-/// Before the call: the pointer to put back, or with bit 0 set the slot of an upcall to leave. 0:
-/// nothing to do afterwards.
+/// Before the call. Returns the pointer to restore, or with bit 0 set the slot of a VM entry to leave. 0: nothing to
+/// do afterwards.
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_bracket_open(env: *mut JNIEnv) -> i64 {
     guard_callback(0, |agent| {
@@ -98,14 +98,14 @@ impl BracketMethods {
             InnermostFrame::Java => self.enter_vm_callback(agent, env),
         };
         if env.has_exception() {
-            // The stack is full: the call itself will say so.
+            // The stack is full. The call itself will report that.
             env.clear_exception();
             return 0;
         }
         pointer
     }
 
-    /// Native code that the VM runs in the middle of a Java method: another agent's callback.
+    /// Enters native code that the VM runs in the middle of a Java method: a callback of another agent.
     fn enter_vm_callback(&self, agent: &Agent, env: JniEnvironment) -> i64 {
         let class = self.class as jclass;
         let pointer = env.call_long(class, self.enter as jmethodID, &[]);
@@ -126,7 +126,7 @@ impl BracketMethods {
     }
 }
 
-/// What to put back: see [`lucce_bracket_open`].
+/// The pointer to restore: see [`lucce_bracket_open`].
 fn leave_call(agent: &Agent, env: JniEnvironment, opened: i64) -> i64 {
     let slot = opened & !1;
     let own = current_state(agent, env);
@@ -143,9 +143,9 @@ enum InnermostFrame {
     Nothing,
     /// Not shown in traces: the helper itself, or code that restores the pointer.
     Hidden,
-    /// A native method of which the caller said from where it calls: its frame's site.
+    /// A native method whose caller has published its call site; with the site for the native frame.
     Native(u32),
-    /// The VM knows where its slot would be.
+    /// The VM must be asked for the position of its slot.
     Java,
 }
 
@@ -155,12 +155,12 @@ fn innermost_frame(agent: &Agent, env: JniEnvironment) -> InnermostFrame {
     };
     let resolved = agent.frames.resolve_method(agent, env, method);
     match resolved.kind {
-        // The caller has no hooks: nothing was said before the call.
+        // If the caller has no hooks, nothing was published before the call.
         MethodKind::Known(id) if resolved.is_located_by_caller() => {
             InnermostFrame::Native(agent.find_or_add_site(id, NATIVE_LINE))
         }
         MethodKind::Known(_) => InnermostFrame::Java,
-        // In the middle of it, too: it may be about to put the pointer where it belongs.
+        // Also in the middle of such a method, which may be about to restore the pointer.
         MethodKind::Hidden if !resolved.native => InnermostFrame::Java,
         _ => InnermostFrame::Hidden,
     }

@@ -1,4 +1,8 @@
-//! The only doors: what the VM, the helper class, JNI, Java and C code call. Each hands on to a floor below.
+//! Entry points: functions that the VM, the helper class, JNI, Java and C code call. Each passes on to a lower layer.
+//!
+//! `callbacks` and `hookless_callbacks` are called by the VM, `natives` and `premain` by the helper classes,
+//! `java_api` and `c_api` by programs. `jni_brackets`, `jni_allocations` and `tool_calls` replace functions of JNI
+//! and JVMTI.
 
 mod c_api;
 mod callbacks;

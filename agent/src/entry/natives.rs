@@ -1,7 +1,7 @@
-//! The native methods of the helper class: the slow paths.
+//! The native methods of the helper classes: the slow paths of hooks.
 //!
-//! A thread's state comes as Java code has it: see `thread::OwnState`. Every function ends in `session::guard_callback`: a panic
-//! here is counted and answered with a neutral value.
+//! Java code passes a thread's state as [`OwnState`]. Every function runs inside `session::guard`: a panic here is
+//! counted, and a neutral value is returned.
 #![allow(
     unsafe_code,
     reason = "functions that the JVM calls, with pointers that it was given here"
@@ -29,6 +29,7 @@ use crate::stack::frames::StackWalk;
 use crate::stack::{call_recording, context_scopes, tasks, verify, vm_entry};
 use crate::thread::{OwnState, lifecycle};
 
+/// Gives `thread` a state, and a shadow stack unless it has one.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_enlist(
     env: *mut JNIEnv,
@@ -48,15 +49,17 @@ pub extern "system" fn Java_java_lang_LucceRt_enlist(
     });
 }
 
+/// Whether Java code has called the method whose hook makes this call.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_hasCaller(env: *mut JNIEnv, _: jclass) -> u8 {
     guard_callback(1, |agent| {
-        // Behind the method that it is asked for; frames of the helper class do not count.
+        // Beyond the method itself; frames of helper classes do not count.
         let mut frames = StackWalk::new(agent, agent.jni_env(env), 8);
         u8::from(frames.nth(1).is_some() || frames.has_failed())
     })
 }
 
+/// The VM enters a method. `pointer`: the thread's pointer. Returns the slot of the entered frame.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_upcall(
     env: *mut JNIEnv,
@@ -72,6 +75,7 @@ pub extern "system" fn Java_java_lang_LucceRt_upcall(
     })
 }
 
+/// The frame of a VM entry ends. Returns the pointer from before it.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_upcallEnd(
     _: *mut JNIEnv,
@@ -86,6 +90,7 @@ pub extern "system" fn Java_java_lang_LucceRt_upcallEnd(
     })
 }
 
+/// Writes sites to slots that have none. Returns whether `slot` has a site now. `top`: the innermost frame's slot.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_repair(
     env: *mut JNIEnv,
@@ -108,6 +113,7 @@ pub extern "system" fn Java_java_lang_LucceRt_repair(
     })
 }
 
+/// The context of a thread's first frame, of `method`.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_root(
     _: *mut JNIEnv,
@@ -125,6 +131,7 @@ pub extern "system" fn Java_java_lang_LucceRt_root(
     })
 }
 
+/// The context of a frame of `callee`, called at `site` of a frame with `context`. 0: there is no such site.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_step0(
     _: *mut JNIEnv,
@@ -171,7 +178,7 @@ pub extern "system" fn Java_java_lang_LucceRtComparison_child0(
     })
 }
 
-/// With `tracking=paper`: a method with slot `slot` was called at `site`, and the graph may change.
+/// With `tracking=paper`: `site` calls a method with slot `slot`, and the graph may change.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtComparison_update0(
     _: *mut JNIEnv,
@@ -208,6 +215,7 @@ pub extern "system" fn Java_java_lang_LucceRtComparison_number0(
     })
 }
 
+/// The address of the counter for events at `site` of a frame with `context`, added if needed. 0: there is none.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_insert0(
     env: *mut JNIEnv,
@@ -226,7 +234,8 @@ pub extern "system" fn Java_java_lang_LucceRt_insert0(
     })
 }
 
-/// The word of a class of which `made` is an object; null: make one. 0: it gets none.
+/// The word of a class; `made` is an object of the class; if it is null, the function makes one. Returns 0 if the
+/// class gets no word.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtEvents_learn0(
     env: *mut JNIEnv,
@@ -243,7 +252,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_learn0(
     })
 }
 
-/// The word of a class, which need not be one of objects; 0: it gets none.
+/// The word of a class that need not have objects. 0: the class gets no word.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtEvents_named0(
     env: *mut JNIEnv,
@@ -259,7 +268,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_named0(
     })
 }
 
-/// The site that stands for objects of a type that are made at `site`; 0: no ids are left.
+/// The site for objects of a type that are made at `site`. 0: no ids are left.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtEvents_typed0(
     _: *mut JNIEnv,
@@ -278,6 +287,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_typed0(
     })
 }
 
+/// With `verify=N`: compares a number with the current thread's stack. `returned`: innermost frames that have returned.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtEvents_verify(
     env: *mut JNIEnv,
@@ -287,7 +297,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_verify(
     returned: jint,
 ) {
     guard_callback((), |agent| {
-        // Without a thread's state it is bound, not called.
+        // Without a thread's state, the call only binds the native method.
         if let Some(state) = own.get() {
             state.countdown.restart(agent.options.verify);
             let number = ContextId(number as u64);
@@ -296,6 +306,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_verify(
     });
 }
 
+/// Counts dropped events.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_lost(_: *mut JNIEnv, _: jclass, events: jint) {
     guard_callback((), |agent| {
@@ -304,6 +315,7 @@ pub extern "system" fn Java_java_lang_LucceRt_lost(_: *mut JNIEnv, _: jclass, ev
     });
 }
 
+/// Counts a call from code without hooks. With `really` 0, the call only binds the native method.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_unsaid(_: *mut JNIEnv, _: jclass, really: jboolean) {
     if really != 0 {
@@ -313,12 +325,13 @@ pub extern "system" fn Java_java_lang_LucceRt_unsaid(_: *mut JNIEnv, _: jclass, 
     }
 }
 
+/// Code of classes was replaced.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_changed0(_: *mut JNIEnv, _: jclass) {
     guard_callback((), |agent| agent.forget_code());
 }
 
-/// A virtual thread, the current one, is about to be unmounted, or stays mounted after all.
+/// The current virtual thread is about to be unmounted, or stays mounted after all.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_unmounting(
     env: *mut JNIEnv,
@@ -331,7 +344,7 @@ pub extern "system" fn Java_java_lang_LucceRt_unmounting(
         if thread.is_null() || env.has_exception() {
             return;
         }
-        // As `VirtualThread` itself does: `true` before it is unmounted, `false` when it is mounted again.
+        // Like `VirtualThread` itself: `true` before it is unmounted, `false` when it is mounted again.
         let name = match really {
             0 => c"notifyJvmtiMount",
             _ => c"notifyJvmtiUnmount",
@@ -344,8 +357,8 @@ pub extern "system" fn Java_java_lang_LucceRt_unmounting(
     });
 }
 
-/// `CallContext.event`: an event of the program's own, of a kind that Java code does not know, or the first one
-/// in its context. From now on it knows it, at `place` in `kinds`.
+/// `CallContext.event`: an event of the program, of a kind that Java code does not know, or the first in its context.
+/// From now on Java code has the kind, at `place` in `kinds`.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtEvents_event0(
     env: *mut JNIEnv,
@@ -376,7 +389,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_event0(
     });
 }
 
-/// With `record=calls`: what a frame tells, by its slot.
+/// With `record=calls`: records one step of a frame, given by its slot.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_record(
     env: *mut JNIEnv,
@@ -394,7 +407,7 @@ pub extern "system" fn Java_java_lang_LucceRt_record(
     });
 }
 
-/// With `record=stream`: room for an event that Java code writes.
+/// With `record=stream`: makes room for an event that Java code writes.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtEvents_room0(
     env: *mut JNIEnv,
@@ -409,6 +422,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_room0(
     });
 }
 
+/// The bytes of a hidden class with the agent's changes. Null: the class stays as it is.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_hidden(
     env: *mut JNIEnv,
@@ -436,7 +450,7 @@ pub extern "system" fn Java_java_lang_LucceRt_hidden(
     })
 }
 
-/// In place of `TransformerManager.transform`. Null: no Java agent changes the class, or an exception is on its way.
+/// In place of `TransformerManager.transform`. Null: no Java agent changes the class, or an exception is pending.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_transform(
     env: *mut JNIEnv,
@@ -459,7 +473,7 @@ pub extern "system" fn Java_java_lang_LucceRt_transform(
         is_loaded: !changed.is_null(),
     };
     let plain = guard_callback(None, |agent| class.find_plain_bytes(agent, env, bytes));
-    // Not within a guard: what they do is the program's.
+    // Outside of a guard: exceptions of transformers belong to the program.
     let given = plain.unwrap_or(bytes);
     let arguments = [module, loader, name, changed, domain, given];
     let made = java_agents::call_transformers(env, manager, &arguments);
@@ -470,7 +484,7 @@ pub extern "system" fn Java_java_lang_LucceRt_transform(
     hooked.unwrap_or(made)
 }
 
-/// The context of a frame of `method` that goes on from where `number` was taken; 0: there is none.
+/// The context of a frame of `method` that continues where `number` was captured; 0: there is none.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtTasks_scope0(
     _: *mut JNIEnv,
@@ -484,7 +498,7 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_scope0(
     })
 }
 
-/// A task without a field is submitted.
+/// A task without the agent's field is submitted.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtTasks_submitted0(
     _: *mut JNIEnv,
@@ -499,7 +513,7 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_submitted0(
     });
 }
 
-/// A task without a field that was submitted just now is rejected: that run will not come.
+/// The executor rejects a task without the agent's field that was just submitted: this run will not happen.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtTasks_rejected0(
     env: *mut JNIEnv,
@@ -535,7 +549,7 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_hands0(
     });
 }
 
-/// While allocations are measured: a task that tells whether it has run is refused.
+/// While allocations are measured: the executor rejects a task that can report whether it has run.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtTasks_takesBack0(
     env: *mut JNIEnv,
@@ -549,8 +563,8 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_takesBack0(
     });
 }
 
-/// While allocations are measured: the frame with slot `slot` begins to run a task; `number`: what it carries, 0 if it has no
-/// field.
+/// While allocations are measured: the frame with slot `slot` begins to run a task. `number`: the value of its field,
+/// 0 if it has none.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtTasks_begins0(
     env: *mut JNIEnv,
@@ -570,7 +584,7 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_begins0(
     });
 }
 
-/// While allocations are measured: the frame has done with its task.
+/// While allocations are measured: the frame has finished its task.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtTasks_ran0(
     env: *mut JNIEnv,
@@ -587,8 +601,8 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_ran0(
     });
 }
 
-/// The context of the frame of `method` with slot `slot`, which runs a task; `number`: what the task
-/// carries, 0 if it has no field. 0: it goes on nowhere.
+/// The context of the frame of `method` with slot `slot`, which runs a task. `number`: the value of the task's field,
+/// 0 if it has none. Returns 0 if the task has no origin.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtTasks_handed0(
     _: *mut JNIEnv,
@@ -610,7 +624,7 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_handed0(
     })
 }
 
-/// An event of this kind of the gate has happened in the current thread: see `Told`.
+/// A hook reports an event of one kind of the event mask in the current thread: see [`HookEvent`].
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtEvents_happened0(
     env: *mut JNIEnv,
@@ -639,7 +653,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_happened0(
     });
 }
 
-/// The VM has noted the trace of an exception.
+/// The VM has filled in the trace of an exception.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtEvents_traced0(
     env: *mut JNIEnv,

@@ -1,5 +1,8 @@
-//! A Java agent that comes before this one on the command line runs before the VM says to this one that it is initialised.
-//! The method by which it runs tells, in its thread's first frame, and the hooks become live before any of its code runs.
+//! Makes hooks live before a Java agent that precedes this agent on the command line.
+//!
+//! Such a Java agent runs before the VM reports to this agent that it is initialised. The method that runs Java
+//! agents calls this function from its thread's first frame. So the hooks are live before any code of the Java agent
+//! runs.
 #![allow(unsafe_code, reason = "an entry point of the helper class")]
 
 use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jclass};
@@ -7,6 +10,7 @@ use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jclass};
 use crate::entry::callbacks;
 use crate::session::guard::guard_callback;
 
+/// The VM is initialised, but may not have reported it to the agent yet. With `really` 0, the call only binds the native method.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_initialized(
     env: *mut JNIEnv,

@@ -1,11 +1,11 @@
-//! Functions of the VM's tool interface that debuggers and other agents call, with something of the agent's behind each.
+//! JVMTI functions that debuggers and other agents call, followed by work of the agent.
 //!
-//! | function | what it does behind the agent's back |
+//! | function | effect that the agent must handle |
 //! |---|---|
-//! | `PopFrame`, `ForceEarlyReturn…` | ends a frame without the hook at its end: see `stack::ended` |
-//! | `RedefineClasses`, `RetransformClasses` | methods get other code, and the VM forgets where it was to stop: see `helper_class_names::watch` |
+//! | `PopFrame`, `ForceEarlyReturn…` | ends a frame without its exit hook: see `stack::forced_frame_end` |
+//! | `RedefineClasses`, `RetransformClasses` | methods get other code, and the VM forgets its breakpoints: see `classes::method_watch` |
 //!
-//! All agents share the table of these functions, and the interface has no other way to learn of the calls.
+//! All agents share the table of these functions, and JVMTI has no other way to observe the calls.
 #![allow(
     unsafe_code,
     reason = "functions of the tool interface, and their table"
@@ -23,7 +23,7 @@ use crate::session::Agent;
 use crate::session::guard::guard_callback;
 use crate::stack::forced_frame_end::end_innermost;
 
-/// The functions from before.
+/// The original functions.
 struct OriginalFunctions {
     table: ToolTable,
     vm: VmHandle,
@@ -36,11 +36,11 @@ unsafe impl Sync for OriginalFunctions {}
 
 static ORIGINALS: OnceLock<OriginalFunctions> = OnceLock::new();
 
-/// Puts the functions into the table. `None`: the VM does not let anybody write there.
+/// Replaces the functions in the table. `None`: the VM does not let the agent write there.
 pub fn install_tool_functions(agent: &Agent, env: JniEnvironment) -> Option<()> {
     let table = agent.jvmti.writable_table()?;
     let originals = OriginalFunctions {
-        // SAFETY: the VM's own table; its functions are replaced one by one only, each with one store.
+        // SAFETY: the VM's own table; its functions are only replaced one by one, each with one store.
         table: unsafe { std::ptr::read(table) },
         vm: env.vm()?,
     };
@@ -49,7 +49,7 @@ pub fn install_tool_functions(agent: &Agent, env: JniEnvironment) -> Option<()> 
         ($($name:ident: $type:ident = $function:ident),* $(,)?) => {
             $(
                 let function: ti::$type = $function;
-                // SAFETY: the place is one of the table's, whose functions have the prototype that was just named.
+                // SAFETY: the address is in the table, whose functions have the prototype that was just named.
                 unsafe { replace_function((&raw mut (*table).$name).cast(), function as usize) };
             )*
         };
@@ -68,14 +68,14 @@ pub fn install_tool_functions(agent: &Agent, env: JniEnvironment) -> Option<()> 
     Some(())
 }
 
-/// Calls the function that was in the table, and `behind` if the VM did what it was asked for.
+/// Calls the original function, and then `behind` if the VM succeeded.
 macro_rules! call_original {
     ($name:ident($env:ident $(, $argument:expr)*), $behind:expr) => {{
         let original = ORIGINALS.get().and_then(|originals| originals.table.$name);
         let Some(original) = original else {
             return ti::jvmtiError::INTERNAL;
         };
-        // SAFETY: the arguments are those of the caller, for the function that it has called.
+        // SAFETY: the arguments are the caller's, for the function that it has called.
         let code = unsafe { original($env $(, $argument)*) };
         if code == ti::jvmtiError::NONE {
             $behind;
@@ -96,7 +96,7 @@ fn with_agent(body: impl FnOnce(&'static Agent, JniEnvironment)) {
     });
 }
 
-/// The innermost frame of the thread ends; null: of the current one.
+/// The innermost frame of the thread ends. Null: the current thread.
 fn end_frame(thread: jobject) {
     with_agent(|agent, env| {
         if !thread.is_null() {
@@ -170,7 +170,7 @@ unsafe extern "system" fn redefine_classes(
 ) -> ti::jvmtiError {
     call_original!(
         RedefineClasses(env, count, definitions),
-        // SAFETY: the caller has so many, and the VM has read them.
+        // SAFETY: the caller has `count` definitions, and the VM has read them.
         forget_changed_classes(
             unsafe { iter_array(count, definitions) }.map(|definition| definition.klass)
         )
@@ -184,13 +184,13 @@ unsafe extern "system" fn retransform_classes(
 ) -> ti::jvmtiError {
     call_original!(
         RetransformClasses(env, count, classes),
-        // SAFETY: the caller has so many, and the VM has read them.
+        // SAFETY: the caller has `count` classes, and the VM has read them.
         forget_changed_classes(unsafe { iter_array(count, classes) }.copied())
     )
 }
 
 /// # Safety
-/// There are so many at the address.
+/// `first` points to `count` elements.
 unsafe fn iter_array<'g, T>(count: jint, first: *const T) -> slice::Iter<'g, T> {
     match usize::try_from(count) {
         // SAFETY: as promised.
@@ -199,7 +199,7 @@ unsafe fn iter_array<'g, T>(count: jint, first: *const T) -> slice::Iter<'g, T> 
     }
 }
 
-/// The VM has given classes other code.
+/// Forgets what was read of classes that have new code now.
 fn forget_changed_classes(classes: impl Iterator<Item = jclass>) {
     with_agent(|agent, env| {
         agent.forget_code();

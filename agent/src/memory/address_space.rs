@@ -1,9 +1,9 @@
 //! Address space for the shadow stacks and for the tables that Java code reads.
 //!
-//! Everything here is reserved once, without swap, and touched page by page: what is not used
-//! costs addresses only. Shadow stacks are reserved without access, which systems that count memory do not count,
-//! and become writable when a thread takes one. Where addresses are few (`ulimit -v`), the VM and the program
-//! need most of them, and a part is asked for.
+//! All memory here is reserved once, without swap, and touched page by page: unused pages cost addresses only. Shadow
+//! stacks are reserved without access, which systems that account for memory do not count. They become writable when
+//! a thread takes one. If addresses are limited (`ulimit -v`), the VM and the program need most of them, so the agent
+//! reserves only a part.
 #![allow(
     unsafe_code,
     reason = "maps memory that code of the JVM writes by address"
@@ -25,7 +25,7 @@ use crate::memory::shared_layout::{INT_BITS, SCRATCH_BITS};
 use crate::memory::slots;
 use crate::memory::slots::{GATE, LOST, Slot, SlotMemoryPart};
 
-/// A part of what was reserved here; it begins with a page.
+/// A range of reserved memory. It starts at a page.
 #[derive(Clone, Copy, Debug)]
 pub struct MappedRange {
     start: usize,
@@ -41,58 +41,57 @@ impl MappedRange {
         self.bytes
     }
 
-    /// The part that begins at `start`. `None`: it does not lie in here.
+    /// The part that begins at `start`. `None`: it is not inside this range.
     pub fn sub_range(self, start: usize, bytes: usize) -> Option<MappedRange> {
         let end = start.checked_add(bytes)?;
         let is_in = start >= self.start && end <= self.start + self.bytes;
         is_in.then_some(MappedRange { start, bytes })
     }
 
-    /// Memory that is free.
+    /// Free memory.
     #[cfg(test)]
     pub fn from_unmapped(start: usize, bytes: usize) -> MappedRange {
         MappedRange { start, bytes }
     }
 }
 
-/// Those of all tests: there is one base.
+/// The shadow stacks of all tests, because there is one base.
 #[cfg(test)]
 pub fn shared_stacks() -> &'static ShadowStacks {
     static SHARED: std::sync::OnceLock<ShadowStacks> = std::sync::OnceLock::new();
     SHARED.get_or_init(|| ShadowStacks::new(false).unwrap())
 }
 
-/// Slots are relative to `base`, the scratch memory, of which there are so many bytes and a page below.
+/// Makes `base`, the scratch memory, the base of slots. It has `bytes` bytes and one page below.
 fn register_scratch(base: usize, bytes: usize) {
     slots::set_base_address(base);
     // SAFETY: `map_scratch` has mapped it, and it is never unmapped.
     unsafe { slots::map_slots(SlotMemoryPart::Scratch, base - 4096, base + bytes) };
 }
 
-/// Addresses that fit into an instruction, where there are such instructions.
+/// Addresses that fit into an instruction, on platforms with such instructions.
 #[cfg(target_arch = "x86_64")]
 const LOW: libc::c_int = libc::MAP_32BIT;
 #[cfg(not(target_arch = "x86_64"))]
 const LOW: libc::c_int = 0;
 
-/// Scratch memory for frames of threads that are not known, so many bytes of it, at an address that fits into
-/// an instruction if the system has one.
+/// Maps `bytes` bytes of scratch memory for frames of unknown threads, if possible at an address that fits into an
+/// instruction.
 fn map_scratch(bytes: usize) -> io::Result<usize> {
-    // One page below: the sentinel slot.
+    // One page below holds the sentinel slot.
     let bytes = bytes + 4096;
     let map = |flags| map_zeroed(bytes, libc::PROT_READ | libc::PROT_WRITE, flags);
     Ok(map(LOW).or_else(|_| map(0))? + 4096)
 }
 
-/// What mappings are. Miri knows plain ones alone, which take memory at once.
+/// Flags of mappings. Miri supports plain mappings only, which take memory at once.
 const KIND: libc::c_int =
     libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | if cfg!(miri) { 0 } else { libc::MAP_NORESERVE };
 
-/// Tells the system what is done with pages. For Miri, which knows no such advice, pages that are given back are filled
-/// with zeros, as the system does.
+/// Gives the system advice about pages. Miri supports no advice; there, released pages are filled with zeros, as the
+/// system does.
 ///
-/// # Safety
-/// They are pages of a mapping of ours; of those that are given back, nothing is needed.
+/// # Safety They are pages of a mapping that the agent has made. The content of released pages is not needed.
 pub unsafe fn advise_pages(at: *mut libc::c_void, bytes: usize, what: libc::c_int) {
     match (cfg!(miri), what) {
         // SAFETY: as promised; advice fails without harm.
@@ -117,10 +116,10 @@ fn map_zeroed(bytes: usize, access: libc::c_int, flags: libc::c_int) -> io::Resu
     Ok(at as usize)
 }
 
-/// Where addresses or memory are few, one table takes this part of what is left.
+/// If addresses or memory are limited, one table takes at most 1/PART of what is left.
 const PART: u64 = 24;
 
-/// Reserves up to `most` bytes of zeros that may be written, half as much as long as the system refuses.
+/// Reserves up to `most` bytes of writable zeros. If the system refuses, half as much is tried, down to `least`.
 pub fn reserve_memory(most: usize, least: usize) -> Option<MappedRange> {
     let affordable = match most > least && !cfg!(miri) {
         true => MemoryLimit::read_current().limit_memory(most as u64, PART) as usize,
@@ -130,8 +129,8 @@ pub fn reserve_memory(most: usize, least: usize) -> Option<MappedRange> {
     map_at_most(affordable.max(least), least, access).ok()
 }
 
-/// Reserves addresses without access, and never more than a part of what is left: the estimate of what the VM
-/// will ask for may be too low, and a program that cannot have memory ends.
+/// Reserves addresses without access, at most a part of what is left. The estimate of what the VM will need may be
+/// too low, and a program that gets no memory ends.
 fn reserve_addresses(most: usize, least: usize) -> io::Result<MappedRange> {
     const PART: u64 = 3;
     let affordable = MemoryLimit::read_current().limit_addresses(most as u64, PART) as usize;
@@ -155,7 +154,7 @@ fn map_at_most(most: usize, least: usize, access: libc::c_int) -> io::Result<Map
 /// Makes reserved addresses writable.
 ///
 /// # Safety
-/// They are those of whole pages of a reservation of this module's own.
+/// They are whole pages of a reservation of this module.
 unsafe fn make_writable(from: usize, to: usize) -> bool {
     // SAFETY: as promised.
     let opened = unsafe {
@@ -168,38 +167,38 @@ unsafe fn make_writable(from: usize, to: usize) -> bool {
     opened == 0
 }
 
-/// Shadow stacks: regions whose size follows the size of the thread's own stack.
+/// The shadow stacks: regions whose size follows the size of the thread's own stack.
 pub struct ShadowStacks {
     range: MappedRange,
-    /// How far beside each slot its second part lies; 0: it has none.
+    /// Distance in bytes from each slot to its second part; 0: slots have none.
     pub beside: usize,
     regions: WatchedMutex<RegionPool>,
-    /// Regions for threads that are there before native methods can be called.
+    /// Regions for threads that exist before native methods can be called.
     pub boot: MappedRange,
-    /// How large each of those is.
+    /// Size of each boot region.
     pub boot_stack: usize,
 }
 
-/// How many of those.
+/// Number of boot regions.
 const BOOT_STACKS: usize = 16;
-/// Where addresses are not few: more than any of those threads takes.
+/// Maximum size of a boot region, if addresses are plentiful: more than any of those threads needs.
 const BOOT_STACK: usize = 128 * MIB;
-/// What is asked for.
+/// Bytes that are requested for all shadow stacks.
 const MOST: usize = 32 << 40;
-/// Less than this lets a few hundred threads have a shadow stack.
+/// Below this, only a few hundred threads can have a shadow stack.
 const FEW: usize = 64 << 30;
 
 #[derive(Default)]
 struct RegionPool {
     next: usize,
-    /// Up to here the memory can be written.
+    /// The end of the writable memory.
     writable_end: usize,
-    /// Regions given back, by size.
+    /// Returned regions, by size.
     free: BTreeMap<usize, VecDeque<usize>>,
 }
 
-/// A virtual thread makes its last calls after the VM has told its end: a region rests for as many
-/// others before another thread gets it.
+/// A virtual thread makes its last calls after the VM has reported its end. So a region is reused only after this
+/// number of others was returned.
 const REST: usize = 16;
 
 impl RegionPool {
@@ -210,22 +209,22 @@ impl RegionPool {
 }
 
 const MIB: usize = 1 << 20;
-/// For all code that has no thread, or a thread for which there is no room, together.
+/// Bytes of memory shared by all code without a thread, and by threads for which there is no room.
 const SCRATCH: usize = 1 << SCRATCH_BITS;
-/// A compiled frame takes 32 bytes of stack or more and may hold several inlined ones. Eight times
-/// the stack is more than was ever seen: 240 bytes of slots on 48 bytes of stack.
+/// Bytes of slots for each byte of stack. A compiled frame takes at least 32 bytes of stack and may hold several
+/// inlined frames. The largest observed ratio is 240 bytes of slots on 48 bytes of stack.
 const SLOTS_PER_STACK: usize = 8;
 
 impl ShadowStacks {
-    /// `doubled`: every slot has a second part, as large as itself, elsewhere.
+    /// Reserves the shadow stacks. `doubled`: every slot has a second part of the same size elsewhere.
     ///
     /// # Errors
-    /// One line for the user: how much there is, and what is missing.
+    /// One line for the user: the available and the missing address space.
     pub fn new(doubled: bool) -> Result<ShadowStacks, String> {
-        // The first threads have stacks of the size of the one that starts the VM.
+        // The first threads have stacks of the size of the thread that starts the VM.
         let small = slot_bytes(stack_size()).min(BOOT_STACK);
         let parts = if doubled { 2 } else { 1 };
-        // As many again for threads that come later.
+        // The same amount again for later threads.
         let least = parts * 2 * BOOT_STACKS * small;
         let mut range = reserve_addresses(MOST, least)
             .map_err(|e| no_space_message("the shadow stacks", least, &e))?;
@@ -267,10 +266,10 @@ impl ShadowStacks {
         Ok(stacks)
     }
 
-    /// For a JVM whose code has no hooks: no stacks, and the word of the gate.
+    /// For a JVM whose code has no hooks: no stacks, only the word of the event mask.
     ///
     /// # Errors
-    /// As `new`.
+    /// Like [`ShadowStacks::new`].
     pub fn without_stacks() -> Result<ShadowStacks, String> {
         let base = map_scratch(GATE).map_err(|e| no_space_message("the agent", GATE, &e))?;
         register_scratch(base, GATE);
@@ -284,7 +283,7 @@ impl ShadowStacks {
         })
     }
 
-    /// What the user is told if there are few.
+    /// The warning for the user if addresses are limited.
     pub fn scarcity_warning(&self) -> Option<String> {
         let rest = self.range.bytes - self.boot.bytes;
         let threads = rest / slot_bytes(MIB);
@@ -302,7 +301,7 @@ impl ShadowStacks {
         self.regions.lock()
     }
 
-    /// A region for a thread with `stack` bytes of stack, its sentinel slot written.
+    /// Takes a region for a thread with `stack` bytes of stack. Its sentinel slot is written.
     pub fn take_region(&self, stack: usize) -> Option<MappedRange> {
         let bytes = slot_bytes(stack);
         let mut used = self.lock();
@@ -316,7 +315,7 @@ impl ShadowStacks {
         Some(region)
     }
 
-    /// The boot region that `pointer` points into.
+    /// The boot region that contains `pointer`.
     pub fn find_boot_region(&self, pointer: Slot) -> Option<MappedRange> {
         let first = Slot::from_address(self.boot.start);
         let offset = pointer.pointer().wrapping_sub(first.pointer());
@@ -336,7 +335,7 @@ impl ShadowStacks {
         Some(start)
     }
 
-    /// Makes everything up to `end` writable, and more, so that this is rare.
+    /// Makes everything up to `end` writable, and more, so that calls are rare.
     fn ensure_writable(&self, used: &mut RegionPool, end: usize) -> bool {
         const AHEAD: usize = 1 << 30;
         let most = self.range.start + self.range.bytes;
@@ -348,23 +347,24 @@ impl ShadowStacks {
             let parts = if self.beside == 0 { 1 } else { 2 };
             (0..parts).all(|part| {
                 let beside = part * self.beside;
-                // SAFETY: `from` and `to` lie in the range, of which there is one more with doubled slots.
+                // SAFETY: `from` and `to` lie in the range; with doubled slots there is a second range of the same
+                // size.
                 unsafe { make_writable(from + beside, to + beside) }
             })
         };
         let ahead = end.saturating_add(AHEAD).min(most);
-        // Where the system counts memory it may have no room for more than is needed.
+        // A system that accounts for memory may have no room for more than is needed.
         let found = [ahead, end].into_iter().find(|to| opened(*to));
         used.writable_end = found.unwrap_or(from);
         self.publish_slots(used);
         found.is_some()
     }
 
-    /// Slots may lie in what can be written.
+    /// Publishes the writable memory as memory of slots.
     fn publish_slots(&self, used: &RegionPool) {
         let (start, end) = (self.range.start, used.writable_end);
-        // SAFETY: the parts of the reservation that `make_writable` has made writable. Both are never unmapped, and what is not the
-        // kernel's advice about whole pages uses them word by word.
+        // SAFETY: the parts of the reservation that `make_writable` has made writable. Both are never unmapped.
+        // Except for the kernel's advice about whole pages, all accesses are word by word.
         unsafe {
             slots::map_slots(SlotMemoryPart::Stacks, start, end);
             if self.beside != 0 {
@@ -377,10 +377,10 @@ impl ShadowStacks {
         }
     }
 
-    /// Takes a region back. Its pages beyond the first go back to the system.
+    /// Returns a region. Its pages beyond the first 16 KB go back to the system.
     pub fn return_region(&self, region: MappedRange) {
         const KEPT: usize = 16 << 10;
-        // Every frame below another has written its slot.
+        // Every frame below another one has written its slot.
         let went_further = Slot::from_address(region.start + KEPT).first_word() != 0;
         let parts = if self.beside == 0 { 1 } else { 2 };
         if went_further {
@@ -399,7 +399,7 @@ impl ShadowStacks {
     }
 }
 
-/// Bytes of slots for a thread with so many bytes of stack.
+/// Bytes of slots for a thread with `stack` bytes of stack.
 fn slot_bytes(stack: usize) -> usize {
     (stack.max(MIB) * SLOTS_PER_STACK).next_power_of_two()
 }
@@ -417,7 +417,7 @@ thread_local! {
     static STACK_SIZE: usize = query_stack_size();
 }
 
-/// Bytes of the calling thread's stack. Virtual threads run on those of their carriers.
+/// Bytes of the calling thread's stack. Virtual threads run on their carriers' stacks.
 pub fn stack_size() -> usize {
     STACK_SIZE.with(|size| *size)
 }
@@ -436,7 +436,7 @@ fn query_stack_size() -> usize {
     }
 }
 
-/// So many zeros, for good.
+/// Reserves `count` zero words that are never freed.
 pub fn reserve_words(count: usize) -> Option<&'static [AtomicU64]> {
     let bytes = count.checked_mul(size_of::<AtomicU64>())?;
     let range = reserve_memory(bytes, bytes)?;
@@ -452,6 +452,7 @@ pub struct MethodOfSite {
 }
 
 impl MethodOfSite {
+    /// Reserves the array. `None`: the system refuses the memory.
     pub fn new() -> Option<MethodOfSite> {
         let range = reserve_memory(1 << (SiteId::BITS + INT_BITS), 4 << 20)?;
         Some(MethodOfSite { range })
@@ -461,12 +462,12 @@ impl MethodOfSite {
         self.range.start
     }
 
-    /// These of its pages are not needed any more: they read as zeros.
+    /// Releases pages that are no longer needed. They read as zeros.
     pub fn release_pages(&self, pages: &[usize]) {
         release_pages(self.range, pages);
     }
 
-    /// No thread reads the range any more, nor has its address.
+    /// Unmaps the array. No thread reads it any more or has its address.
     pub fn unmap(self) {
         // SAFETY: the reservation made in new(), as promised.
         unsafe {
@@ -477,24 +478,24 @@ impl MethodOfSite {
         };
     }
 
-    /// How many sites there is room for.
+    /// The number of sites for which there is room.
     pub fn site_capacity(&self) -> usize {
         self.range.bytes >> INT_BITS
     }
 
-    /// 0: no such site.
+    /// The method of a site. 0: no such site.
     pub fn get(&self, site: u32) -> u32 {
         self.method_word(site).map_or(0, owner::load_method)
     }
 
-    /// The site's code has not run yet.
+    /// Sets the method of a site whose code has not run yet.
     pub fn set(&self, site: u32, method: u32) {
         if let Some(entry) = self.method_word(site) {
             owner::set_method(entry, method);
         }
     }
 
-    /// `None`: there is no room for such a site.
+    /// The word of a site. `None`: there is no room for the site.
     fn method_word(&self, site: u32) -> Option<&AtomicU32> {
         let at = self.range.start + ((site as usize) << INT_BITS);
         // SAFETY: within the reservation, which is never unmapped, and aligned, as that begins with a page.

@@ -1,9 +1,9 @@
-//! How many allocations a sample stands for.
+//! The number of allocations that a sample represents.
 //!
-//! HotSpot takes a sample when a number of bytes has been allocated that is drawn anew each time from the
-//! exponential distribution with the interval as its mean (JEP 331). So an object of `size` bytes is a
-//! sample with probability `1 − e^(−size/interval)`, and stands for as many objects as that is smaller
-//! than 1. What is left of a whole number goes to the next sample: sums are right.
+//! HotSpot takes a sample after a random number of bytes. It draws that number from the exponential distribution
+//! whose mean is the sampling interval (JEP 331). The probability that an object of `size` bytes is a sample is
+//! therefore `1 − e^(−size/interval)`. The sample represents as many objects as the inverse of that probability. The
+//! fraction is carried to the next sample, so sums are right.
 
 /// The remainder of a thread's samples.
 #[derive(Default, Debug)]
@@ -12,7 +12,7 @@ pub struct AllocationWeight {
 }
 
 impl AllocationWeight {
-    /// Objects that a sample of `size` bytes stands for; with `interval` 0 one.
+    /// The number of objects that a sample of `size` bytes represents; 1 if `interval` is 0.
     pub fn count_objects(&mut self, size: u64, interval: u32) -> u64 {
         if interval == 0 || size == 0 {
             return 1;
@@ -39,7 +39,7 @@ mod tests {
         let mut weight = AllocationWeight::default();
         assert_eq!(weight.count_objects(1 << 30, 1 << 10), 1);
         let sum: u64 = (0..1000).map(|_| weight.count_objects(16, 512 << 10)).sum();
-        // 512 Ki / 16 = 32,768, and half an object for having been hit.
+        // 512 Ki / 16 = 32,768, plus half an object because it was sampled.
         assert!((32_768_400..32_768_600).contains(&sum), "{sum}");
     }
 }

@@ -1,4 +1,4 @@
-//! Sets of small numbers: a bit for each.
+//! Sets of small numbers, one bit for each.
 
 /// A set of small numbers.
 #[derive(Clone, Default)]
@@ -14,7 +14,7 @@ impl BitSet {
         word >> (id % 64) & 1 == 1
     }
 
-    /// All of them from `first` up to `end`.
+    /// Inserts the numbers from `first` up to, but not including, `end`.
     pub fn insert_range(&mut self, first: u32, end: u32) {
         (first..end).for_each(|id| self.insert(id));
     }

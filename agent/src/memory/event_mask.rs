@@ -1,9 +1,9 @@
-//! Which events are counted at the moment.
+//! The event mask: which kinds of events count now.
 //!
-//! One word beside the scratch memory, which Java code reads at each event (`shared_layout::GATE` says where): a bit
-//! for each kind. Closing it leaves everything else as it is, so contexts go on being tracked.
+//! One word beside the scratch memory, which Java code reads at each event (its position is `shared_layout::GATE`):
+//! one bit for each kind. A closed mask changes nothing else, so contexts are still tracked.
 //!
-//! `models/` has this file, too, with atomics and locks of its own: it runs through what threads may see.
+//! `models/` includes this file with atomics and locks of loom, and tries every interleaving.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ pub use lucce_instrument::kinds::event_mask::{
     ALLOC, EXCEPTION, FOLLOW, LEAK, LOCK, OBJECTS, OWN, SAMPLES,
 };
 
-/// What was asked for, and whether it is in force.
+/// The requested kinds, and whether they count now.
 pub struct EventMask(Mutex<EventMaskState>);
 
 struct EventMaskState {
@@ -26,27 +26,27 @@ struct EventMaskState {
 #[derive(Clone, Copy)]
 struct EventMaskRequest {
     kinds: u64,
-    /// By `lucce ctl`, which has the last word.
+    /// By `lucce ctl`, which overrides bursts.
     stopped: bool,
     /// Between two bursts.
     paused: bool,
-    /// For good, at this time.
+    /// Counting ended for good, at this time.
     ended: Option<Instant>,
-    /// What is handed to other threads is told to the agent.
+    /// Whether submissions to other threads are reported to the agent.
     follows_tasks: bool,
 }
 
-/// How long the gate was open.
+/// The time during which the mask was open.
 #[derive(Clone, Copy)]
 struct BurstTimer {
     since: Instant,
     open: Duration,
     bursts: u64,
-    /// It is open since then.
+    /// Start of the current open period.
     opened: Option<Instant>,
 }
 
-/// See [`EventMask::burst_times`].
+/// The result of [`EventMask::burst_times`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BurstTimes {
     pub bursts: u64,
@@ -55,6 +55,7 @@ pub struct BurstTimes {
 }
 
 impl EventMask {
+    /// A mask for these kinds.
     pub fn new(kinds: u64) -> EventMask {
         let asked = EventMaskRequest {
             kinds,
@@ -71,24 +72,27 @@ impl EventMask {
         }))
     }
 
+    /// Closes the mask until [`EventMask::start_counting`], as `lucce ctl` requests.
     pub fn stop_counting(&self) {
         self.change_request(|asked| asked.stopped = true);
     }
 
-    /// Whether what is handed to other threads is told to the agent from now on.
+    /// Whether submissions to other threads are reported to the agent from now on.
     pub fn follow_tasks(&self, is_so: bool) {
         self.change_request(|asked| asked.follows_tasks = is_so);
     }
 
+    /// Ends a stop. The mask opens unless a pause between bursts closes it.
     pub fn start_counting(&self) {
         self.change_request(|asked| asked.stopped = false);
     }
 
+    /// Selects the kinds that count from now on.
     pub fn set_kinds(&self, kinds: u64) {
         self.change_request(|asked| asked.kinds = kinds);
     }
 
-    /// From now on the time is measured during which events are counted.
+    /// From now on, measures the time during which events count.
     pub fn measure_bursts(&self) {
         let mut state = self.lock();
         let now = Instant::now();
@@ -100,7 +104,7 @@ impl EventMask {
         });
     }
 
-    /// A burst begins, unless it was stopped; a pause begins.
+    /// Begins a burst; `lucce ctl` may have stopped counting.
     pub fn begin_burst(&self) {
         self.change_request(|asked| asked.paused = false);
         let mut state = self.lock();
@@ -109,6 +113,7 @@ impl EventMask {
         }
     }
 
+    /// Begins the pause after a burst.
     pub fn pause_counting(&self) {
         self.change_request(|asked| asked.paused = true);
     }
@@ -117,7 +122,7 @@ impl EventMask {
     pub fn burst_times(&self) -> Option<BurstTimes> {
         let state = self.lock();
         let measured = state.burst_timer?;
-        // The end of the VM is no pause.
+        // The time after the VM's end is not a pause.
         let now = state.request.ended.unwrap_or_else(Instant::now);
         let opened = measured.opened.map(|opened| now.duration_since(opened));
         Some(BurstTimes {
@@ -127,23 +132,23 @@ impl EventMask {
         })
     }
 
-    /// No event is counted any more. Once the VM ends it does not tell the agent of what threads still do, exceptions and
-    /// calls by the VM among them (JVMTI's dead phase), so their slots are not put right and numbers would be wrong.
+    /// Ends counting for good. After its end (JVMTI's dead phase) the VM no longer reports what threads do,
+    /// exceptions and VM entries included. So slots are not corrected, and numbers would be wrong.
     pub fn end_counting(&self) {
         self.change_request(|asked| {
             asked.ended.get_or_insert_with(Instant::now);
         });
     }
 
-    /// The kinds that were asked for, and whether they are counted, in bursts or always.
+    /// The requested kinds, and whether they count, in bursts or always.
     pub fn requested_state(&self) -> (u64, bool) {
         let asked = self.lock().request;
         (asked.kinds, !asked.stopped)
     }
 
-    /// Whether events of a kind are counted.
+    /// Whether events of a kind count now.
     pub fn is_enabled(&self, kind: u64) -> bool {
-        // Relaxed: as in publish().
+        // Relaxed: like in `publish_mask()`.
         slots::event_mask_word().is_some_and(|open| open.load(Ordering::Relaxed) & kind != 0)
     }
 
@@ -188,7 +193,7 @@ impl EventMaskRequest {
         } else {
             0
         };
-        // Relaxed: nothing else is told by it. Threads see it soon.
+        // Relaxed: no other memory depends on it. Threads see it soon.
         if let Some(gate) = slots::event_mask_word() {
             gate.store(open, Ordering::Relaxed);
         }
@@ -212,7 +217,7 @@ mod tests {
         gate.start_counting();
         assert_eq!((open(), gate.requested_state()), (6, (6, true)));
 
-        // Bursts: stopped is stopped, and a pause ends with the next burst only.
+        // Bursts do not override a stop, and only the next burst ends a pause.
         assert_eq!(gate.burst_times(), None);
         gate.measure_bursts();
         gate.pause_counting();
@@ -224,7 +229,7 @@ mod tests {
         gate.pause_counting();
         gate.start_counting();
         assert_eq!(open(), 0);
-        // It was closed all the time.
+        // The mask was closed all the time.
         let after = gate.burst_times().unwrap();
         assert_eq!((after.bursts, after.open), (0, before.open));
         gate.begin_burst();
@@ -233,7 +238,7 @@ mod tests {
         assert!(before.open <= last.open && last.open <= last.total);
 
         gate.end_counting();
-        // What was measured ends there, so a program of one burst was counted from its start to its end.
+        // The measurement ends here, so a program of one burst was counted from its start to its end.
         let ended = gate.burst_times();
         gate.start_counting();
         gate.set_kinds(ALLOC);

@@ -1,6 +1,6 @@
-//! Arrays that only grow, in address space of their own: they never move, so nothing is copied when they
-//! grow, no outgrown memory is left behind, and what is not used yet costs addresses only. Rows that no reader
-//! needs any more are never used again; a page that has only such rows goes back to the system.
+//! Arrays that only grow, in address space of their own. They never move: nothing is copied, no old memory stays
+//! behind, and unused pages cost addresses only. Rows that no reader needs are never reused. A page of such rows goes
+//! back to the system.
 #![allow(
     unsafe_code,
     reason = "maps memory and gives out slices of what was written there"
@@ -12,7 +12,7 @@ use std::ptr;
 
 use crate::memory::address_space::{MappedRange, advise_pages, reserve_memory};
 
-/// Rows without a destructor.
+/// An array of rows without a destructor.
 pub struct GrowOnlyArray<T: Copy> {
     range: Option<MappedRange>,
     len: usize,
@@ -22,12 +22,12 @@ pub struct GrowOnlyArray<T: Copy> {
 
 const PAGE: usize = 4096;
 
-/// Of each page of an array, how many rows that lie there, with a part at least, are still needed.
+/// For each page of an array, the number of needed rows that lie there at least in part.
 #[derive(Default)]
 pub struct PageRowCounts(Vec<u16>);
 
 impl PageRowCounts {
-    /// These rows of `size` bytes are needed.
+    /// Counts these rows of `size` bytes as needed.
     pub fn add_rows(&mut self, size: usize, rows: Span<usize>) {
         let end = (rows.end * size).div_ceil(PAGE);
         if end > self.0.len() {
@@ -40,8 +40,8 @@ impl PageRowCounts {
         }
     }
 
-    /// These rows, of an array of `len`, are not needed any more. The pages of which no row is needed now, nor
-    /// will be.
+    /// Counts these rows, of an array of `len`, as no longer needed. Returns the pages of which no row is needed, now
+    /// or later.
     pub fn remove_rows(&mut self, size: usize, rows: Span<usize>, len: usize) -> Vec<usize> {
         let whole = len * size / PAGE;
         let mut free = Vec::new();
@@ -57,7 +57,7 @@ impl PageRowCounts {
     }
 }
 
-/// The pages that these rows lie in, and how many of them do.
+/// The pages of these rows, each with the number of rows there.
 fn row_pages(size: usize, rows: Span<usize>) -> impl Iterator<Item = (usize, u16)> {
     let first = rows.start * size / PAGE;
     let end = match rows.is_empty() {
@@ -71,21 +71,21 @@ fn row_pages(size: usize, rows: Span<usize>) -> impl Iterator<Item = (usize, u16
     })
 }
 
-/// Gives the pages, counted from its beginning, of a mapping of ours back to the system: they are zeros from now on.
+/// Releases pages of a mapping of the agent, counted from its beginning. They read as zeros from now on.
 pub fn release_pages(range: MappedRange, pages: &[usize]) {
     for page in pages {
         if let Some(page) = range.sub_range(range.start() + page * PAGE, PAGE) {
             let at = ptr::with_exposed_provenance_mut(page.start());
-            // SAFETY: a whole page of what was reserved, whose owner says that what is there is not needed.
+            // SAFETY: a whole page of a reservation, whose owner says that its content is not needed.
             unsafe { advise_pages(at, PAGE, libc::MADV_DONTNEED) };
         }
     }
 }
 
 impl<T: Copy> GrowOnlyArray<T> {
-    /// With room for up to `most` rows, fewer if the system refuses.
+    /// An array with room for up to `most` rows, fewer if the system refuses.
     pub fn new(most: usize) -> GrowOnlyArray<T> {
-        // Miri takes its time for each row.
+        // Miri takes time for each row.
         const LEAST: usize = if cfg!(miri) { 16 << 10 } else { 4 << 20 };
         // Mappings begin at a page.
         const { assert!(align_of::<T>() <= 4096 && size_of::<T>() > 0) }
@@ -102,19 +102,19 @@ impl<T: Copy> GrowOnlyArray<T> {
         self.len
     }
 
-    /// How many there is room for.
+    /// The number of rows for which there is room.
     pub fn capacity(&self) -> usize {
         self.range.map_or(0, |range| range.bytes() / size_of::<T>())
     }
 
-    /// `None`, and nothing has changed: there is no room.
+    /// Appends rows. `None`: there is no room, and nothing has changed.
     pub fn extend(&mut self, rows: &[T]) -> Option<()> {
         let range = self.range?;
         if rows.len() > self.capacity() - self.len {
             return None;
         }
         let start = ptr::with_exposed_provenance_mut::<T>(range.start());
-        // SAFETY: the mapping is writable, has room behind `len` rows, and has no other owner.
+        // SAFETY: the mapping is writable, has room after `len` rows, and has no other owner.
         unsafe { ptr::copy_nonoverlapping(rows.as_ptr(), start.add(self.len), rows.len()) };
         self.row_counts
             .add_rows(size_of::<T>(), self.len..self.len + rows.len());
@@ -122,7 +122,7 @@ impl<T: Copy> GrowOnlyArray<T> {
         Some(())
     }
 
-    /// These rows are never asked for again.
+    /// Drops rows that are never read again.
     pub fn drop_rows(&mut self, rows: Span<usize>) {
         let free = self.row_counts.remove_rows(size_of::<T>(), rows, self.len);
         if let Some(range) = self.range {
@@ -130,7 +130,7 @@ impl<T: Copy> GrowOnlyArray<T> {
         }
     }
 
-    /// As `extend`.
+    /// Like [`GrowOnlyArray::extend`], for one row.
     pub fn push(&mut self, row: T) -> Option<()> {
         self.extend(&[row])
     }
@@ -140,7 +140,7 @@ impl<T: Copy> GrowOnlyArray<T> {
             return &[];
         };
         let start = ptr::with_exposed_provenance::<T>(range.start());
-        // SAFETY: so many rows were written; none is changed while they are borrowed.
+        // SAFETY: `len` rows were written; none is changed while they are borrowed.
         unsafe { std::slice::from_raw_parts(start, self.len) }
     }
 
@@ -160,7 +160,7 @@ impl<T: Copy> Drop for GrowOnlyArray<T> {
     fn drop(&mut self) {
         if let Some(range) = self.range {
             let start = ptr::with_exposed_provenance_mut(range.start());
-            // SAFETY: the mapping was made here, and all that was borrowed from it has been given back.
+            // SAFETY: the mapping was made here, and nothing borrows from it any more.
             unsafe { libc::munmap(start, range.bytes()) };
         }
     }
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn pages_go_when_none_of_their_rows_is_needed() {
-        // Rows that lie on two pages, too.
+        // Rows may cross a page boundary.
         type Row = [u8; 24];
         let mut rows: GrowOnlyArray<Row> = GrowOnlyArray::new(1 << 20);
         let count = 3 * PAGE / 24 + 5;
@@ -215,7 +215,7 @@ mod tests {
         rows.drop_rows(0..0);
         rows.drop_rows(0..second.start);
         assert_eq!(zeros(&rows), [true, true, false, false]);
-        // The last page will have more.
+        // The last page may still get rows.
         rows.drop_rows(second.end..count);
         assert_eq!(zeros(&rows), [true, true, true, false]);
         rows.push([7; 24]).unwrap();

@@ -1,24 +1,24 @@
-//! Memory for the helper class's copies of what a thread looked up lately, in a line for each hash. Java code alone
-//! reads and writes them.
+//! Memory for the helper class's caches of a thread's recent look-ups, one line for each hash. Java code alone reads
+//! and writes them.
 //!
-//! Of two things with the same hash the later one has the line. A thread with few contexts has few lines: all
-//! memory is in use soon, and is shared with the program in the processor's caches.
+//! If two entries have the same hash, the later one replaces the earlier. A thread with few contexts has few lines,
+//! because all lines are in use soon and compete with the program for the processor's caches.
 
 use crate::memory::pages::TableWords;
 use crate::memory::shared_layout::{COPY_BITS, WAY_BITS, entry_words};
 
-/// The ways that led to an event: from a frame whose context was known by up to three calls to a site, and
-/// the cell there. `LucceRt.cell` says what a line holds.
+/// Recent call paths: from a frame with known context, over at most three calls, to an event's site, with the counter
+/// there. The format of a line is in `LucceRt.cell`.
 pub type RecentPathCache = JavaCache<{ entry_words(WAY_BITS) }>;
-/// Transitions of the graph. `LucceRt.step` says what a line holds.
+/// Transitions of the graph. The format of a line is in `LucceRt.step`.
 pub type TransitionCache = JavaCache<{ entry_words(COPY_BITS) }>;
 
-/// Sites of objects whose class the code does not say. `LucceRtEvents.typed` says what a line holds. Not of the type
-/// [`TransitionCache`]: they grow otherwise.
+/// Sites of objects whose class the code does not name. The format of a line is in `LucceRtEvents.typed`. A type of
+/// its own, because it grows differently from [`TransitionCache`].
 #[derive(Default)]
 pub struct TypedSiteCache(JavaCache<{ entry_words(COPY_BITS) }>);
 
-/// Lines of `LINE` words.
+/// A cache with lines of `LINE` words.
 #[derive(Default)]
 pub struct JavaCache<const LINE: usize> {
     words: TableWords,
@@ -26,11 +26,11 @@ pub struct JavaCache<const LINE: usize> {
 }
 
 impl RecentPathCache {
-    /// Whether there is new memory, empty, because the index has so many bytes now. No thread may be reading
-    /// the old one.
+    /// Grows the cache for an index of `index` bytes. Returns whether there is new, empty memory. No thread may be
+    /// reading the old memory.
     ///
-    /// Most entries of an index were used once, at start, and 16,384 ways are almost all that most programs go
-    /// again and again. Compilers, with a million contexts, go more.
+    /// Most entries of an index are used once, at start, and 16,384 paths are almost all that most programs repeat.
+    /// Compilers, with a million contexts, repeat more.
     pub fn grow_for(&mut self, index: usize) -> bool {
         let lines = (index / 64).min(16384).max(index / 512);
         self.grow_lines(lines.clamp(64, 65536))
@@ -38,19 +38,19 @@ impl RecentPathCache {
 }
 
 impl TransitionCache {
-    /// As for [`RecentPathCache`].
+    /// Like [`RecentPathCache::grow_for`].
     pub fn grow_for(&mut self, index: usize) -> bool {
         self.grow_lines((index / 1024).clamp(2048, 16384))
     }
 }
 
 impl TypedSiteCache {
-    /// As for [`RecentPathCache`].
+    /// Like [`RecentPathCache::grow_for`].
     pub fn grow_for(&mut self, index: usize) -> bool {
         self.0.grow_lines((index / 1024).clamp(256, 8192))
     }
 
-    /// Of the first line; in the bits that are 0 in it: the power of two that says how many there are.
+    /// The address of the first line. Its low zero bits hold the binary logarithm of the number of lines.
     pub fn address_and_bits(&self) -> u64 {
         self.0.first_line_address() | (u64::BITS as u64 - self.0.hash_shift())
     }
@@ -69,12 +69,12 @@ impl<const LINE: usize> JavaCache<LINE> {
         true
     }
 
-    /// Of the first line: each lies in one line of the processor's caches.
+    /// The address of the first line. Each line lies in one line of the processor's caches.
     pub fn first_line_address(&self) -> u64 {
         (self.words.as_ptr() as usize).next_multiple_of(Self::BYTES) as u64
     }
 
-    /// By how much a hash is shifted right to tell its line.
+    /// The right shift that turns a hash into the index of its line.
     pub fn hash_shift(&self) -> u64 {
         (u64::BITS - self.lines.trailing_zeros()).into()
     }
@@ -84,7 +84,7 @@ impl<const LINE: usize> JavaCache<LINE> {
 mod tests {
     use super::*;
 
-    /// The numbers of lines that a growing index asks for.
+    /// The numbers of lines for a growing index.
     fn sizes<const LINE: usize>(grow_for: fn(&mut JavaCache<LINE>, usize) -> bool) -> Vec<usize> {
         let mut copies = JavaCache::<LINE>::default();
         let bytes = 8 * LINE as u64;

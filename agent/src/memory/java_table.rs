@@ -1,12 +1,12 @@
-//! Hash tables that Java code reads by their address; one thread at a time writes them.
+//! Hash tables that Java code reads by their address. One thread at a time writes them.
 //!
 //! ```text
-//! [shift, mask, the owner's × 6] and entries of W words, each a u64
+//! [shift, mask, 6 words of the owner] and entries of W words, each a u64
 //! ```
 //!
-//! The first word of an entry is 0 if the entry is empty. An entry of hash h lies at `h >> shift` or behind,
-//! before the next empty one; at most three quarters of all entries are in use: four or more lie in a line of
-//! the cache, and a table of half the size is in it more often.
+//! The first word of an entry is 0 if the entry is empty. An entry of hash h lies at `h >> shift` or after it, before
+//! the next empty entry. At most three quarters of all entries are in use. Runs of entries mostly lie in one cache
+//! line, and a smaller table stays in the cache more often.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,7 +15,7 @@ use lucce_callgraph::raw::{HEADER, MASK, SHIFT};
 
 use crate::memory::pages::TableWords;
 
-/// `FIRST`: entries of the first table, which is made when something is put in.
+/// `FIRST`: entries of the first table, which the first insertion makes.
 #[derive(Default)]
 pub struct JavaTable<const W: usize, const FIRST: usize> {
     words: TableWords,
@@ -23,14 +23,14 @@ pub struct JavaTable<const W: usize, const FIRST: usize> {
 }
 
 impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
-    /// With its first table.
+    /// A table with its first memory.
     pub fn with_first_table() -> Self {
         let mut table = JavaTable::default();
         table.grow_table(|_| 0);
         table
     }
 
-    /// Of the first word; 0: there is no table yet.
+    /// The address of the first word; 0: there is no table yet.
     pub fn table_address(&self) -> u64 {
         match self.words.is_empty() {
             true => 0,
@@ -42,14 +42,14 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
         self.words.len() * size_of::<AtomicU64>()
     }
 
-    /// The entry of this hash that `is` the one.
+    /// The entry of this hash for which `is` returns true.
     pub fn find_entry(&self, hash: u64, is: impl Fn(&[u64; W]) -> bool) -> Option<[u64; W]> {
         let found = load_entry(self.locate_entry(hash, is)?);
         (found[0] != 0).then_some(found)
     }
 
-    /// Replaces the entry of this hash that `is` the one, or adds `entry`. `hash_of` gives every entry's
-    /// hash again. If there is a new table, readers may still hold the address of the old one, which is returned.
+    /// Replaces the entry of this hash for which `is` returns true, or adds `entry`. `hash_of` computes the hash of
+    /// any entry. If there is a new table, readers may still have the address of the old one, which is returned.
     pub fn insert_entry(
         &mut self,
         entry: [u64; W],
@@ -65,13 +65,13 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
         outgrown
     }
 
-    /// Whether another entry needs another table.
+    /// Whether the next entry needs a larger table.
     pub fn is_full(&self) -> bool {
         self.entry_capacity() > 0 && (self.used + 1) * 4 > self.entry_capacity() * 3
     }
 
-    /// Only the entries that `keep` says, in a table of its own. The owner's words stay; no thread may still read the old table.
-    /// `keep` has an answer for each of those that it is given.
+    /// Keeps only the entries for which `keep` returns true, in new memory. The owner's words stay. No thread may
+    /// still read the old table. `keep` returns one answer for each entry that it gets.
     pub fn retain(
         &mut self,
         keep: impl FnOnce(&[[u64; W]]) -> Vec<bool>,
@@ -84,7 +84,7 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
         self.for_each_entry(|entry| kept.push(entry));
         let mut answers = keep(&kept).into_iter();
         kept.retain(|_| answers.next().unwrap_or(true));
-        // Half full, or as before: there will be others.
+        // Half full, or at least half of the old size: more entries will follow.
         let fits = (kept.len() * 2).next_power_of_two().max(FIRST);
         let size = fits
             .max(self.entry_capacity() / 2)
@@ -102,7 +102,7 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
         }
     }
 
-    /// All entries, in no order.
+    /// Visits all entries in unspecified order.
     pub fn for_each_entry(&self, each: impl FnMut([u64; W])) {
         let used = self.words.get(HEADER..).unwrap_or_default();
         let entries = used
@@ -112,7 +112,7 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
         entries.filter(|entry| entry[0] != 0).for_each(each);
     }
 
-    /// One of the owner's words, so many bytes from the table's beginning.
+    /// Sets one of the owner's words, `at` bytes from the table's beginning.
     pub fn set_owner_word(&self, at: usize, value: u64) {
         self.set_word(at / size_of::<AtomicU64>(), value);
     }
@@ -127,7 +127,7 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
         self.words.len().saturating_sub(HEADER) / W
     }
 
-    /// The entry that `is` the one, or the empty one where it belongs. `None`: there is no table.
+    /// The entry for which `is` returns true, or the empty entry where it belongs. `None`: there is no table.
     fn locate_entry(&self, hash: u64, is: impl Fn(&[u64; W]) -> bool) -> Option<&[AtomicU64; W]> {
         let shift = self.words.get(SHIFT)?.load(Ordering::Relaxed);
         let mut slot = (hash >> shift) as usize;
@@ -146,7 +146,7 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
         let Some(place) = self.locate_entry(hash, is) else {
             return;
         };
-        // The first word comes last: it says that the others are there.
+        // The first word is written last: it marks the others as written.
         for (word, value) in place.iter().zip(entry).rev() {
             word.store(value, Ordering::Relaxed);
         }
@@ -172,7 +172,7 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
     }
 }
 
-/// Relaxed: one thread writes, and what others read is guarded by the table's owner.
+/// Relaxed: one thread writes, and the table's owner guards what others read.
 fn load_entry<const W: usize>(entry: &[AtomicU64; W]) -> [u64; W] {
     std::array::from_fn(|word| entry[word].load(Ordering::Relaxed))
 }
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     fn hash(entry: &[u64; 3]) -> u64 {
-        // Few different ones: entries lie behind each other.
+        // Few different hashes, so that entries follow each other.
         (entry[0] % 50).wrapping_mul(MULTIPLIER)
     }
 
@@ -220,7 +220,7 @@ mod tests {
             table.entry_capacity() as u64 - 1
         );
         assert_eq!(table.words[2].load(Ordering::Relaxed), moved);
-        // Each time twice as many, from 4 on.
+        // The size doubles each time, from 4 on.
         assert_eq!(2_u64 << moved, table.entry_capacity() as u64);
         assert!(moved == 9 || cfg!(miri), "1024 entries in the end");
     }

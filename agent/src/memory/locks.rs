@@ -10,7 +10,7 @@ use std::sync::{
 
 use lucce_callgraph::LockWait;
 
-/// More kinds than the agent has. Kinds beyond share the last entry.
+/// Maximum number of kinds, more than the agent has. Further kinds would share the last entry.
 const KINDS: usize = 64;
 
 /// The waits for all locks that protect one type.
@@ -41,7 +41,7 @@ impl<T> WatchedMutex<T> {
         })
     }
 
-    /// Where a thread may not wait. `None`: another thread holds the lock.
+    /// For threads that must not wait. `None`: another thread holds the lock.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
             Ok(guard) => Some(guard),
@@ -143,7 +143,7 @@ mod tests {
         drop(lock.lock());
         assert!(lock_waits().all(|kind| kind.name != name));
 
-        // A thread that does not run meanwhile need not wait: then once more.
+        // A thread that is not scheduled meanwhile need not wait, so it is repeated.
         while lock_waits().all(|kind| kind.name != name) {
             let held = Barrier::new(2);
             std::thread::scope(|scope| {

@@ -1,4 +1,7 @@
-//! Memory that Java code reads as well, and compact tables: nothing here knows what it is for.
+//! Memory that Java code reads as well, and compact tables. Nothing here knows its purpose.
+//!
+//! Start with [`shared_layout`], the contract with the helper classes, and [`slots`]. [`address_space`] reserves the
+//! memory; [`event_mask`], [`java_table`] and [`java_caches`] are read by Java code.
 
 pub mod address_space;
 pub mod allocation_weight;
@@ -15,7 +18,7 @@ pub mod shared_layout;
 pub mod slots;
 pub mod text_table;
 
-/// What the files that `models/` has, too, are made of.
+/// What the files that `models/` includes are made of.
 pub mod sync {
     pub use std::sync::atomic::{AtomicU32, Ordering};
     pub use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! Memory of tables: pages that go back to the system once a table has moved. Other threads may still be reading
-//! the encoder's.
+//! Memory of tables: pages that go back to the system when a table has moved. Other threads may still be reading the
+//! encoder's tables.
 #![allow(
     unsafe_code,
     reason = "maps memory that code of the JVM reads by address"
@@ -15,12 +15,12 @@ use crate::memory::address_space::{MappedRange, advise_pages, reserve_memory};
 use crate::memory::locks::WatchedMutex;
 
 const PAGE: usize = 4096;
-/// A large page: what the processor remembers of where pages are reaches further with these. Look-ups in a large
-/// table go anywhere, and each would ask for another small page.
+/// Size of a large page. Look-ups in a large table are scattered, and each would need another entry of the TLB; large
+/// pages need fewer entries.
 const LARGE_PAGE: usize = 2 << 20;
 
-/// So many bytes of zeros, which will be in use everywhere soon: whole large pages of them are such, if the
-/// system has any. The first page is a small one: it has the table's header, which outlives the rest.
+/// Reserves `bytes` bytes of zeros, all of which will be in use soon. Whole large pages of them are large pages, if
+/// the system has any. The first page is small: it holds the table's header, which outlives the rest.
 fn reserve_table(bytes: usize) -> Option<MappedRange> {
     if bytes < LARGE_PAGE || cfg!(miri) {
         return reserve_memory(bytes, bytes);
@@ -31,12 +31,12 @@ fn reserve_table(bytes: usize) -> Option<MappedRange> {
     let start = large - PAGE;
     let end = (start + bytes).next_multiple_of(PAGE);
     let table = range.sub_range(start, bytes)?;
-    // SAFETY: pages of the mapping just made, beside the table's.
+    // SAFETY: pages of the mapping just made, outside of the table.
     unsafe {
         unmap_pages(range.start(), start);
         unmap_pages(end, range.start() + range.bytes().next_multiple_of(PAGE));
     }
-    // SAFETY: pages of the mapping just made. If the system has no large ones, they stay small.
+    // SAFETY: pages of the mapping just made. If the system has no large pages, they stay small.
     unsafe {
         advise_pages(
             ptr::with_exposed_provenance_mut(large),
@@ -58,18 +58,19 @@ unsafe fn unmap_pages(from: usize, to: usize) {
     }
 }
 
-/// Pages of the system's.
+/// Pages from the system, for the tables of the encoder.
 pub struct SystemPages;
 
-/// What [`SystemPages`] has given out.
+/// The ranges that [`SystemPages`] has handed out.
 static RESERVED_RANGES: WatchedMutex<Vec<MappedRange>> = WatchedMutex::new(Vec::new());
 
-/// No thread has the address of any of these pages any more: the encoder is gone, and no Java code has read them.
+/// Unmaps all ranges. No thread has the address of any of their pages: the encoder is gone, and no Java code has read
+/// them.
 pub fn unmap_all() {
     let given = std::mem::take(&mut *RESERVED_RANGES.lock());
     for range in given {
         let end = (range.start() + range.bytes()).next_multiple_of(PAGE);
-        // SAFETY: mappings of ours, as promised.
+        // SAFETY: mappings that the agent has made, as promised.
         unsafe { unmap_pages(range.start(), end) };
     }
 }
@@ -92,25 +93,25 @@ impl TableMemory for SystemPages {
         let to = bytes.end.addr() / PAGE * PAGE;
         if from < to {
             let start = ptr::with_exposed_provenance_mut(from);
-            // SAFETY: pages of a mapping of ours; who reads them reads zeros. If the system refuses,
-            // they stay as they are.
+            // SAFETY: pages of a mapping that the agent has made; their readers read zeros. If the system refuses,
+            // the pages stay unchanged.
             unsafe { advise_pages(start, to - from, libc::MADV_DONTNEED) };
         }
     }
 }
 
-/// Words of a table that is in use by one thread: large ones are pages, which go back to the system with it. What
-/// `malloc` has had once it may keep.
+/// Words of a table that one thread uses. Large tables are pages that go back to the system with the table, because
+/// `malloc` may keep memory that was freed.
 pub enum TableWords {
     Heap(Box<[AtomicU64]>),
     Mapped(OwnedMapping),
 }
 
-/// Pages that are given back.
+/// Pages that are unmapped when dropped.
 pub struct OwnedMapping(MappedRange);
 
 impl TableWords {
-    /// So many zeros.
+    /// `words` zero words.
     pub fn zeroed(words: usize) -> TableWords {
         const LARGE: usize = 64 << 10;
         let bytes = words.saturating_mul(size_of::<AtomicU64>());
@@ -136,7 +137,7 @@ impl Deref for TableWords {
             TableWords::Heap(words) => words,
             TableWords::Mapped(OwnedMapping(range)) => {
                 let start = ptr::with_exposed_provenance::<AtomicU64>(range.start());
-                // SAFETY: a mapping of zeros, of this size, as long as `self` is there.
+                // SAFETY: a mapping of zeros, of this size, as long as `self` exists.
                 unsafe { std::slice::from_raw_parts(start, range.bytes() / size_of::<AtomicU64>()) }
             }
         }
@@ -146,7 +147,7 @@ impl Deref for TableWords {
 impl Drop for OwnedMapping {
     fn drop(&mut self) {
         let OwnedMapping(range) = *self;
-        // SAFETY: the mapping was this one's, which is not borrowed any more.
+        // SAFETY: this mapping's own pages, which nothing borrows any more.
         unsafe { unmap_pages(range.start(), range.start() + range.bytes()) };
     }
 }

@@ -1,17 +1,18 @@
-//! What the helper classes and the agent both know: where things lie in memory that both use, and which number stands for
-//! what. The agent's build reads this file, too, and makes the constants of `LucceRtLayout` of it, which the Java compiler
+//! The layout that helper classes and agent share: offsets in shared memory, and the meaning of numbers.
+//!
+//! The agent's build includes this file and makes the constants of `LucceRtLayout` from it, which the Java compiler
 //! copies into the helper classes. So no such number is written in Java.
 //!
-//! Offsets are in bytes. `…_BITS` are powers of two. What other crates define (`callgraph`: ids and the encoder's
-//! tables; `stream`: entries; `hooks`: bits of the gate) the build takes from there.
+//! Offsets are in bytes. `…_BITS` are powers of two. The build takes constants of other crates from there
+//! (`callgraph`: ids and the encoder's tables; `stream`: entries; `instrument`: bits of the event mask).
 
-/// Words of an entry of so many bytes, a power of two.
+/// Words of an entry of `1 << bits` bytes.
 #[allow(dead_code, reason = "for the agent")]
 pub const fn entry_words(bits: u32) -> usize {
     (1 << bits) / size_of::<u64>()
 }
 
-/// Defines constants, and the list of them.
+/// Defines constants, and a list of them.
 macro_rules! shared {
     ($($(#[$about:meta])* $name:ident: $kind:ident = $value:expr;)*) => {
         $($(#[$about])* #[allow(dead_code, reason = "some are for Java code alone")] pub const $name: $kind = $value;)*
@@ -23,98 +24,97 @@ macro_rules! shared {
 }
 
 shared! {
-    // ---- addresses that the agent puts in place of these constants when it makes a class live -------------------------
+    // ---- addresses: the agent replaces these constants when it makes a class live -----------------------------------
 
-    /// What addresses of slots are relative to, so that 0, what a thread's field holds at first, is a place that may
-    /// be written, too.
+    /// Addresses of slots are relative to it. So 0, the initial value of a thread's field, is a writable address.
     BASE: u64 = 0x1C5C_BA5E_1C5C_BA5E;
-    /// The method that each site lies in, of [`INT_BITS`].
+    /// The array of each site's method, of entries of [`INT_BITS`].
     METHODS: u64 = 0x1C5C_BA5E_1C5C_BA5F;
     /// The block of the encoder's tables.
     TABLES: u64 = 0x1C5C_BA5E_1C5C_BA60;
-    /// An entry of a row of ints.
+    /// Size of an entry in an array of ints.
     INT_BITS: u32 = 2;
 
-    // ---- slots: see `slots` --------------------------------------------------------------------------------------------
+    // ---- slots: see `slots` -----------------------------------------------------------------------------------------
 
     SLOT: usize = 16;
-    /// Behind the site: the method whose context the memo is.
+    /// After the site: the method whose context is memoized.
     TAG: usize = 4;
-    /// In the slot's first word.
+    /// Position of that method in the slot's first word.
     TAG_SHIFT: usize = 8 * TAG;
     /// The memo.
     CONTEXT: usize = 8;
-    /// In place of the memo: a C function has been called (`java.lang.foreign`) with this slot for what it calls.
+    /// In place of the memo: a C function (`java.lang.foreign`) was called. Java code that it calls gets this slot.
     IN_DOWNCALL: i64 = -1;
-    /// The word that says which kinds of events are counted lies so far below [`BASE`].
+    /// The word of the event mask lies this far below [`BASE`].
     GATE: usize = 4096;
-    /// The memory for frames of threads that are not known: see `memory`.
+    /// Size of the memory for frames of unknown threads: see `address_space`.
     SCRATCH_BITS: u32 = 26;
-    /// With `tracking=paper`, in a slot's second part: see `locals`.
+    /// With `tracking=paper`, in a slot's second part: see `comparison::frame_locals`.
     BESIDE_VERSION: usize = 0;
     BESIDE_NUMBER: usize = 8;
 
-    // ---- a thread's state: see `thread` --------------------------------------------------------------------------------
+    // ---- a thread's state: see `thread` -----------------------------------------------------------------------------
 
     STATE_INDEX: usize = 0;
-    /// Events until the next one is compared.
+    /// Events until the next one is verified.
     STATE_LEFT: usize = 8;
     STATE_START: usize = 24;
     STATE_END: usize = 32;
     /// With `tracking=cct`: the tree's table.
     STATE_TREE: usize = 40;
-    /// Of what the thread is doing that takes time: when it began, 0: nothing.
+    /// Start of the timed operation that the thread is in; 0: none.
     SINCE: usize = 48;
-    /// And an amount, such as the bytes that it was given.
+    /// Amount of that operation, such as bytes.
     AMOUNT: usize = 56;
-    /// The slot of the frame that has called `Object.clone` itself, until that returns.
+    /// The slot of a frame that has called `Object.clone` itself, until the call returns.
     CLONING: usize = 64;
-    /// Bytes of the text that an exception is made with, until its trace has been noted.
+    /// Bytes of the message of an exception, until its trace is counted.
     TEXT: usize = 72;
-    /// With `record=stream`: where the thread's next event goes.
+    /// With `record=stream`: where the thread's next event is written.
     PLACE: usize = 80;
 
-    // ---- fields for contexts that go on elsewhere: see `tasks` -----------------------------------------------------------
+    // ---- fields for contexts that continue elsewhere: see `tasks` ---------------------------------------------------
 
-    /// Of a running thread: what it submits next is a virtual thread's own continuation, and no task.
+    /// Field of a running thread: its next submission is a virtual thread's own continuation, not a task.
     SCHEDULING: i64 = -1;
-    /// Of a task: it was submitted in several contexts.
+    /// Field of a task that was submitted in several contexts.
     SEVERAL: i64 = -1;
 
-    // ---- a thread's index of cells: see `lane` ---------------------------------------------------------------------------
+    // ---- the index of per-thread counters: see `thread_counters` ----------------------------------------------------
 
     INDEX_TRANSITIONS: usize = 16;
     INDEX_WAYS: usize = 24;
     INDEX_WAYS_SHIFT: usize = 32;
     INDEX_BY_TYPE: usize = 40;
     INDEX_TRANSITIONS_SHIFT: usize = 48;
-    /// In the low bits of the address, below [`COPY_BITS`]: how many there are, as a power of two.
+    /// In the low bits of the address, below [`COPY_BITS`]: the binary logarithm of the number of lines.
     INDEX_TYPED: usize = 56;
-    /// An entry: context or number, low bits of the site or type, and the cell.
+    /// An entry: context or number; low bits of the site, or type, with the counter.
     INDEX_ENTRY_BITS: u32 = 4;
     INDEX_CELL: usize = 8;
-    /// Low bits of a site that an entry has, above the address of the cell.
+    /// Low bits of a site in an entry, above the address of the counter.
     LOW_SITE_BITS: u32 = 20;
-    /// Low bits of a cell's address, which are 0 and which an entry leaves out.
+    /// Low bits of a counter's address, which are 0 and not stored.
     CELL_ALIGNMENT_BITS: u32 = 3;
 
-    // ---- copies of what a thread looked up lately, Java code's own: see `copies` -------------------------------------------
+    // ---- caches of recent look-ups, Java code's own: see `java_caches` ----------------------------------------------
 
-    /// Of a transition, or of a typed site: a key and its value.
+    /// A transition, or a typed site: a key and its value.
     COPY_BITS: u32 = 4;
     COPY_VALUE: usize = 8;
-    /// Of a way: the known context, 0: an empty line; the event's site and the last call's; those of the two calls before it;
-    /// the cell; the contexts of the called frames, the last one first.
+    /// A recent call path: the known context, 0: an empty line; sites of the event and of the last call; sites of the
+    /// two calls before it; the counter; the contexts of the callees, the last one first.
     WAY_BITS: u32 = 6;
     WAY_CALL: usize = 8;
     WAY_BEFORE: usize = 16;
     WAY_CELL: usize = 24;
     WAY_CONTEXTS: usize = 32;
-    /// For what is hashed by several words at once.
+    /// For hashes of several words.
     SECOND_MULTIPLIER: u64 = 0xBF58_476D_1CE4_E5B9;
     THIRD_MULTIPLIER: u64 = 0x94D0_49BB_1331_11EB;
 
-    // ---- cells of the log: `tracelog` defines them ---------------------------------------------------------------------------
+    // ---- counters of the log: `tracelog` defines them ---------------------------------------------------------------
 
     CELL_NUMBER: usize = 0;
     CELL_COUNT: usize = 8;
@@ -123,13 +123,13 @@ shared! {
     EVENT_CELL_COUNT: usize = 16;
     EVENT_CELL_VALUE: usize = 24;
 
-    // ---- with `tracking=cct`, entries of the tree's table: see `tree` ----------------------------------------------------------
+    // ---- with `tracking=cct`, entries of the tree's table: see `comparison::thread_tree` ----------------------------
 
     TREE_ENTRY_BITS: u32 = 4;
     TREE_PARENT: usize = 8;
     TREE_CHILD: usize = 12;
 
-    // ---- with `tracking=paper`: see `paper` --------------------------------------------------------------------------------------
+    // ---- with `tracking=paper`: see `comparison::paper_tracking` ----------------------------------------------------
 
     PAPER_UPDATES: usize = 0;
     PAPER_VERSION: usize = 8;
@@ -141,40 +141,40 @@ shared! {
     EDGE_ENTRY_BITS: u32 = 5;
     EDGE_INPUTS: usize = 8;
     EDGE_ADDITION: usize = 16;
-    /// A callId that no `long` holds.
+    /// A callId that does not fit into a `long`.
     LOST_CALL: i64 = -1;
 
-    // ---- the program's own kinds: see `own_kinds` ----------------------------------------------------------------------------------------
+    // ---- kinds of the program: see `counting::program_kinds` --------------------------------------------------------
 
-    /// Bytes of the text of a kind that is remembered.
+    /// Maximum bytes of the name of a kind.
     LONGEST_KIND: usize = 100;
 
-    // ---- the word of a class: see `types` ------------------------------------------------------------------------------------------------
+    // ---- the word of a class: see `counting::object_types` ----------------------------------------------------------
 
-    /// Above it the class's number, below it what one of its objects takes; below 0: an array.
+    /// The class's number is above this bit. Below it is the size of an object in bytes; negative: an array.
     CLASS_NUMBER_SHIFT: u32 = 32;
-    /// It clones as `SampledObject` does.
+    /// The class is cloned by `Object.clone`.
     CLASS_CLONES: u32 = 1;
-    /// Objects take multiples of it.
+    /// Sizes of objects are multiples of it.
     OBJECT_ALIGNMENT: u32 = 8;
-    /// An instruction that makes exceptions, where a type's number stands otherwise.
+    /// In place of a type's number: an instruction that makes exceptions.
     MAKER: u32 = 1 << 31;
 
-    // ---- what natives are told and answer ----------------------------------------------------------------------------------------------------
+    // ---- arguments and results of native methods --------------------------------------------------------------------
 
-    /// With `record=calls`: a frame is about to call; an event happens; the frame returns; an exception has ended
-    /// the frames from this slot on; a method was entered.
+    /// With `record=calls`: a frame is about to call; an event happens; the frame returns; an exception has ended the
+    /// frames from this slot on; a method was entered.
     TOLD_CALL: i32 = 0;
     TOLD_EVENT: i32 = 1;
     TOLD_RETURNED: i32 = 2;
     TOLD_THROWN: i32 = 3;
     TOLD_ENTERED: i32 = 4;
-    /// Of a trace: nothing is to be done; count it; count it and remember the instruction.
+    /// For a trace: do nothing; count it; count it and remember the instruction.
     TRACE_COUNTED: i32 = 0;
     TRACE_COUNT: i32 = 1;
     TRACE_REMEMBER: i32 = 2;
 
-    // ---- sites that are reserved: the places of `Arrays` among the intrinsics, counted from 1 ---------------------------------------------------
+    // ---- reserved sites: positions of `Arrays` among the intrinsics, counted from 1 ---------------------------------
 
     COPY_OF: u32 = 1;
     COPY_OF_RANGE: u32 = 2;

@@ -1,7 +1,7 @@
 //! Slots of shadow stacks, as native code reads and writes them.
 //!
-//! Java code hands over where a slot lies, and its pointers may be stale. So nothing here trusts an address: what does
-//! not lie in memory that was mapped for slots reads as 0, as a slot does that holds no site, and is not written.
+//! Java code passes addresses of slots, and its pointers may be stale. So no address is trusted. Outside of memory
+//! that was mapped for slots, a read returns 0, like a slot without a site. A write there does nothing.
 //!
 //! ```text
 //! +0 u32 site, +4 u32 callee   where the slot's frame is calling from; whose context the memo is, 0: none
@@ -16,19 +16,20 @@ use lucce_callgraph::{ContextId, MethodId, SiteId};
 pub use crate::memory::shared_layout::GATE;
 use crate::memory::shared_layout::{CONTEXT, IN_DOWNCALL, SLOT, TAG_SHIFT};
 
-/// The site in a slot above which the caller is not known.
+/// The site in a slot whose frame, the caller of the frame above, is not known. Only a memo can give the frame above
+/// a context.
 pub const LOST: u32 = SiteId::MAX;
 
-/// What addresses of slots are relative to: see the helper class.
+/// Addresses of slots are relative to it: see the helper class.
 static BASE: AtomicUsize = AtomicUsize::new(0);
 
-/// Parts of the memory in which slots lie. Each is mapped once, may grow at its end, and is never unmapped.
+/// Parts of the memory of slots. Each is mapped once, may grow at its end, and is never unmapped.
 #[derive(Clone, Copy)]
 pub enum SlotMemoryPart {
-    /// For frames of threads that are not known, and the gate.
+    /// For frames of unknown threads, and the event mask.
     Scratch,
     Stacks,
-    /// The slots' second parts.
+    /// Second parts of slots.
     Beside,
 }
 
@@ -44,72 +45,72 @@ static MAPPED: [MappedSlots; 3] = [const {
     }
 }; 3];
 
-/// Slots may lie from `start` to `end`.
+/// Declares the memory from `start` to `end` as memory of slots.
 ///
 /// # Safety
-/// That memory can be read and written until the process ends, and only atomically.
+/// The memory can be read and written until the process ends, and is accessed atomically only.
 pub unsafe fn map_slots(part: SlotMemoryPart, start: usize, end: usize) {
     let mapped = &MAPPED[part as usize];
     mapped.start.store(start, Ordering::Relaxed);
-    // Release: a thread that sees the end sees the start.
+    // Release: a thread that sees the end sees the start. Pairs with the Acquire in `word_at`.
     mapped.end.store(end, Ordering::Release);
 }
 
-/// What addresses of slots are relative to, from now on.
+/// Sets the base of slot addresses.
 pub fn set_base_address(base: usize) {
     BASE.store(base, Ordering::Relaxed);
 }
 
-/// What Java code adds to the address of a slot.
+/// The base that Java code adds to the address of a slot.
 pub fn base_address() -> usize {
     BASE.load(Ordering::Relaxed)
 }
 
-/// The word at an address. `None`: no slot lies there.
+/// The word at an address. `None`: it is not memory of slots.
 fn word_at(at: usize) -> Option<&'static AtomicU64> {
     let is_in = |mapped: &MappedSlots| {
-        // Acquire: pairs with the Release in map().
+        // Acquire: pairs with the Release in `map_slots`.
         let end = mapped.end.load(Ordering::Acquire);
         at < end && at >= mapped.start.load(Ordering::Relaxed)
     };
-    // Both ends of a part are those of pages, so the word's last byte lies in it, too.
+    // Parts begin and end at pages, so the word's last byte is inside as well.
     (at.is_multiple_of(size_of::<u64>()) && MAPPED.iter().any(is_in)).then(|| {
-        // SAFETY: map() was promised memory that lasts and that is used atomically; the address is aligned.
+        // SAFETY: `map_slots` was promised memory that lasts and that is used atomically; the address is aligned.
         unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(at)) }
     })
 }
 
-/// Which kinds of events are counted. `None`: the agent has no memory yet.
+/// The word of the event mask. `None`: the agent has no memory yet.
 pub fn event_mask_word() -> Option<&'static AtomicU64> {
     word_at(base_address().wrapping_sub(GATE))
 }
 
-/// A slot by its address, relative to [`base_address`]; of threads that are not known it lies in the scratch memory.
+/// A slot by its address, relative to [`base_address`]. Slots of unknown threads are in the scratch memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Slot(usize);
 
 impl Slot {
-    /// As Java code has it: a thread's pointer, say.
+    /// From the value that Java code uses, such as a thread's pointer.
     pub const fn from_pointer(pointer: usize) -> Slot {
         Slot(pointer)
     }
 
-    /// At this address.
+    /// From an absolute address.
     pub fn from_address(address: usize) -> Slot {
         Slot(address.wrapping_sub(base_address()))
     }
 
-    /// For Java code.
+    /// The value that Java code uses.
     pub const fn pointer(self) -> usize {
         self.0
     }
 
-    /// That of the frame which is called.
+    /// The slot of the callee's frame.
     pub const fn above(self) -> Slot {
         self.up_by(1)
     }
 
-    /// That of the caller.
+    /// The slot of the caller's frame.
     pub const fn below(self) -> Slot {
         Slot(self.0.wrapping_sub(SLOT))
     }
@@ -118,12 +119,12 @@ impl Slot {
         Slot(self.0.wrapping_add(SLOT * frames))
     }
 
-    /// How many frames it lies above `other`; of one below that, very many.
+    /// The number of frames from `other` up to this slot; very large if this slot is below `other`.
     pub const fn frames_above(self, other: Slot) -> usize {
         self.0.wrapping_sub(other.0) / SLOT
     }
 
-    /// The slots from here on, below `end`.
+    /// The slots from this one up to, but not including, `end`.
     pub fn slots_until(self, end: Slot) -> impl Iterator<Item = Slot> {
         (self.0..end.0).step_by(SLOT).map(Slot)
     }
@@ -132,48 +133,49 @@ impl Slot {
         word_at(self.0.wrapping_add(base_address()).wrapping_add(offset))
     }
 
-    /// Its site; 0: it has none, or lies where no slot is.
+    /// The slot's site; 0: it has none, or the address is not a slot.
     pub fn site(self) -> SiteId {
         SiteId(self.first_word() as u32)
     }
 
-    /// Its site and what else is in its first word.
+    /// The slot's first word: site and callee of the memo.
     pub fn first_word(self) -> u64 {
         self.load_word(0)
     }
 
-    /// A word in or beside it; 0 where no slot is.
+    /// A word in or beside the slot; 0 if the address is not a slot.
     pub fn load_word(self, offset: usize) -> u64 {
-        // Relaxed: the thread's own, or what any version of serves as well.
+        // Relaxed: the thread's own word, or one whose every version is valid.
         self.word_at(offset)
             .map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
+    /// Writes a word in or beside the slot; does nothing if the address is not a slot.
     pub fn store_word(self, offset: usize, value: u64) {
         if let Some(word) = self.word_at(offset) {
             word.store(value, Ordering::Relaxed);
         }
     }
 
-    /// Gives it a site and clears its memo.
+    /// Writes a site and clears the memo.
     pub fn write_site(self, site: SiteId) {
         self.store_word(0, site.0.into());
     }
 
-    /// Forgets that a C function may call with this slot: a frame has it now.
+    /// Clears the mark of a call of a C function: a frame has the slot now.
     pub fn clear_downcall(self) {
         if self.load_word(CONTEXT) == IN_DOWNCALL as u64 {
             self.store_word(CONTEXT, 0);
         }
     }
 
-    /// The memo: for which callee, 0: none, and the callee's context.
+    /// The memo: the callee, 0: none; and the callee's context.
     pub fn memo(self) -> (MethodId, ContextId) {
         let callee = (self.first_word() >> TAG_SHIFT) as u32;
         (MethodId(callee), ContextId(self.load_word(CONTEXT)))
     }
 
-    /// Notes the context of the method that is called from where its site says.
+    /// Stores the context of `callee`, which is called from the slot's site.
     pub fn write_memo(self, callee: MethodId, context: ContextId) {
         self.store_word(CONTEXT, context.0);
         let site = self.site();
@@ -184,7 +186,7 @@ impl Slot {
 /// The slots of one thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SlotRange {
-    /// The sentinel, below the first frame's.
+    /// The sentinel, below the first frame's slot.
     pub start: Slot,
     pub end: Slot,
 }
@@ -194,7 +196,7 @@ impl SlotRange {
         self.start.slots_until(self.end)
     }
 
-    /// Whether it is the slot of a frame.
+    /// Whether the slot belongs to a frame.
     pub fn contains(self, slot: Slot) -> bool {
         slot > self.start && slot < self.end
     }
@@ -224,7 +226,7 @@ mod tests {
         let region = address_space::shared_stacks().take_region(1 << 20).unwrap();
         let first = Slot::from_address(region.start());
         assert_eq!(first.site(), SiteId::ENTRY);
-        // Another test's thread may have had the region.
+        // A thread of another test may have used the region.
         first
             .slots_until(first.up_by(4))
             .for_each(|slot| slot.write_site(SiteId(0)));

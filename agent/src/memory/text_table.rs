@@ -1,4 +1,4 @@
-//! Texts, each once, by number.
+//! Interned texts: each text once, by number.
 
 use std::hash::Hasher;
 
@@ -7,20 +7,20 @@ use rustc_hash::FxHasher;
 use crate::memory::bit_set::BitSet;
 use crate::memory::grow_only_array::GrowOnlyArray;
 
-/// Which text.
+/// The number of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct InternedText(pub u32);
 
-/// All texts lie behind each other.
+/// The table. All texts are stored one after the other.
 pub struct TextTable {
     bytes: GrowOnlyArray<u8>,
-    /// Where each one begins, and its length.
+    /// Start and length of each text.
     positions: GrowOnlyArray<(u32, u32)>,
-    /// Those that are gone.
+    /// Removed texts.
     gone: BitSet,
-    /// How many are in the table.
+    /// Number of texts in the table.
     live: usize,
-    /// Their numbers, plus 1, by hash; 0: empty. As many as a power of two, three quarters of which are used at most.
+    /// Numbers of texts plus 1, by hash; 0: empty. The length is a power of two, and at most three quarters are used.
     by_hash: Box<[u32]>,
 }
 
@@ -41,7 +41,7 @@ impl Default for TextTable {
 }
 
 impl TextTable {
-    /// The text's number, a new one at its first time. `None`: there is no room.
+    /// The number of a text, a new one at its first occurrence. `None`: there is no room.
     pub fn intern_text(&mut self, text: &str) -> Option<InternedText> {
         if (self.live + 1) * 4 > self.by_hash.len() * 3 {
             self.rebuild_table(self.by_hash.len() * 2);
@@ -65,10 +65,12 @@ impl TextTable {
         Some(InternedText(count - 1))
     }
 
+    /// The number of a text. `None`: the table does not have it.
     pub fn find_text(&self, text: &str) -> Option<InternedText> {
         self.locate_text(text).ok()
     }
 
+    /// The text of a number; empty if it was removed.
     pub fn resolve_text(&self, name: InternedText) -> &str {
         std::str::from_utf8(self.text_bytes(name)).unwrap_or("")
     }
@@ -86,7 +88,7 @@ impl TextTable {
         self.bytes.as_slice().get(start..start + len).unwrap_or(&[])
     }
 
-    /// All others are never asked for by their numbers again. A text that comes again gets another one.
+    /// Removes all other texts, whose numbers are never used again. A removed text that returns gets a new number.
     pub fn retain_texts(&mut self, names: &BitSet) {
         let known = self.by_hash.iter().filter_map(|name| name.checked_sub(1));
         let gone: Vec<u32> = known.filter(|name| !names.contains(*name)).collect();
@@ -106,7 +108,7 @@ impl TextTable {
         self.rebuild_table(size);
     }
 
-    /// The text's number, or where in the table it belongs.
+    /// The number of a text, or the position in the table where it belongs.
     fn locate_text(&self, text: &str) -> Result<InternedText, usize> {
         let mask = self.by_hash.len() - 1;
         let mut at = hash_text(text.as_bytes()) & mask;
@@ -121,7 +123,7 @@ impl TextTable {
         }
     }
 
-    /// A table of so many places, with what is in the old one and not gone.
+    /// Rebuilds the table with `size` positions, without removed texts.
     fn rebuild_table(&mut self, size: usize) {
         let old = std::mem::replace(&mut self.by_hash, vec![0; size].into());
         for entry in old.into_iter().filter(|entry| *entry != 0) {

@@ -1,4 +1,4 @@
-//! With `record=calls`: what a frame tells the recording, by its slot.
+//! With `record=calls`: passes what the hooks report to the recording, by the frame's slot.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use crate::stack::{StackTracker, vm_entry};
 use crate::thread::ThreadState;
 use crate::thread::lifecycle::{read_name, thread_name};
 
-/// `what`: as the helper class has it.
+/// Records one step of the current thread. `what` is the code that the helper class passes: see
+/// [`FrameNotification`].
 pub fn record_step(
     stack: &StackTracker,
     env: JniEnvironment,
@@ -45,7 +46,7 @@ pub fn record_step(
     }
 }
 
-/// The thread's part of the recording.
+/// The current thread's part of the recording.
 fn thread_recording(
     stack: &StackTracker,
     recorder: &CallRecorder,
@@ -59,8 +60,8 @@ fn thread_recording(
     Arc::clone(recorded)
 }
 
-/// The innermost `this` is a thread that is about to start. Until it runs, its field for the recording
-/// holds the ticket, negative.
+/// Gives a ticket to a thread that is about to start: the `this` of the innermost frame. Until that thread runs, its
+/// field for the recording holds the negated ticket.
 fn give_ticket(
     stack: &StackTracker,
     recorder: &CallRecorder,

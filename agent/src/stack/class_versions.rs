@@ -1,8 +1,8 @@
-//! How often the code of a class was replaced, by whomever: Java agents, debuggers, Flight Recorder.
+//! Counts how often a class was redefined, by any Java agent, debugger or Flight Recorder.
 //!
-//! HotSpot counts in a field of each `ClassRecord`, `classRedefinedCount`, how often that class or one above it was redefined
-//! or retransformed. It does so in the same pause in which the new code becomes current. So what was read of a class is
-//! valid as long as the count is the same, and no event has to be waited for, which would come before the new code is
+//! HotSpot keeps a field in each `Class`, `classRedefinedCount`: how often that class or a superclass was redefined
+//! or retransformed. It is incremented in the same pause in which the new code becomes current. So what was read of a
+//! class is valid while the count is unchanged. No event is needed for that; events come before the new code is
 //! current.
 
 use std::sync::{Arc, OnceLock};
@@ -14,22 +14,23 @@ use crate::memory::locks::WatchedMutex;
 use crate::registry::ClassLoaderId;
 use lucce_jvmti::{FieldId, JniEnvironment};
 
-/// A class whose count is read again and again.
+/// A class whose redefinition count is read repeatedly.
 #[derive(Debug)]
 pub struct VersionedClass {
-    /// A global reference, of a class of the boot loader; else a weak one.
+    /// A global reference for a class of the boot loader; otherwise a weak one.
     reference: usize,
     is_weak: bool,
 }
 
 impl VersionedClass {
-    /// How often its code was replaced. The class must be alive: a frame of the current thread runs its code, say.
+    /// The number of times that the code of this class was replaced. The class must be alive; for example, a frame of
+    /// the current thread runs its code.
     pub fn redefinition_count(&self, env: JniEnvironment, field: FieldId) -> i32 {
         env.get_int(self.reference as jobject, field.as_raw())
     }
 }
 
-/// The classes that were seen, and where the VM counts.
+/// The watched classes, and the field with the VM's count.
 #[derive(Default)]
 pub struct ClassVersions {
     /// `None`: this VM does not count.
@@ -40,12 +41,13 @@ pub struct ClassVersions {
 #[derive(Default)]
 struct SeenClasses {
     by_name: FxHashMap<ClassLoaderId, FxHashMap<Box<str>, Arc<VersionedClass>>>,
-    /// Weak references to classes that are gone.
+    /// Weak references to unloaded classes, deleted at the next [`ClassVersions::watch_class`].
     discarded: Vec<usize>,
 }
 
 impl ClassVersions {
-    /// Looks up where the VM counts. The VM is initialised, and the current thread runs no code of the program's.
+    /// Looks up the field with the VM's count. The VM must be initialised, and the current thread must not run code
+    /// of the program.
     pub fn prepare_field(&self, env: JniEnvironment) {
         self.field.get_or_init(|| {
             let class = env.find_class(c"java/lang/Class")?;
@@ -55,12 +57,13 @@ impl ClassVersions {
         });
     }
 
-    /// Where the VM counts. `None`: it does not, or it is not known yet.
+    /// The field with the VM's count. `None`: the VM does not count, or [`ClassVersions::prepare_field`] has not run
+    /// yet.
     pub fn count_field(&self) -> Option<FieldId> {
         self.field.get().copied().flatten()
     }
 
-    /// The class with this name, a living one.
+    /// Returns the watched class of this name; starts watching it at the first call. `class` must be alive.
     pub fn watch_class(
         &self,
         env: JniEnvironment,
@@ -88,7 +91,7 @@ impl ClassVersions {
         new
     }
 
-    /// The VM has unloaded these loaders' classes.
+    /// Forgets the classes of unloaded loaders.
     pub fn forget_loaders(&self, loaders: &[ClassLoaderId]) {
         let mut classes = self.classes.lock();
         for loader in loaders {
@@ -98,7 +101,7 @@ impl ClassVersions {
         }
     }
 
-    /// The agent leaves the VM: of all references.
+    /// Deletes all references, when the agent leaves the VM.
     pub fn release_all(&self, env: JniEnvironment) {
         let mut classes = self.classes.lock();
         let SeenClasses { by_name, discarded } = std::mem::take(&mut *classes);

@@ -1,10 +1,9 @@
-//! `CallContext.Scope`: frames that go on in the context of another thread.
+//! `CallContext.Scope`: frames that continue the context of another thread.
 //!
-//! `Scope.run` is given the context that it would have if it were called from where the scope was
-//! taken: one step in the graph, put where the helper class keeps the memo of a frame's context. So
-//! whatever it calls has numbers that decode to the frames above `Scope.run`, and then to those of the
-//! other thread. When it ends, the memo goes. Not with `tracking=cct`, whose memos are nodes of the
-//! thread's own tree.
+//! `Scope.run` gets the context that a call from the place of `CallContext.capture` would give it. That is one
+//! transition in the graph; its result is stored as the memo of the frame's context. Everything that `run` calls then
+//! has numbers that decode to the frames above `Scope.run`, followed by the frames of the other thread. The memo is
+//! removed when `run` ends. Not with `tracking=cct`, whose memos are nodes of the thread's own tree.
 use std::sync::RwLockReadGuard;
 
 use lucce_callgraph::{ContextEncoder, ContextFrame, ContextId, GraphJournal, MethodId};
@@ -13,12 +12,13 @@ use crate::registry::CodeRegistry;
 use crate::stack::StackTracker;
 
 const CLASS: &str = "io/lucce/CallContext$Scope";
-/// Takes the number for its caller.
+/// The method that captures the number for its caller.
 const CAPTURE: &str = "capture";
-/// In these, what is called goes on elsewhere.
+/// Methods whose callees continue in the captured context.
 const SCOPE_METHODS: [&str; 2] = ["run", "call"];
 
-/// The context of a frame of `method` that goes on from where `number` was taken.
+/// The context of a frame of `method` that continues where `number` was captured. `None`: the number names no such
+/// place.
 pub fn scope_context(
     stack: &StackTracker,
     number: ContextId,
@@ -36,14 +36,15 @@ pub fn scope_context(
     )
 }
 
-/// The frame in which a number was taken, and its context.
+/// The frame in which a number was captured, and the context of that frame.
 fn find_capture<'b, J: GraphJournal>(
     encoder: &ContextEncoder<J>,
     book: impl FnOnce() -> RwLockReadGuard<'b, CodeRegistry>,
     number: ContextId,
 ) -> Option<(ContextId, ContextFrame)> {
     let (context, frame) = encoder.find_caller(number, MethodId::EVENT).ok()??;
-    // The book is let go before the graph is asked: who changes the graph holds it, and then wants the book.
+    // The registry's lock is released before the graph is queried: a thread that changes the graph holds the graph's
+    // lock and then needs the registry's.
     let is_capture = method_name(&book(), frame.method.0)? == (CLASS, CAPTURE);
     match is_capture {
         true => encoder.find_caller(context, frame.method).ok()?,
@@ -51,7 +52,7 @@ fn find_capture<'b, J: GraphJournal>(
     }
 }
 
-/// Whether traces may go on elsewhere below a frame of the method.
+/// Whether traces may continue in another thread below a frame of this method.
 pub fn is_scope_method(book: &CodeRegistry, method: u32) -> bool {
     method_name(book, method)
         .is_some_and(|(class, name)| class == CLASS && SCOPE_METHODS.contains(&name))
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
     use crate::registry::{ClassDefinition, ClassLoaderId};
 
-    /// As the agent's: the graph is changed with the book at hand.
+    /// Like the agent's journal: takes the registry's lock while the graph changes.
     struct WithBook(Arc<RwLock<CodeRegistry>>);
 
     impl GraphJournal for WithBook {
@@ -89,7 +90,7 @@ mod tests {
     const TAKEN: SiteId = SiteId(100);
     const CALLED: SiteId = SiteId(101);
 
-    /// Two read the frame in which a number was taken, one changes the graph, one the book.
+    /// Two threads read the frame of the capture, one changes the graph, one changes the registry.
     #[test]
     fn nobody_waits_for_another_for_ever() {
         let mut book = CodeRegistry::default();
@@ -126,7 +127,7 @@ mod tests {
             thread::spawn(move || {
                 let mut right = true;
                 for at in 0..200_000 {
-                    // What is seen first changes the graph.
+                    // A new site changes the graph.
                     let site = SiteId(1000 + at);
                     match role {
                         0 => drop(encoder.encode_event(root, site, main)),

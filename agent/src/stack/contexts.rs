@@ -1,4 +1,4 @@
-//! The contexts of frames, in whichever way they are kept.
+//! Contexts of frames in every tracking mode: numbers of the graph, or the values of a comparison mode.
 
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 
@@ -6,7 +6,7 @@ use crate::core::EventLocation;
 use crate::stack::{StackTracker, tasks};
 use crate::thread::ThreadState;
 
-/// The context of a frame of `callee`, called from `from`. `None`: there is no number for it.
+/// The context of a frame of `callee`, called from `from`. `None`: it has no number.
 pub fn step_context(
     stack: &StackTracker,
     state: &ThreadState,
@@ -35,7 +35,7 @@ pub fn first_context(stack: &StackTracker, state: &ThreadState, method: MethodId
     compared.unwrap_or_else(|| known_context(tasks::first_context(stack, state, method)))
 }
 
-/// The number of a frame's context, which is kept as `context`.
+/// The number of a frame's context. `context` is the value that the tracking mode keeps for the frame.
 pub fn context_number(stack: &StackTracker, state: &ThreadState, context: u64) -> ContextId {
     let compared = stack
         .comparison
@@ -43,7 +43,7 @@ pub fn context_number(stack: &StackTracker, state: &ThreadState, context: u64) -
     compared.unwrap_or(ContextId(context))
 }
 
-/// The number for an event at a place; unknown if no numbers are left.
+/// The number of an event at `here`. [`ContextId::UNKNOWN`] if no numbers are left.
 pub fn event_number(stack: &StackTracker, state: &ThreadState, here: EventLocation) -> ContextId {
     let frame = context_number(stack, state, here.context);
     match frame {

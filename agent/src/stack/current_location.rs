@@ -1,9 +1,9 @@
-//! Where the current thread is, asked by native code: a callback of the VM or a native method.
+//! The current location of a thread for queries by native code: a callback of the VM, or a native method.
 //!
-//! The thread's pointer may be stale then. So the VM is asked for the frames, as for an upcall, and
-//! the slots are counted. The context of the innermost frame with a slot is worked out as the helper
-//! class does it; from there one step for each frame above. No slot gets another site, so nothing has
-//! to be put back: what is written are memos, and sites of slots that have none.
+//! The thread's pointer may be stale at that time. So the VM is asked for the frames, as at a VM entry, and each slot
+//! is compared with its frame. The context of the innermost frame with a slot is computed like in the helper class,
+//! then one transition follows for each frame above. The query writes only memos, and sites of slots that hold none.
+//! No slot's site changes, so nothing needs to be restored.
 
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 
@@ -18,8 +18,8 @@ use crate::thread::ThreadState;
 use crate::thread::carrier;
 use lucce_jvmti::JniEnvironment;
 
-/// Where the current thread is; the innermost `own` frames that the VM shows do not count. `None`: there
-/// is no frame, or the caller of one is not known. `state` must be the current thread's.
+/// The location of the current thread, without the innermost `own` frames that the VM reports. `None`: no frame is
+/// left, or the caller of a frame is not known. `state` must be the current thread's.
 pub fn locate_current(
     stack: &StackTracker,
     env: JniEnvironment,
@@ -29,9 +29,9 @@ pub fn locate_current(
     locate_stable(stack, env, state, (own, None)).here
 }
 
-/// Where an object has been made.
+/// The place of an allocation.
 pub enum AllocationPlace {
-    /// By the helper class, for the agent itself.
+    /// In the helper class, for the agent itself.
     Ours,
     Here(EventLocation),
     /// By the VM for itself: no frame is shown.
@@ -40,7 +40,7 @@ pub enum AllocationPlace {
     Unknown,
 }
 
-/// Where the current thread has just made an object of which the VM tells.
+/// The place at which the current thread has just made the object that the VM reports.
 pub fn locate_allocation(
     stack: &StackTracker,
     env: JniEnvironment,
@@ -60,13 +60,14 @@ pub fn locate_allocation(
 
 struct CurrentLocation {
     here: Option<EventLocation>,
-    /// The innermost frame is the helper's.
+    /// The innermost frame belongs to the helper class.
     in_helper: bool,
     /// No trace shows any of the frames.
     is_empty: bool,
 }
 
-/// As `locate_current`, where the innermost frame stands at `location`, even if the VM says another place.
+/// Like [`locate_current`], with `location` as the location of the innermost frame, even if the VM reports another
+/// one.
 pub fn locate_at(
     stack: &StackTracker,
     env: JniEnvironment,
@@ -76,8 +77,8 @@ pub fn locate_at(
     locate_stable(stack, env, state, (0, location)).here
 }
 
-/// First for the innermost frames alone, then for all. Again, if a method was resolved meanwhile: its code may have been replaced
-/// behind the walk.
+/// Tries the innermost frames alone, then all frames. Repeats the walk if a method was resolved meanwhile: its code
+/// may have been replaced after the walk.
 fn locate_stable(
     stack: &StackTracker,
     env: JniEnvironment,
@@ -115,7 +116,7 @@ fn locate_once(
     }
 }
 
-/// `frames`: all that `walk` was asked for.
+/// `frames` holds all frames that `walk` has given; new ones are appended.
 fn find_location(
     stack: &StackTracker,
     env: JniEnvironment,
@@ -135,7 +136,7 @@ fn find_location(
     locate_by_callers(stack, state, &callers)
 }
 
-/// The current thread's, stale or not.
+/// The current thread's pointer, which may be stale.
 fn thread_pointer(stack: &StackTracker, env: JniEnvironment) -> Option<Slot> {
     let fields = stack.fields.get()?;
     let thread = stack.jvmti.current_thread()?;
@@ -146,7 +147,7 @@ fn thread_pointer(stack: &StackTracker, env: JniEnvironment) -> Option<Slot> {
     usize::try_from(pointer).ok().map(Slot::from_pointer)
 }
 
-/// The place of the innermost frame by what is known of all.
+/// The location of the innermost frame, computed from the known callers.
 pub fn locate_by_callers(
     stack: &StackTracker,
     state: &ThreadState,
@@ -173,7 +174,7 @@ pub fn locate_by_callers(
     Some(here)
 }
 
-/// The innermost frame with a slot, or without any such frame the thread's first one.
+/// The location of the innermost frame that has a slot. If there is none: of the thread's first frame.
 fn innermost_location(
     stack: &StackTracker,
     state: &ThreadState,
@@ -186,7 +187,7 @@ fn innermost_location(
     };
     let site = vm_entry::wanted_site(stack, stands, known).unwrap_or(known);
     let site = known_site(site)?;
-    // The frame may run older code, whose site it has, and which has another id.
+    // The frame may run older code. Then the slot's site belongs to that code's method, which has another id.
     let method = known_method(stack.method_of_site.get(site.0))?;
     let context = match callers.innermost {
         Some(_) => slot_context(stack, state, slot, method)?,
@@ -199,8 +200,8 @@ fn innermost_location(
     })
 }
 
-/// The context of the frame of `known_method` with slot `slot`, from the nearest one that is known: what
-/// the helper class does in `walk`. All slots below must be those of frames that are calling.
+/// The context of the frame of `method` with slot `slot`. Computed from the nearest known context below, like
+/// `LucceRt.walk`. All slots below must belong to frames that are calling.
 pub fn slot_context(
     stack: &StackTracker,
     state: &ThreadState,

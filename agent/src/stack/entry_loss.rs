@@ -1,4 +1,4 @@
-//! Frames that the VM has entered and whose caller is not known: counted by reason, and told.
+//! VM-entered frames whose caller is not known: counted by reason, and reported to the user.
 
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
@@ -12,26 +12,26 @@ use crate::stack::frames::{MethodKind, ResolvedFrame};
 use crate::stack::vm_entry;
 use crate::thread::ThreadState;
 
-/// Why the caller of a frame that the VM has entered is not known.
+/// The reason why the caller of a VM-entered frame is not known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LossReason {
-    /// The VM does not say the frames.
+    /// The VM does not report the frames.
     NoStack,
     /// The agent does not know the class of a frame.
     UnknownFrame,
-    /// A slot is not that of the frame which must have it.
+    /// A slot does not belong to the frame that must own it.
     OtherSlot,
 }
 
 impl LossReason {
-    /// In the order of `Counts::upcalls_lost`.
+    /// In the order of `Counts::vm_entries_unresolved_by`.
     pub const ALL: [LossReason; 3] = [
         LossReason::NoStack,
         LossReason::UnknownFrame,
         LossReason::OtherSlot,
     ];
 
-    /// In the log's counts.
+    /// The key in the log's counts.
     pub fn key(self) -> &'static str {
         match self {
             LossReason::NoStack => "no_stack",
@@ -41,17 +41,18 @@ impl LossReason {
     }
 }
 
-/// A frame that the VM has entered, and whose caller is not known.
+/// A VM-entered frame whose caller is not known.
 pub struct EntryLoss<'f> {
     pub reason: LossReason,
     /// The frames that were entered, innermost first.
     pub entered: &'f [ResolvedFrame],
-    /// The frames below, as far as the VM says them.
+    /// The frames below, if the VM reports them.
     pub callers: &'f [ResolvedFrame],
 }
 
 impl<'f> EntryLoss<'f> {
-    /// What the innermost of these frames calls next. Innermost first; their slots cannot be counted.
+    /// The loss of the next callee of the innermost of these frames. `frames`: innermost first; their slots do not
+    /// match.
     pub fn from_callee_frames(frames: &'f [ResolvedFrame]) -> EntryLoss<'f> {
         let reason = match vm_entry::are_known(frames) {
             true => LossReason::OtherSlot,
@@ -64,9 +65,9 @@ impl<'f> EntryLoss<'f> {
         }
     }
 
-    /// Counts it, and tells the user unless the VM has ended.
+    /// Counts the loss, and reports it to the user unless the VM has ended.
     pub fn count_and_report(&self, stack: &StackTracker, state: &ThreadState) {
-        // Relaxed: a number, nothing is read by it.
+        // Relaxed: a statistic; no other memory depends on it.
         let is_first = stack
             .counts
             .vm_entries_unresolved
@@ -79,13 +80,13 @@ impl<'f> EntryLoss<'f> {
         {
             increment_counter(of_reason);
         }
-        // The VM says no frames once it has ended; threads may go on until the process ends.
+        // After its end the VM reports no frames, but threads may run until the process ends.
         if !stack.vm_end.has_ended() {
             self.report_loss(stack, state, is_first);
         }
     }
 
-    /// Tells the user: the first time in a run, and each time with `log=debug`.
+    /// Reports the loss the first time in a run, and each time with `log=debug`.
     fn report_loss(&self, stack: &StackTracker, state: &ThreadState, is_first: bool) {
         let is_debugging = LogLevel::Debug >= stack.options.log;
         let level = match is_first {
@@ -122,7 +123,7 @@ impl<'f> EntryLoss<'f> {
         }
     }
 
-    /// The frames as the VM says them and the slots as they are, outermost first.
+    /// Text of the frames that the VM reports and of the slots, outermost first.
     fn dump_frames(&self, stack: &StackTracker, state: &ThreadState) -> String {
         let mut text = String::from("frames and slots of that entry, outermost first:");
         let book = stack.registry();

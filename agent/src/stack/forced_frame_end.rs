@@ -1,8 +1,9 @@
-//! Frames that a debugger ends: its caller calls again (`PopFrame`), or it returns at once (`ForceEarlyReturn`).
+//! Frames that a debugger ends: the caller calls again (`PopFrame`), or the frame returns at once
+//! (`ForceEarlyReturn`).
 //!
-//! Such a frame does not run the hook at its end. A caller that calls again does not run the hook before the call again,
-//! and the pointer is where the ended frame has moved it. So the pointer is put back: to where it was when the frame
-//! was entered. The frame is still there while its thread is suspended, and tells where its slot is.
+//! Such a frame does not run the hook at its end. A caller that calls again does not repeat the hook before the call,
+//! and the pointer is still where the ended frame moved it. So the agent restores the pointer to its value at the
+//! frame's entry. The frame still exists while its thread is suspended, so its slot can be found.
 #![allow(unsafe_code, reason = "the state of a thread that is suspended")]
 
 use jvmti_bindings::sys::jni::jobject;
@@ -16,8 +17,8 @@ use crate::stack::frames::{PIECE, ResolvedFrame, StackWalk};
 use crate::stack::vm_entry;
 use crate::thread::{OwnState, ThreadState};
 
-/// The innermost frame of `thread` is about to end without its hooks. The VM has agreed to that, so the thread is suspended, or
-/// it is the current one.
+/// Restores the pointer of `thread`, whose innermost frame is about to end without its hooks. The VM has agreed to
+/// that, so the thread is suspended, or it is the current one.
 pub fn end_innermost(stack: &StackTracker, env: JniEnvironment, thread: jobject) {
     let Some(fields) = thread_fields(stack, env, thread) else {
         return;
@@ -26,7 +27,7 @@ pub fn end_innermost(stack: &StackTracker, env: JniEnvironment, thread: jobject)
     // Java code. So nothing else uses its state.
     let own = unsafe { OwnState::from_field(env.get_long(thread, fields.state.as_raw())) };
     let Some(state) = own.get() else { return };
-    // It acts as its carrier, in code of the JDK's own.
+    // A virtual thread acts as its carrier, in code of the JDK.
     if state.is_virtual != env.is_virtual_thread(thread) {
         return;
     }
@@ -38,7 +39,7 @@ pub fn end_innermost(stack: &StackTracker, env: JniEnvironment, thread: jobject)
     }
 }
 
-/// Where the pointer was when the innermost frame was entered. `None`: the frame has not moved it.
+/// The pointer at the entry of the innermost frame. `None`: the frame has not moved it.
 fn pointer_at_entry(
     stack: &StackTracker,
     state: &ThreadState,
@@ -62,7 +63,7 @@ fn pointer_at_entry(
     })
 }
 
-/// Whether the frame may have moved the pointer: it has a slot, or puts the pointer back when it ends.
+/// Whether the frame may have moved the pointer: it has a slot, or it restores the pointer when it ends.
 fn moves_pointer(frame: &ResolvedFrame) -> bool {
     frame.method.slot || frame.method.restores
 }

@@ -1,4 +1,11 @@
-//! Frames as the VM reports them, matched with the book.
+//! Frames that the VM reports, resolved to methods of the code registry.
+//!
+//! ```text
+//! GetStackTrace ─► StackWalk (pieces) ─► FrameCache::resolve_all ─► ResolvedFrame { method, location }
+//! jmethodID     ─► FrameCache::resolve_method ─► ResolvedMethod: kind, slot, lines, version
+//! ```
+//!
+//! A resolved method is valid while its class has the same code; [`ResolvedMethod::is_current`] checks that.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,62 +24,63 @@ use crate::stack::{late_classes, unloading};
 use lucce_instrument::{FrameKind, INHERITED, is_leaf};
 use lucce_jvmti::{FieldId, FrameInfo, JniEnvironment, JvmError};
 
-/// What a method is to us.
+/// The agent's view of a method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MethodKind {
-    /// The helper class itself.
+    /// A method of a helper class.
     Helper,
-    /// Not shown in stack traces: hidden classes and methods, frames of virtual thread switching,
-    /// classes that are not in scope.
+    /// Not shown in stack traces: hidden classes and methods, frames that switch virtual threads, classes out of
+    /// scope.
     Hidden,
-    /// In the book.
+    /// In the code registry, with this id.
     Known(u32),
-    /// Not in the book: the class did not come through the hook.
+    /// Not in the code registry: the class did not pass through the class file hook.
     Unknown,
 }
 
-/// A method of the VM, resolved once.
+/// A method of the VM, resolved once for each version of its class.
 #[derive(Debug)]
 pub struct ResolvedMethod {
-    /// As the VM names it.
+    /// The VM's `jmethodID`.
     vm_id: usize,
     pub kind: MethodKind,
     pub native: bool,
     /// Whether its frames have a slot.
     pub slot: bool,
-    /// They get it by asking the VM, and so only when the entry hook has run: from this location on.
+    /// For a VM-entered method: the first location at which a frame has its slot, behind the entry hook. That hook
+    /// asks the VM.
     vm: Option<i64>,
-    /// The method is synchronized and takes a slot that its caller names.
+    /// The method is synchronized and uses the slot that its caller names.
     entered_with_lock: bool,
-    /// A native method whose callers, if they have hooks, say where its slot would be.
+    /// A native method; its instrumented callers determine where its slot would be.
     located_by_caller: bool,
-    /// Its frames have no slot, and put the pointer back when they end.
+    /// Its frames have no slot, and restore the pointer when they end.
     pub restores: bool,
-    /// It has hooks behind calls of natives that make objects for it: see `hooks::object_creation`.
+    /// It has hooks after calls of native methods that make objects: see `lucce_instrument`, `object_creation`.
     pub counts_what_it_makes: bool,
-    /// Where the handler begins that the agent has put in, and where that throws again.
+    /// Locations of the handler that the agent has inserted: its start, and its `athrow`.
     pub unwind: Option<(i64, i64)>,
-    /// (start, line) of the code that the VM runs, sorted.
+    /// (start, line) of the VM's current code, sorted.
     lines: Vec<(i64, i32)>,
-    /// The last instruction of that code.
+    /// The location of the last instruction of that code.
     last_location: i64,
     version: MethodVersion,
-    /// Frames may run older code, with other lines, that the VM calls by the same id.
+    /// Frames may run older code with other lines, for which the VM uses the same id.
     older_lines: bool,
-    /// Of its class.
+    /// The class loader of its class.
     loader: ClassLoaderId,
     pub class_name: String,
     pub method_name: String,
 }
 
-/// As long as what is, a method has the code that was resolved.
+/// The condition under which a method still has the code that was resolved.
 #[derive(Clone, Debug)]
 enum MethodVersion {
-    /// It always has.
+    /// Always.
     Fixed,
-    /// It was looked at before classes could be watched.
+    /// Unknown: it was resolved before classes could be watched.
     Early,
-    /// Its class has this count.
+    /// While its class has this redefinition count.
     Counted {
         class: Arc<VersionedClass>,
         field: FieldId,
@@ -90,8 +98,8 @@ impl MethodVersion {
 }
 
 impl ResolvedMethod {
-    /// Whether the method still has the code that was resolved. It must be alive, as one that the current thread runs.
-    /// `can_watch`: see [`can_watch`].
+    /// Whether the method still has the code that was resolved. The method must be alive; for example, the current
+    /// thread runs it. `can_watch`: the result of [`can_watch`].
     pub fn is_current(&self, env: JniEnvironment, can_watch: bool) -> bool {
         match &self.version {
             _ if !can_watch => true,
@@ -105,7 +113,7 @@ impl ResolvedMethod {
         }
     }
 
-    /// The class and its count: methods for which this is equal are current or not together.
+    /// The class and its count. Methods with equal keys are current together, or stale together.
     pub fn version_key(&self) -> Option<(usize, i32)> {
         match &self.version {
             MethodVersion::Counted { class, count, .. } => {
@@ -115,7 +123,7 @@ impl ResolvedMethod {
         }
     }
 
-    /// Whether frames of this method may run older code with other lines: only a `Throwable` knows them.
+    /// Whether frames of this method may run older code with other lines. Only a `Throwable` has those lines.
     pub fn has_older_lines(&self) -> bool {
         self.older_lines
     }
@@ -135,24 +143,24 @@ impl ResolvedMethod {
         }
     }
 
-    /// Whether its frames get their slot by asking the VM.
+    /// Whether the VM enters the method by itself, so that its entry hook asks the VM for the slot.
     pub fn is_entered_by_vm(&self) -> bool {
         self.vm.is_some()
     }
 
-    /// Whether the thread's pointer is right when this method waits for its monitor at bci 0: it has
-    /// not run yet.
+    /// Whether the thread's pointer is valid while this method waits for its monitor at bci 0: its code has not run
+    /// yet.
     pub fn is_entered_with_lock(&self) -> bool {
         self.entered_with_lock
     }
 
-    /// Whether the pointer is right from the hook before a call of this native method on: see
-    /// `vm_entry::callers_at_native_call`.
+    /// Whether the pointer is valid from the hook before a call of this native method on: see
+    /// `callers_at_native_call` in `vm_entry`.
     pub fn is_located_by_caller(&self) -> bool {
         self.located_by_caller
     }
 
-    /// As `StackTraceElement` has it.
+    /// The line number, as in `StackTraceElement`.
     pub fn line_number(&self, location: i64) -> i32 {
         match self.native {
             true => NATIVE_LINE,
@@ -161,8 +169,8 @@ impl ResolvedMethod {
     }
 }
 
-/// As HotSpot does: the first entry that begins right there, else the last one of the nearest. `lines`: sorted by location, those
-/// of one location as the VM has them.
+/// The line of a location, found like in HotSpot: the first entry that starts there, else the last entry of the
+/// nearest start below. `lines` is sorted by location; entries of one location stay in the VM's order.
 pub fn line_at(lines: &[(i64, i32)], location: i64) -> i32 {
     let before = lines.partition_point(|(start, _)| *start < location);
     let found = match lines.get(before) {
@@ -201,22 +209,22 @@ impl ResolvedMethod {
     }
 }
 
-/// Method ids live as long as their class; the VM does not reuse them. A method whose class has other code now is resolved
-/// anew.
+/// Resolved methods by `jmethodID`. These ids live as long as their class, and the VM does not reuse them. If the
+/// class of a method has new code, the method is resolved again.
 #[derive(Default)]
 pub struct FrameCache {
     methods: WatchedRwLock<ResolvedMethods>,
     pub versions: ClassVersions,
-    /// How often a method was resolved.
+    /// The number of resolutions.
     resolutions: AtomicU64,
 }
 
 #[derive(Default)]
 struct ResolvedMethods {
     methods: FxHashMap<usize, Arc<ResolvedMethod>>,
-    /// Which of them are of loaders that may go.
+    /// Methods of loaders that may be unloaded.
     by_loader: FxHashMap<ClassLoaderId, Vec<usize>>,
-    /// Methods that their classes did not have when the agent was given them: by the class's id, name and descriptor.
+    /// Methods that were added to their class after the agent read it: by class id, name and descriptor.
     added: FxHashMap<(u32, String, String), u32>,
 }
 
@@ -227,6 +235,7 @@ impl ResolvedMethods {
 }
 
 impl FrameCache {
+    /// Resolves a method; resolves it again if its class has new code.
     pub fn resolve_method(
         &self,
         stack: &StackTracker,
@@ -241,13 +250,13 @@ impl FrameCache {
         current.unwrap_or_else(|| self.resolve_new(stack, env, method))
     }
 
-    /// A number that changes when a method is resolved. What is current after frames were asked for, and the number is what it
-    /// was before, holds for the code that these frames run.
+    /// A counter that changes when a method is resolved. If it is unchanged after a walk, the methods that are
+    /// current then describe the code that the walked frames run.
     pub fn resolution_count(&self) -> u64 {
         self.resolutions.load(Ordering::Acquire)
     }
 
-    /// What `found` are, without the helper's own frames.
+    /// Resolves the frames `found`, without the frames of helper classes.
     pub fn resolve_all(
         &self,
         stack: &StackTracker,
@@ -277,7 +286,7 @@ impl FrameCache {
         frames
     }
 
-    /// Methods may have other code now, and their lines begin elsewhere.
+    /// Forgets all methods, because they may have new code with other lines.
     pub fn forget_all(&self) {
         let mut map = self.methods.write();
         *map = ResolvedMethods {
@@ -286,7 +295,7 @@ impl FrameCache {
         };
     }
 
-    /// The id of a method that its class did not have when the agent was given it: `add` makes it, once.
+    /// The id of a method that was added to its class after the agent read the class. `add` creates the id, once.
     fn added_method(
         &self,
         class: u32,
@@ -298,13 +307,13 @@ impl FrameCache {
         if known.is_some() {
             return known;
         }
-        // Two threads may add it at once: both ids stand for it.
+        // Two threads may add the method at once. Both ids are valid.
         let id = add()?;
         self.methods.write().added.insert(key, id);
         Some(id)
     }
 
-    /// The VM has unloaded these loaders' classes.
+    /// Forgets the methods of unloaded loaders.
     pub fn forget_loaders(&self, loaders: &[ClassLoaderId]) {
         let mut map = self.methods.write();
         for loader in loaders {
@@ -344,15 +353,15 @@ impl FrameCache {
     }
 }
 
-/// Whether the VM counts how often classes were changed, and can be asked for it.
+/// Whether the VM counts class redefinitions and the count can be read now.
 pub fn can_watch(stack: &StackTracker, env: JniEnvironment) -> bool {
     stack.is_live() && stack.frames.versions.count_field().is_some() && !env.has_exception()
 }
 
-/// Whether frames may run older code that the VM calls by the id of `resolved`, with other lines. `before`: what the id meant
-/// before.
+/// Whether frames may run older code with other lines for which the VM uses the id of `resolved`. `before`: the
+/// method that the id meant at the last resolution.
 ///
-/// Code that differs in its instructions gets an id of its own. If only lines differ, the older code shares the id.
+/// Code with different instructions gets an id of its own. If only lines differ, the older code shares the id.
 fn has_older_lines(
     stack: &StackTracker,
     resolved: &ResolvedMethod,
@@ -363,7 +372,7 @@ fn has_older_lines(
         return false;
     }
     let Some(before) = before else {
-        // What it was before it was seen first is not known.
+        // The versions before the first resolution are not known.
         return true;
     };
     let is_next = count == before.version.redefinition_count() + 1;
@@ -401,7 +410,7 @@ fn resolve_uncached(
         env.delete_local(class);
     }
     if let (MethodVersion::Early, true) = (&resolved.version, can_watch(stack, env)) {
-        // The VM does not say what it is, nor will it.
+        // The VM reports no class for it, and never will.
         resolved.version = MethodVersion::Fixed;
     }
     resolved
@@ -429,13 +438,13 @@ fn fill_method(
         resolved.version = MethodVersion::Fixed;
         return None;
     }
-    // The name of a hidden class has a suffix behind a dot, which becomes one in its signature.
+    // The name of a hidden class has a suffix after `/`, which its signature shows after a dot.
     if name.contains('.') {
         resolved.kind = MethodKind::Hidden;
         resolved.restores = !stack.options.is_partial();
-        // The VM replaces no code of hidden classes.
+        // The VM never redefines hidden classes.
         resolved.version = MethodVersion::Fixed;
-        // Forms are code of the JDK that calls these natives as it calls any method: without a hook.
+        // Lambda forms are JDK code that calls these native methods like any other method, without a hook.
         resolved.counts_what_it_makes = !stack.options.is_partial() && !name.starts_with(FORMS);
         return None;
     }
@@ -449,7 +458,7 @@ fn fill_method(
         let class = book.find_class(id, name)?;
         book.find_method(class, &resolved.method_name, &descriptor)
     };
-    // A class that was replaced may have more methods than it had, if the VM was told to allow that.
+    // A redefined class may have more methods than before, if the VM was started with the option that allows it.
     if stack.hookless.is_some() && is_known().is_none() {
         let gone = stack.loaders.remove_unloaded(env);
         if !gone.is_empty() {
@@ -482,7 +491,7 @@ fn fill_method(
     resolved.slot = info.has_slot();
     resolved.restores = matches!(info.frame, FrameKind::NoSlot | FrameKind::NoSlotVmEntered);
     resolved.counts_what_it_makes = info.frame != FrameKind::Leaf;
-    // Constructors of exceptions run without asking the VM, and they call fillInStackTrace.
+    // Constructors of exceptions run without asking the VM, and they call `fillInStackTrace`.
     resolved.located_by_caller =
         resolved.native && name != "java/lang/Throwable" && !is_leaf(name, &resolved.method_name);
     let vm = info.frame == FrameKind::VmEntered;
@@ -498,7 +507,7 @@ fn fill_method(
     Some(())
 }
 
-/// Lines and version of one and the same code.
+/// Reads lines and version of the same code.
 fn read_lines(
     stack: &StackTracker,
     env: JniEnvironment,
@@ -525,7 +534,7 @@ fn read_lines(
             break before;
         }
     };
-    // In a stable order: those that begin at one place stay as they are.
+    // A stable sort: entries of one location keep their order.
     resolved.lines.sort_by_key(|(start, _)| *start);
     if let (Some((class, field)), Some(count)) = (watched, count) {
         resolved.version = MethodVersion::Counted {
@@ -539,7 +548,7 @@ fn read_lines(
 const SYNCHRONIZED: u16 = 0x20;
 const FORMS: &str = "java/lang/invoke/LambdaForm$";
 
-/// The first call in a method that the VM enters is that of the entry hook.
+/// The location after the entry hook, which is the first call in a VM-entered method.
 fn location_behind_entry(stack: &StackTracker, method: jmethodID) -> i64 {
     const CALL: i64 = 3;
     let code = stack.jvmti.method_bytecodes(method);
@@ -547,20 +556,20 @@ fn location_behind_entry(stack: &StackTracker, method: jmethodID) -> i64 {
     i64::from(first.unwrap_or(0)) + CALL
 }
 
-/// The last instructions of a method that the VM enters: `lload N; invokestatic exitVm; athrow`.
+/// The inserted handler: the last instructions of a VM-entered method, `lload N; invokestatic exitVm; athrow`.
 fn find_unwind_handler(stack: &StackTracker, method: jmethodID) -> Option<(i64, i64)> {
     let code = stack.jvmti.method_bytecodes(method);
     let [load, _, throw] = last_bcis(&code).map(i64::from);
     (throw > 0).then_some((load, throw))
 }
 
-/// Of `GetStackTrace`: there are no more frames than were skipped.
+/// `GetStackTrace` returns it if the start depth exceeds the number of frames.
 const ILLEGAL_ARGUMENT: i32 = 103;
 
-/// How many frames the VM is asked for when all are needed.
+/// Frames of the first request, if all are needed.
 pub const PIECE: usize = 256;
 
-/// A frame with what it is.
+/// A frame with its resolved method.
 #[derive(Clone)]
 pub struct ResolvedFrame {
     pub method: Arc<ResolvedMethod>,
@@ -568,7 +577,7 @@ pub struct ResolvedFrame {
 }
 
 impl ResolvedFrame {
-    /// Whether there is a slot that belongs to this frame.
+    /// Whether a slot belongs to this frame.
     pub fn has_slot(&self) -> bool {
         self.method.slot && self.method.vm.is_none_or(|from| self.location >= from)
     }
@@ -578,31 +587,31 @@ impl ResolvedFrame {
     }
 }
 
-/// A thread's frames without the helper's, innermost first.
+/// A thread's frames without the frames of helper classes, innermost first.
 pub struct StackWalk<'a> {
     stack: &'a StackTracker,
     env: JniEnvironment,
-    /// Null: the current one.
+    /// Null: the current thread.
     thread: jobject,
-    /// Of the last piece, those that are not given yet.
+    /// The frames of the last piece that were not returned yet.
     frames: std::vec::IntoIter<ResolvedFrame>,
     depth: usize,
     wanted: usize,
-    /// The VM gave fewer frames than were asked for.
+    /// The VM returned fewer frames than were requested.
     ended: bool,
-    /// The VM gave none, though there are: it has ended, say, while this thread has not.
+    /// The VM returned an error although there are frames: for example, the VM has ended and this thread has not.
     failed: bool,
-    /// Where the innermost frame stands, if that is not where the VM says.
+    /// The location of the innermost frame, if it differs from the one that the VM reports.
     innermost_location: Option<i64>,
-    /// Whether the innermost frame is the helper's.
+    /// Whether the innermost frame belongs to a helper class.
     in_helper: bool,
-    /// So many of the innermost frames are none of a trace.
+    /// The number of innermost frames that no trace shows.
     own: usize,
 }
 
 impl<'a> StackWalk<'a> {
-    /// Asks the VM for `piece` frames, the helper's among them, then for more each time: it walks from the innermost frame
-    /// whenever it is asked.
+    /// Requests `piece` frames from the VM, helper frames included, then more in each request: the VM walks from the
+    /// innermost frame each time.
     pub fn new(stack: &'a StackTracker, env: JniEnvironment, piece: usize) -> StackWalk<'a> {
         StackWalk {
             stack,
@@ -619,24 +628,25 @@ impl<'a> StackWalk<'a> {
         }
     }
 
-    /// Once a frame was asked for: whether the innermost one is the helper's, which is not given.
+    /// Whether the innermost frame belongs to a helper class; the walk does not return it. Valid after the first
+    /// frame.
     pub fn is_in_helper(&self) -> bool {
         self.in_helper
     }
 
-    /// The frames of `thread`, which is suspended.
+    /// Walks the frames of `thread`, which is suspended.
     pub fn for_thread(mut self, thread: jobject) -> StackWalk<'a> {
         self.thread = thread;
         self
     }
 
-    /// The innermost frame stands at `location`.
+    /// Replaces the location of the innermost frame.
     pub fn with_innermost_location(mut self, location: Option<i64>) -> StackWalk<'a> {
         self.innermost_location = location;
         self
     }
 
-    /// For a comparison: the innermost `own` frames, the helper's aside, are left out.
+    /// For a comparison: marks the innermost `own` frames, not counting the helper's, to be left out.
     pub fn without_own_frames(mut self, own: usize) -> StackWalk<'a> {
         self.own = own;
         self
@@ -646,7 +656,7 @@ impl<'a> StackWalk<'a> {
         self.own
     }
 
-    /// Whether the innermost frame stands at another location than the VM says.
+    /// Whether the innermost frame has another location than the VM reports.
     pub fn has_other_location(&self) -> bool {
         self.innermost_location.is_some()
     }
@@ -655,7 +665,7 @@ impl<'a> StackWalk<'a> {
         self.env
     }
 
-    /// What the VM says of all frames, the helper's among them. `None`: it does not say them.
+    /// All frames as the VM reports them, helper frames included. `None`: the VM does not report them.
     pub fn into_frame_infos(mut self) -> Option<Vec<FrameInfo>> {
         let mut all = self.read_piece();
         while !self.ended {
@@ -664,19 +674,19 @@ impl<'a> StackWalk<'a> {
         (!self.failed).then_some(all)
     }
 
-    /// All frames that are left. `None`: the VM does not say them.
+    /// All remaining frames. `None`: the VM does not report them.
     pub fn collect_rest(&mut self) -> Option<Vec<ResolvedFrame>> {
         self.wanted = self.wanted.max(PIECE);
         let frames = self.collect();
         (!self.failed).then_some(frames)
     }
 
-    /// Whether there may be frames that were not given.
+    /// Whether the VM failed to report frames, so that some may be missing.
     pub fn has_failed(&self) -> bool {
         self.failed
     }
 
-    /// What the VM says of the next frames.
+    /// The next frames that the VM reports.
     fn read_piece(&mut self) -> Vec<FrameInfo> {
         if self.depth > 0 {
             self.wanted *= 2;
@@ -692,7 +702,7 @@ impl<'a> StackWalk<'a> {
             .read_stack_from(self.thread, self.depth, &mut found)
         {
             Ok(count) => count,
-            // The last piece ended with the outermost frame.
+            // The last piece ended exactly with the outermost frame.
             Err(JvmError(ILLEGAL_ARGUMENT)) if self.depth > 0 => 0,
             Err(_) => {
                 self.failed = true;

@@ -1,11 +1,11 @@
-//! Where the slot of the innermost frame is, if the innermost frames alone can tell: a walk of all costs what the
-//! stack is deep.
+//! Finds the slot of the innermost frame from the innermost frames alone. A walk of all frames takes time
+//! proportional to the depth of the stack.
 //!
-//! The thread's pointer may be stale, but it is never below the slot of the frame that runs: it was right when that
-//! frame was entered, and calls since then have moved it up. Below that slot lies one slot for each caller, whose
-//! site is in the caller's method, at the line where the VM says that it stands. So the true slot is one of those up to
-//! the pointer below which the callers' methods and lines follow each other; if there is but one, that is it. What calls have
-//! left behind that are over may look the same, in recursion mostly: then all frames must be counted.
+//! The thread's pointer may be stale, but it is never below the slot of the running frame. It was right at that
+//! frame's entry, and calls since then moved it up. Below that slot lies one slot for each caller. Each holds a site
+//! in the caller's method, at the line that the VM reports. So the candidates are the slots up to the pointer below
+//! which the callers' methods and lines follow each other. If there is only one candidate, it is the slot. Remains of
+//! finished calls can look the same, mostly in recursion; then all frames must be matched.
 
 use std::sync::atomic::Ordering;
 
@@ -18,22 +18,23 @@ use crate::stack::frames::{MethodKind, ResolvedFrame, StackWalk};
 use crate::stack::vm_entry::{CallerFrames, VmFramePosition};
 use crate::thread::ThreadState;
 
-/// So many frames are looked at first: mostly they are enough, and a frame takes the VM a microsecond.
+/// Frames of the first attempt. They mostly suffice, and each frame takes the VM about a microsecond.
 pub const FIRST_FRAMES: usize = 8;
-/// So many before all are.
+/// Frames of the second attempt, before all frames are walked.
 pub const MOST_FRAMES: usize = 16;
-/// Fewer callers prove too seldom anything.
+/// Minimum number of callers: fewer seldom prove a slot.
 const FEWEST: usize = 4;
 
-/// What the innermost frames say of the current thread, whose pointer is `pointer`. `frames` are those that `walk` has given but for
-/// the innermost `own` of them, which do not count; what is asked for is added. `None`: all are needed.
+/// The callers of the current thread by its innermost frames. `pointer` is the thread's pointer. `frames` are the
+/// frames that `walk` has given; the innermost `own` of them do not count, and new ones are appended. `None`: all
+/// frames are needed.
 pub fn find_callers(
     stack: &StackTracker,
     state: &ThreadState,
     (frames, own, walk): (&mut Vec<ResolvedFrame>, usize, &mut StackWalk<'_>),
     pointer: Slot,
 ) -> Option<CallerFrames> {
-    // Out of scope the pointer is put back.
+    // Out of scope the pointer is restored, so it may lie below the slot.
     let usual = stack.comparison.is_off()
         && !stack.options.is_partial()
         && stack.counts.untracked_calls.load(Ordering::Relaxed) == 0;
@@ -44,8 +45,8 @@ pub fn find_callers(
     })
 }
 
-/// The callers. `None` also where a lost frame may lie below: its caller's slot says nothing, and the frames above it are not where
-/// they would be counted.
+/// The callers, if there is one candidate. `None` also if a lost frame may lie below. Its caller's slot has no site,
+/// and the frames above it are not at their usual slots.
 pub fn prove_callers(
     book: &CodeRegistry,
     state: &ThreadState,
@@ -69,7 +70,7 @@ pub fn prove_callers(
     let innermost = known.iter().position(|(_, frame)| frame.has_slot())?;
     let (above, rest) = known.split_at(innermost);
     let (own, below) = rest.split_first()?;
-    // One without a slot of its own may have been given one, or not.
+    // A frame without a slot of its own may have been given one, or not.
     let regular = below.iter().all(|(_, frame)| frame.has_slot());
     if below.len() < FEWEST || !regular {
         return None;
@@ -92,14 +93,14 @@ pub fn prove_callers(
     })
 }
 
-/// Whether a slot up to the pointer is that of a lost frame's caller. The frame may have ended.
+/// Whether a slot up to the pointer belongs to the caller of a lost frame. That frame may have ended.
 fn has_lost_frame(state: &ThreadState, pointer: Slot) -> bool {
     let mut slots = state.first_slot().slots_until(pointer.above());
     slots.any(|slot| slot.site() == SiteId(LOST))
 }
 
-/// The VM enters constructors of its own errors, and is not asked where: their slots are not right above their
-/// caller's.
+/// Whether the frame is a constructor of an error that the VM makes. The VM enters such constructors without a
+/// request for the slot, so their slots are not directly above their caller's.
 pub fn is_error_constructor(frame: &ResolvedFrame) -> bool {
     const NAMES: [&str; 3] = ["Error", "Exception", "Throwable"];
     let class = &frame.method.class_name;
@@ -112,9 +113,9 @@ fn frame_position((method, frame): &(MethodId, &ResolvedFrame)) -> VmFramePositi
     VmFramePosition::from_frame(*method, frame)
 }
 
-/// Whether a slot's site may be that of a frame of this method at this line.
+/// Whether a slot's site can belong to a frame of this method at this line.
 fn may_be_at(book: &CodeRegistry, site: SiteId, stands: VmFramePosition) -> bool {
-    // The frame was entered before the hooks were live.
+    // No site: the frame was entered before the hooks were live.
     site == SiteId(0)
         || book.method_of_site(site) == stands.method
             && book
@@ -122,7 +123,7 @@ fn may_be_at(book: &CodeRegistry, site: SiteId, stands: VmFramePosition) -> bool
                 .is_none_or(|info| book.line_of_site(&info) == stands.line)
 }
 
-/// The only one from `least` to `most` that fits.
+/// The index from `least` to `most` that fits, if it is the only one.
 fn find_unique(least: usize, most: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
     let mut found = (least..=most).rev().filter(|index| fits(*index));
     let first = found.next()?;
@@ -133,7 +134,7 @@ fn find_unique(least: usize, most: usize, fits: impl Fn(usize) -> bool) -> Optio
 mod tests {
     use super::*;
 
-    /// A program that calls and returns at random: what it leaves behind is never taken for its stack.
+    /// A program calls and returns at random. Remains of finished calls are never mistaken for its stack.
     #[test]
     fn what_is_found_is_the_true_slot() {
         let (mut found, mut ambiguous) = (0, 0);
@@ -145,7 +146,7 @@ mod tests {
                     .wrapping_add(1);
                 (random >> 33) % below
             };
-            // The slots as they are, the true stack, and the pointer.
+            // The slots, the true stack, and the pointer.
             let mut slots = vec![0_u64; 100];
             let (mut stack, mut pointer) = (Vec::new(), 0);
             for _ in 0..50_000 {
@@ -157,7 +158,7 @@ mod tests {
                 } else {
                     stack.pop();
                 }
-                // The frame that runs has called nothing, or its pointer is stale.
+                // The running frame has called nothing, or its pointer is stale.
                 assert!(pointer >= stack.len());
                 let below: Vec<u64> = stack.iter().rev().take(8).copied().collect();
                 if below.len() < FEWEST {

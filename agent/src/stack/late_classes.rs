@@ -1,5 +1,5 @@
-//! Classes and methods that the agent was not given, into the book when one is first seen on a stack: those that were
-//! loaded without the agent, and methods that Flight Recorder has made.
+//! Adds classes and methods to the code registry when they are first seen on a stack. These are classes that were
+//! loaded without the agent, and methods that Flight Recorder added.
 
 use std::sync::OnceLock;
 
@@ -11,7 +11,7 @@ use lucce_jvmti::Jvmti;
 
 use jvmti_bindings::sys::jni::jclass;
 
-/// `None`: there are no ids left, or the VM does not say what is in the class.
+/// Adds a class with its methods. `None`: no ids are left, or the VM does not report the methods.
 pub fn add_class(
     stack: &StackTracker,
     class: jclass,
@@ -46,7 +46,7 @@ pub fn add_class(
         })
     };
     if book.find_class(loader, name).is_some() && methods.iter().all(is_known) {
-        // Another thread was faster.
+        // Another thread has added it meanwhile.
         return Some(());
     }
     let new = ClassDefinition {
@@ -59,8 +59,8 @@ pub fn add_class(
     book.add_class(&new).map(drop)
 }
 
-/// Adds a method that Flight Recorder has put into a class of the book after its hooks: it has none. `class`: the class's id.
-/// Returns the method's id. `None`: there are no ids left.
+/// Adds a method that Flight Recorder inserted into a registered class after the hooks; it has no hooks. `class` is
+/// the class's id. Returns the method's id. `None`: no ids are left.
 pub fn add_method(
     stack: &StackTracker,
     class: u32,
@@ -79,7 +79,7 @@ pub fn add_method(
         methods: &[(name, descriptor, access)],
         instrumentations: &[MethodInstrumentation::without_hooks(false)],
     })?;
-    // The name is that of the class with hooks, as before.
+    // The name still leads to the class with hooks.
     book.link_loader(loader, class);
     Some(ids.first_method)
 }
@@ -103,7 +103,7 @@ fn read_signature(
     })
 }
 
-/// The JDK's feature release. 0: the VM does not say.
+/// The JDK's feature release. 0: the VM does not report it.
 pub fn jdk_release(jvmti: Jvmti) -> u32 {
     static RELEASE: OnceLock<u32> = OnceLock::new();
     *RELEASE.get_or_init(|| {

@@ -1,4 +1,15 @@
-//! Where a thread is: its shadow stack beside what the VM says of its frames.
+//! The position of a thread: its shadow stack, compared with the frames that the VM reports.
+//!
+//! ```text
+//! event, VM entry ─► frames: the VM's frames, resolved by the registry
+//!                      ├─► innermost_frames, vm_entry_cache: a few frames prove the slot
+//!                      └─► vm_entry: all frames are matched with all slots
+//! slot, site      ─► current_location ─► contexts ─► number
+//! number          ─► trace: frames for the program; verify: comparison with the VM's trace
+//! ```
+//!
+//! Read [`frames`] and [`vm_entry`] first, then [`current_location`] and [`tasks`]. `simulated_thread` tests the
+//! matching against a plain stack.
 
 pub mod call_recording;
 pub mod class_versions;
@@ -36,18 +47,19 @@ use vm_entry_cache::VmEntryCache;
 
 pub use late_classes::add_class;
 
+/// The state of stack tracking: counters of threads, and caches of frames and VM entries.
 pub struct StackTracker {
     pub counters: CounterStore,
     pub frames: FrameCache,
-    /// From where methods are called that the VM enters, too.
+    /// Places from which the VM enters methods: one or two frames prove the slot there.
     pub vm_entry_cache: VmEntryCache,
-    /// Only with `verify=N`: what was compared already.
+    /// Only with `verify=N`: traces that were compared already.
     pub verified_traces: VerifiedTraces,
-    /// What the log says of classes that are gone.
+    /// The log's records of unloaded classes.
     pub archive: LogArchive,
     /// Where tasks of executors were submitted.
     pub tasks: TaskOrigins,
-    /// For frames that may run older code.
+    /// Lines of frames that may run older code.
     pub throwables: ThrowableTraces,
 }
 
@@ -60,7 +72,7 @@ impl Deref for StackTracker {
 }
 
 impl StackTracker {
-    /// Methods may have other code now.
+    /// Forgets everything that was read from code, because methods may have other code now.
     pub fn forget_code(&self) {
         self.frames.forget_all();
         self.vm_entry_cache.forget_all();

@@ -1,20 +1,19 @@
-//! Where a thread is that is about to enter a monitor, if that can be told without a walk.
+//! Locates a thread that is about to enter a monitor, if that is possible without a walk.
 //!
-//! The thread's pointer is stale between calls, so what it says must be proven. The VM is asked for the
-//! innermost frame alone; it proves the pointer in two cases:
+//! The thread's pointer is stale between calls, so it must be proven. The VM is asked for the innermost frame only.
+//! That frame proves the pointer in two cases:
 //!
-//! - a synchronized method at bci 0 has just been entered: its own code, which begins with the entry
-//!   hook, has not run. So the last hook on this thread was that of its call, and the pointer is the
-//!   method's own slot, as it will be for the entry hook;
-//! - a method stands at a `monitorenter` before which the agent has put a hook: that hook was the last
-//!   thing to run, so the pointer is the slot above the method's, whose site is the hook's.
+//! - A synchronized method at bci 0 has just been entered. Its code, which begins with the entry hook, has not run.
+//!   So the last hook on this thread was the hook of its call, and the pointer is the method's own slot.
+//! - A method is at a `monitorenter` before which the agent inserted a hook. That hook ran last, so the pointer is
+//!   the slot above the method's, and the method's slot holds the hook's site.
 //!
-//! Anywhere else, at an instruction that initialises a class, say, or in a native method, the same pointer
-//! proves nothing.
+//! At any other instruction, such as one that initialises a class, or in a native method, the same pointer proves
+//! nothing.
 //!
-//! The interpreter says that a method which waits at a `monitorenter` stands at the next instruction: it
-//! has moved on already, for the sake of exceptions. Compiled code says it as it is. So a frame stands one
-//! instruction before the VM's location if that follows a `monitorenter` and cannot wait itself.
+//! The interpreter reports a method that waits at a `monitorenter` at the next instruction, because it has advanced
+//! already for the sake of exceptions. Compiled code reports the `monitorenter` itself. So a frame is one instruction
+//! before the VM's location if that location follows a `monitorenter` and its instruction cannot wait itself.
 
 use std::cell::RefCell;
 
@@ -30,17 +29,17 @@ use crate::thread::ThreadState;
 use crate::thread::carrier;
 use lucce_jvmti::JniEnvironment;
 
-/// What the innermost frame proves.
+/// What the innermost frame proves about the pointer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum PointerProof {
-    /// The pointer is the frame's slot; its site is the frame's.
+    /// The pointer is the frame's slot, and this is the frame's site.
     Entered(SiteId),
-    /// The pointer is the slot above.
+    /// The pointer is the slot above the frame's.
     Monitor,
     Nothing,
 }
 
-/// A place in a method, and what a frame there proves.
+/// A location in a method, and what a frame there proves.
 #[derive(Clone, Copy)]
 struct MonitorPlace {
     method: usize,
@@ -50,23 +49,24 @@ struct MonitorPlace {
     stands: i64,
 }
 
-/// What the innermost frame tells.
+/// The location that the innermost frame proves.
 #[derive(Clone, Copy, Default)]
 pub struct MonitorLocation {
-    /// `None`: it must be asked in another way.
+    /// `None`: the location must be found by a walk.
     pub here: Option<EventLocation>,
-    /// Where it really stands; `None`: there is none.
+    /// The true location of the innermost frame. `None`: there is no frame.
     pub location: Option<i64>,
 }
 
 const PLACES: usize = 64;
 
 thread_local! {
-    /// By hash; a newer one takes its place. Ids of methods are never used again. Not in the thread's own
-    /// block, in which a library that is loaded late has little room.
+    /// By hash; a new place replaces the old one. Ids of methods are never reused. A `Vec`, because a library that is
+    /// loaded late has little room in the thread's own block.
     static KNOWN: RefCell<Vec<Option<MonitorPlace>>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Locates the current thread, `thread`, which is about to enter a monitor.
 pub fn locate_at_monitor(
     stack: &StackTracker,
     env: JniEnvironment,
@@ -162,7 +162,7 @@ fn analyze_place(
     }
 }
 
-/// The `monitorenter` at which a frame waits of which the VM says that it stands at `location`.
+/// The `monitorenter` at which a frame waits that the VM reports at `location`.
 pub fn find_monitorenter(code: &[u8], location: i64) -> Option<i64> {
     const MONITORENTER: u8 = 0xc2;
     let at = usize::try_from(location).ok()?;
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(find_monitorenter(&code, 1), Some(1));
         assert_eq!(find_monitorenter(&code, 2), Some(1));
         assert_eq!(find_monitorenter(&code, 3), Some(3));
-        // It may be the initialisation of a class that is waited for.
+        // The frame may wait for the initialisation of a class.
         assert_eq!(find_monitorenter(&code, 4), None);
         for elsewhere in [-1, 0, 6, 7, i64::MAX] {
             assert_eq!(find_monitorenter(&code, elsewhere), None);

@@ -1,9 +1,10 @@
-//! A thread without a JVM: what its hooks write, and what the VM would say of its frames. A plain stack is the oracle.
+//! A thread without a JVM: its slots as hooks write them, and its frames as the VM would report them. A plain stack
+//! is the oracle.
 //!
-//! Calls, returns, exceptions and frames that the VM enters by itself come in any order. Frames with hooks do here
-//! what the helper class does: before a call they write their site and move the pointer up; entered by a call they
-//! take the slot that the pointer names. Frames without hooks do nothing. What the VM enters, or code without
-//! hooks calls, asks as `LucceRt.upcall` does.
+//! Calls, returns, exceptions and VM entries come in any order. Frames with hooks do what the helper class does.
+//! Before a call they write their site and move the pointer up. When they are called, they use the slot that the
+//! pointer names. Frames without hooks do nothing. A VM entry, and a callee of code without hooks, ask for their slot
+//! like `LucceRt.upcall`.
 
 use std::sync::Arc;
 
@@ -24,19 +25,19 @@ use lucce_instrument::MethodInstrumentation;
 const METHODS: u32 = 6;
 const LINES: i64 = 3;
 
-/// What a program does next.
+/// The next step of a program.
 #[derive(Clone, Debug)]
 enum SimulatedStep {
     /// The innermost frame calls a method.
     Call(u32),
-    /// The VM enters a method with hooks in the middle of the innermost frame: a class initialiser, say.
+    /// The VM enters a method with hooks in the middle of the innermost frame, such as a class initialiser.
     Enter(u32),
-    /// The innermost frame calls a method that the VM enters, too, or the VM enters one in the middle of that call.
+    /// The innermost frame calls a method that can be a VM entry; or the VM enters one in the middle of that call.
     CallEntered(u32),
     Return,
-    /// An exception ends so many frames. Those that the VM has entered do not say so.
+    /// An exception ends this number of frames. VM entries among them do not run their exit hook.
     Throw(usize),
-    /// The innermost frame goes on to another line.
+    /// The innermost frame moves to another line.
     Line(i64),
 }
 
@@ -45,7 +46,7 @@ enum SimulatedStep {
 struct SimulatedFrame {
     method: u32,
     location: i64,
-    /// Whether the VM has entered it.
+    /// Whether the frame is a VM entry.
     entered: bool,
 }
 
@@ -58,7 +59,7 @@ struct SimulatedThread {
     stack: Vec<SimulatedFrame>,
 }
 
-/// Of each method: location and line.
+/// Location and line, for each method.
 fn method_lines() -> Vec<(i64, i32)> {
     (0..LINES).map(|at| (at, 10 + at as i32)).collect()
 }
@@ -69,7 +70,8 @@ fn has_hooks(method: u32) -> bool {
 }
 
 impl SimulatedThread {
-    /// `old` frames, all with hooks, are older than those: their slots hold no site.
+    /// A thread with `old` frames that are older than the hooks: their methods have hooks, and their slots hold no
+    /// site.
     fn new(old: usize) -> SimulatedThread {
         let mut book = CodeRegistry::default();
         let names: Vec<String> = (0..METHODS).map(|method| format!("m{method}")).collect();
@@ -96,7 +98,7 @@ impl SimulatedThread {
         };
         let region = address_space::shared_stacks().take_region(1 << 20).unwrap();
         let state = ThreadState::new(region, false, VerifyCountdown::new(0));
-        // What an earlier thread has left.
+        // The remains of an earlier thread.
         let first = state.first_slot();
         first
             .slots_until(first.up_by(64))
@@ -116,7 +118,7 @@ impl SimulatedThread {
         }
     }
 
-    /// What the VM says of the innermost `frames`.
+    /// The innermost `frames`, as the VM reports them.
     fn innermost_frames(&self, frames: usize) -> Vec<ResolvedFrame> {
         let frame = |plain: &SimulatedFrame| ResolvedFrame {
             method: Arc::clone(&self.methods[plain.method as usize]),
@@ -132,7 +134,7 @@ impl SimulatedThread {
         }
     }
 
-    /// Where the frame's slot is: each frame below it has one by the time that it is asked for.
+    /// The frame's slot. Each frame below it has a slot by the time of the query.
     fn frame_slot(&self, depth: usize) -> Slot {
         self.state.first_slot().up_by(depth)
     }
@@ -190,7 +192,7 @@ impl SimulatedThread {
         });
     }
 
-    /// The hook before the call has run: the caller's frame alone tells where the slot is.
+    /// The hook before the call has run, so the caller's frame alone proves the slot.
     fn call_entered_method(&mut self, method: u32) {
         let depth = self.stack.len();
         let caller = self.stack.last().copied();
@@ -214,7 +216,7 @@ impl SimulatedThread {
         self.enter_method(method);
     }
 
-    /// As `vm_entry::enter_frame`.
+    /// Does what `vm_entry::enter_frame` does.
     fn enter_method(&mut self, method: u32) {
         let all = self.innermost_frames(usize::MAX);
         let counted =
@@ -269,7 +271,7 @@ impl SimulatedThread {
         }
     }
 
-    /// The slots below `end` say what the plain stack says; those of old frames may say nothing.
+    /// The slots below `end` agree with the plain stack; slots of old frames may hold no site.
     fn compare_slots(&self, end: Slot) {
         let slots = self.state.first_slot().slots_until(end);
         for (slot, plain) in slots.zip(&self.stack) {
@@ -300,7 +302,7 @@ fn step_sequences() -> impl Strategy<Value = Vec<SimulatedStep>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// After any steps, each frame that the VM enters finds its slot, and below it stands the plain stack.
+    /// After any steps, each VM entry finds its slot, and the slots below it agree with the plain stack.
     #[test]
     fn slots_say_what_the_stack_is(old in 0..6_usize, steps in step_sequences()) {
         let mut thread = SimulatedThread::new(old);
@@ -310,7 +312,7 @@ proptest! {
         address_space::shared_stacks().return_region(thread.state.region);
     }
 
-    /// Slots of frames that are older than the hooks get their sites when somebody asks.
+    /// Slots of frames older than the hooks get their sites at a query.
     #[test]
     fn old_frames_get_their_sites(old in 1..6_usize, steps in step_sequences()) {
         let mut thread = SimulatedThread::new(old);
@@ -334,7 +336,7 @@ proptest! {
     }
 }
 
-/// A pointer that was left too high by calls that are over, where the same methods stand at the same lines, proves nothing.
+/// Finished calls left the pointer too high, with the same methods at the same lines. Such a pointer proves nothing.
 #[test]
 fn recursion_that_is_over_proves_nothing() {
     let mut thread = SimulatedThread::new(0);
@@ -354,8 +356,8 @@ fn recursion_that_is_over_proves_nothing() {
     thread.run_step(&SimulatedStep::Enter(2));
 }
 
-/// A frame that the VM has entered is ended by an exception, and has left the pointer above its slot. The next one that
-/// the VM enters at the same place puts the pointer back to where it was before both.
+/// An exception ends a VM entry, which has left the pointer above its slot. The next VM entry at the same place
+/// restores the pointer from before both.
 #[test]
 fn the_pointer_is_put_back_behind_a_frame_that_threw() {
     let mut thread = SimulatedThread::new(0);
@@ -378,15 +380,15 @@ fn the_pointer_is_put_back_behind_a_frame_that_threw() {
     address_space::shared_stacks().return_region(thread.state.region);
 }
 
-/// The VM enters the constructor of an error of its own in the middle of a native, and asks for no slot: the slots from there on say
-/// nothing, and where each frame stands is known all the same.
+/// The VM enters the constructor of its own error in the middle of a native method and asks for no slot. The slots
+/// from there on hold nothing, but the position of each frame is known.
 #[test]
 fn frames_of_an_error_that_the_vm_makes_have_callers() {
     let mut thread = SimulatedThread::new(0);
     for method in [0, 2, 1] {
         thread.run_step(&SimulatedStep::Call(method));
     }
-    // As code that is called: it takes the slot that the pointer names, which is the native's.
+    // Like called code, it uses the slot that the pointer names, which is the native method's.
     for method in [4, 0] {
         let entered = SimulatedFrame {
             method,

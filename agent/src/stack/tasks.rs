@@ -1,24 +1,24 @@
-//! Tasks of executors go on in the context that submitted them, and threads in the one that started them.
+//! Origins: a task continues in the context that submitted it, and a thread in the context that started it.
 //!
-//! An executor is given a task in one thread and runs it in another. In between the task carries the number
-//! of the place where it was given: in a field that the agent adds to the two classes that almost all tasks
-//! are instances of, otherwise in a tag of the object (JVMTI `SetTag`), which is weak. A task that was
-//! submitted again from elsewhere before it ran could be run for either, so it goes on nowhere.
+//! An executor receives a task in one thread and runs it in another. Meanwhile the task carries the number of the
+//! place of its submission. The agent adds a field for it to the two classes of which almost all tasks are instances.
+//! Other tasks have it in a tag of the object (JVMTI `SetTag`), which is weak. If a task was submitted again from
+//! another place before it ran, the run may belong to either place, so the task gets no origin.
 //!
-//! The frame that runs the task gets a context of its own, put where the helper class keeps the memo of a
-//! frame's context. It is worked out from the thread's first frame on, as all contexts are, but the row
-//! begins where the task was submitted, and between the two stands a frame of a method that no program has:
+//! The frame that runs the task gets a context of its own, stored as the memo of that frame. Like all contexts it is
+//! computed from the thread's first frame on. But the sequence begins where the task was submitted; a frame of a
+//! method that no program has separates the two parts:
 //!
 //! ```text
 //! task … runWorker ← Worker.run ← Thread.run ← SUBMITTED ← execute ← … ← main
-//! └── the thread's own stack, as the VM shows it ──┘         └── that of the submitting thread
+//! └── the thread's own stack, as the VM shows it ──┘   └── stack of the submitting thread
 //! ```
 //!
-//! What a thread does beside tasks goes on in the same way where the thread was started.
+//! What a thread does outside of tasks continues in the same way at the place where the thread was started.
 //!
-//! So one number says both, and what shows a trace decides whether it ends at that frame. A task that
-//! submits itself again would make the row longer for ever: behind [`MOST_HOPS`] it is cut off, and ends
-//! with that frame. Only with `tracking=lazy`, as `context_scope`.
+//! So one number covers both parts, and the display of a trace decides whether it ends at the separating frame. A
+//! task that submits itself again would make the sequence longer without end. So it is truncated after [`MOST_HOPS`]
+//! submissions, and ends with the separating frame. Only with `tracking=lazy`, like `context_scopes`.
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{MutexGuard, OnceLock};
@@ -34,23 +34,23 @@ use crate::stack::StackTracker;
 use crate::thread::ThreadState;
 use lucce_instrument::MethodInstrumentation;
 
-/// The frame between a thread's own ones and those of the thread that submitted the task: the decoder has the names, too.
+/// The frame between a thread's own frames and those of the submitting thread. The decoder knows the same names.
 const SUBMITTED: (&str, &str) = ("java/lang/LucceRt$Tasks", "submitted");
-/// Executors that a trace goes through.
+/// Maximum number of submissions in a trace.
 const MOST_HOPS: usize = 8;
-/// Places from which tasks go on: beyond, they do not.
+/// Maximum number of places of submission. Tasks from further places get no origin.
 const MOST_PLACES: usize = 1 << 16;
 
-/// Where tasks were submitted.
+/// Places at which tasks were submitted.
 #[derive(Default)]
 pub struct TaskOrigins {
     places: WatchedMutex<SubmissionPlaces>,
     submission_frame: OnceLock<Option<SubmissionFrame>>,
-    /// Runs of tasks that go on nowhere because there is no room for more places.
+    /// Runs of tasks without an origin because the table of places is full.
     pub unfollowed: AtomicU64,
 }
 
-/// The frame between.
+/// The separating frame.
 #[derive(Clone, Copy)]
 struct SubmissionFrame {
     method: MethodId,
@@ -60,12 +60,12 @@ struct SubmissionFrame {
 #[derive(Default)]
 struct SubmissionPlaces {
     by_number: HashMap<ContextId, u32>,
-    /// The context of the frame between, once one was asked for.
+    /// Each place with the context of its separating frame, once that was computed.
     list: Vec<(ContextId, Option<ContextId>)>,
 }
 
 impl SubmissionPlaces {
-    /// A small number for a place. `None`: there are too many.
+    /// The index of a place. `None`: the table is full.
     fn place_index(&mut self, number: ContextId) -> Option<u32> {
         if let Some(known) = self.by_number.get(&number) {
             return Some(*known);
@@ -79,11 +79,11 @@ impl SubmissionPlaces {
     }
 }
 
-/// The tag of a task that carries no field of ours.
+/// The tag of a task without the agent's field.
 ///
 /// ```text
-/// 62     61          32 31         0
-/// 1 | runs to come | index of the place, or MANY
+/// 62  61          32 31                          0
+///  1 | pending runs | index of the place, or MANY
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct TaskTag(i64);
@@ -98,7 +98,7 @@ impl TaskTag {
         self.0 as u32
     }
 
-    /// A tag of the agent's: no negative number, and the bit is set.
+    /// Whether the agent made the tag: it is positive and bit 62 is set.
     fn is_ours(self) -> bool {
         self.0 & TaskTag::OURS != 0 && self.0 > 0
     }
@@ -107,7 +107,7 @@ impl TaskTag {
         (self.0 & !TaskTag::OURS) >> 32
     }
 
-    /// Submitted from a place. `None`: the tag is not ours, or counts no further.
+    /// The tag after a submission at `place`. `None`: the tag is not the agent's, or the count is full.
     fn add_submission(self, place: u32) -> Option<TaskTag> {
         if self.0 == 0 {
             return Some(TaskTag(TaskTag::OURS | TaskTag::ONE_RUN | i64::from(place)));
@@ -123,7 +123,8 @@ impl TaskTag {
         })
     }
 
-    /// Runs: the tag from now on, and the place if it is one.
+    /// The tag after one run, and the place of submission if there is exactly one. `None`: the tag is not the
+    /// agent's.
     fn take_run(self) -> Option<(TaskTag, Option<u32>)> {
         self.is_ours().then(|| {
             let left = match self.remaining_runs() {
@@ -138,25 +139,25 @@ impl TaskTag {
     }
 }
 
-/// A task without a field is submitted.
+/// Records the submission of a task without the field.
 pub fn submit_task(stack: &StackTracker, task: jobject, number: ContextId) {
     let mut places = stack.tasks.lock();
-    // Too many places: the task must not go on where it was submitted before.
+    // The table is full: the task must not continue at an earlier place.
     let place = places.place_index(number).unwrap_or(TaskTag::MANY);
     let tag = stack.jvmti.get_tag(task).ok().map(TaskTag);
     if let Some(tag) = tag.and_then(|tag| tag.add_submission(place)) {
-        // On failure the VM has no memory for it, and the task goes on nowhere.
+        // Fails if the VM has no memory for the tag. Then the task gets no origin.
         let _ = stack.jvmti.set_tag(task, tag.0);
     }
 }
 
-/// A task without a field that was submitted just now is rejected: that run will not come.
+/// Undoes the last submission of a task without the field: the executor rejected it.
 pub fn reject_task(stack: &StackTracker, task: jobject) {
     take_tagged_number(stack, task);
 }
 
-/// Where a task was submitted that runs now. `carried`: what its field says; unknown if it has none. `None`: it was
-/// submitted nowhere, or in several places.
+/// The place of submission of a task that starts to run. `carried` is the value of its field; unknown if it has no
+/// field. `None`: it was not submitted, or at several places.
 pub fn submission_number(
     stack: &StackTracker,
     task: jobject,
@@ -168,8 +169,8 @@ pub fn submission_number(
     }
 }
 
-/// The context of the frame of `method` with slot `slot`, which runs a task that was submitted in the context `number`.
-/// `None`: it goes on nowhere.
+/// The context of the frame of `method` with slot `slot`, which runs a task that was submitted in the context
+/// `number`. `None`: the task gets no origin.
 pub fn task_context(
     stack: &StackTracker,
     state: &ThreadState,
@@ -180,7 +181,7 @@ pub fn task_context(
     frame_context(stack, state, begin, slot, method.0)
 }
 
-/// What the tag of a task says that runs now.
+/// Takes one run from the task's tag and returns the number of the place.
 fn take_tagged_number(stack: &StackTracker, task: jobject) -> Option<ContextId> {
     let places = stack.tasks.lock();
     let (left, place) = TaskTag(stack.jvmti.get_tag(task).ok()?).take_run()?;
@@ -189,7 +190,7 @@ fn take_tagged_number(stack: &StackTracker, task: jobject) -> Option<ContextId> 
     Some(*number)
 }
 
-/// The context of a thread's first frame, of `method`: it goes on where the thread was started.
+/// The context of a thread's first frame, of `method`. It continues where the thread was started.
 pub fn first_context(stack: &StackTracker, state: &ThreadState, method: MethodId) -> ContextId {
     let begun = (state.origin != ContextId::UNKNOWN)
         .then(|| submission_context(stack, state.origin))
@@ -198,7 +199,7 @@ pub fn first_context(stack: &StackTracker, state: &ThreadState, method: MethodId
     begun.unwrap_or_else(|| stack.encoder.root_context(method))
 }
 
-/// The frame between, in a context.
+/// A separating frame and its context.
 #[derive(Clone, Copy)]
 struct SubmissionContext {
     context: ContextId,
@@ -212,7 +213,7 @@ impl SubmissionContext {
     }
 }
 
-/// The frame below which a task goes on that was submitted at `number`.
+/// The separating frame of a task that was submitted at `number`.
 fn submission_context(stack: &StackTracker, number: ContextId) -> Option<SubmissionContext> {
     if !stack.comparison.is_off() {
         return None;
@@ -232,7 +233,7 @@ fn submission_context(stack: &StackTracker, number: ContextId) -> Option<Submiss
         }
         place
     };
-    // Two threads may get here at once: both find one context.
+    // Two threads may get here at once. Both compute the same context.
     let context = step_to_submission(stack, between, number)?;
     if let Some((_, known)) = stack.tasks.lock().list.get_mut(place as usize) {
         *known = Some(context);
@@ -261,10 +262,10 @@ fn step_to_submission(
     )
 }
 
-/// The context of the innermost of `frames`, of which those of its own thread count.
+/// The context of the innermost of `frames`, built again from its own thread's frames alone.
 ///
-/// Where allocations are measured, the frames from the measurement on count, too: whose a task is must be known however often
-/// it was submitted.
+/// If allocations are measured, the frames from the measurement on stay in the context. So a task belongs to its
+/// measurement however often it was submitted.
 fn truncate_submissions(
     stack: &StackTracker,
     between: SubmissionFrame,
@@ -304,11 +305,11 @@ fn truncate_submissions(
     Some((context, at))
 }
 
-/// The method from whose call sites allocations are measured: `io.lucce.Allocations`.
+/// Allocations are measured from the call sites of this method: `io.lucce.Allocations`.
 pub const MEASURING: (&str, &str) = ("io/lucce/Allocations", "run");
 
-/// Of the frames of submissions those from the innermost measurement on, with the frame between before them; none: nothing is
-/// measured.
+/// The frames of submissions from the innermost measurement on, beginning with the separating frame before them.
+/// Empty: nothing is measured.
 fn measured_frames<'f>(
     stack: &StackTracker,
     between: SubmissionFrame,
@@ -336,8 +337,8 @@ fn is_measurement(stack: &StackTracker, method: MethodId) -> bool {
     names == Some(MEASURING)
 }
 
-/// The context of the frame of `method` with slot `slot`, if its thread's first frame goes on from `begin`.
-/// `None`: the caller of one is not known.
+/// The context of the frame of `method` with slot `slot`, if its thread's first frame continues from `begin`. `None`:
+/// the caller of a frame is not known.
 fn frame_context(
     stack: &StackTracker,
     state: &ThreadState,
@@ -364,7 +365,7 @@ fn frame_context(
     Some(context)
 }
 
-/// The slot of the first frame below the one with slot `slot`.
+/// The slot of the thread's first frame, at or below `slot`. `None`: a slot on the way has no site, or is lost.
 fn first_frame_slot(state: &ThreadState, slot: Slot) -> Option<Slot> {
     let mut at = slot;
     while state.owns_slot(at) {
@@ -387,7 +388,7 @@ impl TaskOrigins {
         self.places.lock()
     }
 
-    /// `None`: no ids are left for it.
+    /// The separating frame, registered at the first call. `None`: no ids are left.
     fn submission_frame(&self, stack: &StackTracker) -> Option<SubmissionFrame> {
         *self.submission_frame.get_or_init(|| {
             let (class, method) = SUBMITTED;
@@ -406,13 +407,13 @@ impl TaskOrigins {
         })
     }
 
-    /// Whether it is the method of the frame between.
+    /// Whether this is the method of the separating frame.
     pub fn is_submission_frame(&self, method: MethodId) -> bool {
         let between = self.submission_frame.get().copied().flatten();
         between.is_some_and(|between| between.method == method)
     }
 
-    /// How many of a trace's `frames`, innermost first, are of the thread itself.
+    /// The number of `frames`, innermost first, that belong to the thread itself.
     pub fn own_frame_count(&self, frames: &[ContextFrame]) -> usize {
         let between = self.submission_frame.get().copied().flatten();
         let end = between.and_then(|between| {
@@ -451,8 +452,8 @@ mod tests {
         }
     }
 
-    /// The oracle is a queue that knows who put each run into it: whichever of the waiting runs comes first,
-    /// the tag says its place or nothing.
+    /// The oracle is a queue that stores who submitted each run. Whichever pending run starts first, the tag names
+    /// its place or none.
     #[test]
     fn a_tag_never_names_the_place_of_another_run() {
         let mut random = 1_u64;

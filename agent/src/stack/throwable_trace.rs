@@ -1,9 +1,10 @@
-//! The current thread's frames as a `Throwable` has them.
+//! The current thread's frames with the lines that a `Throwable` has.
 //!
-//! A frame that runs old code of a class has a method of its own in the tool interface only if the new code differs. Where
-//! lines alone moved, the VM gives the frame the new method, whose lines are not those of the frame. A `Throwable`
-//! keeps the version of each frame's class, and has the right line. It takes many microseconds, and has the innermost
-//! 1,024 frames only (`MaxJavaStackTraceDepth`). No Java code runs: the natives are called that `Throwable` calls.
+//! If a frame runs old code of a class, JVMTI has a separate method for it only if the instructions differ. If only
+//! lines moved, the VM reports the new method, which has other lines than the frame. A `Throwable` keeps the
+//! version of each frame's class, and so has the right line. It costs many microseconds and has at most the innermost
+//! 1,024 frames (`MaxJavaStackTraceDepth`). No Java code runs: the agent calls the native methods that `Throwable`
+//! calls.
 
 use std::sync::OnceLock;
 
@@ -13,7 +14,7 @@ use crate::stack::StackTracker;
 use crate::stack::late_classes::jdk_release;
 use lucce_jvmti::{FieldId, JniEnvironment, Jvmti};
 
-/// A `StackTraceElement`.
+/// One `StackTraceElement`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TraceElement {
     /// `a.b.C`
@@ -22,11 +23,11 @@ pub struct TraceElement {
     pub line: i32,
 }
 
-/// What it takes to make a `Throwable` and to read its frames. Classes are global references.
+/// Classes, methods and fields to make a `Throwable` and to read its frames. Classes are global references.
 #[derive(Default)]
 pub struct ThrowableTraces(OnceLock<Option<TraceClasses>>);
 
-/// References and ids as numbers, so that all threads may use them.
+/// References and ids as integers, so that all threads can use them.
 #[derive(Clone, Copy)]
 struct TraceClasses {
     throwables: usize,
@@ -35,7 +36,8 @@ struct TraceClasses {
     backtrace: FieldId,
     elements: usize,
     initialize: usize,
-    /// The native that makes elements wants their number and what the `Throwable` keeps; else the `Throwable`.
+    /// Whether the native method that makes elements takes the backtrace and its depth; otherwise it takes the
+    /// `Throwable`.
     has_depth: bool,
     class: FieldId,
     method: FieldId,
@@ -43,13 +45,14 @@ struct TraceClasses {
 }
 
 impl ThrowableTraces {
-    /// Looks everything up. The VM is initialised, and the current thread runs no code of the program's.
+    /// Looks up all classes. The VM must be initialised, and the current thread must not run code of the program.
     pub fn prepare_classes(&self, jvmti: Jvmti, env: JniEnvironment) {
         self.0
             .get_or_init(|| TraceClasses::find_classes(jvmti, env));
     }
 
-    /// The frames that a `Throwable` made here has, innermost first. `None`: this VM makes none, or an exception is pending.
+    /// The frames of a `Throwable` made now, innermost first. `None`: this VM's `Throwable` is unknown, or an
+    /// exception is pending.
     pub fn read_current(&self, env: JniEnvironment) -> Option<Vec<TraceElement>> {
         let classes = self.0.get().copied().flatten()?;
         match env.has_exception() {
@@ -58,7 +61,7 @@ impl ThrowableTraces {
         }
     }
 
-    /// The agent leaves the VM.
+    /// Deletes the references, when the agent leaves the VM.
     pub fn release_classes(&self, env: JniEnvironment) {
         if let Some(classes) = self.0.get().copied().flatten() {
             env.delete_global(classes.throwables as jobject);
@@ -67,7 +70,7 @@ impl ThrowableTraces {
     }
 }
 
-/// The current thread's trace, which is the agent's own to make.
+/// The current thread's trace; its allocations are excluded from coverage.
 pub fn read_trace(stack: &StackTracker, env: JniEnvironment) -> Option<Vec<TraceElement>> {
     stack
         .coverage
@@ -172,23 +175,23 @@ impl TraceClasses {
     }
 }
 
-/// What a trace says of a frame.
+/// What a trace contains for a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TraceLine {
     Line(i32),
-    /// The trace shows frames below this one, and not this one: a hidden frame, or a constructor of the `Throwable`.
+    /// The trace has frames below this one, but not this one: a hidden frame, or a constructor of the `Throwable`.
     NotShown,
-    /// The trace ends above it.
+    /// The trace ends above the frame.
     TooDeep,
 }
 
-/// What the trace says of each frame, given as class (`a.b.C`) and method, innermost first. The trace may have frames that the
-/// caller left out.
+/// Matches a trace with frames, given as class (`a.b.C`) and method, innermost first. The trace may have frames that
+/// the caller omits.
 pub fn match_lines<'f>(
     trace: &[TraceElement],
     frames: impl Iterator<Item = (&'f str, &'f str)>,
 ) -> Vec<TraceLine> {
-    /// More frames than that, one below the other, are in no trace alone.
+    /// Maximum number of adjacent frames that only the trace has.
     const MOST_LEFT_OUT: usize = 8;
     let mut rest = trace;
     let find = |(class, method): (&str, &str)| {

@@ -1,5 +1,4 @@
-//! The frames of a number, for a program that asks for its own: from the book, or from the log, if classes of the
-//! context are gone.
+//! Decodes a number for the program: from the code registry, or from the log if classes of the context were unloaded.
 
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use crate::registry::{CodeRegistry, NO_LINE};
 use crate::stack::StackTracker;
 use crate::stack::tasks::TaskOrigins;
 
-/// What `StackTraceElement` is made of, and the method's descriptor.
+/// The fields of a `StackTraceElement`, and the method's descriptor.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StackElement {
     pub class: String,
@@ -25,7 +24,7 @@ pub struct StackElement {
     pub line: i32,
 }
 
-/// The content id of a trace, whose innermost frame comes first: as the decoder computes it from the log.
+/// The content id of a trace, whose innermost frame comes first. The decoder computes the same id from the log.
 pub fn stack_id(elements: &[StackElement]) -> StackId {
     let frame = |element: &StackElement| {
         let text = FrameText {
@@ -40,10 +39,10 @@ pub fn stack_id(elements: &[StackElement]) -> StackId {
     outermost_first.fold(StackId::EMPTY, StackId::with_callee)
 }
 
-/// The frames of the thread itself.
+/// The frames of the thread itself, innermost first.
 ///
 /// # Errors
-/// Why `number` is none that was given out.
+/// The reason, if `number` was never handed out.
 pub fn decode_trace(stack: &StackTracker, number: ContextId) -> Result<Vec<StackElement>, String> {
     let decoded = stack.encoder.decode_context(number, MethodId::EVENT);
     let error = match &decoded {
@@ -69,7 +68,7 @@ pub fn decode_trace(stack: &StackTracker, number: ContextId) -> Result<Vec<Stack
 /// The frames of the thread itself, then those of the thread that submitted its task or started it, and so on.
 ///
 /// # Errors
-/// As [`decode_trace`].
+/// Like [`decode_trace`].
 pub fn decode_across_threads(
     stack: &StackTracker,
     number: ContextId,
@@ -86,7 +85,7 @@ pub fn decode_across_threads(
     }
 }
 
-/// `None`: a frame is not in the book.
+/// The elements of `frames`. `None`: a frame is not in the code registry.
 pub fn resolve_elements(book: &CodeRegistry, frames: &[ContextFrame]) -> Option<Vec<StackElement>> {
     let element = |frame: &ContextFrame| {
         let site = book.site(frame.site.0)?;
@@ -103,8 +102,8 @@ pub fn resolve_elements(book: &CodeRegistry, frames: &[ContextFrame]) -> Option<
     frames.iter().map(element).collect()
 }
 
-/// What the log had to say when it was read last. Asking for one number is as much work as for all, so it is kept for a
-/// while; it is as large as if nothing had ever gone.
+/// The log's content at its last reading. One number takes as much work as all, so the content is kept for a while.
+/// It is as large as if no class had been unloaded.
 #[derive(Default)]
 pub struct LogArchive(WatchedMutex<Option<Arc<ArchivedLog>>>);
 
@@ -120,7 +119,7 @@ impl LogArchive {
         {
             return Some(found);
         }
-        // Some classes have gone since, or it is the first time, or there is no such number.
+        // More classes were unloaded since, or this is the first reading, or the number does not exist.
         let (file, bytes) = stack.log.checkpoint().ok()?;
         if last.as_ref().is_some_and(|read| read.bytes == bytes) {
             return None;
@@ -130,14 +129,14 @@ impl LogArchive {
         read.decode_number(&stack.tasks, number)
     }
 
-    /// Gives the memory back. It is read again when it is needed.
+    /// Frees the content. It is read again when needed.
     pub fn drop_archive(&self) {
         *self.0.lock() = None;
     }
 }
 
 struct ArchivedLog {
-    /// Of the log.
+    /// The length of the log at the reading.
     bytes: u64,
     graph: VersionedGraph,
     classes: FxHashMap<ClassId, (String, Option<String>)>,
@@ -174,7 +173,7 @@ impl ArchivedLog {
 
     fn add_record(&mut self, record: LogRecord<'_>) {
         match record {
-            // What contradicts itself explains no number.
+            // A contradictory change is skipped: it explains no number.
             LogRecord::Change(change) => drop(self.graph.apply_change(change)),
             LogRecord::Class(class) => {
                 let file = class.source_file.map(Into::into);

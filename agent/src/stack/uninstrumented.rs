@@ -1,12 +1,12 @@
-//! Methods without hooks at which the VM stops: at their entry, before each of their calls, and before they return.
+//! Methods without hooks at which the VM stops: at entry, before each call, and before each return.
 //!
-//! Such a method takes the part that hooks take elsewhere. Its callers may have said nothing: the VM enters a class
-//! initializer in the middle of another instruction. So its entry asks the VM who called, as the entry hook of a method does
-//! that the VM enters: the caller's slot gets its true site. Before a call, the method's own slot gets its site, and
-//! the pointer says where the slot of the callee is. A return puts the pointer and the caller's slot back.
+//! The agent does at these stops what hooks do elsewhere. The caller may have published no site: the VM enters a
+//! class initializer in the middle of another instruction. So the entry asks the VM for the caller, like the entry
+//! hook of a VM entry, and the caller's slot gets its true site. Before a call, the method's own slot gets its site,
+//! and the pointer moves to the callee's slot. A return restores the pointer and the caller's slot.
 //!
-//! An exception that leaves the method stops nothing. The next frame that the VM enters at the same place puts the pointer
-//! back then, see [`ThreadState::pointer_before_entry`]. The VM enters one right after each class initializer that throws.
+//! An exception that leaves the method causes no stop. The next VM entry at the same place restores the pointer: see
+//! [`ThreadState::pointer_before_entry`]. The VM makes such an entry right after each class initializer that throws.
 
 use lucce_jvmti::JniEnvironment;
 
@@ -17,7 +17,7 @@ use crate::stack::frames::{PIECE, ResolvedFrame, StackWalk};
 use crate::stack::vm_entry::{self, CallerFrames};
 use crate::thread::ThreadState;
 
-/// Where the VM has stopped the current thread.
+/// The position at which the VM has stopped the current thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StopPlace {
     Entry,
@@ -25,8 +25,8 @@ pub enum StopPlace {
     Return,
 }
 
-/// The innermost frame, of a method without hooks, is at `place`, and the thread's pointer is `pointer`: where it
-/// is from now on. `None`: it stays.
+/// Handles a stop of the innermost frame, of a method without hooks, at `place`. `pointer` is the thread's pointer.
+/// Returns the new pointer. `None`: it stays.
 pub fn handle_stop(
     stack: &StackTracker,
     env: JniEnvironment,
@@ -55,7 +55,7 @@ pub fn handle_stop(
             None
         }
         StopPlace::Call => {
-            // Its entry was not seen: the VM has begun to stop there since.
+            // The entry caused no stop: stops were set since then.
             if state.pointer_before_entry(own).is_none() {
                 vm_entry::enter_frame(stack, env, state, pointer, 1);
             }
@@ -70,7 +70,7 @@ pub fn handle_stop(
     }
 }
 
-/// The slot of the innermost frame. One that traces do not show shares the slot of what it calls.
+/// The slot of the innermost frame. A frame that traces do not show shares the slot of its callee.
 fn own_slot(callers: &CallerFrames, innermost: &ResolvedFrame) -> Slot {
     let next = callers.slot.up_by(callers.missing.len());
     match innermost.method.id() {
@@ -79,8 +79,8 @@ fn own_slot(callers: &CallerFrames, innermost: &ResolvedFrame) -> Slot {
     }
 }
 
-/// Whether the frame with slot `own` has begun already, and a loop has brought it back to its first instruction: either it
-/// has called since, or nothing has changed.
+/// Whether the frame with slot `own` was entered before, and a loop has returned to its first instruction. Then it
+/// has made a call since, or nothing has changed.
 fn has_looped_back(state: &ThreadState, own: Slot, pointer: Slot) -> bool {
     let begun = state.pointer_before_entry(own);
     begun.is_some_and(|begun| pointer > own || begun == pointer)

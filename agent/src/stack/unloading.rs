@@ -1,8 +1,9 @@
-//! Classes that the VM has unloaded: what the agent holds of them is given back. Their code runs nowhere and never will,
-//! the log has what their numbers need, and no id or number is given out twice.
+//! Frees what the agent holds of classes that the VM has unloaded. Their code never runs again. The log keeps what
+//! their numbers need, and no id or number is reused.
 //!
-//! Methods, sites and names leave the book; when enough have, contexts through them leave the graph and the tables that
-//! Java code reads, and threads' indices forget them before they would grow (`ThreadCounters::sweep_index`).
+//! Methods, sites and names leave the code registry. After enough of them, their contexts leave the graph and the
+//! tables that Java code reads. Threads' indices drop such contexts before they would grow
+//! (`ThreadCounters::sweep_index`).
 
 use lucce_callgraph::{DeadCode, MethodId, SiteId};
 use lucce_instrument::INTRINSICS;
@@ -12,11 +13,11 @@ use crate::memory::bit_set::BitSet;
 use crate::registry::ClassLoaderId;
 use crate::stack::StackTracker;
 
-/// The VM has unloaded these loaders' classes.
+/// Frees everything about classes of these unloaded loaders.
 pub fn forget_loaders(stack: &StackTracker, loaders: &[ClassLoaderId]) {
     stack.frames.forget_loaders(loaders);
     stack.vm_entry_cache.forget_loaders(loaders);
-    // What is made next may have their addresses.
+    // New methods may get the addresses of freed ones.
     stack.verified_traces.forget_all();
     if stack.comparison.may_forget(&stack.options) {
         stack.registry_mut().remove_loaders(loaders);
@@ -24,7 +25,7 @@ pub fn forget_loaders(stack: &StackTracker, loaders: &[ClassLoaderId]) {
     }
 }
 
-/// Sweeps book and graph if enough has gone from the book.
+/// Sweeps registry and graph if enough methods have left the registry.
 pub fn sweep_unloaded(stack: &StackTracker) {
     if !stack.registry().is_sweep_due() || !stack.comparison.may_forget(&stack.options) {
         return;
@@ -38,10 +39,10 @@ pub fn sweep_unloaded(stack: &StackTracker) {
         methods: book.removed_methods().clone(),
         sites: stack.method_of_site,
     };
-    // The encoder takes its own lock before the book's.
+    // Lock order: the encoder takes its own lock before the registry's.
     drop(book);
     stack.encoder.sweep_dead_code(&gone);
-    // And what was compared meanwhile may be among what has gone.
+    // Traces that were compared meanwhile may contain freed methods.
     stack.verified_traces.forget_all();
 }
 
@@ -56,7 +57,7 @@ impl DeadCode for UnloadedCode {
     }
 
     fn is_site_dead(&self, site: SiteId) -> bool {
-        // The first ones are reserved: their methods may come yet.
+        // The first sites are reserved: their methods may be added later.
         site.0 as usize > INTRINSICS.len() && site.0 <= SiteId::MAX && self.sites.get(site.0) == 0
     }
 }

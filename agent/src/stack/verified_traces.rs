@@ -1,9 +1,10 @@
-//! Numbers with the traces that they were found to decode to, so that the oracle looks seldom at one again.
+//! Numbers with traces that they were proven to decode to, so that verification rarely repeats a comparison.
 //!
-//! A number always decodes to one trace, and a method and location of the VM to one line until classes
-//! change or go. So an event whose number and frames, as the VM gives them, were compared before needs no second
-//! comparison. Every so often there is one nevertheless, as it is what is verified that says whether classes have changed. Kept is a hash of 64 bits: that two of a million differ and have one hash is less likely
-//! than one in ten million.
+//! A number always decodes to one trace. A method and location of the VM map to one line until classes change or are
+//! unloaded. So an event whose number and VM frames were compared before needs no second comparison. A pair is
+//! compared again from time to time nevertheless, because the notice of changed classes is part of what is verified.
+//! The table holds hashes of 64 bits: the probability that two of a million different pairs share a hash is below one
+//! in ten million.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::MutexGuard;
@@ -15,17 +16,17 @@ use lucce_jvmti::FrameInfo;
 
 use crate::memory::locks::WatchedMutex;
 
-/// With more of them all are forgotten: 16 MB at most.
+/// Maximum number of entries, 16 MB. A full table is cleared.
 const MOST: usize = 1 << 20;
-/// A pair is compared again when it comes for the so manieth time.
+/// A pair is compared again at every 32nd occurrence.
 const AGAIN: u8 = 32;
 
-/// A number and the frames that the VM gave with it.
+/// A hash of a number and the frames that the VM reported with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TraceHash(u64);
 
 impl TraceHash {
-    /// `returned`: how many of the innermost frames have returned already.
+    /// `returned`: the number of innermost frames that have returned already.
     pub fn from_frames(number: ContextId, returned: usize, frames: &[FrameInfo]) -> TraceHash {
         let mut hash = DefaultHasher::new();
         hash.write_u64(number.0);
@@ -38,22 +39,24 @@ impl TraceHash {
     }
 }
 
-/// How often methods had got other code when something was compared.
+/// The number of code changes at the time of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CodeGeneration(u64);
 
 #[derive(Default)]
 struct VerifiedTraceState {
-    /// How often they came since they were compared.
+    /// Occurrences of each pair since its comparison.
     pairs: FxHashMap<u64, u8>,
     changes: u64,
 }
 
+/// The pairs of number and trace that were proven equal.
 #[derive(Default)]
 pub struct VerifiedTraces(WatchedMutex<VerifiedTraceState>);
 
 impl VerifiedTraces {
-    /// Whether the pair was found to be alike; else what `add` wants to know once it is.
+    /// `Ok`: the pair was proven equal. `Err`: the generation to pass to [`VerifiedTraces::add_trace`] after the
+    /// comparison.
     pub fn check_verified(&self, pair: TraceHash) -> Result<(), CodeGeneration> {
         let mut known = self.lock_state();
         let age = CodeGeneration(known.changes);
@@ -65,7 +68,7 @@ impl VerifiedTraces {
         }
     }
 
-    /// Not if code changed while the pair was compared.
+    /// Adds a pair that was proven equal, unless code changed during the comparison.
     pub fn add_trace(&self, pair: TraceHash, age: CodeGeneration) {
         let mut known = self.lock_state();
         if known.changes != age.0 {
@@ -77,12 +80,12 @@ impl VerifiedTraces {
         known.pairs.insert(pair.0, 0);
     }
 
-    /// The pair is not alike any more.
+    /// Removes a pair that is no longer equal.
     pub fn remove_trace(&self, pair: TraceHash) {
         self.lock_state().pairs.remove(&pair.0);
     }
 
-    /// Methods may have other code now, whose lines begin elsewhere, or are gone.
+    /// Forgets all pairs, because methods may have new code with other lines, or are unloaded.
     pub fn forget_all(&self) {
         let mut known = self.lock_state();
         known.pairs.clear();

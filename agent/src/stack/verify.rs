@@ -1,7 +1,7 @@
-//! The oracle: the VM's own stack trace against the decoded number, frame by frame.
+//! Verification: compares the VM's own stack trace with the decoded number, frame by frame.
 //!
-//! Lines are those that the VM says at that moment; where the code of a class was replaced, those of a `Throwable`
-//! (`throwable_trace`), as frames may run older code. Nothing that a trace is made of is read for it.
+//! Lines are read from the VM at that moment. If the code of a class was replaced, frames may run older code, so
+//! lines come from a `Throwable` (`throwable_trace`). The comparison uses nothing that traces are made of.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::stack::throwable_trace::{TraceLine, match_lines, read_trace};
 use crate::stack::verified_traces::TraceHash;
 use lucce_jvmti::{FrameInfo, JniEnvironment};
 
-/// How many mismatches are written down; all are counted.
+/// Maximum number of mismatches in the log; all are counted.
 const MOST_RECORDS: u64 = 1000;
 
 /// A frame as traces show it.
@@ -33,14 +33,14 @@ struct VerifiedFrame {
     line: i32,
 }
 
-/// A frame as the VM has it now, which is asked for the line each time.
+/// A frame as the VM reports it now, with a line that is never cached.
 struct TrueFrame {
     method: Arc<ResolvedMethod>,
     line: i32,
 }
 
-/// Compares what `number` decodes to with the current thread's stack. The innermost `returned`
-/// frames have returned already: the event was counted on their behalf.
+/// Compares what `number` decodes to with the current thread's stack. The innermost `returned` frames have returned
+/// already: the event was counted on their behalf.
 pub fn compare_number(
     stack: &StackTracker,
     env: JniEnvironment,
@@ -52,8 +52,8 @@ pub fn compare_number(
 
 /// Compares the number with the current thread's `frames`.
 ///
-/// An event without a number is dropped, and has no trace that could be wrong. It is not compared, nor is one whose frames
-/// the VM does not give.
+/// An event without a number was dropped and has no trace, so it is not compared. Neither is an event whose frames
+/// the VM does not report.
 pub fn compare_frames(
     stack: &StackTracker,
     frames: StackWalk<'_>,
@@ -89,7 +89,7 @@ pub fn compare_frames(
             let frames = frames
                 .get(..stack.tasks.own_frame_count(frames))
                 .unwrap_or_default();
-            // Below a scope the trace goes on in another thread.
+            // Below a scope the trace continues in another thread.
             let above = real.iter().position(|frame| {
                 let method = frame.method.id();
                 method.is_some_and(|method| context_scopes::is_scope_method(&book, method.0))
@@ -135,8 +135,9 @@ pub fn compare_frames(
     });
 }
 
-/// What the VM says of its frames at this moment: nothing is kept, and nothing is taken from what is verified but the names
-/// of methods, which never change, and which of them traces show. `stands`: the innermost frame stands elsewhere than the VM says.
+/// The frames as the VM reports them now, without any cache. Only names of methods, which never change, and whether
+/// traces show a method come from the verified data. `stands`: the innermost frame has another location than the VM
+/// reports.
 fn true_frames(
     stack: &StackTracker,
     env: JniEnvironment,
@@ -156,13 +157,13 @@ fn true_frames(
         TrueFrame { method, line }
     };
     let mut frames: Vec<TrueFrame> = raw.iter().map(frame).collect();
-    // The agent itself replaces its helper class, whose frames are in no trace.
+    // The agent itself redefines its helper class, whose frames are in no trace.
     let shown = raw.iter().zip(&frames);
     let mut shown = shown.filter(|(_, frame)| frame.method.kind != MethodKind::Helper);
     if !shown.any(|(info, _)| was_replaced(stack, env, info)) {
         return frames;
     }
-    // Frames of old code may have other lines than their methods say.
+    // Frames of old code may have other lines than their methods.
     let Some(trace) = read_trace(stack, env) else {
         return frames;
     };
@@ -196,7 +197,7 @@ fn was_replaced(stack: &StackTracker, env: JniEnvironment, info: &FrameInfo) -> 
     count > 0
 }
 
-/// `None`: the VM shows a frame that the book does not know.
+/// `None`: the VM reports a frame that is not in the code registry.
 fn expected_frame(frame: &TrueFrame) -> Option<VerifiedFrame> {
     frame.method.id()?;
     Some(VerifiedFrame {
@@ -206,7 +207,7 @@ fn expected_frame(frame: &TrueFrame) -> Option<VerifiedFrame> {
     })
 }
 
-/// Frames that are left alone on purpose are in no trace, unless they were put there by an upcall.
+/// The frame of a site. Frames that get no slot on purpose are in no trace, unless a VM entry added them.
 fn decoded_frame(book: &CodeRegistry, site: u32) -> Option<VerifiedFrame> {
     let info = book.site(site)?;
     let method = book.method(info.method)?;

@@ -1,10 +1,16 @@
-//! Frames that the VM enters by itself: where their slots are, and what lies between.
+//! Frames that the VM enters by itself: finds their slots, and gives slots to the frames between.
 //!
-//! A class initialiser, say, runs in the middle of a method. The thread's pointer may be stale then:
-//! it is right only between a call's hook and the callee's entry. But the VM knows the stack, and
-//! every frame with hooks has exactly one slot, so the frames are counted from the thread's first one
-//! on. Those without a slot (methods without hooks, natives) between the last slot and the new frame
-//! get slots of their own.
+//! A class initialiser, for example, runs in the middle of a method. The thread's pointer may be stale then: it is
+//! valid only between a call's hook and the callee's entry. But the VM knows the stack, and every frame with hooks
+//! has exactly one slot. So frames and slots are matched from the thread's first frame on. Frames without a slot
+//! (methods without hooks, native methods) between the last slot and the new frame get slots of their own.
+//!
+//! ```text
+//! enter_frame ─► find_near_callers     the cache knows the site: one or two frames
+//!             ─► callers_at_native_call, innermost_frames::find_callers   up to 16 frames
+//!             ─► match_callers         all frames
+//!             ─► enter_unlocated       they do not match: the context comes from the frames, or is lost
+//! ```
 
 use std::sync::Arc;
 
@@ -21,62 +27,62 @@ use crate::stack::{context_scopes, contexts, current_location, innermost_frames}
 use crate::thread::{ThreadState, VmEntry};
 use lucce_jvmti::JniEnvironment;
 
-/// Where a frame stands, as the VM says it.
+/// The position of a frame, as the VM reports it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VmFramePosition {
     pub method: MethodId,
-    /// As `StackTraceElement` has it.
+    /// The line, as in `StackTraceElement`.
     pub line: i32,
 }
 
 impl VmFramePosition {
-    /// `method` is that of `frame`.
+    /// The position of `frame`, whose method is `method`.
     pub fn from_frame(method: MethodId, frame: &ResolvedFrame) -> VmFramePosition {
         let line = frame.line_number();
         VmFramePosition { method, line }
     }
 
-    /// Whether `site` is in the method at the line.
+    /// Whether `site` is in this method at this line.
     fn matches_site(self, book: &CodeRegistry, site: SiteId) -> bool {
         book.site(site.0).is_some_and(|info| {
             book.is_same_method(info.method, self.method.0) && book.line_of_site(&info) == self.line
         })
     }
 
-    /// A site in the method at the line; 0: no ids are left.
+    /// A site in this method at this line, added if needed. 0: no ids are left.
     pub fn extra_site(self, stack: &StackTracker) -> SiteId {
         SiteId(stack.find_or_add_site(self.method.0, self.line))
     }
 }
 
-/// What the VM says about the current frames.
+/// The callers of a frame, matched with their slots.
 pub struct CallerFrames {
-    /// The slot above that of the innermost frame that has one.
+    /// The slot above that of the innermost frame with a slot.
     pub slot: Slot,
-    /// Where that frame stands, if there is one.
+    /// The position of that frame, if there is one.
     pub innermost: Option<VmFramePosition>,
-    /// Where the frames without a slot above it stand, outermost first.
+    /// The positions of the frames above it, which have no slot; outermost first.
     pub missing: Vec<VmFramePosition>,
-    /// Slots below that hold no site, and where their frames stand: see [`repair_slots`].
+    /// Slots below that hold no site, with the positions of their frames: see [`repair_slots`].
     pub slots_without_site: Vec<(Slot, VmFramePosition)>,
-    /// Every frame that traces show is in the book, and those below have slots.
+    /// Every frame that traces show is in the code registry, and the frames below have slots.
     pub is_complete: bool,
 }
 
-/// In a slot whose frame was entered before the hooks were live.
+/// In the slot of a frame that was entered before the hooks were live.
 const NO_SITE: SiteId = SiteId(0);
 
-/// The slots of the frames that call.
+/// Slots matched with frames that are calling.
 struct MatchedSlots {
-    /// The next one above.
+    /// The next slot above.
     slot: Slot,
     slots_without_site: Vec<(Slot, VmFramePosition)>,
-    /// Some frame has none.
+    /// A frame has no slot.
     has_gaps: bool,
 }
 
-/// The slot for a frame that the VM has entered; its pointer was `pointer`. `own` frames on top of
-/// the stack are the frame itself.
+/// Finds the slot of a frame that the VM has entered. `pointer`: the thread's pointer at the entry. The innermost
+/// `own` frames are the entered frame itself.
 pub fn enter_frame(
     stack: &StackTracker,
     env: JniEnvironment,
@@ -136,11 +142,12 @@ pub fn enter_frame(
     callers.begin_entry(state, (pointer, slotless), site_for)
 }
 
-/// Frames of the helper on top of the one that the VM has entered, at most.
+/// Maximum number of helper frames above the entered frame.
 const HELPERS: usize = 3;
 
-/// What one frame below those that were entered tells, or two if it is a native's, and whether those that were entered have no
-/// slot. `None`: it does not tell, or nothing is known yet of the site below the pointer.
+/// The callers, proven by one frame below the entered ones, or by two if that one is a native method's. The second
+/// value is whether the entered frames have no slot. `None`: they prove nothing, or the cache does not know the site
+/// below the pointer.
 fn find_near_callers(
     stack: &StackTracker,
     env: JniEnvironment,
@@ -170,8 +177,8 @@ fn find_near_callers(
     Some((callers?, slotless))
 }
 
-/// What there is to know if `caller` stands at a call before which it has run a hook. `None`: the slot below the pointer is not
-/// the caller's.
+/// The callers, if `caller` is stopped at an instrumented call, whose hook it has just executed. `None`: the slot
+/// below the pointer is not the caller's.
 pub fn callers_at_call(
     book: &CodeRegistry,
     caller: &ResolvedFrame,
@@ -188,9 +195,9 @@ pub fn callers_at_call(
     })
 }
 
-/// What there is to know if `native`, in the middle of which the VM enters a method, was called by code with
-/// hooks: the pointer is right from the hook before that call on, as no other Java code runs in between but
-/// what is entered like this, and that puts the pointer back. `None`: it is not known without counting.
+/// The callers, if instrumented code called `native`, in the middle of which the VM enters a method. The pointer is
+/// valid from the hook before that call on: in between, Java code runs only in VM entries, and these restore the
+/// pointer. `None`: all frames must be matched.
 fn callers_at_native_call(
     book: &CodeRegistry,
     native: &ResolvedFrame,
@@ -206,15 +213,15 @@ fn callers_at_native_call(
     })
 }
 
-/// The pointer from before the VM enters a frame with slot `next`, now that it is `pointer`. A frame that the VM has entered at
-/// the same place may have been ended by an exception, which has left the pointer where that frame moved it: above. Then it
-/// is the one from before that frame.
+/// The pointer from before the VM entered a frame with slot `next`; `pointer` is its value now. An exception may have
+/// ended an earlier VM entry at the same place, which moved the pointer up. Then this is the pointer from before that
+/// entry.
 fn pointer_before(state: &ThreadState, next: Slot, pointer: Slot) -> Slot {
     let before = state.pointer_before_entry(next).filter(|_| pointer > next);
     before.unwrap_or(pointer)
 }
 
-/// The callers by all frames below the one that was entered. `frames`: innermost first; `None`: the VM does not say them.
+/// Matches all frames below the entered one. `frames`: innermost first; `None`: the VM does not report them.
 fn count_callers(
     stack: &StackTracker,
     state: &ThreadState,
@@ -228,8 +235,9 @@ fn count_callers(
     match_callers(&stack.registry(), state, frames).ok_or(LossReason::OtherSlot)
 }
 
-/// The slots do not say what the VM says. The frame's slot is the one above the pointer, and none belongs to its caller. If all
-/// frames below are known, the frame's context is kept as the memo there; else it has none: better no trace than a wrong one.
+/// Enters a frame whose callers do not match the slots. The frame's slot is the one above the pointer, and its caller
+/// has no slot. If all frames below are known, the frame's context is computed from them and stored as the memo
+/// there. Otherwise the frame has no context: no trace is better than a wrong one.
 fn enter_unlocated(
     stack: &StackTracker,
     state: &ThreadState,
@@ -248,14 +256,15 @@ fn enter_unlocated(
     state.push_entry(VmEntry {
         slot,
         pointer,
-        // The memo is this entry's alone.
+        // The memo belongs to this entry alone.
         changed_site: Some((pointer, SiteId(LOST))),
         slotless: false,
     });
     slot
 }
 
-/// The slots do not say what the VM says: better no trace of what is called next than a wrong one. Its slot.
+/// Marks the next callee as lost, because the slots do not match: no trace is better than a wrong one. Returns the
+/// callee's slot.
 pub fn lose_callee(
     stack: &StackTracker,
     state: &ThreadState,
@@ -263,7 +272,7 @@ pub fn lose_callee(
     loss: &EntryLoss<'_>,
 ) -> Slot {
     loss.count_and_report(stack, state);
-    // Below the first frame's slot is the mark that the thread begins there.
+    // The slot below the first frame's is the mark where the thread begins.
     let (below, next) = match state.owns_slot(pointer.below()) {
         true => (pointer.below(), pointer),
         false => (pointer, pointer.above()),
@@ -272,8 +281,8 @@ pub fn lose_callee(
     next
 }
 
-/// The entered method and the context of its frame, step by step along the frames that the VM says. `None`: a frame is not
-/// known, its context is given from elsewhere, or there is no number.
+/// The entered method and the context of its frame, computed step by step along the VM's frames. `None`: a frame is
+/// not known, its context comes from another thread, or no number is left.
 fn context_by_frames(
     stack: &StackTracker,
     state: &ThreadState,
@@ -301,18 +310,18 @@ fn context_by_frames(
     Some((method, ContextId(context)))
 }
 
-/// The slot of the frame that code without hooks is about to call.
+/// The slot of the next callee of code without hooks.
 pub fn next_slot(stack: &StackTracker, env: JniEnvironment, state: &ThreadState) -> Option<Slot> {
     let frames = StackWalk::new(stack, env, PIECE).collect_rest()?;
     let callers = match_callers(&stack.registry(), state, &frames)?;
     Some(callers.fill_missing(&mut |stands, _| Some(stands.extra_site(stack))))
 }
 
-/// The site for a frame that stands there; `None`: the slot's, which is given, says it already.
+/// Returns the site for a frame at a position. `None`: the slot's current site, the second argument, is right.
 pub type SiteFor<'a> = dyn FnMut(VmFramePosition, SiteId) -> Option<SiteId> + 'a;
 
 impl CallerFrames {
-    /// Of frames that stand there, outermost first, all that there are: none is known by a slot.
+    /// The callers if no frame has a slot. `stands`: the positions of all frames, outermost first.
     fn without_slots(state: &ThreadState, stands: Vec<VmFramePosition>) -> CallerFrames {
         CallerFrames {
             slot: state.first_slot(),
@@ -323,7 +332,7 @@ impl CallerFrames {
         }
     }
 
-    /// The VM enters a frame, whose pointer was `pointer`: its slot.
+    /// Begins a VM entry and returns the slot of the entered frame. `pointer`: the thread's pointer before.
     pub fn begin_entry(
         &self,
         state: &ThreadState,
@@ -345,8 +354,7 @@ impl CallerFrames {
         slot
     }
 
-    /// Gives the slot of the innermost frame the site where it stands: the slot and the site that it had. `None`: it says
-    /// so already.
+    /// Writes the innermost frame's site to its slot. Returns the slot and its old site. `None`: the site was right.
     fn correct_innermost(&self, site_for: &mut SiteFor<'_>) -> Option<(Slot, SiteId)> {
         let below = self.slot.below();
         let before = below.site();
@@ -355,13 +363,13 @@ impl CallerFrames {
         Some((below, before))
     }
 
-    /// As `fill`, where the innermost frame may have a wrong site, too.
+    /// Like `fill_missing`; the innermost frame's site is corrected first.
     pub fn prepare_callee(&self, site_for: &mut SiteFor<'_>) -> Slot {
         self.correct_innermost(site_for);
         self.fill_missing(site_for)
     }
 
-    /// Gives sites to the slots that hold none, up to the innermost frame's, `top`.
+    /// Writes sites to the slots that hold none, up to `top`, the innermost frame's slot.
     pub fn repair_sites(&self, top: Slot, site_for: &mut SiteFor<'_>) {
         let innermost = self.innermost.map(|stands| (top, stands));
         for &(at, stands) in self.slots_without_site.iter().chain(&innermost) {
@@ -371,11 +379,11 @@ impl CallerFrames {
         }
     }
 
-    /// Gives slots to the frames that have none; the next one.
+    /// Gives slots to the frames that have none, and returns the next slot.
     fn fill_missing(&self, site_for: &mut SiteFor<'_>) -> Slot {
         let mut slot = self.slot;
         for missing in &self.missing {
-            // What is there belongs to another frame.
+            // The old content belongs to another frame.
             slot.write_site(site_for(*missing, NO_SITE).unwrap_or(NO_SITE));
             slot = slot.above();
         }
@@ -383,8 +391,8 @@ impl CallerFrames {
     }
 }
 
-/// Of the current thread's `frames`, innermost first. `None`: a slot is not that of the frame that must
-/// have it.
+/// Matches the current thread's `frames`, innermost first, with its slots. `None`: a slot does not belong to the
+/// frame that must own it.
 pub fn match_callers(
     book: &CodeRegistry,
     state: &ThreadState,
@@ -414,8 +422,9 @@ pub fn match_callers(
     })
 }
 
-/// As [`match_callers`], also where the VM makes an error of its own: it enters the constructor without asking for a slot, so the slots from
-/// there on are not those of their frames. Those below are, and each frame above is one step more.
+/// Like [`match_callers`], but handles errors that the VM makes. The VM enters their constructors without a request
+/// for a slot, so the slots from there on do not belong to their frames. Slots below do, and each frame above is one
+/// transition more.
 pub fn match_all_callers(
     book: &CodeRegistry,
     state: &ThreadState,
@@ -436,13 +445,14 @@ pub fn match_all_callers(
     Some(callers)
 }
 
-/// Those of `frames`, innermost first, that traces show: outermost first.
+/// The frames that traces show, outermost first. `frames`: innermost first.
 fn shown_frames(frames: &[ResolvedFrame]) -> Vec<(MethodId, &ResolvedFrame)> {
     let outermost_first = frames.iter().rev();
     let shown = outermost_first.filter_map(|frame| Some((frame.method.id()?, frame)));
     shown.collect()
 }
 
+/// Whether all frames are of methods that the agent knows: registered, hidden or helper methods.
 pub fn are_known(frames: &[ResolvedFrame]) -> bool {
     let mut kinds = frames.iter().map(|frame| frame.method.kind);
     kinds.all(|kind| kind != MethodKind::Unknown)
@@ -455,8 +465,8 @@ fn frame_positions(frames: &[(MethodId, &ResolvedFrame)]) -> Vec<VmFramePosition
     each.collect()
 }
 
-/// The slots of `frames`, outermost first. Below another frame, natives and methods without hooks have
-/// one, too. `None`: a frame has not, so the next one was entered in a way that we know nothing of.
+/// Matches slots with `frames`, outermost first. Below another frame, native methods and methods without hooks have
+/// slots as well. `None`: a frame has no slot, so the next frame was entered in an unknown way.
 fn match_slots(
     book: &CodeRegistry,
     frames: &[(MethodId, &ResolvedFrame)],
@@ -469,7 +479,7 @@ fn match_slots(
     };
     for (id, frame) in frames {
         let site = below.slot.site();
-        // Entered before the hooks were live.
+        // The frame was entered before the hooks were live.
         let is_bare = site == NO_SITE && frame.has_slot();
         if is_bare {
             below
@@ -491,26 +501,26 @@ fn match_slots(
     Some(below)
 }
 
-/// The site for a frame that stands there; `None` if `site` already says it.
+/// The site for a frame at this position. `None`: `site` is right.
 pub fn wanted_site(stack: &StackTracker, stands: VmFramePosition, site: SiteId) -> Option<SiteId> {
     let is_right = stands.matches_site(&stack.registry(), site);
     (!is_right).then(|| stands.extra_site(stack))
 }
 
-/// The frame with slot `slot` is left: the pointer from before it was entered.
+/// Ends the VM entry with slot `slot`, and returns the pointer from before it.
 pub fn leave_frame(state: &ThreadState, slot: Slot) -> Slot {
     let Some(upcall) = state.pop_entry(slot) else {
         return slot;
     };
     if let Some((at, site)) = upcall.changed_site {
-        // Without the memo: it was that of another callee.
+        // Without the memo, which belonged to another callee.
         at.write_site(site);
     }
     upcall.pointer
 }
 
-/// Gives sites to slots that have none: their frames were entered before the hooks were live.
-/// `top` is the slot of the innermost frame. Returns whether `slot` has a site now.
+/// Writes sites to slots that have none, because their frames were entered before the hooks were live. `top`: the
+/// innermost frame's slot. Returns whether `slot` has a site now.
 pub fn repair_slots(
     stack: &StackTracker,
     env: JniEnvironment,
@@ -522,7 +532,7 @@ pub fn repair_slots(
     let Some(frames) = StackWalk::new(stack, env, PIECE).collect_rest() else {
         return false;
     };
-    // Natives and methods without hooks have slots, too, below what the VM has entered.
+    // Native methods and methods without hooks have slots as well, below a VM entry.
     let found = match_callers(&stack.registry(), state, &frames);
     let Some(callers) = found.filter(|found| found.slot == top.above()) else {
         return false;

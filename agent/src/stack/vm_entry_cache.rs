@@ -1,11 +1,11 @@
-//! Calls of methods that the VM enters, too, by code and by natives that have said so: where one frame more tells what a walk
-//! would.
+//! Remembers calls of methods that can be VM entries, and native methods that make VM entries. There, one or two
+//! frames prove the slot without a walk.
 //!
-//! A program that calls `ClassLoader.loadClass` by itself comes to a method that asks the VM who called, again and again
-//! from the same places. Who stands at a call with a hook before it has just run that hook: the thread's pointer is right,
-//! as no other Java code has run in between but what is entered like this, and that puts the pointer back. So it is
-//! enough that the caller's frame stands at that very instruction. Which those are is read once, of the code that the
-//! VM runs, where a place has come a few times.
+//! A program that calls `ClassLoader.loadClass` enters a method that asks the VM for its caller, repeatedly from the
+//! same places. A frame stopped at an instrumented call has just executed its hook. So the thread's pointer is valid:
+//! in between, Java code runs only in VM entries, and these restore the pointer. The proof is that the caller's frame
+//! is at that very instruction. The VM's current code is read once to find these instructions, after a place has
+//! occurred several times.
 
 use std::sync::Arc;
 
@@ -18,22 +18,23 @@ use crate::stack::StackTracker;
 use crate::stack::frames::{ResolvedFrame, ResolvedMethod};
 use lucce_jvmti::JniEnvironment;
 
-/// So often a place comes before its code is read: most come a few times, while a program starts.
+/// Occurrences of a place before its code is read. Most places occur a few times, while a program starts.
 const OFTEN: u8 = 8;
 
-/// What is known of the site in the slot below the pointer, where the VM has entered a method.
+/// What is known about the site in the slot below the pointer at a VM entry.
 #[derive(Clone)]
 pub enum VmEntrySite {
-    /// All callers were asked for, so many times.
+    /// All callers were matched, this number of times.
     Seen(u8),
-    /// It calls a native, in the middle of which the VM enters methods.
+    /// The site calls a native method, in the middle of which the VM enters methods.
     Native,
-    /// It is that of the hook before the call at this location.
+    /// The site belongs to the hook before the call at this location.
     Call(Arc<ResolvedMethod>, i64),
-    /// One frame does not tell.
+    /// One frame proves nothing.
     Unclear,
 }
 
+/// What is known about the call sites of VM entries, by the site in the slot below the pointer.
 #[derive(Default)]
 pub struct VmEntryCache(WatchedRwLock<FxHashMap<SiteId, VmEntrySite>>);
 
@@ -48,12 +49,13 @@ impl VmEntryCache {
         places.insert(site, place);
     }
 
-    /// The frame at this site called a native.
+    /// Records that the frame at this site called a native method.
     pub fn record_native_call(&self, site: SiteId) {
         self.set_site(site, VmEntrySite::Native);
     }
 
-    /// `caller` stood at this site, the pointer was right, and a method was entered that may have been called from there.
+    /// Records a VM entry whose `caller` was at this site, with a valid pointer. The caller may have called the
+    /// method itself.
     pub fn record_call(
         &self,
         stack: &StackTracker,
@@ -66,7 +68,7 @@ impl VmEntryCache {
             VmEntrySite::Seen(_) if is_after_call_hook(stack, env, caller) => {
                 VmEntrySite::Call(Arc::clone(&caller.method), caller.location)
             }
-            // Code has changed, say.
+            // For example, code has changed.
             VmEntrySite::Seen(_) | VmEntrySite::Native | VmEntrySite::Call(..) => {
                 VmEntrySite::Unclear
             }
@@ -75,13 +77,13 @@ impl VmEntryCache {
         self.set_site(site, place);
     }
 
-    /// Methods may have other code now.
+    /// Forgets all sites, because methods may have other code now.
     pub fn forget_all(&self) {
         let mut places = self.0.write();
         *places = FxHashMap::default();
     }
 
-    /// The VM has unloaded these loaders' classes.
+    /// Forgets the callers of unloaded loaders.
     pub fn forget_loaders(&self, loaders: &[ClassLoaderId]) {
         let mut places = self.0.write();
         places.retain(|_, place| match place {
@@ -91,10 +93,10 @@ impl VmEntryCache {
     }
 }
 
-/// Whether the frame stands at a call right before which the hook of calls is.
+/// Whether the frame is at a call directly after the hook of calls.
 fn is_after_call_hook(stack: &StackTracker, env: JniEnvironment, frame: &ResolvedFrame) -> bool {
     let method = frame.method.vm_id();
-    // The constants are those of the class as it is now.
+    // The constants are those of the current class.
     if stack.jvmti.is_obsolete(method) {
         return false;
     }

@@ -1,6 +1,8 @@
-//! In JDK 21 a virtual thread does some things as its carrier, on its own stack: it schedules its own end of waiting, and
-//! what goes on when another one is unparked. `Thread.currentThread()` is the carrier then, so the helper class has the two
-//! change what they hold (`toCarrier`); for the tool interface the current thread is still the virtual one.
+//! Virtual threads that act as their carrier.
+//!
+//! In JDK 21 a virtual thread does some work as its carrier, on its own stack. It schedules the end of its own wait,
+//! and the continuation of an unparked thread. `Thread.currentThread()` is the carrier then. So the helper class
+//! exchanges the values of both threads' fields (`toCarrier`). For JVMTI the current thread is still the virtual one.
 #![allow(unsafe_code, reason = "the state that the current thread holds")]
 
 use std::sync::OnceLock;
@@ -13,19 +15,18 @@ use crate::thread::OwnState;
 use lucce_jvmti::FieldId;
 use lucce_jvmti::JniEnvironment;
 
-/// Whether the JDK has virtual threads that act so.
+/// Whether virtual threads of this JDK act as their carrier.
 static ACTS_AS_CARRIER: AtomicBool = AtomicBool::new(false);
 
-/// `VirtualThread.carrierThread`; `None`: the JDK has none.
+/// The field `VirtualThread.carrierThread`. `None`: the JDK has no such field.
 static CARRIER: OnceLock<Option<FieldId>> = OnceLock::new();
 
-/// The methods by which they do have their hooks.
+/// Called when the methods in which threads act as their carrier have hooks.
 pub fn enable_carrier_lookup() {
     ACTS_AS_CARRIER.store(true, Ordering::Relaxed);
 }
 
-/// Runs `body` with the thread whose fields hold what belongs to `thread`, the current one for the tool
-/// interface.
+/// Runs `body` with the thread whose fields hold the values of `thread`, which is the current thread for JVMTI.
 pub fn with_field_holder<T>(
     counters: &CounterStore,
     env: JniEnvironment,
@@ -46,7 +47,7 @@ fn find_carrier(counters: &CounterStore, env: JniEnvironment, thread: jobject) -
         return None;
     }
     let fields = counters.fields.get()?;
-    // It holds its carrier's.
+    // Its field holds the carrier's state.
     // SAFETY: of the current thread.
     let own = unsafe { OwnState::from_field(env.get_long(thread, fields.state.as_raw())) };
     if own.get()?.is_virtual {

@@ -1,5 +1,5 @@
-//! Where a thread counts: the lane that it has from its first event on, what the log knows of that lane,
-//! and the cells of the log that it gets.
+//! Access to a thread's counters: takes them at the thread's first event, logs their thread id and origin, and adds
+//! counters of the log.
 
 #![allow(unsafe_code, reason = "cells that are kept as long as the agent")]
 
@@ -19,7 +19,7 @@ use crate::thread::tags::TagSet;
 use crate::thread::thread_counters::{ThreadCounters, thread_kind};
 use lucce_jvmti::JniEnvironment;
 
-/// The current thread's lane. What is borrowed must not be kept while anything else uses the thread.
+/// The current thread's counters. The borrow must end before anything else uses the thread's state.
 pub fn current_counters<'s>(
     counters: &CounterStore,
     env: JniEnvironment,
@@ -42,7 +42,7 @@ pub fn current_counters<'s>(
     })
 }
 
-/// A lane for the current thread, of this name, which the context `origin` has started.
+/// Takes counters for the current thread, which has this name and was started in the context `origin`.
 pub fn take_counters(
     counters: &CounterStore,
     env: JniEnvironment,
@@ -53,14 +53,14 @@ pub fn take_counters(
     assign_thread(counters, env, &mut lane, (is_virtual, origin));
     counters.coverage.assign_counters(&lane);
     if let (Some(id), false) = (lane.id, lane.shared) {
-        // From now on what it counts is not one thread's.
+        // From now on these counters cover several threads.
         mark_shared(counters, &mut lane, id);
     }
     log_origin(counters, &mut lane);
     lane
 }
 
-/// A lane for what the current thread counts under tags. `kind`: that of its name.
+/// Takes counters for events of the current thread under `tags`. `kind`: the kind of its name.
 pub fn take_tagged_counters(
     counters: &CounterStore,
     env: JniEnvironment,
@@ -88,14 +88,14 @@ fn assign_thread(
 ) {
     lane.is_virtual = is_virtual;
     lane.env = env.as_raw() as usize;
-    // Virtual threads share one lane; their contexts say it themselves, see `tasks`.
+    // Virtual threads share counters. Their contexts contain the origin: see `tasks`.
     lane.origin = match is_virtual && counters.comparison.is_off() {
         true => ContextId::UNKNOWN,
         false => origin,
     };
 }
 
-/// Several threads have used it.
+/// Logs that several threads have used these counters.
 fn mark_shared(counters: &CounterStore, lane: &mut ThreadCounters, id: ThreadId) {
     lane.shared = true;
     counters.name_thread(id, &lane.kind);
@@ -106,19 +106,19 @@ fn mark_shared(counters: &CounterStore, lane: &mut ThreadCounters, id: ThreadId)
     });
 }
 
-/// Its thread has ended: the next one of its kind goes on with it.
+/// Returns the counters of a thread that has ended. The next thread of its kind takes them over.
 pub fn return_counters(counters: &CounterStore, lane: ThreadCounters) {
     if let (Some(id), false) = (lane.id, lane.shared) {
         counters.append_record(ThreadEnd { id });
     }
     match counters.comparison.has_own_indices() {
         false => counters.counter_pool.return_counters(lane),
-        // What it holds means nothing to another thread.
+        // Their index is meaningless to another thread.
         true => counters.counter_pool.discard_counters(lane),
     }
 }
 
-/// The lane's number in the log, with the name of its first thread.
+/// The thread id of these counters in the log, with the name of their first thread. The first call logs it.
 pub fn log_thread_id(counters: &CounterStore, lane: &mut ThreadCounters) -> ThreadId {
     if let Some(known) = lane.id {
         return known;
@@ -143,7 +143,7 @@ pub fn log_thread_id(counters: &CounterStore, lane: &mut ThreadCounters) -> Thre
     id
 }
 
-/// The log knows which contexts started the threads of a lane that it knows.
+/// Logs the context that started the current thread, if these counters' thread id is in the log.
 fn log_origin(counters: &CounterStore, lane: &mut ThreadCounters) {
     if let Some(thread) = lane.id
         && let Some(context) = lane.take_new_origin()
@@ -152,14 +152,15 @@ fn log_origin(counters: &CounterStore, lane: &mut ThreadCounters) {
     }
 }
 
-/// What has left the graph leaves the lane's index before that grows. Java code is told where the index is then.
+/// Removes contexts that left the graph from the index before it grows. Java code is then given the index's new
+/// address.
 pub fn sweep_index(counters: &CounterStore, lane: &mut ThreadCounters) {
     lane.sweep_index(counters.encoder.sweep_count(), |numbers| {
         living_numbers(counters, numbers)
     });
 }
 
-/// Counters of samples whose contexts are gone leave the lane's index before it grows.
+/// Removes samples' counters whose contexts left the graph, before their table grows.
 pub fn sweep_samples(counters: &CounterStore, lane: &mut ThreadCounters) {
     lane.sweep_samples(counters.encoder.sweep_count(), |numbers| {
         living_numbers(counters, numbers)
@@ -170,7 +171,7 @@ fn living_numbers(counters: &CounterStore, numbers: &[ContextId]) -> Vec<bool> {
     counters.encoder.check_liveness(numbers, MethodId::EVENT)
 }
 
-/// A new cell for allocations. `None`: the log is full.
+/// A new allocation counter. `None`: the log is full.
 pub fn new_counter(
     counters: &CounterStore,
     lane: &mut ThreadCounters,
@@ -179,14 +180,14 @@ pub fn new_counter(
     let id = log_thread_id(counters, lane);
     lane.next_counter(number, |cells| {
         let block = counters.log.add_counters(id, cells).ok()?;
-        // SAFETY: the block is kept as long as the agent, and lanes are used no longer than that.
+        // SAFETY: the block is kept as long as the agent, and per-thread counters are used no longer than that.
         let cells = unsafe { block.as_static() };
         counters.lock_counter_blocks().push(block);
         Some(cells)
     })
 }
 
-/// The cell for a context and a type. `None`: the context is unknown, or the log is full.
+/// The counter of a context and a type. `None`: the context is unknown, or the log is full.
 pub fn event_counter(
     counters: &CounterStore,
     lane: &mut ThreadCounters,
@@ -202,7 +203,7 @@ pub fn event_counter(
     });
     lane.event_counter(number, event, |cells| {
         let block = counters.log.add_event_counters(id, cells).ok()?;
-        // SAFETY: the block is kept as long as the agent, and lanes are used no longer than that.
+        // SAFETY: the block is kept as long as the agent, and per-thread counters are used no longer than that.
         let cells = unsafe { block.as_static() };
         counters.lock_event_counter_blocks().push(block);
         Some(cells)

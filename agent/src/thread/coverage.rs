@@ -1,21 +1,22 @@
-//! What of all allocations is counted: beside its own counters the log has what the VM says that each thread allocated.
+//! Coverage of allocations: beside its own counters, the log has the bytes that the VM allocated for each thread.
 //!
-//! A thread is *followed* from the moment when events are recorded, or from its start. Its follower keeps what the VM
-//! had counted by then. Where the VM tells each allocation of threads that had run before (`events=alloc=all` of an agent
-//! without hooks), that moment is the thread's first event, and the last one is that before the agent leaves: a thread
-//! does not stand still while the agent asks. The log's cells are set
+//! A thread is *followed* from the moment at which events are recorded, or from its start. Its entry keeps what the
+//! VM had counted by then. If the VM reports each allocation and the thread is older (`events=alloc=all` of an agent
+//! without hooks), that moment is the thread's first event. The last moment is its last event before the agent
+//! leaves, because a thread keeps running while the agent asks. The log's counters are written
 //! * when the VM ends;
-//! * now and then, by a thread of the agent's own that only reads memory: for a JVM that is killed. The longer the program
-//!   has run, the rarer the readings: each thousandth of the run, or rarer where one takes much CPU time, but never more than a
-//!   tenth of the run or ten seconds after the last one ([`pause_after`]).
+//! * from time to time, by an agent thread that only reads memory: for a JVM that is killed. The interval is a
+//!   thousandth of the run time so far, or more if a reading takes much CPU time. It is at most a tenth of the run
+//!   time, and ten seconds ([`pause_after`]).
 //!
-//! Beside what the VM says, a reading writes what the counters have counted by then. The counters go on until the JVM is
-//! killed, so a reader compares the two sums of one moment.
+//! With the VM's bytes, a reading writes the sum of the agent's counters at the same moment. The counters continue
+//! until the JVM is killed, so a reader compares two sums of one moment.
 //!
-//! What the agent itself makes in a thread of the program does not count (`ours`). Where counters cannot be compared, because
-//! allocations of some classes or of some of the time only are counted, nothing is followed, and the log says why.
+//! Allocations of the agent itself in a thread of the program are excluded
+//! ([`CoverageTracker::exclude_allocations`]). If only some classes or some periods are counted, the sums cannot be
+//! compared. Then nothing is followed, and the log has the reason.
 //!
-//! The VM counts what virtual threads allocate for the threads that carry them.
+//! The VM adds the allocations of virtual threads to their carriers.
 #![allow(unsafe_code, reason = "reads what the VM keeps of its threads")]
 
 use std::collections::{HashMap, HashSet};
@@ -37,32 +38,33 @@ use lucce_jvmti::JniEnvironment;
 use lucce_jvmti::clock;
 use lucce_jvmti::thread_allocation::{ThreadAllocationReader, VmThread};
 
-/// The cells of the log are made so many at a time.
+/// Counters are added to the log in blocks of this size.
 const CELLS: u32 = 64;
-/// Between two readings while the program runs.
+/// Bounds of the interval between two readings while the program runs.
 const SHORTEST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_secs(10);
-/// Of the time since the start, between two readings; and of that, the CPU time that a reading may take.
+/// The interval is 1/PART of the time since the start. A reading takes at most 1/PART of the interval in CPU time.
 const PART: u32 = 1000;
-/// However much CPU time a reading takes: of the time since the start, between two readings.
+/// Regardless of CPU time, the interval is at most 1/LATEST_PART of the time since the start.
 const LATEST_PART: u32 = 10;
-/// A reading takes at most this part of a CPU, also where that makes readings rarer than [`LATEST_PART`] says.
+/// A reading takes at most 1/LARGEST_LOAD of one CPU, even if the interval then exceeds the bound by [`LATEST_PART`].
 const LARGEST_LOAD: u32 = 20;
 
 const CARRIER: &str = "Ljdk/internal/misc/CarrierThread;";
 
+/// The followed threads, and the counters for their bytes in the log.
 #[derive(Default)]
 pub struct CoverageTracker {
     vm: OnceLock<VmAllocationReader>,
     state: WatchedMutex<CoverageState>,
-    /// Threads that are told of an allocation stop there.
+    /// Whether the agent leaves. A thread that receives an allocation event then stops counting.
     is_leaving: AtomicBool,
 }
 
-/// How the VM is asked.
+/// Reads the VM's own counts.
 struct VmAllocationReader {
     count: ThreadAllocationReader,
-    /// `Thread`'s fields: where the VM has the thread, and its number.
+    /// Fields of `Thread`: the address of the VM's thread, and the thread's number.
     at: FieldId,
     number: FieldId,
 }
@@ -71,49 +73,49 @@ struct VmAllocationReader {
 struct CoverageState {
     followed: HashMap<VmThread, FollowedThread>,
     groups: HashMap<FollowedGroup, FollowedGroupSum>,
-    /// Cells for what the counters of each number have counted.
+    /// Counters for the agent's own sums, by thread id.
     counted: HashMap<ThreadId, VmCounterPlace>,
-    /// The types of allocations among counters by type.
+    /// Types of allocations among the counters by type.
     allocation_types: HashSet<EventTypeId>,
     counter_block: Option<Arc<CellBlock<VmCounter>>>,
     next_counter: usize,
-    /// Nothing changes any more.
+    /// The VM has ended or the agent has left: nothing changes any more.
     is_over: bool,
 }
 
-/// Threads that have a cell of the log together.
+/// Threads that share one counter of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct FollowedGroup {
-    /// 0: nothing was counted in them.
+    /// 0: the agent counted nothing in them.
     thread: ThreadId,
     carriers: bool,
 }
 
-/// A thread that is followed.
+/// A followed thread.
 struct FollowedThread {
     group: FollowedGroup,
-    /// What the VM had counted before, and what the agent has made since.
+    /// Bytes that the VM had counted at the beginning, plus the agent's own allocations since.
     before: u64,
     number: i64,
-    /// It has told of itself since it was found, so it lives as long as its entry.
+    /// The thread has called the agent since it was found, so it lives as long as its entry.
     is_sure: bool,
-    /// What the VM had counted when the agent began to leave.
+    /// Bytes that the VM had counted when the agent began to leave.
     until: Option<u64>,
-    /// What the VM had counted at the last reading.
+    /// Bytes that the VM had counted at the last reading.
     last: u64,
 }
 
 #[derive(Default)]
 struct FollowedGroupSum {
-    /// Of threads that have ended.
+    /// Bytes of threads that have ended.
     ended: u64,
     counter: Option<VmCounterPlace>,
 }
 
-/// Where a cell is in the log.
+/// The position of a counter in the log.
 type VmCounterPlace = (Arc<CellBlock<VmCounter>>, usize);
 
-/// What counters have counted.
+/// Sums of the agent's own counters.
 #[derive(Clone, Copy, Default)]
 struct CountedAllocations {
     bytes: u64,
@@ -122,7 +124,7 @@ struct CountedAllocations {
 }
 
 impl CoverageTracker {
-    /// The current thread and all others are followed from now on.
+    /// Follows the current thread and all others from now on.
     pub fn start_following(&self, counters: &'static CounterStore, env: JniEnvironment) {
         if let Some(reason) = incomparable_reason(&counters.options) {
             return log_no_coverage(counters, reason);
@@ -158,7 +160,7 @@ impl CoverageTracker {
         }
     }
 
-    /// `thread`, the current one, begins.
+    /// Follows `thread`, the current one, from its start.
     pub fn begin_thread(&self, counters: &CounterStore, env: JniEnvironment, thread: jobject) {
         let Some(vm) = self.vm.get() else { return };
         let carries = is_carrier(counters, env, thread);
@@ -170,37 +172,38 @@ impl CoverageTracker {
             .carriers = carries;
     }
 
-    /// The current thread counts in this lane.
+    /// Connects the current thread with the thread id of its counters.
     pub fn assign_counters(&self, lane: &ThreadCounters) {
         let (Some(vm), Some(id), false) = (self.vm.get(), lane.id, lane.is_virtual) else {
             return;
         };
         let thread = vm.count.thread_of_env(lane.env as *mut JNIEnv);
         let mut state = self.lock_state();
-        // Of a thread that native code attaches, the constructor of its `Thread` comes before its start.
+        // If native code attaches a thread, the constructor of its `Thread` runs before the thread's start event.
         let living = state
             .followed
             .entry(thread)
             .or_insert_with(FollowedThread::new_started);
         living.is_sure = true;
-        // What the VM counts it does not count by tags.
+        // The VM's count is not divided by tags.
         if lane.tags == TagSet::NONE || living.group.thread == ThreadId(0) {
             living.group.thread = id;
         }
     }
 
-    /// The VM tells the current thread for the first time that it has made something, of `size` bytes, and tells it each
-    /// time from now on.
+    /// Records the first allocation that the VM reports for the current thread, of `size` bytes. From now on the VM
+    /// reports each.
     pub fn record_first_allocation(&self, env: JniEnvironment, size: u64) {
         self.update_at_allocation(env, size, |living, before| {
-            // All that a thread makes from its start on is counted.
+            // All allocations of a thread that started under the agent are counted.
             if living.number != 0 {
                 living.before = before;
             }
         });
     }
 
-    /// Whether the agent leaves: what the current thread makes from now on, this object of `size` bytes first, is not counted.
+    /// Whether the agent leaves. Then allocations of the current thread are no longer counted, this object of `size`
+    /// bytes included.
     pub fn is_leaving(&self, env: JniEnvironment, size: u64) -> bool {
         let is_leaving = self.is_leaving.load(Ordering::Acquire);
         if is_leaving {
@@ -211,7 +214,8 @@ impl CoverageTracker {
         is_leaving
     }
 
-    /// Gives the current thread's entry what the VM had counted before it made an object of `size` bytes just now.
+    /// Passes to `note` the current thread's entry and the bytes that the VM had counted before it made this object
+    /// of `size` bytes.
     fn update_at_allocation(
         &self,
         env: JniEnvironment,
@@ -227,7 +231,7 @@ impl CoverageTracker {
         }
     }
 
-    /// The current thread has ended.
+    /// Adds the sum of the current thread, which has ended, to its group.
     pub fn end_thread(&self, env: JniEnvironment) {
         let Some(vm) = self.vm.get() else { return };
         let thread = vm.count.thread_of_env(env.as_raw());
@@ -236,13 +240,13 @@ impl CoverageTracker {
             // SAFETY: the current thread.
             let now = || unsafe { vm.count.read_allocated(thread) };
             let all = living.until.or_else(now).unwrap_or(living.last);
-            // The next reading writes the sum: all cells are of one moment.
+            // The next reading writes the sum, so that all counters are of one moment.
             let sum = state.groups.entry(living.group).or_default();
             sum.ended += all.saturating_sub(living.before);
         }
     }
 
-    /// The VM ends, or the agent leaves it: the log says what the VM says now, and no thread is read any more.
+    /// Writes the final sums, when the VM ends or the agent leaves. No thread is read afterwards.
     pub fn end_all_threads(&self, counters: &CounterStore, env: JniEnvironment) {
         self.is_leaving.store(true, Ordering::Release);
         self.write_totals(counters, Some(env));
@@ -251,11 +255,11 @@ impl CoverageTracker {
         state.is_over = true;
     }
 
-    /// The log says what the VM says now. `env` is the current thread's; without one, threads are left out that have not
-    /// told of themselves.
+    /// Writes the current sums to the log. `env` is the current thread's environment. Without it, threads that have
+    /// not called the agent are left out.
     pub fn write_totals(&self, counters: &CounterStore, env: Option<JniEnvironment>) {
         let Some(vm) = self.vm.get() else { return };
-        // Without the lock, for which threads that begin and end wait.
+        // Outside of the lock, for which beginning and ending threads wait.
         let counted = self.sum_counters(counters);
         let mut state = self.lock_state();
         if state.is_over {
@@ -268,12 +272,12 @@ impl CoverageTracker {
         for (thread, living) in &mut state.followed {
             let all = match (living.is_sure, env) {
                 _ if living.until.is_some() => living.until,
-                // SAFETY: before a thread ends, `ends` takes it out of the list, under this lock.
+                // SAFETY: before a thread ends, `end_thread` takes it out of the list, under this lock.
                 (true, _) => unsafe { vm.count.read_allocated(*thread) },
                 (false, Some(env)) => vm.count.query_allocated(env.as_raw(), living.number),
                 (false, None) => None,
             };
-            // A thread that uses up buffers all the time has at least what it had.
+            // If a thread's buffers change too fast to be read, its last value is a lower bound.
             living.last = all.unwrap_or(living.last);
             let since = living.last.saturating_sub(living.before);
             *sums.entry(living.group).or_default() += since;
@@ -286,10 +290,10 @@ impl CoverageTracker {
         }
     }
 
-    /// Sums up what the counters of each number have counted of allocations.
+    /// Sums the agent's allocation counters for each thread id.
     fn sum_counters(&self, counters: &CounterStore) -> HashMap<ThreadId, CountedAllocations> {
         let mut sums: HashMap<ThreadId, CountedAllocations> = HashMap::new();
-        // Relaxed, below: each number stands for itself.
+        // Relaxed, below: each value is used by itself.
         let load = |word: &AtomicU64| u64::from_le(word.load(Ordering::Relaxed));
         visit_blocks(
             || counters.lock_counter_blocks(),
@@ -319,12 +323,12 @@ impl CoverageTracker {
         sums
     }
 
-    /// Counters of this type count allocations.
+    /// Adds a type whose counters count allocations.
     pub fn add_allocation_type(&self, event: EventTypeId) {
         self.lock_state().allocation_types.insert(event);
     }
 
-    /// What `make` makes in the current thread is the agent's own, not the program's.
+    /// Excludes what `make` allocates in the current thread: it belongs to the agent, not to the program.
     pub fn exclude_allocations<T>(&self, env: JniEnvironment, make: impl FnOnce() -> T) -> T {
         let Some(vm) = self.vm.get() else {
             return make();
@@ -342,12 +346,13 @@ impl CoverageTracker {
         made
     }
 
-    /// Has the VM give the current thread a new buffer for what it allocates.
+    /// Makes the VM give the current thread a new allocation buffer.
     ///
-    /// The VM looks whether a sample is due where a buffer ends, and sets that end when it gives the thread a buffer. A buffer
-    /// from before samples were enabled is used up without a look. So an array is made that fills the rest of it.
+    /// The VM tests for a due sample at the end of a buffer, and sets that end when it gives the buffer to the
+    /// thread. A buffer from before sampling was enabled is used up without a test. So the agent fills the rest of it
+    /// with an array.
     pub fn renew_buffer(&self, counters: &CounterStore, env: JniEnvironment) {
-        /// The header of an array of bytes, at most.
+        /// Maximum size of the header of a byte array.
         const HEADER: u64 = 24;
         let new = match self.vm.get() {
             Some(_) => None,
@@ -374,7 +379,7 @@ impl CoverageTracker {
     }
 }
 
-/// Visits all blocks; the list may grow meanwhile, and its lock is held for a few of them at a time.
+/// Visits all blocks. The list may grow meanwhile: its lock is held for a few blocks at a time.
 fn visit_blocks<'a, C>(
     lock: impl Fn() -> MutexGuard<'a, Vec<CellBlock<C>>>,
     mut visit: impl FnMut(&CellBlock<C>),
@@ -392,7 +397,7 @@ fn visit_blocks<'a, C>(
     }
 }
 
-/// From now on counters say less than the VM does.
+/// Logs that from now on the agent counts less than the VM.
 pub fn record_interruption(counters: &CounterStore, reason: &str) {
     if counters.coverage.vm.get().is_some() {
         log_no_coverage(counters, reason);
@@ -403,7 +408,7 @@ fn log_no_coverage(counters: &CounterStore, reason: &str) {
     counters.append_meta("coverage.none", reason);
 }
 
-/// Why counters cannot be compared with what the VM says.
+/// The reason why counters cannot be compared with the VM's count.
 fn incomparable_reason(options: &AgentOptions) -> Option<&'static str> {
     if !options.events.has_kind(&ALLOC) && options.events.alloc_interval().is_none() {
         return Some("allocations were not counted");
@@ -429,7 +434,7 @@ impl VmAllocationReader {
         let thread = counters.jvmti.current_thread()?;
         let current = VmThread::from_address(env.get_long(thread, at.as_raw()) as usize);
         env.delete_local(thread);
-        // SAFETY: those of the current thread.
+        // SAFETY: environment and thread are the current thread's.
         let count = unsafe { ThreadAllocationReader::new(env.as_raw(), current) }?;
         Some(VmAllocationReader { count, at, number })
     }
@@ -447,7 +452,7 @@ fn is_carrier(counters: &CounterStore, env: JniEnvironment, thread: jobject) -> 
 }
 
 impl FollowedThread {
-    /// A thread of which everything is counted; it has told of itself.
+    /// A thread whose allocations are all counted, and which has called the agent.
     fn new_started() -> FollowedThread {
         FollowedThread {
             group: FollowedGroup::without_thread(false),
@@ -511,7 +516,7 @@ impl CoverageState {
         }
     }
 
-    /// `None`: the log is full.
+    /// A new counter in the log. `None`: the log is full.
     fn new_counter(&mut self, counters: &CounterStore) -> Option<VmCounterPlace> {
         if self
             .counter_block
@@ -527,7 +532,8 @@ impl CoverageState {
     }
 }
 
-/// Without the thread the log of a JVM that is killed says nothing of threads that had not ended.
+/// Starts the thread that takes readings. Without it, the log of a killed JVM has no bytes of threads that were still
+/// running.
 fn start_readings(counters: &'static CounterStore) {
     let started = counters
         .agent_threads
@@ -548,10 +554,10 @@ fn run_readings(counters: &CounterStore) {
     }
 }
 
-/// How long to wait after a reading.
+/// The pause after a reading.
 ///
-/// `since`: the time since the start. `took`: the CPU time of the reading. Wall time would say how busy the machine is, or how
-/// long the process was stopped.
+/// `since`: the time since the start. `took`: the CPU time of the reading. Wall time would also contain the load of
+/// the machine and stops of the process.
 fn pause_after(since: Duration, took: Duration) -> Duration {
     let latest = (since / LATEST_PART).clamp(SHORTEST, LONGEST);
     (since / PART)

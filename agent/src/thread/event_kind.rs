@@ -1,10 +1,10 @@
-//! Events that the VM tells of: their kinds, the cells that they are counted in, and what a thread waits for.
+//! Events that the VM reports: their kinds, their counters, and the monitors that a thread waits for.
 
 use std::cell::Cell;
 
 use lucce_tracelog::EventCounter;
 
-/// A kind of event, and how it came about: a word behind the class's name.
+/// A kind of event and its circumstance, which is a word after the class's name.
 #[derive(PartialEq, Eq, Debug)]
 pub struct EventKind {
     pub name: &'static str,
@@ -18,18 +18,18 @@ impl EventKind {
     }
 }
 
-/// A cell.
+/// A reference to a counter in the log.
 #[derive(Clone, Copy, Debug)]
 pub struct EventCounterRef(pub &'static EventCounter);
 
-/// What a thread waits for.
+/// A wait that has begun: its counter and its start time.
 #[derive(Clone, Copy, Debug)]
 pub struct MonitorWait {
     pub counter: EventCounterRef,
     pub since: u64,
 }
 
-/// Monitors that a thread waits for: to enter one, or to be notified. The second may end in the first.
+/// The monitors that a thread waits for: to enter one, and to be notified. The second wait may end in the first.
 #[derive(Default, Debug)]
 pub struct MonitorWaits {
     pub enter: Cell<Option<MonitorWait>>,

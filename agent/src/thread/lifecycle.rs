@@ -1,5 +1,5 @@
-//! The life of a thread: when it gets its shadow stack and its record, how the current one is found, what its end gives
-//! back.
+//! The life of a thread. Gives it a shadow stack and a state, finds the state of the current thread, and frees both
+//! at the thread's end.
 #![allow(unsafe_code, reason = "the state that the current thread holds")]
 
 use jvmti_bindings::sys::jni::{jint, jlong, jobject};
@@ -12,7 +12,7 @@ use crate::memory::shared_layout::SCHEDULING;
 use crate::memory::slots::Slot;
 use crate::thread::{CounterStore, OwnState, ThreadState, carrier, counter_access};
 
-/// The current thread's, if the agent knows it.
+/// The state of the current thread, if the agent knows the thread.
 pub fn current_state(counters: &CounterStore, env: JniEnvironment) -> OwnState {
     let Some(thread) = counters.jvmti.current_thread() else {
         return OwnState::NONE;
@@ -22,22 +22,22 @@ pub fn current_state(counters: &CounterStore, env: JniEnvironment) -> OwnState {
     state
 }
 
-/// As [`current_state`]: `thread` is the current one.
+/// Like [`current_state`]; `thread` is the current thread.
 pub fn state_of(counters: &CounterStore, env: JniEnvironment, thread: jobject) -> OwnState {
     carrier::with_field_holder(counters, env, thread, |thread| {
         read_state(counters, env, thread)
     })
 }
 
-/// `thread`: the current one, or the carrier that it acts as.
+/// Reads the state from `thread`: the current thread, or the carrier that it acts as.
 fn read_state(counters: &CounterStore, env: JniEnvironment, thread: jobject) -> OwnState {
     let Some(fields) = counters.fields.get() else {
         return OwnState::NONE;
     };
-    // SAFETY: as said.
+    // SAFETY: `thread` is the current thread, or the carrier that it acts as.
     let known = || unsafe { OwnState::from_field(env.get_long(thread, fields.state.as_raw())) };
     if known().get().is_none() {
-        // Threads from before the start get theirs at their first event; those that have ended get none.
+        // Threads older than the start get a state at their first event; threads that have ended get none.
         let pointer = Slot::from_pointer(env.get_long(thread, fields.pointer.as_raw()) as usize);
         if counters.stacks.find_boot_region(pointer).is_some() {
             enlist_thread(counters, env, thread, pointer);
@@ -46,7 +46,7 @@ fn read_state(counters: &CounterStore, env: JniEnvironment, thread: jobject) -> 
     known()
 }
 
-/// A thread that has no frames yet gets its shadow stack.
+/// Gives a shadow stack to a thread that has no frames yet.
 pub fn begin_thread(counters: &CounterStore, env: JniEnvironment, thread: jobject) {
     let Some(fields) = thread_fields(counters, env, thread) else {
         return;
@@ -58,8 +58,8 @@ pub fn begin_thread(counters: &CounterStore, env: JniEnvironment, thread: jobjec
     }
 }
 
-/// Begins the current thread, which the VM has just started and which has no frames. What the VM has run before, to make the
-/// object of a native thread, has left the pointer behind.
+/// Begins the current thread, which the VM has just started and which has no frames. The VM may have run Java code
+/// before, to make the object of a native thread, which moved the pointer.
 pub fn begin_started(counters: &CounterStore, env: JniEnvironment, thread: jobject) {
     begin_thread(counters, env, thread);
     if let Some(fields) = thread_fields(counters, env, thread)
@@ -70,7 +70,7 @@ pub fn begin_started(counters: &CounterStore, env: JniEnvironment, thread: jobje
     }
 }
 
-/// Begins the current thread, if all of its frames have ended. Where its pointer was left does not matter.
+/// Begins the current thread again if all of its frames have ended. The old value of its pointer does not matter.
 pub fn begin_anew(counters: &CounterStore, env: JniEnvironment) {
     let Some(thread) = counters.jvmti.current_thread() else {
         return;
@@ -85,7 +85,7 @@ pub fn begin_anew(counters: &CounterStore, env: JniEnvironment) {
     env.delete_local(thread);
 }
 
-/// Begins a thread all of whose frames so far are out of scope.
+/// Begins a thread whose frames so far are all out of scope.
 pub fn begin_out_of_scope(counters: &CounterStore, env: JniEnvironment, thread: jobject) {
     let pointer = thread_fields(counters, env, thread).map(|fields| fields.pointer.as_raw());
     if pointer.is_some_and(|pointer| env.get_long(thread, pointer) == 0) {
@@ -93,8 +93,7 @@ pub fn begin_out_of_scope(counters: &CounterStore, env: JniEnvironment, thread: 
     }
 }
 
-/// Gives a thread a record, and a shadow stack unless it has one from before the start; its first
-/// slot.
+/// Gives a thread a state, and a shadow stack unless it has one from before the start. Returns its first slot.
 pub fn enlist_thread(
     counters: &CounterStore,
     env: JniEnvironment,
@@ -108,7 +107,7 @@ pub fn enlist_thread(
     let mut state = ThreadState::new(region, is_virtual, counters.verify.begin_thread());
     state.ticket = take_ticket(env, thread, fields);
     let origin = env.get_long(thread, fields.origin.as_raw());
-    // A running thread's field says something else, see `LucceRt.schedules`.
+    // The field of a running thread has another meaning: see `LucceRtTasks.schedules`.
     state.origin = ContextId(if origin == SCHEDULING { 0 } else { origin } as u64);
     let first = state.first_slot();
     let own = OwnState::from_state(state);
@@ -119,10 +118,10 @@ pub fn enlist_thread(
     Some(first)
 }
 
-/// The current thread's name; empty while its constructor has not set it.
+/// The current thread's name; empty until its constructor has set it.
 ///
-/// Not from the tool interface: JDK 21 waits there until no virtual thread is being mounted or unmounted,
-/// and so for ever if that is what this thread does.
+/// Not read by JVMTI: in JDK 21 that call waits until no virtual thread is being mounted or unmounted. If this thread
+/// is doing that, the call would wait for ever.
 pub fn thread_name(counters: &CounterStore, env: JniEnvironment) -> String {
     let (Some(fields), Some(thread)) = (counters.fields.get(), counters.jvmti.current_thread())
     else {
@@ -133,6 +132,7 @@ pub fn thread_name(counters: &CounterStore, env: JniEnvironment) -> String {
     name
 }
 
+/// The name of `thread` from its field; empty if it has none yet.
 pub fn read_name(env: JniEnvironment, thread: jobject, fields: ThreadFields) -> String {
     let name = env.get_object(thread, fields.name.as_raw());
     if name.is_null() {
@@ -143,7 +143,7 @@ pub fn read_name(env: JniEnvironment, thread: jobject, fields: ThreadFields) -> 
     text
 }
 
-/// Of how many events of all threads some were to be compared.
+/// Verification counts of all threads: events, and compared events.
 pub fn sum_verified(counters: &CounterStore) -> VerifySums {
     counters.threads.read_fields(|fields| {
         // SAFETY: a thread takes its state from the list before it frees it, so it lives. Only atomics of it are read.
@@ -157,12 +157,12 @@ pub fn sum_verified(counters: &CounterStore) -> VerifySums {
     })
 }
 
-/// A thread has ended: its shadow stack is free again. Its cells stay in the log.
+/// Ends a thread: frees its shadow stack. Its counters stay in the log.
 pub fn end_thread(counters: &CounterStore, env: JniEnvironment, thread: jobject) {
     let Some(fields) = counters.fields.get() else {
         return;
     };
-    // SAFETY: of the thread that ends, which is the current one.
+    // SAFETY: the field is that of the thread that ends, which is the current one.
     let own = unsafe { OwnState::from_field(env.get_long(thread, fields.state.as_raw())) };
     if own.get().is_none() {
         return;

@@ -1,8 +1,11 @@
-//! What the agent keeps of a thread: its shadow stack and its lane.
+//! The state of a thread: its shadow stack, counters and tags.
 //!
-//! A thread's state is used by that thread alone, in native methods of the helper class, one of which may run within
-//! another: so nothing in it is ever borrowed exclusively for longer than a look-up takes. The first words are read by
-//! Java code, at the places that `shared_layout` says.
+//! A thread's state is used by that thread alone, in native methods of the helper class, which may nest. So nothing
+//! in it is borrowed exclusively for longer than one look-up. Java code reads the first words of [`ThreadState`], at
+//! the offsets in `shared_layout`.
+//!
+//! Read `lifecycle` first, then `thread_counters` and `counter_access`; `tags` and `tag_scope` divide counters by
+//! tags, and `coverage` compares them with the VM's counts.
 
 pub mod carrier;
 pub mod counter_access;
@@ -38,18 +41,18 @@ use crate::thread::event_kind::MonitorWaits;
 use crate::thread::tags::{OpenTags, TagRegistry};
 use crate::thread::thread_counters::{ThreadCounterPool, ThreadCounters};
 
-/// Where threads count.
+/// Counters of all threads, and what belongs to them.
 pub struct CounterStore {
     pub core: AgentCore,
     pub comparison: AgentComparison,
     pub counter_pool: ThreadCounterPool,
     pub tags: TagRegistry,
-    /// All cells, for the sum at the end.
+    /// All blocks of counters, for the sum at the end.
     counter_blocks: WatchedMutex<Vec<CellBlock>>,
     event_counter_blocks: WatchedMutex<Vec<CellBlock<EventCounter>>>,
-    /// What the VM says that threads allocate.
+    /// The bytes that the VM allocates for each thread.
     pub coverage: CoverageTracker,
-    /// Names of threads, or of those of one kind, by their numbers in the log.
+    /// The name of a thread, or of the threads of one kind, by thread id.
     names: WatchedMutex<HashMap<ThreadId, String>>,
 }
 
@@ -75,13 +78,13 @@ impl CounterStore {
         }
     }
 
-    /// The log knows this number from now on by this name.
+    /// Sets the name of a thread id in the log.
     pub fn name_thread(&self, id: ThreadId, name: &str) {
         let mut names = self.names.lock();
         names.insert(id, name.to_owned());
     }
 
-    /// Returns the name of a number of threads; it is empty if nothing was counted in them.
+    /// The name of a thread id; empty if nothing was counted in its threads.
     pub fn thread_name(&self, id: ThreadId) -> String {
         let names = self.names.lock();
         names.get(&id).cloned().unwrap_or_default()
@@ -101,58 +104,59 @@ impl CounterStore {
 pub struct VmEntry {
     /// Its slot.
     pub slot: Slot,
-    /// The pointer before it was entered, stale or not.
+    /// The thread's pointer before the entry, stale or not.
     pub pointer: Slot,
-    /// The slot whose site was changed, and which one it had.
+    /// The slot whose site was changed, and its old site.
     pub changed_site: Option<(Slot, SiteId)>,
-    /// Its frame is one without a slot: the slot is that of the method that it calls.
+    /// The frame has no slot. Then `slot` belongs to its callee.
     pub slotless: bool,
 }
 
+/// The state of one thread. Java code reads its first words, and writes some of them.
 #[repr(C)]
 pub struct ThreadState {
-    /// Address of the lane's index; 0: none yet.
+    /// Address of the index of the thread's counters; 0: none yet.
     index: AtomicU64,
-    /// Until the next event is compared.
+    /// Countdown to the next event that is verified.
     pub countdown: VerifyCountdown,
-    /// Of the shadow stack.
+    /// Bounds of the shadow stack.
     start: u64,
     end: u64,
     /// With `tracking=cct`: address of the tree's table; 0: none yet.
     children: AtomicU64,
-    /// For the helper classes alone: when what the thread is doing began, and its amount.
+    /// Used by the helper classes alone: start and amount of the operation in progress.
     _taking: [AtomicU64; 2],
-    /// For the helper class alone, too.
+    /// Used by the helper class alone.
     _cloning: AtomicU64,
-    /// And this.
+    /// Used by the helper class alone.
     _text: AtomicU64,
-    /// With `record=stream`.
+    /// With `record=stream`: where the next event is written.
     pub place: EventCursor,
     pub stream_thread: Cell<StreamThread>,
     /// With `tracking=cct`.
     tree: RefCell<ThreadTree>,
     pub region: MappedRange,
     vm_entries: RefCell<Vec<VmEntry>>,
-    /// Its events, from the first one on.
+    /// The thread's counters, from its first event on.
     thread_counters: RefCell<Option<ThreadCounters>>,
     pub is_virtual: bool,
-    /// With `record=calls`: its part of the recording, from the first call on.
+    /// With `record=calls`: the thread's part of the recording, from its first call on.
     pub recording: OnceCell<Arc<WatchedMutex<ThreadCallRecord>>>,
-    /// The ticket that the thread has which started it; 0: no such thread is known.
+    /// The ticket from the thread that started this one; 0: no such thread is known.
     pub ticket: usize,
-    /// Monitors that it waits for.
+    /// Monitors that the thread waits for.
     pub waits: MonitorWaits,
-    /// Where an exception was thrown that a handler of the agent is throwing again.
+    /// The origin of an exception that a handler of the agent is rethrowing.
     pub rethrown_at: Cell<Option<EventLocation>>,
-    /// The context that started it, if one is known.
+    /// The context that started the thread, if known.
     pub origin: ContextId,
-    /// The program's own tags, under which events happen now.
+    /// The program's open tags, under which events are counted now.
     pub tags: RefCell<OpenTags>,
-    /// Its lane without tags, while it has another one.
+    /// The thread's counters without tags, while it uses others.
     pub untagged_counters: RefCell<Option<Box<ThreadCounters>>>,
 }
 
-// Where Java code looks for them.
+// Offsets that Java code uses.
 const _: () = assert!(offset_of!(ThreadState, index) == layout::STATE_INDEX);
 const _: () = assert!(offset_of!(ThreadState, countdown) == layout::STATE_LEFT);
 const _: () = assert!(offset_of!(ThreadState, start) == layout::STATE_START);
@@ -165,7 +169,7 @@ const _: () = assert!(offset_of!(ThreadState, _text) == layout::TEXT);
 const _: () = assert!(offset_of!(ThreadState, place) == layout::PLACE);
 
 impl ThreadState {
-    /// With its shadow stack in `region`.
+    /// A state whose shadow stack is in `region`.
     pub fn new(region: MappedRange, is_virtual: bool, countdown: VerifyCountdown) -> ThreadState {
         let start = Slot::from_address(region.start()).pointer();
         ThreadState {
@@ -194,26 +198,28 @@ impl ThreadState {
         }
     }
 
+    /// The slots of the shadow stack, the sentinel included.
     pub fn slots(&self) -> SlotRange {
         let [start, end] = [self.start, self.end].map(|at| Slot::from_pointer(at as usize));
         SlotRange { start, end }
     }
 
-    /// Whether this is a slot of the thread's frames.
+    /// Whether the slot belongs to one of the thread's frames.
     pub fn owns_slot(&self, slot: Slot) -> bool {
         self.slots().contains(slot)
     }
 
-    /// The first slot of a frame; the sentinel lies below.
+    /// The first slot of a frame. The sentinel is below it.
     pub fn first_slot(&self) -> Slot {
         self.slots().start.above()
     }
 
+    /// Adds a VM entry, which is the innermost one now.
     pub fn push_entry(&self, upcall: VmEntry) {
         self.vm_entries.borrow_mut().push(upcall);
     }
 
-    /// Ends the upcall with slot `slot` and all that it called and that did not end.
+    /// Removes the VM entry with slot `slot`, and the entries above it that did not report their end.
     pub fn pop_entry(&self, slot: Slot) -> Option<VmEntry> {
         let mut upcalls = self.vm_entries.borrow_mut();
         let found = upcalls.iter().rposition(|upcall| upcall.slot == slot)?;
@@ -222,16 +228,15 @@ impl ThreadState {
         Some(upcall)
     }
 
-    /// The pointer from before the VM entered the innermost frame that has this slot, or had it and ended without telling.
+    /// The pointer from before the innermost VM entry with this slot. That entry may have ended without a report.
     pub fn pointer_before_entry(&self, slot: Slot) -> Option<Slot> {
         let upcalls = self.vm_entries.borrow();
         let found = upcalls.iter().rfind(|upcall| upcall.slot == slot);
         found.map(|upcall| upcall.pointer)
     }
 
-    /// Forgets upcalls that ended without telling. A frame that the VM enters now has slot `new`, and
-    /// the innermost frame with a slot of its own lies below `above`. Frames that have no slot share theirs
-    /// with what they call.
+    /// Forgets VM entries that ended without a report. The VM enters a frame with slot `new` now, and the innermost
+    /// frame with a slot of its own lies below `above`. Frames without a slot share the slot of their callee.
     pub fn forget_ended_entries(&self, above: Slot, new: Slot) {
         let has_ended =
             |upcall: &VmEntry| upcall.slot > new || upcall.slot >= above && !upcall.slotless;
@@ -241,7 +246,7 @@ impl ThreadState {
         }
     }
 
-    /// What it keeps for a comparison.
+    /// The thread's state of a comparison mode.
     pub fn comparison_state(&self) -> ThreadTreeRef<'_> {
         ThreadTreeRef {
             tree: self.tree.borrow_mut(),
@@ -249,8 +254,8 @@ impl ThreadState {
         }
     }
 
-    /// The thread's events, from its first one on: `take` gives it a lane. What is borrowed here must not be kept
-    /// while anything else uses the thread.
+    /// The thread's counters. If it has none, `take` provides them. The borrow must end before anything else uses the
+    /// thread's state.
     pub fn thread_counters(
         &self,
         take: impl FnOnce() -> ThreadCounters,
@@ -266,33 +271,33 @@ impl ThreadState {
         })
     }
 
-    /// The index of its lane has moved.
+    /// Publishes the index's new address to Java code.
     pub fn publish_index(&self, lane: &ThreadCounters) {
         self.index.store(lane.index_address(), Ordering::Relaxed);
     }
 
-    /// The thread has ended, or goes on in another lane.
+    /// Takes the counters from the thread: it has ended, or switches to others.
     pub fn take_counters(&self) -> Option<ThreadCounters> {
         self.index.store(0, Ordering::Relaxed);
         self.thread_counters.take()
     }
 
-    /// The thread goes on in this lane; it has none now.
+    /// Gives counters to the thread, which has none now.
     pub fn put_counters(&self, lane: ThreadCounters) {
         self.publish_index(&lane);
         self.thread_counters.replace(Some(lane));
     }
 
-    /// Where its lane's index is, as Java code keeps it in the thread's field.
+    /// The address of the counters' index, as Java code keeps it in the thread's field.
     pub fn index_address(&self) -> u64 {
         self.index.load(Ordering::Relaxed)
     }
 }
 
-/// The current thread's state as Java code hands it over, which has it in a field of the thread's. 0: it has none yet.
+/// The current thread's state, as Java code passes it from a field of the thread. 0: no state yet.
 ///
-/// A function that has one got it from Java code of the current thread, or promised so, for as long as a native method of that
-/// thread runs. The state is freed by the thread itself, when it ends.
+/// A function with an `OwnState` got it from Java code of the current thread, or guarantees the same. It is valid as
+/// long as a native method of that thread runs. The thread itself frees the state when it ends.
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct OwnState(jlong);
@@ -302,31 +307,32 @@ impl OwnState {
     pub const NONE: OwnState = OwnState(0);
 
     /// # Safety
-    /// What the field of the current thread, or of the carrier that it acts as, holds.
+    /// `field` is the value in the field of the current thread, or of the carrier that it acts as.
     pub unsafe fn from_field(field: jlong) -> OwnState {
         OwnState(field)
     }
 
-    /// For good, or until [`OwnState::into_state`].
+    /// Moves a state to the heap, where it stays until [`OwnState::into_state`].
     pub fn from_state(state: ThreadState) -> OwnState {
         OwnState(Box::into_raw(Box::new(state)).expose_provenance() as jlong)
     }
 
+    /// The state. `None`: the thread has none yet.
     pub fn get(&self) -> Option<&ThreadState> {
         let state = std::ptr::with_exposed_provenance::<ThreadState>(self.0 as usize);
-        // SAFETY: null, or what `begin` made; it is shared with this thread alone, and lives as long as that.
+        // SAFETY: null, or from `from_state`; it is shared with this thread alone, and lives as long as the thread.
         unsafe { state.as_ref() }
     }
 
     /// # Safety
-    /// The field does not hold it any more, and nothing else of this thread's uses it.
+    /// The thread's field no longer holds the address, and nothing else of this thread uses the state.
     pub unsafe fn into_state(self) -> Option<Box<ThreadState>> {
         let state = std::ptr::with_exposed_provenance_mut::<ThreadState>(self.0 as usize);
-        // SAFETY: `begin` made it, and no reference to it is left.
+        // SAFETY: `from_state` made it, and no reference to it is left.
         (!state.is_null()).then(|| unsafe { Box::from_raw(state) })
     }
 
-    /// For the field.
+    /// The value for the thread's field.
     pub fn as_field(&self) -> jlong {
         self.0
     }
@@ -353,7 +359,7 @@ mod tests {
                 slotless: false,
             });
         }
-        // The innermost never said that it ended.
+        // The innermost entry never reported its end.
         assert_eq!(
             state.pop_entry(at(0x1020)).map(|upcall| upcall.pointer),
             Some(at(0x1010))
@@ -373,7 +379,7 @@ mod tests {
             changed_site: None,
             slotless,
         };
-        // A frame with a slot ended by an exception; then two without, one within the other.
+        // An exception ended a frame with a slot. Two frames without a slot follow, one within the other.
         state.push_entry(upcall(1, false));
         state.forget_ended_entries(at(0x1020), at(0x1020));
         state.push_entry(upcall(2, true));
@@ -388,7 +394,7 @@ mod tests {
             (pointers(), pointers(), pointers()),
             (Some(3), Some(2), None)
         );
-        // One that lies above the new frame has ended, whatever it was.
+        // An entry above the new frame has ended in any case.
         state.push_entry(upcall(4, true));
         state.forget_ended_entries(at(0x1000), at(0x1010));
         assert!(state.pop_entry(at(0x1020)).is_none());

@@ -1,5 +1,5 @@
-//! Cells that a lane looked up lately, by place and class: what the VM tells of happens at few places
-//! again and again.
+//! A cache of the counters that a thread used last, by place and class: events that the VM reports repeat at few
+//! places.
 
 use jvmti_bindings::sys::jni::{jclass, jobject};
 
@@ -12,12 +12,12 @@ const ENTRIES: usize = 64;
 /// A context as the thread keeps it, and a site.
 type CounterPlace = (u64, u32);
 
-/// A place, the class of an object to which something of a kind happened there, and the cell.
+/// A place, a kind of event, the class of its object, and their counter.
 #[derive(Clone, Copy)]
 pub struct RecentCounter {
     place: CounterPlace,
     kind: &'static EventKind,
-    /// A weak global reference: it stays the same while the class is loaded, and means nothing later.
+    /// A weak global reference. It is stable while the class is loaded, and meaningless afterwards.
     class: usize,
     counter: EventCounterRef,
 }
@@ -42,11 +42,12 @@ impl RecentCounter {
     }
 }
 
-/// One entry for each hash; a newer one takes its place.
+/// One entry for each hash; a new entry replaces the old one.
 #[derive(Default)]
 pub struct RecentCounters(Vec<Option<RecentCounter>>);
 
 impl RecentCounters {
+    /// The counter of an event of `kind` at `place` on an object of `class`, if it was used recently.
     pub fn find_counter(
         &self,
         env: JniEnvironment,
@@ -57,7 +58,7 @@ impl RecentCounters {
         let known = self.0.get(entry_index(place))?.as_ref()?;
         let same = known.place == place
             && std::ptr::eq(known.kind, kind)
-            // Null stands for a class that was unloaded, too.
+            // Null also stands for an unloaded class.
             && (known.class == 0) == class.is_null()
             && env.is_same(known.class as jobject, class);
         same.then_some(known.counter)

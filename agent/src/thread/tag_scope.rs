@@ -1,4 +1,4 @@
-//! A thread goes on under other tags: in another lane. See [`tags`](crate::thread::tags).
+//! Switches a thread's counters when its tags change. See [`tags`](crate::thread::tags).
 
 use lucce_jvmti::{JniEnvironment, clock};
 use lucce_stream::StreamThread;
@@ -10,7 +10,7 @@ use crate::thread::counter_access;
 use crate::thread::tags::{OpenTags, TagLimit, TagSet};
 use crate::thread::thread_counters::ThreadCounters;
 
-/// From now on the current thread counts under one more tag. The number by which that is closed; 0: it is as it was.
+/// Opens one more tag for the current thread. Returns the number that closes it; 0: the tags did not change.
 pub fn open_tag(
     counters: &CounterStore,
     env: JniEnvironment,
@@ -25,8 +25,8 @@ pub fn open_tag(
     number
 }
 
-/// One more tag is open in `tags`: the number by which it is closed, and the sets before and from now on. `None`: too many
-/// are open. The user is told of what is not told apart.
+/// Opens one more tag in `tags`. Returns the number that closes it, and the sets before and after. `None`: too many
+/// are open. Reports the first occurrence of each limit to the user.
 pub fn push_tag(
     counters: &CounterStore,
     tags: &mut OpenTags,
@@ -44,7 +44,7 @@ pub fn push_tag(
     Some((tags.open_tag(set), (outer, set)))
 }
 
-/// What was opened with this number is closed, and what was opened since.
+/// Closes the tag with this number, and all tags opened after it.
 pub fn close_tag(counters: &CounterStore, env: JniEnvironment, state: &ThreadState, number: u64) {
     let closed = pop_tag(&mut state.tags.borrow_mut(), number);
     if let Some(sets) = closed {
@@ -52,7 +52,7 @@ pub fn close_tag(counters: &CounterStore, env: JniEnvironment, state: &ThreadSta
     }
 }
 
-/// It is closed in `tags`: the sets before and from now on. `None`: it is not open.
+/// Closes the tag in `tags`. Returns the sets before and after. `None`: it is not open.
 pub fn pop_tag(tags: &mut OpenTags, number: u64) -> Option<(TagSet, TagSet)> {
     let before = tags.current_set();
     tags.close_tag(number).map(|outer| (before, outer))
@@ -64,7 +64,7 @@ fn report_limit(counters: &CounterStore, bound: TagLimit, key: &str) {
     }
 }
 
-/// A thread without a lane has had no event yet: it gets one with the next.
+/// Switches counters. A thread without counters has had no event yet: it gets them with the next event.
 fn switch_counters(
     counters: &CounterStore,
     env: JniEnvironment,
@@ -101,7 +101,7 @@ fn switch_counters(
         true => {
             state.untagged_counters.replace(Some(Box::new(old)));
         }
-        // Its thread has not ended.
+        // The thread itself has not ended, so its end is not logged.
         false => counters.counter_pool.return_counters(old),
     }
     if let Some(lane) = new {
@@ -109,7 +109,7 @@ fn switch_counters(
     }
 }
 
-/// The thread goes on in a lane, and in what is left of its block of the stream.
+/// Continues the thread in these counters, and in the rest of their block of the stream.
 fn adopt_counters(counters: &CounterStore, state: &ThreadState, mut lane: ThreadCounters) {
     let thread = state.stream_thread.get();
     if let Some(streamer) = &counters.streamer

@@ -1,12 +1,12 @@
-//! Tags of the program's own, such as the endpoint of a request: sets of keys with values, by number.
+//! Tags of the program, such as the endpoint of a request: sets of (key, value) pairs, by number.
 //!
-//! What a thread counts under a set of tags it counts in a lane of that set, so events under tags cost what others
-//! cost, and sums over all tags are exact. A set is reached from the one around it by one more key with its value;
-//! a key that is there already gets the new value.
+//! A thread counts events under a set of tags in counters of that set. So events with tags cost the same as others,
+//! and sums over all tags are exact. Each set is reached from the surrounding set by one pair; an existing key gets
+//! the new value.
 //!
-//! Programs may make tags of anything, so all of it is bounded: [`MOST_VALUES`] of a key are told apart, those that come
-//! later are one value, [`REST_VALUE`]. Of more than [`MOST_KEYS`] keys, or [`MOST_SETS`] sets, nothing more is told apart: events
-//! stay under the tags that are around. The user is told of each once.
+//! Programs can make tags of anything, so all tables are bounded. Of each key, [`MOST_VALUES`] values are
+//! distinguished; later values become one value, [`REST_VALUE`]. Beyond [`MOST_KEYS`] keys or [`MOST_SETS`] sets
+//! nothing more is distinguished: events stay under the surrounding tags. Each limit is reported to the user once.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,13 +19,14 @@ use crate::memory::locks::WatchedRwLock;
 pub struct TagSet(u32);
 
 impl TagSet {
-    /// Without any.
+    /// The empty set.
     pub const NONE: TagSet = TagSet(0);
 }
 
-/// The value of all those that are not told apart.
+/// The value that stands for all values beyond the limit.
 pub const REST_VALUE: &str = "(rest)";
-/// UTF-16 units of a key or a value: of a longer value nothing is told apart, a longer key is none.
+/// Maximum length of a key or a value, in UTF-16 units. A longer value becomes [`REST_VALUE`]; a longer key is
+/// refused.
 pub const LONGEST: usize = 200;
 const MOST_KEYS: usize = 16;
 const MOST_VALUES: usize = 256;
@@ -34,7 +35,7 @@ const MOST_SETS: usize = 4096;
 /// Key and value.
 pub type TagPair = (Arc<str>, Arc<str>);
 
-/// What is not told apart, so the user is to be told.
+/// A limit that was reached and is reported to the user.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TagLimit {
     Keys,
@@ -44,7 +45,7 @@ pub enum TagLimit {
 }
 
 impl TagLimit {
-    /// One line for the user.
+    /// The warning, one line.
     pub fn warning_text(self, key: &str) -> String {
         match self {
             TagLimit::Keys => {
@@ -63,31 +64,32 @@ impl TagLimit {
     }
 }
 
+/// All sets of tags, by number.
 #[derive(Default)]
 pub struct TagRegistry {
     table: WatchedRwLock<TagSetTable>,
-    /// A bit for each [`TagLimit`] of which the user was told.
+    /// A bit for each [`TagLimit`] that was reported.
     reported: AtomicU32,
 }
 
 #[derive(Default)]
 struct TagSetTable {
-    /// By number; those of the first are none.
+    /// By number; the first set is empty.
     sets: Vec<TagSetEntry>,
     by_pairs: HashMap<Arc<[TagPair]>, TagSet>,
-    /// Values that are told apart.
+    /// Distinguished values of each key.
     values: HashMap<Arc<str>, HashSet<Arc<str>>>,
 }
 
 struct TagSetEntry {
     /// In the order of their keys.
     pairs: Arc<[TagPair]>,
-    /// What one more key with its value leads to.
+    /// The set that each further pair leads to.
     next: HashMap<Arc<str>, HashMap<Arc<str>, TagSet>>,
 }
 
 impl TagRegistry {
-    /// The set with one more tag, and what was not told apart.
+    /// The set with one more pair, and the limit that was reached, if any.
     pub fn add_tag(&self, outer: TagSet, key: &str, value: &str) -> (TagSet, Option<TagLimit>) {
         let read = self.table.read();
         if let Some(known) = read.find_set(outer, key, value) {
@@ -98,7 +100,7 @@ impl TagRegistry {
         known.insert_tag(outer, key, value)
     }
 
-    /// Keys with their values.
+    /// The pairs of a set.
     pub fn pairs(&self, set: TagSet) -> Arc<[TagPair]> {
         let known = self.table.read();
         let set = known.sets.get(set.0 as usize);
@@ -108,7 +110,7 @@ impl TagRegistry {
         )
     }
 
-    /// Whether the user is to be told of it now: once.
+    /// Whether this limit must be reported now: at its first call only.
     pub fn is_first_report(&self, bound: TagLimit) -> bool {
         let bit = 1 << bound as u32;
         self.reported.fetch_or(bit, Ordering::Relaxed) & bit == 0
@@ -138,12 +140,12 @@ impl TagSetTable {
         let (pair, bound) = self.intern_pair(key, value);
         match self.find_or_create_set(outer, &pair) {
             Some(set) => (set, bound),
-            // What is around stays exact.
+            // The surrounding set stays exact.
             None => (outer, Some(TagLimit::Sets)),
         }
     }
 
-    /// As they are told apart.
+    /// The distinguished pair for this key and value.
     fn intern_pair(&mut self, key: &str, value: &str) -> (TagPair, Option<TagLimit>) {
         let known = self.values.get_key_value(key);
         let key: Arc<str> = known.map_or_else(|| key.into(), |(key, _)| Arc::clone(key));
@@ -162,7 +164,7 @@ impl TagSetTable {
         ((key, value), None)
     }
 
-    /// `None`: there are too many.
+    /// The set with this pair. `None`: too many sets.
     fn find_or_create_set(&mut self, outer: TagSet, (key, value): &TagPair) -> Option<TagSet> {
         let around = self.sets.get(outer.0 as usize)?;
         let others = around.pairs.iter().filter(|(known, _)| known != key);
@@ -196,20 +198,20 @@ impl TagSetEntry {
     }
 }
 
-/// The tags of one thread: those that are open, by a number of each.
+/// The open tags of one thread, each with its number.
 #[derive(Default)]
 pub struct OpenTags {
     last: u64,
-    /// The outermost first, and the set from which each leads on.
+    /// Numbers with the set around each tag, outermost first.
     open: Vec<(u64, TagSet)>,
     now: TagSet,
 }
 
-/// More open tags are a program that closes none.
+/// A program with more open tags does not close them.
 const MOST_OPEN: usize = 256;
 
 impl OpenTags {
-    /// The first tag's number is the next one.
+    /// Numbers begin after `last`.
     pub fn with_last_number(last: u64) -> OpenTags {
         OpenTags {
             last,
@@ -229,7 +231,7 @@ impl OpenTags {
         self.open.len() >= MOST_OPEN
     }
 
-    /// From now on: the number by which it is closed.
+    /// Opens a tag that leads to `set`. Returns the number that closes it.
     pub fn open_tag(&mut self, set: TagSet) -> u64 {
         self.last += 1;
         self.open.push((self.last, self.now));
@@ -237,7 +239,7 @@ impl OpenTags {
         self.last
     }
 
-    /// The set that holds behind it; those that were opened within it are closed, too. `None`: it is not open.
+    /// Closes a tag and all tags opened within it. Returns the set after it. `None`: it is not open.
     pub fn close_tag(&mut self, number: u64) -> Option<TagSet> {
         let at = self.open.iter().rposition(|(open, _)| *open == number)?;
         let (_, outer) = *self.open.get(at)?;
@@ -271,7 +273,7 @@ mod tests {
         let (b, _) = tags.add_tag(TagSet::NONE, "b", "2");
         assert_eq!(tags.add_tag(b, "a", "1").0, ab);
         assert_eq!(texts(&tags, ab), ["a=1", "b=2"]);
-        // The innermost holds.
+        // The innermost value counts.
         let (other, _) = tags.add_tag(ab, "a", "3");
         assert_eq!(texts(&tags, other), ["a=3", "b=2"]);
         assert!(texts(&tags, TagSet::NONE).is_empty());

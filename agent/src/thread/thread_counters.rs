@@ -1,17 +1,21 @@
-//! A thread's events: an index of its contexts and their cells in the log.
+//! Per-thread counters: an index from a thread's (context, site) to counters in the log's mapped pages.
 //!
-//! A lane outlives its thread: the next thread of the same kind goes on with it, so that programs
-//! that start thread after thread neither look every context up again nor fill the log. Threads are
-//! of one kind if their names differ in digits only. While two of them live, each has its own lane.
+//! Counters outlive their thread: the next thread of the same kind takes them over. So programs that start thread
+//! after thread neither look up every context again nor fill the log. Threads are of the same kind if their names
+//! differ in digits only. While two such threads live, each has counters of its own.
 //!
-//! The index is a table for Java code (`java_table`) of entries `[context, site's low 20 bits << 44 | cell >> 3]`;
-//! context 0: empty. A context is that of one method, whose sites follow each other, so the low bits tell
-//! them apart. The header's other words, which `shared_layout` names, say where the copies are, where the lines are, how
-//! far to shift the hash of either, where the index of cells by type is, of entries
-//! `[number, type << 44 | cell >> 3]`, and where the typed sites are.
+//! The index is a table for Java code (`java_table`) with these entries; context 0: empty.
 //!
-//! Copies of the transitions that the thread took lately are Java code's own: it reads and writes them. So
-//! are the lines, copies of the ways that lately led to an event (`ways`).
+//! ```text
+//! [context, site's low 20 bits << 44 | counter >> 3]
+//! ```
+//!
+//! A context belongs to one method. Its sites are consecutive, so the low bits distinguish them. `shared_layout`
+//! names the other words of the table's header. They are the addresses of the transition cache and of recent call
+//! paths, the hash shift of each, and the address of the typed sites. One more is the address of the index of
+//! counters by type, with entries `[number, type << 44 | counter >> 3]`.
+//!
+//! Java code alone reads and writes the copies of recent transitions, and the recent call paths (`java_caches`).
 
 #![allow(unsafe_code, reason = "cells of the log by their addresses")]
 
@@ -34,26 +38,27 @@ use crate::memory::shared_layout::{self as layout, CELL_ALIGNMENT_BITS};
 use crate::thread::recent_counters::RecentCounters;
 use crate::thread::tags::TagSet;
 
-/// Of the address of a cell, without [`layout::CELL_ALIGNMENT_BITS`].
+/// Bits of a counter's address, without its lowest [`layout::CELL_ALIGNMENT_BITS`].
 const CELL_BITS: u32 = 64 - SITE_BITS;
 const FIRST_ENTRIES: usize = 64;
 const FIRST_CELLS: u32 = 16;
 const MOST_CELLS: u32 = 4096;
 const MOST_ORIGINS: usize = 16;
 
+/// The counters of one thread at a time, and their indices.
 pub struct ThreadCounters {
-    /// What its threads are called, with `*` for digits.
+    /// The name of its threads, with `*` for digits.
     pub kind: String,
-    /// The thread that has it.
+    /// The name of the thread that uses these counters.
     pub name: String,
-    /// Under which all of its events happened.
+    /// The tags of all of its events.
     pub tags: TagSet,
     pub is_virtual: bool,
-    /// The environment of the thread that has it.
+    /// The JNI environment of the thread that uses these counters.
     pub env: usize,
-    /// Known to the log from its first event on.
+    /// The thread id in the log, from the first event on.
     pub id: Option<ThreadId>,
-    /// The log knows that several threads have used it.
+    /// Whether the log has a record that several threads have used these counters.
     pub shared: bool,
     table: CounterIndex,
     transitions: TransitionCache,
@@ -62,28 +67,28 @@ pub struct ThreadCounters {
     counters: &'static [AllocationCounter],
     next_counter: usize,
     by_type: CounterIndex,
-    /// The last ones of those that it was given.
+    /// The last block of counters by type.
     event_counters: &'static [EventCounter],
     next_event_counter: usize,
-    /// With `record=stream`: what the last thread's block has left.
+    /// With `record=stream`: the rest of the last thread's block.
     pub place: EventCursor,
-    /// Cells of samples, and what is left of the objects that those stand for.
+    /// Counters of samples, and the remainder of the objects that they represent.
     pub samples: HashMap<ContextId, &'static AllocationCounter, BuildHasherDefault<NumberHasher>>,
     pub weight: AllocationWeight,
-    /// Of what the VM told of.
+    /// Recently used counters of events that the VM reports.
     pub recent: RecentCounters,
-    /// The context that started its thread, if one is known.
+    /// The context that started the current thread, if known.
     pub origin: ContextId,
-    /// Those that the log knows.
+    /// Origins that are in the log.
     origins: Vec<ContextId>,
     dropped: Arc<DroppedCounters>,
-    /// How often something had left the graph when they were swept last.
+    /// The sweep count of the graph at the last sweep of each table.
     swept: u64,
     swept_types: u64,
     swept_samples: u64,
 }
 
-/// Where events are counted for which the log has no room, as if it had some: other threads may ask how many those are.
+/// Counters for events for which the log has no room. Other threads may read their sums.
 #[derive(Default)]
 struct DroppedCounters {
     counter: AllocationCounter,
@@ -130,17 +135,17 @@ impl ThreadCounters {
         }
     }
 
-    /// Where the index is; 0: there is none yet.
+    /// The address of the index; 0: none yet.
     pub fn index_address(&self) -> u64 {
         self.table.table_address()
     }
 
-    /// The address of the cell for events at `site` of a frame with this context.
+    /// The address of the counter for events at `site` of a frame with this context.
     pub fn find_counter(&self, context: u64, site: u32) -> Option<usize> {
         find_address(&self.table, context, low_bits(site))
     }
 
-    /// Contexts and sites come once.
+    /// Adds a counter. Each context and site may be added once.
     pub fn insert_counter(&mut self, context: u64, site: u32, cell: usize) {
         insert_address(&mut self.table, context, low_bits(site), cell);
         self.table
@@ -167,7 +172,7 @@ impl ThreadCounters {
         }
     }
 
-    /// A cell for the next context. `more` gets new ones; `None`: there is no room.
+    /// A counter for a new context. `more` adds a block of counters to the log. `None`: the log is full.
     pub fn next_counter(
         &mut self,
         number: ContextId,
@@ -185,7 +190,7 @@ impl ThreadCounters {
         Some(cell)
     }
 
-    /// The cell of a context and a type. `more` gets new ones; `None`: it has none.
+    /// The counter of a context and a type. `more` adds a block to the log. `None`: the log is full.
     pub fn event_counter(
         &mut self,
         number: ContextId,
@@ -195,7 +200,7 @@ impl ThreadCounters {
         let Some(known) = find_address(&self.by_type, number.0, event.0.into()) else {
             return self.new_event_counter(number, event, more);
         };
-        // SAFETY: what new_event_cell() alone has put there, a cell that stays for good.
+        // SAFETY: only `new_event_counter()` has put it there, a counter that stays for good.
         Some(unsafe { &*std::ptr::with_exposed_provenance(known) })
     }
 
@@ -225,32 +230,33 @@ impl ThreadCounters {
         Some(cell)
     }
 
-    /// All cells of the index of contexts, those for losses too: where each is, and its words. Some are cells by type.
+    /// Visits all counters of the index of contexts, counters of dropped events included: address and words. Some are
+    /// counters by type.
     pub fn for_each_counter(&self, mut each: impl FnMut(usize, [u64; COUNTER_WORDS])) {
         self.table.for_each_entry(|[_, at]| {
             each(address_from_entry(at), load_words(address_from_entry(at)))
         });
     }
 
-    /// All cells by type.
+    /// Visits all counters by type: address and words.
     pub fn for_each_event_counter(&self, mut each: impl FnMut(usize, [u64; EVENT_COUNTER_WORDS])) {
         self.by_type.for_each_entry(|[_, at]| {
             each(address_from_entry(at), load_words(address_from_entry(at)))
         });
     }
 
-    /// Where events are counted as lost. Java code may have its address as long as the lane.
+    /// The counter of dropped events. Java code may keep its address as long as these counters exist.
     pub fn dropped_counter(&self) -> &AllocationCounter {
         &self.dropped.counter
     }
 
-    /// Where events of a type are counted as lost.
+    /// The counter of dropped events that have a type.
     pub fn dropped_event_counter(&self) -> &EventCounter {
         &self.dropped.by_type
     }
 
-    /// The context that started the thread, if the log does not know it of this lane yet. Of many
-    /// contexts a reader needs two to know that there are several.
+    /// The context that started the thread, if the log does not have it for these counters yet. A reader needs at
+    /// most two contexts to see that there are several.
     pub fn take_new_origin(&mut self) -> Option<ContextId> {
         let is_new = self.origin != ContextId::UNKNOWN
             && self.origins.len() < MOST_ORIGINS
@@ -261,8 +267,9 @@ impl ThreadCounters {
         })
     }
 
-    /// Before the index grows, it forgets the cells of numbers that have left the graph, of those that `living` says no
-    /// of: they stay in the log. `sweeps`: how often some have left. Java code must be told the index's address.
+    /// Removes the counters of numbers that left the graph, for which `living` returns false, before the index grows.
+    /// They stay in the log. `sweeps`: the graph's sweep count. The caller must publish the index's address to Java
+    /// code.
     pub fn sweep_index(&mut self, sweeps: u64, living: impl FnOnce(&[ContextId]) -> Vec<bool>) {
         if sweeps != self.swept && self.table.is_full() {
             self.swept = sweeps;
@@ -270,7 +277,7 @@ impl ThreadCounters {
         }
     }
 
-    /// As `retain_living`, of cells by type, whose index Java code finds by itself.
+    /// Like [`ThreadCounters::sweep_index`], for counters by type. Java code finds their index by itself.
     pub fn sweep_types(&mut self, sweeps: u64, living: impl FnOnce(&[ContextId]) -> Vec<bool>) {
         if sweeps != self.swept_types && self.by_type.is_full() {
             self.swept_types = sweeps;
@@ -280,7 +287,7 @@ impl ThreadCounters {
         }
     }
 
-    /// As `retain_living`, of samples.
+    /// Like [`ThreadCounters::sweep_index`], for samples.
     pub fn sweep_samples(&mut self, sweeps: u64, living: impl FnOnce(&[ContextId]) -> Vec<bool>) {
         if sweeps != self.swept_samples && self.samples.len() == self.samples.capacity() {
             self.swept_samples = sweeps;
@@ -293,18 +300,18 @@ impl ThreadCounters {
         }
     }
 
-    /// Events that were counted while there was no room.
+    /// The number of events for which there was no room.
     pub fn dropped_events(&self) -> u64 {
         self.dropped.event_count()
     }
 }
 
-/// For Java code.
+/// The address of a counter, for Java code.
 pub fn counter_address<C>(cell: &C) -> usize {
     std::ptr::from_ref(cell).expose_provenance()
 }
 
-/// Where cells are, by two numbers of which the second has few bits.
+/// Addresses of counters by two numbers, of which the second has few bits.
 type CounterIndex = JavaTable<{ layout::entry_words(layout::INDEX_ENTRY_BITS) }, FIRST_ENTRIES>;
 
 fn find_address(index: &CounterIndex, context: u64, low: u64) -> Option<usize> {
@@ -325,18 +332,18 @@ fn retain_living(index: &mut CounterIndex, living: impl FnOnce(&[ContextId]) -> 
     );
 }
 
-/// Of the cell in an entry's second word.
+/// The counter's address from an entry's second word.
 fn address_from_entry(at: u64) -> usize {
     ((at << SITE_BITS) >> (SITE_BITS - CELL_ALIGNMENT_BITS)) as usize
 }
 
-/// What a cell counts for: the first word of cells of both kinds.
+/// The context id of a counter: the first word of both kinds.
 fn number_at(cell: usize) -> ContextId {
     let [number] = load_words(cell);
     ContextId(number)
 }
 
-// Where Java code counts.
+// Offsets at which Java code counts.
 const _: () = assert!(offset_of!(AllocationCounter, id) == layout::CELL_NUMBER);
 const _: () = assert!(offset_of!(AllocationCounter, count) == layout::CELL_COUNT);
 const _: () = assert!(offset_of!(AllocationCounter, bytes) == layout::CELL_BYTES);
@@ -345,15 +352,17 @@ const _: () = assert!(EventCounter::TYPE_AT == layout::EVENT_CELL_TYPE);
 const _: () = assert!(offset_of!(EventCounter, count) == layout::EVENT_CELL_COUNT);
 const _: () = assert!(offset_of!(EventCounter, value) == layout::EVENT_CELL_VALUE);
 
-/// Words of a cell, and of one by type.
+/// Words of a counter, and of a counter by type.
 pub const COUNTER_WORDS: usize = size_of::<AllocationCounter>() / 8;
 pub const EVENT_COUNTER_WORDS: usize = size_of::<EventCounter>() / 8;
 
-/// The first words of a cell that an index has: of any one up to [`COUNTER_WORDS`], of one by type up to [`EVENT_COUNTER_WORDS`].
+/// The first words of a counter from an index: at most [`COUNTER_WORDS`], or [`EVENT_COUNTER_WORDS`] of a counter by
+/// type.
 fn load_words<const N: usize>(cell: usize) -> [u64; N] {
-    // SAFETY: what put() was given: cells of the log, or the lane's own for losses; they have so many words.
+    // SAFETY: `insert_address()` was given them: counters of the log, or the thread's own of dropped events; they
+    // have N words.
     let words = unsafe { &*std::ptr::with_exposed_provenance::<[AtomicU64; N]>(cell) };
-    // Relaxed: asked by the thread that counts in them.
+    // Relaxed: read by the thread that counts in them.
     words
         .each_ref()
         .map(|word| u64::from_le(word.load(Ordering::Relaxed)))
@@ -368,13 +377,13 @@ fn insert_address(index: &mut CounterIndex, context: u64, low: u64, cell: usize)
     index.insert_entry(entry, hash, |_| false);
 }
 
-/// For keys of two numbers that no user chooses: the hash need not withstand chosen keys.
+/// A hash for keys of two numbers. No user chooses them, so it need not withstand chosen keys.
 #[derive(Default)]
 pub struct NumberHasher(u64);
 
 impl Hasher for NumberHasher {
     fn finish(&self) -> u64 {
-        // The table takes its slot from the low bits, and what else it compares from the high ones.
+        // The hash table uses the low bits for the slot and the high bits for its comparison.
         self.0 ^ self.0 >> 32
     }
 
@@ -391,7 +400,7 @@ impl Hasher for NumberHasher {
     }
 }
 
-/// Lanes that no thread has now, by tags and kind, and what all lanes have lost.
+/// Counters that no thread uses now, by tags and kind, and the dropped events of all counters.
 #[derive(Default)]
 pub struct ThreadCounterPool {
     free: WatchedMutex<HashMap<TagSet, HashMap<String, Vec<ThreadCounters>>>>,
@@ -400,14 +409,14 @@ pub struct ThreadCounterPool {
 
 #[derive(Default)]
 struct DroppedTotals {
-    /// Of the lanes that there are.
+    /// Of counters that exist.
     live: Vec<Weak<DroppedCounters>>,
-    /// Of others.
+    /// Of discarded counters.
     ended: u64,
 }
 
 impl ThreadCounterPool {
-    /// A lane for a thread of this name.
+    /// Takes counters for a thread of this name.
     pub fn take_for_thread(&self, name: String) -> ThreadCounters {
         let kind = thread_kind(&name);
         let mut lane = self.take_free(TagSet::NONE, &kind);
@@ -415,7 +424,7 @@ impl ThreadCounterPool {
         lane
     }
 
-    /// A lane for events under these tags, of threads of this kind.
+    /// Takes counters for events under these tags, of threads of this kind.
     pub fn take_free(&self, tags: TagSet, kind: &str) -> ThreadCounters {
         let mut free = lock_mutex(&self.free);
         let of_kind = free.get_mut(&tags).and_then(|of| of.get_mut(kind));
@@ -431,7 +440,7 @@ impl ThreadCounterPool {
     fn create_counters(&self, kind: String) -> ThreadCounters {
         let lane = ThreadCounters::new(kind);
         let mut lost = lock_mutex(&self.dropped);
-        // Those that have ended go when the list would grow.
+        // Discarded counters leave the list when it would grow.
         if lost.live.len() == lost.live.capacity() {
             lost.live.retain(|losses| losses.strong_count() > 0);
         }
@@ -439,13 +448,14 @@ impl ThreadCounterPool {
         lane
     }
 
-    /// No other thread will have it.
+    /// Discards counters that no other thread can use.
     pub fn discard_counters(&self, lane: ThreadCounters) {
         let mut lost = lock_mutex(&self.dropped);
         lost.ended += lane.dropped_events();
         drop(lane);
     }
 
+    /// Returns the counters of an ended thread for the next thread of its kind.
     pub fn return_counters(&self, lane: ThreadCounters) {
         let mut free = lock_mutex(&self.free);
         let lanes = free.entry(lane.tags).or_default();
@@ -457,7 +467,7 @@ impl ThreadCounterPool {
         }
     }
 
-    /// Events for which there was no room, of all threads.
+    /// The number of events of all threads for which there was no room.
     pub fn dropped_events(&self) -> u64 {
         let lost = lock_mutex(&self.dropped);
         let lanes = lost.live.iter().filter_map(Weak::upgrade);
@@ -469,7 +479,7 @@ fn lock_mutex<T>(mutex: &WatchedMutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
 }
 
-/// The low bits of a site are enough to tell where it goes.
+/// A site's low bits suffice for the hash.
 fn hash_key(context: u64, low_bits: u64) -> u64 {
     (context ^ low_bits << CELL_BITS).wrapping_mul(MULTIPLIER)
 }
@@ -478,7 +488,7 @@ fn low_bits(site: u32) -> u64 {
     u64::from(site) & ((1 << SITE_BITS) - 1)
 }
 
-/// A name with one `*` for each row of digits.
+/// A name with one `*` for each sequence of digits.
 pub fn thread_kind(name: &str) -> String {
     let mut kind = String::with_capacity(name.len());
     for character in name.chars() {
@@ -569,7 +579,7 @@ mod tests {
         let mut first = lanes.take_for_thread("pool-1-thread-1".into());
         assert_eq!(first.kind, "pool-*-thread-*");
         first.insert_counter(7, 1, 72);
-        // While it lives, another one has its own.
+        // While the first thread lives, the second one has counters of its own.
         let second = lanes.take_for_thread("pool-1-thread-2".into());
         assert_eq!(second.find_counter(7, 1), None);
         lanes.return_counters(first);
