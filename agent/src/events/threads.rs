@@ -1,4 +1,4 @@
-//! `events=thread` where `Thread.start` is not in scope: the VM knows which frame in scope starts the thread.
+//! `events=thread` if `Thread.start` is out of scope: the agent asks the VM for the frame in scope that starts the thread.
 
 use jvmti_bindings::sys::jni::{jlong, jobject};
 use lucce_callgraph::ContextId;
