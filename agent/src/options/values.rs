@@ -1,11 +1,11 @@
-//! Values of options, and what is said of malformed ones.
+//! Values of options, and errors for malformed ones.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use lucce_filter::PatternList;
 
-/// Why the VM must not start.
+/// An error in the options, because of which the VM must not start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OptionError(pub String);
 
@@ -15,7 +15,7 @@ impl fmt::Display for OptionError {
     }
 }
 
-/// One of several that have names.
+/// Parses one of several named values.
 pub fn parse_choice<T: Copy>(
     what: &str,
     value: &str,
@@ -76,7 +76,7 @@ pub fn unknown_name(what: &str, given: &str, known: &[&str], more: &str) -> Opti
     ))
 }
 
-/// Levenshtein's distance, in bytes.
+/// Levenshtein distance in bytes.
 fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut row: Vec<usize> = (0..=b.len()).collect();
