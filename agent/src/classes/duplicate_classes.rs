@@ -24,6 +24,7 @@ const HASH_SLOTS: usize = 1 << 16;
 /// Maximum bytes of kept classes.
 const MAX_BYTES: usize = 32 << 20;
 
+/// Classes with their hooks, for loaders that load them again.
 #[derive(Default)]
 pub struct DuplicateClasses(WatchedMutex<DuplicateClassTable>);
 

@@ -15,6 +15,7 @@ use lucce_jvmti::flags::compile_long_methods;
 use crate::classes::AgentClasses;
 use crate::options::LogLevel;
 
+/// Switches `DontCompileHugeMethods` off once, and reports it.
 #[derive(Default)]
 pub struct LongMethodReport {
     vm: OnceLock<VmHandle>,

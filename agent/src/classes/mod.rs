@@ -27,6 +27,7 @@ use long_methods::LongMethodReport;
 use method_watch::MethodWatch;
 use original_classes::OriginalClasses;
 
+/// The layer of classes, on top of counting.
 pub struct AgentClasses {
     pub counting: AgentCounting,
     /// The JDK's classes with hooks from earlier runs.

@@ -90,6 +90,7 @@ impl EarlierRun {
 }
 
 impl EarlierCalls {
+    /// All edges with their weights.
     pub fn as_slice(&self) -> &[WeightedEdge] {
         &self.edges
     }

@@ -73,6 +73,7 @@ fn read_earlier(path: &Path) -> Result<EarlierRun, String> {
     EarlierRun::read_log(path).map_err(|e| format!("graph={}: {e}", path.display()))
 }
 
+/// The numbering plan of `encoding=static`, if there is one.
 pub struct ComparisonPlan {
     pub plan: Option<Box<dyn NumberingPlan>>,
     matches: Option<Arc<PlanMatches>>,
@@ -83,6 +84,7 @@ pub fn doubles_slots(options: &AgentOptions) -> bool {
     options.tracking == TrackingMode::Paper
 }
 
+/// The present way to keep contexts.
 pub struct AgentComparison {
     state: ComparisonState,
     matches: Option<Arc<PlanMatches>>,

@@ -44,6 +44,7 @@ const FIRST_ENTRIES: usize = 1024;
 const _: () = assert!(EDGE_INPUTS == 8 && EDGE_ADDITION == 16);
 const _: () = assert!(CallIdVersion::NO_CALL_ID == LOST_CALL.cast_unsigned());
 
+/// The paper's graph, and the copy of it that Java code reads.
 pub struct PaperTracking {
     graph: WatchedMutex<PaperGraph>,
     block: Box<PaperBlock>,
@@ -145,8 +146,8 @@ impl PaperTracking {
         to
     }
 
-    /// The graph's numbers for a frame's decoded local variables. The numbers of its callers come first, beginning below the first
-    /// caller for which `known` has a number.
+    /// The graph's numbers for a frame's decoded local variables, after the numbers of its callers. The first number belongs to the
+    /// callee of the first caller for which `known` has a number.
     pub fn resolve_path<J: GraphJournal>(
         &self,
         method: MethodId,

@@ -1,7 +1,8 @@
 //! `tracking=cct`: a thread's calling context tree (Ammons et al., PLDI 1997), for comparison.
 //!
 //! A node is a method called at a site in its parent. The root lies below the thread's first frame. Every entry of a method
-//! looks its node up, in a table for Java code (`java_table`) of entries `[site << 24 | callee, child << 32 | parent]`.
+//! looks its node up in a table for Java code (`java_table`). The table's entries are
+//! `[site << 24 | callee, child << 32 | parent]`.
 //!
 //! The first event in a node gives it the graph's number for its path, so logs equal the logs of the default mode.
 
@@ -115,6 +116,7 @@ impl ThreadTree {
         number
     }
 
+    /// Bytes of nodes and table.
     pub fn memory_bytes(&self) -> u64 {
         (self.nodes.capacity() * size_of::<ThreadTreeEntry>() + self.table.byte_count()) as u64
     }

@@ -170,6 +170,7 @@ fn find_or_add_counter(
     })
 }
 
+/// The detail of an event type: the class's descriptor, if there is a class, and the kind's word.
 pub fn event_detail(counting: &AgentCounting, class: jclass, kind: &EventKind) -> String {
     let signature = (!class.is_null())
         .then(|| counting.jvmti.class_signature(class))

@@ -26,6 +26,7 @@ use event_types::EventTypes;
 use object_types::ObjectTypes;
 use program_kinds::ProgramKinds;
 
+/// The layer of counting, on top of stack tracking.
 pub struct AgentCounting {
     pub stack: StackTracker,
     pub event_types: EventTypes,

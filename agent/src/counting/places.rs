@@ -4,6 +4,7 @@
 
 use super::sync::{AtomicU32, Mutex, MutexGuard, Ordering, PoisonError};
 
+/// The numbers of the texts, by slot.
 pub struct TextNumbers {
     /// 0: none.
     numbers: Box<[AtomicU32]>,

@@ -13,9 +13,12 @@ use crate::events::{EventCallback, EventSource};
 use crate::thread::ThreadState;
 use crate::thread::event_kind::EventKind;
 
+/// A method of the thread's stack catches the exception.
 pub static CAUGHT: EventKind = EventKind::new("exception", "", "caught");
+/// No method of the thread's stack catches the exception.
 pub static UNCAUGHT: EventKind = EventKind::new("exception", "", "uncaught");
 
+/// Exceptions that the VM reports.
 pub struct ExceptionSource;
 
 impl EventSource for ExceptionSource {
@@ -32,6 +35,7 @@ impl EventSource for ExceptionSource {
     }
 }
 
+/// Sets the callback of exceptions.
 pub fn add_callbacks<D: EventCallback>(callbacks: &mut ti::jvmtiEventCallbacks) {
     callbacks.Exception = Some(raised::<D>);
 }

@@ -48,6 +48,7 @@ static IO_EVENT_KINDS: [IoEventKinds; 8] = [
     io_event_kinds("socket connect"),
 ];
 
+/// I/O operations that hooks report.
 pub struct IoSource;
 
 impl EventSource for IoSource {

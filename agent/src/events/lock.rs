@@ -30,7 +30,9 @@ const LOCKS: [ti::jvmtiEvent; 4] = [
     ti::JVMTI_EVENT_MONITOR_WAITED,
 ];
 
+/// Entering a contended monitor.
 pub static ENTER: EventKind = EventKind::new("lock", "ns", "enter");
+/// Waiting for a notification.
 pub static WAIT: EventKind = EventKind::new("lock", "ns", "wait");
 static PARK: EventKind = EventKind::new("lock", "ns", "park");
 

@@ -26,6 +26,7 @@ const fn alloc_kind(how: &'static str) -> EventKind {
 static CLONE: EventKind = alloc_kind("clone");
 static REFLECTION: EventKind = alloc_kind("reflection");
 static JNI: EventKind = alloc_kind("JNI");
+/// Objects that the VM creates for itself.
 pub static VM: EventKind = alloc_kind("VM");
 
 /// Classes of reflection: their native methods create the objects.
@@ -52,6 +53,7 @@ impl EventSource for VmObjectSource {
     }
 }
 
+/// Sets the callback of the VM's objects.
 pub fn add_callbacks<D: EventCallback>(callbacks: &mut ti::jvmtiEventCallbacks) {
     callbacks.VMObjectAlloc = Some(made_by_vm::<D>);
 }

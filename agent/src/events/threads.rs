@@ -12,6 +12,7 @@ use crate::events::{EventSource, HookEvent};
 use crate::stack::contexts;
 use crate::thread::ThreadState;
 
+/// Starts of threads that hooks report.
 pub struct ThreadStartSource;
 
 impl EventSource for ThreadStartSource {

@@ -25,6 +25,7 @@ const KEYS: [&str; 10] = [
     "verify",
 ];
 
+/// The options of `lucce attach`.
 #[derive(Debug)]
 pub struct AttachOptions {
     pub options: AgentOptions,

@@ -54,6 +54,7 @@ struct ProbeObject<R> {
     pauses: Option<CyclePauses>,
 }
 
+/// The probe and the canaries.
 pub struct CanarySet<R> {
     probe: Option<ProbeObject<R>>,
     held: VecDeque<CanaryEntry<CanaryObject<R>>>,

@@ -5,7 +5,7 @@
 //! ```
 //! The head of a run is an object that the walk has reached otherwise. Its tag stays. The tag of each other object is removed
 //! when the walk has reported its link, so that a chain of any length needs few tags. If a walk meets objects in the
-//! opposite order, each object begins a run, and the search for the head of the run behind it ends there. Then a chain needs
+//! opposite order, each object begins a run. The search for the head of the run behind it ends there. Then a chain needs
 //! a tag for each object, [`MAX_RUNS`] at most.
 
 use std::collections::{HashMap, HashSet};

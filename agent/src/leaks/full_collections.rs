@@ -52,6 +52,7 @@ impl FullCollections {
         true
     }
 
+    /// The full collections at the end of the last collection.
     pub fn current_count(&self) -> FullCollectionCount {
         // Acquire: pairs with `record_collection`.
         let last = self.last.load(Ordering::Acquire);
@@ -66,6 +67,7 @@ impl FullCollections {
         self.counters.full_collections()
     }
 
+    /// The pauses of a concurrent collector's cycles. `None`: the VM does not count them.
     pub fn cycle_pauses(&self) -> Option<CyclePauses> {
         self.counters.cycle_pauses()
     }
@@ -75,6 +77,7 @@ impl FullCollections {
         self.counters.used_bytes()
     }
 
+    /// Maximum size of the heap in bytes.
     pub fn max_heap_bytes(&self) -> Option<u64> {
         self.max_heap_bytes
     }

@@ -1,7 +1,7 @@
 //! The shortest path from a root to some objects, found by walks through the heap.
 //!
 //! A walk reports every reference once, in an arbitrary order: objects near a root may come late. So the search goes
-//! backwards. The targets have tags. The first walk reports their referrers, which get tags as well; the next walk reports the
+//! backwards. The targets have tags. The first walk reports their referrers, which get tags as well. The next walk reports the
 //! referrers of those, and so on, until a root refers to one of them. Each walk adds one step, so the first path found is a
 //! shortest one in the heap at that time. The program continues between two walks.
 //!

@@ -72,6 +72,7 @@ const CENSUS_PAUSE_DIVISOR: u32 = 10;
 /// The kind of the events in a stream.
 const LEAK: &str = "leak";
 
+/// Followed objects, and the evidence of collections.
 pub struct LeakDetector {
     interval: u32,
     started: Instant,

@@ -10,6 +10,7 @@ pub struct SelectionLimits {
 }
 
 impl SelectionLimits {
+    /// No object is selected.
     pub const NONE: SelectionLimits = SelectionLimits {
         per_type: 0,
         total: 0,

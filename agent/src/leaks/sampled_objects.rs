@@ -1,7 +1,7 @@
 //! A table of fixed size with sampled objects, which are followed until they die.
 //!
 //! A sampled object represents others that were not sampled. An object of `size` bytes is sampled with probability
-//! 1 − e^(−size / interval), so it represents as many objects as the reciprocal (Horvitz and Thompson, "A generalization of
+//! 1 − e^(−size / interval). It represents as many objects as the reciprocal (Horvitz and Thompson, "A generalization of
 //! sampling without replacement from a finite universe", JASA 47, 1952).
 //!
 //! If the table is full of living objects, every second one is dropped, in the order of context and age. A coin decides whether
@@ -60,6 +60,7 @@ pub struct SampledObjectsOfType<R> {
     pub objects: Vec<AgedReference<R>>,
 }
 
+/// A reference to an object, with the object's age.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AgedReference<R> {
     /// Number of collections before its creation.
@@ -110,6 +111,7 @@ impl<R: Copy> SampledObjectTable<R> {
         self.objects.len() >= self.capacity
     }
 
+    /// Follows an object of `size` bytes. `born`: number of collections before its creation.
     pub fn add_object(&mut self, place: AllocationOrigin, born: u64, size: u64, reference: R) {
         let key = self.resolve_key(place);
         if let Some(known) = self.origins.get_mut(&key) {

@@ -28,6 +28,7 @@ pub struct WriteSchedule {
 }
 
 impl WriteSchedule {
+    /// `first`: the first due time. `pause`: the minimum pause. `part`: the pause is at least 1/`part` of the elapsed time.
     pub fn new(first: Duration, (pause, part): (Duration, u32)) -> WriteSchedule {
         WriteSchedule {
             next: first,
@@ -36,10 +37,12 @@ impl WriteSchedule {
         }
     }
 
+    /// Whether the next writing is due at `now`, a time since the start.
     pub fn is_due(&self, now: Duration) -> bool {
         now >= self.next
     }
 
+    /// Sets the next due time after writing at `now`.
     pub fn mark_done(&mut self, now: Duration) {
         self.next = now + self.pause.max(now / self.part);
     }
@@ -223,7 +226,7 @@ impl LeakDetector {
         (SurvivorListing::new(state, rows), head)
     }
 
-    /// Writes a snapshot and a census at the end of a collection of the whole heap, because the VM may exit as soon as its threads
+    /// Writes a snapshot and a census at the end of a collection of the whole heap. The VM may exit as soon as its threads
     /// continue. Runs in the VM's own thread while all others stand still. So it neither calls the VM nor waits for a thread: if a
     /// lock is held, nothing is written.
     pub(super) fn write_at_pause(&self, counting: &AgentCounting, whole: &FullCollections) {

@@ -28,6 +28,7 @@ pub fn is_jar(path: &Path) -> bool {
         .is_some_and(|bytes| read_number(&bytes, 0, 4) == Some(ENTRY.into()))
 }
 
+/// The `Main-Class` of a jar's manifest.
 pub fn main_class(path: &Path) -> Option<String> {
     let manifest = read_manifest(&File::open(path).ok()?)?;
     find_attribute(&String::from_utf8_lossy(&manifest), "Main-Class")

@@ -319,6 +319,7 @@ impl AgentOptions {
         !kinds.any(|kind| kind.is_everywhere) && !self.records_calls()
     }
 
+    /// Prints a message on standard error, if its level is high enough.
     pub fn print_message(&self, level: LogLevel, text: &str) {
         if level >= self.log {
             eprintln!("lucce: {}", EscapedLine(text));

@@ -168,6 +168,7 @@ impl AgentLog {
         !mem::replace(&mut self.lock_state().full_reported, true)
     }
 
+    /// The size of the log in bytes.
     pub fn written_bytes(&self) -> u64 {
         self.lock_state().writer.bytes_written()
     }

@@ -4,8 +4,8 @@
 //! hook: entry, call, event, return ─► shadow stack: frames in between ─► ThreadCallRecord ─► Writer: run.lucce.calls
 //! ```
 //!
-//! The record variant of the helper class reports when a method is entered, when a frame is about to call, when an event
-//! happens, and when a method returns. Every method with code that programs enter by a call has these hooks, see
+//! The record variant of the helper class reports method entries, frames that are about to call, events, and method returns.
+//! Every method with code that programs enter by a call has these hooks, see
 //! `lucce_instrument::jdk::roles`.
 //!
 //! Native frames and frames that the VM entered report nothing. The recorder reads them from the shadow stack, between the
@@ -133,6 +133,7 @@ impl CallRecorder {
         }
     }
 
+    /// The state of the recording's file.
     pub fn file_state(&self) -> FileState {
         let Ok(file) = self.writer.file() else {
             return FileState::Failed;

@@ -223,6 +223,7 @@ impl<'a> ClassImage<'a> {
             && self.sites.iter().all(site)
     }
 
+    /// The class's name, as `a/b/C`.
     pub fn class_name(&self) -> &'a str {
         self.text_at(self.name)
     }

@@ -41,6 +41,7 @@ impl ClassLoaderId {
     pub const BOOT: ClassLoaderId = ClassLoaderId(0);
 }
 
+/// A class in the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct RegisteredClass {
     /// `a/b/C`
@@ -58,6 +59,7 @@ pub struct RegisteredClass {
     allocated_count: u32,
 }
 
+/// A method in the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct RegisteredMethod {
     pub class: u32,
@@ -70,6 +72,7 @@ pub struct RegisteredMethod {
     lines: (u32, u32),
 }
 
+/// What happens at a site.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RegisteredSiteKind {
     Call,
@@ -85,6 +88,7 @@ pub enum RegisteredSiteKind {
     EventCall(EventCall),
 }
 
+/// A call site or allocation site in the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct RegisteredSite {
     pub method: u32,
@@ -278,10 +282,12 @@ impl CodeRegistry {
         book
     }
 
+    /// The text of an interned name.
     pub fn name_text(&self, name: InternedText) -> &str {
         self.texts.resolve_text(name)
     }
 
+    /// The interned name of a text, if it is in use.
     pub fn find_name(&self, text: &str) -> Option<InternedText> {
         self.texts.find_text(text)
     }
@@ -795,6 +801,7 @@ impl CodeRegistry {
         Some(id)
     }
 
+    /// The site of `method` at `line` that allocates the type `what`, if it exists.
     pub fn find_allocation_site(&self, method: u32, line: i32, what: &str) -> Option<u32> {
         let key = (method, line, self.find_name(what)?);
         self.allocation_sites.get(&key).copied()
@@ -862,6 +869,7 @@ impl CodeRegistry {
         self.resolve_allocation_site(info.method, self.line_of_site(&info), &what)
     }
 
+    /// A class by id. `None`: it was removed, or never existed.
     pub fn class(&self, id: u32) -> Option<&RegisteredClass> {
         (!self.removed_classes.contains(id))
             .then(|| self.classes.get(row_of_id(id)))
@@ -878,15 +886,18 @@ impl CodeRegistry {
                 || like.any(|site| self.method_of_site.get(site) == method))
     }
 
+    /// The newest class of this name (`a/b/C`) in a loader.
     pub fn find_class(&self, loader: ClassLoaderId, name: &str) -> Option<&RegisteredClass> {
         self.class(self.find_class_id(loader, name)?)
     }
 
+    /// The id of the newest class of this name (`a/b/C`) in a loader.
     pub fn find_class_id(&self, loader: ClassLoaderId, name: &str) -> Option<u32> {
         let name = self.find_name(name)?;
         self.classes_by_name.get(&loader)?.get(&name).copied()
     }
 
+    /// A method by id. `None`: it was removed, or never existed.
     pub fn method(&self, id: u32) -> Option<&RegisteredMethod> {
         (!self.removed_methods.contains(id))
             .then(|| self.methods.get(row_of_id(id)))
@@ -909,6 +920,7 @@ impl CodeRegistry {
         MethodId(self.method_of_site.get(site.0))
     }
 
+    /// A site by id. `None`: it was removed, or never existed.
     pub fn site(&self, id: u32) -> Option<RegisteredSite> {
         let packed = *self.sites.get(row_of_id(id))?;
         // Only unpacked sites may have no method.
@@ -917,6 +929,7 @@ impl CodeRegistry {
         (!is_gone).then(|| self.unpack_site(id, packed)).flatten()
     }
 
+    /// The id of a class's method by name and descriptor.
     pub fn find_method(
         &self,
         class: &RegisteredClass,
@@ -931,6 +944,7 @@ impl CodeRegistry {
         })
     }
 
+    /// The method's line table: bci and line, in ascending order of bci.
     pub fn line_table(&self, method: &RegisteredMethod) -> &[(u16, u16)] {
         let (from, to) = method.lines;
         self.lines

@@ -29,6 +29,7 @@ use crate::thread::CounterStore;
 /// The present agent. Code that uses it is inside (see `core::agent_use`), or the agent stays until the VM ends.
 static AGENT: AtomicPtr<Agent> = AtomicPtr::new(ptr::null_mut());
 
+/// The agent: classes with all layers below, marks, and leak detection.
 pub struct Agent {
     pub classes: AgentClasses,
     /// For programs that measure their own allocations.

@@ -124,6 +124,7 @@ fn execute_command(agent: &Agent, command: &ControlCommand) -> Result<String, St
     Ok(current_status(agent))
 }
 
+/// The answer to `status`, as JSON.
 pub fn current_status(agent: &Agent) -> String {
     status::status_json(agent, uptime_ms())
 }

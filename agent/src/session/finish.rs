@@ -196,6 +196,7 @@ pub struct EventTotals {
 }
 
 impl EventTotals {
+    /// Reads all counters.
     pub fn count_events(agent: &Agent) -> EventTotals {
         let all = agent.lock_counter_blocks();
         let cells = all.iter().flat_map(|counters| counters.iter());
@@ -212,6 +213,7 @@ impl EventTotals {
         }
     }
 
+    /// The number of all events.
     pub fn sum_events(&self) -> u64 {
         self.allocations + self.others.values().sum::<u64>()
     }

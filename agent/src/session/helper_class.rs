@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The classes are defined in the boot variant. Once the VM is initialized, the agent binds their natives and redefines all of
-//! them together, so that no hook meets a mixture of boot and live classes. The build compiles them, see `build.rs`.
+//! them together. So no hook meets a mixture of boot and live classes. The build compiles them, see `build.rs`.
 
 use std::ffi::CStr;
 
@@ -142,8 +142,8 @@ fn variant_bytes(edition: HelperVariant) -> Option<[&'static [u8]; NAMES.len()]>
 }
 
 /// Binds the native methods. The VM finds them by name, and the look-up runs Java code, so it must not happen in the middle of a
-/// hook. (`RegisterNatives` needs no look-up, but the VM warns if it is used in the VM's own classes.) Each method is called
-/// once with thread 0, for which all do nothing and return 0.
+/// hook. `RegisterNatives` needs no look-up, but the VM warns if it is used in the VM's own classes. Each method is called
+/// once with thread 0. All methods do nothing for thread 0, and return 0.
 fn bind_natives(env: JniEnvironment, classes: HelperClasses) -> Option<()> {
     /// Maximum number of parameters of a method.
     const MOST: usize = 255;

@@ -60,6 +60,7 @@ impl HelperVariant {
         },
     ];
 
+    /// The boot variant, and all live variants with and without `verify`.
     #[allow(dead_code, reason = "for the agent's build")]
     pub fn all_variants() -> Vec<HelperVariant> {
         let live = HelperVariant::LIVE_VARIANTS.into_iter();

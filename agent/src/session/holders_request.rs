@@ -26,6 +26,7 @@ pub fn remember_vm(vm: *mut JavaVM) {
     VM.get_or_init(|| VmHandle::new(vm));
 }
 
+/// The VM that has loaded the agent, once [`remember_vm`] was called.
 pub fn loading_vm() -> Option<VmHandle> {
     VM.get().copied()
 }

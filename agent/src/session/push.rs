@@ -1,5 +1,5 @@
-//! `push=URL`: sends the log to a collector while the program runs, in a thread of the agent that runs no Java code and that the VM
-//! does not know.
+//! `push=URL`: sends the log to a collector while the program runs. A thread of the agent does this; it runs no Java code, and the
+//! VM does not know it.
 //!
 //! The thread reads the log's file as another process would. It takes no lock of a program's thread, so an absent or slow collector
 //! delays no thread. Data that was not sent remains in the log. At the end of the VM there is a last attempt of at most [`LAST`]. A

@@ -20,6 +20,7 @@ pub const PLACEHOLDER_IDS: FirstClassIds = FirstClassIds {
     first_method: 2 << PLACEHOLDER_SPAN,
     first_site: 1 << PLACEHOLDER_SPAN,
 };
+/// The first placeholder of natives with a bracket.
 pub const NATIVE_PLACEHOLDERS: u32 = 3 << PLACEHOLDER_SPAN;
 const PLACEHOLDER_SPAN: u32 = 28;
 // Ids of methods and sites have fewer bits.

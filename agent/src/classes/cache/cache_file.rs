@@ -32,6 +32,7 @@ const MAX_ENTRY_BYTES: u32 = 8 << 20;
 /// Hash of a class or of an entry.
 pub type CacheHash = u128;
 
+/// The XXH3 hash of a class or of an entry.
 pub fn hash_bytes(bytes: &[u8]) -> CacheHash {
     xxh3_128(bytes)
 }
@@ -87,6 +88,7 @@ impl CacheEntries {
         })
     }
 
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.rows.len()
     }

@@ -32,6 +32,7 @@ fn user_folder(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     Some(caches.join("lucce"))
 }
 
+/// The name of the file with this key.
 pub fn file_name(key: u128) -> String {
     format!("{key:032x}.{FILE_EXTENSION}")
 }

@@ -90,6 +90,7 @@ pub fn is_hooked(class: &[u8]) -> bool {
 pub struct AgentQueryGuard(());
 
 impl AgentQueryGuard {
+    /// Begins a level.
     pub fn enter_level() -> AgentQueryGuard {
         RECENT.with_borrow_mut(|recent| recent.level += 1);
         AgentQueryGuard(())
