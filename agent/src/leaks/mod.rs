@@ -3,15 +3,14 @@
 //! ```text
 //! SampledObjectAlloc ─► context, type, weak reference ─► SampledObjectTable          on the allocating thread
 //!                    └► check: was the old generation collected since? ─► snapshot, census ─► log
-//! GarbageCollectionFinish ─► counts the collection ─► collection_watcher's thread ─► check    in the VM's thread
+//! GarbageCollectionFinish ─► counts, wakes collection_watcher's thread ─► check      the event allows nothing else
 //! ResourceExhausted  ─► check, and a census of the full heap                         on the thread that gets the error
 //! VMDeath            ─► last check
 //! ```
 //! A snapshot contains the objects that a collection of the old generation has left alive. A census contains all objects that
 //! are not known to be dead.
 //!
-//! In hookless mode, in a JVM that ran before the agent came, the context comes from the VM's stack (`hookless`). Nothing else
-//! differs.
+//! In hookless mode, the context comes from the VM's stack (`hookless`). Nothing else differs.
 //!
 //! Ages need no work at collections: a living object has survived all collections since its birth.
 //!
