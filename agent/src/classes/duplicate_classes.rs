@@ -1,10 +1,10 @@
-//! Classes that come again in another loader, byte by byte the same: such a class has the same frames, sites and
-//! sizes, so all loaders' copies share their ids, and what was rewritten once is not rewritten again. A program that
-//! loads one class for ever has its contexts, and its log, once.
+//! Classes that several loaders load with identical bytes. Such classes have the same frames, sites and sizes, so all copies
+//! share their ids, and the class is rewritten once. If a program loads one class again and again, its contexts and its log
+//! do not grow.
 //!
-//! The first time only a sum of the class is kept, as most never come again; the second time the class with its
-//! hooks. Those that came first go first when they are too many. A class that makes objects of others' classes
-//! has its own ids in each loader, because those classes may be larger in one than in the other.
+//! The first occurrence leaves only a hash, because most classes never recur. The second occurrence keeps the class with its
+//! hooks. The oldest classes are dropped first. A class that creates objects of other loaders' classes has its own ids in
+//! each loader, because those classes may have different sizes.
 
 use std::collections::VecDeque;
 use std::hash::Hasher;
@@ -19,20 +19,21 @@ use crate::memory::locks::WatchedMutex;
 use crate::registry::ClassLoaderId;
 use lucce_instrument::{HookSiteKind, MethodInstrumentation};
 
-/// How many sums are kept.
+/// Number of remembered hashes.
 const HASH_SLOTS: usize = 1 << 16;
-/// How many bytes of classes are kept.
+/// Maximum bytes of kept classes.
 const MAX_BYTES: usize = 32 << 20;
 
+/// Classes with their hooks, for loaders that load them again.
 #[derive(Default)]
 pub struct DuplicateClasses(WatchedMutex<DuplicateClassTable>);
 
 #[derive(Default)]
 struct DuplicateClassTable {
-    /// Of classes that came, by their low bits; 0: none.
+    /// Hashes of classes seen, by their low bits; 0: none.
     hashes: Vec<u64>,
     classes: FxHashMap<u64, DuplicateClass>,
-    /// Their sums, the oldest first.
+    /// The hashes of kept classes, the oldest first.
     order: VecDeque<u64>,
     bytes: usize,
 }
@@ -44,7 +45,7 @@ struct DuplicateClass {
     class: u32,
 }
 
-/// What hooks depend on but the class itself.
+/// What hooks depend on besides the class itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct LoaderKind {
     is_trusted: bool,
@@ -61,7 +62,7 @@ impl LoaderKind {
 }
 
 impl DuplicateClasses {
-    /// The class with its hooks, if it came before; the loader has it now.
+    /// The class with its hooks, if it was kept. The loader is added to its loaders.
     pub fn find_hooked(
         &self,
         classes: &AgentClasses,
@@ -74,7 +75,7 @@ impl DuplicateClasses {
         let kind = LoaderKind::for_loader(classes, loader);
         let known = self.lock();
         let twin = known.classes.get(&hash_class(bytes))?;
-        // The bytes decide: sums may be equal by chance.
+        // The bytes decide: hashes may collide.
         if *twin.plain != *bytes || twin.kind != kind {
             return None;
         }
@@ -90,7 +91,7 @@ impl DuplicateClasses {
         Some(twin.hooked.to_vec())
     }
 
-    /// A class has got its hooks.
+    /// Records a class that has got its hooks.
     pub fn record_hooked(
         &self,
         classes: &AgentClasses,
@@ -129,7 +130,7 @@ impl DuplicateClasses {
 }
 
 impl DuplicateClassTable {
-    /// Whether a class with this sum came before, as far as is remembered.
+    /// Whether a class with this hash was seen and is still remembered.
     fn record_hash(&mut self, sum: u64) -> bool {
         if self.hashes.is_empty() {
             self.hashes = vec![0; HASH_SLOTS];
@@ -138,7 +139,7 @@ impl DuplicateClassTable {
         place.is_some_and(|place| std::mem::replace(place, sum) == sum)
     }
 
-    /// The classes that are not kept any more.
+    /// Keeps a class. Returns the registry ids of the classes that were dropped for it.
     fn insert_class(&mut self, sum: u64, twin: DuplicateClass) -> Vec<u32> {
         self.bytes += twin.plain.len() + twin.hooked.len();
         self.classes.insert(sum, twin);
@@ -156,8 +157,8 @@ impl DuplicateClassTable {
     }
 }
 
-/// Whether the class makes only objects that are as large wherever it is loaded: its own, if it extends a class of
-/// the JDK, and the JDK's.
+/// Whether all objects that the class creates have the same size in every loader: objects of the JDK's classes, and of the class
+/// itself if it extends a class of the JDK.
 fn is_loader_independent(class: &ClassFile<'_>, shapes: &[MethodInstrumentation]) -> bool {
     const JAVA: &str = "java/";
     let extends_java = || {
@@ -203,7 +204,7 @@ mod tests {
     fn a_class_is_kept_the_second_time_and_the_oldest_goes() {
         let mut known = DuplicateClassTable::default();
         assert!(!known.record_hash(5) && known.record_hash(5));
-        // Another one in its place.
+        // Another hash in the same slot.
         assert!(!known.record_hash(5 + HASH_SLOTS as u64) && !known.record_hash(5));
         let third = MAX_BYTES / 3 + 2;
         assert!(known.insert_class(1, twin(11, third)).is_empty());

@@ -1,11 +1,13 @@
-//! Java agents (`-javaagent`) get a class after its hooks have been inserted, and may put calls into its methods, also
-//! before the hook at a method's entry. So the helper class stands in the place where the JDK calls them
-//! (`InstrumentationImpl.transform`): they are given the class as it was without hooks, and what they make of it gets
-//! hooks anew. The VM asks them after our own hook, on the same thread, see `recent_classes`.
+//! Java agents (`-javaagent`) that change classes.
 //!
-//! A class that has been loaded before (`retransformClasses`) comes from the VM with its hooks: they are given what its
-//! loader reads, if that is what the hooks were put into, see `originals`. Where that is not known they are given the
-//! class with hooks, and what they make of it gets others, see `silence`.
+//! A Java agent gets a class after its hooks have been inserted. It may put calls into the methods, even before the hook at a
+//! method's entry. Therefore the helper class intercepts the method from which the JDK calls Java agents
+//! (`InstrumentationImpl.transform`). Java agents get the class without hooks, and their result gets new hooks. The VM calls
+//! them after our own hook, on the same thread, see `recent_classes`.
+//!
+//! A class that is already loaded (`retransformClasses`) comes from the VM with its hooks. If the original bytes can be read
+//! from its loader, Java agents get those, see `original_classes`. Otherwise they get the class with hooks, and the result's
+//! old hooks are replaced, see `lucce_instrument::neutralize`.
 
 use std::borrow::Cow;
 use std::ffi::CStr;
@@ -29,7 +31,7 @@ const HELPER: &[u8] = b"java/lang/LucceRt";
 
 static AGENTS_LOADED: AtomicBool = AtomicBool::new(false);
 
-/// A class with this name is being loaded.
+/// Notices the JDK's class for Java agents by its name, when it is loaded.
 pub fn detect_java_agents(name: &[u8]) {
     if name == IMPLEMENTATION.as_bytes() {
         AGENTS_LOADED.store(true, Ordering::Relaxed);
@@ -39,15 +41,15 @@ pub fn detect_java_agents(name: &[u8]) {
 /// A class on its way into the VM.
 #[derive(PartialEq, Debug)]
 pub enum ArrivingClass<'c> {
-    /// It gets hooks.
+    /// A class without hooks; it gets hooks.
     Plain(Cow<'c, [u8]>),
-    /// It has them: Java agents were asked first.
+    /// A class with hooks of this thread: Java agents have seen it already.
     Hooked,
-    /// It has hooks of before, which cannot be told from its code, and gets no others.
+    /// A class with old hooks that its code does not reveal. It gets no new hooks.
     KeepsOldHooks,
 }
 
-/// What is to be done with the class, of which a Java agent may have kept the bytes with hooks.
+/// How to treat the class. A Java agent may have kept its bytes with hooks.
 pub fn classify_class(class: &[u8]) -> ArrivingClass<'_> {
     if !has_hooks(class) {
         return ArrivingClass::Plain(Cow::Borrowed(class));
@@ -60,7 +62,7 @@ pub fn classify_class(class: &[u8]) -> ArrivingClass<'_> {
     })
 }
 
-/// A class that a Java agent has changed keeps the hooks of before.
+/// Warns that a class changed by a Java agent keeps its old hooks.
 pub fn report_kept_hooks(classes: &AgentClasses, name: &str) {
     let name = name.replace('/', ".");
     increment_counter(&classes.counts.classes_kept);
@@ -75,14 +77,14 @@ fn has_hooks(class: &[u8]) -> bool {
     AGENTS_LOADED.load(Ordering::Relaxed) && (has(HELPER) || has(INHERITED.as_bytes()))
 }
 
-/// Java agents may be asked next.
+/// Remembers a class with its hooks, in case Java agents are called next.
 pub fn record_hooked(plain: &[u8], hooked: &[u8]) {
     if AGENTS_LOADED.load(Ordering::Relaxed) {
         recent_classes::remember_class(plain.to_vec(), hooked.to_vec());
     }
 }
 
-/// The class that Java agents are asked for.
+/// The class for which Java agents are called.
 #[derive(Clone, Copy)]
 pub struct TransformRequest {
     pub loader: jobject,
@@ -91,7 +93,7 @@ pub struct TransformRequest {
 }
 
 impl TransformRequest {
-    /// What the Java agents are given; `None`: `bytes` as they are.
+    /// The bytes that Java agents get. `None`: `bytes` unchanged.
     pub fn find_plain_bytes(
         self,
         classes: &AgentClasses,
@@ -108,7 +110,7 @@ impl TransformRequest {
             .exclude_allocations(env, || env.new_byte_array(&plain))
     }
 
-    /// Runs Java code, which finds its slot where the caller says, and leaves that as it was.
+    /// The class from its loader. Runs Java code, which finds its slot where `$fp` points; restores `$fp` afterwards.
     fn find_original(self, classes: &AgentClasses, env: JniEnvironment) -> Option<Vec<u8>> {
         let name = self.class_name(env)?;
         let field = classes.fields.get()?.pointer.as_raw();
@@ -131,7 +133,7 @@ impl TransformRequest {
         (!self.name.is_null()).then(|| env.read_string(self.name, jint::MAX as usize))
     }
 
-    /// What they made of it, with hooks. `None`: it stays as it is.
+    /// The Java agents' result with hooks. `None`: the class stays unchanged.
     pub fn hook_answer(
         self,
         classes: &AgentClasses,
@@ -139,7 +141,7 @@ impl TransformRequest {
         (manager, made): (jobject, jobject),
     ) -> Option<jobject> {
         let hooked = self.insert_hooks(classes, env, made);
-        // Others are asked again, and get what these made, when the class is changed after it has been loaded.
+        // When a loaded class changes, retransformable agents are called again with this result.
         if !is_retransformable(env, manager) {
             self.record_original(classes, env, made);
         }
@@ -183,7 +185,7 @@ impl TransformRequest {
     }
 }
 
-/// Whether these Java agents are asked again when a class is changed that has been loaded.
+/// Whether these Java agents are called again when a loaded class changes.
 fn is_retransformable(env: JniEnvironment, manager: jobject) -> bool {
     let class = env.class_of(manager);
     let field = env.field_id(class, c"mIsRetransformable", c"Z");
@@ -191,8 +193,8 @@ fn is_retransformable(env: JniEnvironment, manager: jobject) -> bool {
     field.is_some_and(|field| env.get_boolean(manager, field))
 }
 
-/// Asks the Java agents of a manager, as the JDK does: what they made of the class. Null: nothing, or an exception is on its
-/// way. Runs code of the program's.
+/// Calls the Java agents of a manager, as the JDK does, and returns the class that they made. Null: no change, or an exception
+/// is pending. Runs code of the program.
 pub fn call_transformers(
     env: JniEnvironment,
     manager: jobject,

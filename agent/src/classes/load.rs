@@ -1,4 +1,9 @@
-//! A class on its way into the VM: parse, plan, note in the book, rewrite.
+//! Inserting hooks into a class on its way into the VM.
+//!
+//! ```text
+//! class bytes ─► parse ─► decide instrumentation ─► register: ids ─► plan ─► rewrite ─► VM
+//!                  └ duplicate of another loader, or in the class cache: the same bytes again
+//! ```
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -22,15 +27,15 @@ use lucce_instrument::{
     MethodInstrumentation,
 };
 
-/// Why a class comes.
+/// Why a class arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClassArrival {
     Load,
-    /// The class is loaded, and gets other code. Frames that are there go on in the code of before.
+    /// A loaded class gets other code. Present frames continue in the old code.
     Change,
 }
 
-/// New bytes for a class; `None`: it stays as it is.
+/// New bytes for a class. `None`: it stays unchanged.
 pub fn transform_class(
     classes: &AgentClasses,
     loader: ClassLoaderId,
@@ -71,7 +76,7 @@ pub fn transform_class(
     let Some(ids) = register_class(classes, loader, &class, &shapes) else {
         increment_counter(&classes.counts.classes_skipped);
         classes.report_skipped(class.name(), None, "no more ids for methods and sites");
-        // Its frames have no numbers, but what they call finds its slot.
+        // Its frames have no numbers, but its callees find their slots.
         for method in class.methods() {
             let place = (loader, class.name());
             let _ = classes.method_watch.add_method(
@@ -93,7 +98,7 @@ pub fn transform_class(
     insert_hooks(classes, loader, &planned, ids)
 }
 
-/// A class of which it is known where hooks go.
+/// A class whose instrumentation is decided.
 struct PlannedClass<'p> {
     class: &'p ClassFile<'p>,
     plain: &'p [u8],
@@ -103,10 +108,10 @@ struct PlannedClass<'p> {
     arrival: ClassArrival,
 }
 
-/// How many differences to JDKs that are known there were.
+/// The number of differences from known JDKs so far.
 static DIFFERENCES: AtomicU32 = AtomicU32::new(0);
 
-/// Where the JDK may be another one than those that are known: says what differs, some of it.
+/// Compares a class of an unknown JDK with a known JDK, and reports the first differences.
 fn report_jdk_differences(classes: &AgentClasses, loader: ClassLoaderId, class: &ClassFile<'_>) {
     const MOST: u32 = 20;
     let Some(like) = classes
@@ -117,7 +122,7 @@ fn report_jdk_differences(classes: &AgentClasses, loader: ClassLoaderId, class: 
         return;
     };
     for difference in hooks::jdk::find_differences(class, like) {
-        // Relaxed: a number, nothing is read by it.
+        // Relaxed: a number; no other data depends on it.
         match DIFFERENCES.fetch_add(1, Ordering::Relaxed) {
             ..MOST => classes.report_message(LogLevel::Warn, &difference),
             MOST => classes.report_message(
@@ -129,7 +134,7 @@ fn report_jdk_differences(classes: &AgentClasses, loader: ClassLoaderId, class: 
     }
 }
 
-/// The VM will refuse the class, and tell its user, or else say that it has accepted it.
+/// The VM will reject the class with an error of its own. If it accepts the class, the class is watched.
 fn pass_unreadable(classes: &AgentClasses) -> Option<Vec<u8>> {
     if classes
         .method_watch
@@ -141,7 +146,7 @@ fn pass_unreadable(classes: &AgentClasses) -> Option<Vec<u8>> {
     None
 }
 
-/// `asked`: is told what the book was asked for.
+/// Decides the hooks of a class. Lookups of untracked methods are added to `asked`.
 fn decide_instrumentation(
     classes: &AgentClasses,
     loader: ClassLoaderId,
@@ -168,7 +173,7 @@ fn decide_instrumentation(
     Ok(shapes)
 }
 
-/// Another agent has changed methods before whose calls nothing was said: the VM knows who calls them.
+/// Another agent has changed untracked methods. They ask the VM for their callers.
 fn set_vm_entered_if_untracked(
     is_quiet: &dyn Fn(&str, &str, &str) -> bool,
     class: &ClassFile<'_>,
@@ -182,14 +187,14 @@ fn set_vm_entered_if_untracked(
     }
 }
 
-/// The method asks the VM who has called it.
+/// The method asks the VM for its caller.
 fn set_vm_entered(shape: &mut MethodInstrumentation) {
     shape.frame = FrameKind::VmEntered;
     shape.keeps_no_slot = false;
 }
 
-/// A method had no hooks, so other methods of its class say nothing before they call it. Now it has some. Frames that are there go
-/// on in the old code, for as long as they like. What has asked once asks for ever: such a frame may be older.
+/// The method had no hooks, so other methods of its class call it without hooks. Now it gets some, while present frames continue
+/// in the old code without limit. A method that has asked the VM once continues to ask: an old frame may still exist.
 fn set_vm_entered_if_old_callers(
     classes: &AgentClasses,
     loader: ClassLoaderId,
@@ -213,7 +218,7 @@ fn set_vm_entered_if_old_callers(
     }
 }
 
-/// A class that is not in scope.
+/// Rewrites a class outside the instrumentation scope.
 fn rewrite_outside_scope(
     classes: &AgentClasses,
     loader: ClassLoaderId,
@@ -230,13 +235,13 @@ fn rewrite_outside_scope(
     )
 }
 
-/// `own`: the class's loader is one of the program's.
+/// `own`: the class's loader belongs to the program.
 fn set_inherited(mut plan: ClassPlan<'static>, own: bool) -> ClassPlan<'static> {
     plan.inherited = own.then_some(hooks::INHERITED);
     plan
 }
 
-/// A class that a Java agent was given with our fields has them.
+/// Removes our fields from the plan if the class has them: a Java agent got the class with our fields.
 fn remove_present_fields(class: &ClassFile<'_>, plan: &mut ClassPlan<'_>) {
     plan.fields.retain(|field| !class.has_field(field.name));
 }
@@ -245,7 +250,7 @@ fn is_empty_plan(plan: &ClassPlan<'_>) -> bool {
     plan.methods.is_empty() && plan.fields.is_empty() && plan.new_methods.is_empty()
 }
 
-/// A class that is in no trace.
+/// Rewrites a class that no trace shows.
 fn rewrite_untraced(
     classes: &AgentClasses,
     (loader, class): (ClassLoaderId, &ClassFile<'_>),
@@ -306,7 +311,7 @@ fn register_class(
     Some(ids)
 }
 
-/// What hooks of a loader's classes depend on beside the classes and the kinds of events.
+/// What hooks of a loader's classes depend on besides the classes and the kinds of events.
 pub fn hooks_for_loader(classes: &AgentClasses, loader: ClassLoaderId) -> HookOptions {
     HookOptions {
         exits: classes.recorder.is_some(),
@@ -318,7 +323,7 @@ pub fn hooks_for_loader(classes: &AgentClasses, loader: ClassLoaderId) -> HookOp
     }
 }
 
-/// The plan with these ids; `native_site` says those of natives with a bracket.
+/// The plan with these ids. `native_site` gives the sites of natives with a bracket.
 fn build_plan(
     classes: &AgentClasses,
     loader: ClassLoaderId,
@@ -387,8 +392,8 @@ fn insert_hooks(
     }
 }
 
-/// As `insert_hooks`, by way of a class in which something else stands for ids, which other runs can use, too. `None`: it cannot
-/// be done so.
+/// Like `insert_hooks`, through a class with placeholders for ids that other runs can use. `None`: this is impossible for the
+/// class.
 fn insert_and_cache(
     classes: &AgentClasses,
     loader: ClassLoaderId,
@@ -417,7 +422,7 @@ fn insert_and_cache(
         return Some(None);
     }
     let done = rewrite(planned.class, &plan).ok()?;
-    // One from the cache would not say which methods are too long for compilers.
+    // A cached class would not report methods that are too long for compilers.
     if !done.skipped.is_empty() || !done.outgrown.is_empty() {
         return None;
     }
@@ -448,7 +453,7 @@ fn accept_rewritten(
     done.bytes
 }
 
-/// A method stays without hooks.
+/// Leaves a method without hooks.
 fn leave_unhooked(
     classes: &AgentClasses,
     loader: ClassLoaderId,
@@ -461,7 +466,7 @@ fn leave_unhooked(
     classes.registry_mut().mark_uninstrumented(id, is_watched);
 }
 
-/// What a method without hooks calls would not know where its slot is, so the VM stops in it. `false`: the VM does not.
+/// Makes the VM stop in a method without hooks, whose callees would not know their slots. `false`: the VM refuses.
 fn watch_method(
     classes: &AgentClasses,
     loader: ClassLoaderId,
@@ -501,8 +506,8 @@ pub fn bracketed_natives(shapes: &[MethodInstrumentation]) -> Vec<usize> {
     natives
 }
 
-/// New bytes for a hidden class: its frames are not shown, but what it calls must find its slot, and what it makes
-/// is counted for its caller.
+/// New bytes for a hidden class. Its frames are not shown, but its callees must find their slots, and its objects are counted for
+/// its caller.
 pub fn transform_hidden_class(
     classes: &AgentClasses,
     loader: ClassLoaderId,

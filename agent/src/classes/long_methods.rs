@@ -1,9 +1,9 @@
-//! Methods that hooks make so long that HotSpot would not compile them.
+//! Methods that become too long for HotSpot's compilers by their hooks.
 //!
-//! Its compilers leave a method of more than 8,000 bytes of code to the interpreter, however often it runs. One that was
-//! shorter, and is longer with its hooks, took fifty times as long for that reason. So where such a class is loaded the flag
-//! that says so, `DontCompileHugeMethods`, is put off: from there on methods of any length are compiled. A user who does not
-//! want that says `-XX:+DontCompileHugeMethods`.
+//! The compilers never compile a method of more than 8,000 bytes of code, however often it runs. A method that exceeded this
+//! limit only with its hooks ran fifty times slower. Therefore, when such a class is loaded, the agent switches the flag
+//! `DontCompileHugeMethods` off: from then on, methods of any length are compiled. Users can prevent this with
+//! `-XX:+DontCompileHugeMethods`.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +15,7 @@ use lucce_jvmti::flags::compile_long_methods;
 use crate::classes::AgentClasses;
 use crate::options::LogLevel;
 
+/// Switches `DontCompileHugeMethods` off once, and reports it.
 #[derive(Default)]
 pub struct LongMethodReport {
     vm: OnceLock<VmHandle>,
@@ -22,12 +23,12 @@ pub struct LongMethodReport {
 }
 
 impl LongMethodReport {
-    /// Once, before any class has hooks.
+    /// Sets the VM, once, before any class has hooks.
     pub fn set_vm(&self, vm: VmHandle) {
         let _ = self.vm.set(vm);
     }
 
-    /// These methods of a class that is being loaded have become too long.
+    /// Handles methods of a class being loaded that have become too long.
     pub fn report_outgrown(
         &self,
         classes: &AgentClasses,
@@ -37,7 +38,7 @@ impl LongMethodReport {
         let Some(method) = outgrown.first().and_then(|at| class.methods().get(*at)) else {
             return;
         };
-        // Relaxed: who comes first says it.
+        // Relaxed: the first thread reports it.
         if self.is_reported.swap(true, Ordering::Relaxed) {
             return;
         }

@@ -1,10 +1,10 @@
-//! Methods that cannot have hooks but call.
+//! Methods that call but cannot have hooks.
 //!
-//! A method of almost 64 KB, or one for which there is no room in its class's constant pool, keeps its code, and
-//! so does a class that the agent cannot read though the VM does. Nothing says before its calls where the
-//! callee's slot is, and nothing at its entry who called it. So the VM stops at its entry, at each of its calls and
-//! where it returns, and the frames are counted (`stack/uninstrumented.rs`). Such methods are rare, and so large that no
-//! compiler touches them. When another agent changes the class, the VM forgets where it was to stop: it is told again.
+//! Three cases have no hooks: methods of almost 64 KB, methods whose class has no room in its constant pool, and classes that
+//! the VM can read but the agent cannot. No hook before their calls publishes the callee's slot, and no hook at their entry
+//! identifies the caller. So the VM stops at their entry, at each of their calls and at their return, and the agent counts the
+//! frames (`stack/uninstrumented.rs`). Such methods are rare, and so large that no compiler compiles them. If another agent
+//! changes the class, the VM forgets its breakpoints, and they are set again.
 #![allow(unsafe_code, reason = "the state that the current thread holds")]
 
 use std::collections::{HashMap, HashSet};
@@ -29,22 +29,22 @@ use crate::thread::OwnState;
 use crate::thread::carrier;
 use lucce_jvmti::{JniEnvironment, JvmError, Jvmti};
 
-/// Methods at which the VM stops, in classes that are loaded or about to be.
+/// The methods at which the VM stops, in loaded classes and classes about to be loaded.
 #[derive(Default)]
 pub struct MethodWatch {
     methods: WatchedMutex<WatchedMethods>,
     /// Some class has such methods.
     has_methods: AtomicBool,
-    /// Some class could not be read: it is one that the book does not have when the VM has accepted it.
+    /// A class could not be read. If the VM accepts it, it is a prepared class that is not in the registry.
     has_unreadable: AtomicBool,
-    /// By the VM's ids of methods.
+    /// Stops by the VM's method ids.
     stops: WatchedRwLock<FxHashMap<usize, MethodStopPlaces>>,
 }
 
-/// Name and descriptor of methods, by their class. A hidden class has the name that its bytes have.
+/// Name and descriptor of methods, by their class. A hidden class has the name in its bytes.
 type WatchedMethods = HashMap<(ClassLoaderId, String), HashSet<(String, String)>>;
 
-/// Where the VM stops in a method.
+/// The places in a method at which the VM stops.
 #[derive(Debug)]
 struct MethodStopPlaces {
     loader: ClassLoaderId,
@@ -68,7 +68,7 @@ impl MethodStopPlaces {
         std::iter::once(0).chain(all.filter(|bci| *bci != 0))
     }
 
-    /// What happens at a location: more than one thing at the first instruction.
+    /// The kinds of stops at a location. The first instruction may be several at once.
     fn places_at(&self, location: i64) -> Vec<StopPlace> {
         let is_one_of = |bcis: &[u16]| {
             let bci = u16::try_from(location);
@@ -85,8 +85,10 @@ impl MethodStopPlaces {
 }
 
 impl MethodWatch {
+    /// Watches a method of a class that is about to be loaded.
+    ///
     /// # Errors
-    /// The VM does not do that for us.
+    /// The VM refuses the events.
     pub fn add_method(
         &self,
         jvmti: Jvmti,
@@ -101,23 +103,23 @@ impl MethodWatch {
         Ok(())
     }
 
-    /// A class without a known name could not be read.
+    /// Watches for a class that could not be read and whose name is unknown.
     ///
     /// # Errors
-    /// The VM does not do that for us.
+    /// The VM refuses the events.
     pub fn watch_unreadable(&self, jvmti: Jvmti) -> Result<(), JvmError> {
         self.has_unreadable.store(true, Ordering::Relaxed);
         enable_events(jvmti)
     }
 
-    /// A class with this name comes: one that was to come has been refused, or one that is there gets other code.
+    /// Forgets a class by its name: an earlier load was rejected, or the class gets other code.
     pub fn forget_class(&self, loader: ClassLoaderId, class: &str) {
         if self.has_methods.load(Ordering::Relaxed) {
             self.lock_methods().remove(&(loader, class.to_string()));
         }
     }
 
-    /// The VM has unloaded these loaders' classes, of which some were never prepared.
+    /// Forgets unloaded loaders' classes, including classes that were never prepared.
     pub fn forget_loaders(&self, loaders: &[ClassLoaderId]) {
         if self.has_methods.load(Ordering::Relaxed) {
             let is_gone = |loader: &ClassLoaderId| loaders.contains(loader);
@@ -132,7 +134,7 @@ impl MethodWatch {
         self.methods.lock()
     }
 
-    /// The VM has prepared a class.
+    /// Sets breakpoints in a class that the VM has prepared.
     pub fn handle_prepared(&self, classes: &AgentClasses, env: JniEnvironment, class: jclass) {
         let jvmti = classes.jvmti;
         let Some(signature) = jvmti.class_signature(class) else {
@@ -146,7 +148,7 @@ impl MethodWatch {
         };
         let id = classes.loaders.loader_id(jvmti, env, loader);
         env.delete_local(loader);
-        // Of a hidden class, what stands before its suffix.
+        // The name of a hidden class without its suffix.
         let plain = name.split('.').next().unwrap_or(name);
         let known = self.lock_methods().get(&(id, plain.to_string())).cloned();
         if let Some(methods) = known {
@@ -162,7 +164,7 @@ impl MethodWatch {
         {
             increment_counter(&classes.counts.classes_skipped);
             classes.report_skipped(name, None, "its class file cannot be read");
-            // Without ids its frames are in no trace, and the VM is still asked.
+            // Without ids its frames appear in no trace, but the VM still stops.
             let _ = add_class(classes, class, id, name);
             for method in jvmti.class_methods(class) {
                 if let Some((method_name, descriptor)) = jvmti.method_name(method) {
@@ -173,7 +175,7 @@ impl MethodWatch {
         }
     }
 
-    /// The VM has given a class other code: it stops nowhere in it any more.
+    /// Sets the breakpoints again after the VM has given a class other code.
     pub fn handle_changed(&self, classes: &AgentClasses, env: JniEnvironment, class: jclass) {
         if self.has_methods.load(Ordering::Relaxed) {
             self.handle_prepared(classes, env, class);
@@ -183,7 +185,7 @@ impl MethodWatch {
     fn set_breakpoints(&self, jvmti: Jvmti, loader: ClassLoaderId, method: jmethodID) {
         let code = jvmti.method_bytecodes(method);
         let stops = MethodStopPlaces::from_code(&code, loader);
-        // It does nothing that matters.
+        // A method without calls needs no stops.
         if stops.calls.is_empty() {
             return;
         }
@@ -203,7 +205,7 @@ impl MethodWatch {
     }
 }
 
-/// Both stay on: further events cost nothing that counts.
+/// Both events stay enabled: further ones cost nothing measurable.
 fn enable_events(jvmti: Jvmti) -> Result<(), JvmError> {
     for event in [JVMTI_EVENT_BREAKPOINT, JVMTI_EVENT_CLASS_PREPARE] {
         jvmti.enable_event(event)?;
@@ -211,7 +213,7 @@ fn enable_events(jvmti: Jvmti) -> Result<(), JvmError> {
     Ok(())
 }
 
-/// Hidden classes, which have a dot in their names, and the agent's own are in no book.
+/// Whether the class is in scope and not registered. Hidden classes (a dot in the name) and the agent's own are never registered.
 fn is_unregistered(classes: &AgentClasses, loader: ClassLoaderId, name: &str) -> bool {
     !name.contains('.')
         && !name.starts_with("java/lang/LucceRt")
@@ -219,7 +221,7 @@ fn is_unregistered(classes: &AgentClasses, loader: ClassLoaderId, name: &str) ->
         && classes.registry().find_class(loader, name).is_none()
 }
 
-/// The thread is at this location of a method without hooks.
+/// Handles a stop of the thread at this location of a method without hooks.
 pub fn handle_breakpoint(
     classes: &AgentClasses,
     env: JniEnvironment,

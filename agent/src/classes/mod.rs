@@ -1,4 +1,12 @@
-//! Classes on their way into the VM: their hooks, Java agents, what they were before, those that cannot have hooks.
+//! Classes on their way into the VM: hooks, the class cache, Java agents, original bytes, and methods without hooks.
+//!
+//! ```text
+//! VM: class file ─► java_agents: old hooks? ─► load: duplicate? cached? else rewritten ─► VM
+//!                                                └ method_watch: methods without hooks get breakpoints
+//! ```
+//!
+//! Read `load` first, then `cache`, `duplicate_classes`, `java_agents` with `original_classes`, `method_watch`,
+//! `long_methods`, and `unloading`.
 
 pub mod cache;
 pub mod duplicate_classes;
@@ -19,16 +27,17 @@ use long_methods::LongMethodReport;
 use method_watch::MethodWatch;
 use original_classes::OriginalClasses;
 
+/// The layer of classes, on top of counting.
 pub struct AgentClasses {
     pub counting: AgentCounting,
-    /// What earlier runs have made of classes of the JDK.
+    /// The JDK's classes with hooks from earlier runs.
     pub cache: HookedClassCache,
-    /// What classes were before their hooks.
+    /// Hashes of classes without their hooks.
     pub original_classes: OriginalClasses,
     /// Classes that several loaders have.
     pub duplicates: DuplicateClasses,
     pub method_watch: MethodWatch,
-    /// Methods that hooks make too long for the VM's compilers.
+    /// Methods that become too long for the VM's compilers by their hooks.
     pub long_methods: LongMethodReport,
 }
 

@@ -1,5 +1,5 @@
-//! Classes as they were before their hooks, for Java agents that change them after they have been loaded. Only a sum of
-//! each is kept: the bytes come from where its loader finds them, if they are still the same.
+//! Classes without their hooks, for Java agents that change loaded classes. Only a hash of each class is kept. The bytes are
+//! read from the class's loader, and used if the hash is the same.
 
 use std::hash::Hasher;
 
@@ -10,19 +10,19 @@ use crate::memory::locks::WatchedMutex;
 use crate::registry::ClassLoaderId;
 use lucce_jvmti::JniEnvironment;
 
-/// The sum of a class by its loader and the sum of its name.
+/// The hash of each class, by its loader and the hash of its name.
 #[derive(Default)]
 pub struct OriginalClasses(WatchedMutex<FxHashMap<ClassLoaderId, FxHashMap<u64, u64>>>);
 
 impl OriginalClasses {
-    /// An agent that changes the class called `name` later begins with these bytes.
+    /// Records the bytes with which an agent begins when it changes the class `name` later.
     pub fn record_class(&self, loader: ClassLoaderId, name: &[u8], bytes: &[u8]) {
         let (key, sum) = (hash_name(name), hash_class(bytes));
         let mut known = self.0.lock();
         known.entry(loader).or_default().insert(key, sum);
     }
 
-    /// The VM has unloaded these loaders' classes.
+    /// Forgets unloaded loaders.
     pub fn forget_loaders(&self, loaders: &[ClassLoaderId]) {
         let mut known = self.0.lock();
         for loader in loaders {
@@ -30,8 +30,8 @@ impl OriginalClasses {
         }
     }
 
-    /// The class as it was noted, read by its loader, an object (null: the boot loader). Runs Java code, and `called`
-    /// behind each call of it.
+    /// The recorded class, read by its loader, an object (null: the boot loader). Runs Java code, and `called` after each call of
+    /// it.
     pub fn find_class(
         &self,
         env: JniEnvironment,
@@ -61,7 +61,7 @@ fn hash_class(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// What the loader has by the name of the class's file.
+/// The class file that the loader finds by the class's name.
 fn read_class_file(
     env: JniEnvironment,
     loader: jobject,

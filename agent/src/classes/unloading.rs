@@ -1,11 +1,11 @@
-//! Classes that the VM has unloaded: see also `stack::unloading`.
+//! Unloaded classes: frees what `classes` keeps of them; see also `stack::unloading`.
 
 use lucce_jvmti::JniEnvironment;
 
 use crate::classes::AgentClasses;
 use crate::stack::unloading;
 
-/// Looks after a few loaders; asked for whenever a class is loaded.
+/// Checks a few loaders for unloading. Called for each class that is loaded.
 pub fn forget_unloaded_classes(classes: &AgentClasses, env: JniEnvironment) {
     let gone = classes.loaders.remove_unloaded(env);
     if !gone.is_empty() {

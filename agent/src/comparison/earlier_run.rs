@@ -1,5 +1,4 @@
-//! `graph=FILE`: an earlier run's log, as far as it tells which calls there are and what they are
-//! called.
+//! `graph=FILE`: reads the calls of an earlier run, and their names, from its log.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,49 +9,50 @@ use lucce_tracelog::{
     ClassId, InMemoryLog, LoaderId, LogItem, LogRecord, MethodRecord, SiteKind, SiteRecord,
 };
 
-/// Ids are the earlier run's own.
+/// An earlier run, with its own ids.
 #[derive(Default)]
 pub struct EarlierRun {
     pub calls: EarlierCalls,
     pub names: EarlierNames,
 }
 
-/// All calls and events that were seen, and how often the graph met each.
+/// All calls and events of the run, and how often its graph met each.
 #[derive(Default)]
 pub struct EarlierCalls {
     edges: Vec<WeightedEdge>,
     index: HashMap<CallEdge, usize>,
 }
 
-/// What is the same in two runs of one program: the way from names to ids.
+/// Maps names, which are equal in two runs of one program, to ids.
 #[derive(Default)]
 pub struct EarlierNames {
-    /// In the order in which the graph met them: each class loader may have a class of this name.
+    /// In the order of their first occurrence: each class loader may have a class of this name.
     classes: HashMap<ClassName, Vec<ClassId>>,
     methods: HashMap<(ClassId, Box<str>, Box<str>), MethodId>,
     sites: HashMap<(MethodId, SitePlace), SiteId>,
 }
 
-/// The class's name as Java prints it, and whether the boot loader has it. Other loaders have numbers
-/// that mean nothing in another run.
+/// The class's name as Java prints it, and whether the boot loader has it. The numbers of other loaders differ between runs.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ClassName {
     pub name: Box<str>,
     pub boot: bool,
 }
 
-/// Where in its method a site is.
+/// The position of a site in its method.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SitePlace {
     pub bci: i32,
     pub line: Option<i32>,
-    /// The sites of an allocation and of a call may have one bci.
+    /// An allocation and a call may have the same bci.
     pub allocates: bool,
 }
 
 impl EarlierRun {
+    /// Reads a log. The log of a killed program is valid.
+    ///
     /// # Errors
-    /// What is wrong with the file, for a person. A log of a program that was killed is whole.
+    /// A description of the damage for the user.
     pub fn read_log(path: &Path) -> Result<EarlierRun, String> {
         let log = InMemoryLog::open(path).map_err(|e| e.to_string())?;
         let mut earlier = EarlierRun::default();
@@ -90,6 +90,7 @@ impl EarlierRun {
 }
 
 impl EarlierCalls {
+    /// All edges with their weights.
     pub fn as_slice(&self) -> &[WeightedEdge] {
         &self.edges
     }

@@ -1,11 +1,11 @@
-//! With `tracking=paper`: the two local variables of each frame. They lie in its caller's slot, where the
-//! default mode has memos, and beside it:
+//! `tracking=paper`: the two local variables of each frame. They are stored in its caller's slot, in place of the memo, and
+//! in the slot's second part:
 //!
 //! ```text
-//! slot    +0 u32 site, +4 u32 tag   the frame's method, if it has them; 0: it was not entered yet
-//!         +8 u64 callId             all ones: there was no number, or the caller is not known
-//! beside  +0 u64 version            0: the caller is not known
-//!         +8 u64 number             that our graph has for the context, 0: not asked for yet
+//! slot    +0 u32 site, +4 u32 tag   the frame's method, if the variables are set; 0: it was not entered yet
+//!         +8 u64 callId             all ones: there was no number, or the caller is unknown
+//! beside  +0 u64 version            0: the caller is unknown
+//!         +8 u64 number             our graph's number of the context; 0: not resolved yet
 //! ```
 
 use lucce_callgraph::encodings::CallIdVersion;
@@ -16,13 +16,13 @@ use crate::core::AgentCore;
 use crate::memory::shared_layout::{BESIDE_NUMBER, BESIDE_VERSION};
 use crate::memory::slots::{LOST, Slot, SlotRange};
 
-/// Of a frame whose caller is not known.
+/// The local variables of a frame whose caller is unknown.
 const UNKNOWN: CallIdVersion = CallIdVersion {
     call_id: CallIdVersion::NO_CALL_ID,
     version: 0,
 };
 
-/// The frame of `callee`, with slot `slot`, was called at `site`.
+/// Sets the local variables of the frame of `callee` with slot `slot`, called at `site`.
 pub fn enter_frame(
     core: &AgentCore,
     paper: &PaperTracking,
@@ -66,7 +66,7 @@ fn load_locals(core: &AgentCore, slot: Slot) -> CallIdVersion {
     }
 }
 
-/// Of the frame called from the one with slot `slot`.
+/// The version of the frame called from the frame with slot `slot`.
 fn load_version(core: &AgentCore, slot: Slot) -> u64 {
     slot.load_word(core.stacks.beside + BESIDE_VERSION)
 }
@@ -80,8 +80,8 @@ fn store_number(core: &AgentCore, slot: Slot, number: ContextId) {
     caller.store_word(core.stacks.beside + BESIDE_NUMBER, number.0);
 }
 
-/// The number of the context of the frame of `method` with slot `slot`, which was entered. Callers
-/// keep theirs, so that a deep stack is not decoded to its end each time.
+/// The context number of the entered frame of `method` with slot `slot`. Callers keep their numbers, so that a deep stack is not
+/// decoded completely each time.
 pub fn resolve_number(
     core: &AgentCore,
     paper: &PaperTracking,
@@ -93,7 +93,7 @@ pub fn resolve_number(
         return known;
     }
     let (mut at, mut alike) = (slot, 1);
-    // A caller's number, if its slot has the local variables that were decoded: then its context is that one.
+    // A caller's number is valid if its slot still has the decoded local variables: then its context is the same.
     let caller = |method: MethodId, pair| {
         let is_first = matches!(at.below().site(), SiteId::ENTRY | SiteId(LOST));
         if is_first || alike != slot.frames_above(at) + 1 {
@@ -116,8 +116,8 @@ pub fn resolve_number(
     numbers.last().copied().unwrap_or(ContextId::UNKNOWN)
 }
 
-/// The context of the frame, when frames below may not have been entered: what the helper class does in `enteredAll`.
-/// All slots below must be those of frames that are calling.
+/// The context of the frame, even if frames below were not entered yet. Does the same as the helper class in `enteredAll`. All
+/// slots below must belong to frames that are calling.
 pub fn resolve_context(
     core: &AgentCore,
     paper: &PaperTracking,
@@ -145,14 +145,14 @@ pub fn resolve_context(
     (number != ContextId::UNKNOWN).then_some(number)
 }
 
-/// The versions of all frames that are there, and of some that have ended.
+/// Collects the versions of all present frames, and of some that have ended.
 fn collect_versions(core: &AgentCore, versions: &mut Vec<u64>) {
     core.threads
         .for_each_stack(|stack| collect_stack_versions(core, stack, versions));
 }
 
 fn collect_stack_versions(core: &AgentCore, stack: SlotRange, versions: &mut Vec<u64>) {
-    /// Frames that were entered before the hooks were live have no site. Behind so many there is none.
+    /// Frames entered before the hooks were live have no site. After this number of empty slots there are no frames.
     const EMPTY: u32 = 256;
     let mut empty = 0;
     for slot in stack.slots() {

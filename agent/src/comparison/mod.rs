@@ -1,7 +1,11 @@
-//! Ways to keep contexts, and to number them, that are here to be compared with the product's: a calling context tree
-//! for each thread (`tracking=cct`), the scheme of the Lucce paper (`tracking=paper`), numbers planned from an earlier run
-//! (`encoding=static`). This is the only floor that knows which of them is in use: all others ask [`AgentComparison`], which says
-//! `None` where the product's own way is meant.
+//! Alternative ways to keep and number contexts, for comparison with the product: a calling context tree for each thread
+//! (`tracking=cct`), the scheme of the Lucce paper (`tracking=paper`), and numbers planned from an earlier run (`encoding=static`).
+//!
+//! Only this layer knows which of them is in use. All others call [`AgentComparison`], which returns `None` if the product's own
+//! way applies.
+//!
+//! Read this file first, then `thread_tree` (`tracking=cct`), `paper_tracking` with `frame_locals` (`tracking=paper`), and
+//! `named_plan` with `earlier_run` (`encoding=static`).
 
 mod earlier_run;
 mod frame_locals;
@@ -29,20 +33,22 @@ use thread_tree::{ThreadTreeNode, ThreadTreeTotals};
 
 pub use thread_tree::ThreadTree;
 
-/// What a comparison needs before the log is made, which may have the earlier log's name.
+/// Inputs that are read before the log is created, because the log may replace the earlier log.
 pub struct ComparisonInputs {
     earlier: Option<EarlierRun>,
 }
 
 impl ComparisonInputs {
+    /// Reads the earlier run's log, if there is one.
+    ///
     /// # Errors
-    /// One line for the user: the earlier run's log cannot be read.
+    /// One line for the user: the log cannot be read.
     pub fn new(options: &AgentOptions) -> Result<ComparisonInputs, String> {
         let earlier = options.graph.as_deref().map(read_earlier).transpose()?;
         Ok(ComparisonInputs { earlier })
     }
 
-    /// How calls are numbered in advance, and what is counted of that.
+    /// The numbering planned in advance, with its statistics.
     pub fn into_plan(
         self,
         options: &AgentOptions,
@@ -67,6 +73,7 @@ fn read_earlier(path: &Path) -> Result<EarlierRun, String> {
     EarlierRun::read_log(path).map_err(|e| format!("graph={}: {e}", path.display()))
 }
 
+/// The numbering plan of `encoding=static`, if there is one.
 pub struct ComparisonPlan {
     pub plan: Option<Box<dyn NumberingPlan>>,
     matches: Option<Arc<PlanMatches>>,
@@ -77,26 +84,27 @@ pub fn doubles_slots(options: &AgentOptions) -> bool {
     options.tracking == TrackingMode::Paper
 }
 
+/// The present way to keep contexts.
 pub struct AgentComparison {
     state: ComparisonState,
     matches: Option<Arc<PlanMatches>>,
 }
 
 enum ComparisonState {
-    /// The product's.
+    /// The product's way.
     Lazy,
     Trees(ThreadTreeTotals),
     Paper(Box<PaperTracking>),
 }
 
-/// What a thread keeps for this: its tree, and where Java code reads the address of the tree's table.
+/// A thread's tree, and the word from which Java code reads the address of the tree's table.
 pub struct ThreadTreeRef<'t> {
     pub tree: RefMut<'t, ThreadTree>,
     pub table: &'t AtomicU64,
 }
 
 impl AgentComparison {
-    /// `None`: there are no addresses for its tables.
+    /// `None`: there is no address space for its tables.
     pub fn new(options: &AgentOptions, planned: &ComparisonPlan) -> Option<AgentComparison> {
         let way = match options.tracking {
             TrackingMode::Lazy => ComparisonState::Lazy,
@@ -110,18 +118,17 @@ impl AgentComparison {
         })
     }
 
-    /// Contexts are kept as the product keeps them.
+    /// Whether contexts are kept in the product's way.
     pub fn is_off(&self) -> bool {
         matches!(self.state, ComparisonState::Lazy)
     }
 
-    /// Whether the index of a thread's lane means nothing to other threads.
+    /// Whether a thread's counters are indexed by values that mean nothing to other threads.
     pub fn has_own_indices(&self) -> bool {
         matches!(self.state, ComparisonState::Trees(_))
     }
 
-    /// Whether ids of classes that are gone may be forgotten: recordings, plans and other ways to keep contexts name
-    /// methods by their ids until the end.
+    /// Whether ids of unloaded classes may be forgotten. Recordings, plans and alternative ways use ids of methods until the end.
     pub fn may_forget(&self, options: &AgentOptions) -> bool {
         self.is_off()
             && options.record != RecordMode::Calls
@@ -129,7 +136,7 @@ impl AgentComparison {
             && self.matches.is_none()
     }
 
-    /// The context of a frame of `callee`, called from `from`; [`SiteId::ENTRY`] in context 0: the thread's first one.
+    /// The context of a frame of `callee`, called from `from`. [`SiteId::ENTRY`] in context 0: the thread's first frame.
     pub fn step_to_callee<'t>(
         &self,
         own: impl FnOnce() -> ThreadTreeRef<'t>,
@@ -150,7 +157,7 @@ impl AgentComparison {
         Some(child.map(|child| child.0.into()))
     }
 
-    /// As [`AgentComparison::step_to_callee`].
+    /// Like [`AgentComparison::step_to_callee`].
     pub fn step_from<'t>(
         &self,
         own: impl FnOnce() -> ThreadTreeRef<'t>,
@@ -178,7 +185,7 @@ impl AgentComparison {
         Some(tree.resolve_number(ThreadTreeNode(node), &core.encoder, method))
     }
 
-    /// The context of the frame of `method` with slot `slot`, where slots have it.
+    /// The context of the frame of `method` with slot `slot`, if slots contain contexts.
     pub fn context_in_slots(
         &self,
         core: &AgentCore,
@@ -192,7 +199,7 @@ impl AgentComparison {
         Some(number.map(|number| number.0))
     }
 
-    /// A method with this slot was called at `site`, and the graph may change.
+    /// Records that a method with this slot was called at `site`. The graph may change.
     pub fn record_entry(&self, core: &AgentCore, slot: Slot, site: SiteId, callee: MethodId) {
         if let ComparisonState::Paper(paper) = &self.state {
             frame_locals::enter_frame(core, paper, slot, site, callee);
@@ -209,14 +216,14 @@ impl AgentComparison {
         }
     }
 
-    /// A thread has ended that kept this.
+    /// Called when a thread with this tree has ended.
     pub fn end_thread(&self, tree: &ThreadTree) {
         if let ComparisonState::Trees(trees) = &self.state {
             trees.record_drop(tree.memory_bytes());
         }
     }
 
-    /// Where Java code reads the graph; 0: it does not.
+    /// The address at which Java code reads the graph; 0: it does not.
     pub fn graph_address(&self) -> usize {
         match &self.state {
             ComparisonState::Paper(paper) => paper.block_address(),
@@ -224,7 +231,7 @@ impl AgentComparison {
         }
     }
 
-    /// The most bytes of trees at one time.
+    /// Peak memory of all trees in bytes.
     pub fn tree_bytes(&self) -> u64 {
         match &self.state {
             ComparisonState::Trees(trees) => trees.max_bytes(),
@@ -232,7 +239,7 @@ impl AgentComparison {
         }
     }
 
-    /// For the log's end, by name.
+    /// Statistics for the end of the log, by name.
     pub fn collect_stats(&self) -> Vec<(&'static str, u64)> {
         let mut stats = Vec::new();
         if let Some(matches) = &self.matches {
@@ -249,7 +256,7 @@ impl AgentComparison {
         stats
     }
 
-    /// What the user should hear at the end.
+    /// A warning for the user at the end.
     pub fn mismatch_warning(&self) -> Option<String> {
         self.matches.as_ref()?.mismatch_warning()
     }

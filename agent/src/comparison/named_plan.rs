@@ -1,8 +1,7 @@
 //! `encoding=static`: calls are numbered in advance, from an earlier run's log.
 //!
-//! Ids differ from run to run, so each id of this run is looked up by name when the encoder first asks
-//! for it: class, method, descriptor; bytecode index, line. What has no counterpart is counted, and
-//! numbered as if there were no plan.
+//! Ids differ from run to run. So each id of this run is mapped by names when the encoder first needs it: class, method,
+//! descriptor; bytecode index, line. Ids without a counterpart are counted, and numbered as without a plan.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -23,23 +22,22 @@ use crate::registry::{ClassLoaderId, CodeRegistry, RegisteredSiteKind};
 
 const BOOT: ClassLoaderId = ClassLoaderId(0);
 
-/// How much of this run the plan knew.
+/// How much of this run the plan covers.
 #[derive(Default)]
 pub struct PlanMatches {
     /// Calls and events of the earlier run.
     pub calls: u64,
-    /// Calls and events of this run for which the plan was asked, those of them that the earlier run
-    /// knew, and those that have a number in advance.
+    /// Calls and events of this run: looked up in the plan, known to the earlier run, and numbered in advance.
     pub calls_asked: AtomicU64,
     pub calls_known: AtomicU64,
     pub calls_numbered: AtomicU64,
-    /// Of this run's methods and sites, those that have no counterpart.
+    /// Methods and sites of this run without a counterpart.
     pub methods_unknown: AtomicU64,
     pub sites_unknown: AtomicU64,
 }
 
 impl PlanMatches {
-    /// For the log's end, by name.
+    /// Statistics for the end of the log, by name.
     pub fn collect_stats(&self) -> [(&'static str, u64); 6] {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         [
@@ -52,7 +50,7 @@ impl PlanMatches {
         ]
     }
 
-    /// What the user should hear: another program's log does no harm, but it helps nothing either.
+    /// A warning for the user: the log of another program does no harm, but does not help.
     pub fn mismatch_warning(&self) -> Option<String> {
         let [asked, known] =
             [&self.calls_asked, &self.calls_known].map(|n| n.load(Ordering::Relaxed));
@@ -62,32 +60,32 @@ impl PlanMatches {
     }
 }
 
-/// The calls of an earlier run, numbered.
+/// The numbered calls of an earlier run.
 pub struct NamedPlan {
     registry: Arc<WatchedRwLock<CodeRegistry>>,
     names: EarlierNames,
     nodes: FastMap<MethodId, PlannedNode>,
-    /// What each call adds; none: it closes a cycle, or there was no room for it.
+    /// The addition value of each call; `None`: it closes a cycle, or found no room.
     additions: FastMap<CallEdge, Option<u64>>,
     earlier_ids: RefCell<EarlierIds>,
     matches: Arc<PlanMatches>,
 }
 
-/// A method's node.
+/// The plan of a method's node.
 #[derive(Clone, Copy)]
 struct PlannedNode {
     capacity: u64,
-    /// Behind its last planned caller.
+    /// The end of the range of its last planned caller.
     end: u64,
 }
 
-/// The earlier run's ids of what was asked for, by this run's.
+/// The earlier run's ids by this run's ids, as they are needed.
 #[derive(Default)]
 struct EarlierIds {
     classes: FastMap<u32, Option<ClassId>>,
     methods: FastMap<MethodId, Option<MethodId>>,
     sites: FastMap<SiteId, Option<SiteId>>,
-    /// How many classes of a name the graph has met in this run.
+    /// Number of classes of a name that this run's graph has met.
     class_counts: HashMap<ClassName, usize>,
 }
 
@@ -182,7 +180,7 @@ impl NamedPlan {
         self.names.find_site(method, place)
     }
 
-    /// A thread that asks the encoder holds no lock of the book: see `journal`.
+    /// A thread that calls the encoder holds no lock of the registry: see `registry::agent_log`.
     fn read_registry(&self) -> RwLockReadGuard<'_, CodeRegistry> {
         self.registry.read()
     }
@@ -204,7 +202,7 @@ impl EarlierIds {
         )
     }
 
-    /// The n-th class of its name that is met is the n-th that was met.
+    /// The n-th class of a name in this run corresponds to the n-th class of that name in the earlier run.
     fn find_class(
         &mut self,
         names: &EarlierNames,
@@ -270,8 +268,7 @@ mod tests {
     use crate::registry::{ClassDefinition, FirstClassIds};
     use lucce_instrument::{FrameKind, HookPlace as Marked, HookSiteKind, MethodInstrumentation};
 
-    /// An earlier run in which `a.A` and `a.B` were loaded, and A.run calls B.work at 5, which allocates
-    /// at 9; ids are counted from the given number.
+    /// An earlier run that loaded `a.A` and `a.B`. A.run calls B.work at 5, which allocates at 9. Ids begin at the given number.
     fn earlier(ids: u32) -> EarlierRun {
         let mut earlier = EarlierRun::default();
         let (run, work) = (MethodId(ids + 1), MethodId(ids + 2));
@@ -322,7 +319,7 @@ mod tests {
         earlier
     }
 
-    /// This run's class with one method and one place in it.
+    /// Loads this run's class, with one method and one site in it.
     fn load(
         book: &mut CodeRegistry,
         (class, loader): (&str, u32),
@@ -406,7 +403,7 @@ mod tests {
         let first = load(&mut book, ("a/A", 3), "run", CALL);
         let second = load(&mut book, ("a/A", 4), "run", CALL);
         let plan = plan(earlier(0), book);
-        // Asked for in the other order.
+        // Looked up in the reverse order.
         assert_eq!(plan.node_capacity(MethodId(second.first_method)), Some(1));
         assert_eq!(plan.node_capacity(MethodId(first.first_method)), None);
     }

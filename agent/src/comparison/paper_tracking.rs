@@ -1,7 +1,7 @@
-//! `tracking=paper`: Algorithm 1 of the Lucce paper behind every entry of a method, for comparison.
+//! `tracking=paper`: Algorithm 1 of the Lucce paper at every entry of a method, for comparison.
 //!
-//! One graph for all threads, updated under one lock: the paper's atomic block. An update that changes
-//! nothing takes no lock; Java code finds that out by itself. What it reads, each field a u64:
+//! All threads share one graph, which is updated under one lock: the paper's atomic block. An update that changes nothing takes
+//! no lock; Java code detects this case by itself. It reads these fields, each a u64:
 //!
 //! ```text
 //! block   [updates begun and ended, version of the graph, table, nodes, 0 × 4]
@@ -10,11 +10,10 @@
 //! entry   [edge, inputs, av, 0]                0: empty
 //! ```
 //!
-//! If the count of updates is even, and the same afterwards, what was read in between belongs together.
-//! Then lv(p) = v and an entry with the inputs that its callee has now mean: nothing changes, and the
-//! callee gets ⟨c + av, version⟩.
+//! If the count of updates is even, and the same afterwards, the values read in between are consistent. If then lv(p) = v and
+//! the edge's entry has the present inputs of its callee, nothing changes, and the callee gets ⟨c + av, version⟩.
 //!
-//! Versions are kept as long as a frame is there that may be asked for its context.
+//! Versions are kept as long as a frame exists whose context may be needed.
 
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -34,22 +33,23 @@ use crate::memory::shared_layout::{
     PAPER_NODES, PAPER_TABLE, PAPER_UPDATES, PAPER_VERSION, entry_words,
 };
 
-/// What a Java `long` holds.
+/// The bits of a Java `long` without its sign.
 const CALL_BITS: u32 = 63;
-/// Changes that are remembered before some are forgotten, at least.
+/// Minimum number of remembered changes before some are forgotten.
 const MIN_REMEMBERED: usize = 1 << 21;
 const NODE_WORDS: usize = entry_words(NODE_BITS);
 const EDGE_WORDS: usize = entry_words(EDGE_ENTRY_BITS);
 const FIRST_ENTRIES: usize = 1024;
-// As `AdditionTable::insert` makes entries.
+// The order of fields in the entries that `AdditionTable::insert` makes.
 const _: () = assert!(EDGE_INPUTS == 8 && EDGE_ADDITION == 16);
 const _: () = assert!(CallIdVersion::NO_CALL_ID == LOST_CALL.cast_unsigned());
 
+/// The paper's graph, and the copy of it that Java code reads.
 pub struct PaperTracking {
     graph: WatchedMutex<PaperGraph>,
     block: Box<PaperBlock>,
     nodes: &'static [AtomicU64],
-    /// Frames that have a number which did not decode: their versions were forgotten too early.
+    /// Frames with a number that did not decode, because their versions were forgotten too early.
     undecoded: AtomicU64,
 }
 
@@ -71,7 +71,7 @@ impl PaperBlock {
     }
 
     fn load_word(&self, word: usize) -> u64 {
-        // Relaxed: asked by the holder of the lock, who alone writes.
+        // Relaxed: the caller holds the lock, and only its holder writes.
         self.0
             .get(word)
             .map_or(0, |word| word.load(Ordering::Relaxed))
@@ -81,7 +81,7 @@ impl PaperBlock {
 struct PaperGraph {
     algorithm: LucceAlgorithm,
     table: AdditionTable,
-    /// When so many changes are remembered, some are forgotten.
+    /// Number of remembered changes at which some are forgotten.
     forget_at: usize,
 }
 
@@ -110,13 +110,13 @@ impl PaperTracking {
         })
     }
 
-    /// Where Java code finds the block.
+    /// The block's address, for Java code.
     pub fn block_address(&self) -> usize {
         std::ptr::from_ref(&*self.block) as usize
     }
 
-    /// The callee's local variables from the caller's. `asked` adds the versions of all frames that are
-    /// there; it is called when much is remembered.
+    /// The callee's local variables, from the caller's. `asked` adds the versions of all present frames; it is called when many
+    /// changes are remembered.
     pub fn update_edge(
         &self,
         edge: CallEdge,
@@ -146,8 +146,8 @@ impl PaperTracking {
         to
     }
 
-    /// The graph's number for what a frame's local variables decode to, behind those of its callers down
-    /// to the first one for which `known` has a number.
+    /// The graph's numbers for a frame's decoded local variables, after the numbers of its callers. The first number belongs to the
+    /// callee of the first caller for which `known` has a number.
     pub fn resolve_path<J: GraphJournal>(
         &self,
         method: MethodId,
@@ -181,7 +181,7 @@ impl PaperTracking {
         numbers
     }
 
-    /// For the log's end, by name: what the scheme takes, its log included, which is counted and not written.
+    /// Statistics for the end of the log, by name: costs of the scheme. Its log is counted, but not written.
     pub fn collect_stats(&self) -> [(&'static str, u64); 6] {
         let found = self.algorithm_statistics();
         let more = |name| found.other_counts.iter().find(|(key, _)| *key == name);
@@ -203,13 +203,13 @@ impl PaperTracking {
         self.undecoded.load(Ordering::Relaxed)
     }
 
-    /// A panic in an update leaves the count of updates odd: Java code then always asks here.
+    /// After a panic in an update, the count of updates stays odd: Java code then always calls the agent.
     fn lock(&self) -> MutexGuard<'_, PaperGraph> {
         self.graph.lock()
     }
 }
 
-/// What Java code reads, as the holder of the lock writes it.
+/// Writes the data that Java code reads. The caller holds the lock.
 struct JavaGraphWriter<'a> {
     block: &'a PaperBlock,
     nodes: &'static [AtomicU64],
@@ -259,14 +259,14 @@ fn edge_key(edge: CallEdge) -> u64 {
     u64::from(edge.site.0) << MethodId::BITS | u64::from(edge.callee.0)
 }
 
-/// Edges' addition values. Tables that were outgrown stay for readers that hold their address.
+/// Addition values of edges. Outgrown tables stay for readers that hold their addresses.
 struct AdditionTable {
     current: JavaTable<EDGE_WORDS, FIRST_ENTRIES>,
     outgrown: Vec<TableWords>,
 }
 
 impl AdditionTable {
-    /// From the start: Java code looks into it before it asks.
+    /// The table exists from the start: Java code reads it before it calls the agent.
     fn new() -> AdditionTable {
         AdditionTable {
             current: JavaTable::with_first_table(),
@@ -351,8 +351,8 @@ mod tests {
     /// A stack of frames: edge and local variables, outermost first.
     type Stack = Vec<(CallEdge, CallIdVersion)>;
 
-    /// Random calls and returns of three threads; `next` says what a method calls. Returns how many
-    /// updates Java code would have made by itself.
+    /// Random calls and returns of three threads; `next` chooses the callee. Returns the number of updates that Java code would have
+    /// made by itself.
     fn run(
         paper: &PaperTracking,
         next: impl Fn(&mut Random, u32) -> u32,

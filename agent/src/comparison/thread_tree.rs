@@ -1,11 +1,10 @@
 //! `tracking=cct`: a thread's calling context tree (Ammons et al., PLDI 1997), for comparison.
 //!
-//! A node is a method called at a site in its parent; the root stands below the thread's first frame.
-//! Every entry of a method looks its node up, in a table for Java code (`java_table`) of entries
+//! A node is a method called at a site in its parent. The root lies below the thread's first frame. Every entry of a method
+//! looks its node up in a table for Java code (`java_table`). The table's entries are
 //! `[site << 24 | callee, child << 32 | parent]`.
 //!
-//! The first event in a node gives it the number that the graph has for its path, so logs say the
-//! same as in the default mode.
+//! The first event in a node gives it the graph's number for its path, so logs equal the logs of the default mode.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,10 +18,10 @@ use crate::memory::shared_layout::{TREE_CHILD, TREE_ENTRY_BITS, TREE_PARENT, ent
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ThreadTreeNode(pub u32);
 
-/// Nodes live as long as their thread.
+/// A thread's tree. Nodes live as long as their thread.
 #[derive(Default)]
 pub struct ThreadTree {
-    /// The n-th is node n + 1.
+    /// The n-th entry is node n + 1.
     nodes: Vec<ThreadTreeEntry>,
     table: JavaTable<{ entry_words(TREE_ENTRY_BITS) }, FIRST_ENTRIES>,
 }
@@ -31,7 +30,7 @@ pub struct ThreadTree {
 struct ThreadTreeEntry {
     place: u64,
     parent: ThreadTreeNode,
-    /// Known from the first event on.
+    /// Set by the first event.
     number: ContextId,
 }
 
@@ -46,18 +45,18 @@ impl ThreadTreeEntry {
 }
 
 const FIRST_ENTRIES: usize = 256;
-/// Where the child lies in an entry's second word, above the parent.
+/// Position of the child in an entry's second word, above the parent.
 const CHILD_SHIFT: usize = 8 * (TREE_CHILD - TREE_PARENT);
 const _: () = assert!(TREE_PARENT == size_of::<u64>());
 
 impl ThreadTree {
-    /// Where Java code finds the table.
+    /// Address of the table, for Java code.
     pub fn table_address(&self) -> usize {
         self.table.table_address() as usize
     }
 
-    /// The node for `callee`, called at `site` in `parent`; made if there is none. `None`: no such
-    /// parent, or no numbers are left.
+    /// The node for `callee`, called at `site` in `parent`; a new one if necessary. `None`: the parent does not exist, or no numbers
+    /// are left.
     pub fn get_or_add_child(
         &mut self,
         parent: ThreadTreeNode,
@@ -83,7 +82,7 @@ impl ThreadTree {
         Some(child)
     }
 
-    /// The graph's number for the path to `node`. `method` tells which method a site lies in.
+    /// The graph's number for the path to `node`. `method` returns the method that contains a site.
     pub fn resolve_number<J: GraphJournal>(
         &mut self,
         node: ThreadTreeNode,
@@ -117,6 +116,7 @@ impl ThreadTree {
         number
     }
 
+    /// Bytes of nodes and table.
     pub fn memory_bytes(&self) -> u64 {
         (self.nodes.capacity() * size_of::<ThreadTreeEntry>() + self.table.byte_count()) as u64
     }
@@ -138,7 +138,7 @@ fn hash_child(place: u64, parent: u32) -> u64 {
     (place ^ u64::from(parent).rotate_left(ROTATION)).wrapping_mul(MULTIPLIER)
 }
 
-/// What all threads' trees take together.
+/// Totals of all threads' trees.
 #[derive(Default)]
 pub struct ThreadTreeTotals {
     nodes: AtomicU64,
@@ -147,7 +147,7 @@ pub struct ThreadTreeTotals {
 }
 
 impl ThreadTreeTotals {
-    /// A thread asked for a node that its table did not have.
+    /// Records a new node, and the bytes by which its table grew.
     pub fn record_growth(&self, bytes: u64) {
         // Relaxed: counts, nothing depends on them.
         self.nodes.fetch_add(1, Ordering::Relaxed);
@@ -157,17 +157,17 @@ impl ThreadTreeTotals {
         }
     }
 
-    /// A thread has ended.
+    /// Records the end of a thread.
     pub fn record_drop(&self, bytes: u64) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Nodes that were ever made.
+    /// Total number of nodes created.
     pub fn node_count(&self) -> u64 {
         self.nodes.load(Ordering::Relaxed)
     }
 
-    /// The most bytes at one time.
+    /// Peak memory in bytes.
     pub fn max_bytes(&self) -> u64 {
         self.max_bytes.load(Ordering::Relaxed)
     }

@@ -1,5 +1,7 @@
-//! An event that happens where a thread is: its place, compared with the VM's stack every so often, and its cell. What was
-//! looked up last is remembered in the thread's lane (`recent`).
+//! Finds the counter for an event at the current thread's location, and counts.
+//!
+//! With `verify=N`, every N-th location is compared with the VM's stack. The last look-ups are cached with the thread's counters
+//! (`thread::recent_counters`).
 
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use lucce_callgraph::ContextId;
@@ -17,7 +19,7 @@ use crate::thread::event_kind::{EventCounterRef, EventKind};
 use crate::thread::recent_counters::RecentCounter;
 
 impl EventCounterRef {
-    /// One more event, now. Only the thread that was given this, and whose state it is, may call it.
+    /// Counts one event now. Only the thread that found this counter may call it, with its own state.
     pub fn count_event(
         self,
         counting: &AgentCounting,
@@ -32,7 +34,7 @@ impl EventCounterRef {
     }
 }
 
-/// Where the current thread is, compared with the VM's own stack every so often.
+/// The location of the current thread, compared with the VM's stack every N events.
 pub fn verified_location(
     counting: &AgentCounting,
     env: JniEnvironment,
@@ -43,8 +45,8 @@ pub fn verified_location(
     here
 }
 
-/// With `verify=N`, every so many events: what `here` decodes to is compared with the current thread's
-/// stack. `location`: where its innermost frame stands, if that is not where the VM says.
+/// With `verify=N`, compares the trace of `here` with the current thread's stack every N events. `location`: the bci of the
+/// innermost frame, if the VM's differs.
 pub fn verify_location(
     counting: &AgentCounting,
     env: JniEnvironment,
@@ -60,7 +62,7 @@ pub fn verify_location(
     }
 }
 
-/// As `verify_location`, where the innermost `own` frames do not count.
+/// Like `verify_location`, without the innermost `own` frames.
 pub fn verify_location_below(
     counting: &AgentCounting,
     env: JniEnvironment,
@@ -76,8 +78,8 @@ pub fn verify_location_below(
     }
 }
 
-/// The current thread's cell for events of `kind` on `object`, which happen `here`. `None`: counted as
-/// lost, or out of scope.
+/// The current thread's counter for events of `kind` on `object` at `here`. `None`: the event counts as dropped, or is out of
+/// scope.
 pub fn find_counter(
     counting: &AgentCounting,
     env: JniEnvironment,
@@ -96,7 +98,7 @@ pub fn find_counter(
     count_if_dropped(counting, found)
 }
 
-/// Where the current thread is is not known: the event is lost, unless no frame is one of traces.
+/// Counts an event of unknown location as dropped, unless traces omit all frames of the thread.
 pub fn count_dropped_in_scope(counting: &AgentCounting, env: JniEnvironment) {
     let is_hidden = |frame: ResolvedFrame| frame.method.kind == frames::MethodKind::Hidden;
     if !StackWalk::new(counting, env, PIECE).all(is_hidden) {
@@ -104,7 +106,7 @@ pub fn count_dropped_in_scope(counting: &AgentCounting, env: JniEnvironment) {
     }
 }
 
-/// As `find_counter`, for an event that happens where the thread is.
+/// Like `find_counter`, at the current thread's location.
 pub fn find_counter_here(
     counting: &AgentCounting,
     env: JniEnvironment,
@@ -115,7 +117,7 @@ pub fn find_counter_here(
     find_counter(counting, env, state, here, what)
 }
 
-/// As `find_counter`, for an event whose number is known.
+/// Like `find_counter`, for an event with a known context number.
 pub fn find_counter_by_number(
     counting: &AgentCounting,
     env: JniEnvironment,
@@ -152,7 +154,7 @@ fn find_or_add_counter(
     let known = current_counters(counting, env, state)
         .recent
         .find_counter(env, place, kind, class);
-    // The reference to the class is left to the VM, which ends it with the callback.
+    // The VM deletes the local reference to the class after the callback.
     known.or_else(|| {
         let number = number(state);
         let event = counting.find_or_add_event_type(
@@ -168,6 +170,7 @@ fn find_or_add_counter(
     })
 }
 
+/// The detail of an event type: the class's descriptor, if there is a class, and the kind's word.
 pub fn event_detail(counting: &AgentCounting, class: jclass, kind: &EventKind) -> String {
     let signature = (!class.is_null())
         .then(|| counting.jvmti.class_signature(class))

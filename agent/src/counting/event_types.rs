@@ -1,8 +1,8 @@
-//! Events beside allocations by bytecode: their types, and how one is counted.
+//! Event types other than allocations by bytecode, and how their events are counted.
 //!
-//! A type is a kind (`lock`, `exception`, a name that the program gives) and what it happened to (a
-//! class's descriptor, say). It gets an id when it is first seen, and the log knows the id before it
-//! is counted under. Each thread counts in cells of its lane, by context and type.
+//! A type consists of a kind (`lock`, `exception`, a name of the program) and a detail, such as a class's descriptor. It gets
+//! its id when it first occurs. The log contains the id before a counter uses it. Each thread has its own counters, by context
+//! and type.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -16,19 +16,19 @@ use crate::counting::AgentCounting;
 use crate::counting::stream;
 use crate::memory::counter::increment_counter;
 use crate::memory::locks::WatchedMutex;
-/// Characters of the name of an event of the program's own.
+/// Maximum length of the name of a program's own event.
 pub use crate::memory::shared_layout::LONGEST_KIND as MOST_OF_KIND;
 use crate::options::is_agent_event;
 use crate::thread::ThreadState;
 use crate::thread::counter_access::{current_counters, event_counter};
 use lucce_jvmti::JniEnvironment;
 
-/// Details that one run can tell apart. Behind them a kind's events are counted without detail.
+/// Maximum number of types in a run. Beyond it, a kind's events are counted without detail.
 const MAX_TYPES: usize = 1 << 16;
-/// Kinds beyond.
+/// Number of additional types without detail.
 const MAX_KINDS: usize = 1 << 10;
 
-/// An event of the program's own: `kind` is a string of Java. Its type, if it was counted.
+/// Counts an event of the program; `kind` is a Java string. Returns its type, if it was counted.
 pub fn count_program_event(
     counting: &AgentCounting,
     env: JniEnvironment,
@@ -43,7 +43,7 @@ pub fn count_program_event(
     event
 }
 
-/// What a program's own events are called: not as ours are.
+/// The log's name for a kind of the program's own events. It differs from the agent's kinds.
 pub fn program_kind_name(name: &str) -> String {
     match name {
         "" => "own".to_string(),
@@ -52,12 +52,12 @@ pub fn program_kind_name(name: &str) -> String {
     }
 }
 
-/// Kind and detail of every type, and its id.
+/// The id of each type, by kind and detail.
 #[derive(Default)]
 pub struct EventTypes(WatchedMutex<HashMap<(String, String), EventTypeId>>);
 
 impl EventTypes {
-    /// The id, and whether it is new. `None`: there are too many.
+    /// The id, and whether it is new. `None`: there are too many types.
     fn get_or_add(&self, kind: &str, detail: &str) -> Option<(EventTypeId, bool)> {
         let mut known = self.0.lock();
         let most = match detail {
@@ -76,7 +76,7 @@ impl EventTypes {
         })
     }
 
-    /// The types of one kind, with what their events happen to.
+    /// The types of one kind with their details.
     pub fn details_of_kind(&self, kind: &str) -> HashMap<EventTypeId, String> {
         let known = self.0.lock();
         let of_kind = known.iter().filter(|((of, _), _)| of == kind);
@@ -85,7 +85,7 @@ impl EventTypes {
             .collect()
     }
 
-    /// All kinds by id; what is counted under them is summed up by kind.
+    /// The kind of each type.
     pub fn kinds_by_id(&self) -> HashMap<EventTypeId, String> {
         let known = self.0.lock();
         let kinds = known.iter().map(|((kind, _), id)| (*id, kind.clone()));
@@ -94,9 +94,8 @@ impl EventTypes {
 }
 
 impl AgentCounting {
-    /// The type of events of `kind` on `detail`, whose values are in `unit` (`bytes`, `ns` or
-    /// nothing). It may be kept: it stays the same for ever. `None`: the log has no room, or there are
-    /// too many types.
+    /// The type of events of `kind` on `detail`, with values in `unit` (`bytes`, `ns` or nothing). It is valid for the whole run
+    /// and may be cached. `None`: the log has no room, or there are too many types.
     pub fn find_or_add_event_type(
         &self,
         kind: &str,
@@ -124,9 +123,9 @@ impl AgentCounting {
         Some(id)
     }
 
-    /// An event of the current thread, whose state this is, in the context `number`: a number that
-    /// stands for an event, as `ContextEncoder::encode_event` gives it. What is below 0 adds nothing to the sum. `None`:
-    /// counted as lost, as that is unknown or the log is full. Not for fast paths: it looks the cell up in a hash table.
+    /// Counts an event of the current thread, whose state is passed, in the context `number`. `number` stands for an event, as
+    /// `ContextEncoder::encode_event` returns it. Negative values add nothing to the sum. `None`: the number is unknown or the log
+    /// is full, and the event counts as dropped. Not for fast paths: it looks the counter up in a hash table.
     pub fn count_event(
         &self,
         env: JniEnvironment,
@@ -153,7 +152,7 @@ impl AgentCounting {
         Some(())
     }
 
-    /// Events in all cells by type, by kind.
+    /// Sums of all counters by type, by kind.
     pub fn events_by_kind(&self) -> HashMap<String, u64> {
         let kinds = self.event_types.kinds_by_id();
         let cells = self.lock_event_counter_blocks();

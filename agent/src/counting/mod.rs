@@ -1,4 +1,12 @@
-//! Counting events: their types, the cells for a place, streams of single events.
+//! Counting events: event types, the counters of a location, and streams of single events.
+//!
+//! ```text
+//! event ─► counter_lookup, or site_counter from Java's fast path ─► counter of the thread ─► log's mapped pages
+//!                 └► event_types: kind + detail ─► id                └► stream: one entry with its time
+//! ```
+//!
+//! Read `event_types` first, then `counter_lookup` and `site_counter`. `object_types` and `object_sizes` find classes and
+//! sizes, `program_kinds` with `places` the program's own kinds.
 
 pub mod counter_lookup;
 pub mod event_types;
@@ -18,6 +26,7 @@ use event_types::EventTypes;
 use object_types::ObjectTypes;
 use program_kinds::ProgramKinds;
 
+/// The layer of counting, on top of stack tracking.
 pub struct AgentCounting {
     pub stack: StackTracker,
     pub event_types: EventTypes,

@@ -1,4 +1,4 @@
-//! How large the objects are that a site makes: asked once for each site, of an object that is made for that.
+//! The size of the objects of a site, measured once for each site on an instance made for this purpose.
 
 use jvmti_bindings::sys::jni::{jclass, jobject, jvalue};
 use lucce_jvmti::{JniEnvironment, c_string};
@@ -6,7 +6,7 @@ use lucce_jvmti::{JniEnvironment, c_string};
 use crate::counting::AgentCounting;
 use crate::registry::ClassLoaderId;
 
-/// How large an instance is: asked once per site, of an instance made for that.
+/// Measures the size of the site's objects, once per site, and writes it to the log.
 pub fn record_site_size(counting: &AgentCounting, env: JniEnvironment, site: u32) {
     let found = {
         let mut book = counting.registry_mut();
@@ -16,18 +16,18 @@ pub fn record_site_size(counting: &AgentCounting, env: JniEnvironment, site: u32
         && let Some(bytes) = measure_site(counting, env, site, &found)
     {
         let book = counting.registry();
-        // On failure the log is full, which is told at the end.
+        // On failure the log is full, which is reported at the end.
         let _ = counting.log.append_site_size(&book, site, bytes);
     }
 }
 
-/// What the log says of the site: how large each of its objects is. `None`: its cells have the bytes.
+/// The size of the site's objects in bytes, as in the log. `None`: the site's counters contain the bytes.
 pub fn find_site_size(counting: &AgentCounting, env: JniEnvironment, site: u32) -> Option<u64> {
     let found = counting.registry().measured_class(site)?;
     measure_site(counting, env, site, &found)
 }
 
-/// `loader`: of the class that names `class`.
+/// `loader`: the loader of the class that refers to `class`.
 fn measure_site(
     counting: &AgentCounting,
     env: JniEnvironment,
@@ -38,7 +38,7 @@ fn measure_site(
         return None;
     }
     let of = |loader| measure_instance(counting, env, loader, class);
-    // A loader that is gone has left the class to others.
+    // If the loader is gone, other loaders have the class.
     let others = || {
         let loaders = counting.registry().loaders_of_site(site);
         loaders.into_iter().find_map(of)
@@ -58,7 +58,7 @@ fn measure_instance(
     size
 }
 
-/// Of an instance that is made for that.
+/// The size in bytes of a new instance.
 pub fn measure_new_instance(
     counting: &AgentCounting,
     env: JniEnvironment,
@@ -72,7 +72,7 @@ pub fn measure_new_instance(
     size
 }
 
-/// A class that `loader` has loaded or found elsewhere; runs no Java code.
+/// A class that `loader` has loaded or found elsewhere. Runs no Java code.
 fn find_loaded(
     counting: &AgentCounting,
     env: JniEnvironment,

@@ -1,15 +1,14 @@
-//! Classes of objects that are made where the code does not say which: by natives, for `clone`, in code that
-//! traces do not show. The site of such an object is the line that makes it together with the class.
+//! Classes of objects that code creates without naming the class: by natives, by `clone`, in code that traces omit. The site of
+//! such an object is the line that creates it together with the class.
 //!
-//! A class has a word of its own for that, a field `$lc` that the agent adds to `java.lang.Class`. It goes with
-//! the class when that is unloaded, and the agent then forgets the number: for each class that gets one, two others
-//! are looked at, in turns, as `loaders` does it.
+//! Each such class has a word, in a field `$lc` that the agent adds to `java.lang.Class`. The word disappears with the class when
+//! the class is unloaded. The agent then frees the number: for each class that gets a word, it checks two others in turn, as
+//! `class_loaders` does.
 //!
 //! ```text
-//! number 32 | bytes of an object, a multiple of 8; below 0: an array, the length says how large | 1: it clones as
-//!                                                                                                    Object does
+//! number 32 | bytes of an object, a multiple of 8; negative: an array, whose length determines its size | 1: `clone` is Object's
 //! ```
-//! Low half 0: only the number is known yet, of a class of which a method makes exceptions.
+//! Low half 0: only the number is known yet, for a class of which a method creates exceptions.
 use std::collections::VecDeque;
 
 use jvmti_bindings::sys::jni::{jclass, jlong, jobject};
@@ -25,24 +24,23 @@ use lucce_jvmti::JniEnvironment;
 /// Low half of the word of arrays: all are cloned by `Object.clone`.
 const ARRAY: u32 = 1 << (CLASS_NUMBER_SHIFT - 1) | CLONES;
 
-/// Locked while a class gets its word.
+/// The numbered classes; locked while a class gets its word.
 #[derive(Default)]
 pub struct ObjectTypes(WatchedMutex<ObjectTypeTable>);
 
 #[derive(Default)]
 struct ObjectTypeTable {
-    /// Where classes keep their words, once the first one was asked for.
+    /// The field `$lc`, once the first word is needed.
     field: Option<FieldId>,
-    /// Classes that have one, each as a weak global reference, with their numbers: the one that will be looked at
-    /// next first.
+    /// Classes with a word, each as a weak global reference, with their numbers. The first one is checked next.
     turns: VecDeque<(usize, u32)>,
 }
 
-/// How many are looked at for each new one.
+/// Number of checks for each new class.
 const CHECKS_PER_CLASS: usize = 2;
 
 impl ObjectTypeTable {
-    /// The class has a number now. Of classes that have gone meanwhile, their numbers.
+    /// Adds a numbered class. Returns the numbers of classes found unloaded.
     fn add_class(&mut self, env: JniEnvironment, class: jclass, number: u32) -> Vec<u32> {
         let mut gone = Vec::new();
         for _ in 0..CHECKS_PER_CLASS.min(self.turns.len()) {
@@ -64,7 +62,7 @@ impl ObjectTypeTable {
     }
 }
 
-/// The word of a class, of which `made` is an object, if there is one. `None`: it gets none.
+/// The word of a class; `made` is one of its objects, or null. `None`: the class gets no word.
 pub fn resolve_object_word(
     counting: &AgentCounting,
     env: JniEnvironment,
@@ -76,7 +74,7 @@ pub fn resolve_object_word(
     word
 }
 
-/// The word of a class that need not be one of objects.
+/// The word of a class; its low half may be 0.
 pub fn resolve_number_word(
     counting: &AgentCounting,
     env: JniEnvironment,
@@ -102,20 +100,20 @@ fn assign_object_word(
     assign_word(counting, env, class, (&signature, low))
 }
 
-/// The word gets its number, if it has none, and its low half.
+/// Sets the word's number, if it has none, and its low half.
 fn assign_word(
     counting: &AgentCounting,
     env: JniEnvironment,
     class: jclass,
     (signature, low): (&str, u32),
 ) -> Option<jlong> {
-    // Not before: a class may be initialised, and code of the program run.
+    // The lock comes last: before it, a class may be initialized, which runs code of the program.
     let mut types = counting.object_types.0.lock();
     let field = match types.field {
         Some(known) => known,
         None => *types.field.insert(find_word_field(env, class)?),
     };
-    // Another thread may have been here before.
+    // Another thread may have set the word first.
     let known = env.get_long(class, field.as_raw());
     if known != 0 && (known as u32 != 0 || low == 0) {
         return Some(known);
@@ -153,13 +151,13 @@ fn instance_bytes(
         true => measure_new_instance(counting, env, class)?,
         false => counting.jvmti.object_size(made)?,
     };
-    // Objects are aligned to 8 bytes or more, and an object with fields alone is smaller than 2 GB.
+    // Objects are aligned to 8 bytes or more, and an object without array elements is smaller than 2 GB.
     u32::try_from(bytes)
         .ok()
         .filter(|bytes| bytes % OBJECT_ALIGNMENT == 0)
 }
 
-/// [`CLONES`] if `clone` is that of `Object`.
+/// [`CLONES`] if the class's `clone` is `Object.clone`.
 fn clone_flag(counting: &AgentCounting, env: JniEnvironment, class: jclass) -> u32 {
     let method = env.method_id(class, c"clone", c"()Ljava/lang/Object;");
     let owner = method.and_then(|method| counting.jvmti.declaring_class(method));

@@ -1,13 +1,14 @@
-//! Places of texts that come and stay, each with a number, as Java code reads them.
+//! A table of permanent texts with their numbers, read by Java code.
 //!
-//! `models/` has this file, too, with atomics and locks of its own: it runs through what threads may see.
+//! The model check in `models/` compiles this file with its own atomics and locks, and explores what threads may see.
 
 use super::sync::{AtomicU32, Mutex, MutexGuard, Ordering, PoisonError};
 
+/// The numbers of the texts, by slot.
 pub struct TextNumbers {
     /// 0: none.
     numbers: Box<[AtomicU32]>,
-    /// How many places are taken; a thread that takes one holds the lock.
+    /// Number of used slots; a thread holds the lock to take one.
     used: Mutex<usize>,
 }
 
@@ -19,22 +20,22 @@ impl TextNumbers {
         }
     }
 
-    /// Where the numbers are, each of four bytes.
+    /// Address of the numbers, of four bytes each.
     pub fn numbers_address(&self) -> usize {
         self.numbers.as_ptr() as usize
     }
 
-    /// As long as this is held, no thread takes a place.
+    /// While the guard lives, no thread takes a slot.
     pub fn lock(&self) -> MutexGuard<'_, usize> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the place this number, which is not 0, before it gets its text. `None`: somebody else has taken it, or half of all
-    /// are taken, and the others stay empty.
+    /// Sets the slot's number, which is not 0, before the slot gets its text. `None`: another thread has taken the slot, or half of
+    /// all slots are used. The other half stays empty.
     pub fn claim_place(&self, place: i32, number: u32) -> Option<()> {
         let mut taken = self.lock();
         let known = self.numbers.get(usize::try_from(place).ok()?)?;
-        // Relaxed: Java code that sees the text without the number asks the agent again.
+        // Relaxed: Java code that sees the text without the number calls the agent again.
         let is_free = known.load(Ordering::Relaxed) == 0 && *taken < self.numbers.len() / 2;
         is_free.then(|| {
             known.store(number, Ordering::Relaxed);

@@ -1,8 +1,8 @@
-//! Kinds of the program's own events that Java code knows, so that it finds a cell without the agent.
+//! Kinds of the program's own events that Java code knows, so that it finds a counter without the agent.
 //!
-//! The helper class has an array of texts, `kinds`, in which it looks for the one that it is given: from a place
-//! that all bytes of the text say, up to the first empty one. The text's type lies here, at the same place. Texts
-//! come and stay; there is room for as many as kinds are told apart, and the array is twice as large.
+//! The helper class searches its array of texts, `kinds`, from an index that depends on all bytes of the text, up to the first
+//! empty slot. The type of the text has the same index in this table. Texts are never removed. The array has twice as many slots
+//! as there are distinct kinds.
 
 use std::sync::atomic::AtomicU32;
 
@@ -14,12 +14,12 @@ use crate::memory::shared_layout::INT_BITS;
 use crate::thread::coverage::CoverageTracker;
 use lucce_jvmti::JniEnvironment;
 
-/// A power of two: the helper class takes so many bits of a hash.
+/// A power of two: the helper class takes this number of bits of a hash.
 const KIND_PLACES: usize = 1 << 11;
-// How Java code finds a type.
+// Java code computes the address of a type by this size.
 const _: () = assert!(size_of::<AtomicU32>() == 1 << INT_BITS);
 
-/// The types.
+/// Event types by the slots of their texts.
 pub struct ProgramKinds(TextNumbers);
 
 impl Default for ProgramKinds {
@@ -29,12 +29,12 @@ impl Default for ProgramKinds {
 }
 
 impl ProgramKinds {
-    /// Where the types are, each of four bytes.
+    /// Address of the types, of four bytes each.
     pub fn types_address(&self) -> usize {
         self.0.numbers_address()
     }
 
-    /// Makes the array, with room for texts like this one.
+    /// Creates the array, for texts of the same class as `text`.
     pub fn create_array(
         &self,
         (coverage, env): (&CoverageTracker, JniEnvironment),
@@ -54,7 +54,7 @@ impl ProgramKinds {
         env.set_static_object(helper, c"kinds", c"[Ljava/lang/String;", array)
     }
 
-    /// Puts a text where Java code found room for it; below 0: it found none.
+    /// Puts a text into the slot that Java code found empty. Below 0: it found none.
     pub fn add_kind(
         &self,
         env: JniEnvironment,

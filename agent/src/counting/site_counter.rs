@@ -1,4 +1,4 @@
-//! The cell for events at a site, when a thread meets that site in a context for the first time.
+//! Creates the counter for events at a site when a thread first meets that site in a context.
 
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 use lucce_instrument::kinds::{CALL, counted_as};
@@ -14,7 +14,7 @@ use crate::thread::counter_access;
 use crate::thread::counter_access::current_counters;
 use crate::thread::thread_counters::{ThreadCounters, counter_address};
 
-/// The cell for events at `site` of a frame with this context.
+/// The address of the counter for events at `site` of a frame with this context.
 pub fn insert_counter(
     counting: &AgentCounting,
     env: JniEnvironment,
@@ -22,7 +22,7 @@ pub fn insert_counter(
     (context, site): (u64, SiteId),
     info: &registry::RegisteredSite,
 ) -> Option<usize> {
-    // A lane of an earlier thread may have it.
+    // The counters may come from an earlier thread that has it.
     if let Some(known) = current_counters(counting, env, state).find_counter(context, site.0) {
         return Some(known);
     }
@@ -61,7 +61,7 @@ pub fn insert_counter(
     Some(cell)
 }
 
-/// The address of a cell by type, at a site that has events of one type only.
+/// The address of a counter by type, at a site with events of one type only.
 fn typed_counter(
     counting: &AgentCounting,
     lane: &mut ThreadCounters,

@@ -1,9 +1,8 @@
-//! `record=stream`: each event that is counted is also an entry, with its time, of a file beside the log.
+//! `record=stream`: each counted event is also written with its time to a file beside the log.
 //!
-//! A thread's place for its next entry lies in its state (`thread`), where Java code writes as well: the
-//! helper class's editions with STREAM do for what is counted in Java what [`record_event`] does here. When a
-//! thread has ended, the next one of its lane goes on in its block. What finds no room is counted
-//! only, so the log's counters say how much that was.
+//! A thread's position for its next entry lies in its state (`thread`), where Java code writes as well: the helper variants with
+//! STREAM do for Java's counters what [`record_event`] does here. When a thread has ended, the next thread that takes over its
+//! counters continues in its block. Events without room are only counted, so the log's counters reveal their number.
 use lucce_callgraph::ContextId;
 use lucce_stream::{EventCursor, MAX_TYPE_ID, StreamThread, ThreadId};
 use lucce_tracelog::EventTypeId;
@@ -18,7 +17,7 @@ use lucce_jvmti::JniEnvironment;
 use lucce_jvmti::clock;
 
 impl EventStreamer {
-    /// Room for the thread's next event, at the time `now`, or the certainty that there is none.
+    /// Makes room for the thread's next event at time `now`, or records that there is none.
     fn make_room(
         &self,
         counting: &AgentCounting,
@@ -37,7 +36,7 @@ impl EventStreamer {
         state.place.move_to(place);
     }
 
-    /// A thread's first event: who it is, and a place.
+    /// Registers the thread at its first event, and returns its position.
     fn begin_thread(
         &self,
         lane: &mut ThreadCounters,
@@ -55,7 +54,7 @@ impl EventStreamer {
     }
 }
 
-/// With `record=stream`: an event of the current thread, whose state this is, has just been counted.
+/// With `record=stream`, writes an event that the current thread, whose state is passed, has just counted.
 pub fn record_event(
     counting: &AgentCounting,
     env: JniEnvironment,
@@ -75,12 +74,12 @@ pub fn record_event(
     let now = clock::nano_time();
     if !state.place.write_event(now, event.0, number.0, value) {
         streamer.make_room(counting, env, state, now);
-        // Without room it is counted only.
+        // Without room the event is only counted.
         state.place.write_event(now, event.0, number.0, value);
     }
 }
 
-/// Room for an event that Java code writes, at the time `now`.
+/// Makes room for an event that Java code writes at time `now`.
 pub fn make_room(counting: &AgentCounting, env: JniEnvironment, state: &ThreadState, now: u64) {
     if let Some(streamer) = &counting.streamer {
         streamer.make_room(counting, env, state, now);

@@ -1,14 +1,18 @@
-//! What the current thread has allocated since a moment: `io.lucce.Allocations`.
+//! Measuring the allocations of a piece of code: `io.lucce.Allocations`.
 //!
-//! A mark is a copy of what the thread's cells count, and how many events were lost until then. What the cells count later
-//! on is told as the difference, cell by cell. Taking a mark and telling cost as much as the thread has contexts; in between
-//! nothing is different from without. Where the thread goes on in another lane meanwhile, under tags of the program's own, what
-//! came in the one before is kept with the mark.
+//! ```text
+//! begin_mark: a copy of the thread's counters ─► the code runs ─► stop_mark ─► end_mark: the differences, as text
+//!   with tasks: a copy of all threads' counters  └► hand_task, begin_task, end_task: whose task runs where
+//! ```
 //!
-//! A mark may count in what the code hands to other threads (`with_tasks`). Then it also has a copy of what the cells of all
-//! other threads count. With `events=thread` the contexts of what changed there say whose it is ([`OwnershipResolver`]); without, a change
-//! is a reason why the counts are not complete. What the code submits is kept until the mark is told, so that the program
-//! can wait until all of it has ended.
+//! A mark is a copy of the thread's counters and of its number of dropped events. The result is the difference between later
+//! counters and the copy. Beginning and ending a mark cost time in proportion to the thread's contexts; in between, nothing
+//! is slower. If the thread changes its counters meanwhile, under tags of the program, the mark keeps the difference so far.
+//!
+//! A mark may include work that the code hands to other threads (`with_tasks`). Then it also copies the counters of all other
+//! threads. With `events=thread`, the context of each changed counter determines its owner ([`OwnershipResolver`]). Without
+//! it, a changed counter is a reason for incomplete counts. The mark keeps the tasks that the code submits until its end, so
+//! that the program can wait for all of them.
 #![allow(unsafe_code, reason = "global references of the VM's")]
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -39,7 +43,7 @@ use lucce_jvmti::{FrameInfo, JniEnvironment};
 
 const KIND: &str = "alloc";
 
-/// Threads of the VM and of the JDK that run no code of a program's, whatever it does.
+/// Threads of the VM and of the JDK that never run code of a program.
 const INFRASTRUCTURE: [&str; 6] = [
     "Reference Handler",
     "Finalizer",
@@ -48,14 +52,14 @@ const INFRASTRUCTURE: [&str; 6] = [
     "Attach Listener",
     "Notification Thread",
 ];
-/// Threads that a reason names.
+/// Maximum number of threads that a reason names.
 const MAX_NAMES: usize = 3;
 
-/// Marks that were taken and not told.
+/// Marks that have begun and not ended.
 #[derive(Default)]
 pub struct AllocationMarks {
     open: WatchedMutex<OpenMarks>,
-    /// How many there are.
+    /// The number of open marks.
     open_count: AtomicUsize,
     ownership: WatchedMutex<OwnershipResolver>,
 }
@@ -64,30 +68,30 @@ pub struct AllocationMarks {
 struct OpenMarks {
     last: u64,
     marks: HashMap<u64, AllocationMark>,
-    /// By the number of the measurement: the call site from which its code runs.
+    /// By the number of the measurement: the call site that runs its code.
     measurements: MeasurementSlots,
-    /// Tasks that do not tell whether they have run, and wait for that: the oldest first.
+    /// Waiting tasks that do not report whether they have run, the oldest first.
     plain: VecDeque<PlainTask>,
-    /// Threads that run tasks of measured code, by their states.
+    /// Threads that run tasks of measured code, by the addresses of their states.
     running: HashMap<usize, RunningTasks>,
 }
 
-/// What a thread runs of measured code.
+/// The tasks of measured code that a thread runs.
 struct RunningTasks {
     /// A global reference.
     thread: jobject,
-    /// The outermost first: the slot of the frame that runs the task, and whose it is.
+    /// The outermost first: the slot of the frame that runs the task, and its owners.
     tasks: Vec<(usize, MeasurementSet)>,
 }
 
-/// A task of which nobody but the agent sees the end.
+/// A task whose end only the agent notices.
 struct PlainTask {
     /// A global reference.
     object: jobject,
     whose: MeasurementSet,
 }
 
-/// One for each call site.
+/// One slot for each call site.
 struct MeasurementSlots([MeasurementSlot; MAX_MEASUREMENTS]);
 
 impl Default for MeasurementSlots {
@@ -100,9 +104,9 @@ impl Default for MeasurementSlots {
 #[derive(Default)]
 struct MeasurementSlot {
     use_state: UseState,
-    /// What its cells in other threads counted when it ended last.
+    /// The last counts of its counters in other threads, when it ended.
     counted: HashMap<CounterLocation, u64>,
-    /// What its code has handed to others: global references.
+    /// Tasks that its code has handed to others: global references.
     handed: Vec<jobject>,
 }
 
@@ -111,7 +115,7 @@ enum UseState {
     #[default]
     Free,
     Open,
-    /// What its code has started still ran when it ended: that cannot be told from what comes.
+    /// When it ended, work that its code had started still ran. New work could not be told apart.
     LeftRunning,
 }
 
@@ -122,7 +126,7 @@ unsafe impl Send for PlainTask {}
 // SAFETY: as above.
 unsafe impl Send for RunningTasks {}
 
-/// How a mark is taken.
+/// The result of beginning a mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MarkStart {
     Mark(u64),
@@ -131,34 +135,34 @@ pub enum MarkStart {
 }
 
 struct AllocationMark {
-    /// Whose it is.
+    /// The address of the thread's state.
     state: usize,
-    /// What its lane had counted.
+    /// The readings of the thread's counters at the beginning.
     counted: CounterReadings,
-    /// Events that the lane had lost, and all threads.
+    /// Events that the thread, and all threads, had dropped.
     dropped: u64,
     dropped_by_all: u64,
-    /// In lanes that it has left since.
+    /// Counts from counters that the thread has left since.
     earlier: MarkCounts,
-    /// The thread has run the code to its end, and counts for others.
+    /// The thread has run the code to its end, and only waits for tasks.
     is_stopped: bool,
-    /// The lanes that it has counted in.
+    /// Counters in which the thread has counted.
     own_counters: Vec<ThreadId>,
-    /// What the other threads' cells had counted. `None`: they are not asked.
+    /// The readings of other threads' counters. `None`: they do not matter.
     others: Option<OtherThreadCounts>,
-    /// With `events=thread`.
+    /// The number of the measurement, with `events=thread`.
     measurement: Option<usize>,
-    /// Tasks that went on nowhere since there was no room.
+    /// Tasks whose origin found no room.
     unfollowed: u64,
 }
 
-/// What cells of other threads had counted: count and value, block by block.
+/// Readings of all threads' counters, block by block: count and value.
 struct OtherThreadCounts {
     cells: Vec<Vec<[u64; 2]>>,
     by_type: Vec<Vec<[u64; 2]>>,
 }
 
-/// Where a cell is: in which block of those that all threads have.
+/// The position of a counter: a block of all threads' blocks, and an index.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct CounterLocation {
     is_by_type: bool,
@@ -166,29 +170,29 @@ struct CounterLocation {
     at: usize,
 }
 
-/// A cell of another thread that has counted since.
+/// A changed counter of another thread.
 struct CounterChange {
     thread: ThreadId,
     place: CounterLocation,
-    /// How many events it has counted altogether.
+    /// Its total number of events.
     all: u64,
-    /// What it has counted since.
+    /// Its events since the mark began.
     counts: CounterReading,
 }
 
-/// What is told of a mark.
+/// The result of a mark.
 #[derive(Default)]
 struct MarkReport {
     dropped: u64,
-    /// Why the counts are not complete.
+    /// Reasons why the counts are incomplete.
     reasons: Vec<String>,
     made: Vec<CounterReading>,
     by_type: Vec<CounterReading>,
-    /// Cells of other threads that are the measurement's, and what they count now.
+    /// Counters of other threads that belong to the measurement, with their present counts.
     cells: Vec<(CounterLocation, u64)>,
 }
 
-/// What was counted, and how much was lost.
+/// Counted events, and the number of dropped events.
 #[derive(Default)]
 struct MarkCounts {
     made: Vec<CounterReading>,
@@ -196,8 +200,8 @@ struct MarkCounts {
     dropped: u64,
 }
 
-/// What a cell counts: for which context, of which type if it is one by type, how many events, and their values beside the sizes
-/// of their sites.
+/// The reading of a counter: context, event type (of a counter by type), number of events, and sum of values. Sizes that
+/// sites determine are not in the sum.
 #[derive(Clone, Copy)]
 struct CounterReading {
     number: ContextId,
@@ -208,13 +212,13 @@ struct CounterReading {
 
 #[derive(Default)]
 struct CounterReadings {
-    /// By the cell's address.
+    /// By the counter's address.
     cells: FxHashMap<usize, CounterReading>,
-    /// Of the VM's own objects, with `alloc=all`.
+    /// Counters of the VM's own objects, with `alloc=all`.
     by_type: FxHashMap<usize, CounterReading>,
 }
 
-/// Why allocations of the current thread cannot be counted; `None`: they can.
+/// Why allocations of the current thread cannot be counted. `None`: they can.
 pub fn refusal_reason(counting: &AgentCounting, state: &ThreadState) -> Option<&'static str> {
     let options = &counting.options;
     if !counting.is_live() {
@@ -234,13 +238,13 @@ pub fn refusal_reason(counting: &AgentCounting, state: &ThreadState) -> Option<&
     }
 }
 
-/// In the whole JVM: it is not known in which thread.
+/// Dropped events of the whole JVM whose thread is unknown.
 fn dropped_by_all(counting: &AgentCounting) -> u64 {
     counting.counts.events_dropped.load(Ordering::Relaxed)
 }
 
 impl AllocationMarks {
-    /// A mark. `with_tasks`: what the code hands to other threads counts, too.
+    /// Begins a mark. `with_tasks`: work that the code hands to other threads counts as well.
     pub fn begin_mark(
         &self,
         counting: &AgentCounting,
@@ -284,12 +288,12 @@ impl AllocationMarks {
         MarkStart::Mark(number)
     }
 
-    /// The call site from which the code of a mark is to be run. `None`: any.
+    /// The call site that must run the code of a mark. `None`: any.
     pub fn measurement_of_mark(&self, mark: u64) -> Option<usize> {
         self.lock().marks.get(&mark)?.measurement
     }
 
-    /// The current thread has run the code of a mark to its end: what it does from now on does not count.
+    /// The current thread has run the code of a mark to its end. Its further events do not count.
     pub fn stop_mark(
         &self,
         counting: &AgentCounting,
@@ -306,7 +310,7 @@ impl AllocationMarks {
         }
     }
 
-    /// The current thread is about to leave its lane.
+    /// Called before the current thread changes its counters.
     pub fn leave_counters(
         &self,
         counting: &AgentCounting,
@@ -321,7 +325,7 @@ impl AllocationMarks {
         });
     }
 
-    /// The thread goes on in another lane, or in the lane that it had.
+    /// Called after the thread has changed to other counters, or back to earlier ones.
     pub fn enter_counters(
         &self,
         counting: &AgentCounting,
@@ -335,9 +339,9 @@ impl AllocationMarks {
         });
     }
 
-    /// Marks of the current thread.
+    /// Applies `each` to the open marks of the current thread.
     fn for_each_own(&self, state: &ThreadState, mut each: impl FnMut(&mut AllocationMark)) {
-        // Relaxed: this thread's own are among them.
+        // Relaxed: the number includes this thread's own marks.
         if self.open_count.load(Ordering::Relaxed) == 0 {
             return;
         }
@@ -347,8 +351,7 @@ impl AllocationMarks {
         own.for_each(&mut each);
     }
 
-    /// The current thread hands a task or a thread to others in a context. `is_plain`: an object that does not tell
-    /// whether it has run.
+    /// The current thread hands a task or a thread to others in a context. `is_plain`: the object does not report whether it has run.
     pub fn hand_task(
         &self,
         counting: &AgentCounting,
@@ -379,7 +382,7 @@ impl AllocationMarks {
         }
     }
 
-    /// An executor has refused what was handed to it just now.
+    /// Removes a task that an executor has just refused.
     pub fn take_back_task(&self, env: JniEnvironment, task: jobject) {
         let mut open = self.lock();
         let is_it = |plain: &PlainTask| env.is_same(plain.object, task);
@@ -396,8 +399,8 @@ impl AllocationMarks {
         }
     }
 
-    /// The current thread begins to run a task in the frame with this slot. `task`: what it carries, too; unknown if it is
-    /// plain.
+    /// The current thread begins to run a task in the frame with this slot. `number`: the context that the task carries; unknown if
+    /// the task is plain.
     pub fn begin_task(
         &self,
         counting: &AgentCounting,
@@ -425,7 +428,7 @@ impl AllocationMarks {
                 tasks: Vec::new(),
             });
             if !env.is_same(running.thread, thread) {
-                // Another thread has ended, and had its state here.
+                // The thread that had its state here has ended.
                 env.delete_global(running.thread);
                 running.thread = env.new_global(thread);
                 running.tasks.clear();
@@ -436,14 +439,14 @@ impl AllocationMarks {
         env.delete_local(thread);
     }
 
-    /// The current thread has done with the task that the frame with this slot ran.
+    /// The current thread has finished the task of the frame with this slot.
     pub fn end_task(&self, env: JniEnvironment, state: &ThreadState, slot: usize) {
         let address = std::ptr::from_ref(state) as usize;
         self.lock().end_tasks_from(env, address, slot);
     }
 
-    /// What the code of a mark has handed to others since this was called last, as global references that the caller gives
-    /// back; and how many tasks run, or wait and do not tell whether they have run.
+    /// Tasks that the code of a mark has handed to others since the last call, as global references that the caller must delete.
+    /// Also the number of its tasks that run, and of its plain tasks that wait.
     pub fn take_handed(
         &self,
         counting: &AgentCounting,
@@ -468,7 +471,7 @@ impl AllocationMarks {
         (handed.unwrap_or_default(), (waiting + running) as u64)
     }
 
-    /// The end of a task of a `ForkJoinPool` has no hook. A thread in which no frame runs a task any more has none.
+    /// Ends tasks of threads in which no frame runs a task any more: the end of a task of a `ForkJoinPool` has no hook.
     fn end_finished_tasks(
         &self,
         counting: &AgentCounting,
@@ -509,7 +512,7 @@ impl AllocationMarks {
         };
         let mut frames = vec![empty; MOST_FRAMES];
         let Ok(found) = counting.jvmti.read_stack(thread, &mut frames) else {
-            // It has ended.
+            // The thread has ended.
             return false;
         };
         let frames = frames.get(..found).unwrap_or_default();
@@ -517,17 +520,18 @@ impl AllocationMarks {
             let method = counting.frames.resolve_method(counting, env, frame.method);
             match method.kind {
                 MethodKind::Known(id) => MethodId(id),
-                // A helper's that tells that the task begins, too.
+                // Including a helper that reports the begin of the task.
                 _ => MethodId(0),
             }
         });
         found == MOST_FRAMES || any_runs_task(counting, &methods.collect::<Vec<_>>())
     }
 
-    /// What was counted since, and the mark is no more: a line with how many events were lost, a line that says why the counts
-    /// are not complete, which is empty if they are, then a line for each context with its number, how many objects, their
-    /// bytes and their type. `left_running`: something that the code has started runs on. `None`: the mark is not one of
-    /// this thread, or counting has ended.
+    /// Ends a mark and returns its result as text.
+    ///
+    /// Line 1: the number of dropped events. Line 2: why the counts are incomplete, or empty. Then a line for each context: number,
+    /// objects, bytes and type. `left_running`: work that the code has started continues. `None`: the mark does not belong to this
+    /// thread, or counting has ended.
     pub fn end_mark(
         &self,
         counting: &AgentCounting,
@@ -586,7 +590,7 @@ impl AllocationMarks {
             ..MarkReport::default()
         };
         let mut belongings = self.lock_ownership();
-        // A thread that waits for its own tasks may run those of others.
+        // A thread that waits for its own tasks may run tasks of others.
         let mut is_foreign = |number: ContextId| {
             mark.measurement.is_some_and(|at| {
                 let whose = belongings
@@ -664,7 +668,7 @@ impl CounterReadings {
         lane.for_each_event_counter(|cell, [number, event, count, value]| {
             let counts = CounterReading {
                 number: ContextId(number),
-                // The other half is zero.
+                // The upper half is zero.
                 event: EventTypeId(event as u32),
                 count,
                 value,
@@ -675,7 +679,7 @@ impl CounterReadings {
     }
 }
 
-/// What has come since.
+/// Differences between two readings.
 fn subtract_readings<'a>(
     now: &'a FxHashMap<usize, CounterReading>,
     before: &'a FxHashMap<usize, CounterReading>,
@@ -693,7 +697,7 @@ fn subtract_readings<'a>(
 }
 
 impl AllocationMark {
-    /// Keeps what has come in the lane.
+    /// Adds the events since the last reading to the mark.
     fn keep_counts(&mut self, lane: &ThreadCounters) {
         let since = self.counts_since(lane);
         self.earlier.made.extend(since.made);
@@ -702,10 +706,10 @@ impl AllocationMark {
         self.own_counters.extend(lane.id);
     }
 
-    /// What has come in the lane since the mark was taken, or since the thread has gone on in it.
+    /// Events since the mark began, or since the thread changed to these counters.
     fn counts_since(&self, lane: &ThreadCounters) -> MarkCounts {
         let now = CounterReadings::read_counters(lane);
-        // A cell that is gone was of a number that has left the graph: what it counted last is not known.
+        // A missing counter belonged to a number that has left the graph. Its last count is unknown.
         let is_gone = |cell: &&usize| !now.cells.contains_key(*cell);
         let gone = self.counted.cells.keys().filter(is_gone).count() as u64;
         MarkCounts {
@@ -716,7 +720,7 @@ impl AllocationMark {
     }
 }
 
-/// Why the counts lack what was counted in these threads.
+/// Why the counts lack events of these threads.
 fn unknown_reason(knows_origins: bool, events: &BTreeMap<String, u64>) -> String {
     let objects: u64 = events.values().sum();
     let names: Vec<&str> = events.keys().take(MAX_NAMES).map(|name| &**name).collect();
@@ -740,7 +744,7 @@ fn unknown_reason(knows_origins: bool, events: &BTreeMap<String, u64>) -> String
     }
 }
 
-/// Whether the contexts of tasks and threads go on where they were submitted and started.
+/// Whether contexts of tasks and threads continue where they were submitted and started.
 fn knows_origins(counting: &AgentCounting) -> bool {
     counting.options.hooked_events().has_kind(&THREAD)
         && counting.event_mask.is_enabled(THREAD.mask_bit)
@@ -748,13 +752,13 @@ fn knows_origins(counting: &AgentCounting) -> bool {
 }
 
 impl OpenMarks {
-    /// The first call site that nothing has used, or nothing that still runs. `None`: all are in use.
+    /// The first call site that is free and whose earlier work has ended. `None`: all are in use.
     fn take_measurement(&mut self, counting: &AgentCounting) -> Option<usize> {
         for (at, measurement) in self.measurements.0.iter_mut().enumerate() {
             if measurement.use_state != UseState::Free {
                 continue;
             }
-            // What ran on although it was done (a task that was cancelled) has counted since.
+            // Work that continued after the end, such as a cancelled task, has counted since.
             if measurement
                 .counted
                 .iter()
@@ -769,7 +773,7 @@ impl OpenMarks {
         None
     }
 
-    /// A plain task begins: whose it is.
+    /// Removes a plain task that begins. Returns its owners.
     fn take_plain(&mut self, env: JniEnvironment, task: jobject) -> MeasurementSet {
         let is_it = |plain: &PlainTask| env.is_same(plain.object, task);
         let plain = self.plain.iter().position(is_it);
@@ -780,7 +784,7 @@ impl OpenMarks {
         })
     }
 
-    /// Tasks in the frame with this slot, and in those above it, have ended.
+    /// Ends the tasks in the frame with this slot and in frames above it.
     fn end_tasks_from(&mut self, env: JniEnvironment, address: usize, slot: usize) {
         if let Some(running) = self.running.get_mut(&address) {
             running.tasks.retain(|(at, _)| *at < slot);
@@ -822,7 +826,7 @@ impl CounterLocation {
 }
 
 impl OtherThreadCounts {
-    /// What all cells count now.
+    /// Readings of all counters.
     fn read_all(counting: &AgentCounting) -> OtherThreadCounts {
         // Relaxed: each number stands for itself.
         let load = |word: &AtomicU64| u64::from_le(word.load(Ordering::Relaxed));
@@ -847,7 +851,7 @@ impl OtherThreadCounts {
         }
     }
 
-    /// What cells of other threads count now that they did not then. Cells by type: of allocations.
+    /// Counters of other threads that have changed. Counters by type: only of allocations.
     fn find_changes(&self, counting: &AgentCounting, own: &[ThreadId]) -> Vec<CounterChange> {
         let now = OtherThreadCounts::read_all(counting);
         let allocations = counting.event_types.details_of_kind(KIND);
@@ -938,7 +942,7 @@ impl OtherThreadCounts {
     }
 }
 
-/// What several lanes have counted for one context and type is one.
+/// Sums up readings of one context and type.
 fn sum_readings(parts: &[CounterReading]) -> impl Iterator<Item = CounterReading> {
     let mut sums: FxHashMap<(ContextId, EventTypeId), CounterReading> = FxHashMap::default();
     for counts in parts {
@@ -955,7 +959,7 @@ fn sum_readings(parts: &[CounterReading]) -> impl Iterator<Item = CounterReading
 }
 
 impl MarkReport {
-    /// No lock is held: to ask for sizes makes objects, in this thread.
+    /// The caller holds no lock: measuring sizes creates objects in this thread.
     fn to_text(&self, counting: &AgentCounting, env: JniEnvironment) -> String {
         let mut lost = self.dropped;
         let mut lines = String::new();
@@ -982,12 +986,12 @@ impl MarkReport {
 }
 
 enum SiteAllocation {
-    /// How large each is beside what the cell counts, and its descriptor.
+    /// Bytes of each object in addition to the counter's sum, and the descriptor.
     Object {
         size: u64,
         of: String,
     },
-    /// Other events have cells there, too.
+    /// A site of other events, which have counters as well.
     Nothing,
     Unknown,
 }

@@ -1,5 +1,5 @@
-//! `events=exception`: what is thrown, by bytecode, by native methods and by the VM itself, and whether
-//! a method that the thread is in catches it. An exception that is thrown again is counted again.
+//! `events=exception`: exceptions thrown by bytecode, by native methods and by the VM itself, as caught or uncaught. An exception
+//! that is thrown again is counted again.
 use jvmti_bindings::sys::jni::{JNIEnv, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_instrument::EventKindInfo;
@@ -13,9 +13,12 @@ use crate::events::{EventCallback, EventSource};
 use crate::thread::ThreadState;
 use crate::thread::event_kind::EventKind;
 
+/// A method of the thread's stack catches the exception.
 pub static CAUGHT: EventKind = EventKind::new("exception", "", "caught");
+/// No method of the thread's stack catches the exception.
 pub static UNCAUGHT: EventKind = EventKind::new("exception", "", "uncaught");
 
+/// Exceptions that the VM reports.
 pub struct ExceptionSource;
 
 impl EventSource for ExceptionSource {
@@ -32,6 +35,7 @@ impl EventSource for ExceptionSource {
     }
 }
 
+/// Sets the callback of exceptions.
 pub fn add_callbacks<D: EventCallback>(callbacks: &mut ti::jvmtiEventCallbacks) {
     callbacks.Exception = Some(raised::<D>);
 }
@@ -55,7 +59,7 @@ extern "system" fn raised<D: EventCallback>(
 /// A method and a bci.
 type BytecodeLocation = (jmethodID, i64);
 
-/// `exception` is thrown at `thrown`; `catch`: where it will be caught.
+/// Counts an exception thrown at `thrown`. `catch`: the place that will catch it.
 fn count_exception(
     counting: &AgentCounting,
     env: JniEnvironment,
@@ -75,8 +79,8 @@ fn count_exception(
     }
 }
 
-/// Counts it, unless a handler of the agent's own catches it: that throws it again, and then the VM tells
-/// who else does.
+/// Counts the exception, unless a handler of the agent catches it. That handler throws it again, and then the VM reports the
+/// next handler.
 fn count_by_catch(
     counting: &AgentCounting,
     env: JniEnvironment,
@@ -96,7 +100,7 @@ fn count_by_catch(
     }
 }
 
-/// Parts of the handlers that the agent puts into methods which the VM enters.
+/// Parts of the handlers that the agent inserts into methods that the VM enters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HandlerPart {
     Handler,

@@ -1,6 +1,6 @@
-//! Who makes an exception whose trace has just been noted: code, by a call of its constructor, or the VM, in the middle
-//! of another instruction (a division by zero, a failed cast). The VM enters the constructor by itself, so the slots of
-//! the constructor's frames are then not above that of the frame which the VM has interrupted.
+//! Who creates an exception whose trace has just been filled in: code that calls its constructor, or the VM in the middle of
+//! another instruction (a division by zero, a failed cast). The VM enters the constructor by itself. Then the slots of the
+//! constructor's frames do not lie above the slot of the interrupted frame.
 
 use std::ptr;
 use std::sync::Arc;
@@ -11,36 +11,36 @@ use crate::counting::AgentCounting;
 use crate::stack::frames::{MethodKind, ResolvedMethod};
 use lucce_jvmti::{FrameInfo, JniEnvironment};
 
-/// Who makes it, as far as its frames say.
+/// The creator of an exception, by its frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExceptionMaker {
     /// An instruction that calls a constructor.
     Constructor,
-    /// Code that asks for the trace of an exception which may have been made elsewhere.
+    /// Code that fills in the trace of an exception, which may have been created elsewhere.
     Code,
     /// An instruction that calls no constructor: the VM.
     Vm,
-    /// Native code or a frame that traces do not show: the VM or that code.
+    /// Native code or a frame that traces omit: the VM, or that code.
     Other,
 }
 
-/// The making of an exception.
+/// The creation of an exception.
 #[derive(Clone, Copy, Debug)]
 pub struct ExceptionOrigin {
     pub maker: ExceptionMaker,
-    /// So many of the current thread's innermost frames, the helper's aside, are the exception's own methods.
+    /// The number of the exception's own methods among the current thread's innermost frames, without frames of the helper.
     pub own: usize,
 }
 
-/// More frames of constructors than an exception has, with one below.
+/// Exceeds the constructor frames of any exception by at least one.
 const MAX_FRAMES: usize = 16;
 const NONE: FrameInfo = FrameInfo {
     method: ptr::null_mut(),
     location: 0,
 };
 
-/// Asks the VM for the frames of the current thread, in which `Throwable.fillInStackTrace` runs for an exception of `class`
-/// (`java/lang/Error`). `None`: they are other frames.
+/// Reads the frames of the current thread, in which `Throwable.fillInStackTrace` runs for an exception of `class`
+/// (`java/lang/Error`). `None`: the frames do not match.
 pub fn find_exception_origin(
     counting: &AgentCounting,
     env: JniEnvironment,
@@ -79,17 +79,17 @@ pub fn find_exception_origin(
     }
 }
 
-/// Which frames have been seen, innermost first.
+/// Which frames were seen so far, innermost first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ConstructionStage {
     Fills,
-    /// A constructor of a class above that of the exception.
+    /// A constructor of a superclass of the exception's class.
     Constructs,
-    /// One of that class itself: it may have been called by another one.
+    /// A constructor of the class itself. Another one may have called it.
     Constructed,
 }
 
-/// A frame.
+/// A frame and its place.
 struct ConstructionFrame {
     method: Arc<ResolvedMethod>,
     id: jmethodID,
@@ -109,7 +109,7 @@ impl ConstructionFrame {
         }
     }
 
-    /// Of a frame that has called `fillInStackTrace` itself.
+    /// The creator, if this frame has called `fillInStackTrace`.
     fn maker_of_trace(&self) -> ExceptionMaker {
         match self.is_plain() {
             true => ExceptionMaker::Code,
@@ -117,7 +117,7 @@ impl ConstructionFrame {
         }
     }
 
-    /// Of a frame above which a constructor has been entered.
+    /// The creator, if a constructor was entered above this frame.
     fn maker_of_exception(&self, counting: &AgentCounting) -> ExceptionMaker {
         const INVOKESPECIAL: u8 = 183;
         if !self.is_plain() {
@@ -132,7 +132,7 @@ impl ConstructionFrame {
         }
     }
 
-    /// Of bytecode that traces show.
+    /// Whether it is bytecode that traces show.
     fn is_plain(&self) -> bool {
         !self.method.native && matches!(self.method.kind, MethodKind::Known(_))
     }

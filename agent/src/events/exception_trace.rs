@@ -1,9 +1,10 @@
-//! Traces of exceptions, arrays that the VM makes in `Throwable.fillInStackTrace`, and the exceptions that it throws by itself.
+//! Traces of exceptions: arrays that the VM creates in `Throwable.fillInStackTrace`, and exceptions that the VM throws by itself.
 //!
-//! A hook stands behind that call. If code has made the exception the slots are right, and the trace is an array like any
-//! other. If the VM has, they are not: the VM is asked for the frames, and exception, message and trace are
-//! counted where it has interrupted the program. Who makes it says the instruction of the frame below the
-//! constructors, for which the VM must be asked, too; so the helper class keeps which instructions, by class, method
+//! A hook follows that call. If code has created the exception, the slots are valid, and the trace counts as an ordinary array.
+//! If the VM has created it, the slots are not valid. Then the agent reads the frames from the VM, and counts exception, message
+//! and trace at the interrupted instruction. The instruction of the frame below the constructors identifies the creator, which
+//! also needs the VM's frames. Therefore the helper class caches the instructions that create exceptions by calling a
+//! constructor, by class, method and bci, as the trace contains them.
 //! and bci, as the trace itself has them, make exceptions by calling a constructor.
 use jvmti_bindings::sys::jni::jobject;
 use lucce_jvmti::JniEnvironment;
@@ -17,17 +18,17 @@ use crate::memory::shared_layout::{TRACE_COUNT, TRACE_COUNTED, TRACE_REMEMBER};
 use crate::stack::current_location;
 use crate::thread::ThreadState;
 
-/// What the helper class is to do.
+/// The helper class's next action.
 #[derive(Clone, Copy)]
 pub enum TraceAction {
     Nothing = TRACE_COUNTED as isize,
-    /// Count the trace: the slots are right.
+    /// Count the trace: the slots are valid.
     Count = TRACE_COUNT as isize,
-    /// And remember that they are if this instruction makes an exception.
+    /// Count the trace, and cache that the slots are valid for this instruction if it creates an exception.
     Remember = TRACE_REMEMBER as isize,
 }
 
-/// An exception, its trace and what they take; its text is new if the VM makes the exception.
+/// An exception, its trace, and their sizes in bytes. If the VM creates the exception, its message is new.
 #[derive(Clone, Copy)]
 pub struct ThrownException {
     pub exception: jobject,
@@ -37,7 +38,7 @@ pub struct ThrownException {
 }
 
 impl ThrownException {
-    /// Its trace has just been noted in the current thread.
+    /// Handles an exception whose trace was just filled in by the current thread.
     pub fn record_trace(
         self,
         counting: &AgentCounting,
@@ -78,7 +79,7 @@ impl ThrownException {
         Some(name.strip_prefix('L')?.strip_suffix(';')?.to_owned())
     }
 
-    /// The VM makes the exception.
+    /// Counts exception, message and trace of an exception that the VM creates.
     fn count_all(
         self,
         counting: &AgentCounting,

@@ -1,13 +1,13 @@
-//! `events=io`: reading and writing files and sockets. Each operation is counted twice under one
-//! context: as `io`, whose value is the bytes that it moved, and as `io-time`, whose value is how long it took,
-//! in nanoseconds.
+//! `events=io`: reading and writing files and sockets.
 //!
-//! An operation is one call of one of the JDK's native methods (`hooks::jdk::io`), through which all its
-//! classes for files and sockets go. A hook before that call notes the time in the thread's state, a hook behind
-//! it counts. What the native throws is not counted, nor an answer that says that nothing was done: a channel that
-//! does not block and has nothing to give.
+//! Each operation is counted twice in one context: as `io`, with the bytes that it moved, and as `io-time`, with its duration in
+//! nanoseconds.
 //!
-//! Where the calling class is out of scope, the VM is asked which frame in scope is behind it.
+//! An operation is one call of one of the JDK's native methods (`lucce_instrument::jdk::io`), which all its classes for files
+//! and sockets use. A hook before the call stores the time in the thread's state; a hook after it counts. Calls that throw are
+//! not counted, nor calls that did nothing: for example, a non-blocking channel without data.
+//!
+//! If the calling class is out of scope, the agent asks the VM for the calling frame in scope.
 use lucce_callgraph::ContextId;
 use lucce_instrument::EventKindInfo;
 use lucce_instrument::jdk::io;
@@ -23,7 +23,7 @@ use crate::thread::ThreadState;
 use crate::thread::event_kind::{EventCounterRef, EventKind};
 use lucce_jvmti::JniEnvironment;
 
-/// What is done to what, as the events' types have it: by bytes, and by time.
+/// The event kinds of an operation: by bytes, and by time.
 struct IoEventKinds {
     bytes: EventKind,
     time: EventKind,
@@ -48,6 +48,7 @@ static IO_EVENT_KINDS: [IoEventKinds; 8] = [
     io_event_kinds("socket connect"),
 ];
 
+/// I/O operations that hooks report.
 pub struct IoSource;
 
 impl EventSource for IoSource {
@@ -55,7 +56,7 @@ impl EventSource for IoSource {
         &IO
     }
 
-    /// An operation is over. Below 0 the site is the operation, and the VM is asked for the context.
+    /// Counts a finished operation. Below 0, the site is the operation, and the agent asks the VM for the context.
     fn record_hook_event(
         &self,
         counting: &AgentCounting,
@@ -74,7 +75,7 @@ impl EventSource for IoSource {
     }
 }
 
-/// What an operation moved, in bytes, and how long it took, in nanoseconds.
+/// The bytes that an operation moved, and its duration in nanoseconds.
 struct IoCompletion {
     bytes: u64,
     passed: u64,

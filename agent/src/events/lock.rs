@@ -1,8 +1,8 @@
-//! `events=lock`: entering a monitor that another thread holds, and waiting for one. The value is the
-//! time until the thread goes on, in nanoseconds.
+//! `events=lock`: entering a monitor that another thread holds, waiting for a notification, and parking. The value is the time
+//! until the thread continues, in nanoseconds.
 //!
-//! All that takes time is done while the thread has to wait anyway: before it blocks. What is left
-//! for later, when it owns the monitor, is the end of the time and the cell.
+//! The expensive part happens before the thread blocks, while it has to wait anyway. After it owns the monitor, only the end
+//! time and the counter are left.
 use std::ptr;
 use std::sync::OnceLock;
 
@@ -22,7 +22,7 @@ use crate::stack::{current_location, monitor_location};
 use crate::thread::ThreadState;
 use crate::thread::event_kind::{EventKind, MonitorWait};
 
-/// What the VM tells of.
+/// Events of the VM.
 const LOCKS: [ti::jvmtiEvent; 4] = [
     ti::JVMTI_EVENT_MONITOR_CONTENDED_ENTER,
     ti::JVMTI_EVENT_MONITOR_CONTENDED_ENTERED,
@@ -30,11 +30,13 @@ const LOCKS: [ti::jvmtiEvent; 4] = [
     ti::JVMTI_EVENT_MONITOR_WAITED,
 ];
 
+/// Entering a contended monitor.
 pub static ENTER: EventKind = EventKind::new("lock", "ns", "enter");
+/// Waiting for a notification.
 pub static WAIT: EventKind = EventKind::new("lock", "ns", "wait");
 static PARK: EventKind = EventKind::new("lock", "ns", "park");
 
-/// Contended monitors, and waiting for them. Parking has hooks of its own.
+/// Contended monitors, and waiting for notifications. Parking has hooks of its own.
 pub struct LockSource;
 
 impl EventSource for LockSource {
@@ -48,11 +50,11 @@ impl EventSource for LockSource {
 
     fn add_capabilities(&self, wanted: &mut ti::jvmtiCapabilities) {
         wanted.set_can_generate_monitor_events(true);
-        // Whether a method stands at a `monitorenter`.
+        // Needed to recognize a `monitorenter`.
         wanted.set_can_get_bytecodes(true);
     }
 
-    /// A thread, the current one, has parked.
+    /// The current thread has parked.
     fn record_hook_event(
         &self,
         counting: &AgentCounting,
@@ -67,7 +69,7 @@ impl EventSource for LockSource {
     }
 }
 
-/// What is done when a thread waits for a monitor, to enter it or to be notified, and when it goes on.
+/// Called when a thread begins to wait for a monitor, to enter it or to be notified, and when it continues.
 pub trait MonitorCallbacks: 'static {
     /// `place`: the current thread, and the monitor's object. `kind`: [`ENTER`] or [`WAIT`].
     fn begin_wait(
@@ -80,7 +82,7 @@ pub trait MonitorCallbacks: 'static {
     fn end_wait(env: *mut JNIEnv, thread: jobject, kind: &'static EventKind, now: u64);
 }
 
-/// Puts what the VM calls into its place.
+/// Sets the callbacks of monitors.
 pub fn add_callbacks<M: MonitorCallbacks>(callbacks: &mut ti::jvmtiEventCallbacks) {
     callbacks.MonitorContendedEnter = Some(contended_enter::<M>);
     callbacks.MonitorContendedEntered = Some(contended_entered::<M>);
@@ -126,7 +128,7 @@ extern "system" fn monitor_waited<M: MonitorCallbacks>(
     M::end_wait(env, thread, &WAIT, clock::nano_time());
 }
 
-/// Where classes have hooks.
+/// With hooks in classes.
 impl<D: EventCallback> MonitorCallbacks for D {
     fn begin_wait(
         env: *mut JNIEnv,
@@ -155,7 +157,7 @@ impl<D: EventCallback> MonitorCallbacks for D {
     }
 }
 
-/// The current thread is about to wait since then for the monitor of `object`.
+/// The current thread begins to wait at time `since` for the monitor of `object`.
 fn begin_enter(
     counting: &AgentCounting,
     env: JniEnvironment,
@@ -177,12 +179,12 @@ fn begin_enter(
     state.waits.enter.set(waiting);
 }
 
-/// The thread has the monitor.
+/// The thread owns the monitor.
 fn end_enter(counting: &AgentCounting, env: JniEnvironment, state: &ThreadState, now: u64) {
     count_waited(counting, env, state, (state.waits.enter.take(), now));
 }
 
-/// The current thread is about to wait since then to be notified by `object`.
+/// The current thread begins to wait at time `since` for a notification by `object`.
 fn begin_notify_wait(
     counting: &AgentCounting,
     env: JniEnvironment,
@@ -198,12 +200,12 @@ fn begin_notify_wait(
     state.waits.wait.set(waiting);
 }
 
-/// It was, or waits no longer.
+/// The wait has ended, by a notification or otherwise.
 fn end_notify_wait(counting: &AgentCounting, env: JniEnvironment, state: &ThreadState, now: u64) {
     count_waited(counting, env, state, (state.waits.wait.take(), now));
 }
 
-/// What has begun is forgotten, even if nothing is counted any more.
+/// Counts the wait. It is forgotten even if locks are not counted any more.
 fn count_waited(
     counting: &AgentCounting,
     env: JniEnvironment,
@@ -218,8 +220,8 @@ fn count_waited(
     }
 }
 
-/// A thread has parked for so many nanoseconds; `thread` is the current one. Number 0: where nothing is in
-/// scope, so the VM is asked which frame in scope it is for.
+/// Counts `passed` nanoseconds of parking by `thread`, the current one. Number 0: the caller is out of scope, so the agent asks
+/// the VM for the calling frame in scope.
 fn count_parked(
     counting: &AgentCounting,
     env: JniEnvironment,
@@ -241,7 +243,7 @@ fn count_parked(
     }
 }
 
-/// What `LockSupport.park` was told that it waits for.
+/// The field of the object for which `LockSupport.park` waits.
 static BLOCKER: OnceLock<Option<FieldId>> = OnceLock::new();
 
 fn find_blocker_field(env: JniEnvironment, thread: jobject) -> Option<FieldId> {

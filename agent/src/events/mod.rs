@@ -1,8 +1,17 @@
-//! Kinds of events, one file for each: what the VM is asked for, what it calls then, and what is done with what a hook tells.
-//! [`SOURCES`] is the list. How a kind is asked for, and its hooks, say files of these names in `hooks/src/kinds`.
+//! Kinds of events, one file for each: the VM's events that it enables, their callbacks, and the events that hooks report.
 //!
-//! Each is switched on and off as a whole, also while the program runs. Capabilities are asked for only then: some slow the
-//! VM down. Those for exceptions the VM gives before it starts and not later.
+//! ```text
+//! VM event    ─► EventCallback::handle_event ─► source ─► counting: counter of (context, type)
+//! hook's call ─► EventSource::record_hook_event ──┘
+//! ```
+//!
+//! [`SOURCES`] is the list. Files of the same names in `crates/instrument/src/kinds` define the option and the hooks of a kind.
+//!
+//! Each kind is switched on and off as a whole, also while the program runs. Capabilities are requested only then, because some
+//! slow the VM down. The VM grants the capabilities for exceptions only before it starts.
+//!
+//! Read this file first, then `lock` and `io` as examples; `samples` and `objects` for allocations; `exception` with
+//! `exception_origin` and `exception_trace`; `allocation_marks` with `ownership` for `io.lucce.Allocations`.
 
 pub mod allocation_marks;
 pub mod exception;
@@ -31,7 +40,7 @@ use lock::LockSource;
 use objects::VmObjectSource;
 use threads::ThreadStartSource;
 
-/// A new kind is one more here.
+/// All sources. A new kind is added here.
 const SOURCES: [&dyn EventSource; 5] = [
     &LockSource,
     &ExceptionSource,
@@ -40,26 +49,26 @@ const SOURCES: [&dyn EventSource; 5] = [
     &ThreadStartSource,
 ];
 
-/// Puts what the VM calls for each kind into its place.
+/// Sets the VM's callbacks of all kinds.
 pub fn add_callbacks<D: EventCallback>(callbacks: &mut ti::jvmtiEventCallbacks) {
     lock::add_callbacks::<D>(callbacks);
     exception::add_callbacks::<D>(callbacks);
     objects::add_callbacks::<D>(callbacks);
 }
 
-/// A kind of events that the VM tells of, or hooks.
+/// A kind of events that the VM or hooks report.
 pub trait EventSource: Sync {
     fn kind(&self) -> &'static EventKindInfo;
 
-    /// What the VM is asked for, all at once.
+    /// The VM's events to enable, all at once.
     fn vm_events(&self) -> &'static [ti::jvmtiEvent] {
         &[]
     }
 
-    /// What the VM must give before.
+    /// Adds the capabilities that the events need.
     fn add_capabilities(&self, _wanted: &mut ti::jvmtiCapabilities) {}
 
-    /// A hook tells the current thread, whose state this is, of one that has happened (`LucceRtEvents.happened0`).
+    /// Handles an event that a hook reports in the current thread, whose state is passed (`LucceRtEvents.happened0`).
     fn record_hook_event(
         &self,
         _counting: &AgentCounting,
@@ -70,23 +79,23 @@ pub trait EventSource: Sync {
     }
 }
 
-/// What a hook tells of an event.
+/// An event as a hook reports it.
 #[derive(Clone, Copy)]
 pub struct HookEvent {
-    /// The number of its context; 0: the VM is asked where the thread is.
+    /// The context number. 0: the agent asks the VM for the context.
     pub number: ContextId,
-    /// Where it happened; below 0: the calling class is out of scope.
+    /// The site. Below 0: the calling class is out of scope.
     pub site: i32,
-    /// What it happened to, or null.
+    /// The object of the event, or null.
     pub object: jobject,
     pub amount: u64,
-    /// Nanoseconds that it took.
+    /// Duration in nanoseconds.
     pub passed: u64,
 }
 
-/// How what the VM calls comes to the one instance, which only floors above know.
+/// How the VM's callbacks reach the agent, which only higher layers know.
 pub trait EventCallback: 'static {
-    /// The VM tells the current thread of an event of this kind of the gate, if that is counted.
+    /// Handles an event of the current thread, if the event mask enables its kind.
     fn handle_event(
         kind: u64,
         env: *mut JNIEnv,
@@ -94,7 +103,7 @@ pub trait EventCallback: 'static {
         body: impl FnOnce(&AgentCounting, JniEnvironment, &ThreadState),
     );
 
-    /// What the current thread has begun is over, also if nothing is counted any more.
+    /// Ends something that the current thread has begun, even if its kind is not counted any more.
     fn handle_end(
         env: *mut JNIEnv,
         thread: jobject,
@@ -102,22 +111,22 @@ pub trait EventCallback: 'static {
     );
 }
 
-/// The sources that `events` asks the VM for.
+/// The sources of the selected kinds that need events of the VM.
 pub fn wanted_sources(events: &EventSelection) -> impl Iterator<Item = &'static dyn EventSource> {
     let sources = SOURCES.into_iter();
     sources.filter(|source| !source.vm_events().is_empty() && events.has_kind(source.kind()))
 }
 
-/// The source of this kind of the gate.
+/// The source of a kind, by its bit in the event mask.
 pub fn find_source(gate: u64) -> Option<&'static dyn EventSource> {
     let mut sources = SOURCES.into_iter();
     sources.find(|source| source.kind().mask_bit == gate)
 }
 
-/// Before the VM starts: what it does not give later.
+/// Requests the source's capabilities. Some are only granted before the VM starts.
 ///
 /// # Errors
-/// This VM does not give it at all.
+/// This VM does not grant them at all.
 pub fn add_source_capabilities(jvmti: Jvmti, source: &dyn EventSource) -> Result<(), String> {
     let mut wanted = ti::jvmtiCapabilities::default();
     source.add_capabilities(&mut wanted);
@@ -125,10 +134,10 @@ pub fn add_source_capabilities(jvmti: Jvmti, source: &dyn EventSource) -> Result
     given.map_err(|_| format!("this VM does not tell of events={}", source.kind().name))
 }
 
-/// Switches a source on; at any time from `VMInit` on, from any thread. What is on stays on.
+/// Switches a source on: at any time after `VMInit`, from any thread. Has no effect if the source is on.
 ///
 /// # Errors
-/// The VM does not do that, or not any more: one line for the user.
+/// The VM does not grant the capabilities, or not any more: one line for the user.
 pub fn enable_source(jvmti: Jvmti, source: &dyn EventSource) -> Result<(), String> {
     add_source_capabilities(jvmti, source)
         .map_err(|message| message + " unless it was started with them")?;
@@ -139,10 +148,10 @@ pub fn enable_source(jvmti: Jvmti, source: &dyn EventSource) -> Result<(), Strin
     Ok(())
 }
 
-/// Switches a source off; what waits then is not counted.
+/// Switches a source off. Waits in progress are not counted.
 pub fn disable_source(jvmti: Jvmti, source: &dyn EventSource) {
     for event in source.vm_events() {
-        // Fails only for events that were never on.
+        // Fails only for events that were never enabled.
         let _ = jvmti.disable_event(*event);
     }
 }

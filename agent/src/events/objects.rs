@@ -1,7 +1,9 @@
-//! `events=alloc=all`: objects that the VM makes for itself and for native code. The VM tells of those that its own
-//! methods make; JNI functions that make one are replaced (`c/allocate.c`). Marked by a word behind the class's
-//! name. The VM also tells of what Java code has natives make (`hooks::object_creation`): those have a hook behind them.
-//! Exceptions and their traces are counted with `events=alloc` already (`thrown.rs`).
+//! `events=alloc=all`: objects that the VM creates for itself and for native code.
+//!
+//! The VM reports the objects that its own methods create. The agent replaces the JNI functions that create objects
+//! (`c/allocate.c`). A word after the class's name marks such objects. The VM also reports objects that Java code creates by
+//! native methods (`lucce_instrument::object_creation`); a hook after the call counts those. Exceptions and their traces are
+//! counted with `events=alloc` already (`exception_trace.rs`).
 use std::sync::OnceLock;
 
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jobject};
@@ -24,16 +26,17 @@ const fn alloc_kind(how: &'static str) -> EventKind {
 static CLONE: EventKind = alloc_kind("clone");
 static REFLECTION: EventKind = alloc_kind("reflection");
 static JNI: EventKind = alloc_kind("JNI");
+/// Objects that the VM creates for itself.
 pub static VM: EventKind = alloc_kind("VM");
 
-/// By the class whose native method makes the object.
+/// Classes of reflection: their native methods create the objects.
 const REFLECTING: [&str; 3] = [
     "java/lang/reflect/",
     "jdk/internal/reflect/",
     "java/lang/Class",
 ];
 
-/// Objects that the VM makes for itself and for native code.
+/// Objects that the VM creates for itself and for native code.
 pub struct VmObjectSource;
 
 impl EventSource for VmObjectSource {
@@ -50,6 +53,7 @@ impl EventSource for VmObjectSource {
     }
 }
 
+/// Sets the callback of the VM's objects.
 pub fn add_callbacks<D: EventCallback>(callbacks: &mut ti::jvmtiEventCallbacks) {
     callbacks.VMObjectAlloc = Some(made_by_vm::<D>);
 }
@@ -68,7 +72,7 @@ extern "system" fn made_by_vm<D: EventCallback>(
     });
 }
 
-/// The VM has made `object` in the current thread.
+/// Counts an object that the VM has created in the current thread.
 fn count_vm_object(
     counting: &AgentCounting,
     env: JniEnvironment,
@@ -81,7 +85,7 @@ fn count_vm_object(
     }
 }
 
-/// `None`: a hook counts it.
+/// The kind of the object. `None`: a hook counts it.
 fn find_vm_object_kind(
     counting: &AgentCounting,
     env: JniEnvironment,
@@ -106,7 +110,7 @@ fn find_vm_object_kind(
     }
 }
 
-/// What a native method makes that its caller counts. The VM tells of everything else that it makes meanwhile, too.
+/// Objects of a native method that a hook in its caller counts. The VM also reports everything else that the method creates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum NativeAllocation {
     Copy,
@@ -144,7 +148,7 @@ impl NativeAllocation {
         match self {
             NativeAllocation::Copy | NativeAllocation::Texts => true,
             NativeAllocation::Array => signature.starts_with('['),
-            // What a class needs that is loaded for it are arrays, and the class.
+            // A class that is loaded for it needs arrays and the `Class` object.
             NativeAllocation::Instance => {
                 !signature.starts_with('[') && signature != "Ljava/lang/Class;"
             }
@@ -152,7 +156,7 @@ impl NativeAllocation {
     }
 }
 
-/// Whether the caller of the innermost frame counts what that frame makes.
+/// Whether the caller of the innermost frame has a hook that counts the frame's objects.
 fn has_hook(counting: &AgentCounting, env: JniEnvironment) -> bool {
     let caller = counting.jvmti.frame_location(1);
     caller.is_some_and(|(method, _)| {
@@ -174,7 +178,7 @@ fn count_object(
     }
 }
 
-/// A JNI function has made a text, and the array that holds it.
+/// Counts a string that a JNI function has created, and its array.
 pub fn count_jni_string(counting: &AgentCounting, env: JniEnvironment, text: jobject) {
     count_jni_object(counting, env, text);
     if let (Some(field), false) = (find_value_field(env), text.is_null()) {
@@ -184,7 +188,7 @@ pub fn count_jni_string(counting: &AgentCounting, env: JniEnvironment, text: job
     }
 }
 
-/// `String.value`.
+/// The field `String.value`.
 fn find_value_field(env: JniEnvironment) -> Option<FieldId> {
     static FIELD: OnceLock<Option<FieldId>> = OnceLock::new();
     *FIELD.get_or_init(|| {
@@ -195,7 +199,7 @@ fn find_value_field(env: JniEnvironment) -> Option<FieldId> {
     })
 }
 
-/// A JNI function has made an object for native code.
+/// Counts an object that a JNI function has created for native code.
 pub fn count_jni_object(counting: &AgentCounting, env: JniEnvironment, object: jobject) {
     if object.is_null() {
         return;

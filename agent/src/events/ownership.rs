@@ -1,7 +1,7 @@
-//! Whose an allocation is: which measurements of `io.lucce.Allocations` handed out the task or the thread that made it.
+//! Which measurements of `io.lucce.Allocations` own an allocation, because their code submitted the task or started the thread.
 //!
-//! Each measurement runs its code from a call site of its own in `Allocations.run`. With `events=thread` a task's context
-//! goes on where the task was submitted, so the site is in the context of all that the code does, in whichever thread.
+//! Each measurement runs its code from its own call site in `Allocations.run`. With `events=thread`, a task's context continues
+//! where the task was submitted. So the call site is in the contexts of everything that the code does, in any thread.
 
 use lucce_callgraph::{ContextFrame, ContextId, MethodId, SiteId};
 use lucce_instrument::jdk::tasks::{MethodRole, method_role};
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::counting::AgentCounting;
 use crate::stack::tasks::MEASURING;
 
-/// How many measurements there may be at a time: the call sites of `Allocations.run`.
+/// Maximum number of simultaneous measurements: the call sites of `Allocations.run`.
 pub const MAX_MEASUREMENTS: usize = 64;
 
 /// A set of measurements, by their numbers.
@@ -38,20 +38,20 @@ fn measurement_bit(measurement: usize) -> u64 {
     }
 }
 
-/// What a context says of whose its events are.
+/// The owners of a context's events.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct EventOwnership {
-    /// The measurements whose code it is, or whose code handed it out.
+    /// The measurements whose code it is, or whose code submitted it.
     pub owners: MeasurementSet,
-    /// Those in whose thread it runs although somebody else has submitted it: a thread that waits helps others.
+    /// Measurements in whose thread it runs although somebody else submitted it: a waiting thread helps others.
     pub hosts: MeasurementSet,
-    /// A task whose submission is not known.
+    /// A task whose submission is unknown.
     pub is_unknown_task: bool,
-    /// The start of a thread of an executor, which ends when the executor likes.
+    /// The start of an executor's thread, whose end only the executor decides.
     pub adds_worker: bool,
 }
 
-/// What is known of frames, by their methods and sites.
+/// Finds the owners of contexts; remembers the roles of methods.
 #[derive(Default)]
 pub struct OwnershipResolver {
     roles: FxHashMap<MethodId, FrameRole>,
@@ -65,13 +65,13 @@ enum FrameRole {
     Measures {
         first_site: u32,
     },
-    /// Between the frames of a task and those of its submission.
+    /// The frame between the frames of a task and the frames of its submission.
     Between,
     Jdk(MethodRole),
 }
 
 impl OwnershipResolver {
-    /// Whose the events of a context are. `None`: the context is not known any more.
+    /// The owners of a context's events. `None`: the context is not in the graph any more.
     pub fn resolve_context(
         &mut self,
         counting: &AgentCounting,
@@ -131,22 +131,22 @@ fn find_role(counting: &AgentCounting, frame: ContextFrame) -> FrameRole {
     }
 }
 
-/// Whether one of these methods, innermost first, runs a task that an executor has given it, or is about to. A method that is
-/// not known has the number 0.
+/// Whether one of these methods, innermost first, runs a task that an executor has received, or is about to run one. An unknown
+/// method has the number 0.
 pub fn any_runs_task(counting: &AgentCounting, methods: &[MethodId]) -> bool {
     let role = |method: &MethodId| {
         let jdk = with_method_names(counting, *method, method_role);
         (jdk.flatten().map_or(FrameRole::Plain, FrameRole::Jdk), 0)
     };
     let roles: Vec<_> = methods.iter().map(role).collect();
-    // The innermost frame may be about to call it.
+    // The innermost frame may be about to call the task.
     let is_about_to = roles
         .first()
         .is_some_and(|role| role.0 == FrameRole::Jdk(MethodRole::RunsTask));
     is_about_to || (1..roles.len()).any(|at| runs_task(&roles, at))
 }
 
-/// What `body` makes of the names of a method and its class. `None`: the method is not known.
+/// The result of `body` for the names of a method and its class. `None`: the method is unknown.
 fn with_method_names<T>(
     counting: &AgentCounting,
     method: MethodId,
@@ -161,11 +161,10 @@ fn with_method_names<T>(
     ))
 }
 
-/// `frames`: innermost first; the role of each, and its site.
+/// `frames`: the role of each and its site, innermost first.
 ///
-/// The frames of a thread, up to `FrameRole::Between`, are those of the task and, below the frame that runs the task, of the
-/// thread that has taken it. Which of several such frames was handed the task is not known, so those between them are taken
-/// for the task's.
+/// A thread's frames, up to `FrameRole::Between`, belong to the task and, below the frame that runs the task, to the thread that
+/// took it. If several frames run tasks, the submitted task could be any of them. The frames between them count as the task's.
 fn determine_ownership(frames: &[(FrameRole, u32)]) -> EventOwnership {
     let mut found = EventOwnership::default();
     let mut is_first = true;
@@ -200,12 +199,12 @@ fn determine_ownership(frames: &[(FrameRole, u32)]) -> EventOwnership {
         }
         found.adds_worker |= is_first && adds_worker(own);
         let Some(submission) = submission else {
-            // A task that its own thread calls is in the trace of who calls it.
+            // A task that its own thread calls has its caller in the trace.
             found.is_unknown_task |= runs_unknown && found.owners.is_empty();
             return found;
         };
         if is_thread_start && adds_worker(submission) {
-            // A thread of an executor: whose its tasks are is not whose the thread is.
+            // A thread of an executor: its tasks have other owners than the thread.
             found.is_unknown_task |= runs_unknown && found.owners.is_empty();
             return found;
         }
@@ -214,7 +213,7 @@ fn determine_ownership(frames: &[(FrameRole, u32)]) -> EventOwnership {
     }
 }
 
-/// Whether the frame runs a task. Where it looks for the next one it runs none.
+/// Whether the frame runs a task. A frame that looks for the next task runs none.
 fn runs_task(frames: &[(FrameRole, u32)], at: usize) -> bool {
     let is = |at: usize, role| {
         frames
@@ -228,7 +227,7 @@ fn starts_thread((role, _): (FrameRole, u32)) -> bool {
     role == FrameRole::Jdk(MethodRole::StartsThread)
 }
 
-/// Whether an executor starts a thread here, for whatever tasks come.
+/// Whether an executor starts a thread here, for arbitrary tasks.
 fn adds_worker(frames: &[(FrameRole, u32)]) -> bool {
     let own = frames
         .iter()
@@ -278,7 +277,7 @@ mod tests {
         assert_eq!(of(&thread), (vec![2], vec![], false));
         let other = [PLAIN, RUNS, PLAIN, BETWEEN, PLAIN];
         assert_eq!(of(&other), (vec![], vec![], false));
-        // A task of a task.
+        // A task that a task has submitted.
         let hops = [
             PLAIN,
             RUNS,
@@ -307,7 +306,7 @@ mod tests {
             measures(4),
         ];
         assert_eq!(of(&helps), (vec![4], vec![1], false));
-        // What measures within the task is of the task's own code.
+        // A measurement within the task belongs to the task's own code.
         let within = [PLAIN, measures(5), RUNS, PLAIN, BETWEEN, PLAIN, measures(4)];
         assert_eq!(of(&within), (vec![4, 5], vec![], false));
     }
@@ -349,9 +348,9 @@ mod tests {
         let called = [PLAIN, RUNS, PLAIN, measures(0), PLAIN];
         assert_eq!(of(&called), (vec![0], vec![], false));
         assert_eq!(of(&[PLAIN, RUNS, LOOP, PLAIN]), (vec![], vec![], true));
-        // By another thread, which nobody measures.
+        // By another thread without a measurement.
         assert_eq!(of(&[PLAIN, RUNS, PLAIN]), (vec![], vec![], false));
-        // In a task's thread, called by the code that is counted there.
+        // In a task's thread, called by the measured code.
         let inner = [PLAIN, RUNS, PLAIN, measures(0), RUNS, PLAIN];
         assert_eq!(of(&inner), (vec![0], vec![], false));
     }

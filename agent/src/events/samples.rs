@@ -1,7 +1,7 @@
-//! Samples of allocations: `events=alloc=SIZE`, and what an attached agent counts.
+//! Sampled allocations: `events=alloc=SIZE`, and the allocations of an attached agent.
 //!
-//! The VM tells the thread in the middle of its `new` (SampledObjectAlloc). Here the thread's shadow stack says
-//! where that is; without hooks it is `attach_agent::handle_sample`. A sample is counted as the objects that it stands for.
+//! The VM reports a sample in the middle of the thread's `new` (SampledObjectAlloc). Here the thread's shadow stack determines
+//! the context; without hooks, `hookless::stack_samples` walks the stack. A sample counts as the objects that it represents.
 
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use jvmti_bindings::sys::jvmti as ti;
@@ -19,10 +19,10 @@ use crate::thread::lifecycle::state_of;
 use crate::thread::thread_counters::ThreadCounters;
 use crate::thread::{OwnState, ThreadState, counter_access};
 
-/// The VM is initialised: from now on it takes samples.
+/// Enables samples every `bytes` bytes. The VM must be initialized.
 ///
 /// # Errors
-/// The VM's.
+/// The VM's error.
 pub fn start_sampling(counting: &AgentCounting, bytes: u32) -> Result<(), JvmError> {
     counting.append_meta("sampled.bytes", &bytes.to_string());
     counting.jvmti.set_sampling_interval(bytes)?;
@@ -31,7 +31,7 @@ pub fn start_sampling(counting: &AgentCounting, bytes: u32) -> Result<(), JvmErr
         .enable_event(ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC)
 }
 
-/// The current thread has made an object of `size` bytes, and the VM took it as a sample.
+/// Counts an object of `size` bytes that the current thread has created and that the VM sampled.
 pub fn handle_sample(
     counting: &AgentCounting,
     env: JniEnvironment,
@@ -61,7 +61,7 @@ fn record_sample(
 ) {
     let here = match current_location::locate_allocation(counting, env, state) {
         AllocationPlace::Here(here) => here,
-        // What the slow paths of hooks make is not the program's, nor what the VM makes for itself.
+        // Objects of the hooks' slow paths and of the VM itself are not the program's.
         AllocationPlace::Ours | AllocationPlace::Nowhere => return,
         AllocationPlace::Unknown => return count_dropped_in_scope(counting, env),
     };
@@ -98,7 +98,7 @@ fn record_sample(
     }
 }
 
-/// A sample of `size` bytes in a context, taken every so many bytes; 0: every allocation.
+/// Counts a sample of `size` bytes in a context, taken every `interval` bytes. Interval 0: every allocation.
 pub fn add_sample(
     counting: &AgentCounting,
     lane: &mut ThreadCounters,

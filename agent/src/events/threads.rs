@@ -1,4 +1,4 @@
-//! `events=thread` where `Thread.start` is not in scope: the VM knows which frame in scope starts the thread.
+//! `events=thread` if `Thread.start` is out of scope: the agent asks the VM for the frame in scope that starts the thread.
 
 use jvmti_bindings::sys::jni::{jlong, jobject};
 use lucce_callgraph::ContextId;
@@ -12,6 +12,7 @@ use crate::events::{EventSource, HookEvent};
 use crate::stack::contexts;
 use crate::thread::ThreadState;
 
+/// Starts of threads that hooks report.
 pub struct ThreadStartSource;
 
 impl EventSource for ThreadStartSource {

@@ -1,5 +1,4 @@
-//! What `lucce attach` may ask for: the agent's options, as far as they have a meaning without hooks,
-//! `alloc=` and `tell=`.
+//! Options of `lucce attach`: the agent's options that work without hooks, and `alloc=` and `tell=`.
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -9,10 +8,10 @@ use lucce_instrument::kinds::KindConflict;
 
 use crate::options::{AgentOptions, EventSelection, parse_size};
 
-/// What HotSpot has unless it is told otherwise.
+/// HotSpot's default sampling interval in bytes.
 pub const DEFAULT_INTERVAL: u32 = 512 << 10;
 
-/// Options that keep their meaning without hooks. Everything else is refused.
+/// Options that work without hooks. All others are rejected.
 const KEYS: [&str; 10] = [
     "ctl",
     "encoding",
@@ -26,14 +25,17 @@ const KEYS: [&str; 10] = [
     "verify",
 ];
 
+/// The options of `lucce attach`.
 #[derive(Debug)]
 pub struct AttachOptions {
     pub options: AgentOptions,
-    /// Bytes between two samples; 0: every allocation.
+    /// Sampling interval in bytes. 0: every allocation.
     pub sampling_interval: u32,
 }
 
 impl AttachOptions {
+    /// Parses the options.
+    ///
     /// # Errors
     /// One line that names the option.
     pub fn parse(text: &str) -> Result<AttachOptions, String> {
@@ -46,7 +48,7 @@ impl AttachOptions {
                 _ => rest.push(part),
             }
         }
-        // The terminal is another program's.
+        // The JVM's terminal belongs to another program.
         if !rest.iter().any(|part| part.starts_with("log=")) {
             rest.push("log=warn");
         }
@@ -69,7 +71,7 @@ impl AttachOptions {
     }
 }
 
-/// What a JVM that runs tells of without hooks.
+/// Rejects events that a running JVM does not report without hooks.
 fn check_events(events: &EventSelection) -> Result<(), String> {
     let nothing = (events.kinds() == EventKindSet::default())
         .then_some("events=none: there is nothing to attach for");
@@ -79,7 +81,7 @@ fn check_events(events: &EventSelection) -> Result<(), String> {
     }
 }
 
-/// The VM has one interval of samples: of allocations that are counted, and of objects that are followed.
+/// The VM has one sampling interval, for counted allocations and followed objects.
 fn choose_interval(alloc: Option<u32>, leak: Option<u32>) -> Result<u32, String> {
     match (alloc, leak) {
         (Some(alloc), Some(leak)) if alloc != leak => Err(
@@ -91,7 +93,7 @@ fn choose_interval(alloc: Option<u32>, leak: Option<u32>) -> Result<u32, String>
     }
 }
 
-/// `all`, or bytes between two samples.
+/// `all`, or a sampling interval in bytes.
 fn parse_interval(value: &str) -> Result<u32, String> {
     if value == "all" {
         return Ok(0);
@@ -108,7 +110,7 @@ fn parse_interval(value: &str) -> Result<u32, String> {
     }
 }
 
-/// Writes why the agent does not stay into the file that `tell=` names, which must be there.
+/// Writes why the agent does not stay to the existing file that `tell=` names.
 pub fn write_refusal(text: &str, message: &str) {
     let file = text.split(',').find_map(|part| part.strip_prefix("tell="));
     let Some(file) = file else { return };
@@ -116,7 +118,7 @@ pub fn write_refusal(text: &str, message: &str) {
         .write(true)
         .custom_flags(libc::O_NOFOLLOW)
         .open(file);
-    // The JVM's standard error has it, too.
+    // The JVM's standard error shows the message as well.
     let _ = opened.and_then(|mut file| file.write_all(message.as_bytes()));
 }
 

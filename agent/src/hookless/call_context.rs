@@ -1,5 +1,4 @@
-//! What programs ask for by `CallContext` and the native interface where no class has hooks: the VM is asked for the stack
-//! each time.
+//! `CallContext` and the native interface without hooks: each call walks the VM's stack.
 
 use jvmti_bindings::sys::jni::jobject;
 use lucce_callgraph::ContextId;
@@ -13,8 +12,8 @@ use crate::memory::counter::increment_counter;
 use crate::thread::tag_scope;
 use crate::thread::tags::TagSet;
 
-/// The number of where the current thread is, whose innermost `own` frames do not count. `None`: that is not known, or
-/// no frame is shown.
+/// The context number of the current thread, without its innermost `own` frames. `None`: it is unknown, or traces omit all
+/// frames.
 pub fn find_number(
     counting: &'static AgentCounting,
     env: JniEnvironment,
@@ -23,7 +22,7 @@ pub fn find_number(
     find_shown_number(counting, env, own).flatten()
 }
 
-/// As [`find_number`]. `None`: it is not known; without any: no frame is shown.
+/// Like [`find_number`]. `None`: it is unknown. `Some(None)`: traces omit all frames.
 pub fn find_shown_number(
     counting: &'static AgentCounting,
     env: JniEnvironment,
@@ -32,7 +31,7 @@ pub fn find_shown_number(
     let shown = with_current_thread(counting, env, |thread| {
         Some(find_number_in_thread(counting, (env, thread), own))
     });
-    // The VM makes the object of a thread that is about to begin.
+    // The VM creates the object of a thread that is about to begin.
     shown.unwrap_or_else(|| counting.jvmti.frame_location(0).is_none().then_some(None))
 }
 
@@ -48,7 +47,7 @@ fn find_number_in_thread(
     with_current(counting, |local| local.find_number(whose, spot))?
 }
 
-/// An event of the program's own there; its number. `None`: it is lost.
+/// Counts an event of the program at this location, and returns its number. `None`: it is dropped.
 pub fn count_program_event(
     counting: &'static AgentCounting,
     env: JniEnvironment,
@@ -70,7 +69,7 @@ pub fn count_program_event(
     counted
 }
 
-/// From now on the current thread counts under one more tag. The number by which that is closed; 0: it is as it was.
+/// Adds a tag to the current thread. Returns the number that closes it; 0: nothing has changed.
 pub fn open_tag(counting: &'static AgentCounting, env: JniEnvironment, tag: (&str, &str)) -> u64 {
     thread_storage::enable_storage(counting);
     let number = with_current_thread(counting, env, |thread| {
@@ -84,7 +83,7 @@ pub fn open_tag(counting: &'static AgentCounting, env: JniEnvironment, tag: (&st
     number.unwrap_or(0)
 }
 
-/// What was opened with this number is closed, and what was opened since.
+/// Closes the tag with this number and all tags opened since.
 pub fn close_tag(counting: &'static AgentCounting, env: JniEnvironment, number: u64) {
     with_current_thread(counting, env, |thread| {
         let closed = thread_storage::with_existing_storage(counting, thread, |kept| {
@@ -95,14 +94,14 @@ pub fn close_tag(counting: &'static AgentCounting, env: JniEnvironment, number: 
     });
 }
 
-/// Lanes of the tags that hold no more are free for other threads.
+/// Releases the counters of tags that are no longer open, for other threads.
 fn release_tag_counters(counting: &'static AgentCounting, (from, to): (TagSet, TagSet)) {
     if from != to {
         let _ = with_current(counting, |local| local.release_counters(from));
     }
 }
 
-/// The method that has called the innermost `own` ones goes on from where `find_number` was taken, until its scope ends.
+/// The method that called the innermost `own` frames continues from the context `number`, until its scope ends.
 pub fn begin_scope(
     counting: &'static AgentCounting,
     env: JniEnvironment,
@@ -113,14 +112,14 @@ pub fn begin_scope(
     with_current_thread(counting, env, |thread| {
         let depth = with_current(counting, |local| local.count_frames(own)).flatten()?;
         thread_storage::with_storage(counting, thread, |kept| {
-            // Frames of that depth and beyond are new ones.
+            // Frames at this depth or above are new ones.
             kept.scopes.retain(|scope| scope.depth < depth);
             kept.scopes.push(CallContextScope { depth, number });
         })
     });
 }
 
-/// The innermost scope of the current thread ends.
+/// Ends the innermost scope of the current thread.
 pub fn end_scope(counting: &'static AgentCounting, env: JniEnvironment) {
     with_current_thread(counting, env, |thread| {
         thread_storage::with_existing_storage(counting, thread, |kept| kept.scopes.pop()).flatten()

@@ -1,5 +1,4 @@
-//! Exceptions where classes have no hooks: what is thrown, by bytecode, by native methods and by the VM itself, and
-//! whether a method that the thread is in catches it.
+//! Exceptions without hooks: thrown by bytecode, by native methods and by the VM itself, as caught or uncaught.
 
 use jvmti_bindings::sys::jni::jobject;
 use lucce_jvmti::JniEnvironment;
@@ -9,7 +8,7 @@ use crate::events::exception::{CAUGHT, UNCAUGHT};
 use crate::hookless::stack_samples::{WalkPosition, with_current};
 use crate::memory::counter::increment_counter;
 
-/// The current thread throws `exception`.
+/// Records an exception that the current thread throws.
 pub fn record_exception(
     counting: &'static AgentCounting,
     env: JniEnvironment,
@@ -21,7 +20,7 @@ pub fn record_exception(
     }
 }
 
-/// `None`: it is lost.
+/// `None`: the event is dropped.
 fn count_exception(
     counting: &'static AgentCounting,
     env: JniEnvironment,
@@ -30,7 +29,7 @@ fn count_exception(
 ) -> Option<()> {
     let kind = if is_caught { &CAUGHT } else { &UNCAUGHT };
     with_current(counting, |local| {
-        // Without a frame that is shown it has no context.
+        // Without a visible frame it has no context.
         let Some(number) = local.find_number((env, thread), WalkPosition::default())? else {
             return Some(());
         };

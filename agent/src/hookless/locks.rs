@@ -1,7 +1,7 @@
-//! Contended monitors of a JVM that the agent was attached to: entering one, and waiting.
+//! Contended monitors without hooks, in an attached JVM: entering and waiting.
 //!
-//! A virtual thread may go on on another native thread than it waited on, so what it waits for is kept with
-//! it, and its cell is looked up when it goes on. Parking has no event in the tool interface.
+//! A virtual thread may continue on another native thread than it waited on. So the wait is kept with the virtual thread, and
+//! its counter is looked up at the end. JVMTI has no events for parking.
 
 use std::ptr;
 
@@ -19,7 +19,7 @@ use crate::memory::event_mask;
 use crate::stack::monitor_location::find_monitorenter as at_monitor;
 use crate::thread::event_kind::EventKind;
 
-/// What a thread waits for, and since when.
+/// The object that a thread waits for, and since when.
 #[derive(Clone, Copy)]
 pub struct HooklessWait {
     number: ContextId,
@@ -27,7 +27,7 @@ pub struct HooklessWait {
     since: u64,
 }
 
-/// Of one thread. The second may end in the first.
+/// The waits of one thread. A wait for a notification may end while the thread enters the monitor again.
 #[derive(Default)]
 pub struct HooklessWaits {
     enter: Option<HooklessWait>,
@@ -40,7 +40,7 @@ impl HooklessWaits {
     }
 }
 
-/// What a thread waits for by an event of this kind.
+/// The thread's wait of this kind.
 fn wait_of_kind<'w>(
     waits: &'w mut HooklessWaits,
     kind: &EventKind,
@@ -51,7 +51,7 @@ fn wait_of_kind<'w>(
     }
 }
 
-/// The current thread is about to wait since then for `object`.
+/// The current thread begins to wait at time `since` for `object`.
 pub fn begin_wait(
     counting: &'static AgentCounting,
     env: JniEnvironment,
@@ -59,7 +59,7 @@ pub fn begin_wait(
     kind: &'static EventKind,
     since: u64,
 ) {
-    // Where the interpreter enters a monitor it stands behind that already.
+    // In the interpreter, the frame's location is already after the `monitorenter`.
     let location = ptr::eq(kind, &ENTER)
         .then(|| find_monitor_location(counting))
         .flatten();
@@ -85,7 +85,7 @@ pub fn begin_wait(
     }
 }
 
-/// It waits no longer. What has begun is forgotten, even if nothing is counted any more.
+/// Ends the wait and counts it. The wait is forgotten even if nothing is counted any more.
 pub fn end_wait(
     counting: &'static AgentCounting,
     env: JniEnvironment,

@@ -1,20 +1,22 @@
-//! Without hooks: in a JVM that ran before the agent came (`lucce attach`), or because all that is asked for is rare
+//! Hookless mode: in a JVM that ran before the agent came (`lucce attach`), or because all selected events are rare
 //! (`tracking=auto`).
 //!
 //! ```text
-//! Agent_OnAttach ─► options ─► agent ─► SampledObjectAlloc on       nothing is rewritten
-//! Agent_OnLoad   ─► agent, VMInit   ─► SampledObjectAlloc on
-//! allocation     ─► sampled ─► the VM's own stack ─► callgraph ─► tracelog
-//!                └► leaks   ─► the VM's own stack
-//! contended lock ─► locks   ─► the VM's own stack                   only where it was attached
-//! exception      ─► thrown  ─► the VM's own stack                   only where it was there from the start
-//! CallContext    ─► asked   ─► the VM's own stack                   only where it was there from the start
-//! detach         ─► events off, the log's end
+//! Agent_OnAttach ─► attach_options ─► agent ─► SampledObjectAlloc on      no class is rewritten
+//! Agent_OnLoad   ─► agent, VMInit         ─► SampledObjectAlloc on
+//! allocation     ─► stack_samples ─► the VM's own stack ─► callgraph ─► tracelog
+//!                └► leaks         ─► the VM's own stack
+//! contended lock ─► locks         ─► the VM's own stack                  only if attached
+//! exception      ─► exceptions    ─► the VM's own stack                  only if present from the start
+//! CallContext    ─► call_context  ─► the VM's own stack                  only if present from the start
+//! detach         ─► events off, the log is closed
 //! ```
 //!
-//! No class is changed, so there is nothing to put back, and frames that ran already are as good as new
-//! ones: each event asks the VM for the whole stack. That costs more per event than a shadow stack, so
-//! by default allocations are sampled by bytes, and the user is told when events are too many (`walk_cost`).
+//! No class is changed, so nothing has to be restored, and frames that ran before need no special treatment: each event reads the
+//! whole stack from the VM. An event costs more than with a shadow stack. So allocations are sampled by bytes by default, and the
+//! user gets a warning if events are too frequent (`walk_cost`).
+//!
+//! Read `stack_samples` first, then `locks`, `exceptions` and `call_context`; `thread_storage` and `walk_cost` last.
 
 pub mod attach_options;
 pub mod call_context;
@@ -32,7 +34,7 @@ use crate::counting::AgentCounting;
 use crate::counting::counter_lookup::event_detail;
 use crate::thread::event_kind::EventKind;
 
-/// The type of such an event that happened to `object`.
+/// The type of an event of this kind that happened to `object`.
 fn find_event_type(
     counting: &AgentCounting,
     env: JniEnvironment,

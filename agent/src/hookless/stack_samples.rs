@@ -1,7 +1,7 @@
-//! An allocation that the VM tells of: its whole stack, made into a number.
+//! Sampled allocations: the number of the thread's whole stack.
 //!
-//! Two stacks of a thread that follow each other mostly differ near their tops only. So the thread keeps
-//! the last one with the context of each frame, and goes on from the outermost frame that differs.
+//! Consecutive stacks of a thread mostly differ near their tops only. So each thread keeps its last stack with the context of
+//! each frame, and continues from the outermost frame that differs.
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::mem;
@@ -29,12 +29,12 @@ use crate::thread::thread_counters::{ThreadCounters, thread_kind};
 
 /// `JVMTI_ERROR_THREAD_NOT_ALIVE`
 const NOT_ALIVE: i32 = 15;
-/// Frames beyond it make an event count as lost.
+/// An event with more frames counts as dropped.
 const MAX_FRAMES: usize = 1 << 20;
-/// More places than that and all are forgotten.
+/// Maximum number of cached places; beyond it, the cache is cleared.
 const MAX_PLACES: usize = 1 << 16;
 
-/// The current thread has made an object of `size` bytes, and the VM took it as a sample.
+/// Records an object of `size` bytes that the current thread has created and that the VM sampled.
 pub fn record_allocation(
     counting: &'static AgentCounting,
     env: JniEnvironment,
@@ -50,19 +50,18 @@ pub fn record_allocation(
 }
 
 thread_local! {
-    /// Not in the thread's own block, in which a library that is loaded late has little room.
+    /// Boxed: the thread-local block of a library that is loaded late has little room.
     static LOCAL: RefCell<Option<Box<HooklessThread>>> = const { RefCell::new(None) };
 }
 
-/// What the current thread keeps. `None`: it is being used, by an event that is being recorded, or the
-/// thread ends.
+/// Runs `body` with the current thread's data. `None`: an event being recorded uses it, or the thread ends.
 pub fn with_current<T>(
     counting: &'static AgentCounting,
     body: impl FnOnce(&mut HooklessThread) -> T,
 ) -> Option<T> {
     let with = LOCAL.try_with(|local| {
         local.try_borrow_mut().ok().map(|mut local| {
-            // What an earlier agent has left means nothing.
+            // Data of an earlier agent is invalid.
             if local
                 .as_ref()
                 .is_some_and(|local| local.run != counting.run)
@@ -75,51 +74,51 @@ pub fn with_current<T>(
     with.ok().flatten()
 }
 
-/// What a native thread keeps. Virtual threads that it carries have one lane together.
+/// The data of a native thread. The virtual threads that it carries share counters.
 pub struct HooklessThread {
-    /// That of its agent, which may have left: it is used only when that is the one that works.
+    /// The run of its agent, which may have left. The data is only valid in the same run.
     run: RunId,
     counting: &'static AgentCounting,
     frames: Vec<FrameInfo>,
     /// The last stack, outermost frame first.
     last_stack: Vec<WalkedFrame>,
     places: HashMap<(usize, i64), FramePlace>,
-    /// Whose it is: virtual threads', or its own; and what they count under.
+    /// Counters, by whether virtual threads use them, and by tags.
     counters: Vec<((bool, TagSet), ThreadCounters)>,
-    /// The scopes that the last stack was seen with.
+    /// The scopes of the last stack.
     scopes: Vec<CallContextScope>,
     countdown: Arc<VerifyCountdown>,
     walk_policy: WalkPolicy,
-    /// It has been told of an allocation.
+    /// An allocation of the thread was sampled.
     has_sampled: bool,
 }
 
-/// Where in the current thread something happens.
+/// The location of an event in the current thread.
 #[derive(Clone, Copy, Default)]
 pub struct WalkPosition {
-    /// So many of the innermost frames ask, and are none of the trace.
+    /// Number of innermost frames that belong to the caller of this module and not to the trace.
     pub own: usize,
-    /// Where the innermost frame stands, if that is not where the VM says.
+    /// The bci of the innermost frame, if the VM's differs.
     pub location: Option<i64>,
 }
 
-/// How often the VM is asked for the stack.
+/// How often the stack is walked.
 #[derive(Clone, Copy)]
 enum WalkPolicy {
     EachTime,
-    /// Several things are asked at one moment.
+    /// Several events happen at one moment.
     Once {
         done: bool,
     },
 }
 
-/// From now on, until this is called with `false`, the current thread stands where it stands: its stack is walked once.
+/// Until the next call with `false`, the current thread's location does not change: its stack is walked once.
 pub fn walk_once(counting: &'static AgentCounting, is_so: bool) {
     let walked = match is_so {
         true => WalkPolicy::Once { done: false },
         false => WalkPolicy::EachTime,
     };
-    // Where an event is being recorded, this one comes of what the agent does, and is not counted.
+    // If an event is being recorded, this event comes from the agent's own actions, and is not counted.
     let _ = with_current(counting, |local| local.walk_policy = walked);
 }
 
@@ -128,18 +127,18 @@ struct WalkedFrame {
     method: usize,
     location: i64,
     place: FramePlace,
-    /// The innermost shown frame up to here.
+    /// The innermost visible frame up to this one.
     shown: Option<FrameContext>,
 }
 
-/// Where a frame stands, which holds as long as the method is current.
+/// The place of a frame; valid while the method's version is current.
 #[derive(Clone)]
 struct FramePlace {
     method: Arc<ResolvedMethod>,
     visibility: FrameVisibility,
 }
 
-/// A shown frame: its context, and where in it its callee, or the event, is.
+/// A visible frame: its context, and the site of its callee or of the event.
 #[derive(Clone, Copy)]
 struct FrameContext {
     context: ContextId,
@@ -150,7 +149,7 @@ struct FrameContext {
 enum FrameVisibility {
     NotShown,
     Shown(FrameSite),
-    /// The VM does not say enough.
+    /// The VM does not provide enough information.
     Unknown,
 }
 
@@ -177,7 +176,7 @@ impl HooklessThread {
         }
     }
 
-    /// `None`: it is lost.
+    /// `None`: the event is dropped.
     fn record_sample(
         &mut self,
         env: JniEnvironment,
@@ -192,7 +191,7 @@ impl HooklessThread {
         if is_first && counting.sampling_interval().is_none() {
             counting.coverage.record_first_allocation(env, size);
         }
-        // Without a Java frame it has no context: the VM's own.
+        // Without a Java frame, the VM allocates for itself, and there is no context.
         let Some(at) = self.find_shown_frame((env, thread), WalkPosition::default())? else {
             return Some(());
         };
@@ -214,7 +213,7 @@ impl HooklessThread {
         Some(())
     }
 
-    /// Where the current thread is. `None`: it is lost; without any: no frame is shown.
+    /// The innermost visible frame of the current thread. `None`: it is unknown. `Some(None)`: no frame is visible.
     fn find_shown_frame(
         &mut self,
         whose: (JniEnvironment, jobject),
@@ -238,8 +237,8 @@ impl HooklessThread {
     ) -> Option<()> {
         let since = walk_cost::begin_walk();
         self.set_scopes(thread_storage::current_scopes(self.counting, thread));
-        // What a method is may be found out after frames were asked for, and after its code was replaced. Then the frames
-        // may be those of the old code, and are asked for again.
+        // A method may be resolved after the frames were read and after its code was replaced. Then the frames may belong to the old
+        // code, and are read again.
         const MOST_WALKS: usize = 16;
         for _ in 0..MOST_WALKS {
             let before = self.counting.frames.resolution_count();
@@ -256,7 +255,7 @@ impl HooklessThread {
         None
     }
 
-    /// Frames whose callers are others than in the last stack are looked at anew.
+    /// Sets the scopes. Frames whose callers differ from the last stack are resolved again.
     fn set_scopes(&mut self, scopes: Vec<CallContextScope>) {
         let same = self.scopes.iter().zip(&scopes);
         let same = same.take_while(|(known, now)| known == now).count();
@@ -271,7 +270,7 @@ impl HooklessThread {
         }
     }
 
-    /// The number of what happens there. As [`HooklessThread::find_shown_frame`].
+    /// The number of an event at this location. Results as in [`HooklessThread::find_shown_frame`].
     pub fn find_number(
         &mut self,
         whose: (JniEnvironment, jobject),
@@ -295,13 +294,13 @@ impl HooklessThread {
         Some(Some(number))
     }
 
-    /// How many frames the current thread has, but the innermost `own`.
+    /// The number of the current thread's frames, without the innermost `own`.
     pub fn count_frames(&mut self, own: usize) -> Option<usize> {
         self.read_frames(own)?;
         Some(self.frames.len())
     }
 
-    /// One more event of a kind that has types.
+    /// Counts one event of a typed kind.
     pub fn count_event(
         &mut self,
         env: JniEnvironment,
@@ -315,7 +314,7 @@ impl HooklessThread {
         Some(())
     }
 
-    /// The VM's frames but the innermost `own`, innermost first.
+    /// Reads the VM's frames without the innermost `own`, innermost first.
     fn read_frames(&mut self, own: usize) -> Option<()> {
         let empty = FrameInfo {
             method: std::ptr::null_mut(),
@@ -329,7 +328,7 @@ impl HooklessThread {
                 &mut self.frames,
             ) {
                 Ok(found) => found,
-                // It has left its last frame, and waits for its own monitor to end.
+                // The thread has left its last frame, and waits for its own monitor to end.
                 Err(JvmError(code)) if code == NOT_ALIVE => 0,
                 Err(_) => return None,
             };
@@ -345,7 +344,7 @@ impl HooklessThread {
         }
     }
 
-    /// Brings `last` to what `frames` says.
+    /// Updates `last_stack` to match `frames`.
     fn resolve_contexts(&mut self, env: JniEnvironment, spot: WalkPosition) -> Option<()> {
         let can_watch = can_watch(self.counting, env);
         let mut older = OlderLines::new(spot);
@@ -423,7 +422,7 @@ impl HooklessThread {
         Some(())
     }
 
-    /// The context of the next frame, of `method`, if a scope has it go on elsewhere.
+    /// The context of the next frame, of `method`, if a scope replaces it.
     fn find_scope_context(&self, method: MethodId) -> Option<ContextId> {
         let depth = self.last_stack.len() + 1;
         let scope = self.scopes.iter().find(|scope| scope.depth == depth)?;
@@ -460,7 +459,7 @@ impl HooklessThread {
         place
     }
 
-    /// For a context's number: it stands for the site, too.
+    /// Counts a sample for a context number that includes the site.
     fn add_sample(
         &mut self,
         env: JniEnvironment,
@@ -512,7 +511,7 @@ impl HooklessThread {
         lane
     }
 
-    /// No thread that is here counts under these tags any more: others may go on with the lanes.
+    /// Returns the counters of tags that no thread here uses any more to the pool.
     pub fn release_counters(&mut self, tags: TagSet) {
         let (left, kept) = mem::take(&mut self.counters)
             .into_iter()
@@ -524,13 +523,13 @@ impl HooklessThread {
         }
     }
 
-    /// One more event: whether it is the one to compare, of so many.
+    /// Whether this event is the N-th, which is verified.
     fn must_verify(&mut self) -> bool {
         self.countdown.count_event(self.counting.options.verify)
     }
 }
 
-/// Versions that were found to be current in this walk, the last few: stacks go to and fro between a few classes.
+/// The last few versions found to be current in this walk: stacks alternate between a few classes.
 #[derive(Default)]
 struct CheckedVersions {
     keys: [Option<(usize, i32)>; 8],
@@ -566,7 +565,7 @@ impl WalkedFrame {
     }
 }
 
-/// Where a frame of `method` at `line` stands.
+/// The visibility of a frame of `method` at `line`.
 fn find_visibility(
     counting: &AgentCounting,
     method: &ResolvedMethod,
@@ -586,7 +585,7 @@ fn find_visibility(
     }
 }
 
-/// Lines of frames that may run older code, which the VM is asked for once in a walk, if at all.
+/// Lines of frames that may run older code. The VM is asked at most once in a walk.
 struct OlderLines {
     spot: WalkPosition,
     /// By frame, innermost first.
@@ -598,7 +597,7 @@ impl OlderLines {
         OlderLines { spot, lines: None }
     }
 
-    /// Where the frame with this index stands, counted from the innermost one. `place`: where it would stand in code as it is now.
+    /// The visibility of the frame with this index, counted from the innermost one. `place`: its place in the current code.
     fn find_visibility(
         &mut self,
         counting: &AgentCounting,
@@ -643,7 +642,7 @@ fn read_older_lines(
 }
 
 impl Drop for HooklessThread {
-    /// The thread ends: another one of its kind goes on with its lanes.
+    /// The thread ends: the next thread of its kind takes over its counters.
     fn drop(&mut self) {
         let lanes = mem::take(&mut self.counters);
         let inside = AgentUseGuard::enter();

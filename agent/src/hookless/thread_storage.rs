@@ -1,5 +1,4 @@
-//! What a thread keeps wherever it goes on, in the tool interface's storage for threads: a virtual thread may go on on
-//! another native thread than before.
+//! Data of a thread in JVMTI's thread-local storage. It follows a virtual thread, which may continue on another native thread.
 #![allow(unsafe_code, reason = "storage by a pointer")]
 
 use std::ptr;
@@ -14,26 +13,26 @@ use crate::counting::AgentCounting;
 use crate::hookless::locks::HooklessWaits;
 use crate::thread::tags::{OpenTags, TagSet};
 
-/// A frame of `CallContext.Scope` whose callers are those of a number.
+/// A frame of `CallContext.Scope` whose callers are replaced by a context number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CallContextScope {
-    /// Frames from the outermost one to this one, both of them counted.
+    /// Number of frames from the outermost one to this one, both included.
     pub depth: usize,
     pub number: ContextId,
 }
 
-/// Of one thread.
+/// The data of one thread.
 #[derive(Default)]
 pub struct ThreadStorage {
     pub waits: HooklessWaits,
     pub tags: OpenTags,
-    /// The outermost first, which has the least depth.
+    /// The outermost first, with the smallest depth.
     pub scopes: Vec<CallContextScope>,
 }
 
 impl ThreadStorage {
     fn new() -> ThreadStorage {
-        // So that no number of a tag that was closed is ever that of another tag.
+        // The number of a closed tag is never that of another tag.
         const TAGS: u64 = 1 << 32;
         static BEGUN: AtomicU64 = AtomicU64::new(0);
         ThreadStorage {
@@ -47,11 +46,11 @@ impl ThreadStorage {
     }
 }
 
-/// Whether any thread has had a tag or a scope: until then events need not look.
+/// Whether any thread has had a tag or a scope. Until then events skip the look-up.
 static IS_USED: AtomicBool = AtomicBool::new(false);
 
-/// What `body` does with what the thread keeps, or will keep from now on. It must not call the VM. `None`: the VM has no
-/// memory for it.
+/// Runs `body` with the thread's data, which is created if necessary. `body` must not call the VM. `None`: the VM has no memory
+/// for it.
 pub fn with_storage<T>(
     counting: &AgentCounting,
     thread: jobject,
@@ -80,7 +79,7 @@ pub fn with_storage<T>(
     Some(done)
 }
 
-/// As [`with_storage`], of a thread that keeps something: when that is nothing any more, the storage is given back.
+/// Like [`with_storage`], for a thread with data. Data that has become empty is freed.
 pub fn with_existing_storage<T>(
     counting: &AgentCounting,
     thread: jobject,
@@ -105,12 +104,12 @@ pub fn with_existing_storage<T>(
     Some(done)
 }
 
-/// The program has asked for tags or scopes: from now on events look, and what a thread leaves open ends with it.
+/// The program uses tags or scopes: from now on events look them up, and a thread's open ones end with the thread.
 pub fn enable_storage(counting: &AgentCounting) {
     if IS_USED.swap(true, Ordering::Relaxed) {
         return;
     }
-    // The second one is known to JDK 21 and later.
+    // The second event exists in JDK 21 and later.
     for event in [
         ti::JVMTI_EVENT_THREAD_END,
         ti::JVMTI_EVENT_VIRTUAL_THREAD_END,
@@ -140,7 +139,7 @@ fn read_if_used<T: Default>(
     }
 }
 
-/// The thread ends.
+/// Frees the data of a thread that ends.
 pub fn end_thread(jvmti: Jvmti, thread: jobject) {
     let kept = jvmti.thread_storage(thread).filter(|kept| !kept.is_null());
     if let Some(kept) = kept
@@ -151,7 +150,7 @@ pub fn end_thread(jvmti: Jvmti, thread: jobject) {
     }
 }
 
-/// The agent leaves the VM, and no event comes any more: what threads keep is forgotten.
+/// Frees the data of all threads when the agent leaves the VM. No event comes any more.
 pub fn release_all(jvmti: Jvmti, env: JniEnvironment) {
     IS_USED.store(false, Ordering::Relaxed);
     for thread in jvmti.all_threads() {

@@ -1,8 +1,7 @@
-//! Whether events are so many that hooks would take less than asking the VM for stacks.
+//! Detects when stack walks cost more than hooks would.
 //!
-//! A hook is paid for by every call, a walk of the stack by every event, and the deeper the stack the more. Where
-//! the line lies depends on the program; what can be measured while it runs is the part of its CPU time that
-//! walks take.
+//! Every call pays for a hook; every event pays for a stack walk, in proportion to the depth. The break-even point depends on the
+//! program. The agent measures the part of the program's CPU time that walks take.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -12,35 +11,35 @@ use crate::counting::AgentCounting;
 use crate::memory::locks::WatchedMutex;
 use crate::options::LogLevel;
 
-/// Of the process's CPU time, in percent: what hooks take, or more.
+/// Part of the process's CPU time in percent: as much as hooks cost, or more.
 const MAX_WALK_PERCENT: u64 = 20;
-/// Nanoseconds between two looks.
+/// Nanoseconds between two checks.
 const WINDOW_NS: u64 = 5_000_000_000;
-/// One of so many walks is timed, by a clock that is a call of the system.
+/// One in this number of walks is timed: reading the clock is a system call.
 const WALKS_PER_TIMING: u64 = 8;
-/// Only after so many walks the other clocks are looked at.
+/// The other clocks are read once in this number of walks.
 const WALKS_PER_CHECK: u64 = 1024;
 
-/// What walks took so far.
+/// Costs of all walks so far.
 static WALKS: AtomicU64 = AtomicU64::new(0);
 static FRAMES: AtomicU64 = AtomicU64::new(0);
 static NANOS: AtomicU64 = AtomicU64::new(0);
 static IS_WARNED: AtomicBool = AtomicBool::new(false);
 
-/// Where the last window ended.
+/// The costs at the end of the last window.
 static LAST_WINDOW: WatchedMutex<Option<WalkCosts>> = WatchedMutex::new(None);
 
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 struct WalkCosts {
     walks: u64,
     frames: u64,
-    /// Nanoseconds of CPU time in walks and of the whole process, and those that have passed.
+    /// Nanoseconds: CPU time in walks, CPU time of the whole process, and elapsed time.
     walk_ns: u64,
     cpu_ns: u64,
     time_ns: u64,
 }
 
-/// An agent begins: what an earlier one has measured means nothing.
+/// Resets the costs for a new agent.
 pub fn reset_costs() {
     for sum in [&WALKS, &FRAMES, &NANOS] {
         sum.store(0, Ordering::Relaxed);
@@ -49,7 +48,7 @@ pub fn reset_costs() {
     *LAST_WINDOW.lock() = None;
 }
 
-/// The stack of the current thread is about to be asked for: what the thread has worked until now, if this walk is timed.
+/// Called before the current thread's stack is walked. Returns the thread's CPU time in nanoseconds, if this walk is timed.
 pub fn begin_walk() -> Option<u64> {
     let is_timed = WALKS
         .load(Ordering::Relaxed)
@@ -57,9 +56,9 @@ pub fn begin_walk() -> Option<u64> {
     is_timed.then(clock::thread_time)
 }
 
-/// The stack was asked for, with so many frames, at `since`.
+/// Called after a walk of `frames` frames. `since`: the result of [`begin_walk`].
 pub fn end_walk(counting: &AgentCounting, frames: usize, since: Option<u64>) {
-    // Relaxed: sums that nothing depends on.
+    // Relaxed: sums; no other data depends on them.
     FRAMES.fetch_add(frames as u64, Ordering::Relaxed);
     if let Some(since) = since {
         let worked = clock::thread_time().saturating_sub(since);

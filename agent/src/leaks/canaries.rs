@@ -1,30 +1,29 @@
-//! Whether the old generation was collected: the tool interface does not say.
+//! Detects collections of the old generation, which JVMTI does not report.
 //!
-//! An object in the old generation may be garbage for hours before anybody collects it. That something
-//! is still there tells nothing until the old generation was collected since. So the agent keeps a few
-//! objects of its own and looks when they go:
+//! An object in the old generation may be garbage for hours before it is collected. So a present object proves nothing until the
+//! old generation has been collected. Therefore the agent keeps a few objects of its own and watches when they disappear:
 //!
 //! ```text
-//! probe    no reference to it is left: it is gone after the next collection, whichever. One is a tick
-//! canary   held for TICKS ticks: it is in the old generation then, at least as long as any collector
-//!          lets objects age. Then let go: it is gone after the next collection of the old generation
+//! probe    has no strong reference: it disappears with the next collection of any kind. Each one is a tick
+//! canary   is held for HELD_TICKS ticks. Then it is in the old generation: no collector lets objects age longer.
+//!          Then it is released, and disappears with the next collection of the old generation
 //! ```
-//! A collection that takes a canary would have taken everything that is older and to which no reference leads.
-//! The VM also tells of pauses in which nothing is collected: these are no ticks.
+//! A collection that takes a canary would have taken every older object without references. The VM also reports pauses that
+//! collect nothing: these are no ticks.
 //!
-//! A collector that works beside the program counts pauses of its cycles, those that collect the whole heap apart. A
-//! probe that went while there were such pauses and no others was taken by a collection of the whole heap.
+//! A concurrent collector counts the pauses of its cycles, and cycles of the whole heap separately. If only cycles of the whole
+//! heap had pauses while a probe disappeared, a collection of the whole heap has taken it.
 
 use std::collections::VecDeque;
 
 use lucce_jvmti::gc_counters::CyclePauses;
 
-/// No collector of HotSpot lets an object survive more collections of the young generation in it: four bits.
+/// No collector of HotSpot keeps an object in the young generation for more collections: its age has four bits.
 const HELD_TICKS: u64 = 16;
-/// Canaries that were let go and live; more are thinned out.
+/// Maximum number of released canaries that are alive; beyond it, they are thinned out.
 const MAX_RELEASED: usize = 64;
 
-/// An object of ours. `R` is a reference.
+/// An object of the agent. `R` is a reference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CanaryObject<R> {
     pub strong: R,
@@ -35,42 +34,43 @@ pub struct CanaryObject<R> {
 struct CanaryEntry<T> {
     value: T,
     tick: u64,
-    /// Collections before it was made.
+    /// Number of collections before its creation.
     born: u64,
 }
 
-/// References that are not needed any more, weak or strong.
+/// References that are not needed any more, to be deleted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UnusedReference<R> {
     Weak(R),
     Strong(R),
 }
 
-/// An object without any other reference.
+/// An object without a strong reference.
 #[derive(Clone, Copy)]
 struct ProbeObject<R> {
     weak: R,
-    /// Collections before it was made.
+    /// Number of collections before its creation.
     born: u64,
     pauses: Option<CyclePauses>,
 }
 
+/// The probe and the canaries.
 pub struct CanarySet<R> {
     probe: Option<ProbeObject<R>>,
     held: VecDeque<CanaryEntry<CanaryObject<R>>>,
-    /// Let go, the oldest first.
+    /// Released canaries, the oldest first.
     released: VecDeque<CanaryEntry<R>>,
     ticks: u64,
 }
 
-/// What a look has found.
+/// What a check has proven.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CollectionEvidence {
-    /// The old generation was collected: what was born before this collection was tested.
+    /// The old generation was collected: objects born before this collection were tested.
     pub tested: Option<u64>,
-    /// There was a collection: what was born before this one has survived one.
+    /// There was a collection: objects born before this one have survived a collection.
     pub survived: Option<u64>,
-    /// A new canary and a new probe are wanted.
+    /// A new canary and a new probe are needed.
     pub needs_objects: bool,
 }
 
@@ -84,14 +84,14 @@ impl<R: Copy> CanarySet<R> {
         }
     }
 
-    /// `pauses` are those until now.
+    /// Checks probe and canaries. `pauses` returns the present counts.
     pub fn check_collections(
         &mut self,
         is_alive: impl Fn(R) -> bool,
         freed: impl Fn(UnusedReference<R>),
         pauses: impl Fn() -> Option<CyclePauses>,
     ) -> CollectionEvidence {
-        // First the canaries: one that is let go just now has not been looked for.
+        // Canaries come first: a canary that is released below was not checked yet.
         let tested = self.remove_collected(&is_alive, &freed);
         let mut look = CollectionEvidence {
             tested,
@@ -110,7 +110,7 @@ impl<R: Copy> CanarySet<R> {
         look
     }
 
-    /// The birth of the youngest canary that is gone.
+    /// Removes canaries that have disappeared. Returns the birth of the youngest one.
     fn remove_collected(
         &mut self,
         is_alive: &impl Fn(R) -> bool,
@@ -141,7 +141,7 @@ impl<R: Copy> CanarySet<R> {
             });
         }
         if self.released.len() > MAX_RELEASED {
-            // The oldest says when there was one, the youngest says most.
+            // The oldest detects the next collection, the youngest proves most.
             let mut stays = false;
             let last = self.released.len() - 1;
             let mut at = 0;
@@ -156,7 +156,7 @@ impl<R: Copy> CanarySet<R> {
         }
     }
 
-    /// Nothing is looked for any more.
+    /// Deletes all references.
     pub fn release_all(&mut self, freed: &impl Fn(UnusedReference<R>)) {
         self.probe
             .take()
@@ -171,7 +171,7 @@ impl<R: Copy> CanarySet<R> {
             .for_each(|canary| freed(UnusedReference::Weak(canary.value)));
     }
 
-    /// What was wanted; `born`: collections before both were made, `pauses`: those until then.
+    /// Adds the needed objects. `born`: number of collections before both were created. `pauses`: the counts at that time.
     pub fn add_canary_and_probe(
         &mut self,
         (canary, probe): (CanaryObject<R>, R),
@@ -191,7 +191,7 @@ impl<R: Copy> CanarySet<R> {
     }
 }
 
-/// Whether there were pauses of cycles that collect the whole heap, and no others.
+/// Whether only cycles that collect the whole heap had pauses.
 fn is_full_collection(before: Option<CyclePauses>, after: Option<CyclePauses>) -> bool {
     before
         .zip(after)
@@ -212,7 +212,7 @@ mod tests {
 
     use super::*;
 
-    /// A heap with two generations: (id, collections survived, referred to by us).
+    /// A heap with two generations: (id, survived collections, strong reference of the agent).
     #[derive(Default)]
     struct Heap {
         objects: Vec<(u32, u32)>,
@@ -221,7 +221,7 @@ mod tests {
         collections: u64,
     }
 
-    /// Objects survive so many collections before they are old.
+    /// Objects are old after this number of collections.
     const AGE: u32 = 15;
 
     impl Heap {
@@ -248,9 +248,9 @@ mod tests {
     struct World {
         heap: RefCell<Heap>,
         canaries: CanarySet<u32>,
-        /// Collections of the old generation that were noticed.
+        /// Detected collections of the old generation.
         old: u64,
-        /// Of a collector that works beside the program.
+        /// The pauses of a concurrent collector.
         pauses: Option<CyclePauses>,
     }
 
@@ -303,7 +303,7 @@ mod tests {
         for _ in 0..500 {
             assert_eq!(world.look(), None);
             world.heap.borrow_mut().collect(false);
-            // Pauses in which nothing is collected.
+            // Pauses that collect nothing.
             (0..3).for_each(|_| world.heap.borrow_mut().pause());
         }
         assert_eq!(world.old, 0);
@@ -322,7 +322,7 @@ mod tests {
         assert_eq!(world.old, 10);
     }
 
-    /// Of a collector that works beside the program the first cycle of the whole heap is enough.
+    /// With a concurrent collector, the first cycle of the whole heap suffices.
     #[test]
     fn a_cycle_of_the_whole_heap_is_noticed_at_once() {
         let mut world = World::new();
@@ -332,7 +332,7 @@ mod tests {
         world.heap.borrow_mut().collect(true);
         world.pauses = pauses(3, 0);
         assert_eq!(world.look(), Some(0));
-        // One of the young generation alone, and both between two looks.
+        // A cycle of the young generation alone, and both between two checks.
         world.heap.borrow_mut().collect(false);
         world.pauses = pauses(3, 3);
         assert_eq!(world.look(), None);
@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(world.look(), None);
     }
 
-    /// Garbage that is as old as what was tested is gone.
+    /// Garbage as old as the tested objects is gone.
     #[test]
     fn what_was_tested_was_collected() {
         let mut world = World::new();
@@ -357,7 +357,7 @@ mod tests {
                 let lie = |(born, id): &(u64, u32)| *born < tested && known.contains(id);
                 assert!(!garbage.iter().any(lie));
             }
-            // Made, referred to for a while, then not any more.
+            // Created, referenced for a while, then no longer.
             let id = heap.make();
             heap.strong.insert(id);
             garbage.push((heap.collections, id));

@@ -3,19 +3,19 @@
 //! ```text
 //! head ─next─► · ─next─► · ─next─► target        tags while the walk passes: (run, 0) (run, 1) (run, 2)
 //! ```
-//! The head of a run is an object that the walk has reached otherwise. Its tag stays. The tag of each other object goes
+//! The head of a run is an object that the walk has reached otherwise. Its tag stays. The tag of each other object is removed
 //! when the walk has reported its link, so that a chain of any length needs few tags. If a walk meets objects in the
-//! opposite order, each object begins a run, and ends the search for the head of the run behind it. Then a chain needs a
-//! tag for each object, [`MAX_RUNS`] at most.
+//! opposite order, each object begins a run. The search for the head of the run behind it ends there. Then a chain needs
+//! a tag for each object, [`MAX_RUNS`] at most.
 
 use std::collections::{HashMap, HashSet};
 
 use lucce_jvmti::heap::{HeapReference, ReferenceKind};
 
-/// Heads of runs in one walk. The VM has some 60 bytes for each, this module 20.
+/// Maximum number of heads in one walk. The VM uses some 60 bytes for each, this module 20.
 const MAX_RUNS: usize = 1 << 18;
 
-/// Marks the tag of an object in a run: bit 62. Behind it the walk (10 bits), the run (20) and the place in the run (32).
+/// Marks the tag of an object in a run: bit 62. Below it: the walk (10 bits), the run (20) and the index in the run (32).
 const IN_RUN: i64 = 1 << 62;
 const WALK_SHIFT: u32 = 52;
 const RUN_SHIFT: u32 = 32;
@@ -24,19 +24,19 @@ const RUN_SHIFT: u32 = 32;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ChainField {
     pub class_tag: i64,
-    /// As walks number fields.
+    /// Field number, as heap walks number fields.
     pub field: i32,
 }
 
-/// A run that leads to an object with a node.
+/// The end of a run at an object that has a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RunArrival {
-    /// The object, by its node.
+    /// The object's node.
     pub to: u32,
-    /// The head of the run, by its tag.
+    /// The tag of the run's head.
     pub head: i64,
     pub field: i32,
-    /// Links from the head to the object.
+    /// Number of links from the head to the object.
     pub times: u32,
 }
 
@@ -47,14 +47,14 @@ pub struct ChainRuns {
     walk: u32,
     /// Tags of the heads.
     heads: Vec<i64>,
-    /// The run that leads to the head of this one, and the place of this head in it.
+    /// By run: the run that leads to its head, and the head's index in that run.
     before: HashMap<u32, (u32, u32)>,
-    /// With the run that leads there.
+    /// Arrivals with the run that leads there.
     arrivals: Vec<(u32, RunArrival)>,
     is_full: bool,
 }
 
-/// An object's place in a run.
+/// An object's position in a run.
 #[derive(Clone, Copy)]
 struct RunPosition {
     run: u32,
@@ -62,12 +62,12 @@ struct RunPosition {
 }
 
 impl ChainRuns {
-    /// The next walk follows these fields.
+    /// Sets the fields that the next walk follows.
     pub fn follow_chains(&mut self, chains: Vec<ChainField>) {
         self.chains = chains;
     }
 
-    /// Forgets the runs of the walk before.
+    /// Forgets the runs of the previous walk.
     pub fn begin_walk(&mut self, walk: u32) {
         self.walk = walk;
         self.heads.clear();
@@ -75,13 +75,13 @@ impl ChainRuns {
         self.arrivals.clear();
     }
 
-    /// Some chains were not followed.
+    /// Whether some chains were not followed.
     pub fn is_full(&self) -> bool {
         self.is_full
     }
 
-    /// A walk reports a reference, to an object with this node if it has one. Whether the reference goes on a run that
-    /// has begun before.
+    /// Handles a reference that a walk reports, to an object with node `to` if it has one. Returns whether the reference continues a
+    /// run that began before.
     pub fn follow_reference(
         &mut self,
         by_tag: &HashMap<i64, u32>,
@@ -108,7 +108,7 @@ impl ChainRuns {
                 None => return false,
             },
         };
-        // The link of the head may be asked for once more.
+        // The link of the head may be needed once more.
         if before.index > 0 && !by_tag.contains_key(from) {
             *from = 0;
         }
@@ -124,7 +124,7 @@ impl ChainRuns {
             return place > 1;
         }
         match self.position_of(reference.tag) {
-            // The head of another run: this one leads to it.
+            // The object is the head of another run: this run leads to it.
             Some(head) if head.index == 0 && head.run != before.run => {
                 self.before.entry(head.run).or_insert((before.run, place));
             }
@@ -153,7 +153,7 @@ impl ChainRuns {
         IN_RUN | walk | i64::from(run) << RUN_SHIFT | i64::from(place)
     }
 
-    /// Of an object that this walk has given a tag.
+    /// The position of an object that this walk has tagged.
     fn position_of(&self, tag: i64) -> Option<RunPosition> {
         let own = IN_RUN >> WALK_SHIFT | i64::from(self.walk & 0x3ff);
         (tag >> WALK_SHIFT == own).then_some(RunPosition {
@@ -162,7 +162,7 @@ impl ChainRuns {
         })
     }
 
-    /// The runs that lead to nodes, each from its farthest head on.
+    /// The runs that lead to nodes, each from its farthest head.
     pub fn end_walk(&mut self) -> Vec<RunArrival> {
         let arrivals = std::mem::take(&mut self.arrivals).into_iter();
         let arrivals = arrivals.filter_map(|(mut run, mut arrival)| {

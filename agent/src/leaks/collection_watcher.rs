@@ -1,5 +1,5 @@
-//! A thread of the agent's own looks after collections that no thread of the program looks after: a program that hangs
-//! allocates nothing.
+//! A thread of the agent that checks the heap after collections if no thread of the program does. A program that hangs allocates
+//! nothing.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,12 +11,12 @@ use lucce_jvmti::VmHandle;
 use crate::counting::AgentCounting;
 use crate::leaks::{LeakDetector, PAUSE_DIVISOR};
 
-/// Threads of the program that allocate look first.
+/// Waiting time after a collection: allocating threads of the program check first.
 const GRACE: Duration = Duration::from_millis(100);
-/// Between two looks without a collection, at least.
+/// Minimum time between two checks without a collection.
 const LEAST: Duration = Duration::from_secs(1);
 
-/// The thread, and whether it goes on.
+/// The watcher thread, and whether it must end.
 #[derive(Default)]
 pub struct CollectionWatcher {
     thread: OnceLock<Thread>,
@@ -24,14 +24,14 @@ pub struct CollectionWatcher {
 }
 
 impl CollectionWatcher {
-    /// There was a collection. Takes no lock: the VM's thread calls it while all others stand still.
+    /// Reports a collection. Takes no lock: the VM's thread calls it while all other threads stand still.
     pub fn wake_thread(&self) {
         if let Some(thread) = self.thread.get() {
             thread.unpark();
         }
     }
 
-    /// Nothing is followed any more.
+    /// Ends the thread: no object is followed any more.
     pub fn request_end(&self) {
         // Release: pairs with `has_ended`.
         self.has_ended.store(true, Ordering::Release);
@@ -39,18 +39,18 @@ impl CollectionWatcher {
     }
 
     fn has_ended(&self) -> bool {
-        // Acquire: pairs with `end`.
+        // Acquire: pairs with `request_end`.
         self.has_ended.load(Ordering::Acquire)
     }
 
-    /// Until there was a collection, or for so long.
+    /// Waits until there was a collection, or for `longest`.
     fn wait_for_collection(&self, longest: Duration) {
         if !self.has_ended() {
             thread::park_timeout(longest);
         }
     }
 
-    /// For so long, however many collections there are.
+    /// Waits for `pause`, regardless of collections.
     fn pause_for(&self, pause: Duration) {
         let until = Instant::now() + pause;
         while !self.has_ended() {
@@ -63,7 +63,7 @@ impl CollectionWatcher {
     }
 }
 
-/// The VM is initialised. Without a thread only threads that allocate look.
+/// Starts the thread once the VM is initialized. Without the thread, only allocating threads check.
 pub fn start_watcher(counting: &'static AgentCounting, leaks: &'static LeakDetector, vm: VmHandle) {
     let watch = move || run_watcher(counting, leaks, vm);
     let _ = counting.agent_threads.spawn_thread("lucce-leaks", watch);
@@ -76,7 +76,7 @@ fn run_watcher(counting: &'static AgentCounting, leaks: &'static LeakDetector, v
         watcher.wait_for_collection(LEAST.max(leaks.started.elapsed() / PAUSE_DIVISOR));
         watcher.pause_for(GRACE);
         if !watcher.has_ended() && leaks.is_check_due() {
-            // A VM that has no room for a thread's object is looked at when it says that it is exhausted.
+            // If the VM has no room for the thread's object, the heap is checked when the VM reports that it is exhausted.
             let _ = vm.run_attached(|env| {
                 leaks.check_heap_in_background(counting, counting.jni_env(env))
             });

@@ -1,31 +1,31 @@
-//! Collections of the whole heap, as the VM counts them.
+//! Collections of the whole heap, by the VM's own counters.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lucce_jvmti::gc_counters::{CyclePauses, GcCounters};
 use lucce_jvmti::{VmHandle, flags};
 
-/// What the VM's own counters say. The VM's thread alone changes it, at the end of a collection.
+/// The VM's counters. Only the VM's thread updates the fields, at the end of a collection.
 pub struct FullCollections {
     counters: GcCounters,
     max_heap_bytes: Option<u64>,
     exit_flag: Option<&'static str>,
-    /// How many there were at the end of the last collection.
+    /// Number of full collections at the end of the last collection.
     count: AtomicU64,
-    /// Which of all collections was the last one of them; 0: none.
+    /// Index of the last full collection among all collections; 0: none.
     last: AtomicU64,
 }
 
-/// Collections of the whole heap so far.
+/// The full collections so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FullCollectionCount {
     pub count: u64,
-    /// Which of all collections was the last one of them; 0: none.
+    /// Index of the last full collection among all collections; 0: none.
     pub last: u64,
 }
 
 impl FullCollections {
-    /// The VM is initialised.
+    /// Reads the counters of an initialized VM.
     pub fn from_vm(vm: VmHandle) -> FullCollections {
         let counters = GcCounters::find_in(vm.as_raw());
         FullCollections {
@@ -37,23 +37,24 @@ impl FullCollections {
         }
     }
 
-    /// At the end of a collection, the `collection`th: whether it was one of the whole heap.
+    /// Called at the end of the `collection`-th collection. Returns whether it was one of the whole heap.
     pub fn record_collection(&self, collection: u64) -> bool {
         let Some(count) = self.counters.full_collections() else {
             return false;
         };
-        // Relaxed: nobody else writes, and readers come later than the collection.
+        // Relaxed: no other thread writes, and readers come later than the collection.
         let before = self.count.swap(count, Ordering::Relaxed);
         if count == before {
             return false;
         }
-        // Release: pairs with `so_far`, so that the count there is not behind.
+        // Release: pairs with `current_count`, so that the count there is not older.
         self.last.store(collection, Ordering::Release);
         true
     }
 
+    /// The full collections at the end of the last collection.
     pub fn current_count(&self) -> FullCollectionCount {
-        // Acquire: pairs with `note_collection`.
+        // Acquire: pairs with `record_collection`.
         let last = self.last.load(Ordering::Acquire);
         FullCollectionCount {
             count: self.count.load(Ordering::Relaxed),
@@ -61,11 +62,12 @@ impl FullCollections {
         }
     }
 
-    /// `None`: the VM does not count them.
+    /// The VM's count of full collections. `None`: the VM does not count them.
     pub fn vm_count(&self) -> Option<u64> {
         self.counters.full_collections()
     }
 
+    /// The pauses of a concurrent collector's cycles. `None`: the VM does not count them.
     pub fn cycle_pauses(&self) -> Option<CyclePauses> {
         self.counters.cycle_pauses()
     }
@@ -75,17 +77,18 @@ impl FullCollections {
         self.counters.used_bytes()
     }
 
+    /// Maximum size of the heap in bytes.
     pub fn max_heap_bytes(&self) -> Option<u64> {
         self.max_heap_bytes
     }
 
-    /// The VM's flag with which it ends as soon as the heap is exhausted.
+    /// The VM's flag by which it exits as soon as the heap is exhausted.
     pub fn exit_flag(&self) -> Option<&'static str> {
         self.exit_flag
     }
 
-    /// No more than a quarter is free, part of which collectors keep for themselves: the next allocation may be the last one.
-    /// `false`, too, where that is not known.
+    /// Whether at most a quarter of the heap is free. Collectors reserve a part of it, so the next allocation may be the last one.
+    /// `false` if the sizes are unknown.
     pub fn is_nearly_full(&self) -> bool {
         let full = |(used, most): (u64, u64)| used >= most / 4 * 3;
         self.used_bytes().zip(self.max_heap_bytes).is_some_and(full)

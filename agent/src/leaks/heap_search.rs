@@ -1,23 +1,23 @@
-//! The path from a root to some objects, found by walks through the heap.
+//! The shortest path from a root to some objects, found by walks through the heap.
 //!
-//! A walk reports every reference once, in no order that helps: what is near a root may come late. So the search goes
-//! backwards. The targets have tags; the first walk reports who refers to them, and those get tags, too; the next
-//! walk reports who refers to those, and so on, until roots refer to some. Each walk adds one step, so the first path that is found
-//! is a shortest one, as the heap was then: the program runs on between two walks.
+//! A walk reports every reference once, in an arbitrary order: objects near a root may come late. So the search goes
+//! backwards. The targets have tags. The first walk reports their referrers, which get tags as well. The next walk reports the
+//! referrers of those, and so on, until a root refers to one of them. Each walk adds one step, so the first path found is a
+//! shortest one in the heap at that time. The program continues between two walks.
 //!
-//! Two passes. In the first one a walk does not go on from an object that is known. What it reports then is reachable
-//! without the known objects, so each referrer leads to a root, however few of them are kept, and no circle is entered.
-//! One target may be reachable through what another target has made known. The second pass goes through known objects,
-//! and through soft references and finalizers. It looks for the targets that are left.
+//! The search has two passes. In the first pass, a walk does not continue from known objects. So everything that it reports is
+//! reachable without the known objects: each referrer leads to a root, even if few are kept, and no circle is entered. But one
+//! target may only be reachable through objects that another target has made known. The second pass continues through known
+//! objects, soft references and finalizers, and searches for the remaining targets.
 //!
-//! A third pass is for what only classes and loaders hold that no walk reaches: see [`HeapSearch::visit_side_reference`].
+//! A third pass is for objects that only classes and loaders hold that no walk reaches: see [`HeapSearch::visit_side_reference`].
 //!
-//! A chain of many objects, such as a linked list, would take as many walks. If the last steps of a path are one field
+//! A chain of many objects, such as a linked list, would need a walk for each object. If the last steps of a path are one field
 //! of one class, the next walk follows this field by itself: it numbers the objects of the chain while it passes them.
 //! See [`ChainRuns`].
 //!
-//! Few objects have tags, [`MAX_NODES`] at most, and of each at most [`MAX_REFERRERS`] others that refer to it are kept. Where there are
-//! more, a shorter path may have been left out, and the search says so.
+//! At most [`MAX_NODES`] objects have tags, and at most [`MAX_REFERRERS`] referrers of each are kept. If there are more, a
+//! shorter path may be missing, and the search reports this.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Instant;
@@ -26,30 +26,30 @@ use lucce_jvmti::heap::{HeapReference, ReferenceKind, WalkControl};
 
 use crate::leaks::chain_runs::{ChainField, ChainRuns, RunArrival};
 
-/// Objects with tags. The VM has some 60 bytes for each, this search 60.
+/// Maximum number of objects with tags. The VM uses some 60 bytes for each, this search 60.
 pub const MAX_NODES: usize = 1 << 16;
 const MAX_REFERRERS: u32 = 64;
-/// Equal steps that make a chain.
+/// Number of equal steps that count as a chain.
 const CHAIN: usize = 4;
 /// The tag of class loaders that a walk has reached and that have no node.
 const REACHED: i64 = -(1 << 42);
-/// The first tag of the loaders where side walks begin; others are below.
+/// The first tag of the loaders at which side walks begin; the others are below.
 pub const SIDE_LOADER: i64 = -(1 << 41);
-/// So many at most.
+/// Maximum number of side walks.
 pub const MAX_SIDE_LOADERS: i64 = 32;
-/// References between two looks at the clock.
+/// Number of references between two readings of the clock.
 const CLOCK: u64 = 512;
 
-/// A reference that is on a path.
+/// A reference on a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HolderPathStep {
-    /// The object that refers, by its tag; `None`: a root. A path begins at a root, or at a class of the VM's own
-    /// loaders, which nothing unloads.
+    /// The tag of the referring object; `None`: a root. A path begins at a root, or at a class of the VM's own loaders, which are
+    /// never unloaded.
     pub from: Option<i64>,
     pub by: ReferenceKind,
-    /// So many references of this kind follow each other, and lead through objects without tags. At least 1.
+    /// Number of consecutive references of this kind, through objects without tags. At least 1.
     pub times: u32,
-    /// The object that it refers to.
+    /// The tag of the object that is referred to.
     pub to: i64,
     pub strength: HoldStrength,
 }
@@ -73,13 +73,13 @@ const STRENGTHS: [HoldStrength; 3] = [
 /// The field `referent` of a subclass of `java.lang.ref.Reference`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReferentField {
-    /// Its number, as walks number fields.
+    /// The field's number, as heap walks number fields.
     pub number: i32,
-    /// `None`: it holds nothing.
+    /// `None`: the reference holds nothing.
     pub strength: Option<HoldStrength>,
 }
 
-/// What a search must know of a class.
+/// Classes that the search treats specially.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClassRole {
     Reference(ReferentField),
@@ -89,21 +89,21 @@ pub enum ClassRole {
 
 struct HeapNode {
     tag: i64,
-    /// Which walk found it.
+    /// The number of the walk that found it.
     found_in_walk: u32,
     root: Option<ReferenceKind>,
-    /// A class of one of the VM's own loaders: nothing unloads it.
+    /// A class of one of the VM's own loaders, which are never unloaded.
     is_system_class: bool,
     role: NodeRole,
-    /// A class whose loader is known, or a loader whose classes are.
+    /// A class whose loader is known, or a loader whose classes are known.
     is_resolved: bool,
-    /// It leads to a target that has no path yet.
+    /// It leads to a target without a path.
     is_wanted: bool,
     referrers: Vec<HeapEdge>,
     is_truncated: bool,
 }
 
-/// What an object is, as far as references say.
+/// The kind of an object, by its references.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum NodeRole {
     Object,
@@ -120,22 +120,22 @@ struct HeapEdge {
     strength: HoldStrength,
 }
 
-/// An end of the search for one target.
+/// The result of the search for one target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TargetPath {
-    /// The shortest path that is known, from the root on.
+    /// The shortest known path, from the root.
     Held(Vec<HolderPathStep>),
-    /// The search was over before its end. From the farthest object that is known.
+    /// The search ended early. The steps begin at the farthest known object.
     Unfinished(Vec<HolderPathStep>),
-    /// No root leads to it, as far as walks report.
+    /// No reference that walks report leads from a root to it.
     Unreached,
 }
 
-/// See the module.
+/// A search over several walks; see the module.
 pub struct HeapSearch {
     nodes: Vec<HeapNode>,
     by_tag: HashMap<i64, u32>,
-    /// Classes with a role have tags below 0, in this order from -1 on.
+    /// Classes with a role have the tags -1, -2, … in this order.
     roles: Vec<ClassRole>,
     targets: u32,
     walks: u32,
@@ -148,7 +148,7 @@ pub struct HeapSearch {
 }
 
 impl HeapSearch {
-    /// `targets` objects have the tags 1, 2, …; classes with a role -1, -2, …
+    /// The `targets` objects have the tags 1, 2, …; classes with a role -1, -2, …
     pub fn new(targets: u32, roles: Vec<ClassRole>) -> HeapSearch {
         let mut search = HeapSearch {
             nodes: Vec::new(),
@@ -169,7 +169,7 @@ impl HeapSearch {
         search
     }
 
-    /// The next walk begins; it stops at the deadline.
+    /// Begins the next walk, which stops at the deadline.
     pub fn begin_walk(&mut self, deadline: Option<Instant>) {
         self.walks += 1;
         self.references = 0;
@@ -178,7 +178,7 @@ impl HeapSearch {
         self.mark_wanted();
     }
 
-    /// Of the VM's own classes nobody asks who refers to them.
+    /// Marks the nodes whose referrers are needed. Referrers of the VM's own classes are not.
     fn mark_wanted(&mut self) {
         let mut wanted = HashSet::new();
         for target in 0..self.targets {
@@ -191,7 +191,7 @@ impl HeapSearch {
         }
     }
 
-    /// The walk has ended, by itself or because of its deadline.
+    /// Ends a walk, whether complete or stopped at its deadline.
     pub fn end_walk(&mut self) {
         for arrival in self.runs.end_walk() {
             let RunArrival { to, head, .. } = arrival;
@@ -213,13 +213,13 @@ impl HeapSearch {
         }
     }
 
-    /// The last walk was stopped at its deadline.
+    /// Whether the last walk was stopped at its deadline.
     pub fn is_stopped(&self) -> bool {
         self.is_stopped
     }
 
-    /// The next walk may find a path for one of the targets at least. There will never be one for an object that
-    /// died: all that refers to it, if anything does, is known.
+    /// Whether the next walk may find a path for at least one target. A dead object never gets a path: all its referrers, if any,
+    /// are known.
     pub fn needs_another_walk(&mut self) -> bool {
         if self.is_stopped {
             return false;
@@ -242,7 +242,7 @@ impl HeapSearch {
         true
     }
 
-    /// A better path than the one that is known may be found.
+    /// Whether a better path than the known one may exist.
     fn is_wanted(&self, target: u32) -> bool {
         for strength in STRENGTHS {
             if self.find_path_by(target, strength).is_some() {
@@ -252,7 +252,7 @@ impl HeapSearch {
             if behind.any(|node| self.is_open(node)) {
                 return true;
             }
-            // What is weaker is looked for in the second pass.
+            // The second pass searches for weaker paths.
             if !self.is_second_pass {
                 return false;
             }
@@ -260,7 +260,7 @@ impl HeapSearch {
         false
     }
 
-    /// All nodes that lead to the target by references of this strength at least, and itself.
+    /// All nodes that lead to the target by references of at least this strength, and the target.
     fn nodes_leading_to(&self, target: u32, strength: HoldStrength) -> HashSet<u32> {
         let (mut known, mut next) = (HashSet::from([target]), vec![target]);
         while let Some(at) = next.pop() {
@@ -274,7 +274,7 @@ impl HeapSearch {
         known
     }
 
-    /// The next walk looks for its referrers once more.
+    /// Makes the next walk search for the node's referrers once more.
     fn reopen_node(&mut self, node: u32) {
         let walks = self.walks;
         if let Some(node) = self.nodes.get_mut(node as usize) {
@@ -282,17 +282,17 @@ impl HeapSearch {
         }
     }
 
-    /// References that the last walk reported.
+    /// Number of references that the last walk reported.
     pub fn reference_count(&self) -> u64 {
         self.references
     }
 
-    /// Some objects that refer to one on a path were not looked at: there may be a shorter path.
+    /// Whether some referrers of objects on a path were skipped. Then a shorter path may exist.
     pub fn is_truncated(&self) -> bool {
         self.is_full || self.runs.is_full() || self.nodes.iter().any(|node| node.is_truncated)
     }
 
-    /// A walk reports one reference.
+    /// Handles one reference that a walk reports.
     pub fn visit_reference(&mut self, reference: &mut HeapReference<'_>) -> WalkControl {
         self.references += 1;
         if self.references.is_multiple_of(CLOCK)
@@ -311,7 +311,7 @@ impl HeapSearch {
         if let Some(to) = known {
             let found = self.walk_of_node(to);
             if found == self.walks {
-                // A chain may go on behind an object that this walk has found.
+                // A chain may continue behind an object that this walk has found.
                 self.runs
                     .follow_reference(&self.by_tag, reference, Some(to));
             } else if found + 1 == self.walks
@@ -337,9 +337,9 @@ impl HeapSearch {
         }
     }
 
-    /// A walk from a loader reports one reference. No walk from the roots goes from an array or a class that is not linked
-    /// to the loader, so it does not reach what this loader's classes hold. A side walk stays with these classes: it
-    /// goes on to no other loader, and from no object to its class.
+    /// Handles one reference of a walk from a loader. Walks from the roots do not lead from an array or an unlinked class to its
+    /// loader, so they miss objects that this loader's classes hold. A side walk stays with these classes: it continues to no other
+    /// loader, and from no object to its class.
     pub fn visit_side_reference(&mut self, reference: &mut HeapReference<'_>) -> WalkControl {
         let next = self.visit_reference(reference);
         let is_loader = self.role_of(reference.class_tag) == Some(ClassRole::Loader);
@@ -356,14 +356,14 @@ impl HeapSearch {
         }
     }
 
-    /// Objects to which the walks have reported no path.
+    /// Whether the walks have reported no path for some target.
     pub fn has_unreached(&self) -> bool {
         self.is_second_pass
             && !self.is_stopped
             && (0..self.targets).any(|target| self.find_path(target).is_none())
     }
 
-    /// The next walks look for these once more.
+    /// Makes the next walks search for unreached targets once more.
     pub fn reopen_unreached(&mut self) {
         for target in 0..self.targets {
             if self.find_path(target).is_none() {
@@ -434,7 +434,7 @@ impl HeapSearch {
         self.roles.get(at.ok()?).copied()
     }
 
-    /// `None`: it holds nothing.
+    /// `None`: the reference holds nothing.
     fn strength_of(&self, reference: &HeapReference<'_>) -> Option<HoldStrength> {
         match (reference.kind, self.role_of(reference.referrer_class_tag)) {
             (ReferenceKind::Field(field), Some(ClassRole::Reference(referent)))
@@ -452,13 +452,13 @@ impl HeapSearch {
             .map_or(0, |node| node.found_in_walk)
     }
 
-    /// Who refers to it is not known, or not wholly.
+    /// Whether the node's referrers are not completely known.
     fn is_open(&self, node: u32) -> bool {
         let found = self.walk_of_node(node);
         found == self.walks || self.is_stopped && found + 1 == self.walks
     }
 
-    /// Of several roots the one that says most.
+    /// Records a root of the node; the most informative one is kept.
     fn add_root(&mut self, node: u32, root: ReferenceKind) {
         let Some(node) = self.nodes.get_mut(node as usize) else {
             return;
@@ -471,7 +471,7 @@ impl HeapSearch {
         }
     }
 
-    /// For one more referrer.
+    /// Whether the node has room for one more referrer.
     fn has_room(&mut self, to: u32, tag: i64) -> bool {
         let is_new = !self.by_tag.contains_key(&tag);
         let Some(node) = self.nodes.get_mut(to as usize) else {
@@ -482,7 +482,7 @@ impl HeapSearch {
         !is_full
     }
 
-    /// The object that refers gets a tag, if it has none. `None`: there are too many.
+    /// The referrer's node. The referrer gets a tag if it has none. `None`: there are too many nodes.
     fn resolve_node(&mut self, tag: &mut i64) -> Option<u32> {
         if let Some(known) = self.by_tag.get(tag) {
             return Some(*known);
@@ -497,7 +497,7 @@ impl HeapSearch {
         Some(self.add_node(*tag))
     }
 
-    /// For an object without a tag.
+    /// The tag for the next object without a tag.
     fn next_tag(&self) -> i64 {
         self.nodes.len() as i64 + 1
     }
@@ -537,8 +537,7 @@ impl HeapSearch {
         }
     }
 
-    /// Tags of classes whose loaders are not known, and of loaders whose classes are not known. The last walk has found
-    /// them.
+    /// Tags of classes with unknown loaders, and of loaders with unknown classes, which the last walk has found.
     pub fn unresolved_classes(&self) -> (Vec<i64>, Vec<i64>) {
         let new = |role: NodeRole| {
             let new = self.nodes.iter().filter(move |node| {
@@ -549,7 +548,7 @@ impl HeapSearch {
         (new(NodeRole::Class), new(NodeRole::Loader))
     }
 
-    /// Nothing unloads this class.
+    /// Marks a class that is never unloaded.
     pub fn set_system_class(&mut self, class: i64) {
         let node = self.by_tag.get(&class).copied();
         if let Some(node) = node.and_then(|at| self.nodes.get_mut(at as usize)) {
@@ -558,12 +557,12 @@ impl HeapSearch {
         }
     }
 
-    /// The object is a class.
+    /// Marks the object as a class.
     pub fn set_class(&mut self, tag: i64) {
         self.set_role(tag, NodeRole::Class);
     }
 
-    /// The object is a class loader.
+    /// Marks the object as a class loader.
     pub fn set_loader(&mut self, tag: i64) {
         self.set_role(tag, NodeRole::Loader);
     }
@@ -575,9 +574,9 @@ impl HeapSearch {
         }
     }
 
-    /// The loader has defined the class. `tag` is 0 for an object without one, and the new one is returned.
+    /// Adds the loader that has defined the class. `tag`: the loader's tag or 0. Returns its tag.
     ///
-    /// `None`: there are too many objects.
+    /// `None`: there are too many nodes.
     pub fn add_loader(&mut self, class: i64, mut tag: i64) -> Option<i64> {
         let to = self.by_tag.get(&class).copied()?;
         let from = self.resolve_node(&mut tag)?;
@@ -594,10 +593,10 @@ impl HeapSearch {
         Some(tag)
     }
 
-    /// The other direction: a class holds its loader. Arrays' classes and those that are not linked do so, too, and no walk
-    /// reports it. After the last one comes [`Self::set_resolved`].
+    /// Adds a class that holds the loader. Array classes and unlinked classes hold it as well, but no walk reports this. After the
+    /// last class, call [`Self::set_resolved`].
     ///
-    /// `None`: there are too many objects.
+    /// `None`: there are too many nodes.
     pub fn add_class(&mut self, loader: i64, mut tag: i64) -> Option<i64> {
         let to = self.by_tag.get(&loader).copied()?;
         let is_new = !self.by_tag.contains_key(&tag);
@@ -618,7 +617,7 @@ impl HeapSearch {
         Some(tag)
     }
 
-    /// The loader of this class is known, or all classes of this loader.
+    /// Marks a class whose loader is known, or a loader whose classes are all known.
     pub fn set_resolved(&mut self, tag: i64) {
         let node = self.by_tag.get(&tag).copied();
         if let Some(node) = node.and_then(|at| self.nodes.get_mut(at as usize)) {
@@ -626,7 +625,7 @@ impl HeapSearch {
         }
     }
 
-    /// Ends of paths that have become chains: an object that refers, by its tag, and the field.
+    /// Ends of paths that have become chains: the tag of a referrer, and the field.
     pub fn chain_ends(&self) -> Vec<(i64, i32)> {
         let mut ends: Vec<(i64, i32)> = Vec::new();
         for target in (0..self.targets).filter(|target| self.find_path(*target).is_none()) {
@@ -645,12 +644,12 @@ impl HeapSearch {
         ends
     }
 
-    /// The next walk follows these.
+    /// Sets the fields that the next walk follows.
     pub fn follow_chains(&mut self, chains: Vec<ChainField>) {
         self.runs.follow_chains(chains);
     }
 
-    /// What is known of each target.
+    /// The result for each target.
     pub fn target_paths(&self) -> Vec<TargetPath> {
         (0..self.targets)
             .map(|target| match self.find_path(target) {
@@ -665,7 +664,7 @@ impl HeapSearch {
     }
 
     fn find_path(&self, target: u32) -> Option<Vec<HolderPathStep>> {
-        // What holds for a time only is the last resort.
+        // Paths that hold only for a limited time come last.
         STRENGTHS
             .into_iter()
             .find_map(|strength| self.find_path_by(target, strength))
@@ -681,7 +680,7 @@ impl HeapSearch {
         None
     }
 
-    /// Objects whose referrers are not known yet, and the steps from them on.
+    /// Objects with unknown referrers, and the steps from them to the target.
     fn open_ends(&self, target: u32) -> Vec<(i64, Vec<HolderPathStep>)> {
         let mut tree = BackwardTraversal::new(self, target, HoldStrength::Finalizer);
         let mut ends = Vec::new();
@@ -693,7 +692,7 @@ impl HeapSearch {
         ends
     }
 
-    /// A root that refers to this object, or a class that is one.
+    /// The step from a root that refers to this object; a class may be a root itself.
     fn first_step(&self, at: u32, strength: HoldStrength) -> Option<HolderPathStep> {
         let node = self.nodes.get(at as usize)?;
         let step = |from, by, strength| HolderPathStep {
@@ -718,11 +717,11 @@ impl HeapSearch {
     }
 }
 
-/// From a target to what refers to it, the nearest first.
+/// Traverses from a target to its referrers, the nearest first.
 struct BackwardTraversal<'s> {
     search: &'s HeapSearch,
     strength: HoldStrength,
-    /// From which node each was reached, towards the target.
+    /// By node: the node towards the target, and the edge.
     towards: HashMap<u32, Option<(u32, HeapEdge)>>,
     next: VecDeque<u32>,
 }
@@ -766,7 +765,7 @@ impl<'s> BackwardTraversal<'s> {
     }
 }
 
-/// Variables come last: what runs just now is seldom what leaks.
+/// Local variables come last: an object that code is using is seldom the leak.
 fn root_rank(root: ReferenceKind) -> u32 {
     match root {
         ReferenceKind::Static(_) => 0,
@@ -783,7 +782,7 @@ mod tests {
 
     use super::*;
 
-    /// A heap: who refers to whom, and roots. Objects are numbers from 1 on.
+    /// A heap: references and roots. Objects are numbers from 1.
     struct Heap {
         roots: Vec<usize>,
         references: HashMap<usize, Vec<(usize, ReferenceKind)>>,
@@ -819,7 +818,7 @@ mod tests {
             }
         }
 
-        /// As the VM does it: in depth, and each object once.
+        /// Walks like the VM: depth first, each object once.
         fn walk(&mut self, search: &mut HeapSearch) {
             self.walks += 1;
             let mut visited = vec![false; self.tags.len()];
@@ -865,7 +864,7 @@ mod tests {
             }
         }
 
-        /// Walks until the end. Classes are of the VM's own loaders if `system` says so.
+        /// Walks until the end. `system`: the classes of the VM's own loaders.
         fn search_all(&mut self, search: &mut HeapSearch, system: &[usize]) -> Vec<TargetPath> {
             while search.needs_another_walk() {
                 search.begin_walk(None);
@@ -901,7 +900,7 @@ mod tests {
             }
         }
 
-        /// Objects on the path to object `target`, the first from the root on; the root's own step is left out.
+        /// Objects on the path to object `target`, from the root; without the root's own step.
         fn search(
             &mut self,
             target: usize,
@@ -916,7 +915,7 @@ mod tests {
 
     #[test]
     fn the_shortest_way_is_found_whatever_order_a_walk_has() {
-        // A long way 1-2-3-4-5-6 and a short one 1-7-6.
+        // A long path 1-2-3-4-5-6 and a short one 1-7-6.
         let references = [(1, 7), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (7, 6)];
         for turned in [false, true] {
             let mut references = references.to_vec();
@@ -930,7 +929,7 @@ mod tests {
 
     #[test]
     fn what_no_root_reaches_is_not_held() {
-        // A circle that refers to the object, and nothing else.
+        // Only a circle refers to the object.
         let mut heap = Heap::new(5, &[1], &[(1, 2), (3, 4), (4, 3), (4, 5)]);
         let (way, search) = heap.search(5, Vec::new());
         assert!(way.is_none() && !search.is_truncated());
@@ -974,14 +973,14 @@ mod tests {
         );
     }
 
-    /// The class is held by one of its objects, which a root holds.
+    /// One of the class's objects holds the class, and a root holds the object.
     #[test]
     fn a_static_field_is_followed_to_what_holds_its_class() {
         use ReferenceKind::{Class, Field, Static};
         let references = [(1, 2, Field(0)), (2, 3, Class), (3, 4, Static(1))];
         let heap = || Heap::of_kinds(4, &[1], &references);
         assert_eq!(heap().search(4, Vec::new()).0, Some(vec![1, 2, 3, 4]));
-        // Nothing unloads a class of the VM's own loaders: there the path begins.
+        // The VM never unloads a class of its own loaders: the path begins there.
         let mut heap = heap();
         heap.tags[4] = 1;
         let mut search = HeapSearch::new(1, Vec::new());
@@ -1006,7 +1005,7 @@ mod tests {
 
     #[test]
     fn weak_references_hold_nothing_and_others_come_last() {
-        // 1 refers to 2, a reference, whose field 1 is the object; field 2 of 2 is 4, which refers to it, too.
+        // 1 refers to 2, a reference whose field 1 is the object; field 2 of 2 is 4, which also refers to the object.
         let references = [(1, 2), (2, 3), (2, 4), (4, 5), (5, 3)];
         let search = |strength, references: &[(usize, usize)]| {
             let mut heap = Heap::new(5, &[1], references);
@@ -1016,7 +1015,7 @@ mod tests {
         let (soft, last) = (Some(HoldStrength::Soft), Some(HoldStrength::Finalizer));
         assert_eq!(search(None, &references[..3]).0, None);
         for strength in [None, soft, last] {
-            // However long it is, a path that holds for good comes first.
+            // A strong path comes first, whatever its length.
             assert_eq!(search(strength, &references).0, Some(vec![1, 2, 4, 5, 3]));
         }
         for strength in [soft, last] {
@@ -1038,17 +1037,17 @@ mod tests {
         let (way, search) = heap.search(many + 2, Vec::new());
         assert_eq!(way.map(|way| way.len()), Some(3));
         assert!(search.is_truncated());
-        // What is left out gets no tag.
+        // Skipped referrers get no tags.
         let tags = heap.tags.iter().filter(|tag| **tag != 0).count();
         assert_eq!(tags, MAX_REFERRERS as usize + 2);
     }
 
-    /// Nobody asks who refers to a class of the VM's own loaders, nor to what leads to an object with a path.
+    /// Referrers of a class of the VM's own loaders do not matter, nor referrers of nodes that lead to an object with a path.
     #[test]
     fn only_what_was_looked_for_is_said_to_be_left_out() {
         let many = 3 * MAX_REFERRERS as usize;
         use ReferenceKind::{Class, Field, Static};
-        // 1 refers to all; the class 2 holds the object 3 and is the class of the others; the object 4 is dead.
+        // 1 refers to all; class 2 holds object 3 and is the class of the others; object 4 is dead.
         let mut references = vec![(1, 2, Field(0)), (2, 3, Static(0))];
         references.extend((5..5 + many).map(|at| (1, at, ReferenceKind::Element(at as i32))));
         references.extend((5..5 + many).map(|at| (at, 2, Class)));
@@ -1060,7 +1059,7 @@ mod tests {
         assert!(paths[1] == TargetPath::Unreached && !search.is_truncated());
     }
 
-    /// Many objects of the object's own refer back to it: none of them is taken for what holds it.
+    /// Many parts of the object refer back to it. None of them counts as its holder.
     #[test]
     fn what_only_the_object_itself_holds_takes_no_room() {
         let many = 3 * MAX_REFERRERS as usize;
@@ -1074,14 +1073,14 @@ mod tests {
         assert!(!search.is_truncated());
     }
 
-    /// One that nothing reaches is not waited for, however far the others are.
+    /// An unreachable target does not prolong the search, however far the others are.
     #[test]
     fn what_died_keeps_no_search_going() {
         let mut heap = Heap::new(6, &[1], &[(1, 2), (2, 3), (5, 4)]);
         let mut search = HeapSearch::new(2, Vec::new());
         (heap.tags[3], heap.tags[4]) = (1, 2);
         let paths = heap.search_all(&mut search, &[]);
-        // The second pass looks for it once more.
+        // The second pass searches for it once more.
         assert_eq!((heap.walks, &paths[1]), (4, &TargetPath::Unreached));
     }
 
@@ -1099,7 +1098,7 @@ mod tests {
         assert_eq!(heap.walks, 3);
     }
 
-    /// A target that is held by another one alone.
+    /// A target that only another target holds.
     #[test]
     fn one_object_may_hold_another_one() {
         let references = [(1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (6, 7), (7, 8)];
@@ -1119,7 +1118,7 @@ mod tests {
     const LINK: ReferenceKind = ReferenceKind::Field(7);
     const BACK: ReferenceKind = ReferenceKind::Field(8);
 
-    /// 1 is a list, the others its elements; the object that is looked for is held by the element before the last.
+    /// 1 is a list, the others are its elements; the element before the last holds the target.
     fn list(length: usize, links: impl Fn(usize) -> Vec<(usize, usize, ReferenceKind)>) -> Heap {
         let mut references: Vec<_> = (2..length).flat_map(links).collect();
         references.push((length - 1, length + 1, ReferenceKind::Field(9)));
@@ -1153,7 +1152,7 @@ mod tests {
         assert!(walks < 10 && tags < 100, "{walks} {tags}");
     }
 
-    /// An element knows the one before it, and a walk may begin at the end.
+    /// Each element refers to the previous one, and a walk may begin at the end.
     #[test]
     fn a_chain_is_measured_from_either_end() {
         const LENGTH: usize = 10_000;
@@ -1161,10 +1160,10 @@ mod tests {
         let turned = |at| vec![(at + 1, at, BACK), (at, at + 1, LINK)];
         for heap in [list(LENGTH, both), list(LENGTH, turned)] {
             let (walks, links, _) = search_list(heap);
-            // The object is near the end.
+            // The target is near the end.
             assert!(walks < 10 && links == 1, "{walks} {links}");
         }
-        // Only a variable in the middle and the head hold the list: elements are met from the end to the head.
+        // Only a variable in the middle and the head hold the list: elements are visited from the end to the head.
         let mut heap = list(LENGTH, both);
         heap.references.remove(&1);
         heap.references
@@ -1189,7 +1188,7 @@ mod tests {
         );
     }
 
-    /// What is known until then is told.
+    /// The steps found so far are reported.
     #[test]
     fn a_walk_ends_at_its_deadline() {
         let many = 4 * CLOCK as usize;

@@ -1,7 +1,11 @@
-//! What holds objects that are followed: the shortest paths from roots to some of them, with the names of fields.
+//! The holders of followed objects: the shortest paths from roots to some of them, with the names of fields.
 //!
-//! The walks are those of `search_with_tools`, in a tool interface of its own, so nothing else has its tags. The thread that asks has no
-//! reference to any object while the VM walks: it would be a root.
+//! ```text
+//! select objects ─► tags ─► HeapWalker: walks, HeapSearch ─► optional collection ─► HolderPathNamer ─► HolderSearchResult
+//! ```
+//!
+//! `search_with_tools` walks in a JVMTI environment of its own, so no other tags interfere. The calling thread has no reference to
+//! any object while the VM walks: the reference would be a root.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -20,89 +24,89 @@ use crate::leaks::heap_search::{
 use crate::leaks::object_selection::SelectionLimits;
 use crate::leaks::{LeakDetector, LiveObjectsOfType};
 
-/// So many objects are looked for at once.
+/// Maximum number of targets of one search.
 const LIMITS: SelectionLimits = SelectionLimits {
     per_type: 8,
     total: 16,
 };
-/// No walk begins later: a client that asks does not wait for ever.
+/// No walk begins later, so that clients get an answer.
 const MAX_DURATION: Duration = Duration::from_secs(60);
-/// A name may be as long as a program likes.
+/// Maximum length of a name in the result.
 const MAX_NAME_LENGTH: usize = 300;
-/// `ACC_STATIC` does not matter: fields of both kinds have numbers in one row.
+/// `ACC_STATIC` does not matter: static and other fields share one numbering.
 const REFERENT: &str = "referent";
-/// Classes of loaders on paths. What is more is left to the walks.
+/// Maximum number of classes added to loaders on paths. The walks find others.
 const MAX_CLASSES: usize = 1 << 14;
-/// The first tag of a class whose objects form a chain; others are below.
+/// The first tag of a class whose objects form a chain; the others are below.
 const CHAIN_CLASS: i64 = -(1 << 40);
-/// So many equal links are shown as one.
+/// Minimum number of equal links that are shown as one.
 const EQUAL_LINKS: u32 = 4;
 
-/// What was found.
+/// The result of a search.
 pub struct HolderSearchResult {
     pub types: Vec<HoldersOfType>,
-    /// How long the VM stood still, walk by walk.
+    /// The VM's pause of each walk.
     pub pauses: Vec<Duration>,
-    /// How long the collection took that was asked for.
+    /// Duration of the requested collection.
     pub collection: Option<Duration>,
-    /// References that the last walk went along.
+    /// Number of references that the last walk reported.
     pub references: u64,
-    /// A shorter way may have been left out.
+    /// A shorter path may be missing.
     pub is_truncated: bool,
-    /// The walks that were allowed, or the time, were over before all was found.
+    /// The allowed walks or the time ended before the search was complete.
     pub is_incomplete: bool,
-    /// The time was that which the VM may stand still.
+    /// The limit of the VM's pauses ended the search.
     pub is_out_of_budget: bool,
 }
 
-/// Objects of one type.
+/// The followed objects of one type.
 pub struct HoldersOfType {
-    /// A descriptor.
+    /// The type's descriptor.
     pub descriptor: Box<str>,
     pub followed: usize,
     pub alive: usize,
-    /// Objects that were looked for.
+    /// Number of targets of the search.
     pub looked_for: usize,
-    /// Of those objects that are held: from the root to the object.
+    /// Paths to held objects, each from the root to the object.
     pub paths: Vec<Vec<HolderPathLink>>,
-    /// Ways with an object that died, or changed, while the next walk went on.
+    /// Number of paths with an object that died or changed between walks.
     pub changed: usize,
-    /// Of those whose search did not come to its end: from the farthest known object on.
+    /// Paths of incomplete searches, each from the farthest known object.
     pub unfinished: Vec<Vec<HolderPathLink>>,
-    /// Objects without a path that are gone now: a collection has taken them.
+    /// Number of objects without a path that a collection has taken.
     pub collected: usize,
-    /// Objects without a path that a collection after the last walk has left alive.
+    /// Number of objects without a path that survived a collection after the last walk.
     pub unreported: usize,
 }
 
-/// One step of a way: from the object before it, or from a root.
+/// One link of a path: a reference from the previous object, or from a root.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HolderPathLink {
     pub by: &'static str,
-    /// The class that has the field, or the method, or whose loader it is; a descriptor.
+    /// Descriptor of the class with the field or method, or of the class whose loader is held.
     pub class: Option<String>,
-    /// The field's, or the method's.
+    /// Name of the field or method.
     pub name: Option<String>,
-    /// Of an array.
+    /// Index in an array.
     pub index: Option<i32>,
     pub line: Option<i32>,
     pub thread: Option<String>,
     pub strength: HoldStrength,
-    /// So many equal references, from one object of the type to the next.
+    /// Number of consecutive equal references, from one object of the type to the next.
     pub times: u32,
-    /// The type of the object that it leads to, a descriptor.
+    /// Descriptor of the referenced object's type.
     pub target_type: String,
-    /// If that object is a `java.lang.Class`: which one, a descriptor.
+    /// If that object is a `java.lang.Class`: the descriptor of that class.
     pub named_class: Option<String>,
 }
 
-/// What a search would look for, and how large the heap is.
+/// The targets of a search without walks, and the size of the heap.
 pub struct HolderSearchPreview {
     pub types: Vec<HoldersOfType>,
     pub heap_bytes: Option<u64>,
 }
 
-/// What a search would take; nothing is walked.
+/// Previews a search without walking.
 pub fn preview_search(
     leaks: &LeakDetector,
     env: JniEnvironment,
@@ -131,10 +135,10 @@ impl From<LiveObjectsOfType> for HoldersOfType {
     }
 }
 
-/// Searches, with so many walks at most. `lines`: the agent's tool interface, which knows lines.
+/// Searches with a limited number of walks. `lines`: the agent's JVMTI environment, which can read line numbers.
 ///
 /// # Errors
-/// The VM does not walk.
+/// The VM refuses to walk.
 pub fn find_holders(
     (leaks, lines): (&LeakDetector, Jvmti),
     (vm, env): (VmHandle, JniEnvironment),
@@ -142,7 +146,7 @@ pub fn find_holders(
 ) -> Result<HolderSearchResult, JvmError> {
     let tools = vm.new_tool_environment()?;
     let found = search_with_tools(leaks, (tools, lines, env), (contexts, walks));
-    // With its tags.
+    // Frees its tags.
     tools.dispose_environment();
     found
 }
@@ -202,14 +206,14 @@ fn search_with_tools(
     })
 }
 
-/// `None`: the VM did not collect, as one without a collector does not.
+/// Requests a collection. `None`: the VM did not collect; for example, it has no collector.
 fn collect_heap(leaks: &LeakDetector, tools: Jvmti) -> Result<Option<Duration>, JvmError> {
     let (before, began) = (leaks.count_collections(), Instant::now());
     tools.collect_heap()?;
     Ok((leaks.count_collections() > before).then(|| began.elapsed()))
 }
 
-/// The targets that no collection has taken, by their tags.
+/// Tags of the targets that are alive.
 fn find_live_targets(tools: Jvmti, env: JniEnvironment, targets: u32) -> Vec<i64> {
     let tags: Vec<i64> = (1..=i64::from(targets)).collect();
     let alive = tools.objects_with_tags(&tags).into_iter();
@@ -220,7 +224,7 @@ fn find_live_targets(tools: Jvmti, env: JniEnvironment, targets: u32) -> Vec<i64
     alive.collect()
 }
 
-/// Walks through the heap as the search wants it, and tells it between two walks what no walk reports.
+/// Walks through the heap for a search, and adds references between two walks that no walk reports.
 struct HeapWalker {
     tools: Jvmti,
     env: JniEnvironment,
@@ -228,12 +232,12 @@ struct HeapWalker {
     pauses: Vec<Duration>,
     is_incomplete: bool,
     is_out_of_budget: bool,
-    /// Classes that the search was told.
+    /// Number of classes added to the search.
     classes: usize,
-    /// How many walks have followed a field.
+    /// Number of walks that followed each field.
     chains: HashMap<ChainField, u32>,
     chain_classes: i64,
-    /// Loaders where side walks begin, by their tags.
+    /// Tags of the loaders at which side walks begin.
     side_loaders: Vec<i64>,
     has_side_walks: bool,
 }
@@ -286,7 +290,7 @@ impl HeapWalker {
         Ok(())
     }
 
-    /// When all else was in vain, walks begin at loaders that no walk has reached.
+    /// Whether another walk is needed. As a last resort, walks begin at loaders that no walk has reached.
     fn needs_another_walk(&mut self) -> bool {
         if self.search.needs_another_walk() {
             return true;
@@ -327,7 +331,7 @@ impl HeapWalker {
         Ok(())
     }
 
-    /// Loaders that no walk has reached have no tags yet.
+    /// Tags loaders that no walk has reached: those have no tags yet.
     fn tag_side_loaders(&self) -> Vec<i64> {
         let (env, tools) = (self.env, self.tools);
         let mut tags = Vec::new();
@@ -348,7 +352,7 @@ impl HeapWalker {
         tags
     }
 
-    /// Of targets that are classes or class loaders themselves.
+    /// Sets the roles of targets that are classes or class loaders themselves.
     fn set_target_roles(&mut self, targets: u32) {
         let env = self.env;
         let kinds = [c"java/lang/Class", c"java/lang/ClassLoader"].map(|name| env.find_class(name));
@@ -370,7 +374,7 @@ impl HeapWalker {
         }
     }
 
-    /// Says which loaders have defined the classes that the last walk has found, and which classes these loaders have.
+    /// Adds the loaders of classes that the last walk has found, and the classes of such loaders.
     fn resolve_classes(&mut self) {
         let (env, tools) = (self.env, self.tools);
         let (classes, loaders) = self.search.unresolved_classes();
@@ -410,19 +414,19 @@ impl HeapWalker {
     }
 
     fn add_loader(&mut self, class: jclass, tag: i64, loader: jobject) {
-        // A hidden class may go before its loader.
+        // A hidden class may be unloaded before its loader.
         let name = self.tools.class_signature(class).unwrap_or_default();
         let known = self.tools.get_tag(loader);
         if let (false, Ok(known)) = (name.contains('.'), known)
             && let Some(new) = self.search.add_loader(tag, known)
             && new != known
         {
-            // Without it the loader is not on any path.
+            // Without the tag the loader is on no path.
             let _ = self.tools.set_tag(loader, new);
         }
     }
 
-    /// All classes of these loaders, which are known by their tags.
+    /// Adds all classes of these loaders, given by their tags.
     fn add_classes(&mut self, loaders: &[i64]) {
         let (env, tools) = (self.env, self.tools);
         for class in tools.loaded_classes() {
@@ -435,7 +439,7 @@ impl HeapWalker {
             {
                 self.classes += 1;
                 if new != known {
-                    // Without it the class is not on any path.
+                    // Without the tag the class is on no path.
                     let _ = tools.set_tag(class, new);
                 }
             }
@@ -444,7 +448,7 @@ impl HeapWalker {
         }
     }
 
-    /// Of the fields that link a class's objects the next walk follows the one that was followed least.
+    /// For each class, the next walk follows the linking field that was followed least.
     fn follow_chains(&mut self) {
         let ends = self.search.chain_ends();
         let mut chosen: HashMap<i64, (u32, ChainField)> = HashMap::new();
@@ -474,7 +478,7 @@ impl HeapWalker {
         self.search.follow_chains(chosen);
     }
 
-    /// 0: the VM gives the class no tag.
+    /// 0: the VM refuses to tag the class.
     fn chain_class_tag(&mut self, class: jclass) -> i64 {
         match self.tools.get_tag(class) {
             Ok(0) => {
@@ -488,7 +492,7 @@ impl HeapWalker {
     }
 }
 
-/// Marks classes of references, whose referents they do not hold as fields do, and of class loaders.
+/// Tags the classes of references, whose referents are held differently from fields, and of class loaders.
 fn tag_class_roles(tools: Jvmti, env: JniEnvironment) -> Result<Vec<ClassRole>, JvmError> {
     let kinds = [
         (c"java/lang/ref/WeakReference", None),
@@ -529,11 +533,11 @@ fn tag_class_roles(tools: Jvmti, env: JniEnvironment) -> Result<Vec<ClassRole>, 
     Ok(roles)
 }
 
-/// The fields of a class, as a walk numbers them: those of its superclasses come first, and before them so many numbers are
-/// left out as all its interfaces have fields (JVMTI, `jvmtiHeapReferenceInfoField`).
+/// The fields of a class, as heap walks number them: superclasses' fields come first. The fields of all interfaces take the
+/// lowest numbers (JVMTI, `jvmtiHeapReferenceInfoField`).
 struct ClassFields {
     first: i32,
-    /// The class that has it, and its name.
+    /// The declaring class and the name of each field.
     fields: Vec<(String, String)>,
 }
 
@@ -579,7 +583,7 @@ impl ClassFields {
     }
 }
 
-/// Those that a class names, and those that these name, each once.
+/// Adds the interfaces of a class and their superinterfaces, each once.
 fn add_interfaces((tools, env): (Jvmti, JniEnvironment), class: jclass, all: &mut Vec<jclass>) {
     for interface in tools.class_interfaces(class) {
         if all.iter().any(|known| env.is_same(*known, interface)) {
@@ -591,12 +595,12 @@ fn add_interfaces((tools, env): (Jvmti, JniEnvironment), class: jclass, all: &mu
     }
 }
 
-/// Says what is on a way.
+/// Names the links of paths.
 struct HolderPathNamer {
     tools: Jvmti,
     lines: Jvmti,
     env: JniEnvironment,
-    /// By their numbers.
+    /// Names of threads by their ids.
     threads: Option<HashMap<i64, String>>,
 }
 
@@ -610,7 +614,7 @@ impl HolderPathNamer {
         }
     }
 
-    /// `None`: an object of it is gone.
+    /// `None`: an object of the path is gone.
     fn name_path(&mut self, steps: &[HolderPathStep]) -> Option<Vec<HolderPathLink>> {
         let all = steps
             .iter()
@@ -763,7 +767,7 @@ impl HolderPathNamer {
         threads
     }
 
-    /// A thread's.
+    /// The name of a thread.
     fn read_thread_name(&self, thread: jobject) -> Option<String> {
         let env = self.env;
         let class = env.find_class(c"java/lang/Thread")?;
@@ -779,7 +783,7 @@ impl HolderPathNamer {
 
 const CLASS: &str = "Ljava/lang/Class;";
 
-/// One link for each [`EQUAL_LINKS`] and more that differ in nothing.
+/// Merges [`EQUAL_LINKS`] or more consecutive equal links into one.
 fn merge_equal_links(links: Vec<HolderPathLink>) -> Vec<HolderPathLink> {
     let is_equal = |a: &HolderPathLink, b: &HolderPathLink| {
         let times = b.times;
@@ -807,7 +811,7 @@ fn clip_text(text: String) -> String {
     }
 }
 
-/// As JSON has it.
+/// The kind's name in JSON.
 fn reference_kind_name(kind: ReferenceKind) -> &'static str {
     match kind {
         ReferenceKind::Field(_) => "field",

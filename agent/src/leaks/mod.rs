@@ -1,22 +1,23 @@
 //! `events=leak`: sampled objects are followed until they die.
 //!
 //! ```text
-//! SampledObjectAlloc ─► context, type, weak reference ─► followed (a table)   on the allocating thread
-//!                    └► look: was the old generation collected since? ─► snapshot, census ─► log
-//! GarbageCollectionFinish ─► one more collection ─► watcher, its thread ─► look    nothing else is allowed
-//! ResourceExhausted  ─► a look, and a census of what fills the heap           on the thread that gets the error
-//! VMDeath            ─► a last look
+//! SampledObjectAlloc ─► context, type, weak reference ─► SampledObjectTable          on the allocating thread
+//!                    └► check: was the old generation collected since? ─► snapshot, census ─► log
+//! GarbageCollectionFinish ─► counts, wakes collection_watcher's thread ─► check      the event allows nothing else
+//! ResourceExhausted  ─► check, and a census of the full heap                         on the thread that gets the error
+//! VMDeath            ─► last check
 //! ```
-//! A snapshot has what a collection of the old generation has left alive; a census has everything that is not known to
-//! be dead.
+//! A snapshot contains the objects that a collection of the old generation has left alive. A census contains all objects that
+//! are not known to be dead.
 //!
-//! Without hooks, in a JVM that ran before the agent came, the context is what the VM's stack says (`walked`);
-//! nothing else differs.
+//! In hookless mode, the context comes from the VM's stack (`hookless`). Nothing else differs.
 //!
-//! Ages need no work at collections: an object that is alive has survived all collections since its birth.
+//! Ages need no work at collections: a living object has survived all collections since its birth.
 //!
-//! Lock: the state's, taken before the log's. Nothing is allocated in the heap under it, because an
-//! allocation may be sampled.
+//! Lock order: the state's lock, then the log's. Nothing is allocated in the heap under it, because an allocation may be sampled.
+//!
+//! Read this file first, then `sampled_objects`, `canaries` and `snapshots`. For GC root paths: `object_selection`,
+//! `holder_search`, `heap_search`, `chain_runs`.
 
 pub mod canaries;
 pub mod chain_runs;
@@ -58,36 +59,37 @@ use crate::thread::coverage::CoverageTracker;
 use crate::thread::lifecycle::current_state;
 use lucce_jvmti::{JniEnvironment, JvmError, VmHandle};
 
-/// Objects that are followed at a time. At 512 KB from one to the next they stand for 8 GB.
+/// Maximum number of followed objects. With a sampling interval of 512 KB they represent 8 GB.
 const MAX_OBJECTS: usize = 1 << 14;
-/// Snapshots are at least as far apart, and a part of the time that has passed: a run of a year has
-/// hardly more than one of a day.
+/// Minimum time between two snapshots. The pause also grows with the elapsed time, so a run of a year has hardly more snapshots
+/// than a run of a day.
 const MIN_PAUSE: Duration = Duration::from_millis(20);
 const PAUSE_DIVISOR: u32 = 20;
-/// The same of censuses.
+/// The same for censuses.
 const MIN_CENSUS_PAUSE: Duration = Duration::from_secs(1);
 const CENSUS_PAUSE_DIVISOR: u32 = 10;
-/// The kind of events in a stream.
+/// The kind of the events in a stream.
 const LEAK: &str = "leak";
 
+/// Followed objects, and the evidence of collections.
 pub struct LeakDetector {
     interval: u32,
     started: Instant,
     collections: AtomicU64,
     dropped_samples: AtomicU64,
-    /// Once the VM is initialised.
+    /// Set once the VM is initialized.
     full_collections: OnceLock<FullCollections>,
     watcher: CollectionWatcher,
     state: WatchedMutex<LeakDetectorState>,
 }
 
-/// Objects of one type that were made in a context and are followed.
+/// Followed objects of one type and context.
 pub struct LiveObjectsOfType {
-    /// A descriptor.
+    /// The type's descriptor.
     pub descriptor: Box<str>,
     pub followed: usize,
     pub alive: usize,
-    /// Some of the living.
+    /// Some of the living objects.
     pub objects: Vec<jobject>,
 }
 
@@ -95,35 +97,35 @@ struct LeakDetectorState {
     objects: SampledObjectTable<usize>,
     canaries: CanarySet<usize>,
     sample_count: u64,
-    /// Collections of the old generation that were noticed.
+    /// Detected collections of the old generation.
     old_collections: u64,
-    /// What the last of them tested, and whether the log says so.
+    /// Objects born before this collection were tested by the last of them; whether the log has the snapshot.
     tested: u64,
     is_snapshot_written: bool,
-    /// Collections of the whole heap that were noticed.
+    /// Detected collections of the whole heap.
     full_collection_count: u64,
-    /// Objects born before this collection have survived one.
+    /// Objects born before this collection have survived a collection.
     survived: u64,
-    /// Collections before the last look.
+    /// Number of collections before the last check.
     checked_collections: u64,
-    /// When what is written next.
+    /// When snapshots, censuses and reports of exhaustion may be written next.
     snapshots: WriteSchedule,
     censuses: WriteSchedule,
     exhaustions: WriteSchedule,
-    /// Sampled objects and collections of which the last census knows.
+    /// Numbers of sampled objects and collections at the last census.
     last_census: (u64, u64),
     /// Whether references may be read without the VM.
     slot_reliability: SlotReliability,
-    /// Nothing is followed any more.
+    /// No object is followed any more.
     ended: bool,
 }
 
 thread_local! {
-    /// Objects that are made here for ourselves are not followed.
+    /// The agent creates objects for itself in this thread. They are not followed.
     static IN_OWN_SCOPE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Until it is dropped, this thread follows nothing.
+/// While it lives, this thread follows no objects.
 struct OwnAllocationScope;
 
 impl OwnAllocationScope {
@@ -138,14 +140,14 @@ impl Drop for OwnAllocationScope {
     }
 }
 
-/// Objects, and collections.
+/// VM events of objects and collections.
 pub const EVENTS: [ti::jvmtiEvent; 3] = [
     ti::JVMTI_EVENT_GARBAGE_COLLECTION_FINISH,
     ti::JVMTI_EVENT_RESOURCE_EXHAUSTED,
     ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC,
 ];
 
-/// What is needed beside the agent's capabilities; one agent at a time can have it.
+/// Capabilities in addition to the agent's. Only one agent can have them at a time.
 pub fn required_capabilities() -> ti::jvmtiCapabilities {
     let mut wanted = ti::jvmtiCapabilities::default();
     wanted.set_can_generate_sampled_object_alloc_events(true);
@@ -154,16 +156,16 @@ pub fn required_capabilities() -> ti::jvmtiCapabilities {
     wanted
 }
 
-/// Says in the log that objects will be followed. This comes before the log's `options`, so a reader who
-/// sees those knows whether to wait for a first snapshot.
+/// Writes the sampling interval to the log. It must precede the log's `options`: a reader who sees those then knows whether to
+/// wait for a first snapshot.
 pub fn write_interval(counting: &AgentCounting, leaks: &LeakDetector) {
     counting.append_meta("leak.interval", &leaks.interval.to_string());
 }
 
-/// The VM is initialised, and calls `sampled`, `collected` and `exhausted`: from now on objects are followed.
+/// Starts following objects. The VM is initialized, and calls `on_sample`, `on_collection` and `on_heap_exhausted`.
 ///
 /// # Errors
-/// The VM's; the log says so, too.
+/// The VM's error, which is also in the log.
 pub fn start_sampling(
     counting: &'static AgentCounting,
     leaks: &'static LeakDetector,
@@ -187,7 +189,7 @@ pub fn start_sampling(
 }
 
 impl LeakDetector {
-    /// `interval`: bytes from one sampled object to the next, on average.
+    /// `interval`: mean number of bytes between two sampled objects.
     pub fn new(interval: u32) -> LeakDetector {
         LeakDetector {
             interval,
@@ -219,7 +221,7 @@ impl LeakDetector {
         }
     }
 
-    /// What the VM counts, and how it ends.
+    /// Reads the VM's counters of collections and its flags.
     fn inspect_vm(&self, counting: &AgentCounting, vm: VmHandle) {
         let whole = self
             .full_collections
@@ -236,7 +238,7 @@ impl LeakDetector {
         self.state.lock()
     }
 
-    /// In the VM's own thread, while all others stand still.
+    /// Called at the end of a collection, in the VM's own thread, while all other threads stand still.
     pub fn on_collection(&self, counting: &AgentCounting) {
         let collections = increment_counter(&self.collections) + 1;
         let whole = self.full_collections.get();
@@ -252,7 +254,7 @@ impl LeakDetector {
         self.collections.load(Ordering::Relaxed)
     }
 
-    /// The current thread has made `object`, of `size` bytes, and the VM took it as a sample.
+    /// Handles an object of `size` bytes that the current thread has created and that the VM sampled.
     pub fn on_sample(
         &self,
         counting: &'static AgentCounting,
@@ -341,14 +343,14 @@ impl LeakDetector {
         {
             let mut state = self.lock_state();
             state.canaries.add_canary_and_probe(made, born, pauses);
-            // The end has let go of the references that were there.
+            // The end of sampling has released the earlier references.
             if state.ended {
                 state.release_references(env);
             }
         }
     }
 
-    /// A thread of the agent's own looks: no thread of the program has done so since a collection.
+    /// Checks the heap on the agent's own thread: no thread of the program has done so since a collection.
     pub fn check_heap_in_background(&self, counting: &AgentCounting, env: JniEnvironment) {
         if let Some(_busy) = OwnAllocationScope::enter_scope()
             && !self.lock_state().ended
@@ -357,7 +359,7 @@ impl LeakDetector {
         }
     }
 
-    /// Whether there is something to look for.
+    /// Whether a check may find something new.
     fn is_check_due(&self) -> bool {
         let (state, now) = (self.lock_state(), self.elapsed_time());
         let collections = self.count_collections();
@@ -366,7 +368,7 @@ impl LeakDetector {
         !state.ended && (state.checked_collections != collections || snapshot || census)
     }
 
-    /// Where the VM ends without a word as soon as its heap is exhausted, a census may be the last one.
+    /// If the VM exits without notice when its heap is exhausted, any census may be the last one.
     fn is_census_due(&self, state: &LeakDetectorState, now: Duration) -> bool {
         let ends = |whole: &FullCollections| whole.exit_flag().is_some() && whole.is_nearly_full();
         let is_due = state.censuses.is_due(now)
@@ -374,11 +376,10 @@ impl LeakDetector {
         is_due && state.has_unwritten(self.count_collections())
     }
 
-    /// Writes what lives now, whenever that was done last, behind a collection of the whole heap if it is asked for.
-    /// Returns when what was written was taken.
+    /// Writes a snapshot and a census now, after a collection of the whole heap if `collects`. Returns their times.
     ///
     /// # Errors
-    /// The VM does not collect.
+    /// The VM refuses to collect.
     pub fn write_live_objects(
         &self,
         counting: &AgentCounting,
@@ -395,7 +396,7 @@ impl LeakDetector {
         self.check_heap(counting, env);
         let mut state = self.lock_state();
         if collects {
-            // The VM may not count it, and no canary may be old enough.
+            // The VM may not count the collection, and no canary may be old enough.
             let old = state.old_collections.max(old + 1);
             state.set_tested(before + 1, old);
         }
@@ -411,7 +412,7 @@ impl LeakDetector {
         })
     }
 
-    /// Bytes of the heap in use after the last collection, and its largest size.
+    /// Bytes in use after the last collection, and the maximum size of the heap in bytes.
     pub fn heap_bytes(&self) -> (Option<u64>, Option<u64>) {
         let whole = self.full_collections.get();
         (
@@ -420,8 +421,8 @@ impl LeakDetector {
         )
     }
 
-    /// The VM says that the heap is exhausted, in the thread that gets the error, which has just collected everything.
-    /// Nothing is made in the heap here.
+    /// Handles exhaustion of the heap, in the thread that gets the error. The VM has just collected everything. Must not allocate in
+    /// the heap.
     pub fn on_heap_exhausted(&self, counting: &AgentCounting, env: JniEnvironment, what: &str) {
         let _busy = OwnAllocationScope::enter_scope();
         let mut state = self.lock_state();
@@ -438,7 +439,7 @@ impl LeakDetector {
         self.write_census(counting, env, &mut state, cause);
     }
 
-    /// Notices collections. `true`: a new canary and a new probe are wanted.
+    /// Detects collections. `true`: a new canary and a new probe are needed.
     fn detect_collections(&self, state: &mut LeakDetectorState, env: JniEnvironment) -> bool {
         state.checked_collections = self.count_collections();
         let whole = self.full_collections.get();
@@ -467,13 +468,13 @@ impl LeakDetector {
             .and_then(FullCollections::cycle_pauses)
     }
 
-    /// Since objects are followed.
+    /// Time since objects are followed.
     fn elapsed_time(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// How many objects of some contexts are followed, of each type or of one, and some living ones among them: references of the
-    /// current thread's own. The type with most living ones comes first.
+    /// Followed objects of some contexts, by type or of one type: their numbers, and local references to some living ones. The type
+    /// with most living objects comes first.
     pub fn select_objects(
         &self,
         env: JniEnvironment,
@@ -481,7 +482,7 @@ impl LeakDetector {
         most: SelectionLimits,
     ) -> Vec<LiveObjectsOfType> {
         let collections = self.count_collections();
-        // No reference is given back meanwhile.
+        // Under the lock no reference is deleted.
         let state = self.lock_state();
         let found = state.objects.find_by_contexts(contexts, of).into_iter();
         let mut found: Vec<_> = found
@@ -510,21 +511,21 @@ impl LeakDetector {
         found.into_iter().zip(shares).map(alive).collect()
     }
 
-    /// How many objects were sampled.
+    /// The number of sampled objects.
     pub fn count_samples(&self) -> u64 {
         self.lock_state().sample_count
     }
 
-    /// The agent leaves the VM: as `finish`, and no object is referred to any more.
+    /// Like `finish_sampling`, and deletes all references: the agent leaves the VM.
     pub fn finish_and_release(&self, counting: &AgentCounting, env: JniEnvironment) {
         self.finish_sampling(counting, env);
         let mut state = self.lock_state();
         state.release_references(env);
     }
 
-    /// The VM ends: what was not written yet.
+    /// Writes the last snapshot and census when the VM ends.
     pub fn finish_sampling(&self, counting: &AgentCounting, env: JniEnvironment) {
-        // On failure they come and are not looked at.
+        // If this fails, further samples arrive and are ignored.
         let _ = counting
             .jvmti
             .disable_event(ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC);
@@ -553,7 +554,7 @@ impl LeakDetector {
 }
 
 impl LeakDetectorState {
-    /// What was born before collection `tested` has survived a collection of the old generation, of which there were `old`.
+    /// Sets that objects born before collection `tested` have survived one of `old` collections of the old generation.
     fn set_tested(&mut self, tested: u64, old: u64) {
         self.old_collections = old;
         self.is_snapshot_written = self.is_snapshot_written && tested <= self.tested;
@@ -569,12 +570,12 @@ impl LeakDetectorState {
         }
     }
 
-    /// Whether there is more to write than the last census has; `collections`: until now.
+    /// Whether something has changed since the last census; `collections`: the present number.
     fn has_unwritten(&self, collections: u64) -> bool {
         self.last_census != (self.sample_count, collections)
     }
 
-    /// Of all references.
+    /// Deletes all references.
     fn release_references(&mut self, env: JniEnvironment) {
         let free = |weak| env.delete_weak(weak as jobject);
         self.objects.remove_dead_objects(|_| false, free);
@@ -617,8 +618,8 @@ fn liveness_check(env: JniEnvironment, slots: &SlotReliability) -> impl Fn(usize
     }
 }
 
-/// The current thread's context. `Err`: what the slow paths of hooks make is not the program's, nor what the VM makes for itself,
-/// where no frame is shown.
+/// The current thread's context. `Err`: the object is not the program's: it comes from a hook's slow path, or from the VM, where
+/// no frame is visible.
 fn current_context(
     counting: &'static AgentCounting,
     env: JniEnvironment,
@@ -663,7 +664,7 @@ fn allocation_origin(
     })
 }
 
-/// With `record=stream` a followed object is an event of its own.
+/// With `record=stream`, writes a followed object as an event.
 fn stream_sample(
     counting: &AgentCounting,
     env: JniEnvironment,

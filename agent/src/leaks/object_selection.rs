@@ -1,8 +1,8 @@
-//! Which of the followed objects of a context are looked for.
+//! Selects the followed objects of a context for which a search looks.
 
 use crate::leaks::sampled_objects::AgedReference;
 
-/// Objects that are chosen.
+/// Maximum numbers of selected objects.
 #[derive(Clone, Copy)]
 pub struct SelectionLimits {
     pub per_type: usize,
@@ -10,12 +10,13 @@ pub struct SelectionLimits {
 }
 
 impl SelectionLimits {
+    /// No object is selected.
     pub const NONE: SelectionLimits = SelectionLimits {
         per_type: 0,
         total: 0,
     };
 
-    /// How many of each type, from the numbers of the living: one of each in turn, so that none takes the room of all.
+    /// Number of objects of each type, from the numbers of living ones. Types take turns, so that no type takes all places.
     pub fn share_evenly(self, living: &[usize]) -> Vec<usize> {
         let mut shares = vec![0; living.len()];
         let mut left = self.total;
@@ -31,8 +32,8 @@ impl SelectionLimits {
     }
 }
 
-/// Some of the living, which come with the oldest first. What was just made says nothing of a leak: it may die soon. So those come
-/// first that a collection of the old generation has `tested`, then those that were there at any of the collections so far.
+/// Selects from the living objects, which are sorted by age, the oldest first. A new object proves no leak: it may die soon. So
+/// objects that a collection of the old generation has `tested` come first, then objects that existed at any collection.
 pub fn select_survivors<R: Copy>(
     mut living: &[AgedReference<R>],
     most: usize,
@@ -48,7 +49,7 @@ pub fn select_survivors<R: Copy>(
     chosen
 }
 
-/// So many at most, from the first to the last.
+/// At most `most` objects, evenly spaced from the first to the last.
 fn pick_evenly<R: Copy>(all: &[AgedReference<R>], most: usize) -> impl Iterator<Item = R> {
     let wanted = most.min(all.len());
     let last = all.len().saturating_sub(1);
@@ -88,14 +89,14 @@ mod tests {
     fn what_was_just_made_is_chosen_last() {
         let many: Vec<u64> = (0..100).collect();
         let ages = born(&many);
-        // Of those that are proven to live, from the oldest to the youngest.
+        // Among the proven ones, from the oldest to the youngest.
         assert_eq!(select_survivors(&ages, 4, (31, 90)), [0, 10, 20, 30]);
         assert_eq!(select_survivors(&ages, 1, (31, 90)), [0]);
         assert_eq!(select_survivors(&ages, 0, (31, 90)), [0; 0]);
-        // There was no collection of the old generation, or none at all.
+        // Without a collection of the old generation, or of any kind.
         assert_eq!(select_survivors(&ages, 3, (0, 51)), [0, 25, 50]);
         assert_eq!(select_survivors(&born(&[0; 9]), 3, (0, 0)), [0; 3]);
-        // When they are too few, all of them and some others.
+        // If they are too few, all of them and some others.
         let few = born(&[1, 2, 6, 7, 8, 9, 9]);
         assert_eq!(select_survivors(&few, 4, (3, 9)), [1, 2, 6, 8]);
         assert_eq!(select_survivors(&few, 20, (3, 9)), [1, 2, 6, 7, 8, 9, 9]);

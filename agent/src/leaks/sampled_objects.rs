@@ -1,13 +1,12 @@
-//! Sampled objects that are followed until they die: a table of fixed size.
+//! A table of fixed size with sampled objects, which are followed until they die.
 //!
-//! An object that the VM samples stands for others that it does not: one of `size` bytes is sampled with
-//! the chance 1 − e^(−size / interval), so it stands for as many as the reciprocal says (Horvitz and
-//! Thompson, "A generalization of sampling without replacement from a finite universe", JASA 47, 1952).
+//! A sampled object represents others that were not sampled. An object of `size` bytes is sampled with probability
+//! 1 − e^(−size / interval). It represents as many objects as the reciprocal (Horvitz and Thompson, "A generalization of
+//! sampling without replacement from a finite universe", JASA 47, 1952).
 //!
-//! When the table is full of living objects, every second one is let go, in the order of context and age,
-//! beginning with the first or the second as a coin falls. So each had the same chance to stay, and each
-//! context and each age keeps its share. From then on only every second sampled object is followed, at
-//! random, and each stands for twice as many.
+//! If the table is full of living objects, every second one is dropped, in the order of context and age. A coin decides whether
+//! the first or the second one goes. So each object has the same chance to stay, and each context and age keeps its share. From
+//! then on only every second sampled object is followed, at random, and each represents twice as many.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -16,19 +15,19 @@ use std::sync::Arc;
 use lucce_callgraph::ContextId;
 use lucce_tracelog::SurvivorGeneration;
 
-/// Where objects of a type are made.
+/// Context and type of an allocation.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct AllocationOrigin {
     pub context: ContextId,
-    /// The type, as a descriptor.
+    /// The type's descriptor.
     pub descriptor: Box<str>,
 }
 
-/// What is known of a place, by its number in the log.
+/// The state of an origin, by its key in the log.
 #[derive(Debug)]
 struct OriginState {
     origin: Arc<AllocationOrigin>,
-    /// The log has its name.
+    /// The log has the record that names it.
     is_written: bool,
     objects: u32,
 }
@@ -36,12 +35,12 @@ struct OriginState {
 struct SampledObject<R> {
     reference: R,
     key: u32,
-    /// Collections before it was made.
+    /// Number of collections before its creation.
     born: u64,
     size: u64,
 }
 
-/// See the module. `R` is a weak reference to an object.
+/// The followed objects; see the module. `R` is a weak reference to an object.
 pub struct SampledObjectTable<R> {
     capacity: usize,
     interval: u64,
@@ -53,33 +52,34 @@ pub struct SampledObjectTable<R> {
     random: XorshiftRandom,
 }
 
-/// The objects of one type that were made in a context.
+/// The objects of one type that were created in a context.
 #[derive(PartialEq, Debug)]
 pub struct SampledObjectsOfType<R> {
-    /// A descriptor.
+    /// The type's descriptor.
     pub descriptor: Box<str>,
     pub objects: Vec<AgedReference<R>>,
 }
 
+/// A reference to an object, with the object's age.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AgedReference<R> {
-    /// Collections before it was made.
+    /// Number of collections before its creation.
     pub born: u64,
     pub reference: R,
 }
 
-/// The living objects of one place.
+/// The living objects of one origin.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SurvivorRow {
     pub key: u32,
-    /// Objects and bytes that they stand for.
+    /// Number of objects that they represent, and their bytes.
     pub objects: u64,
     pub bytes: u64,
     pub generations: Vec<SurvivorGeneration>,
 }
 
 impl<R: Copy> SampledObjectTable<R> {
-    /// At most `capacity` objects; `interval`: bytes from one sampled allocation to the next, on average.
+    /// At most `capacity` objects. `interval`: mean number of bytes between two sampled allocations.
     pub fn new(capacity: usize, interval: u64) -> SampledObjectTable<R> {
         SampledObjectTable {
             capacity,
@@ -97,12 +97,12 @@ impl<R: Copy> SampledObjectTable<R> {
         self.objects.len()
     }
 
-    /// How many times half of the objects were let go.
+    /// How often half of the objects were dropped.
     pub fn thinning_count(&self) -> u32 {
         self.thinned
     }
 
-    /// Whether the next sampled object is one to follow.
+    /// Draws whether the next sampled object is followed.
     pub fn draws_next_object(&mut self) -> bool {
         self.random.is_one_in_power(self.thinned)
     }
@@ -111,6 +111,7 @@ impl<R: Copy> SampledObjectTable<R> {
         self.objects.len() >= self.capacity
     }
 
+    /// Follows an object of `size` bytes. `born`: number of collections before its creation.
     pub fn add_object(&mut self, place: AllocationOrigin, born: u64, size: u64, reference: R) {
         let key = self.resolve_key(place);
         if let Some(known) = self.origins.get_mut(&key) {
@@ -141,7 +142,7 @@ impl<R: Copy> SampledObjectTable<R> {
         key
     }
 
-    /// Places without objects are kept while there are few: most get objects again.
+    /// Drops origins without objects when there are many. Most get objects again.
     fn drop_unused_origins(&mut self) {
         if self.key_by_origin.len() < 2 * self.capacity {
             return;
@@ -151,7 +152,7 @@ impl<R: Copy> SampledObjectTable<R> {
         self.key_by_origin.retain(|_, key| places.contains_key(key));
     }
 
-    /// Forgets objects that are dead; `free` gets their references.
+    /// Removes dead objects; `free` gets their references.
     pub fn remove_dead_objects(&mut self, is_alive: impl Fn(R) -> bool, free: impl Fn(R)) {
         let places = &mut self.origins;
         self.objects.retain(|object| {
@@ -164,7 +165,7 @@ impl<R: Copy> SampledObjectTable<R> {
         });
     }
 
-    /// The objects of some contexts by their types, of one type if one is asked for; the oldest first.
+    /// The objects of some contexts by type, or of type `of` only; the oldest first.
     pub fn find_by_contexts(
         &self,
         contexts: &[ContextId],
@@ -198,9 +199,9 @@ impl<R: Copy> SampledObjectTable<R> {
         found
     }
 
-    /// Makes room after a sweep, if it must be; `free` gets the references of what is let go.
+    /// Makes room after dead objects were removed, if necessary; `free` gets the references of dropped objects.
     pub fn thin_out(&mut self, free: impl Fn(R)) {
-        // Otherwise the next sweep would come too soon.
+        // Otherwise the table would be full again too soon.
         if self.objects.len() <= self.capacity - self.capacity / 8 {
             return;
         }
@@ -218,7 +219,7 @@ impl<R: Copy> SampledObjectTable<R> {
         });
     }
 
-    /// The living objects before whose birth there were so many collections, by place.
+    /// The living objects by origin whose number of collections before birth is in `born`.
     pub fn survivor_rows(
         &self,
         born: Range<u64>,
@@ -246,7 +247,7 @@ impl<R: Copy> SampledObjectTable<R> {
         rows.into_iter().map(row).collect()
     }
 
-    /// How many objects one of `size` bytes stands for.
+    /// The number of objects that an object of `size` bytes represents.
     fn represented_objects(&self, size: u64) -> f64 {
         let sampled = match self.interval {
             0 => 1.0,
@@ -255,13 +256,13 @@ impl<R: Copy> SampledObjectTable<R> {
         f64::from(self.thinned).exp2() / sampled.max(f64::MIN_POSITIVE)
     }
 
-    /// The place of a row, as long as the log does not have its name.
+    /// The origin of a row, unless the log has its record.
     pub fn unwritten_origin(&self, key: u32) -> Option<Arc<AllocationOrigin>> {
         let known = self.origins.get(&key)?;
         (!known.is_written).then(|| Arc::clone(&known.origin))
     }
 
-    /// The log has the name of this place.
+    /// Marks that the log has the origin's record.
     pub fn mark_origin_written(&mut self, key: u32) {
         if let Some(known) = self.origins.get_mut(&key) {
             known.is_written = true;
@@ -275,7 +276,7 @@ fn decrement_objects(places: &mut HashMap<u32, OriginState>, key: u32) {
     }
 }
 
-/// Marsaglia's xorshift: good enough for coins.
+/// Marsaglia's xorshift generator: sufficient for coin flips.
 struct XorshiftRandom(u64);
 
 impl Default for XorshiftRandom {
@@ -285,7 +286,7 @@ impl Default for XorshiftRandom {
 }
 
 impl XorshiftRandom {
-    /// True once in 2^`times` times.
+    /// True with probability 1 / 2^`times`.
     fn is_one_in_power(&mut self, times: u32) -> bool {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -347,7 +348,7 @@ mod tests {
         assert!(followed.unwritten_origin(3).is_none());
     }
 
-    /// Many types are made at one line.
+    /// One line may allocate many types.
     #[test]
     fn objects_of_a_context_are_told_apart_by_type() {
         let mut followed = SampledObjectTable::new(100, 0);
@@ -383,13 +384,13 @@ mod tests {
             followed.find_by_contexts(&[ContextId(1)], Some("LNod;")),
             []
         );
-        // Those of several contexts are together.
+        // Objects of several contexts are merged.
         let all = of_type("LNode;", &[(0, 3), (5, 4), (7, 1)]);
         let both = [ContextId(2), ContextId(1)];
         assert_eq!(followed.find_by_contexts(&both, Some("LNode;")), [all]);
     }
 
-    /// Each object of a stream is sampled as the VM does it; those of each size stand for all of them.
+    /// Objects are sampled like the VM does it. The sampled objects of each size represent all objects of that size.
     #[test]
     fn sampled_objects_stand_for_those_that_are_not() {
         let mut random = XorshiftRandom::default();
@@ -403,7 +404,7 @@ mod tests {
                 if left < 0.0 {
                     random.is_one_in_power(0);
                     let unit = (random.0 >> 11) as f64 / (1_u64 << 53) as f64;
-                    // The distance to the next sample has no memory.
+                    // The distance to the next sample is memoryless.
                     left = -(1.0 - unit).ln() * INTERVAL as f64;
                     followed.add_object(place(1, "[B"), 0, size, n);
                 }
@@ -437,11 +438,11 @@ mod tests {
         assert!(*freed.borrow() >= 5 * CAPACITY / 2 - CAPACITY);
         let rows = followed.survivor_rows(0..u64::MAX, |_| true);
         let all = rows[0].objects + rows[1].objects;
-        // What is followed stands for all that there was, each context with its share.
+        // The followed objects represent all objects, each context with its share.
         assert!((all as f64 / n as f64 - 1.0).abs() < 0.1, "{all} of {n}");
         let share = rows.iter().find(|row| row.key == 1).unwrap().objects as f64 / all as f64;
         assert!((share - 0.25).abs() < 0.03, "{share}");
-        // So does each part of the ages.
+        // So does each range of ages.
         let old = |g: &&SurvivorGeneration| g.born < n / 200;
         let ages = rows.iter().flat_map(|row| &row.generations);
         let (old, young): (Vec<_>, Vec<_>) = ages.partition(old);
@@ -480,7 +481,7 @@ mod tests {
             followed.key_by_origin.len() <= 16
                 && followed.origins.len() == followed.key_by_origin.len()
         );
-        // One that lives keeps its number.
+        // An origin with living objects keeps its key.
         assert_eq!(followed.survivor_rows(0..1, |_| true)[0].key, 1);
     }
 }

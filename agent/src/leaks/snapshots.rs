@@ -1,4 +1,4 @@
-//! Snapshots and censuses are taken, and written.
+//! Takes snapshots and censuses, and writes them to the log.
 #![allow(
     unsafe_code,
     reason = "reads references while the VM may not be called"
@@ -20,8 +20,7 @@ use crate::leaks::full_collections::FullCollections;
 use crate::leaks::sampled_objects::{AllocationOrigin, SurvivorRow};
 use crate::leaks::{LeakDetector, LeakDetectorState};
 
-/// When something is written again: a part of the time later that has passed, so that a run of a year has hardly more of it
-/// than one of a day.
+/// Schedules repeated writing. The pause grows with the elapsed time, so a run of a year writes hardly more than a run of a day.
 pub struct WriteSchedule {
     next: Duration,
     pause: Duration,
@@ -29,6 +28,7 @@ pub struct WriteSchedule {
 }
 
 impl WriteSchedule {
+    /// `first`: the first due time. `pause`: the minimum pause. `part`: the pause is at least 1/`part` of the elapsed time.
     pub fn new(first: Duration, (pause, part): (Duration, u32)) -> WriteSchedule {
         WriteSchedule {
             next: first,
@@ -37,24 +37,26 @@ impl WriteSchedule {
         }
     }
 
+    /// Whether the next writing is due at `now`, a time since the start.
     pub fn is_due(&self, now: Duration) -> bool {
         now >= self.next
     }
 
+    /// Sets the next due time after writing at `now`.
     pub fn mark_done(&mut self, now: Duration) {
         self.next = now + self.pause.max(now / self.part);
     }
 }
 
-/// When a snapshot was taken that was asked for.
+/// The times of a requested snapshot.
 pub struct SnapshotTimes {
-    /// Since objects are followed.
+    /// Time since objects are followed.
     pub now: Duration,
-    /// What the collection took that was asked for.
+    /// Duration of the requested collection.
     pub collection: Option<Duration>,
 }
 
-/// Whether references may be read without the VM, found out by comparison with what the VM says.
+/// Whether references may be read without the VM, determined by comparison with the VM's answers.
 #[derive(Default)]
 pub struct SlotReliability {
     compares: bool,
@@ -63,12 +65,12 @@ pub struct SlotReliability {
 }
 
 impl SlotReliability {
-    /// From now on.
+    /// Starts the comparison.
     pub fn start_comparing(&mut self) {
         self.compares = true;
     }
 
-    /// What the VM says of a reference.
+    /// Compares a reference with the VM's answer.
     pub fn compare_slot(&self, weak: usize, is_gone: bool) {
         if self.compares {
             self.gone.set(self.gone.get() || is_gone);
@@ -77,7 +79,7 @@ impl SlotReliability {
         }
     }
 
-    /// Living and dead objects were told apart, and each as the VM does it.
+    /// Whether living and dead objects were seen and always read like the VM does.
     fn are_reliable(&self) -> bool {
         self.gone.get() && !self.differ.get()
     }
@@ -89,7 +91,7 @@ fn is_cleared(weak: usize) -> bool {
     unsafe { is_slot_cleared(weak as jobject) }
 }
 
-/// What is to be written together: names that the log does not have yet, and rows.
+/// Records that are written together: origins that the log does not have yet, and rows.
 struct SurvivorListing {
     names: Vec<(u32, Arc<AllocationOrigin>)>,
     rows: Vec<SurvivorRow>,
@@ -99,19 +101,19 @@ impl SurvivorListing {
     fn new(state: &LeakDetectorState, rows: Vec<SurvivorRow>) -> SurvivorListing {
         let name = |row: &SurvivorRow| Some((row.key, state.objects.unwritten_origin(row.key)?));
         let mut names: Vec<_> = rows.iter().filter_map(name).collect();
-        // A place has a row for each class of ages.
+        // An origin has a row for each age class.
         names.sort_by_key(|(key, _)| *key);
         names.dedup_by_key(|(key, _)| *key);
         SurvivorListing { names, rows }
     }
 
-    /// The log has it.
+    /// Marks that the log has the origins.
     fn mark_origins_written(&self, state: &mut LeakDetectorState) {
         let keys = self.names.iter().map(|(key, _)| *key);
         keys.for_each(|key| state.objects.mark_origin_written(key));
     }
 
-    /// With `head` between the names and the rows.
+    /// The records, with `head` between origins and rows.
     fn to_records<'l>(&'l self, head: LogRecord<'l>) -> Vec<LogRecord<'l>> {
         let name = |(key, place): &'l (u32, Arc<AllocationOrigin>)| {
             LogRecord::from(tracelog::FollowedKeyRecord {
@@ -137,7 +139,7 @@ impl SurvivorListing {
 }
 
 impl LeakDetector {
-    /// Writes what lives, as far as the last collection of the old generation has tested it.
+    /// Writes the objects that are alive and were tested by the last collection of the old generation.
     pub(super) fn write_snapshot(
         &self,
         counting: &AgentCounting,
@@ -147,7 +149,7 @@ impl LeakDetector {
         state.remove_dead_objects(env);
         let now = self.elapsed_time();
         let (listing, head) = self.list_snapshot(state, now, &|_| true);
-        // A full log is told at the end.
+        // A full log is reported at the end.
         let _ = counting.log.append_records(listing.to_records(head.into()));
         listing.mark_origins_written(state);
         state.is_snapshot_written = true;
@@ -175,7 +177,7 @@ impl LeakDetector {
         (SurvivorListing::new(state, rows), head)
     }
 
-    /// Writes all that is not known to be dead.
+    /// Writes all objects that are not known to be dead.
     pub(super) fn write_census(
         &self,
         counting: &AgentCounting,
@@ -187,7 +189,7 @@ impl LeakDetector {
         let now = self.elapsed_time();
         let (listing, head) = self.list_census(state, (cause, now), &|_| true);
         state.last_census = (head.sampled, head.collections);
-        // A full log is told at the end.
+        // A full log is reported at the end.
         let _ = counting.log.append_records(listing.to_records(head.into()));
         listing.mark_origins_written(state);
         state.censuses.mark_done(now);
@@ -224,8 +226,9 @@ impl LeakDetector {
         (SurvivorListing::new(state, rows), head)
     }
 
-    /// In the VM's own thread, while all others stand still, at the end of a collection of the whole heap: the VM may end as
-    /// soon as they go on. The VM is not called, and no thread is waited for: where one has a lock, this is left out.
+    /// Writes a snapshot and a census at the end of a collection of the whole heap. The VM may exit as soon as its threads
+    /// continue. Runs in the VM's own thread while all others stand still. So it neither calls the VM nor waits for a thread: if a
+    /// lock is held, nothing is written.
     pub(super) fn write_at_pause(&self, counting: &AgentCounting, whole: &FullCollections) {
         let Some(mut state) = self.state.try_lock() else {
             return;

@@ -1,28 +1,28 @@
-//! `burst=ON/PERIOD`: for how long of how long events are counted.
+//! `burst=ON/PERIOD`: the part of each period during which events are counted.
 
 use std::time::Duration;
 
 use super::values::OptionError;
 
-/// What was asked for.
+/// The option's value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BurstOptions {
-    /// In each period, from its beginning.
+    /// Counting time at the beginning of each period.
     pub on: Duration,
     pub period: Duration,
-    /// As it was written.
+    /// The value as written.
     pub text: String,
 }
 
-/// Nothing sleeps more precisely.
+/// No sleep is more precise.
 const SHORTEST: Duration = Duration::from_micros(50);
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 impl BurstOptions {
-    /// `0.2ms/2ms`; units are `us`, `ms` and `s`.
+    /// Parses `0.2ms/2ms`; units are `us`, `ms` and `s`.
     ///
     /// # Errors
-    /// It is nothing of the kind, or the gate would never be open, or never closed.
+    /// The value is malformed, or events would never or always be counted.
     pub fn parse(text: &str) -> Result<BurstOptions, OptionError> {
         let bad = |why: &str| {
             OptionError(format!(

@@ -1,4 +1,4 @@
-//! Kinds of events, as `events=` asks for them. What there is to ask for, each kind says itself (`hooks::kinds`).
+//! `events=`: selecting kinds of events. Each kind defines its own name and arguments (`lucce_instrument::kinds`).
 
 use std::fmt;
 
@@ -11,18 +11,18 @@ pub use lucce_instrument::EventKindSet;
 
 use super::values::{OptionError, malformed_value, parse_size, unknown_name};
 
-/// What is recorded. Events of the program's own, `CallContext.event`, always are.
+/// The selected kinds. The program's own events, `CallContext.event`, are always recorded.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct EventSelection {
     kinds: EventKindSet,
-    /// Bytes from one sample to the next, on average, of the kinds that are sampled.
+    /// Sampling intervals in bytes, for kinds that are sampled.
     alloc_interval: Option<u32>,
     leak_interval: Option<u32>,
 }
 
 const NONE: &str = "none";
 
-/// Whether events of this name are asked for, or none.
+/// Whether `events=` accepts this name, or it is `none`.
 pub fn is_event_name(name: &str) -> bool {
     event_names().any(|known| known == name)
 }
@@ -32,7 +32,7 @@ fn event_names() -> impl Iterator<Item = &'static str> {
     kinds.filter(|name| !name.contains('=')).chain([NONE])
 }
 
-/// What exported files call that which the agent counts.
+/// Names of the agent's events in exported files.
 const EXPORTED: [&str; 7] = [
     "inuse",
     "alloc_objects",
@@ -43,14 +43,14 @@ const EXPORTED: [&str; 7] = [
     "delay",
 ];
 
-/// Whether events of the agent's own are known under this name, in the log or where it is exported to.
+/// Whether the agent's own events have this name, in the log or in exported files.
 pub fn is_agent_event(name: &str) -> bool {
     EXPORTED.contains(&name)
         || is_event_name(name)
         || ALL.iter().any(|kind| kind.also.contains(&name))
 }
 
-/// What those bits of the gate are called.
+/// The names of the kinds with these bits of the event mask.
 pub fn kind_names(gates: u64) -> Vec<&'static str> {
     EventKindSet::from_mask_bits(gates)
         .iter()
@@ -59,7 +59,7 @@ pub fn kind_names(gates: u64) -> Vec<&'static str> {
 }
 
 impl EventSelection {
-    /// Of kinds that are not sampled.
+    /// Selects kinds without sampling.
     pub fn from_kinds(kinds: &[&EventKindInfo]) -> EventSelection {
         let all = kinds.iter();
         EventSelection::default()
@@ -74,7 +74,7 @@ impl EventSelection {
         self.kinds
     }
 
-    /// With those as well.
+    /// Adds kinds.
     pub fn with_kinds(&self, more: EventKindSet) -> EventSelection {
         EventSelection {
             kinds: self.kinds.union(more),
@@ -82,39 +82,39 @@ impl EventSelection {
         }
     }
 
-    /// Bytes from one sample of allocations to the next, on average, if they are sampled.
+    /// Sampling interval of allocations in bytes, if they are sampled.
     pub fn alloc_interval(&self) -> Option<u32> {
         self.alloc_interval
     }
 
-    /// Bytes from one object that is followed to the next, on average, if objects are followed.
+    /// Sampling interval of followed objects in bytes, if objects are followed.
     pub fn leak_interval(&self) -> Option<u32> {
         self.leak_interval
     }
 
-    /// Those of them that code tells by its hooks.
+    /// The selected kinds that need hooks in code.
     pub fn kinds_in_code(&self) -> EventKindSet {
         EventKindSet::select(|kind| self.has_kind(kind) && kind.hooks.is_some())
     }
 
-    /// As bits of the gate.
+    /// The kinds as bits of the event mask.
     pub fn event_mask(&self) -> u64 {
         event_mask::OWN | self.kinds.mask_bits()
     }
 
-    /// Whether there are any, and the VM tells of each, whatever code they come from.
+    /// Whether at least one kind is selected, and the VM reports all of them, from any code.
     pub fn are_all_from_vm(&self) -> bool {
         self.kinds != EventKindSet::default() && self.kinds.iter().all(|kind| kind.needs_no_hooks)
     }
 
-    /// Why one of them does not go with that.
+    /// Why one of the kinds conflicts with `what`.
     pub fn find_refusal(&self, what: KindConflict) -> Option<&'static str> {
         self.kinds
             .iter()
             .find_map(|kind| kind.conflict_message(what))
     }
 
-    /// `none`, or kinds joined by `+`, each perhaps with `=` and how.
+    /// Parses `none`, or kinds joined by `+`, each with an optional `=` and argument.
     pub fn parse(value: &str) -> Result<EventSelection, OptionError> {
         let mut events = EventSelection::default();
         if value == NONE {
@@ -131,7 +131,7 @@ impl EventSelection {
     fn check_intervals(&self, all: &str) -> Result<(), OptionError> {
         let wanted = match (self.alloc_interval(), self.leak_interval()) {
             (Some(_), _) if self.has_kind(&ALLOC) => "allocations counted or sampled, not both",
-            // The VM has one.
+            // The VM has a single sampling interval.
             (Some(sampled), Some(leak)) if sampled != leak => "the same size for alloc and leak",
             _ => return Ok(()),
         };
@@ -175,7 +175,7 @@ impl EventSelection {
     }
 }
 
-/// By the names of the kinds.
+/// Prints the names of the kinds.
 impl fmt::Debug for EventSelection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.kinds.iter().map(|kind| kind.name);
@@ -187,7 +187,7 @@ impl fmt::Debug for EventSelection {
     }
 }
 
-/// Whether this may stand behind the kind's name; a size may still be malformed.
+/// Whether the kind accepts this argument. A size may still be malformed.
 fn accepts_argument(kind: &EventKindInfo, how: &str) -> bool {
     match kind.argument {
         KindArgument::Alone => how.is_empty(),

@@ -1,9 +1,9 @@
-//! The main class of a jar: as much of the ZIP format as its manifest takes.
+//! Reads the main class of a jar: the part of the ZIP format that is needed for the manifest.
 //!
 //! ```text
-//! … entries … | central directory: a head per entry, with its name and place | end record: where that begins
+//! … entries … | central directory: a head per entry, with its name and offset | end record: offset of the directory
 //! ```
-//! What is not understood is no jar with a main class; nothing here panics or reads more than a few megabytes.
+//! An unsupported file counts as a jar without a main class. Nothing here panics or reads more than a few megabytes.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,13 +13,13 @@ const ENTRY: u32 = 0x0403_4b50;
 const HEAD: u32 = 0x0201_4b50;
 const END: u32 = 0x0605_4b50;
 const END_BYTES: usize = 22;
-/// The end record may be followed by a comment.
+/// A comment may follow the end record.
 const MOST_COMMENT: u64 = 0xffff;
 const MOST_DIRECTORY: u64 = 64 << 20;
 const MOST_MANIFEST: usize = 1 << 20;
 const MANIFEST: &[u8] = b"META-INF/MANIFEST.MF";
 
-/// Whether the file begins as one.
+/// Whether the file begins like a jar.
 pub fn is_jar(path: &Path) -> bool {
     let file = File::open(path)
         .ok()
@@ -28,12 +28,13 @@ pub fn is_jar(path: &Path) -> bool {
         .is_some_and(|bytes| read_number(&bytes, 0, 4) == Some(ENTRY.into()))
 }
 
+/// The `Main-Class` of a jar's manifest.
 pub fn main_class(path: &Path) -> Option<String> {
     let manifest = read_manifest(&File::open(path).ok()?)?;
     find_attribute(&String::from_utf8_lossy(&manifest), "Main-Class")
 }
 
-/// Lines of 72 bytes go on in the next one, behind a space.
+/// Lines have at most 72 bytes; a line that begins with a space continues the previous one.
 fn find_attribute(manifest: &str, name: &str) -> Option<String> {
     let whole = manifest.replace("\r\n", "\n").replace("\n ", "");
     let mut values = whole.lines().filter_map(|line| line.split_once(':'));
@@ -88,7 +89,7 @@ fn read_directory(file: &File) -> Option<Vec<u8>> {
         .flatten()
 }
 
-/// Of the entry whose head is at `at`.
+/// The packed bytes of the entry at `at`.
 fn read_entry(file: &File, at: u64, packed: u64) -> Option<Vec<u8>> {
     let head =
         read_at(file, at, 30).filter(|head| read_number(head, 0, 4) == Some(ENTRY.into()))?;

@@ -1,4 +1,7 @@
 //! The agent's options: `key=value,key=value`; `+` joins lists inside a value.
+//!
+//! Read this file first, then `values`, `events` and `output_path`; `burst`, `push`, and `program_filter` with `jar` belong to
+//! single options.
 
 pub mod jar;
 pub mod program_filter;
@@ -26,10 +29,10 @@ pub use events::{EventSelection, is_agent_event, kind_names};
 pub use push::PushOptions;
 pub use values::{OptionError, parse_size};
 
-/// What the user asked for.
+/// The agent's options.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AgentOptions {
-    /// Where the log goes, placeholders expanded.
+    /// The log's path, with placeholders expanded.
     pub out: PathBuf,
     pub events: EventSelection,
     /// Count in bursts only.
@@ -38,52 +41,52 @@ pub struct AgentOptions {
     pub verify: u32,
     /// Largest size of the log in bytes.
     pub limit: u64,
-    /// How contexts get their numbers.
+    /// How contexts are numbered.
     pub encoding: EncodingPolicy,
-    /// In advance, from an earlier run's log.
+    /// Numbers are planned in advance, from an earlier run's log.
     pub has_static_graph: bool,
     pub graph: Option<PathBuf>,
-    /// What is recorded beside the log, and that file's largest size.
+    /// The file beside the log, and its maximum size in bytes.
     pub record: RecordMode,
     pub record_limit: u64,
-    /// How contexts are kept, where classes have hooks.
+    /// How contexts are kept if classes have hooks.
     pub tracking: TrackingMode,
-    /// The agent decides whether they have (`tracking=auto`).
+    /// The agent decides whether classes have hooks (`tracking=auto`).
     auto: bool,
     /// Whether `lucce ctl` finds the JVM.
     pub ctl: ControlMode,
     pub log: LogLevel,
-    /// Where the log goes while the program runs.
+    /// The collector that gets the log while the program runs.
     pub push: PushOptions,
-    /// What was said before there was a log.
+    /// Warnings from the time before the log existed.
     pub warnings: Vec<String>,
-    /// What cannot be recorded keeps the JVM from starting.
+    /// If recording is impossible, the JVM does not start.
     pub strict: bool,
-    /// What is known of the JDK by name is compared with the one that is there.
+    /// Known facts about the JDK are compared with the present JDK.
     pub facts: bool,
-    /// With which JDK that was tried; `None`: with none.
+    /// The known JDK for the comparison; `None`: none.
     pub compared_jdk: Option<u32>,
     pub class_cache: ClassCacheOption,
-    /// Of which programs JVMs are recorded; empty: of all.
+    /// The programs whose JVMs are recorded; empty: all.
     pub only: PatternList,
-    /// Which classes get hooks and are in traces: those of `instrument` that the filter admits.
+    /// Which classes get hooks and appear in traces: the classes of `instrument` that the filter admits.
     pub instrument: InstrumentScope,
     pub filter: ClassFilter,
 }
 
-/// Whose classes get hooks.
+/// The classes that get hooks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InstrumentScope {
     All,
-    /// Those that neither the boot loader nor the platform loader defined.
+    /// Classes that neither the boot loader nor the platform loader defined.
     App,
 }
 
-/// Where classes of the JDK with their hooks are kept for other runs.
+/// Where the JDK's classes with hooks are kept for other runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ClassCacheOption {
     Off,
-    /// In the user's folder for such files.
+    /// In the user's cache folder.
     User,
     In(PathBuf),
 }
@@ -101,11 +104,11 @@ pub enum RecordMode {
 /// How a thread keeps its current context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TrackingMode {
-    /// Frames publish where they call from; an event works its context out.
+    /// Frames publish their call sites; an event computes its context.
     Lazy,
-    /// For comparison: a calling context tree per thread, its node looked up at every entry.
+    /// For comparison: a calling context tree for each thread, with a look-up at every entry.
     Cct,
-    /// For comparison: the scheme of the Lucce paper, a number and a version for every frame.
+    /// For comparison: the scheme of the Lucce paper, with a number and a version for every frame.
     Paper,
 }
 
@@ -113,13 +116,13 @@ pub enum TrackingMode {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ControlMode {
     Off,
-    /// What the classes have hooks for can be switched.
+    /// Kinds for which classes have hooks can be switched.
     On,
-    /// Classes have hooks for everything that can be switched.
+    /// Classes have hooks for all kinds that can be switched.
     All,
 }
 
-/// What is said on standard error.
+/// Least severe level of messages on standard error.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum LogLevel {
     Debug,
@@ -191,6 +194,8 @@ const LEVELS: [(&str, LogLevel); 5] = [
 ];
 
 impl AgentOptions {
+    /// Parses the options.
+    ///
     /// # Errors
     /// An unknown key or a malformed value: one line that names it and the nearest known one.
     pub fn parse(text: &str) -> Result<AgentOptions, OptionError> {
@@ -287,11 +292,11 @@ impl AgentOptions {
         }
     }
 
-    /// What classes get hooks for, and what the VM is asked to tell: what is counted now, or may be later.
+    /// The kinds for which classes get hooks and the VM's events are enabled: kinds counted now or possibly later.
     pub fn hooked_events(&self) -> EventSelection {
         let all = self.ctl == ControlMode::All;
         let later = EventKindSet::select(|kind| all && kind.can_come_later);
-        // A recording is told of every entry.
+        // A call recording needs every entry.
         let recorded = match self.records_calls() {
             true => EventKindSet::default().with_kind(&CALL),
             false => EventKindSet::default(),
@@ -299,7 +304,7 @@ impl AgentOptions {
         self.events.with_kinds(later).with_kinds(recorded)
     }
 
-    /// Whether no class has hooks: everything that is asked for is rare, and the VM itself tells of it.
+    /// Whether no class has hooks: all selected events are rare, and the VM itself reports them.
     pub fn is_hookless(&self) -> bool {
         let needs_hooks = self.ctl == ControlMode::All
             || self.record != RecordMode::None
@@ -308,20 +313,20 @@ impl AgentOptions {
         self.auto && !needs_hooks && self.events.are_all_from_vm()
     }
 
-    /// Whether no code but the program's own can ask for a context: what bytecode does is neither counted
-    /// nor recorded.
+    /// Whether only the program's own code can ask for a context: no event of bytecode is counted or recorded.
     pub fn is_idle(&self) -> bool {
         let mut kinds = self.hooked_events().kinds().iter();
         !kinds.any(|kind| kind.is_everywhere) && !self.records_calls()
     }
 
+    /// Prints a message on standard error, if its level is high enough.
     pub fn print_message(&self, level: LogLevel, text: &str) {
         if level >= self.log {
             eprintln!("lucce: {}", EscapedLine(text));
         }
     }
 
-    /// Says something that the log is to have as well, as soon as there is one.
+    /// Prints a warning, and keeps it for the log.
     pub fn add_warning(&mut self, text: String) {
         self.print_message(LogLevel::Warn, &text);
         self.warnings.push(text);
@@ -331,7 +336,7 @@ impl AgentOptions {
         self.record == RecordMode::Calls
     }
 
-    /// Whether there are classes without hooks.
+    /// Whether some classes have no hooks.
     pub fn is_partial(&self) -> bool {
         self.instrument == InstrumentScope::App || !self.filter.is_open()
     }
@@ -371,7 +376,7 @@ impl AgentOptions {
     }
 }
 
-/// A folder, or a word: a folder of its name is written `./off`.
+/// A folder or a keyword. A folder named like a keyword is written as `./off`.
 fn parse_class_cache(key: &str, value: &str) -> Result<ClassCacheOption, OptionError> {
     Ok(match value {
         "off" => ClassCacheOption::Off,
@@ -381,7 +386,7 @@ fn parse_class_cache(key: &str, value: &str) -> Result<ClassCacheOption, OptionE
     })
 }
 
-/// The first that is in force.
+/// The first active condition.
 fn find_active<const N: usize>(of: [(bool, &'static str); N]) -> Option<(bool, &'static str)> {
     of.into_iter().find(|(is, _)| *is)
 }
@@ -690,7 +695,7 @@ mod tests {
         }
     }
 
-    /// docs/reference/agent-options.md says what `ctl=all` prepares, and has each kind by name.
+    /// docs/reference/agent-options.md names every kind, and the kinds that `ctl=all` prepares.
     #[test]
     fn documents_have_each_kind() {
         let text = include_str!("../../../docs/reference/agent-options.md");

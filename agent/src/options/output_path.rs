@@ -1,10 +1,10 @@
-//! Where the log goes: placeholders in its name.
+//! Placeholders in the log's path.
 
 use std::{env, process};
 
 use super::values::{OptionError, malformed_value};
 
-/// `%p` process id, `%t` start time, `%{NAME}` environment variable, `%%` a percent sign.
+/// Expands `%p` (process id), `%t` (start time), `%{NAME}` (environment variable) and `%%` (a percent sign).
 pub fn expand_placeholders(name: &str) -> Result<String, OptionError> {
     let mut out = String::new();
     let mut rest = name;
@@ -34,7 +34,7 @@ fn expand_placeholder(name: &str, after: &str) -> Result<(String, usize), Option
     }
 }
 
-/// Without it the log would have a name that was not meant.
+/// A missing variable is an error: the log would have an unintended name.
 fn read_variable(name: &str, variable: &str) -> Result<String, OptionError> {
     env::var(variable).map_err(|why| {
         let why = match why {

@@ -1,4 +1,4 @@
-//! `only=MAIN_CLASS`: of all JVMs that are given the options, by `JAVA_TOOL_OPTIONS` say, those that run one program.
+//! `only=MAIN_CLASS`: records only JVMs that run certain programs, if all JVMs get the options, for example by `JAVA_TOOL_OPTIONS`.
 //!
 //! ```text
 //! sun.java.command   com.acme.Main a b      module/com.acme.Main a b      path/app.jar a b
@@ -11,14 +11,14 @@ use lucce_filter::PatternList;
 
 use crate::options::jar;
 
-/// Whether the program, as the launcher tells it to the VM, is one of those that are meant.
+/// Whether `only` selects the program. `command`: as the launcher passes it to the VM.
 pub fn matches_program(only: &PatternList, command: &str) -> bool {
     program_names(command)
         .iter()
         .any(|name| only.matches_class(name))
 }
 
-/// What the program is called.
+/// The names of the program.
 pub fn program_names(command: &str) -> Vec<String> {
     match find_jar(command) {
         Some(jar) => {
@@ -37,7 +37,7 @@ pub fn program_names(command: &str) -> Vec<String> {
     }
 }
 
-/// Names of files may hold spaces, and arguments follow behind one.
+/// The jar's path in the command. File names may contain spaces, and arguments follow them.
 fn find_jar(command: &str) -> Option<&str> {
     let ends = command
         .match_indices(' ')

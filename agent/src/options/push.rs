@@ -1,4 +1,4 @@
-//! `push=URL` and what belongs to it: where the log goes while the program runs.
+//! `push=URL` and related options: the collector that gets the log while the program runs.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use lucce_ship::{HttpCollectorClient, HttpEndpoint};
 use super::output_path;
 use super::values::{OptionError, malformed_value};
 
-/// What was asked for.
+/// The options of pushing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PushOptions {
-    /// `None`: nowhere.
+    /// The collector; `None`: the log is not pushed.
     pub to: Option<HttpEndpoint>,
-    /// From one push to the next.
+    /// Pause between two pushes.
     pub every: Duration,
-    /// A file that has what the collector wants to see.
+    /// A file with the token for the collector.
     pub token: Option<PathBuf>,
-    /// What the dataset is told of the program.
+    /// Names of the program for the dataset.
     pub service: String,
     pub version: String,
 }
@@ -38,7 +38,7 @@ const LEAST: Duration = Duration::from_millis(100);
 const MOST: Duration = Duration::from_secs(24 * 3600);
 
 impl PushOptions {
-    /// Of a key that begins with `push`.
+    /// Sets an option whose key begins with `push`.
     ///
     /// # Errors
     /// The value is malformed.
@@ -57,8 +57,10 @@ impl PushOptions {
         Ok(())
     }
 
+    /// Checks that there is a URL if other push options are set.
+    ///
     /// # Errors
-    /// It says how to push, and not where to.
+    /// The URL is missing.
     pub fn check_target(&self) -> Result<(), OptionError> {
         match self.to.is_none() && *self != PushOptions::default() {
             true => Err(OptionError(

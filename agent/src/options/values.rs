@@ -1,11 +1,11 @@
-//! Values of options, and what is said of malformed ones.
+//! Values of options, and errors for malformed ones.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use lucce_filter::PatternList;
 
-/// Why the VM must not start.
+/// An error in the options, because of which the VM must not start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OptionError(pub String);
 
@@ -15,7 +15,7 @@ impl fmt::Display for OptionError {
     }
 }
 
-/// One of several that have names.
+/// Parses one of several named values.
 pub fn parse_choice<T: Copy>(
     what: &str,
     value: &str,
@@ -28,6 +28,7 @@ pub fn parse_choice<T: Copy>(
     })
 }
 
+/// Parses a path, which must not be empty.
 pub fn parse_file(key: &str, value: &str) -> Result<PathBuf, OptionError> {
     match value {
         "" => Err(malformed_value(key, value, "a file name")),
@@ -35,10 +36,12 @@ pub fn parse_file(key: &str, value: &str) -> Result<PathBuf, OptionError> {
     }
 }
 
+/// Parses a list of patterns.
 pub fn parse_patterns(key: &str, value: &str) -> Result<PatternList, OptionError> {
     PatternList::parse(value).map_err(|why| OptionError(format!("option {key}: {why}")))
 }
 
+/// Parses a number from 0 to 2³¹ − 1.
 pub fn parse_number(key: &str, value: &str) -> Result<u32, OptionError> {
     let parsed = value
         .parse()
@@ -47,7 +50,7 @@ pub fn parse_number(key: &str, value: &str) -> Result<u32, OptionError> {
     parsed.ok_or_else(|| malformed_value(key, value, "a number from 0 to 2147483647"))
 }
 
-/// `4096`, `64k`, `512m`, `2g`: powers of 1024.
+/// Parses a size in bytes: `4096`, `64k`, `512m`, `2g`. Units are powers of 1024.
 pub fn parse_size(key: &str, value: &str) -> Result<u64, OptionError> {
     let lower = value.to_ascii_lowercase();
     let (digits, unit) = match lower.as_bytes().last() {
@@ -60,12 +63,14 @@ pub fn parse_size(key: &str, value: &str) -> Result<u64, OptionError> {
     parsed.ok_or_else(|| malformed_value(key, value, "a size such as 4096, 64k, 512m or 2g"))
 }
 
+/// The error for a malformed value; `wanted`: the expected form.
 pub fn malformed_value(key: &str, value: &str, wanted: &str) -> OptionError {
     OptionError(format!(
         "option {key}={value} is malformed: expected {wanted}"
     ))
 }
 
+/// The error for an unknown name, with the nearest known name.
 pub fn unknown_name(what: &str, given: &str, known: &[&str], more: &str) -> OptionError {
     let nearest = known
         .iter()
@@ -76,7 +81,7 @@ pub fn unknown_name(what: &str, given: &str, known: &[&str], more: &str) -> Opti
     ))
 }
 
-/// Levenshtein's distance, in bytes.
+/// Levenshtein distance in bytes.
 fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,6 +1,11 @@
-//! The log as the encoder's journal: before a change is written, everything that it names is.
+//! The event log as the journal of the context encoder.
 //!
-//! Locks, in the order in which they are taken: the encoder's, the book's, the log's.
+//! ```text
+//! encoder ─► LogJournal ─► AgentLog ─► WrittenRecords: classes, methods and sites, once each ─► LogWriter: the file
+//! ```
+//!
+//! Before a change of the graph, the log gets the records of everything that the change names.
+//! Lock order: the encoder's lock, the code registry's, the log's.
 
 use std::mem;
 use std::path::Path;
@@ -17,7 +22,7 @@ use crate::registry::CodeRegistry;
 use crate::registry::file_state::FileState;
 use crate::registry::written_records::WrittenRecords;
 
-/// The file and what of the book is already in it.
+/// The event log, with the set of registry entries that it already contains.
 pub struct AgentLog {
     state: WatchedMutex<AgentLogState>,
 }
@@ -25,7 +30,7 @@ pub struct AgentLog {
 struct AgentLogState {
     writer: LogWriter,
     written_records: WrittenRecords,
-    /// The user knows that the log is full.
+    /// The agent has reported that the log is full.
     full_reported: bool,
 }
 
@@ -41,13 +46,15 @@ impl AgentLog {
         }
     }
 
+    /// Appends one record.
+    ///
     /// # Errors
     /// The log is full.
     pub fn append_record<'r>(&self, record: impl Into<LogRecord<'r>>) -> Result<(), LogFull> {
         self.lock_state().writer.append(record)
     }
 
-    /// Appends records that no other record may come between.
+    /// Appends records without any other record between them.
     ///
     /// # Errors
     /// The log is full.
@@ -57,7 +64,7 @@ impl AgentLog {
         records.try_for_each(|record| state.writer.append(record))
     }
 
-    /// As `append_all`, where another thread may not be waited for. `false`: one writes just now, or the log is full.
+    /// Like `append_records`, but never waits for another thread. `false`: another thread is writing, or the log is full.
     pub fn try_append_records(&self, records: Vec<LogRecord<'_>>) -> bool {
         let Some(mut state) = self.state.try_lock() else {
             return false;
@@ -66,12 +73,16 @@ impl AgentLog {
         records.all(|record| state.writer.append(record).is_ok())
     }
 
+    /// Adds a block of allocation counters for a thread.
+    ///
     /// # Errors
     /// The log is full.
     pub fn add_counters(&self, thread: ThreadId, cells: u32) -> Result<CounterBlock, LogFull> {
         self.lock_state().writer.add_counters(thread, cells)
     }
 
+    /// Adds a block of event counters for a thread.
+    ///
     /// # Errors
     /// The log is full.
     pub fn add_event_counters(
@@ -82,13 +93,15 @@ impl AgentLog {
         self.lock_state().writer.add_event_counters(thread, cells)
     }
 
+    /// Adds a block of counters for the VM's events.
+    ///
     /// # Errors
     /// The log is full.
     pub fn add_vm_counters(&self, cells: u32) -> Result<CounterBlock<VmCounter>, LogFull> {
         self.lock_state().writer.add_vm_counters(cells)
     }
 
-    /// The size of what a `new` site allocates, and the site.
+    /// Writes a `new` site and the size of its objects in bytes.
     ///
     /// # Errors
     /// The log is full.
@@ -104,7 +117,7 @@ impl AgentLog {
         state.writer.append(SiteSize { site, bytes })
     }
 
-    /// What has become of the file, which was made under this name.
+    /// The state of the log file, which was created as `path`.
     pub fn file_state(&self, path: &Path) -> FileState {
         let (lost, file) = {
             let state = self.lock_state();
@@ -115,46 +128,47 @@ impl AgentLog {
         })
     }
 
-    /// Ends the log.
+    /// Closes the log.
     ///
     /// # Errors
-    /// The disk's.
+    /// The disk's error.
     pub fn close(&self) -> std::io::Result<()> {
         self.lock_state().writer.close()
     }
 
-    /// The file and how many of its bytes are a whole log: see `Writer::checkpoint`.
+    /// The file, and the number of its bytes that form a complete log; see `LogWriter::checkpoint`.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn checkpoint(&self) -> std::io::Result<(std::fs::File, u64)> {
         let mut state = self.lock_state();
         Ok((state.writer.clone_file()?, state.writer.checkpoint()))
     }
 
-    /// The file, to be read.
+    /// A handle of the file, for reading.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn file(&self) -> std::io::Result<std::fs::File> {
         self.lock_state().writer.clone_file()
     }
 
-    /// Records for which there was no room.
+    /// The number of records that found no room.
     pub fn refused_records(&self) -> u64 {
         self.lock_state().writer.refused()
     }
 
-    /// Why something did not fit.
+    /// Why a record or block did not fit.
     pub fn no_room(&self) -> Option<LogFullCause> {
         self.lock_state().writer.full_cause()
     }
 
-    /// True once: the user does not know yet that the log is full.
+    /// Marks the full log as reported. True only for the first call.
     pub fn mark_full_reported(&self) -> bool {
         !mem::replace(&mut self.lock_state().full_reported, true)
     }
 
+    /// The size of the log in bytes.
     pub fn written_bytes(&self) -> u64 {
         self.lock_state().writer.bytes_written()
     }
@@ -202,8 +216,9 @@ impl AgentLogState {
     }
 }
 
-/// What the encoder sees. It holds its lock meanwhile, so locks are taken in this order: the encoder's, the book's, the log's. A
-/// thread that holds the book asks the encoder for nothing.
+/// The journal that the encoder writes to, under the encoder's lock.
+///
+/// Lock order: the encoder's lock, the code registry's, the log's. A thread that holds the registry never calls the encoder.
 pub struct LogJournal {
     pub registry: Arc<WatchedRwLock<CodeRegistry>>,
     pub log: Arc<AgentLog>,

@@ -1,17 +1,21 @@
-//! `record=calls`: the stream of enters and exits, beside the log.
+//! `record=calls`: a file beside the log with every method entry and exit.
 //!
-//! The recording edition of the helper class tells when a method is entered, when a frame is about to
-//! call, when an event happens, and when methods return. Every method with code that programs enter
-//! by a call has these hooks, see `hooks::jdk::roles`. What lies between the frames that were told
-//! already and the one that speaks is read from the shadow stack: natives, and frames that the VM put
-//! there, which tell nothing themselves. They are entered when something happens above them, and have
-//! returned unless an exception has ended what they called.
+//! ```text
+//! hook: entry, call, event, return ─► shadow stack: frames in between ─► ThreadCallRecord ─► Writer: run.lucce.calls
+//! ```
 //!
-//! A frame whose method tells of its return, and that is gone without having told, was ended by an
-//! exception.
+//! The record variant of the helper class reports method entries, frames that are about to call, events, and method returns.
+//! Every method with code that programs enter by a call has these hooks, see
+//! `lucce_instrument::jdk::roles`.
 //!
-//! Each thread writes to its own part, under its own lock, which only the end of the program takes as
-//! well. Speed is not the aim here.
+//! Native frames and frames that the VM entered report nothing. The recorder reads them from the shadow stack, between the
+//! frames known so far and the reporting frame. It records their entry when something happens above them. It records their
+//! return, unless an exception ended the frames that they called.
+//!
+//! If a frame should report its return but vanished without a report, an exception ended it.
+//!
+//! Each thread writes its own part of the file under its own lock. Only the end of the program takes that lock as well.
+//! The recorder is not optimized for speed.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,9 +34,9 @@ use crate::registry::CodeRegistry;
 use crate::registry::file_state::FileState;
 use crate::registry::written_records::WrittenRecords;
 
-/// In these classes methods named `start` start threads.
+/// The classes whose methods named `start` start threads.
 const THREAD_CLASSES: [&str; 2] = ["java/lang/Thread", "java/lang/VirtualThread"];
-/// How many such methods a class has.
+/// The number of `start` methods in such a class.
 const START_METHODS: usize = 2;
 
 /// The recording of all threads.
@@ -42,13 +46,13 @@ pub struct CallRecorder {
     registry: Arc<WatchedRwLock<CodeRegistry>>,
     written_records: WatchedMutex<WrittenRecords>,
     threads: WatchedMutex<Vec<Arc<WatchedMutex<ThreadCallRecord>>>>,
-    /// Methods that start threads: `this` is the thread. 0: not loaded yet.
+    /// Ids of the methods that start threads (`this` is the thread). 0: not loaded yet.
     start_methods: [AtomicU32; THREAD_CLASSES.len() * START_METHODS],
     /// Threads that were started and have not run yet.
     unclaimed_threads: WatchedMutex<Vec<Option<Arc<WatchedMutex<ThreadCallRecord>>>>>,
 }
 
-/// One thread's part.
+/// One thread's part of the recording.
 pub struct ThreadCallRecord {
     writer: ThreadWriter,
     /// Outermost first, by address.
@@ -59,11 +63,11 @@ pub struct ThreadCallRecord {
 struct LiveFrame {
     slot: Slot,
     method: u32,
-    /// Its hooks say when it returns.
+    /// The method's hooks report its return.
     reports_return: bool,
 }
 
-/// What the helper class tells.
+/// What a hook reports about a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(i32)]
 pub enum FrameNotification {
@@ -91,7 +95,7 @@ impl FrameNotification {
     }
 }
 
-/// The recording of a run whose log this is: its name and `.calls`.
+/// The path of the call recording that belongs to a log: the log's name and `.calls`.
 pub fn calls_file_path(log: &Path) -> PathBuf {
     let mut path = log.as_os_str().to_owned();
     path.push(".calls");
@@ -105,8 +109,10 @@ pub struct CallsFile {
 }
 
 impl CallsFile {
+    /// Creates the file, of at most `limit` bytes.
+    ///
     /// # Errors
-    /// The file cannot be made, or something has the name already.
+    /// The file cannot be created, or the name is taken.
     pub fn create(path: &Path, limit: u64) -> io::Result<CallsFile> {
         let writer = Writer::create(path, limit)?;
         let path = path.to_owned();
@@ -127,6 +133,7 @@ impl CallRecorder {
         }
     }
 
+    /// The state of the recording's file.
     pub fn file_state(&self) -> FileState {
         let Ok(file) = self.writer.file() else {
             return FileState::Failed;
@@ -140,12 +147,12 @@ impl CallRecorder {
         &self.path
     }
 
-    /// A method is loaded.
+    /// Remembers the method if it starts threads.
     pub fn on_method_loaded(&self, class: &str, name: &str, method: u32) {
         if THREAD_CLASSES.contains(&class) && name == "start" {
             let free = |known: &&AtomicU32| known.load(Ordering::Relaxed) == 0;
             if let Some(place) = self.start_methods.iter().find(free) {
-                // Relaxed: a method that is not known yet starts no thread yet.
+                // Relaxed: a method that is not in the registry yet starts no thread yet.
                 place.store(method, Ordering::Relaxed);
             }
         }
@@ -160,12 +167,12 @@ impl CallRecorder {
         method != 0 && known.into_iter().any(|known| known == method)
     }
 
-    /// A thread's part, whichever thread started it.
+    /// Begins the part of a thread whose starter is unknown.
     pub fn record_thread(&self, name: &str) -> Arc<WatchedMutex<ThreadCallRecord>> {
         self.add_thread(self.writer.start(name, None))
     }
 
-    /// `parent` starts a thread: a ticket by which that thread finds its part.
+    /// Begins the part of a thread that `parent` starts. The new thread claims the part by the returned ticket.
     pub fn record_started_thread(
         &self,
         name: &str,
@@ -178,7 +185,7 @@ impl CallRecorder {
         started.len()
     }
 
-    /// The part that `start` gave the ticket for.
+    /// The part that `record_started_thread` returned this ticket for.
     pub fn claim_started_thread(
         &self,
         ticket: usize,
@@ -195,7 +202,7 @@ impl CallRecorder {
         thread
     }
 
-    /// `site` is in the frame with slot `slot`; the thread's first slot is `first`.
+    /// Records a call or an event at `site`, in the frame with slot `slot`. The thread's first slot is `first`.
     pub fn record_site(
         &self,
         thread: &WatchedMutex<ThreadCallRecord>,
@@ -230,8 +237,7 @@ impl CallRecorder {
         }
     }
 
-    /// Whether frames that are older than the hooks, whose slots hold no site, lie between those that
-    /// are known and `slot`.
+    /// Whether frames that are older than the hooks lie between the known frames and `slot`. Their slots hold no site.
     pub fn has_unhooked_frames(
         &self,
         thread: &WatchedMutex<ThreadCallRecord>,
@@ -242,7 +248,7 @@ impl CallRecorder {
         slot >= first && between.any(|at| at.site() == SiteId(0))
     }
 
-    /// The method that `site` lies in was entered, its slot is `slot`; the thread's first one is `first`.
+    /// Records the entry of the method that contains `site`. Its slot is `slot`; the thread's first slot is `first`.
     pub fn record_entry(
         &self,
         thread: &WatchedMutex<ThreadCallRecord>,
@@ -263,7 +269,7 @@ impl CallRecorder {
         thread.enter_frame(self, slot, method, true);
     }
 
-    /// The frame with slot `slot` returns.
+    /// Records the return of the frame with slot `slot`.
     pub fn record_return(&self, thread: &WatchedMutex<ThreadCallRecord>, slot: Slot) {
         let mut thread = lock(thread);
         thread.end_frames_from(self, slot.above());
@@ -273,12 +279,12 @@ impl CallRecorder {
         }
     }
 
-    /// The frames with slots from `slot` on are gone, and have not said that they return.
+    /// Ends the frames from `slot` on, which vanished without reporting their return.
     pub fn record_unwind(&self, thread: &WatchedMutex<ThreadCallRecord>, slot: Slot) {
         lock(thread).end_frames_from(self, slot);
     }
 
-    /// The thread has ended.
+    /// Ends the thread's frames and flushes its part.
     pub fn end_thread(&self, thread: &Arc<WatchedMutex<ThreadCallRecord>>) {
         let mut ended = lock(thread);
         ended.end_frames_from(self, Slot::from_pointer(0));
@@ -287,7 +293,7 @@ impl CallRecorder {
         lock(&self.threads).retain(|known| !Arc::ptr_eq(known, thread));
     }
 
-    /// The program has ended: its size, and whether all of it is there.
+    /// Ends the file with the program. Returns its size in bytes, and whether it is complete.
     pub fn finish_file(&self) -> (u64, bool) {
         let threads = mem::take(&mut *lock(&self.threads));
         for thread in threads {
@@ -297,7 +303,7 @@ impl CallRecorder {
         (self.writer.bytes(), whole)
     }
 
-    /// Names what an edge is made of.
+    /// Writes the site and the callee of an edge that the thread has not used yet.
     fn write_edge_names(&self, thread: &ThreadWriter, edge: CallEdge) {
         if thread.knows(edge) {
             return;
@@ -319,8 +325,7 @@ impl ThreadCallRecord {
         self.frames.last().copied()
     }
 
-    /// Frames below `slot` whose slots hold another method's site have ended without telling: the
-    /// innermost ones, if any.
+    /// Ends the innermost frames below `slot` whose slots hold a site of another method: they vanished without a report.
     fn end_stale_frames(&mut self, recorder: &CallRecorder, methods: &MethodOfSite, slot: Slot) {
         while let Some(live) = self.top_frame()
             && live.slot < slot
@@ -330,8 +335,8 @@ impl ThreadCallRecord {
         }
     }
 
-    /// Whether the innermost frame is the one that was entered: the VM called a class loader before its
-    /// hook could run, which met the frame on the stack.
+    /// Whether the innermost frame is the entered one, found on the stack earlier: before the hook at its entry could run, the VM
+    /// called a class loader, whose hooks met the frame.
     fn confirm_top_frame(&mut self, slot: Slot, method: u32) -> bool {
         let met = |live: &&mut LiveFrame| {
             live.slot == slot && live.method == method && !live.reports_return
@@ -345,7 +350,7 @@ impl ThreadCallRecord {
         }
     }
 
-    /// Enters what lies between the frames that are known and `slot`.
+    /// Enters the frames that lie between the known frames and `slot`.
     fn enter_frames_below(
         &mut self,
         recorder: &CallRecorder,
@@ -368,7 +373,7 @@ impl ThreadCallRecord {
         let edge = match self.top_frame() {
             None => CallEdge::from_thread_entry(callee),
             Some(caller) => {
-                // check() saw to it that the site is one of the caller's.
+                // end_stale_frames() has made sure that the site lies in the caller.
                 CallEdge {
                     site: caller.slot.site(),
                     caller: MethodId(caller.method),
@@ -385,8 +390,7 @@ impl ThreadCallRecord {
         });
     }
 
-    /// The frames with slots from `slot` on are gone: those that tell nothing have returned, unless an
-    /// exception came out of what they called.
+    /// Ends the frames from `slot` on. Frames without reports have returned, unless an exception ended what they called.
     fn end_frames_from(&mut self, recorder: &CallRecorder, slot: Slot) {
         let mut thrown = 0;
         while let Some(live) = self.frames.pop_if(|live| live.slot >= slot) {

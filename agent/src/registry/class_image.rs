@@ -1,14 +1,14 @@
-//! A class as the book has it, for the book of another run: its methods, lines and sites, but for their ids.
+//! The binary image of a registered class, for the class cache: its methods, lines and sites without their ids.
 //!
-//! All numbers are little-endian. A text is meant by its place among the image's texts.
+//! All numbers are little-endian. A text is referred to by its index among the image's texts.
 //!
 //! ```text
 //! u32 count    texts      each u16 length, UTF-8
 //! u32, u32     name, and source + 1; 0: none
 //! u32 count    methods    24 bytes each, see `MethodImage`
-//! u32 count    lines      u16 bci, u16 line; those of the first method first
-//! u32 count    sites      as `PackedSite`; those of the first method first
-//! u32 count    texts of what is allocated, by which sites say what
+//! u32 count    lines      u16 bci, u16 line; the first method's lines come first
+//! u32 count    sites      as `PackedSite`; the first method's sites come first
+//! u32 count    descriptors of allocated types, by index from the sites
 //! ```
 
 use lucce_instrument::{FrameKind, INTRINSICS, MethodInstrumentation};
@@ -19,7 +19,7 @@ use crate::registry::{
     RegisteredMethod, is_jdk_class,
 };
 
-/// Frames by the number that stands for them.
+/// Frame kinds by their number in an image.
 const FRAME_KINDS: [FrameKind; 12] = [
     FrameKind::Leaf,
     FrameKind::OwnSlot,
@@ -45,7 +45,7 @@ struct MethodImage {
     access: u16,
     frame: FrameKind,
     flags: u8,
-    /// Which of the intrinsics it is, plus 1, and where it allocates.
+    /// The index of the intrinsic plus 1 (0: none), and the bci at which it allocates.
     intrinsic: (u16, u16),
     lines: u32,
     sites: u32,
@@ -82,7 +82,7 @@ impl MethodImage {
     }
 }
 
-/// Bytes that are read from the front; `None`: there are too few.
+/// Reads values from the front of a byte slice. `None`: too few bytes are left.
 #[derive(Clone, Copy)]
 pub struct ByteReader<'a>(pub &'a [u8]);
 
@@ -113,33 +113,33 @@ impl<'a> ByteReader<'a> {
         self.read_array().map(u64::from_le_bytes)
     }
 
-    /// A text behind its length.
+    /// A text with its u16 length before it.
     pub fn read_text(&mut self) -> Option<&'a str> {
         let length = self.read_u16()?;
         std::str::from_utf8(self.read_bytes(length.into())?).ok()
     }
 
-    /// So many rows of `size` bytes behind their count.
+    /// Reads a u32 count and that number of rows of `size` bytes.
     pub fn read_rows(&mut self, size: usize) -> Option<&'a [u8]> {
         let count = self.read_u32()? as usize;
         self.read_bytes(count.checked_mul(size)?)
     }
 }
 
-/// Writes a text behind its length. `None`: it is too long.
+/// Writes a text with its u16 length before it. `None`: the text is too long.
 pub fn write_text(text: &str, out: &mut Vec<u8>) -> Option<()> {
     out.extend(u16::try_from(text.len()).ok()?.to_le_bytes());
     out.extend(text.as_bytes());
     Some(())
 }
 
-/// Writes how many there are of something.
+/// Writes a count as u32. `None`: it is too large.
 pub fn write_count(count: usize, out: &mut Vec<u8>) -> Option<()> {
     out.extend(u32::try_from(count).ok()?.to_le_bytes());
     Some(())
 }
 
-/// Texts of an image by the names that they have in the book.
+/// The image's texts, by their names in the code registry.
 #[derive(Default)]
 struct ImageTexts {
     index_by_name: FxHashMap<InternedText, u32>,
@@ -159,7 +159,7 @@ impl ImageTexts {
     }
 }
 
-/// An image, read: every number in it is one that it may be.
+/// A parsed image. All numbers in it are within their ranges.
 pub struct ClassImage<'a> {
     texts: Vec<&'a str>,
     name: u32,
@@ -171,7 +171,7 @@ pub struct ClassImage<'a> {
 }
 
 impl<'a> ClassImage<'a> {
-    /// `None`: it is none.
+    /// `None`: the bytes are not a valid image.
     pub fn parse(bytes: &'a [u8]) -> Option<ClassImage<'a>> {
         let mut from = ByteReader(bytes);
         let texts = (0..from.read_u32()?).map(|_| from.read_text());
@@ -223,6 +223,7 @@ impl<'a> ClassImage<'a> {
             && self.sites.iter().all(site)
     }
 
+    /// The class's name, as `a/b/C`.
     pub fn class_name(&self) -> &'a str {
         self.text_at(self.name)
     }
@@ -233,8 +234,8 @@ impl<'a> ClassImage<'a> {
 }
 
 impl CodeRegistry {
-    /// The class that was added last of a loader's classes of its name, of which `shapes` is what it was added with.
-    /// `None`: something of it stands elsewhere.
+    /// Writes the image of a class that was added with `shapes`. It must be the newest class of its name in its loader.
+    /// `None`: the image cannot express a part of the class.
     pub fn write_class_image(
         &self,
         class: u32,
@@ -303,7 +304,7 @@ impl CodeRegistry {
         Some(out)
     }
 
-    /// As [`add`](CodeRegistry::add_class), of a class that another book has had. `None`: there are no ids left, or no room.
+    /// Like [`add_class`](CodeRegistry::add_class), from an image. `None`: no ids are left, or no room.
     pub fn restore_class(
         &mut self,
         loader: ClassLoaderId,

@@ -1,4 +1,4 @@
-//! What has become of a file of the run's: somebody may truncate, remove or move it while the JVM runs.
+//! The state of an output file. Somebody may truncate, remove or move it while the JVM runs.
 
 use std::fs::{self, File, Metadata};
 use std::os::fd::AsRawFd;
@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 
 use lucce_tracelog::FileLoss;
 
-/// Of one file.
+/// The state of one file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FileState {
     Whole,
-    /// It is there, under another name; `None`: which one is not known.
+    /// The file exists under another name. `None`: the new name is unknown.
     Moved(Option<PathBuf>),
     Removed,
     Truncated,
-    /// Pages of it could not be read or written.
+    /// Some pages could not be read or written.
     Failed,
 }
 
 impl FileState {
-    /// Of the file that was made under the name `path`.
+    /// The state of `file`, which was created as `path`.
     pub fn from_file(file: &File, path: &Path, lost: Option<FileLoss>) -> FileState {
         match lost {
             Some(FileLoss::Truncated) => return FileState::Truncated,
@@ -42,7 +42,7 @@ impl FileState {
         FileState::Moved(link.ok().filter(is_own))
     }
 
-    /// Whether no reader gets the whole of what was written.
+    /// Whether readers cannot get everything that was written.
     pub fn is_lost(&self) -> bool {
         matches!(
             self,
@@ -61,7 +61,7 @@ impl FileState {
         }
     }
 
-    /// What the file is called now.
+    /// The file's current path.
     pub fn current_path<'a>(&'a self, path: &'a Path) -> &'a Path {
         match self {
             FileState::Moved(Some(now)) => now,
@@ -69,7 +69,7 @@ impl FileState {
         }
     }
 
-    /// What has happened, if something has.
+    /// A description for the user, unless the file is whole.
     pub fn describe_loss(&self, path: &Path) -> Option<String> {
         let path = path.display();
         Some(match self {
@@ -105,7 +105,7 @@ mod tests {
         );
         fs::rename(&path, &other).unwrap();
         assert_eq!(fate(), FileState::Moved(Some(other.clone())));
-        // As a rotation of logs does.
+        // As log rotation does.
         fs::write(&path, b"x").unwrap();
         assert_eq!(fate(), FileState::Moved(Some(other.clone())));
         fs::remove_file(&other).unwrap();

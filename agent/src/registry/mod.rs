@@ -1,8 +1,15 @@
-//! Every class, method and site that was instrumented, by id: what the log will say of them once
-//! a number needs it.
+//! The code registry: classes, methods and sites with their ids, from which the log's records are written.
 //!
-//! When the loaders that have a class are gone, so is the class, with its methods and sites: their code runs nowhere
-//! and never will, and what numbers need of them is in the log. Their ids are given to nothing else.
+//! ```text
+//! hooks decided ─► CodeRegistry: ids ─► hooked bytecode
+//!                       └► WrittenRecords ─► AgentLog: a record is written when a number first needs it
+//! ```
+//!
+//! If all loaders of a class are gone, the registry frees the class with its methods and sites. Their code cannot run any more,
+//! and the log has the records that its numbers need. Ids are never reused.
+//!
+//! Read this file first, then `written_records`, `agent_log`, and `class_image` for the class cache. `call_recorder` writes
+//! the call recording.
 
 pub mod agent_log;
 pub mod call_recorder;
@@ -26,7 +33,7 @@ use lucce_instrument::{EventCall, FrameKind, HookSiteKind, INTRINSICS, MethodIns
 
 pub use crate::memory::text_table::InternedText;
 
-/// Which class loader; 0 is the boot loader.
+/// Id of a class loader; 0 is the boot loader.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ClassLoaderId(pub u32);
 
@@ -34,6 +41,7 @@ impl ClassLoaderId {
     pub const BOOT: ClassLoaderId = ClassLoaderId(0);
 }
 
+/// A class in the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct RegisteredClass {
     /// `a/b/C`
@@ -44,13 +52,14 @@ pub struct RegisteredClass {
     pub methods: u32,
     first_site: u32,
     sites: u32,
-    /// How many loaders have it, and one if it is kept for others.
+    /// The number of loaders that have the class, plus one if it is retained for other loaders.
     owner_count: u32,
-    /// Where its descriptors of what is allocated begin.
+    /// Index of its first entry in `allocated_names`.
     first_allocated: u32,
     allocated_count: u32,
 }
 
+/// A method in the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct RegisteredMethod {
     pub class: u32,
@@ -58,11 +67,12 @@ pub struct RegisteredMethod {
     pub descriptor: InternedText,
     pub access: u16,
     pub frame: FrameKind,
-    /// Not shown in traces.
+    /// Traces omit its frames.
     pub transparent: bool,
     lines: (u32, u32),
 }
 
+/// What happens at a site.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RegisteredSiteKind {
     Call,
@@ -70,14 +80,15 @@ pub enum RegisteredSiteKind {
     Array(InternedText),
     Native,
     Current,
-    /// A call of a native method that makes an object, which is counted when it returns.
+    /// A call of a native method that creates an object. The object is counted when the method returns.
     NativeAllocation,
     /// The method's entry.
     Entry,
-    /// A call that means something for a kind of events.
+    /// A call that matters to a kind of events.
     EventCall(EventCall),
 }
 
+/// A call site or allocation site in the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct RegisteredSite {
     pub method: u32,
@@ -85,20 +96,20 @@ pub struct RegisteredSite {
     pub kind: RegisteredSiteKind,
 }
 
-/// A site as it is kept: a large program has a million, of which most are never asked for.
+/// A site in compact form: a large program has a million sites, most of which are never read.
 ///
 /// ```text
-/// bci 16 | more 12 | kind 4
+/// bci 16 | payload 12 | kind 4
 /// ```
 ///
-/// `more` of an allocation is which of its class's descriptors, of `Of` the kind and what the call means for it. What does not fit
-/// is elsewhere.
+/// The payload of an allocation is the index among its class's allocated types. The payload of an event call is
+/// [`EventCall::to_packed`]. Other sites are kept in `unpacked_sites`.
 #[derive(Clone, Copy, Debug)]
 struct PackedSite(u32);
 
 impl PackedSite {
     const UNPACKED: PackedSite = PackedSite(15);
-    /// How many others there are.
+    /// The number of the other kinds.
     const KINDS: u32 = 8;
     const PAYLOADS: u32 = 1 << 12;
 
@@ -120,11 +131,11 @@ impl PackedSite {
     }
 }
 
-/// Where a site is in its method.
+/// The position of a site in its method.
 ///
 /// ```text
 /// 0 ≤ value < 2¹⁶   a bci
-/// value < 0         a line ≥ −2 of a place whose bci is not known: −3 − line
+/// value < 0         a line ≥ −2 of a site whose bci is unknown: −3 − line
 /// ```
 #[derive(Clone, Copy, Debug)]
 struct SitePosition(i32);
@@ -136,12 +147,12 @@ impl SitePosition {
 }
 
 impl RegisteredSite {
-    /// -1: not known.
+    /// -1: unknown.
     pub fn bci(&self) -> i32 {
         self.position.0.max(-1)
     }
 
-    /// Where the line table does not say it.
+    /// The line, if the line table does not determine it.
     pub fn line(&self) -> Option<i32> {
         (self.position.0 < 0).then(|| NATIVE_LINE - 1 - self.position.0)
     }
@@ -149,7 +160,7 @@ impl RegisteredSite {
 
 /// Line number of native frames, as in `StackTraceElement`.
 pub const NATIVE_LINE: i32 = -2;
-/// Line number of a place whose line is not known.
+/// Line number of a site whose line is unknown.
 pub const NO_LINE: i32 = -1;
 
 impl RegisteredMethod {
@@ -168,7 +179,7 @@ impl RegisteredMethod {
     }
 }
 
-/// Ids count from 1: 0 is "none" everywhere.
+/// All registered code, by id. Ids count from 1: 0 means "none" everywhere.
 pub struct CodeRegistry {
     texts: TextTable,
     classes: GrowOnlyArray<RegisteredClass>,
@@ -177,38 +188,38 @@ pub struct CodeRegistry {
     methods: GrowOnlyArray<RegisteredMethod>,
     sites: GrowOnlyArray<PackedSite>,
     method_of_site: MethodOfSite,
-    /// Its entries.
+    /// Sites in use, by page of `method_of_site`.
     needed_sites: PageRowCounts,
-    /// Sites that do not fit.
+    /// Sites that do not fit into a [`PackedSite`].
     unpacked_sites: FxHashMap<u32, RegisteredSite>,
-    /// Of each class, descriptors of what its methods allocate.
+    /// Descriptors of the types that each class's methods allocate.
     allocated_names: GrowOnlyArray<InternedText>,
     lines: GrowOnlyArray<(u16, u16)>,
     classes_by_name: FxHashMap<ClassLoaderId, FxHashMap<InternedText, u32>>,
-    /// Those that a loader has, with earlier ones of a name that were changed.
+    /// A loader's classes, with earlier versions of redefined ones.
     classes_of_loader: FxHashMap<ClassLoaderId, Vec<u32>>,
-    /// Methods that are there, and those that went since the last sweep.
+    /// The number of registered methods, and of methods removed since the last sweep.
     live_methods: usize,
     removed_since_sweep: usize,
-    /// Sites that were not planned: native frames, and places where the VM called something.
+    /// Sites without an instrumentation plan: native frames, and places at which the VM called something.
     line_sites: HashMap<(u32, i32), u32>,
-    /// Sites that were not planned, where something was allocated.
+    /// Allocation sites without an instrumentation plan.
     allocation_sites: HashMap<(u32, i32, InternedText), u32>,
-    /// Sites whose allocations were measured.
+    /// Sites whose object size was measured.
     measured_sites: HashSet<u32>,
-    /// Descriptors of classes whose objects are made where the code does not say it: see `types`.
+    /// Descriptors of classes whose objects are created where the code does not name the class, see `counting::object_types`.
     class_number_names: GrowOnlyArray<InternedText>,
-    /// How many classes of a descriptor have a number.
+    /// The number of numbered classes with a descriptor.
     live_class_names: FxHashMap<InternedText, u32>,
-    /// Descriptors of which the last such class went since the last sweep.
+    /// Descriptors whose last numbered class was removed since the last sweep.
     removed_class_names: FxHashSet<InternedText>,
     /// Class, name and descriptor of the JDK's methods that are [`MethodInstrumentation::untracked`].
     untracked_methods: FxHashSet<(InternedText, InternedText, InternedText)>,
-    /// Which methods of a class are in there, see [`CodeRegistry::untracked_hash`].
+    /// A hash of each class's methods in `untracked_methods`, see [`CodeRegistry::untracked_hash`].
     untracked_hashes: FxHashMap<InternedText, u64>,
 }
 
-/// A class as it comes from the hook.
+/// A class that is about to get its hooks.
 pub struct ClassDefinition<'a> {
     pub name: &'a str,
     pub source: Option<&'a str>,
@@ -218,23 +229,23 @@ pub struct ClassDefinition<'a> {
     pub instrumentations: &'a [MethodInstrumentation],
 }
 
-/// The ids a class was given.
+/// The first ids of a class's methods and sites.
 #[derive(Clone, Copy, Debug)]
 pub struct FirstClassIds {
     pub first_method: u32,
     pub first_site: u32,
 }
 
-/// Lines of all methods, and descriptors of what each class allocates, in all classes.
+/// Limits of the lines of all methods, and of the allocated types of all classes.
 const MAX_LINES: usize = 1 << 28;
 const MAX_ALLOCATED: usize = 1 << 26;
-/// Numbers of classes, see `types`.
+/// Limit of class numbers, see `counting::object_types`.
 const MAX_CLASS_NUMBERS: usize = 1 << 28;
-// Java code tells them from what has this bit.
+// Java code tells class numbers from values with this bit.
 const _: () = assert!(MAX_CLASS_NUMBERS <= crate::memory::shared_layout::MAKER as usize);
 
 impl CodeRegistry {
-    /// `method_of_site` says the method of each site from the time on when the site is in the book.
+    /// `method_of_site` gets the method of each site when the site is registered.
     pub fn new(method_of_site: MethodOfSite) -> CodeRegistry {
         let mut book = CodeRegistry {
             texts: TextTable::default(),
@@ -271,15 +282,17 @@ impl CodeRegistry {
         book
     }
 
+    /// The text of an interned name.
     pub fn name_text(&self, name: InternedText) -> &str {
         self.texts.resolve_text(name)
     }
 
+    /// The interned name of a text, if it is in use.
     pub fn find_name(&self, text: &str) -> Option<InternedText> {
         self.texts.find_text(text)
     }
 
-    /// `None`: there are no ids left, or no room.
+    /// Registers a class. `None`: no ids are left, or no room.
     pub fn add_class(&mut self, class: &ClassDefinition<'_>) -> Option<FirstClassIds> {
         let ids = self.next_class_ids();
         self.check_room(class.methods.len(), class.instrumentations)?;
@@ -346,7 +359,7 @@ impl CodeRegistry {
         Some(ids)
     }
 
-    /// Of the class that is added next.
+    /// The ids of the next class.
     fn next_class_ids(&self) -> FirstClassIds {
         FirstClassIds {
             first_method: self.methods.len() as u32 + 1,
@@ -354,7 +367,7 @@ impl CodeRegistry {
         }
     }
 
-    /// A loader has the class.
+    /// Adds `loader` to the class's loaders.
     pub fn link_loader(&mut self, loader: ClassLoaderId, class: u32) {
         let Some(info) = self.classes.get_mut(row_of_id(class)) else {
             return;
@@ -372,7 +385,7 @@ impl CodeRegistry {
             .push(class);
     }
 
-    /// As [`give`](CodeRegistry::link_loader), unless the loader has it already.
+    /// Like [`link_loader`](CodeRegistry::link_loader), unless the loader has the class already.
     pub fn link_loader_once(&mut self, loader: ClassLoaderId, class: u32) {
         let name = self.class(class).map(|info| info.name);
         let known = || self.classes_by_name.get(&loader)?.get(&name?).copied();
@@ -381,7 +394,7 @@ impl CodeRegistry {
         }
     }
 
-    /// The loaders that have the class of a site's method.
+    /// The loaders of the class that contains a site.
     pub fn loaders_of_site(&self, site: u32) -> Vec<ClassLoaderId> {
         let method = self.site(site).and_then(|site| self.method(site.method));
         let Some(class) = method.map(|method| method.class) else {
@@ -393,14 +406,14 @@ impl CodeRegistry {
         self.classes_of_loader.iter().filter_map(have).collect()
     }
 
-    /// The class stays until it is let go, whatever its loaders do.
+    /// Keeps the class until [`release_class`](CodeRegistry::release_class), even if its loaders are gone.
     pub fn retain_class(&mut self, class: u32) {
         if let Some(info) = self.classes.get_mut(row_of_id(class)) {
             info.owner_count += 1;
         }
     }
 
-    /// A loader has the class no more, or the class is not kept for other loaders any longer.
+    /// Removes one loader of the class, or ends [`retain_class`](CodeRegistry::retain_class).
     pub fn release_class(&mut self, class: u32) {
         if let Some(info) = self.classes.get_mut(row_of_id(class)) {
             info.owner_count = info.owner_count.saturating_sub(1);
@@ -411,7 +424,7 @@ impl CodeRegistry {
         }
     }
 
-    /// These loaders are gone.
+    /// Removes unloaded loaders and their classes.
     pub fn remove_loaders(&mut self, loaders: &[ClassLoaderId]) {
         for loader in loaders {
             self.classes_by_name.remove(loader);
@@ -421,7 +434,7 @@ impl CodeRegistry {
         }
     }
 
-    /// Whether enough is gone for a [`sweep`](CodeRegistry::sweep_indexes).
+    /// Whether enough was removed to justify [`sweep_indexes`](CodeRegistry::sweep_indexes).
     pub fn is_sweep_due(&self) -> bool {
         const LEAST: usize = 1 << 14;
         self.removed_since_sweep >= LEAST.max(self.live_methods / 2)
@@ -468,8 +481,8 @@ impl CodeRegistry {
         self.method_of_site.release_pages(&free);
     }
 
-    /// Takes what has gone with methods and classes out of all that is found by something else than their ids:
-    /// as much work as there are living ones.
+    /// Removes the data of removed methods and classes from all indexes with other keys than ids. The cost is proportional to the
+    /// living entries.
     pub fn sweep_indexes(&mut self) {
         self.removed_since_sweep = 0;
         let gone = |method: &u32| self.removed_methods.contains(*method);
@@ -511,7 +524,7 @@ impl CodeRegistry {
         self.texts.retain_texts(&names);
     }
 
-    /// All that something names which is there.
+    /// All names in use.
     fn used_names(&self) -> BitSet {
         let mut names = BitSet::default();
         let mut set = |InternedText(name): InternedText| names.insert(name);
@@ -548,17 +561,17 @@ impl CodeRegistry {
         names
     }
 
-    /// Whether any class is.
+    /// Whether any class was removed.
     pub fn has_removed_classes(&self) -> bool {
         !self.removed_classes.is_empty()
     }
 
-    /// Methods of classes that are gone.
+    /// The methods of removed classes.
     pub fn removed_methods(&self) -> &BitSet {
         &self.removed_methods
     }
 
-    /// Whether a call that names this method is one of a method of the JDK before which nothing is said.
+    /// Whether a call of this method is untracked: the JDK's code has no hook before it.
     pub fn is_untracked(&self, class: &str, name: &str, descriptor: &str) -> bool {
         let known = || {
             let name = self.find_name(name)?;
@@ -568,8 +581,7 @@ impl CodeRegistry {
         may_be_untracked(class) && known().unwrap_or(false)
     }
 
-    /// A number for the set of the class's methods before whose calls nothing is said: the same in all runs. 0: there
-    /// are none.
+    /// A hash of the class's untracked methods, equal in all runs. 0: it has none.
     pub fn untracked_hash(&self, class: &str) -> u64 {
         let name = self.find_name(class);
         let state = name.and_then(|name| self.untracked_hashes.get(&name));
@@ -579,16 +591,16 @@ impl CodeRegistry {
     fn add_untracked(&mut self, class: InternedText, name: InternedText, descriptor: InternedText) {
         if self.untracked_methods.insert((class, name, descriptor)) {
             let text = [self.name_text(name), self.name_text(descriptor)].join("\0");
-            // In whichever order they come.
+            // XOR: the order of the methods does not matter.
             *self.untracked_hashes.entry(class).or_default() ^= xxh3_64(text.as_bytes());
         }
     }
 
-    /// `None`: there is no room for so many. Ids of methods have 24 bits and those of sites 28.
+    /// `None`: there is no room. Method ids have 24 bits, site ids 28.
     fn check_room(&self, methods: usize, shapes: &[MethodInstrumentation]) -> Option<()> {
         let places = || shapes.iter().flat_map(|shape| &shape.places);
         let lines: usize = shapes.iter().map(|shape| shape.lines.len()).sum();
-        // No more than one for each site.
+        // At most one for each site.
         let allocated = places().count();
         self.has_room_for(methods, places().count(), lines, allocated)
             .then_some(())
@@ -609,7 +621,7 @@ impl CodeRegistry {
         self.sites.len() + count < room.min(SiteId::MAX as usize)
     }
 
-    /// Those of the last method. `allocated`: which descriptors the class has already, and where.
+    /// Adds the sites of the last method. `allocated`: the class's allocated types so far, with their indexes.
     fn add_sites(
         &mut self,
         shape: &MethodInstrumentation,
@@ -716,7 +728,7 @@ impl CodeRegistry {
         })
     }
 
-    /// A new site that does not fit. `None`: there are no ids left.
+    /// Adds a site that is not packed. `None`: no ids are left.
     fn add_unpacked_site(&mut self, site: RegisteredSite) -> Option<u32> {
         if !self.has_room_for_sites(1) {
             return None;
@@ -728,7 +740,7 @@ impl CodeRegistry {
         Some(id)
     }
 
-    /// The last site is in `method`.
+    /// Sets the method of the last site.
     fn set_last_site_method(&mut self, method: u32) {
         let site = self.sites.len() as u32;
         self.set_sites_method(site..site + 1, method);
@@ -742,7 +754,7 @@ impl CodeRegistry {
         }
     }
 
-    /// The site at which callers count what an intrinsic allocates.
+    /// Sets the site at which callers count the allocation of an intrinsic.
     fn define_intrinsic_site(&mut self, index: usize, method: u32, bci: u16) {
         let allocates = INTRINSICS.get(index).map_or("", |of| of.allocates);
         let id = index as u32 + 1;
@@ -759,8 +771,7 @@ impl CodeRegistry {
         }
     }
 
-    /// The method's hooks could not be inserted: its frames have no slots, but those that they get when it calls
-    /// while it is watched.
+    /// Marks a method whose hooks could not be inserted. Its frames have no slots. If it is `watched`, it gets slots when it calls.
     pub fn mark_uninstrumented(&mut self, method: u32, watched: bool) {
         if self.removed_methods.contains(method) {
             return;
@@ -771,7 +782,7 @@ impl CodeRegistry {
         }
     }
 
-    /// The site of `method` at `line`, made if it is new.
+    /// The site of `method` at `line`; a new one if necessary.
     pub fn resolve_line_site(&mut self, method: u32, line: i32) -> Option<u32> {
         if let Some(&known) = self.line_sites.get(&(method, line)) {
             return Some(known);
@@ -790,12 +801,13 @@ impl CodeRegistry {
         Some(id)
     }
 
+    /// The site of `method` at `line` that allocates the type `what`, if it exists.
     pub fn find_allocation_site(&self, method: u32, line: i32, what: &str) -> Option<u32> {
         let key = (method, line, self.find_name(what)?);
         self.allocation_sites.get(&key).copied()
     }
 
-    /// The site of `method` at `line` that allocates `what`, a descriptor, made if it is new.
+    /// The site of `method` at `line` that allocates the type `what`, a descriptor; a new one if necessary.
     pub fn resolve_allocation_site(&mut self, method: u32, line: i32, what: &str) -> Option<u32> {
         let key = (method, line, self.texts.intern_text(what)?);
         if let Some(&known) = self.allocation_sites.get(&key) {
@@ -833,7 +845,7 @@ impl CodeRegistry {
         Some(id)
     }
 
-    /// The class with this number is gone. What its objects were made at goes, too, unless another class has its name.
+    /// Removes a class number. If no other class has its name, the next sweep removes the sites of its objects.
     pub fn remove_class_number(&mut self, id: u32) {
         let Some(name) = self.class_number_names.get(row_of_id(id)).copied() else {
             return;
@@ -849,7 +861,7 @@ impl CodeRegistry {
         }
     }
 
-    /// The site at which objects of this type are made where the code at `site` does not say it.
+    /// The site for objects of class number `of`, created at `site` by code that does not name the class.
     pub fn resolve_typed_site(&mut self, site: u32, of: u32) -> Option<u32> {
         let info = self.site(site)?;
         let name = *self.class_number_names.get(row_of_id(of))?;
@@ -857,14 +869,15 @@ impl CodeRegistry {
         self.resolve_allocation_site(info.method, self.line_of_site(&info), &what)
     }
 
+    /// A class by id. `None`: it was removed, or never existed.
     pub fn class(&self, id: u32) -> Option<&RegisteredClass> {
         (!self.removed_classes.contains(id))
             .then(|| self.classes.get(row_of_id(id)))
             .flatten()
     }
 
-    /// Whether the next site would have the low bits of another one of `method`: by these a thread's index tells
-    /// the sites of a method apart.
+    /// Whether the next site would share its low bits with another site of `method`. A thread's index tells the sites of a method
+    /// apart by these bits.
     fn has_low_bits_conflict(&self, method: u32) -> bool {
         let next = self.sites.len() as u32 + 1;
         let mut like = (1..next >> SITE_BITS).map(|high| next - (high << SITE_BITS));
@@ -873,23 +886,26 @@ impl CodeRegistry {
                 || like.any(|site| self.method_of_site.get(site) == method))
     }
 
+    /// The newest class of this name (`a/b/C`) in a loader.
     pub fn find_class(&self, loader: ClassLoaderId, name: &str) -> Option<&RegisteredClass> {
         self.class(self.find_class_id(loader, name)?)
     }
 
+    /// The id of the newest class of this name (`a/b/C`) in a loader.
     pub fn find_class_id(&self, loader: ClassLoaderId, name: &str) -> Option<u32> {
         let name = self.find_name(name)?;
         self.classes_by_name.get(&loader)?.get(&name).copied()
     }
 
+    /// A method by id. `None`: it was removed, or never existed.
     pub fn method(&self, id: u32) -> Option<&RegisteredMethod> {
         (!self.removed_methods.contains(id))
             .then(|| self.methods.get(row_of_id(id)))
             .flatten()
     }
 
-    /// Whether the two are one method of one class, whose code was changed in between: frames that were there before
-    /// go on in the old code.
+    /// Whether two ids are versions of one method of one class: a redefinition came between, and older frames still run the old
+    /// code.
     pub fn is_same_method(&self, one: u32, other: u32) -> bool {
         let of = |id| {
             let method = self.method(id)?;
@@ -899,19 +915,21 @@ impl CodeRegistry {
         one == other || of(one).is_some_and(|one| of(other) == Some(one))
     }
 
-    /// The method in which a site is; 0: there is no such site.
+    /// The method that contains a site. 0: no such site.
     pub fn method_of_site(&self, site: SiteId) -> MethodId {
         MethodId(self.method_of_site.get(site.0))
     }
 
+    /// A site by id. `None`: it was removed, or never existed.
     pub fn site(&self, id: u32) -> Option<RegisteredSite> {
         let packed = *self.sites.get(row_of_id(id))?;
-        // Only those that stand elsewhere may be in no method.
+        // Only unpacked sites may have no method.
         let is_gone =
             self.method_of_site.get(id) == 0 && packed.kind() != PackedSite::UNPACKED.kind();
         (!is_gone).then(|| self.unpack_site(id, packed)).flatten()
     }
 
+    /// The id of a class's method by name and descriptor.
     pub fn find_method(
         &self,
         class: &RegisteredClass,
@@ -926,6 +944,7 @@ impl CodeRegistry {
         })
     }
 
+    /// The method's line table: bci and line, in ascending order of bci.
     pub fn line_table(&self, method: &RegisteredMethod) -> &[(u16, u16)] {
         let (from, to) = method.lines;
         self.lines
@@ -934,7 +953,7 @@ impl CodeRegistry {
             .unwrap_or(&[])
     }
 
-    /// What a stack trace shows for a site.
+    /// The line that a stack trace shows for a site.
     pub fn line_of_site(&self, site: &RegisteredSite) -> i32 {
         if let Some(line) = site.line() {
             return line;
@@ -948,13 +967,13 @@ impl CodeRegistry {
         found.map_or(NO_LINE, |&(_, line)| line.into())
     }
 
-    /// Loader and name of the class that a `new` site allocates, when asked for the first time.
+    /// Loader and name of the class that a `new` site allocates. `None` after the first call for the site.
     pub fn start_measuring_class(&mut self, site: u32) -> Option<(ClassLoaderId, String)> {
         let found = self.allocated_class(site)?;
         self.measured_sites.insert(site).then_some(found)
     }
 
-    /// As `ask_size`, of a site that was asked for before.
+    /// Like `start_measuring_class`, for a site that was measured before.
     pub fn measured_class(&self, site: u32) -> Option<(ClassLoaderId, String)> {
         self.measured_sites
             .contains(&site)
@@ -966,7 +985,7 @@ impl CodeRegistry {
         let RegisteredSiteKind::New(of) = info.kind else {
             return None;
         };
-        // One that was made for a type counts bytes itself.
+        // A site made for a type counts bytes itself.
         if info.line().is_some() {
             return None;
         }
@@ -976,15 +995,15 @@ impl CodeRegistry {
     }
 }
 
-/// Packages of which every loader has the classes of the boot loader, or of a loader of the JDK with others.
+/// Packages of which every loader sees the classes of the boot loader, or of a loader of the JDK.
 const JAVA: &str = "java/";
 
-/// Whether the book may know methods of the class before whose calls nothing is said.
+/// Whether methods of the class may be untracked.
 pub fn may_be_untracked(class: &str) -> bool {
     class.starts_with(JAVA)
 }
 
-/// Whether every class that names this one means it.
+/// Whether every class that refers to this name refers to this class.
 fn is_jdk_class(loader: ClassLoaderId, class: &str) -> bool {
     loader == ClassLoaderId::BOOT && class.starts_with(JAVA)
 }
@@ -1070,14 +1089,14 @@ mod tests {
         for other in others {
             assert!(!book.is_same_method(other, after), "{other}");
         }
-        // No class at all.
+        // There is no such class.
         assert!(!book.is_same_method(100, 101));
     }
 
     #[test]
     fn a_site_says_what_happens_there() {
         let marked = |mark| lucce_instrument::HookPlace { bci: 3, kind: mark };
-        // More than a packed site can tell apart.
+        // More than a packed site can distinguish.
         let kinds = PackedSite::PAYLOADS + 5;
         let mut shapes = Vec::new();
         for part in 0..2 {
@@ -1108,7 +1127,7 @@ mod tests {
             methods: &[("f", "()V", 0), ("g", "()V", 0)],
             instrumentations: &shapes,
         };
-        // The second one's descriptors are its own.
+        // The second class has descriptors of its own.
         for _ in 0..2 {
             let ids = book.add_class(&class).unwrap();
             let mut site = ids.first_site;
@@ -1156,7 +1175,7 @@ mod tests {
             .unwrap();
         let other = book.add_class_number("La/Other;").unwrap();
         let made = book.resolve_typed_site(site, other).unwrap();
-        // Two classes of a name; array classes are classes of their own.
+        // Two classes with one name; array classes are separate classes.
         let twice = [0, 1].map(|_| book.add_class_number("La/Twice;").unwrap());
         let twice_made = book.resolve_typed_site(site, twice[0]).unwrap();
         assert_eq!(book.resolve_typed_site(site, twice[1]), Some(twice_made));
@@ -1176,7 +1195,7 @@ mod tests {
         book.remove_class_number(numbers[0].0);
         book.remove_class_number(twice[1]);
         assert!(book.is_sweep_due());
-        // One comes again in time.
+        // One class returns in time.
         let again = book.add_class_number("[La/Made5;").unwrap();
         book.sweep_indexes();
         assert!(!book.is_sweep_due());
@@ -1191,7 +1210,7 @@ mod tests {
             (book.allocation_sites.len(), book.unpacked_sites.len()),
             (2, INTRINSICS.len() + 3)
         );
-        // A new class of the name has a site of its own.
+        // A new class with the name has a site of its own.
         let number = book.add_class_number("La/Twice;").unwrap();
         let new = book.resolve_typed_site(site, number).unwrap();
         assert!(new > twice_made && book.site(new).is_some());
@@ -1222,9 +1241,9 @@ mod tests {
         for (class, method, descriptor) in [
             ("java/util/A", "g", "()V"),
             ("java/util/A", "f", "()I"),
-            // Not of the boot loader: a class that names it may mean another one.
+            // Not of the boot loader: a class that refers to the name may mean another class.
             ("java/util/B", "f", "()V"),
-            // Not one of which there can be only one.
+            // Several classes of this name are possible.
             ("org/C", "f", "()V"),
             ("java/util/D", "f", "()V"),
         ] {

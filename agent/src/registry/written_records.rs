@@ -1,4 +1,4 @@
-//! What a file says of code: each class, method and site once, and before whatever names it.
+//! Records of code in a file: each class, method and site once, before any record that refers to it.
 
 use lucce_callgraph::{MethodId, SiteId};
 use lucce_tracelog::{
@@ -8,7 +8,7 @@ use lucce_tracelog::{
 use crate::memory::bit_set::BitSet;
 use crate::registry::{CodeRegistry, RegisteredSiteKind};
 
-/// What of the book is already in the file.
+/// The registry entries that a file already contains.
 #[derive(Default)]
 pub struct WrittenRecords {
     classes: BitSet,
@@ -16,10 +16,12 @@ pub struct WrittenRecords {
     sites: BitSet,
 }
 
-/// Where records go.
+/// Receives records.
 pub type RecordSink<'s> = &'s mut dyn FnMut(LogRecord<'_>) -> Result<(), LogFull>;
 
 impl WrittenRecords {
+    /// Writes a site with its method and class, unless the file has them.
+    ///
     /// # Errors
     /// The file is full.
     pub fn write_site(
@@ -54,6 +56,8 @@ impl WrittenRecords {
         Ok(())
     }
 
+    /// Writes a method with its class, unless the file has them.
+    ///
     /// # Errors
     /// The file is full.
     pub fn write_method(
@@ -100,7 +104,7 @@ impl WrittenRecords {
     }
 }
 
-/// `a/b/C` as Java prints it.
+/// Converts `a/b/C` to the form that Java prints.
 pub fn external_name(internal: &str) -> String {
     internal.replace('/', ".")
 }

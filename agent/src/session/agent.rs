@@ -1,4 +1,4 @@
-//! The agent's one instance. No floor below knows it: what they need of it they are given.
+//! The single instance of the agent. Lower layers do not know it: they get the parts that they need as arguments.
 
 use std::ops::Deref;
 use std::ptr;
@@ -26,12 +26,13 @@ use crate::registry::call_recorder::CallRecorder;
 use crate::stack::StackTracker;
 use crate::thread::CounterStore;
 
-/// The agent that works now. Code that uses it is inside (see `core::agent_use`), or it stays until the VM ends.
+/// The present agent. Code that uses it is inside (see `core::agent_use`), or the agent stays until the VM ends.
 static AGENT: AtomicPtr<Agent> = AtomicPtr::new(ptr::null_mut());
 
+/// The agent: classes with all layers below, marks, and leak detection.
 pub struct Agent {
     pub classes: AgentClasses,
-    /// For programs that ask what they have allocated.
+    /// For programs that measure their own allocations.
     pub marks: AllocationMarks,
     /// Only with `events=leak`.
     pub leaks: Option<LeakDetector>,
@@ -45,7 +46,7 @@ impl Deref for Agent {
     }
 }
 
-/// What the agent stands on: files and address space.
+/// Resources of an agent: files and address space.
 pub struct AgentResources {
     prepared: ComparisonInputs,
     outputs: OutputFiles,
@@ -55,11 +56,11 @@ pub struct AgentResources {
     attached: Option<HooklessMode>,
 }
 
-/// Why there is none.
+/// Why resources are not available.
 pub enum StartError {
-    /// What the user asked for cannot be.
+    /// The user's options are impossible.
     InvalidOptions(String),
-    /// The system does not give what it takes: the program can run without.
+    /// The system does not provide the resources: the program can run without the agent.
     NoResources(String),
 }
 
@@ -76,10 +77,10 @@ fn address_space_message() -> String {
 }
 
 impl AgentResources {
-    /// The options are told what the log is called. `attached`: code has no hooks.
+    /// Acquires the resources, and sets the log's path in the options. `attached`: hookless mode.
     ///
     /// # Errors
-    /// Nothing is left of it: no file, and the VM has been asked for nothing.
+    /// Nothing remains after an error: no file exists, and the VM was not changed.
     pub fn acquire(
         options: &mut AgentOptions,
         attached: Option<HooklessMode>,
@@ -112,28 +113,28 @@ impl AgentResources {
 }
 
 impl Agent {
-    /// `None` before the agent has started, and behind its end. One that may leave is there as long as the caller is
-    /// inside (`core::agent_use`), or is a thread that its end waits for.
+    /// `None` before the agent has started, and after its end. An agent that may leave exists while the caller is inside
+    /// (`core::agent_use`), or is a thread that the agent's end waits for.
     #[allow(unsafe_code, reason = "the agent's one instance")]
     pub fn get() -> Option<&'static Agent> {
         let agent = AGENT.load(Ordering::SeqCst);
-        // SAFETY: null, or what start() has put there; leave() frees it when no thread is inside any more.
+        // SAFETY: null, or what install() has put there; uninstall() frees it when no thread is inside any more.
         unsafe { agent.as_ref() }
     }
 
-    /// One that stays until the VM ends.
+    /// The agent, if it stays until the VM ends.
     pub fn get_permanent() -> Option<&'static Agent> {
         let _inside = agent_use::AgentUseGuard::enter();
         Agent::get().filter(|agent| agent.hookless.is_none())
     }
 
-    /// Whether there is one.
+    /// Whether there is an agent.
     pub fn is_installed() -> bool {
         !AGENT.load(Ordering::SeqCst).is_null()
     }
 
-    /// No thread finds the agent any more, and when no thread uses it `last` is done with it, and all that it has is given back. The
-    /// caller is not inside, and uses it no more. `false`: somebody used it for too long; it is not freed.
+    /// Hides the agent from all threads, waits until no thread uses it, runs `last`, and frees everything. The caller is not inside,
+    /// and does not use the agent afterwards. `false`: a thread used it for more than 10 seconds; it is not freed.
     #[allow(unsafe_code, reason = "the agent's one instance")]
     pub fn uninstall(last: impl FnOnce(&Agent)) -> bool {
         const PATIENCE: Duration = Duration::from_secs(10);
@@ -142,7 +143,7 @@ impl Agent {
         if agent.is_null() || !agent_use::end_run(hide, PATIENCE) {
             return false;
         }
-        // SAFETY: what start() has made; no thread finds it any more, and no thread is inside.
+        // SAFETY: what install() has made; no thread finds it any more, and no thread is inside.
         let agent = unsafe { Box::from_raw(agent) };
         last(&agent);
         let sites = agent.method_of_site;
@@ -152,6 +153,8 @@ impl Agent {
         true
     }
 
+    /// Creates the agent from its resources.
+    ///
     /// # Errors
     /// One line for the user: the agent is loaded twice.
     pub fn install(
@@ -203,7 +206,7 @@ impl Agent {
     }
 }
 
-/// Whether there are addresses for the agent beside those that the JVM needs.
+/// Checks that the agent's addresses fit beside the addresses that the JVM needs.
 fn check_address_space() -> Result<(), String> {
     const LEAST: u64 = 512 << 20;
     match MemoryLimit::read_current() {

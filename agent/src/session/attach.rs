@@ -1,4 +1,4 @@
-//! The agent works without hooks: it comes to a JVM that runs, or was there from the start; and it leaves.
+//! Hookless mode: attaching to a running JVM or starting with it, and detaching.
 
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
@@ -23,12 +23,12 @@ use crate::session::finish::finish_recording;
 use crate::session::start::unsupported_message;
 use crate::session::{control, file_watch, holders_request, live, push, start};
 
-/// An agent that can leave.
+/// An agent that can be detached.
 #[derive(Clone, Copy)]
 struct DetachableAgent {
     vm: VmHandle,
     is_attached: bool,
-    /// It is about to go.
+    /// It is about to leave.
     is_detached: bool,
 }
 
@@ -38,10 +38,10 @@ fn lock_detachable() -> MutexGuard<'static, Option<DetachableAgent>> {
     DETACHABLE.lock()
 }
 
-/// Waits for one that is leaving.
+/// Waits for an agent that is leaving.
 ///
 /// # Errors
-/// One line for the user: there is an agent, and it does not go.
+/// One line for the user: there is an agent that does not leave.
 fn wait_until_detached() -> Result<(), String> {
     const PATIENCE: Duration = Duration::from_secs(20);
     let until = Instant::now() + PATIENCE;
@@ -62,6 +62,8 @@ fn wait_until_detached() -> Result<(), String> {
     }
 }
 
+/// Starts the agent in a running JVM.
+///
 /// # Errors
 /// One line for the user: why the agent does not stay.
 pub fn attach_agent(
@@ -97,7 +99,7 @@ pub fn attach_agent(
     let agent = match started {
         Ok(agent) => agent,
         Err(message) => {
-            // So that another try finds everything as it was.
+            // So that another attempt finds the same state.
             jvmti.dispose_environment();
             return Err(message);
         }
@@ -108,7 +110,7 @@ pub fn attach_agent(
     start_events(agent, VmHandle::new(vm).thread_env())
 }
 
-/// How an agent counts that is there from the start and needs no hooks. `None`: it needs them.
+/// The hookless mode of an agent that starts with the JVM. `None`: it needs hooks.
 pub fn hookless_attachment(options: &AgentOptions) -> Option<HooklessMode> {
     let wanted = &options.events;
     let interval = wanted
@@ -121,7 +123,7 @@ pub fn hookless_attachment(options: &AgentOptions) -> Option<HooklessMode> {
     })
 }
 
-/// The VM loads the agent before anything of Java runs, and classes need no hooks.
+/// Starts the agent without hooks, before any Java code runs.
 ///
 /// # Errors
 /// One line for the user: the VM must not start.
@@ -175,7 +177,7 @@ fn set_detachable(vm: *mut JavaVM, came_later: bool) {
     });
 }
 
-/// The VM runs programs now.
+/// Enables events once the VM runs programs.
 ///
 /// # Errors
 /// One line for the user.
@@ -205,7 +207,7 @@ pub fn start_events(agent: &'static Agent, env: Option<*mut JNIEnv>) -> Result<(
     others.into_iter().try_for_each(enable)?;
     if let Some(env) = env {
         let env = agent.jni_env(env);
-        // Threads are followed before they are told of what they allocate.
+        // Threads are registered before the VM reports their allocations.
         agent.coverage.start_following(agent, env);
         if !agent.is_attached() {
             live::set_program_properties(agent, env);
@@ -229,7 +231,7 @@ fn samples_objects(wanted: &EventSelection) -> bool {
     wanted.has_kind(&ALLOC) || wanted.alloc_interval().or(wanted.leak_interval()).is_some()
 }
 
-/// A VM that listens may still be starting: until it has started it gives no environment.
+/// The VM's JVMTI environment. A VM that accepts attachment may still be starting, and provides no environment until then.
 fn wait_for_jvmti(vm: *mut JavaVM) -> Result<Jvmti, JvmError> {
     const PATIENCE: Duration = Duration::from_secs(3);
     let end = Instant::now() + PATIENCE;
@@ -241,7 +243,7 @@ fn wait_for_jvmti(vm: *mut JavaVM) -> Result<Jvmti, JvmError> {
     }
 }
 
-/// Beside those of leaks.
+/// The VM's events, without the events of leak detection.
 fn jvmti_events(wanted: &EventSelection) -> Vec<ti::jvmtiEvent> {
     let mut events = vec![ti::JVMTI_EVENT_VM_DEATH];
     if wanted.has_kind(&ALLOC) || wanted.alloc_interval().is_some() {
@@ -255,8 +257,10 @@ fn jvmti_events(wanted: &EventSelection) -> Vec<ti::jvmtiEvent> {
     events
 }
 
+/// Requests the capabilities.
+///
 /// # Errors
-/// One line for the user: what the VM does not do.
+/// One line for the user: the missing support of the VM.
 fn add_capabilities(jvmti: Jvmti, events: &EventSelection) -> Result<(), String> {
     let mut wanted = required_capabilities(jvmti, events);
     wanted.set_can_generate_sampled_object_alloc_events(false);
@@ -289,7 +293,7 @@ fn required_capabilities(jvmti: Jvmti, events: &EventSelection) -> ti::jvmtiCapa
     wanted
 }
 
-/// From now on the JVM is as it was. The log is ended.
+/// Detaches the agent and closes the log. The JVM is then in its former state.
 ///
 /// # Errors
 /// One line for the user.
@@ -302,7 +306,7 @@ pub fn detach_agent(agent: &Agent) -> Result<String, String> {
         );
     };
     let failed = |JvmError(code)| format!("the VM does not let the agent go (error {code})");
-    // The tool interface answers only threads that the VM knows.
+    // JVMTI only answers threads that the VM knows.
     attached
         .vm
         .run_attached(|env| {
@@ -322,7 +326,7 @@ pub fn detach_agent(agent: &Agent) -> Result<String, String> {
                 agent.jvmti.set_sampling_interval(DEFAULT_INTERVAL)?;
             }
             let mut given = required_capabilities(agent.jvmti, &agent.options.events);
-            // An event that is under way still asks for these, and they cost nothing.
+            // An event in progress still needs these, and they cost nothing.
             given.set_can_get_bytecodes(false);
             given.set_can_get_line_numbers(false);
             given.set_can_get_source_file_name(false);
@@ -338,7 +342,7 @@ pub fn detach_agent(agent: &Agent) -> Result<String, String> {
     Ok(last)
 }
 
-/// The thread that listened ends. If the agent was detached all that it has is given back: another one may come.
+/// Called when the listening thread ends. If the agent was detached, frees everything: another agent may come.
 pub fn release_detached() {
     let Some(DetachableAgent { vm, .. }) = lock_detachable().filter(|guest| guest.is_detached)
     else {
@@ -348,7 +352,7 @@ pub fn release_detached() {
         agent.agent_threads.join_all();
     }
     let left = Agent::uninstall(|agent| {
-        // Where the VM does not know this thread, its references and its tool interface stay.
+        // If the VM refuses this thread, its references and JVMTI environment remain.
         let _ = vm.run_attached(|env| {
             let env = agent.jni_env(env);
             thread_storage::release_all(agent.jvmti, env);

@@ -1,9 +1,8 @@
-//! `burst=ON/PERIOD`: events are counted during a part of each period only, as in static bursting
-//! (Ausiello et al., "k-Calling Context Profiling", OOPSLA 2012, Sections 5.2 and 6), but calls are tracked all the
-//! time, so every number is that of the whole context.
+//! `burst=ON/PERIOD`: counting events during a part of each period only, as in static bursting (Ausiello et al., "k-Calling Context
+//! Profiling", OOPSLA 2012, Sections 5.2 and 6). Calls are tracked all the time, so every number stands for the whole context.
 //!
-//! A thread of the agent's own opens and closes the gate. How long it was really open the gate measures;
-//! the log has both times, and nothing is scaled.
+//! A thread of the agent sets and clears the event mask. The mask measures how long counting was really enabled. The log has both
+//! times, and nothing is scaled.
 
 use std::time::Instant;
 
@@ -11,8 +10,8 @@ use crate::options::{BurstOptions, LogLevel};
 use crate::session::Agent;
 use lucce_jvmti::signals;
 
-/// The VM is initialised: bursts begin, if they were asked for. Without the thread nothing would ever be
-/// counted, so then everything is.
+/// Starts bursts once the VM is initialized, if the options request them. If the thread cannot start, all events are counted,
+/// because no event would be counted otherwise.
 pub fn start_bursts(agent: &'static Agent) {
     let Some(burst) = &agent.options.burst else {
         return;
@@ -26,7 +25,7 @@ pub fn start_bursts(agent: &'static Agent) {
     }
 }
 
-/// A burst that begins late, because the machine was busy, is not made up for.
+/// A burst that begins late, because the machine was busy, is not extended.
 fn run_bursts(agent: &Agent, burst: &BurstOptions) {
     let mut begin = Instant::now();
     loop {

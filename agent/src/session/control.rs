@@ -1,7 +1,7 @@
-//! `lucce ctl`: what is asked over the socket is done here, in a thread of the agent's own that runs no
-//! Java code and that the VM knows nothing of.
+//! `lucce ctl`: executes commands from the control socket, in a thread of the agent that runs no Java code and that the VM does not
+//! know.
 //!
-//! No message can do more harm than that its sender gets an error.
+//! The worst effect of any message is an error for its sender.
 
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
@@ -25,7 +25,7 @@ use crate::session::status;
 use crate::thread::coverage;
 use lucce_jvmti::signals;
 
-/// Of the agent that works.
+/// The socket of the present agent.
 static LISTENER: WatchedMutex<Option<Arc<ControlListener>>> = WatchedMutex::new(None);
 static STARTED: WatchedMutex<Option<Instant>> = WatchedMutex::new(None);
 
@@ -33,7 +33,7 @@ fn lock<T>(mutex: &WatchedMutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
 }
 
-/// Listens from now on, unless the options say otherwise. A JVM that cannot be controlled runs on.
+/// Starts listening, unless the options disable it. A JVM that cannot be controlled continues to run.
 pub fn start_listener(agent: &'static Agent) {
     *lock(&STARTED) = Some(Instant::now());
     if agent.options.ctl == ControlMode::Off {
@@ -60,7 +60,7 @@ pub fn start_listener(agent: &'static Agent) {
     }
 }
 
-/// The VM ends: the socket goes, and the thread.
+/// Removes the socket and ends the thread, when the VM ends.
 pub fn stop_listener() {
     let listener = lock(&LISTENER).take();
     if let Some(listener) = listener {
@@ -69,19 +69,19 @@ pub fn stop_listener() {
     }
 }
 
-/// Commands are done one at a time.
+/// Commands are executed one at a time.
 static ANSWERING: WatchedMutex<()> = WatchedMutex::new(());
 
 fn serve_clients(agent: &'static Agent, listener: &ControlListener) {
     let clients = ClientThreads::default();
     remove_dead_sockets(&SocketLocation::for_current_process());
     while agent.is_live() {
-        // A client that was not understood has been told so.
+        // A client with a malformed message already has its answer.
         let client = listener.accept();
         if let Ok(client) = client
             && agent.is_live()
         {
-            // A client for which there is no thread finds the connection closed.
+            // If no thread is available, the client finds the connection closed.
             let _ = clients.spawn_client(client, |client| {
                 guard_callback((), |agent| serve_command(agent, client))
             });
@@ -124,11 +124,12 @@ fn execute_command(agent: &Agent, command: &ControlCommand) -> Result<String, St
     Ok(current_status(agent))
 }
 
+/// The answer to `status`, as JSON.
 pub fn current_status(agent: &Agent) -> String {
     status::status_json(agent, uptime_ms())
 }
 
-/// Milliseconds since the VM was initialised.
+/// Milliseconds since the VM was initialized.
 fn uptime_ms() -> u64 {
     let elapsed = lock(&STARTED)
         .as_ref()

@@ -1,7 +1,7 @@
-//! The log as it is now: on the disk, and as a copy.
+//! Saving the present log: to the disk, and as a copy.
 //!
-//! What was recorded so far is sealed first, so that nothing in the copied part changes any more but
-//! counters, each of which is one word. So the program goes on counting while it is copied.
+//! The present records are sealed first. Then only counters change in the copied part, each of which is one word. So the program
+//! continues to count during the copy.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -14,10 +14,11 @@ use lucce_stream::events_path;
 use crate::registry::file_state::FileState;
 use crate::session::Agent;
 
-/// `file`: an absolute path. What is there stays as it is, unless it is an earlier copy of this log or empty.
+/// Copies the log and the stream to `file`, an absolute path. An existing file is only replaced if it is empty or an earlier copy
+/// of this log.
 ///
 /// # Errors
-/// One line for the user: what the disk says, or that there is something else.
+/// One line for the user: the disk's error, or another file exists.
 pub fn dump_files(agent: &Agent, file: Option<&str>) -> Result<String, String> {
     let fate = agent.log.file_state(&agent.options.out);
     if let FileState::Truncated | FileState::Failed = fate {
@@ -26,7 +27,7 @@ pub fn dump_files(agent: &Agent, file: Option<&str>) -> Result<String, String> {
     let Some(file) = file else {
         return sync_files(agent, &fate);
     };
-    // First, so that the log explains all that is in it.
+    // The stream comes first, so that the log explains everything in it.
     let stream = copy_stream(agent, file)?;
     let (log, bytes) = agent
         .log
@@ -35,21 +36,21 @@ pub fn dump_files(agent: &Agent, file: Option<&str>) -> Result<String, String> {
     let failed = |e| format!("cannot write {file}: {e}");
     let to = Path::new(file);
     let copied = UnfinishedCopy::copy_from(&log, || bytes, to).map_err(failed)?;
-    // Both or none: a failure so far leaves no file behind.
+    // Both or none: a failure up to here leaves no file behind.
     let streamed = stream.as_ref().map(|copy| (copy.to.clone(), copy.bytes));
     let named = stream
         .map(UnfinishedCopy::finish_copy)
         .transpose()
         .map_err(failed)?;
     if let Err(e) = copied.finish_copy() {
-        // The error is the one before.
+        // The earlier error is returned.
         let _ = named.map(fs::remove_file);
         return Err(failed(e));
     }
     Ok(dump_json(to, bytes, streamed))
 }
 
-/// Nothing is copied.
+/// Writes the files to the disk without a copy.
 fn sync_files(agent: &Agent, fate: &FileState) -> Result<String, String> {
     if *fate == FileState::Removed {
         let log = agent.options.out.display();
@@ -76,7 +77,7 @@ fn sync_files(agent: &Agent, fate: &FileState) -> Result<String, String> {
     ))
 }
 
-/// A copy of the stream beside that of the log, if there is a stream.
+/// Copies the stream beside the log's copy, if there is a stream.
 fn copy_stream(agent: &Agent, file: &str) -> Result<Option<UnfinishedCopy>, String> {
     let Some(streamer) = &agent.streamer else {
         return Ok(None);
@@ -88,7 +89,7 @@ fn copy_stream(agent: &Agent, file: &str) -> Result<Option<UnfinishedCopy>, Stri
     let from = streamer.file_with_size();
     let (stream, _) = from.map_err(|e| format!("cannot read the stream: {e}"))?;
     let to = events_path(Path::new(file));
-    // A thread that has begun in the meantime goes on in a block that was there before its own.
+    // A thread that has begun in the meantime continues in a block that existed before its own.
     let copied = UnfinishedCopy::copy_from(&stream, || streamer.written_bytes(), &to);
     let copied = copied.map_err(|e| format!("cannot write {}: {e}", to.display()))?;
     Ok(Some(copied))
@@ -111,7 +112,7 @@ fn file_object(file: &Path, bytes: u64) -> ReplyObject {
         .with_raw("bytes", bytes)
 }
 
-/// A copy that has not its own name yet; without one it is removed.
+/// A copy without its final name. Dropping it removes the file.
 struct UnfinishedCopy {
     unfinished: PathBuf,
     to: PathBuf,
@@ -119,7 +120,7 @@ struct UnfinishedCopy {
 }
 
 impl UnfinishedCopy {
-    /// As many bytes as are said in the end.
+    /// Copies the number of bytes that `bytes` finally returns.
     fn copy_from(log: &File, bytes: impl Fn() -> u64, to: &Path) -> io::Result<UnfinishedCopy> {
         check_replaceable(log, to)?;
         let mut unfinished = to.to_owned().into_os_string();
@@ -140,7 +141,7 @@ impl UnfinishedCopy {
 }
 
 impl Drop for UnfinishedCopy {
-    /// It is gone if it has its name.
+    /// Removes the unfinished file; it does not exist any more if the copy has its name.
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.unfinished);
     }
@@ -168,21 +169,21 @@ fn check_replaceable(log: &File, to: &Path) -> io::Result<()> {
     }
 }
 
-/// The beginning of a log or stream: no two runs have one in common.
+/// The beginning of a log or stream, which is unique to its run.
 fn read_head(file: &File) -> io::Result<[u8; 64]> {
     let mut head = [0; 64];
     match file.read_exact_at(&mut head, 0) {
-        // It is none.
+        // The file is shorter: it is neither.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok([0; 64]),
         read => read.map(|()| head),
     }
 }
 
-/// Goes on while the file grows, but not for ever.
+/// Continues while the file grows, up to a limit.
 fn copy_bytes(log: &File, bytes: impl Fn() -> u64, to: &Path) -> io::Result<u64> {
     const PIECE: u64 = 1 << 20;
     const LOOKS: u32 = 16;
-    // What an earlier copy has left unfinished, of this process or one of its number.
+    // Left by an unfinished copy of this process, or of a process with the same id.
     let _ = fs::remove_file(to);
     let mut copy = OpenOptions::new()
         .write(true)
@@ -214,7 +215,7 @@ mod tests {
 
     use super::*;
 
-    /// What has been copied already may name what was added since.
+    /// The part copied earlier may refer to data that was added since.
     #[test]
     fn what_is_added_while_a_file_is_copied_is_copied_too() {
         let folder = std::env::temp_dir().join(format!("lucce-dump-{}", std::process::id()));
@@ -245,7 +246,7 @@ mod tests {
         fs::write(folder.join("from"), b"a block").unwrap();
         let log = File::open(folder.join("from")).unwrap();
         let files = || fs::read_dir(&folder).unwrap().count();
-        // What would be beyond the end of the file cannot be read.
+        // Bytes beyond the end of the file cannot be read.
         assert!(UnfinishedCopy::copy_from(&log, || 100, &folder.join("to")).is_err());
         assert!(UnfinishedCopy::copy_from(&log, || 7, &folder.join("folder")).is_err());
         assert!(UnfinishedCopy::copy_from(&log, || 7, &folder.join("none/to")).is_err());

@@ -1,8 +1,8 @@
-//! What becomes of the run's files while the JVM runs: somebody may truncate, remove or move them.
+//! Watching the run's files: somebody may truncate, remove or move them while the JVM runs.
 //!
-//! A thread of the agent's own looks once a second, and says on standard error what it sees, once. The end and
-//! `lucce ctl` look again. A file that was removed is still whole and is written to as long as the JVM
-//! runs, so `lucce ctl PID dump FILE` saves it; of one that was truncated nothing is left to save.
+//! A thread of the agent checks them once a second, and reports each change once on standard error. The end and `lucce ctl` check
+//! again. A removed file stays complete and is written as long as the JVM runs, so `lucce ctl PID dump FILE` saves it. The data
+//! of a truncated file is lost.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::session::finish::count_dropped_events;
 use lucce_jvmti::flags;
 use lucce_tracelog::LogFullCause;
 
-/// What the thread has said already.
+/// States that the thread has reported.
 #[derive(Default)]
 struct ReportedFileStates {
     log: Option<FileState>,
@@ -24,15 +24,15 @@ struct ReportedFileStates {
     calls: Option<FileState>,
 }
 
-/// From now on the program goes on when a file is truncated, see `tracelog/src/loss.rs`. Not where the VM would tell
-/// the program's users that its handler is not the first any more.
+/// Makes the program survive the truncation of a file, see `tracelog/src/page_loss.rs`. Not if the VM checks signal handlers: it
+/// would warn the program's users that its handler is not the first any more.
 pub fn survive_truncation(vm: *mut JavaVM) {
     if !flags::checks_handlers(vm) {
         lucce_tracelog::install_sigbus_handler();
     }
 }
 
-/// The VM is initialised. Without a thread the end and `lucce ctl` tell.
+/// Starts the thread once the VM is initialized. Without it, only the end and `lucce ctl` report changes.
 pub fn start_watching(agent: &'static Agent) {
     let _ = agent
         .agent_threads
@@ -69,7 +69,7 @@ fn watch_files(agent: &Agent) {
     }
 }
 
-/// Why the log takes no more, if events are lost for that. It is said once, whether the thread asks or the end does.
+/// Why the log is full, if events were dropped for this reason. The first caller reports it to the user.
 pub fn report_full_log(agent: &Agent) -> Option<LogFullCause> {
     let why = agent
         .log

@@ -1,4 +1,4 @@
-//! The end: the log's last records, and one line for the user.
+//! The end of recording: the log's last records, and one line for the user.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -20,9 +20,9 @@ use crate::session::push;
 use crate::stack::entry_loss::LossReason;
 use crate::thread::lifecycle::sum_verified;
 
-/// The VM ends, or the agent leaves it.
+/// Ends recording when the VM ends or the agent leaves it.
 pub fn finish_recording(agent: &Agent) {
-    // First: what is counted from here on would not be put right.
+    // First: events counted later would make the sums wrong.
     agent.event_mask.end_counting();
     agent.live.store(false, Ordering::Release);
     control::stop_listener();
@@ -42,7 +42,7 @@ pub fn finish_recording(agent: &Agent) {
         agent.report_message(LogLevel::Warn, &warning);
     }
     if let Some(why) = file_watch::report_full_log(agent) {
-        // As a number, for which there still is room.
+        // As a number, for which there is still room.
         agent.append_stat(why.key(), 1);
     }
     agent.append_record(EndRecord {});
@@ -63,12 +63,12 @@ pub fn finish_recording(agent: &Agent) {
     push::finish_push(agent);
 }
 
-/// Events that happened and are counted nowhere.
+/// The number of events that no counter contains.
 pub fn count_dropped_events(agent: &Agent) -> u64 {
     agent.counts.events_dropped.load(Ordering::Relaxed) + agent.counter_pool.dropped_events()
 }
 
-/// What the log says of the run as a whole.
+/// Writes the statistics of the whole run.
 fn write_run_counts(agent: &Agent, (events, lost): (u64, u64)) {
     let graph = agent.encoder.collect_stats();
     for (key, value) in [
@@ -111,7 +111,7 @@ fn write_run_counts(agent: &Agent, (events, lost): (u64, u64)) {
     agent.append_stat("graph.memory", graph.memory_bytes as u64);
 }
 
-/// Frames that the VM entered and whose caller is not known: all together, and by reason where there are any.
+/// Writes the number of frames that the VM entered and whose caller is unknown: the total, and the numbers by reason.
 fn write_lost_vm_entries(agent: &Agent) {
     let counts = &agent.counts;
     for (reason, count) in LossReason::ALL.iter().zip(&counts.vm_entries_unresolved_by) {
@@ -124,7 +124,7 @@ fn write_lost_vm_entries(agent: &Agent) {
     agent.append_stat("agent.upcalls_lost", all);
 }
 
-/// How long threads waited for locks of the agent: all kinds together, and the longest wait for each kind.
+/// Writes how long threads waited for locks of the agent: the total, and the longest wait for each lock kind.
 fn write_lock_waits(agent: &Agent) {
     let graph = agent.encoder.lock_wait();
     let graph = LockKindWaits {
@@ -159,7 +159,7 @@ fn write_bursts(agent: &Agent, bursts: Option<BurstTimes>) {
     }
 }
 
-/// The stream and the recording end, and the user is told where they are.
+/// Ends the stream and the call recording, and reports their paths.
 fn finish_other_files(agent: &Agent) {
     if let Some(streamer) = &agent.streamer {
         let (level, line) = streamer.finish();
@@ -188,14 +188,15 @@ fn finish_other_files(agent: &Agent) {
     }
 }
 
-/// How many events there were.
+/// Numbers of events.
 pub struct EventTotals {
     allocations: u64,
-    /// By kind; allocations are not among them.
+    /// By kind, without allocations.
     others: HashMap<String, u64>,
 }
 
 impl EventTotals {
+    /// Reads all counters.
     pub fn count_events(agent: &Agent) -> EventTotals {
         let all = agent.lock_counter_blocks();
         let cells = all.iter().flat_map(|counters| counters.iter());
@@ -204,7 +205,7 @@ impl EventTotals {
             .sum();
         drop(all);
         let mut others = agent.events_by_kind();
-        // Of those that the VM makes the cells say a type.
+        // Objects that the VM creates have counters by type.
         let typed = others.remove(ALLOC.name).unwrap_or_default();
         EventTotals {
             allocations: untyped + typed,
@@ -212,19 +213,20 @@ impl EventTotals {
         }
     }
 
+    /// The number of all events.
     pub fn sum_events(&self) -> u64 {
         self.allocations + self.others.values().sum::<u64>()
     }
 }
 
-/// Of which events.
+/// The events whose context numbers are counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ContextNumberScope {
     Allocations,
     All,
 }
 
-/// How many different numbers events have had. A context may have several: only the decoder sees which traces read alike.
+/// The number of distinct context numbers of events. A context may have several numbers: only the decoder detects equal traces.
 pub fn count_context_numbers(agent: &Agent, which: ContextNumberScope) -> u64 {
     let kinds = agent.event_types.kinds_by_id();
     let is_meant = |event: EventTypeId| {
@@ -253,16 +255,16 @@ pub fn count_context_numbers(agent: &Agent, which: ContextNumberScope) -> u64 {
     numbers
 }
 
-/// How many different ones there are, in little memory: a part of all possible numbers at a time.
+/// Counts distinct numbers in little memory: a part of the range at a time.
 fn count_distinct<I: Iterator<Item = u64>>(numbers: impl Fn() -> I) -> u64 {
     const AT_A_TIME: usize = 1 << 17;
     const MOST_PARTS: usize = 32;
     let count = numbers().count();
-    // Each part is one pass over all of them.
+    // Each part needs one pass over all numbers.
     let parts = count.div_ceil(AT_A_TIME.max(count / MOST_PARTS)) as u64;
     let mut contexts = Vec::new();
     let in_part = |part: u64| {
-        // Numbers of contexts follow each other.
+        // Numbers of contexts are consecutive.
         let of = |number: u64| number.wrapping_mul(MULTIPLIER) >> 32;
         numbers().filter(move |number| of(*number) % parts == part)
     };
@@ -277,12 +279,12 @@ fn count_distinct<I: Iterator<Item = u64>>(numbers: impl Fn() -> I) -> u64 {
     different
 }
 
-/// What the user is told at the end.
+/// The summary for the user at the end.
 struct RunSummary {
     totals: EventTotals,
-    /// Of allocations.
+    /// Context numbers of allocations.
     context_numbers: u64,
-    /// With `events=leak`.
+    /// Sampled objects, with `events=leak`.
     samples: Option<u64>,
     dropped: u64,
 }

@@ -1,4 +1,4 @@
-//! Every function that the VM calls ends here: a panic is counted and answered with a neutral value.
+//! Guards of every function that the VM calls: a panic is counted and answered with a neutral value.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,11 +13,11 @@ use crate::thread::lifecycle::state_of;
 use crate::thread::{OwnState, ThreadState};
 
 thread_local! {
-    /// How many of the agent's functions run on this thread, one in the other.
+    /// Number of nested functions of the agent on this thread.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Runs a callback of the VM: a panic is our bug, not the program's.
+/// Runs a callback of the VM. A panic is a bug of the agent, not of the program.
 pub fn guard_callback<T>(otherwise: T, body: impl FnOnce(&'static Agent) -> T) -> T {
     let _inside = AgentUseGuard::enter();
     let Some(agent) = Agent::get() else {
@@ -32,8 +32,7 @@ pub fn guard_callback<T>(otherwise: T, body: impl FnOnce(&'static Agent) -> T) -
     })
 }
 
-/// As [`guard_callback`], of an event that the VM tells while it runs the program, if that kind is counted: not of
-/// what the agent itself makes the VM do.
+/// Like [`guard_callback`], for an event of a kind that the event mask enables. Events that the agent itself causes are ignored.
 pub fn guard_event(kind: u64, body: impl FnOnce(&'static Agent)) {
     guard_callback((), |agent| {
         if DEPTH.get() == 1 && agent.is_live() && agent.event_mask.is_enabled(kind) {
@@ -42,7 +41,7 @@ pub fn guard_event(kind: u64, body: impl FnOnce(&'static Agent)) {
     });
 }
 
-/// The VM tells the current thread of an event of this kind of the gate.
+/// Handles an event of the current thread that the VM reports, if the event mask enables its kind.
 pub fn guard_vm_event(
     kind: u64,
     env: *mut JNIEnv,
@@ -57,7 +56,7 @@ pub fn guard_vm_event(
     });
 }
 
-/// A hook tells of an event on `object`; `own` is the current thread's state.
+/// Handles an event on `object` that a hook reports; `own` is the current thread's state.
 pub fn guard_hook_event(
     kind: u64,
     env: *mut JNIEnv,

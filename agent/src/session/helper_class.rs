@@ -1,8 +1,11 @@
-//! The helper classes in the VM: which there are, when they are defined, and how they become live.
+//! The helper classes in the VM: their definition before any Java code runs, and their redefinition when events begin.
 //!
-//! They are defined before any Java code runs, in the boot edition. Once the VM is initialised the agent binds their
-//! natives and redefines all of them at once, so that no hook sees some of them live and others not.
-//! What they are made of the build has compiled: see `build.rs`.
+//! ```text
+//! build.rs: helper variants ─► define_boot_variant ─► VM initialized: bind natives ─► redefine_live_variant, all at once
+//! ```
+//!
+//! The classes are defined in the boot variant. Once the VM is initialized, the agent binds their natives and redefines all of
+//! them together. So no hook meets a mixture of boot and live classes. The build compiles them, see `build.rs`.
 
 use std::ffi::CStr;
 
@@ -17,12 +20,12 @@ use crate::options::{AgentOptions, RecordMode, TrackingMode};
 use crate::session::Agent;
 use crate::session::helper_variant::HelperVariant;
 
-/// What the build has made:
+/// The output of the build:
 ///
 /// ```text
 /// NAMES     the helper classes
-/// EDITIONS  their bytes, in this order, by edition
-/// OTHERS    classes that are the same in all editions: name and bytes
+/// EDITIONS  their bytes, in this order, by helper variant
+/// OTHERS    classes that are the same in all variants: name and bytes
 /// NATIVES   names and descriptors of their native methods, in this order
 /// ```
 mod built {
@@ -33,18 +36,18 @@ mod built {
 
 pub use built::NAMES;
 
-/// One for each of [`NAMES`].
+/// One class for each of [`NAMES`].
 pub type HelperClasses = [jclass; NAMES.len()];
 
-/// Puts brackets around JNI calls.
+/// Installs brackets around JNI calls.
 pub type BracketInstaller = fn(&Agent, JniEnvironment, jclass) -> Option<()>;
 
-/// What each is for.
+/// Indices in [`NAMES`] by purpose.
 const FRAMES: usize = 0;
 const EVENTS: usize = 1;
 const COMPARISON: usize = 3;
 
-/// Before any Java code runs.
+/// Defines the boot variant, before any Java code runs.
 pub fn define_boot_variant(agent: &Agent, env: JniEnvironment) -> Option<()> {
     let mut classes = [std::ptr::null_mut(); NAMES.len()];
     for ((class, name), bytes) in classes
@@ -71,7 +74,7 @@ pub fn define_boot_variant(agent: &Agent, env: JniEnvironment) -> Option<()> {
     env.set_static_long(class, c"bootStackSize", agent.stacks.boot_stack as i64)
 }
 
-/// By global references, which are never given back.
+/// The helper classes as global references, which are never deleted.
 pub fn find_classes(env: JniEnvironment) -> Option<HelperClasses> {
     let mut classes = [std::ptr::null_mut(); NAMES.len()];
     for (class, name) in classes.iter_mut().zip(NAMES) {
@@ -80,7 +83,7 @@ pub fn find_classes(env: JniEnvironment) -> Option<HelperClasses> {
     Some(classes)
 }
 
-/// The first thread beside the main one has started: there is a current thread to ask for.
+/// Called when the first thread besides the main one has started: from then on the VM knows the current thread.
 pub fn mark_threads_started(env: JniEnvironment) -> Option<()> {
     let class = env.find_class(NAMES[FRAMES])?;
     env.set_static_boolean(class, c"threads");
@@ -88,7 +91,7 @@ pub fn mark_threads_started(env: JniEnvironment) -> Option<()> {
     Some(())
 }
 
-/// When the VM is initialised: what the live edition needs.
+/// Prepares the live variant when the VM is initialized.
 pub fn prepare_live_variant(
     agent: &Agent,
     env: JniEnvironment,
@@ -100,7 +103,7 @@ pub fn prepare_live_variant(
     bracket(agent, env, classes[FRAMES])
 }
 
-/// From now on events count.
+/// Redefines the helper classes in the live variant: from now on events count.
 pub fn redefine_live_variant(
     agent: &Agent,
     env: JniEnvironment,
@@ -120,7 +123,7 @@ pub fn redefine_live_variant(
         .ok()
 }
 
-/// What was asked for.
+/// The helper variant for the options.
 fn select_variant(options: &AgentOptions) -> HelperVariant {
     let (tracking, record) = (options.tracking, options.record);
     HelperVariant {
@@ -138,11 +141,11 @@ fn variant_bytes(edition: HelperVariant) -> Option<[&'static [u8]; NAMES.len()]>
     all.find(|(of, _)| *of == edition).map(|(_, bytes)| *bytes)
 }
 
-/// Binds the native methods, which the VM finds by their names: the look-up runs Java code, so it must not
-/// happen in the middle of a hook. (`RegisterNatives` looks nothing up, but the VM warns of it in classes of its own.) All
-/// do nothing for thread 0, and answer 0.
+/// Binds the native methods. The VM finds them by name, and the look-up runs Java code, so it must not happen in the middle of a
+/// hook. `RegisterNatives` needs no look-up, but the VM warns if it is used in the VM's own classes. Each method is called
+/// once with thread 0. All methods do nothing for thread 0, and return 0.
 fn bind_natives(env: JniEnvironment, classes: HelperClasses) -> Option<()> {
-    /// Methods have no more parameters.
+    /// Maximum number of parameters of a method.
     const MOST: usize = 255;
     let zeros = [jvalue { j: 0 }; MOST];
     for (class, natives) in classes.into_iter().zip(built::NATIVES) {
@@ -154,8 +157,7 @@ fn bind_natives(env: JniEnvironment, classes: HelperClasses) -> Option<()> {
     (!env.has_exception()).then_some(())
 }
 
-/// The classes with addresses in place of the constants that stand for them: each is in one class at least, and once at
-/// most in each.
+/// Replaces placeholder constants by addresses. Each placeholder occurs in at least one class, and at most once in each.
 fn fill_addresses<const N: usize>(
     classes: [&[u8]; N],
     addresses: [(u64, usize); 3],
@@ -173,7 +175,7 @@ fn fill_addresses<const N: usize>(
     Some(classes)
 }
 
-/// How often the constant was there. `None`: it was there twice, so something else looks like it.
+/// Number of replacements. `None`: the constant occurred twice, so another constant has the same value.
 fn fill_constant(class: &mut [u8], hole: u64, address: usize) -> Option<usize> {
     let hole = hole.to_be_bytes();
     let mut places = class.windows(hole.len()).enumerate();
@@ -189,7 +191,7 @@ fn fill_constant(class: &mut [u8], hole: u64, address: usize) -> Option<usize> {
     Some(1)
 }
 
-/// How large arrays are depends on the VM's flags.
+/// Measures the sizes of arrays, which depend on the VM's flags.
 fn measure_arrays(agent: &Agent, env: JniEnvironment, class: jclass) -> Option<()> {
     let size = |object: Option<jobject>| {
         let object = object?;
@@ -217,7 +219,7 @@ fn measure_arrays(agent: &Agent, env: JniEnvironment, class: jclass) -> Option<(
     )
 }
 
-/// Of the live edition, or the same in all.
+/// The bytes in the live variant, or in all variants if they are the same.
 #[cfg(test)]
 pub fn bytes_in_live(name: &str) -> &'static [u8] {
     let (_, live) = built::EDITIONS[1];
@@ -243,7 +245,7 @@ mod tests {
             for record in ["", ",record=calls", ",record=stream"] {
                 for verify in ["", ",verify=1"] {
                     let text = format!("out=x,tracking={tracking}{record}{verify}");
-                    // Not all go together.
+                    // Some options exclude each other.
                     let Ok(options) = AgentOptions::parse(&text) else {
                         assert!(!record.is_empty() && tracking != "lazy", "{text}");
                         continue;
@@ -299,7 +301,7 @@ mod tests {
         assert!(fill_addresses([&twice, &[]], ADDRESSES).is_none());
     }
 
-    /// What hooks know, too: their crate has no part in the layout.
+    /// Facts that hooks know as well: their crate cannot use the layout.
     #[test]
     fn hooks_mean_the_same_sites() {
         let intrinsics = lucce_instrument::INTRINSICS.iter();

@@ -1,25 +1,25 @@
-//! The editions of the helper classes: the text is the same, and what an edition has not the Java compiler leaves out.
-//! The agent's build reads this file, too.
+//! Variants of the helper classes. All have the same source; the Java compiler omits the parts that a variant does not need.
+//! The agent's build reads this file as well.
 
-/// What an edition has: constants of the same names in capitals in `LucceRtEdition`.
+/// The features of a variant. `LucceRtEdition` has constants of the same names in capitals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HelperVariant {
-    /// The VM is up: `Unsafe` may be used. Without it only pointers are moved.
+    /// The VM is initialized: `Unsafe` may be used. Without this, only pointers are moved.
     pub live: bool,
-    /// Every so many events are compared with the VM's own trace.
+    /// Every N-th event is compared with the VM's own trace.
     pub verify: bool,
     /// Calls are recorded.
     pub record: bool,
-    /// Each event is also one record of the stream.
+    /// Each event is also written to the stream.
     pub stream: bool,
-    /// For comparison: the memo of every frame is filled at its entry, with its node of the thread's tree.
+    /// For comparison: at each entry, the frame's memo is filled with its node of the thread's tree.
     pub tree: bool,
-    /// For comparison: every frame gets the paper's number and version at its entry.
+    /// For comparison: at each entry, the frame gets the paper's number and version.
     pub paper: bool,
 }
 
 impl HelperVariant {
-    /// Before the VM is initialised.
+    /// The variant before the VM is initialized.
     pub const BOOT: HelperVariant = HelperVariant {
         live: false,
         verify: false,
@@ -34,7 +34,7 @@ impl HelperVariant {
         ..HelperVariant::BOOT
     };
 
-    /// Those that options can ask for, each also with `verify`.
+    /// The variants that options can select, each also with `verify`.
     const LIVE_VARIANTS: [HelperVariant; 6] = [
         HelperVariant::LIVE,
         HelperVariant {
@@ -60,6 +60,7 @@ impl HelperVariant {
         },
     ];
 
+    /// The boot variant, and all live variants with and without `verify`.
     #[allow(dead_code, reason = "for the agent's build")]
     pub fn all_variants() -> Vec<HelperVariant> {
         let live = HelperVariant::LIVE_VARIANTS.into_iter();

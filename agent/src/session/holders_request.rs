@@ -1,4 +1,4 @@
-//! `lucce ctl PID holders`: what holds objects that are followed, as JSON.
+//! `lucce ctl PID holders`: the holders of followed objects, as JSON.
 
 use std::sync::OnceLock;
 
@@ -14,23 +14,24 @@ use crate::leaks::holder_search::{
 };
 use crate::session::Agent;
 
-/// Bytes of a reply, which has room for paths besides.
+/// Maximum bytes of types in a reply, which also needs room for paths.
 const MAX_TYPE_BYTES: usize = lucce_control::wire::MAX_REPLY / 8;
-/// What stands around the name of a type.
+/// Bytes around the name of a type.
 const TYPE_OVERHEAD_BYTES: usize = 128;
 
 static VM: OnceLock<VmHandle> = OnceLock::new();
 
-/// The VM that has loaded the agent.
+/// Remembers the VM that has loaded the agent.
 pub fn remember_vm(vm: *mut JavaVM) {
     VM.get_or_init(|| VmHandle::new(vm));
 }
 
+/// The VM that has loaded the agent, once [`remember_vm`] was called.
 pub fn loading_vm() -> Option<VmHandle> {
     VM.get().copied()
 }
 
-/// Of contexts, by their numbers: what a search would take, or with a number of walks what a search finds.
+/// Answers for contexts, given by their numbers: a preview, or with `walks` the result of a search.
 ///
 /// # Errors
 /// One line for the user.
@@ -80,7 +81,7 @@ fn preview_json(ahead: &HolderSearchPreview) -> String {
     object.with_raw("types", join_array(types)).into_json()
 }
 
-/// Paths lie in the order of types; with `types` older commands can do nothing, and have paths of all.
+/// Paths are in the order of types. Older commands ignore `types`, and have the paths of all types.
 fn result_json(found: &HolderSearchResult) -> String {
     let pauses = found
         .pauses
@@ -125,7 +126,7 @@ fn result_json(found: &HolderSearchResult) -> String {
         .into_json()
 }
 
-/// Of all types together.
+/// Sums over all types.
 fn sums_object(types: &[HoldersOfType]) -> ReplyObject {
     let sum = |number: fn(&HoldersOfType) -> usize| types.iter().map(number).sum::<usize>();
     ReplyObject::default()
@@ -140,7 +141,7 @@ fn counts_object(of_type: &HoldersOfType) -> ReplyObject {
         .with_raw("alive", of_type.alive)
 }
 
-/// Those that have room in a reply: there may be thousands, with names as long as a program likes. What is looked for comes first.
+/// The types that fit into a reply: there may be thousands, with names of any length. Types with targets come first.
 fn types_within_limit(types: &[HoldersOfType]) -> impl Iterator<Item = &HoldersOfType> {
     let mut bytes = 0;
     types.iter().take_while(move |of_type| {

@@ -1,4 +1,4 @@
-//! `lucce leaks PID`: what lives is written into the log now.
+//! `lucce leaks PID`: writes the living objects to the log now.
 
 use lucce_control::LeaksRequest;
 use lucce_control::json::ReplyObject;
@@ -6,7 +6,7 @@ use lucce_jvmti::JvmError;
 
 use crate::session::{Agent, holders_request};
 
-/// Writes what lives, as far as that is asked for, and says how large the heap is. Sizes are bytes.
+/// Writes the living objects if the request asks for it, and answers with the size of the heap in bytes.
 ///
 /// # Errors
 /// One line for the user.

@@ -1,4 +1,4 @@
-//! The VM is up: from now on events are recorded.
+//! The transition to recording, once the VM is initialized.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -16,17 +16,17 @@ use crate::session::{Agent, helper_class};
 use crate::stack::vm_entry;
 use crate::thread::lifecycle;
 
-/// What only the doors can do: they have the functions that the VM calls.
+/// Functions that only the entry points can install, because they own the functions that the VM calls.
 pub struct CallInterceptors {
-    /// Puts brackets around JNI calls.
+    /// Installs brackets around JNI calls.
     pub bracket: BracketInstaller,
-    /// Has JNI functions tell of what they make.
+    /// Makes JNI functions report the objects that they create.
     pub objects: fn(&Agent) -> Option<()>,
-    /// Has functions of the tool interface tell what debuggers and other agents do.
+    /// Makes JVMTI functions report the actions of debuggers and other agents.
     pub tool_calls: fn(&Agent, JniEnvironment) -> Option<()>,
 }
 
-/// What the log says of the VM.
+/// Writes the VM's properties to the log.
 pub fn write_vm_properties(agent: &Agent) {
     for (key, property) in [
         ("jvm", c"java.vm.version"),
@@ -40,7 +40,7 @@ pub fn write_vm_properties(agent: &Agent) {
     }
 }
 
-/// The VM is initialised. `doors`: see [`CallInterceptors`].
+/// Starts recording once the VM is initialized. `doors`: see [`CallInterceptors`].
 pub fn start_live_recording(
     agent: &'static Agent,
     env: JniEnvironment,
@@ -53,7 +53,7 @@ pub fn start_live_recording(
         begin_all_threads(agent, env);
     }
     agent.live.store(true, Ordering::Release);
-    // From here on threads count.
+    // From here on the allocations of threads are measured.
     agent.coverage.start_following(agent, env);
     helper_class::redefine_live_variant(agent, env, helper)?;
     set_slot_pointer(agent, env);
@@ -65,7 +65,7 @@ pub fn start_live_recording(
              changes a class with a method that is left as it is, traces may be wrong",
         );
     }
-    // Without it programs that list the methods of Object see more than there were.
+    // Otherwise programs that list the methods of Object would see the helpers.
     if hide_inherited_helpers(env).is_none() {
         env.clear_exception();
         agent.report_message(
@@ -76,13 +76,13 @@ pub fn start_live_recording(
     set_program_properties(agent, env)
 }
 
-/// From now on the agent finds out when the code of a class was replaced.
+/// Prepares to detect that the code of a class was replaced.
 pub fn prepare_class_watch(agent: &Agent, env: JniEnvironment) {
     agent.frames.versions.prepare_field(env);
     agent.throwables.prepare_classes(agent.jvmti, env);
 }
 
-/// What classes of the interface for programs look at when they are initialised.
+/// Sets the properties that the classes of the Java interface read when they are initialized.
 pub fn set_program_properties(agent: &Agent, env: JniEnvironment) -> Option<()> {
     if agent.is_hookless() {
         set_property(env, "lucce.hooks", "none")?;
@@ -91,8 +91,8 @@ pub fn set_program_properties(agent: &Agent, env: JniEnvironment) -> Option<()> 
     set_property(env, "lucce.version", env!("CARGO_PKG_VERSION"))
 }
 
-/// The boot edition has left the current thread's pointer anywhere. From now on what the thread calls finds its slot right
-/// above the frames that are there: none, or that of the method which runs a Java agent.
+/// The boot variant has left the current thread's `$fp` anywhere. Sets it so that the thread's callees find their slots directly
+/// above the present frames: there is none, or the method that runs a Java agent.
 fn set_slot_pointer(agent: &Agent, env: JniEnvironment) -> Option<()> {
     let thread = agent.jvmti.current_thread()?;
     let field = thread_fields(agent, env, thread)?.pointer.as_raw();
@@ -107,7 +107,7 @@ fn set_slot_pointer(agent: &Agent, env: JniEnvironment) -> Option<()> {
     slot.map(|_| ())
 }
 
-/// Tells reflection to leave out the methods by which classes inherit the helpers.
+/// Makes reflection omit the methods by which classes inherit the helpers.
 fn hide_inherited_helpers(env: JniEnvironment) -> Option<()> {
     let [reflection, set, object, string] = [
         c"jdk/internal/reflect/Reflection",
@@ -158,7 +158,7 @@ fn start_event_sources(agent: &Agent, doors: &CallInterceptors) {
     }
 }
 
-/// Threads whose frames so far are all out of scope begin now.
+/// Begins threads whose present frames are all out of scope.
 fn begin_all_threads(agent: &Agent, env: JniEnvironment) {
     for thread in agent.jvmti.all_threads() {
         lifecycle::begin_out_of_scope(agent, env, thread);
@@ -167,8 +167,7 @@ fn begin_all_threads(agent: &Agent, env: JniEnvironment) {
     lifecycle::begin_anew(agent, env);
 }
 
-/// Java code asks for it to know that the agent is there. The tool interface itself can only change
-/// properties that exist.
+/// Sets a property by Java code, which detects the agent by it. JVMTI can only change existing properties.
 fn set_property(env: JniEnvironment, key: &str, value: &str) -> Option<()> {
     let class = env.find_class(c"java/lang/System")?;
     let descriptor = c"(Ljava/lang/String;Ljava/lang/String;)Ljava/lang/String;";

@@ -1,8 +1,8 @@
-//! Memory that `malloc` keeps and that is not used goes back to the system.
+//! Returns unused memory of `malloc` to the system.
 //!
-//! The VM's compilers need more memory for methods with hooks, for as long as they compile one, and so does
-//! rewriting a class; the C library keeps most of it for the thread that had it. A program loads and compiles
-//! most of its code at the start, so this is done less and less often.
+//! The VM's compilers need more memory for methods with hooks while they compile one, and so does rewriting a class. The C
+//! library keeps most of it for the thread that used it. A program loads and compiles most of its code at the start, so trimming
+//! becomes less and less frequent.
 #![allow(unsafe_code, reason = "asks the C library")]
 
 use std::time::{Duration, Instant};
@@ -11,14 +11,14 @@ use crate::options::LogLevel;
 use crate::session::Agent;
 use lucce_jvmti::signals;
 
-/// When it is done first.
+/// Delay of the first trim.
 const FIRST: Duration = Duration::from_secs(4);
-/// Between two times, at most.
+/// Maximum pause between two trims.
 const LONGEST: Duration = Duration::from_secs(600);
-/// The C library trims for no more than this part of the time: threads that allocate wait meanwhile.
+/// Trimming takes at most this fraction of the time, because allocating threads wait meanwhile.
 const PART: u32 = 1000;
 
-/// The VM is initialised. Without a thread it is not done: nothing else is lost.
+/// Starts trimming once the VM is initialized. Without the thread, no memory is returned.
 pub fn start_trimming(agent: &'static Agent) {
     let thread = std::thread::Builder::new().name("lucce-trim".into());
     let _ = signals::with_signals_blocked(|| thread.spawn(move || trim_repeatedly(agent)));
@@ -38,7 +38,7 @@ fn trim_repeatedly(agent: &Agent) {
     }
 }
 
-/// How long to wait, so long after the start and after it has taken so long.
+/// The pause after a trim, by the time since the start and by its duration.
 fn next_pause(since: Duration, took: Duration) -> Duration {
     (since / 2)
         .clamp(FIRST / 2, LONGEST)

@@ -1,4 +1,14 @@
 //! The life of the agent: start, control, end.
+//!
+//! ```text
+//! Agent_OnLoad   ─► start: options, resources, capabilities ─► Agent ─► VMInit ─► live: helper classes, events, threads
+//! Agent_OnAttach ─► attach: hookless mode
+//! socket         ─► control ─► status, dump, holders_request, leaks_request, detach
+//! VMDeath        ─► finish: last records, summary
+//! ```
+//!
+//! Read `agent` first, then `start`, `live`, `helper_class` and `finish`; then `attach`, `control` and the commands. The agent's own
+//! threads: `burst`, `file_watch`, `malloc_trim`, `push`.
 
 mod agent;
 pub mod attach;

@@ -1,4 +1,4 @@
-//! What hooks call is in the helper classes, as they were compiled, and has a silent counterpart there.
+//! Tests that the compiled helper classes contain the methods that hooks call, each with a neutral counterpart.
 
 use std::collections::BTreeSet;
 
@@ -60,10 +60,10 @@ fn neutral_counterpart(name: &str, descriptor: &str) -> (String, String) {
     (silent[kind].into(), descriptor.into())
 }
 
-/// What the hooks' crate names there is, and nothing else that hooks could call.
+/// The methods that the hooks' crate names exist, and no other methods that hooks could call.
 #[test]
 fn what_hooks_call_is_there() {
-    // A table of another file has these: `jdk::intrinsics`.
+    // `jdk::intrinsics` has a table of these.
     let is_elsewhere = |name: &str| name == "counted";
     let named: BTreeSet<_> = helpers::all_helpers()
         .chain(kinds::kind_helpers())
@@ -89,7 +89,7 @@ fn what_hooks_call_is_there() {
     }
 }
 
-/// A hook that is added to a helper class is silenced as well.
+/// A hook that is added to a helper class has a neutral counterpart.
 #[test]
 fn whatever_hooks_call_has_a_neutral_counterpart() {
     let silents = public_static_methods(bytes_in_live(WAS));
@@ -136,7 +136,7 @@ fn calls_of_hooks_become_calls_that_do_nothing_and_others_stay() {
     }
 }
 
-/// A class of a loader that need not know the helper class.
+/// A class of a loader that may not know the helper class.
 #[test]
 fn inherited_hooks_become_inherited_ones_that_do_nothing() {
     let class = ClassFile::parse(bytes_in_live(RT)).unwrap();

@@ -1,9 +1,9 @@
-//! `push=URL`: the log goes to a collector while the program runs, in a thread of the agent's own that runs no Java code and that the VM
-//! knows nothing of.
+//! `push=URL`: sends the log to a collector while the program runs. A thread of the agent does this; it runs no Java code, and the
+//! VM does not know it.
 //!
-//! The thread reads the log's file as another process would: it takes no lock that a thread of the program takes, so that a collector which
-//! is away or slow keeps no thread waiting. What could not be sent is in the log. At the end of the VM there is a last try, which may take
-//! [`LAST`]; what is left then says the mark beside the log, by which the next JVM that pushes from this folder, or `lucce push`, sends it.
+//! The thread reads the log's file as another process would. It takes no lock of a program's thread, so an absent or slow collector
+//! delays no thread. Data that was not sent remains in the log. At the end of the VM there is a last attempt of at most [`LAST`]. A
+//! mark file beside the log records the rest. The next JVM that pushes from this folder sends it, or `lucce push` does.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -23,23 +23,23 @@ use lucce_tracelog::{LogHeader, open_file};
 use crate::options::{LogLevel, PushOptions};
 use crate::session::Agent;
 
-/// How long the end of the VM may wait for the collector.
+/// Maximum time that the end of the VM waits for the collector.
 const LAST: Duration = Duration::from_secs(2);
-/// Between two tries then.
+/// Pause between two attempts at the end.
 const AGAIN: Duration = Duration::from_millis(200);
-/// Why nothing is sent to a server that claims to have what it cannot have.
+/// The error if a server claims to have the complete log, which was not sent yet.
 const ENDED: &str =
     "it says that it has this run to its end, which was not sent: it takes nothing of it";
 const TOKEN: &str = "LUCCE_PUSH_TOKEN";
 
-/// Of the agent that works.
+/// The progress of the present agent.
 static PROGRESS: Mutex<Option<Arc<PushProgress>>> = Mutex::new(None);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the thread has done, and what it must know.
+/// The shared state of the push thread and the agent.
 struct PushProgress {
     to: String,
     state: Mutex<PushState>,
@@ -48,21 +48,21 @@ struct PushProgress {
 
 #[derive(Clone, Default)]
 struct PushState {
-    /// The log is ended: what it says now is all.
+    /// The log is closed: it is complete.
     ended: bool,
-    /// No thread waits for the last try any more.
+    /// No thread waits for the last attempt any more.
     is_abandoned: bool,
-    /// The collector has all of an ended log.
+    /// The collector has the complete closed log.
     done: bool,
     events: u64,
     bytes: u64,
     pushes: u64,
     failures: u64,
-    /// Since the last success.
+    /// The last error since the last success.
     fault: Option<String>,
 }
 
-/// The VM is initialised: the log is pushed from now on, if that was asked for. Without a thread the log is as ever.
+/// Starts pushing once the VM is initialized, if the options request it. Without the thread the log is written as usual.
 pub fn start_push(agent: &'static Agent) {
     let push = &agent.options.push;
     let Some(to) = &push.to else {
@@ -115,7 +115,7 @@ fn new_worker(agent: &Agent, to: &HttpEndpoint, push: &PushOptions) -> Result<Pu
     })
 }
 
-/// The thread's own.
+/// The data of the push thread.
 struct PushWorker {
     log: File,
     sender: LogSender,
@@ -131,7 +131,7 @@ fn file_reader(log: &File) -> impl FnMut(u64, &mut [u8]) -> bool + '_ {
 impl PushWorker {
     fn push_until_end(mut self, agent: &Agent, pushed: &PushProgress) {
         let mut pace = RetryBackoff::default();
-        // JVMs that were started together do not push together.
+        // Jitter: JVMs that were started together do not push together.
         let mut pause = add_jitter(self.every);
         let mut has_looked = false;
         loop {
@@ -175,7 +175,7 @@ impl PushWorker {
         }
     }
 
-    /// Logs of JVMs that were killed, or whose collector was away at their end.
+    /// Sends logs of JVMs that were killed, or whose collector was absent at their end.
     fn push_other_logs(&mut self, agent: &Agent, pushed: &PushProgress) {
         let folder = agent.options.out.parent();
         let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
@@ -199,7 +199,7 @@ impl PushWorker {
             let mut sender = LogSender::new(run, mark.labels.clone());
             match sender.send_changes(&mut file_reader(&file), &mut self.collector) {
                 Ok(_) => mark.remove_mark(),
-                // It stays for the next JVM.
+                // The mark stays for the next JVM.
                 Err(_) => return,
             }
             let text = format!("pushed {}, which another JVM has left", log.display());
@@ -209,7 +209,7 @@ impl PushWorker {
 }
 
 impl PushProgress {
-    /// For so long, or until the log is ended.
+    /// Waits for `pause`, or until the log is closed.
     fn wait_for_push(&self, pause: Duration) -> PushState {
         let state = lock(&self.state);
         let until = match state.ended {
@@ -238,7 +238,7 @@ impl PushProgress {
         }
     }
 
-    /// Tells each cause once, until it goes well again.
+    /// Reports each cause once, until the next success.
     fn record_failure(&self, agent: &Agent, why: &str, ended: bool) {
         let mut state = lock(&self.state);
         state.failures += 1;
@@ -255,7 +255,7 @@ impl PushProgress {
     }
 }
 
-/// The log is ended. Waits for the last push, but not for long.
+/// Waits for the last push after the log was closed, for at most `LAST`.
 pub fn finish_push(agent: &Agent) {
     let Some(pushed) = lock(&PROGRESS).take() else {
         return;
@@ -287,7 +287,7 @@ pub fn finish_push(agent: &Agent) {
     agent.options.print_message(LogLevel::Warn, &text);
 }
 
-/// For `lucce ctl PID status`; `null`: nothing is pushed. `recorded`: events so far.
+/// For `lucce ctl PID status`; `null`: nothing is pushed. `recorded`: number of events so far.
 pub fn push_status(recorded: u64) -> String {
     let Some(pushed) = lock(&PROGRESS).clone() else {
         return "null".into();

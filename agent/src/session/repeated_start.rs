@@ -1,5 +1,5 @@
-//! The VM loads the agent once for each option that names it: `JAVA_TOOL_OPTIONS` comes first, and then the command line.
-//! The first start records; a second one of this library, or of a copy of it, leaves everything as it is.
+//! Repeated starts: the VM loads the agent once for each option that names it, first from `JAVA_TOOL_OPTIONS`, then from the command
+//! line. The first start records. A second start of this library, or of a copy of it, changes nothing.
 #![allow(
     unsafe_code,
     reason = "copies of this library are asked by its C functions"
@@ -9,14 +9,14 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::sync::OnceLock;
 use std::{fs, ptr};
 
-/// The options of the start that records.
+/// The options of the recording start.
 static RECORDED: OnceLock<CString> = OnceLock::new();
 
-/// What a copy of this library is asked by.
+/// The function that copies of this library export.
 type AskOptions = extern "C" fn() -> *const c_char;
 const ASK_OPTIONS: &CStr = c"lucce_recorded_options";
 
-/// This library records, with these options.
+/// Sets the options with which this library records.
 pub fn set_recorded_options(text: &str) {
     if let Ok(text) = CString::new(text) {
         let _ = RECORDED.set(text);
@@ -41,7 +41,7 @@ pub fn recorded_options() -> Option<String> {
     })
 }
 
-/// What a user is told of the second start.
+/// The message about the second start.
 pub fn repetition_message(first: &str, second: &str) -> String {
     match first == second {
         true => "the agent is named twice with the same options (JAVA_TOOL_OPTIONS and the command line, say); the second one is ignored"

@@ -1,4 +1,4 @@
-//! The start, until the VM calls the agent: options, files and address space, what the VM is asked for.
+//! The start up to the VM's first call: options, files and address space, capabilities and events.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -14,20 +14,20 @@ use crate::options::{AgentOptions, LogLevel, program_filter};
 use crate::session::agent::{Agent, AgentResources, StartError};
 use crate::session::{attach, file_watch, holders_request, repeated_start};
 
-/// What the VM is to call where classes have hooks, and where they have none.
+/// The VM's callbacks with hooks, and in hookless mode.
 #[derive(Clone, Copy)]
 pub struct CallbackTables {
     pub hooked: ti::jvmtiEventCallbacks,
     pub hookless: ti::jvmtiEventCallbacks,
 }
 
-/// The VM loads the agent before anything of Java runs; `doors`: what it is to call.
+/// Starts the agent, before any Java code runs. `doors`: the VM's callbacks.
 ///
 /// # Errors
-/// One line for the user: why the VM must not start.
+/// One line for the user: the VM must not start.
 pub fn start_agent(vm: *mut JavaVM, text: &str, doors: &CallbackTables) -> Result<(), String> {
     if let Some(first) = repeated_start::recorded_options() {
-        // The VM must start, so not even wrong options are an error: the first ones hold.
+        // The VM must start, so even wrong options are no error: the first options hold.
         let said = repeated_start::repetition_message(&first, text);
         match AgentOptions::parse(text) {
             Ok(second) => second.print_message(LogLevel::Warn, &said),
@@ -43,7 +43,7 @@ pub fn start_agent(vm: *mut JavaVM, text: &str, doors: &CallbackTables) -> Resul
         false => Ok(false),
     };
     if started != Ok(true) {
-        // The VM is as it would be without the agent.
+        // The VM continues as without the agent.
         jvmti.dispose_environment();
     } else {
         repeated_start::set_recorded_options(text);
@@ -51,7 +51,7 @@ pub fn start_agent(vm: *mut JavaVM, text: &str, doors: &CallbackTables) -> Resul
     started.map(|_| ())
 }
 
-/// With `only=`: whether this is a program that was meant.
+/// Whether `only=` selects this program.
 fn is_program_selected(jvmti: Jvmti, options: &AgentOptions) -> bool {
     if options.only.is_empty() {
         return true;
@@ -70,13 +70,13 @@ fn is_program_selected(jvmti: Jvmti, options: &AgentOptions) -> bool {
     is_meant
 }
 
-/// The options as they were given, and what the VM is to call.
+/// The text of the options, and the VM's callbacks.
 type StartArguments<'t> = (&'t str, &'t CallbackTables);
 
-/// Starts, or says why the program runs without being recorded. `false`: it does.
+/// Starts the agent, or reports why the program runs without recording. `false`: it runs without.
 ///
 /// # Errors
-/// One line for the user: why the VM must not start.
+/// One line for the user: the VM must not start.
 fn acquire_and_start(
     vm: *mut JavaVM,
     jvmti: Jvmti,
@@ -169,22 +169,24 @@ fn start_with_resources(
     Ok(())
 }
 
-/// Sets how many bytes lie between two samples before the VM makes its first thread.
+/// Sets the sampling interval in bytes before the VM creates its first thread.
 ///
-/// A thread draws how far it is to its first sample when the VM makes it. What is drawn by the VM's own interval of 512 KB
+/// The VM draws a thread's distance to its first sample when it creates the thread. A draw with the VM's own interval of 512 KB
 /// would hide the beginning of the main thread. `None`: there are no samples.
 pub fn set_sampling_interval_early(jvmti: Jvmti, interval: Option<u32>) {
     if let Some(interval) = interval {
-        // Where the VM refuses, it refuses again when samples begin, and the user is told.
+        // If the VM refuses, it refuses again when sampling starts, and the user gets a message.
         let _ = jvmti.set_sampling_interval(interval);
     }
 }
 
-/// The helper class is made for it, and what older VMs do by themselves has not been looked up.
+/// The helper class is compiled for this version. The behavior of older VMs was not examined.
 const OLDEST: u32 = 17;
 
+/// Checks the VM's Java version.
+///
 /// # Errors
-/// The VM's Java is too old.
+/// The version is too old.
 pub fn check_jdk_supported(jvmti: Jvmti) -> Result<(), String> {
     match jvmti.java_version().map_err(unsupported_message("JVMTI"))? {
         OLDEST.. => Ok(()),
@@ -195,10 +197,10 @@ pub fn check_jdk_supported(jvmti: Jvmti) -> Result<(), String> {
 }
 
 const NEWEST: u32 = TESTED_JDKS[TESTED_JDKS.len() - 1];
-/// On a newer one every so many events are compared with the VM's own trace.
+/// On a newer JDK, every N-th event is compared with the VM's own trace.
 const SAMPLE: u32 = 1000;
 
-/// Where the VM's Java is none of those that were tried: the program runs, and what is known is compared with what is there.
+/// If the JDK is not among the tested ones, the program runs, and known facts are compared with the present JDK.
 pub fn adapt_to_untried_jdk(jvmti: Jvmti, options: &mut AgentOptions) {
     if let Ok(feature) = jvmti.java_version() {
         adapt_to_untried_feature(feature, options);
@@ -222,14 +224,14 @@ fn adapt_to_untried_feature(feature: u32, options: &mut AgentOptions) {
     ));
 }
 
-/// What the user is told if the VM does not let this agent sample allocations.
+/// The message if the VM does not let this agent sample allocations.
 pub fn sampling_taken_message(JvmError(code): JvmError) -> String {
     format!(
         "events=leak, alloc=SIZE: another agent samples allocations, and the VM lets only one (error {code})"
     )
 }
 
-/// What the user is told if the VM does not do `what`.
+/// The message if the VM does not support `what`.
 pub fn unsupported_message(what: &'static str) -> impl Fn(JvmError) -> String {
     move |JvmError(code)| format!("this VM does not support {what} (error {code})")
 }
@@ -242,13 +244,13 @@ fn required_capabilities(jvmti: Jvmti, options: &AgentOptions) -> ti::jvmtiCapab
     wanted.set_can_redefine_classes(true);
     wanted.set_can_tag_objects(true);
     wanted.set_can_get_line_numbers(true);
-    // Where methods that the VM enters have their entry hook, and watched ones their calls.
+    // To find the entry hooks of methods that the VM enters, and the calls of watched methods.
     wanted.set_can_get_bytecodes(true);
-    // Of a class that cannot be read.
+    // For a class that cannot be read.
     wanted.set_can_get_source_file_name(true);
-    // Which of those calls are hooks.
+    // To tell which of those calls are hooks.
     wanted.set_can_get_constant_pool(true);
-    // Which thread is started: `this` of Thread.start.
+    // To find the started thread: `this` of Thread.start.
     wanted.set_can_access_local_variables(options.records_calls());
     let can = jvmti.potential_capabilities().unwrap_or_default();
     wanted.set_can_support_virtual_threads(can.can_support_virtual_threads());
@@ -258,7 +260,7 @@ fn required_capabilities(jvmti: Jvmti, options: &AgentOptions) -> ti::jvmtiCapab
     wanted
 }
 
-/// Only one agent can have breakpoints, and a debugger cannot do without.
+/// Only one agent can have breakpoints, and a debugger needs them.
 fn is_debugger_expected() -> bool {
     let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
     let variables = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"];

@@ -1,4 +1,4 @@
-//! What the agent does and has done, as JSON: for `lucce ctl PID status`.
+//! The agent's state and statistics as JSON, for `lucce ctl PID status`.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -15,14 +15,14 @@ use crate::session::finish::{
 };
 use crate::session::push;
 
-/// `uptime` in milliseconds.
+/// `uptime`: in milliseconds.
 pub fn status_json(agent: &Agent, uptime: u64) -> String {
     let (kinds, counting) = agent.event_mask.requested_state();
     let events = EventTotals::count_events(agent).sum_events();
     let numbers = count_context_numbers(agent, ContextNumberScope::All);
     let counts = &agent.counts;
     let lost = count_dropped_events(agent);
-    // What lies in no file any more is lost.
+    // Events that no file contains any more are lost.
     let (events, lost) = match agent.log.file_state(&agent.options.out) {
         FileState::Truncated | FileState::Failed => (0, lost + events),
         FileState::Whole | FileState::Moved(_) | FileState::Removed => (events, lost),
@@ -53,7 +53,7 @@ pub fn status_json(agent: &Agent, uptime: u64) -> String {
         .into_json()
 }
 
-/// That have a record now; without hooks: that have had events, those of one kind together.
+/// The number of threads with a state. In hookless mode: threads that have had events, where threads of one kind may share one.
 fn count_threads(agent: &Agent) -> usize {
     match agent.hookless.is_some() {
         false => agent.threads.len(),
@@ -61,7 +61,7 @@ fn count_threads(agent: &Agent) -> usize {
     }
 }
 
-/// How many there were, and for how long of how long events were counted; `null`: always.
+/// Number of bursts, and for how much of which time events were counted; `null`: always.
 fn bursts_json(agent: &Agent) -> String {
     agent
         .event_mask
@@ -83,7 +83,7 @@ fn memory_json(agent: &Agent) -> String {
         .into_json()
 }
 
-/// `null`: there is none. A reader may count its entries.
+/// `null`: there is no stream. A reader may count its entries.
 fn stream_json(agent: &Agent) -> String {
     let of = |streamer: &EventStreamer| {
         file_object(&streamer.file_state(), streamer.path())
@@ -95,7 +95,7 @@ fn stream_json(agent: &Agent) -> String {
     agent.streamer.as_ref().map_or("null".into(), of)
 }
 
-/// What the file is called, and what has become of it.
+/// The file's present path and state.
 fn file_object(fate: &FileState, path: &Path) -> ReplyObject {
     let path = fate.current_path(path);
     let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -109,7 +109,7 @@ fn log_json(agent: &Agent) -> String {
     let known = file_object(&fate, &agent.options.out)
         .with_raw("bytes", agent.log.written_bytes())
         .with_raw("refused", agent.log.refused_records());
-    // What has no more room for it.
+    // Why the log is full.
     let known = match agent.log.no_room() {
         None => known.with_raw("full", "null"),
         Some(LogFullCause::Limit) => known.with_text("full", "limit"),

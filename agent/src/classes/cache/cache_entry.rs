@@ -1,12 +1,11 @@
-//! What the cache has of a class: all that its hooks were decided by beside its bytes, what the book has of it, and its
-//! bytes with hooks, in which constants stand for ids.
+//! An entry of the class cache: what the hooks depended on, the image of the class, and its bytes with placeholders for ids.
 //!
 //! ```text
 //! u8            1: virtual threads act as their carriers here; 2: there are bytes with hooks
-//! u32 count     classes whose quiet methods were asked for: text, u64 state (`CodeRegistry::untracked_hash`)
+//! u32 count     classes whose untracked methods were looked up: text, u64 state (`CodeRegistry::untracked_hash`)
 //! u32 count     natives with a bracket: u16 index of the method
-//! u32 length    the image (`book/image.rs`)
-//! u32 count     constants: u32 where they are, u32 what stands there
+//! u32 length    the image (`registry/class_image.rs`)
+//! u32 count     placeholders: u32 offset of the constant, u32 placeholder
 //! u32 length    the bytes with hooks
 //! ```
 
@@ -15,12 +14,13 @@ use std::collections::BTreeMap;
 use crate::registry::FirstClassIds;
 use crate::registry::class_image::{ByteReader, write_count, write_text};
 
-/// What stands for ids in a class that is kept: numbers that are no ids and so large that each has a constant of
-/// its own. The n-th method, site or native with a bracket has the n-th number.
+/// Placeholders for ids in a cached class. They exceed all ids, and each one has its own constant. The n-th method, site or
+/// native with a bracket has the n-th number.
 pub const PLACEHOLDER_IDS: FirstClassIds = FirstClassIds {
     first_method: 2 << PLACEHOLDER_SPAN,
     first_site: 1 << PLACEHOLDER_SPAN,
 };
+/// The first placeholder of natives with a bracket.
 pub const NATIVE_PLACEHOLDERS: u32 = 3 << PLACEHOLDER_SPAN;
 const PLACEHOLDER_SPAN: u32 = 28;
 // Ids of methods and sites have fewer bits.
@@ -29,10 +29,10 @@ const _: () = assert!(
         && lucce_callgraph::MethodId::BITS <= PLACEHOLDER_SPAN
 );
 
-/// Where constants lie in a class, and what stands there.
+/// Offsets of constants in a class, each with its placeholder.
 pub type PlaceholderConstants = Vec<(u32, u32)>;
 
-/// Those integers of a class that stand for ids.
+/// The integer constants of a class that are placeholders.
 pub fn find_placeholders(integers: &[(usize, i32)]) -> Option<PlaceholderConstants> {
     let constants = integers.iter().map(|(at, value)| {
         let value = value.cast_unsigned();
@@ -43,7 +43,7 @@ pub fn find_placeholders(integers: &[(usize, i32)]) -> Option<PlaceholderConstan
     Some(all.into_iter().filter(meant).collect())
 }
 
-/// Puts ids in the place of what stands for them. `None`: something stands there for none.
+/// Replaces placeholders by ids. `None`: a placeholder has no id.
 pub fn replace_placeholders(
     class: &mut [u8],
     constants: impl Iterator<Item = (u32, u32)>,
@@ -71,19 +71,19 @@ pub fn replace_placeholders(
 const ACTS_AS_CARRIER: u8 = 1;
 const HAS_HOOKS: u8 = 2;
 
-/// A class with hooks, or one that needs none.
+/// A new entry: a class with hooks, or a class that needs none.
 pub struct NewCacheEntry<'m> {
     pub acts_as_carrier: bool,
-    /// States by the classes that were asked for.
+    /// `CodeRegistry::untracked_hash` of each class that was looked up.
     pub untracked_states: &'m BTreeMap<String, u64>,
-    /// Indices of methods.
+    /// Indices of the methods that are natives with a bracket.
     pub natives: &'m [usize],
     pub image: &'m [u8],
     pub hooked: Option<(&'m [u8], &'m PlaceholderConstants)>,
 }
 
 impl NewCacheEntry<'_> {
-    /// `None`: something is too large.
+    /// `None`: a part is too large.
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         let flag = |is: bool, flag: u8| if is { flag } else { 0 };
@@ -113,18 +113,18 @@ impl NewCacheEntry<'_> {
     }
 }
 
-/// An entry, read.
+/// A parsed entry.
 pub struct CacheEntryView<'e> {
     pub acts_as_carrier: bool,
     pub untracked_states: Vec<(&'e str, u64)>,
     pub natives: Vec<usize>,
     pub image: &'e [u8],
-    /// And its constants, eight bytes each.
+    /// The bytes with hooks, and their placeholders, eight bytes each.
     pub hooked: Option<(&'e [u8], &'e [u8])>,
 }
 
 impl<'e> CacheEntryView<'e> {
-    /// `None`: it is none.
+    /// `None`: the bytes are not a valid entry.
     pub fn parse(bytes: &'e [u8]) -> Option<CacheEntryView<'e>> {
         let mut from = ByteReader(bytes);
         let flags = from.read_u8()?;
@@ -151,7 +151,7 @@ impl<'e> CacheEntryView<'e> {
     }
 }
 
-/// Of the rows of an entry.
+/// The placeholders of an entry: offset and value.
 pub fn read_constants(rows: &[u8]) -> impl Iterator<Item = (u32, u32)> {
     rows.chunks_exact(8).filter_map(|row| {
         let mut row = ByteReader(row);
@@ -228,7 +228,7 @@ mod tests {
             .map(|word| u32::from_be_bytes(word.try_into().unwrap()))
             .collect();
         assert_eq!(words, [70_003, 40_000, 5, 99]);
-        // No such native, nothing that stands there, and no room.
+        // No such native, no placeholder there, and no room.
         assert!(put(&mut plain.clone(), &[1]).is_none());
         assert!(put(&mut class, &[1, 99]).is_none());
         assert!(put(&mut plain.clone()[..15], &[1, 99]).is_none());

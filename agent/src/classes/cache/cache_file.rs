@@ -1,17 +1,17 @@
-//! The file of the cache: written once, as a whole, and put in the place of the one before.
+//! The cache file. It is written once, as a whole, and replaces the previous file.
 //!
 //! All numbers are little-endian.
 //!
 //! ```text
 //! 16 B          magic
-//! u128          key: what made the entries (`HookedClassCache::open`)
-//! u128          XXH3 of all that follows up to the entries
-//! u32 count     entries, by the sum of their class: u128 XXH3 of the class's bytes, u128 XXH3 of the entry,
-//!               u64 where it begins, u32 length
+//! u128          key: the agent and options that made the entries (`HookedClassCache::open`)
+//! u128          XXH3 of everything between here and the entries
+//! u32 count     entries, by the hash of their class: u128 XXH3 of the class's bytes, u128 XXH3 of the entry,
+//!               u64 offset, u32 length
 //!               the entries
 //! ```
 //!
-//! The file is read by `pread`, not mapped: who cuts it off makes nothing worse than an entry that is not there.
+//! The file is read by `pread`, not mapped: truncation only makes entries unreadable.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -24,14 +24,15 @@ use crate::registry::class_image::ByteReader;
 const MAGIC: &[u8; 16] = b"lucce classes 1\n";
 const HEADER_BYTES: usize = 16 + 16 + 16 + 4;
 const ROW_BYTES: usize = 16 + 16 + 8 + 4;
-/// More are not read, nor written.
+/// Maximum number of entries that are read or written.
 const MAX_ENTRIES: usize = 1 << 16;
-/// An entry is not larger.
+/// Maximum size of an entry.
 const MAX_ENTRY_BYTES: u32 = 8 << 20;
 
-/// A sum of the class or of an entry.
+/// Hash of a class or of an entry.
 pub type CacheHash = u128;
 
+/// The XXH3 hash of a class or of an entry.
 pub fn hash_bytes(bytes: &[u8]) -> CacheHash {
     xxh3_128(bytes)
 }
@@ -44,17 +45,17 @@ struct CacheIndexRow {
     length: u32,
 }
 
-/// A file whose rows are as they were written. Its entries are looked at when they are asked for.
+/// An open file with a valid index. Entries are read and checked when they are looked up.
 pub struct CacheEntries {
     file: File,
-    /// By class.
+    /// Sorted by class.
     rows: Vec<CacheIndexRow>,
-    /// Where an entry is read to.
+    /// A buffer for entries.
     buffer: Mutex<Vec<u8>>,
 }
 
 impl CacheEntries {
-    /// `None`: it is no such file, is damaged, or has been made by something else.
+    /// `None`: the file is not a cache file, is damaged, or has another key.
     pub fn open(file: File, key: u128) -> Option<CacheEntries> {
         let mut head = [0; HEADER_BYTES];
         file.read_exact_at(&mut head, 0).ok()?;
@@ -87,11 +88,12 @@ impl CacheEntries {
         })
     }
 
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// What `look` makes of the first entry of this class of which it makes something. Each is as it was written.
+    /// The first result of `look` for an intact entry of this class.
     pub fn find_entry<T>(
         &self,
         class: CacheHash,
@@ -101,7 +103,7 @@ impl CacheEntries {
         let rows = self.rows.get(first..).unwrap_or_default().iter();
         let mut rows = rows.take_while(|row| row.class == class).peekable();
         rows.peek()?;
-        // Another thread may have it.
+        // Another thread may use the buffer.
         let mut own = Vec::new();
         let mut shared = self.buffer.try_lock();
         let buffer = match &mut shared {
@@ -124,7 +126,7 @@ impl CacheEntries {
         (hash_bytes(entry) == row.entry).then_some(entry)
     }
 
-    /// All that are there.
+    /// All intact entries.
     pub fn read_all(&self) -> impl Iterator<Item = (CacheHash, Vec<u8>)> {
         let rows = self.rows.iter();
         rows.filter_map(|row| {
@@ -134,7 +136,7 @@ impl CacheEntries {
         })
     }
 
-    /// Few more are asked for.
+    /// Frees the buffer when few more lookups are expected.
     pub fn free_buffer(&self) {
         if let Ok(mut buffer) = self.buffer.try_lock() {
             *buffer = Vec::new();
@@ -146,7 +148,7 @@ fn read_u128(from: &mut ByteReader<'_>) -> Option<u128> {
     Some(u128::from_le_bytes(from.read_bytes(16)?.try_into().ok()?))
 }
 
-/// The whole file of these entries; those that came first stay if there are too many.
+/// The bytes of a file with these entries, of at most `most` bytes of entries. Earlier entries take precedence.
 pub fn encode_file(key: u128, mut entries: Vec<(CacheHash, Vec<u8>)>, most: usize) -> Vec<u8> {
     let mut left = most;
     let fits = |(_, entry): &(CacheHash, Vec<u8>)| {
@@ -176,7 +178,7 @@ pub fn encode_file(key: u128, mut entries: Vec<(CacheHash, Vec<u8>)>, most: usiz
     out
 }
 
-/// A file that has no name any more.
+/// A file without a name.
 #[cfg(test)]
 pub fn create_temporary(bytes: &[u8]) -> std::io::Result<File> {
     use std::io::Write;
@@ -238,7 +240,7 @@ mod tests {
         all.sort();
         expected.sort();
         assert_eq!(all, expected);
-        // Made by something else.
+        // Another key.
         assert!(read(&bytes, 78).is_none());
     }
 

@@ -1,4 +1,4 @@
-//! Where the cache lies, and who may have written it: this user alone.
+//! The folder of the class cache. Only the current user may be able to write to it.
 #![allow(unsafe_code, reason = "asks the C library who the user is")]
 
 use std::fs::{self, DirBuilder, File, Metadata};
@@ -11,12 +11,12 @@ use std::{env, process};
 use crate::options::ClassCacheOption;
 
 const FILE_EXTENSION: &str = "classes";
-/// Of other agents and other options: the oldest go first.
+/// Maximum number of files, which belong to different agents and options. The oldest files are removed first.
 const MAX_FILES: usize = 8;
-/// How long a file that is read keeps the time that it has.
+/// Minimum age after which reading a file renews its time of modification.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Where the options say. `None`: nowhere, or this user has no folder for caches.
+/// The folder by the options. `None`: no cache, or the user has no cache folder.
 pub fn choose_folder(of: &ClassCacheOption) -> Option<PathBuf> {
     match of {
         ClassCacheOption::Off => None,
@@ -25,18 +25,19 @@ pub fn choose_folder(of: &ClassCacheOption) -> Option<PathBuf> {
     }
 }
 
-/// The XDG base directory specification says where.
+/// The user's cache folder, by the XDG base directory specification.
 fn user_folder(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     let absolute = |name| variable(name).filter(|path| path.is_absolute());
     let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
     Some(caches.join("lucce"))
 }
 
+/// The name of the file with this key.
 pub fn file_name(key: u128) -> String {
     format!("{key:032x}.{FILE_EXTENSION}")
 }
 
-/// Opens what this user alone can have written. `None`: it is not there, or somebody else may have.
+/// Opens a file that only this user can have written. `None`: it does not exist, or somebody else may have written it.
 pub fn open(folder: &Path, name: &str) -> Option<File> {
     if !is_own(&fs::metadata(folder).ok()?) {
         return None;
@@ -51,14 +52,14 @@ pub fn open(folder: &Path, name: &str) -> Option<File> {
         return None;
     }
     if file_age(&found) > DAY {
-        // It is in use: others go first.
+        // The file is in use: other files are removed first.
         let now = SystemTime::now();
         let _ = file.set_modified(now);
     }
     Some(file)
 }
 
-/// The folder or file belongs to this user, and no other user may write to it.
+/// Whether the folder or file belongs to this user, and no other user may write to it.
 fn is_own(found: &Metadata) -> bool {
     const OTHERS_WRITE: u32 = 0o022;
     // SAFETY: always succeeds.
@@ -71,10 +72,10 @@ fn file_age(found: &Metadata) -> Duration {
     modified.elapsed().unwrap_or_default()
 }
 
-/// Puts a file in the place of the one of the name, as a whole.
+/// Replaces the file of this name as a whole.
 ///
 /// # Errors
-/// It cannot be written there, or others may write there, too; the old one is still there.
+/// The file cannot be written, or other users may write to the folder. The old file remains.
 pub fn replace_file(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     DirBuilder::new()
         .recursive(true)
@@ -86,7 +87,7 @@ pub fn replace_file(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     }
     remove_old_files(folder, name);
     let new = folder.join(format!("{name}.{}", process::id()));
-    // Left by a process of the same number that was killed.
+    // Left by a killed process with the same id.
     let _ = fs::remove_file(&new);
     let written = write_new_file(&new, bytes).and_then(|()| fs::rename(&new, folder.join(name)));
     if written.is_err() {
@@ -104,7 +105,7 @@ fn write_new_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
-/// What is too much goes: the oldest files, and what processes that were killed have left.
+/// Removes the oldest files beyond the maximum, and files left by killed processes.
 fn remove_old_files(folder: &Path, name: &str) {
     let mut files: Vec<(Duration, PathBuf)> = Vec::new();
     for found in fs::read_dir(folder).into_iter().flatten().flatten() {

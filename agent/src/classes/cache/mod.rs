@@ -1,15 +1,17 @@
-//! Classes of the JDK with their hooks, from an earlier run: a file of the user's, so that a JVM that starts need not
-//! rewrite the same few hundred classes again.
+//! The class cache: the JDK's classes with hooks from an earlier run, in a file of the user. A JVM that starts need not rewrite
+//! the same few hundred classes again.
 //!
-//! A class is found by the sum of its bytes. What else its hooks depend on is the same for all that the file has, and in
-//! its key: the agent's own code, and the kinds of hooks that were asked for. Or it is in the entry: what the book knew
-//! of other classes. The ids that a class gets are this run's, as if it had been rewritten. So a class comes out of the cache as it
-//! would have been made, or not at all; whatever is wrong with a file is as if it were not there.
+//! A class is found by the hash of its bytes. The file's key covers what all its hooks depend on: the agent's own code, and the
+//! selected kinds of events. Each entry records what the code registry knew of other classes. A class gets ids of this run, as
+//! if it had been rewritten. So a class from the cache equals the class that rewriting would make. Damaged or foreign files
+//! count as missing.
 //!
 //! ```text
-//! class bytes ─► file: found? ─► what was asked of the book is as it was? ─► book ─► ids into the constants ─► VM
-//!                  └──────────── no: parsed, planned, rewritten ─► kept ─► at the end, or once few more come: a new file
+//! class bytes ─► file: found? ─► untracked methods as then? ─► code registry ─► ids replace placeholders ─► VM
+//!                  └──────────── no: parsed, planned, rewritten ─► kept ─► new file, at the end or once loading has settled
 //! ```
+//!
+//! Read `cache_entry` first, then `cache_file`, `cache_folder` and `own_code`.
 
 mod cache_entry;
 mod cache_file;
@@ -41,13 +43,13 @@ pub use cache_entry::{
     replace_placeholders,
 };
 
-/// How large the file may become, and what is kept for it until it is written.
+/// Maximum size of the file, and of the entries that wait to be written.
 const MAX_FILE_BYTES: usize = 48 << 20;
 const MAX_UNWRITTEN_BYTES: usize = 16 << 20;
-/// A new file is written when it has so many classes more than the one before, or an eighth more.
+/// Minimum number of additional classes for a new file; an eighth more classes also suffices.
 const MIN_NEW_CLASSES: usize = 16;
 
-/// Without a place it does nothing.
+/// The class cache. Without a folder it does nothing.
 #[derive(Default)]
 pub struct HookedClassCache(Option<CacheFile>);
 
@@ -56,27 +58,27 @@ struct CacheFile {
     key: u128,
     written: Option<CacheEntries>,
     unwritten: Mutex<UnwrittenEntries>,
-    /// How many classes were looked for.
+    /// The number of lookups.
     lookups: AtomicUsize,
-    /// How many had been by the last [`HookedClassCache::write_if_settled`].
+    /// The number of lookups at the last [`HookedClassCache::write_if_settled`].
     lookups_before: AtomicUsize,
 }
 
-/// What is not in the file.
+/// Entries that are not in the file.
 #[derive(Default)]
 struct UnwrittenEntries {
     entries: Vec<(CacheHash, Vec<u8>)>,
     bytes: usize,
-    /// There was no room for one more.
+    /// An entry found no room.
     is_full: bool,
-    /// It has been written, and no more are kept.
+    /// The entries were written; no more are accepted.
     is_closed: bool,
 }
 
-/// What was asked of the book while a class's hooks were decided: classes, and which of their methods are quiet.
+/// Classes whose untracked methods were looked up while hooks were decided, with their `CodeRegistry::untracked_hash`.
 pub type UntrackedQueries = RefCell<BTreeMap<String, u64>>;
 
-/// Notes that the class was asked for.
+/// Records a lookup of the class's untracked methods.
 pub fn record_untracked_query(asked: &UntrackedQueries, book: &CodeRegistry, class: &str) {
     let mut asked = asked.borrow_mut();
     if !asked.contains_key(class) {
@@ -84,7 +86,7 @@ pub fn record_untracked_query(asked: &UntrackedQueries, book: &CodeRegistry, cla
     }
 }
 
-/// A class as it was made, for other runs.
+/// A class with its hooks, for other runs.
 pub struct CacheableClass<'k> {
     pub plain: &'k [u8],
     pub acts_as_carrier: bool,
@@ -93,12 +95,12 @@ pub struct CacheableClass<'k> {
     pub untracked_queries: &'k UntrackedQueries,
     /// Indices of natives with a bracket.
     pub natives: &'k [usize],
-    /// With what stands for ids.
+    /// The bytes with hooks, with placeholders for ids.
     pub hooked: Option<(&'k [u8], &'k PlaceholderConstants)>,
 }
 
 impl HookedClassCache {
-    /// Looks for the file, if hooks depend on nothing but what it is found by.
+    /// Opens the cache, if hooks depend on nothing beyond its key.
     pub fn open(classes: &AgentClasses) -> HookedClassCache {
         let options = &classes.options;
         let depends_on_more = options.is_partial()
@@ -128,13 +130,13 @@ impl HookedClassCache {
         self.0.as_ref().filter(|_| loader == ClassLoaderId::BOOT)
     }
 
-    /// Whether classes of this loader are kept, for which something has to stand for ids.
+    /// Whether classes of this loader are cached. Their hooks then need placeholders for ids.
     pub fn accepts_loader(&self, loader: ClassLoaderId) -> bool {
         self.file_for_loader(loader)
             .is_some_and(|place| !place.lock_unwritten().is_closed)
     }
 
-    /// The class as an earlier run made it, noted in the book; within, its bytes if it has hooks. `None`: it is to be made.
+    /// The class as an earlier run made it, now registered. The inner value: its bytes, if it has hooks. `None`: not cached.
     pub fn find_class(
         &self,
         classes: &AgentClasses,
@@ -166,8 +168,8 @@ impl HookedClassCache {
         }
     }
 
-    /// Some seconds have gone by. A machine may be so slow that the program still starts: only where hardly a class was
-    /// loaded in this time, or there is no room for more, what is new is written.
+    /// Called some seconds after the start. On a slow machine the program may still be starting. So the file is written only if
+    /// hardly any class was loaded in this time, or no room is left.
     pub fn write_if_settled(&self, classes: &AgentClasses) {
         let Some(place) = &self.0 else { return };
         let now = place.lookups.load(Ordering::Relaxed);
@@ -177,7 +179,7 @@ impl HookedClassCache {
         }
     }
 
-    /// What is new is written, and no more are kept.
+    /// Writes new entries, and accepts no more.
     pub fn close(&self, classes: &AgentClasses) {
         let Some(place) = &self.0 else { return };
         let new = {
@@ -207,7 +209,7 @@ impl CacheFile {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// With what the file has by now: other JVMs may have written it.
+    /// Writes a file with the new entries and the present file's entries: other JVMs may have written it meanwhile.
     fn write_file(&self, new: Vec<(CacheHash, Vec<u8>)>) -> std::io::Result<()> {
         let name = cache_folder::file_name(self.key);
         let now = cache_folder::open(&self.folder, &name);
@@ -222,7 +224,7 @@ impl CacheFile {
 }
 
 impl CacheableClass<'_> {
-    /// `None`: the book has more of it than an entry can say.
+    /// `None`: an entry cannot express what the registry has of the class.
     fn encode_entry(&self, book: &CodeRegistry) -> Option<Vec<u8>> {
         let class = book.find_class_id(ClassLoaderId::BOOT, self.name)?;
         let image = book.write_class_image(class, self.shapes)?;
@@ -237,7 +239,7 @@ impl CacheableClass<'_> {
     }
 }
 
-/// `None`: the entry is wrong, the book is not as it was then, or is full.
+/// `None`: the entry is invalid, the registry has changed since, or it is full.
 fn restore_class(
     classes: &AgentClasses,
     loader: ClassLoaderId,
@@ -268,7 +270,7 @@ fn restore_class(
     Some(Some(bytes))
 }
 
-/// Of natives with a bracket.
+/// Adds the sites of natives with a bracket.
 pub fn add_native_sites(classes: &AgentClasses, natives: &[usize], ids: FirstClassIds) -> Vec<u32> {
     let site =
         |index: &usize| classes.find_or_add_site(ids.first_method + *index as u32, NATIVE_LINE);

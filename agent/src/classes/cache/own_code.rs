@@ -1,5 +1,5 @@
-//! Which agent this is: the sum of its own code and constants, as the loader has mapped them. Whatever is built
-//! otherwise has another one.
+//! The identity of this agent: a hash of its own code and constants, as the dynamic loader has mapped them. Every other build
+//! has another hash.
 #![allow(
     unsafe_code,
     reason = "asks the loader where this library lies, and reads that"
@@ -10,13 +10,13 @@ use std::ffi::c_void;
 
 use xxhash_rust::xxh3::Xxh3;
 
-/// What is looked for, and what was found.
+/// The address to find, and the hash of the library that contains it.
 struct LibrarySearch {
     address: usize,
     found: Option<u128>,
 }
 
-/// `None`: the loader does not say.
+/// `None`: the loader does not know the library.
 pub fn hash_own_code() -> Option<u128> {
     let mut search = LibrarySearch {
         address: hash_own_code as *const () as usize,
@@ -53,7 +53,7 @@ unsafe extern "C" fn look(
         return 0;
     }
     let mut sum = Xxh3::new();
-    // What may be written is changed when the library is loaded.
+    // Loading changes writable parts.
     let same = parts.filter(|header| {
         let flags = header.p_flags & (libc::PF_R | libc::PF_W);
         flags == libc::PF_R

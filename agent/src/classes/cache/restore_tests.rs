@@ -1,5 +1,5 @@
-//! A class from the cache is the very one that rewriting makes: for each class of the base module of each JDK of this
-//! machine, the same bytes, and the same methods, sites and lines in the book.
+//! A class from the cache equals the class that rewriting makes. The test compares each class of the base module of each JDK on
+//! this machine: bytes, and registered methods, sites and lines.
 
 use std::collections::BTreeMap;
 
@@ -26,13 +26,13 @@ use crate::registry::{
 )]
 mod jdk;
 
-/// All but entries.
+/// All kinds but method entries.
 fn kinds_without_entries() -> EventKindSet {
     let kinds = [&ALLOC, &IO, &LOCK, &THREAD].into_iter();
     kinds.fold(EventKindSet::default(), |all, kind| all.with_kind(kind))
 }
 
-/// Ids as large as those that have a constant of their own: else an instruction has them, and the code is another one.
+/// Ids so large that each has its own constant. Smaller ids are part of instructions, which changes the code.
 const LARGE_IDS: FirstClassIds = FirstClassIds {
     first_method: 100_000,
     first_site: 1_000_000,
@@ -80,10 +80,10 @@ fn add_class(
     book.add_class(&new).unwrap()
 }
 
-/// A class's bytes with hooks, and the integer constants that hooks brought: the place of each in the bytes, and its value.
+/// A class's bytes with hooks, and the integer constants of the hooks: the offset of each and its value.
 type BytesWithConstants = (Vec<u8>, Vec<(usize, i32)>);
 
-/// With these ids, rewritten; `None`: nothing is inserted, or the constant pool has too little room.
+/// Rewrites with these ids. `None`: nothing is inserted, or the constant pool has too little room.
 fn rewrite_class(
     class: &ClassFile<'_>,
     shapes: &[MethodInstrumentation],
@@ -147,7 +147,7 @@ fn compare_class(
     };
     let entry = entry.to_bytes().unwrap();
     let entry = CacheEntryView::parse(&entry).unwrap();
-    // The other book is as the first one was.
+    // The other registry equals the first one.
     for (class, state) in &entry.untracked_states {
         assert_eq!(restored.untracked_hash(class), *state, "{class}");
     }

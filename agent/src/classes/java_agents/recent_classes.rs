@@ -1,28 +1,28 @@
-//! The classes that a thread has hooked lately, as they were without hooks: Java agents are asked for a class soon after
-//! its hooks went in.
+//! The classes that a thread has hooked recently, without their hooks. The VM calls Java agents for a class soon after its hooks
+//! were inserted.
 //!
-//! Soon, but not next. What a Java agent does while it is asked loads further classes, for which Java agents are asked in
-//! turn, and each Java agent is asked twice (by its two managers of transformers), one agent after the other. So the
-//! classes lie in levels: a level for each class that a Java agent is being asked for on this thread.
+//! Other classes may come in between. A Java agent that is called may load further classes, for which Java agents are called in
+//! turn. Each Java agent is called twice, by its two managers of transformers, one agent after the other. Therefore the classes
+//! form levels: one for each class for which a Java agent is being called on this thread.
 //!
 //! ```text
-//! level 0   A's class file with hooks   ─ a Java agent is asked for A
-//! level 1     └ B, loaded meanwhile     ─ another one is asked for B
+//! level 0   A's class file with hooks   ─ a Java agent is called for A
+//! level 1     └ B, loaded meanwhile     ─ another one is called for B
 //! level 2         └ C
 //! ```
-//! What lies above a level is let go when the answer for that level has come.
+//! When the call of a level returns, the levels above it are dropped.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-/// Of one level. Between a class's hooks and the question for it the JDK's own code may load a few others.
+/// Per level. Between a class's hooks and the call for it, the JDK's own code may load a few others.
 const MAX_PER_LEVEL: usize = 4;
 
 thread_local! {
     static RECENT: RefCell<RecentClasses> = const { RefCell::new(RecentClasses::new()) };
 }
 
-/// A class before and after its hooks.
+/// A class without and with its hooks.
 struct RecentClass {
     level: usize,
     plain: Vec<u8>,
@@ -71,25 +71,26 @@ impl RecentClasses {
     }
 }
 
-/// This thread has put hooks into a class.
+/// Remembers a class that this thread has hooked.
 pub fn remember_class(plain: Vec<u8>, hooked: Vec<u8>) {
     RECENT.with_borrow_mut(|recent| recent.push_class(plain, hooked));
 }
 
-/// The class without the hooks that this thread put into it lately.
+/// The class without the hooks that this thread inserted recently.
 pub fn find_plain(class: &[u8]) -> Option<Vec<u8>> {
     RECENT.with_borrow(|recent| recent.find_plain(class))
 }
 
-/// Whether this thread has made the class lately, by putting hooks into another one.
+/// Whether this thread made the class recently by inserting hooks.
 pub fn is_hooked(class: &[u8]) -> bool {
     RECENT.with_borrow(|recent| recent.pairs.iter().any(|pair| pair.hooked == class))
 }
 
-/// A Java agent is asked on this thread, until this is dropped.
+/// Marks a call of Java agents on this thread, until it is dropped.
 pub struct AgentQueryGuard(());
 
 impl AgentQueryGuard {
+    /// Begins a level.
     pub fn enter_level() -> AgentQueryGuard {
         RECENT.with_borrow_mut(|recent| recent.level += 1);
         AgentQueryGuard(())
