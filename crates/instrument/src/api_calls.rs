@@ -22,6 +22,7 @@ const API: [(&str, &str, &str, HookSiteKind); 4] = [
 
 const INVOKESTATIC: u8 = 184;
 
+/// Returns the site kind of a call of lucce's API; `None`: it is another call.
 pub fn api_site_kind(call: &MethodCall<'_>) -> Option<HookSiteKind> {
     let known = API.iter().find(|(owner, name, descriptor, _)| {
         (*owner, *name, *descriptor) == (&*call.owner, &*call.name, &*call.descriptor)
@@ -54,6 +55,7 @@ pub fn defines_hidden(call: &MethodCall<'_>) -> bool {
         && call.descriptor == DEFINE_CLASS_0
 }
 
+/// Returns the site kind of an allocation instruction.
 pub fn allocation_site_kind(alloc: &AllocationInstruction<'_>) -> HookSiteKind {
     match alloc.kind {
         AllocationOpcode::New => HookSiteKind::New(alloc.type_name.to_string()),

@@ -113,6 +113,7 @@ pub const TRANSFORM: &str = "(Ljava/lang/Object;Ljava/lang/Module;Ljava/lang/Cla
 pub const REDIRECT_HIDING: CodeInsertion = CodeInsertion::Redirect {
     helper: helper("hides", "(Ljava/lang/Object;Z)V"),
 };
+/// Replaces the call that defines a hidden class.
 pub const REDIRECT_DEFINITION: CodeInsertion = CodeInsertion::Redirect {
     helper: helper("defineClass0", DEFINE_CLASS_0),
 };

@@ -161,6 +161,7 @@ impl MethodInstrumentation {
         }
     }
 
+    /// Returns the instrumentation of a leaf method without hooks.
     pub fn empty() -> MethodInstrumentation {
         MethodInstrumentation {
             frame: FrameKind::Leaf,

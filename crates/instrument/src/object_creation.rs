@@ -35,6 +35,7 @@ const ARRAY: &str = "java/lang/reflect/Array";
 /// and 25.
 pub const MAKING: &str = "newInstance0";
 
+/// Returns which objects the call makes; `None`: the call is not in the table above.
 pub fn object_creation(call: &MethodCall<'_>) -> Option<ObjectCreation> {
     let (owner, name, descriptor) = (&*call.owner, &*call.name, &*call.descriptor);
     match (owner, name) {

@@ -46,6 +46,7 @@ pub const INTRINSICS: [Intrinsic; 3] = [
     },
 ];
 
+/// Returns the index in [`INTRINSICS`] of a method.
 pub fn find_intrinsic(class: &str, name: &str, descriptor: &str) -> Option<usize> {
     INTRINSICS
         .iter()

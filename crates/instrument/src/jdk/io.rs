@@ -3,7 +3,7 @@
 //! `kinds::io` has the hooks around their calls.
 //!
 //! Origin: all natives of `java.base` that take a file descriptor or belong to a class for files and sockets, in JDK
-//! 17, 21 and 25 (`javap -p`), and their callers. A row is harmless in a JDK without its class or native.
+//! 17, 21 and 25 (`javap -p`). Their callers were looked up. A row is harmless in a JDK without its class or native.
 
 use lucce_bytecode::MethodCall;
 

@@ -19,7 +19,7 @@ pub const CUSTOMIZING: [(&str, &str); 3] = [
     ("java/lang/invoke/MethodHandle", "maybeCustomize"),
 ];
 const CONTINUATION: &str = "jdk/internal/vm/Continuation";
-/// Methods of that class that do not take part in mounting. In all others `$fp` must not change: the VM may unmount a
+/// Methods of `Continuation` that do not take part in mounting. In all others `$fp` must not change: the VM may unmount a
 /// thread between a call's hook and the callee's entry.
 const NO_MOUNTING: [&str; 5] = [
     CLASS_INITIALIZER,
@@ -29,7 +29,7 @@ const NO_MOUNTING: [&str; 5] = [
     "lambda$getStackTrace$1",
 ];
 
-/// Callees of those other methods, in the class that implements `JavaLangAccess`: see [`QUIET_CLASS`].
+/// Callees of the mounting methods, in the class that implements `JavaLangAccess`: see [`QUIET_CLASS`].
 pub const QUIET: [&str; 6] = [
     "currentCarrierThread",
     "getContinuation",
@@ -38,6 +38,7 @@ pub const QUIET: [&str; 6] = [
     "scopedValueCache",
     "setScopedValueCache",
 ];
+/// Prefix of the name of the class that implements `JavaLangAccess`, a class nested in `System`.
 pub const QUIET_CLASS: &str = "java/lang/System$";
 
 /// Returns the name under which the tables know a class; empty unless `trusted`.
@@ -67,12 +68,14 @@ pub fn is_untouched(class: &str, method: &str) -> bool {
 /// A carrier's trace shows `runContinuation`. The others, of JDK 21, have switched back when they end.
 const SHOWN_SWITCHES: [&str; 4] = ["runContinuation", "scheduleUnpark", "cancel", "unpark"];
 
+/// Whether traces omit the method: it is untouched, switches threads, or has the annotation [`HIDDEN`].
 pub fn is_transparent(class: &str, method: &ClassFileMethod<'_>) -> bool {
     is_untouched(class, &method.name)
         || switches_thread(class, method) && !SHOWN_SWITCHES.contains(&&*method.name)
         || class != OTHERS && method.has_annotation(HIDDEN)
 }
 
+/// Whether entry and exit of the method happen on different threads (JDK 21 and later).
 pub fn switches_thread(class: &str, method: &ClassFileMethod<'_>) -> bool {
     class != OTHERS && method.has_annotation(SWITCHES)
 }
@@ -82,6 +85,7 @@ pub fn is_excluded(class: &str, method: &ClassFileMethod<'_>) -> bool {
     class == UNSAFE && method.name != INVOKE_CLEANER || is_transparent(class, method)
 }
 
+/// Returns the frame kind of a method, from its role and from its hook places.
 pub fn frame_kind(
     class: &str,
     method: &ClassFileMethod<'_>,
@@ -161,6 +165,7 @@ pub fn calls_to_restore(
     }
 }
 
+/// Returns the frame kind of a method with hooks, by its class, name and descriptor.
 pub fn kind_by_name(class: &str, method: &ClassFileMethod<'_>) -> FrameKind {
     if starts_virtual_thread(class, &method.name, &method.descriptor) {
         return FrameKind::ThreadEntry;
