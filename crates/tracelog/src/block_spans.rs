@@ -45,6 +45,7 @@ pub enum SpanContent {
 }
 
 impl SpanContent {
+    /// Returns the size of the content in bytes.
     #[must_use]
     pub fn bytes(self) -> u64 {
         match self {

@@ -90,6 +90,7 @@ impl MappedFile {
         &self.file
     }
 
+    /// Returns the number of reserved bytes, which the file cannot exceed.
     #[must_use]
     pub fn reserved(&self) -> u64 {
         self.reserved

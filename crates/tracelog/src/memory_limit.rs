@@ -26,6 +26,7 @@ pub enum MemoryLimit {
 }
 
 impl MemoryLimit {
+    /// Reads the limits of this process.
     #[must_use]
     pub fn read_current() -> MemoryLimit {
         if let Some(limit) = address_limit() {

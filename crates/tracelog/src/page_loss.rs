@@ -1,7 +1,7 @@
 //! Handles pages of mapped files that disappear while they are in use.
 //!
-//! If the file is truncated, or a disk or network fails, the next access raises SIGBUS, in any thread that counts an
-//! event and also in compiled Java code. [`install_sigbus_handler`] installs a handler in front of the existing one. If
+//! If the file is truncated, or a disk or network fails, the next access raises SIGBUS. That may happen in any thread
+//! that counts an event, and in compiled Java code. [`install_sigbus_handler`] installs a handler in front of the existing one. If
 //! the address lies in one of our mapped files, the handler replaces the lost pages by anonymous memory, notes it, and
 //! the instruction is retried. The data of these pages is lost; the program continues. Any other SIGBUS is passed on
 //! unchanged.
@@ -68,6 +68,7 @@ impl WatchedMapping {
         Some(place)
     }
 
+    /// Sets how many bytes from `base` on are mapped.
     pub fn set_mapped(&self, mapped: usize) {
         // Release: the handler finds the mapping that was made before.
         self.mapped.store(mapped, Ordering::Release);
@@ -78,6 +79,7 @@ impl WatchedMapping {
         self.replaced.load(Ordering::Relaxed)
     }
 
+    /// Frees the entry; the handler no longer handles these addresses.
     pub fn stop_watching(&self) {
         self.base.store(0, Ordering::Release);
     }

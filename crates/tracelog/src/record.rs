@@ -68,6 +68,7 @@ trait RecordBody<'a>: Sized {
     fn decode_fields(input: &mut RecordDecoder<'a>) -> Parsed<Self>;
 }
 
+/// A record of any kind.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LogRecord<'a> {
     Meta(MetaRecord<'a>),

@@ -131,7 +131,7 @@ impl LogWriter {
     /// disk.
     ///
     /// # Errors
-    /// As `create`.
+    /// As [`LogWriter::create`].
     pub fn create_with_limit(
         path: impl AsRef<Path>,
         header: &LogHeader,
@@ -356,7 +356,7 @@ impl LogWriter {
                 key: REFUSED.into(),
                 value: self.refused,
             };
-            // On failure the log has no `EndRecord`, which says that it is full.
+            // On failure the missing `EndRecord` still shows that the log is full.
             let _ = self.append(refused);
         }
         self.closed = true;

@@ -8,6 +8,7 @@ use super::RecordBody;
 use crate::limits::MAX_LINES;
 use crate::record_codec::{MalformedRecord, Parsed, RecordDecoder, RecordEncoder};
 
+/// The id of a loaded class.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct ClassId(pub u32);
 
@@ -121,6 +122,7 @@ pub struct SiteRecord<'a> {
     pub kind: SiteKind<'a>,
 }
 
+/// What a site does.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SiteKind<'a> {
     Call,

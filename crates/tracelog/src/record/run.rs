@@ -28,6 +28,7 @@ impl<'a> RecordBody<'a> for MetaRecord<'a> {
     }
 }
 
+/// The id of a thread's counters; 0 belongs to no thread. Threads of one kind may share it in succession.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct ThreadId(pub u32);
 
@@ -55,6 +56,7 @@ impl<'a> RecordBody<'a> for ThreadRecord<'a> {
     }
 }
 
+/// The end of a thread; another thread of its kind may take over the id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ThreadEnd {
     pub id: ThreadId,
@@ -174,6 +176,7 @@ impl<'a> RecordBody<'a> for SkippedRecord<'a> {
     }
 }
 
+/// A message of the agent for the user.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WarningRecord<'a> {
     pub text: Cow<'a, str>,
