@@ -1,8 +1,8 @@
 //! Decides when the graph is renumbered, and from which edges (the policy `adaptive`, after DACCE).
 //!
 //! Every interned context is a call for which no range had room. When many contexts were interned since the last
-//! numbering, all known edges are renumbered, the most frequently learned edges first, and a fresh base version gets
-//! these numbers. The threshold doubles each time, so the number of renumberings grows with the logarithm of the number
+//! numbering, all known edges are renumbered, the most frequently learned edges first. A fresh base version gets these
+//! numbers. The threshold doubles each time, so the number of renumberings grows with the logarithm of the number
 //! of contexts.
 
 use std::time::Duration;

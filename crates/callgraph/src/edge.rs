@@ -14,6 +14,7 @@ pub struct CallEdge {
 }
 
 impl CallEdge {
+    /// In place of the caller of a thread's first frame.
     pub const NO_CALLER: MethodId = MethodId(0);
 
     /// Returns the edge of a thread's first frame.
@@ -45,6 +46,7 @@ impl CallEdge {
         }
     }
 
+    /// Whether the callee is a thread's first frame.
     #[must_use]
     pub fn is_entry(self) -> bool {
         self.caller == CallEdge::NO_CALLER

@@ -30,6 +30,7 @@ pub struct ContextEncoder<J> {
 }
 
 impl<J: GraphJournal> ContextEncoder<J> {
+    /// Creates an encoder that numbers contexts when they are first seen.
     pub fn new(layout: ContextLayout, policy: EncodingPolicy, journal: J) -> Self {
         Self::with_plan_and_memory(layout, policy, journal, None, None)
     }

@@ -40,6 +40,7 @@ pub struct Transition {
     pub effect: TransitionEffect,
 }
 
+/// The effect of a transition on a context's number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TransitionEffect {
     /// `(version, a, c)` becomes `(to, a, c + av)`.

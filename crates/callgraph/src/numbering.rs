@@ -115,6 +115,7 @@ pub struct AcyclicNumbering {
 }
 
 impl AcyclicNumbering {
+    /// Numbers the contexts of a graph that consists of these edges.
     #[must_use]
     pub fn from_edges(edges: &[WeightedEdge], rules: &NumberingRules) -> AcyclicNumbering {
         let graph = AcyclicGraph::from_edges(edges, rules.hot_first);

@@ -43,6 +43,7 @@ pub struct EncodingPolicy {
 }
 
 impl EncodingPolicy {
+    /// The default: numbers are given when calls are first seen.
     pub const LUCCE: EncodingPolicy = EncodingPolicy {
         growth_percent: 20,
         slack: 1,
