@@ -486,6 +486,7 @@ impl Jvmti {
         Some(table)
     }
 
+    /// Replaces the JNI function table for all threads.
     pub fn set_jni_table(self, table: *const JNINativeInterface_) -> Result<(), JvmError> {
         call!(self, SetJNIFunctionTable, table)
     }
@@ -594,6 +595,7 @@ impl JniEnvironment {
         (!pointer.is_null()).then_some(pointer)
     }
 
+    /// Defines a class in the boot loader.
     pub fn define_boot_class(self, name: &CStr, bytes: &[u8]) -> Option<jclass> {
         let class = jni!(
             self,
