@@ -32,6 +32,7 @@ pub struct EventStream {
     damage: Option<LogDamage>,
 }
 
+/// A thread of the stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StreamThreadInfo {
     pub name: String,
