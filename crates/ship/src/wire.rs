@@ -102,6 +102,7 @@ impl PartBuilder {
         }
     }
 
+    /// Appends a piece: `piece` replaces the log's bytes at `offset`.
     pub fn push_piece(&mut self, offset: u64, piece: &[u8]) {
         self.bytes.extend(offset.to_le_bytes());
         self.bytes.extend((piece.len() as u32).to_le_bytes());
