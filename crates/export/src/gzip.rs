@@ -13,6 +13,7 @@ const BEST: i32 = 9;
 /// The value for zlib: raw data without its own header.
 const RAW: i32 = -15;
 
+/// Compresses everything that is written to it.
 pub struct GzipWriter<W> {
     out: W,
     state: Box<CompressorOxide>,
