@@ -12,6 +12,7 @@
 
 use std::collections::BTreeSet;
 
+/// The times of an iteration.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Iteration {
     /// Wall-clock time in milliseconds.
@@ -20,6 +21,7 @@ pub struct Iteration {
     pub cpu: f64,
 }
 
+/// The output of a program that repeats its work.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Iterations {
     pub list: Vec<Iteration>,

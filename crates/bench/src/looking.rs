@@ -24,6 +24,7 @@ pub const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 /// A pause is the elapsed time divided by this.
 const PAUSE: u32 = 64;
 
+/// Observes a process.
 pub struct Looker {
     threads: Threads,
     printed: Printed,

@@ -44,6 +44,7 @@ impl JavaCommand {
     }
 }
 
+/// A program to measure.
 #[derive(Clone, Debug)]
 pub struct Program {
     pub name: String,

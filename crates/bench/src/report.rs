@@ -57,6 +57,7 @@ pub struct Row {
     pub outcomes: Vec<Outcome>,
 }
 
+/// A variant's column.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Column {
     pub name: String,
