@@ -11,9 +11,9 @@
 //!   └
 //! ```
 //!
-//! A 16-bit branch that no longer reaches its target becomes wide: `goto` → `goto_w`, `if x` → `if not x, over;
-//! goto_w`. That moves other code, so it is repeated until nothing changes. It ends because branches never become short
-//! again.
+//! A 16-bit branch that no longer reaches its target becomes wide: `goto` → `goto_w`, `if x` →
+//! `if not x, over; goto_w`. That moves other code, so it is repeated until nothing changes. It ends because branches
+//! never become short again.
 
 use crate::code::CodeAttribute;
 use crate::edits::{CodeEdits, EditPlanner, InstructionEdit};

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! request  "lucce " version " " verb [" " argument] "\n"
-//! reply    "lucce " version " ok " length "\n" body          length bytes of body
 //! reply    "lucce " version " ok " length "\n" body          body of `length` bytes
 //!          "lucce " version " error " length "\n" body       the reason
+//! ```
 //!
 //! Example: `lucce 1 dump /home/me/now.lucce\n` is answered by `lucce 1 ok 42\n{"file":…}`. The body of a successful
 //! reply is one JSON object.

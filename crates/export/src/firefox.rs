@@ -8,7 +8,6 @@
 //! threads   one for each thread and kind: samples (stack, weight), and a marker for each sample with the other values:
 //!           type, count, context id and content id
 //! ```
-//! ```
 //! With the stream, a sample is one event at its time. Without it, a sample is a row, at the start of the run. Columns
 //! are written one after the other, so single events are kept until then, in 40 bytes each.
 //!

@@ -38,8 +38,8 @@
 //!
 //! A records block holds records (see `record`).
 //!
-//! A counters block (2) holds counters of 24 bytes that their thread changes in place: `id: u64`, `count: u64`, `bytes:
-//! u64`; id 0 means not used yet. They count allocations by bytecode.
+//! A counters block (2) holds counters of 24 bytes that their thread changes in place: `id: u64`, `count: u64`,
+//! `bytes: u64`; id 0 means not used yet. They count allocations by bytecode.
 //!
 //! A block of counters by type (3) holds counters of 32 bytes: `id: u64`, `type: u32` (see the record `EventType`),
 //! `zero: u32`, `count: u64`, `value: u64`, the sum in the type's unit.
@@ -49,15 +49,15 @@
 //! writes its `StatRecord`s. Once written, the `StatRecord`s take precedence.
 //!
 //! A block of counters of the VM (5) holds counters of 24 bytes, each with its own thread id: `thread: u32` (0: threads
-//! without an id because nothing was counted in them), `flags: u32` (1 in use, 2 carriers of virtual threads), `bytes:
-//! u64` (what these threads allocated while they were followed, as the VM reports it), `at: u64` (the time of the
-//! report, nanoseconds since 1970). A counter with the flags 4 holds what the counters of `thread` had counted at that
+//! without an id because nothing was counted in them), `flags: u32` (1 in use, 2 carriers of virtual threads),
+//! `bytes: u64` (what these threads allocated while they were followed, as the VM reports it), `at: u64` (the time of
+//! the report, nanoseconds since 1970). A counter with the flags 4 holds what the counters of `thread` had counted at that
 //! time: the sum of their `bytes`, and in place of `at` `objects: u64`, the events of counters whose `bytes` are 0.
 //! Readers that do not know the flag skip the counter.
 //!
 //! Format versions:
-//! * 1 (2026-11-21): the first. Later additions, which older readers skip: blocks of kind 3 and records of kinds 17 to
-//! 21.
+//! * 1 (2026-11-21): the first. Later additions, which older readers skip: blocks of kind 3 and records of kinds 17
+//!   to 21.
 //! * 2 (2026-11-22): a base may set the width of anchors; a reader that skips this misreads context ids.
 //! * 3 (2026-11-23): the header has the run id; a reader that skips it takes ids of other runs for this run's.
 //!   Later additions, which older readers skip: blocks of kinds 4 and 5, records of kind 23 (such a reader adds up

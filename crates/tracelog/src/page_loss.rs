@@ -1,10 +1,10 @@
 //! Handles pages of mapped files that disappear while they are in use.
 //!
 //! If the file is truncated, or a disk or network fails, the next access raises SIGBUS. That may happen in any thread
-//! that counts an event, and in compiled Java code. [`install_sigbus_handler`] installs a handler in front of the existing one. If
-//! the address lies in one of our mapped files, the handler replaces the lost pages by anonymous memory, notes it, and
-//! the instruction is retried. The data of these pages is lost; the program continues. Any other SIGBUS is passed on
-//! unchanged.
+//! that counts an event, and in compiled Java code. [`install_sigbus_handler`] installs a handler in front of the
+//! existing one. If the address lies in one of our mapped files, the handler replaces the lost pages by anonymous
+//! memory, notes it, and the instruction is retried. The data of these pages is lost; the program continues. Any other
+//! SIGBUS is passed on unchanged.
 //!
 //! ```text
 //! MAPS   base      0: the entry is free; stored last

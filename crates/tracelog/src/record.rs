@@ -13,10 +13,10 @@
 //! | 3 | `MethodRecord` | n id, n class, t name, t descriptor, n access, n lines, [z bci step, z line step] |
 //! | 4 | `SiteRecord` | n id, n method, z bci, n 0 or 1, z line if 1, n what, t descriptor if what is 2 or 3 |
 //! | 5 | `SiteSize` | n site, n bytes |
-//! | 6 | `Change::Base` | n version |
-//! | 7 | `Change::Node` | n version, n method, n capacity |
-//! | 8 | `Change::Transition` | n version, n site, n caller, n callee, n effect: 0 anchoring; 1 additive: n to, n addition value |
-//! | 9 | `Change::Anchor` | n base, n id, n head, n 0: a thread's first frame; 1: q parent context, n site, n its method |
+//! | 6 | `GraphChange::Base` | n version |
+//! | 7 | `GraphChange::Node` | n version, n method, n capacity |
+//! | 8 | `GraphChange::Transition` | n version, n site, n caller, n callee, n effect: 0 anchoring; 1 additive: n to, n addition value |
+//! | 9 | `GraphChange::Anchor` | n base, n id, n head, n 0: a thread's first frame; 1: q parent context, n site, n its method |
 //! | 10 | `ThreadRecord` | n id, t name, n 1 if virtual |
 //! | 11 | `ThreadEnd` | n id |
 //! | 12 | `MismatchRecord` | q id, n event number, t expected, t decoded |
@@ -29,7 +29,7 @@
 //! | 19 | `SnapshotRecord` | n rows, n milliseconds, n collections, n old collections, n tested, n sampled, n following, n thinned, n lost |
 //! | 20 | `SurvivorsRecord` | n key, n objects, n bytes, n generations, [n born after the one before, n objects] |
 //! | 21 | `ThreadOrigin` | n thread, q context |
-//! | 22 | `Change::Base` | n version, n bits of anchors from here on, if the header differs |
+//! | 22 | `GraphChange::Base` | n version, n bits of anchors from here on, if the header differs |
 //! | 23 | `ThreadTag` | n thread, t key, t value |
 //! | 24 | `HeapCensus` | n rows, n cause, t detail, n milliseconds, n collections, n full collections + 1 or 0, n survived, n tested, n sampled, n following, n thinned, n used bytes + 1 or 0, n largest bytes + 1 or 0 |
 //!

@@ -1,13 +1,12 @@
 //! `pcce-hybrid`: PCCE's Algorithm 4, which distinguishes contexts by the depth of the stack if possible.
 //!
 //! Each node has a set of *implicit contexts*. Their stack offsets all differ, so the offset alone identifies each one.
-//! A call extends the implicit contexts of its caller. If they do not collide with the callee's implicit contexts so
-//! far, the call
+//! A call extends the implicit contexts of its caller, which may collide with the callee's implicit contexts so far:
 //!
 //! ```text
-//! (b) needs nothing, if all contexts of the caller are implicit
-//! (c) adds s only if the id is not 0, because an explicit context stays explicit
-//! (a) adds s, if they do collide
+//! (a) collision: the call adds s
+//! (b) no collision, and all contexts of the caller are implicit: the call needs nothing
+//! (c) no collision otherwise: the call adds s if the id is not 0, because an explicit context stays explicit
 //! ```
 //!
 //! In C, the offset is that of the stack pointer. A JVM does not expose it: here every frame counts 1, and the offset
