@@ -145,8 +145,8 @@ pub enum CodeInsertion<'p> {
         /// `(Ljava/lang/Class;J)V`
         helper: HelperMethod<'p>,
     },
-    /// After an array allocation or a call that returns a reference or an int: `dup; lload N; push site;
-    /// invokestatic H`.
+    /// After an array allocation or a call that returns a reference or an int:
+    /// `dup; lload N; push site; invokestatic H`.
     AfterDup {
         /// `([IJI)V`, or with another type for the value on the stack.
         helper: HelperMethod<'p>,

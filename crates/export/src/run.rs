@@ -49,7 +49,7 @@ pub struct ExportEventKind {
     pub unit: String,
     /// Whether events have values.
     pub has_values: bool,
-    /// The kind whose events these values time: each event of this kind follows one of that kind.
+    /// The kind whose values are the durations of these events; each of its events follows the event of this kind.
     pub timed_kind: Option<&'static str>,
     pub tool_names: ToolNames,
 }

@@ -343,7 +343,7 @@ fn unseen_insertions_at(place: &HookPlace) -> Vec<(u16, CodeInsertion<'static>)>
     }
 }
 
-/// Returns the insertions for hidden classes, which traces omit.
+/// Returns the insertions for hidden classes, which traces omit and which never reach the class file load hook.
 ///
 /// Their methods have no slots; their callees use the slot that they would use without them. `trusted`: see
 /// [`super::InstrumentationOptions`]. `alloc`: allocations in them are counted.
@@ -421,8 +421,8 @@ pub type InsertsAt = Vec<(u16, CodeInsertion<'static>)>;
 
 /// Returns, for each method, the insertions that count objects made in code that traces omit.
 ///
-/// The class is otherwise treated as out of scope. `holds`: whether a class of the JDK is in scope; objects made by
-/// methods of other classes of the JDK are not counted.
+/// The class is otherwise treated as out of scope. `holds`: whether a class of the JDK is in scope; the
+/// allocation of an intrinsic is counted only if its class is.
 ///
 /// # Errors
 /// The class's code is malformed.

@@ -51,7 +51,7 @@ pub fn is_arithmetic(call: &MethodCall<'_>) -> bool {
 
 /// Whether the callee reads a field of Flight Recorder, or is a native of it that calls nothing.
 ///
-/// The code that Flight Recorder inserts into methods asks only these: see `recorder`.
+/// The methods that Flight Recorder's inserted code calls before an event call only these: see `recorder`.
 pub fn is_recorder_leaf(call: &MethodCall<'_>) -> bool {
     const NATIVES: [&str; 5] = [
         "counterTime",

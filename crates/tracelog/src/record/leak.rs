@@ -206,7 +206,7 @@ pub struct SurvivorGeneration {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SurvivorsRecord<'a> {
     pub key: u32,
-    /// Number of objects that they stand for.
+    /// Objects and bytes that they stand for.
     pub objects: u64,
     pub bytes: u64,
     /// The oldest first.
