@@ -1,21 +1,20 @@
-//! Annotations (JVMS 4.7.16): which ones a method has, where those inside code end, and the constants that
-//! they name.
+//! Annotations (JVMS 4.7.16): their types, the ends of those inside code, and the constants that they name.
 //!
-//! The VM takes what it can read of them and ignores the rest, and so does this: nothing here makes a class
-//! a malformed one. Element values nest as deep as they like, so no function here calls itself.
+//! The VM reads as much of them as it can and ignores the rest, and so does this module: nothing here makes a class
+//! malformed. Element values nest to any depth, so no function here is recursive.
 
 use crate::error::{BytecodeError, BytecodeErrorKind};
 use crate::pool::ConstantPool;
 use crate::reader::ClassFileReader;
 
-/// The types of the annotations in a `RuntimeVisibleAnnotations` attribute, as far as the VM reads them.
+/// Collects the types of the annotations in a `RuntimeVisibleAnnotations` attribute, up to where the VM can read it.
 pub(crate) fn collect_annotation_types<'a>(
     pool: &ConstantPool<'a>,
     body: ClassFileReader<'a>,
     found: &mut Vec<&'a [u8]>,
 ) {
     let mut walk = AnnotationWalker::new(body);
-    // What follows the first thing that makes no sense is not read.
+    // The rest behind the first malformed structure is not read.
     let _ = walk.collect_types(pool, found);
 }
 
@@ -27,8 +26,9 @@ pub(crate) fn skip_annotation(reader: &mut ClassFileReader<'_>) -> Result<(), By
     Ok(())
 }
 
-/// The highest index into the constant pool in what can be read of an attribute called `name`, whose name ends in
-/// `Annotations`, or of `AnnotationDefault`.
+/// Returns the highest constant-pool index in the readable part of an attribute.
+///
+/// Its name is `name`, which ends in `Annotations` or is `AnnotationDefault`.
 pub(crate) fn highest_index(name: &[u8], body: ClassFileReader<'_>) -> u16 {
     let mut walk = AnnotationWalker::new(body);
     let _ = match name {
@@ -64,10 +64,10 @@ struct AnnotationWalker<'a> {
     highest: u16,
 }
 
-/// Values that are still to be read at one level.
+/// The unread values of one level.
 struct PendingValues {
     remaining: u16,
-    /// Each has a name before it.
+    /// Whether a name precedes each value.
     named: bool,
 }
 
@@ -93,7 +93,7 @@ impl<'a> AnnotationWalker<'a> {
         for _ in 0..self.reader.u2()? {
             let mut head = self.reader;
             let name = pool.utf8(head.u2()?)?;
-            // The VM asks for the name of the first element before it looks at the annotation.
+            // The VM requires the name of the first element before it reads the annotation.
             if head.u2()? > 0 {
                 pool.utf8(head.u2()?)?;
             }
@@ -152,7 +152,7 @@ impl<'a> AnnotationWalker<'a> {
         Ok(())
     }
 
-    /// An `element_value` (JVMS 4.7.16.1), up to the values in it.
+    /// Reads an `element_value` (JVMS 4.7.16.1), up to nested values.
     fn read_value(&mut self) -> Result<Option<PendingValues>, BytecodeError> {
         let tag = self.reader.u1()?;
         let named = match tag {

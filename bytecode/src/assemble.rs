@@ -1,5 +1,5 @@
-//! Emits the few instructions that hooks are made of, each in its shortest form: inserted bytes
-//! count against the JIT compilers' inlining budget.
+//! Emits the instructions of hooks, each in its shortest form: inserted bytes count against the JIT compilers' inlining
+//! budget.
 
 use crate::descriptor::DescriptorParameters;
 use crate::error::{BytecodeError, BytecodeErrorKind};
@@ -24,7 +24,7 @@ impl<'p> Assembler<'_, '_, '_, 'p> {
         self.out.extend(operand.to_be_bytes());
     }
 
-    /// Where the constant pool has little room this takes a second slot of the stack.
+    /// Pushes an int. If the constant pool has little room, this uses a second slot of the stack.
     pub(crate) fn push_int(&mut self, value: i32) -> Result<(), BytecodeError> {
         if let Ok(value @ -1..=5) = i8::try_from(value) {
             self.emit_op(opcode::ICONST_0.wrapping_add_signed(value));
@@ -47,7 +47,7 @@ impl<'p> Assembler<'_, '_, '_, 'p> {
         Ok(())
     }
 
-    /// One that takes one slot of the stack.
+    /// Loads a constant of one stack slot.
     pub(crate) fn load_constant(&mut self, index: u16) {
         match u8::try_from(index) {
             Ok(index) => self.out.extend([opcode::LDC, index]),
@@ -55,7 +55,7 @@ impl<'p> Assembler<'_, '_, '_, 'p> {
         }
     }
 
-    /// `high << 16 + low`, without a constant.
+    /// Computes `high << 16 + low` without a constant.
     fn push_halves(&mut self, value: i32) -> Result<(), BytecodeError> {
         let low = value as i16;
         let high = value.wrapping_sub(low.into()) >> 16;
@@ -81,7 +81,7 @@ impl<'p> Assembler<'_, '_, '_, 'p> {
         self.emit_local_access(opcode::LSTORE, opcode::LSTORE_0, local);
     }
 
-    /// `lload_0` to `lload_3`, else `lload`, else `wide lload`; other loads and stores alike.
+    /// Emits `lload_0` to `lload_3`, else `lload`, else `wide lload`; other loads and stores alike.
     fn emit_local_access(&mut self, op: u8, op_0: u8, local: u16) {
         match u8::try_from(local) {
             Ok(local @ 0..=3) => self.emit_op(op_0 + local),
@@ -93,8 +93,8 @@ impl<'p> Assembler<'_, '_, '_, 'p> {
         }
     }
 
-    /// The body of a static method that passes its arguments on to `helper`, which has equal parameters; how many slots
-    /// they take.
+    /// Emits the body of a static method that passes its arguments on to `helper`, which has the same parameters.
+    /// Returns the slots of the parameters.
     pub(crate) fn forward_arguments(
         &mut self,
         helper: &HelperMethod<'p>,
@@ -157,7 +157,7 @@ mod tests {
         assembled_in(PoolCapacity::Ample, emit)
     }
 
-    /// What the instructions leave on the stack; constant 1 is `constant`.
+    /// Returns what the instructions leave on the stack; constant 1 is `constant`.
     fn run(code: &[u8], constant: i32) -> i32 {
         let mut stack: Vec<i32> = vec![];
         let mut code = code.iter().map(|byte| i32::from(*byte));
@@ -197,7 +197,7 @@ mod tests {
         ] {
             let halves = assembled(|a| a.push_halves(value).unwrap());
             assert_eq!(run(&halves, 0), value);
-            // One constant serves all that are not far away.
+            // One constant serves all values near it.
             let first = value.saturating_sub(i32::from(i16::MIN));
             for near in [value, value.saturating_add(1), value.saturating_add(65_535)] {
                 let both = assembled_in(PoolCapacity::Tight, |a| {

@@ -1,12 +1,11 @@
-//! Whether a method keeps to its own limits (JVMS 4.7.3, 4.9): `max_locals` and `max_stack`.
+//! Checks that a method keeps its own limits (JVMS 4.7.3, 4.9): `max_locals` and `max_stack`.
 //!
-//! Hooks raise both limits. Code that breaks a limit would become valid by that, and a local variable
-//! that it must not name would be the one of the hooks. So the limits are checked as the VM's verifiers
-//! do, before anything is inserted; the VM then refuses such a method itself.
+//! Hooks raise both limits. Code that breaks a limit could thereby become valid, and an invalid access to a local could
+//! reach the hooks' variable. So the limits are checked before anything is inserted, as the VM's verifiers do. The VM
+//! then refuses such a method itself.
 //!
-//! The depth of the stack at each instruction is found by following the control flow, each instruction
-//! once. From version 50 on the VM looks at code that control never reaches, too: the frames say how deep
-//! the stack is there.
+//! The stack depth at each instruction is found by following the control flow, each instruction once. From version 50
+//! on, the VM also checks unreachable code: the frames give its stack depth.
 
 use crate::class::{ClassFile, ClassFileMethod};
 use crate::code::CodeAttribute;
@@ -19,26 +18,26 @@ use crate::opcode;
 use crate::pool::ConstantPool;
 use crate::reader::ClassFileReader;
 
-/// A depth that is not known yet.
+/// An unknown depth.
 const UNKNOWN: u16 = u16::MAX;
 
-/// First major version whose verifier does not ask for zeros before the operands of a switch. Hooks move
-/// switches, and what is written before their operands then is zeros.
+/// First major version whose verifier allows any padding before the operands of a switch. Hooks move switches, and the
+/// new padding is zeros.
 const FIRST_WITH_ANY_PADDING: u16 = 51;
 
-/// Buffers that are used for method after method, and what calls do to the stack, by constant.
+/// Buffers that are reused for each method, and the stack effects of calls, by constant.
 #[derive(Debug, Default)]
 pub(crate) struct BoundsChecker {
-    /// By bci.
+    /// Indexed by bci.
     depths: Vec<u16>,
-    /// Where to go on.
+    /// The bcis at which to continue.
     pending: Vec<u32>,
-    /// Depths at the starts of subroutines.
+    /// Stack depths at the starts of subroutines.
     subroutines: Vec<u16>,
     members: Vec<Option<StackEffect>>,
 }
 
-/// Slots that an instruction takes from the stack and puts on it.
+/// The slots that an instruction pops and pushes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct StackEffect {
     popped: u16,
@@ -46,8 +45,10 @@ struct StackEffect {
 }
 
 impl BoundsChecker {
-    /// The local that hooks may have: `max_locals`, or one that the method leaves unused if it has far more than
-    /// it uses. The VM's verifier takes time for each slot below it at each frame.
+    /// Checks a method and returns the local for hooks: `max_locals`, or an unused one if the method has far more than
+    /// it uses.
+    ///
+    /// The VM's verifier needs time for each slot below it at each frame.
     ///
     /// # Errors
     /// The method breaks one of its limits.
@@ -77,7 +78,7 @@ impl BoundsChecker {
         let LocalsUsage { end, unreached } = flow.check_instructions(class.major())?;
         if unreached && class.major() >= FIRST_WITH_FRAMES {
             match flow.follow_unreached_frames(class, method) {
-                // Before version 51 the VM goes on without frames that it cannot read.
+                // Before version 51, the VM ignores unreadable frames.
                 Err(error)
                     if error.kind != BytecodeErrorKind::OutOfBounds
                         && class.has_optional_frames() => {}
@@ -94,7 +95,7 @@ impl BoundsChecker {
 
 const MANY_UNUSED: usize = 64;
 
-/// The first local that neither instructions, which name `used`, nor frames use.
+/// Returns the first local that neither instructions, which use those below `used`, nor frames use.
 fn unused_local<'a>(
     class: &ClassFile<'a>,
     method: &ClassFileMethod<'a>,
@@ -130,9 +131,9 @@ fn unused_local<'a>(
 }
 
 struct LocalsUsage {
-    /// Behind the last one that an instruction names.
+    /// The slot behind the last local that an instruction names.
     end: u16,
-    /// There are instructions that control does not reach.
+    /// Whether there are unreachable instructions.
     unreached: bool,
 }
 
@@ -141,7 +142,7 @@ fn argument_slots(method: &ClassFileMethod<'_>) -> Result<usize, BytecodeError> 
     Ok(usize::from(effect.popped) + usize::from(!method.is_static()))
 }
 
-/// The way of control through a method.
+/// The control flow through a method.
 struct StackDepthFlow<'x, 'a> {
     bounds: &'x mut BoundsChecker,
     pool: &'x ConstantPool<'a>,
@@ -149,7 +150,7 @@ struct StackDepthFlow<'x, 'a> {
 }
 
 impl<'a> StackDepthFlow<'_, 'a> {
-    /// Control may come to `bci` with so many slots on the stack.
+    /// Control may reach `bci` with `depth` slots on the stack.
     fn reach_with_depth(&mut self, bci: i64, depth: u16) -> Result<(), BytecodeError> {
         let at = usize::try_from(bci).unwrap_or(usize::MAX);
         let offset = self.code.offset();
@@ -171,7 +172,7 @@ impl<'a> StackDepthFlow<'_, 'a> {
         Ok(())
     }
 
-    /// From `bci` to where control does not go on, or goes where it has been.
+    /// Follows the code from `bci` to an instruction that ends it or was reached before.
     fn follow_straight_line(&mut self, bci: u32) -> Result<(), BytecodeError> {
         let known = self.bounds.depths.get(bci as usize);
         let mut depth = known.copied().unwrap_or(0);
@@ -221,7 +222,7 @@ impl<'a> StackDepthFlow<'_, 'a> {
             }
             Ok(())
         } else if op == opcode::RET || op == opcode::WIDE && ends_subroutine(operands) {
-            // A subroutine leaves the stack as it was before the address was put there.
+            // A subroutine leaves the stack as it was before the return address was pushed.
             let starts = &mut self.bounds.subroutines.iter();
             match starts.any(|start| *start == depth + 1) {
                 true => Ok(()),
@@ -246,7 +247,7 @@ impl<'a> StackDepthFlow<'_, 'a> {
         self.reach_with_depth(target, depth)
     }
 
-    /// Handlers begin with what was thrown, if anything in their range is reached.
+    /// Follows all handlers, which begin with the exception on the stack.
     fn follow_handlers(&mut self) -> Result<(), BytecodeError> {
         for handler in self.code.exception_handlers() {
             let handler = handler?;
@@ -258,8 +259,7 @@ impl<'a> StackDepthFlow<'_, 'a> {
         self.follow_pending()
     }
 
-    /// Checks the locals that instructions name and what is before the operands of switches, also where control never
-    /// comes.
+    /// Checks the locals of all instructions and the padding of switches, also in unreachable code.
     fn check_instructions(&self, major: u16) -> Result<LocalsUsage, BytecodeError> {
         let mut locals = LocalsUsage {
             end: 0,
@@ -281,7 +281,7 @@ impl<'a> StackDepthFlow<'_, 'a> {
         Ok(locals)
     }
 
-    /// Goes on where the frames say how deep the stack is.
+    /// Continues at unreached instructions for which a frame gives the stack depth.
     fn follow_unreached_frames(
         &mut self,
         class: &ClassFile<'a>,
@@ -343,7 +343,7 @@ fn is_subroutine_call(op: u8) -> bool {
     matches!(op, opcode::JSR | opcode::JSR_W)
 }
 
-/// Whether control may go on behind the instruction: behind `jsr`, when the subroutine has ended.
+/// Whether control may continue behind the instruction; behind `jsr`, after the subroutine.
 fn may_continue(op: u8, operands: ClassFileReader<'_>) -> bool {
     match op {
         opcode::WIDE => !ends_subroutine(operands),
@@ -355,7 +355,7 @@ fn ends_subroutine(mut operands: ClassFileReader<'_>) -> bool {
     operands.u1() == Ok(opcode::RET)
 }
 
-/// What a field or method constant does: a field is pushed; a call pops its arguments.
+/// Returns the effect of a field or method constant: a field is pushed; a call pops its arguments.
 fn member_effect(
     pool: &ConstantPool<'_>,
     index: u16,
@@ -369,7 +369,7 @@ fn member_effect(
     Ok(StackEffect { popped: 0, pushed })
 }
 
-/// The object of the field or of the call, and stores, which go the other way.
+/// Adds the receiver of the field or call; for stores, swaps the direction.
 fn with_receiver(effect: StackEffect, op: u8) -> StackEffect {
     let StackEffect { popped, pushed } = effect;
     let (popped, pushed) = match op {
@@ -399,7 +399,7 @@ fn slot_count(descriptor: &[u8]) -> u16 {
     }
 }
 
-/// Behind the last local that the instruction names.
+/// Returns the slot behind the last local that the instruction names.
 fn locals_end(op: u8, mut operands: ClassFileReader<'_>) -> Result<u32, BytecodeError> {
     let (op, local) = match op {
         21..=25 | 54..=58 | opcode::RET | opcode::IINC => (op, u32::from(operands.u1()?)),
@@ -417,10 +417,10 @@ fn locals_end(op: u8, mut operands: ClassFileReader<'_>) -> Result<u32, Bytecode
     Ok(local + slots)
 }
 
-/// Slots popped and pushed by instructions that do the same everywhere.
+/// Returns the slots popped and pushed by instructions with a fixed effect.
 fn fixed_stack_effect(op: u8) -> Option<StackEffect> {
     let (popped, pushed) = match op {
-        // nop, iinc, goto, jsr (its target finds one more), ret, return
+        // nop, iinc, goto, jsr (its target finds one slot more), ret, return
         0 | opcode::IINC | 167..=169 | 177 | 200 | 201 => (0, 0),
         1..=8 | 11..=13 | 16..=19 | 21 | 23 | 25..=29 | 34..=37 | 42..=45 | 187 => (0, 1),
         9 | 10 | 14 | 15 | 20 | 22 | 24 | 30..=33 | 38..=41 => (0, 2),
@@ -460,7 +460,7 @@ fn fixed_stack_effect(op: u8) -> Option<StackEffect> {
     Some(StackEffect { popped, pushed })
 }
 
-/// `operands`: of a switch, those bytes included.
+/// Checks the padding of a switch. `operands` include the padding.
 fn check_padding(bci: u32, mut operands: ClassFileReader<'_>) -> Result<(), BytecodeError> {
     let padding = operands.take_bytes(opcode::switch_padding(bci as usize))?;
     match padding.iter().all(|byte| *byte == 0) {

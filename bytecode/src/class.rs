@@ -23,7 +23,7 @@ pub struct ClassFile<'a> {
     pub(crate) pool: ConstantPool<'a>,
     pub(crate) this_class: u16,
     pub(crate) fields_count: u16,
-    /// From `access_flags` to before `fields_count`.
+    /// From `access_flags` up to `fields_count`.
     pub(crate) head: Range<usize>,
     /// All `field_info` structures.
     pub(crate) fields: Range<usize>,
@@ -80,7 +80,7 @@ impl<'a> ClassFile<'a> {
             .map(|_| ClassFileMethod::parse(&pool, &mut reader))
             .collect::<Result<Vec<_>, _>>()?;
         let methods_end = reader.offset();
-        // More bytes may follow: the VM decides about them.
+        // More bytes may follow: the VM decides whether that is valid.
         let source_file = find_source_file(&pool, &mut reader)?;
         Ok(Self {
             name: mutf8::decode(pool.class_name(this_class)?),
@@ -101,12 +101,12 @@ impl<'a> ClassFile<'a> {
         })
     }
 
-    /// Whether the VM verifies a method without its frames if it cannot do so with them (JVMS 4.10).
+    /// Whether the VM verifies a method without its frames if verification with them fails (JVMS 4.10).
     pub(crate) fn has_optional_frames(&self) -> bool {
         self.major == FIRST_WITH_FRAMES
     }
 
-    /// Reads from the access flags on.
+    /// Returns a reader from the access flags on.
     pub(crate) fn reader_after_pool(&self) -> ClassFileReader<'a> {
         let rest = self.bytes.get(self.head.start..).unwrap_or_default();
         ClassFileReader::new(rest, self.head.start, "class file")
@@ -130,9 +130,10 @@ impl<'a> ClassFile<'a> {
         self.access
     }
 
-    /// The constant of a class by which static methods of `java/lang/Object` can be called. No class loader is
-    /// asked for it any more: it is the superclass, which was loaded before. (For its own name the loader may be
-    /// asked: HotSpot looks for classes that accessors of reflection name in their loader's parent.)
+    /// Returns a class constant through which static methods of `java/lang/Object` can be called.
+    ///
+    /// It is the superclass, which was loaded before, so no class loader is asked. (For the class's own name the loader
+    /// may be asked: HotSpot looks up classes that reflection's accessors name in their loader's parent.)
     pub(crate) fn super_class_index(&self) -> u16 {
         self.super_class
     }
@@ -142,7 +143,7 @@ impl<'a> ClassFile<'a> {
         self.major
     }
 
-    /// What the `SourceFile` attribute says (JVMS 4.7.10).
+    /// Returns the value of the `SourceFile` attribute (JVMS 4.7.10).
     pub fn source_file(&self) -> Option<Cow<'a, str>> {
         self.pool.text_at(self.source_file?).ok()
     }
@@ -167,13 +168,13 @@ impl<'a> ClassFile<'a> {
         names.any(|index| self.pool.text_at(index).is_ok_and(|text| text == name))
     }
 
-    /// Decodes a method's code for what a planner wants to know.
+    /// Decodes a method's code for a planner.
     pub fn scan_code(&self, code: &CodeAttribute<'a>) -> Result<CodeScan<'a>, BytecodeError> {
         CodeScan::from_code(&self.pool, code)
     }
 }
 
-/// The index of the name of the field that begins here.
+/// Returns the name index of the field at the reader's position.
 fn field_name(reader: &mut ClassFileReader<'_>) -> Result<u16, BytecodeError> {
     reader.take_bytes(2)?;
     let name = reader.u2()?;
@@ -269,7 +270,7 @@ impl<'a> ClassFileMethod<'a> {
         self.access & 0x0008 != 0
     }
 
-    /// Looks for a run-time visible annotation by its type: `Ljava/lang/Deprecated;`.
+    /// Whether the method has a run-time visible annotation of a type such as `Ljava/lang/Deprecated;`.
     pub fn has_annotation(&self, descriptor: &str) -> bool {
         let wanted = mutf8::encode(descriptor);
         self.annotations.iter().any(|found| **found == *wanted)

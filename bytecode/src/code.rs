@@ -1,10 +1,10 @@
-//! The `CodeAttribute` attribute (JVMS 4.7.3).
+//! The `Code` attribute (JVMS 4.7.3).
 
 use crate::error::BytecodeError;
 use crate::opcode::InstructionDecoder;
 use crate::reader::ClassFileReader;
 
-/// A method's code; nothing in it is decoded yet.
+/// A method's code, not decoded yet.
 #[derive(Debug, Clone)]
 pub struct CodeAttribute<'a> {
     /// `max_stack`.
@@ -19,7 +19,7 @@ pub struct CodeAttribute<'a> {
     pub(crate) body: ClassFileReader<'a>,
     code_offset: usize,
     exceptions: ClassFileReader<'a>,
-    /// Behind `attributes_count`.
+    /// The attributes, behind `attributes_count`.
     attributes: ClassFileReader<'a>,
     attributes_count: u16,
 }
@@ -63,7 +63,7 @@ impl<'a> CodeAttribute<'a> {
         })
     }
 
-    /// Where the instructions start in the class file.
+    /// Returns the offset of the instructions in the class file.
     pub(crate) fn offset(&self) -> usize {
         self.code_offset
     }
@@ -76,7 +76,7 @@ impl<'a> CodeAttribute<'a> {
         InstructionDecoder::starting_at(self.bytes, self.code_offset, bci as usize)
     }
 
-    /// Whether it has a handler for anything.
+    /// Whether it has any exception handler.
     #[must_use]
     pub fn has_handlers(&self) -> bool {
         self.exception_handlers().next().is_some()
@@ -100,7 +100,7 @@ impl<'a> CodeAttribute<'a> {
         self.attributes_count
     }
 
-    /// Name index and contents of each attribute.
+    /// Returns name index and contents of each attribute.
     pub(crate) fn attributes(
         &self,
     ) -> impl Iterator<Item = Result<(u16, ClassFileReader<'a>), BytecodeError>> + use<'a> {

@@ -58,7 +58,7 @@ fn split_field_type(bytes: &[u8]) -> Result<(&[u8], &[u8]), BytecodeError> {
     bytes.split_at_checked(len).ok_or_else(bad_descriptor)
 }
 
-/// The name that a `ClassRecord` constant has for a reference type: `Lp/C;` → `p/C`, arrays as they are.
+/// Returns the name in a `Class` constant of a reference type: `p/C` for `Lp/C;`; arrays are unchanged.
 pub(crate) fn class_name(descriptor: &[u8]) -> &[u8] {
     match descriptor {
         [b'L', name @ .., b';'] => name,

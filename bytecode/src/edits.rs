@@ -1,4 +1,4 @@
-//! From a method's plan to the bytes that go before, in place of and behind its instructions.
+//! Turns a method's plan into the bytes before, in place of and behind its instructions.
 
 use std::iter::Peekable;
 use std::ops::Range;
@@ -21,7 +21,7 @@ pub(crate) struct CodeEdits {
     edits: Vec<InstructionEdit>,
     entry: usize,
     unwind: usize,
-    /// Stack slots that inserted code needs above what the original code has there.
+    /// Stack slots that inserted code needs in addition to the original code's.
     extra_stack: u16,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct InstructionEdit {
     replacement: usize,
     after: usize,
     end: usize,
-    /// The replacement stands for the instruction (it is never empty then).
+    /// Whether the replacement, which is then not empty, replaces the instruction.
     pub(crate) replaces: bool,
 }
 
@@ -96,7 +96,7 @@ impl InstructionEdit {
     }
 }
 
-/// Walks the instructions together with the plan and writes an [`CodeEdits`].
+/// Walks the instructions together with the plan and writes a [`CodeEdits`].
 pub(crate) struct EditPlanner<'x, 'c, 'a, 'p> {
     pool: &'x mut PoolAdditions<'c, 'a, 'p>,
     edits: &'x mut CodeEdits,
@@ -150,7 +150,7 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
         self.edits.extra_stack = self.edits.extra_stack.max(slots);
     }
 
-    /// The index of the edit at this instruction, if it gets one.
+    /// Returns the index of the edit at this instruction, if it gets one.
     pub(crate) fn plan_instruction(
         &mut self,
         bci: u32,
@@ -216,7 +216,7 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
         })
     }
 
-    /// Loads `N` behind `depth` slots that the insertion pushes around it.
+    /// Loads `N`, while `depth` slots of the insertion are on the stack.
     fn load_local(&mut self, depth: u16) -> Result<(), BytecodeError> {
         if self.plan.entry.is_none() {
             return Err(bad_plan("nothing stores the local without an entry", 0));
@@ -236,7 +236,7 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
         self.assembler().call_helper(&helper)
     }
 
-    /// `lload N; push site; invokestatic H(JI)V`; without `N` where the plan has no entry.
+    /// `lload N; push site; invokestatic H(JI)V`; without `N` if the plan has no entry hook.
     fn call_with_site(
         &mut self,
         helper: &HelperMethod<'p>,
@@ -287,7 +287,7 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
         }
     }
 
-    /// Whether the insertion replaces the instruction.
+    /// Writes the replacement. Returns whether there is one.
     fn insert_replacement(&mut self, insert: &CodeInsertion<'p>) -> Result<bool, BytecodeError> {
         match insert {
             CodeInsertion::ReplaceWithContext { helper, site } => {
@@ -299,7 +299,8 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
         Ok(true)
     }
 
-    /// The last one listed is the innermost. `made`: of a `new`, where the pool has the class.
+    /// Writes the code behind the instruction; the last insertion listed is the innermost. `made`: the class of a
+    /// `new`.
     fn insert_after(
         &mut self,
         inserts: Vec<&CodeInsertion<'p>>,
@@ -329,7 +330,7 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
         Ok(())
     }
 
-    /// Behind the last instruction: the handler that rethrows.
+    /// Writes the handler that rethrows, behind the last instruction.
     pub(crate) fn finish(mut self) -> Result<(), BytecodeError> {
         if let Some((at, _)) = self.inserts.next() {
             return Err(bad_plan(
@@ -351,7 +352,7 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
     }
 }
 
-/// Whether an insertion fits its instruction.
+/// Checks that an insertion fits its instruction.
 fn check_insertion(
     pool: &ConstantPool<'_>,
     at: u16,

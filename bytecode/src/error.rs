@@ -1,4 +1,4 @@
-//! What can be wrong with a class or a plan, and where.
+//! Errors of a class or a plan, with their place.
 
 use std::fmt;
 
@@ -39,16 +39,16 @@ pub enum BytecodeErrorKind {
     BadAnnotation(u8),
     /// A field or method descriptor that does not follow JVMS 4.3.
     BadDescriptor,
-    /// A type state that the instructions do not agree with.
+    /// A type state that contradicts the instructions.
     BadTypeState,
-    /// Code that breaks `max_locals` or `max_stack`, or an index behind the constant pool's end: with hooks
-    /// it could become valid.
+    /// Code that breaks `max_locals` or `max_stack`, or an index behind the constant pool's end. Hooks could make it
+    /// valid.
     OutOfBounds,
     /// The constant pool would exceed 65,535 entries.
     PoolFull,
     /// The method would exceed a limit of JVMS 4.7.3.
     MethodTooLarge,
-    /// The plan asks for something that cannot be done.
+    /// The plan requests an impossible change.
     BadPlan(&'static str),
 }
 

@@ -1,7 +1,7 @@
-//! The `StackMapTable` (JVMS 4.7.4): read into whole frames, written as differences again.
+//! Reads the `StackMapTable` (JVMS 4.7.4) into whole frames, and writes them as differences.
 //!
-//! The new local variable is in every frame, behind all others; unused variables between are
-//! `top`. Each frame is compared with the one before it and takes the shortest form.
+//! The new local variable is in every frame, behind all others; unused variables in between are `top`. Each frame is
+//! compared with the previous one and takes the shortest form.
 
 use crate::class::{ClassFile, ClassFileMethod};
 use crate::descriptor::{DescriptorParameters, class_name};
@@ -11,7 +11,7 @@ use crate::layout::CodeLayout;
 use crate::pool::{ConstantPool, PoolAdditions};
 use crate::reader::ClassFileReader;
 
-/// First major version whose methods have a `StackMapTable`; in older ones nothing reads it.
+/// First major version whose methods have a `StackMapTable`; older VMs do not read it.
 pub(crate) const FIRST_WITH_FRAMES: u16 = 50;
 
 /// A `verification_type_info`.
@@ -24,11 +24,11 @@ pub(crate) enum VerificationType<'a> {
     Long,
     Null,
     UninitializedThis,
-    /// A `ClassRecord` constant.
+    /// A `Class` constant.
     Object(u16),
     /// The bci of a `new` in the original code.
     Uninitialized(u32),
-    /// A class by name, as an array of so many more dimensions. The pool may not have it yet.
+    /// A class by name, as an array of `array_of` more dimensions. The pool may not have it yet.
     Named {
         array_of: u8,
         name: &'a [u8],
@@ -56,7 +56,7 @@ impl<'a> VerificationType<'a> {
         Self::Named { array_of: 0, name }
     }
 
-    /// The type that a value of a field descriptor has (JVMS 4.10.1.2).
+    /// Returns the type of a value with a field descriptor (JVMS 4.10.1.2).
     pub(crate) fn from_descriptor(descriptor: &'a [u8]) -> Self {
         match descriptor {
             b"B" | b"C" | b"I" | b"S" | b"Z" => Self::Int,
@@ -96,7 +96,7 @@ impl<'a> VerificationType<'a> {
         }
     }
 
-    /// The same type, be it by index or by name.
+    /// Whether the types are equal, by index or by name.
     fn is_same(self, other: Self, pool: &ConstantPool<'_>) -> bool {
         match (self, other) {
             (Self::Object(index), Self::Named { array_of: 0, name })
@@ -109,7 +109,7 @@ impl<'a> VerificationType<'a> {
 }
 
 impl<'a> StackMapFrame<'a> {
-    /// The frame that a method starts with, which the table does not hold (JVMS 4.10.1.6).
+    /// Returns a method's initial frame, which the table does not contain (JVMS 4.10.1.6).
     pub(crate) fn at_method_entry(
         class: &ClassFile<'a>,
         method: &ClassFileMethod<'a>,
@@ -135,14 +135,14 @@ impl<'a> StackMapFrame<'a> {
     }
 }
 
-/// Where a frame is.
+/// The position of a frame.
 pub(crate) struct FramePosition {
     pub(crate) bci: u32,
-    /// So many locals are those of the frame before.
+    /// Number of leading locals that are equal in the previous frame.
     pub(crate) kept: usize,
 }
 
-/// The tag of a frame and how far away it is.
+/// Reads the tag of a frame and its distance.
 fn read_frame_head(reader: &mut ClassFileReader<'_>) -> Result<(u8, u16), BytecodeError> {
     let tag = reader.u1()?;
     let delta = match tag {
@@ -154,7 +154,7 @@ fn read_frame_head(reader: &mut ClassFileReader<'_>) -> Result<(u8, u16), Byteco
     Ok((tag, delta))
 }
 
-/// Reads frame after frame, each from the one before it.
+/// Reads one frame after the other, each as a change of the previous one.
 pub(crate) struct FrameReader<'a> {
     reader: ClassFileReader<'a>,
     remaining: u16,
@@ -194,7 +194,7 @@ impl<'a> FrameReader<'a> {
         Ok(Some(FramePosition { bci, kept }))
     }
 
-    /// The bci of the next frame.
+    /// Returns the bci of the next frame.
     pub(crate) fn next_bci(&self) -> Result<Option<u32>, BytecodeError> {
         let mut reader = self.reader;
         match self.remaining {
@@ -240,30 +240,32 @@ impl<'a> FrameReader<'a> {
     }
 }
 
-/// Frames that all hold many variables could make a small table huge.
+/// Limits the size of the decoded table: frames with many variables could make a small table huge.
 const MAX_TABLE: usize = 1 << 24;
 
-/// Writes frame after frame. What a frame costs depends on what it changes, not on how many variables there are:
-/// a method may have 65,535 of them, and as many frames.
+/// Writes one frame after the other.
+///
+/// The cost of a frame depends on its changes, not on the number of variables: a method may have 65,535 variables, and
+/// as many frames.
 pub(crate) struct FrameWriter<'x, 'c, 'a, 'p> {
     pub(crate) pool: &'x mut PoolAdditions<'c, 'a, 'p>,
     pub(crate) layout: &'x CodeLayout,
     pub(crate) edits: &'x CodeEdits,
     frames: Vec<u8>,
     count: u16,
-    /// The locals of the frame before, each with the slot behind it; without the new variable.
+    /// The locals of the previous frame, each with the slot behind it; without the new variable.
     previous: Vec<(VerificationType<'a>, usize)>,
     next_offset: u32,
     /// The slot of the new variable, which every frame gets.
     local: Option<u16>,
 }
 
-/// What follows the locals of the original code in a frame.
+/// The part of a frame behind the locals of the original code.
 #[derive(Clone, Copy)]
 struct LocalsTail {
     /// Unused slots below the new variable.
     unused: usize,
-    /// There is a new variable.
+    /// Whether there is a new variable.
     variable: bool,
 }
 
@@ -295,12 +297,12 @@ impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
         new
     }
 
-    /// The attribute's contents.
+    /// Returns the attribute's contents.
     pub(crate) fn finish(self) -> impl Iterator<Item = u8> {
         self.count.to_be_bytes().into_iter().chain(self.frames)
     }
 
-    /// Adds the frame for an offset in the new code. `kept`: so many locals are those of the frame before.
+    /// Adds the frame for an offset in the new code. `kept`: number of leading locals equal to the previous frame's.
     pub(crate) fn write_frame(
         &mut self,
         offset: u32,
@@ -319,7 +321,7 @@ impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
         Ok(())
     }
 
-    /// The slot behind the first `count` locals of the frame before.
+    /// Returns the slot behind the first `count` locals of the previous frame.
     fn slot_after(&self, count: usize) -> usize {
         let last = count.checked_sub(1).and_then(|at| self.previous.get(at));
         last.map_or(0, |(_, end)| *end)
@@ -341,7 +343,7 @@ impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
         kept + pairs.take_while(|(a, b)| a.0.is_same(**b, pool)).count()
     }
 
-    /// Behind locals that take so many slots.
+    /// Returns the part behind locals that use `used` slots.
     fn tail_after(&self, used: usize) -> Result<LocalsTail, BytecodeError> {
         let too_many =
             || BytecodeError::new(BytecodeErrorKind::BadTypeState, used, "stack map locals");
@@ -372,8 +374,7 @@ impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
         self.set_previous_locals(shared, locals);
         let tail = self.tail_after(self.slot_after(locals.len()))?;
         let added = locals.len() - shared;
-        // Behind the frame's own locals, the frame before has the new variable, too, unless it is the
-        // initial one.
+        // Behind the frame's own locals, the previous frame also has the new variable, unless it is the initial frame.
         let same = match tail.variable {
             true => !is_first && unused && locals.iter().skip(shared).all(is_top),
             false => dropped == 0 && added == 0,
@@ -408,7 +409,7 @@ impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
         Ok(())
     }
 
-    /// Small deltas fit into the tag.
+    /// Writes tag and distance; small distances fit into the tag.
     fn put_head(&mut self, delta: u16, short_tag: u8, long_tag: u8) {
         match delta {
             0..=63 => self.frames.push(short_tag + delta as u8),
@@ -463,7 +464,7 @@ impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
     }
 }
 
-/// `[Lp/C;` for `p/C`, `[[I` for `[I`.
+/// Returns an array's name: `[Lp/C;` for `p/C`, `[[I` for `[I`.
 fn array_name(array_of: u8, name: &[u8]) -> Vec<u8> {
     let mut array = vec![b'['; usize::from(array_of)];
     if name.first() == Some(&b'[') {

@@ -1,9 +1,8 @@
-//! Whether all that a class file names lies in its constant pool.
+//! Checks that all indices of a class file lie in its constant pool.
 //!
-//! What the rewriter appends to the pool would give a meaning to an index behind its end. So every index
-//! is looked at that the VM or reflection reads (JVMS 4.1 to 4.7), before anything is appended. What
-//! the VM ignores is ignored here, too: attributes of later versions, and annotations from where they are
-//! malformed.
+//! Constants that the rewriter appends would give a meaning to an index behind the pool's end. So every index that the
+//! VM or reflection reads (JVMS 4.1 to 4.7) is checked before anything is appended. Parts that the VM ignores are
+//! ignored here as well: attributes of later versions, and the rest of malformed annotations.
 
 use crate::annotations;
 use crate::class::ClassFile;
@@ -12,6 +11,8 @@ use crate::frames::FIRST_WITH_FRAMES;
 use crate::opcode::{self, InstructionDecoder};
 use crate::reader::ClassFileReader;
 
+/// Checks all indices.
+///
 /// # Errors
 /// An index lies behind the pool's end, or an attribute that the VM reads is malformed.
 pub(crate) fn check_indices(class: &ClassFile<'_>) -> Result<(), BytecodeError> {
@@ -68,7 +69,7 @@ impl IndexChecker<'_, '_> {
         Ok(())
     }
 
-    /// A number of structures that consist of indices (`true`) and other numbers of 16 bits.
+    /// Checks a table of structures of 16-bit numbers, which are indices (`true`) or other numbers.
     fn check_table(
         &self,
         reader: &mut ClassFileReader<'_>,
@@ -95,7 +96,7 @@ impl IndexChecker<'_, '_> {
         Ok(())
     }
 
-    /// Attributes by the first version that has them.
+    /// Checks an attribute, if the class's version has it.
     fn check_attribute(
         &self,
         name: &[u8],
@@ -156,7 +157,7 @@ impl IndexChecker<'_, '_> {
     }
 }
 
-/// Code, and what hangs on it.
+/// Code and its attributes.
 impl IndexChecker<'_, '_> {
     fn check_code(&self, mut body: ClassFileReader<'_>) -> Result<(), BytecodeError> {
         body.take_bytes(4)?;
@@ -189,7 +190,7 @@ impl IndexChecker<'_, '_> {
         self.check_index(index, operands.offset())
     }
 
-    /// The classes in frames. Before version 51 the VM goes on without frames that it cannot read.
+    /// Checks the classes in frames. Before version 51, the VM ignores unreadable frames.
     fn check_frames(&self, mut body: ClassFileReader<'_>) -> Result<(), BytecodeError> {
         let read = self.check_frame_types(&mut body);
         match read {

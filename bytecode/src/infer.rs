@@ -1,9 +1,9 @@
-//! The type state behind straight-line code (JVMS 4.10.1.9).
+//! Infers the type state behind straight-line code (JVMS 4.10.1.9).
 //!
-//! A branch that became wide needs a frame behind it. The state there follows from the frame
-//! before by executing the instructions between on types; no paths join on the way, as wherever
-//! they do there is a frame. Locals and stack are kept in slots here: longs and doubles take two,
-//! the second one `top`, so that `dup2_x1` and its kin only move slots.
+//! A branch that became wide needs a frame behind it. Its state follows from the previous frame by executing the
+//! instructions in between on types. No paths join in between, because joins have frames. Locals and stack are kept in
+//! slots: longs and doubles take two, the second one is `top`, so that `dup2_x1` and similar instructions only move
+//! slots.
 
 use crate::class::ClassFile;
 use crate::code::CodeAttribute;
@@ -139,7 +139,7 @@ impl<'a> TypeState<'_, 'a> {
                 let (class, dimensions) = (operands.u2()?, operands.u1()?);
                 self.replace_top(usize::from(dimensions), VerificationType::Object(class))
             }
-            // Control does not go on behind the others.
+            // Control does not continue behind the others.
             _ => Err(self.type_error()),
         }
     }
@@ -168,7 +168,7 @@ impl<'a> TypeState<'_, 'a> {
         }
         let value = self.pop()?;
         let local = usize::from(local);
-        // Half of a long or double is no value any more.
+        // Half of a long or double is no valid value.
         if let Some(before) = local.checked_sub(1).and_then(|at| self.locals.get_mut(at))
             && before.is_wide()
         {
@@ -203,7 +203,7 @@ impl<'a> TypeState<'_, 'a> {
         }
     }
 
-    /// `dup` to `swap`: a copy of the top goes below what is under it.
+    /// `dup` to `swap`: inserts a copy of the top below the slots under it.
     fn shuffle_stack(&mut self, op: u8) -> Result<(), BytecodeError> {
         if op == 95 {
             let (top, below) = (self.pop()?, self.pop()?);
@@ -283,7 +283,7 @@ impl<'a> TypeState<'_, 'a> {
         Ok(())
     }
 
-    /// Every copy of an uninitialised object becomes an object.
+    /// Turns every copy of an uninitialized object into an initialized one.
     fn initialize_object(&mut self, receiver: VerificationType<'a>) -> Result<(), BytecodeError> {
         let class = match receiver {
             VerificationType::UninitializedThis => self.class.this_class,
@@ -345,7 +345,7 @@ impl<'a> TypeState<'_, 'a> {
     }
 }
 
-/// Slots popped and type pushed by instructions that do the same everywhere.
+/// Returns slots popped and type pushed by instructions with a fixed effect.
 fn fixed_effect(op: u8) -> Option<(usize, Option<VerificationType<'static>>)> {
     use VerificationType::{Double, Float, Int, Long, Null};
     Some(match op {

@@ -1,19 +1,19 @@
-//! Where everything goes.
+//! Positions of all code of a method.
 //!
 //! ```text
 //! 0 ┌ entry
-//!   ├ before₀      ◄ start₀: jumps, ranges, frames and lines go here
-//!   │ instruction₀ ◄ what `Uninitialized` types and type annotations name
+//!   ├ before₀      ◄ start₀: target of jumps, ranges, frames and lines
+//!   │ instruction₀ ◄ target of `Uninitialized` types and type annotations
 //!   │ after₀
 //!   ├ before₁      ◄ start₁
 //!   │ …
-//!   ├ unwind       ◄ start of the end: where the original code ends
+//!   ├ unwind       ◄ start of the end: the end of the original code
 //!   └
 //! ```
 //!
-//! A 16-bit branch that cannot reach any more becomes wide: `goto` → `goto_w`, `if x` → `if not
-//! x, over; goto_w`. That moves other code, so it is repeated until nothing changes; branches
-//! never become short again, so it ends.
+//! A 16-bit branch that no longer reaches its target becomes wide: `goto` → `goto_w`, `if x` →
+//! `if not x, over; goto_w`. That moves other code, so it is repeated until nothing changes. It ends because branches
+//! never become short again.
 
 use crate::code::CodeAttribute;
 use crate::edits::{CodeEdits, EditPlanner, InstructionEdit};
@@ -26,8 +26,8 @@ const NONE: u32 = u32::MAX;
 /// In an index: the bci lies inside the instruction.
 const INSIDE: u32 = 1 << 31;
 
-/// After so many rounds of widening all branches become wide: in code made for it each round could find
-/// but one more.
+/// After this many rounds of widening, all branches become wide: in adversarial code each round could find only one
+/// more.
 const MAX_ROUNDS: usize = 16;
 
 /// `code_length` is below 65,536 (JVMS 4.7.3).
@@ -40,12 +40,12 @@ pub(crate) enum BranchWidth {
     AllWide,
 }
 
-/// The instructions of a method and their new places.
+/// The instructions of a method and their new positions.
 #[derive(Debug, Default)]
 pub(crate) struct CodeLayout {
     /// Index into `places` by bci, with [`INSIDE`] behind the start of an instruction.
     index: Vec<u32>,
-    /// One per instruction, then one for the end.
+    /// One per instruction, and one for the end.
     places: Vec<InstructionPlace>,
     /// Offset of the code in the class file, for errors.
     offset: usize,
@@ -82,7 +82,7 @@ impl CodeLayout {
         if code.bytes.is_empty() || code.bytes.len() > MAX_CODE {
             return Err(self.too_large());
         }
-        // At once: most classes are small, and so are loaded at the cost of their allocations.
+        // Reserved at once: most classes are small, so allocations dominate the cost of loading them.
         self.index.reserve(code.bytes.len() + 1);
         self.places.reserve(code.bytes.len() / 2 + 2);
         let mut instructions = code.instructions();
@@ -112,7 +112,7 @@ impl CodeLayout {
         self.places.push(place);
     }
 
-    /// Gives every instruction its place.
+    /// Assigns a position to every instruction.
     pub(crate) fn arrange_code(
         &mut self,
         code: &CodeAttribute<'_>,
@@ -124,7 +124,7 @@ impl CodeLayout {
         }
         for round in 0.. {
             let len = self.place_all(edits);
-            // No branch in 32 KiB needs more than 16 bits.
+            // Within 32 KiB, no branch needs more than 16 bits.
             if len <= i16::MAX as usize || !self.widen_branches(code, edits)? {
                 let total = len + edits.unwind_code().len();
                 return if total <= MAX_CODE {
@@ -155,7 +155,7 @@ impl CodeLayout {
         position
     }
 
-    /// Widens the branches that do not reach; tells whether there were any.
+    /// Widens the branches that do not reach their targets; returns whether there were any.
     fn widen_branches(
         &mut self,
         code: &CodeAttribute<'_>,
@@ -181,7 +181,7 @@ impl CodeLayout {
         Ok(!far.is_empty())
     }
 
-    /// All instructions in order.
+    /// Returns all instructions in order.
     pub(crate) fn placed_instructions<'a>(
         &self,
         code: &CodeAttribute<'a>,
@@ -193,8 +193,8 @@ impl CodeLayout {
         })
     }
 
-    /// The bcis behind conditional branches that became wide: a `goto_w` ends there, so the
-    /// verifier wants a frame (JVMS 4.10.1.6).
+    /// Returns the bcis behind conditional branches that became wide: a `goto_w` ends there, so the verifier requires a
+    /// frame (JVMS 4.10.1.6).
     pub(crate) fn bcis_after_wide_branches(&self) -> Vec<u32> {
         let pairs = self.places.iter().zip(self.places.iter().skip(1));
         pairs
@@ -211,12 +211,12 @@ impl CodeLayout {
         }
     }
 
-    /// Where jumps to `bci` go: in front of what is inserted before the instruction.
+    /// Returns the target of jumps to `bci`: the position before the code inserted in front of the instruction.
     pub(crate) fn start_offset(&self, bci: u32) -> Result<u32, BytecodeError> {
         self.find_place(bci).map(|(_, place)| place.start)
     }
 
-    /// Where jumps to a `bci` go that may be the code's end: the end is a place, but no instruction.
+    /// Returns the target of jumps to a `bci` that may be the code's end, which is a position without an instruction.
     pub(crate) fn target_offset(&self, bci: u32) -> Result<u32, BytecodeError> {
         if self.places.last().is_some_and(|end| bci < end.bci) {
             self.start_offset(bci)
@@ -225,7 +225,7 @@ impl CodeLayout {
         }
     }
 
-    /// Where the instruction itself is.
+    /// Returns the position of the instruction itself.
     pub(crate) fn instruction_offset(
         &self,
         bci: u32,
@@ -235,14 +235,15 @@ impl CodeLayout {
             .map(|(_, place)| place.instruction_start(edits))
     }
 
-    /// Where the original code ends.
+    /// Returns the end of the original code.
     pub(crate) fn end_offset(&self) -> u32 {
         self.places.last().map_or(0, |place| place.start)
     }
 
-    /// Where the line or variable starts that does so at `bci` in the original code. Debug
-    /// information takes in the entry code. Different places stay different, also inside an
-    /// instruction, which the JVM lets pass, and behind the code, which it does not.
+    /// Returns the new start of a line or variable that starts at `bci` in the original code.
+    ///
+    /// Debug information includes the entry code. Different positions stay different. That includes positions inside an
+    /// instruction, which the JVM accepts, and behind the code, which it refuses.
     pub(crate) fn debug_offset(&self, bci: u32, edits: &CodeEdits) -> Result<u32, BytecodeError> {
         if bci == 0 {
             return Ok(0);
@@ -276,7 +277,7 @@ impl CodeLayout {
         }
     }
 
-    /// Where a range of debug information ends that ended before `bci`: at the end of the code, say.
+    /// Returns the new end of a range of debug information that ended before `bci`, for example at the end of the code.
     pub(crate) fn debug_end_offset(
         &self,
         bci: u32,
@@ -324,7 +325,7 @@ impl InstructionPlace {
         }
     }
 
-    /// The length of the instruction and of all that is inserted around it.
+    /// Returns the length of the instruction and of all code inserted around it.
     fn new_len(&self, start: usize, edit: Option<&InstructionEdit>) -> usize {
         let Some(edit) = edit else {
             return self.own_len(start);
@@ -417,7 +418,7 @@ fn write_instruction(
     }
 }
 
-/// Both are below 65,536 in a layout that was found.
+/// Both offsets are below 65,536 in a valid layout.
 fn branch_distance(from: u32, to: u32) -> i32 {
     to.wrapping_sub(from).cast_signed()
 }

@@ -3,13 +3,13 @@
 //! The modules follow the class file chapter of the JVM specification (JVMS 4):
 //!
 //! ```text
-//! ClassFile ─► Pool, Method ─► Code ─► Scan       what the planner looks at
-//! Plan ─► Edits ─► Layout ─► code, tables, frames  what `rewrite` does per method
+//! ClassFile ─► ConstantPool, ClassFileMethod ─► CodeAttribute ─► CodeScan        for the planner
+//! ClassPlan ─► CodeEdits ─► CodeLayout ─► code, tables, frames                   `rewrite`, for each method
 //! ```
 //!
-//! Invariants: the constant pool is only appended to, so every index in an attribute that this
-//! crate does not understand stays right; methods without a plan are copied byte for byte; no
-//! local variable is renumbered. Class bytes are hostile: every read is checked.
+//! Invariants: the constant pool is only appended to, so every index in an attribute that this crate does not know
+//! stays right. Methods without a plan are copied byte for byte. No local variable is renumbered. Class bytes are
+//! untrusted: every read is checked.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,

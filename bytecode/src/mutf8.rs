@@ -1,17 +1,17 @@
 //! Modified UTF-8 (JVMS 4.4.7): NUL takes two bytes, supplementary characters are surrogate pairs.
 //!
-//! The one place where names change between what the JVM has (bytes in class files and from its tool
-//! interface, units of UTF-16 in its strings) and text. No two names become the same text. What text
-//! cannot hold is spelled: `\ud800` is a surrogate without its pair, `\xff` a byte that is no modified UTF-8.
-//! Where that could be meant or is there in a name, its own backslashes are doubled.
+//! Only this module converts names between the JVM's forms and text. The JVM has bytes in class files and from JVMTI,
+//! and UTF-16 units in its strings. No two names become the same text. Content that text cannot hold is escaped:
+//! `\ud800` is an unpaired surrogate, `\xff` a byte that is no modified UTF-8. In a name that contains such an escape,
+//! or could be misread as one, its own backslashes are doubled.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// A UTF-16 unit, or a byte where there is none.
+/// A UTF-16 unit, or a byte that is no part of one.
 type Unit = Result<u16, u8>;
 
-/// The text for a name.
+/// Returns the text for a name.
 pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
     let is_plain = |byte: &u8| !matches!(*byte, 0 | b'\\' | 0xf0..);
     match std::str::from_utf8(bytes) {
@@ -20,7 +20,7 @@ pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// What [`decode`] made this text of.
+/// Returns the bytes from which [`decode`] made this text.
 pub fn encode(text: &str) -> Cow<'_, [u8]> {
     let is_plain = |c: char| !matches!(c, '\0' | '\\' | '\u{1_0000}'..);
     if text.chars().all(is_plain) {
@@ -36,14 +36,14 @@ pub fn encode(text: &str) -> Cow<'_, [u8]> {
     Cow::Owned(bytes)
 }
 
-/// The text for a string of the JVM.
+/// Returns the text for a string of the JVM.
 #[must_use]
 pub fn from_utf16(units: &[u16]) -> String {
     let units: Vec<Unit> = units.iter().map(|unit| Ok(*unit)).collect();
     spell_units(&units)
 }
 
-/// What [`from_utf16`] or [`decode`] made this text of, as a string of the JVM has it.
+/// Returns the UTF-16 units from which [`from_utf16`] or [`decode`] made this text.
 #[must_use]
 pub fn to_utf16(text: &str) -> Vec<u16> {
     let units = parse_units(text).into_iter();
@@ -60,7 +60,7 @@ fn decode_slowly(mut bytes: &[u8]) -> String {
     spell_units(&units)
 }
 
-/// One UTF-16 unit in its shortest form, or the first byte where there is none.
+/// Returns one UTF-16 unit in its shortest form, or `None` if the bytes do not begin with one.
 fn decode_unit(bytes: &[u8]) -> Option<(Unit, &[u8])> {
     let tail = |b: u8| u16::from(b & 0x3f);
     Some(match *bytes {
@@ -93,13 +93,13 @@ fn spell_units(units: &[Unit]) -> String {
     text
 }
 
-/// Whether text has what [`decode`] writes for something else.
+/// Whether the text contains a sequence that [`decode`] writes as an escape.
 fn is_spelled(text: &str) -> bool {
     let mut pairs = text.as_bytes().windows(2);
     pairs.any(|pair| matches!(pair, [b'\\', b'\\' | b'u' | b'x']))
 }
 
-/// Whether text can hold all of it.
+/// Writes the units. Returns whether text can hold all of them.
 fn write_units(units: &[Unit], doubles: bool, text: &mut String) -> bool {
     let mut is_whole = true;
     let mut rest = units;
@@ -109,7 +109,7 @@ fn write_units(units: &[Unit], doubles: bool, text: &mut String) -> bool {
         if more {
             rest = rest.get(1..).unwrap_or_default();
         }
-        // Writing to a String cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = match one {
             Ok('\\') if doubles => text.write_str("\\\\"),
             Ok(c) => text.write_char(c),
@@ -121,7 +121,7 @@ fn write_units(units: &[Unit], doubles: bool, text: &mut String) -> bool {
     is_whole
 }
 
-/// The character that begins here, and whether it takes two units.
+/// Returns the character at the begin, and whether it takes two units.
 fn decode_char(first: Unit, rest: &[Unit]) -> (Result<char, Unit>, bool) {
     let Ok(unit) = first else {
         return (Err(first), false);
@@ -157,7 +157,7 @@ fn parse_units(text: &str) -> Vec<Unit> {
     units
 }
 
-/// What is spelled at the start, and in how many bytes.
+/// Returns the escaped unit at the start, and its length in bytes.
 fn parse_escape(text: &str) -> Option<(Unit, usize)> {
     match text.as_bytes() {
         [b'\\', b'\\', ..] => Some((Ok(u16::from(b'\\')), 2)),
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(decode(b"a\xed\xa0\x80b"), "a\\ud800b");
         assert_eq!(decode(b"a\xffb\xc0"), "a\\xffb\\xc0");
         assert_eq!(from_utf16(&[0xdc00, 0x78]), "\\udc00x");
-        // Not what the JVM writes, so not the same name.
+        // Not the JVM's form, so not the same name.
         assert_eq!(decode("\u{1f600}".as_bytes()), "\\xf0\\x9f\\x98\\x80");
     }
 

@@ -54,7 +54,7 @@ pub(crate) const IFNONNULL: u8 = 199;
 pub(crate) const GOTO_W: u8 = 200;
 pub(crate) const JSR_W: u8 = 201;
 
-/// Lengths by opcode; 0: the operands tell (switches and `wide`), or no such instruction.
+/// Lengths by opcode; 0: the operands determine it (switches and `wide`), or there is no such instruction.
 const LENGTHS: [u8; 256] = build_lengths();
 
 #[expect(clippy::indexing_slicing, reason = "evaluated at compile time")]
@@ -100,13 +100,13 @@ pub(crate) fn is_invoke(op: u8) -> bool {
     matches!(op, INVOKEVIRTUAL..=INVOKEDYNAMIC)
 }
 
-/// Control always goes on to the next instruction, unless an exception is thrown.
+/// Whether control always continues with the next instruction, unless an exception is thrown.
 pub(crate) fn falls_through(op: u8) -> bool {
     let jumps = is_short_branch(op) || is_wide_branch(op) || is_switch(op) || op == RET;
     !(jumps || is_return(op) || op == ATHROW)
 }
 
-/// The condition that holds when `op`'s does not. Conditions come in pairs: 153/154 … 198/199.
+/// Returns the inverse condition of `op`. Conditions come in pairs: 153/154 … 198/199.
 pub(crate) fn invert_condition(op: u8) -> u8 {
     if op >= IFNULL {
         op ^ 1
@@ -115,18 +115,18 @@ pub(crate) fn invert_condition(op: u8) -> u8 {
     }
 }
 
-/// One instruction in place.
+/// An instruction in place.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Instruction {
     pub(crate) bci: u32,
     pub(crate) opcode: u8,
 }
 
-/// Decodes instruction after instruction.
+/// Decodes one instruction after the other.
 pub(crate) struct InstructionDecoder<'a> {
     code: &'a [u8],
     bci: usize,
-    /// Where the code starts in the class file.
+    /// The offset of the code in the class file.
     offset: usize,
 }
 
@@ -135,7 +135,7 @@ impl<'a> InstructionDecoder<'a> {
         Self { code, bci, offset }
     }
 
-    /// The next instruction and its operands, padding of switches included.
+    /// Returns the next instruction and its operands, including the padding of switches.
     #[inline]
     pub(crate) fn next(
         &mut self,
@@ -151,13 +151,13 @@ impl<'a> InstructionDecoder<'a> {
         };
         let operands = operands.take_part(len)?;
         self.bci = bci + 1 + len;
-        // Code is at most 4 GiB long by its length field.
+        // The length field limits code to 4 GiB.
         let bci = bci as u32;
         Ok(Some((Instruction { bci, opcode }, operands)))
     }
 }
 
-/// Zero bytes between a switch's opcode and its first operand: operands are aligned to 4.
+/// Returns the zero bytes between a switch's opcode and its first operand: operands are aligned to 4.
 pub(crate) fn switch_padding(position: usize) -> usize {
     3 - position % 4
 }
@@ -188,7 +188,7 @@ fn variable_length(
     }
 }
 
-/// Where a switch may go to: offsets from its own place.
+/// Returns the targets of a switch: offsets from its own position.
 pub(crate) fn switch_offsets<'a>(
     bci: usize,
     op: u8,

@@ -1,6 +1,7 @@
-//! What to insert. The local variable `N` below is the method's old `max_locals`, or a lower one if it has many that it does not use.
+//! The plan of a rewrite: what to insert.
 //!
-//! A method whose plan has no entry has no `N`: where others load it, its insertions pass the site alone.
+//! The local variable `N` below is the method's old `max_locals`, or a lower one if the method leaves many unused. A
+//! method whose plan has no entry hook has no `N`: its insertions then pass only the site.
 
 use std::collections::BTreeMap;
 
@@ -24,21 +25,21 @@ pub struct ClassPlan<'p> {
     pub new_methods: Vec<NewMethod<'p>>,
     /// Changes by index of the method.
     pub methods: BTreeMap<usize, MethodPlan<'p>>,
-    /// Helpers are called by way of what every class inherits: `java/lang/Object` has, for each, a
-    /// [`NewMethod`] whose name begins with this. No class loader is asked for the class of the helpers.
+    /// Calls helpers through `java/lang/Object`, from which every class inherits. For each helper it has a
+    /// [`NewMethod`] whose name begins with this prefix. No class loader is asked for the helper class.
     pub inherited: Option<&'p str>,
 }
 
-/// A static method that passes its arguments on.
+/// A static method that passes its arguments on to a helper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewMethod<'p> {
-    /// What its name begins with; the helper's follows.
+    /// The prefix of its name; the helper's name follows.
     pub prefix: &'p str,
     /// The method to call.
     pub helper: HelperMethod<'p>,
     /// Its access flags.
     pub access: u16,
-    /// The type of an annotation that it has.
+    /// The type of its annotation.
     pub annotation: &'p str,
 }
 
@@ -53,9 +54,10 @@ pub struct NewField<'p> {
     pub access: u16,
 }
 
-/// What to change in a method.
+/// Changes of a method.
 ///
-/// What passes nothing but `N` needs an [`EntryHook`], which stores it. A plan with nothing in it lays the
+/// Insertions that pass only `N` need an [`EntryHook`], which stores it. An empty plan lays out the code again without
+/// a change.
 /// code out anew without a change.
 #[derive(Debug, Clone, Default)]
 pub struct MethodPlan<'p> {
@@ -63,9 +65,10 @@ pub struct MethodPlan<'p> {
     pub entry: Option<EntryHook<'p>>,
     /// `lload N; invokestatic H(J)V` before every return instruction.
     pub exit: Option<HelperMethod<'p>>,
-    /// The helper's call as before a return, in a new handler that catches everything from behind the entry to the end of the
-    /// original code, and throws it again. Not for constructors: their handlers would see an
-    /// uninitialised `this` (JVMS 4.10.1.6).
+    /// Calls the helper as before a return, in a new handler that catches everything from behind the entry to the end
+    /// of the original code, and rethrows it.
+    ///
+    /// Not for constructors: their handlers would see an uninitialized `this` (JVMS 4.10.1.6).
     pub unwind: Option<HelperMethod<'p>>,
     /// Insertions sorted by bci; several at one bci are nested in their order.
     pub inserts: Vec<(u16, CodeInsertion<'p>)>,
@@ -74,7 +77,7 @@ pub struct MethodPlan<'p> {
 /// `invokestatic H()J; lstore N`, or with an argument `push i; invokestatic H(I)J; lstore N`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryHook<'p> {
-    /// The method that tells what to keep in `N`.
+    /// The method whose result is stored in `N`.
     pub helper: HelperMethod<'p>,
     /// Its argument.
     pub argument: Option<i32>,
@@ -99,8 +102,8 @@ pub enum CodeInsertion<'p> {
         /// The second number.
         inner: i32,
     },
-    /// Before the instruction, where a local holds an object: `aload L; lload N; push site; invokestatic
-    /// H(LC;JI)V`. What the local holds is the plan's business.
+    /// Before the instruction, if a local holds an object: `aload L; lload N; push site; invokestatic H(LC;JI)V`. The
+    /// plan must ensure the local's type.
     MarkLocal {
         /// Takes an object, then `JI`.
         helper: HelperMethod<'p>,
@@ -109,16 +112,16 @@ pub enum CodeInsertion<'p> {
         /// The local's index.
         local: u8,
     },
-    /// Before the instruction, where the stack's top is an object: `dup; lload N; push site; invokestatic
-    /// H(LC;JI)V`. What lies there is the plan's business.
+    /// Before the instruction, if the stack's top is an object: `dup; lload N; push site; invokestatic H(LC;JI)V`. The
+    /// plan must ensure the type.
     MarkTop {
         /// Takes an object, then `JI`.
         helper: HelperMethod<'p>,
         /// The call site.
         site: i32,
     },
-    /// Before the instruction, where two ints are on the stack: `dup2; lload N; push site; invokestatic
-    /// H(IIJI)V`. What lies there is the plan's business.
+    /// Before the instruction, if two ints are on the stack: `dup2; lload N; push site; invokestatic H(IIJI)V`. The
+    /// plan must ensure the types.
     MarkPair {
         /// `(IIJI)V`
         helper: HelperMethod<'p>,
@@ -137,15 +140,15 @@ pub enum CodeInsertion<'p> {
         /// The call site.
         site: i32,
     },
-    /// After a `new`: `ldc class; lload N; invokestatic H(Ljava/lang/Class;J)V`, where `class` is what is made.
+    /// After a `new`: `ldc class; lload N; invokestatic H(Ljava/lang/Class;J)V`, where `class` is the allocated class.
     AfterNew {
         /// `(Ljava/lang/Class;J)V`
         helper: HelperMethod<'p>,
     },
-    /// After an array allocation or a call that returns a reference or an int: `dup; lload N; push site;
-    /// invokestatic H`.
+    /// After an array allocation or a call that returns a reference or an int:
+    /// `dup; lload N; push site; invokestatic H`.
     AfterDup {
-        /// `([IJI)V` or whichever type is on the stack.
+        /// `([IJI)V`, or with another type for the value on the stack.
         helper: HelperMethod<'p>,
         /// The call site.
         site: i32,

@@ -1,4 +1,4 @@
-//! The constant pool (JVMS 4.4): read in place, only ever appended to.
+//! The constant pool (JVMS 4.4): read in place, and only appended to.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -26,12 +26,12 @@ pub(crate) const INVOKE_DYNAMIC: u8 = 18;
 const MODULE: u8 = 19;
 const PACKAGE: u8 = 20;
 
-/// The pool of a class as it came.
+/// The original pool of a class.
 #[derive(Debug)]
 pub(crate) struct ConstantPool<'a> {
     /// The class file up to the end of the pool.
     bytes: &'a [u8],
-    /// Offset of each entry's tag; 0 where an index names no entry.
+    /// Offset of each entry's tag; 0 if an index has no entry.
     offsets: Vec<u32>,
 }
 
@@ -65,8 +65,8 @@ impl<'a> ConstantPool<'a> {
                 _ => return Err(reader.error_here(BytecodeErrorKind::BadConstantTag(tag))),
             };
             reader.take_bytes(len)?;
-            // Longs and doubles take two indices; the second is unusable (JVMS 4.4.5). It must be there: else what is
-            // appended to the pool would begin with it.
+            // Longs and doubles take two indices; the second is unusable (JVMS 4.4.5). It must exist: otherwise it
+            // would be the index of the first appended constant.
             if matches!(tag, LONG | DOUBLE) && slots.next().is_none() {
                 return Err(reader.error_here(BytecodeErrorKind::Truncated));
             }
@@ -80,7 +80,7 @@ impl<'a> ConstantPool<'a> {
         self.offsets.len()
     }
 
-    /// The entries as they are in the file.
+    /// Returns the entries as they are in the file.
     pub(crate) fn entries(&self) -> &'a [u8] {
         self.bytes.get(10..).unwrap_or_default()
     }
@@ -142,7 +142,7 @@ impl<'a> ConstantPool<'a> {
         })
     }
 
-    /// Other entries that an entry names; 0: none.
+    /// Returns the entries to which an entry refers; 0: none.
     pub(crate) fn referenced_indices(&self, index: u16) -> Result<[u16; 2], BytecodeError> {
         let (tag, mut reader) = self.entry(index)?;
         Ok(match tag {
@@ -170,9 +170,10 @@ fn bad_constant(index: u16) -> BytecodeError {
     BytecodeError::new(BytecodeErrorKind::BadConstant(index), 0, "constant pool")
 }
 
-/// Constants to append behind an existing pool, each at most once.
+/// Constants to append to an existing pool, each at most once.
 ///
-/// Where there is little room, texts and integers that the class has are used, too, and integers for which
+/// If there is little room, existing texts and integers of the class are reused, and integers without room are computed
+/// from others: see [`PoolAdditions::near_integer`].
 /// there is no room are made of others: see [`PoolAdditions::near_integer`].
 #[derive(Debug)]
 pub(crate) struct PoolAdditions<'c, 'a, 'p> {
@@ -182,17 +183,17 @@ pub(crate) struct PoolAdditions<'c, 'a, 'p> {
     capacity: PoolCapacity,
     texts: HashMap<Cow<'a, [u8]>, u16>,
     integers: BTreeMap<i32, u16>,
-    /// Those of them that were added, by where their four bytes begin in `bytes`.
+    /// The added integers, with the offset of their four bytes in `bytes`.
     added_integers: Vec<(usize, i32)>,
-    /// `Class` constants by name, those of the original pool included once it was looked through.
+    /// `Class` constants by name, including those of the original pool once it was searched.
     classes: HashMap<Cow<'a, [u8]>, u16>,
     classes_indexed: bool,
-    /// A class has a handful of helpers: searching beats hashing three strings.
+    /// A class has few helpers: searching is faster than hashing three strings.
     helpers: Vec<(HelperMethod<'p>, u16)>,
     inherited: Option<InheritedHelpers<'p>>,
 }
 
-/// Where helpers are inherited: the class constant to name, and what their names begin with.
+/// For inherited helpers: the class constant to name, and the prefix of their names.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InheritedHelpers<'p> {
     pub(crate) owner: u16,
@@ -202,13 +203,13 @@ pub(crate) struct InheritedHelpers<'p> {
 /// How much room the pool has for constants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PoolCapacity {
-    /// Each integer may have a constant.
+    /// Each integer can have a constant.
     Ample,
-    /// Not each.
+    /// Not every integer can have a constant.
     Tight,
 }
 
-/// Where additions were at some time.
+/// The state of the additions at some time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PoolCheckpoint {
     bytes: usize,
@@ -218,10 +219,10 @@ pub(crate) struct PoolCheckpoint {
 /// `constant_pool_count` is a u2, so the last usable index is 65,534.
 const FULL: usize = u16::MAX as usize;
 
-/// What most classes get fits.
+/// Enough for the additions of most classes.
 const FIRST_BYTES: usize = 512;
 
-/// So many constants are kept for what must have one, where room is tight.
+/// If room is tight, this many constants are reserved for helpers and others that need one.
 const KEPT_FOR_HELPERS: usize = 64;
 
 impl<'c, 'a, 'p> PoolAdditions<'c, 'a, 'p> {
@@ -249,7 +250,7 @@ impl<'c, 'a, 'p> PoolAdditions<'c, 'a, 'p> {
         new
     }
 
-    /// Takes over what the class has.
+    /// Registers the constants that the class has.
     fn reuse_existing(&mut self) {
         for index in self.pool.indices() {
             match self.pool.entry(index) {
@@ -295,7 +296,7 @@ impl<'c, 'a, 'p> PoolAdditions<'c, 'a, 'p> {
         }
     }
 
-    /// Takes away what was added since: nothing uses it.
+    /// Removes everything that was added since; nothing uses it.
     pub(crate) fn roll_back_to(&mut self, mark: PoolCheckpoint) {
         if self.next == mark.next {
             return;
@@ -362,8 +363,8 @@ impl<'c, 'a, 'p> PoolAdditions<'c, 'a, 'p> {
         Ok(index)
     }
 
-    /// Where room is tight: an integer constant from which `value` is as far away as a `sipush` reaches,
-    /// and how far. `None`: there is none, nor room for one.
+    /// If room is tight: returns an integer constant within reach of a `sipush` from `value`, and the distance. `None`:
+    /// there is none, and no room for one.
     pub(crate) fn near_integer(&mut self, value: i32) -> Option<(u16, i16)> {
         let from = value.saturating_sub(i32::from(i16::MAX));
         let to = value.saturating_sub(i32::from(i16::MIN));
@@ -377,7 +378,7 @@ impl<'c, 'a, 'p> PoolAdditions<'c, 'a, 'p> {
         Some((index, distance))
     }
 
-    /// A `Class` constant, the class's own where it has one.
+    /// Returns a `Class` constant, the class's own one if it has it.
     pub(crate) fn intern_class(&mut self, name: &[u8]) -> Result<u16, BytecodeError> {
         self.index_existing_classes();
         if let Some(&index) = self.classes.get(name) {
@@ -400,7 +401,7 @@ impl<'c, 'a, 'p> PoolAdditions<'c, 'a, 'p> {
         }
     }
 
-    /// A `Methodref` to a static helper.
+    /// Returns a `Methodref` to a static helper.
     pub(crate) fn intern_method(
         &mut self,
         helper: &HelperMethod<'p>,

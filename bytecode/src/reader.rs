@@ -2,7 +2,7 @@
 
 use crate::error::{BytecodeError, BytecodeErrorKind};
 
-/// A cursor over a part of the class file that knows where in the file it is.
+/// A cursor over a part of the class file that knows its offset in the file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClassFileReader<'a> {
     rest: &'a [u8],
@@ -28,7 +28,7 @@ impl<'a> ClassFileReader<'a> {
         self.rest.is_empty()
     }
 
-    /// Everything that is left.
+    /// Returns all remaining bytes.
     pub(crate) fn remaining_bytes(&self) -> &'a [u8] {
         self.rest
     }
@@ -48,7 +48,7 @@ impl<'a> ClassFileReader<'a> {
         Ok(head)
     }
 
-    /// A reader for the next `len` bytes alone.
+    /// Returns a reader for the next `len` bytes only.
     pub(crate) fn take_part(&mut self, len: usize) -> Result<Self, BytecodeError> {
         let offset = self.offset;
         Ok(Self::new(self.take_bytes(len)?, offset, self.context))
@@ -89,7 +89,7 @@ impl<'a> ClassFileReader<'a> {
         self.read_array().map(i32::from_be_bytes)
     }
 
-    /// A `u4` length followed by that many bytes.
+    /// Reads a `u4` length followed by that many bytes.
     pub(crate) fn read_block(&mut self) -> Result<Self, BytecodeError> {
         let len = self.u4()?;
         self.take_part(len as usize)

@@ -1,4 +1,4 @@
-//! Puts the class together again: everything that no plan touches is copied.
+//! Reassembles the class: everything that the plan does not change is copied.
 
 use std::ops::Range;
 
@@ -15,31 +15,32 @@ use crate::pool::{InheritedHelpers, PoolAdditions, PoolCapacity};
 use crate::reader::ClassFileReader;
 use crate::tables::{CodeTableWriter, write_with_length};
 
-/// A class after its plan.
+/// A rewritten class.
 #[derive(Debug)]
 pub struct RewrittenClass {
     /// The class file.
     pub bytes: Vec<u8>,
-    /// Methods that were left as they are, by index, and why: most often because they would be
-    /// too large.
+    /// Methods that were left unchanged, by index, with the reason: usually that they would be too large.
     pub skipped: Vec<(usize, BytecodeError)>,
-    /// Methods, by index, that were not longer than [`LONGEST_COMPILED`] and are now.
+    /// Methods, by index, that exceed [`LONGEST_COMPILED`] only since the rewrite.
     pub outgrown: Vec<usize>,
-    /// The integers that are too large for an instruction, each in a constant of its own: where in the class file its
-    /// four bytes begin, and which it is. A change of them changes nothing else. `None`: the constant pool had too
-    /// little room, and some are made of others.
+    /// The integers that are too large for an instruction, each in its own constant: the offset of its four bytes in
+    /// the class file, and its value.
+    ///
+    /// Changing these bytes changes nothing else. `None`: the constant pool had too little room, and some integers are
+    /// computed from others.
     pub integers: Option<Vec<(usize, i32)>>,
 }
 
-/// Bytes of code. HotSpot's compilers leave longer methods to the interpreter (`HugeMethodLimit`), unless
-/// `-XX:-DontCompileHugeMethods` says otherwise.
+/// Length in bytes of the longest code that HotSpot's compilers accept (`HugeMethodLimit`). Longer methods are only
+/// interpreted, unless `-XX:-DontCompileHugeMethods` is set.
 pub const LONGEST_COMPILED: usize = 8000;
 
-/// Carries out a plan. Nothing to insert: the result is the class as it came.
+/// Executes a plan. With an empty plan, the result is the original class.
 ///
 /// # Errors
-/// The class cannot be rewritten at all: it names constants that it does not have, or the plan names
-/// methods that it does not have, or there is no room for new fields.
+/// The class cannot be rewritten at all: it refers to missing constants, the plan names missing methods, or there is no
+/// room for new fields.
 pub fn rewrite(
     class: &ClassFile<'_>,
     plan: &ClassPlan<'_>,
@@ -47,8 +48,7 @@ pub fn rewrite(
     rewrite_with(class, plan, BranchWidth::AsNeeded)
 }
 
-/// [`rewrite`], with every branch in its wide form. Only huge methods need that otherwise: tests
-/// see it on all code.
+/// As [`rewrite`], with every branch in its wide form. Otherwise only huge methods need that; tests use it on all code.
 #[doc(hidden)]
 pub fn rewrite_all_wide(
     class: &ClassFile<'_>,
@@ -111,7 +111,7 @@ fn rewrite_in(
     })
 }
 
-/// Where the first constant begins: behind magic, version and count.
+/// The offset of the first constant: behind magic, version and count.
 const POOL_AT: usize = 10;
 
 struct ClassRewriter<'c, 'a, 'p> {
@@ -144,7 +144,7 @@ impl<'c, 'a, 'p> ClassRewriter<'c, 'a, 'p> {
         Ok(out)
     }
 
-    /// Everything from `methods_count` to the last method.
+    /// Returns everything from `methods_count` to the last method.
     fn rewrite_methods(&mut self, plan: &ClassPlan<'p>) -> Result<Vec<u8>, BytecodeError> {
         let class = self.class;
         let size = class.methods_end - class.methods_at;
@@ -180,7 +180,7 @@ impl<'c, 'a, 'p> ClassRewriter<'c, 'a, 'p> {
         Ok(out)
     }
 
-    /// Appends to what begins with `methods_count`.
+    /// Appends methods to bytes that begin with `methods_count`.
     fn append_new_methods(
         &mut self,
         new: &[NewMethod<'p>],
@@ -226,7 +226,7 @@ impl<'c, 'a, 'p> ClassRewriter<'c, 'a, 'p> {
             }
             out.extend((code.len() as u32).to_be_bytes());
             out.extend(&code);
-            // Neither handlers nor attributes.
+            // No handlers and no attributes.
             out.extend([0; 4]);
             Ok(())
         })?;
@@ -240,13 +240,13 @@ impl<'c, 'a, 'p> ClassRewriter<'c, 'a, 'p> {
         })
     }
 
-    /// Of the method that was rewritten last.
+    /// Whether the last rewritten method has outgrown [`LONGEST_COMPILED`].
     fn has_outgrown(&self, method: &ClassFileMethod<'_>) -> bool {
         let before = method.code.as_ref().map_or(0, |code| code.bytes.len());
         before <= LONGEST_COMPILED && self.code_len() > LONGEST_COMPILED
     }
 
-    /// Of its code, in bytes.
+    /// Returns the length of its code in bytes.
     fn code_len(&self) -> usize {
         self.layout.end_offset() as usize + self.edits.unwind_code().len()
     }
@@ -269,7 +269,7 @@ impl<'c, 'a, 'p> ClassRewriter<'c, 'a, 'p> {
             return Err(bad_plan("no unwind handler in a constructor"));
         }
         let local = self.bounds.check_method(self.class, method, code)?;
-        // The name and the length of the attribute are in front of its contents.
+        // The name and the length of the attribute precede its contents.
         let (start, body) = (code.body.offset() - 6, code.body);
         out.extend(self.class_bytes(method.span.start..start));
         let mut header =

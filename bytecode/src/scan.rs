@@ -1,4 +1,4 @@
-//! What a planner wants to know about a method's code.
+//! The facts about a method's code that a planner needs.
 
 use std::borrow::Cow;
 
@@ -9,16 +9,16 @@ use crate::opcode::{self, Instruction};
 use crate::pool::ConstantPool;
 use crate::reader::ClassFileReader;
 
-/// What a method's code does, in the order of its instructions.
+/// The contents of a method's code, in the order of its instructions.
 #[derive(Debug, Clone, Default)]
 pub struct CodeScan<'a> {
     /// Every `invoke*`.
     pub calls: Vec<MethodCall<'a>>,
-    /// Every instruction that allocates.
+    /// Every allocation instruction.
     pub allocations: Vec<AllocationInstruction<'a>>,
-    /// Where a monitor is entered.
+    /// The bci of every `monitorenter`.
     pub monitors: Vec<u16>,
-    /// The code may jump backwards, other than to a handler.
+    /// Whether the code may jump backwards, other than to a handler.
     pub has_loops: bool,
     /// `(bci, line)` sorted by bci, merged from all line number tables.
     pub lines: Vec<(u16, u16)>,
@@ -27,11 +27,11 @@ pub struct CodeScan<'a> {
 /// A method invocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MethodCall<'a> {
-    /// Where the instruction is.
+    /// The bci of the instruction.
     pub bci: u16,
-    /// Which of the five it is, 182 (`invokevirtual`) to 186 (`invokedynamic`).
+    /// The opcode, 182 (`invokevirtual`) to 186 (`invokedynamic`).
     pub opcode: u8,
-    /// Class that the reference names; empty for `invokedynamic`.
+    /// The class that the reference names; empty for `invokedynamic`.
     pub owner: Cow<'a, str>,
     /// Name of the method.
     pub name: Cow<'a, str>,
@@ -42,15 +42,15 @@ pub struct MethodCall<'a> {
 /// An allocation by an instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllocationInstruction<'a> {
-    /// Where the instruction is.
+    /// The bci of the instruction.
     pub bci: u16,
-    /// Which instruction it is.
+    /// The instruction.
     pub kind: AllocationOpcode,
-    /// What is allocated, as a descriptor: `Ljava/lang/String;`, `[[J`.
+    /// The allocated type as a descriptor: `Ljava/lang/String;`, `[[J`.
     pub type_name: Cow<'a, str>,
 }
 
-/// The instructions that allocate.
+/// The allocation instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllocationOpcode {
     /// `new`
@@ -98,13 +98,13 @@ impl<'a> CodeScan<'a> {
     }
 }
 
-/// Where calls are in code, as far as it can be read.
+/// Returns the bcis of calls, up to where the code can be read.
 #[must_use]
 pub fn call_bcis(code: &[u8]) -> Vec<u16> {
     find_bcis(code, opcode::is_invoke)
 }
 
-/// Where code returns, as far as it can be read.
+/// Returns the bcis of returns, up to where the code can be read.
 #[must_use]
 pub fn return_bcis(code: &[u8]) -> Vec<u16> {
     find_bcis(code, opcode::is_return)
@@ -121,7 +121,7 @@ fn find_bcis(code: &[u8], is_wanted: fn(u8) -> bool) -> Vec<u16> {
     places
 }
 
-/// Where the last three instructions of code are.
+/// Returns the bcis of the last three instructions.
 #[must_use]
 pub fn last_bcis(code: &[u8]) -> [u32; 3] {
     let mut instructions = opcode::InstructionDecoder::starting_at(code, 0, 0);
@@ -133,7 +133,7 @@ pub fn last_bcis(code: &[u8]) -> [u32; 3] {
     last
 }
 
-/// Whether a branch goes backwards; of switches and `ret`, whether one may.
+/// Whether a branch goes backwards; for switches and `ret`, whether it may.
 fn jumps_back(op: u8, operands: &[u8]) -> bool {
     let is_branch = matches!(op, opcode::IFEQ..=opcode::JSR | opcode::IFNULL..=opcode::JSR_W);
     let is_switch = matches!(op, opcode::TABLESWITCH | opcode::LOOKUPSWITCH);

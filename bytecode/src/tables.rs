@@ -1,4 +1,4 @@
-//! What hangs on the code (JVMS 4.7.3): the exception table and the attributes that hold offsets.
+//! Writes the parts that belong to the code (JVMS 4.7.3): the exception table and the attributes that hold offsets.
 
 use crate::annotations;
 use crate::class::{ClassFile, ClassFileMethod};
@@ -22,7 +22,7 @@ pub(crate) struct CodeTableWriter<'x, 'c, 'a, 'p> {
     pub(crate) plan: &'x MethodPlan<'p>,
     /// The new variable.
     pub(crate) local: Option<u16>,
-    /// By so much `max_locals` has grown.
+    /// By how many slots `max_locals` has grown.
     pub(crate) more_locals: u16,
     pub(crate) layout: &'x CodeLayout,
     pub(crate) edits: &'x CodeEdits,
@@ -30,11 +30,13 @@ pub(crate) struct CodeTableWriter<'x, 'c, 'a, 'p> {
 }
 
 impl<'a> CodeTableWriter<'_, '_, 'a, '_> {
-    /// A range takes in what is inserted after its last instruction: its handler must fit the
-    /// types behind that instruction anyway, as HotSpot sees it.
+    /// Writes the exception table.
     ///
-    /// The handler that catches everything comes last: the original ones go first (JVMS 2.10),
-    /// and type annotations name handlers by index.
+    /// A range includes the code inserted after its last instruction: HotSpot checks the handler against the types
+    /// behind that instruction anyway.
+    ///
+    /// The handler that catches everything comes last: the original ones take precedence (JVMS 2.10), and type
+    /// annotations refer to handlers by index.
     pub(crate) fn write_exceptions(&self, out: &mut Vec<u8>) -> Result<(), BytecodeError> {
         let unwinds = self.plan.unwind.is_some();
         let count = self.code.handler_count.checked_add(u16::from(unwinds));
@@ -102,7 +104,7 @@ impl<'a> CodeTableWriter<'_, '_, 'a, '_> {
             }
         };
         match done {
-            // No VM reads annotations inside code, and frames that cannot be read do no harm in some versions.
+            // No VM reads annotations inside code, and in some versions unreadable frames are harmless.
             Err(_) if name.ends_with(b"Annotations") => self.copy_unchanged(body, start, out),
             Err(error) if name == b"StackMapTable" && self.class.has_optional_frames() => {
                 match error.kind {
@@ -173,8 +175,8 @@ impl<'a> CodeTableWriter<'_, '_, 'a, '_> {
         reader.expect_end()
     }
 
-    /// `LocalVariableTable` and `LocalVariableTypeTable` (JVMS 4.7.13, 4.7.14). What the VM refuses stays
-    /// wrong.
+    /// `LocalVariableTable` and `LocalVariableTypeTable` (JVMS 4.7.13, 4.7.14). Entries that the VM refuses stay
+    /// invalid.
     fn write_variables(
         &self,
         body: ClassFileReader<'_>,
@@ -238,7 +240,7 @@ impl<'a> CodeTableWriter<'_, '_, 'a, '_> {
         reader.expect_end()
     }
 
-    /// `target_type` and `target_info` (JVMS 4.7.20.1); only those that appear in code.
+    /// `target_type` and `target_info` (JVMS 4.7.20.1); only the kinds that occur in code.
     fn write_annotation_target(
         &self,
         reader: &mut ClassFileReader<'_>,
@@ -272,7 +274,7 @@ impl<'a> CodeTableWriter<'_, '_, 'a, '_> {
         out: &mut Vec<u8>,
     ) -> Result<(), BytecodeError> {
         let bci = u32::from(reader.u2()?);
-        // Compilers get these wrong at times, and no JVM reads them: not worth losing the method.
+        // Compilers sometimes write these wrongly, and no JVM reads them: they are no reason to skip the method.
         self.put_offset(
             out,
             self.layout
@@ -297,10 +299,10 @@ impl<'a> CodeTableWriter<'_, '_, 'a, '_> {
     }
 }
 
-/// Inferred frames may hold so many variables in all.
+/// The maximum number of variables in all inferred frames together.
 const MAX_INFERRED: usize = 1 << 24;
 
-/// Copies the frames, with new ones where the layout needs them: behind widened branches.
+/// Copies the frames and adds the missing ones, behind widened branches.
 fn copy_frames<'a>(
     (class, code): (&ClassFile<'a>, &CodeAttribute<'a>),
     mut reader: FrameReader<'a>,
@@ -336,12 +338,12 @@ fn copy_frames<'a>(
         let kept = if between.is_empty() { kept } else { 0 };
         writer.write_frame(writer.layout.start_offset(bci)?, frame, kept)?;
         known_at = bci;
-        // The frame that is missing may be there already.
+        // The missing frame may exist already.
         missing = missing.strip_prefix(&[bci]).unwrap_or(missing);
     }
 }
 
-/// As the VM does when it reads the frame.
+/// Checks the frame's stack as the VM does when it reads the frame.
 fn check_stack(code: &CodeAttribute<'_>, frame: &StackMapFrame<'_>) -> Result<(), BytecodeError> {
     let slots: usize = frame.stack.iter().map(|one| one.slot_count()).sum();
     if slots <= usize::from(code.max_stack) {

@@ -1,4 +1,4 @@
-//! Frames written as differences are read back as they were.
+//! Frames written as differences are read back unchanged.
 
 use proptest::prelude::*;
 
@@ -88,7 +88,7 @@ fn read_frames(
     all
 }
 
-/// The naive picture of a frame with the new variable at `local`.
+/// A frame with the new variable at `local`, computed naively.
 fn with_local(mut frame: StackMapFrame<'static>, local: usize) -> StackMapFrame<'static> {
     while frame
         .locals

@@ -1,4 +1,4 @@
-//! A report's ratios as a bar chart in SVG.
+//! Draws a report's ratios as a bar chart in SVG.
 //!
 //! ```text
 //! title, setting
@@ -8,7 +8,7 @@
 //!              ▇▇▇▇▇▇▇|▇▇▇▇▇ 1.62
 //! geometric mean …
 //! ```
-//! Past a ratio of 6 the axis is logarithmic: else the slowest variant would flatten all others.
+//! If a ratio exceeds 6, the axis is logarithmic: otherwise the slowest variant would flatten all others.
 
 use svg::Document;
 use svg::node::element::{Line, Rectangle, Style, Text, Title};
@@ -16,21 +16,21 @@ use svg::node::element::{Line, Rectangle, Style, Text, Title};
 use crate::{Metric, Outcome, Ratio, Report, Row};
 
 const WIDTH: f64 = 960.0;
-/// Room for a bar's number.
+/// Width of a bar's number.
 const RIGHT: f64 = 130.0;
 const BAR: f64 = 13.0;
 const GAP: f64 = 12.0;
-/// The most of a name that is shown.
+/// Maximum length of a displayed name in characters.
 const NAME: usize = 40;
 const LEGEND_LINE: f64 = 18.0;
 
-/// Okabe and Ito's colours, told apart by the colour-blind as well.
+/// Okabe and Ito's colours, which colour-blind people can distinguish.
 const COLOURS: [&str; 9] = [
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a900", "#7f7f7f",
     "#8c6bb1",
 ];
 
-/// More variants than colours start over.
+/// Returns the colours repeatedly, for any number of variants.
 fn colours() -> impl Iterator<Item = &'static str> {
     COLOURS.into_iter().cycle()
 }
@@ -41,7 +41,7 @@ const STYLE: &str = "text { font: 12px sans-serif; fill: #222 } \
     .grid { stroke: #ddd } .one { stroke: #222 } .range { stroke: #222; stroke-width: 1.2 } \
     .none { font-size: 11px; fill: #999; font-style: italic }";
 
-/// The ratios of all variants to the baseline.
+/// Returns a chart of the ratios of all variants to the baseline.
 pub fn chart(report: &Report, metric: Metric) -> String {
     let mut drawing = Drawing::new(report, metric);
     drawing.head();
@@ -67,7 +67,7 @@ pub fn chart(report: &Report, metric: Metric) -> String {
 
 enum Bar {
     Ratio(Ratio),
-    /// What stands in its place.
+    /// The text in place of a bar.
     Nothing(String),
 }
 
@@ -85,7 +85,7 @@ impl Bar {
     }
 }
 
-/// From ratios to places.
+/// Converts ratios to positions.
 #[derive(Clone, Copy)]
 struct Axis {
     from: f64,
@@ -109,7 +109,7 @@ impl Axis {
         }
     }
 
-    /// From 0 to 1.
+    /// Returns the position from 0 to 1.
     fn share(&self, ratio: f64) -> f64 {
         let place = |ratio: f64| if self.logarithmic { ratio.ln() } else { ratio };
         let (from, to) = (place(self.from), place(self.to));
@@ -134,11 +134,11 @@ struct Drawing<'a> {
     metric: Metric,
     axis: Axis,
     document: Document,
-    /// Room for names.
+    /// Width of the names.
     left: f64,
     top: f64,
     bottom: f64,
-    /// Where the next group goes.
+    /// The position of the next group.
     y: f64,
 }
 
@@ -186,7 +186,7 @@ impl<'a> Drawing<'a> {
         self.add(text.set("class", class));
     }
 
-    /// Down the whole chart.
+    /// Draws a line down the whole chart.
     fn line(&mut self, from: f64, to: f64, class: &str) {
         let line = Line::new()
             .set("x1", round(from))
@@ -218,7 +218,7 @@ impl<'a> Drawing<'a> {
             .iter()
             .map(|(key, value)| format!("{}: {value}", key.replace('_', " ")))
             .collect();
-        // What is long comes last: it may be cut.
+        // Long texts come last: they may be cut.
         setting.sort_by_key(String::len);
         self.text(16.0, 44.0, "small", shortened(&setting.join(" · "), 160));
         let columns: Vec<_> = self.report.columns.iter().skip(1).zip(colours()).collect();
@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn every_cell_has_a_bar_or_a_word() {
         let drawn = chart(&sample(), Metric::Cpu);
-        // Two programs and the mean, less what was not run, failed, or has no mean.
+        // Two programs and the mean, without those that were not run, failed, or have no mean.
         let bars = drawn.matches("</title>").count();
         assert_eq!(bars, 3 * 3 - 4, "{drawn}");
         assert_eq!(

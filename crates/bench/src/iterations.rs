@@ -1,37 +1,38 @@
-//! What a program that repeats its work prints per iteration:
+//! Parses the output of a program that repeats its work, one line per iteration:
 //!
 //! ```text
 //! iteration 3: 1219 ms wall, 1892 ms cpu, checksum 0a1b2c3d
 //! ```
-//! The checksum may be missing. Where work lies between iterations that belongs to none, a program prints when the
-//! next one begins:
+//! The checksum may be missing. If work between iterations belongs to none, a program prints the begin of the next one:
 //!
 //! ```text
 //! iteration 3 begins
 //! ```
-//! A line that begins with `FAILED` says that the result is wrong.
+//! A line that begins with `FAILED` reports a wrong result.
 
 use std::collections::BTreeSet;
 
+/// The times of an iteration.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Iteration {
-    /// Milliseconds.
+    /// Wall-clock time in milliseconds.
     pub wall: f64,
-    /// Milliseconds of CPU time of the whole process.
+    /// CPU time of the whole process in milliseconds.
     pub cpu: f64,
 }
 
+/// The output of a program that repeats its work.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Iterations {
     pub list: Vec<Iteration>,
-    /// All that were printed.
+    /// All printed checksums.
     pub checksums: BTreeSet<String>,
-    /// What was said to have failed.
+    /// The printed failure.
     pub failed: Option<String>,
 }
 
 impl Iterations {
-    /// Lines of any other kind are the program's own.
+    /// Parses the output; all other lines are the program's own.
     pub fn parse(printed: &str) -> Iterations {
         let mut all = Iterations::default();
         for line in printed.lines() {
@@ -48,12 +49,12 @@ impl Iterations {
     }
 }
 
-/// Whether the line tells of an iteration.
+/// Whether the line reports an iteration.
 pub fn ends_iteration(line: &str) -> bool {
     iteration(line).is_some()
 }
 
-/// Whether the line says that an iteration begins.
+/// Whether the line reports the begin of an iteration.
 pub fn begins_iteration(line: &str) -> bool {
     let rest = line.strip_prefix("iteration ");
     let number = rest.and_then(|rest| rest.strip_suffix(" begins"));

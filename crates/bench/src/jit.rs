@@ -1,4 +1,4 @@
-//! What HotSpot prints at its end with `-XX:+CITime` and `-XX:+PrintCodeCache`:
+//! Parses what HotSpot prints at its end with `-XX:+CITime` and `-XX:+PrintCodeCache`:
 //!
 //! ```text
 //!   Total compilation time   :   3.286 s
@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::Metric;
 
-/// Milliseconds that the compilers took, and bytes of code at the peak of each heap; what is not
-/// there is left out.
+/// Returns the compilers' milliseconds, and the peak bytes of each code heap; missing values are omitted.
 pub fn parse(printed: &str) -> BTreeMap<Metric, Vec<f64>> {
     let mut found = BTreeMap::new();
     let mut add = |metric, value: Option<f64>| {

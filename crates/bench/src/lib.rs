@@ -1,15 +1,14 @@
-//! How much an agent costs: a program with and without it, side by side, each time in a JVM of its own.
+//! Measures the cost of an agent: a program with and without it, side by side, each time in its own JVM.
 //!
 //! ```text
 //! Plan { programs × variants × rounds } ──► run, interleaved ──► samples ──► Report ──► table, JSON, chart
 //! ```
-//! A time says nothing by itself: machines differ, and the same machine differs from hour to hour.
-//! Hence the baseline runs between the variants, in the same run of the harness, and all that is
-//! said of a variant is its ratio to that baseline.
+//! A time alone has no meaning: machines differ, and one machine differs from hour to hour. So the baseline runs
+//! between the variants, in the same run of the harness, and every result of a variant is its ratio to that baseline.
 //!
-//! Reading order: `variant` (what is compared), `plan` (what runs), `process` (one JVM, or several in turns),
-//! `looking` and `threads` (what is seen of it meanwhile), `iterations` (what it prints), `jit` (what the JVM prints),
-//! `spread` (median and quartiles), `report` (ratios), `run` (all of it, interleaved), then what shows it: `table`, `chart`.
+//! Reading order: `variant` (what is compared), `plan` (what runs), `process` (one JVM, or several in turns), `looking`
+//! and `threads` (observation during the run), `iterations` (the program's output), `jit` (the JVM's output), `spread`
+//! (median and quartiles), `report` (ratios), `run` (all of it, interleaved), then `table` and `chart`.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,

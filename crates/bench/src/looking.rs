@@ -1,8 +1,7 @@
-//! Looking at a process until it has ended: at its threads from time to time, and at what it prints as soon as it
-//! prints it, since an iteration's line ends the time in which its threads worked for it.
+//! Observes a process until it has ended: its threads from time to time, and its output immediately.
 //!
-//! Pauses between two looks grow with the time that has passed, so that what is not seen at the end is a
-//! small part of all, and looking costs little of a long run.
+//! The line of an iteration ends the time in which the threads worked for it, so it must be seen immediately. Pauses
+//! between observations grow with the elapsed time: the unobserved part at the end is small, and long runs cost little.
 #![allow(
     unsafe_code,
     reason = "poll and inotify: the standard library waits for one thing at a time"
@@ -22,15 +21,16 @@ use crate::threads::{Own, Threads};
 
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 pub const LONGEST_PAUSE: Duration = Duration::from_millis(20);
-/// Of the time that has passed.
+/// A pause is the elapsed time divided by this.
 const PAUSE: u32 = 64;
 
+/// Observes a process.
 pub struct Looker {
     threads: Threads,
     printed: Printed,
     started: Instant,
     next: Instant,
-    /// Of the program's own threads when the iteration began.
+    /// CPU time of the program's own threads when the iteration began.
     before: f64,
     iterations: Vec<f64>,
 }
@@ -47,7 +47,7 @@ impl Looker {
         }
     }
 
-    /// Until the other end of `ended` is closed, or `limit` has passed: then `true`.
+    /// Observes until the other end of `ended` is closed, or until `limit` has passed: then returns `true`.
     pub fn look_until(&mut self, ended: &UnixStream, limit: Duration) -> bool {
         loop {
             let now = Instant::now();
@@ -70,13 +70,13 @@ impl Looker {
                 return false;
             }
             if has_printed {
-                // A program that prints a lot is not to wake this thread all the time.
+                // A program with much output must not wake this thread all the time.
                 thread::sleep(SHORTEST_PAUSE);
             }
         }
     }
 
-    /// Iterations that end at once share the time since the one before.
+    /// Reads new lines. Iterations that end together share the time since the previous one.
     fn read(&mut self) {
         let mut ended = 0;
         for line in self.printed.lines() {
@@ -100,7 +100,7 @@ impl Looker {
         self.iterations.extend((0..ended).map(|_| each));
     }
 
-    /// Of a process that has ended and has its number still: all of it, and each iteration.
+    /// Returns the times of a process that has ended and is not reaped: of the whole process, and of each iteration.
     pub fn end(self) -> (Option<Own>, Vec<f64>) {
         let iterations = match self.threads.are_seen() {
             true => self.iterations,
@@ -110,17 +110,19 @@ impl Looker {
     }
 }
 
-/// What a process writes to a file.
+/// The output of a process, written to a file.
 pub struct Printed {
     file: File,
     changes: OwnedFd,
-    /// Read, but for its end.
+    /// An incomplete line.
     line: Vec<u8>,
 }
 
 impl Printed {
+    /// Watches a file.
+    ///
     /// # Errors
-    /// The file is not there, or the system watches none.
+    /// The file does not exist, or the system cannot watch it.
     pub fn to(file: &Path) -> io::Result<Printed> {
         let path = std::ffi::CString::new(file.as_os_str().as_bytes())?;
         // SAFETY: no memory is passed.
@@ -128,7 +130,7 @@ impl Printed {
         if changes < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the call above has opened it, and it is owned here alone.
+        // SAFETY: the call above has opened it, and nothing else owns it.
         let changes = unsafe { OwnedFd::from_raw_fd(changes) };
         // SAFETY: the path is terminated and outlives the call.
         let watched =
@@ -143,11 +145,11 @@ impl Printed {
         }
     }
 
-    /// Whole lines that are new.
+    /// Returns the new complete lines.
     fn lines(&mut self) -> Vec<String> {
         self.forget_changes();
         let mut text = std::mem::take(&mut self.line);
-        // What cannot be read now is read later, or at the process's end.
+        // On failure the rest is read later, or at the process's end.
         let _ = self.file.read_to_end(&mut text);
         let whole = text.iter().rposition(|byte| *byte == b'\n');
         self.line = text.split_off(whole.map_or(0, |at| at + 1));
@@ -157,7 +159,7 @@ impl Printed {
 
     fn forget_changes(&self) {
         let mut changes = [0_u8; 4096];
-        // SAFETY: the memory is as long as it is said to be.
+        // SAFETY: the buffer has the given length.
         while unsafe {
             libc::read(
                 self.changes.as_raw_fd(),
@@ -169,16 +171,16 @@ impl Printed {
     }
 }
 
-/// Which of the files can be read, or have ended; waits for the first one.
+/// Waits for the first file that is readable or has ended; returns the state of each.
 pub fn readable<const N: usize>(files: [RawFd; N], longest: Duration) -> [bool; N] {
     let mut polled = files.map(|fd| libc::pollfd {
         fd,
         events: libc::POLLIN,
         revents: 0,
     });
-    // A part of a millisecond is waited for as well: else nothing would be.
+    // Rounded up: a pause below a millisecond would not wait at all.
     let pause = i32::try_from(longest.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
-    // SAFETY: the array is as long as it is said to be.
+    // SAFETY: the array has the given length.
     unsafe { libc::poll(polled.as_mut_ptr(), N as libc::nfds_t, pause) };
     polled.map(|polled| polled.revents != 0)
 }
@@ -191,7 +193,7 @@ mod tests {
 
     use super::*;
 
-    /// Of what is worked before an iteration begins nothing is counted to it.
+    /// Work before an iteration begins does not count for it.
     #[test]
     fn threads_work_for_the_iteration_whose_line_comes_next() {
         let work = |turns: u32| format!("i=0; while [ $i -lt {turns} ]; do i=$((i+1)); done");

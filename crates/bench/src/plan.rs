@@ -1,4 +1,4 @@
-//! What runs: programs, variants, and how often.
+//! What runs: programs, variants, and the number of rounds.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use crate::{Centre, Tools, Variant};
 
-/// A Java program, cut where a variant's flags go.
+/// The command of a Java program, split at the position of a variant's flags.
 #[derive(Clone, Debug)]
 pub struct JavaCommand {
     pub java: OsString,
     /// Everything after the variant's flags.
     pub arguments: Vec<OsString>,
     pub folder: Option<PathBuf>,
-    /// Removed from the environment: variables that would slip flags into the baseline, too.
+    /// Environment variables to remove: they would pass flags to the baseline as well.
     pub without_env: Vec<&'static str>,
 }
 
@@ -26,7 +26,7 @@ impl JavaCommand {
         self.settle(command)
     }
 
-    /// Starts the JVM with the flags alone, to see whether it takes them.
+    /// Starts the JVM with only the flags, to find out whether it accepts them.
     pub fn probe(&self, flags: &[OsString]) -> Command {
         let mut command = Command::new(&self.java);
         command.args(flags).arg("-version");
@@ -44,14 +44,15 @@ impl JavaCommand {
     }
 }
 
+/// A program to measure.
 #[derive(Clone, Debug)]
 pub struct Program {
     pub name: String,
     pub command: JavaCommand,
-    /// The whole process is measured, even if it prints iterations.
+    /// Measures the whole process, even if it prints iterations.
     pub whole: bool,
-    /// Before each iteration it waits for a line of its standard input: all variants are started at once and
-    /// take turns, iteration by iteration.
+    /// The program waits for a line of its standard input before each iteration. All variants are then started at once
+    /// and take turns, iteration by iteration.
     pub turns: bool,
 }
 
@@ -63,15 +64,15 @@ pub struct Plan {
     pub variants: Vec<Variant>,
     /// JVMs per program and variant.
     pub rounds: usize,
-    /// Iterations dropped at the start of each JVM. A program that prints none has one per JVM; its
-    /// first round is dropped if this is not 0.
+    /// Iterations dropped at the start of each JVM. A program without iterations has one per JVM; if this is not 0, its
+    /// first round is dropped.
     pub warm_up: usize,
     pub centre: Centre,
-    /// How long one JVM may take.
+    /// The maximum time of one JVM.
     pub limit: Duration,
     pub tools: Tools,
-    /// What else the report tells of how it was measured.
+    /// Further facts about the measurement, for the report.
     pub setting: BTreeMap<String, String>,
-    /// Where outputs and recordings go.
+    /// The folder for outputs and recordings.
     pub scratch: PathBuf,
 }

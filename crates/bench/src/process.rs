@@ -1,13 +1,13 @@
-//! Processes: their output, their times, their peak memory; one by itself, or several that take turns.
+//! Runs processes and returns their output, times and peak memory; one alone, or several that take turns.
 //!
-//! Of those that take turns each repeats its work, and before each time waits for a line of its standard input.
-//! All are there at once and one of them works: so whatever slows the machine for some seconds, or
-//! minutes, meets all alike. The others are stopped (`SIGSTOP`), their compilers too: each is left alone while it
-//! works, and does nothing that is not measured while it waits.
+//! Processes that take turns repeat their work, and wait for a line of their standard input before each repetition. All
+//! exist at once and one of them works. So anything that slows the machine for some seconds or minutes affects all
+//! alike. The others are stopped (`SIGSTOP`) together with their compilers: a working process is not disturbed, and a
+//! waiting one does no unmeasured work.
 //!
-//! A child is waited for in two steps. `waitid` with `WNOWAIT` returns when it has ended and leaves it
-//! a zombie, so its number still is its own while the watchdog, which would kill it, is called off;
-//! `wait4` then takes it away and tells what it used.
+//! Waiting for a child has two steps. `waitid` with `WNOWAIT` returns when the child has ended and leaves it a zombie.
+//! Its process id thus stays valid while the watchdog, which would kill it, is cancelled. `wait4` then reaps it and
+//! returns its usage.
 #![allow(
     unsafe_code,
     reason = "wait4 and waitid: the standard library tells no usage; signals"
@@ -28,16 +28,16 @@ use std::time::{Duration, Instant};
 use crate::looking::{LONGEST_PAUSE, Looker, Printed, readable};
 use crate::threads::{Own, Threads};
 
-/// What a process and its own children used.
+/// The resources used by a process and its own children.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Usage {
-    /// Milliseconds from start to end.
+    /// Elapsed time in milliseconds.
     pub wall: f64,
     /// Milliseconds of CPU time, user and system.
     pub cpu: f64,
-    /// Of the threads of the process alone. `None`: it leaves its work to its children, or cannot be looked at.
+    /// Of the threads of this process alone. `None`: its children do the work, or it cannot be observed.
     pub own: Option<Own>,
-    /// Bytes of the largest resident set.
+    /// Peak resident set size in bytes.
     pub peak_rss: u64,
 }
 
@@ -48,9 +48,9 @@ pub struct Ended {
     pub usage: Usage,
     pub stdout: String,
     pub stderr: String,
-    /// Milliseconds of CPU time of the program's own threads in each iteration that it printed.
+    /// CPU time in milliseconds of the program's own threads in each printed iteration.
     pub own: Vec<f64>,
-    /// It was killed because it took longer than it may.
+    /// It was killed because it exceeded its time limit.
     pub timed_out: bool,
 }
 
@@ -98,13 +98,15 @@ pub fn run(command: &mut Command, scratch: &Path, limit: Duration) -> io::Result
     })
 }
 
-/// What children worked is in `cpu`, and their threads were not looked at.
+/// Whether the process does the work itself: `cpu` includes its children, whose threads are not observed.
 fn works_itself(own: Own, cpu: f64) -> bool {
     own.whole >= 0.9 * cpu - 20.0
 }
 
-/// Starts all and lets them work in turns until the last one has ended; `is_done` says of a printed line that it
-/// ends a turn. `limit` is for each. `first` takes the first turn, who begins changes with each.
+/// Starts all processes and lets them work in turns until the last one has ended.
+///
+/// `is_done` returns whether a printed line ends a turn. `limit` applies to each process. `first` takes the first turn;
+/// after that, each turn begins with another one.
 pub fn run_in_turns(
     commands: &mut [Command],
     scratch: &Path,
@@ -154,9 +156,9 @@ struct Taking {
     errors: std::path::PathBuf,
     ended: bool,
     threads: Threads,
-    /// Of its own threads at the beginning of its turn.
+    /// CPU time of its own threads at the beginning of its turn.
     before: f64,
-    /// It has ended an iteration in its last turn.
+    /// Whether it ended an iteration in its last turn.
     worked: bool,
     iterations: Vec<f64>,
 }
@@ -167,7 +169,7 @@ impl Taking {
         let errors = scratch.join(format!("stderr-{at}"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(File::create(&errors)?);
-        // SAFETY: prctl is a system call and passes no memory. One that is stopped would never end by itself.
+        // SAFETY: prctl is a system call and passes no memory. A stopped process would never end by itself.
         unsafe { command.pre_exec(end_with_parent) };
         let mut child = command.spawn()?;
         signal(child.id(), libc::SIGSTOP);
@@ -189,14 +191,14 @@ impl Taking {
         })
     }
 
-    /// Whether it goes on after this turn.
+    /// Runs one turn. Returns whether the process continues after it.
     fn turn(&mut self, is_done: &dyn Fn(&str) -> bool) -> bool {
         if self.ended {
             return false;
         }
         self.count_last_turn();
         signal(self.pid, libc::SIGCONT);
-        // It may not ask: it ends, or prints without waiting.
+        // The process may not read: it ends, or prints without waiting.
         let _ = self
             .input
             .write_all(b"\n")
@@ -220,7 +222,7 @@ impl Taking {
         false
     }
 
-    /// It has been stopped since: no thread is at work, so that the times of all are complete.
+    /// Counts the last turn. The process has been stopped since then, so the times of all threads are complete.
     fn count_last_turn(&mut self) {
         let now = self.threads.look();
         if self.worked && self.threads.are_seen() {
@@ -230,7 +232,7 @@ impl Taking {
         self.worked = false;
     }
 
-    /// Meanwhile its threads are looked at, of which some may end.
+    /// Waits for a line and meanwhile observes the threads, some of which may end.
     fn next_line(&mut self, line: &mut Vec<u8>) -> io::Result<usize> {
         while self.output.buffer().is_empty()
             && !readable([self.output.get_ref().as_raw_fd()], LONGEST_PAUSE)[0]
@@ -246,7 +248,7 @@ impl Taking {
         usage.own = own.filter(|own| works_itself(*own, usage.cpu));
         Ok(Ended {
             own: self.iterations,
-            // Of those that were to be killed, some may have ended by themselves.
+            // Some of the processes to be killed may have ended by themselves.
             timed_out: timed_out && !status.success(),
             status,
             usage,
@@ -260,7 +262,7 @@ fn text(file: &Path) -> String {
     String::from_utf8_lossy(&fs::read(file).unwrap_or_default()).into_owned()
 }
 
-/// Whether the watchdog had to end the processes, which are not reaped before `wait` returns.
+/// Whether the watchdog had to kill the processes, which are not reaped before `wait` returns.
 fn watched(
     pids: &[u32],
     limit: Duration,
@@ -282,14 +284,14 @@ fn watched(
     })
 }
 
-/// To a child that has not been reaped.
+/// Sends a signal to a child that has not been reaped.
 fn signal(pid: u32, signal: i32) {
-    // SAFETY: no memory is passed, and the number is the child's own.
+    // SAFETY: no memory is passed, and the number belongs to the child.
     unsafe { libc::kill(pid.cast_signed(), signal) };
 }
 
 fn end_with_parent() -> io::Result<()> {
-    // SAFETY: as `pre_exec` wants it: a system call.
+    // SAFETY: a system call, as `pre_exec` requires.
     match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -324,13 +326,13 @@ fn reap(pid: u32) -> io::Result<(ExitStatus, Usage)> {
         wall: 0.0,
         cpu: milliseconds(used.ru_utime) + milliseconds(used.ru_stime),
         own: None,
-        // Linux counts kilobytes.
+        // Linux reports kilobytes.
         peak_rss: u64::try_from(used.ru_maxrss).unwrap_or(0) * 1024,
     };
     Ok((ExitStatus::from_raw(status), usage))
 }
 
-/// Again when a signal came in between.
+/// Repeats a call that a signal interrupted.
 fn retry(mut call: impl FnMut() -> i32) -> io::Result<()> {
     loop {
         if call() >= 0 {
@@ -431,7 +433,7 @@ mod tests {
         );
     }
 
-    /// Not even what it could do beside its work is done. Each looks, once, for the other one to be stopped.
+    /// A waiting process does not even do background work. Each process checks once that the other one is stopped.
     #[test]
     fn one_that_waits_is_stopped() {
         let folder = tempfile::tempdir().unwrap();
@@ -445,7 +447,7 @@ mod tests {
             )
         };
         let ended = in_turns(&[&script("a", "b"), &script("b", "a")], 0, LONG);
-        // The first one may be alone yet.
+        // The first one may still be alone.
         assert!(!ended[0].timed_out && !ended[1].timed_out, "{ended:?}");
         assert!(ended[1].stdout.starts_with("stopped\ndone\n"), "{ended:?}");
     }

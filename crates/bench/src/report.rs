@@ -1,4 +1,4 @@
-//! What was measured, and its ratios to the baseline.
+//! The measurements, and their ratios to the baseline.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,75 +7,76 @@ use serde::{Serialize, Serializer};
 
 use crate::{Centre, Spread, geometric_mean};
 
-/// What is measured of a run.
+/// A measured quantity of a run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
-    /// Milliseconds of CPU time of the program's own threads: all but those that serve the JVM.
+    /// CPU time in milliseconds of the program's own threads: all but those that serve the JVM.
     Own,
-    /// Milliseconds that passed.
+    /// Elapsed time in milliseconds.
     Wall,
-    /// Milliseconds of CPU time of the process, all its threads.
+    /// CPU time in milliseconds of all threads of the process.
     Cpu,
-    /// Milliseconds of CPU time from the JVM's start to its end, where only a part of that is measured otherwise.
+    /// CPU time in milliseconds from the JVM's start to its end, if the other times cover only a part of it.
     Process,
     /// Nanoseconds per operation of a micro-benchmark.
     PerOperation,
-    /// Bytes of the process's largest resident set.
+    /// Peak resident set size of the process in bytes.
     PeakRss,
     /// Bytes that an agent wrote to its file.
     Recorded,
-    /// Milliseconds that the JIT compilers spent.
+    /// Milliseconds spent by the JIT compilers.
     Compilation,
     /// Bytes of compiled code.
     CodeCache,
-    /// Milliseconds of [`Metric::Own`] that may be those of threads that serve the JVM.
+    /// The part of [`Metric::Own`], in milliseconds, that may belong to threads that serve the JVM.
     Unattributed,
 }
 
-/// The three that are told side by side: what the thread that works feels, what passes meanwhile, and what all
-/// threads take together.
+/// The three times that are reported side by side: the cost for application threads, the elapsed time, and the time of
+/// all threads together.
 pub const TIMES: [Metric; 3] = [Metric::Own, Metric::Wall, Metric::Cpu];
 
-/// Values of a metric, per round.
+/// Values of a metric, by round.
 pub type Samples = Vec<Vec<f64>>;
 
-/// What came of a program under a variant.
+/// The outcome of a program under a variant.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outcome {
     Measured(BTreeMap<Metric, Samples>),
     /// Why the variant cannot run here.
     NotRun(String),
-    /// What went wrong: the program ended badly or computed something else than the baseline.
+    /// The reason of a failure: the program ended with an error, or computed another result than the baseline.
     Failed(String),
 }
 
-/// A program and what came of it, in the order of the report's columns.
+/// A program and its outcomes, in the order of the report's columns.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
     pub program: String,
     pub outcomes: Vec<Outcome>,
 }
 
+/// A variant's column.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Column {
     pub name: String,
     pub about: String,
 }
 
-/// All that one run of the harness measured.
+/// All measurements of one run of the harness.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Report {
-    /// What was measured on: the JVM, the number of processors, flags.
+    /// The environment of the measurement: the JVM, the number of processors, flags.
     pub setting: BTreeMap<String, String>,
-    /// What ratios are made of.
+    /// The centre whose ratios are computed.
     pub centre: Centre,
     /// The first is the baseline.
     pub columns: Vec<Column>,
     pub rows: Vec<Row>,
 }
 
-/// Of the variant's centre to the baseline's, and the smallest and largest among the rounds.
+/// The ratio of the variant's centre to the baseline's, and the smallest and largest ratio of the rounds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Ratio {
     pub value: f64,
@@ -83,11 +84,11 @@ pub struct Ratio {
     pub high: f64,
 }
 
-/// A metric of a program under a variant. Never shown without the baseline's.
+/// A metric of a program under a variant. It is never shown without the baseline's.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Quantity {
     pub spread: Spread,
-    /// None where the baseline has none, or nothing: see [`Metric::is_nothing`].
+    /// `None`: the baseline has no value, or a negligible one: see [`Metric::is_nothing`].
     pub ratio: Option<Ratio>,
 }
 
@@ -107,18 +108,18 @@ impl Metric {
         }
     }
 
-    /// Whether a value is too small for ratios to it: 0, or less of an operation's time than a processor takes
-    /// for anything, because the compiler has left it out.
+    /// Whether a value is too small for ratios: 0, or a time per operation below the time of any instruction, because
+    /// the compiler removed the operation.
     pub fn is_nothing(self, value: f64) -> bool {
         match self {
             Metric::PerOperation => value < 0.1,
-            // How far a look was away from a process's end says nothing of a variant.
+            // The distance of the last observation from a process's end does not depend on the variant.
             Metric::Unattributed => true,
             _ => value <= 0.0,
         }
     }
 
-    /// A value for people.
+    /// Returns a value in readable form.
     pub fn show(self, value: f64) -> String {
         match self {
             Metric::Own
@@ -170,7 +171,7 @@ impl Ratio {
             centre,
         )?;
         let of_rounds = variant.iter().zip(baseline).filter_map(|(one, base)| {
-            // A round in which nothing was measured says nothing.
+            // A round without a measurement is skipped.
             quotient(one.iter().copied(), base.iter().copied(), centre)
         });
         let rounds = Spread::of(of_rounds)?;
@@ -182,7 +183,7 @@ impl Ratio {
     }
 }
 
-/// None where the baseline's centre is 0.
+/// `None`: the baseline's centre is 0.
 fn quotient(
     variant: impl Iterator<Item = f64>,
     baseline: impl Iterator<Item = f64>,
@@ -194,12 +195,12 @@ fn quotient(
 }
 
 impl Report {
-    /// A metric of a program under the variant in that column.
+    /// Returns a metric of a program under the variant in that column.
     pub fn quantity(&self, row: &Row, column: usize, metric: Metric) -> Option<Quantity> {
         row.quantity(column, metric, self.centre)
     }
 
-    /// What comes first of what was measured: of programs whose threads cannot be told apart, all of them.
+    /// Returns the main metric; for programs whose own threads are unknown, that of all threads.
     pub fn first(&self) -> Metric {
         match self.metrics().contains(&Metric::Own) {
             true => Metric::Own,
@@ -207,7 +208,7 @@ impl Report {
         }
     }
 
-    /// What was measured of at least one run.
+    /// Returns the metrics that at least one run has.
     pub fn metrics(&self) -> Vec<Metric> {
         let of_outcome = |outcome: &Outcome| match outcome {
             Outcome::Measured(metrics) => metrics.keys().copied().collect(),
@@ -220,7 +221,7 @@ impl Report {
         metrics
     }
 
-    /// Over all programs that have a ratio for the variant in that column, and how many they are.
+    /// Returns the geometric mean over all programs with a ratio for the variant in that column, and their number.
     pub fn geometric_mean(&self, column: usize, metric: Metric) -> Option<(f64, usize)> {
         let ratios: Vec<f64> = self
             .rows
@@ -231,7 +232,7 @@ impl Report {
         Some((geometric_mean(&ratios)?, ratios.len()))
     }
 
-    /// What went wrong, one line each: program, variant, reason.
+    /// Returns the failures, one line each: program, variant, reason.
     pub fn failures(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for row in &self.rows {
@@ -244,7 +245,7 @@ impl Report {
         lines
     }
 
-    /// What could not be run, one line each: variant, reason.
+    /// Returns the variants that were not run, one line each: variant, reason.
     pub fn not_run(&self) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
         for row in &self.rows {
@@ -259,11 +260,11 @@ impl Report {
         lines
     }
 
-    /// The whole report: settings, and per program and variant the spread, the ratio, and all
-    /// values behind them, round by round.
+    /// Returns the whole report as JSON: settings, and per program and variant the spread, the ratio, and all values by
+    /// round.
     ///
     /// # Errors
-    /// A number is none.
+    /// A number is not finite.
     pub fn json(&self) -> Result<String, String> {
         serde_json::to_string_pretty(self).map_err(|e| e.to_string())
     }
@@ -299,7 +300,7 @@ impl Serialize for Report {
     }
 }
 
-/// A cell as JSON shows it.
+/// A cell in JSON.
 #[derive(Serialize)]
 struct Cell<'a> {
     variant: &'a str,
@@ -380,8 +381,8 @@ impl fmt::Display for Ratio {
 pub(crate) mod tests {
     use super::*;
 
-    /// Two programs under a baseline and three variants; the second variant could not run, the third
-    /// fails in the second program.
+    /// Returns two programs under a baseline and three variants; the second variant could not run, the third fails in
+    /// the second program.
     pub(crate) fn sample() -> Report {
         let measured = |cpu: &[&[f64]], wall: f64| {
             let cpu = cpu.iter().map(|round| round.to_vec()).collect();

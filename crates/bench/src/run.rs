@@ -1,9 +1,8 @@
-//! All programs under all variants, interleaved.
+//! Runs all programs under all variants, interleaved.
 //!
-//! In each round of a program every variant runs once, in a JVM of its own. Those of a program that can wait
-//! take turns, iteration by iteration; others run one after the other. The order is rotated, so that no
-//! variant always runs in the shadow of the same other one. Whatever slows the machine for a while meets
-//! baseline and variants alike.
+//! In each round of a program, every variant runs once, in its own JVM. Variants of a program that can wait take turns,
+//! iteration by iteration; others run one after the other. The order rotates, so that no variant always follows the
+//! same other one. Anything that slows the machine for a while affects baseline and variants alike.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,14 +23,14 @@ pub struct Step<'a> {
     pub variant: &'a str,
     /// From 1.
     pub round: usize,
-    /// JVMs so far, and those that will run as far as is known.
+    /// Number of JVMs so far, and the expected total.
     pub done: usize,
     pub total: usize,
-    /// Of the own threads' CPU time to the baseline's in this round, where that has run.
+    /// Ratio of the own threads' CPU time to the baseline's in this round, if the baseline has run.
     pub ratio: Option<f64>,
 }
 
-/// Measures; every step is told, with the report as far as it has grown.
+/// Measures. Passes every step to `told`, with the report so far.
 pub fn measure(plan: &Plan, told: &dyn Fn(&Step, &Report)) -> Report {
     let refused = refusals(plan);
     let column = |variant: &Variant| Column {
@@ -61,13 +60,13 @@ struct Teller<'a> {
     told: &'a dyn Fn(&Step, &Report),
     done: usize,
     total: usize,
-    /// The last row is that of the program that runs.
+    /// The last row belongs to the running program.
     report: Report,
 }
 
 const PROBE_LIMIT: Duration = Duration::from_secs(60);
 
-/// Why a JVM does not take a variant's flags, per variant.
+/// Returns for each variant why a JVM does not accept its flags.
 pub fn refusals(plan: &Plan) -> Vec<Option<String>> {
     let Some(program) = plan.programs.first() else {
         return Vec::new();
@@ -97,24 +96,26 @@ fn setting(plan: &Plan) -> BTreeMap<String, String> {
     setting
 }
 
-/// What the JVM calls itself.
+/// Returns the JVM's name and version.
 fn jvm(plan: &Plan, program: &Program) -> Option<String> {
     let ended = run(&mut program.command.probe(&[]), plan, PROBE_LIMIT).ok()?;
     // The third line has the name and the exact version.
     Some(ended.stderr.lines().last()?.trim().to_owned())
 }
 
-/// Runs to a good end.
+/// Runs a command that must succeed.
 ///
 /// # Errors
-/// Says what the process said last.
+/// The command failed; the message has its last output.
 fn run(command: &mut Command, plan: &Plan, limit: Duration) -> Result<Ended, String> {
     let ended = process::run(command, &plan.scratch, limit);
     judged(ended, command, limit)
 }
 
+/// Checks that a command succeeded.
+///
 /// # Errors
-/// It did not come to a good end.
+/// The command failed.
 fn judged(ended: io::Result<Ended>, command: &Command, limit: Duration) -> Result<Ended, String> {
     let ended =
         ended.map_err(|e| format!("cannot start {}: {e}", command.get_program().display()))?;
@@ -125,7 +126,7 @@ fn judged(ended: io::Result<Ended>, command: &Command, limit: Duration) -> Resul
     }
 }
 
-/// The line that explains the most: of the program, an error, the agent's own, or else the last one.
+/// Returns the line that explains a failure best: an error of the program or of the agent, or else the last line.
 fn last_words(ended: &Ended) -> String {
     let lines = || ended.stderr.lines().chain(ended.stdout.lines());
     let ours = lines().find(|line| line.starts_with("lucce:"));
@@ -141,7 +142,7 @@ fn last_words(ended: &Ended) -> String {
     }
 }
 
-/// A failure, and what else the program says to have failed: the checks behind its verdict.
+/// Returns a failure together with the program's other failed checks.
 fn with_reasons(failed: &str, ended: &Ended) -> String {
     const MOST: usize = 4;
     let mut told = vec![failed.trim()];
@@ -153,11 +154,11 @@ fn with_reasons(failed: &str, ended: &Ended) -> String {
     told.join("; ")
 }
 
-/// What a JVM gave.
+/// The results of a JVM.
 struct Run {
     metrics: BTreeMap<Metric, Vec<f64>>,
     checksums: BTreeSet<String>,
-    /// It printed iterations of its own.
+    /// Whether it printed iterations of its own.
     repeats: bool,
 }
 
@@ -166,7 +167,7 @@ struct Cells<'a> {
     plan: &'a Plan,
     program: &'a Program,
     outcomes: Vec<Outcome>,
-    /// What the baseline computed.
+    /// The result of the baseline.
     expected: Option<BTreeSet<String>>,
 }
 
@@ -187,7 +188,7 @@ impl<'a> Cells<'a> {
     fn run(mut self, teller: &mut Teller) {
         let repeats = self.round(0, teller);
         let mut rounds = self.plan.rounds;
-        // The whole process is what is measured: the first one of each variant is the warm-up.
+        // The whole process is measured: the first one of each variant is the warm-up.
         if !repeats && self.plan.warm_up > 0 {
             teller.total += self.waiting();
             self.forget();
@@ -206,7 +207,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// Each variant once; whether the program repeats its work by itself.
+    /// Runs each variant once. Returns whether the program repeats its work by itself.
     fn round(&mut self, round: usize, teller: &mut Teller) -> bool {
         let count = self.outcomes.len();
         if self.program.turns {
@@ -215,7 +216,7 @@ impl<'a> Cells<'a> {
         let mut repeats = false;
         let mut cpu: Vec<Option<f64>> = vec![None; count];
         for turn in 0..count {
-            // The baseline is first in the first round: what it computes is what is expected.
+            // The baseline is first in the first round: its result is the expected one.
             let at = (turn + round) % count;
             if !self.still_measured(at) {
                 continue;
@@ -231,7 +232,7 @@ impl<'a> Cells<'a> {
         repeats
     }
 
-    /// One round of all variants at once, in turns.
+    /// Runs one round of all variants at once, in turns.
     fn together(&mut self, round: usize, teller: &mut Teller) -> bool {
         let count = self.outcomes.len();
         let able: Vec<usize> = (0..count).filter(|at| self.still_measured(*at)).collect();
@@ -250,7 +251,7 @@ impl<'a> Cells<'a> {
         let ends = process::run_in_turns(&mut commands, scratch, limit, round, &ends_iteration);
         let mut repeats = false;
         let mut cpu: Vec<Option<f64>> = vec![None; count];
-        // The baseline comes first: what it computes is what is expected.
+        // The baseline comes first: its result is the expected one.
         for ((at, ended), command) in started.into_iter().zip(ends).zip(&commands) {
             let run = self.seen(at, judged(ended, command, limit));
             if let Some(cell) = cpu.get_mut(at) {
@@ -305,8 +306,10 @@ impl<'a> Cells<'a> {
         }
     }
 
+    /// Compares a run's result with the baseline's.
+    ///
     /// # Errors
-    /// It computed something else than the baseline did.
+    /// The results differ.
     fn compare(&mut self, at: usize, run: Run) -> Result<Run, String> {
         if at == 0 && self.expected.is_none() {
             self.expected = Some(run.checksums.clone());
@@ -325,7 +328,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// One JVM.
+    /// Runs one JVM.
     fn once(&self, at: usize) -> Result<Run, String> {
         let ended = run(&mut self.command(at)?, self.plan, self.plan.limit);
         self.seen(at, ended)
@@ -339,13 +342,13 @@ impl<'a> Cells<'a> {
     fn command(&self, at: usize) -> Result<Command, String> {
         let variant = self.variant(at)?;
         let recording = self.recording(variant);
-        // The agent leaves what an interrupted run has left as it is, and writes a file of another name.
+        // The agent would leave a file of an interrupted run as it is, and write another file.
         let _ = fs::remove_file(&recording);
         let flags = variant.flags(&self.plan.tools, &recording)?;
         Ok(self.program.command.with(&flags))
     }
 
-    /// What a JVM gave, and its recording.
+    /// Returns the results of a JVM, and its recording.
     fn seen(&self, at: usize, ended: Result<Ended, String>) -> Result<Run, String> {
         let recording = self.recording(self.variant(at)?);
         let recorded = fs::metadata(&recording).map(|file| file.len());
@@ -383,7 +386,7 @@ impl Teller<'_> {
 }
 
 impl Outcome {
-    /// Another round.
+    /// Adds a round.
     fn add(&mut self, run: Result<Run, String>) {
         let Outcome::Measured(metrics) = self else {
             return;
@@ -426,7 +429,7 @@ impl Run {
         metrics.insert(Metric::Wall, wall);
         if repeats {
             metrics.insert(Metric::Process, vec![usage.cpu]);
-            // Where it is not certain which time is which iteration's, there is none.
+            // If times cannot be assigned to iterations with certainty, they are omitted.
             if ended.own.len() == printed.list.len() {
                 let own = ended.own.iter().skip(warm_up).copied();
                 metrics.insert(Metric::Own, own.collect());

@@ -1,9 +1,9 @@
-//! Median and spread of what was measured.
+//! Median and spread of measurements.
 
 use serde::Serialize;
 
-/// Five numbers that tell a distribution; quartiles by linear interpolation between order statistics
-/// (type 7 of Hyndman and Fan, "Sample Quantiles in Statistical Packages", 1996).
+/// Five numbers that describe a distribution. Quartiles use linear interpolation between order statistics (type 7 of
+/// Hyndman and Fan, "Sample Quantiles in Statistical Packages", 1996).
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Spread {
     pub count: usize,
@@ -15,14 +15,14 @@ pub struct Spread {
     pub max: f64,
 }
 
-/// Which number stands for a distribution.
+/// The number that represents a distribution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Centre {
-    /// One slow iteration changes nothing.
+    /// Not affected by one slow iteration.
     #[default]
     Median,
-    /// As the paper has it.
+    /// As in the paper.
     Mean,
 }
 
@@ -34,7 +34,7 @@ impl Spread {
         }
     }
 
-    /// None of no values, and of values that are no numbers.
+    /// `None`: there are no values, or one is not a number.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
         let mut sorted: Vec<f64> = values.into_iter().collect();
         if sorted.iter().any(|value| !value.is_finite()) {
@@ -60,7 +60,7 @@ fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     Some(below + (above - below) * at.fract())
 }
 
-/// None of no values, and of values that are not above 0.
+/// `None`: there are no values, or one is not above 0.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() || !values.iter().all(|value| *value > 0.0) {
         return None;

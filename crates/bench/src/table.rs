@@ -1,4 +1,4 @@
-//! A report's ratios as a table in Markdown: one row per program, one column per variant.
+//! Prints a report's ratios as a table in Markdown: one row per program, one column per variant.
 
 use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, Table};
@@ -6,9 +6,8 @@ use comfy_table::{CellAlignment, Table};
 use crate::report::TIMES;
 use crate::{Metric, Outcome, Quantity, Report, Row};
 
-/// The baseline's median and quartiles, then every variant's ratio to it with the range of the
-/// rounds; below it the geometric mean. What only variants have, such as the size of what they
-/// record, is shown as it is.
+/// Returns the baseline's median and quartiles, and every variant's ratio to it with the range of the rounds; below it
+/// the geometric mean. Quantities that only variants have, such as the size of a recording, are shown without a ratio.
 pub fn table(report: &Report, metric: Metric) -> String {
     let mut table = rows(report, metric, shown);
     if report.rows.len() > 1 && report.geometric_mean(0, metric).is_some() {
@@ -17,12 +16,12 @@ pub fn table(report: &Report, metric: Metric) -> String {
     aligned(table)
 }
 
-/// The baseline's median and quartiles, then what every variant adds to it, and the ratio.
+/// Returns the baseline's median and quartiles, and every variant's difference and ratio to it.
 pub fn differences(report: &Report, metric: Metric) -> String {
     aligned(rows(report, metric, added))
 }
 
-/// The three times of each program: the baseline's in milliseconds, then every variant's ratios to them.
+/// Returns the three times of each program: the baseline's in milliseconds, and every variant's ratios to them.
 pub fn side_by_side(report: &Report) -> String {
     let mut table = Table::new();
     let title = "CPU of own threads · wall · CPU of process".to_owned();
@@ -55,7 +54,7 @@ fn time(report: &Report, row: &Row, at: usize, metric: Metric) -> Option<String>
     }
 }
 
-/// How a quantity of the variant in a column is written.
+/// Formats a quantity of the variant in a column.
 type Write = fn(&Report, &Row, usize, Metric) -> Option<String>;
 
 fn rows(report: &Report, metric: Metric, write: Write) -> Table {
@@ -79,7 +78,7 @@ fn aligned(mut table: Table) -> String {
     table.to_string()
 }
 
-/// What did not run and what failed, and why; empty if there is no such thing.
+/// Returns the variants that did not run and the failures, with reasons; empty if there are none.
 pub fn remarks(report: &Report) -> String {
     let lines = |what: &str, lines: Vec<String>| {
         let lines = lines.into_iter().map(|line| format!("{what}: {line}\n"));
@@ -104,7 +103,7 @@ fn cell(report: &Report, row: &Row, at: usize, metric: Metric, write: Write) -> 
     remark(row, at).map_or_else(written, str::to_owned)
 }
 
-/// What stands in the place of numbers.
+/// Returns the text in place of numbers.
 fn remark(row: &Row, at: usize) -> Option<&'static str> {
     match row.outcomes.get(at)? {
         Outcome::NotRun(_) => Some("not run"),
@@ -190,7 +189,7 @@ mod tests {
         let text = side_by_side(&report);
         assert!(text.contains("80 ms · 60 ms · 100 ms"), "{text}");
         assert!(text.contains("1.50 · 1.25 · 1.26"), "{text}");
-        // The other program's threads were not seen.
+        // The other program's threads were not observed.
         assert!(text.contains("– · 2.00 · 2.00"), "{text}");
         assert!(text.contains("1.50 of 1 · 1.58 · 1.59"), "{text}");
         assert!(text.contains("not run") && text.contains("FAILED"));

@@ -1,13 +1,13 @@
-//! CPU time of a program's own threads: what the thread that works feels of an agent.
+//! CPU time of a program's own threads: the cost of an agent that application threads pay.
 //!
 //! ```text
 //! the process's clock                      all threads, with those that have ended, without child processes
 //! /proc/PID/task/TID/{comm,schedstat}      each thread that serves the JVM: compilers, collector, agents' own
 //! the difference                           the program's own threads
 //! ```
-//! A serving thread lives as long as the JVM, mostly, so it is enough to look at it from time to time; a program's
-//! own threads may come and go unseen. What a serving thread works after the last look at it counts as the
-//! program's. That is at most what the whole process has worked since, and is told as well ([`Own::unattributed`]).
+//! Most serving threads live as long as the JVM, so observing them from time to time is enough. A program's own threads
+//! may start and end unseen. Work of a serving thread after its last observation counts as the program's. That is at
+//! most the work of the whole process since then, which is reported as well ([`Own::unattributed`]).
 #![allow(
     unsafe_code,
     reason = "another process's clock: the standard library has none"
@@ -20,7 +20,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How the names of threads that serve the JVM begin: the kernel keeps 15 characters of a name.
+/// Prefixes of the names of threads that serve the JVM. The kernel keeps 15 characters of a name.
 const SERVING: [&str; 31] = [
     // The compilers.
     "C1 CompilerThre",
@@ -53,43 +53,43 @@ const SERVING: [&str; 31] = [
     "Monitor Deflati",
     "Signal Dispatch",
     "Attach Listener",
-    // Those of agents.
+    // Threads of agents.
     "lucce-",
     "JFR ",
     "Async-profiler",
 ];
 
-/// A thread is called as its creator until it calls itself something else.
+/// A new thread has its creator's name until it sets its own.
 const NAMING: Duration = Duration::from_secs(2);
 
 /// Milliseconds of CPU time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Own {
-    /// Of the program's own threads.
+    /// CPU time of the program's own threads.
     pub cpu: f64,
-    /// What of it may be other threads'.
+    /// The part of it that may belong to other threads.
     pub unattributed: f64,
-    /// Of all threads of the process, without child processes.
+    /// CPU time of all threads of the process, without child processes.
     pub whole: f64,
 }
 
-/// A process whose threads are looked at.
+/// A process whose threads are observed.
 pub struct Threads {
     pid: u32,
     clock: Option<libc::clockid_t>,
-    /// By thread id: those that serve the JVM.
+    /// The threads that serve the JVM, by thread id.
     serving: HashMap<u32, Serving>,
-    /// When each of the others was first seen.
+    /// When each other thread was first seen, by thread id.
     others: HashMap<u32, Instant>,
-    /// Nanoseconds of those that served and have ended.
+    /// Nanoseconds of serving threads that have ended.
     ended: u64,
-    /// Nanoseconds of the process at the last look.
+    /// Nanoseconds of the process at the last observation.
     process: u64,
 }
 
 struct Serving {
     usage: File,
-    /// Nanoseconds at the last look.
+    /// Nanoseconds at the last observation.
     last: u64,
 }
 
@@ -107,14 +107,14 @@ impl Threads {
         threads
     }
 
-    /// Milliseconds of the program's own threads until now. 0: nothing can be seen of them.
+    /// Returns the milliseconds of the program's own threads so far. 0: they cannot be observed.
     pub fn look(&mut self) -> f64 {
         self.list();
         self.process = self.clock.and_then(now).unwrap_or(self.process);
         self.own()
     }
 
-    /// Of a process that has ended, and still has its number. `None`: nothing could be seen of it.
+    /// Returns the times of a process that has ended and is not reaped. `None`: nothing could be observed.
     pub fn end(mut self) -> Option<Own> {
         let before = self.process;
         self.process = self.clock.and_then(now)?;
@@ -125,7 +125,7 @@ impl Threads {
         })
     }
 
-    /// Whether what is told of it is true.
+    /// Whether the observed times are valid.
     pub fn are_seen(&self) -> bool {
         self.clock.is_some()
     }
@@ -135,9 +135,9 @@ impl Threads {
         milliseconds(self.process.saturating_sub(serving + self.ended))
     }
 
-    /// Brings both tables to the threads that there are.
+    /// Updates both tables to the existing threads.
     fn list(&mut self) {
-        // Of a process that has ended there is nothing to see.
+        // A process that has ended shows no threads.
         let Ok(entries) = fs::read_dir(format!("/proc/{}/task", self.pid)) else {
             return;
         };
@@ -175,7 +175,7 @@ impl Threads {
 }
 
 impl Serving {
-    /// Whether the thread still lives. The file is the thread's, even if its number is another one's by now.
+    /// Whether the thread is still alive. The file belongs to the thread, even if its id has been reused.
     fn look(&mut self) -> bool {
         let mut text = [0; 80];
         let Ok(length) = self.usage.read_at(&mut text, 0) else {
@@ -188,7 +188,7 @@ impl Serving {
     }
 }
 
-/// `schedstat` begins with nanoseconds on a processor.
+/// `schedstat` begins with the nanoseconds on a processor.
 fn first_number(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     text.split_whitespace().next()?.parse().ok()
@@ -196,15 +196,15 @@ fn first_number(text: &[u8]) -> Option<u64> {
 
 fn clock(pid: u32) -> Option<libc::clockid_t> {
     let mut clock = 0;
-    // SAFETY: the call writes one clock id where it is told to.
+    // SAFETY: the call writes one clock id to the pointer.
     let found = unsafe { libc::clock_getcpuclockid(pid.cast_signed(), &raw mut clock) };
     (found == 0).then_some(clock)
 }
 
-/// Nanoseconds.
+/// Returns the time of a clock in nanoseconds.
 fn now(clock: libc::clockid_t) -> Option<u64> {
     let mut time = MaybeUninit::<libc::timespec>::zeroed();
-    // SAFETY: the call writes one time where it is told to.
+    // SAFETY: the call writes one time to the pointer.
     let read = unsafe { libc::clock_gettime(clock, time.as_mut_ptr()) };
     // SAFETY: all bytes were zeroed, a valid value, before the call.
     let time = unsafe { time.assume_init() };
@@ -227,7 +227,7 @@ mod tests {
 
     const BURNS: &str = "LUCCE_BENCH_BURNS";
 
-    /// CPU time of this thread so far.
+    /// Returns the CPU time of this thread so far.
     fn spent() -> Duration {
         Duration::from_nanos(now(libc::CLOCK_THREAD_CPUTIME_ID).unwrap())
     }
@@ -244,7 +244,7 @@ mod tests {
         thread.spawn(move || burn(milliseconds)).unwrap()
     }
 
-    /// The process that the tests below look at: this one again, with this test alone.
+    /// Returns the process that the tests below observe: this executable again, with only this test.
     #[test]
     fn burner() {
         let Ok(which) = std::env::var(BURNS) else {
@@ -255,7 +255,7 @@ mod tests {
             burning("GC Thread#3", 100),
             burning("lucce-trim", 50),
         ];
-        // These come and go, and none of them is looked at.
+        // These threads start and end, and none of them is observed.
         for _ in 0..50 {
             burning("worker", 4).join().unwrap();
         }
@@ -263,7 +263,7 @@ mod tests {
             thread.join().unwrap();
         }
         if which == "late" {
-            // It goes on until the process ends.
+            // This thread continues until the process ends.
             drop(burning("C2 CompilerThread1", 60_000));
             thread::sleep(Duration::from_millis(100));
         }
@@ -279,13 +279,13 @@ mod tests {
         ended
     }
 
-    /// 200 ms are burnt by short-lived threads of the program, 300 ms by threads that serve.
+    /// Short-lived threads of the program use 200 ms, serving threads use 300 ms.
     #[test]
     fn own_threads_are_told_from_those_that_serve() {
         let ended = burnt("all");
         let own = ended.usage.own.unwrap();
         assert!(ended.usage.cpu >= 500.0, "{ended:?}");
-        // The process starts and ends, too.
+        // The process also needs time to start and end.
         assert!(own.cpu >= 200.0 && own.cpu < 250.0, "{ended:?}");
         assert!(own.unattributed < 40.0, "{ended:?}");
     }

@@ -1,26 +1,26 @@
-//! What is compared: flags that are put before a program's own.
+//! The variants that are compared: flags that are put before a program's own.
 
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// One way to run a program.
+/// A way to run a program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Variant {
     pub name: String,
-    /// One line for people.
+    /// A line that describes it.
     pub about: String,
     flags: Vec<String>,
 }
 
-/// The file that a variant records to.
+/// Placeholder: the file to which a variant records.
 const OUT: &str = "{out}";
-/// `liblucce.so`.
+/// Placeholder: the path of `liblucce.so`.
 const LUCCE: &str = "{lucce}";
-/// `libasyncProfiler.so`.
+/// Placeholder: the path of `libasyncProfiler.so`.
 const ASYNC_PROFILER: &str = "{async-profiler}";
 
-/// Name, what it is, flags; the first is the baseline.
+/// Name, description, flags; the first is the baseline.
 const KNOWN: [(&str, &str, &str); 15] = [
     ("none", "no agent", ""),
     (
@@ -95,7 +95,7 @@ const KNOWN: [(&str, &str, &str); 15] = [
     ),
 ];
 
-/// Where the agents are.
+/// The paths of the agents.
 #[derive(Clone, Default, Debug)]
 pub struct Tools {
     pub lucce: Option<PathBuf>,
@@ -103,7 +103,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// The environment's `ASYNC_PROFILER` names the library of async-profiler.
+    /// The environment variable `ASYNC_PROFILER` names the library of async-profiler.
     pub fn from_env(lucce: Option<PathBuf>) -> Tools {
         let async_profiler = env::var_os("ASYNC_PROFILER").map(PathBuf::from);
         Tools {
@@ -114,7 +114,7 @@ impl Tools {
 }
 
 impl Variant {
-    /// All that have a name of their own; the first is the baseline.
+    /// Returns all variants that have a name; the first is the baseline.
     pub fn known() -> Vec<Variant> {
         KNOWN.map(Variant::from_known).into()
     }
@@ -127,11 +127,12 @@ impl Variant {
         }
     }
 
-    /// A known variant's name, or `NAME=FLAGS` with the JVM's flags, separated by spaces; in them
-    /// `{out}` is the file that it may record to, `{lucce}` the path of `liblucce.so`.
+    /// Parses a known variant's name, or `NAME=FLAGS` with the JVM's flags, separated by spaces.
+    ///
+    /// In flags, `{out}` is the file to which it may record, and `{lucce}` the path of `liblucce.so`.
     ///
     /// # Errors
-    /// There is none of that name; the message names those that are there.
+    /// The name is unknown; the message lists the known names.
     pub fn parse(text: &str) -> Result<Variant, String> {
         if let Some((name, flags)) = text.split_once('=') {
             return match name.is_empty() || known(name).is_some() {
@@ -145,11 +146,11 @@ impl Variant {
         })
     }
 
-    /// The baseline and then the named ones: known ones in lists such as `tracking,alloc`, and
-    /// variants of one's own, each by itself.
+    /// Returns the baseline and the requested variants: known ones in lists such as `tracking,alloc`, and others each
+    /// by itself.
     ///
     /// # Errors
-    /// One is unknown, or a name is given to two.
+    /// A variant is unknown, or a name is used twice.
     pub fn list<'a>(wanted: impl IntoIterator<Item = &'a str>) -> Result<Vec<Variant>, String> {
         let baseline = KNOWN.into_iter().take(1).map(Variant::from_known);
         let mut list: Vec<Variant> = baseline.collect();
@@ -173,12 +174,12 @@ impl Variant {
         self.name == other.name && self != other
     }
 
-    /// Whether async-profiler is needed.
+    /// Whether the variant needs async-profiler.
     pub fn wants_async_profiler(&self) -> bool {
         self.flags.iter().any(|flag| flag.contains(ASYNC_PROFILER))
     }
 
-    /// How the name of a file ends that it records to.
+    /// Returns the suffix of the file to which it records.
     pub fn recording(&self) -> &'static str {
         let ours = |flag: &String| flag.contains(LUCCE) || flag.contains("liblucce");
         match self.flags.iter().any(ours) {
@@ -187,7 +188,7 @@ impl Variant {
         }
     }
 
-    /// The JVM's flags; what is recorded goes to the file `out`.
+    /// Returns the JVM's flags; the variant records to the file `out`.
     ///
     /// # Errors
     /// Why the variant cannot run here.

@@ -1,22 +1,22 @@
-//! When the graph is numbered anew, and from what (the policy `adaptive`, after DACCE).
+//! Decides when the graph is renumbered, and from which edges (the policy `adaptive`, after DACCE).
 //!
-//! Every interned context is a call that no range had room for. When many were interned since the
-//! numbers were decided last, all known edges are numbered anew, those that were learned most often
-//! first, and a fresh base version gets these numbers. How many are "many" doubles each time, so the
-//! number of renumberings grows with the logarithm of that of contexts.
+//! Every interned context is a call for which no range had room. When many contexts were interned since the last
+//! numbering, all known edges are renumbered, the most frequently learned edges first. A fresh base version gets these
+//! numbers. The threshold doubles each time, so the number of renumberings grows with the logarithm of the number
+//! of contexts.
 
 use std::time::Duration;
 
 use crate::numbering::{AcyclicNumbering, FastMap, NumberingRules, WeightedEdge};
 use crate::{CallEdge, ContextLayout, EncodingPolicy};
 
-/// What is known of calls, and the counts since the last renumbering.
+/// The known edges, and the counts since the last renumbering.
 #[derive(Default)]
 pub(crate) struct AdaptiveReEncoding {
     edges: Vec<WeightedEdge>,
     index: FastMap<CallEdge, usize>,
     interned: u64,
-    /// Renumber after so many; 0: never.
+    /// Renumber after this many interned contexts; 0: never.
     threshold: u64,
     pub(crate) re_encodings: u64,
     pub(crate) duration: Duration,
@@ -34,7 +34,7 @@ impl AdaptiveReEncoding {
         self.threshold > 0
     }
 
-    /// A call was learned.
+    /// Counts a learned call.
     pub(crate) fn count_edge(&mut self, edge: CallEdge) {
         if !self.is_on() {
             return;
@@ -46,7 +46,7 @@ impl AdaptiveReEncoding {
         }
     }
 
-    /// A context was interned: whether it is time.
+    /// Counts an interned context. Returns whether to renumber.
     pub(crate) fn count_interned(&mut self) -> bool {
         self.interned += 1;
         self.is_on() && self.interned >= self.threshold
@@ -67,7 +67,7 @@ impl AdaptiveReEncoding {
         self.duration += took;
     }
 
-    /// There are no versions left.
+    /// Stops renumbering, because no versions are left.
     pub(crate) fn give_up(&mut self) {
         *self = AdaptiveReEncoding {
             re_encodings: self.re_encodings,

@@ -1,26 +1,26 @@
-//! (context, site, callee) → the anchored context. May forget, never answers wrongly.
+//! Maps (context, site, callee) to the anchored context. The table may forget entries, but never answers wrongly.
 //!
 //! ```text
 //! entry: [ ctx, site << 24 | callee, to, 0 ]        to = 0: empty
 //! ```
 //!
-//! The holder of the encoder's mutex is the only writer. It fills an entry in the order ctx, key,
-//! `to`, each with Release. A reader loads `to`, ctx and key, each with Acquire, and then `to`
-//! again: if it is the same, ctx and key are those that `to` was written with.
+//! The holder of the encoder's mutex is the only writer. It fills an entry in the order ctx, key, `to`, each with
+//! Release. A reader loads `to`, ctx and key, each with Acquire, and then `to` again. If both values of `to` are equal,
+//! ctx and key belong to it.
 //!
-//! Why: entries are reused only after `to` was cleared. A reader that sees a ctx or key of a later
-//! use has synchronised with a store after the clearing, so its second load of `to` sees 0 or a
-//! later `to`; and no `to` is ever written twice, because each is a new anchor.
+//! Proof: an entry is reused only after `to` was cleared. A reader that sees a ctx or key of a later use has
+//! synchronized with a store after the clearing. So its second load of `to` sees 0 or a later `to`. No value of `to` is
+//! written twice, because each one is a new anchor.
 //!
-//! A table at its budget forgets everything in place. A forgotten context then gets a second number; where
-//! that happens often, the budget grows (`forgotten`).
+//! A table at its budget forgets all entries in place. A forgotten context then gets a second number; if that happens
+//! often, the budget grows (`forgotten_anchors`).
 
 use crate::raw::{ANCHOR_WORDS, CONTEXT, PLACE, ROTATION, TO};
 use crate::sync::{AtomicU64, AtomicUsize, FIRST_SLOTS, Ordering};
 use crate::table_memory::{MemorySource, TableGeneration, TableGenerations};
 use crate::{ContextId, MethodId, SiteId};
 
-/// A call of `callee` at `site` by the frame with number `context`.
+/// A call of `callee` at `site` by the frame with the number `context`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AnchorKey {
     context: u64,
@@ -37,12 +37,12 @@ impl AnchorKey {
         }
     }
 
-    /// Site and callee in one word.
+    /// Packs site and callee into one word.
     pub(crate) fn site_and_callee(self) -> u64 {
         self.site_and_callee
     }
 
-    /// A thread's first frame: no context has number 0.
+    /// Key of a thread's first frame: no context has the number 0.
     #[inline]
     pub(crate) fn from_thread_entry(head: MethodId) -> AnchorKey {
         AnchorKey::new(ContextId::UNKNOWN, SiteId::ENTRY, head)
@@ -56,7 +56,7 @@ impl AnchorKey {
 
 pub(crate) struct AnchorTable {
     generations: TableGenerations<ANCHOR_WORDS>,
-    /// Both written by the mutex's holder only.
+    /// `len` and `budget` are written only by the mutex's holder.
     budget: AtomicUsize,
     len: AtomicUsize,
 }
@@ -78,12 +78,12 @@ impl AnchorTable {
             .newest_generation()
             .probe_slots(call.hash_word())
         {
-            // Acquire: pairs with the Release of `to` in put(), so ctx and key are seen.
+            // Acquire: pairs with the Release of `to` in `insert`, so ctx and key are visible.
             let to = entry[TO].load(Ordering::Acquire);
             if to == 0 {
                 return None;
             }
-            // Acquire: pairs with the Releases in put(), so that an earlier clearing is seen below.
+            // Acquire: pairs with the Releases in `insert`, so that an earlier clearing is visible below.
             let context = entry[CONTEXT].load(Ordering::Acquire);
             let place = entry[PLACE].load(Ordering::Acquire);
             // Relaxed: ordered by the two loads above.
@@ -99,7 +99,7 @@ impl AnchorTable {
         None
     }
 
-    /// The call is not in the table, the caller holds the encoder's mutex, `to` is a new anchor.
+    /// Inserts a call that is not in the table. The caller holds the encoder's mutex; `to` is a new anchor.
     pub(crate) fn insert(&self, call: AnchorKey, to: ContextId, address: &AtomicU64) {
         // Relaxed: only the mutex's holder writes it.
         let len = self.len.load(Ordering::Relaxed);
@@ -114,7 +114,7 @@ impl AnchorTable {
         self.len.load(Ordering::Relaxed) >= self.budget()
     }
 
-    /// Twice as many. The caller holds the encoder's mutex.
+    /// Doubles the budget. The caller holds the encoder's mutex.
     pub(crate) fn double_budget(&self) {
         // Relaxed: only the mutex's holder reads or writes it.
         let budget = self.budget.load(Ordering::Relaxed);
@@ -123,11 +123,11 @@ impl AnchorTable {
     }
 
     pub(crate) fn budget(&self) -> usize {
-        // Relaxed: a bound, nothing depends on it.
+        // Relaxed: a limit on which no other data depends.
         self.budget.load(Ordering::Relaxed)
     }
 
-    /// The caller holds the encoder's mutex.
+    /// Forgets all entries. The caller holds the encoder's mutex.
     pub(crate) fn clear(&self) {
         clear_entries(self.generations.newest_generation());
         // Relaxed: only the mutex's holder writes it.
@@ -138,7 +138,7 @@ impl AnchorTable {
         self.generations.memory_bytes()
     }
 
-    /// Returns how many entries are left.
+    /// Makes room for an entry and returns how many entries are left.
     fn make_room(&self, len: usize, address: &AtomicU64) -> usize {
         if len >= self.budget() {
             clear_entries(self.generations.newest_generation());
@@ -176,7 +176,7 @@ impl AnchorTable {
 #[cold]
 fn clear_entries(words: &TableGeneration<ANCHOR_WORDS>) {
     for slot in 0..words.slot_count() {
-        // Relaxed: ordered before the entry's next use by the Releases in put().
+        // Relaxed: ordered before the entry's next use by the Releases in `insert`.
         words.entry(slot)[TO].store(0, Ordering::Relaxed);
     }
 }
@@ -185,10 +185,10 @@ fn store_entry(words: &TableGeneration<ANCHOR_WORDS>, call: AnchorKey, to: u64) 
     // Relaxed: only the mutex's holder writes entries.
     let empty = |entry: &&[AtomicU64]| entry[TO].load(Ordering::Relaxed) == 0;
     if let Some(entry) = words.probe_slots(call.hash_word()).find(empty) {
-        // Release: pairs with the Acquires in find(); a reader that sees these sees `to` cleared.
+        // Release: pairs with the Acquires in `find`; a reader that sees these values sees `to` cleared.
         entry[CONTEXT].store(call.context, Ordering::Release);
         entry[PLACE].store(call.site_and_callee, Ordering::Release);
-        // Release: pairs with the Acquire of `to` in find() and in foreign readers.
+        // Release: pairs with the Acquire of `to` in `find` and in foreign readers.
         entry[TO].store(to, Ordering::Release);
     }
 }
@@ -205,7 +205,7 @@ mod tests {
             let call = AnchorKey::new(ContextId(context), SiteId(1), MethodId(1));
             table.insert(call, ContextId(context + 7), &address);
             assert_eq!(table.find(call), Some(ContextId(context + 7)));
-            // Slots half full at most after growth, of 32 bytes, and as much again for outgrown generations.
+            // After growth at most half of the slots of 32 bytes are full; outgrown generations need as much again.
             assert!(table.memory_bytes() <= 2 * 2 * (2 * budget + 16) * 32);
         }
         let first = AnchorKey::new(ContextId(1), SiteId(1), MethodId(1));
@@ -213,20 +213,20 @@ mod tests {
     }
 }
 
-/// The reader's protocol alone, without the mutex that orders so much in the whole encoder.
+/// Tests the reader's protocol alone, without the mutex that orders most accesses of the whole encoder.
 #[cfg(all(test, loom))]
 mod model {
     use super::*;
     use crate::raw::MULTIPLIER;
     use loom::sync::Arc;
 
-    /// Calls that all begin in the same slot, of the model's 2 and of the 4 after them.
+    /// Calls that all begin in the same slot, of the model's 2 slots and of the 4 after growth.
     fn colliding() -> impl Iterator<Item = AnchorKey> {
         let calls = (1..).map(|ctx| AnchorKey::new(ContextId(ctx), SiteId(1), MethodId(1)));
         calls.filter(|call| call.hash_word().wrapping_mul(MULTIPLIER) >> 62 == 1)
     }
 
-    /// The writer runs first: the model then branches at each of its stores that a reader loads.
+    /// Runs the writer first: the model then branches at each of its stores that a reader loads.
     fn check(
         budget: usize,
         inserts: &'static [(usize, u64)],

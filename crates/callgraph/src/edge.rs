@@ -2,8 +2,10 @@
 
 use crate::{ContextFrame, MethodId, SiteId};
 
-/// `caller` calls `callee` at `site`. A thread's first frame has no caller: its site is
-/// [`SiteId::ENTRY`] and its caller [`CallEdge::NO_CALLER`]. An event calls [`MethodId::EVENT`].
+/// A call of `callee` by `caller` at `site`.
+///
+/// A thread's first frame has no caller: its site is [`SiteId::ENTRY`] and its caller [`CallEdge::NO_CALLER`]. An event
+/// calls [`MethodId::EVENT`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct CallEdge {
     pub site: SiteId,
@@ -12,9 +14,10 @@ pub struct CallEdge {
 }
 
 impl CallEdge {
+    /// In place of the caller of a thread's first frame.
     pub const NO_CALLER: MethodId = MethodId(0);
 
-    /// Of a thread's first frame.
+    /// Returns the edge of a thread's first frame.
     #[must_use]
     pub const fn from_thread_entry(callee: MethodId) -> CallEdge {
         CallEdge {
@@ -24,7 +27,7 @@ impl CallEdge {
         }
     }
 
-    /// Of an event at `place`.
+    /// Returns the edge of an event at `place`.
     #[must_use]
     pub const fn from_event_frame(place: ContextFrame) -> CallEdge {
         CallEdge {
@@ -34,7 +37,7 @@ impl CallEdge {
         }
     }
 
-    /// The calling frame.
+    /// Returns the calling frame.
     #[must_use]
     pub const fn caller_frame(self) -> ContextFrame {
         ContextFrame {
@@ -43,6 +46,7 @@ impl CallEdge {
         }
     }
 
+    /// Whether the callee is a thread's first frame.
     #[must_use]
     pub fn is_entry(self) -> bool {
         self.caller == CallEdge::NO_CALLER

@@ -1,4 +1,4 @@
-//! Numbers for calling contexts: a lock-free lookup, and one mutex for what is seen first.
+//! Gives numbers to calling contexts: a lock-free look-up for known calls, and one mutex for new ones.
 
 use std::sync::{PoisonError, TryLockError};
 
@@ -13,11 +13,13 @@ use crate::{
     GraphJournal, LockWait, MethodId, NumberingPlan, SiteId, TableMemory,
 };
 
-/// So many numbers are looked at before others may learn again.
+/// How many numbers are checked before other threads may take the mutex again.
 const NUMBERS_AT_ONCE: usize = 1024;
 
-/// Shared by all threads. A site must always come with the same caller. Ids out of range and
-/// numbers of other encoders give [`ContextId::UNKNOWN`] at the latest when they are learned.
+/// The encoder, shared by all threads.
+///
+/// A site must always come with the same caller. Ids that are out of range, and numbers of other encoders, give
+/// [`ContextId::UNKNOWN`] at the latest when the call is learned.
 pub struct ContextEncoder<J> {
     layout: ContextLayout,
     tables: EncoderTables,
@@ -28,11 +30,12 @@ pub struct ContextEncoder<J> {
 }
 
 impl<J: GraphJournal> ContextEncoder<J> {
+    /// Creates an encoder that numbers contexts when they are first seen.
     pub fn new(layout: ContextLayout, policy: EncodingPolicy, journal: J) -> Self {
         Self::with_plan_and_memory(layout, policy, journal, None, None)
     }
 
-    /// With numbers that are decided in advance, for the policy `static`.
+    /// Creates an encoder with planned numbers, for the policy `static`.
     pub fn with_plan(
         layout: ContextLayout,
         policy: EncodingPolicy,
@@ -42,7 +45,7 @@ impl<J: GraphJournal> ContextEncoder<J> {
         Self::with_plan_and_memory(layout, policy, journal, Some(plan), None)
     }
 
-    /// With tables in a memory of their own.
+    /// Creates an encoder whose tables are in the given memory.
     pub fn with_plan_and_memory(
         layout: ContextLayout,
         policy: EncodingPolicy,
@@ -66,7 +69,7 @@ impl<J: GraphJournal> ContextEncoder<J> {
         self.layout
     }
 
-    /// The number of a thread's first frame.
+    /// Returns the number of a thread's first frame.
     pub fn root_context(&self, head: MethodId) -> ContextId {
         match self.tables.anchors.find(AnchorKey::from_thread_entry(head)) {
             Some(known) => known,
@@ -74,7 +77,7 @@ impl<J: GraphJournal> ContextEncoder<J> {
         }
     }
 
-    /// The number of `callee`, called at `site` by the frame of `caller` with number `ctx`.
+    /// Returns the number of `callee`, called at `site` by the frame of `caller` with the number `ctx`.
     #[inline]
     pub fn encode_call(
         &self,
@@ -100,14 +103,16 @@ impl<J: GraphJournal> ContextEncoder<J> {
         }
     }
 
-    /// The number to hand out for an event at `site` in the frame of `caller` with number `ctx`.
+    /// Returns the number of an event at `site` in the frame of `caller` with the number `ctx`.
     #[inline]
     pub fn encode_event(&self, ctx: ContextId, site: SiteId, caller: MethodId) -> ContextId {
         self.encode_call(ctx, site, caller, MethodId::EVENT)
     }
 
-    /// The callers of `last` in context `id`, innermost first. `last` is [`MethodId::EVENT`] for a
-    /// number from [`event`](Self::encode_event): the first frame is then the event's own place.
+    /// Returns the callers of `last` in context `id`, innermost first.
+    ///
+    /// For a number from [`encode_event`](Self::encode_event), `last` is [`MethodId::EVENT`]; the first frame is then
+    /// the event's own place.
     ///
     /// # Errors
     /// If `id` is not a number that was handed out for `last`.
@@ -119,10 +124,10 @@ impl<J: GraphJournal> ContextEncoder<J> {
         self.lock_learner().graph.decode_context(id, last)
     }
 
-    /// The caller of `last` in context `id`, and the caller's own context: see [`VersionedGraph::find_caller`].
+    /// Returns the caller of `last` in context `id`, and the caller's own context: see [`VersionedGraph::find_caller`].
     ///
     /// # Errors
-    /// As `decode`.
+    /// As [`ContextEncoder::decode_context`].
     pub fn find_caller(
         &self,
         id: ContextId,
@@ -131,22 +136,23 @@ impl<J: GraphJournal> ContextEncoder<J> {
         self.lock_learner().graph.find_caller(id, last)
     }
 
-    /// Code that will never run again leaves the graph and the tables. Numbers of contexts with such code are then
-    /// unknown here; they are given to nothing else.
+    /// Removes code that will never run again from the graph and the tables.
+    ///
+    /// Numbers of contexts with such code become unknown here; they are not reused.
     pub fn sweep_dead_code(&self, gone: &dyn DeadCode) {
         if self.lock_learner().sweep_dead_code(&self.tables, gone) {
-            // Relaxed: a count, nothing depends on it.
+            // Relaxed: a count on which no other data depends.
             self.sweeps.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// How often something has left.
+    /// Returns how often dead code was removed.
     pub fn sweep_count(&self) -> u64 {
         // Relaxed: as above.
         self.sweeps.load(Ordering::Relaxed)
     }
 
-    /// Which of these are numbers for `last` of contexts that have not left.
+    /// Returns, for each number, whether it belongs to `last` and its context has not been removed.
     pub fn check_liveness(&self, numbers: &[ContextId], last: MethodId) -> Vec<bool> {
         let mut survey = LivenessSurvey::new();
         let mut living = vec![false; numbers.len()];
@@ -161,12 +167,12 @@ impl<J: GraphJournal> ContextEncoder<J> {
         living
     }
 
-    /// For readers that look numbers up by themselves; see the layout in [`RawTables`].
+    /// Returns the tables for readers that look up numbers themselves; see the layout in [`RawTables`].
     pub fn raw_tables(&self) -> RawTables {
         self.tables.as_raw()
     }
 
-    /// How long threads waited until they could change or read the graph.
+    /// Returns how long threads waited to change or read the graph.
     pub fn lock_wait(&self) -> &LockWait {
         &self.learner_wait
     }
@@ -180,7 +186,7 @@ impl<J: GraphJournal> ContextEncoder<J> {
             versions: learner.graph.version_count(),
             bases: learner.graph.base_count(),
             slow_lookups: learner.slow_lookups,
-            // Relaxed: a count, nothing depends on it.
+            // Relaxed: a count on which no other data depends.
             unknown: self.unknown.load(Ordering::Relaxed),
             refused: learner.refused,
             re_encodings: learner.adaptation.re_encodings,
@@ -189,7 +195,7 @@ impl<J: GraphJournal> ContextEncoder<J> {
         }
     }
 
-    /// The journal, under the lock that orders all changes. `f` must not ask for numbers.
+    /// Passes the journal to `f`, under the lock that orders all changes. `f` must not request numbers.
     pub fn with_journal<R>(&self, f: impl FnOnce(&mut J) -> R) -> R {
         f(&mut self.lock_learner().journal)
     }
@@ -204,13 +210,13 @@ impl<J: GraphJournal> ContextEncoder<J> {
 
     fn count_unknown(&self, number: Result<ContextId, EncodeError>) -> ContextId {
         number.unwrap_or_else(|EncodeError| {
-            // Relaxed: a count, nothing depends on it.
+            // Relaxed: a count on which no other data depends.
             self.unknown.fetch_add(1, Ordering::Relaxed);
             ContextId::UNKNOWN
         })
     }
 
-    /// A panic of the journal leaves no half change behind, so poison is no reason to stop.
+    /// Locks the learner. A panic of the journal leaves no partial change, so a poisoned lock can be used.
     fn lock_learner(&self) -> MutexGuard<'_, GraphLearner<J>> {
         self.learner_wait.acquire_lock(
             || match self.learner.try_lock() {

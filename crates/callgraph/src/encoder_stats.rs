@@ -1,8 +1,8 @@
-//! How large the encoder has become and what it could not do.
+//! Sizes of the encoder, and what it could not do.
 
 use std::time::Duration;
 
-/// A snapshot; all counts since the encoder was made.
+/// A snapshot; all counts since the encoder was created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EncoderStats {
     pub nodes: usize,
@@ -10,13 +10,13 @@ pub struct EncoderStats {
     pub anchors: usize,
     pub versions: usize,
     pub bases: usize,
-    /// How often the mutex was taken for a number.
+    /// How often the mutex was taken to find a number.
     pub slow_lookups: u64,
-    /// How often `ContextId::UNKNOWN` was the answer.
+    /// How often `ContextId::UNKNOWN` was returned.
     pub unknown: u64,
     /// Changes that the journal refused.
     pub refused: u64,
-    /// How often the graph was numbered anew, and how long that took.
+    /// How often the graph was renumbered, and how long that took.
     pub re_encodings: u64,
     pub re_encoding_time: Duration,
     /// Tables (old generations included) and graph, in bytes.

@@ -1,4 +1,4 @@
-//! Why a change or a number was not understood.
+//! Why a change or a number was rejected.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use crate::{AnchorId, ContextId, MethodId, Version};
 /// A number that this graph cannot decode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DecodeError {
-    /// The graph does not hold what the number (or one it was reached through) refers to.
+    /// The graph lacks data for the number, or for one through which it was reached.
     Unknown {
         id: ContextId,
         missing: MissingReference,
     },
-    /// The number's anchor stands for another method than the one asked for.
+    /// The number's anchor has another head than the requested method.
     NotHead {
         id: ContextId,
         method: MethodId,
@@ -22,10 +22,10 @@ pub enum DecodeError {
     TooDeep,
 }
 
-/// What a number refers to and the graph does not hold.
+/// The data that the graph lacks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MissingReference {
-    /// It is [`ContextId::UNKNOWN`] or no number of this layout.
+    /// It is [`ContextId::UNKNOWN`], or no number of this layout.
     Number,
     /// No base version is at or before it.
     Base(Version),
@@ -35,10 +35,10 @@ pub enum MissingReference {
     Anchor(Version, AnchorId),
 }
 
-/// A change that contradicts the ones before it.
+/// A change that contradicts earlier ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GraphError {
-    /// A version of 0, beyond the layout, or before the first base.
+    /// A version that is 0, exceeds the layout, or precedes the first base.
     Version(Version),
     /// A base must come after every version in use.
     BaseTooEarly(Version),
@@ -46,21 +46,21 @@ pub enum GraphError {
     AnchorBits(u32),
     Method(MethodId),
     Site(u32),
-    /// A capacity of 0 or beyond what callIds there are.
+    /// A capacity of 0, or above the number of callIds.
     Capacity(u64),
     NodeExists(Version, MethodId),
     NoNode(Version, MethodId),
     /// An additive transition must stay within its base and never go back.
     Backwards(Version, Version),
-    /// The interval overlaps another one, or slot 0, or the node's end.
+    /// The interval overlaps another one or slot 0, or exceeds the node.
     Interval {
         to: Version,
         callee: MethodId,
         av: u64,
     },
-    /// Anchors are counted one by one within the newest base.
+    /// Anchors must be numbered consecutively within the newest base.
     AnchorOrder(Version, AnchorId),
-    /// The anchor's parent is not a number that could have been handed out before.
+    /// The anchor's parent is no number that was handed out before.
     Parent(ContextId),
 }
 
@@ -112,7 +112,7 @@ impl fmt::Display for MissingReference {
     }
 }
 
-/// A method, as far as the graph can name it.
+/// Displays a method as the graph knows it.
 struct MethodLabel(MethodId);
 
 impl fmt::Display for MethodLabel {

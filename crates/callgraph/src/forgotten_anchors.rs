@@ -1,10 +1,10 @@
-//! Whether what the table of anchors forgot was needed.
+//! Finds out whether the anchor table forgot entries that were needed.
 //!
-//! A context that is called again after it was forgotten gets a second anchor, which the graph and the log
-//! keep for ever, and so do all that are called from there. Contexts of classes that are gone are better
-//! forgotten; those of a program that goes on with all of them are not. So the paths of one anchor in
-//! [`ONE_IN`] are remembered here, and counted when they come again: the path, because after a second
-//! anchor the number is another one.
+//! A context that is called again after it was forgotten gets a second anchor. The graph and the log keep that anchor
+//! for ever, together with the anchors of everything called from there. Contexts of unloaded classes are better
+//! forgotten; those of a program that keeps using all of them are not. So the paths of one anchor in [`ONE_IN`] are
+//! remembered here, and counted when they recur. The path identifies them, because after a second anchor the number
+//! differs.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,27 +15,27 @@ use crate::raw::MULTIPLIER;
 
 const ONE_IN_LOG: u32 = 6;
 const ONE_IN: usize = 1 << ONE_IN_LOG;
-/// The table is too small if it forgets one in so many that are needed.
+/// The table is too small if one of this many forgotten entries is needed again.
 const NEEDED: usize = 4;
-/// Fewer in the sample are chance.
+/// Fewer recurrences in the sample may be chance.
 const LEAST: usize = 16;
 
 #[derive(Default)]
 pub(crate) struct ForgottenAnchors {
     paths: HashSet<u64>,
-    /// Of those that came again, since the table was full last.
+    /// How many recurred since the table was last full.
     needed_again: usize,
 }
 
 impl ForgottenAnchors {
-    /// Whether the paths of such calls are remembered. That does not depend on the caller's number.
+    /// Whether the paths of such calls are remembered. The answer does not depend on the caller's number.
     pub(crate) fn is_sampled(call: AnchorKey) -> bool {
         call.site_and_callee().wrapping_mul(MULTIPLIER) >> (u64::BITS - ONE_IN_LOG) == 0
     }
 
-    /// A sampled call, whose caller has been called on this path, gets an anchor.
+    /// Records that a sampled call gets an anchor; `path` leads to its caller.
     pub(crate) fn record_anchor(&mut self, call: AnchorKey, path: &[ContextFrame]) {
-        // Always the same keys.
+        // The hasher always has the same keys.
         let mut hasher = DefaultHasher::new();
         (call.site_and_callee(), path).hash(&mut hasher);
         if !self.paths.insert(hasher.finish()) {
@@ -43,7 +43,7 @@ impl ForgottenAnchors {
         }
     }
 
-    /// A table of so many is full: whether it may forget them. Otherwise too much was forgotten before.
+    /// Whether a full table of `budget` entries may forget them; not if it forgot too many needed ones before.
     pub(crate) fn may_forget(&mut self, budget: usize) -> bool {
         let enough = LEAST.max(budget / ONE_IN / NEEDED);
         std::mem::take(&mut self.needed_again) < enough
@@ -82,7 +82,7 @@ mod tests {
         assert!(may_go(0..BUDGET));
         assert!(may_go(BUDGET..2 * BUDGET));
         assert!(may_go(2 * BUDGET - BUDGET / 8..3 * BUDGET - BUDGET / 8));
-        // With other numbers, as they all are.
+        // With other numbers, because all of them are new.
         assert!(!may_go(0..BUDGET));
         assert!(may_go(3 * BUDGET..4 * BUDGET));
         assert!(!may_go(BUDGET / 2..3 * BUDGET / 2));

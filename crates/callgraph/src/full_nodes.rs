@@ -1,19 +1,19 @@
-//! Where nodes without room are known to lie: a program that makes code for ever fills version after version, and
-//! a search for room for one more caller would look at all of them.
+//! Remembers which nodes are full.
 //!
-//! What a node has no room for it never has, because used numbers stay used. So what was found once is true for ever: that
-//! all nodes of a method in a row of versions exist, and have no room for so much or more.
+//! A program that keeps generating code fills version after version, and a search for room for one more caller would
+//! examine all of them. A node that has no room now never has room later, because used numbers stay used. So one fact
+//! stays true: all nodes of a method in a range of versions exist, and none has room for a given need or more.
 
 use crate::numbering::FastMap;
 use crate::{MethodId, Version};
 
-/// Shorter rows are looked at as fast.
+/// Shorter ranges are examined as fast.
 const LEAST: u32 = 16;
 
 #[derive(Default)]
 pub(crate) struct FullNodes(FastMap<MethodId, Vec<FullNodeRange>>);
 
-/// No node from `first` up to `end` has room for `need`, which has so many bits as its place says.
+/// No node from `first` up to `end` has room for `need`. The index in the list is the bit length of `need`.
 #[derive(Clone, Copy, Default)]
 struct FullNodeRange {
     need: u64,
@@ -21,13 +21,13 @@ struct FullNodeRange {
     end: u32,
 }
 
-/// One row for needs of so many bits.
+/// Returns the index of the range for needs of this bit length.
 fn size_class(need: u64) -> usize {
     (u64::BITS - need.leading_zeros()) as usize
 }
 
 impl FullNodes {
-    /// The first version from `from` on that may have room.
+    /// Returns the first version from `from` on that may have room.
     pub(crate) fn skip_full(&self, method: MethodId, from: Version, need: u64) -> Version {
         let rows = self.0.get(&method);
         let row = rows.and_then(|rows| rows.get(size_class(need)));
@@ -36,7 +36,7 @@ impl FullNodes {
         row.filter(fits).map_or(from, |row| Version(row.end))
     }
 
-    /// Nodes from `from` up to `to` have no room.
+    /// Records that the nodes from `from` up to `to` have no room.
     pub(crate) fn record_full(
         &mut self,
         method: MethodId,
@@ -59,19 +59,19 @@ impl FullNodes {
         }
     }
 
-    /// Bytes: a place in the table for each method, and its rows.
+    /// Returns the size in bytes: a table entry for each method, and its ranges.
     pub(crate) fn memory_bytes(&self) -> usize {
         let rows = self
             .0
             .values()
             .map(|rows| rows.capacity() * size_of::<FullNodeRange>());
-        // A hash table keeps one place in eight free, and a byte for each.
+        // A hash table keeps one entry in eight free, and a byte for each.
         let places =
             (self.0.capacity() * 8 / 7) * (size_of::<(MethodId, Vec<FullNodeRange>)>() + 1);
         rows.sum::<usize>() + places
     }
 
-    /// Of methods that are not gone.
+    /// Removes methods that are dead.
     pub(crate) fn sweep_dead_code(&mut self, gone: &dyn crate::DeadCode) {
         self.0.retain(|method, _| !gone.is_method_dead(*method));
     }

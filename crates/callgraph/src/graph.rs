@@ -1,12 +1,11 @@
-//! The versioned graph and how a number is decoded in it.
+//! The versioned graph, and decoding of numbers in it.
 //!
 //! Invariants, checked by [`VersionedGraph::apply_change`] before anything changes:
 //! - Node (v, m) owns `[0, capacity)`; slot 0 means "the sub-path begins here".
-//! - An additive transition into a node owns `[av, av + capacity of its caller)`, `av >= 1`, and
-//!   these intervals are disjoint. So capacity strictly grows along additive transitions: walking
-//!   back, callId shrinks at every step.
-//! - An additive transition stays within its epoch (the versions from one base to the next), so
-//!   the anchor field keeps its meaning.
+//! - An additive transition into a node owns `[av, av + capacity of its caller)`, `av >= 1`. These intervals are
+//!   disjoint. So capacity strictly grows along additive transitions, and callId shrinks at every step back.
+//! - An additive transition stays within its epoch (the versions from one base to the next), so the anchor field keeps
+//!   its meaning.
 //! - An anchor's parent was known before the anchor. So walking back ends.
 
 mod anchors;
@@ -26,14 +25,14 @@ use crate::{
     GraphNode, MethodId, MissingReference, SiteId, Transition, TransitionEffect, Version,
 };
 
-/// A caller in a decoded context: the method and the place in it.
+/// A caller in a decoded context: the method and the call site.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ContextFrame {
     pub site: SiteId,
     pub method: MethodId,
 }
 
-/// All that is known about numbers: built by the encoder, and again from the log.
+/// All facts about numbers: built by the encoder, and again from the log.
 #[derive(Clone, Debug)]
 pub struct VersionedGraph {
     layout: ContextLayout,
@@ -47,15 +46,15 @@ pub struct VersionedGraph {
 #[derive(Clone, Debug)]
 struct GraphEpoch {
     base: Version,
-    /// Of numbers of its versions.
+    /// The layout of numbers of its versions.
     layout: ContextLayout,
     anchors: AnchorStore,
 }
 
-/// An anchor: 20 bytes. A thread's first frame has no parent and [`SiteId::ENTRY`].
+/// The origin of an anchor: 20 bytes. A thread's first frame has no parent and [`SiteId::ENTRY`].
 #[derive(Clone, Copy, Debug)]
 struct AnchorOrigin {
-    /// The upper and the lower half of its number: together they would be aligned to 8 bytes.
+    /// The upper and the lower half of the parent's number; one u64 would be aligned to 8 bytes.
     parent: [u32; 2],
     site: SiteId,
     caller: MethodId,
@@ -89,23 +88,25 @@ impl VersionedGraph {
         self.layout
     }
 
-    /// Of numbers of this version; none before the first base.
+    /// Returns the layout of numbers of this version; none before the first base.
     pub(crate) fn layout_of(&self, version: Version) -> Option<ContextLayout> {
         Some(self.epoch_of(version)?.layout)
     }
 
+    /// Applies a change.
+    ///
     /// # Errors
-    /// If the change contradicts the ones before it; the graph is then as it was.
+    /// The change contradicts earlier ones; the graph is then unchanged.
     pub fn apply_change(&mut self, change: GraphChange) -> Result<(), GraphError> {
         self.check_change(change)?;
         self.commit_change(change);
         Ok(())
     }
 
-    /// The callers of `last` in context `id`, innermost first; none if it is a thread's entry.
+    /// Returns the callers of `last` in context `id`, innermost first; none if it is a thread's entry.
     ///
     /// # Errors
-    /// If the number is not one that this graph gives to `last`.
+    /// This graph does not give the number to `last`.
     pub fn decode_context(
         &self,
         id: ContextId,
@@ -123,13 +124,13 @@ impl VersionedGraph {
         Ok(frames)
     }
 
-    /// One step back: the caller of `method` in context `id`, and the caller's own context; none if
-    /// it is a thread's entry. Every path of such steps ends, but only [`decode_context`](Self::decode_context)
-    /// refuses those of more than [`MAX_FRAMES`](Self::MAX_FRAMES).
+    /// Goes one step back: returns the caller of `method` in context `id`, and the caller's own context.
+    ///
+    /// Returns none for a thread's entry. Every sequence of such steps ends, but only
+    /// [`decode_context`](Self::decode_context) refuses sequences of more than [`MAX_FRAMES`](Self::MAX_FRAMES).
     ///
     /// # Errors
-    /// If this step shows that the number is not one that this graph gives to `method`; steps
-    /// further back may still fail.
+    /// This step shows that the graph does not give the number to `method`; further steps may still fail.
     pub fn find_caller(
         &self,
         id: ContextId,
@@ -196,13 +197,13 @@ impl VersionedGraph {
         ))
     }
 
-    /// The transition whose interval holds `call`.
+    /// Returns the transition whose interval holds `call`.
     fn owning_interval(&self, node: &node::NodeIntervals, call: u64) -> Option<IncomingInterval> {
         let edge = node.caller_at(call)?;
         (call - edge.av < self.interval_width(edge)?).then_some(edge)
     }
 
-    /// How many numbers a caller owns.
+    /// Returns how many numbers a caller owns.
     fn interval_width(&self, edge: IncomingInterval) -> Option<u64> {
         Some(
             self.find_node(edge.source_version(), edge.caller())?
@@ -231,7 +232,7 @@ impl VersionedGraph {
     }
 }
 
-/// What the encoder asks before it chooses.
+/// Queries of the encoder before it chooses a transition.
 impl VersionedGraph {
     pub(crate) fn find_node(
         &self,
@@ -241,7 +242,7 @@ impl VersionedGraph {
         self.nodes.get(version, method)
     }
 
-    /// The nodes of `method` in `versions`, in order.
+    /// Returns the nodes of `method` in `versions`, in order.
     pub(crate) fn method_nodes(
         &self,
         method: MethodId,
@@ -263,7 +264,7 @@ impl VersionedGraph {
         av >= taken.unwrap_or(1)
     }
 
-    /// Whether numbering starts at `version`.
+    /// Whether a new numbering starts at `version`.
     pub(crate) fn is_base(&self, version: Version) -> bool {
         self.epoch_of(version)
             .is_some_and(|epoch| epoch.base == version)
@@ -273,7 +274,7 @@ impl VersionedGraph {
         Some(self.epochs.last()?.base)
     }
 
-    /// The newest base and its next anchor; none if it has none left.
+    /// Returns the newest base and its next anchor; none if no anchor is left.
     pub(crate) fn next_anchor(&self) -> Option<(Version, AnchorId)> {
         let epoch = self.epochs.last()?;
         let count = epoch.anchors.len() as u64;
@@ -281,7 +282,7 @@ impl VersionedGraph {
         (count < epoch.layout.anchor_count()).then_some((epoch.base, AnchorId(count as u32)))
     }
 
-    /// Of numbers from this base on; none if it leaves no room for anchors, or for callIds.
+    /// Returns the layout from this base on; none if it leaves no room for anchors or for callIds.
     fn layout_from(&self, base: Base) -> Option<ContextLayout> {
         match base.anchor_bits {
             None => Some(self.layout),
@@ -289,12 +290,12 @@ impl VersionedGraph {
         }
     }
 
-    /// The version that a fresh base would have.
+    /// Returns the version that a fresh base would have.
     pub(crate) fn next_base(&self) -> Option<Version> {
         (self.newest < self.layout.max_version()).then_some(Version(self.newest.0 + 1))
     }
 
-    /// The last version of an epoch that has ended; none for the newest.
+    /// Returns the last version of an epoch that has ended; none for the newest epoch.
     pub(crate) fn epoch_end(&self, version: Version) -> Option<Version> {
         let next = self.epochs.get(self.epoch_index(version)? + 1)?;
         Some(Version(next.base.0 - 1))
@@ -314,7 +315,7 @@ impl VersionedGraph {
     }
 }
 
-/// How large the graph is.
+/// Sizes of the graph.
 impl VersionedGraph {
     #[must_use]
     pub fn node_count(&self) -> usize {
@@ -341,7 +342,7 @@ impl VersionedGraph {
         self.epochs.len()
     }
 
-    /// What was allocated, without the allocator's own bookkeeping.
+    /// Returns the allocated bytes, without the allocator's overhead.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let anchors = self.epochs.iter().map(|epoch| epoch.anchors.memory_bytes());
@@ -349,7 +350,7 @@ impl VersionedGraph {
     }
 }
 
-/// The effects of [`VersionedGraph::apply_change`]; the change was checked.
+/// The effects of [`VersionedGraph::apply_change`], for changes that were checked.
 impl VersionedGraph {
     pub(crate) fn commit_change(&mut self, change: GraphChange) {
         match change {

@@ -1,4 +1,4 @@
-//! The ids that every crate shares, each a newtype, and how an id's bits are used.
+//! The ids that all crates share, each a newtype, and how their bits are used.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ impl MethodId {
     pub const MAX: u32 = Self::EVENT.0 - 1;
 }
 
-/// A place in a method from which something is called or where an event happens. 0 is "unknown".
+/// A position in a method that calls something or has an event. 0 is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct SiteId(pub u32);
 
@@ -38,12 +38,12 @@ pub struct Version(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct AnchorId(pub u32);
 
-/// A calling context's number: `version | anchor | callId`, most significant first. 0 is "unknown".
+/// A calling context's number: `version | anchor | callId`, most significant first. 0 is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct ContextId(pub u64);
 
 impl ContextId {
-    /// No context is known (no agent, or the graph's log is full).
+    /// No context is known: there is no agent, or the graph's log is full.
     pub const UNKNOWN: ContextId = ContextId(0);
 }
 

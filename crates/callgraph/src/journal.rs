@@ -1,18 +1,17 @@
-//! What the encoder tells its log, in order, before anything of it can be seen in a number.
+//! The changes that the encoder reports to its log, in order, before any number depends on them.
 
 use crate::{AnchorId, ContextId, MethodId, SiteId, Version};
 
-/// A fresh base version begins: numbering starts over, anchors are counted from 0 again.
+/// A fresh base version begins: numbering restarts, and anchors are counted from 0 again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Base {
     pub version: Version,
-    /// How many bits the anchor has in numbers from here on, of those below the version; `None`: as
-    /// the layout says.
+    /// The number of anchor bits in all later numbers; `None`: as in the layout. The version's bits do not change.
     pub anchor_bits: Option<u32>,
 }
 
 impl Base {
-    /// Numbers go on as the layout says.
+    /// A base whose numbers have the layout's bits.
     #[must_use]
     pub const fn new(version: Version) -> Base {
         Base {
@@ -35,12 +34,13 @@ pub struct GraphNode {
 pub struct Transition {
     pub version: Version,
     pub site: SiteId,
-    /// The method that `site` lies in: its node owns the range that moves.
+    /// The method that `site` lies in: its node owns the range that is shifted.
     pub caller: MethodId,
     pub callee: MethodId,
     pub effect: TransitionEffect,
 }
 
+/// The effect of a transition on a context's number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TransitionEffect {
     /// `(version, a, c)` becomes `(to, a, c + av)`.
@@ -68,18 +68,20 @@ pub enum GraphChange {
     Anchor(Anchor),
 }
 
-/// The log refused a change (disk full): the change must not become visible.
+/// The log refused a change, for example because the disk is full. The change must not become visible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JournalError;
 
 /// Receives every change before it becomes visible to any thread.
 pub trait GraphJournal {
+    /// Appends a change.
+    ///
     /// # Errors
     /// [`JournalError`] if the change could not be made durable; the encoder then drops it.
     fn append_change(&mut self, change: GraphChange) -> Result<(), JournalError>;
 }
 
-/// Keeps the changes in memory: for tests and for replay.
+/// Keeps the changes in memory, for tests and for replay.
 impl GraphJournal for Vec<GraphChange> {
     fn append_change(&mut self, change: GraphChange) -> Result<(), JournalError> {
         self.push(change);

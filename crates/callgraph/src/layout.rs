@@ -1,4 +1,4 @@
-//! How a context number's bits are used.
+//! The use of a context number's bits.
 //!
 //! ```text
 //!  63          52 51                  34 33                           0
@@ -9,8 +9,8 @@
 //!
 //! A layout may use fewer than 64 bits (the tests' layouts do); the bits above are then 0.
 //!
-//! A base may move the border between anchor and callId for all versions that follow it: see
-//! [`Base`](crate::Base). The version's place is the same in all numbers.
+//! A base may move the border between anchor and callId for all later versions: see [`Base`](crate::Base). The
+//! version's bits are the same in all numbers.
 
 use crate::{AnchorId, ContextId, Version};
 
@@ -26,11 +26,13 @@ impl ContextLayout {
     /// Chosen by measurement, see [`EncodingPolicy`](crate::EncodingPolicy).
     pub const DEFAULT: ContextLayout = ContextLayout::new(12, 18, 34);
 
-    /// The transition key has room for this many version bits.
+    /// The largest width of a version that fits into a transition key.
     pub const MAX_VERSION_BITS: u32 = 12;
 
+    /// Creates a layout.
+    ///
     /// # Panics
-    /// If a field is empty or too wide, or the sum exceeds 64 bits.
+    /// A field is empty or too wide, or the sum exceeds 64 bits.
     #[must_use]
     pub const fn new(version_bits: u32, anchor_bits: u32, call_bits: u32) -> ContextLayout {
         assert!(version_bits >= 1 && version_bits <= Self::MAX_VERSION_BITS);
@@ -44,7 +46,8 @@ impl ContextLayout {
         }
     }
 
-    /// This layout with another border between anchor and callId; none if that leaves no room for one.
+    /// Returns this layout with another number of anchor bits; none if that leaves no bits for the anchor or the
+    /// callId.
     #[must_use]
     pub const fn with_anchor_bits(self, anchor_bits: u32) -> Option<ContextLayout> {
         let shift = self.version_shift();
@@ -63,7 +66,7 @@ impl ContextLayout {
         self.anchor_bits
     }
 
-    /// The fields must fit: they come from this layout's own graph.
+    /// Packs the fields, which must fit: they come from this layout's own graph.
     #[must_use]
     pub const fn pack_context(self, version: Version, anchor: AnchorId, call: u64) -> ContextId {
         debug_assert!(version.0 <= self.max_version().0 && call < self.call_id_count());
@@ -93,7 +96,7 @@ impl ContextLayout {
         version != 0 && version <= self.max_version().0 as u64
     }
 
-    /// The position of the version field.
+    /// Returns the position of the version field.
     #[must_use]
     pub const fn version_shift(self) -> u32 {
         self.anchor_bits + self.call_id_bits
@@ -104,19 +107,19 @@ impl ContextLayout {
         Version((1 << self.version_bits) - 1)
     }
 
-    /// How many anchors one base version can count.
+    /// Returns how many anchors a base version can have.
     #[must_use]
     pub const fn anchor_count(self) -> u64 {
         1 << self.anchor_bits
     }
 
-    /// How many callIds there are: the largest capacity a node can have.
+    /// Returns the number of callIds: the largest capacity of a node.
     #[must_use]
     pub const fn call_id_count(self) -> u64 {
         1 << self.call_id_bits
     }
 
-    /// What an additive transition adds to the whole number.
+    /// Returns what an additive transition adds to the whole number.
     pub(crate) const fn transition_delta(self, from: Version, to: Version, av: u64) -> u64 {
         ((to.0 - from.0) as u64) << self.version_shift() | av
     }

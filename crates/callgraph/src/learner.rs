@@ -1,8 +1,8 @@
-//! The slow path: what happens when a call is seen for the first time. Runs under the mutex.
+//! The slow path, for a call that is seen for the first time. It runs under the mutex.
 //!
-//! Order of every change: check it, append it to the journal, apply it to the graph, and only when
-//! all changes of a call are applied, publish the result in the tables. A change that is refused
-//! leaves a prefix behind (a node without callers, a base without anchors) that later calls use.
+//! Each change is checked, appended to the journal and applied to the graph. When all changes of a call are applied,
+//! the result is published in the tables. A refused change leaves a prefix (a node without callers, a base without
+//! anchors), which later calls use.
 
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ pub(crate) struct GraphLearner<J> {
     pub(crate) graph: VersionedGraph,
     pub(crate) journal: J,
     policy: EncodingPolicy,
-    /// For base versions from `retired` on.
+    /// Applies to base versions from `retired` on.
     pub(crate) plan: Option<Box<dyn NumberingPlan>>,
     /// Every call from an earlier version anchors.
     retired: Version,
@@ -34,11 +34,11 @@ pub(crate) struct GraphLearner<J> {
     pub(crate) refused: u64,
 }
 
-/// There is no number to give: the journal refused, or the fields have run out, or the caller's
-/// number is not one of this encoder's.
+/// No number is available: the journal refused a change, the fields are exhausted, or the caller's number does not
+/// belong to this encoder.
 pub(crate) struct EncodeError;
 
-/// A call on its way: `caller` with number `context` calls `callee` at `site`.
+/// A call that is being learned: `caller` with number `context` calls `callee` at `site`.
 #[derive(Clone, Copy)]
 pub(crate) struct CallStep {
     pub(crate) context: ContextId,
@@ -57,11 +57,11 @@ impl CallStep {
     }
 }
 
-/// Where an additive transition goes.
+/// The destination of an additive transition.
 struct AdditiveDestination {
     to: Version,
     av: u64,
-    /// The node does not exist yet: the capacity to create it with.
+    /// The capacity with which to create the node, if it does not exist yet.
     create: Option<u64>,
 }
 
@@ -122,7 +122,7 @@ impl<J: GraphJournal> GraphLearner<J> {
         }
     }
 
-    /// Decides for ever what (version, site, callee) does.
+    /// Decides permanently what (version, site, callee) does.
     fn decide_transition(
         &mut self,
         tables: &EncoderTables,
@@ -179,13 +179,13 @@ impl<J: GraphJournal> GraphLearner<J> {
         }
     }
 
-    /// The plan, if it is one for this version.
+    /// Returns the plan, if it applies to this version.
     fn plan_for(&self, version: Version) -> Option<&dyn NumberingPlan> {
         let plan = self.plan.as_deref()?;
         (version >= self.retired && self.graph.is_base(version)).then_some(plan)
     }
 
-    /// The place that the plan has for a caller that needs so much.
+    /// Returns the planned place of a caller with this need.
     fn planned_destination(
         &self,
         base: Version,
@@ -206,7 +206,7 @@ impl<J: GraphJournal> GraphLearner<J> {
         }
     }
 
-    /// The first version in reach whose node has, or can be created with, room for the caller.
+    /// Returns the first version in reach whose node has room for the caller, or can be created with it.
     fn find_destination(
         &mut self,
         from: Version,
@@ -251,7 +251,7 @@ impl<J: GraphJournal> GraphLearner<J> {
         })
     }
 
-    /// As `found`, past what is known to be full.
+    /// As [`Self::find_destination`], without a plan; skips nodes that are known to be full.
     fn find_unplanned_destination(
         &mut self,
         from: Version,
@@ -287,7 +287,7 @@ impl<J: GraphJournal> GraphLearner<J> {
         })
     }
 
-    /// The last version that a transition from `from` may go to; at least `from` itself.
+    /// Returns the last version that a transition from `from` may go to; at least `from` itself.
     fn last_version(&self, from: Version) -> Version {
         let reach = Version(from.0.saturating_add(self.policy.unroll));
         let end = self
@@ -297,7 +297,7 @@ impl<J: GraphJournal> GraphLearner<J> {
         reach.min(end).max(from)
     }
 
-    /// Versions are kept back so that anchors can have fresh bases.
+    /// Returns the end of the versions for additive transitions. The rest is reserved for fresh bases.
     fn newest_end(&self) -> Version {
         let base = self.graph.newest_base().map_or(0, |base| base.0);
         let remaining = self.graph.layout().max_version().0 - base;
@@ -305,7 +305,7 @@ impl<J: GraphJournal> GraphLearner<J> {
         Version(base + share as u32)
     }
 
-    /// How many callIds there are in a version.
+    /// Returns the number of callIds in a version.
     fn call_id_count(&self, version: Version) -> u64 {
         let layout = self.graph.layout_of(version);
         layout.unwrap_or(self.graph.layout()).call_id_count()
@@ -375,7 +375,8 @@ impl<J: GraphJournal> GraphLearner<J> {
         Ok(to)
     }
 
-    /// Before the table of anchors forgets all that it has: unless what it forgot before was needed again.
+    /// Doubles the budget of a full anchor table if entries that it forgot earlier were needed again; else it will
+    /// forget all entries.
     fn make_room(
         &mut self,
         tables: &EncoderTables,
@@ -393,8 +394,9 @@ impl<J: GraphJournal> GraphLearner<J> {
         }
     }
 
-    /// Numbers all known edges anew, in a fresh base version. No thread stops: frames keep their numbers,
-    /// and their next call anchors into the new version.
+    /// Renumbers all known edges in a fresh base version.
+    ///
+    /// No thread stops: frames keep their numbers, and their next call anchors into the new version.
     fn re_encode(&mut self, tables: &EncoderTables) {
         let began = Instant::now();
         let numbering = self
@@ -413,7 +415,7 @@ impl<J: GraphJournal> GraphLearner<J> {
         self.adaptation.finish_re_encoding(began.elapsed());
     }
 
-    /// Code that will never run again leaves the graph and the tables. `false`: numbers that are planned need all.
+    /// Removes code that will never run again from the graph and the tables. `false`: planned numbers need all code.
     pub(crate) fn sweep_dead_code(&mut self, tables: &EncoderTables, gone: &dyn DeadCode) -> bool {
         if self.plan.is_some() || self.policy.adapt_after > 0 {
             return false;
@@ -424,7 +426,7 @@ impl<J: GraphJournal> GraphLearner<J> {
         true
     }
 
-    /// Of the graph and what belongs to it.
+    /// Returns the bytes of the graph and its auxiliary data.
     pub(crate) fn memory_bytes(&self) -> usize {
         let plan = self.plan.as_ref().map_or(0, |plan| plan.memory_bytes());
         let own = self.adaptation.memory_bytes()
@@ -433,8 +435,9 @@ impl<J: GraphJournal> GraphLearner<J> {
         self.graph.memory_bytes() + plan + own
     }
 
-    /// In the newest base, or in a fresh one if its anchors have run out. That has more of them: few
-    /// versions are left, so what no range has room for goes on being anchored.
+    /// Returns the next anchor, in the newest base or, if that has none left, in a fresh base.
+    ///
+    /// A fresh base has more anchors: few versions are left, so calls without room continue to anchor.
     fn next_anchor(&mut self) -> Result<(Version, AnchorId), EncodeError> {
         if let Some(next) = self.graph.next_anchor() {
             return Ok(next);

@@ -1,14 +1,17 @@
 //! The versioned graph: encoder and decoder of calling contexts. No I/O, no JVM.
 //!
 //! ```text
-//! step ──► TransitionTable, AnchorTable      lock-free, shared with foreign readers
-//!   └─ miss ─► Learner ──► Journal           one mutex: choose, log, apply, publish
-//!                └──────► Graph ◄── Change   the decoder builds the same graph from the log
+//! ContextEncoder ─► TransitionTable, AnchorTable              lock-free, shared with foreign readers
+//!   └─ miss ─► GraphLearner ──► GraphJournal                  one mutex: choose, log, apply, publish
+//!                 └──────► VersionedGraph ◄── GraphChange     the decoder builds the same graph from the log
 //! ```
 //!
-//! *Architecture Invariant*: a number is handed out only after every change that gives it its
-//! meaning was accepted by the journal. Nothing is ever changed, and a number that was given is never
-//! given again, so it keeps its meaning for ever. What is [`DeadCode`] may leave the encoder; the journal has it.
+//! *Architecture invariant*: a number is handed out only after the journal accepted every change that gives it its
+//! meaning. Changes are never revised and numbers are never reused, so a number keeps its meaning for ever. Dead code
+//! ([`DeadCode`]) may leave the encoder; the journal keeps it.
+//!
+//! Reading order: `ids`, `layout`, `journal`, `graph`; then `encoder`, `learner`, `policy`; then `tables`,
+//! `transition_table`, `anchor_table`. `numbering` and `encodings` implement the papers.
 
 mod ids;
 mod journal;

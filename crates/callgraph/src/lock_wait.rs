@@ -1,4 +1,4 @@
-//! How long threads wait for a lock that another thread holds.
+//! Measures how long threads wait for a lock that another thread holds.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -18,9 +18,9 @@ impl LockWait {
         }
     }
 
-    /// Takes a lock: by `attempt` where it is free, else by `block`, whose time is measured.
+    /// Acquires a lock: by `attempt` if it is free, else by `block`, whose time is measured.
     ///
-    /// A free lock costs what `attempt` costs: the clock is read only where a thread waits.
+    /// A free lock costs only `attempt`: the clock is read only if a thread waits.
     pub fn acquire_lock<G>(
         &self,
         attempt: impl FnOnce() -> Option<G>,
@@ -37,18 +37,18 @@ impl LockWait {
         let began = Instant::now();
         let guard = block();
         let wait_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        // Relaxed: counts, nothing depends on them.
+        // Relaxed: counts on which no other data depends.
         self.waits.fetch_add(1, Ordering::Relaxed);
         self.longest_ns.fetch_max(wait_ns, Ordering::Relaxed);
         guard
     }
 
-    /// How often a thread had to wait.
+    /// Returns how often a thread had to wait.
     pub fn wait_count(&self) -> u64 {
         self.waits.load(Ordering::Relaxed)
     }
 
-    /// The longest wait, in nanoseconds.
+    /// Returns the longest wait in nanoseconds.
     pub fn longest_ns(&self) -> u64 {
         self.longest_ns.load(Ordering::Relaxed)
     }

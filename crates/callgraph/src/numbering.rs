@@ -1,59 +1,58 @@
-//! Numbers for all contexts of an acyclic graph (PCCE, Algorithm 1), from a graph that may have
-//! cycles and too many contexts.
+//! Numbers all contexts of an acyclic graph (PCCE, Algorithm 1), made from a graph that may have cycles and too many
+//! contexts.
 //!
-//! A depth-first walk from the thread entries finds the back edges; the rest is acyclic. In
-//! topological order, each node then owns `[0, numCC)`:
+//! A depth-first walk from the thread entries finds the back edges; the rest is acyclic. In topological order, each
+//! node gets `[0, numCC)`:
 //!
 //! ```text
 //! [ begin | caller 1 | caller 2 | … | slack ]
 //!   1 wide, if sub-paths may begin here     each as wide as the caller's numCC
 //! ```
 //!
-//! Where the sum would exceed the limit, the coldest callers are left out (PCCE, Section 7,
-//! "selective reduction"), and sub-paths begin here instead.
+//! If the sum would exceed the limit, the coldest callers are left out (PCCE, Section 7, "selective reduction"), and
+//! sub-paths begin here instead.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::{CallEdge, ContextLayout, EncodingPolicy, MethodId};
 
-/// An edge and how often it was taken.
+/// An edge with the number of its calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WeightedEdge {
     pub edge: CallEdge,
     pub weight: u64,
 }
 
-/// What a numbering may choose.
+/// The options of a numbering.
 #[derive(Clone, Copy, Debug)]
 pub struct NumberingRules {
-    /// Callers in the order of their weight, so that the hottest adds least. Otherwise in the order
-    /// in which edges are given.
+    /// Orders callers by weight, so that the hottest caller adds least. Else callers stay in the order of the edges.
     pub hot_first: bool,
-    /// Where a number is kept for sub-paths that begin there.
+    /// Where a number is reserved for sub-paths that begin there.
     pub sub_path_starts: SubPathStarts,
-    /// No node has more numbers than this.
+    /// The largest number of contexts of a node.
     pub limit: u64,
-    /// EVENT's limit: no callee needs its range.
+    /// The limit of EVENT: no callee needs its range.
     pub event_limit: u64,
-    /// Every node gets this much more than it needs.
+    /// Every node gets this percentage more than it needs.
     pub growth_percent: u32,
-    /// And this much more.
+    /// And this many numbers more.
     pub slack: u64,
 }
 
-/// Where number 0 means "the sub-path begins here".
+/// The nodes in which number 0 means "the sub-path begins here".
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SubPathStarts {
-    /// At threads' entries only.
+    /// Only at threads' entries.
     Entries,
-    /// And where back edges and left-out ones lead to.
+    /// Also at the targets of back edges and of edges that were left out.
     WhereNeeded,
     Anywhere,
 }
 
 impl NumberingRules {
-    /// As PCCE's paper has it, for ids of `bits` bits.
+    /// The rules of PCCE's paper, for ids of `bits` bits.
     #[must_use]
     pub fn for_exact_ids(bits: u32) -> NumberingRules {
         let limit = 1u64.checked_shl(bits).unwrap_or(u64::MAX);
@@ -67,7 +66,7 @@ impl NumberingRules {
         }
     }
 
-    /// For a base version of the versioned graph.
+    /// The rules for a base version of the versioned graph.
     #[must_use]
     pub fn for_base_version(layout: ContextLayout, policy: &EncodingPolicy) -> NumberingRules {
         let limit = 1u64.checked_shl(policy.plan_bits).unwrap_or(u64::MAX);
@@ -81,7 +80,7 @@ impl NumberingRules {
         }
     }
 
-    /// Rules that leave room for callers that are not known yet.
+    /// Rules that leave room for unknown callers.
     pub(crate) fn with_room(layout: ContextLayout, policy: &EncodingPolicy) -> NumberingRules {
         NumberingRules {
             growth_percent: policy.growth_percent,
@@ -91,12 +90,12 @@ impl NumberingRules {
     }
 }
 
-/// A node's numbers and who has which.
+/// A node's numbers and their owners.
 #[derive(Clone, Debug, Default)]
 pub struct NodeNumbering {
-    /// Of the whole node, slack included.
+    /// Count of all numbers of the node, slack included.
     pub count: u64,
-    /// Behind the last caller.
+    /// The end of the last caller's numbers.
     pub end: u64,
     /// Number 0 means "the sub-path begins here".
     pub starts_sub_path: bool,
@@ -104,7 +103,7 @@ pub struct NodeNumbering {
     pub incoming: Vec<(u64, CallEdge)>,
 }
 
-/// The result: which edges add what.
+/// The result: the addition value of each edge.
 #[derive(Clone, Debug, Default)]
 pub struct AcyclicNumbering {
     pub additions: FastMap<CallEdge, u64>,
@@ -116,6 +115,7 @@ pub struct AcyclicNumbering {
 }
 
 impl AcyclicNumbering {
+    /// Numbers the contexts of a graph that consists of these edges.
     #[must_use]
     pub fn from_edges(edges: &[WeightedEdge], rules: &NumberingRules) -> AcyclicNumbering {
         let graph = AcyclicGraph::from_edges(edges, rules.hot_first);
@@ -129,19 +129,19 @@ impl AcyclicNumbering {
         numbering
     }
 
-    /// What `edge` adds; none: it was not numbered.
+    /// Returns what `edge` adds; none: it was not numbered.
     #[must_use]
     pub fn addition_value(&self, edge: CallEdge) -> Option<u64> {
         self.additions.get(&edge).copied()
     }
 
-    /// How many contexts a method has; one that is not known has the one that begins there.
+    /// Returns how many contexts a method has; an unknown method has one, which begins there.
     #[must_use]
     pub fn context_count(&self, method: MethodId) -> u64 {
         self.nodes.get(&method).map_or(1, |node| node.count)
     }
 
-    /// The largest number that a context can have.
+    /// Returns the largest number that a context can have.
     #[must_use]
     pub fn max_id(&self) -> u64 {
         let counts = self.nodes.values().map(|node| node.count);
@@ -156,7 +156,7 @@ impl AcyclicNumbering {
             .is_none_or(|node| node.starts_sub_path)
     }
 
-    /// PCCE's Algorithm 2, one step: the edge whose range holds `id`, and the caller's number.
+    /// PCCE's Algorithm 2, one step: returns the edge whose range holds `id`, and the caller's number.
     #[must_use]
     pub fn find_caller(&self, method: MethodId, id: u64) -> Option<(CallEdge, u64)> {
         let incoming = &self.nodes.get(&method)?.incoming;
@@ -166,7 +166,7 @@ impl AcyclicNumbering {
         (rest < self.context_count(edge.caller)).then_some((edge, rest))
     }
 
-    /// An estimate that counts what grows.
+    /// Returns an estimate in bytes of the parts that grow.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let node = size_of::<(MethodId, NodeNumbering)>();
@@ -175,7 +175,7 @@ impl AcyclicNumbering {
         self.nodes.len() * node + self.additions.len() * edge + left_out * size_of::<CallEdge>()
     }
 
-    /// Callers of `method` were numbered before.
+    /// Numbers a method; its callers were numbered before.
     fn number_method(&mut self, method: MethodId, graph: &AcyclicGraph, rules: &NumberingRules) {
         let incoming = graph.incoming_edges(method);
         let limit = match method {
@@ -210,7 +210,7 @@ impl AcyclicNumbering {
         self.nodes.insert(method, node);
     }
 
-    /// The coldest callers that do not fit.
+    /// Returns the coldest callers that do not fit.
     fn choose_left_out(
         &self,
         incoming: &[WeightedEdge],
@@ -248,11 +248,11 @@ impl NumberingRules {
 struct AcyclicGraph {
     /// Callers before callees.
     order: Vec<MethodId>,
-    /// Without back edges and entries.
+    /// Edges by callee, without back edges and entries.
     incoming: HashMap<MethodId, Vec<WeightedEdge>>,
     back_edges: HashSet<CallEdge>,
     entries: HashSet<MethodId>,
-    /// Of back edges.
+    /// Targets of back edges.
     targets: HashSet<MethodId>,
 }
 
@@ -275,7 +275,7 @@ impl AcyclicGraph {
         let entries = given.iter().filter(|known| known.edge.is_entry());
         let entries: Vec<MethodId> = entries.map(|known| known.edge.callee).collect();
         entries.iter().for_each(|entry| walk.walk_from(*entry));
-        // What no entry reaches: callers that are known from elsewhere.
+        // Methods that no entry reaches: callers known from elsewhere.
         given
             .iter()
             .for_each(|known| walk.walk_from(known.edge.caller));
@@ -303,7 +303,7 @@ impl AcyclicGraph {
     }
 }
 
-/// Depth first, without the program's own stack.
+/// A depth-first walk without recursion.
 struct DepthFirstWalk {
     outgoing: HashMap<MethodId, Vec<CallEdge>>,
     /// `true` while a node's callees are walked.

@@ -1,25 +1,25 @@
-//! What the encoder may decide freely: how wide new ranges are and when to anchor.
+//! The encoder's policy: the width of new ranges, and when to anchor.
 //!
-//! Chosen with recorded calls of ten applications, every allocation an event, and the six sparse
-//! recordings of the first design: the tables, and the commands that print them, are in
-//! `research/docs/encodings.md`. What they taught:
+//! The values were chosen with recorded calls of ten applications, with every allocation as an event, and with the six
+//! sparse recordings of the first design. `research/docs/encodings.md` has the tables and the commands that print them.
+//! Results:
 //!
-//! - Wide ranges are used up by being handed on. Small growth anchors less and costs nodes, until
-//!   versions run out: then deep recursion anchors. 20% and a slack of 1 balance the two.
-//! - A limit on unroll costs most. So nearly all versions belong to the first base; the rest is kept
-//!   for fresh bases when anchors run out.
+//! - Callees use up wide ranges. Small growth anchors less and costs nodes, until versions run out: then deep recursion
+//!   anchors. 20% and a slack of 1 balance the two.
+//! - A limit on unroll costs most. So nearly all versions belong to the first base; the rest is reserved for fresh
+//!   bases when anchors run out.
 //! - callId bits are worth more than anchor bits, until 2^16 anchors per base are too few.
-//! - A program that makes classes for ever uses up all versions and anchors of the first base. So the
-//!   bases after it have room for more anchors than memory holds.
-//! - A number that is planned leaves little room for what is met later: 2^10 per planned node are
-//!   enough, what needs more is numbered lazily. 32 bits anchor five to twelve times as often.
-//! - Numbering anew (`ADAPTIVE`) seldom pays: every context of the new version is anchored once more,
-//!   and the old nodes stay.
+//! - A program that keeps generating classes uses up all versions and anchors of the first base. So later bases have
+//!   room for more anchors than memory holds.
+//! - A planned number leaves little room for later calls: 2^10 per planned node are enough, larger needs are numbered
+//!   lazily. 32 bits anchor five to twelve times as often.
+//! - Renumbering (`ADAPTIVE`) seldom pays: every context of the new version is anchored once more, and the old nodes
+//!   stay.
 
-/// The knobs of the versioned graph. Any setting is correct; they differ in numbers and speed.
+/// The parameters of the versioned graph. Any setting is correct; settings differ in numbers and speed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EncodingPolicy {
-    /// A new node gets this much more than its first caller needs.
+    /// A new node gets this percentage more than its first caller needs.
     pub growth_percent: u32,
     /// And this many numbers more.
     pub slack: u64,
@@ -27,23 +27,23 @@ pub struct EncodingPolicy {
     pub unroll: u32,
     /// No node other than EVENT's owns more than `2^max_node_bits` numbers.
     pub max_node_bits: u32,
-    /// As `max_node_bits`, for nodes that are numbered in advance or anew.
+    /// As `max_node_bits`, for nodes that are planned or renumbered.
     pub plan_bits: u32,
-    /// A base version may unroll into so many percent of the versions that remain.
+    /// A base version may unroll into this percentage of the remaining versions.
     pub epoch_percent: u32,
-    /// So many bits of callIds become bits of anchors in every base after the first.
+    /// This many bits move from callIds to anchors in every base after the first.
     pub more_anchor_bits: u32,
-    /// The intern table of anchors forgets everything when it holds this many, or twice, four times … as many
-    /// where what it forgot was needed again.
+    /// The anchor table forgets all entries when it holds this many. The budget doubles whenever forgotten entries were
+    /// needed again.
     pub anchor_budget: usize,
     /// Whether a call that no plan knows may add; otherwise it anchors.
     pub lazy: bool,
-    /// The graph is numbered anew after this many anchors, then after twice as many, and so on;
-    /// 0: never.
+    /// The graph is renumbered after this many anchors, then after twice as many, and so on; 0: never.
     pub adapt_after: u64,
 }
 
 impl EncodingPolicy {
+    /// The default: numbers are given when calls are first seen.
     pub const LUCCE: EncodingPolicy = EncodingPolicy {
         growth_percent: 20,
         slack: 1,
@@ -57,18 +57,17 @@ impl EncodingPolicy {
         adapt_after: 0,
     };
 
-    /// Numbered anew when it anchors often (DACCE).
+    /// Renumbered when it anchors often (DACCE).
     pub const ADAPTIVE: EncodingPolicy = EncodingPolicy {
         epoch_percent: 50,
         adapt_after: 4096,
         ..EncodingPolicy::LUCCE
     };
 
-    /// Numbered once, from a graph that is given in advance (PCCE); what that does not know, or leaves
-    /// no room for, as by `LUCCE`.
+    /// Numbered once, from a given graph (PCCE); calls that this lacks or has no room for are numbered as by `LUCCE`.
     pub const STATIC: EncodingPolicy = EncodingPolicy::LUCCE;
 
-    /// The calling context tree as one setting: every call anchors, only events are added.
+    /// The calling context tree: every call anchors, and only events are added.
     pub const CCT: EncodingPolicy = EncodingPolicy {
         growth_percent: 0,
         slack: 0,
@@ -78,7 +77,7 @@ impl EncodingPolicy {
         ..EncodingPolicy::LUCCE
     };
 
-    /// The capacity of a new node whose first caller needs `need`, at most `limit`.
+    /// Returns the capacity of a new node whose first caller needs `need`, at most `limit`.
     pub(crate) fn new_node_capacity(&self, need: u64, limit: u64) -> u64 {
         let least = u128::from(need) + 1;
         let grown = least * (100 + u128::from(self.growth_percent)) / 100;

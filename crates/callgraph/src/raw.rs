@@ -1,18 +1,19 @@
-//! Where readers in other languages find what, in words of 8 bytes: see [`RawTables`](crate::RawTables). The agent's build
-//! reads this file, too, and makes constants of the helper class of it.
+//! Offsets for readers in other languages, in words of 8 bytes: see [`RawTables`](crate::RawTables).
+//!
+//! The agent's build also reads this file and makes constants of the helper class from it.
 
-/// Hashes are products with it: their high bits count.
+/// Hashes are products with this factor: their high bits count.
 pub const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
-/// The second of two words that are hashed together is rotated left by so many bits.
+/// The second of two words that are hashed together is rotated left by this many bits.
 pub const ROTATION: u32 = 32;
 
-/// The block: where the calls' transition table is, how far to shift a number right to get its version, where the
-/// anchor table is.
+/// The block: the address of the calls' transition table, the right shift that extracts a number's version, and the
+/// address of the anchor table.
 pub const CALLS: usize = 0;
 pub const VERSION_SHIFT: usize = 1;
 pub const ANCHORS: usize = 2;
 
-/// A table: how far to shift a hash right, the number of its entries less one, and where they begin.
+/// A table: the right shift of a hash, the number of its entries less one, and the start of the entries.
 pub const SHIFT: usize = 0;
 pub const MASK: usize = 1;
 pub const HEADER: usize = 8;

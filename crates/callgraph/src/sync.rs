@@ -1,4 +1,4 @@
-//! The one place that atomics and locks come from: std's, or loom's for the model test.
+//! The only module that imports atomics and locks: from std, or from loom for the model test.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::{
@@ -11,8 +11,8 @@ pub(crate) use std::sync::{
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-// Not modelled: the orderings that matter are those of the index beside it.
+// Not modelled: the relevant orderings are those of the index beside it.
 pub(crate) use std::sync::OnceLock;
 
-/// A table's first number of slots: tiny under the model, so that growth happens in it.
+/// The initial number of slots of a table; tiny under the model, so that it includes growth.
 pub(crate) const FIRST_SLOTS: usize = if cfg!(loom) { 2 } else { 1024 };

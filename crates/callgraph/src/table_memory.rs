@@ -1,4 +1,4 @@
-//! The memory of a lock-free table, readable by others through one pointer.
+//! The memory of a lock-free table, which others can read through one pointer.
 //!
 //! ```text
 //! address, 64-byte aligned     address + 64
@@ -7,12 +7,13 @@
 //! +-------+------+---------+  +---------+---------+-----
 //! ```
 //!
-//! The first slot of a hash is `hash * MULTIPLIER >> shift`, the next ones `+ 1 & mask`.
-//! Tables are at most three quarters full, so probing ends at an empty slot soon.
-//! A table that has outgrown its memory moves to a new one; the old one stays for readers that
-//! still hold its address. Sizes double, so all old ones together are smaller than the newest.
-//! Memory that can be forgotten (see [`TableMemory`]) is, but for the header: a thread that still reads
-//! there may find any entry, or any part of one, to be 0.
+//! The first slot of a hash is `hash * MULTIPLIER >> shift`, the next ones `+ 1 & mask`. Tables are at most three
+//! quarters full, so probing soon ends at an empty slot. A table that has outgrown its memory moves to a new one; the
+//! old one stays for readers that still hold its address. Sizes double, so all old ones together are smaller than the
+//! newest.
+//!
+//! Memory that can be released (see [`TableMemory`]) is released, except for the header. A thread that still reads
+//! there may find any entry, or any part of an entry, to be 0.
 
 use std::ops::Deref;
 
@@ -21,14 +22,14 @@ use crate::sync::{AtomicU64, AtomicUsize, FIRST_SLOTS, OnceLock, Ordering};
 
 /// Memory that lasts as long as the process, for tables that are read by address.
 pub trait TableMemory: Send + Sync {
-    /// So many zeros. None: there is no such memory; the heap will do.
+    /// Allocates `words` zeros. `None`: no such memory is available, and the heap is used.
     fn allocate_zeroed(&self, words: usize) -> Option<&'static [AtomicU64]>;
 
-    /// The words will not be written any more, and may be read as 0 from now on.
+    /// Releases words that will not be written any more; from now on they may be read as 0.
     fn release_words(&self, words: &'static [AtomicU64]);
 }
 
-/// None: the heap. Nothing is forgotten there.
+/// `None`: the heap, where nothing is released.
 pub(crate) type MemorySource = Option<&'static dyn TableMemory>;
 
 enum TableStorage {
@@ -58,7 +59,7 @@ impl Deref for TableStorage {
 }
 
 const ALIGNMENT: usize = 64;
-/// How many tables may outgrow each other, and how often one is made anew without what is gone.
+/// How many times a table may grow, or be rebuilt without dead code.
 const GROWTHS: usize = 40;
 const GENERATIONS: usize = if cfg!(loom) { GROWTHS } else { 1024 };
 const PAGE: usize = 4096;
@@ -66,14 +67,14 @@ const PAGE: usize = 4096;
 /// One generation of a table with entries of `WORDS` words.
 pub(crate) struct TableGeneration<const WORDS: usize> {
     memory: TableStorage,
-    /// Where the header begins in `memory`.
+    /// The index of the header in `memory`.
     start: usize,
     shift: u32,
     mask: usize,
 }
 
 impl<const WORDS: usize> TableGeneration<WORDS> {
-    /// `slots` is a power of two, at least 2.
+    /// Allocates `slots` entries; a power of two, at least 2.
     fn new(slots: usize, source: MemorySource) -> Self {
         let length = slots * WORDS + HEADER + ALIGNMENT / size_of::<u64>() - 1;
         let memory = TableStorage::allocate_zeroed(length, source);
@@ -99,7 +100,7 @@ impl<const WORDS: usize> TableGeneration<WORDS> {
         self.memory.len() * size_of::<u64>()
     }
 
-    /// Of memory that is forgotten, the header's page stays.
+    /// Returns the bytes that remain of an old generation: of released memory, the header's page.
     fn bytes_when_old(&self) -> usize {
         match self.memory {
             TableStorage::Heap(_) => self.memory_bytes(),
@@ -107,7 +108,7 @@ impl<const WORDS: usize> TableGeneration<WORDS> {
         }
     }
 
-    /// Every slot once, in the order in which `hash` probes them.
+    /// Returns every slot once, in the order in which `hash` probes them.
     #[inline]
     pub(crate) fn probe_slots(&self, hash: u64) -> impl Iterator<Item = &[AtomicU64]> {
         let first = (hash.wrapping_mul(MULTIPLIER) >> self.shift) as usize;
@@ -120,7 +121,7 @@ impl<const WORDS: usize> TableGeneration<WORDS> {
         &self.memory[at..at + WORDS]
     }
 
-    /// The header stays.
+    /// Releases the entries; the header stays.
     fn release_entries(&self, source: MemorySource) {
         if let (TableStorage::Static(memory), Some(source)) = (&self.memory, source) {
             source.release_words(&memory[self.start + HEADER..]);
@@ -155,7 +156,7 @@ impl<const WORDS: usize> TableGenerations<WORDS> {
 
     #[inline]
     pub(crate) fn newest_generation(&self) -> &TableGeneration<WORDS> {
-        // Acquire: pairs with the Release in publish(), the entries copied before are seen.
+        // Acquire: pairs with the Release in `publish_generation`, so the entries copied before are visible.
         let index = self.newest.load(Ordering::Acquire);
         let later = index
             .checked_sub(1)
@@ -163,20 +164,20 @@ impl<const WORDS: usize> TableGenerations<WORDS> {
         later.unwrap_or(&self.first)
     }
 
-    /// Whether a table may be made anew that has not outgrown its memory, which then must be forgotten.
+    /// Whether a table that has not outgrown its memory may be rebuilt; the old memory must then be released.
     pub(crate) fn has_room(&self) -> bool {
         // Relaxed: only the mutex's holder writes it.
         let newest = self.newest.load(Ordering::Relaxed);
         self.source.is_some() && newest + GROWTHS < self.later.len()
     }
 
-    /// Empty memory of at least so many slots.
+    /// Allocates empty memory of at least `slots` slots.
     pub(crate) fn allocate_fitting(&self, slots: usize) -> TableGeneration<WORDS> {
         let slots = slots.max(FIRST_SLOTS).next_power_of_two();
         TableGeneration::new(slots, self.source)
     }
 
-    /// Empty memory, twice as large as the newest.
+    /// Allocates empty memory, twice as large as the newest.
     pub(crate) fn allocate_larger(&self) -> TableGeneration<WORDS> {
         TableGeneration::new(self.newest_generation().slot_count() * 2, self.source)
     }
@@ -194,7 +195,7 @@ impl<const WORDS: usize> TableGenerations<WORDS> {
         };
         let old = self.newest_generation();
         let words = place.get_or_init(|| words);
-        // Release: pairs with the Acquire in newest().
+        // Release: pairs with the Acquire in `newest`.
         self.newest.store(index + 1, Ordering::Release);
         // Release: pairs with the foreign reader's acquiring load of the table's address.
         address.store(words.header_address(), Ordering::Release);

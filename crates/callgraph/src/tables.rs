@@ -1,4 +1,4 @@
-//! The lock-free tables together, and the block through which a foreign reader finds them.
+//! The lock-free tables, and the block through which a foreign reader finds them.
 
 use crate::anchor_table::{AnchorKey, AnchorTable};
 use crate::raw::{ANCHORS, CALLS, VERSION_SHIFT};
@@ -7,14 +7,14 @@ use crate::table_memory::MemorySource;
 use crate::transition_table::{TransitionKey, TransitionTable};
 use crate::{ContextId, ContextLayout, DeadCode, Version};
 
-/// Of the block: foreign readers have no use for it.
+/// An index in the block; foreign readers do not use it.
 const EVENTS: usize = 3;
 
-/// Where a reader in another language begins. All addresses are valid as long as the encoder is.
+/// The entry point of readers in other languages. All addresses are valid while the encoder lives.
 ///
 /// ```text
 /// block: [0] address of the header of the calls' transition table    changes when it grows
-///        [1] how far to shift a number right to get its version
+///        [1] right shift that extracts a number's version
 ///        [2] address of the header of the anchor table               changes when it grows
 ///        [3] address of the header of the events' transition table   changes when it grows
 /// ```
@@ -42,15 +42,15 @@ const EVENTS: usize = 3;
 /// The slow path is [`ContextEncoder::encode_call`](crate::ContextEncoder::encode_call).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RawTables {
-    /// Of the block's first word, 8-byte aligned; it never moves.
+    /// The address of the block's first word, 8-byte aligned; it never moves.
     pub block: usize,
 }
 
 pub(crate) struct EncoderTables {
     block: Box<[AtomicU64; 4]>,
     calls: TransitionTable,
-    /// Of [`MethodId::EVENT`]: apart, so that the calls lie closer together. A foreign reader
-    /// remembers the numbers of events by itself, and asks for new ones only.
+    /// The transitions of [`MethodId::EVENT`], stored apart so that calls lie closer together. A foreign reader caches
+    /// the numbers of events itself and requests only new ones.
     events: TransitionTable,
     pub(crate) anchors: AnchorTable,
 }
@@ -102,15 +102,14 @@ impl EncoderTables {
         self.anchors.insert(call, to, &self.block[ANCHORS]);
     }
 
-    /// Every call from versions before `version` anchors anew. The caller holds the encoder's
-    /// mutex.
+    /// Makes every call from versions before `version` anchor again. The caller holds the encoder's mutex.
     pub(crate) fn retire_before(&self, version: Version) {
         self.calls.retire_before(version);
         self.events.retire_before(version);
         self.anchors.clear();
     }
 
-    /// Calls of what is gone, and by it, are never looked up again. The caller holds the encoder's mutex.
+    /// Removes calls of dead code and by dead code. The caller holds the encoder's mutex.
     pub(crate) fn sweep_dead_code(&self, gone: &dyn DeadCode) {
         self.calls.sweep_dead_code(gone, &self.block[CALLS]);
         self.events.sweep_dead_code(gone, &self.block[EVENTS]);

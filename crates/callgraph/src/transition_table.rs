@@ -1,17 +1,17 @@
-//! (version, site, callee) → what to add to the caller's number. Never forgets but what is gone.
+//! Maps (version, site, callee) to what is added to the caller's number. The table forgets only dead code.
 //!
 //! ```text
 //! entry: [ key, delta ]        key = version << 52 | site << 24 | callee, 0: empty
 //!                              delta = u64::MAX: look into the anchor table
 //! ```
 //!
-//! The holder of the encoder's mutex writes delta, then key (Release). A reader that sees the key
-//! (Acquire) sees its delta; a reader that does not takes the slow path and looks again.
+//! The holder of the encoder's mutex writes delta, then key (Release). A reader that sees the key (Acquire) sees its
+//! delta; a reader that does not see it takes the slow path and looks again.
 //!
-//! In memory that is forgotten a reader may see a key without its delta, 0: that is no answer.
+//! In released memory, a reader may see a key with the delta 0, which is no answer.
 //!
-//! When the graph is numbered anew, the deltas of retired versions all become "look into the anchor
-//! table". A reader may still see what was there: that number is right too.
+//! When the graph is renumbered, the deltas of all retired versions become "look into the anchor table". A reader may
+//! still see the previous delta: that number is right as well.
 
 pub(crate) use crate::raw::ANCHORING;
 use crate::raw::{DELTA, KEY, TRANSITION_WORDS};
@@ -24,7 +24,7 @@ use crate::{DeadCode, MethodId, SiteId, Version};
 pub(crate) struct TransitionKey(u64);
 
 impl TransitionKey {
-    /// None if an id is out of range: it would run into its neighbour and become another key.
+    /// Packs the key. `None`: an id is out of range; it would overlap its neighbour and become another key.
     #[inline]
     pub(crate) fn new(version: Version, site: SiteId, callee: MethodId) -> Option<TransitionKey> {
         let low = u64::from(site.0) << MethodId::BITS | u64::from(callee.0);
@@ -48,7 +48,7 @@ impl TransitionKey {
 
 pub(crate) struct TransitionTable {
     generations: TableGenerations<TRANSITION_WORDS>,
-    /// Written by the mutex's holder only.
+    /// Written only by the mutex's holder.
     len: AtomicUsize,
 }
 
@@ -64,12 +64,12 @@ impl TransitionTable {
     #[inline]
     pub(crate) fn find(&self, key: TransitionKey) -> Option<u64> {
         for entry in self.generations.newest_generation().probe_slots(key.0) {
-            // Acquire: pairs with the Release in put(), so that delta is this key's.
+            // Acquire: pairs with the Release in `insert`, so that delta belongs to this key.
             match entry[KEY].load(Ordering::Acquire) {
                 0 => return None,
                 found if found == key.0 => {
-                    // Relaxed: ordered by the load of the key. No delta is 0: this memory was forgotten
-                    // in between, and a newer one has the entry.
+                    // Relaxed: ordered by the load of the key. No delta is 0: this memory was released in between, and
+                    // a newer generation has the entry.
                     let delta = entry[DELTA].load(Ordering::Relaxed);
                     return (delta != 0).then_some(delta);
                 }
@@ -79,7 +79,7 @@ impl TransitionTable {
         None
     }
 
-    /// The key is new, the caller holds the encoder's mutex.
+    /// Inserts a new key. The caller holds the encoder's mutex.
     pub(crate) fn insert(&self, key: TransitionKey, delta: u64, address: &AtomicU64) {
         // Relaxed: only the mutex's holder writes it.
         let len = self.len.load(Ordering::Relaxed) + 1;
@@ -94,8 +94,7 @@ impl TransitionTable {
         self.generations.memory_bytes()
     }
 
-    /// Every call from a version before `version` anchors from now on. The caller holds the encoder's
-    /// mutex.
+    /// Makes every call from a version before `version` anchor from now on. The caller holds the encoder's mutex.
     pub(crate) fn retire_before(&self, version: Version) {
         let words = self.generations.newest_generation();
         let first = u64::from(version.0) << (SiteId::BITS + MethodId::BITS);
@@ -107,7 +106,7 @@ impl TransitionTable {
         }
     }
 
-    /// Moves what is not gone to memory that fits it, if that is smaller. The caller holds the encoder's mutex.
+    /// Moves the live entries to memory that fits them, if that is smaller. The caller holds the encoder's mutex.
     pub(crate) fn sweep_dead_code(&self, gone: &dyn DeadCode, address: &AtomicU64) {
         let old = self.generations.newest_generation();
         let is_left = |entry: &&[AtomicU64]| {
@@ -119,11 +118,11 @@ impl TransitionTable {
         let left = entries().filter(is_left).count();
         // Relaxed: only the mutex's holder writes it.
         let len = self.len.load(Ordering::Relaxed);
-        // Where little is gone, what is there may stay: memory that was outgrown is not used again.
+        // If little is dead, the entries may stay: outgrown memory is not used again.
         if left * 4 > len * 3 || !self.generations.has_room() {
             return;
         }
-        // What comes next will need the room again, or half of it.
+        // Later entries will need this room again, or half of it.
         let slots = match left * 32 < old.slot_count() {
             true => old.slot_count() / 2,
             false => old.slot_count(),
@@ -159,12 +158,12 @@ fn store_entry(words: &TableGeneration<TRANSITION_WORDS>, key: u64, delta: u64) 
     if let Some(entry) = words.probe_slots(key).find(empty) {
         // Relaxed: published by the key.
         entry[DELTA].store(delta, Ordering::Relaxed);
-        // Release: pairs with the Acquire in find() and in foreign readers.
+        // Release: pairs with the Acquire in `find` and in foreign readers.
         entry[KEY].store(key, Ordering::Release);
     }
 }
 
-/// The reader's protocol alone, without the mutex that orders so much in the whole encoder.
+/// Tests the reader's protocol alone, without the mutex that orders most accesses of the whole encoder.
 #[cfg(all(test, loom))]
 mod model {
     use super::*;
@@ -188,7 +187,7 @@ mod model {
                     assert!(delta.is_none() || delta == Some(u64::from(version)));
                 }
             });
-            // The writer runs first: the model then branches at each store that the reader loads.
+            // Runs the writer first: the model then branches at each store that the reader loads.
             for version in [2, 3] {
                 table.insert(key(version), u64::from(version), &address);
             }
@@ -196,7 +195,7 @@ mod model {
         });
     }
 
-    /// Forgets at once, in the order that is worst for readers.
+    /// Releases memory at once, in the order that is worst for readers.
     struct Forgetting;
 
     impl crate::TableMemory for Forgetting {
@@ -228,7 +227,7 @@ mod model {
                 let delta = shared.find(key(1));
                 assert!(delta.is_none() || delta == Some(1), "{delta:?}");
             });
-            // The second one makes the table grow.
+            // The second key makes the table grow.
             for version in [2, 3] {
                 table.insert(key(version), u64::from(version), &address);
             }

@@ -1,12 +1,12 @@
-//! Names that are made while a program runs, without what differs from run to run.
+//! Removes the parts of generated names that differ from run to run.
 //!
-//! Generators number their classes in the order in which they are made, or name them by random texts or
-//! addresses; two runs of one program then have different names for one thing. `#` stands for such a
-//! part. Two classes of one generator become one name by that, which is the price of comparing runs.
+//! Generators number their classes in the order of creation, or name them by random texts or addresses. Two runs of one
+//! program then have different names for the same class. `#` replaces such a part. Two classes of one generator thereby
+//! get the same name, which is the price of comparing runs.
 
 use std::borrow::Cow;
 
-/// What follows a generator's mark.
+/// The variable part behind a generator's mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum GeneratedTail {
     /// `12`
@@ -32,8 +32,8 @@ impl GeneratedTail {
     }
 }
 
-/// Marks in class names, what varies behind them, and who makes such classes. The first that fits at a
-/// place counts.
+/// Marks in class names, the variable part behind them, and the generator. The first mark that fits at a position
+/// counts.
 const MARKS: [(&str, GeneratedTail, &str); 29] = [
     (
         "/0x",
@@ -118,14 +118,16 @@ const MARKS: [(&str, GeneratedTail, &str); 29] = [
 const METHOD_MARKS: [(&str, GeneratedTail, &str); 1] =
     [("access$", Digits, "javac's accessors up to JDK 10")];
 
-/// A class as it is hashed: `a.b.C$$EnhancerBySpringCGLIB$$1f3a` is `a.b.C$$EnhancerBySpringCGLIB$$#`.
+/// Returns a class name as it is hashed: `a.b.C$$EnhancerBySpringCGLIB$$1f3a` becomes
+/// `a.b.C$$EnhancerBySpringCGLIB$$#`.
 #[must_use]
 pub fn normalize_class(name: &str) -> Cow<'_, str> {
     replace_tails(name, &MARKS)
 }
 
-/// A method as it is hashed where lines are not: javac numbers the lambdas of a class in their order, so
-/// `lambda$main$3` is `lambda$main$#`.
+/// Returns a method name as it is hashed without lines.
+///
+/// javac numbers the lambdas of a class in their order, so `lambda$main$3` becomes `lambda$main$#`.
 #[must_use]
 pub fn normalize_method(name: &str) -> Cow<'_, str> {
     let lambda = name
@@ -137,7 +139,7 @@ pub fn normalize_method(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// A descriptor as it is hashed: its classes are those of [`normalize_class`].
+/// Returns a descriptor as it is hashed: with the classes of [`normalize_class`].
 #[must_use]
 pub fn normalize_descriptor(text: &str) -> Cow<'_, str> {
     if let Cow::Borrowed(_) = replace_tails(&text.replace('/', "."), &MARKS) {
@@ -166,7 +168,7 @@ fn replace_tails<'a>(name: &'a str, marks: &[(&str, GeneratedTail, &str)]) -> Co
     let mut shown = String::new();
     let mut copied = 0;
     let mut at = 0;
-    // Many names are looked at, and few places of them begin a mark.
+    // Many names are examined, and marks begin at few positions.
     let begins = |byte: u8| {
         marks
             .iter()

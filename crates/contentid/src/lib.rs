@@ -1,21 +1,19 @@
-//! Content ids: the id of a calling context that is the same in every run.
+//! Content ids: ids of calling contexts that are equal in every run.
 //!
-//! A context's number is an address in the graph of one run. Its content id is a hash of what a person
-//! reads in the trace: class, method, descriptor and line of each frame, from the thread's entry on.
-//! Runs, versions of a program and machines are joined by it.
+//! A context id is an address in the graph of one run. A content id is a hash of the visible trace: class, method,
+//! descriptor and line of each frame, from the thread's entry on. It joins runs, versions of a program and machines.
 //!
 //! ```text
 //! FrameId = XXH3_128( text(class) text(method) text(descriptor) [line: i32 little-endian] )
 //! text(t) = length in bytes: u32 little-endian, then UTF-8
 //! StackId = 0 for no frame; XXH3_128( StackId of the callers: 16 bytes, FrameId: 16 bytes )
 //! ```
-//! XXH3 has seed 0 and its standard secret; ids are little-endian where they are hashed, and 32
-//! hexadecimal digits, the highest first, where they are shown. Class names have dots. A line is that of
-//! `StackTraceElement`: -1 unknown, -2 native.
+//! XXH3 has seed 0 and its standard secret. Ids are hashed as little-endian bytes and shown as 32 hexadecimal digits,
+//! the highest first. Class names have dots. Lines are as in `StackTraceElement`: -1 unknown, -2 native.
 //!
-//! An id [`ContentDetail::ByMethod`] leaves lines out, so it survives edits elsewhere in a file. Names that
-//! generators number anew in each run lose these numbers first, see [`generated_names`]. The definition is frozen:
-//! `tests/vectors.rs` has ids that another implementation of XXH3 has computed.
+//! An id with [`ContentDetail::ByMethod`] omits lines, so it survives edits elsewhere in a file. Numbers that
+//! generators assign anew in each run are removed from names first, see [`generated_names`]. The definition is frozen:
+//! `tests/vectors.rs` has ids computed by another implementation of XXH3.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -31,7 +29,7 @@ use std::str::FromStr;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-/// What two contexts must have in common to be the same one.
+/// What two contexts must have in common to be equal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum ContentDetail {
     /// Every frame's class, method, descriptor and line.
@@ -41,7 +39,7 @@ pub enum ContentDetail {
     ByMethod,
 }
 
-/// One frame, wherever it stands.
+/// One frame, independent of its position.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FrameId(pub u128);
 
@@ -49,21 +47,21 @@ pub struct FrameId(pub u128);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StackId(pub u128);
 
-/// What a frame shows.
+/// The visible parts of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameText<'a> {
     /// `a.b.C$D`
     pub class: &'a str,
     /// The method's name.
     pub method: &'a str,
-    /// `(I)V`; empty: the log does not know it.
+    /// Such as `(I)V`; empty if the log does not have it.
     pub descriptor: &'a str,
-    /// As `StackTraceElement` has it.
+    /// As in `StackTraceElement`.
     pub line: i32,
 }
 
 impl FrameId {
-    /// The frame's id. Its names lose what differs from run to run.
+    /// Returns the frame's id. The parts of names that differ from run to run are removed.
     #[must_use]
     pub fn from_frame(frame: FrameText<'_>, detail: ContentDetail) -> Self {
         let mut hash = Xxh3::new();
@@ -92,10 +90,10 @@ fn hash_text(hash: &mut Xxh3, text: &str) {
 }
 
 impl StackId {
-    /// No frame at all.
+    /// The path without frames.
     pub const EMPTY: StackId = StackId(0);
 
-    /// These frames and one that the last of them calls.
+    /// Returns the path that continues with `callee`.
     #[must_use]
     pub fn with_callee(self, callee: FrameId) -> StackId {
         let [high, low] = [self.0.to_le_bytes(), callee.0.to_le_bytes()];
@@ -113,7 +111,7 @@ impl fmt::Display for StackId {
     }
 }
 
-/// The text is no content id: 32 hexadecimal digits.
+/// The text is no content id, which has 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParseStackIdError;
 

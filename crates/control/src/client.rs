@@ -1,4 +1,4 @@
-//! The command's side.
+//! The command's side of the control protocol.
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -11,10 +11,10 @@ use crate::peer;
 use crate::socket_location::{SocketLocation, is_own_socket, remove_stale};
 use crate::wire::{ControlCommand, MAX_HEAD, MAX_REQUEST, ProtocolError, decode_reply_head};
 
-/// A copy of a large log takes its time.
+/// Timeout of a reply; copying a large log takes time.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Why there is no answer, or not the one that was wanted.
+/// Why there is no valid answer.
 #[derive(Debug)]
 pub enum ControlError {
     /// No process has this number. The flag: it had left its socket, which was removed.
@@ -23,13 +23,13 @@ pub enum ControlError {
     NotListening(u32),
     /// The socket belongs to another user, or another process listens.
     Foreign(PathBuf, String),
-    /// What came back is not a reply.
+    /// The answer is no reply.
     Malformed(ProtocolError),
     /// The request does not fit into one line of the protocol.
     TooLong,
     /// The connection failed.
     Io(io::Error),
-    /// The agent says why not.
+    /// The agent refuses, with its reason.
     Refused(String),
 }
 
@@ -72,7 +72,7 @@ impl From<io::Error> for ControlError {
     }
 }
 
-/// Asks the agent in process `pid`; its answer is a JSON object.
+/// Sends a command to the agent in process `pid` and returns its reply, a JSON object.
 ///
 /// # Errors
 /// There is no answer, or the agent refuses.
@@ -92,7 +92,7 @@ pub(crate) fn send_command_at(
     let stream = connect_agent(&place.socket_path(), pid)?;
     stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
     match (&stream).write_all(line.as_bytes()) {
-        // It may have been sent away: what it was told is still there.
+        // The agent may have refused the connection: its reason can still be read.
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => return Err(e.into()),
         _ => {}
     }
@@ -116,7 +116,7 @@ fn map_read_error(read: io::Result<String>) -> Result<String, ControlError> {
     })
 }
 
-/// The process let the socket go while it was asked: it ends, or the agent was detached.
+/// The process closed the socket during the request: it ends, or the agent was detached.
 fn map_connection_reset(error: ControlError, pid: u32) -> ControlError {
     match error {
         ControlError::Io(e) if e.kind() == io::ErrorKind::ConnectionReset => {
@@ -141,7 +141,7 @@ fn connect_agent(path: &Path, pid: u32) -> Result<UnixStream, ControlError> {
         _ => ControlError::Io(e),
     })?;
     let peer = peer::read_credentials(&stream)?;
-    // 0: it lives in a container that this process does not see into.
+    // 0: the process is in a container that this process cannot see into.
     match peer.user == peer::effective_user() && [0, pid].contains(&peer.pid) {
         true => Ok(stream),
         false => Err(foreign(&format!("process {} listens there", peer.pid))),
@@ -202,7 +202,7 @@ mod tests {
             .unwrap()
             .permissions();
         assert_eq!(mode.mode() & 0o777, 0o600);
-        // Somebody listens: it is not taken away.
+        // A process listens: its socket is not removed.
         assert!(ControlListener::bind(&place).is_err());
         listener.wake_accept();
         assert!(place.socket_path().exists());
@@ -227,7 +227,7 @@ mod tests {
             (&long, "more than 8192 bytes"),
         ] {
             let mut stream = UnixStream::connect(place.socket_path()).unwrap();
-            // It may be cut short.
+            // The request may be truncated.
             let _ = stream.write_all(request);
             let mut answer = String::new();
             let _ = stream.read_to_string(&mut answer);
@@ -264,7 +264,7 @@ mod tests {
             assert!(matches!(error, ControlError::Malformed(_)), "{error}");
         }
         server.join().unwrap();
-        // Another process than the one that was asked for.
+        // Another process than the requested one.
         let error = send_command_at(&place, own() + 1, &ControlCommand::Status).unwrap_err();
         assert!(
             matches!(

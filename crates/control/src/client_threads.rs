@@ -1,4 +1,4 @@
-//! Clients speak at the same time, each in a thread of its own: one that says nothing keeps no other waiting.
+//! Serves each client in its own thread, so that a silent client does not delay others.
 
 use std::io;
 use std::sync::Arc;
@@ -7,21 +7,21 @@ use std::thread;
 
 use crate::listener::ClientConnection;
 
-/// More at a time are sent away: they come from the JVM's own user, but they may be stuck.
+/// More clients are refused: they belong to the JVM's own user, but they may hang.
 const MAX_CLIENTS: usize = 16;
 
-/// Those who speak.
+/// The number of active clients.
 #[derive(Default)]
 pub struct ClientThreads(Arc<AtomicUsize>);
 
-/// One of them, as long as it speaks.
+/// Counts one client while it is active.
 struct ClientPermit(Arc<AtomicUsize>);
 
 impl ClientThreads {
-    /// Has a client speak in a new thread, which has the signal mask of the current one.
+    /// Serves a client in a new thread, which inherits the current signal mask.
     ///
     /// # Errors
-    /// The system has no thread for it.
+    /// The system cannot create a thread.
     pub fn spawn_client(
         &self,
         client: ClientConnection,
@@ -35,7 +35,7 @@ impl ClientThreads {
         let thread = thread::Builder::new().name("lucce-client".into());
         let spawned = thread.spawn(move || {
             talk(&client);
-            // A thread that waits for the client's end finds the seat free.
+            // A thread that waits for the client's end finds the permit free.
             drop(seat);
         });
         spawned.map(drop)
@@ -67,10 +67,10 @@ mod tests {
     use crate::client::send_command_at;
     use crate::{ControlCommand, ControlListener, SocketLocation};
 
-    /// No client ends by itself here: if one waited for another, this would not end.
+    /// No client here ends by itself: if one waited for another, the test would not end.
     const FOREVER: Duration = Duration::from_secs(1 << 20);
 
-    /// What there is to read; it does not wait.
+    /// Returns the available text without waiting.
     fn told(mut stream: &UnixStream) -> Option<String> {
         stream.set_nonblocking(true).unwrap();
         let mut text = [0; 200];
@@ -101,10 +101,10 @@ mod tests {
             silent.push(UnixStream::connect(place.socket_path()).unwrap());
         }
         while ask().is_err() {
-            // The thread of the one before may not have ended yet.
+            // The previous thread may not have ended yet.
             thread::yield_now();
         }
-        // One too many, whichever it is, is told so.
+        // One of these clients exceeds the limit and is refused.
         silent.extend((0..2).map(|_| UnixStream::connect(place.socket_path()).unwrap()));
         let told = loop {
             if let Some(told) = silent.iter().find_map(told) {
@@ -113,7 +113,7 @@ mod tests {
             thread::yield_now();
         };
         assert!(told.contains("16 others"), "{told}");
-        // There is room again when they go.
+        // Room is available again once they disconnect.
         drop(silent);
         while ask().is_err() {
             thread::yield_now();

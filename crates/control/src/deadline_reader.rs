@@ -1,10 +1,10 @@
-//! Reads with an end in bytes and in time, however slowly the other side sends.
+//! Reads with a limit of bytes and a deadline, however slowly the other side sends.
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// A stream that is read until a moment.
+/// A stream that can be read until a deadline.
 pub struct DeadlineReader<'s> {
     stream: &'s UnixStream,
     deadline: Instant,
@@ -19,7 +19,7 @@ impl<'s> DeadlineReader<'s> {
         }
     }
 
-    /// A line without its end, of at most `most` bytes with it.
+    /// Reads a line of at most `most` bytes with its end, and returns it without the end.
     pub fn read_line(&mut self, most: usize) -> io::Result<String> {
         let mut line = Vec::new();
         loop {
@@ -38,7 +38,7 @@ impl<'s> DeadlineReader<'s> {
         }
     }
 
-    /// So many bytes.
+    /// Reads `length` bytes.
     pub fn read_text(&mut self, length: usize) -> io::Result<String> {
         let mut bytes = vec![0; length];
         self.read_exact(&mut bytes)?;

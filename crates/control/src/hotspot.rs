@@ -1,13 +1,14 @@
-//! HotSpot's own way to load an agent into a JVM that runs (JDK's `sun.tools.attach.VirtualMachineImpl`
-//! and HotSpot's `attachListener_posix.cpp` are the other implementations of it).
+//! Loads an agent into a running JVM by HotSpot's attach protocol.
+//!
+//! The JDK's `sun.tools.attach.VirtualMachineImpl` and HotSpot's `attachListener_posix.cpp` also implement it.
 //!
 //! ```text
-//! /tmp/.attach_pidN made, SIGQUIT      the JVM makes /tmp/.java_pidN, once and for all
+//! /tmp/.attach_pidN created, SIGQUIT   the JVM creates /tmp/.java_pidN, once
 //! ─► "1" 0 "load" 0 path 0 "true" 0 options 0
-//! ◄─ "0\n" "return code: 0\n"          what Agent_OnAttach returned
+//! ◄─ "0\n" "return code: 0\n"          the result of Agent_OnAttach
 //! ```
 //!
-//! SIGQUIT ends a process that does not expect it, so it is sent to JVMs only.
+//! SIGQUIT ends a process that does not handle it, so it is sent only to JVMs.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -23,9 +24,9 @@ use crate::socket_location::{SocketLocation, is_own_socket};
 
 /// HotSpot refuses longer arguments.
 const MAX_ARGUMENT_BYTES: usize = 1024;
-/// How long a JVM may take to listen: it may be in the middle of a collection.
+/// How long to wait for a JVM to listen: it may be in the middle of a collection.
 const ATTACH_TIMEOUT: Duration = Duration::from_secs(20);
-/// When it is woken once more, if nothing has come of it: it may have been starting, and have removed its own answer.
+/// When to signal again: a starting JVM may have removed its own socket.
 const WAKE_INTERVAL: Duration = Duration::from_secs(5);
 const MAX_REPLY_BYTES: u64 = 1 << 20;
 
@@ -34,23 +35,23 @@ const MAX_REPLY_BYTES: u64 = 1 << 20;
 pub enum AttachError {
     /// No process has this number.
     NoProcess(u32),
-    /// The process belongs to another user, by number.
+    /// The process belongs to another user. The numbers are the process and its user.
     OtherUser(u32, u32),
-    /// It is not HotSpot.
+    /// The process is no HotSpot JVM.
     NoJvm(u32),
-    /// It was started so that nothing is ever loaded.
+    /// The JVM was started with attaching disabled.
     Closed(u32),
-    /// It is HotSpot and does not listen.
+    /// The JVM is HotSpot and does not listen.
     Silent(u32),
-    /// Path or options are longer than HotSpot takes, or hold a byte 0.
+    /// The path or the options are too long for HotSpot, or contain a byte 0.
     TooLong,
-    /// The agent's file is not where the JVM would look for it.
+    /// The JVM cannot find the agent's file at this path.
     NoAgent(PathBuf),
-    /// What comes back is no answer.
+    /// The answer is invalid.
     Foreign(String),
-    /// The JVM or the agent says why not, or somebody else listens.
+    /// The JVM or the agent refuses, with its reason, or another process listens.
     Refused(String),
-    /// The system's.
+    /// An error of the system.
     Io(io::Error),
 }
 
@@ -95,11 +96,12 @@ impl From<io::Error> for AttachError {
     }
 }
 
-/// Loads the agent at `path`, as the JVM sees it, into process `pid`. The agent is also told a file for
-/// what it has to say.
+/// Loads the agent at `path`, as the JVM sees it, into process `pid`.
+///
+/// The agent also gets the name of a file for its error messages.
 ///
 /// # Errors
-/// It is not loaded, or does not stay.
+/// The agent was not loaded, or does not stay loaded.
 pub fn load_agent(pid: u32, path: &Path, options: &str) -> Result<(), AttachError> {
     let place = SocketLocation::from_pid(pid).map_err(|_| AttachError::NoProcess(pid))?;
     check_process(pid)?;
@@ -131,7 +133,7 @@ pub fn load_agent(pid: u32, path: &Path, options: &str) -> Result<(), AttachErro
     check_attach_reply(&answer, &said)
 }
 
-/// SIGQUIT must not hit anything but a JVM of this user.
+/// Checks the process: SIGQUIT must reach only JVMs of this user.
 fn check_process(pid: u32) -> Result<(), AttachError> {
     let process = PathBuf::from(format!("/proc/{pid}"));
     let owner = fs::metadata(&process)
@@ -149,7 +151,7 @@ fn check_process(pid: u32) -> Result<(), AttachError> {
     }
 }
 
-/// `SigCgt: 0000000181005ccf`: bit n−1 is signal n.
+/// Parses `SigCgt: 0000000181005ccf`: bit n−1 is signal n.
 fn catches_quit(status: &str) -> bool {
     let caught = status
         .lines()
@@ -158,7 +160,7 @@ fn catches_quit(status: &str) -> bool {
     caught.is_some_and(|mask| mask >> (libc::SIGQUIT - 1) & 1 == 1)
 }
 
-/// A path of the JVM's, as this process sees it.
+/// Converts a path of the JVM to a path for this process.
 fn to_visible_path(pid: u32, path: &Path) -> PathBuf {
     let root = PathBuf::from(format!("/proc/{pid}/root"));
     match (fs::metadata(&root), path.strip_prefix("/")) {
@@ -167,7 +169,7 @@ fn to_visible_path(pid: u32, path: &Path) -> PathBuf {
     }
 }
 
-/// A JVM that is starting is given the time.
+/// Waits while the JVM is starting.
 fn await_start(pid: u32, place: &SocketLocation) -> Result<(), AttachError> {
     let end = Instant::now() + ATTACH_TIMEOUT;
     while perf_data::has_started(place) == Some(false) && Instant::now() < end {
@@ -205,7 +207,7 @@ fn start_attach_listener(
     Ok(())
 }
 
-/// What the JVM answers.
+/// Sends a request and returns the JVM's answer.
 fn send_attach_request(pid: u32, socket: &Path, arguments: &[&str]) -> Result<String, AttachError> {
     if !is_own_socket(socket) {
         return Err(AttachError::Refused(format!(
@@ -241,7 +243,7 @@ fn send_attach_request(pid: u32, socket: &Path, arguments: &[&str]) -> Result<St
     }
 }
 
-/// The first line is what became of the command, then comes what the agent returned.
+/// Checks the answer: the first line is the command's result, then comes the agent's result.
 fn check_attach_reply(answer: &str, said: &AttachErrorFile) -> Result<(), AttachError> {
     let (code, text) = answer.split_once('\n').unwrap_or((answer, ""));
     let code: i32 = code.trim().parse().map_err(|_| {
@@ -260,12 +262,12 @@ fn check_attach_reply(answer: &str, said: &AttachErrorFile) -> Result<(), Attach
     }))
 }
 
-/// A file that goes when it is not needed any more.
+/// A file that is removed when this is dropped.
 struct TemporaryFile(PathBuf);
 
 impl TemporaryFile {
     fn new(path: PathBuf) -> io::Result<TemporaryFile> {
-        // A client that was killed may have left it.
+        // A killed client may have left it.
         let _ = fs::remove_file(&path);
         let made: io::Result<File> = OpenOptions::new()
             .write(true)
@@ -278,15 +280,15 @@ impl TemporaryFile {
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        // It may be gone already.
+        // It may have been removed already.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// The file into which the agent writes why it does not stay.
+/// The file into which the agent writes why it does not stay loaded.
 struct AttachErrorFile {
     file: TemporaryFile,
-    /// As the JVM sees it.
+    /// The path as the JVM sees it.
     inner: PathBuf,
 }
 
@@ -317,7 +319,7 @@ mod tests {
         assert!(catches_quit("Name:\tjava\nSigCgt:\t0000000181005ccf\n"));
         assert!(!catches_quit("SigCgt:\t0000000000000000\n"));
         assert!(!catches_quit(""));
-        // This process is none.
+        // This process is no JVM.
         let own = std::process::id();
         assert!(matches!(check_process(own), Err(AttachError::NoJvm(_))));
     }

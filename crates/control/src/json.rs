@@ -1,13 +1,13 @@
-//! JSON for the bodies of replies: so little of it that a library would be more.
+//! JSON for the bodies of replies, without a library.
 
 use std::fmt::{Display, Write};
 
-/// An object that is being written.
+/// An object under construction.
 #[derive(Default)]
 pub struct ReplyObject(String);
 
 impl ReplyObject {
-    /// A number, or anything that is JSON already.
+    /// Adds a number, or any other value that is JSON already.
     #[must_use]
     pub fn with_raw(mut self, key: &str, value: impl Display) -> ReplyObject {
         self.0.push(if self.0.is_empty() { '{' } else { ',' });
@@ -17,7 +17,7 @@ impl ReplyObject {
         self
     }
 
-    /// A text.
+    /// Adds a text.
     #[must_use]
     pub fn with_text(self, key: &str, value: &str) -> ReplyObject {
         let mut quoted = String::new();
@@ -25,7 +25,7 @@ impl ReplyObject {
         self.with_raw(key, quoted)
     }
 
-    /// Texts.
+    /// Adds a list of texts.
     #[must_use]
     pub fn with_list<'v>(
         self,
@@ -43,7 +43,7 @@ impl ReplyObject {
         self.with_raw(key, list)
     }
 
-    /// The whole object.
+    /// Returns the whole object.
     #[must_use]
     pub fn into_json(mut self) -> String {
         self.0.push_str(if self.0.is_empty() { "{}" } else { "}" });
@@ -51,7 +51,7 @@ impl ReplyObject {
     }
 }
 
-/// A list of what is JSON already.
+/// Returns a list of values that are JSON already.
 #[must_use]
 pub fn join_array(values: impl Iterator<Item = String>) -> String {
     format!("[{}]", values.collect::<Vec<_>>().join(","))

@@ -1,13 +1,13 @@
-//! What the `lucce` command and the agent in a running JVM say to each other, over a local socket.
+//! The control protocol between the `lucce` command and the agent in a running JVM, over a local socket.
 //!
 //! ```text
-//! lucce ctl PID … ─► ask() ─► /tmp/.lucce_pidPID ─► Listener ─► agent      one request, one reply
-//! lucce attach PID ─► load() ─► /tmp/.java_pidPID ─► the JVM ─► agent
+//! lucce ctl PID … ─► send_command ─► /tmp/.lucce_pidPID ─► ControlListener ─► agent      one request, one reply
+//! lucce attach PID ─► load_agent ─► /tmp/.java_pidPID ─► the JVM ─► agent
 //! ```
 //!
-//! This crate is the protocol's only specification: [`wire`] what is said, [`SocketLocation`] where. Both
-//! sides are hostile to each other: every length is bounded, every wait has an end, and each asks the
-//! kernel who the other one is. It knows no JVM.
+//! This crate is the only specification of the protocol: [`wire`] has the messages, [`SocketLocation`] the place. Both
+//! sides distrust each other: every length is bounded, every wait has a deadline, and each side asks the kernel for the
+//! other one's identity. The crate does not depend on a JVM.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,

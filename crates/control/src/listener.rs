@@ -1,4 +1,4 @@
-//! The agent's side: a socket that only its own user may open.
+//! The agent's side: a socket that only its own user can open.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -12,27 +12,27 @@ use crate::socket_location::SocketLocation;
 use crate::wire::{self, ControlCommand, MAX_REPLY, MAX_REQUEST};
 use crate::{peer, socket_location};
 
-/// How long a client may take to say what it wants, and to take the answer.
+/// Timeout of a client's request, and of sending the reply.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The socket; its file goes with it.
+/// The socket; dropping it removes its file.
 pub struct ControlListener {
     listener: UnixListener,
     path: PathBuf,
-    /// Of the file.
+    /// The inode of the file.
     inode: u64,
-    /// For what a client says, and for what it is answered.
+    /// For reading a request and for writing a reply.
     pub(crate) timeout: Duration,
 }
 
 impl ControlListener {
-    /// Listens. What an earlier process of the same number has left there is removed.
+    /// Listens. A socket that an earlier process with the same number left there is removed.
     ///
-    /// The file gets its name when it has its mode, so no other user ever sees it open.
+    /// The file gets its name after its mode, so no other user can ever open it.
     ///
     /// # Errors
-    /// The place is taken: by a process of another container that shares the folder, or by a file of
-    /// another user. Or the system's.
+    /// The path is taken by a process of another container that shares the folder, or by a file of another user. Or the
+    /// system's error.
     pub fn bind(place: &SocketLocation) -> io::Result<ControlListener> {
         let path = place.socket_path();
         if socket_location::is_own_socket(&path) && UnixStream::connect(&path).is_ok() {
@@ -57,17 +57,17 @@ impl ControlListener {
                 timeout: CLIENT_TIMEOUT,
             }),
             Err(e) => {
-                // The error is the one before.
+                // The earlier error is returned.
                 let _ = fs::remove_file(&unnamed);
                 Err(e)
             }
         }
     }
 
-    /// Waits for the next client of this user; others are sent away.
+    /// Waits for the next client of this user; clients of other users are refused.
     ///
     /// # Errors
-    /// The system's; a client may have gone.
+    /// The system's error; the client may have disconnected.
     pub fn accept(&self) -> io::Result<ClientConnection> {
         let (stream, _) = self.listener.accept()?;
         let patience = self.timeout;
@@ -78,7 +78,7 @@ impl ControlListener {
         match peer::read_credentials(&conversation.stream)?.user == peer::effective_user() {
             true => Ok(conversation),
             false => {
-                // It may have gone.
+                // The client may have disconnected.
                 let _ =
                     conversation.send_reply(Err("only the JVM's own user may control it".into()));
                 Err(io::ErrorKind::PermissionDenied.into())
@@ -86,21 +86,21 @@ impl ControlListener {
         }
     }
 
-    /// Ends an [`accept`](Self::accept) that another thread waits in.
+    /// Wakes another thread that waits in [`accept`](Self::accept).
     pub fn wake_accept(&self) {
-        // No thread waits if it fails.
+        // On failure no thread waits.
         let _ = UnixStream::connect(&self.path);
     }
 
-    /// Removes the file, unless another process has put its own there.
+    /// Removes the file, unless it belongs to another process by now.
     pub fn remove_socket(&self) {
         if fs::symlink_metadata(&self.path).is_ok_and(|file| file.ino() == self.inode) {
-            // It may be gone already.
+            // It may have been removed already.
             let _ = fs::remove_file(&self.path);
         }
     }
 
-    /// Where the socket is.
+    /// Returns the path of the socket.
     #[must_use]
     pub fn path(&self) -> &std::path::Path {
         &self.path
@@ -113,17 +113,17 @@ impl Drop for ControlListener {
     }
 }
 
-/// One client.
+/// The connection of one client.
 pub struct ClientConnection {
     stream: UnixStream,
     timeout: Duration,
 }
 
 impl ClientConnection {
-    /// What the client wants. A malformed request is answered here.
+    /// Reads the client's command. A malformed request is answered here.
     ///
     /// # Errors
-    /// It said nothing that is understood, or nothing in time.
+    /// The request is malformed or too late.
     pub fn read_command(&self) -> io::Result<ControlCommand> {
         let line = match DeadlineReader::new(&self.stream, self.timeout).read_line(MAX_REQUEST) {
             Ok(line) => line,
@@ -136,15 +136,15 @@ impl ClientConnection {
     }
 
     fn reject_request(&self, text: String, error: io::Error) -> io::Error {
-        // The client may have gone; the error says enough.
+        // The client may have disconnected; the error is returned anyway.
         let _ = self.send_reply(Err(text));
         error
     }
 
-    /// Answers: a JSON object, or why not.
+    /// Sends a reply: a JSON object, or the reason of a refusal.
     ///
     /// # Errors
-    /// The client has gone.
+    /// The client has disconnected.
     pub fn send_reply(&self, answer: Result<String, String>) -> io::Result<()> {
         let (fine, mut body) = match answer {
             Ok(body) => (true, body),

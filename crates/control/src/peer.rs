@@ -1,21 +1,21 @@
-//! Who is at the other end of a socket, who this process is, and a signal.
+//! Credentials of a socket's peer and of this process, and a signal.
 #![allow(unsafe_code, reason = "calls of the system")]
 
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
-/// As the kernel says it.
+/// The credentials that the kernel reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PeerCredentials {
     pub pid: u32,
     pub user: u32,
 }
 
-/// The process that connected, or that listens.
+/// Returns the process that connected, or that listens.
 ///
 /// # Errors
-/// The system's.
+/// The system's error.
 pub fn read_credentials(stream: &UnixStream) -> io::Result<PeerCredentials> {
     let mut found = libc::ucred {
         pid: 0,
@@ -42,10 +42,10 @@ pub fn read_credentials(stream: &UnixStream) -> io::Result<PeerCredentials> {
     })
 }
 
-/// Sends SIGQUIT, which a JVM takes as a wish: to print its threads, or to listen.
+/// Sends SIGQUIT, by which a JVM prints its threads or starts to listen.
 ///
 /// # Errors
-/// The system's.
+/// The system's error.
 pub fn send_quit(pid: u32) -> io::Result<()> {
     let pid = libc::pid_t::try_from(pid).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: touches no memory of this process.
@@ -55,7 +55,7 @@ pub fn send_quit(pid: u32) -> io::Result<()> {
     }
 }
 
-/// The effective user.
+/// Returns the effective user.
 pub fn effective_user() -> u32 {
     // SAFETY: always succeeds.
     unsafe { libc::geteuid() }

@@ -1,9 +1,10 @@
-//! What a HotSpot JVM says of itself in a file that everybody of its user may map: `/tmp/hsperfdata_USER/PID`
-//! (HotSpot's `perfMemory.hpp` is the format's specification).
+//! The performance data that a HotSpot JVM publishes in a file for its user: `/tmp/hsperfdata_USER/PID`.
+//!
+//! HotSpot's `perfMemory.hpp` is the specification of the format.
 //!
 //! ```text
 //! +0  magic ca fe c0 c0   +4 byte order, 1: little   +24 u32 first entry   +28 u32 entries
-//! entry: +0 u32 length   +4 u32 where its name is   +16 u32 where its value is    both end in a byte 0
+//! entry: +0 u32 length   +4 u32 offset of the name   +16 u32 offset of the value   both end with a byte 0
 //! ```
 
 use std::fs;
@@ -13,19 +14,20 @@ use crate::peer;
 use crate::socket_location::SocketLocation;
 
 const MAGIC: [u8; 5] = [0xca, 0xfe, 0xc0, 0xc0, 1];
-/// What HotSpot writes is some ten KB.
+/// HotSpot writes some ten KB.
 const MOST: u64 = 1 << 20;
-/// Its first character: whether agents may be loaded, `1`, or not, `0`.
+/// Its first character says whether agents may be loaded: `1` yes, `0` no.
 const CAPABILITIES: &[u8] = b"sun.rt.jvmCapabilities";
 
-/// When the VM had started, 0 until then: 8 bytes.
+/// The time when the VM had started; 0 until then: 8 bytes.
 const STARTED: &[u8] = b"sun.rt.createVmEndTime";
 
 /// The main class, or the jar, and the program's arguments.
 const COMMAND: &[u8] = b"sun.rt.javaCommand";
 
-/// The main class or jar of a JVM, and the program's arguments. `None`: it does not say, as with
-/// `-XX:-UsePerfData`, or is another user's.
+/// Returns the main class or jar of a JVM and the program's arguments.
+///
+/// `None`: unknown, for example with `-XX:-UsePerfData`, or the JVM belongs to another user.
 #[must_use]
 pub fn java_command(place: &SocketLocation) -> Option<String> {
     let file = read_perf_file(place)?;
@@ -33,15 +35,16 @@ pub fn java_command(place: &SocketLocation) -> Option<String> {
     Some(String::from_utf8_lossy(command).into_owned())
 }
 
-/// Whether the JVM has started: what comes while it does it may take for something that was left by another process
-/// of its number. `None`: as below.
+/// Whether the JVM has started. `None`: as for [`java_command`].
+///
+/// A starting JVM may take a request for a leftover of an earlier process with its number.
 pub fn has_started(place: &SocketLocation) -> Option<bool> {
     let file = read_perf_file(place)?;
     let time = find_entry(&file, STARTED)?.first_chunk()?;
     Some(u64::from_le_bytes(*time) != 0)
 }
 
-/// Whether the JVM has begun to tell of itself and has not started yet: what it runs may be missing until then.
+/// Whether the JVM has published data and has not started yet. The name of its program may be missing until then.
 #[must_use]
 pub fn is_starting(place: &SocketLocation) -> bool {
     let Some(file) = read_perf_file(place).filter(|file| file.starts_with(&MAGIC)) else {
@@ -51,7 +54,7 @@ pub fn is_starting(place: &SocketLocation) -> bool {
     time.is_none_or(|time| u64::from_le_bytes(*time) == 0)
 }
 
-/// Whether the JVM lets agents be loaded. `None`: it does not say, as with `-XX:-UsePerfData`.
+/// Whether the JVM allows agents to be loaded. `None`: unknown, for example with `-XX:-UsePerfData`.
 pub fn lets_attach(place: &SocketLocation) -> Option<bool> {
     match find_text(&read_perf_file(place)?, CAPABILITIES)?.first()? {
         b'1' => Some(true),
@@ -60,7 +63,7 @@ pub fn lets_attach(place: &SocketLocation) -> Option<bool> {
     }
 }
 
-/// The folder is named after the user, as the JVM's own system calls him.
+/// Reads the file. The folder is named after the user, as the JVM's own system names the user.
 fn read_perf_file(place: &SocketLocation) -> Option<Vec<u8>> {
     let folders = fs::read_dir(place.folder()).ok()?.flatten();
     let folders = folders.filter(|folder| {
@@ -77,12 +80,12 @@ fn read_perf_file(place: &SocketLocation) -> Option<Vec<u8>> {
     fs::read(own.next()?).ok()
 }
 
-/// The value of an entry that is a text.
+/// Returns the value of an entry that is a text.
 fn find_text<'f>(file: &'f [u8], name: &[u8]) -> Option<&'f [u8]> {
     until_nul(find_entry(file, name)?)
 }
 
-/// What an entry has from its value on.
+/// Returns the bytes from an entry's value on.
 fn find_entry<'f>(file: &'f [u8], name: &[u8]) -> Option<&'f [u8]> {
     if !file.starts_with(&MAGIC) {
         return None;
@@ -94,13 +97,13 @@ fn find_entry<'f>(file: &'f [u8], name: &[u8]) -> Option<&'f [u8]> {
         if until_nul(entry.get(read_u32(entry, 4)?..)?)? == name {
             return entry.get(read_u32(entry, 16)?..);
         }
-        // Not one that would be read for ever.
+        // An entry has at least its header, so that the search ends.
         at = at.checked_add(length.max(20))?;
     }
     None
 }
 
-/// Without the byte 0 at its end, and what is behind.
+/// Returns the text before the first byte 0.
 fn until_nul(text: &[u8]) -> Option<&[u8]> {
     text.split(|byte| *byte == 0).next()
 }
@@ -114,7 +117,7 @@ fn read_u32(bytes: &[u8], at: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// As HotSpot writes it: two entries, the second one asked for.
+    /// Returns performance data in HotSpot's format, with two entries; the second one is the requested one.
     fn written(name: &[u8], value: &[u8]) -> Vec<u8> {
         let mut file = [&MAGIC[..], &[2, 0, 1]].concat();
         file.extend([0; 16]);
@@ -165,7 +168,7 @@ mod tests {
             assert_eq!(has_started(&place), wanted, "{time:?}");
             assert_eq!(is_starting(&place), wanted != Some(true), "{time:?}");
         }
-        // What it runs it says before, and the file is there before that.
+        // The JVM publishes the program's name before it has started, and creates the file before that.
         fs::write(own.join("7"), written(COMMAND, b"app.Main")).unwrap();
         assert!(is_starting(&place));
         fs::write(own.join("7"), b"").unwrap();
@@ -196,7 +199,7 @@ mod tests {
             for byte in [0, 1, 0x7f, 0xff] {
                 let mut damaged = file.clone();
                 damaged[at] = byte;
-                // It comes back at all.
+                // The search must return.
                 let _ = find_text(&damaged, CAPABILITIES);
             }
         }

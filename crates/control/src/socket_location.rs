@@ -1,7 +1,7 @@
-//! Where the socket of a process is: `/tmp/.lucce_pidN`, beside the JVM's own `.java_pidN`.
+//! The location of a process's socket: `/tmp/.lucce_pidN`, beside the JVM's own `.java_pidN`.
 //!
-//! N is the number that the process has in its own container, and `/tmp` is the container's, which
-//! others see as `/proc/PID/root/tmp`.
+//! N is the process's number in its own container. `/tmp` is the container's folder, which other processes see as
+//! `/proc/PID/root/tmp`.
 
 use std::fs;
 use std::io;
@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 const FOLDER: &str = "/tmp";
 const SOCKET: &str = ".lucce_pid";
 
-/// There is no process of that number.
+/// No process has that number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoProcess;
 
-/// The folder of a process for its sockets, and the number that it has there.
+/// The folder of a process for its sockets, and its number there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SocketLocation {
     folder: PathBuf,
@@ -23,7 +23,7 @@ pub struct SocketLocation {
 }
 
 impl SocketLocation {
-    /// This process's own.
+    /// Returns the location of this process.
     #[must_use]
     pub fn for_current_process() -> SocketLocation {
         SocketLocation {
@@ -32,10 +32,10 @@ impl SocketLocation {
         }
     }
 
-    /// Another process's.
+    /// Returns the location of another process.
     ///
     /// # Errors
-    /// There is none.
+    /// The process does not exist.
     pub fn from_pid(pid: u32) -> Result<SocketLocation, NoProcess> {
         let process = PathBuf::from(format!("/proc/{pid}"));
         let status = fs::read_to_string(process.join("status")).map_err(|_| NoProcess)?;
@@ -48,7 +48,7 @@ impl SocketLocation {
         })
     }
 
-    /// In another folder: for tests.
+    /// Returns a location in another folder, for tests.
     #[must_use]
     pub fn in_folder(folder: PathBuf, inner: u32) -> SocketLocation {
         SocketLocation {
@@ -57,34 +57,36 @@ impl SocketLocation {
         }
     }
 
-    /// The process's folder for temporary files, as this process sees it.
+    /// Returns the process's folder for temporary files, as this process sees it.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The number that the process has in its own container.
+    /// Returns the process's number in its own container.
     #[must_use]
     pub fn inner_pid(&self) -> u32 {
         self.inner_pid
     }
 
-    /// The agent's socket.
+    /// Returns the path of the agent's socket.
     #[must_use]
     pub fn socket_path(&self) -> PathBuf {
         self.folder.join(format!("{SOCKET}{}", self.inner_pid))
     }
 }
 
-/// Removes the socket that a process left which is dead: one that belongs to this user and to which
-/// no process listens. Returns whether there was one.
+/// Removes the socket that a dead process left: it belongs to this user, and no process listens to it.
+///
+/// Returns whether there was one.
 #[must_use]
 pub fn remove_stale(pid: u32) -> bool {
     remove_if_dead(&SocketLocation::in_folder(FOLDER.into(), pid).socket_path())
 }
 
-/// Removes what killed processes of this user have left in a folder. A socket that no process listens to is of
-/// no use to anyone: it gets its name when it is listened to.
+/// Removes the sockets that killed processes of this user left in a folder.
+///
+/// A socket gets its name only while it is listened to, so a socket without a listener is useless.
 pub fn remove_dead_sockets(place: &SocketLocation) {
     /// Other programs may have filled the folder.
     const MOST: usize = 10_000;
@@ -109,7 +111,7 @@ fn remove_if_dead(path: &Path) -> bool {
     is_own_socket(path) && refused() && fs::remove_file(path).is_ok()
 }
 
-/// Whether it is a socket of this user.
+/// Whether the path is a socket of this user.
 pub fn is_own_socket(path: &Path) -> bool {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
     fs::symlink_metadata(path).is_ok_and(|found| {
@@ -117,7 +119,8 @@ pub fn is_own_socket(path: &Path) -> bool {
     })
 }
 
-/// Processes of other containers have a root of their own; that of this one may not be readable.
+/// Returns the folder for temporary files. Processes of other containers have their own root; the root of a process of
+/// this container may be unreadable.
 fn temporary_folder(process: &Path) -> PathBuf {
     let seen = process.join("root/tmp");
     match fs::metadata(&seen) {
@@ -126,7 +129,7 @@ fn temporary_folder(process: &Path) -> PathBuf {
     }
 }
 
-/// The last of `NSpid: 4711 12`.
+/// Returns the last number of `NSpid: 4711 12`.
 fn parse_inner_pid(status: &str) -> Option<u32> {
     let line = status_field(status, "NSpid:")?;
     line.split_whitespace().last()?.parse().ok()

@@ -1,4 +1,4 @@
-//! A command that goes on until it is told to end: by Ctrl-C, or by who supervises it.
+//! Lets a command run until Ctrl-C or SIGTERM.
 #![allow(unsafe_code, reason = "a signal handler")]
 
 use std::io;
@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static STOP_REQUESTED: AtomicBool = AtomicBool::new(false);
 
-/// From now on SIGINT and SIGTERM ask for an end, which [`is_stop_requested`] tells, so that work can be finished. The second one of them ends
-/// the process at once.
+/// Makes SIGINT and SIGTERM request a stop, so that work can be finished; see [`is_stop_requested`].
+///
+/// The second signal ends the process at once.
 ///
 /// # Errors
-/// The system's.
+/// The system's error.
 pub fn handle_stop_signals() -> io::Result<()> {
     let handler: extern "C" fn(libc::c_int) = ask;
     // SAFETY: a plain C structure of which zeros are a value.
@@ -27,10 +28,10 @@ pub fn handle_stop_signals() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the process shall end.
+/// Whether a stop was requested.
 #[must_use]
 pub fn is_stop_requested() -> bool {
-    // Relaxed: nothing else is told by it.
+    // Relaxed: no other data depends on it.
     STOP_REQUESTED.load(Ordering::Relaxed)
 }
 

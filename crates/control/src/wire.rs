@@ -1,13 +1,13 @@
-//! One request, one reply, then the connection ends. All is UTF-8.
+//! The messages: one request, one reply, then the connection ends. All text is UTF-8.
 //!
 //! ```text
 //! request  "lucce " version " " verb [" " argument] "\n"
-//! reply    "lucce " version " ok " length "\n" body          length bytes of body
-//!          "lucce " version " error " length "\n" body       why not
+//! reply    "lucce " version " ok " length "\n" body          body of `length` bytes
+//!          "lucce " version " error " length "\n" body       the reason
 //! ```
 //!
-//! Example: `lucce 1 dump /home/me/now.lucce\n` is answered with `lucce 1 ok 42\n{"file":…}`. The body of
-//! a reply that is fine is one JSON object.
+//! Example: `lucce 1 dump /home/me/now.lucce\n` is answered by `lucce 1 ok 42\n{"file":…}`. The body of a successful
+//! reply is one JSON object.
 //!
 //! Versions:
 //! * 1 (2026-11-21): the first.
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// The version that this crate speaks.
 pub const VERSION: u32 = 1;
-/// Largest request in bytes: a path of the system's longest, and what stands around it.
+/// Largest request in bytes: the longest path of the system, and the rest of the line.
 pub const MAX_REQUEST: usize = 8 << 10;
 /// Largest body of a reply in bytes.
 pub const MAX_REPLY: usize = 1 << 20;
@@ -27,37 +27,38 @@ pub const MAX_HEAD: usize = 64;
 
 const NAME: &str = "lucce";
 
-/// What is asked of the agent.
+/// A command for the agent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ControlCommand {
-    /// Count events.
+    /// Starts counting events.
     Start,
-    /// Count no more events; contexts are tracked as before.
+    /// Stops counting events; contexts are still tracked.
     Stop,
-    /// What the agent does and has done.
+    /// Returns the agent's state and statistics.
     Status,
-    /// Write the log to the disk; with a file, also copy it there. The path is absolute, as the JVM
-    /// sees it.
+    /// Writes the log to the disk; with a path, also copies it there. The path is absolute, as the JVM sees it.
     Dump(Option<String>),
-    /// Change settings: `key=value`.
+    /// Changes settings: `key=value`.
     Set(String),
-    /// What holds objects that are followed, of contexts by their numbers; older agents know one number. `None`: what a
-    /// search would take, and of which types they are.
+    /// Searches for the holders of followed objects of these contexts. `None`: returns the costs of a search, and the
+    /// types of the objects.
+    ///
+    /// Older agents accept one context only.
     Holders(Vec<u64>, Option<HolderSearchOptions>),
-    /// What lives of the objects that are followed is written into the log now.
+    /// Writes the followed objects that are alive into the log.
     Leaks(LeaksRequest),
-    /// Take the hooks out of the JVM.
+    /// Removes the hooks from the JVM.
     Detach,
 }
 
-/// What happens before the agent writes what lives.
+/// What happens before the agent writes the live objects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LeaksRequest {
     /// Nothing.
     Look,
-    /// A collection of the whole heap, for which the program stands still.
+    /// A collection of the whole heap, which stops the program.
     Collect,
-    /// Nothing is written: how large the heap is.
+    /// Nothing is written; returns the size of the heap.
     Cost,
 }
 
@@ -79,32 +80,32 @@ impl LeaksRequest {
     }
 }
 
-/// How a search goes.
+/// Options of a search.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HolderSearchOptions {
-    /// Through the heap, at most.
+    /// Maximum number of walks through the heap.
     pub max_walks: u32,
-    /// So long the VM may stand still for the walks together, in whole milliseconds. `None`, as older commands have it: without
-    /// bounds.
+    /// Maximum time that all walks together may stop the VM, in whole milliseconds. `None`, as sent by older commands:
+    /// no limit.
     pub budget: Option<Duration>,
-    /// Whether the heap is collected for objects without a path. Only with a budget.
+    /// Whether the heap is collected for objects without a path. Requires a budget.
     pub collect: bool,
-    /// The type of the objects, a descriptor. `None`, as older commands have it: some of each.
+    /// The type of the objects, as a descriptor. `None`, as sent by older commands: some of each type.
     pub type_descriptor: Option<String>,
 }
 
-/// Why a request or reply is not understood.
+/// Why a request or reply is invalid.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ProtocolError {
-    /// It is not of this protocol.
+    /// It does not belong to this protocol.
     Foreign,
-    /// It is of another version.
+    /// It has another version.
     Version(u32),
-    /// The verb is not known.
+    /// The verb is unknown.
     Verb(String),
-    /// The verb takes an argument, or takes none.
+    /// The verb requires an argument, or allows none.
     Argument(&'static str),
-    /// A reply says that it is longer than [`MAX_REPLY`].
+    /// A reply would be longer than [`MAX_REPLY`].
     TooLong,
 }
 
@@ -127,7 +128,7 @@ impl fmt::Display for ProtocolError {
 }
 
 impl ControlCommand {
-    /// The request's line. `None`: it would be longer than [`MAX_REQUEST`] or than one line.
+    /// Returns the line of the request. `None`: it would exceed [`MAX_REQUEST`] or one line.
     #[must_use]
     pub fn encode(&self) -> Option<String> {
         let (verb, argument) = self.verb_and_argument();
@@ -162,10 +163,10 @@ impl ControlCommand {
         }
     }
 
-    /// What a request's line says, without its end.
+    /// Parses the line of a request, without its end.
     ///
     /// # Errors
-    /// It is not one.
+    /// The line is no request.
     pub fn decode(line: &str) -> Result<ControlCommand, ProtocolError> {
         let rest = strip_protocol_version(line)?;
         let (verb, argument) = match rest.split_once(' ') {
@@ -206,7 +207,7 @@ impl ControlCommand {
 }
 
 impl HolderSearchOptions {
-    /// `16,2000,gc La/B;`
+    /// Returns an argument such as `16,2000,gc La/B;`.
     fn encode_argument(&self) -> String {
         let mut text = self.max_walks.to_string();
         if let Some(budget) = self.budget {
@@ -221,7 +222,7 @@ impl HolderSearchOptions {
     }
 }
 
-/// `0x1f+0x2f 16,2000 La/B;`, or with one number, without a type, a budget or a number of walks.
+/// Parses `0x1f+0x2f 16,2000 La/B;`; the further contexts, the type, the budget and the number of walks are optional.
 fn parse_holders(argument: &str) -> Option<ControlCommand> {
     let (numbers, walks) = match argument.split_once(' ') {
         Some((numbers, how)) => (numbers, Some(parse_search_options(how)?)),
@@ -232,7 +233,7 @@ fn parse_holders(argument: &str) -> Option<ControlCommand> {
     Some(ControlCommand::Holders(numbers?, walks))
 }
 
-/// A type may have spaces in it.
+/// A type may contain spaces.
 fn parse_search_options(how: &str) -> Option<HolderSearchOptions> {
     let (most, of) = match how.split_once(' ') {
         Some((most, of)) => (most, Some(of.to_owned())),
@@ -257,13 +258,13 @@ fn parse_search_options(how: &str) -> Option<HolderSearchOptions> {
     })
 }
 
-/// For messages: what others sent may be long and may move the cursor.
+/// Returns a printable prefix for messages: foreign text may be long and may move the cursor.
 fn printable_prefix(text: &str) -> String {
     let printable = |c: char| if c.is_control() { '?' } else { c };
     text.chars().take(32).map(printable).collect()
 }
 
-/// What follows the protocol's name and version.
+/// Returns the text behind the protocol's name and version.
 fn strip_protocol_version(line: &str) -> Result<&str, ProtocolError> {
     let rest = line.strip_prefix(NAME).and_then(|r| r.strip_prefix(' '));
     let (version, rest) = rest
@@ -276,17 +277,17 @@ fn strip_protocol_version(line: &str) -> Result<&str, ProtocolError> {
     }
 }
 
-/// The first line of a reply; the body follows.
+/// Returns the first line of a reply; the body follows.
 #[must_use]
 pub fn encode_reply_head(fine: bool, length: usize) -> String {
     let how = if fine { "ok" } else { "error" };
     format!("{NAME} {VERSION} {how} {length}\n")
 }
 
-/// Whether a reply is fine, and the length of its body.
+/// Returns whether a reply is successful, and the length of its body.
 ///
 /// # Errors
-/// It is not a reply's first line.
+/// The line is not the first line of a reply.
 pub fn decode_reply_head(line: &str) -> Result<(bool, usize), ProtocolError> {
     let rest = strip_protocol_version(line)?;
     let (how, length) = rest.split_once(' ').ok_or(ProtocolError::Foreign)?;

@@ -1,18 +1,18 @@
-//! `firefox`: the processed profile of profiler.firefox.com, gzipped, whose page and `profiler-cli` read it.
+//! `firefox`: the gzipped processed profile of profiler.firefox.com, which its page and `profiler-cli` read.
 //!
-//! Tables are lists of columns. What all threads share is written from the run's own lists:
+//! Tables are lists of columns. Tables that all threads share are written from the run's own lists:
 //! ```text
-//! strings   frames' names, files, types, threads' names
+//! strings   names of frames, files, types and threads
 //! funcs     a name and a file                 frames   a func and a line
 //! stacks    a frame and the callers' stack    the run's nodes, without the root
-//! threads   one for each thread and kind: samples (stack, weight), and a marker for each with what a sample has no room for:
-//!           type, count, the context's number and its content id
+//! threads   one for each thread and kind: samples (stack, weight), and a marker for each sample with the other values:
+//!           type, count, context id and content id
 //! ```
-//! With the stream a sample is one event, at its time. Without it a sample is a row, and all are at the start of the run.
-//! Columns are written one after the other, so single events are kept until then, packed: 40 bytes each.
+//! With the stream, a sample is one event at its time. Without it, a sample is a row, at the start of the run. Columns
+//! are written one after the other, so single events are kept until then, in 40 bytes each.
 //!
-//! The crate `fxprof-processed-profile` is not used: its weights have 32 bits, so a sum of 2 GB is wrong, and its frames
-//! have no lines.
+//! The crate `fxprof-processed-profile` is not used: its weights have 32 bits, so a sum of 2 GB overflows, and its
+//! frames have no lines.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -30,18 +30,18 @@ use crate::run::{
 
 pub struct FirefoxFormat;
 
-/// The first version whose threads share their tables; later ones are made from it by the profiler itself.
+/// The first version whose threads share their tables; the profiler itself upgrades older profiles.
 const VERSION: u32 = 60;
 const MARKER: &str = "lucce";
 
-/// What a sample and its marker are written from.
+/// The data of a sample and its marker.
 #[derive(Clone, Copy)]
 struct FirefoxSample {
     node: u32,
     type_index: Option<u32>,
     context: u64,
     value: u64,
-    /// Nanoseconds.
+    /// In nanoseconds since the run's start.
     end_ns: u64,
     count: u64,
 }
@@ -93,7 +93,7 @@ impl ExportFormat for FirefoxFormat {
                 .try_for_each(|row| keep(&event_at_start(*row)))?,
         }
         if threads.is_empty() {
-            // The profiler takes a profile without a thread for one that is not loaded yet.
+            // The profiler treats a profile without threads as not loaded yet.
             threads.insert((None, run.main_kind), Vec::new());
         }
         let mut out = GzipWriter::new(out)?;
@@ -141,13 +141,13 @@ struct FirefoxWriter<'w> {
     has_times: bool,
 }
 
-/// What weights of a kind are.
+/// The weights of a kind.
 struct WeightColumn {
     name: &'static str,
     weight_of: fn(&FirefoxSample) -> FirefoxWeight,
 }
 
-/// As the profile has it: whole, or milliseconds of nanoseconds.
+/// The form of a weight in the profile: an integer, or milliseconds for nanoseconds.
 enum FirefoxWeight {
     Whole(u64),
     Nanos(u64),
@@ -189,16 +189,16 @@ fn nanos_to_millis(nanos: u64) -> f64 {
     nanos as f64 / 1e6
 }
 
-/// Numbers of strings, and what refers to them.
+/// Indices of strings, and of the table rows that refer to them.
 struct FirefoxTables {
     strings: InternTable<String>,
-    /// By frame.
+    /// Indexed by frame.
     funcs_of_frames: Vec<u64>,
-    /// By func, its name and its source.
+    /// Indexed by func: its name and its source.
     funcs: Vec<(u64, Option<u64>)>,
-    /// By source, its name.
+    /// Indexed by source: its name.
     sources: Vec<u64>,
-    /// By type and by kind.
+    /// Indexed by type and by kind.
     types: Vec<u64>,
     kinds: Vec<u64>,
 }
@@ -307,7 +307,7 @@ impl FirefoxWriter<'_> {
         })
     }
 
-    /// `"name":[…],` of something for each item.
+    /// Writes `"name":[…],` with a value for each item.
     fn write_column<T, V: Serialize>(
         &mut self,
         name: &str,
@@ -364,7 +364,7 @@ impl FirefoxWriter<'_> {
         writeln!(self.out, "\"length\":{}}},", funcs.len())
     }
 
-    /// Strings, and tables that are empty.
+    /// Writes the strings, and the empty tables.
     fn write_sources_and_strings(&mut self, names: &FirefoxTables) -> io::Result<()> {
         let sources = &names.sources;
         write!(self.out, "\"sources\":{{")?;
@@ -413,7 +413,7 @@ impl FirefoxWriter<'_> {
             "pid": run.pid.to_string(),
             "tid": at,
         });
-        // Its tables are columns, written as they come: the end of the object is written behind them.
+        // Its tables are columns, written one by one; the end of the object is written behind them.
         let head = head.to_string();
         let open = head.strip_suffix('}').unwrap_or(&head);
         writeln!(self.out, "{open},")?;
@@ -456,7 +456,7 @@ impl FirefoxWriter<'_> {
         self.write_column("endTime", samples, |sample| {
             lasts.then(|| nanos_to_millis(sample.end_ns))
         })?;
-        // Instants, and what has a start and an end.
+        // 0: instants; 1: markers with a start and an end.
         self.write_column("phase", samples, |_| u8::from(lasts))?;
         self.write_column("category", samples, |_| 0)?;
         self.write_column("data", samples, |sample| {
@@ -466,7 +466,7 @@ impl FirefoxWriter<'_> {
     }
 }
 
-/// What a marker says.
+/// The data of a marker.
 #[derive(Serialize)]
 struct MarkerData {
     r#type: &'static str,

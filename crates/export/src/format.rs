@@ -1,34 +1,34 @@
-//! What a format is.
+//! The trait of all formats.
 
 use std::io::{self, Write};
 
 use crate::run::{ExportEventSource, ExportRun};
 
-/// Something that can be written of a run.
+/// A file format for a run.
 pub trait ExportFormat: Sync {
-    /// As it is asked for.
+    /// Returns the name by which the format is requested.
     fn name(&self) -> &'static str;
 
-    /// For whom it is, in a line.
+    /// Returns a line that says for which tools it is.
     fn description(&self) -> &'static str;
 
-    /// Whether single events with their times are written if there are any.
+    /// Whether single events with their times are written, if the run has any.
     fn has_times(&self) -> bool {
         false
     }
 
-    /// About how many bytes the stacks of the run take, where each is written with all of its frames; 0: what stacks
-    /// share is written once.
+    /// Returns about how many bytes the stacks of the run need, if each is written with all of its frames; 0: shared
+    /// parts of stacks are written once.
     fn estimate_stack_bytes(&self, _run: &ExportRun) -> u64 {
         0
     }
 
-    /// Whether what is written is packed, so that it takes less.
+    /// Whether the output is compressed.
     fn is_compressed(&self) -> bool {
         false
     }
 
-    /// Whether content ids of contexts have room in it.
+    /// Whether the format can hold content ids of contexts.
     fn has_content_ids(&self) -> bool {
         false
     }
@@ -38,10 +38,12 @@ pub trait ExportFormat: Sync {
         true
     }
 
-    /// Writes what was counted, or the events if the format [has times](Self::has_times) and there are any. Memory is bounded by the run's frames, paths and rows; what is
-    /// written is not kept.
+    /// Writes the counts, or the events if the format [has times](Self::has_times) and the run has any.
+    ///
+    /// Memory is bounded by the run's frames, paths and rows; the output is not kept.
     ///
     /// # Errors
+    /// Errors of the output.
     /// The output's.
     fn write(
         &self,
@@ -51,7 +53,7 @@ pub trait ExportFormat: Sync {
     ) -> io::Result<ExportCount>;
 }
 
-/// What was written.
+/// The number of written items.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExportCount {
     /// Stacks with sums.

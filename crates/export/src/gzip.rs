@@ -1,4 +1,4 @@
-//! gzip (RFC 1952) of what is written, as it is written; and back.
+//! Compresses a stream by gzip (RFC 1952), and decompresses it.
 
 use std::io::{self, Read, Write};
 
@@ -7,12 +7,13 @@ use miniz_oxide::deflate::stream::deflate;
 use miniz_oxide::inflate::stream::{InflateState, inflate};
 use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
 
-/// Deflate, no name, no time: equal input is equal output.
+/// Deflate, no name, no time: equal input gives equal output.
 const HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 255];
 const BEST: i32 = 9;
-/// zlib's: raw data without its own head.
+/// The value for zlib: raw data without its own header.
 const RAW: i32 = -15;
 
+/// Compresses everything that is written to it.
 pub struct GzipWriter<W> {
     out: W,
     state: Box<CompressorOxide>,
@@ -25,8 +26,10 @@ pub struct GzipWriter<W> {
 const BLOCK: usize = 64 << 10;
 
 impl<W: Write> GzipWriter<W> {
+    /// Writes the header to `out`.
+    ///
     /// # Errors
-    /// The output's.
+    /// Errors of the output.
     pub fn new(mut out: W) -> io::Result<Self> {
         out.write_all(&HEAD)?;
         Ok(GzipWriter {
@@ -44,12 +47,12 @@ impl<W: Write> GzipWriter<W> {
     /// Writes the end.
     ///
     /// # Errors
-    /// The output's.
+    /// Errors of the output.
     pub fn finish(mut self) -> io::Result<()> {
         self.compress_input(MZFlush::Finish)?;
         let sum = self.sum.finalize();
         self.out.write_all(&sum.to_le_bytes())?;
-        // The size modulo 2^32, as the format has it.
+        // The size modulo 2^32, as the format requires.
         self.out.write_all(&(self.size as u32).to_le_bytes())?;
         self.out.flush()
     }
@@ -91,20 +94,21 @@ impl<W: Write> Write for GzipWriter<W> {
     }
 }
 
-/// What a packed file may become, in bytes: what is beyond is damage.
+/// Maximum sizes of an unpacked file in bytes; larger content is damage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UnpackLimits {
-    /// All of it.
+    /// Of all bytes.
     pub bytes: u64,
-    /// Without zeros: runs of zeros, which cost nobody anything, do not count.
+    /// Of all bytes except runs of zeros, which need no memory.
     pub content: u64,
 }
 
-/// The first member of a gzip file, unpacked while it is read, in memory that does not depend on the file's size. An error of
-/// kind [`InvalidData`](io::ErrorKind::InvalidData) is damage; what precedes it was read.
+/// Unpacks the first member of a gzip file while it is read, in constant memory.
+///
+/// An error of kind [`InvalidData`](io::ErrorKind::InvalidData) is damage; everything before it was read.
 pub struct GzipReader<R> {
     input: R,
-    /// What was read of the input and not unpacked yet: `buffer[at..]`.
+    /// Input that was read and not unpacked yet: `buffer[at..]`.
     buffer: Vec<u8>,
     at: usize,
     state: Box<InflateState>,
@@ -115,7 +119,7 @@ pub struct GzipReader<R> {
     limits: UnpackLimits,
 }
 
-/// Where a reader is in a gzip file.
+/// The position of a reader in a gzip file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum GzipPart {
     Header,
@@ -139,12 +143,12 @@ impl<R: Read> GzipReader<R> {
         }
     }
 
-    /// What was read and not unpacked yet.
+    /// Returns the input that was read and not unpacked yet.
     fn unread_input(&self) -> &[u8] {
         self.buffer.get(self.at..).unwrap_or_default()
     }
 
-    /// Reads more of the input. `false`: there is no more.
+    /// Reads more input. `false`: there is no more.
     fn fill_buffer(&mut self) -> io::Result<bool> {
         self.buffer.drain(..self.at);
         self.at = 0;
@@ -154,7 +158,7 @@ impl<R: Read> GzipReader<R> {
     }
 
     fn read_header(&mut self) -> io::Result<()> {
-        // A head has a text of 64 KB at most, and two names.
+        // A header has a text of at most 64 KB, and two names.
         while header_length(self.unread_input()).is_none()
             && self.unread_input().len() < 4 * BLOCK
             && self.fill_buffer()?
@@ -165,7 +169,7 @@ impl<R: Read> GzipReader<R> {
         Ok(())
     }
 
-    /// Some bytes; 0: the body has ended.
+    /// Reads some bytes; 0: the body has ended.
     fn read_body(&mut self, to: &mut [u8]) -> io::Result<usize> {
         loop {
             let rest = self.buffer.get(self.at..).unwrap_or_default();
@@ -217,7 +221,7 @@ impl<R: Read> GzipReader<R> {
         const TAIL: usize = 8;
         while self.unread_input().len() < TAIL && self.fill_buffer()? {}
         let sum = self.sum.clone().finalize().to_le_bytes();
-        // The size modulo 2^32, as the format has it.
+        // The size modulo 2^32, as the format requires.
         let size = (self.bytes as u32).to_le_bytes();
         self.part = GzipPart::End;
         match self.unread_input().get(..TAIL) == Some([sum, size].as_flattened()) {
@@ -255,7 +259,7 @@ pub fn is_gzip(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x1f, 0x8b, 8])
 }
 
-/// How long the head is: ten bytes, and what its flags add. `None`: not all of it is there, or it is none.
+/// Returns the length of the header: ten bytes and the fields of its flags. `None`: it is incomplete or no header.
 fn header_length(bytes: &[u8]) -> Option<usize> {
     const SUM: u8 = 2;
     const EXTRA: u8 = 4;
@@ -280,7 +284,7 @@ fn header_length(bytes: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// In whatever portions it was written.
+    /// In any portions.
     #[test]
     fn what_is_packed_is_what_was_written() {
         for (size, portion) in [(0, 1), (5, 2), (300_000, 7), (300_000, 100_000)] {
@@ -320,7 +324,7 @@ mod tests {
         UnpackLimits { bytes, content }
     }
 
-    /// What comes out, and why there is no more.
+    /// Returns the unpacked bytes, and the error behind them.
     fn unpacked(packed: &[u8], limits: UnpackLimits) -> (Vec<u8>, Option<String>) {
         let mut bytes = Vec::new();
         let read = GzipReader::new(packed, limits).read_to_end(&mut bytes);
@@ -391,7 +395,7 @@ mod tests {
             match said {
                 None => assert_eq!((bytes.len(), damage), (10 << 20, None)),
                 Some(said) => {
-                    // What came before is there, and no more than a piece of memory beyond it.
+                    // The earlier content is present, and at most one buffer beyond it.
                     assert!(bytes.len() < 2 << 20, "{}", bytes.len());
                     assert!(damage.unwrap().contains(said));
                 }

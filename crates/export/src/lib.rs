@@ -1,12 +1,12 @@
-//! Files that other tools read: one file per format, all written from one model of a run.
+//! Writes files for other tools: one module per format, all from one model of a run.
 //!
 //! ```text
-//! a log ──► decoder: Run { frames, paths, rows, events } ──► Format::write ──► the tool's file
+//! log ──► decoder: ExportRun { frames, nodes, rows, events } ──► ExportFormat::write ──► the tool's file
 //! ```
-//! A format is one file here and one line in [`ALL_FORMATS`]. This crate knows no log: it is told frames, paths of frames, and
-//! what was counted for them, and knows how others write that down.
+//! A format is one file here and one line in [`ALL_FORMATS`]. This crate does not depend on logs: it gets frames, paths
+//! of frames and their counts.
 //!
-//! Reading order: `run` (the model), `format` (what a format is), then any format.
+//! Reading order: `run` (the model), `format` (the trait), then any format.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -47,7 +47,7 @@ pub const ALL_FORMATS: &[&dyn ExportFormat] = &[
     &otlp::OtlpFormat,
 ];
 
-/// The format of this name.
+/// Returns the format with this name.
 #[must_use]
 pub fn format_by_name(name: &str) -> Option<&'static dyn ExportFormat> {
     ALL_FORMATS

@@ -1,16 +1,17 @@
-//! `otlp`: the profiles signal of OpenTelemetry (`opentelemetry.proto.profiles.v1development`), as its collector receives it.
+//! `otlp`: the profiles signal of OpenTelemetry (`opentelemetry.proto.profiles.v1development`), as its collector
+//! accepts it.
 //!
 //! ```text
-//! ProfilesData = ResourceProfiles ─ ScopeProfiles ─ Profile, Profile, …    one for each kind's events, one for their values
-//!                dictionary: strings, functions, lines, stacks, attributes  all refer to it by number; number 0 is none
+//! ProfilesData = ResourceProfiles ─ ScopeProfiles ─ Profile, Profile, …    for each kind: its events, and their values
+//!                dictionary: strings, functions, lines, stacks, attributes  referred to by index; index 0 is none
 //! ```
-//! A sample is a row, with attributes: `thread.name`, `lucce.type`, `lucce.context` (the number), `lucce.content`.
-//! A profile lies in two other messages, and before a message stands its length: profiles are written twice, the first time
-//! to see how long they become. The dictionary follows, so what it has is known by then.
+//! A sample is a row, with the attributes `thread.name`, `lucce.type`, `lucce.context` (the context id) and
+//! `lucce.content`. A profile lies in two other messages, and each message is preceded by its length. So profiles are
+//! written twice, the first time only for their length. The dictionary follows when its content is known.
 //!
-//! Bytes are those of `ExportProfilesServiceRequest`, too: [`OtlpRequests`] makes as many of them of a run as a collector wants, which
-//! takes no message that is too large. The crate `opentelemetry-proto` is not used: it brings the whole
-//! SDK into the command, and holds a message whole.
+//! The bytes are also those of `ExportProfilesServiceRequest`. [`OtlpRequests`] splits a run into several requests,
+//! because collectors limit the size of a message. The crate `opentelemetry-proto` is not used: it depends on the whole
+//! SDK and keeps a whole message in memory.
 
 use std::io::{self, Write};
 
@@ -93,7 +94,7 @@ struct OtlpFunction {
     file: i32,
 }
 
-/// A key and its value, with its key's number in attributes of samples, or by its text in those of the resource.
+/// An attribute. Its key is an index in attributes of samples, and a text in attributes of the resource.
 #[derive(Clone, PartialEq, Message)]
 struct OtlpAttribute {
     #[prost(int32, tag = "1")]
@@ -110,7 +111,7 @@ struct OtlpKeyValue {
     value: Option<OtlpAnyValue>,
 }
 
-/// Of its kinds of values these two.
+/// The two kinds of values that are used.
 #[derive(Clone, PartialEq, Message)]
 struct OtlpAnyValue {
     #[prost(string, optional, tag = "1")]
@@ -145,7 +146,7 @@ impl ExportFormat for OtlpFormat {
         "For OpenTelemetry: profiles as its collector receives them (v1development)"
     }
 
-    /// The number of a location for each frame of a stack.
+    /// The index of a location for each frame of a stack.
     fn estimate_stack_bytes(&self, run: &ExportRun) -> u64 {
         2 * run.count_stack_frames()
     }
@@ -174,26 +175,26 @@ impl ExportFormat for OtlpFormat {
     }
 }
 
-/// Requests to a collector, which have all rows of a run together.
+/// The requests that together have all rows of a run.
 pub struct OtlpRequests<'r> {
     run: &'r ExportRun,
     rows: &'r [ExportRow],
-    /// No two requests of the same times have the same part.
+    /// Distinguishes requests with the same times.
     part: u32,
-    /// How many rows to try with.
+    /// How many rows to try next.
     guess: usize,
 }
 
-/// One of them.
+/// A request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OtlpRequest {
     pub bytes: Vec<u8>,
-    /// How many of the run's rows, from the first one that is left, it has.
+    /// The number of rows in it, from the first remaining one.
     pub rows: usize,
 }
 
 impl<'r> OtlpRequests<'r> {
-    /// Those behind the first `done` ones.
+    /// Requests for the rows behind the first `done` ones.
     #[must_use]
     pub fn new(run: &'r ExportRun, done: usize, part: u32) -> Self {
         OtlpRequests {
@@ -204,7 +205,7 @@ impl<'r> OtlpRequests<'r> {
         }
     }
 
-    /// The next rows that fit into so many bytes; one row is a request whatever it takes. `None`: there are no more.
+    /// Returns a request with the next rows that fit into `limit` bytes, at least one row. `None`: no rows are left.
     pub fn next_request(&mut self, limit: usize) -> Option<OtlpRequest> {
         let mut many = self.guess.min(self.rows.len());
         while let Some(rows) = self.rows.get(..many).filter(|rows| !rows.is_empty()) {
@@ -221,7 +222,7 @@ impl<'r> OtlpRequests<'r> {
             {
                 self.rows = self.rows.get(many..).unwrap_or_default();
                 self.part += 1;
-                // Others may be smaller.
+                // Later rows may be smaller.
                 self.guess = many.saturating_mul(2);
                 let bytes = bytes.bytes;
                 return Some(OtlpRequest { bytes, rows: many });
@@ -232,7 +233,7 @@ impl<'r> OtlpRequests<'r> {
     }
 }
 
-/// Takes no more than so many bytes.
+/// A buffer that accepts a limited number of bytes.
 struct BoundedBuffer {
     bytes: Vec<u8>,
     limit: usize,
@@ -259,7 +260,7 @@ impl Write for BoundedBuffer {
     }
 }
 
-/// Some of a run's rows.
+/// A range of a run's rows.
 struct OtlpRowBatch<'r> {
     run: &'r ExportRun,
     rows: &'r [ExportRow],
@@ -303,12 +304,12 @@ impl OtlpRowBatch<'_> {
     }
 }
 
-/// A message's length with its tag, which is a small one, and its length before it.
+/// Returns the size of a message together with its tag, which is one byte, and its length field.
 fn framed_length(length: u64) -> u64 {
     1 + prost::encoding::encoded_len_varint(length) as u64 + length
 }
 
-/// Counts what is written.
+/// Counts the bytes written.
 struct LengthCounter(u64);
 
 impl Write for LengthCounter {
@@ -356,7 +357,7 @@ fn process_resource(run: &ExportRun) -> OtlpResource {
     OtlpResource { attributes }
 }
 
-/// What becomes a profile: events of a kind, or their values.
+/// A profile: the events of a kind, or their values.
 struct ProfileColumn {
     kind: u32,
     name: String,
@@ -365,7 +366,7 @@ struct ProfileColumn {
 }
 
 impl ProfileColumn {
-    /// Those of the kind that is shown first come first.
+    /// Returns the profiles; those of the main kind come first.
     fn columns_of_run(run: &ExportRun) -> Vec<Self> {
         let mut all = Vec::new();
         for (number, kind) in run.kinds.iter().enumerate() {
@@ -429,8 +430,9 @@ impl ProfileColumn {
         fields.write_bytes(tag::PROFILE_ID, &self.profile_id(of))
     }
 
-    /// 16 bytes that are another profile's only if it is of the same run, kind, values, times and part: a request that is sent
-    /// twice, because its answer was lost, is known by them.
+    /// Returns a profile id of 16 bytes. It is equal only for the same run, kind, values, times and part.
+    ///
+    /// A request that is sent again because its answer was lost is thereby recognized.
     fn profile_id(&self, of: &OtlpRowBatch<'_>) -> [u8; 16] {
         let run = of.run;
         let times = [run.start_ns, run.duration_ns.unwrap_or(0), of.part.into()];
@@ -442,21 +444,21 @@ impl ProfileColumn {
     }
 }
 
-/// What samples refer to. Number 0 of each table is none.
+/// The tables to which samples refer. Index 0 of each table is none.
 struct OtlpDictionary<'d> {
     run: &'d ExportRun,
     strings: InternTable<String>,
     functions: InternTable<OtlpFunction>,
-    /// By frame, its location, and by node, its stack; 0: it has none yet.
+    /// Locations by frame, stacks by node; 0: none yet.
     locations: IndexNumbering,
     stacks: IndexNumbering,
     attributes: InternTable<(&'static str, String)>,
 }
 
-/// Numbers in the order of first use.
+/// Indices in the order of first use.
 struct IndexNumbering {
     numbers: Vec<i32>,
-    /// By number.
+    /// Indexed by the new index.
     in_order: Vec<u32>,
 }
 
@@ -510,7 +512,7 @@ impl<'d> OtlpDictionary<'d> {
         self.strings.intern(text.to_owned()).0 as i32
     }
 
-    /// Its locations and their names have numbers from now on, too.
+    /// Returns the index of a node's stack; its locations and names get indices as well.
     fn intern_stack(&mut self, node: u32) -> i32 {
         if node == ExportRun::ROOT {
             return 0;

@@ -1,13 +1,13 @@
-//! What a collector answers to a request with profiles.
+//! A collector's answers to requests with profiles.
 
 use prost::Message;
 
-/// Of a request that was taken: what of it was not.
+/// The rejected part of an accepted request.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct OtlpAnswer {
-    /// How many of its profiles were not taken.
+    /// Number of rejected profiles.
     pub rejected: u64,
-    /// Why, or a warning.
+    /// The reason, or a warning.
     pub message: String,
 }
 
@@ -36,7 +36,7 @@ struct RpcStatus {
 }
 
 impl OtlpAnswer {
-    /// The body of an answer to a request that was taken. Another server's, which is none: nothing was rejected.
+    /// Parses the body of an answer to an accepted request. Any other body means that nothing was rejected.
     #[must_use]
     pub fn from_response_body(body: &[u8]) -> Self {
         let response = ExportProfilesResponse::decode(body).unwrap_or_default();
@@ -47,7 +47,7 @@ impl OtlpAnswer {
         }
     }
 
-    /// The reason in the body of an answer to a request that was not taken.
+    /// Returns the reason in the body of an answer to a refused request.
     #[must_use]
     pub fn refusal_message(body: &[u8]) -> Option<String> {
         let status = RpcStatus::decode(body).ok()?;

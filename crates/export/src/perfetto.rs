@@ -1,14 +1,16 @@
-//! `perfetto`: a trace for ui.perfetto.dev and its trace processor: the stream's events on the tracks of their threads.
+//! `perfetto`: a trace for ui.perfetto.dev and its trace processor, with the stream's events on the tracks of their
+//! threads.
 //!
 //! ```text
 //! file    = packet, packet, …          each is written as it comes
-//! packet  = time, event                what lasts has two, where it begins and where it ends; else it is an instant
-//!           + names, frames, stacks    that its event is the first to refer to
+//! packet  = time, event                an event with a duration has two, for its begin and its end; else it is an instant
+//!           + names, frames, stacks    that the event is the first to refer to
 //! ```
-//! An event's name is its type, its category the kind; it has its whole stack, its value, and the context's number. Without
-//! the stream each row is an instant at the start of the run, with its count.
+//! An event's name is its type, and its category is the kind. It has its whole stack, its value, and the context id.
+//! Without the stream, each row is an instant at the start of the run, with its count.
 //!
-//! An end closes what began last on its track, so what overlaps in part would get wrong ends: see [`SliceNesting`].
+//! An end closes the slice that began last on its track, so partly overlapping slices would get wrong ends: see
+//! [`SliceNesting`].
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
@@ -24,7 +26,7 @@ pub struct PerfettoFormat;
 /// `Trace.packet`.
 const PACKET: u32 = 1;
 const SEQUENCE: u32 = 1;
-/// What earlier packets said holds no longer; this packet wants what earlier ones said.
+/// Flags of a packet: earlier packets' data is invalid; this packet needs earlier packets' data.
 const CLEARED: u32 = 1;
 const NEEDED: u32 = 2;
 const BOOT_TIME: u32 = 6;
@@ -128,7 +130,7 @@ struct DebugAnnotation {
     string_value_iid: Option<u64>,
 }
 
-/// What packets from here on refer to by number.
+/// Data to which later packets refer by index.
 #[derive(Clone, PartialEq, Message)]
 struct InternedData {
     #[prost(message, repeated, tag = "1")]
@@ -149,7 +151,7 @@ struct InternedData {
     debug_annotation_string_values: Vec<InternedString>,
 }
 
-/// `EventName`, `InternedString` and the like: all have these two.
+/// `EventName`, `InternedString` and similar messages, which all have these two fields.
 #[derive(Clone, PartialEq, Message)]
 struct InternedString {
     #[prost(uint64, optional, tag = "1")]
@@ -192,7 +194,7 @@ impl ExportFormat for PerfettoFormat {
         true
     }
 
-    /// The number of a frame for each of a call stack.
+    /// The index of a frame for each frame of a stack.
     fn estimate_stack_bytes(&self, run: &ExportRun) -> u64 {
         2 * run.count_stack_frames()
     }
@@ -233,7 +235,7 @@ impl ExportFormat for PerfettoFormat {
     }
 }
 
-/// Numbers of texts that packets refer to. From 1 on: 0 stands for none.
+/// Indices of texts to which packets refer, from 1: 0 is none.
 struct StringInterner(InternTable<String>);
 
 impl StringInterner {
@@ -241,7 +243,7 @@ impl StringInterner {
         StringInterner(InternTable::with_first_number(1))
     }
 
-    /// Its number; `new` is told what is not yet in the file.
+    /// Returns the text's index; adds it to `new` if it is not in the file yet.
     fn intern_text(&mut self, text: &str, new: &mut Vec<InternedString>) -> u64 {
         let (iid, is_new) = self.0.intern(text.to_owned());
         if is_new {
@@ -263,7 +265,7 @@ struct PerfettoWriter<'w> {
     values: StringInterner,
     functions: StringInterner,
     sources: StringInterner,
-    /// By frame and by node: it is in the file.
+    /// Indexed by frame and by node: whether it is in the file.
     frames: Vec<bool>,
     stacks: Vec<bool>,
     threads: HashMap<Option<u32>, SliceNesting>,
@@ -327,7 +329,7 @@ impl<'w> PerfettoWriter<'w> {
         })
     }
 
-    /// The track of a thread. What has no thread is the process's.
+    /// Returns the track of a thread. Events without a thread are on the track of the process.
     fn thread_track(&mut self, thread: Option<u32>) -> io::Result<u64> {
         let Some(number) = thread else {
             return Ok(PROCESS);
@@ -381,7 +383,7 @@ impl<'w> PerfettoWriter<'w> {
         self.write_track_event(TrackEventPhase::Instant, 0, track, row)
     }
 
-    /// An event, and before it what it refers to.
+    /// Writes an event, preceded by the data to which it refers.
     fn write_track_event(
         &mut self,
         phase: TrackEventPhase,
@@ -459,7 +461,7 @@ impl<'w> PerfettoWriter<'w> {
             .intern_text(name, &mut new.debug_annotation_names)
     }
 
-    /// A node's number is its stack's.
+    /// Returns a stack's index, which is that of its node.
     fn intern_stack(&mut self, node: u32, new: &mut InternedData) -> Option<u64> {
         let iid = (node != ExportRun::ROOT).then_some(u64::from(node))?;
         let known = self.stacks.get_mut(node as usize)?;
@@ -501,24 +503,25 @@ impl<'w> PerfettoWriter<'w> {
     }
 }
 
-/// What has lasted on a thread, so that no two bars overlap in part: one lies in the other, or behind it.
+/// The recent slices of a thread. It keeps slices from overlapping in part: each lies inside another, or behind it.
 ///
-/// Events come in the order of their ends. One that lasts begins where it was entered, but what times are read from is
-/// read a moment after it was over, so that it may seem to begin before the end of the one before.
+/// Events come in the order of their ends. The begin is computed from a clock reading shortly after the end, so an
+/// event may seem to begin before the previous one ended.
 #[derive(Default)]
 struct SliceNesting {
-    /// From and to, each behind the one before; those that lie in others are gone.
+    /// Begin and end of each slice, in order; slices inside others are removed.
     slices: VecDeque<(u64, u64)>,
 }
 
-/// What lies further back than so many bars is not overlapped by what ends now.
+/// A slice further back than this many slices does not overlap new ones.
 const MAX_SLICES: usize = 64;
 
 impl SliceNesting {
-    /// Where a bar is drawn from that begins and ends there.
+    /// Returns the begin at which to draw a slice with these times.
     fn insert_slice(&mut self, from: u64, to: u64) -> u64 {
         let mut from = from.min(to);
-        // Of two that begin at one time the inner one, which was written first, would be taken for the outer one.
+        // If two slices begin at the same time, the inner one, which was written first, would be taken for the outer
+        // one.
         let mut inner: Option<(u64, u64)> = None;
         while let Some(bar) = self.slices.back().copied().filter(|bar| bar.0 >= from) {
             inner = Some((bar.0, inner.map_or(bar.1, |inner| inner.1)));

@@ -1,16 +1,16 @@
-//! `pprof`: the profile of `go tool pprof` and of all that read it (profile.proto, gzip).
+//! `pprof`: the profile of `go tool pprof` and other readers (profile.proto, gzip).
 //!
 //! | kind | sample types |
 //! |---|---|
 //! | `alloc` | `alloc_objects`, `alloc_space` |
-//! | followed objects that are alive | `inuse_objects`, `inuse_space` |
+//! | live followed objects | `inuse_objects`, `inuse_space` |
 //! | `lock` | `contentions`, `delay` |
-//! | any other | its name, and with a suffix for the unit its values |
+//! | any other | its name, and its values with a suffix for the unit |
 //!
-//! A sample is a row; its labels are `kind`, `type`, `thread`, `context` (the number that `lucce decode` knows) and, if asked
-//! for, `content` (the id that is equal in every run). Fields of the message come in any order: first strings, functions
-//! and lines, when a row needs them for the first time, then all samples. What is alike lies together so, which packs better
-//! by a tenth than where each sample stands behind what it needs.
+//! A sample is a row. Its labels are `kind`, `type`, `thread`, `context` (the id that `lucce decode` accepts) and, if
+//! requested, `content` (the id that is equal in every run). Fields of the message may come in any order: first
+//! strings, functions and lines, when a row first needs them, then all samples. Similar data then lies together, which
+//! compresses by a tenth better than samples behind the data that they need.
 
 use std::io::{self, Write};
 use std::mem;
@@ -109,7 +109,7 @@ struct PprofFunction {
     filename: i64,
 }
 
-/// A kind's first sample type, and how it has a second one.
+/// The index of a kind's first sample type, and whether it has a second one.
 struct SampleColumns {
     first: usize,
     has_values: bool,
@@ -124,7 +124,7 @@ impl ExportFormat for PprofFormat {
         "For `go tool pprof`, and all that read its profiles: all kinds of events, with types, threads and numbers as labels"
     }
 
-    /// The number of a location for each frame of each sample.
+    /// The index of a location for each frame of each sample.
     fn estimate_stack_bytes(&self, run: &ExportRun) -> u64 {
         2 * run.count_row_frames()
     }
@@ -166,12 +166,12 @@ struct PprofWriter<'w, W> {
     fields: ProtobufWriter<W>,
     strings: InternTable<String>,
     functions: InternTable<(i64, i64, i64)>,
-    /// By frame, its location; 0: not yet written.
+    /// Indexed by frame: its location; 0: not written yet.
     locations: Vec<u64>,
     next_location: u64,
-    /// By node, whether its frame and its callers' have locations.
+    /// Indexed by node: whether its frame and its callers' frames have locations.
     has_locations: Vec<bool>,
-    /// By kind.
+    /// Indexed by kind.
     columns: Vec<SampleColumns>,
     width: usize,
 }
@@ -210,7 +210,7 @@ impl<'w, W: Write> PprofWriter<'w, W> {
 
     fn write_header(&mut self) -> io::Result<()> {
         let run = self.run;
-        // The format wants the empty one first.
+        // The format requires the empty string first.
         self.intern_string("")?;
         let mut default = 0;
         for (at, kind) in run.kinds.iter().enumerate() {
@@ -250,7 +250,7 @@ impl<'w, W: Write> PprofWriter<'w, W> {
         }
     }
 
-    /// The number of its name.
+    /// Returns the index of its name.
     fn write_sample_type(&mut self, name: &str, unit: &str) -> io::Result<i64> {
         let (r#type, unit) = (self.intern_string(name)?, self.intern_string(unit)?);
         self.fields
@@ -263,12 +263,12 @@ impl<'w, W: Write> PprofWriter<'w, W> {
         self.fields.write_varint(tag::COMMENT, text)
     }
 
-    /// What the row's sample will refer to.
+    /// Writes the data to which the row's sample will refer.
     fn write_dependencies(&mut self, row: &ExportRow) -> io::Result<()> {
         let run = self.run;
         let mut at = row.node;
         while let Some(node) = run.nodes.get(at as usize).filter(|_| at != ExportRun::ROOT) {
-            // Behind a node that was reached all have been.
+            // All callers of a reached node have been reached.
             let is_reached = self.has_locations.get_mut(at as usize);
             if is_reached.is_none_or(|reached| mem::replace(reached, true)) {
                 break;
@@ -367,7 +367,7 @@ impl<'w, W: Write> PprofWriter<'w, W> {
     }
 }
 
-/// What events and their values are called.
+/// Returns the names of the sample types of events and of their values.
 pub fn sample_type_names(kind: &ExportEventKind) -> [String; 2] {
     match (kind.tool_names.pprof, kind.unit.as_str()) {
         (Some(names), _) => names.map(str::to_owned),

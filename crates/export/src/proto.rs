@@ -1,4 +1,4 @@
-//! Protocol Buffers in a stream: a message whose repeated fields are written one after the other, as they come.
+//! Writes Protocol Buffers as a stream: a message's repeated fields are written one after the other, as they come.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint};
 
-/// Writes fields of one message.
+/// Writes the fields of one message.
 pub struct ProtobufWriter<W> {
     out: W,
     buffer: Vec<u8>,
@@ -38,7 +38,7 @@ impl<W: Write> ProtobufWriter<W> {
         self.out.write_all(bytes)
     }
 
-    /// What stands before so many bytes of text or of a message.
+    /// Writes the tag and the length in front of `length` bytes of text or of a message.
     pub fn write_length_prefix(&mut self, tag: u32, length: u64) -> io::Result<()> {
         self.buffer.clear();
         encode_key(tag, WireType::LengthDelimited, &mut self.buffer);
@@ -46,7 +46,7 @@ impl<W: Write> ProtobufWriter<W> {
         self.out.write_all(&self.buffer)
     }
 
-    /// Of 64 bits, whatever its size.
+    /// Writes a number of 64 bits, whatever its size.
     pub fn write_fixed64(&mut self, tag: u32, number: u64) -> io::Result<()> {
         self.buffer.clear();
         encode_key(tag, WireType::SixtyFourBit, &mut self.buffer);
@@ -66,14 +66,14 @@ impl<W: Write> ProtobufWriter<W> {
     }
 }
 
-/// Numbers for what is written once, in the order of first use.
+/// Indices for items that are written once, in the order of first use.
 pub struct InternTable<K> {
     numbers: HashMap<K, u64>,
     next: u64,
 }
 
 impl<K: Hash + Eq> InternTable<K> {
-    /// The first one has this number.
+    /// The first item gets the index `first`.
     pub fn with_first_number(first: u64) -> Self {
         InternTable {
             numbers: HashMap::new(),
@@ -81,24 +81,24 @@ impl<K: Hash + Eq> InternTable<K> {
         }
     }
 
-    /// Its number, if it has one.
+    /// Returns the item's index, if it has one.
     pub fn get(&self, key: &K) -> Option<u64> {
         self.numbers.get(key).copied()
     }
 
-    /// All, by their numbers.
+    /// Returns all items, in the order of their indices.
     pub fn keys_in_order(&self) -> Vec<&K> {
         let mut all: Vec<_> = self.numbers.iter().collect();
         all.sort_unstable_by_key(|(_, number)| **number);
         all.into_iter().map(|(key, _)| key).collect()
     }
 
-    /// How many there are.
+    /// Returns the number of items.
     pub fn len(&self) -> u64 {
         self.numbers.len() as u64
     }
 
-    /// Its number, and whether it is new.
+    /// Returns the item's index, and whether it is new.
     pub fn intern(&mut self, key: K) -> (u64, bool) {
         let next = self.next;
         let number = *self.numbers.entry(key).or_insert(next);

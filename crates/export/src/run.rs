@@ -1,43 +1,43 @@
-//! The model of a run: what formats are written from.
+//! The model of a run from which all formats are written.
 //!
 //! ```text
 //! frames   a.b.C.main:4   a.b.C.work:21        each different frame once
 //! nodes    0 ─ 1 ─ 2                           a node is a frame and the node of its callers; 0 has none
 //! rows     (2, alloc, byte[], main) 7 events, 168 bytes
 //! ```
-//! Names are escaped already: a format writes them as they are, but for what it itself needs.
+//! Names are escaped already: a format only adds its own escapes.
 
 use std::io;
 
-/// What a run counted.
+/// The counts of a run.
 pub struct ExportRun {
     /// The program's command line.
     pub command: String,
     pub pid: u32,
     /// Nanoseconds since 1970.
     pub start_ns: u64,
-    /// How many nanoseconds it lasted, as far as the run tells.
+    /// Duration in nanoseconds, if known.
     pub duration_ns: Option<u64>,
-    /// The run's id; none: it is older than such ids.
+    /// The run id; none: the log is older than run ids.
     pub id: Option<u64>,
     pub kinds: Vec<ExportEventKind>,
     /// The kind that is shown first.
     pub main_kind: u32,
-    /// Of that kind counts are shown first, not sums of values.
+    /// Of the main kind, counts are shown first, not sums of values.
     pub counts_first: bool,
     /// Types that were allocated, locked, thrown, …
     pub types: Vec<String>,
     pub threads: Vec<String>,
     pub frames: Vec<ExportFrame>,
-    /// The first is the root; callers come before what they call.
+    /// The first is the root; callers come before their callees.
     pub nodes: Vec<ExportNode>,
-    /// Rows whose stacks begin alike are near each other.
+    /// Rows with similar stacks are near each other.
     pub rows: Vec<ExportRow>,
-    /// The content id of each node; empty: they are not wanted.
+    /// The content id of each node; empty: not requested.
     pub content_ids: Vec<u128>,
 }
 
-/// Hands each event to whom it is given, in the order of time, thread by thread or mixed.
+/// Passes each event to a function, in the order of time, thread by thread or mixed.
 pub type ExportEventSource<'e> =
     dyn Fn(&mut dyn FnMut(&ExportEvent) -> io::Result<()>) -> io::Result<()> + 'e;
 
@@ -45,26 +45,26 @@ pub type ExportEventSource<'e> =
 #[derive(Clone, Debug)]
 pub struct ExportEventKind {
     pub name: String,
-    /// What values are in: `bytes`, `ns`, or nothing.
+    /// Unit of the values: `bytes`, `ns`, or empty.
     pub unit: String,
-    /// Events have values.
+    /// Whether events have values.
     pub has_values: bool,
-    /// The kind whose values are how long these events took: each of its events comes behind the one of this kind.
+    /// The kind whose values are the durations of these events; each of its events follows the event of this kind.
     pub timed_kind: Option<&'static str>,
     pub tool_names: ToolNames,
 }
 
-/// What other tools call a kind of event for which they have words of their own.
+/// Names in other tools of a kind of event.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolNames {
-    /// pprof's names for how many events there are, and for their values.
+    /// pprof's names for the number of events and for their values.
     pub pprof: Option<[&'static str; 2]>,
-    /// Flight Recorder's type of event, by what the event happened to.
+    /// Returns Flight Recorder's event type for an event's type.
     pub jfr: fn(&str) -> Option<&'static str>,
 }
 
 impl ToolNames {
-    /// They have none.
+    /// No names in other tools.
     pub const NONE: ToolNames = ToolNames {
         pprof: None,
         jfr: |_| None,
@@ -72,29 +72,29 @@ impl ToolNames {
 }
 
 impl ExportEventKind {
-    /// Values are how long events took.
+    /// Whether values are durations.
     #[must_use]
     pub fn is_time(&self) -> bool {
         self.unit == "ns"
     }
 }
 
-/// A frame as a person reads it.
+/// A frame in readable form.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ExportFrame {
-    /// `a.b.C$D`; of a type at the end of a stack, its name.
+    /// Such as `a.b.C$D`; for a type at the end of a stack, its name.
     pub class: String,
-    /// Empty: the frame is a type's, or stands for the rest.
+    /// Empty if the frame is a type, or stands for the rest.
     pub method: String,
-    /// `(I)V`; empty: not known.
+    /// Such as `(I)V`; empty if unknown.
     pub descriptor: String,
     pub file: Option<String>,
-    /// As `StackTraceElement` has it: -1 unknown, -2 native.
+    /// As in `StackTraceElement`: -1 unknown, -2 native.
     pub line: i32,
 }
 
 impl ExportFrame {
-    /// `a.b.C.m`
+    /// Returns `a.b.C.m`.
     #[must_use]
     pub fn qualified_name(&self) -> String {
         match self.method.is_empty() {
@@ -103,7 +103,7 @@ impl ExportFrame {
         }
     }
 
-    /// From 1 on; none: unknown or native.
+    /// Returns the line, from 1; none: unknown or native.
     #[must_use]
     pub fn line_number(&self) -> Option<u32> {
         u32::try_from(self.line).ok().filter(|line| *line > 0)
@@ -115,7 +115,7 @@ impl ExportFrame {
     }
 }
 
-/// One frame more than the caller's.
+/// A node of the tree: a frame and the node of its callers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ExportNode {
     pub caller: u32,
@@ -129,20 +129,20 @@ pub struct ExportRow {
     pub kind: u32,
     pub type_index: Option<u32>,
     pub thread: Option<u32>,
-    /// The context's number; 0: none.
+    /// The context id; 0: none.
     pub context: u64,
     pub count: u64,
     /// In the kind's unit.
     pub value: u64,
 }
 
-/// One event. `row.count` is 1.
+/// A single event. `row.count` is 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ExportEvent {
     pub row: ExportRow,
-    /// Nanoseconds since the run's start, when it was over.
+    /// Its end, in nanoseconds since the run's start.
     pub end_ns: u64,
-    /// How many nanoseconds it lasted, if such events last.
+    /// Its duration in nanoseconds, if such events have one.
     pub duration_ns: Option<u64>,
 }
 
@@ -165,20 +165,20 @@ impl ExportRun {
         self.threads.get(row.thread? as usize).map(String::as_str)
     }
 
-    /// The context's content id, as lucce prints it.
+    /// Returns the context's content id, as lucce prints it.
     #[must_use]
     pub fn content_id_text(&self, row: &ExportRow) -> Option<String> {
         let content = self.content_ids.get(row.node as usize)?;
         (row.node != Self::ROOT).then(|| format!("{content:032x}"))
     }
 
-    /// The run's id, as lucce prints it.
+    /// Returns the run id, as lucce prints it.
     #[must_use]
     pub fn id_text(&self) -> Option<String> {
         self.id.map(|id| format!("{id:016x}"))
     }
 
-    /// A node and those of its callers, innermost first, without the root.
+    /// Returns a node and its callers, innermost first, without the root.
     #[must_use]
     pub fn node_path(&self, node: u32) -> Vec<u32> {
         let caller = |at: u32| self.nodes.get(at as usize).map(|node| node.caller);
@@ -186,7 +186,7 @@ impl ExportRun {
         std::iter::successors(first, |at| caller(*at).filter(|at| *at != Self::ROOT)).collect()
     }
 
-    /// The numbers of a stack's frames, innermost first.
+    /// Returns the indices of a stack's frames, innermost first.
     pub fn stack_frames(&self, node: u32) -> impl Iterator<Item = u32> {
         let mut at = node;
         std::iter::from_fn(move || {
@@ -196,7 +196,7 @@ impl ExportRun {
         })
     }
 
-    /// How many frames the stacks of all rows have, each counted as often as rows have it.
+    /// Returns the number of frames in the stacks of all rows together.
     #[must_use]
     pub fn count_row_frames(&self) -> u64 {
         let depths = self.node_depths();
@@ -204,7 +204,7 @@ impl ExportRun {
         sum_depths(&depths, nodes)
     }
 
-    /// How many frames the different stacks of all rows have.
+    /// Returns the number of frames in all different stacks of the rows.
     #[must_use]
     pub fn count_stack_frames(&self) -> u64 {
         let depths = self.node_depths();
@@ -218,7 +218,7 @@ impl ExportRun {
         sum_depths(&depths, nodes.map(|(node, _)| node))
     }
 
-    /// By node, how many frames its stack has.
+    /// Returns for each node the number of frames of its stack.
     fn node_depths(&self) -> Vec<u32> {
         let mut depths = Vec::with_capacity(self.nodes.len());
         depths.push(0);
@@ -229,7 +229,7 @@ impl ExportRun {
         depths
     }
 
-    /// The number of a context as lucce prints it, so that it can be decoded.
+    /// Returns the context id as lucce prints it, so that it can be decoded.
     #[must_use]
     pub fn context_text(&self, row: &ExportRow) -> Option<String> {
         let number = (row.context != 0).then_some(row.context)?;
@@ -239,14 +239,14 @@ impl ExportRun {
         })
     }
 
-    /// The main class or jar: the command line's first word.
+    /// Returns the main class or jar: the command line's first word.
     #[must_use]
     pub fn program_name(&self) -> &str {
         let first = self.command.split_whitespace().next();
         first.unwrap_or("java")
     }
 
-    /// Sorts the rows by their places in a walk of the tree, so that stacks that begin alike are near each other.
+    /// Sorts the rows by a depth-first walk of the tree, so that similar stacks are near each other.
     pub fn sort_rows(&mut self) {
         let places = self.preorder_positions();
         let place = |node: u32| places.get(node as usize).copied().unwrap_or_default();
@@ -261,7 +261,7 @@ impl ExportRun {
         });
     }
 
-    /// By node, its place in a walk that goes down first.
+    /// Returns for each node its position in a depth-first walk.
     fn preorder_positions(&self) -> Vec<u32> {
         let mut sizes = vec![1_u32; self.nodes.len()];
         for (at, node) in self.nodes.iter().enumerate().skip(1).rev() {

@@ -1,8 +1,7 @@
-//! `speedscope`: the JSON of speedscope.app, whose page draws it in a browser.
+//! `speedscope`: the JSON of speedscope.app, whose page shows it in a browser.
 //!
-//! A profile for each kind of events, all threads together. It is `evented`: a walk of the tree in which each path of
-//! frames opens once and closes once, so a file of deep stacks is as large as the tree, and not as all traces'
-//! lengths together.
+//! The file has a profile for each kind of events, with all threads together. It is `evented`: a walk of the tree opens
+//! and closes each path of frames once. So a file of deep stacks is as large as the tree, not as all traces together.
 
 use std::io::{self, Write};
 
@@ -25,7 +24,7 @@ struct SpeedscopeFrame<'f> {
     line: Option<u32>,
 }
 
-/// `type` is `O` for what opens and `C` for what closes.
+/// `type` is `O` for open and `C` for close.
 #[derive(Serialize)]
 struct SpeedscopeEvent {
     r#type: char,
@@ -69,7 +68,7 @@ impl ExportFormat for SpeedscopeFormat {
     }
 }
 
-/// Those that have events.
+/// Returns the kinds that have events.
 fn kinds_with_events(run: &ExportRun) -> Vec<u32> {
     let all = 0..run.kinds.len() as u32;
     all.filter(|kind| run.rows.iter().any(|row| row.kind == *kind))
@@ -128,7 +127,7 @@ fn write_profile(run: &ExportRun, kind: u32, out: &mut dyn Write) -> io::Result<
     write!(out, "]}}")
 }
 
-/// Opens and closes frames on its way through the tree.
+/// Opens and closes frames during a walk through the tree.
 struct SpeedscopeTreeWalk<'w> {
     run: &'w ExportRun,
     out: &'w mut dyn Write,

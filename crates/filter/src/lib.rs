@@ -1,14 +1,13 @@
-//! Which classes are meant by `include` and `exclude`: one language for the agent's options and for
-//! the verbs of `lucce`.
+//! Selects classes by `include` and `exclude`, with one syntax for the agent's options and for `lucce`'s commands.
 //!
 //! ```text
 //! patterns  = pattern { "+" pattern }
-//! pattern   = class names with dots; "*" stands for any characters, dots too
+//! pattern   = class name with dots; "*" stands for any characters, including dots
 //! ```
 //!
-//! `org.h2.*` is every class whose name starts with `org.h2.`, so all packages below as well;
-//! `com.acme.Foo` is that class with the classes nested in it (`com.acme.Foo$…`). A class is admitted
-//! if it matches a pattern of `include`, or there is none, and matches no pattern of `exclude`.
+//! `org.h2.*` means every class whose name starts with `org.h2.`, in all packages below as well. `com.acme.Foo` means
+//! that class and the classes nested in it (`com.acme.Foo$…`). A class is admitted if it matches a pattern of
+//! `include`, or there is none, and matches no pattern of `exclude`.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -40,16 +39,16 @@ impl std::error::Error for PatternError {}
 pub struct PatternList(Vec<ClassPattern>);
 
 impl PatternList {
-    /// Reads patterns that are joined by `+`.
+    /// Parses patterns joined by `+`.
     ///
     /// # Errors
-    /// One of them is malformed.
+    /// A pattern is malformed.
     pub fn parse(text: &str) -> Result<PatternList, PatternError> {
         let patterns = text.split('+').map(ClassPattern::parse);
         patterns.collect::<Result<_, _>>().map(PatternList)
     }
 
-    /// Adds those of another list.
+    /// Adds the patterns of another list.
     pub fn extend(&mut self, more: PatternList) {
         self.0.extend(more.0);
     }
@@ -59,18 +58,18 @@ impl PatternList {
         self.0.is_empty()
     }
 
-    /// Whether the class, `a.b.C` or `a/b/C`, matches one of them.
+    /// Whether the class, `a.b.C` or `a/b/C`, matches a pattern.
     pub fn matches_class(&self, class: &str) -> bool {
         self.0.iter().any(|pattern| pattern.matches_class(class))
     }
 }
 
-/// What is included and what is excluded.
+/// The included and the excluded classes.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ClassFilter {
-    /// Only these; empty: all.
+    /// Only these classes; empty: all.
     pub include: PatternList,
-    /// None of these, whatever is included.
+    /// Never these classes.
     pub exclude: PatternList,
 }
 
@@ -80,13 +79,13 @@ impl ClassFilter {
         self.include.is_empty() && self.exclude.is_empty()
     }
 
-    /// Whether the class, `a.b.C` or `a/b/C`, is meant.
+    /// Whether the class, `a.b.C` or `a/b/C`, is admitted.
     pub fn admits_class(&self, class: &str) -> bool {
         (self.include.is_empty() || self.include.matches_class(class))
             && !self.exclude.matches_class(class)
     }
 
-    /// Whether a class whose name begins with `prefix`, such as `java/`, may be meant. `false`: none is.
+    /// Whether a class whose name begins with `prefix`, such as `java/`, may be admitted. `false`: none is.
     pub fn admits_below(&self, prefix: &str) -> bool {
         let include = &self.include.0;
         let included = include.is_empty() || include.iter().any(|p| p.may_match_below(prefix));

@@ -1,8 +1,8 @@
-//! One pattern: literal pieces with anything between.
+//! A pattern: literal pieces with anything between them.
 
 use crate::PatternError;
 
-/// The pieces between the stars; one piece: there is no star.
+/// The pieces between the stars; a single piece has no star.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ClassPattern(Vec<Box<[u8]>>);
 
@@ -30,7 +30,7 @@ impl ClassPattern {
         }
     }
 
-    /// Whether it may match a class whose name begins so.
+    /// Whether it may match a class whose name begins with `prefix`.
     pub(crate) fn may_match_below(&self, prefix: &str) -> bool {
         let prefix = prefix.as_bytes();
         self.0.first().is_some_and(|head| {
@@ -40,7 +40,7 @@ impl ClassPattern {
         })
     }
 
-    /// Whether it is sure to match every class whose name begins so.
+    /// Whether it matches every class whose name begins with `prefix`.
     pub(crate) fn matches_all_below(&self, prefix: &str) -> bool {
         match &*self.0 {
             [head, rest] => rest.is_empty() && strip_piece(head, prefix.as_bytes()).is_some(),
@@ -49,7 +49,7 @@ impl ClassPattern {
     }
 }
 
-/// Pieces that follow a star each: all but the last one as early as they come.
+/// Matches pieces that each follow a star: all but the last at their first occurrence.
 fn match_pieces(pieces: &[Box<[u8]>], mut class: &[u8]) -> bool {
     let Some((last, pieces)) = pieces.split_last() else {
         return true;
@@ -68,12 +68,12 @@ fn match_pieces(pieces: &[Box<[u8]>], mut class: &[u8]) -> bool {
     })
 }
 
-/// What follows the first place where `piece` stands.
+/// Returns the rest behind the first occurrence of `piece`.
 fn find_piece<'c>(piece: &[u8], class: &'c [u8]) -> Option<&'c [u8]> {
     (0..=class.len()).find_map(|at| strip_piece(piece, class.get(at..)?))
 }
 
-/// What follows `piece` at the beginning. Dots match the slashes of internal names.
+/// Returns the rest behind `piece` at the beginning. Dots match the slashes of internal names.
 fn strip_piece<'c>(piece: &[u8], class: &'c [u8]) -> Option<&'c [u8]> {
     let (head, rest) = class.split_at_checked(piece.len())?;
     let same = |(wanted, found): (&u8, &u8)| wanted == found || (*wanted, *found) == (b'.', b'/');
@@ -103,7 +103,7 @@ fn check_pattern(text: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// What compilers put into names, and the star.
+/// Whether the character is a star, or one that compilers use in names.
 fn is_pattern_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '_' | '$' | '-' | '*')
 }

@@ -1,4 +1,4 @@
-//! What a call is: one of the API, one with a bracket, one that defines a class.
+//! Classifies call sites: calls of lucce's API, natives that call back into Java, and definitions of hidden classes.
 
 use lucce_bytecode::{AllocationInstruction, AllocationOpcode, MethodCall};
 
@@ -7,7 +7,7 @@ use crate::instrumentation::HookSiteKind;
 
 const CONTEXT: &str = "io/lucce/CallContext";
 const SCOPE_CLASS: &str = "io/lucce/CallContext$Scope";
-/// Calls of methods that programs call which a hook replaces.
+/// Methods of lucce's API whose calls a hook replaces.
 const API: [(&str, &str, &str, HookSiteKind); 4] = [
     (CONTEXT, "current", "()J", HookSiteKind::Current),
     (
@@ -22,6 +22,7 @@ const API: [(&str, &str, &str, HookSiteKind); 4] = [
 
 const INVOKESTATIC: u8 = 184;
 
+/// Returns the site kind of a call of lucce's API; `None`: it is another call.
 pub fn api_site_kind(call: &MethodCall<'_>) -> Option<HookSiteKind> {
     let known = API.iter().find(|(owner, name, descriptor, _)| {
         (*owner, *name, *descriptor) == (&*call.owner, &*call.name, &*call.descriptor)
@@ -30,7 +31,7 @@ pub fn api_site_kind(call: &MethodCall<'_>) -> Option<HookSiteKind> {
     known.map(|(.., mark)| mark.clone())
 }
 
-/// Natives that call Java by other ways than JNI; all are called from their own class.
+/// Natives that call Java other than through JNI, by calling class and name. All are called from their own class only.
 pub const BRACKETED: [(&str, &str); 4] = [
     ("jdk/internal/reflect/NativeMethodAccessorImpl", "invoke0"),
     (
@@ -47,13 +48,14 @@ pub const BRACKETED: [(&str, &str); 4] = [
     ),
 ];
 
-/// A call of `ClassLoader.defineClass0`.
+/// Whether the call is one of `ClassLoader.defineClass0`.
 pub fn defines_hidden(call: &MethodCall<'_>) -> bool {
     call.owner == "java/lang/ClassLoader"
         && call.name == "defineClass0"
         && call.descriptor == DEFINE_CLASS_0
 }
 
+/// Returns the site kind of an allocation instruction.
 pub fn allocation_site_kind(alloc: &AllocationInstruction<'_>) -> HookSiteKind {
     match alloc.kind {
         AllocationOpcode::New => HookSiteKind::New(alloc.type_name.to_string()),
@@ -66,7 +68,7 @@ pub fn allocation_site_kind(alloc: &AllocationInstruction<'_>) -> HookSiteKind {
 pub mod tests {
     use super::*;
 
-    /// Of a static method without arguments.
+    /// Returns a call of a static method without arguments.
     pub fn call(owner: &'static str, name: &'static str) -> MethodCall<'static> {
         MethodCall {
             bci: 0,

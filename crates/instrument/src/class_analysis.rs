@@ -1,4 +1,7 @@
-//! Which hooks the methods of a class need.
+//! Decides which hooks the methods of a class need.
+//!
+//! [`analyze_class`] first finds the leaf methods of the class, then the frame kind and hook places of each other
+//! method.
 
 use std::collections::HashMap;
 
@@ -19,8 +22,10 @@ use crate::jdk::{agents, recorder, untracked_calls, vm_calls};
 use crate::kinds::{ALLOC, AnalyzedMethod, CALL, EventHooks, EventKindSet};
 use crate::object_creation::{MAKING, unseen_places};
 
+/// Returns the instrumentation of each method, in the order of the class file.
+///
 /// # Errors
-/// The class's code is malformed; the VM will say so itself.
+/// The class's code is malformed; the VM will report it.
 pub fn analyze_class(
     class: &ClassFile<'_>,
     wants: InstrumentationOptions<'_>,
@@ -35,25 +40,25 @@ pub fn analyze_class(
         .collect())
 }
 
-/// What the hooks are for.
+/// What the hooks are for, and what is known about other classes.
 #[derive(Clone, Copy)]
 pub struct InstrumentationOptions<'w> {
-    /// What is counted.
+    /// The kinds of events that are counted.
     pub events: EventKindSet,
-    /// Nothing that happens in a method by itself is counted or recorded.
+    /// No event of a method by itself is counted or recorded.
     pub idle: bool,
     /// The VM trusts the class's loader: it is the boot loader or the platform loader.
     pub trusted: bool,
-    /// Whether a class of the JDK is in scope.
+    /// Whether the class of the JDK with this name is in scope.
     pub holds: &'w dyn Fn(&str) -> bool,
-    /// Whether none of them is.
+    /// Whether no class of the JDK is in scope.
     pub jdk_is_out_of_scope: bool,
-    /// Whether the call is one of a [`MethodInstrumentation::untracked`] method of a class of the JDK that has been loaded.
+    /// Whether the call reaches a [`MethodInstrumentation::untracked`] method of a loaded class of the JDK.
     pub calls_untracked: &'w dyn Fn(&MethodCall<'_>) -> bool,
 }
 
 impl InstrumentationOptions<'_> {
-    /// Whether such a call leads to nothing that could ask for a context.
+    /// Whether nothing that the call reaches can ask for a context.
     fn is_leaf(&self, call: &MethodCall<'_>) -> bool {
         is_leaf_call(call)
             || !self.events.contains(&CALL) && (is_arithmetic(call) || is_recorder_leaf(call))
@@ -62,7 +67,7 @@ impl InstrumentationOptions<'_> {
     }
 }
 
-/// A class with everything that is asked of it several times.
+/// A class with the facts that several steps of the analysis need.
 struct ClassAnalysis<'v, 'a> {
     class: &'v ClassFile<'a>,
     /// See [`role_name`].
@@ -103,11 +108,13 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         Ok(view)
     }
 
-    /// A method is a leaf if it calls none but leaves. One that becomes a leaf may make leaves of those that call it:
-    /// only these are looked at again, so each call is looked at twice at most, but for methods that call many leaves.
+    /// Finds the leaf methods: methods that call only leaf methods.
+    ///
+    /// A new leaf may turn its callers into leaves. Only those are examined again, so each call is examined at most
+    /// twice, except in methods that call many leaves.
     fn find_leaves(&mut self) {
-        // Calls of other methods of this class that are not known to be leaves, by the calling method; and the
-        // methods that call a method.
+        // `open`: for each method, the number of its calls of methods of this class that are not yet known to be
+        // leaves. `callers`: for each method, the methods that call it.
         let mut open = vec![0_usize; self.scans.len()];
         let mut callers = vec![Vec::new(); self.scans.len()];
         let mut found = Vec::new();
@@ -152,7 +159,8 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         }
     }
 
-    /// Methods of this class on which it depends whether the calls are silent. `None`: one is not, in any case.
+    /// Returns the methods of this class that decide whether all calls of `scan` are leaf calls; `None`: one call never
+    /// is.
     fn undecided_own_calls(&self, scan: &CodeScan<'_>) -> Option<Vec<usize>> {
         let mut called = Vec::new();
         for call in &scan.calls {
@@ -163,8 +171,11 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         Some(called)
     }
 
-    /// Whether nothing happens in the method, its calls aside. The VM may throw an exception there, whose constructors move
-    /// the pointer. A method that catches one goes on, and so would a caller that has said nothing and keeps nothing.
+    /// Whether the method, apart from its calls, causes no event.
+    ///
+    /// The VM may throw an exception there, and the exception's constructors move `$fp`. A method that catches it
+    /// continues with the moved `$fp`, and so would a caller that published no site and keeps no slot. So a leaf has no
+    /// handlers.
     fn may_be_leaf(&self, method: &ClassFileMethod<'_>, scan: &CodeScan<'_>) -> bool {
         let at = &self.analyzed_method(method, scan);
         may_be_leaf(self.name, method)
@@ -223,7 +234,7 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         shape
     }
 
-    /// The body of an intrinsic counts nothing itself. `None`: it is not one.
+    /// Moves the count of an intrinsic's allocation from its body to its callers. `None`: the method is no intrinsic.
     fn leave_counting_to_callers(
         &self,
         method: &ClassFileMethod<'_>,
@@ -308,7 +319,7 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         )
     }
 
-    /// The hooks of what is counted.
+    /// Returns the hooks of the counted kinds.
     fn event_hooks(&self) -> impl Iterator<Item = &'static dyn EventHooks> {
         self.wants.events.event_hooks()
     }
@@ -346,13 +357,13 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         own.then(|| self.by_name.get(&key).copied()).flatten()
     }
 
-    /// Of a method of this class.
+    /// Whether the call reaches a native method of this class.
     fn is_native(&self, call: &MethodCall<'_>) -> bool {
         let method = self.own_method(call);
         method.is_some_and(|index| self.scans.get(index).is_some_and(Option::is_none))
     }
 
-    /// A call of a method of this very class that has no hooks and cannot be overridden.
+    /// Whether the call reaches a leaf method of this class that cannot be overridden.
     fn calls_own_leaf(&self, call: &MethodCall<'_>) -> bool {
         let Some(index) = self.fixed_own_method(call) else {
             return false;
@@ -361,20 +372,21 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         leaf || is_native_leaf(call) && self.is_native(call)
     }
 
-    /// The method of this very class that a call is one of, as no class can override it.
+    /// Returns the method of this class that the call reaches, if no class can override it.
     fn fixed_own_method(&self, call: &MethodCall<'_>) -> Option<usize> {
         let index = self.own_method(call)?;
         let method = self.class.methods().get(index)?;
         is_bound(self.class, method).then_some(index)
     }
 
-    /// Whether no class can override the method, which has one of these flags or belongs to a final class.
+    /// Whether no class can override the method: it has one of `flags`, or its class is final.
     fn is_fixed(&self, index: usize, flags: u16) -> bool {
         let access = self.class.methods().get(index).map_or(0, |m| m.access);
         access & flags != 0 || self.class.access() & FINAL != 0
     }
 
-    /// See [`MethodInstrumentation::untracked`]. A private method may have the name of another one that is called.
+    /// See [`MethodInstrumentation::untracked`]. Private methods are excluded: a call may name another method of that
+    /// name.
     fn is_untracked(&self, index: usize) -> bool {
         let leaf = self.leaves.get(index).copied().unwrap_or(false);
         let is_constructor = |method: &ClassFileMethod<'_>| method.name == "<init>";
@@ -384,8 +396,9 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
     }
 }
 
-/// Whether a call that names a method of this class is one of it, as no class can override it: other methods of the class
-/// may say nothing before they call it.
+/// Whether a call that names a method of this class always reaches it, because no class can override it.
+///
+/// Other methods of the class may then call it without publishing a site.
 #[must_use]
 pub fn is_bound(class: &ClassFile<'_>, method: &ClassFileMethod<'_>) -> bool {
     let is_fixed = method.access & (PRIVATE | STATIC | FINAL) != 0
@@ -400,9 +413,10 @@ const STATIC: u16 = 0x0008;
 const FINAL: u16 = 0x0010;
 const INTERFACE: u16 = 0x0200;
 
-/// Whether no hook runs after one that has moved the pointer: there is one call at most, no way back to it,
-/// and nothing behind it. What the VM calls in between puts the pointer back, unless an exception leaves
-/// it; so there may be no handler that goes on.
+/// Whether no hook runs after a hook that moved `$fp`, so that the method need not keep its slot's address.
+///
+/// The method has at most one such hook, no loop back to it, and no hook behind it. Methods that the VM calls in
+/// between restore `$fp`, unless they throw; so the method may have no exception handler.
 fn keeps_no_slot(shape: &MethodInstrumentation, has_loops: bool, has_handlers: bool) -> bool {
     let Some((last, before)) = shape.places.split_last() else {
         return false;
@@ -421,7 +435,7 @@ fn keeps_no_slot(shape: &MethodInstrumentation, has_loops: bool, has_handlers: b
     plain && ordered && !has_handlers
 }
 
-/// The calls in such a method that would hide what follows from agents.
+/// Returns the calls in a method that switches threads that would hide the following frames from agents.
 pub fn find_frame_hiding(class: &str, scan: &CodeScan<'_>) -> Vec<HookPlace> {
     let calls = scan.calls.iter().filter(|call| hides_frames(class, call));
     let places = calls.map(|call| HookPlace {
@@ -459,7 +473,7 @@ mod tests {
             vec![new(), new()],
         ] {
             assert!(keeps_no_slot(&shape(&marks), false, false), "{marks:?}");
-            // An exception may come from code that the VM calls, and leave the pointer where it is.
+            // An exception may come from code that the VM calls, and leave `$fp` moved.
             assert!(!keeps_no_slot(&shape(&marks), false, true), "{marks:?}");
             let calls = marks.contains(&HookSiteKind::Call);
             assert_eq!(

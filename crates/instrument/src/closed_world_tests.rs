@@ -1,7 +1,8 @@
-//! The JDKs of this machine are the oracle of what is known of them.
+//! Tests that compare the tables of `jdk` with the JDKs of this machine.
 //!
-//! What is called without a hook must have none, or the pointer is not where its caller left it: looked up for every call
-//! in the base module. What the tables name must be there, and what they say of hidden methods be so.
+//! A callee of an untracked call must have no hook, else `$fp` is not where its caller left it. The tests check this
+//! for every call in `java.base`. They also check that the methods named by the tables exist, and that the table of
+//! hidden methods is right.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
@@ -25,7 +26,7 @@ mod jdk;
 
 type Key = (String, String, String);
 
-/// What a call may find.
+/// The instrumentation of the methods that a call may reach.
 struct CalleeInstrumentation {
     native: bool,
     shape: MethodInstrumentation,
@@ -38,20 +39,20 @@ struct ClosedWorld {
     quiet: HashSet<Key>,
 }
 
-/// What the tests want of a JDK.
+/// What the tests need of a JDK.
 struct JdkClasses {
     version: u32,
     /// The classes of its `java.base`.
     base: Vec<Vec<u8>>,
-    /// Facts that hold for it, by their place in the list.
+    /// The facts that hold for it, by their position in the list.
     facts: BTreeSet<usize>,
-    /// Methods with `@Hidden`, or without, where the table says otherwise.
+    /// Methods for which `@Hidden` and the table disagree.
     hidden_otherwise: Vec<String>,
-    /// Whether it has the module of [`JVMCI`], which images of JDKs leave out.
+    /// Whether it has the module of [`JVMCI`]; images of JDKs may omit it.
     has_jvmci: bool,
 }
 
-/// Classes by which the VM and compilers that are written in Java speak with each other.
+/// The package through which the VM and compilers written in Java communicate.
 const JVMCI: &str = "jdk/vm/ci/";
 
 /// All JDKs of this machine, read once.
@@ -110,7 +111,7 @@ fn read_jdk(jdk: &jdk::Jdk) -> JdkClasses {
     read
 }
 
-/// A new JDK lacks what some rows name; `facts.txt` says which rows. BLESS=1 writes it anew.
+/// A new JDK lacks some methods that rows name; `facts.txt` records which. `BLESS=1` rewrites it.
 #[test]
 fn the_list_of_facts_is_what_the_jdks_have() {
     const TESTED: [u32; 3] = [17, 21, 25];
@@ -130,7 +131,7 @@ fn the_list_of_facts_is_what_the_jdks_have() {
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(file, &text).unwrap();
     }
-    // A JDK that is not there is not asked, nor one without the module of what the line is about.
+    // Skips JDKs that are not installed, and images without the module of the line's class.
     let of_tested = |version: &u32| JDKS.iter().any(|jdk| jdk.version == *version);
     let asked: Vec<u32> = TESTED.into_iter().filter(of_tested).collect();
     let has_jvmci = |version: u32| {
@@ -162,7 +163,7 @@ fn the_list_of_facts_is_what_the_jdks_have() {
     assert!(!all || of_none.is_empty(), "of no JDK: {of_none:#?}");
 }
 
-/// BLESS=1 writes it anew, where all JDKs are there.
+/// `BLESS=1` rewrites the list, if all JDKs are installed.
 #[test]
 fn the_list_of_natives_is_what_the_jdks_have() {
     const NATIVE: u16 = 0x100;
@@ -191,7 +192,7 @@ fn the_list_of_natives_is_what_the_jdks_have() {
     let known = std::fs::read_to_string(file).unwrap();
     match all {
         true => assert_eq!(known, text),
-        // A JDK that is not there is not asked.
+        // Skips a JDK that is not installed.
         false => {
             let of = |class: &str| {
                 known
@@ -209,7 +210,7 @@ fn the_list_of_natives_is_what_the_jdks_have() {
     }
 }
 
-/// The annotations are the oracle.
+/// The annotations in the class files decide.
 #[test]
 fn the_table_of_hidden_methods_says_what_the_jdks_say() {
     let known = JDKS.iter().filter(|jdk| [17, 25].contains(&jdk.version));
@@ -228,7 +229,7 @@ fn method_key(owner: &str, name: &str, descriptor: &str) -> Key {
 }
 
 impl ClosedWorld {
-    /// As if all classes had been loaded before each of them.
+    /// Analyzes each class as if all classes had been loaded before it.
     fn from_classes(classes: &[ClassFile<'_>], events: EventKindSet) -> ClosedWorld {
         let mut known = ClosedWorld::default();
         loop {
@@ -292,7 +293,7 @@ impl ClosedWorld {
                 .is_some_and(|of| self.is_throwable(of))
     }
 
-    /// Calls without a hook of methods that have some.
+    /// Returns the untracked calls whose callees have hooks.
     fn unhooked_calls(&self, class: &ClassFile<'_>) -> Vec<String> {
         let mut found = Vec::new();
         for method in class.methods() {
@@ -306,7 +307,7 @@ impl ClosedWorld {
             let scan = class.scan_code(code).unwrap();
             let hooked = |bci| own.places.iter().any(|place| place.bci == bci);
             for call in scan.calls.iter().filter(|call| !hooked(call.bci)) {
-                // A method that throws does not go on; the exception's text is made first.
+                // A method that throws does not continue; it makes the exception's text first.
                 let throws = is_unsafe && call.owner == "java/lang/StringBuilder"
                     || call.name == "<init>" && self.is_throwable(&call.owner);
                 let called = self.resolve_method(&call.owner, &call.name, &call.descriptor);

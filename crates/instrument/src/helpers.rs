@@ -1,16 +1,17 @@
-//! The methods of the helper classes that hooks call: what `LucceRt.java`, `LucceRtEvents.java` and `LucceRtTasks.java`
-//! promise the planner.
+//! Names and descriptors of the helper methods that hooks call.
+//!
+//! They must match `LucceRt.java`, `LucceRtEvents.java` and `LucceRtTasks.java`.
 
 use lucce_bytecode::{CodeInsertion, HelperMethod, NewField};
 
-/// What the names of all helper classes begin with, and the one for frames.
+/// Prefix of the names of all helper classes, and the name of the helper class for frames.
 pub const RT: &str = "java/lang/LucceRt";
 pub const RT_EVENTS: &str = "java/lang/LucceRtEvents";
 pub const RT_TASKS: &str = "java/lang/LucceRtTasks";
-/// What the names of the helpers begin with that a class inherits; no compiler makes such names.
+/// Prefix of the helpers that classes inherit from `java.lang.Object`; no compiler makes such names.
 pub const INHERITED: &str = "$lucce$";
 
-/// Defines constants, and the list of them.
+/// Defines a constant for each helper, and the list of all.
 macro_rules! helpers {
     ($($(#[$about:meta])* $name:ident = $of:ident($method:literal, $descriptor:literal);)*) => {
         $($(#[$about])* pub const $name: HelperMethod = $of($method, $descriptor);)*
@@ -21,30 +22,31 @@ macro_rules! helpers {
 
 helpers! {
     ENTER = helper("enter", "()J");
-    /// Where contexts are looked up at entry.
+    /// Entry hook that looks up the context.
     ENTER_AT = helper("enter", "(I)J");
     ENTER_FIRST = helper("enterFirst", "()J");
     ENTER_THREAD = helper("enterThread", "()J");
     ENTER_PREMAIN = helper("enterPremain", "()J");
     ENTER_VM = helper("enterVm", "(I)J");
     EXIT_VM = helper("exitVm", "(J)V");
-    /// In place of `EXIT_VM`, and of `PUB`: see `recorder`.
+    /// In place of `EXIT_VM`: the caller's further calls may be untracked. `PUB_UNSAID` is in place of `PUB`; see
+    /// `recorder`.
     EXIT_UNSAID = helper("exitUnsaid", "(J)V");
-    /// After a call that gives classes other code.
+    /// Behind a call that redefines classes.
     CHANGED = helper("changed", "(JI)V");
     PUB_UNSAID = helper("pubUnsaid", "(JI)V");
     RESTORE = helper("restore", "(J)V");
-    /// Only where calls are recorded.
+    /// Only if calls are recorded.
     EXIT = helper("exit", "(J)V");
     UNWIND_VM = helper("unwindVm", "(J)V");
     PUB = helper("pub", "(JI)V");
-    /// In a method that does not keep where its slot is.
+    /// For methods that do not keep their slot's address.
     PUB_HERE = helper("pub", "(I)V");
     ALLOC_HERE = event("alloc", "(I)V");
     PUB_SWITCHING = helper("pubSwitching", "(JI)V");
     TO_CARRIER = helper("toCarrier", "()J");
     TO_VIRTUAL = helper("toVirtual", "(J)V");
-    /// In stubs of `java.lang.foreign`: around the call of a C function, and where C code calls.
+    /// In stubs of `java.lang.foreign`: around the call of a C function, and in methods that C code calls.
     DOWNCALL = helper("downcall", "(J)V");
     DOWNCALLED = helper("downcalled", "(JI)V");
     UNWIND_DOWNCALL = helper("unwindDowncall", "(J)V");
@@ -66,11 +68,11 @@ helpers! {
     CALLED_VM = event("calledVm", "(I)J");
     SCOPE = task("scope", "(JJI)V");
     SCOPE_END = task("scopeEnd", "(JI)V");
-    /// What a native method has made, and the compiler may make in its place.
+    /// For an object made by a native method, or by the compiler's replacement of it.
     MADE = event("made", "(Ljava/lang/Object;JI)V");
-    /// In a method that does not keep where its slot is.
+    /// For methods that do not keep their slot's address.
     MADE_HERE = event("made", "(Ljava/lang/Object;I)V");
-    /// An array with all that it holds.
+    /// For an array together with all arrays that it holds.
     MADE_ALL = event("madeAll", "(Ljava/lang/Object;JI)V");
     MADE_TEXTS = event("madeTexts", "(Ljava/lang/Object;JI)V");
     /// In `Array.newInstance`.
@@ -80,35 +82,38 @@ helpers! {
     TRACED = event("traced", "(Ljava/lang/Object;JI)V");
     /// In constructors of `Throwable`.
     DESCRIBES = event("describes", "(Ljava/lang/Object;JI)V");
-    /// Around a call of `clone` that may be one of `Object.clone`.
+    /// Before and behind a call of `clone` that may reach `Object.clone`.
     CLONES = event("clones", "(Ljava/lang/Object;JI)V");
     CLONED = event("cloned", "(Ljava/lang/Object;JI)V");
-    /// In code that traces do not show: behind a `new`, and behind a call of one of `INTRINSICS`.
+    /// In code that traces omit: behind a `new`, and behind a call of one of `INTRINSICS`.
     UNSEEN_NEW = event("unseenNew", "(Ljava/lang/Class;J)V");
     UNSEEN_COPY = event("unseenCopy", "(Ljava/lang/Object;JI)V");
 }
 
-/// In place of a site, in such code: the one that the caller has published.
+/// In place of a site, in code that traces omit: use the site that the caller has published.
 pub const UNSEEN: i32 = -1;
 
 pub const DEFINE_CLASS_0: &str = "(Ljava/lang/ClassLoader;Ljava/lang/Class;Ljava/lang/String;[BIILjava/security/ProtectionDomain;ZILjava/lang/Object;)Ljava/lang/Class;";
-/// In place of hooks of an earlier time: the class, and the name of its methods by whether they return where a slot is, or
-/// stand in place of a call of the program.
+/// The class that replaces the callee of earlier hooks, and the names of its methods.
+///
+/// The name depends on the hook: `was` returns nothing, `entered` returns a slot's address, and `asked` replaces a call
+/// of the program.
 pub const WAS: &str = "java/lang/LucceRtWas";
 pub const WAS_SAID: &str = "was";
 pub const WAS_ENTERED: &str = "entered";
 pub const WAS_ASKED: &str = "asked";
-/// What such hooks stand in place of a call with, also if they have been silenced before: the VM knows who calls.
+/// Helpers that replace a call of the program; for them the VM finds the caller. Includes their neutralized form.
 pub const ASKING: [&str; 4] = [WAS_ASKED, "current", "event", "park"];
-/// Java agents are asked.
+/// Replaces the call that asks Java agents.
 pub const REDIRECT_ASKING: CodeInsertion = CodeInsertion::Redirect {
     helper: helper("transform", TRANSFORM),
 };
 pub const TRANSFORM: &str = "(Ljava/lang/Object;Ljava/lang/Module;Ljava/lang/ClassLoader;Ljava/lang/String;Ljava/lang/Class;Ljava/security/ProtectionDomain;[B)[B";
-/// The VM goes on telling agents what happens.
+/// Replaces the call that hides frames: the VM continues to report events to agents.
 pub const REDIRECT_HIDING: CodeInsertion = CodeInsertion::Redirect {
     helper: helper("hides", "(Ljava/lang/Object;Z)V"),
 };
+/// Replaces the call that defines a hidden class.
 pub const REDIRECT_DEFINITION: CodeInsertion = CodeInsertion::Redirect {
     helper: helper("defineClass0", DEFINE_CLASS_0),
 };
@@ -125,7 +130,7 @@ pub const fn task(name: &'static str, descriptor: &'static str) -> HelperMethod<
     helper_of(RT_TASKS, name, descriptor)
 }
 
-/// Of this helper class.
+/// A method of the given helper class.
 pub const fn helper_of(
     class: &'static str,
     name: &'static str,
@@ -138,7 +143,7 @@ pub const fn helper_of(
     }
 }
 
-/// Those of this file; `kinds::kind_helpers` has those of kinds.
+/// Returns the helpers that this file defines; `kinds::kind_helpers` returns those that kinds define.
 pub fn all_helpers() -> impl Iterator<Item = HelperMethod<'static>> {
     let arrays = ARRAYS_OF.iter();
     let arrays = arrays.flat_map(|of| [false, true].map(|here| array_helper(of, here)));
@@ -150,7 +155,7 @@ pub fn all_helpers() -> impl Iterator<Item = HelperMethod<'static>> {
     NAMED.iter().copied().chain(arrays).chain(redirects)
 }
 
-/// The types of arrays that have a helper of their own.
+/// Array types that have their own helper.
 pub const ARRAYS_OF: [&str; 9] = [
     "[B",
     "[Z",
@@ -163,7 +168,7 @@ pub const ARRAYS_OF: [&str; 9] = [
     "[Ljava/lang/Object;",
 ];
 
-/// The helper that knows the size of such an array. `here`: in a method that does not keep where its slot is.
+/// Returns the helper that computes the size of such an array. `here`: the method does not keep its slot's address.
 pub fn array_helper(descriptor: &str, here: bool) -> HelperMethod<'static> {
     let (kept, without) = match descriptor {
         "[B" => ("([BJI)V", "([BI)V"),
@@ -179,9 +184,9 @@ pub fn array_helper(descriptor: &str, here: bool) -> HelperMethod<'static> {
     event("array", if here { without } else { kept })
 }
 
-/// Fields of `java.lang.Thread`: see the helper class. Public, synthetic.
+/// Fields added to `java.lang.Thread`; the helper class explains them. Public and synthetic.
 const THREAD_FIELDS: [&str; 5] = ["$fp", "$ev", "$ts", "$rc", "$cx"];
-/// What is added to this class of the JDK for frames.
+/// Returns the fields that frames need in this class of the JDK.
 pub fn new_fields(class: &str) -> Vec<NewField<'static>> {
     match class {
         "java/lang/Thread" => THREAD_FIELDS.map(public_field).to_vec(),

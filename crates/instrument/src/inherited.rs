@@ -1,10 +1,11 @@
-//! Helpers for classes whose loader need not know the helper class.
+//! Helpers for classes whose loader cannot find the helper class.
 //!
-//! A class names what its loader finds, and a loader may have a list of what it lets through: it would refuse
-//! `java/lang/LucceRt`, or notice that it is asked for it. So classes of a program's own loaders call the
-//! helpers by way of `java/lang/Object`, which inherits them to every class: the constant names the superclass, which
-//! has been loaded before the class and which no loader is asked for again. The methods are static and synthetic,
-//! public because code of interfaces may not call protected ones, and reflection does not show them.
+//! A loader may restrict the classes that it resolves: it would refuse `java/lang/LucceRt`, or notice the request. So
+//! classes of a program's own loaders call the helpers through `java/lang/Object`, from which every class inherits
+//! them. The constant names the superclass, which is loaded already, so the VM does not ask the loader.
+//!
+//! The methods are static and synthetic, and reflection does not show them. They are public because code of interfaces
+//! may not call protected methods.
 
 use lucce_bytecode::{HelperMethod, NewMethod};
 
@@ -17,12 +18,12 @@ use crate::helpers::{
 use crate::jdk::intrinsics::INTRINSICS;
 use crate::kinds::{self, EventHooks};
 
-/// With the prefix [`INHERITED`], the names of `WAS`.
+/// The names of the methods of `WAS`, with the prefix [`INHERITED`].
 pub const SILENT_SAID: &str = "$lucce$was";
 pub const SILENT_ENTERED: &str = "$lucce$entered";
 pub const SILENT_ASKED: &str = "$lucce$asked";
 
-/// The methods to add to `java/lang/Object`: every helper that a class of a program's own loader may call.
+/// Returns the methods to add to `java/lang/Object`: all helpers that a class of a program's own loader may call.
 pub fn inherited_methods() -> Vec<NewMethod<'static>> {
     const PUBLIC_STATIC_SYNTHETIC: u16 = 0x1009;
     let arrays = ARRAYS_OF.iter();
@@ -80,7 +81,7 @@ pub fn inherited_methods() -> Vec<NewMethod<'static>> {
     helpers.into_iter().map(method).collect()
 }
 
-/// What hooks of an earlier time call in place of this helper.
+/// Returns the neutralized form of this helper.
 fn noop_helper(helper: &HelperMethod<'static>) -> HelperMethod<'static> {
     HelperMethod {
         class: WAS,

@@ -1,4 +1,4 @@
-//! From shapes to what the rewriter inserts, once ids are known.
+//! Turns the instrumentation of methods into insertions for the rewriter, once ids are known.
 
 use lucce_bytecode::{
     BytecodeError, ClassFile, ClassFileMethod, ClassPlan, CodeInsertion, CodeScan, EntryHook,
@@ -27,25 +27,25 @@ use crate::jdk::roles::{calls_to_restore, role_name, switch_frame_kind, unshown_
 use crate::kinds::{self, EventKindSet};
 use crate::object_creation::unseen_places;
 
-/// What a method that takes a slot has beside what the default mode needs.
+/// What the hooks of a method with a slot do beyond the default mode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HookOptions {
-    /// The recording is told when it ends.
+    /// The recording is notified when the method ends.
     pub exits: bool,
-    /// Its context is looked up at entry.
+    /// The method's context is looked up at entry.
     pub at_entry: bool,
-    /// It puts the pointer back when it ends: code without hooks may call it.
+    /// The method restores `$fp` when it ends, because code without hooks may call it.
     pub restores: bool,
     /// See [`super::InstrumentationOptions::trusted`].
     pub trusted: bool,
-    /// Its loader is not asked for the helper class: see `inherited`.
+    /// The class calls inherited helpers, because its loader may not find the helper class: see `inherited`.
     pub inherits: bool,
-    /// What is counted: kinds have fields of their own in classes of the JDK.
+    /// The counted kinds; some add fields to classes of the JDK.
     pub kinds: EventKindSet,
 }
 
 impl HookOptions {
-    /// Whether a method without its own slot's address has all that it needs.
+    /// Whether a method may do without its own slot's address.
     fn needs_no_slot_address(self) -> bool {
         !self.exits && !self.at_entry && !self.restores
     }
@@ -58,7 +58,7 @@ impl HookOptions {
                 | FrameKind::AttachedThread
                 | FrameKind::Premain
         );
-        // A virtual thread has ended, for the agent, before its first method returns.
+        // For the agent, a virtual thread ends before its first method returns.
         if self.exits && returns && frame != FrameKind::ThreadEntry {
             method.exit = Some(EXIT);
         }
@@ -73,7 +73,7 @@ impl HookOptions {
                 .any(|(_, insert)| moves_pointer(insert))
         {
             method.exit = Some(RESTORE);
-            // Who creates objects does it for constructors, see `outside`.
+            // The creator of the object restores `$fp` for constructors: see `out_of_scope`.
             method.unwind = Some(RESTORE).filter(|_| name != "<init>");
         }
         if self.at_entry && frame == FrameKind::OwnSlot {
@@ -85,7 +85,7 @@ impl HookOptions {
     }
 }
 
-/// Whether the insertion moves the pointer.
+/// Whether the insertion moves `$fp`.
 fn moves_pointer(insert: &CodeInsertion<'_>) -> bool {
     matches!(
         insert,
@@ -98,8 +98,10 @@ fn moves_pointer(insert: &CodeInsertion<'_>) -> bool {
     )
 }
 
-/// Puts ids into the shapes. `sites` are the ids of each method's places, `native_site` those of
-/// bracketed natives by method index.
+/// Returns the insertions of a class.
+///
+/// Methods get ids from `first_method`, places get ids from `first_site`, in order. `native_site` returns the site of a
+/// bracketed native by its method index.
 pub fn plan_class(
     class: &ClassFile<'_>,
     shapes: &[MethodInstrumentation],
@@ -148,7 +150,7 @@ pub fn plan_class(
     plan
 }
 
-/// The entry hook counts or records, too, if there is a site for it.
+/// Makes the entry hook also count or record, if entries have a site.
 fn count_entries(method: &mut MethodPlan<'static>, frame: FrameKind, site: Option<i32>) {
     let helper = match frame {
         FrameKind::OwnSlot => CALLED,
@@ -179,7 +181,7 @@ fn method_plan(
     mut inserts: Vec<(u16, CodeInsertion<'static>)>,
     is_constructor: bool,
 ) -> MethodPlan<'static> {
-    // Native code that calls the same method again finds the pointer where it was.
+    // Native code that calls the same method again finds `$fp` unchanged.
     let (entry, exit, unwind) = match shape.frame {
         FrameKind::NoSlot => {
             let moves = !shape.restores.is_empty();
@@ -200,7 +202,7 @@ fn method_plan(
     };
     let argument = match shape.frame {
         FrameKind::VmEntered => Some(id as i32),
-        // It is in no trace.
+        // Traces omit the method.
         FrameKind::NoSlotVmEntered => Some(0),
         _ => None,
     };
@@ -213,7 +215,7 @@ fn method_plan(
     inserts.extend(restores);
     inserts.extend(shape.unseen.iter().flat_map(unseen_insertions_at));
     inserts.sort_by_key(|(bci, _)| *bci);
-    // A constructor has no handler for what it throws: the next upcall clears up.
+    // A constructor cannot have a handler for what it throws; the next VM entry restores `$fp`.
     let unwind = unwind.filter(|_| !is_constructor);
     MethodPlan {
         entry: Some(EntryHook {
@@ -226,7 +228,7 @@ fn method_plan(
     }
 }
 
-/// `here`: the method keeps nothing, see [`MethodInstrumentation::keeps_no_slot`].
+/// Returns the hooks of one place. `here`: see [`MethodInstrumentation::keeps_no_slot`].
 fn insertions_at(
     place: &HookPlace,
     (shape, here): (&MethodInstrumentation, bool),
@@ -303,7 +305,7 @@ fn bracket_native_call(native: u32, site: i32) -> CodeInsertion<'static> {
     }
 }
 
-/// Behind a call that has made an object. What is native calls nothing that would need a site before it.
+/// Returns the hooks of a call that makes an object. Native callees need no site published before the call.
 fn creation_insertions(
     making: ObjectCreation,
     bci: u16,
@@ -327,7 +329,7 @@ fn creation_insertions(
     }
 }
 
-/// What is made in code that traces do not show is counted for the caller of that code.
+/// Counts objects made in code that traces omit; they count for the caller of that code.
 fn unseen_insertions_at(place: &HookPlace) -> Vec<(u16, CodeInsertion<'static>)> {
     let site = UNSEEN;
     let after = |helper, site| vec![(place.bci, CodeInsertion::AfterDup { helper, site })];
@@ -341,8 +343,10 @@ fn unseen_insertions_at(place: &HookPlace) -> Vec<(u16, CodeInsertion<'static>)>
     }
 }
 
-/// For classes that never reach the hook: their methods have no slots, and what they call is where it
-/// would be without them. `trusted`: see [`super::InstrumentationOptions`]. `alloc`: what they make is counted.
+/// Returns the insertions for hidden classes, which traces omit and which never reach the class file load hook.
+///
+/// Their methods have no slots; their callees use the slot that they would use without them. `trusted`: see
+/// [`super::InstrumentationOptions`]. `alloc`: allocations in them are counted.
 ///
 /// # Errors
 /// The class's code is malformed.
@@ -361,7 +365,7 @@ pub fn plan_hidden_class(
         if alloc {
             shape.unseen = unseen_places(class, &scan);
         }
-        // What counts needs the slot as it is.
+        // Counting needs the slot unchanged.
         if shape.frame == FrameKind::Upcall && !shape.unseen.is_empty() {
             shape.frame = FrameKind::NoSlotVmEntered;
         }
@@ -377,7 +381,7 @@ pub fn plan_hidden_class(
     Ok(plan)
 }
 
-/// In a downcall stub: around the call of the C function.
+/// Surrounds the call of the C function in a downcall stub.
 fn mark_function_calls(scan: &CodeScan<'_>, inserts: &mut InsertsAt) {
     for call in scan
         .calls
@@ -396,8 +400,8 @@ fn mark_function_calls(scan: &CodeScan<'_>, inserts: &mut InsertsAt) {
     inserts.sort_by_key(|(bci, _)| *bci);
 }
 
-/// For the methods by which a virtual thread acts as its carrier, where their class is not in scope: what the carrier runs
-/// may be.
+/// Returns the hooks of a method in which a virtual thread acts as its carrier, if its class is out of scope: the
+/// carrier may run code in scope.
 pub fn switch_plan(
     class: &str,
     method: &ClassFileMethod<'_>,
@@ -412,12 +416,13 @@ pub fn switch_plan(
     Some(method_plan(&shape, 0, inserts, false))
 }
 
-/// Inserts into one method, with the places where they go.
+/// Insertions of one method, each with its bytecode index.
 pub type InsertsAt = Vec<(u16, CodeInsertion<'static>)>;
 
-/// The inserts by which what a class makes that traces do not show is counted, by method: for classes that are
-/// otherwise as those out of scope. `holds`: whether a class of the JDK is in scope; where it is not, nothing that its
-/// methods make is counted.
+/// Returns, for each method, the insertions that count objects made in code that traces omit.
+///
+/// The class is otherwise treated as out of scope. `holds`: whether a class of the JDK is in scope; the
+/// allocation of an intrinsic is counted only if its class is.
 ///
 /// # Errors
 /// The class's code is malformed.

@@ -1,109 +1,113 @@
-//! What is done to a method before ids are known: its frame's kind and the places that get hooks.
+//! The instrumentation of a method before ids are known: its frame kind and its hook places.
 
 /// How a method takes part in the shadow stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameKind {
-    /// No hooks: it calls nothing that could ask for a context.
+    /// No hooks: the method reaches nothing that can ask for a context.
     Leaf,
     /// Takes a slot.
     OwnSlot,
-    /// Takes a slot after asking the VM for its caller: the VM may call it anywhere.
+    /// Takes a slot after asking the VM for its caller: the VM may call it in the middle of any method.
     VmEntered,
-    /// Takes a slot: the first of its thread's.
+    /// Takes the first slot of its thread.
     ThreadEntry,
-    /// Takes a slot: the VM may call it on a native thread that attaches itself, from no frame.
+    /// Takes a slot. The VM may call it without a caller, on a native thread that attaches itself.
     AttachedThread,
-    /// Takes a slot: the first of its thread's. Hooks become live when it begins, unless they are.
+    /// Takes the first slot of its thread. Activates the hooks if they are not active.
     Premain,
-    /// Has no slot and is not shown: what it calls has the slot that it could have had itself.
+    /// Has no slot and is omitted from traces: its callees use the slot that it could have had.
     NoSlot,
-    /// As `Peek`, of a class initialiser, which the VM enters.
+    /// As [`FrameKind::NoSlot`], for methods that the VM enters, such as class initializers.
     NoSlotVmEntered,
-    /// As `Peek`, of a class that calls a C function (`java.lang.foreign`): see `downcall` in the helper class.
+    /// As [`FrameKind::NoSlot`], of a class that calls a C function (`java.lang.foreign`): see `downcall` in the helper
+    /// class.
     Downcall,
-    /// As `Peek`, of a class that C code calls (`java.lang.foreign`): see `enterUpcall` in the helper class.
+    /// As [`FrameKind::NoSlot`], of a class that C code calls (`java.lang.foreign`): see `enterUpcall` in the helper
+    /// class.
     Upcall,
-    /// Makes the carrier of a virtual thread the current one, on the virtual thread's stack: see `toCarrier` in
-    /// the helper class. Has no slot and is not shown, either.
+    /// Makes the carrier of a virtual thread the current thread, on the virtual thread's stack.
+    ///
+    /// It has no slot and is omitted from traces. See `toCarrier` in the helper class.
     ToCarrier,
     /// Makes the virtual thread the current one again.
     ToVirtual,
-    /// Takes a slot; what it calls is no part of a virtual thread's being unmounted: see `enterPinned` in the
+    /// Takes a slot. Its callees do not take part in the unmounting of a virtual thread: see `enterPinned` in the
     /// helper class.
     Pinned,
 }
 
-/// What a site is, and for allocations the descriptor of what is allocated.
+/// The kind of a site; for allocations with the descriptor of the allocated type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HookSiteKind {
     Call,
-    /// A call of a native method of its own class that calls back; the native's method index.
+    /// A call of a native method of the same class that calls back into Java, with the native's method index.
     NativeBracket(usize),
-    /// As `BracketInstaller`, of a native that makes an object and calls its constructor.
+    /// As [`HookSiteKind::NativeBracket`], for a native that makes an object and calls its constructor.
     CreatingBracket(usize),
     New(String),
     Array(String),
-    /// Several dimensions at once.
+    /// Several dimensions at once (`multianewarray`).
     Arrays(String),
-    /// A call of one of [`super::INTRINSICS`]: the allocation in it is counted here.
+    /// A call of one of [`super::INTRINSICS`]; this site counts the allocation in it.
     Intrinsic(usize),
-    /// In the body of one of [`super::INTRINSICS`]: a call replaced by a helper that does not count.
+    /// A call in the body of one of [`super::INTRINSICS`], replaced by a helper that does not count.
     Uncounted,
     Current,
     /// `CallContext.event`
     Event,
-    /// A call that makes an object without bytecode that makes one: what call, and how it is counted.
+    /// A call that makes an object without an allocation instruction, and how the object is counted.
     Creation(ObjectCreation),
-    /// The call by which the VM notes a trace of the stack.
+    /// The call by which the VM records a stack trace.
     StackTrace,
-    /// In constructors of `Throwable`, before it is noted where: the local that may hold the message.
+    /// In constructors of `Throwable`, before the trace is recorded: the local that may hold the message.
     ThrowableMessage(u8),
-    /// `monitorenter`: the event itself comes from the VM.
+    /// `monitorenter`; the VM reports the event itself.
     Monitor,
-    /// A call that means something for a kind of events, which says what.
+    /// A call that one kind of events interprets.
     EventCall(EventCall),
-    /// A call of a native method that calls back more than once, from nowhere.
+    /// A call of a native method that calls back repeatedly, without a site.
     Untracked,
-    /// The call that asks Java agents for a class.
+    /// The call that asks Java agents to transform a class.
     AgentQuery,
-    /// A call of a native method that gives classes other code.
+    /// A call of a native method that redefines classes.
     ClassRedefinition,
-    /// A call that is left out: the VM would tell agents nothing until its counterpart.
+    /// A call that is left out: until its counterpart, the VM would report nothing to agents.
     FrameHiding,
     /// The method's entry, where entries are counted or recorded.
     Entry,
-    /// The frame goes on in a context that is given, and when that ends.
+    /// The frame continues in a given context; [`HookSiteKind::ScopeEnd`] ends that.
     Scope,
     ScopeEnd,
-    /// `ClassLoader.defineClass0`: marked and redirected.
+    /// `ClassLoader.defineClass0`: its site is published, and the call is redirected.
     DefineHidden,
 }
 
-/// What is made, and how it is counted.
+/// Which objects a call makes, and how they are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ObjectCreation {
-    /// What the call returns.
+    /// The object that the call returns.
     Object,
-    /// What the call returns, with all arrays that it holds.
+    /// The array that the call returns, with all arrays that it holds.
     All,
-    /// What the call returns, in `Array.newInstance`: for `Arrays.copyOf`, which calls it, the caller of that counts.
+    /// The array that the call returns, in `Array.newInstance`. If `Arrays.copyOf` calls it, the caller of `copyOf`
+    /// counts it.
     Reflected,
-    /// What the call returns, if `Object.clone` has made it.
+    /// The object that the call returns, if `Object.clone` made it.
     Clone,
-    /// A text that the call returns, or an array of texts or other objects: all of it is new.
+    /// A new text, or a new array together with the texts or other objects that it holds.
     Texts,
 }
 
-/// What a call means for one kind of events, which knows what the number stands for (`kinds::EventHooks`).
+/// What a call means for one kind of events. The kind interprets the number (`kinds::EventHooks`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EventCall {
-    /// The kind's place in the gate's word.
+    /// The kind's bit in the event mask, as a position.
     pub bit: u8,
     pub which: u8,
 }
 
 impl EventCall {
-    /// As a site keeps it: 8 bits for the kind, 8 for the number.
+    /// Returns the form that a site stores: 8 bits for the kind, 8 for the number.
     #[must_use]
     pub fn to_packed(self) -> u32 {
         u32::from(self.bit) << 8 | u32::from(self.which)
@@ -118,38 +122,38 @@ impl EventCall {
     }
 }
 
-/// A place in a method that gets a hook.
+/// A position in a method that gets a hook.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HookPlace {
     pub bci: u16,
     pub kind: HookSiteKind,
 }
 
-/// What is done to one method, before ids are known.
+/// The instrumentation of one method before ids are known.
 #[derive(Clone, Debug)]
 pub struct MethodInstrumentation {
     pub frame: FrameKind,
-    /// Left alone on purpose, and not shown in traces.
+    /// Left alone on purpose, and omitted from traces.
     pub transparent: bool,
     pub places: Vec<HookPlace>,
     pub lines: Vec<(u16, u16)>,
-    /// Calls of a [`FrameKind::NoSlot`] before which the pointer is put back.
+    /// Calls of a [`FrameKind::NoSlot`] method before which `$fp` is restored.
     pub restores: Vec<u16>,
-    /// Of a method that is not shown: what it makes, which is counted for its caller.
+    /// Allocations of a method that traces omit; they count for its caller.
     pub unseen: Vec<HookPlace>,
     /// Runs on a carrier while the current thread may be a virtual one.
     pub switches: bool,
-    /// It calls nothing that could ask for a context, nothing happens in it, and a call that names it is
-    /// a call of it: callers need not say from where.
+    /// The method reaches nothing that can ask for a context and causes no event, and a call that names it always
+    /// reaches it. Callers need not publish a site.
     pub untracked: bool,
-    /// Until its last hook has run the pointer says where the method's slot is: nothing needs to be kept.
+    /// Until the method's last hook has run, `$fp` holds its slot's address, so the method need not keep it.
     pub keeps_no_slot: bool,
-    /// The method is one of [`super::INTRINSICS`]: which, and the bci of its allocation.
+    /// If the method is one of [`super::INTRINSICS`]: its index there, and the bytecode index of its allocation.
     pub intrinsic: Option<(usize, u16)>,
 }
 
 impl MethodInstrumentation {
-    /// Of a method that is left as it is.
+    /// Returns the instrumentation of a method that is left unchanged.
     pub fn without_hooks(hidden: bool) -> MethodInstrumentation {
         MethodInstrumentation {
             transparent: hidden,
@@ -157,6 +161,7 @@ impl MethodInstrumentation {
         }
     }
 
+    /// Returns the instrumentation of a leaf method without hooks.
     pub fn empty() -> MethodInstrumentation {
         MethodInstrumentation {
             frame: FrameKind::Leaf,
@@ -172,7 +177,7 @@ impl MethodInstrumentation {
         }
     }
 
-    /// Whether the first place is the entry.
+    /// Whether the first place is the method's entry.
     pub fn counts_entries(&self) -> bool {
         self.places
             .first()

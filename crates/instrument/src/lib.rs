@@ -1,13 +1,16 @@
-//! What to insert into a class: decided from its bytes and names alone.
+//! Decides what to insert into a class, from its bytes and names alone.
 //!
 //! ```text
-//! class ─► view: which hooks each method needs ─► shapes ─► ids (book) ─► inserts: what the rewriter puts in
-//!           │
-//!           ├─ asks about calls (calls, `jdk::leaf_methods`, `jdk::intrinsics`) and about methods (`jdk::roles`)
-//!           └─ asks each kind of events that is counted (kinds)
+//! class ─► class_analysis: hooks of each method ─► MethodInstrumentation ─► ids (CodeRegistry) ─► insertions: ClassPlan
+//!           │                                                                                          for the rewriter
+//!           ├─ about calls: api_calls, object_creation, `jdk::leaf_methods`, `jdk::intrinsics`
+//!           ├─ about methods: `jdk::roles`, `jdk::vm_calls`
+//!           └─ about counted kinds of events: kinds
 //! ```
 //!
-//! A method's frame is of one [`FrameKind`].
+//! Read `instrumentation` first: each method has one [`FrameKind`] and a list of [`HookPlace`]s. Then read
+//! `class_analysis`, `insertions` and `out_of_scope`. `neutralize` disables earlier hooks in a class that is loaded
+//! again.
 
 pub mod helpers;
 mod instrumentation;

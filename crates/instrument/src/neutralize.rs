@@ -1,13 +1,15 @@
-//! Hooks of an earlier time in a class that comes back: the VM hands a class that has been loaded out with its hooks, and
-//! where the class's own code is known no more (it was generated, or a Java agent changed it that is not asked again),
-//! Java agents put their code among the hooks. Those are silenced, and the class gets hooks anew, of which
-//! a Java agent's code has its own.
+//! Disables earlier hooks in the bytes of a loaded class.
 //!
-//! A hook is a call of the helper class, so this needs no look at code: the constants that name the called methods are
-//! pointed at methods that do nothing (`LucceRtWas`), those of inherited helpers at inherited ones. What stands in place
-//! of a call of the program goes on doing what it does. Its slot is not known: what has a number (`current`, `event`,
-//! `park`) asks the VM who calls; the others (`defineClass0`, …), which the JDK's own classes have, find no slot, and what
-//! happens in them counts as lost.
+//! The VM returns a loaded class with its hooks. Where the class's original code is not known, Java agents insert their
+//! code among these hooks. This happens if the class was generated, or if a Java agent changed it that is not asked
+//! again. The hooks are then neutralized and the class gets new hooks, which also cover the Java agent's code.
+//!
+//! A hook is a call of the helper class, so the code itself need not change. The constants that name the called methods
+//! are redirected to methods that do nothing (`LucceRtWas`), and inherited helpers to inherited ones.
+//!
+//! Helpers that replace a call of the program still perform it, but do not know their slot. `current`, `event` and
+//! `park`, which need a context, ask the VM for the caller. The others (`defineClass0`, …), used by the JDK's own
+//! classes, find no slot, and their events are dropped.
 
 use crate::helpers::{ASKING, INHERITED, WAS, WAS_ASKED, WAS_ENTERED, WAS_SAID};
 use crate::inherited::{
@@ -23,11 +25,13 @@ const UTF8: u8 = 1;
 /// Magic and version.
 const COUNT: usize = 8;
 
-/// Methods of the helper class that stand in place of a call of the program, and have no number.
+/// Helper methods that replace a call of the program and need no context.
 pub const REPLACEMENT_HELPERS: [&str; 4] = ["defineClass0", "hides", "newBytesFor", "transform"];
 
-/// The class with hooks that say nothing. `None`: it is malformed, its constant pool is full, or it is the one that
-/// inherits the helpers to all others.
+/// Returns the class with hooks that do nothing.
+///
+/// `None`: the class is malformed, its constant pool is full, or it is `java.lang.Object`, which holds the inherited
+/// helpers.
 pub fn neutralize_class(class: &[u8]) -> Option<Vec<u8>> {
     let pool = RawConstantPool::read_pool(class)?;
     if pool.this_class()? == b"java/lang/Object" {
@@ -49,7 +53,7 @@ pub fn neutralize_class(class: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Where each constant begins; 0 for those that do not exist.
+/// The offsets of a class's constants; 0 for indices without one.
 pub(crate) struct RawConstantPool<'c> {
     class: &'c [u8],
     entries: Vec<usize>,
@@ -57,7 +61,7 @@ pub(crate) struct RawConstantPool<'c> {
 }
 
 impl<'c> RawConstantPool<'c> {
-    /// Of a class, or of as much of it as goes to the end of its constants.
+    /// Reads the constants of a class; the bytes may end behind the constants.
     pub(crate) fn read_pool(class: &'c [u8]) -> Option<RawConstantPool<'c>> {
         let count = usize::from(u16_at(class, COUNT)?);
         let mut entries = vec![0];
@@ -88,7 +92,7 @@ impl<'c> RawConstantPool<'c> {
         self.entries.get(index).copied().filter(|at| *at != 0)
     }
 
-    /// The two indices of a constant of this kind; of a class, the second one is the bytes that follow.
+    /// Returns the two indices of a constant with this tag. For a class, the second is the bytes that follow.
     fn index_pair(&self, index: usize, tag: u8) -> Option<(usize, usize)> {
         let at = self.offset_of(index)?;
         let first = u16_at(self.class, at + 1)?;
@@ -103,14 +107,14 @@ impl<'c> RawConstantPool<'c> {
         (*self.class.get(at)? == UTF8).then_some(text)
     }
 
-    /// The name of the class, which stands behind its flags.
+    /// Returns the name of the class, which follows its flags.
     fn this_class(&self) -> Option<&'c [u8]> {
         let index = u16_at(self.class, self.end + 2)?;
         let (name, _) = self.index_pair(index.into(), CLASS)?;
         self.utf8_at(name)
     }
 
-    /// The helper that this constant calls.
+    /// Returns the helper that this constant calls.
     fn called_helper(&self, index: usize) -> Option<CalledHelper<'c>> {
         let (class, method) = self.index_pair(index, METHOD_REF)?;
         let (owner, _) = self.index_pair(class, CLASS)?;
@@ -129,13 +133,13 @@ impl<'c> RawConstantPool<'c> {
         })
     }
 
-    /// Whether this constant calls a helper of this name.
+    /// Whether this constant calls the helper with this name.
     pub(crate) fn calls_helper(&self, index: usize, helper: &str) -> bool {
         let called = self.called_helper(index);
         called.is_some_and(|called| called.name == helper.as_bytes())
     }
 
-    /// What this constant calls, if it is a hook that only notes something.
+    /// Returns the call of this constant, if it is a hook that replaces no call of the program.
     fn hook_call(&self, index: usize) -> Option<HookCall> {
         let called = self.called_helper(index)?;
         let is_one_of = |names: &[&str]| names.iter().any(|name| name.as_bytes() == called.name);
@@ -157,25 +161,25 @@ fn calls_hook(owner: &[u8]) -> bool {
 struct CalledHelper<'c> {
     /// Without [`INHERITED`].
     name: &'c [u8],
-    /// The index of the constant.
+    /// The constant's index.
     descriptor: usize,
     is_inherited: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 struct HookCall {
-    /// The index of the constant.
+    /// The constant's index.
     descriptor: usize,
     is_inherited: bool,
-    /// It stands in place of a call of the program.
+    /// It replaces a call of the program and asks the VM for the caller.
     asks: bool,
 }
 
-/// Constants behind those that are there.
+/// New constants behind the existing ones.
 struct NoopConstants {
     next: usize,
     bytes: Vec<u8>,
-    /// By the text.
+    /// Indices by text.
     texts: Vec<(&'static str, u16)>,
     /// `LucceRtWas`.
     class: Option<u16>,
@@ -251,7 +255,7 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([pair[0], pair[1]]))
 }
 
-/// Constants of a class, as its bytes have them.
+/// Constants in the format of class files.
 #[cfg(test)]
 pub(crate) mod constants {
     use super::UTF8;
@@ -263,7 +267,7 @@ pub(crate) mod constants {
         bytes
     }
 
-    /// Of two indices.
+    /// A constant of two indices.
     pub(crate) fn pair(tag: u8, a: u8, b: u8) -> Vec<u8> {
         vec![tag, 0, a, 0, b]
     }
@@ -275,7 +279,7 @@ mod tests {
     use super::*;
     use crate::helpers::RT;
 
-    /// A class that calls a hook, with so many numbers among its constants that there are `count` in all.
+    /// A class that calls a hook, padded with numbers to a constant pool count of `count`.
     fn class(count: u16) -> Vec<u8> {
         let constants = [
             utf8(RT),
@@ -292,7 +296,7 @@ mod tests {
         bytes.extend(count.to_be_bytes());
         bytes.extend(constants.concat());
         bytes.extend([3, 0, 0, 0, 0].repeat(numbers));
-        // Flags, the class, none above it, nothing else.
+        // Flags, this class, no superclass, nothing else.
         bytes.extend([0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         bytes
     }

@@ -1,9 +1,9 @@
-//! Calls that make an object without bytecode that makes one.
+//! Calls that make an object without an allocation instruction.
 //!
 //! | call | what makes the object | JDK |
 //! |---|---|---|
 //! | `Object.clone`, by `super.clone()` and of arrays | a native method, C1 and C2 by code of their own | 17, 21, 25 |
-//! | `clone_creation` of any other class | `Object.clone`, if the class has no method of its own | 17, 21, 25 |
+//! | `clone` of any other class | `Object.clone`, if the class has no method of its own | 17, 21, 25 |
 //! | `Array.newArray` | a native method, C2 | 17, 21, 25 |
 //! | `Array.multiNewArray` | a native method | 17, 21, 25 |
 //! | `Unsafe.allocateInstance` | a native method, C2; behind every handle of a constructor, so behind every lambda that captures | 17, 21, 25 |
@@ -12,13 +12,15 @@
 //! | `Thread.getStackTrace0` | a native method: an array of `StackTraceElement`s | 21, 25 |
 //! | `newInstance0` of reflection | a native method | 17, 21, 25, by class: [`MAKING`] |
 //!
-//! How the list was made: all methods of `java.base` that return a reference and are native or have the annotation
-//! `IntrinsicCandidate` were read from the class files of these JDKs. Not in the list are natives that answer with
-//! what they look up (members, addresses, files) and make objects on the way, or answer with objects that may be old: those are
-//! `alloc=all`. Methods with
-//! bytecode that allocates, for which the compilers have code of their own, are `INTRINSICS`. Without hooks stay
-//! `BigInteger.implMultiplyToLen`, where C2 makes an array only if it was given none, and `DualPivotQuicksort.partition`
-//! (25), which makes an array of two numbers for each part that it sorts.
+//! Origin: all methods of `java.base` that return a reference and are native or have the annotation
+//! `IntrinsicCandidate`, from the class files of these JDKs. Not in the list are:
+//!
+//! - Natives that return looked-up values (members, addresses, files) and make objects on the way, or that may return
+//!   existing objects: `alloc=all` counts those.
+//! - Methods with allocating bytecode that the compilers replace: see `INTRINSICS`.
+//! - `BigInteger.implMultiplyToLen`, where C2 makes an array only if it was given none; it has no hooks.
+//! - `DualPivotQuicksort.partition` (25), which makes an array of two numbers for each part that it sorts; it has no
+//!   hooks.
 
 use lucce_bytecode::{ClassFile, CodeScan, MethodCall};
 
@@ -29,10 +31,11 @@ use crate::jdk::leaf_methods::UNSAFE;
 
 const ARRAY: &str = "java/lang/reflect/Array";
 
-/// Natives that make an object and call its constructor, by the classes that call them: of JDK 17, and of 21 for early
-/// calls; of 21 and 25.
+/// Natives that make an object and call its constructor, by calling class: in JDK 17, and in 21 for early calls; in 21
+/// and 25.
 pub const MAKING: &str = "newInstance0";
 
+/// Returns which objects the call makes; `None`: the call is not in the table above.
 pub fn object_creation(call: &MethodCall<'_>) -> Option<ObjectCreation> {
     let (owner, name, descriptor) = (&*call.owner, &*call.name, &*call.descriptor);
     match (owner, name) {
@@ -47,7 +50,7 @@ pub fn object_creation(call: &MethodCall<'_>) -> Option<ObjectCreation> {
     }
 }
 
-/// By it the VM notes where an exception is made, in arrays of its own (JDK 17, 21, 25).
+/// Whether the VM records by this call where an exception is made, in arrays of its own (JDK 17, 21, 25).
 pub fn fills_stack_trace(call: &MethodCall<'_>) -> bool {
     (&*call.owner, &*call.name, &*call.descriptor)
         == (
@@ -57,7 +60,7 @@ pub fn fills_stack_trace(call: &MethodCall<'_>) -> bool {
         )
 }
 
-/// In constructors of `Throwable`, where that is called: the local that may hold its message.
+/// Returns the local that may hold the message, at the call in constructors of `Throwable` that records the trace.
 pub fn message_local(
     class: &str,
     method: &str,
@@ -66,7 +69,7 @@ pub fn message_local(
 ) -> Option<u8> {
     let notes = (class, method) == ("java/lang/Throwable", "<init>")
         && (&*call.name, &*call.descriptor) == ("fillInStackTrace", "()Ljava/lang/Throwable;");
-    // The exception itself is no text.
+    // Local 0 is the exception itself, not a text.
     notes.then(|| u8::from(descriptor != "()V"))
 }
 
@@ -81,9 +84,9 @@ fn clone_creation(opcode: u8, owner: &str) -> Option<ObjectCreation> {
     }
 }
 
-/// What a method makes that traces do not show.
+/// Returns the allocations of a method that traces omit.
 pub fn unseen_places(class: &ClassFile<'_>, scan: &CodeScan<'_>) -> Vec<HookPlace> {
-    /// Before it, code cannot name a class.
+    /// Before this class-file version, code cannot load class constants.
     const NAMES_CLASSES: u16 = 49;
     if class.major() < NAMES_CLASSES {
         return Vec::new();
@@ -126,7 +129,7 @@ mod tests {
         };
         assert_eq!(clone(183, "java/lang/Object"), Some(ObjectCreation::Object));
         assert_eq!(clone(182, "[I"), Some(ObjectCreation::Object));
-        // Another method may be called, which calls this one.
+        // An overriding method may be called, which calls this one.
         assert_eq!(clone(182, "java/lang/Object"), Some(ObjectCreation::Clone));
         assert_eq!(clone(182, "a/B"), Some(ObjectCreation::Clone));
         assert_eq!(clone(183, "a/B"), None);

@@ -1,18 +1,17 @@
-//! Classes that are not in scope: what little they need, so that what they call finds its slot.
+//! Hooks of classes that are out of scope, so that their callees in scope find their slots.
 //!
-//! Their frames have no slots and are in no trace. In between the pointer says where the slot of
-//! the method in scope is that such a frame may call next: a method in scope puts the pointer back when it
-//! ends, by a return or by an exception. What is left:
+//! Their frames have no slots and are in no trace. Meanwhile `$fp` holds the slot of the next method in scope: a method
+//! in scope restores `$fp` when it returns or throws. These methods still need hooks:
 //!
-//! | who | what it does |
+//! | method | hook |
 //! |---|---|
-//! | methods that the VM enters by itself, class initialisers among them | ask the VM, as those in scope do |
+//! | VM entries, including class initializers | ask the VM, as in scope |
 //! | the first method of a virtual thread | gives the thread its slots |
-//! | the method that runs a Java agent at the VM's start | makes the hooks live, as in scope |
+//! | the method that starts a Java agent when the VM starts | activates the hooks, as in scope |
 //! | the methods of JDK 21 by which a virtual thread acts as its carrier | as in scope: see `roles::switch_frame_kind` |
-//! | who creates objects of a class that may be in scope | puts the pointer back: a constructor cannot have a handler around its call of another one (JVMS 4.10.1.6) |
-//! | what an event of a kind happens in (`EventHooks::out_of_scope_insertions`): `Thread.start`, who reads, writes or parks | asks the VM which frame in scope does it |
-//! | `JavaLangAccess.defineClass` | has hidden classes pass by the agent: they create objects, too |
+//! | methods that create objects of a class that may be in scope | restore `$fp`: no handler may surround the call of a constructor in a constructor (JVMS 4.10.1.6) |
+//! | methods with an event (`EventHooks::out_of_scope_insertions`): `Thread.start`, I/O, parking | ask the VM which frame in scope causes it |
+//! | `JavaLangAccess.defineClass` | passes hidden classes to the agent: they also create objects |
 
 use lucce_bytecode::{
     BytecodeError, ClassFile, ClassFileMethod, ClassPlan, CodeInsertion, CodeScan, EntryHook,
@@ -32,11 +31,13 @@ use crate::jdk::roles::{CLASS_INITIALIZER, is_pinned, role_name, starts_virtual_
 use crate::jdk::{agents, foreign, vm_calls};
 use crate::kinds::{AnalyzedMethod, EventKindSet};
 
-/// The plan for a class that is not in scope. `creates`: whether constructors of such a class may be, or
-/// may call, one in scope. `counts`: what is counted. `trusted`: see `InstrumentationOptions`.
+/// Returns the insertions of a class that is out of scope.
+///
+/// `creates`: whether constructors of this class may be in scope, or may call one in scope. `counts`: the counted
+/// kinds. `trusted`: see `InstrumentationOptions`.
 ///
 /// # Errors
-/// The class's code is malformed; the VM will say so itself.
+/// The class's code is malformed; the VM will report it.
 pub fn plan_class_outside(
     class: &ClassFile<'_>,
     trusted: bool,
@@ -92,8 +93,10 @@ pub fn plan_class_outside(
     Ok(plan)
 }
 
-/// The plan for a hidden class, which is in no trace. `counts`: it is in scope, so what it makes is counted for
-/// the innermost frame in scope. `holds`: whether a class of the JDK is in scope, too.
+/// Returns the insertions of a hidden class, which is in no trace.
+///
+/// `counts`: the class is in scope, so its allocations count for the innermost frame in scope. `holds`: whether a class
+/// of the JDK is in scope.
 ///
 /// # Errors
 /// The class's code is malformed.
@@ -113,7 +116,7 @@ pub fn plan_hidden_class_outside(
     Ok(plan)
 }
 
-/// A plan with more at calls that have nothing but [`RESTORE`] before them.
+/// Adds insertions at calls that have only [`RESTORE`] before them.
 fn add_insertions(
     planned: Option<MethodPlan<'static>>,
     inserts: Vec<(u16, CodeInsertion<'static>)>,
@@ -166,7 +169,7 @@ type EntryExitHooks = (
     Option<HelperMethod<'static>>,
 );
 
-/// What is done at entry, before returns and for exceptions that pass; `None`: nothing.
+/// Returns the hooks at entry, before returns, and for passing exceptions; `None`: no hooks.
 fn entry_exit_hooks(
     class: &str,
     method: &ClassFileMethod<'_>,
@@ -185,21 +188,21 @@ fn entry_exit_hooks(
         return None;
     }
     if is_entered_by_vm(class, name, &method.descriptor) {
-        // It is in no trace.
+        // Traces omit the method.
         return Some((entry(ENTER_VM, Some(0)), Some(EXIT_VM), Some(EXIT_VM)));
     }
     let mut calls = scan.calls.iter();
     let may_create = class == CONSTRUCTOR && name.starts_with("newInstance")
         || calls.any(|call| match &*call.name {
             "<init>" => !is_leaf_call(call) && creates(&call.owner),
-            // A handle of a constructor.
+            // The handle of a constructor.
             "linkToSpecial" => call.owner == METHOD_HANDLE,
             _ => false,
         });
     may_create.then_some((entry(ENTER, None), None, Some(RESTORE)))
 }
 
-/// Whether the VM enters this method in the middle of others.
+/// Whether the method is a VM entry.
 fn is_entered_by_vm(class: &str, method: &str, descriptor: &str) -> bool {
     method == CLASS_INITIALIZER
         || foreign::stub_frame(class, method) == Some(FrameKind::Upcall)

@@ -1,4 +1,4 @@
-//! Whether a call has its hook right before it, in code as the VM runs it.
+//! Finds out whether a call has its hook right before it, in code as the VM runs it.
 
 use lucce_bytecode::call_bcis;
 
@@ -6,14 +6,16 @@ use crate::helpers::PUB;
 use crate::neutralize::RawConstantPool;
 
 const INVOKESTATIC: u8 = 0xb8;
-/// An `invokestatic` and its constant.
+/// Length of an `invokestatic` with its constant's index, in bytes.
 const CALL: u16 = 3;
 
-/// Whether the instruction at `at` is a call, and the one before it the hook of calls, which has moved the pointer to the
-/// callee's slot. `pool` are the constants of the class, `count` one more than there are of them (JVMS 4.1).
+/// Whether the instruction at `at` is a call and the one before it the call hook, which moved `$fp` to the callee's
+/// slot.
+///
+/// `pool` has the constants of the class, `count` is their number plus one (JVMS 4.1).
 #[must_use]
 pub fn is_published_call(code: &[u8], at: u16, count: u16, pool: &[u8]) -> bool {
-    // As they stand in a class file, behind its magic and version.
+    // Builds a class file's beginning: magic, version, constants.
     let mut class = vec![0; 8];
     class.extend(count.to_be_bytes());
     class.extend(pool);
@@ -48,7 +50,7 @@ mod tests {
             utf8("(JI)V"),
             pair(12, 3, 5),
             pair(12, 4, 5),
-            // Takes two places.
+            // A constant that takes two indices.
             [vec![5], vec![0; 8]].concat(),
             pair(10, 2, 6),
             pair(10, 2, 7),
@@ -74,7 +76,7 @@ mod tests {
     #[test]
     fn nothing_else_announces_a_call() {
         let (count, hooks) = pool(RT, "pub");
-        // Another method of the helper, no such constant, one that is none of a method.
+        // Another helper method, a missing constant, and constants of other kinds.
         for constant in [11, 99, 8, 9, 0] {
             assert!(!is_published_call(&code(constant), 5, count, &hooks));
         }
@@ -91,7 +93,7 @@ mod tests {
                 "{owner}.{first}"
             );
         }
-        // No call behind it; three bytes before it that are no instruction; code that ends in the middle.
+        // No call behind it; three preceding bytes that are no instruction; truncated code.
         let no_call = [0x1f, 0x05, 0xb8, 0, 10, 0xb1];
         let operand = [0x11, 0xb8, 0, 0x05, 0xb6, 0, 11, 0xb1];
         assert!(!is_published_call(&no_call, 5, count, &hooks));

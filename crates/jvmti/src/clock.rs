@@ -1,8 +1,8 @@
-//! Wall-clock time for file names and the log's header, and the time that passes.
+//! Wall-clock time for file names and the log's header, elapsed time, and CPU time.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Nanoseconds.
+/// Reads a clock, in nanoseconds.
 #[allow(
     unsafe_code,
     reason = "a system call that the standard library does not offer"
@@ -12,22 +12,22 @@ fn read_clock(clock: libc::clockid_t) -> u64 {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: fills in what it is given. The clocks that are asked for here are there on every Linux.
+    // SAFETY: fills in the structure. Every Linux has the clocks that are used here.
     unsafe { libc::clock_gettime(clock, &raw mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// What `System.nanoTime` says.
+/// Returns the time of `System.nanoTime`, in nanoseconds.
 pub fn nano_time() -> u64 {
     read_clock(libc::CLOCK_MONOTONIC)
 }
 
-/// Nanoseconds that the threads of this process have worked.
+/// Returns the CPU time of this process, in nanoseconds.
 pub fn cpu_time() -> u64 {
     read_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// Nanoseconds that the current thread has worked.
+/// Returns the CPU time of the current thread, in nanoseconds.
 pub fn thread_time() -> u64 {
     read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
@@ -38,12 +38,12 @@ fn since_epoch() -> Duration {
         .unwrap_or_default()
 }
 
-/// Nanoseconds since 1970.
+/// Returns the nanoseconds since 1970.
 pub fn unix_nanos() -> u64 {
     u64::try_from(since_epoch().as_nanos()).unwrap_or(0)
 }
 
-/// `20261121-134500`, in UTC.
+/// Returns a timestamp such as `20261121-134500`, in UTC.
 pub fn utc_timestamp() -> String {
     let seconds = since_epoch().as_secs();
     let (days, day) = (seconds / 86_400, seconds % 86_400);
@@ -52,8 +52,9 @@ pub fn utc_timestamp() -> String {
     format!("{year:04}{month:02}{date:02}-{hour:02}{minute:02}{second:02}")
 }
 
-/// Year, month and day of the Gregorian calendar, counted from 1970-01-01. Years begin in March
-/// here, so that the leap day is the last.
+/// Returns year, month and day of the Gregorian calendar, from days since 1970-01-01.
+///
+/// The calculation begins years in March, so that the leap day is the last day.
 fn civil_date(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468;
     let (era, of_era) = (shifted / 146_097, shifted % 146_097);

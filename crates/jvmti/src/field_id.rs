@@ -2,7 +2,7 @@
 
 use jvmti_bindings::sys::jni::jfieldID;
 
-/// A field id: valid in every thread as long as its class.
+/// A field id: valid in every thread while its class is loaded.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldId(usize);
 

@@ -1,13 +1,13 @@
-//! Flags of HotSpot that the tool interface does not tell: read where the VM describes itself to debuggers.
+//! HotSpot's flags that JVMTI does not report, read from the VM's self-description for debuggers.
 //!
 //! `libjvm.so` exports a table of its structures' fields (`gHotSpotVMStructs`), an entry each:
 //!
 //! ```text
 //! type name | field name | … | is static | offset in the type | address if static
 //! ```
-//! where the parts of an entry lie is exported as well, and so is a table of types with their sizes. The flags
-//! are an array of `JVMFlag`, which starts with those fields: `_name`, a text, and `_addr`, where the value is.
-//! What is not found is not there.
+//! `libjvm.so` also exports the offsets of an entry's parts, and a table of types with their sizes. The flags are an
+//! array of `JVMFlag`, which has the fields `_name` (a text) and `_addr` (the address of the value). Anything that is
+//! missing is treated as absent.
 #![allow(unsafe_code, reason = "reads the VM's own description of itself")]
 
 use std::ffi::{CStr, c_char, c_void};
@@ -18,8 +18,9 @@ use jvmti_bindings::sys::jni::JavaVM;
 
 use crate::VmHandle;
 
-/// Whether this JVM writes an archive of classes for later ones: what to tell the user. Such an archive must
-/// not hold hooks, and HotSpot crashes when it meets them there.
+/// Returns a warning for the user if this JVM writes a class archive for later JVMs.
+///
+/// Such an archive must not hold hooks: HotSpot crashes on them.
 pub fn archive_warning(vm: *mut JavaVM) -> Option<String> {
     let flags = VmFlags::from_vm(vm)?;
     let mode = flags
@@ -36,8 +37,8 @@ pub fn archive_warning(vm: *mut JavaVM) -> Option<String> {
     ))
 }
 
-/// Addresses that the VM will ask for when it has started its agents: for the heap, with what collectors keep beside
-/// it, for classes and for code, and something for threads.
+/// Returns the bytes of addresses that the VM will reserve once its agents are started: for the heap with the
+/// collector's data, for classes, for code, and some for threads.
 pub fn expected_addresses(vm: *mut JavaVM) -> u64 {
     const THREADS: u64 = 768 << 20;
     let flags = VmFlags::from_vm(vm);
@@ -58,13 +59,14 @@ pub fn expected_addresses(vm: *mut JavaVM) -> u64 {
     .fold(THREADS, u64::saturating_add)
 }
 
-/// Whether the VM looks who handles signals, and says so if it is not itself (`-Xcheck:jni`).
+/// Whether the VM checks who handles signals and reports foreign handlers (`-Xcheck:jni`).
 pub fn checks_handlers(vm: *mut JavaVM) -> bool {
     VmFlags::from_vm(vm).and_then(|flags| flags.is_on(c"CheckJNICalls")) == Some(true)
 }
 
-/// HotSpot's compilers take methods of any length from here on. `false`: they do not, because the user has said so, or because
-/// the VM does not say where its flags are.
+/// Makes HotSpot's compilers accept methods of any length.
+///
+/// `false`: they do not, because the user set the flag, or because the VM does not describe its flags.
 pub fn compile_long_methods(vm: VmHandle) -> bool {
     const NAME: &CStr = c"DontCompileHugeMethods";
     let done = || {
@@ -77,21 +79,22 @@ pub fn compile_long_methods(vm: VmHandle) -> bool {
             return Some(false);
         }
         let at = ptr::with_exposed_provenance_mut(flags.value_address(NAME)?);
-        // SAFETY: the flag's value is a byte, which compilers read whenever they choose a method, and nobody else writes.
+        // SAFETY: the flag's value is a byte, which compilers read whenever they choose a method, and nobody else
+        // writes it.
         let value = unsafe { AtomicU8::from_ptr(at) };
-        // Relaxed: a byte that nothing else depends on.
+        // Relaxed: no other data depends on the byte.
         value.store(0, Ordering::Relaxed);
         Some(true)
     };
     done() == Some(true)
 }
 
-/// The largest size of the Java heap, in bytes. `None`: the VM does not say.
+/// Returns the maximum size of the Java heap in bytes. `None`: unknown.
 pub fn max_heap_bytes(vm: *mut JavaVM) -> Option<u64> {
     VmFlags::from_vm(vm)?.read_number(c"MaxHeapSize")
 }
 
-/// The flag with which this JVM ends as soon as its heap is exhausted, before it tells an agent. `None`: it goes on.
+/// Returns the flag that makes this JVM exit on an exhausted heap before it notifies agents. `None`: it continues.
 pub fn exit_on_exhaustion(vm: *mut JavaVM) -> Option<&'static str> {
     let flags = VmFlags::from_vm(vm)?;
     let names = [c"ExitOnOutOfMemoryError", c"CrashOnOutOfMemoryError"];
@@ -101,7 +104,7 @@ pub fn exit_on_exhaustion(vm: *mut JavaVM) -> Option<&'static str> {
     name.to_str().ok()
 }
 
-/// The value of a static field of the VM's, of one word. `None`: the VM does not describe it.
+/// Returns the value of a static field of the VM, of one word. `None`: the VM does not describe it.
 pub(crate) fn static_word(vm: *mut JavaVM, class: &'static CStr, field: &[u8]) -> Option<usize> {
     let library = VmLibrary::from_vm(vm)?;
     let fields = VmTable::new(&library, "Struct", "TypeName")?;
@@ -118,14 +121,14 @@ pub(crate) fn static_word(vm: *mut JavaVM, class: &'static CStr, field: &[u8]) -
     (address != 0).then(|| unsafe { read_word(address) })
 }
 
-/// All flags, in their places.
+/// All flags, in the VM's own array.
 struct VmFlags {
     first: usize,
     count: usize,
     size: usize,
     name: usize,
     address: usize,
-    /// In which the lowest bits say who has set the flag.
+    /// The offset of the field whose lowest bits say who set the flag.
     origin: Option<usize>,
 }
 
@@ -174,13 +177,13 @@ impl VmFlags {
         all.find(|flag| unsafe { text_at(flag + self.name) } == Some(name))
     }
 
-    /// Where the value of a flag is. `None`: there is no such flag.
+    /// Returns the address of a flag's value. `None`: there is no such flag.
     fn value_address(&self, name: &CStr) -> Option<usize> {
         // SAFETY: a part of an element of the VM's array.
         Some(unsafe { read_word(self.find_flag(name)? + self.address) })
     }
 
-    /// Whether nobody has set this flag (`JVMFlagOrigin::DEFAULT`).
+    /// Whether the flag has its default value (`JVMFlagOrigin::DEFAULT`).
     fn is_default(&self, flag: usize) -> bool {
         const ORIGIN: u32 = 0xf;
         self.origin.is_some_and(|at| {
@@ -196,14 +199,14 @@ impl VmFlags {
         Some(unsafe { ptr::with_exposed_provenance::<u8>(at).read() } != 0)
     }
 
-    /// The value of a flag that is a size.
+    /// Returns the value of a flag that is a size.
     fn read_number(&self, name: &CStr) -> Option<u64> {
         let at = self.value_address(name)?;
         // SAFETY: the flag's value is a word.
         Some(unsafe { read_word(at) } as u64)
     }
 
-    /// The value of a flag that is a text. `None`: it has none.
+    /// Returns the value of a flag that is a text. `None`: the flag has no value.
     fn read_text(&self, name: &CStr) -> Option<String> {
         let at = self.value_address(name)?;
         // SAFETY: the flag's value is a pointer to a text, or null.
@@ -212,7 +215,7 @@ impl VmFlags {
     }
 }
 
-/// One of the VM's tables, which ends with an entry without a name.
+/// One of the VM's tables. It ends with an entry without a name.
 struct VmTable {
     first: usize,
     stride: usize,
@@ -228,7 +231,7 @@ impl VmTable {
         })
     }
 
-    /// Addresses of those with this name.
+    /// Returns the addresses of the entries with this name.
     fn entries_named(&self, name: &'static CStr) -> impl Iterator<Item = usize> {
         const MOST: usize = 100_000;
         let (first, stride, at) = (self.first, self.stride, self.name);
@@ -260,12 +263,12 @@ impl VmLibrary {
         (!handle.is_null()).then_some(VmLibrary(handle))
     }
 
-    /// A variable of one word.
+    /// Reads an exported variable of one word.
     fn read_variable(&self, name: &str) -> Option<usize> {
         let name = std::ffi::CString::new(name).ok()?;
         // SAFETY: the library is loaded.
         let at = unsafe { libc::dlsym(self.0, name.as_ptr()) };
-        // SAFETY: all that are asked for are words.
+        // SAFETY: all requested variables are words.
         (!at.is_null()).then(|| unsafe { read_word(at as usize) })
     }
 }

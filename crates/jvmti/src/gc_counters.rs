@@ -1,12 +1,12 @@
-//! How often HotSpot has collected, and how much of the heap is in use, as its performance counters say.
+//! The number of HotSpot's collections, and the used bytes of the heap, from its performance counters.
 //!
 //! HotSpot keeps its counters in memory that it describes to debuggers (`PerfMemory::_start`), in the format of
-//! `perfMemory.hpp`; the values change in place. `-XX:-UsePerfData` switches them off. All numbers here may be read on
-//! any thread at any time, also while all threads stand still.
+//! `perfMemory.hpp`; the values change in place. `-XX:-UsePerfData` disables them. All numbers here may be read on any
+//! thread at any time, even while all threads are stopped.
 //!
 //! ```text
 //! +0  magic ca fe c0 c0   +4 byte order, 1: little   +8 u32 bytes used   +24 u32 first entry   +28 u32 entries
-//! entry: +0 u32 length   +4 u32 where its name is   +12 u8 type: 'J' u64, 'B' text   +16 u32 where its value is
+//! entry: +0 u32 length   +4 u32 offset of the name   +12 u8 type: 'J' u64, 'B' text   +16 u32 offset of the value
 //! ```
 #![allow(unsafe_code, reason = "reads the VM's own counters")]
 
@@ -21,7 +21,7 @@ const MAGIC: [u8; 5] = [0xca, 0xfe, 0xc0, 0xc0, 1];
 /// HotSpot reserves 32 KB by default.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Addresses of the counters; they stay as long as the VM does.
+/// Addresses of the counters; they are valid as long as the VM runs.
 #[derive(Default, Debug)]
 pub struct GcCounters {
     full: Option<usize>,
@@ -30,17 +30,17 @@ pub struct GcCounters {
     used: Vec<usize>,
 }
 
-/// Pauses of a collector that works beside the program (ZGC).
+/// Pauses of a concurrent collector (ZGC).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CyclePauses {
-    /// Of cycles that collect the whole heap.
+    /// Pauses of cycles that collect the whole heap.
     pub major: u64,
-    /// Of cycles that collect the young generation alone; 0 where there are none.
+    /// Pauses of cycles that collect only the young generation; 0 if the collector has none.
     pub minor: u64,
 }
 
 impl GcCounters {
-    /// The counters of this VM, once it is initialised. Those that it does not have are missing.
+    /// Finds the counters of an initialized VM. Counters that it does not have are missing.
     pub fn find_in(vm: *mut JavaVM) -> GcCounters {
         let Some(start) = flags::static_word(vm, c"PerfMemory", b"_start").filter(|at| *at != 0)
         else {
@@ -49,11 +49,11 @@ impl GcCounters {
         // SAFETY: the VM's counters begin there, with a header of 32 bytes.
         let head = unsafe { copy_bytes(start, 32) };
         let used = read_number(&head, 8).unwrap_or(0).min(MAX_BYTES);
-        // SAFETY: so many bytes are in use.
+        // SAFETY: `used` bytes are in use.
         GcCounters::parse(&unsafe { copy_bytes(start, used) }, start)
     }
 
-    /// `bytes` lie at the address `start`.
+    /// Parses `bytes`, a copy of the memory at the address `start`.
     fn parse(bytes: &[u8], start: usize) -> GcCounters {
         let mut counters = GcCounters::default();
         for entry in parse_entries(bytes) {
@@ -78,12 +78,12 @@ impl GcCounters {
         counters
     }
 
-    /// Collections of the whole heap that stopped the program. `None`: the collector has none, or does not count them.
+    /// Returns the number of stop-the-world collections of the whole heap. `None`: unknown.
     pub fn full_collections(&self) -> Option<u64> {
         self.full.map(read_counter)
     }
 
-    /// `None`: the collector does not work beside the program, or does not count.
+    /// `None`: the collector is not concurrent, or does not count.
     pub fn cycle_pauses(&self) -> Option<CyclePauses> {
         Some(CyclePauses {
             major: read_counter(self.major?),
@@ -91,19 +91,19 @@ impl GcCounters {
         })
     }
 
-    /// Bytes of the heap in use after the last collection. `None`: unknown.
+    /// Returns the used bytes of the heap after the last collection. `None`: unknown.
     pub fn used_bytes(&self) -> Option<u64> {
         let used = self.used.iter().map(|at| read_counter(*at));
         (!self.used.is_empty()).then(|| used.sum())
     }
 }
 
-/// An entry of the counters.
+/// An entry of the performance data.
 struct PerfDataEntry<'b> {
     name: &'b str,
-    /// From its value on.
+    /// The bytes from its value on.
     value: &'b [u8],
-    /// Where the value is, from the first counter on.
+    /// The offset of the value from the first counter.
     offset: usize,
     is_number: bool,
 }
@@ -135,14 +135,14 @@ fn parse_entries(bytes: &[u8]) -> impl Iterator<Item = PerfDataEntry<'_>> {
     })
 }
 
-/// The number in `sun.gc.collector.NUMBER.LAST`.
+/// Returns the number in `sun.gc.collector.NUMBER.LAST`.
 fn collector_index<'n>(name: &'n str, last: &str) -> Option<&'n str> {
     let rest = name.strip_prefix("sun.gc.collector.")?;
     let (index, found) = rest.split_once('.')?;
     (found == last).then_some(index)
 }
 
-/// `sun.gc.generation.N.space.N.used`
+/// Whether the name is `sun.gc.generation.N.space.N.used`.
 fn is_used_bytes(name: &str) -> bool {
     name.starts_with("sun.gc.generation.") && name.contains(".space.") && name.ends_with(".used")
 }
@@ -159,12 +159,12 @@ fn read_number(bytes: &[u8], at: usize) -> Option<usize> {
 fn read_counter(at: usize) -> u64 {
     // SAFETY: an aligned counter of the VM's, which stays.
     let counter = unsafe { AtomicU64::from_ptr(ptr::with_exposed_provenance_mut(at)) };
-    // Relaxed: a number that nothing else depends on.
+    // Relaxed: no other data depends on the number.
     counter.load(Ordering::Relaxed)
 }
 
 /// # Safety
-/// So many bytes lie there. They may change meanwhile.
+/// `length` bytes lie there. They may change meanwhile.
 unsafe fn copy_bytes(at: usize, length: usize) -> Vec<u8> {
     let first = ptr::with_exposed_provenance::<u8>(at);
     // SAFETY: as promised.
@@ -176,7 +176,7 @@ unsafe fn copy_bytes(at: usize, length: usize) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// Counters as HotSpot lays them out, at an aligned address.
+    /// Returns counters in HotSpot's format, at an aligned address.
     fn counters(all: &[(&str, &str, u64)]) -> Vec<u64> {
         let mut bytes = [&MAGIC[..], &[2, 0, 1]].concat();
         bytes.resize(32, 0);

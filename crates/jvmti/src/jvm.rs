@@ -1,8 +1,7 @@
-//! The JVM's two function tables, wrapped as far as the agent uses them.
+//! Wrappers of the functions of JNI and JVMTI that the agent uses.
 //!
-//! Every function here may be called only with the environment of the calling thread; object
-//! handles are local references unless a name says otherwise. No call runs Java code, except
-//! `call_long` and `call_void`.
+//! Every function may be called only with the environment of the calling thread. Object handles are local references
+//! unless a name says otherwise. No function runs Java code, except `call_long` and `call_void`.
 #![allow(
     clippy::not_unsafe_ptr_arg_deref,
     reason = "references to objects, methods and threads are handed on to the VM that made them"
@@ -19,11 +18,11 @@ use jvmti_bindings::sys::jni::{
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_bytecode::mutf8;
 
-/// A result of the VM that is not success.
+/// An error code of the VM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JvmError(pub jint);
 
-/// The VM's tool interface; may be used from any thread.
+/// A JVMTI environment; it may be used on any thread.
 #[derive(Clone, Copy)]
 pub struct Jvmti(*mut ti::jvmtiEnv);
 
@@ -32,7 +31,7 @@ unsafe impl Send for Jvmti {}
 // SAFETY: as above.
 unsafe impl Sync for Jvmti {}
 
-/// The VM itself; may be used from any thread.
+/// The VM itself; it may be used on any thread.
 #[derive(Clone, Copy)]
 pub struct VmHandle(*mut JavaVM);
 
@@ -42,12 +41,12 @@ unsafe impl Send for VmHandle {}
 unsafe impl Sync for VmHandle {}
 
 impl VmHandle {
-    /// `vm` is what the VM gave to the agent.
+    /// `vm` is the pointer that the VM passed to the agent.
     pub fn new(vm: *mut JavaVM) -> VmHandle {
         VmHandle(vm)
     }
 
-    /// The calling thread's environment, if the VM knows the thread.
+    /// Returns the calling thread's environment, if the thread is attached to the VM.
     pub fn thread_env(self) -> Option<*mut JNIEnv> {
         let mut env = ptr::null_mut();
         // SAFETY: `vm` is the VM's own.
@@ -55,8 +54,9 @@ impl VmHandle {
         (code == JNI_OK).then_some(env.cast())
     }
 
-    /// Runs `body` while the VM knows the calling thread, which it does not otherwise. Runs Java code. The thread has a name,
-    /// because one without takes the number of a program's next thread.
+    /// Attaches the calling thread to the VM while `body` runs. Runs Java code.
+    ///
+    /// The thread gets a name, because a thread without one takes the number of the program's next thread.
     pub fn run_attached<T>(self, body: impl FnOnce(*mut JNIEnv) -> T) -> Result<T, JvmError> {
         const NAME: &CStr = c"lucce";
         let mut env = ptr::null_mut();
@@ -78,24 +78,25 @@ impl VmHandle {
     }
 }
 
-/// Whether HotSpot has cleared a weak global reference, read without a call of the VM: for callbacks that must not call it,
-/// while all threads stand still. Only collectors that stop the program to clear references store a plain null; a caller
-/// compares with [`JniEnvironment::is_cleared`] before it relies on this.
+/// Whether HotSpot has cleared a weak global reference, read without calling the VM.
+///
+/// For callbacks that must not call the VM while all threads are stopped. Only stop-the-world clearing stores a plain
+/// null; a caller must compare once with [`JniEnvironment::is_cleared`] before it relies on this.
 ///
 /// # Safety
 /// `weak` is a weak global reference of this VM that nobody deletes meanwhile.
 pub unsafe fn is_slot_cleared(weak: jobject) -> bool {
-    // HotSpot's tags of references: bit 0, and bits 0 and 1 since JDK 21. A slot is a word.
+    // HotSpot's tags of references: bit 0, and since JDK 21 bits 0 and 1. A slot is a word.
     const TAGS: usize = size_of::<usize>() - 1;
     let slot = weak.expose_provenance() & !TAGS;
     // SAFETY: the VM keeps a slot until its reference is deleted.
     unsafe { ptr::with_exposed_provenance::<usize>(slot).read_volatile() == 0 }
 }
 
-/// A frame of a Java stack as the VM sees it.
+/// A frame of a Java stack in JVMTI's form.
 pub type FrameInfo = ti::jvmtiFrameInfo;
 
-/// Calls a function of the tool interface; missing functions count as failures.
+/// Calls a function of JVMTI; a missing function counts as a failure.
 macro_rules! call {
     ($self:ident, $name:ident $(, $arg:expr)*) => {{
         // SAFETY: the table belongs to this environment; arguments follow its prototypes.
@@ -117,7 +118,7 @@ fn check(code: ti::jvmtiError) -> Result<(), JvmError> {
 }
 
 impl Jvmti {
-    /// The newest interface version that has what is needed: 21 knows virtual threads.
+    /// Opens an environment of the newest supported interface version: 21 supports virtual threads.
     pub fn from_vm(vm: *mut JavaVM) -> Result<Jvmti, JvmError> {
         for version in [ti::JVMTI_VERSION_21, ti::JVMTI_VERSION_11] {
             let mut env = ptr::null_mut();
@@ -161,7 +162,7 @@ impl Jvmti {
         call!(self, SetEventNotificationMode, mode, event, ptr::null_mut())
     }
 
-    /// Of the VM's Java: 17, 21, …
+    /// Returns the VM's Java version: 17, 21, …
     pub fn java_version(self) -> Result<u32, JvmError> {
         let mut version = 0;
         call!(self, GetVersionNumber, &mut version)?;
@@ -170,7 +171,7 @@ impl Jvmti {
 
     /// Ends this environment, which must not be used again.
     pub fn dispose_environment(self) {
-        // Fails only for what is no environment.
+        // Fails only for an invalid environment.
         let _ = call!(self, DisposeEnvironment);
     }
 
@@ -181,7 +182,7 @@ impl Jvmti {
         call!(self, RelinquishCapabilities, capabilities)
     }
 
-    /// Mean of the bytes between two samples of allocations; 0: each is one.
+    /// Sets the mean number of bytes between two sampled allocations; 0: every allocation is sampled.
     pub fn set_sampling_interval(self, bytes: u32) -> Result<(), JvmError> {
         call!(self, SetHeapSamplingInterval, bytes as jint)
     }
@@ -189,7 +190,7 @@ impl Jvmti {
     pub fn system_property(self, key: &CStr) -> Option<String> {
         let mut text = ptr::null_mut();
         call!(self, GetSystemProperty, key.as_ptr(), &mut text).ok()?;
-        // As it came from the system.
+        // In the encoding of the system.
         Some(self.take_string_with(text, |text| text.to_string_lossy().into_owned()))
     }
 
@@ -213,7 +214,7 @@ impl Jvmti {
         let _ = call!(self, Deallocate, memory);
     }
 
-    /// Memory that the VM will free: for class bytes.
+    /// Copies `bytes` to memory that the VM will free: for class files.
     pub fn bytes_for_vm(self, bytes: &[u8]) -> Option<*mut u8> {
         let mut memory = ptr::null_mut();
         call!(self, Allocate, bytes.len() as jlong, &mut memory).ok()?;
@@ -222,7 +223,7 @@ impl Jvmti {
         Some(memory)
     }
 
-    /// Frames of `thread`, innermost first, from depth `start`; null: of the current thread.
+    /// Reads frames of `thread`, innermost first, from depth `start`; null is the current thread.
     pub fn read_stack_from(
         self,
         thread: jobject,
@@ -243,10 +244,10 @@ impl Jvmti {
         Ok(count as usize)
     }
 
-    /// Frames of a thread, innermost first.
+    /// Reads frames of a thread, innermost first. Returns their number.
     ///
     /// # Errors
-    /// The VM's: the thread has ended, say.
+    /// The VM's error, for example because the thread has ended.
     pub fn read_stack(self, thread: jobject, into: &mut [FrameInfo]) -> Result<usize, JvmError> {
         let mut count = 0;
         let room = into.len() as jint;
@@ -262,7 +263,7 @@ impl Jvmti {
         Ok(count as usize)
     }
 
-    /// Method and location of the current thread's frame at `depth`; 0 is the innermost.
+    /// Returns method and location of the current thread's frame at `depth`; 0 is the innermost frame.
     pub fn frame_location(self, depth: i32) -> Option<(jmethodID, i64)> {
         let (mut method, mut location) = (ptr::null_mut(), 0);
         call!(
@@ -283,7 +284,7 @@ impl Jvmti {
         (!thread.is_null()).then_some(thread)
     }
 
-    /// Platform threads that live.
+    /// Returns the live platform threads.
     pub fn all_threads(self) -> Vec<jobject> {
         let (mut count, mut table) = (0, ptr::null_mut());
         let got = call!(self, GetAllThreads, &mut count, &mut table);
@@ -306,7 +307,7 @@ impl Jvmti {
         Some(class)
     }
 
-    /// Name and descriptor.
+    /// Returns name and descriptor.
     pub fn method_name(self, method: jmethodID) -> Option<(String, String)> {
         let (mut name, mut descriptor) = (ptr::null_mut(), ptr::null_mut());
         call!(
@@ -321,7 +322,7 @@ impl Jvmti {
         Some((self.take_string(name), self.take_string(descriptor)))
     }
 
-    /// Access flags, as the class file has them.
+    /// Returns the access flags of the class file.
     pub fn method_modifiers(self, method: jmethodID) -> u16 {
         let mut flags = 0;
         match call!(self, GetMethodModifiers, method, &mut flags) {
@@ -336,14 +337,14 @@ impl Jvmti {
         Some(self.take_string(text))
     }
 
-    /// `La/b/C;`
+    /// Returns the signature, such as `La/b/C;`.
     pub fn class_signature(self, class: jclass) -> Option<String> {
         let mut text = ptr::null_mut();
         call!(self, GetClassSignature, class, &mut text, ptr::null_mut()).ok()?;
         Some(self.take_string(text))
     }
 
-    /// Null: the boot loader.
+    /// Returns the class loader; null is the boot loader.
     pub fn class_loader(self, class: jclass) -> Option<jobject> {
         let mut loader = ptr::null_mut();
         call!(self, GetClassLoader, class, &mut loader).ok()?;
@@ -355,7 +356,7 @@ impl Jvmti {
         call!(self, IsMethodNative, method, &mut native).is_ok() && native != 0
     }
 
-    /// (start, line), sorted as the class file has it. Empty: none.
+    /// Returns (start location, line) in the order of the class file; empty if there is no table.
     pub fn line_table(self, method: jmethodID) -> Vec<(i64, i32)> {
         let (mut count, mut table) = (0, ptr::null_mut());
         if call!(self, GetLineNumberTable, method, &mut count, &mut table).is_err()
@@ -373,21 +374,21 @@ impl Jvmti {
         lines
     }
 
-    /// The location of the method's last instruction; -1: the VM does not say.
+    /// Returns the location of the method's last instruction; -1 if unknown.
     pub fn last_location(self, method: jmethodID) -> i64 {
         let (mut first, mut last) = (-1, -1);
         let found = call!(self, GetMethodLocation, method, &mut first, &mut last);
         if found.is_ok() { last } else { -1 }
     }
 
-    /// A method's code as the VM runs it.
+    /// Returns a method's bytecode as the VM runs it.
     pub fn method_bytecodes(self, method: jmethodID) -> Vec<u8> {
         let (mut count, mut code) = (0, ptr::null_mut());
         let got = call!(self, GetBytecodes, method, &mut count, &mut code);
         self.take_array(got, count, code)
     }
 
-    /// What the VM gave, which is freed; nothing if it gave none.
+    /// Copies and frees an array of the VM; empty after an error.
     fn take_array<T: Copy>(self, got: Result<(), JvmError>, count: jint, table: *mut T) -> Vec<T> {
         if got.is_err() || table.is_null() {
             return Vec::new();
@@ -398,13 +399,13 @@ impl Jvmti {
         all
     }
 
-    /// Whether the method's class has other code for it now; frames may still run it.
+    /// Whether the method was redefined; frames may still run this version.
     pub fn is_obsolete(self, method: jmethodID) -> bool {
         let mut is_obsolete = 0;
         call!(self, IsMethodObsolete, method, &mut is_obsolete).is_err() || is_obsolete != 0
     }
 
-    /// The constants of a class as the VM has them, and one more than there are of them (JVMS 4.1).
+    /// Returns the constant pool count (JVMS 4.1) and the constants of a class.
     pub fn constant_pool(self, class: jclass) -> Option<(u16, Vec<u8>)> {
         let (mut count, mut size, mut pool) = (0, 0, ptr::null_mut());
         let got = call!(
@@ -435,7 +436,7 @@ impl Jvmti {
         u64::try_from(size).ok()
     }
 
-    /// All at once.
+    /// Redefines all classes at once.
     pub fn redefine_classes(self, classes: &[(jclass, &Vec<u8>)]) -> Result<(), JvmError> {
         let definition = |(class, bytes): &(jclass, &Vec<u8>)| ti::jvmtiClassDefinition {
             klass: *class,
@@ -446,19 +447,19 @@ impl Jvmti {
         call!(self, RedefineClasses, all.len() as jint, all.as_ptr())
     }
 
-    /// What was kept with a thread; null: nothing. `None`: the VM does not say.
+    /// Returns the value stored with a thread; null: none. `None`: the VM does not say.
     pub fn thread_storage(self, thread: jobject) -> Option<*mut c_void> {
         let mut kept = ptr::null_mut();
         call!(self, GetThreadLocalStorage, thread, &mut kept).ok()?;
         Some(kept)
     }
 
-    /// Keeps it with a thread.
+    /// Stores a value with a thread.
     pub fn set_thread_storage(self, thread: jobject, what: *mut c_void) -> Result<(), JvmError> {
         call!(self, SetThreadLocalStorage, thread, what)
     }
 
-    /// The current thread's name. Not while a virtual thread is being mounted or unmounted.
+    /// Returns the current thread's name. Must not be called while a virtual thread is being mounted or unmounted.
     pub fn thread_name(self, env: JniEnvironment) -> Option<String> {
         // SAFETY: a plain C structure, filled in by the call.
         let mut info: ti::jvmtiThreadInfo = unsafe { std::mem::zeroed() };
@@ -468,7 +469,7 @@ impl Jvmti {
         Some(self.take_string(info.name))
     }
 
-    /// `this` of the innermost frame of the current thread that has one.
+    /// Returns `this` of the current thread's innermost frame that has one.
     pub fn innermost_this(self) -> Option<jobject> {
         const FRAMES: jint = 8;
         (0..FRAMES).find_map(|depth| {
@@ -478,13 +479,14 @@ impl Jvmti {
         })
     }
 
-    /// A copy of the JNI function table.
+    /// Returns a copy of the JNI function table.
     pub fn jni_table(self) -> Option<*mut JNINativeInterface_> {
         let mut table = ptr::null_mut();
         call!(self, GetJNIFunctionTable, &mut table).ok()?;
         Some(table)
     }
 
+    /// Replaces the JNI function table for all threads.
     pub fn set_jni_table(self, table: *const JNINativeInterface_) -> Result<(), JvmError> {
         call!(self, SetJNIFunctionTable, table)
     }
@@ -494,7 +496,7 @@ impl Jvmti {
 #[derive(Clone, Copy)]
 pub struct JniEnvironment {
     env: *mut JNIEnv,
-    /// The functions to use: those from before brackets were installed.
+    /// The functions to call: those before brackets were installed.
     table: *const JNINativeInterface_,
 }
 
@@ -510,7 +512,7 @@ pub mod heap;
 pub mod tool_table;
 
 impl JniEnvironment {
-    /// `env` is the calling thread's; `table` null: the table that it has now.
+    /// `env` belongs to the calling thread; if `table` is null, its current table is used.
     pub fn new(env: *mut JNIEnv, table: *const JNINativeInterface_) -> JniEnvironment {
         let table = match table.is_null() {
             // SAFETY: the VM passed `env` to the function that is running.
@@ -520,21 +522,21 @@ impl JniEnvironment {
         JniEnvironment { env, table }
     }
 
-    /// The environment itself.
+    /// Returns the raw environment.
     pub fn as_raw(self) -> *mut JNIEnv {
         self.env
     }
 
-    /// The VM that the environment is of.
+    /// Returns the VM of the environment.
     pub fn vm(self) -> Option<VmHandle> {
         let mut vm = ptr::null_mut();
         let code = jni!(self, GetJavaVM, &mut vm);
         (code == JNI_OK && !vm.is_null()).then(|| VmHandle::new(vm))
     }
 
-    /// Room for so many references at once, more than the sixteen that there always is.
+    /// Reserves this many local references, beyond the sixteen that are always available.
     pub fn reserve_references(self, references: jint) {
-        // Without memory the VM says so, and the references come one by one.
+        // On failure the VM reports it, and the references are created one by one.
         jni!(self, EnsureLocalCapacity, references);
     }
 
@@ -544,7 +546,7 @@ impl JniEnvironment {
         }
     }
 
-    /// Versions before 21 know none.
+    /// Before JDK 21 no thread is virtual.
     pub fn is_virtual_thread(self, thread: jobject) -> bool {
         const JNI_21: jint = 0x0015_0000;
         jni!(self, GetVersion) >= JNI_21 && jni!(self, IsVirtualThread, thread) != 0
@@ -558,7 +560,7 @@ impl JniEnvironment {
         jni!(self, ExceptionClear);
     }
 
-    /// Takes the pending exception away; null: there is none.
+    /// Clears the pending exception and returns it; null if there is none.
     pub fn take_exception(self) -> jobject {
         let exception = jni!(self, ExceptionOccurred);
         if !exception.is_null() {
@@ -584,7 +586,7 @@ impl JniEnvironment {
         self.check_result(class)
     }
 
-    /// Null after an exception becomes `None`, without the exception.
+    /// Turns null after an exception into `None`, and clears the exception.
     fn check_result<T>(self, pointer: *mut T) -> Option<*mut T> {
         if self.has_exception() {
             self.clear_exception();
@@ -593,6 +595,7 @@ impl JniEnvironment {
         (!pointer.is_null()).then_some(pointer)
     }
 
+    /// Defines a class in the boot loader.
     pub fn define_boot_class(self, name: &CStr, bytes: &[u8]) -> Option<jclass> {
         let class = jni!(
             self,
@@ -621,7 +624,7 @@ impl JniEnvironment {
         jni!(self, DeleteWeakGlobalRef, object);
     }
 
-    /// Whether what a weak reference means was collected.
+    /// Whether the object of a weak reference was collected.
     pub fn is_cleared(self, weak: jobject) -> bool {
         self.is_same(weak, ptr::null_mut())
     }
@@ -630,7 +633,7 @@ impl JniEnvironment {
         jni!(self, GetObjectField, object, field)
     }
 
-    /// A local reference to what a weak one means; null: it is gone.
+    /// Returns a local reference to the object of a weak reference; null if it was collected.
     pub fn new_local(self, object: jobject) -> jobject {
         jni!(self, NewLocalRef, object)
     }
@@ -726,13 +729,13 @@ impl JniEnvironment {
         self.check_result(method)
     }
 
-    /// 0 after an exception, which stays pending.
+    /// Returns 0 after an exception, which stays pending.
     pub fn call_long(self, class: jclass, method: jmethodID, args: &[jvalue]) -> i64 {
         let value = jni!(self, CallStaticLongMethodA, class, method, args.as_ptr());
         if self.has_exception() { 0 } else { value }
     }
 
-    /// Whether it ended without an exception.
+    /// Returns whether it ended without an exception.
     pub fn call_void(self, class: jclass, method: jmethodID, args: &[jvalue]) -> bool {
         jni!(self, CallStaticVoidMethodA, class, method, args.as_ptr());
         !self.has_exception()
@@ -754,7 +757,7 @@ impl JniEnvironment {
         self.check_result(self.call_object_as_is(object, method, args))
     }
 
-    /// Null as well as an exception are the caller's.
+    /// The caller must handle null and a pending exception.
     pub fn call_object_as_is(self, object: jobject, method: jmethodID, args: &[jvalue]) -> jobject {
         jni!(self, CallObjectMethodA, object, method, args.as_ptr())
     }
@@ -775,7 +778,7 @@ impl JniEnvironment {
         self.check_result(string)
     }
 
-    /// The first `most` units of a string.
+    /// Returns the first `most` UTF-16 units of a string.
     pub fn read_string(self, string: jobject, most: usize) -> String {
         let length = jni!(self, GetStringLength, string).clamp(0, most as jint);
         let mut units = vec![0_u16; length as usize];
@@ -783,7 +786,7 @@ impl JniEnvironment {
         mutf8::from_utf16(&units)
     }
 
-    /// An instance whose constructor did not run.
+    /// Returns an instance whose constructor has not run.
     pub fn allocate_object(self, class: jclass) -> Option<jobject> {
         let object = jni!(self, AllocObject, class);
         self.check_result(object)
@@ -804,7 +807,7 @@ impl JniEnvironment {
         self.check_result(array)
     }
 
-    /// A local reference to an element of an array that has so many.
+    /// Returns a local reference to an element; the array must have it.
     pub fn get_element(self, array: jobject, index: i32) -> jobject {
         jni!(self, GetObjectArrayElement, array, index)
     }
@@ -823,7 +826,7 @@ impl JniEnvironment {
         self.check_result(object)
     }
 
-    /// A part of a byte array; `None` if it is out of range.
+    /// Returns a part of a byte array; `None` if it is out of range.
     pub fn read_bytes(self, array: jobject, offset: i32, length: i32) -> Option<Vec<u8>> {
         let mut bytes = vec![0_u8; usize::try_from(length).ok()?];
         jni!(
@@ -861,7 +864,7 @@ impl JniEnvironment {
     }
 }
 
-/// For names that go to the VM: modified UTF-8 holds no zero.
+/// Returns a C string for a name passed to the VM: modified UTF-8 holds no zero byte.
 pub fn c_string(text: &str) -> CString {
     CString::new(mutf8::encode(text)).unwrap_or_default()
 }

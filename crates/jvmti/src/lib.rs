@@ -1,4 +1,4 @@
-//! The VM's interfaces, wrapped as far as the agent uses them. Nothing here knows what the agent is for.
+//! Wrappers of the VM's interfaces that the agent uses. They do not depend on the agent's purpose.
 
 mod field_id;
 mod jvm;

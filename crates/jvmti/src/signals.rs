@@ -1,5 +1,6 @@
-//! Signals to the process are the VM's: threads of the agent take none. What a thread's own instructions raise
-//! stays open, for the VM's report of a crash.
+//! Keeps signals to the process away from the agent's threads: the VM handles them.
+//!
+//! Signals raised by a thread's own instructions stay unblocked, for the VM's crash report.
 #![allow(unsafe_code, reason = "the calling thread's signal mask")]
 
 use std::mem::MaybeUninit;
@@ -12,7 +13,7 @@ const OWN: [libc::c_int; 5] = [
     libc::SIGTRAP,
 ];
 
-/// Runs `body` with all other signals blocked; threads that it starts keep it so.
+/// Runs `body` with all other signals blocked; threads that it starts inherit the mask.
 pub fn with_signals_blocked<T>(body: impl FnOnce() -> T) -> T {
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: the sets are filled in before they are read; the mask concerns this thread alone.

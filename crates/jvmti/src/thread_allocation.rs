@@ -1,10 +1,11 @@
-//! How many bytes each thread has allocated, as the VM itself counts them.
+//! The allocated bytes of each thread, as the VM counts them.
 //!
-//! HotSpot keeps with each of its threads the bytes of the buffers that the thread has used up; what is used of the current buffer
-//! comes on top. `com.sun.management.ThreadMXBean` asks for that through a table of functions (`JVM_GetManagement`), and
-//! so does this, but the table answers only threads that the VM knows. The VM also describes its own structures, for debuggers
-//! (`gHotSpotVMStructs`): by that any thread can read the count where it is, without asking. It is believed only if
-//! it says what the table says.
+//! HotSpot counts for each thread the bytes of the buffers that the thread has used up; the used part of the current
+//! buffer must be added. `com.sun.management.ThreadMXBean` reads this through a table of functions
+//! (`JVM_GetManagement`), and so does this module. The table serves only threads that are attached to the VM.
+//!
+//! The VM also describes its own structures for debuggers (`gHotSpotVMStructs`), by which any thread can read the count
+//! directly. The direct reading is used only if it agrees with the table.
 #![allow(
     clippy::not_unsafe_ptr_arg_deref,
     reason = "the environment is handed on to the VM that made it"
@@ -19,52 +20,52 @@ use std::ptr;
 
 use jvmti_bindings::sys::jni::{JNIEnv, jint, jlong};
 
-/// Where the VM has a thread: the address of its `JavaThread`.
+/// A thread of the VM: the address of its `JavaThread`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct VmThread(usize);
 
 impl VmThread {
-    /// `address` is what the field `eetop` of its `Thread` holds.
+    /// `address` is the value of the field `eetop` of its `Thread`.
     #[must_use]
     pub const fn from_address(address: usize) -> VmThread {
         VmThread(address)
     }
 }
 
-/// The VM's count.
+/// Reads the VM's count.
 #[derive(Clone, Copy)]
 pub struct ThreadAllocationReader {
     one_thread: OneThread,
     layout: JavaThreadLayout,
-    /// How far into a `JavaThread` the environment is that it gives to native code.
+    /// The offset of the JNI environment in a `JavaThread`.
     env: usize,
 }
 
-/// `GetOneThreadAllocatedMemory`: of the thread with this number, 0: the current one; negative: there is none.
+/// `GetOneThreadAllocatedMemory` of the thread with this number; 0: the current one; a negative result: none.
 type OneThread = unsafe extern "C" fn(*mut JNIEnv, jlong) -> jlong;
 
-/// Where a `JavaThread` has what it counts.
+/// The offsets of the counts in a `JavaThread`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct JavaThreadLayout {
-    /// What used up buffers took, and what was too large for one.
+    /// Bytes of used-up buffers and of allocations outside buffers.
     allocated: usize,
-    /// The current buffer's begin and end of what is used.
+    /// The current buffer's start and the end of its used part.
     start: usize,
     top: usize,
-    /// The end of the buffer, or where the VM looks whether a sample is due.
+    /// The end of the buffer, or the position at which the VM checks for a sample.
     end: usize,
 }
 
-/// Versions of the table: since JDK 14 and since JDK 21, and where each has `GetOneThreadAllocatedMemory`.
+/// Versions of the table, since JDK 14 and since JDK 21, each with the index of `GetOneThreadAllocatedMemory`.
 const TABLES: [(jint, usize); 2] = [(0x2003_0000, 9), (0x2004_0000, 10)];
-/// More is not a buffer but a word that changes while it is read.
+/// A larger value is no buffer, but a word that changed while it was read.
 const LARGEST_BUFFER: u64 = 1 << 40;
 
 impl ThreadAllocationReader {
-    /// `None`: this VM does not say, or not what it should.
+    /// `None`: this VM does not provide the count, or the readings disagree.
     ///
     /// # Safety
-    /// `env` and `current` are those of the current thread.
+    /// `env` and `current` belong to the current thread.
     pub unsafe fn new(env: *mut JNIEnv, current: VmThread) -> Option<ThreadAllocationReader> {
         let count = ThreadAllocationReader {
             one_thread: find_one_thread_function()?,
@@ -76,12 +77,12 @@ impl ThreadAllocationReader {
         (read == count.query_allocated(env, 0)?).then_some(count)
     }
 
-    /// The thread whose environment this is.
+    /// Returns the thread of this environment.
     pub fn thread_of_env(&self, env: *mut JNIEnv) -> VmThread {
         VmThread((env as usize).wrapping_sub(self.env))
     }
 
-    /// `None`: the thread uses up buffers all the time.
+    /// `None`: the thread kept using up buffers during all attempts.
     ///
     /// # Safety
     /// `thread` is one of the VM's and cannot end meanwhile.
@@ -91,10 +92,10 @@ impl ThreadAllocationReader {
         (0..TRIES).find_map(|_| unsafe { self.try_read_allocated(thread) })
     }
 
-    /// The thread may be running: the two parts belong together if the first one and the buffer stayed what they were.
+    /// Reads once. The thread may be running: the parts are consistent if the count and the buffer did not change.
     ///
     /// # Safety
-    /// As of `read`.
+    /// As of [`ThreadAllocationReader::read_allocated`].
     unsafe fn try_read_allocated(&self, thread: VmThread) -> Option<u64> {
         let JavaThreadLayout {
             allocated,
@@ -125,7 +126,7 @@ impl ThreadAllocationReader {
         }
     }
 
-    /// Of the thread whose `Thread.threadId()` this is; 0: the current one. `None`: it has ended.
+    /// Returns the count of the thread with this `Thread.threadId()`; 0: the current one. `None`: it has ended.
     pub fn query_allocated(&self, env: *mut JNIEnv, number: i64) -> Option<u64> {
         // SAFETY: a function of the VM's own table, called by a thread that the VM knows, with its environment.
         u64::try_from(unsafe { (self.one_thread)(env, number) }).ok()
@@ -157,7 +158,7 @@ impl JavaThreadLayout {
     }
 }
 
-/// Where the VM says that a field is in its structure.
+/// Returns the offset of a field in its structure, as the VM describes it.
 fn field_offset(structure: &CStr, field: &CStr) -> Option<usize> {
     let number = |name: &CStr| {
         // SAFETY: words of the VM that are set before anything is loaded.
@@ -183,7 +184,7 @@ fn field_offset(structure: &CStr, field: &CStr) -> Option<usize> {
     None
 }
 
-/// What the VM's library exports under this name.
+/// Returns the address that the VM's library exports under this name.
 fn find_symbol(name: &CStr) -> Option<ptr::NonNull<c_void>> {
     // SAFETY: asks the system's linker, which knows the library by a name that it has already loaded.
     let found = unsafe {

@@ -1,4 +1,4 @@
-//! A collector over HTTP.
+//! A client of a collector over HTTP.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,23 +10,23 @@ use crate::http::{self, HttpRequest, HttpResponse};
 use crate::sender::{CollectorClient, CollectorError, PartReply};
 use crate::wire::{CollectorGeneration, LOGS_PATH};
 
-/// Of what a collector says no more is told.
+/// A collector's message is cut after this many characters.
 const MAX_REASON_CHARS: usize = 200;
 
-/// Where logs go.
+/// The destination of logs.
 #[derive(Clone, Debug)]
 pub struct HttpCollectorClient {
     to: HttpEndpoint,
     headers: Vec<(String, String)>,
-    /// For each request.
+    /// The timeout of each request.
     timeout: Duration,
 }
 
 impl HttpCollectorClient {
-    /// `http://HOST[:PORT][/PATH]`
+    /// Parses `http://HOST[:PORT][/PATH]`.
     ///
     /// # Errors
-    /// What is wrong with the URL, to be put behind it.
+    /// What is wrong with the URL; the caller prints the URL in front of it.
     pub fn parse_url(url: &str) -> Result<HttpEndpoint, String> {
         let to = HttpEndpoint::parse(url, "")?;
         match to.path.contains('?') {
@@ -38,7 +38,7 @@ impl HttpCollectorClient {
         }
     }
 
-    /// `parse_token`: what the collector wants to see; see [`parse_token`].
+    /// `token`: the token that the collector requires; see [`parse_token`].
     #[must_use]
     pub fn new(to: HttpEndpoint, token: Option<&str>) -> Self {
         let bearer = |token| ("Authorization".to_owned(), format!("Bearer {token}"));
@@ -66,10 +66,10 @@ impl HttpCollectorClient {
     }
 }
 
-/// The text that has the token: of a file, else of this variable of the environment, if it is set.
+/// Returns the text with the token: from the file, else from this environment variable, if it is set.
 ///
 /// # Errors
-/// The file cannot be read, by its name.
+/// The file cannot be read; the message names it.
 pub fn read_token_text(file: Option<&Path>, variable: &str) -> Result<Option<String>, String> {
     match file {
         Some(path) => std::fs::read_to_string(path)
@@ -79,7 +79,7 @@ pub fn read_token_text(file: Option<&Path>, variable: &str) -> Result<Option<Str
     }
 }
 
-/// Every user of this machine can read the file.
+/// Whether every user of this machine can read the file.
 #[must_use]
 pub fn is_world_readable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
@@ -87,10 +87,10 @@ pub fn is_world_readable(file: &Path) -> bool {
     found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o004 != 0)
 }
 
-/// A token that a header may have, from the text of a file or of the environment.
+/// Returns a token that can be sent in a header, from the text of a file or of the environment.
 ///
 /// # Errors
-/// There is none, or one of several lines.
+/// There is no token, or it has several lines.
 pub fn parse_token(text: &str) -> Result<&str, String> {
     let token = text.trim();
     match !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()) {

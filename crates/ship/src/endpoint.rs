@@ -1,4 +1,4 @@
-//! Where a server is.
+//! The address of a server.
 
 use std::fmt;
 
@@ -8,16 +8,16 @@ pub struct HttpEndpoint {
     /// A name or an address, without the brackets of IPv6.
     pub host: String,
     pub port: u16,
-    /// Host and port as they were written.
+    /// Host and port as written in the URL.
     pub authority: String,
     pub path: String,
 }
 
 impl HttpEndpoint {
-    /// `path`: the one that is meant where the URL has none.
+    /// Parses a URL. `path` is the default if the URL has no path.
     ///
     /// # Errors
-    /// What is wrong with it, to be put behind it.
+    /// What is wrong with the URL; the caller prints the URL in front of it.
     pub fn parse(url: &str, path: &str) -> Result<Self, String> {
         let otherwise = path;
         if url.starts_with("https:") {
@@ -53,7 +53,7 @@ impl HttpEndpoint {
     }
 }
 
-/// Addresses of IPv6 have colons themselves, so they stand in brackets.
+/// IPv6 addresses contain colons, so they stand in brackets.
 fn split_authority(authority: &str) -> Result<(&str, u16), String> {
     let bracketed = authority.strip_prefix('[').map(|rest| rest.split_once(']'));
     let (host, port) = match bracketed {

@@ -1,4 +1,4 @@
-//! One request to a server and its answer (HTTP/1.1), with an end to every wait and to every length.
+//! One HTTP/1.1 request and its response, with limits on every wait and every length.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -6,37 +6,38 @@ use std::time::{Duration, Instant};
 
 use crate::endpoint::HttpEndpoint;
 
-/// For everything together: OpenTelemetry's own.
+/// Timeout of a whole request; the default of OpenTelemetry.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// More of an answer is not read: it is a sentence, if anything.
+/// A response is read up to this many bytes: it is at most a sentence.
 const MAX_RESPONSE_BYTES: u64 = 64 << 10;
 
-/// What a server said.
+/// The response of a server.
 #[derive(PartialEq, Eq, Debug)]
 pub struct HttpResponse {
     pub status: u16,
     /// The words behind the status.
     pub reason: String,
-    /// Seconds.
+    /// In seconds.
     pub retry_after: Option<u64>,
     pub body: Vec<u8>,
 }
 
-/// What a server is asked.
+/// A request to a server.
 #[derive(Clone, Copy, Debug)]
 pub struct HttpRequest<'r> {
     pub method: &'r str,
-    /// Behind the endpoint's own path.
+    /// Appended to the endpoint's own path.
     pub path: &'r str,
     /// Names and values, each of one line.
     pub headers: &'r [(String, String)],
     pub body: &'r [u8],
 }
 
-/// One request, and what the server says, within so long.
+/// Sends one request and returns the response, within `timeout`.
 ///
 /// # Errors
-/// The server cannot be reached, is too slow, or speaks something else. Whether it has got the request is not known then.
+/// The server cannot be reached, is too slow, or does not speak HTTP. It is unknown then whether it received the
+/// request.
 pub fn send_request(
     to: &HttpEndpoint,
     request: &HttpRequest<'_>,
@@ -45,7 +46,7 @@ pub fn send_request(
     send_request_bounded(to, request, limit, MAX_RESPONSE_BYTES)
 }
 
-/// As [`send_request`]; of an answer about `most` bytes are read.
+/// As [`send_request`], but reads about `most` bytes of the response.
 ///
 /// # Errors
 /// As of [`send_request`].
@@ -76,7 +77,7 @@ pub fn send_request_bounded(
     }
     head += "\r\n";
     stream.set_write_timeout(Some(remaining_time(until)?))?;
-    // A server that refuses a request may answer before it has read all of it.
+    // A server that refuses a request may respond before it has read all of it.
     let written = stream
         .write_all(head.as_bytes())
         .and_then(|()| stream.write_all(body));
@@ -110,7 +111,7 @@ fn remaining_time(until: Instant) -> io::Result<Duration> {
     }
 }
 
-/// The connection ends with the answer, or there is enough of it.
+/// Reads until the connection ends or the response is complete.
 fn read_response(
     stream: &mut TcpStream,
     until: Instant,
@@ -133,7 +134,7 @@ fn read_response(
     Ok(())
 }
 
-/// A server may keep the connection although it was asked to close it.
+/// Whether the response is complete: a server may keep the connection open although it was asked to close it.
 fn is_complete(bytes: &[u8]) -> bool {
     let Some((head, body)) = split_head(bytes) else {
         return false;
@@ -151,7 +152,7 @@ fn parse_response(bytes: &[u8]) -> Option<HttpResponse> {
         .next()
         .filter(|version| version.starts_with("HTTP/1."))?;
     let status = words.next()?.parse().ok()?;
-    // What comes beforehand, and is no answer yet.
+    // An interim response, which precedes the final one.
     if (100..200).contains(&status) {
         return parse_response(body);
     }
@@ -175,7 +176,7 @@ fn split_head(bytes: &[u8]) -> Option<(&str, &[u8])> {
     Some((head, bytes.get(at + 4..)?))
 }
 
-/// `name` in small letters.
+/// `name` in lower case.
 fn find_header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     let fields = head.lines().skip(1).filter_map(|line| line.split_once(':'));
     let mut own = fields.filter(|(key, _)| key.eq_ignore_ascii_case(name));
@@ -186,7 +187,7 @@ fn is_chunked(head: &str) -> bool {
     find_header(head, "transfer-encoding").is_some_and(|how| how.eq_ignore_ascii_case("chunked"))
 }
 
-/// `SIZE\r\n…\r\n` and so on, sizes in hexadecimal digits, up to one of 0; whether that was there.
+/// Decodes `SIZE\r\n…\r\n` and so on, with hexadecimal sizes, up to a size of 0. Returns whether that was found.
 fn decode_chunks(mut body: &[u8]) -> (Vec<u8>, bool) {
     let mut whole = Vec::new();
     while let Some(at) = body.windows(2).position(|part| part == b"\r\n") {
@@ -239,7 +240,7 @@ mod tests {
         }
     }
 
-    /// Wherever it is cut off, there is an answer or none, and no panic.
+    /// A truncated response gives a response or none, and no panic.
     #[test]
     fn answers_may_be_cut_anywhere() {
         let chunks = "HTTP/1.1 400 No\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nabc\r\n0\r\n\r\n";

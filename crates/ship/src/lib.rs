@@ -1,7 +1,8 @@
-//! What a JVM's log says, on its way to a collector.
+//! Sends the log of a JVM to a collector.
 //!
-//! Reading order: `wire` (what goes over the wire), `sender` (what of a log is sent); `endpoint` and `http` (requests), `collector` (a
-//! sender's collector over HTTP), `retry_backoff` (when to ask again), `push_mark` (logs that are not sent yet).
+//! Reading order: `wire` (the protocol), `sender` (what of a log is sent); `endpoint` and `http` (requests),
+//! `collector` (a sender's collector over HTTP), `retry_backoff` (delays before retries), `push_mark` (logs that are
+//! not sent yet).
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,

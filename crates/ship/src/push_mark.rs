@@ -1,5 +1,7 @@
-//! Logs that a collector does not have yet: each has a mark beside it, `LOG.push`, which says where the log goes. The mark's lock is the
-//! JVM's as long as that lives, so that who finds a mark without an owner may send the log.
+//! Marks logs that a collector does not have yet.
+//!
+//! Such a log has a mark beside it, `LOG.push`, which names the destination. The JVM holds the mark's lock while it
+//! runs. A process that finds a mark without an owner may send the log.
 #![allow(unsafe_code, reason = "flock is a system call")]
 
 use std::ffi::OsString;
@@ -13,13 +15,13 @@ use lucce_tracelog::open_file;
 use crate::wire::RunLabels;
 
 const EXTENSION: &str = ".push";
-/// A mark is not longer than this.
+/// The maximum size of a mark in bytes.
 const MAX_MARK_BYTES: u64 = 8 << 10;
 
 /// A log's mark, locked.
 pub struct PushMark {
     path: PathBuf,
-    /// The lock goes when this is dropped.
+    /// Dropping this releases the lock.
     _locked: File,
     pub to: String,
     pub labels: RunLabels,
@@ -29,7 +31,7 @@ impl PushMark {
     /// Marks a log that is to be sent.
     ///
     /// # Errors
-    /// The mark cannot be written, or somebody else has it.
+    /// The mark cannot be written, or another process holds it.
     pub fn create(log: &Path, to: &str, labels: &RunLabels) -> io::Result<PushMark> {
         let path = mark_path(log);
         let mut file = File::create_new(&path)?;
@@ -51,7 +53,7 @@ impl PushMark {
         })
     }
 
-    /// The mark of a log, if its JVM is gone and no other process sends it.
+    /// Locks the mark of a log, if its JVM has ended and no other process sends the log.
     #[must_use]
     pub fn claim_mark(log: &Path) -> Option<PushMark> {
         let path = mark_path(log);
@@ -65,14 +67,14 @@ impl PushMark {
             .read_to_string(&mut text)
             .ok()?;
         let mut lines = text.lines().map(str::to_owned);
-        // The process that made it was killed meanwhile, or it is something else's.
+        // The process that created it was killed meanwhile, or the file is no mark.
         let to = lines.next()?;
         let labels = RunLabels {
             service: lines.next()?,
             version: lines.next()?,
             host: lines.next()?,
         };
-        // Another one had it until now, and is done with the log.
+        // Another process held it until now, and has finished with the log.
         path.exists().then_some(PushMark {
             path,
             _locked: file,
@@ -81,9 +83,9 @@ impl PushMark {
         })
     }
 
-    /// The collector has the log.
+    /// Removes the mark, because the collector has the log.
     pub fn remove_mark(self) {
-        // What stays is sent again, which changes nothing.
+        // A mark that stays causes another transfer, which changes nothing.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -94,7 +96,7 @@ fn mark_path(log: &Path) -> PathBuf {
     name.into()
 }
 
-/// The logs of a folder that have marks.
+/// Returns the logs of a folder that have marks.
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -114,14 +116,14 @@ pub fn list_marked_logs(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(logs)
 }
 
-/// Takes the lock of a file until it is closed, if no process has it.
+/// Locks a file until it is closed. Returns whether no other process holds the lock.
 #[must_use]
 pub fn lock_file(file: &File) -> bool {
     // SAFETY: a system call on a file that is open.
     unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
 }
 
-/// The name of this machine; empty if it has none.
+/// Returns the name of this machine; empty if it has none.
 #[must_use]
 pub fn host_name() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();

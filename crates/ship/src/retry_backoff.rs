@@ -1,17 +1,17 @@
-//! How long to wait: so that a server which was away is not asked by everybody at once, nor again and again.
+//! Delays before retries, so that a server that was down is not overloaded by its clients.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::time::Duration;
 
-/// From half of it to all of it: those that failed together do not come back together.
+/// Returns a random delay between half of `delay` and `delay`: clients that failed together do not return together.
 #[must_use]
 pub fn add_jitter(delay: Duration) -> Duration {
     let random = RandomState::new().hash_one(0) as u32;
     delay.mul_f64(0.5 + 0.5 * f64::from(random) / f64::from(u32::MAX))
 }
 
-/// Attempts of one sender.
+/// The retries of one sender.
 #[derive(Clone, Debug)]
 pub struct RetryBackoff {
     delay: Duration,
@@ -20,17 +20,17 @@ pub struct RetryBackoff {
 impl RetryBackoff {
     const FIRST: Duration = Duration::from_secs(1);
     const LONGEST: Duration = Duration::from_secs(60);
-    /// A server that asks for more than this is asked again earlier.
+    /// A longer delay requested by a server is shortened to this.
     const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
-    /// A server that asks for less is asked again later.
+    /// A shorter delay requested by a server is extended to this.
     const MIN_RETRY_AFTER: Duration = Duration::from_millis(100);
 
-    /// It has gone well.
+    /// Resets the delay after a success.
     pub fn reset_delay(&mut self) {
         *self = RetryBackoff::default();
     }
 
-    /// It was in vain: how long to wait, unless the server has asked for another time. Twice as long each time, up to a minute.
+    /// Returns the delay after a failure: the requested one, else twice the previous one, at most a minute.
     pub fn next_delay(&mut self, asked: Option<Duration>) -> Duration {
         let delay = self.delay;
         self.delay = Self::LONGEST.min(delay * 2);

@@ -1,12 +1,13 @@
-//! A log on its way to a collector, generation by generation. The log on the disk is the spool: nothing of it is kept in memory but
-//! one part, and 8 bytes for each 4 KB of counters to know those that have changed.
+//! Sends a log to a collector, generation by generation.
+//!
+//! The log on disk is the buffer. Memory holds only one part, and 8 bytes for each 4 KB of counters to detect changes.
 //!
 //! ```text
-//! log ─► cells that changed ─► records that are new ─► parts of 256 KB ─► collector
-//!                                                         │ it has another generation than this sender believes:
-//!         the whole log, as the next generation ◄─────────┘ another one has sent, or it has lost what it had
+//! log ─► changed counters ─► new records ─► parts of 256 KB ─► collector
+//!                                               │ it has another generation than this sender assumes:
+//!    the whole log, as the next generation ◄────┘ another sender was active, or it lost data
 //! ```
-//! What a round could not send the next one sends: it reads the log again.
+//! If a round fails, the next round reads the log again and sends everything that is missing.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -16,42 +17,42 @@ use lucce_tracelog::{BlockSpan, CELLS, FILE_START, RunId, SpanContent};
 
 use crate::wire::{CollectorGeneration, MAX_PARTS, PartBuilder, PartHeader, RunLabels};
 
-/// Bytes of a part, about.
+/// Approximate size of a part in bytes.
 const PART_BYTES: usize = 256 << 10;
-/// Records in one piece.
+/// Maximum bytes of records in one piece.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// A collector.
 pub trait CollectorClient {
-    /// The last generation that it has.
+    /// Returns the last generation that the collector has.
     ///
     /// # Errors
-    /// It does not say.
+    /// The collector gave no answer.
     fn last_generation(&mut self, run: RunId) -> Result<CollectorGeneration, CollectorError>;
 
-    /// Hands it a part.
+    /// Sends a part.
     ///
     /// # Errors
-    /// Whether it has the part is not known.
+    /// It is unknown whether the collector has the part.
     fn send_part(&mut self, run: RunId, part: &[u8]) -> Result<PartReply, CollectorError>;
 }
 
-/// What a collector says of a part.
+/// A collector's reply to a part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PartReply {
-    /// It is on its disk.
+    /// The part is on the collector's disk.
     Stored,
     /// The dataset has the whole run.
     RunComplete,
-    /// It has another generation than the one that this changes.
+    /// The collector has another generation than the one that the part changes.
     WrongGeneration,
 }
 
-/// Why a round was in vain.
+/// Why a round failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CollectorError {
     pub why: String,
-    /// When the collector wants to be asked again.
+    /// The delay before a retry that the collector requests.
     pub retry_after: Option<Duration>,
 }
 
@@ -64,32 +65,32 @@ impl CollectorError {
     }
 }
 
-/// What a round has sent.
+/// The result of a round.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct SendReport {
-    /// That the collector has now, of this run.
+    /// Events of this run that the collector has now.
     pub events: u64,
-    /// Sent in this round.
+    /// Bytes sent in this round.
     pub bytes: u64,
     /// The dataset has the whole run.
     pub ended: bool,
 }
 
-/// Reads a log: fills the bytes with what begins at an offset, or says that it cannot.
+/// Reads a log: fills a buffer with the bytes at an offset and returns whether it could.
 pub type LogReader<'r> = dyn FnMut(u64, &mut [u8]) -> bool + 'r;
 
-/// What the collector has of this sender.
+/// The content that the collector has from this sender.
 #[derive(Default)]
 struct CollectorContents {
-    /// Of the last generation.
+    /// The token of the last generation.
     token: u64,
-    /// Of chunks that are not zeros, by offset.
+    /// Hashes of chunks that are not zero, by offset.
     hashes: HashMap<u64, u64>,
-    /// Records before this offset are all there, and will not change.
+    /// All records before this offset are present and will not change.
     sealed: u64,
 }
 
-/// A generation that was sent, so far as it was.
+/// The part of a generation that was sent.
 struct SentGeneration {
     number: u64,
     token: u64,
@@ -104,16 +105,16 @@ struct SentGeneration {
 pub struct LogSender {
     run: RunId,
     labels: RunLabels,
-    /// The program's arguments are sent as they are; else they are masked.
+    /// Whether the program's arguments are sent unmasked.
     shows_arguments: bool,
-    /// The last number that the collector is known to have. `None`: it must be asked.
+    /// The last generation that the collector is known to have. `None`: it must be asked.
     number: Option<u64>,
     collector_contents: Option<CollectorContents>,
-    /// The last part was sent, and nothing was heard of it.
+    /// Set if the last part was sent without a reply.
     unconfirmed: Option<SentGeneration>,
-    /// A generation with the log's end was sent, whether it has arrived or not.
+    /// Whether a generation with the log's end was sent, even without a reply.
     has_sent_end: bool,
-    /// The log's end was seen: counters that are read from now on are the last ones.
+    /// Whether the log's end was seen: counters that are read from now on are final.
     has_end: bool,
     random: RandomState,
     block: Vec<u8>,
@@ -136,7 +137,7 @@ impl LogSender {
         }
     }
 
-    /// Sends the program's arguments as they are. Without it, they do not leave this machine.
+    /// Sends the program's arguments unmasked. Without it, they do not leave this machine.
     #[must_use]
     pub fn with_arguments(self) -> Self {
         LogSender {
@@ -150,23 +151,23 @@ impl LogSender {
         self.run
     }
 
-    /// Whether the collector may have the log to its end by this sender: else somebody else has sent it, or the collector errs.
+    /// Whether this sender may have sent the log to its end. If not, another sender has, or the collector is wrong.
     #[must_use]
     pub fn has_sent_end(&self) -> bool {
         self.has_sent_end
     }
 
-    /// Sends what is new.
+    /// Sends all changes.
     ///
     /// # Errors
-    /// Not all of it was taken: the next round sends it again.
+    /// The collector did not accept everything; the next round sends the rest again.
     pub fn send_changes(
         &mut self,
         log: &mut LogReader<'_>,
         wire: &mut dyn CollectorClient,
     ) -> Result<SendReport, CollectorError> {
         let mut bytes = 0;
-        // Another sender may have been faster, once, and the log may end, once.
+        // One attempt may lose to another sender, and one may see the log's end.
         for _ in 0..4 {
             if self.number.is_none() && self.fetch_generation(wire)?.ended {
                 return Ok(SendReport {
@@ -279,7 +280,7 @@ impl LogSender {
         let (size, events) = (size?, generation.events);
         let ends = std::mem::take(&mut generation.ends);
         if ends && !self.has_end {
-            // Its counters were read before the end was written: a collector would take them for the last ones.
+            // Its counters were read before the end was written: the collector would take them for final.
             self.has_end = true;
             return Ok((PartReply::WrongGeneration, events));
         }
@@ -305,8 +306,10 @@ impl LogSender {
         }
     }
 
-    /// All that has changed: cells first, what explains them behind them. The log's size. The header of cells is read before
-    /// them: if it has their seal, they do not change any more.
+    /// Sends all changes, first counters and then the records that explain them. Returns the log's size.
+    ///
+    /// The header of a block of counters is read before its counters: if it has a seal, the counters do not change any
+    /// more.
     fn send_all_changes(
         &self,
         log: &mut LogReader<'_>,
@@ -335,7 +338,7 @@ impl LogSender {
         while let Some(mut span) = BlockSpan::read_at(at, log) {
             match span.content {
                 SpanContent::Counters { .. } if span.at < counted => {}
-                // Cells that were made meanwhile stay zeros until the next round.
+                // Counters that were created meanwhile stay zero until the next round.
                 SpanContent::Counters { .. } => {
                     self.send_chunk(span.at, &span.unsealed_header(), (generation, out))?;
                 }
@@ -366,7 +369,7 @@ impl LogSender {
         Ok(size)
     }
 
-    /// What of a block's content has changed. How many events it counts.
+    /// Sends the changed chunks of a block's content. Returns how many events the block counts.
     fn send_chunks(
         &self,
         span: &BlockSpan,
@@ -419,7 +422,7 @@ impl LogSender {
         Ok(())
     }
 
-    /// Whether the collector has something else. What it has nothing of is zeros there.
+    /// Whether the collector has other data. Where it has no data, it assumes zeros.
     fn is_new(&self, at: u64, hash: u64, bytes: &[u8], generation: &mut SentGeneration) -> bool {
         let has = self
             .collector_contents
@@ -436,7 +439,7 @@ impl LogSender {
     }
 }
 
-/// A block's records, and its header as it was with them.
+/// Reads a block's records together with the matching header.
 fn read_records(
     span: BlockSpan,
     log: &mut LogReader<'_>,
@@ -474,13 +477,13 @@ fn unreadable_log() -> CollectorError {
     CollectorError::new("the log cannot be read")
 }
 
-/// Parts on their way.
+/// The parts of a generation that is being sent.
 struct PartSender<'w> {
     head: PartHeader,
     part: PartBuilder,
     wire: &'w mut dyn CollectorClient,
     bytes: &'w mut u64,
-    /// The collector wants no more of this generation.
+    /// The reply by which the collector refused this generation.
     refused: Option<PartReply>,
     is_empty: bool,
 }

@@ -1,6 +1,6 @@
-//! What goes over the wire, and what a collector keeps until it is in the dataset: the parts of a generation.
+//! The protocol between sender and collector, and the collector's storage format: the parts of a generation.
 //!
-//! A generation is what of a log has changed since the one before, as it was at one moment. It has one part or more:
+//! A generation holds what changed in a log since the previous generation, at one moment. It has one part or more:
 //!
 //! | at | size | part, little endian |
 //! |---|---|---|
@@ -8,18 +8,19 @@
 //! | 8 | 2 | version of this format, 1 |
 //! | 10 | 1 | 1: the last part; else 0 |
 //! | 11 | 1 | zero |
-//! | 12 | 4 | which part it is, from 0 |
-//! | 16 | 8 | the log's run |
-//! | 24 | 8 | the generation's number, from 1: one more than the one before |
-//! | 32 | 8 | its token: chosen at random by who sends it |
+//! | 12 | 4 | index of the part, from 0 |
+//! | 16 | 8 | the log's run id |
+//! | 24 | 8 | the generation's number, from 1: one more than the previous one |
+//! | 32 | 8 | its token: chosen at random by the sender |
 //! | 40 | 8 | the token of the generation that it changes; 0: it is the whole log |
-//! | 48 | 8 | the log's size then; only the last part's holds |
+//! | 48 | 8 | the log's size at that moment; only that of the last part is valid |
 //! | 56 | | service, version, host: each a length (2 bytes) and UTF-8 |
 //! | | | pieces: offset (8), length (4), bytes |
 //! | -4 | 4 | CRC32 of everything before it |
 //!
-//! `POST /v1/logs/RUN` sends a part; the run is 16 hexadecimal digits. A generation counts once its last part was taken, all of it or
-//! nothing. `GET /v1/logs/RUN` tells the last generation that counts. Answers are lines of text, see [`CollectorGeneration`].
+//! `POST /v1/logs/RUN` sends a part; RUN is 16 hexadecimal digits. A generation becomes valid as a whole, when its last
+//! part was accepted. `GET /v1/logs/RUN` returns the last valid generation. Answers are lines of text, see
+//! [`CollectorGeneration`].
 
 use lucce_tracelog::RunId;
 use lucce_tracelog::byte_fields::{array_at, u32_at, u64_at};
@@ -27,17 +28,17 @@ use lucce_tracelog::byte_fields::{array_at, u32_at, u64_at};
 pub const VERSION: u16 = 1;
 const MAGIC: [u8; 8] = *b"LUCCEGEN";
 const LABELS_AT: usize = 56;
-/// The largest part.
+/// The largest part in bytes.
 pub const MAX_PART_BYTES: usize = 1 << 20;
-/// The most parts of a generation.
+/// The largest number of parts of a generation.
 pub const MAX_PARTS: u32 = 1 << 18;
-/// The longest label, in bytes.
+/// The longest label in bytes.
 pub const MAX_LABEL_BYTES: usize = 255;
 
-/// Where logs are taken, before the run.
+/// The path for logs, without the run id.
 pub const LOGS_PATH: &str = "/v1/logs/";
 
-/// What the dataset is told of a run.
+/// Labels of a run in the dataset.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RunLabels {
     pub service: String,
@@ -45,7 +46,7 @@ pub struct RunLabels {
     pub host: String,
 }
 
-/// What a part says beside its pieces.
+/// The header of a part.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PartHeader {
     pub run: RunId,
@@ -59,7 +60,7 @@ pub struct PartHeader {
     pub labels: RunLabels,
 }
 
-/// Bytes of a part under construction.
+/// The bytes of a part under construction.
 pub struct PartBuilder {
     bytes: Vec<u8>,
 }
@@ -72,7 +73,7 @@ impl PartBuilder {
         writing
     }
 
-    /// Another part, in the memory of this one.
+    /// Starts another part in the same buffer.
     pub fn start_part(&mut self, head: &PartHeader) {
         let bytes = &mut self.bytes;
         bytes.clear();
@@ -101,13 +102,14 @@ impl PartBuilder {
         }
     }
 
+    /// Appends a piece: `piece` replaces the log's bytes at `offset`.
     pub fn push_piece(&mut self, offset: u64, piece: &[u8]) {
         self.bytes.extend(offset.to_le_bytes());
         self.bytes.extend((piece.len() as u32).to_le_bytes());
         self.bytes.extend(piece);
     }
 
-    /// So far.
+    /// Returns the size so far in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len()
@@ -118,7 +120,7 @@ impl PartBuilder {
         self.bytes.is_empty()
     }
 
-    /// It is the last part after all, of a log of this size.
+    /// Makes this the last part, of a log of `size` bytes.
     pub fn mark_last(&mut self, size: u64) {
         if let Some(last) = self.bytes.get_mut(10) {
             *last = 1;
@@ -128,7 +130,7 @@ impl PartBuilder {
         }
     }
 
-    /// The part as it is sent.
+    /// Returns the part as it is sent.
     pub fn finish_part(&mut self) -> &[u8] {
         let crc = crc32fast::hash(&self.bytes);
         self.bytes.extend(crc.to_le_bytes());
@@ -136,7 +138,7 @@ impl PartBuilder {
     }
 }
 
-/// A label that fits.
+/// Cuts a label to the maximum length.
 fn truncate_label(label: &str) -> &str {
     let mut end = label.len().min(MAX_LABEL_BYTES);
     while !label.is_char_boundary(end) {
@@ -145,7 +147,7 @@ fn truncate_label(label: &str) -> &str {
     label.get(..end).unwrap_or(label)
 }
 
-/// A part that came from somewhere.
+/// A received part.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GenerationPart<'p> {
     pub head: PartHeader,
@@ -153,8 +155,10 @@ pub struct GenerationPart<'p> {
 }
 
 impl<'p> GenerationPart<'p> {
+    /// Parses a part.
+    ///
     /// # Errors
-    /// Why it is none, in words.
+    /// Why the bytes are no part.
     pub fn parse(bytes: &'p [u8]) -> Result<GenerationPart<'p>, String> {
         let wrong = |what: &str| Err(format!("no part of a log: {what}"));
         if bytes.get(..8) != Some(&MAGIC[..]) {
@@ -202,12 +206,12 @@ impl<'p> GenerationPart<'p> {
             size: u64_at(all, 48)?,
             labels,
         };
-        // Neither is anybody's, and no log is as long as numbers are.
+        // Numbers and tokens are never 0, and the number of parts is limited.
         let is_known = head.number > 0 && head.token != 0 && head.part < MAX_PARTS;
         is_known.then_some(GenerationPart { head, pieces: rest })
     }
 
-    /// Offsets, and what is there.
+    /// Returns offsets and the bytes at them.
     pub fn pieces(&self) -> impl Iterator<Item = (u64, &'p [u8])> + use<'p> {
         iter_pieces(self.pieces)
     }
@@ -233,7 +237,7 @@ pub struct CollectorGeneration {
     /// 0: none.
     pub number: u64,
     pub token: u64,
-    /// The dataset has the whole run: nothing more is wanted.
+    /// The dataset has the whole run: nothing more is needed.
     pub ended: bool,
 }
 
@@ -250,7 +254,7 @@ impl CollectorGeneration {
         format!("{FIRST_LINE}\nnumber {number}\ntoken {token:016x}\nended {ended}\n")
     }
 
-    /// `None`: it is something else.
+    /// `None`: the text is no generation.
     #[must_use]
     pub fn parse(text: &str) -> Option<CollectorGeneration> {
         let mut lines = text.lines();
@@ -261,7 +265,7 @@ impl CollectorGeneration {
                 ("number", number) => known.number = number.parse().ok()?,
                 ("token", token) => known.token = u64::from_str_radix(token, 16).ok()?,
                 ("ended", ended) => known.ended = ended.parse().ok()?,
-                // Of later collectors.
+                // Fields of later versions.
                 _ => {}
             }
         }
@@ -320,7 +324,7 @@ mod tests {
             changed[at] ^= 0x41;
             assert!(GenerationPart::parse(&changed).is_err(), "{at}");
         }
-        // With a right sum, too.
+        // With a valid checksum as well.
         let mut long = bytes[..bytes.len() - 4].to_vec();
         long.push(0);
         let crc = crc32fast::hash(&long);

@@ -1,14 +1,14 @@
-//! One event: two words, or three if it has a value.
+//! One event as two words, or three if it has a value.
 //!
 //! ```text
 //! word 0   63        has a value
 //!          62 … 40   type: the log's EventType id; 0: an allocation by bytecode; SWITCH
 //!          39 … 0    nanoseconds since the block's clock, never 0
-//! word 1   the context's number; of SWITCH, the number of the thread whose events follow
+//! word 1   the context id; of SWITCH, the number of the thread whose events follow
 //! word 2   the value, signed, unless it is 0
 //! ```
-//! Word 0 is stored last: where it is 0 there is no entry, and in its block none follows. The helper
-//! class writes such entries (`LucceRtEvents.stream`).
+//! Word 0 is stored last: if it is 0, there is no entry, and none follows in its block. The helper class writes such
+//! entries (`LucceRtEvents.stream`).
 
 use crate::java::HAS_VALUE;
 pub use crate::java::TIME_BITS;
@@ -20,7 +20,7 @@ pub(crate) const THREAD_SWITCH: u32 = (1 << 23) - 1;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct StreamEntry {
-    /// Since the block's clock.
+    /// Nanoseconds since the block's clock.
     pub elapsed_ns: u64,
     pub kind: u32,
     pub number: u64,
@@ -28,7 +28,7 @@ pub(crate) struct StreamEntry {
 }
 
 impl StreamEntry {
-    /// Word 0. `None`: the time or the type does not fit.
+    /// Returns word 0. `None`: the time or the type does not fit.
     pub fn encode_head(&self) -> Option<u64> {
         let fits =
             self.elapsed_ns != 0 && self.elapsed_ns >> TIME_BITS == 0 && self.kind <= THREAD_SWITCH;
@@ -36,10 +36,10 @@ impl StreamEntry {
         fits.then_some(flag | u64::from(self.kind) << TIME_BITS | self.elapsed_ns)
     }
 
-    /// The first entry of `bytes` and how long it is. `Ok(None)`: there is none.
+    /// Returns the first entry of `bytes` and its length in bytes. `Ok(None)`: there is none.
     ///
     /// # Errors
-    /// Why it cannot be one.
+    /// Why the bytes are no entry.
     pub fn decode_first(bytes: &[u8]) -> Result<Option<(StreamEntry, usize)>, &'static str> {
         let Some(head) = read_word(bytes, 0).filter(|head| *head != 0) else {
             return Ok(None);

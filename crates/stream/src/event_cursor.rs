@@ -1,11 +1,11 @@
-//! Where a thread's next event goes. The thread alone writes here, in Rust or in Java.
+//! The position of a thread's next event. Only the thread itself writes it, in Rust or in Java.
 //!
 //! ```text
 //! +0  next   address of the next entry
 //! +8  end    address behind the block; −1: the file is full, nothing more is written
-//! +16 clock  from which the block's times count
+//! +16 clock  the origin of the block's times
 //! ```
-//! At first all are 0: there is no room before the first block.
+//! At first all fields are 0: before the first block there is no room.
 #![allow(unsafe_code, reason = "entries lie in a mapped file")]
 
 use std::cell::Cell;
@@ -19,7 +19,7 @@ use crate::writer::{MappedBlock, StreamWriter};
 
 const REFUSED: u64 = u64::MAX;
 
-/// See above; the fields that Java code knows come first.
+/// See the module's description; the fields that Java code uses come first.
 #[repr(C)]
 #[derive(Default, Debug)]
 pub struct EventCursor {
@@ -29,7 +29,7 @@ pub struct EventCursor {
     block: Cell<Option<MappedBlock>>,
 }
 
-// As in the helper class.
+// Must match the helper class.
 const _: () = assert!(offset_of!(EventCursor, next) == PLACE_NEXT);
 const _: () = assert!(offset_of!(EventCursor, end) == PLACE_END);
 const _: () = assert!(offset_of!(EventCursor, clock) == PLACE_CLOCK);
@@ -52,21 +52,22 @@ impl EventCursor {
         }
     }
 
-    /// Nothing more is written here.
+    /// Whether nothing more is written here.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         self.end.load(Ordering::Relaxed) == REFUSED
     }
 
-    /// Bytes of the block's entries.
+    /// Returns the bytes of the block's entries.
     pub(crate) fn used_bytes(&self) -> u64 {
         let first = self.block.get().map_or(0, |block| block.address as u64);
-        // Relaxed, here and below: this thread's own.
+        // Relaxed, here and below: only this thread uses it.
         self.next.load(Ordering::Relaxed).saturating_sub(first)
     }
 
-    /// Writes an event of the thread, at the time `now`; values of 0 need no room. `false`: there is no
-    /// room for it here.
+    /// Writes an event of the thread at the time `now`. `false`: there is no room.
+    ///
+    /// A value of 0 needs no room.
     #[inline]
     pub fn write_event(&self, now: u64, kind: u32, number: u64, value: i64) -> bool {
         let entry = StreamEntry {
@@ -78,7 +79,7 @@ impl EventCursor {
         self.write_entry(&entry)
     }
 
-    /// The entries from here on are of another thread.
+    /// Writes that the following entries belong to another thread.
     pub(crate) fn write_switch(&self, now: u64, thread: StreamThread) -> bool {
         self.write_event(now, THREAD_SWITCH, thread.0.into(), 0)
     }
@@ -90,8 +91,8 @@ impl EventCursor {
         let Some(head) = entry.encode_head().filter(|_| fits) else {
             return false;
         };
-        // SAFETY: the block is mapped as long as the writer, which lives as long as the process; it has
-        // at least three words left, aligned; only the thread that has this place writes there.
+        // SAFETY: the block is mapped as long as the writer lives, which is as long as the process. At least three
+        // aligned words are left. Only the thread of this cursor writes there.
         let [first, second, third] = [0, 1, 2]
             .map(|word| unsafe { AtomicU64::from_ptr((next as usize + word * WORD) as *mut u64) });
         second.store(entry.number.to_le(), Ordering::Relaxed);
@@ -107,16 +108,16 @@ impl EventCursor {
         true
     }
 
-    /// Goes on with what another thread left: `thread`'s events from now on. `false`: no room.
+    /// Continues another thread's block with `thread`'s events. `false`: there is no room.
     #[must_use]
     pub fn hand_over_to(&self, now: u64, thread: StreamThread) -> bool {
-        // Room for the thread's first event, too, or the switch is all there is.
+        // Room for the switch and for the thread's first event.
         let room = self.end.load(Ordering::Relaxed);
         let next = self.next.load(Ordering::Relaxed);
         room.saturating_sub(next) >= 2 * LONGEST as u64 && self.write_switch(now, thread)
     }
 
-    /// A place with room for the thread's next event, in a new block, or none if the file is full.
+    /// Returns a cursor with room for the thread's next event in a new block; if the file is full, one without room.
     pub fn renew_block(
         &self,
         writer: &StreamWriter,
@@ -131,13 +132,13 @@ impl EventCursor {
         self.move_to(writer.allocate_cursor(lane, thread, capacity, now));
     }
 
-    /// Whether anything was written here.
+    /// Whether there is a block.
     #[must_use]
     pub fn has_block(&self) -> bool {
         self.block.get().is_some()
     }
 
-    /// The thread's next events go elsewhere: what is left here. From now on there is no room.
+    /// Takes the position away from this cursor, which has no room from now on.
     #[must_use]
     pub fn take_cursor(&self) -> EventCursor {
         let left = EventCursor::default();
@@ -146,7 +147,7 @@ impl EventCursor {
         left
     }
 
-    /// The thread's next events go there.
+    /// Moves to another position.
     pub fn move_to(&self, other: EventCursor) {
         self.copy_from(&other);
     }

@@ -1,4 +1,4 @@
-//! The file: a header, then blocks, each at a multiple of 64 bytes. Everything is little-endian.
+//! The file format: a header, then blocks, each at a multiple of 64 bytes. Everything is little-endian.
 //!
 //! File header, 64 bytes:
 //!
@@ -7,13 +7,13 @@
 //! | 0 | 8 | magic `LUCCEEVT` |
 //! | 8 | 2 | format version |
 //! | 10 | 6 | zero |
-//! | 16 | 4 | process id: the log's |
+//! | 16 | 4 | process id, as in the log |
 //! | 20 | 4 | zero |
-//! | 24 | 8 | start, nanoseconds since 1970: the log's |
-//! | 32 | 8 | clock: what `System.nanoTime` (CLOCK_MONOTONIC) said at the start |
+//! | 24 | 8 | start, nanoseconds since 1970, as in the log |
+//! | 32 | 8 | clock: `System.nanoTime` (CLOCK_MONOTONIC) at the start |
 //! | 40 | 4 | CRC32 of bytes 0..40 |
 //! | 44 | 4 | zero |
-//! | 48 | 8 | full: the clock when the first event found no room; 0: not yet |
+//! | 48 | 8 | full: the clock when an event first found no room; 0: not yet |
 //! | 56 | 8 | ended: the clock at the end of the JVM; 0: not yet, or killed |
 //!
 //! Block header, 64 bytes, then `capacity` bytes:
@@ -22,13 +22,13 @@
 //! |---|---|---|
 //! | 0 | 4 | magic `LEVB`, stored last: a block without it does not exist yet |
 //! | 4 | 1 | kind: 1 events, 2 a thread |
-//! | 5 | 1 | of a thread: 1 if it is a virtual one |
+//! | 5 | 1 | of a thread: 1 if it is virtual |
 //! | 6 | 2 | zero |
 //! | 8 | 4 | capacity: a multiple of 64 |
-//! | 12 | 4 | the log's thread id: of its counters |
-//! | 16 | 4 | the thread, numbered from 1: whose events these are until a SWITCH |
+//! | 12 | 4 | the log's thread id, of its counters |
+//! | 16 | 4 | the thread, numbered from 1, whose events these are until a SWITCH |
 //! | 20 | 4 | zero |
-//! | 24 | 8 | of events: the clock from which their times count |
+//! | 24 | 8 | of events: the clock that is the origin of their times |
 //! | 32 | 4 | CRC32 of bytes 4..32 |
 //! | 36 | 4 | used: bytes of entries or of the name; 0: the block is open, see `entry` |
 //! | 40 | 4 | CRC32 of the used bytes, stored before `used` |
@@ -40,7 +40,7 @@
 use lucce_tracelog::byte_fields::{array_at, put_bytes, u32_at, u64_at};
 use lucce_tracelog::{LogDamage, OpenError, header_bytes};
 
-/// The version that this crate writes, and the newest that it reads.
+/// The version that this crate writes, and the newest version that it reads.
 pub const FORMAT_VERSION: u16 = 1;
 /// The first bytes of every file.
 pub const MAGIC: [u8; 8] = *b"LUCCEEVT";
@@ -54,13 +54,13 @@ pub(crate) const AT_ENDED: u64 = 56;
 pub(crate) const AT_USED: u64 = 36;
 pub(crate) const AT_SUM: u64 = 40;
 
-/// Which run's events these are.
+/// The run of the events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StreamHeader {
     pub pid: u32,
     /// Nanoseconds since 1970.
     pub start: u64,
-    /// What the clock of the events said then.
+    /// The clock of the events at the start.
     pub clock: u64,
 }
 
@@ -126,7 +126,7 @@ pub(crate) struct StreamBlockHeader {
 }
 
 impl StreamBlockHeader {
-    /// Bytes 4..36: everything but the magic and what is stored later.
+    /// Returns bytes 4..36: everything but the magic and the fields that are stored later.
     pub fn encode(&self) -> [u8; 32] {
         let mut bytes = [0; 32];
         put_bytes(&mut bytes, 0, &[self.kind as u8, self.is_virtual.into()]);
@@ -139,8 +139,10 @@ impl StreamBlockHeader {
         bytes
     }
 
+    /// Decodes bytes 4..36 of a block.
+    ///
     /// # Errors
-    /// Why these are not the bytes 4..36 of a block.
+    /// Why the bytes are no header.
     pub fn decode(bytes: &[u8]) -> Result<Self, &'static str> {
         const SHORT: &str = "a block header ends early";
         let checked = bytes.get(..28).ok_or(SHORT)?;

@@ -1,11 +1,11 @@
-//! Single events with their times: the file that lies beside a log, its writer and reader.
+//! Single events with their times: the file beside a log, its writer and its reader.
 //!
 //! ```text
-//! threads ─► Place (the next entry of a thread) ─► block of the mapped file ─► Stream ─► events in time order
-//!                      └► Writer: another block, under a lock, every few thousand events
+//! threads ─► EventCursor (next entry of a thread) ─► block of the mapped file ─► EventStream ─► events in time order
+//!                 └► StreamWriter: a new block, under a lock, every few thousand events
 //! ```
-//! An entry is two or three words, written to the file's own pages by the thread that has the event, so
-//! a process that is killed loses none. What a context's number and a type's mean is in the log.
+//! The thread that has an event writes its entry, two or three words, to the file's own pages. A killed process
+//! therefore loses none. The log explains context ids and types.
 //!
 //! Reading order: `layout` (the file and its blocks), `entry`, `limits`; then `event_cursor` and `writer`;
 //! then `reader` and `merge`.
@@ -36,7 +36,8 @@ pub use merge::{StreamEvent, StreamEventIter};
 pub use reader::{EventStream, StreamThreadInfo};
 pub use writer::{StreamWriter, events_path};
 
-/// A thread of the program, numbered from 1 in the order of their first events. Other than a
-/// [`ThreadId`] of the log, which threads of one kind may share one after the other.
+/// A thread of the program, numbered from 1 in the order of first events.
+///
+/// It differs from the [`ThreadId`] of the log, which threads of one kind may share in succession.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct StreamThread(pub u32);

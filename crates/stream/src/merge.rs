@@ -1,4 +1,4 @@
-//! All threads' events in the order of their times.
+//! Merges all threads' events in the order of their times.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,35 +11,35 @@ use crate::StreamThread;
 use crate::entry::{StreamEntry, THREAD_SWITCH};
 use crate::reader::BlockEntries;
 
-/// One event.
+/// An event of the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StreamEvent {
-    /// What `System.nanoTime` said when it happened, or when it was over.
+    /// `System.nanoTime` when it happened or ended.
     pub clock: u64,
     pub thread: StreamThread,
-    /// The log's thread, by which its counters are known.
+    /// The log's thread id, by which its counters are found.
     pub log_thread: ThreadId,
     pub event: EventTypeId,
     pub id: ContextId,
-    /// In the type's unit. What `new` took is not among an allocation's bytes, as in the log's counters.
+    /// In the type's unit. As in the log's counters, bytes of `new` are not included for allocations.
     pub value: i64,
-    /// Of its entry, in the file.
+    /// The file offset of its entry.
     pub offset: u64,
 }
 
 /// See [`EventStream::iter_events`](crate::EventStream::iter_events).
 pub struct StreamEventIter<'s> {
     cursors: Vec<LogThreadCursor<'s>>,
-    /// The next event of each lane: its time and the lane.
+    /// The next event of each cursor: its time and the cursor's index.
     next: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
-/// What one thread after the other wrote.
+/// The blocks of one thread id, which several threads wrote in succession.
 struct LogThreadCursor<'s> {
     id: ThreadId,
     bytes: &'s [u8],
     parts: slice::Iter<'s, BlockEntries>,
-    /// Of the part that is read: the entries left, and where they are.
+    /// The unread entries of the current block, and their offset.
     unread: &'s [u8],
     at: usize,
     clock: u64,
@@ -72,7 +72,7 @@ impl<'s> StreamEventIter<'s> {
         events
     }
 
-    /// The lane's next event is the one to compare.
+    /// Advances a cursor and returns its event.
     fn advance_cursor(&mut self, index: usize) -> Option<StreamEvent> {
         let lane = self.cursors.get_mut(index)?;
         let before = lane.event.take();

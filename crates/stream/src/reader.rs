@@ -1,7 +1,7 @@
-//! Opens streams: everything up to the first damage, then where and what it is.
+//! Reads streams up to the first damage, and returns its place and cause.
 //!
-//! The file of a JVM that was killed or still runs is whole: its blocks are open, and the disk space
-//! obtained in advance is zeros. A block that was sealed must match its checksum.
+//! The file of a JVM that was killed or still runs is valid: its blocks are open, and the disk space allocated in
+//! advance is zeros. A sealed block must match its checksum.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -19,38 +19,39 @@ use crate::layout::{
 use crate::limits::{LARGEST_BLOCK, MAX_NAME};
 use crate::merge::StreamEventIter;
 
-/// A stream in memory, as it was at one moment.
+/// A stream in memory, as it was when it was read.
 pub struct EventStream {
     header: StreamHeader,
     bytes: Vec<u8>,
     threads: Vec<StreamThreadInfo>,
     log_threads: BTreeMap<ThreadId, Vec<BlockEntries>>,
     event_count: u64,
-    /// The clock then.
+    /// The clock when an event first found no room.
     full_since: Option<u64>,
     end_clock: Option<u64>,
     damage: Option<LogDamage>,
 }
 
+/// A thread of the stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StreamThreadInfo {
     pub name: String,
     pub is_virtual: bool,
-    /// Of the log's counters.
+    /// The thread id of the log's counters.
     pub log_thread: ThreadId,
 }
 
 /// The entries of one block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockEntries {
-    /// Of the first one.
+    /// The file offset of the first entry.
     pub offset: usize,
     pub used: usize,
     pub clock: u64,
     pub thread: StreamThread,
 }
 
-/// A block of events as its header says.
+/// A block of events, from its header.
 #[derive(Clone, Copy)]
 struct BlockLocation {
     at: usize,
@@ -58,21 +59,25 @@ struct BlockLocation {
 }
 
 impl EventStream {
+    /// Reads a stream file into memory.
+    ///
     /// # Errors
-    /// See [`OpenError`]. Damage after the header is not one: see [`damage`](Self::damage).
+    /// See [`OpenError`]. Damage after the header is no error: see [`damage`](Self::damage).
     pub fn open(path: impl AsRef<Path>) -> Result<EventStream, OpenError> {
         let mut file = open_file(path)?;
         let mut bytes = Vec::new();
         file.by_ref().take(FILE_HEADER).read_to_end(&mut bytes)?;
-        // First, so that a huge foreign file is not read.
+        // The header is checked first, so that a huge foreign file is not read.
         StreamHeader::decode(&bytes)?;
-        // Behind its last block, a stream may have room that is a hole: it is not read.
+        // A hole behind the last block is not read.
         let end = data_end(&file)?;
         file.take(end.saturating_sub(FILE_HEADER))
             .read_to_end(&mut bytes)?;
         Self::from_bytes(bytes)
     }
 
+    /// Takes the bytes of a stream.
+    ///
     /// # Errors
     /// See [`OpenError`].
     pub fn from_bytes(bytes: Vec<u8>) -> Result<EventStream, OpenError> {
@@ -93,7 +98,7 @@ impl EventStream {
         let read = blocks
             .iter()
             .try_for_each(|block| stream.read_block_events(&bytes, block, &mut last));
-        // Entries lie before the block header that could not be read.
+        // These entries precede the unreadable block header.
         stream.damage = read.err().or(surveyed.err());
         stream.bytes = bytes;
         Ok(stream)
@@ -104,13 +109,13 @@ impl EventStream {
         &self.header
     }
 
-    /// All events in the order of their times; of one thread, in their own order.
+    /// Returns all events in the order of their times; events of one thread keep their order.
     #[must_use]
     pub fn iter_events(&self) -> StreamEventIter<'_> {
         StreamEventIter::new(&self.bytes, self.log_threads.iter())
     }
 
-    /// How many.
+    /// Returns the number of events.
     #[must_use]
     pub fn event_count(&self) -> u64 {
         self.event_count
@@ -126,37 +131,37 @@ impl EventStream {
         self.threads.get((thread.0 as usize).checked_sub(1)?)
     }
 
-    /// The file's size in bytes.
+    /// Returns the file's size in bytes.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// The limit was reached, or the disk was full: until this clock, all events are here.
+    /// Returns the clock when the limit was reached or the disk was full: all earlier events are present.
     #[must_use]
     pub fn full_since(&self) -> Option<u64> {
         self.full_since
     }
 
-    /// The clock at the end of the JVM; `None`: it was killed, or still runs.
+    /// Returns the clock at the end of the JVM; `None`: it was killed or still runs.
     #[must_use]
     pub fn end_clock(&self) -> Option<u64> {
         self.end_clock
     }
 
-    /// Nanoseconds from the start to `clock`.
+    /// Returns the nanoseconds from the start to `clock`.
     #[must_use]
     pub fn since_start(&self, clock: u64) -> u64 {
         clock.saturating_sub(self.header.clock)
     }
 
-    /// Where reading stopped.
+    /// Returns the place and cause of the damage at which reading stopped.
     #[must_use]
     pub fn damage(&self) -> Option<&LogDamage> {
         self.damage.as_ref()
     }
 
-    /// Blocks and threads.
+    /// Reads the headers of blocks and threads.
     fn scan_blocks(
         &mut self,
         bytes: &[u8],
@@ -167,7 +172,7 @@ impl EventStream {
             let failed = |reason| LogDamage::at_offset(at as u64, reason);
             match u32_at(bytes, at) {
                 Some(BLOCK_MAGIC) => {}
-                // Space that was obtained in advance.
+                // Space that was allocated in advance.
                 Some(0) if self.end_clock.is_none() => return Ok(()),
                 _ => return Err(failed("no block begins here")),
             }
@@ -247,7 +252,7 @@ impl EventStream {
         checked.map_err(|reason| LogDamage::at_offset((first + used) as u64, reason))
     }
 
-    /// How many bytes of a block are entries, and why no more are.
+    /// Returns how many bytes of a block are entries, and the damage behind them.
     fn check_entries(
         &mut self,
         entries: &[u8],
@@ -271,7 +276,7 @@ impl EventStream {
             if entry.kind != THREAD_SWITCH {
                 self.event_count += 1;
             } else if !self.is_thread(entry.number) {
-                // A copy of a running JVM's may have the entry and not the thread that began just then.
+                // A copy of a running JVM's file may have the entry and lack the thread, which began just then.
                 let ended = self.end_clock.is_some();
                 let failed = Err("events of a thread that has not started");
                 return (at, if ended { failed } else { Ok(()) });
@@ -281,7 +286,7 @@ impl EventStream {
         }
     }
 
-    /// Behind the entries of a JVM that has ended nothing follows but the words of one that had no time.
+    /// Checks that after the end of the JVM only words of an unfinished entry follow the entries.
     fn check_unused_bytes(&self, rest: &[u8]) -> Result<(), &'static str> {
         let behind = rest.get(LONGEST..).unwrap_or_default();
         match self.end_clock.is_none() || behind.iter().all(|byte| *byte == 0) {
@@ -295,7 +300,7 @@ impl EventStream {
     }
 }
 
-/// The bytes of a sealed block. `Ok(None)`: it is open.
+/// Returns the bytes of a sealed block. `Ok(None)`: it is open.
 fn sealed_bytes<'b>(
     bytes: &'b [u8],
     at: usize,

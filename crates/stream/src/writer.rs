@@ -1,8 +1,8 @@
-//! Hands out blocks of the file, one lock for all: a thread comes every few thousand events.
+//! Allocates blocks of the file, under one lock: a thread comes every few thousand events.
 //!
-//! Nothing here panics, and the file never outgrows its limit. When a block would, or the disk has no
-//! room, the file is full for good: all threads go on until their blocks are, so each thread's events are
-//! there up to some time, and all events up to the time when the first one found no room.
+//! Nothing here panics, and the file never exceeds its limit. If a block would exceed it, or the disk is full, the file
+//! is full permanently. All threads continue until their blocks are full. So each thread's events are present up to
+//! some time, and all events up to the time when an event first found no room.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -21,10 +21,10 @@ use crate::layout::{
 };
 use crate::limits::{ADDRESSES, FIRST_BLOCK, LARGEST_BLOCK, MAX_NAME};
 
-/// The file grows by at least and at most this much ahead.
+/// Least and most bytes by which the file grows ahead.
 const GROWTH: (u64, u64) = (1 << 20, 16 << 20);
 
-/// The events' file: the log's name and `.events`.
+/// Returns the path of the events' file: the log's name and `.events`.
 #[must_use]
 pub fn events_path(log: &Path) -> PathBuf {
     let mut path: OsString = log.as_os_str().to_owned();
@@ -41,7 +41,7 @@ pub struct StreamWriter {
 }
 
 struct StreamWriterState {
-    /// Where the next block begins.
+    /// The offset of the next block.
     end: u64,
     threads: u32,
     closed: bool,
@@ -50,19 +50,19 @@ struct StreamWriterState {
 /// A block of events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct MappedBlock {
-    /// Of its header, in the file.
+    /// The file offset of its header.
     pub at: u64,
-    /// Of its first entry, in memory.
+    /// The address of its first entry.
     pub address: usize,
     pub capacity: u64,
     pub clock: u64,
 }
 
 impl StreamWriter {
-    /// `limit` is the largest size of the file in bytes.
+    /// Creates the file. `limit` is its maximum size in bytes.
     ///
     /// # Errors
-    /// The file cannot be made, or something has the name already.
+    /// The file cannot be created, or the name is taken.
     pub fn create(path: &Path, header: &StreamHeader, limit: u64) -> io::Result<StreamWriter> {
         let limit = limit.min(file_size_limit()).min(ADDRESSES) / PIECE * PIECE;
         let map = MappedFile::new(new_file(path)?, limit.max(PIECE))?;
@@ -83,7 +83,7 @@ impl StreamWriter {
         }
     }
 
-    /// A thread that has its first event. `None`: the file is full.
+    /// Adds a thread at its first event. `None`: the file is full.
     pub fn add_thread(&self, lane: ThreadId, name: &str, is_virtual: bool) -> Option<StreamThread> {
         let name = clip_name(name).as_bytes();
         let mut shared = self.lock();
@@ -102,7 +102,7 @@ impl StreamWriter {
         Some(thread)
     }
 
-    /// Room for a thread's events from `now` on: about `bytes` of it.
+    /// Allocates about `bytes` of room for a thread's events from `now` on.
     pub(crate) fn allocate_cursor(
         &self,
         lane: ThreadId,
@@ -114,13 +114,13 @@ impl StreamWriter {
         placed.map_or_else(|| self.refuse_event(now), EventCursor::new)
     }
 
-    /// A place where nothing can be written: an event at the time `now` found no room.
+    /// Returns a cursor without room: an event at the time `now` found no room.
     pub fn refuse_event(&self, now: u64) -> EventCursor {
         // After the end there is no room either, but the file is not full.
         let is_closed = self.lock().closed;
-        // Relaxed: who is first does not matter much, and the file says only that.
+        // Relaxed: it hardly matters which thread is first, and the file records only that.
         if !is_closed && !self.full.swap(true, Ordering::Relaxed) {
-            // On failure the file does not say since when it is full.
+            // On failure the file does not record since when it is full.
             let _ = self.map.publish_u64(AT_FULL, now);
         }
         EventCursor::without_room()
@@ -153,7 +153,7 @@ impl StreamWriter {
         })
     }
 
-    /// Where it begins. Once a block found no room, none does.
+    /// Appends a block and returns its offset. Once a block found no room, no later one does.
     fn append_block(
         &self,
         shared: &mut StreamWriterState,
@@ -192,7 +192,7 @@ impl StreamWriter {
         grown.is_ok()
     }
 
-    /// Its thread writes no more into the block: a checksum over what it wrote.
+    /// Seals a block that its thread no longer writes: stores a checksum of its content.
     pub(crate) fn seal_block(&self, block: MappedBlock, used: u64) {
         let sum = self
             .map
@@ -201,18 +201,18 @@ impl StreamWriter {
             && used > 0
             && self.map.publish_u32(block.at + AT_SUM, sum)
         {
-            // On failure the block stays open, which is as good.
+            // On failure the block stays open, which is valid as well.
             let _ = self.map.publish_u32(block.at + AT_USED, used as u32);
         }
     }
 
-    /// The program has ended; threads may go on writing in the blocks that they have.
+    /// Ends the stream with the program; threads may go on writing in their blocks.
     pub fn finish_stream(&self, now: u64) {
         let mut shared = self.lock();
         if !shared.closed {
             shared.closed = true;
             let _ = self.map.publish_u64(AT_ENDED, now);
-            // On failure the file is longer than it need be. Blocks in use stay in it.
+            // On failure the file is longer than necessary. Blocks in use stay in it.
             let _ = self.map.close(shared.end);
         }
     }
@@ -223,27 +223,27 @@ impl StreamWriter {
         self.full.load(Ordering::Relaxed)
     }
 
-    /// What has become of the file, if it is not what was written.
+    /// Returns what happened to the file, if it is not as written.
     #[must_use]
     pub fn file_loss(&self) -> Option<FileLoss> {
         self.map.check_loss()
     }
 
-    /// The file, to be read.
+    /// Returns a handle of the file for reading.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn clone_file(&self) -> io::Result<File> {
         self.map.file().try_clone()
     }
 
-    /// The file's size.
+    /// Returns the file's size in bytes.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         self.lock().end
     }
 
-    /// A panic in another thread leaves no half block behind, so poison is no reason to stop.
+    /// Locks the state. A panic in another thread leaves no partial block, so a poisoned lock can be used.
     fn lock(&self) -> MutexGuard<'_, StreamWriterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,13 +1,16 @@
-//! The arguments of the recorded program. They may be secrets (`--password=…`), so nothing shows them or sends them
-//! anywhere unless its user asks for that; this is the one place that says what is shown instead.
+//! Masks the arguments of the recorded program.
+//!
+//! Arguments may be secrets (`--password=…`), so no command shows or sends them unless the user asks for it. This
+//! module alone decides what is shown instead.
 
-/// The [`MetaRecord`](crate::MetaRecord) that has the main class, module or jar of the program, and its arguments.
+/// Key of the [`MetaRecord`](crate::MetaRecord) with the program's main class, module or jar, and its arguments.
 pub const COMMAND: &str = "command";
 
-/// A command line in which `*` stands for each argument. The main class, module or jar stays, and of `-DNAME=VALUE` the
-/// name. The result is not longer than the command line, and masked again it is the same.
+/// Replaces each argument of a command line by `*`.
 ///
-/// Arguments are words here: nothing tells a space within one from the end of it.
+/// The main class, module or jar stays, and so does the name in `-DNAME=VALUE`. The result is not longer than the
+/// command line, and masking it again does not change it. Arguments are split at spaces: a space within an argument
+/// cannot be recognized.
 #[must_use]
 pub fn mask_arguments(command: &str) -> String {
     let words = command.split_whitespace().enumerate();
@@ -21,7 +24,7 @@ pub fn mask_arguments(command: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The name in `-DNAME` or `-DNAME=VALUE`, and whether there is a value.
+/// Returns the name in `-DNAME` or `-DNAME=VALUE`, and whether there is a value.
 fn property_name(word: &str) -> Option<(&str, bool)> {
     let property = word.strip_prefix("-D")?;
     let (name, value) = property.split_once('=').unwrap_or((property, ""));

@@ -1,7 +1,7 @@
-//! The blocks of a log as bytes, for who copies a log that is being written: which bytes may change, and which never do.
+//! The blocks of a log as byte ranges, for copying a log that is being written.
 //!
-//! A copy is a log that explains its counters if the counters were copied first and everything else behind them: what a
-//! counter counts was explained before the counter had its number.
+//! A span says which of its bytes may change and which never do. If the counters are copied first and everything behind
+//! them afterwards, the copy explains its counters: the records of a context id precede its first count.
 
 use crate::arguments::{COMMAND, mask_arguments};
 use crate::byte_fields::{put_bytes, u32_at, u64_at};
@@ -14,37 +14,38 @@ use crate::reader::cells_size;
 use crate::record::LogRecord;
 use crate::record_codec::{MalformedRecord, RecordDecoder};
 
-/// Bytes of the file's header, which never change.
+/// Size of the file header in bytes; it never changes.
 pub const FILE_START: u64 = FILE_HEADER;
-/// Cells of every kind fill so many bytes without a rest.
+/// Size in bytes of a group of counters; a whole number of counters of every kind.
 pub const CELLS: u64 = 4032;
 
 const _: () = assert!(CELLS.is_multiple_of(crate::layout::TOTAL));
 const _: () = assert!(CELLS.is_multiple_of(CELL) && CELLS.is_multiple_of(EVENT_CELL));
 
-/// A block as it was at one moment.
+/// A block as it was when its header was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockSpan {
-    /// Where its header is in the file.
+    /// The file offset of its header.
     pub at: u64,
     pub header: [u8; BLOCK_HEADER as usize],
     pub content: SpanContent,
     capacity: u64,
 }
 
-/// What is behind the header.
+/// What follows the header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SpanContent {
-    /// So many bytes of cells, which change in place until the header has their seal.
+    /// `bytes` of counters, which change in place until the header has their seal.
     Counters { bytes: u64 },
-    /// So many bytes of records, which never change. `sealed`: neither does the header any more; then the bytes have the
-    /// checksum `crc`.
+    /// `bytes` of records, which never change. `sealed`: the header does not change any more either, and `crc` is the
+    /// checksum of the bytes.
     Records { bytes: u64, sealed: bool, crc: u32 },
-    /// What this version does not know.
+    /// A kind of block that this version does not know.
     Other { bytes: u64 },
 }
 
 impl SpanContent {
+    /// Returns the size of the content in bytes.
     #[must_use]
     pub fn bytes(self) -> u64 {
         match self {
@@ -56,7 +57,7 @@ impl SpanContent {
 }
 
 impl BlockSpan {
-    /// The header as it was when the block was made: of cells, without their seal.
+    /// Returns the header as it was when the block was created: for counters, without their seal.
     #[must_use]
     pub fn unsealed_header(&self) -> [u8; BLOCK_HEADER as usize] {
         let mut header = self.header;
@@ -64,25 +65,26 @@ impl BlockSpan {
         header
     }
 
-    /// Where the content begins.
+    /// Returns the file offset of the content.
     #[must_use]
     pub fn content_start(&self) -> u64 {
         self.at + BLOCK_HEADER
     }
 
-    /// Where the bytes that mean something end.
+    /// Returns the file offset behind the used bytes.
     #[must_use]
     pub fn content_end(&self) -> u64 {
         self.content_start() + self.content.bytes()
     }
 
-    /// Where the next block begins.
+    /// Returns the file offset of the next block.
     #[must_use]
     pub fn next_block(&self) -> u64 {
         self.content_start() + self.capacity
     }
 
-    /// How many events these cells count, which lie in this block: a sum over whole cells. 0: they count something else.
+    /// Returns the number of events in these counters, which must be whole counters of this block. 0 if they count
+    /// something else.
     #[must_use]
     pub fn count_events(&self, cells: &[u8]) -> u64 {
         let (size, count) = match self.header.get(4) {
@@ -91,13 +93,15 @@ impl BlockSpan {
             _ => return 0,
         };
         let cells = cells.chunks_exact(size as usize);
-        // What has no number counts nothing yet.
+        // A counter without an id counts nothing yet.
         let used = cells.filter(|cell| u64_at(cell, 0).is_some_and(|id| id != 0));
         used.filter_map(|cell| u64_at(cell, count))
             .fold(0, u64::wrapping_add)
     }
 
-    /// The block at `at`, if there is one. `read` fills a part of memory with what begins at an offset, or says that it cannot.
+    /// Reads the block at `at`; `None`: there is none.
+    ///
+    /// `read` fills a buffer with the bytes at an offset; it returns whether it could.
     #[must_use]
     pub fn read_at(at: u64, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> Option<BlockSpan> {
         let mut header = [0; BLOCK_HEADER as usize];
@@ -128,7 +132,7 @@ impl BlockSpan {
         })
     }
 
-    /// Whether the content's records have the log's end: nothing is counted any more since before it was written.
+    /// Whether the content has the log's end record; nothing has been counted since before it was written.
     #[must_use]
     pub fn has_end_record(&self, content: &[u8]) -> bool {
         let mut records = RecordDecoder(content);
@@ -143,8 +147,9 @@ impl BlockSpan {
         false
     }
 
-    /// Masks the program's arguments where the content's records have them (see [`mask_arguments`]); spaces fill the place
-    /// that they had. The header, here and in the file that is made of it, has the checksum of the result.
+    /// Masks the program's arguments in the content's records (see [`mask_arguments`]).
+    ///
+    /// Spaces keep the length. The header, here and in the file made of it, gets the checksum of the result.
     pub fn mask_arguments(&mut self, content: &mut [u8]) {
         if !matches!(self.content, SpanContent::Records { .. }) {
             return;
@@ -169,7 +174,8 @@ impl BlockSpan {
         }
     }
 
-    /// Whether these are the content's bytes. The header may have been read while its block was sealed; then it is read again.
+    /// Whether these are the content's bytes. If the block was being sealed while its header was read, the caller reads
+    /// it again.
     #[must_use]
     pub fn matches_content(&self, content: &[u8]) -> bool {
         match self.content {
@@ -181,7 +187,7 @@ impl BlockSpan {
     }
 }
 
-/// Takes the seal from a block's header.
+/// Removes the seal from a block's header.
 pub(crate) fn unseal_header(header: &mut [u8]) {
     let seal = AT_CRC as usize..AT_SEALED as usize + 4;
     if let Some(seal) = header.get_mut(seal) {
@@ -189,8 +195,10 @@ pub(crate) fn unseal_header(header: &mut [u8]) {
     }
 }
 
-/// Where the last block of a log ends, as far as its blocks follow each other, and whether `is_there` says so of the records of
-/// each: of where they begin and how many bytes they have. `read`: as of [`BlockSpan::read_at`].
+/// Returns the end of the last block of a log.
+///
+/// The blocks must follow each other. `is_there` gets the offset and the size of each block's records, and returns
+/// whether the records are present. `read`: see [`BlockSpan::read_at`].
 pub fn blocks_end(
     read: &mut dyn FnMut(u64, &mut [u8]) -> bool,
     is_there: &dyn Fn(u64, u64) -> bool,
@@ -209,8 +217,8 @@ pub fn blocks_end(
     Some(end)
 }
 
-/// The size of the first record; and if it has the program's command line, where that begins, and what is to stand there.
-/// `None`: there is no record.
+/// Returns the size of the first record; if it has the program's command line, its offset and its masked text. `None`:
+/// there is no record.
 fn first_command(records: &[u8]) -> Option<(usize, Option<(usize, String)>)> {
     let mut input = RecordDecoder(records);
     let record = match LogRecord::parse(&mut input) {
@@ -326,7 +334,7 @@ mod tests {
             matches!(found[0].0, SpanContent::Records { .. }),
             "{found:?}"
         );
-        // A cell without a number counts nothing.
+        // A counter without an id counts nothing.
         assert_eq!(found[1], (SpanContent::Counters { bytes: 240 }, 5));
         log.append(EndRecord {}).unwrap();
         log.close().unwrap();

@@ -1,13 +1,13 @@
-//! Fields at fixed places of a header, little-endian.
+//! Reads and writes little-endian fields at fixed offsets of a header.
 
-/// Writes `field` at `at`; bytes without that room stay as they are.
+/// Writes `field` at `at`. If `bytes` is too short, it stays unchanged.
 pub fn put_bytes(bytes: &mut [u8], at: usize, field: &[u8]) {
     if let Some(place) = bytes.get_mut(at..at + field.len()) {
         place.copy_from_slice(field);
     }
 }
 
-/// `None`: the bytes end before it does.
+/// Reads `N` bytes at `at`. `None`: `bytes` is too short.
 pub fn array_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }

@@ -1,7 +1,7 @@
-//! Counters that live in the log itself: they survive the process.
+//! Counters in the pages of the log, which survive the process.
 //!
-//! A cell has one writer, the thread that it was given to; so counting is a load, an addition and
-//! a store, without a lock prefix. Readers are other processes, which read the file.
+//! A counter has one writer, the thread that owns it. Counting is therefore a load, an addition and a store, without a
+//! lock prefix. Readers are other processes, which read the file.
 
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -16,9 +16,9 @@ use crate::record::{EventTypeId, ThreadId};
 /// The events of one context in one thread.
 ///
 /// ```text
-/// +0 id     the context's number; 0: not used yet
+/// +0 id     the context id; 0: not used yet
 /// +8 count  events
-/// +16 bytes what they took, beside count × `SiteSize` of their site
+/// +16 bytes their bytes, in addition to count × `SiteSize` of their site
 /// ```
 #[repr(C, align(8))]
 #[derive(Debug, Default)]
@@ -31,25 +31,25 @@ pub struct AllocationCounter {
 const _: () = assert!(size_of::<AllocationCounter>() == crate::layout::CELL as usize);
 
 impl AllocationCounter {
-    /// Gives the cell to a context. Only its thread may call this, once.
+    /// Assigns the counter to a context. Only its thread may call this, once.
     pub fn claim(&self, id: ContextId) {
-        // Release: a reader that sees the id sees the log that was written before it.
+        // Release: a reader that sees the id sees the records that were written before it.
         self.id.store(id.0.to_le(), Ordering::Release);
     }
 
     #[must_use]
     pub fn id(&self) -> ContextId {
-        // Relaxed: asked by the thread that stored it.
+        // Relaxed: read by the thread that stored it.
         ContextId(u64::from_le(self.id.load(Ordering::Relaxed)))
     }
 
-    /// One more event, of `bytes` bytes. Only its thread may call this.
+    /// Counts one event of `bytes` bytes. Only its thread may call this.
     #[inline]
     pub fn count_event(&self, bytes: u64) {
         self.add_events(1, bytes);
     }
 
-    /// So many more events, of `bytes` bytes together. Only its thread may call this.
+    /// Counts `events` events, of `bytes` bytes together. Only its thread may call this.
     #[inline]
     pub fn add_events(&self, events: u64, bytes: u64) {
         add_relaxed(&self.count, events);
@@ -62,8 +62,8 @@ impl AllocationCounter {
 /// The events of one type and context in one thread.
 ///
 /// ```text
-/// +0  id    the context's number; 0: not used yet
-/// +8  type  an `EventType`'s id, then four zeros
+/// +0  id    the context id; 0: not used yet
+/// +8  type  an `EventType`'s id, then four zero bytes
 /// +16 count events
 /// +24 value the sum of their values, in the type's unit
 /// ```
@@ -80,31 +80,31 @@ pub struct EventCounter {
 const _: () = assert!(size_of::<EventCounter>() == crate::layout::EVENT_CELL as usize);
 
 impl EventCounter {
-    /// Where the type lies.
+    /// The offset of the type in the counter.
     pub const TYPE_AT: usize = std::mem::offset_of!(EventCounter, event);
 
-    /// Gives the cell to a context and a type. Only its thread may call this, once.
+    /// Assigns the counter to a context and a type. Only its thread may call this, once.
     pub fn claim(&self, id: ContextId, event: EventTypeId) {
-        // Relaxed: the id says whether this holds.
+        // Relaxed: readers use it only after they see the id.
         self.event.store(event.0.to_le(), Ordering::Relaxed);
-        // Release: a reader that sees the id sees the type, and the log that was written before it.
+        // Release: a reader that sees the id sees the type, and the records that were written before it.
         self.id.store(id.0.to_le(), Ordering::Release);
     }
 
     #[must_use]
     pub fn id(&self) -> ContextId {
-        // Relaxed: asked by the thread that stored it.
+        // Relaxed: read by the thread that stored it.
         ContextId(u64::from_le(self.id.load(Ordering::Relaxed)))
     }
 
-    /// The type that it counts.
+    /// Returns the type that it counts.
     #[must_use]
     pub fn event_type(&self) -> EventTypeId {
-        // Relaxed: asked by the thread that stored it.
+        // Relaxed: read by the thread that stored it.
         EventTypeId(u32::from_le(self.event.load(Ordering::Relaxed)))
     }
 
-    /// One more event. Only its thread may call this.
+    /// Counts one event. Only its thread may call this.
     #[inline]
     pub fn count_event(&self, value: u64) {
         add_relaxed(&self.count, 1);
@@ -114,10 +114,10 @@ impl EventCounter {
     }
 }
 
-/// A sum over all threads, as a `StatRecord` will tell it in the end.
+/// A sum over all threads; a `StatRecord` repeats it at the end.
 ///
 /// ```text
-/// +0  key    UTF-8, zeros behind it; only the writer's
+/// +0  key    UTF-8, padded with zeros; only the writer changes it
 /// +56 value
 /// ```
 #[repr(C, align(8))]
@@ -130,9 +130,9 @@ pub struct TotalCounter {
 const _: () = assert!(size_of::<TotalCounter>() == crate::layout::TOTAL as usize);
 
 impl TotalCounter {
-    /// One more, whichever thread it is.
+    /// Adds one; any thread may call this.
     pub fn increment(&self) {
-        // Relaxed, twice: the number stands for itself.
+        // Relaxed, twice: no other data depends on the number.
         let more = |value: u64| Some(u64::from_le(value).wrapping_add(1).to_le());
         let _ = self
             .value
@@ -140,21 +140,21 @@ impl TotalCounter {
     }
 }
 
-/// What the VM says that the threads of one number have allocated. One thread at a time may write it.
+/// The allocated bytes that the VM reports for the threads of one thread id. One thread at a time may write it.
 ///
 /// ```text
-/// +0  thread the threads' number; 0: those that have none
+/// +0  thread the thread id; 0: threads that have none
 /// +4  flags  1 in use, 2 carriers of virtual threads
-/// +8  bytes  what they have allocated while they were followed
-/// +16 at     when the VM said so, nanoseconds since 1970
+/// +8  bytes  bytes that they allocated while they were followed
+/// +16 at     time of the VM's report, nanoseconds since 1970
 /// ```
 ///
-/// A cell with flag 4 alone holds what the counters of that number had counted at that moment:
+/// A counter with flag 4 alone holds what the counters of that thread id had counted at that time:
 ///
 /// ```text
-/// +0  thread  the threads' number
+/// +0  thread  the thread id
 /// +4  flags   4
-/// +8  bytes   the sum of the bytes in the counters
+/// +8  bytes   the sum of the counters' bytes
 /// +16 objects the events of counters without bytes, whose objects have the size of their site
 /// ```
 #[repr(C, align(8))]
@@ -173,34 +173,34 @@ impl VmCounter {
     pub(crate) const CARRIERS: u32 = 2;
     pub(crate) const COUNTED: u32 = 4;
 
-    /// Gives the cell to the threads of a number.
+    /// Assigns the counter to the threads of a thread id.
     pub fn claim(&self, thread: ThreadId, carriers: bool) {
         let flags = match carriers {
             true => Self::IN_USE | Self::CARRIERS,
             false => Self::IN_USE,
         };
-        // Relaxed: the flags say whether this holds.
+        // Relaxed: readers use it only after they see the flags.
         self.thread.store(thread.0.to_le(), Ordering::Relaxed);
         // Release: a reader that sees the flags sees the thread.
         self.flags.store(flags.to_le(), Ordering::Release);
     }
 
-    /// Gives the cell to what the counters of a number have counted.
+    /// Assigns the counter to the sum that a thread id's counters have counted.
     pub fn claim_counted(&self, thread: ThreadId) {
-        // Relaxed: the flags say whether this holds.
+        // Relaxed: readers use it only after they see the flags.
         self.thread.store(thread.0.to_le(), Ordering::Relaxed);
         // Release: a reader that sees the flags sees the thread.
         self.flags.store(Self::COUNTED.to_le(), Ordering::Release);
     }
 
-    /// Stores what the counters have counted, for a cell of [`VmCounter::claim_counted`].
+    /// Stores what the thread id's counters have counted, after [`VmCounter::claim_counted`].
     pub fn set_counted(&self, bytes: u64, objects: u64) {
         self.set_reading(bytes, objects);
     }
 
-    /// The VM says so now.
+    /// Stores the VM's report.
     pub fn set_reading(&self, bytes: u64, at: u64) {
-        // Relaxed: each number stands for itself.
+        // Relaxed: the numbers do not depend on each other.
         self.bytes.store(bytes.to_le(), Ordering::Relaxed);
         self.at.store(at.to_le(), Ordering::Relaxed);
     }
@@ -208,12 +208,12 @@ impl VmCounter {
 
 #[inline]
 fn add_relaxed(to: &AtomicU64, more: u64) {
-    // Relaxed, twice: this thread is the only writer, and each number stands for itself.
+    // Relaxed, twice: this thread is the only writer, and the numbers do not depend on each other.
     let sum = u64::from_le(to.load(Ordering::Relaxed)).wrapping_add(more);
     to.store(sum.to_le(), Ordering::Relaxed);
 }
 
-/// Cells in the log. They stay where they are as long as this or the writer lives.
+/// Counters in the log. Their addresses are stable while this or the writer lives.
 pub struct CounterBlock<C = AllocationCounter> {
     map: Arc<MappedFile>,
     offset: u64,
@@ -229,7 +229,7 @@ pub struct CounterBlock<C = AllocationCounter> {
 mod shared {
     use super::{AllocationCounter, CounterBlock, Deref, EventCounter, TotalCounter, VmCounter};
 
-    /// What may lie in a log that is written and read at a time.
+    /// A counter that one process writes while others read it.
     ///
     /// # Safety
     /// Made of atomics alone; every bit pattern is one.
@@ -244,7 +244,7 @@ mod shared {
     // SAFETY: see its fields.
     unsafe impl SharedCounter for VmCounter {}
 
-    // SAFETY: cells are atomics; the map that holds them is kept alive.
+    // SAFETY: counters are atomics; the map that holds them is kept alive.
     unsafe impl<C: SharedCounter> Send for CounterBlock<C> {}
     // SAFETY: as above.
     unsafe impl<C: SharedCounter> Sync for CounterBlock<C> {}
@@ -253,19 +253,19 @@ mod shared {
         type Target = [C];
 
         fn deref(&self) -> &[C] {
-            // SAFETY: `new` takes what this very map's `cells` answered.
+            // SAFETY: `new` takes the result of this map's `first_counter`.
             unsafe { self.map.counter_slice(self.first, self.count) }
         }
     }
 
     impl<C: SharedCounter> CounterBlock<C> {
-        /// The cells, for as long as these counters are kept.
+        /// Returns the counters with a lifetime that the caller guarantees.
         ///
         /// # Safety
         /// No thread uses them when the counters, and all others of this log, are dropped.
         #[must_use]
         pub unsafe fn as_static(&self) -> &'static [C] {
-            // SAFETY: `new` takes what this very map's `cells` answered; the caller promises that the map lives.
+            // SAFETY: `new` takes the result of this map's `first_counter`; the caller promises that the map lives.
             unsafe { &*std::ptr::from_ref(self.map.counter_slice(self.first, self.count)) }
         }
     }
@@ -289,19 +289,19 @@ impl<C: SharedCounter> CounterBlock<C> {
         })
     }
 
-    /// Returns the number of the threads that count here; 0 if the cells belong to no thread.
+    /// Returns the thread id of the threads that count here; 0 if the counters belong to no thread.
     #[must_use]
     pub fn thread(&self) -> ThreadId {
         self.thread
     }
 
-    /// The process does without their pages until somebody counts again.
+    /// Releases the process's memory for their pages until they are counted in again.
     pub fn release_pages(&self) {
         let bytes = u64::from(self.count) * size_of::<C>() as u64;
         self.map.release_pages(self.offset, bytes);
     }
 
-    /// The address of the first cell, for code that is not Rust.
+    /// Returns the address of the first counter, for code that is not Rust.
     #[must_use]
     pub fn address(&self) -> usize {
         self.first.as_ptr() as usize

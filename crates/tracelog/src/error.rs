@@ -1,14 +1,14 @@
-//! Why a file is not read, or not to its end. Recordings of calls are read in the same way.
+//! Why a file could not be opened, or could not be read to its end. Streams use these errors as well.
 
 use std::borrow::Cow;
 use std::{error, fmt, io};
 
-/// The first thing in a file that cannot be right. What precedes it was read.
+/// The first invalid place of a file. Everything before it was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogDamage {
-    /// In the file; of the block, if that is packed.
+    /// Offset in the file; for a packed block, the offset of the block.
     pub offset: u64,
-    /// In a packed block's unpacked bytes, if it could be unpacked.
+    /// Offset in the unpacked bytes of a packed block, if unpacking succeeded.
     pub within: Option<usize>,
     pub reason: Cow<'static, str>,
 }
@@ -36,20 +36,20 @@ impl fmt::Display for LogDamage {
 
 impl error::Error for LogDamage {}
 
-/// Why a file is not read at all.
+/// Why a file could not be opened.
 #[derive(Debug)]
 pub enum OpenError {
     Io(io::Error),
-    /// There is not one byte in it; what it should be: "a lucce log".
+    /// The file is empty. The text names the expected file, such as "a lucce log".
     Empty(&'static str),
-    /// Some other kind of file; what it should be.
+    /// Another kind of file. The text names the expected file.
     Foreign(&'static str),
     /// Written by a newer version of this program.
     Newer {
         version: u16,
         known: u16,
     },
-    /// The right kind of file, but its header is not whole.
+    /// The right kind of file, but its header is damaged.
     Damaged(LogDamage),
 }
 
@@ -72,7 +72,7 @@ impl fmt::Display for OpenError {
 
 impl error::Error for OpenError {}
 
-/// The header of `size` bytes that a file of this kind begins with; `what` it is: "a lucce log".
+/// Returns the first `size` bytes, the header of a file. `what` names the expected file, such as "a lucce log".
 ///
 /// # Errors
 /// The file is empty, of another kind, or ends inside its header.

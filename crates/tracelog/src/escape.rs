@@ -1,15 +1,15 @@
-//! Names as text for people: what a terminal or an editor would obey is shown instead.
+//! Escapes text from outside, so that a terminal or an editor shows it and does not obey it.
 //!
-//! Class files may hold any characters in the names of classes, methods and files, and programs name their threads and
-//! events as they like. A line break in a name forges a line, an escape sequence changes what was printed before, and
-//! a bidirectional override shows a text that is not there. Each such character is written as Java's source would
-//! have it, `\u001b`; a backslash is doubled, so that two names never look alike.
+//! Class files may hold any characters in the names of classes, methods and files, and programs choose the names of
+//! threads and events. A line break in a name forges a line, an escape sequence changes earlier output, and a
+//! bidirectional override shows a text that is not there. Each such character is written as in Java source, `\u001b`; a
+//! backslash is doubled, so that two names never look alike.
 //!
-//! Other forms of output have their own rules on top of [`is_plain`].
+//! Other output formats have their own rules on top of [`is_plain`].
 
 use std::fmt::{self, Write};
 
-/// A name or another text from outside, on one line.
+/// Displays a name or another text from outside on one line.
 pub struct EscapedText<'t>(pub &'t str);
 
 impl fmt::Display for EscapedText<'_> {
@@ -18,7 +18,7 @@ impl fmt::Display for EscapedText<'_> {
     }
 }
 
-/// A whole message on one line, whose parts may have been escaped before: backslashes stay.
+/// Displays a whole message on one line. Its parts may have been escaped already, so backslashes stay.
 pub struct EscapedLine<'t>(pub &'t str);
 
 impl fmt::Display for EscapedLine<'_> {
@@ -27,10 +27,10 @@ impl fmt::Display for EscapedLine<'_> {
     }
 }
 
-/// The text with everything escaped that is not plain.
+/// Writes the text and escapes every character that is not plain.
 ///
 /// # Errors
-/// The output's.
+/// Errors of the output.
 pub fn write_escaped(
     text: &str,
     is_plain: impl Fn(char) -> bool,
@@ -58,19 +58,19 @@ fn write_escape(c: char, out: &mut impl Write) -> fmt::Result {
     }
 }
 
-/// Whether the character is shown, and changes nothing else that is shown.
+/// Whether the character is visible and does not change how others are shown.
 #[must_use]
 pub fn is_plain(c: char) -> bool {
     match c {
         ' '..='~' => true,
         c if c.is_control() || c.is_whitespace() => false,
-        // Soft hyphen; marks, embeddings, overrides and isolates of direction; joiners; what is invisible.
+        // Soft hyphen; marks, embeddings, overrides and isolates of direction; joiners; invisible characters.
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' => {
             false
         }
         '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' => false,
         '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' => false,
-        // Musical and shorthand controls, tags, selectors of variants; no characters.
+        // Musical and shorthand controls, tags, variation selectors; noncharacters.
         '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}' => false,
         '\u{fdd0}'..='\u{fdef}' => false,
         c => u32::from(c) & 0xfffe != 0xfffe,

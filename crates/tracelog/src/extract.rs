@@ -1,4 +1,4 @@
-//! A part of a log as a log of its own: chosen records, no counters.
+//! Extracts a part of a log as a log of its own: selected records without counters.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -10,12 +10,13 @@ use crate::layout::{
 use crate::reader::{LogEntry, LogFile, LogItem};
 use crate::record::LogRecord;
 
-/// Payload of a block of records: what one flipped bit can cost.
+/// Payload of a records block in bytes; one flipped bit can destroy at most this much.
 const BLOCK: usize = (64 << 10) - BLOCK_HEADER as usize;
 
 impl LogFile {
-    /// A log of this run with the records `first`, and behind them those that `keep` chooses, in their order and with
-    /// their own bytes. What follows damage is not in it: the damage is returned.
+    /// Returns a log of this run with the records `first`, followed by the records that `keep` selects.
+    ///
+    /// Selected records keep their order and bytes. Records behind damage are missing; the damage is returned.
     ///
     /// # Errors
     /// The log cannot be read.
@@ -47,7 +48,7 @@ impl LogFile {
     }
 }
 
-/// The file, and what the next block will hold.
+/// The file so far, and the content of the next block.
 struct BlockBuilder {
     file: Vec<u8>,
     payload: Vec<u8>,
@@ -61,7 +62,7 @@ impl BlockBuilder {
         self.payload.extend_from_slice(record);
     }
 
-    /// Writes the block, whole and sealed; none if it would be empty.
+    /// Writes the block, whole and sealed, unless it is empty.
     fn seal_block(&mut self) {
         if self.payload.is_empty() {
             return;
@@ -70,7 +71,7 @@ impl BlockBuilder {
         let capacity = used.next_multiple_of(ALIGN as usize);
         let head = LogBlockHead {
             kind: RECORDS,
-            // A block has 64 KB, or one record, and that has a limit far below.
+            // A block has 64 KB, or one record, whose limit is far lower.
             capacity: u32::try_from(capacity).unwrap_or(u32::MAX),
             thread: 0,
             cells: 0,

@@ -1,4 +1,4 @@
-//! How files of other processes are opened and read: no wait, and no room for what a file only claims to have.
+//! Opens and reads files of other processes, without blocking and without trusting a file's claims about its size.
 #![allow(unsafe_code, reason = "lseek for holes is a system call")]
 
 use std::fs::{self, File, FileType, OpenOptions};
@@ -7,15 +7,16 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Opens a regular file to be read. Everything else is refused at once: a FIFO, a device or a socket could let a reader wait
-/// without an end.
+/// Opens a regular file for reading.
+///
+/// Everything else is refused at once: a FIFO, a device or a socket could block the reader forever.
 ///
 /// # Errors
-/// The system's, or what there is instead of a file.
+/// The system's error, or the type of a file that is not regular.
 pub fn open_file(path: impl AsRef<Path>) -> io::Result<File> {
     let path = path.as_ref();
     refuse_other(fs::metadata(path)?.file_type())?;
-    // It may have become a FIFO meanwhile; of a regular file the flag means nothing.
+    // The file may have become a FIFO meanwhile; for a regular file the flag has no effect.
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK)
@@ -41,11 +42,12 @@ fn refuse_other(found: FileType) -> io::Result<()> {
     Err(io::Error::new(kind, text))
 }
 
-/// The first place from `at` on that is in no hole; the file's end if a hole reaches there. `at` itself where the file system
-/// knows no holes.
+/// Returns the first offset from `at` on that is not in a hole; the file's end if a hole reaches there.
+///
+/// Returns `at` if the file system does not report holes.
 ///
 /// # Errors
-/// The system's.
+/// The system's error.
 pub(crate) fn next_data(file: &File, at: u64) -> io::Result<u64> {
     match seek_data_or_hole(file, at, libc::SEEK_DATA)? {
         Some(data) => Ok(data.max(at)),
@@ -53,7 +55,7 @@ pub(crate) fn next_data(file: &File, at: u64) -> io::Result<u64> {
     }
 }
 
-/// The first place from `at` on that is in a hole; the file's end at the latest.
+/// Returns the first offset from `at` on that is in a hole, at most the file's end.
 fn next_hole(file: &File, at: u64) -> io::Result<u64> {
     match seek_data_or_hole(file, at, libc::SEEK_HOLE)? {
         Some(hole) => Ok(hole.max(at)),
@@ -61,7 +63,7 @@ fn next_hole(file: &File, at: u64) -> io::Result<u64> {
     }
 }
 
-/// `None`: the file system does not say. Where the file stands for its readers stays as it is.
+/// `None`: the file system does not report holes. The file's read position does not change.
 fn seek_data_or_hole(file: &File, at: u64, whence: libc::c_int) -> io::Result<Option<u64>> {
     let Ok(from) = libc::off_t::try_from(at) else {
         return Ok(None);
@@ -73,16 +75,16 @@ fn seek_data_or_hole(file: &File, at: u64, whence: libc::c_int) -> io::Result<Op
     (&*file).seek(io::SeekFrom::Start(before))?;
     match (u64::try_from(found), error) {
         (Ok(found), _) => Ok(Some(found)),
-        // Nothing but a hole follows.
+        // Only a hole follows.
         (Err(_), Some(libc::ENXIO)) => Ok(Some(file.metadata()?.len())),
         (Err(_), _) => Ok(None),
     }
 }
 
-/// Where the last bytes of a file end that are in no hole, at a multiple of 64 KB or at the file's end.
+/// Returns the end of the last bytes of a file that are not in a hole, rounded up to 64 KB or the file's end.
 ///
 /// # Errors
-/// The system's.
+/// The system's error.
 pub fn data_end(file: &File) -> io::Result<u64> {
     let (size, mut end) = (file.metadata()?.len(), 0);
     loop {
@@ -132,7 +134,7 @@ mod tests {
         file.set_len(1 << 40).unwrap();
         assert_eq!(next_data(&file, 0).unwrap(), 0);
         let behind = next_data(&file, 1 << 20).unwrap();
-        // A file system without holes says that there may be data.
+        // A file system without holes reports data everywhere.
         assert!([1 << 20, 1 << 40].contains(&behind), "{behind}");
         let end = data_end(&file).unwrap();
         assert!(end == 64 << 10 || behind == 1 << 20, "{end}");

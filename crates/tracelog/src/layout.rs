@@ -1,4 +1,4 @@
-//! The file: a header, then blocks, each at a multiple of 64 bytes. Everything is little-endian.
+//! The file format: a header, then blocks, each at a multiple of 64 bytes. Everything is little-endian.
 //!
 //! File header, 64 bytes:
 //!
@@ -6,12 +6,12 @@
 //! |---|---|---|
 //! | 0 | 8 | magic `LUCCELOG` |
 //! | 8 | 2 | format version |
-//! | 10 | 1, 1, 1 | bits of a context number: version, anchor, callId |
+//! | 10 | 1, 1, 1 | bits of a context id: version, anchor, callId |
 //! | 13 | 3 | zero |
 //! | 16 | 4 | process id |
 //! | 20 | 4 | zero |
 //! | 24 | 8 | start, nanoseconds since 1970 |
-//! | 32 | 8 | the run's id, random, see `run_id`; 0 before version 3 |
+//! | 32 | 8 | random run id, see `run_id`; 0 before version 3 |
 //! | 40 | 20 | zero |
 //! | 60 | 4 | CRC32 of bytes 0..60 |
 //!
@@ -21,44 +21,49 @@
 //! | at | bytes | field |
 //! |---|---|---|
 //! | 0 | 4 | magic `LBLK`, stored last: a block without it does not exist yet |
-//! | 4 | 1 | kind: 1 records, 2 counters, 3 counters by type, 4 totals, 5 what the VM counted; others are skipped |
+//! | 4 | 1 | kind: 1 records, 2 counters, 3 counters by type, 4 totals, 5 counters of the VM; others are skipped |
 //! | 5 | 3 | zero |
 //! | 8 | 4 | capacity: a multiple of 64 |
-//! | 12 | 4 | counters: the thread they belong to |
-//! | 16 | 4 | counters: how many cells |
+//! | 12 | 4 | counters: their thread id |
+//! | 16 | 4 | counters: how many |
 //! | 20 | 4 | CRC32 of bytes 4..20 |
 //! | 24 | 8 | committed: bytes of whole records, stored after them |
-//! | 32 | 4 | sealed: CRC32 of the committed bytes, or of all cells |
+//! | 32 | 4 | seal: CRC32 of the committed bytes, or of all counters |
 //! | 36 | 4 | 1 when sealed, stored after the CRC: nothing will be appended or counted |
 //! | 40 | 24 | zero |
 //!
-//! Blocks of records are sealed when the next one begins. Blocks of cells are sealed when the log is closed, from version 4
-//! on; both words are stored at once. Without a seal, the cells have no checksum: the JVM was killed, still runs, or wrote an
-//! older version.
+//! A records block is sealed when the next one begins. Since version 4, blocks of counters are sealed when the log is
+//! closed; both words are stored at once. Counters without a seal have no checksum: the JVM was killed, still runs, or
+//! wrote an older version.
 //!
-//! A records block holds records (see `record`). A counters block holds cells of 24 bytes that
-//! their thread changes in place: `id: u64`, `count: u64`, `bytes: u64`; id 0: not used yet. A block of
-//! counters by type holds cells of 32 bytes: `id: u64`, `type: u32` (see the record `EventType`),
-//! `zero: u32`, `count: u64`, `value: u64`, the sum in the type's unit. Cells of 24 bytes count
-//! allocations by bytecode. A block of totals holds cells of 64 bytes: a key, 56 bytes of UTF-8 with zeros behind it,
-//! and `value: u64`, which changes in place. It means what a `StatRecord` of this key does, and is there when a JVM is killed
-//! before it writes its `StatRecord`s, which hold from then on.
-//! A block of what the VM counted holds cells of 24 bytes, too, whose thread is
-//! in the cell: `thread: u32` (0: threads that have no number because nothing was counted in them),
-//! `flags: u32` (1 in use, 2 carriers of virtual threads), `bytes: u64`, what the VM says that these threads have
-//! allocated while they were followed, and `at: u64`, when it said so, in nanoseconds since 1970. A cell with the
-//! flags 4 holds what the counters of `thread` had counted at that moment: the sum of their `bytes`, and `objects: u64` in
-//! the place of `at`, the events of counters whose `bytes` are 0. Readers that do not know the flag skip the cell.
+//! A records block holds records (see `record`).
+//!
+//! A counters block (2) holds counters of 24 bytes that their thread changes in place: `id: u64`, `count: u64`,
+//! `bytes: u64`; id 0 means not used yet. They count allocations by bytecode.
+//!
+//! A block of counters by type (3) holds counters of 32 bytes: `id: u64`, `type: u32` (see the record `EventType`),
+//! `zero: u32`, `count: u64`, `value: u64`, the sum in the type's unit.
+//!
+//! A block of totals (4) holds counters of 64 bytes: a key, 56 bytes of UTF-8 padded with zeros, and `value: u64`,
+//! which changes in place. It means the same as a `StatRecord` of this key, and survives if the JVM is killed before it
+//! writes its `StatRecord`s. Once written, the `StatRecord`s take precedence.
+//!
+//! A block of counters of the VM (5) holds counters of 24 bytes, each with its own thread id: `thread: u32` (0: threads
+//! without an id because nothing was counted in them), `flags: u32` (1 in use, 2 carriers of virtual threads),
+//! `bytes: u64` (what these threads allocated while they were followed, as the VM reports it), `at: u64` (the time of
+//! the report, nanoseconds since 1970). A counter with the flags 4 holds what the counters of `thread` had counted at that
+//! time: the sum of their `bytes`, and in place of `at` `objects: u64`, the events of counters whose `bytes` are 0.
+//! Readers that do not know the flag skip the counter.
 //!
 //! Format versions:
-//! * 1 (2026-11-21): the first. Since then, and skipped by readers that do not know them: blocks of
-//!   kind 3 and records of kinds 17 to 21.
-//! * 2 (2026-11-22): a base may say how wide anchors are; who skips that takes numbers for others.
-//! * 3 (2026-11-23): the header has the run's id; who skips that takes other runs' numbers for this run's.
-//!   Since then, and skipped by readers that do not know them: blocks of kinds 4
-//!   and 5, records of kind 23 (such a reader adds up what tags tell apart).
-//! * 4 (2026-11-26): blocks of cells are sealed when the log is closed; who skips that takes damaged counters for
-//!   whole ones. Since then, and skipped by readers that do not know them: records of kind 24.
+//! * 1 (2026-11-21): the first. Later additions, which older readers skip: blocks of kind 3 and records of kinds 17
+//!   to 21.
+//! * 2 (2026-11-22): a base may set the width of anchors; a reader that skips this misreads context ids.
+//! * 3 (2026-11-23): the header has the run id; a reader that skips it takes ids of other runs for this run's.
+//!   Later additions, which older readers skip: blocks of kinds 4 and 5, records of kind 23 (such a reader adds up
+//!   events with different tags).
+//! * 4 (2026-11-26): blocks of counters are sealed when the log is closed; a reader that skips this takes damaged counters
+//!   for valid ones. Later additions, which older readers skip: records of kind 24.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -67,7 +72,7 @@ use crate::byte_fields::{array_at, put_bytes, u32_at, u64_at};
 use crate::error::{LogDamage, OpenError, header_bytes};
 use crate::run_id::RunId;
 
-/// The version that this crate writes, and the newest that it reads.
+/// The version that this crate writes, and the newest version that it reads.
 pub const FORMAT_VERSION: u16 = 4;
 /// The first bytes of every log.
 pub const MAGIC: [u8; 8] = *b"LUCCELOG";
@@ -91,10 +96,10 @@ pub(crate) const AT_COMMITTED: u64 = 24;
 pub(crate) const AT_CRC: u64 = 32;
 pub(crate) const AT_SEALED: u64 = 36;
 
-/// What the file header says.
+/// The content of the file header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LogHeader {
-    /// How a context number's bits are used.
+    /// How the bits of a context id are divided.
     pub version_bits: u8,
     pub anchor_bits: u8,
     pub call_bits: u8,
@@ -124,20 +129,20 @@ impl LogHeader {
         bytes
     }
 
-    /// What a log says at its begin, wherever the file is read just now.
+    /// Reads the header at the file's begin; the read position does not change.
     ///
     /// # Errors
-    /// The file cannot be read or is shorter than a header; otherwise as of `decode`.
+    /// The file cannot be read or is shorter than a header; else as [`LogHeader::decode`].
     pub fn read_from(file: &File) -> Result<Self, OpenError> {
         let mut bytes = [0; FILE_HEADER as usize];
         file.read_exact_at(&mut bytes, 0)?;
         LogHeader::decode(&bytes)
     }
 
-    /// What the first 64 bytes of a log say.
+    /// Decodes the first 64 bytes of a log.
     ///
     /// # Errors
-    /// It is not a log, or one of a newer version, or these bytes are damaged.
+    /// The bytes are no log, a log of a newer version, or damaged.
     pub fn decode(bytes: &[u8]) -> Result<Self, OpenError> {
         let bytes = header_bytes(bytes, &MAGIC[..], FILE_HEADER as usize, "a lucce log")?;
         let checked = bytes.get(..60).ok_or_else(broken_header)?;
@@ -179,7 +184,7 @@ pub(crate) struct LogBlockHead {
 }
 
 impl LogBlockHead {
-    /// Bytes 4..24: everything but the magic.
+    /// Returns bytes 4..24: everything but the magic.
     pub fn encode(&self) -> [u8; 20] {
         let mut bytes = [0; 20];
         put_bytes(&mut bytes, 0, &[self.kind]);

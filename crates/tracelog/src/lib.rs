@@ -1,11 +1,17 @@
-//! The write-only log: its format, writer and tolerant reader.
+//! The append-only event log: its format, its writer, and a reader that tolerates damage.
 //!
-//! A process appends records and counts in cells through a memory map: what was appended is in the
-//! file even when the process is killed the next moment. What a number needs for decoding is
-//! appended before the number is handed out, so a log explains every number that anybody has seen.
+//! A process appends records and counts in counters through a memory map. Appended data is in the file even if the
+//! process is killed the next moment. The records that decode a context id are appended before the id is handed out, so
+//! a log explains every id that anyone has seen.
 //!
-//! Reading order: `arguments` (of the recorded program), `error`, `escape`, `byte_fields`, `files`, `run_id`, `layout` (the file and its blocks), `record` (what blocks hold), `record_codec` (fields),
-//! `limits`; then `mapped_file`, `counters`, `writer`; then `reader`, `block_spans`, `extract`.
+//! ```text
+//! agent ─► LogWriter ─┬─ records ──────► MappedFile ─► file ─► InMemoryLog, LogFile ─► decoder
+//!                     └─ CounterBlock ─►                  └──► BlockSpan (copies), extract_records (symbols)
+//! ```
+//!
+//! Reading order: `arguments` (of the recorded program), `error`, `escape`, `byte_fields`, `files`, `run_id`; `layout`
+//! (the file and its blocks), `record` (the content of blocks), `record_codec` (its fields), `limits`; then
+//! `mapped_file`, `counters`, `writer`; then `reader`, `block_spans`, `extract`.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,

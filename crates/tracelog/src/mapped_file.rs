@@ -1,12 +1,12 @@
-//! A file that grows in memory without ever moving.
+//! A memory-mapped file that grows without moving.
 //!
-//! A range of addresses is reserved once, without memory behind it. The file is mapped into it from
-//! the front, piece by piece: space on disk first, then the mapping, so that a full disk is an
-//! error of `grow` and never a SIGBUS. Only `grow` makes bytes accessible, and it only ever adds:
-//! offsets below `mapped()` stay valid, at the same address, as long as the `MappedFile` lives.
+//! A range of addresses is reserved once, without memory behind it. The file is mapped into it from the front, piece by
+//! piece: first disk space, then the mapping. A full disk is therefore an error of `grow_to` and never a SIGBUS. Only
+//! `grow_to` makes bytes accessible, and it only adds bytes: offsets below `mapped()` stay valid, at the same address,
+//! while the `MappedFile` lives.
 //!
-//! No process should shorten the file below what is in use. If one does, the file is lost: see `loss` for its
-//! pages; from then on nothing grows, and [`MappedFile::check_loss`] says so.
+//! No process should shorten the file below its used size. If one does, the file is lost: `page_loss` handles its
+//! pages, the file no longer grows, and [`MappedFile::check_loss`] reports it.
 #![allow(
     unsafe_code,
     reason = "memory maps: addresses the compiler knows nothing of"
@@ -22,31 +22,31 @@ use crate::counters::SharedCounter;
 use crate::memory_limit::MemoryLimit;
 use crate::page_loss::WatchedMapping;
 
-/// Pieces are multiples of this: a multiple of every page size in use.
+/// Growth is in multiples of this many bytes, a multiple of every page size in use.
 pub const PIECE: u64 = 64 << 10;
 
-/// Where addresses are few, one file takes this part of them.
+/// If addresses are scarce, one file takes at most 1/`PART` of them.
 const PART: u64 = 8;
 
-/// A file in memory that only grows and never moves.
+/// A mapped file that only grows and never moves.
 pub struct MappedFile {
     file: File,
     base: NonNull<u8>,
     reserved: u64,
-    /// Bytes from `base` on that are backed by the file. Release by `grow`, Acquire by all others.
+    /// Bytes from `base` on that are backed by the file. Release in `grow_to`, Acquire elsewhere.
     mapped: AtomicU64,
-    /// Known to the handler for pages that are taken away.
+    /// Registration with the SIGBUS handler for lost pages.
     watched_mapping: Option<&'static WatchedMapping>,
     shortened: AtomicBool,
     closed: AtomicBool,
 }
 
-/// What has become of a file while it was written.
+/// What happened to a file while it was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FileLoss {
-    /// Somebody has shortened it.
+    /// Another process shortened it.
     Truncated,
-    /// The system could not give or take some of its pages.
+    /// The system could not read or write some of its pages.
     Failed,
 }
 
@@ -60,7 +60,7 @@ impl MappedFile {
     /// Reserves addresses for up to `most` bytes, fewer if the process may not have as many.
     ///
     /// # Errors
-    /// Not even a little could be reserved.
+    /// No addresses could be reserved.
     pub fn new(file: File, most: u64) -> io::Result<MappedFile> {
         let most = MemoryLimit::read_current().limit_addresses(most, PART);
         let mut reserved = most.max(PIECE).next_multiple_of(PIECE);
@@ -90,22 +90,23 @@ impl MappedFile {
         &self.file
     }
 
+    /// Returns the number of reserved bytes, which the file cannot exceed.
     #[must_use]
     pub fn reserved(&self) -> u64 {
         self.reserved
     }
 
-    /// Bytes that can be accessed.
+    /// Returns the number of accessible bytes.
     #[must_use]
     pub fn mapped(&self) -> u64 {
-        // Acquire: pairs with the Release in `grow`.
+        // Acquire: pairs with the Release in `grow_to`.
         self.mapped.load(Ordering::Acquire)
     }
 
-    /// Obtains disk space up to `to` and maps it. Called by the writer alone, one at a time.
+    /// Allocates disk space up to `to` and maps it. Only the writer calls this, one call at a time.
     ///
     /// # Errors
-    /// The disk is full, or the reservation.
+    /// The disk or the reservation is full.
     pub fn grow_to(&self, to: u64) -> io::Result<()> {
         let from = self.mapped();
         let to = to.next_multiple_of(PIECE);
@@ -115,7 +116,7 @@ impl MappedFile {
         if to > self.reserved {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
-        // It would be long enough again, and what was there would be zeros.
+        // Growing would restore the length, but the lost bytes would be zeros.
         if self.check_loss().is_some() {
             return Err(io::Error::other("the file was truncated"));
         }
@@ -144,7 +145,7 @@ impl MappedFile {
         Ok(())
     }
 
-    /// Asks the system, too, unless the file was closed.
+    /// Returns what happened to the file; asks the system, unless the file was closed.
     #[must_use]
     pub fn check_loss(&self) -> Option<FileLoss> {
         let known = self.known_loss();
@@ -153,13 +154,13 @@ impl MappedFile {
         }
         let size = self.file.metadata().map_or(0, |found| found.len());
         if size < self.mapped() {
-            // Relaxed: nothing else is told by it.
+            // Relaxed: no other data depends on it.
             self.shortened.store(true, Ordering::Relaxed);
         }
         self.known_loss()
     }
 
-    /// What has been noticed so far.
+    /// Returns what has been noticed so far, without asking the system.
     #[must_use]
     pub fn known_loss(&self) -> Option<FileLoss> {
         let replaced = self
@@ -172,25 +173,23 @@ impl MappedFile {
         }
     }
 
-    /// Gives back what is behind `used`: the file does not grow any more. A file that is lost stays as
-    /// somebody has left it.
+    /// Frees the space behind `used`; the file no longer grows. A lost file stays as it is.
     ///
     /// # Errors
-    /// It is lost, or could not be shortened.
+    /// The file is lost, or could not be shortened.
     pub fn close(&self, used: u64) -> io::Result<()> {
         if self.check_loss().is_some() {
             return Err(io::Error::other("the file was truncated"));
         }
-        // Release: a thread that finds it shorter sees that it was closed.
+        // Release: a thread that finds the file shorter sees that it was closed.
         self.closed.store(true, Ordering::Release);
         self.file.set_len(used)
     }
 
-    /// From now on the process keeps for itself what is written through the map: nothing of it reaches the file. What
-    /// was written before stays in the file.
+    /// Makes the mapping private: later stores stay in the process, earlier ones are in the file.
     ///
     /// # Errors
-    /// The system refuses, for want of memory; then all stays as it was. Or the file is lost.
+    /// The file is lost, or the system has too little memory; then nothing changes.
     pub fn make_private(&self) -> io::Result<()> {
         if self.check_loss().is_some() {
             return Err(io::Error::other("the file was truncated"));
@@ -214,8 +213,9 @@ impl MappedFile {
         }
     }
 
-    /// Copies `bytes` to `offset`. The caller owns that range: no other thread reads it before a later
-    /// `publish` says so. `false`: not mapped.
+    /// Copies `bytes` to `offset`. `false`: the range is not mapped.
+    ///
+    /// The caller owns the range: no other thread reads it before a later `publish_u64` or `publish_u32`.
     #[must_use]
     pub fn write(&self, offset: u64, bytes: &[u8]) -> bool {
         let Some(to) = self.pointer_at(offset, bytes.len() as u64) else {
@@ -230,7 +230,7 @@ impl MappedFile {
         true
     }
 
-    /// Looks at bytes that the caller owns, for the time of `f`.
+    /// Passes bytes that the caller owns to `f`.
     pub fn read<T>(&self, offset: u64, len: u64, f: impl FnOnce(&[u8]) -> T) -> Option<T> {
         let from = self.pointer_at(offset, len)?;
         // SAFETY: the range is mapped, and its owner, who is the only one to write it, is here.
@@ -238,8 +238,8 @@ impl MappedFile {
         Some(f(bytes))
     }
 
-    /// Stores a number with Release: what was written before it is there for a thread that reads it,
-    /// be it a reader of the file after the process was killed.
+    /// Stores a number with Release. A thread or process that reads it sees what was written before, even if this
+    /// process is killed.
     #[must_use]
     pub fn publish_u64(&self, offset: u64, value: u64) -> bool {
         let Some(to) = self
@@ -255,7 +255,7 @@ impl MappedFile {
         true
     }
 
-    /// As `publish_u64`.
+    /// As [`MappedFile::publish_u64`].
     #[must_use]
     pub fn publish_u32(&self, offset: u64, value: u32) -> bool {
         let Some(to) = self
@@ -271,8 +271,8 @@ impl MappedFile {
         true
     }
 
-    /// The process does without the whole pages in a range that it will not touch again: they stay in
-    /// the file, and a thread that still reads them gets them from there.
+    /// Releases the process's memory for the whole pages in a range that it will not use again. They stay in the file,
+    /// from which a later access reads them.
     pub fn release_pages(&self, offset: u64, len: u64) {
         const PAGE: u64 = 4 << 10;
         let (from, to) = (offset.next_multiple_of(PAGE), (offset + len) / PAGE * PAGE);
@@ -286,13 +286,13 @@ impl MappedFile {
         }
     }
 
-    /// Where the `len` bytes at `offset` are in memory, for code that writes them by itself.
+    /// Returns the address of the `len` bytes at `offset`, for code that writes them directly.
     #[must_use]
     pub fn address_of(&self, offset: u64, len: u64) -> Option<usize> {
         Some(self.pointer_at(offset, len)?.as_ptr() as usize)
     }
 
-    /// The first of `count` cells at `offset`.
+    /// Returns the first of `count` counters at `offset`.
     pub(crate) fn first_counter<C: SharedCounter>(
         &self,
         offset: u64,
@@ -305,13 +305,13 @@ impl MappedFile {
     }
 
     /// # Safety
-    /// `first` and `count` are an answer of [`MappedFile::first_counter`] of this map.
+    /// `first` and `count` are a result of [`MappedFile::first_counter`] of this map.
     pub(crate) unsafe fn counter_slice<C: SharedCounter>(
         &self,
         first: NonNull<C>,
         count: u32,
     ) -> &[C] {
-        // SAFETY: mapped as long as `self` lives; every bit pattern is a cell; cells are atomics.
+        // SAFETY: mapped as long as `self` lives; every bit pattern is a counter; counters are atomics.
         unsafe { std::slice::from_raw_parts(first.as_ptr(), count as usize) }
     }
 
@@ -355,7 +355,7 @@ fn reserve_addresses(len: u64) -> io::Result<NonNull<u8>> {
     NonNull::new(address.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }
 
-/// Disk space for `len` bytes at `from`: zeros, really there.
+/// Allocates disk space for `len` zero bytes at `from`.
 fn allocate_disk_space(file: &File, from: u64, len: u64) -> io::Result<()> {
     let (from_off, len_off) = (as_offset(from)?, as_offset(len)?);
     loop {
@@ -381,8 +381,8 @@ fn write_zeros(file: &File, from: u64, len: u64) -> io::Result<()> {
         .try_for_each(|at| file.write_all_at(&zeros, at))
 }
 
-/// The most bytes that a file of this process may have (`ulimit -f`): growing past it would raise
-/// a signal instead of an error.
+/// Returns the largest file size in bytes for this process (`ulimit -f`). Growing past it would raise a signal instead
+/// of an error.
 #[must_use]
 pub fn file_size_limit() -> u64 {
     let mut limit = libc::rlimit {
@@ -482,7 +482,7 @@ mod tests {
         map.grow_to(4 * PIECE).unwrap();
         assert!(map.write(100, &[1; 8]) && map.write(2 * PIECE, &[1; 8]));
         map.make_private().unwrap();
-        // The same page, and one that was not touched before.
+        // The same page, and a page that was not touched before.
         assert!(map.write(104, &[2; 8]) && map.write(PIECE, &[2; 8]));
         assert_eq!(map.read(100, 8, <[u8]>::to_vec).unwrap()[3..6], [1, 2, 2]);
         let in_file = |at| {
@@ -521,7 +521,7 @@ mod tests {
             (0..4 * PIECE / 4096).filter(|page| present(*page)).count()
         };
         assert_eq!(in_memory(), 64);
-        // Parts of the first and of the last page are somebody else's.
+        // Parts of the first and the last page are outside the range.
         map.release_pages(100, 2 * PIECE);
         assert_eq!(in_memory(), 64 - 31);
         map.release_pages(0, 50);

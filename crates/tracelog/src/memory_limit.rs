@@ -1,31 +1,32 @@
-//! How many addresses a process may still ask for. The JVM and the program want the most of them.
+//! How many addresses a process may still reserve. The JVM and the program need most of them.
 #![allow(unsafe_code, reason = "a system call")]
 
 use std::fmt;
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is left to others where addresses are few.
+/// Addresses left to others if addresses are scarce, in bytes.
 static KEPT: AtomicU64 = AtomicU64::new(0);
 
-/// So many bytes of addresses are not ours to take: the JVM has yet to ask for them.
+/// Reserves `bytes` of addresses for the JVM, which has not requested them yet.
 pub fn keep_addresses(bytes: u64) {
-    // Relaxed: the thread that sets it is the one that asks next.
+    // Relaxed: the thread that stores it also reads it next.
     KEPT.store(bytes, Ordering::Relaxed);
 }
 
-/// What the system lets the process have.
+/// What the system allows the process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemoryLimit {
-    /// Nothing is said.
+    /// No limit.
     Unlimited,
-    /// `ulimit -v`: so many bytes of addresses, of which the JVM leaves so many.
+    /// `ulimit -v`: `limit` bytes of addresses, of which the JVM leaves `free`.
     Addresses { limit: u64, free: u64 },
-    /// The system counts all memory that could be written (`vm.overcommit_memory=2`): so many bytes are free.
+    /// The system accounts all writable memory (`vm.overcommit_memory=2`): `free` bytes are free.
     Memory { free: u64 },
 }
 
 impl MemoryLimit {
+    /// Reads the limits of this process.
     #[must_use]
     pub fn read_current() -> MemoryLimit {
         if let Some(limit) = address_limit() {
@@ -39,7 +40,7 @@ impl MemoryLimit {
         }
     }
 
-    /// `most` bytes of addresses, or the n-th part of what is free.
+    /// Returns `most` bytes of addresses, or 1/`part` of the free ones.
     #[must_use]
     pub fn limit_addresses(self, most: u64, part: u64) -> u64 {
         match self {
@@ -48,7 +49,7 @@ impl MemoryLimit {
         }
     }
 
-    /// `most` bytes, or the n-th part of what is free, where they are to be written without asking again.
+    /// Returns `most` bytes, or 1/`part` of the free ones, for memory that is written without further checks.
     #[must_use]
     pub fn limit_memory(self, most: u64, part: u64) -> u64 {
         match self {
@@ -60,7 +61,7 @@ impl MemoryLimit {
     }
 }
 
-/// Why there is no more.
+/// Explains the limit to the user.
 impl fmt::Display for MemoryLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -77,7 +78,7 @@ impl fmt::Display for MemoryLimit {
     }
 }
 
-/// Bytes as people say them.
+/// Displays a number of bytes with a unit.
 pub struct ByteSize(pub u64);
 
 impl fmt::Display for ByteSize {
@@ -112,7 +113,7 @@ fn addresses_in_use() -> u64 {
     pages.unwrap_or(0).saturating_mul(PAGE)
 }
 
-/// What is left of it if the system counts.
+/// Returns the free memory in bytes, if the system accounts it.
 fn counted_memory() -> Option<u64> {
     let mode = fs::read_to_string("/proc/sys/vm/overcommit_memory").ok()?;
     if mode.trim() != "2" {
@@ -125,7 +126,7 @@ fn counted_memory() -> Option<u64> {
     )
 }
 
-/// In bytes.
+/// Returns a field of `/proc/meminfo` in bytes.
 fn meminfo_bytes(meminfo: &str, name: &str) -> Option<u64> {
     let mut lines = meminfo.lines();
     let value = lines.find_map(|line| line.strip_prefix(name))?;

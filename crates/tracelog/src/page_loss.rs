@@ -1,18 +1,18 @@
-//! Pages of mapped files that the system takes away while they are in use.
+//! Handles pages of mapped files that disappear while they are in use.
 //!
-//! Somebody truncates the file, a disk or a network fails: the next access raises SIGBUS, in whatever thread counts
-//! an event, in code that the VM has compiled as well. [`install_sigbus_handler`] installs a handler in front of the one that is
-//! there. If the address lies in a mapped file of ours, the handler puts empty memory of the process in
-//! place of what is gone, notes it, and the instruction is done again. What was there is lost; the program goes on.
-//! Any other SIGBUS is passed on as it came.
+//! If the file is truncated, or a disk or network fails, the next access raises SIGBUS. That may happen in any thread
+//! that counts an event, and in compiled Java code. [`install_sigbus_handler`] installs a handler in front of the
+//! existing one. If the address lies in one of our mapped files, the handler replaces the lost pages by anonymous
+//! memory, notes it, and the instruction is retried. The data of these pages is lost; the program continues. Any other
+//! SIGBUS is passed on unchanged.
 //!
 //! ```text
-//! MAPS   base      0: the place is free; stored last
+//! MAPS   base      0: the entry is free; stored last
 //!        mapped    bytes that can be accessed
-//!        file      its descriptor
+//!        file      its file descriptor
 //!        replaced  bytes that are no longer the file's
 //! ```
-//! The handler reads these places, asks for the file's size and maps memory; it takes no lock and allocates nothing.
+//! The handler reads these entries, asks for the file's size and maps memory; it takes no lock and allocates nothing.
 #![allow(unsafe_code, reason = "a signal handler, and memory maps")]
 
 use std::ffi::{c_int, c_void};
@@ -22,12 +22,12 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 const PAGE: usize = 4096;
-/// Single pages that are replaced before the rest of the file is: each may cost the process a mapping.
+/// Number of single pages that are replaced before the rest of the file is; each may cost the process a mapping.
 const SINGLE: u64 = 64;
 
 static MAPS: [WatchedMapping; 16] = [const { WatchedMapping::new_unused() }; 16];
 
-/// A mapped file that the handler knows.
+/// An entry for a mapped file that the handler watches.
 pub(crate) struct WatchedMapping {
     base: AtomicUsize,
     mapped: AtomicUsize,
@@ -36,7 +36,7 @@ pub(crate) struct WatchedMapping {
     singles: AtomicU64,
 }
 
-/// Taking and giving back places.
+/// Serializes the allocation of entries.
 static PLACES: Mutex<()> = Mutex::new(());
 
 impl WatchedMapping {
@@ -50,41 +50,43 @@ impl WatchedMapping {
         }
     }
 
-    /// `None`: too many files are mapped; this one is not watched.
+    /// Watches a mapping. `None`: too many files are mapped; this one is not watched.
     ///
     /// # Safety
-    /// Addresses from `base` on are reserved for this file alone, as many as `grown` will say, until `end`.
+    /// The addresses from `base` on are reserved for this file alone, as many as `set_mapped` reports, until `stop_watching`.
     pub unsafe fn new(base: usize, file: c_int) -> Option<&'static WatchedMapping> {
         let _taking = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
-        // Relaxed, here and below: under the lock, and the handler looks at `base` first.
+        // Relaxed, here and below: under the lock, and the handler reads `base` first.
         let mut places = MAPS.iter();
         let place = places.find(|place| place.base.load(Ordering::Relaxed) == 0)?;
         place.mapped.store(0, Ordering::Relaxed);
         place.file.store(file, Ordering::Relaxed);
         place.replaced.store(0, Ordering::Relaxed);
         place.singles.store(0, Ordering::Relaxed);
-        // Release: pairs with the Acquire in `replace`.
+        // Release: pairs with the Acquire in `replace_page`.
         place.base.store(base, Ordering::Release);
         Some(place)
     }
 
+    /// Sets how many bytes from `base` on are mapped.
     pub fn set_mapped(&self, mapped: usize) {
         // Release: the handler finds the mapping that was made before.
         self.mapped.store(mapped, Ordering::Release);
     }
 
-    /// Bytes that are no longer the file's.
+    /// Returns the number of bytes that are no longer the file's.
     pub fn replaced(&self) -> u64 {
         self.replaced.load(Ordering::Relaxed)
     }
 
+    /// Frees the entry; the handler no longer handles these addresses.
     pub fn stop_watching(&self) {
         self.base.store(0, Ordering::Release);
     }
 
-    /// Whether the address is one of this file's, and can be accessed from now on.
+    /// Whether the address belongs to this file and is accessible from now on.
     fn replace_page(&self, address: usize) -> bool {
-        // Acquire: pairs with the Release in `new` and in `grown`.
+        // Acquire: pairs with the Release in `new` and in `set_mapped`.
         let base = self.base.load(Ordering::Acquire);
         let mapped = self.mapped.load(Ordering::Acquire);
         let is_ours = base != 0 && address >= base && address - base < mapped;
@@ -94,10 +96,10 @@ impl WatchedMapping {
     fn map_anonymous(&self, base: usize, at: usize, mapped: usize) -> bool {
         let size = file_size(self.file.load(Ordering::Relaxed));
         let (from, to) = match size.filter(|size| *size >= mapped) {
-            // It is whole: this page cannot be had.
+            // The file is long enough, but this page cannot be read.
             Some(_) if self.singles.fetch_add(1, Ordering::Relaxed) < SINGLE => (at, at + PAGE),
             Some(_) => (0, mapped),
-            // Everything behind the end, at once.
+            // Replaces everything behind the file's end at once.
             None => (at.min(size.unwrap_or(0).next_multiple_of(PAGE)), mapped),
         };
         // SAFETY: pages of our own mapping, whose content is gone; only the map's users know them.
@@ -117,7 +119,7 @@ impl WatchedMapping {
     }
 }
 
-/// Of an open file.
+/// Returns the size of an open file.
 fn file_size(file: c_int) -> Option<usize> {
     let mut found = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: fills in what it is given; a handler may call it.
@@ -126,11 +128,10 @@ fn file_size(file: c_int) -> Option<usize> {
     (asked == 0).then(|| unsafe { found.assume_init() }.st_size as usize)
 }
 
-/// What was there before.
+/// The action that was installed before.
 static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
-/// From now on a page of a mapped file that is taken away does not stop the process. May be called again, after
-/// somebody else has installed a handler.
+/// Installs the SIGBUS handler. May be called again, after another handler was installed.
 pub fn install_sigbus_handler() {
     static INSTALLING: Mutex<()> = Mutex::new(());
     let _installing = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,24 +145,24 @@ pub fn install_sigbus_handler() {
     let mut new = before;
     new.sa_sigaction = ours;
     new.sa_flags |= libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // The handler may run while it is replaced: what it reads lives for ever. Release: pairs with the Acquire in
+    // The handler may run while it is replaced, so the action is never freed. Release: pairs with the Acquire in
     // `forward_signal`.
     BEFORE.store(Box::into_raw(Box::new(before)), Ordering::Release);
-    // On failure all stays as it is.
+    // On failure the previous handler stays.
     let _ = exchange_action(Some(&new));
 }
 
 #[cfg(target_env = "gnu")]
 unsafe extern "C" {
-    /// By this name, because a library for chains of handlers (the JVM's libjsig) takes the place of the other one
-    /// and would keep the handler for itself, behind that of the VM.
+    /// This name is needed because a library that chains handlers (the JVM's libjsig) replaces the other one and would
+    /// keep our handler behind the VM's.
     #[link_name = "__sigaction"]
     fn sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;
 }
 #[cfg(not(target_env = "gnu"))]
 use libc::sigaction;
 
-/// Installs an action, or only says which one there is.
+/// Installs an action if `new` is given; returns the previous action.
 fn exchange_action(new: Option<&libc::sigaction>) -> Option<libc::sigaction> {
     let mut old = MaybeUninit::<libc::sigaction>::zeroed();
     let new = new.map_or(ptr::null(), ptr::from_ref);
@@ -196,8 +197,8 @@ unsafe fn forward_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mu
     match handler {
         libc::SIG_DFL | libc::SIG_IGN => {
             let mut default = MaybeUninit::<libc::sigaction>::zeroed();
-            // SAFETY: zeros are the default action. A fault comes again as soon as the handler returns; what was
-            // sent is sent again.
+            // SAFETY: zeros are the default action. A fault is raised again as soon as the handler returns; a sent
+            // signal is sent again.
             unsafe {
                 (*default.as_mut_ptr()).sa_sigaction = handler;
                 sigaction(signal, default.as_ptr(), ptr::null_mut());

@@ -1,7 +1,7 @@
-//! The tolerant reader: everything up to the first damage, then where and what it is.
+//! Readers that tolerate damage: they return everything up to the first damage, then its place and cause.
 //!
-//! A log of a JVM that was killed or still runs is whole: its last block is open, and the disk space
-//! obtained in advance is zeros. A sealed block must match its checksum.
+//! The log of a JVM that was killed or still runs is valid: its last block is open, and the disk space allocated in
+//! advance is zeros. A sealed block must match its checksum.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -28,20 +28,22 @@ use crate::limits::{MAX_CAPACITY, MAX_CELLS, MAX_RECORDS_BLOCK, MAX_ROOM};
 use crate::record::{EventTypeId, LogRecord, RecordKind, ThreadId};
 use crate::record_codec::{MalformedRecord, RecordDecoder};
 
-/// A log in memory, as it was at one moment.
+/// A log in memory, as it was when it was read.
 pub struct InMemoryLog {
     header: LogHeader,
     bytes: Vec<u8>,
 }
 
 impl InMemoryLog {
+    /// Reads a log file into memory.
+    ///
     /// # Errors
-    /// See [`OpenError`]. Damage after the header is not one: see [`InMemoryLog::items`].
+    /// See [`OpenError`]. Damage after the header is no error: see [`InMemoryLog::items`].
     pub fn open(path: impl AsRef<Path>) -> Result<InMemoryLog, OpenError> {
         let mut file = open_file(path)?;
         let mut bytes = Vec::new();
         file.by_ref().take(FILE_HEADER).read_to_end(&mut bytes)?;
-        // First, so that a huge foreign file is not read.
+        // The header is checked first, so that a huge foreign file is not read.
         LogHeader::decode(&bytes)?;
         file.read_to_end(&mut bytes)?;
         let mut again = || {
@@ -54,6 +56,8 @@ impl InMemoryLog {
         Self::from_bytes(bytes)
     }
 
+    /// Takes the bytes of a log.
+    ///
     /// # Errors
     /// See [`OpenError`].
     pub fn from_bytes(bytes: Vec<u8>) -> Result<InMemoryLog, OpenError> {
@@ -66,60 +70,63 @@ impl InMemoryLog {
         &self.header
     }
 
-    /// The file's size.
+    /// Returns the file's size in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// Everything in the order of the file. After an `Err` nothing follows.
+    /// Returns all items in the order of the file. An `Err` is the last item.
     #[must_use]
     pub fn items(&self) -> LogItems<'_> {
         LogItems::from_bytes(&self.bytes, 0, FILE_HEADER)
     }
 }
 
-/// A log that is read block by block: one block of it is in memory at a time, and the counters of a log to which records
-/// may still be appended.
+/// A log that is read block by block.
+///
+/// One block is in memory at a time, together with the counters of a log to which records may still be appended.
 pub struct LogFile {
     header: LogHeader,
     storage: LogStorage,
-    /// Of a stream a guess, until it was read to its end.
+    /// For a stream an estimate, until it was read to its end.
     size: AtomicU64,
-    /// When its counters were read, or could be read for the first time.
+    /// When its counters were read, or could first be read.
     counted_at: Instant,
     /// `None`: nothing is appended any more.
     counters: Option<CountersByOffset>,
 }
 
-/// Opens a log's bytes at the first one, each time that it is called.
+/// Opens a log's bytes at the first byte, each time it is called.
 pub type OpenStream = Box<dyn Fn() -> io::Result<Box<dyn Read>> + Send + Sync>;
 
-/// Where a log's bytes are.
+/// Where a log's bytes are stored.
 enum LogStorage {
     File(File),
     Memory(Vec<u8>),
-    /// Bytes that can be read in their order only, as those of a packed log.
+    /// Bytes that can only be read in order, such as those of a packed log.
     Stream(OpenStream),
 }
 
-/// One pass over a log's bytes, forwards.
+/// One forward pass over a log's bytes.
 enum LogInput<'l> {
     File(&'l File),
     Memory(&'l [u8]),
     Stream { bytes: Box<dyn Read>, at: u64 },
 }
 
-/// What blocks of counters held, by where their cells begin, before what explains them is read. Zeros at the end are left out.
-/// `None`: the block was sealed, and its cells do not change any more.
+/// The counters of blocks by file offset, read before the records that explain them. Trailing zeros are omitted.
+/// `None`: the block was sealed, so its counters do not change any more.
 type CountersByOffset = HashMap<u64, Option<Vec<u8>>>;
 
-/// Bytes of a log that are asked for at a time.
+/// Number of bytes read at a time.
 const PIECE: usize = 1 << 20;
 
 impl LogFile {
+    /// Opens a log file and reads its counters.
+    ///
     /// # Errors
-    /// See [`OpenError`]; what is no regular file is refused. Damage after the header is not an error.
+    /// See [`OpenError`]; files that are not regular are refused. Damage after the header is no error.
     pub fn open(path: impl AsRef<Path>) -> Result<LogFile, OpenError> {
         let mut file = open_file(path)?;
         let mut header = Vec::new();
@@ -137,14 +144,15 @@ impl LogFile {
             if let LogStorage::File(file) = &log.storage {
                 log.size = AtomicU64::new(file.metadata()?.len());
             }
-            // If it has ended meanwhile, its last counters may be newer than these.
+            // If the log has ended meanwhile, its last counters may be newer than these.
             log.counters = (!log.is_finished()?).then_some(counters);
         }
         Ok(log)
     }
 
-    /// A log whose bytes can be read in their order only; nothing is appended to it. An error of kind `InvalidData` is
-    /// damage. `size`: a guess of how many bytes there are.
+    /// Opens a log whose bytes can only be read in order and to which nothing is appended.
+    ///
+    /// An error of kind `InvalidData` is damage. `size`: an estimate in bytes.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -152,7 +160,7 @@ impl LogFile {
         let mut header = Vec::new();
         match open()?.take(FILE_HEADER).read_to_end(&mut header) {
             Err(e) if e.kind() != ErrorKind::InvalidData => return Err(e.into()),
-            // Whatever was read says more than where it stopped.
+            // What was read tells more than the error.
             _ => {}
         }
         Ok(LogFile {
@@ -169,20 +177,20 @@ impl LogFile {
         &self.header
     }
 
-    /// The file's size in bytes when it was opened. Of a stream that was not read yet it is a guess.
+    /// Returns the file's size in bytes when it was opened; for a stream not yet read, an estimate.
     #[must_use]
     pub fn size(&self) -> u64 {
-        // Relaxed: only a number.
+        // Relaxed: no other data depends on it.
         self.size.load(Ordering::Relaxed)
     }
 
-    /// When its counters were read: what they say is of this moment, however long it takes to read the rest.
+    /// Returns when its counters were read. They are valid for that moment, however long it takes to read the rest.
     #[must_use]
     pub fn counted_at(&self) -> Instant {
         self.counted_at
     }
 
-    /// Whether what was read explains what it counts and, of a log that has ended, counts everything.
+    /// Whether the read records explain all counters and, if the log has ended, the counters are final.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -197,7 +205,7 @@ impl LogFile {
         })
     }
 
-    /// Everything in the order of the file, until `each` says that it is enough. After an `Err` nothing follows.
+    /// Passes all items in the order of the file to `each`, until it stops. An `Err` is the last item.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -216,7 +224,7 @@ impl LogFile {
         }
     }
 
-    /// `at`: where the first block begins, and then the one that is read.
+    /// Passes each block to a function. `at`: the offset of the first block, then of the current one.
     fn for_each_block(
         &self,
         at: &mut u64,
@@ -226,7 +234,7 @@ impl LogFile {
         loop {
             self.read(&mut input, *at, BLOCK_HEADER, &mut block)?;
             if u32_at(&block, 0).unwrap_or(0) == 0 {
-                // A JVM that was killed may have begun a header.
+                // A killed JVM may have left an incomplete header.
                 let rest = match block.len() < 4 {
                     true => *at,
                     false => *at + BLOCK_HEADER,
@@ -247,7 +255,7 @@ impl LogFile {
             let mut items = LogItems::from_bytes(&block, *at, *at);
             for item in items.by_ref() {
                 let is_last = item.is_err();
-                // Why the block is not whole says more than that it is not.
+                // The cause of the short block tells more than the shortness.
                 let item = item.map_err(|found| match &damage {
                     Some(damage) => LogDamage::at_offset(found.offset, damage.to_string()),
                     None => found,
@@ -263,7 +271,7 @@ impl LogFile {
         }
     }
 
-    /// Behind the block's header as it was read: a running JVM may have changed that since.
+    /// Reads the payload behind the block's header. A running JVM may have changed the header in the file meanwhile.
     fn read_payload(
         &self,
         input: &mut LogInput<'_>,
@@ -321,7 +329,7 @@ impl LogFile {
         })
     }
 
-    /// In place of what `bytes` has; less where the file ends.
+    /// Replaces `bytes` by `len` bytes of the file, fewer at its end.
     fn read(
         &self,
         input: &mut LogInput<'_>,
@@ -333,7 +341,7 @@ impl LogFile {
         self.read_more(input, at, size, bytes)
     }
 
-    /// Behind what `bytes` has; less where the file ends.
+    /// Appends bytes of the file to `bytes`, fewer at its end.
     fn read_more(
         &self,
         input: &mut LogInput<'_>,
@@ -343,7 +351,7 @@ impl LogFile {
     ) -> io::Result<()> {
         let size = match input {
             LogInput::Stream { .. } => size,
-            // What came since the log was opened is not read.
+            // Bytes appended since the log was opened are not read.
             LogInput::File(_) | LogInput::Memory(_) => size.min(self.size().saturating_sub(at)),
         };
         let (start, size) = (bytes.len(), usize::try_from(size).unwrap_or(usize::MAX));
@@ -362,13 +370,13 @@ impl LogFile {
         if let LogInput::Stream { at, .. } = input
             && end.is_some()
         {
-            // Relaxed: only a number.
+            // Relaxed: no other data depends on it.
             self.size.store(*at, Ordering::Relaxed);
         }
         end.unwrap_or(Ok(()))
     }
 
-    /// As of [`is_finished`], where headers alone are read.
+    /// As [`is_finished`], but reads headers only.
     fn is_finished(&self) -> io::Result<bool> {
         let (mut input, mut at, mut header) = (self.open_input()?, FILE_HEADER, Vec::new());
         loop {
@@ -416,7 +424,8 @@ impl From<InMemoryLog> for LogFile {
 }
 
 impl LogInput<'_> {
-    /// Some of the bytes at `at`; 0: there are none. A stream is read forwards: what lies before `at` is passed over.
+    /// Reads bytes at `at` and returns how many; 0 at the end. A stream is read forwards: it skips the bytes before
+    /// `at`.
     fn read_at(&mut self, at: u64, to: &mut [u8]) -> io::Result<usize> {
         match self {
             LogInput::File(file) => file.read_at(to, at),
@@ -438,8 +447,8 @@ impl LogInput<'_> {
         }
     }
 
-    /// The first place from `at` on where there may be something else than zeros: a file may have holes, larger than any
-    /// disk.
+    /// Returns the first offset from `at` on that may hold something other than zeros. A file may have holes that are
+    /// larger than any disk.
     fn next_data(&self, at: u64) -> io::Result<u64> {
         match self {
             LogInput::File(file) => next_data(file, at),
@@ -450,19 +459,19 @@ impl LogInput<'_> {
 
 const NO_BLOCK: &str = "no block where one must begin";
 
-/// What the block's cells count may be explained by records that come later in the file.
+/// Whether the block's counters may be explained by later records of the file.
 fn counts_events(head: LogBlockHead) -> bool {
     matches!(head.kind, COUNTERS | EVENT_COUNTERS | VM_COUNTERS)
 }
 
-/// Bytes of the block's payload that are in use, as its header says; none: what is wrong with it needs no payload.
+/// Returns the number of used payload bytes by the header; `None`: the header itself is wrong.
 fn payload_used(header: &[u8]) -> Option<u64> {
     let (_, head) = block_at(header, 0)?;
     let used = used_bytes(header, head)?;
     (used <= u64::from(head.capacity) && is_within_limits(head)).then_some(used)
 }
 
-/// The block is not larger than the format allows.
+/// Whether the block has a size that the format allows.
 fn is_within_limits(head: LogBlockHead) -> bool {
     let most = match head.kind {
         RECORDS => MAX_RECORDS_BLOCK,
@@ -471,7 +480,7 @@ fn is_within_limits(head: LogBlockHead) -> bool {
     head.capacity <= most && head.cells <= MAX_CELLS
 }
 
-/// `None`: a kind of block that this version does not know.
+/// Returns the used bytes of a block. `None`: a kind of block that this version does not know.
 fn used_bytes(header: &[u8], head: LogBlockHead) -> Option<u64> {
     match head.kind {
         RECORDS => Some(u64_at(header, AT_COMMITTED as usize).unwrap_or(0)),
@@ -480,7 +489,7 @@ fn used_bytes(header: &[u8], head: LogBlockHead) -> Option<u64> {
     }
 }
 
-/// A log that explains what it counts, and that counts everything if it has ended: from a reading of it, and more readings.
+/// Combines readings until the log explains its counters and, if it has ended, its counters are final.
 fn read_settled(
     first: Vec<u8>,
     again: &mut dyn FnMut() -> io::Result<Vec<u8>>,
@@ -489,7 +498,7 @@ fn read_settled(
         return Ok(first);
     }
     let mut now = again()?;
-    // It has ended meanwhile: its last counters may be newer than those of both readings.
+    // The log has ended meanwhile: its last counters may be newer than in both readings.
     if is_finished(&now) {
         return again();
     }
@@ -497,8 +506,9 @@ fn read_settled(
     Ok(now)
 }
 
-/// The records of a log that is being written, one block in memory at a time: those of its first `bytes` bytes, up to
-/// the first damage. `read` fills a part of memory with what begins at an offset, or says that it cannot.
+/// Passes the records in the first `bytes` bytes of a log that is being written, up to the first damage.
+///
+/// One block is in memory at a time. `read` fills a buffer with the bytes at an offset; it returns whether it could.
 pub fn for_each_record(
     bytes: u64,
     read: impl Fn(u64, &mut [u8]) -> bool,
@@ -534,7 +544,7 @@ pub fn for_each_record(
     }
 }
 
-/// One thing in the log.
+/// An item of the log.
 #[derive(Clone, Debug)]
 pub enum LogItem<'a> {
     Record(LogEntry<'a>),
@@ -544,30 +554,30 @@ pub enum LogItem<'a> {
     VmCounters(VmCounters<'a>),
 }
 
-/// A record and where it is.
+/// A record and its place in the file.
 #[derive(Clone, Debug)]
 pub struct LogEntry<'a> {
     pub offset: u64,
-    /// Bytes in the file.
+    /// Size in the file, in bytes.
     pub size: u64,
     pub kind: RecordKind,
     /// `None`: a kind that this version does not know.
     pub record: Option<LogRecord<'a>>,
-    /// As they are in the file: kind, length and body.
+    /// The bytes in the file: kind, length and body.
     pub(crate) bytes: &'a [u8],
 }
 
-/// What the checksum of a block's cells says of them.
+/// Whether the checksum of a block's counters is right.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SealState {
-    /// There is none: the JVM was killed or still runs, or the log is older than version 4.
+    /// There is no checksum: the JVM was killed or still runs, or the log is older than version 4.
     Absent,
     Right,
-    /// The cells, or their checksum, are not what was written.
+    /// The counters or their checksum were changed.
     Wrong,
 }
 
-/// The counters of one thread.
+/// The counters of one thread id.
 #[derive(Clone, Copy, Debug)]
 pub struct AllocationCounters<'a> {
     pub offset: u64,
@@ -576,10 +586,10 @@ pub struct AllocationCounters<'a> {
     bytes: &'a [u8],
 }
 
-/// What a cell held.
+/// The value of a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AllocationCount {
-    /// Where the cell is in the file.
+    /// The file offset of the counter.
     pub offset: u64,
     pub id: ContextId,
     pub count: u64,
@@ -587,13 +597,13 @@ pub struct AllocationCount {
 }
 
 impl<'a> AllocationCounters<'a> {
-    /// Bytes in the file.
+    /// Returns the size in the file, in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// The cells in use.
+    /// Returns the counters in use.
     pub fn iter(&self) -> impl Iterator<Item = AllocationCount> + use<'a> {
         let used = used_counters(self.bytes, self.offset, CELL);
         used.filter_map(|(offset, id, cell)| {
@@ -607,7 +617,7 @@ impl<'a> AllocationCounters<'a> {
     }
 }
 
-/// The counters by type of one thread.
+/// The counters by type of one thread id.
 #[derive(Clone, Copy, Debug)]
 pub struct EventCounters<'a> {
     pub offset: u64,
@@ -616,27 +626,27 @@ pub struct EventCounters<'a> {
     bytes: &'a [u8],
 }
 
-/// What a cell by type held.
+/// The value of a counter by type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EventCount {
-    /// Where the cell is in the file.
+    /// The file offset of the counter.
     pub offset: u64,
     pub id: ContextId,
     pub event: EventTypeId,
-    /// Bytes 12..16: not 0 in a cell that was overwritten.
+    /// Bytes 12..16: not 0 if the counter was overwritten.
     pub zero: u32,
     pub count: u64,
     pub value: u64,
 }
 
 impl<'a> EventCounters<'a> {
-    /// Bytes in the file.
+    /// Returns the size in the file, in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// The cells in use.
+    /// Returns the counters in use.
     pub fn iter(&self) -> impl Iterator<Item = EventCount> + use<'a> {
         let used = used_counters(self.bytes, self.offset, EVENT_CELL);
         used.filter_map(|(offset, id, cell)| {
@@ -652,7 +662,7 @@ impl<'a> EventCounters<'a> {
     }
 }
 
-/// What was counted over all threads until then.
+/// Totals over all threads.
 #[derive(Clone, Copy, Debug)]
 pub struct LogTotals<'a> {
     pub offset: u64,
@@ -661,13 +671,13 @@ pub struct LogTotals<'a> {
 }
 
 impl<'a> LogTotals<'a> {
-    /// Bytes in the file.
+    /// Returns the size in the file, in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// Keys and values. What has no key was not made yet, or is damaged.
+    /// Returns keys and values. A total without a key was not created yet, or is damaged.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, u64)> + use<'a> {
         let cells = self.bytes.chunks_exact(TOTAL as usize);
         cells.filter_map(|cell| {
@@ -682,7 +692,7 @@ impl<'a> LogTotals<'a> {
     }
 }
 
-/// What the VM says that threads have allocated.
+/// The allocated bytes that the VM reports for threads.
 #[derive(Clone, Copy, Debug)]
 pub struct VmCounters<'a> {
     pub offset: u64,
@@ -690,34 +700,34 @@ pub struct VmCounters<'a> {
     bytes: &'a [u8],
 }
 
-/// What a cell of the VM's count held.
+/// The value of a counter of the VM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VmCounterValue {
-    /// Where the cell is in the file.
+    /// The file offset of the counter.
     pub offset: u64,
     /// 0: threads in which nothing was counted.
     pub thread: ThreadId,
-    /// They carry virtual threads.
+    /// The threads carry virtual threads.
     pub carriers: bool,
     pub bytes: u64,
-    /// When the VM said so, nanoseconds since 1970.
+    /// Time of the VM's report, nanoseconds since 1970.
     pub at: u64,
 }
 
-/// What the counters of one number had counted when the VM was asked last.
+/// What the counters of one thread id had counted at the VM's last report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CountedSum {
-    /// Where the cell is in the file.
+    /// The file offset of the counter.
     pub offset: u64,
     pub thread: ThreadId,
-    /// The sum of the bytes in the counters.
+    /// The sum of the counters' bytes.
     pub bytes: u64,
     /// Events of counters without bytes: each object has the size of its site.
     pub objects: u64,
 }
 
 impl<'a> VmCounters<'a> {
-    /// Bytes in the file.
+    /// Returns the size in the file, in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.bytes.len() as u64
@@ -728,7 +738,7 @@ impl<'a> VmCounters<'a> {
         cells.zip(self.bytes.chunks_exact(VM_CELL as usize))
     }
 
-    /// What the counters had counted when the VM was asked. Logs from before November 2026 have none.
+    /// Returns what the counters had counted at the VM's reports. Logs from before November 2026 have none.
     pub fn iter_counted(&self) -> impl Iterator<Item = CountedSum> + use<'a> {
         self.iter_cells().filter_map(|(offset, cell)| {
             let flags = u32_at(cell, 4)?;
@@ -741,7 +751,7 @@ impl<'a> VmCounters<'a> {
         })
     }
 
-    /// The cells in use.
+    /// Returns the counters in use.
     pub fn iter(&self) -> impl Iterator<Item = VmCounterValue> + use<'a> {
         self.iter_cells().filter_map(|(offset, cell)| {
             let flags = u32_at(cell, 4)?;
@@ -756,7 +766,7 @@ impl<'a> VmCounters<'a> {
     }
 }
 
-/// The cells of `size` bytes that have a number, and where they are in the file; the first is at `start`.
+/// Returns the counters of `size` bytes that have an id, with their file offsets; the first is at `start`.
 fn used_counters(
     bytes: &[u8],
     start: u64,
@@ -774,18 +784,18 @@ fn used_counters(
 /// See [`InMemoryLog::items`].
 pub struct LogItems<'a> {
     bytes: &'a [u8],
-    /// Where they begin in the file.
+    /// The file offset of the bytes.
     base: u64,
-    /// Where the next block begins.
+    /// The offset of the next block.
     at: u64,
-    /// The rest of the current records block, and where it is.
+    /// The rest of the current records block, and its offset.
     records: RecordDecoder<'a>,
     records_at: u64,
-    /// Damage that follows the current block's records.
+    /// Damage behind the current block's records.
     then: Option<LogDamage>,
 }
 
-/// What is to be done with a block.
+/// What to do with a block.
 enum BlockStep<'a> {
     Records,
     Counters(AllocationCounters<'a>),
@@ -831,7 +841,7 @@ impl<'a> Iterator for LogItems<'a> {
 }
 
 impl<'a> LogItems<'a> {
-    /// `base`: where the bytes begin in the file; `at`: where the first block does.
+    /// `base`: the file offset of the bytes; `at`: the file offset of the first block.
     fn from_bytes(bytes: &'a [u8], base: u64, at: u64) -> LogItems<'a> {
         LogItems {
             bytes,
@@ -865,7 +875,7 @@ impl<'a> LogItems<'a> {
         let rest = self.bytes_from(at);
         let magic = u32_at(rest, 0);
         if magic.unwrap_or(0) == 0 {
-            // A JVM that was killed may have begun a header: bytes 4..32.
+            // A killed JVM may have left an incomplete header: bytes 4..32.
             let after = rest.get(BLOCK_HEADER as usize..).unwrap_or_default();
             let empty = if magic.is_some() { after } else { rest };
             return match empty.iter().all(|b| *b == 0) {
@@ -969,7 +979,7 @@ impl<'a> LogItems<'a> {
     }
 }
 
-/// `cells`: the block's, as many as there are.
+/// `cells`: the block's counters; fewer if the file ends.
 fn seal_state(header: &[u8], cells: &[u8]) -> SealState {
     let word = |at: u64| u32_at(header, at as usize).unwrap_or(0);
     match (word(AT_SEALED), word(AT_CRC)) {
@@ -979,7 +989,7 @@ fn seal_state(header: &[u8], cells: &[u8]) -> SealState {
     }
 }
 
-/// Bytes of a counters block that are cells.
+/// Returns the number of bytes of a counters block that are whole counters.
 pub(crate) fn cells_size(head: LogBlockHead) -> u64 {
     let each = match head.kind {
         COUNTERS => CELL,
@@ -990,7 +1000,7 @@ pub(crate) fn cells_size(head: LogBlockHead) -> u64 {
     u64::from(head.cells) * each
 }
 
-/// The blocks of a file, as far as their headers are right: where a block begins, and its head.
+/// Returns the blocks of a file with valid headers: offset and header.
 fn iter_blocks(bytes: &[u8]) -> impl Iterator<Item = (usize, LogBlockHead)> {
     let mut at = FILE_HEADER as usize;
     std::iter::from_fn(move || {
@@ -1006,23 +1016,25 @@ fn block_at(bytes: &[u8], at: usize) -> Option<(usize, LogBlockHead)> {
     (u32_at(header, 0)? == BLOCK_MAGIC).then_some((at, head))
 }
 
-/// Whether the block with this header does not change any more.
+/// Whether the block with this header no longer changes.
 fn is_sealed(header: &[u8]) -> bool {
     u32_at(header, AT_SEALED as usize) == Some(1)
 }
 
-/// Nothing is appended any more: all records are sealed.
+/// Whether nothing is appended any more: all records are sealed.
 fn is_finished(bytes: &[u8]) -> bool {
     let mut records = iter_blocks(bytes).filter(|(_, head)| head.kind == RECORDS);
     records.all(|(at, _)| bytes.get(at..).is_some_and(is_sealed))
 }
 
-/// A running JVM appends while its log is read. The counters in `now` become those in `before`, an
-/// earlier reading of the same file: what they count, `now` explains. The seals of `now` are not theirs.
+/// Replaces the counters of `now` by those of `before`, an earlier reading of the same file.
+///
+/// A running JVM appends while its log is read: the records of `now` explain the counters of `before`. The seals of
+/// `now` do not apply to them.
 fn keep_counters(before: &[u8], now: &mut [u8]) {
     let counters: Vec<_> = iter_blocks(now)
         .filter(|(_, head)| counts_events(*head))
-        // What was sealed does not change any more.
+        // Sealed blocks do not change any more.
         .filter(|(at, _)| !before.get(*at..).is_some_and(is_sealed))
         .map(|(at, head)| (at + BLOCK_HEADER as usize, cells_size(head)))
         .collect();
@@ -1155,7 +1167,7 @@ mod tests {
         std::fs::write(&path, now(false)).unwrap();
         assert_eq!(counts_in(&log), [(64 + 256 + 64, 7, 1)]);
         assert!(log.is_settled().unwrap());
-        // It has ended: what it counted in the end is not in what was read.
+        // The log has ended: the reading lacks its last counts.
         std::fs::write(&path, now(true)).unwrap();
         assert!(!log.is_settled().unwrap());
         let log = LogFile::open(&path).unwrap();

@@ -1,8 +1,7 @@
-//! Records: what the log says, one after the other.
+//! Records: the content of a log, one after the other.
 //!
-//! A record is `kind: u8`, `length: LEB128`, then `length` bytes of body. A reader skips kinds that
-//! it does not know and bytes that follow the fields it knows: both may be added without a new
-//! format version.
+//! A record is `kind: u8`, `length: LEB128`, then `length` bytes of body. A reader skips unknown kinds, and unknown
+//! bytes behind the known fields: both may be added without a new format version.
 //!
 //! Field types: `n` LEB128; `z` zigzag LEB128; `q` eight bytes, little-endian; `t` text: `n` length
 //! and UTF-8; `o` optional text: `n` 0, or length + 1 and UTF-8; `[..]` repeated.
@@ -14,10 +13,10 @@
 //! | 3 | `MethodRecord` | n id, n class, t name, t descriptor, n access, n lines, [z bci step, z line step] |
 //! | 4 | `SiteRecord` | n id, n method, z bci, n 0 or 1, z line if 1, n what, t descriptor if what is 2 or 3 |
 //! | 5 | `SiteSize` | n site, n bytes |
-//! | 6 | `Change::Base` | n version |
-//! | 7 | `Change::Node` | n version, n method, n capacity |
-//! | 8 | `Change::Transition` | n version, n site, n caller, n callee, n effect: 0 anchoring; 1 additive: n to, n av |
-//! | 9 | `Change::Anchor` | n base, n id, n head, n 0: a thread's first frame; 1: q parent context, n site, n its method |
+//! | 6 | `GraphChange::Base` | n version |
+//! | 7 | `GraphChange::Node` | n version, n method, n capacity |
+//! | 8 | `GraphChange::Transition` | n version, n site, n caller, n callee, n effect: 0 anchoring; 1 additive: n to, n addition value |
+//! | 9 | `GraphChange::Anchor` | n base, n id, n head, n 0: a thread's first frame; 1: q parent context, n site, n its method |
 //! | 10 | `ThreadRecord` | n id, t name, n 1 if virtual |
 //! | 11 | `ThreadEnd` | n id |
 //! | 12 | `MismatchRecord` | q id, n event number, t expected, t decoded |
@@ -30,7 +29,7 @@
 //! | 19 | `SnapshotRecord` | n rows, n milliseconds, n collections, n old collections, n tested, n sampled, n following, n thinned, n lost |
 //! | 20 | `SurvivorsRecord` | n key, n objects, n bytes, n generations, [n born after the one before, n objects] |
 //! | 21 | `ThreadOrigin` | n thread, q context |
-//! | 22 | `Change::Base` | n version, n bits of anchors from here on, where the header says otherwise |
+//! | 22 | `GraphChange::Base` | n version, n bits of anchors from here on, if the header differs |
 //! | 23 | `ThreadTag` | n thread, t key, t value |
 //! | 24 | `HeapCensus` | n rows, n cause, t detail, n milliseconds, n collections, n full collections + 1 or 0, n survived, n tested, n sampled, n following, n thinned, n used bytes + 1 or 0, n largest bytes + 1 or 0 |
 //!
@@ -63,12 +62,13 @@ use self::graph::DividedBase;
 use crate::limits::MAX_RECORD;
 use crate::record_codec::{MalformedRecord, Parsed, RecordDecoder, RecordEncoder};
 
-/// Encode and decode of one kind of record, side by side.
+/// Encoding and decoding of one kind of record.
 trait RecordBody<'a>: Sized {
     fn encode_fields(&self, out: &mut RecordEncoder<'_>);
     fn decode_fields(input: &mut RecordDecoder<'a>) -> Parsed<Self>;
 }
 
+/// A record of any kind.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LogRecord<'a> {
     Meta(MetaRecord<'a>),
@@ -123,7 +123,7 @@ impl RecordKind {
     const THREAD_TAG: u8 = 23;
     const HEAP_CENSUS: u8 = 24;
 
-    /// The kind's name, for people.
+    /// Returns the kind's name for users.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self.0 {
@@ -189,7 +189,7 @@ impl LogRecord<'_> {
         })
     }
 
-    /// What tells how a run ended: it is written even when the disk is full.
+    /// Whether the record reports how a run ended; such records are written even if the disk is full.
     pub(crate) fn is_closing(&self) -> bool {
         matches!(self, LogRecord::Stat(_) | LogRecord::End(_))
     }
@@ -224,9 +224,9 @@ impl LogRecord<'_> {
     }
 }
 
-/// For other files that tell what code is called in the log's own words.
+/// For other files that describe code in the log's format.
 impl<'a> LogRecord<'a> {
-    /// RecordKind, length and body, as in a log.
+    /// Appends kind, length and body, as in a log.
     pub fn append_to(&self, bytes: &mut Vec<u8>) {
         let before = bytes.len();
         self.encode_body(bytes);
@@ -239,8 +239,7 @@ impl<'a> LogRecord<'a> {
         }
     }
 
-    /// The first record of `bytes`, which then begin behind it; `None`: a kind that this version
-    /// does not know.
+    /// Parses the first record of `bytes`, and removes it from them. `None`: a kind that this version does not know.
     ///
     /// # Errors
     /// Why the bytes are not a record.

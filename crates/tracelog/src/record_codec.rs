@@ -1,4 +1,4 @@
-//! Fields: LEB128 numbers, zigzag for signed ones, texts with their length in front.
+//! Encodes and decodes fields: LEB128 numbers, zigzag for signed ones, texts with their length in front.
 
 use crate::limits::MAX_TEXT;
 
@@ -39,7 +39,7 @@ impl RecordEncoder<'_> {
         self.0.extend_from_slice(v.as_bytes());
     }
 
-    /// 0 or the length + 1 and the text.
+    /// Writes 0, or the length plus 1 and the text.
     pub fn put_optional_text(&mut self, v: Option<&str>) {
         let Some(v) = v.map(clip_text) else {
             return self.put_number(0u8);

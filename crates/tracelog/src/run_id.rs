@@ -1,12 +1,13 @@
-//! Which run a log is of, and how a number says whose it is.
+//! Run ids, and context numbers together with their run.
 //!
 //! ```text
 //! lucce:0123456789abcdef:0x400024000c77cb
-//!       └ the run ──────┘ └ the number: 1 to 16 hexadecimal digits
+//!       └ run id ────────┘ └ context id: 1 to 16 hexadecimal digits
 //! ```
-//! A number means something in the log of its own run only: other runs give the number to other contexts. In this
-//! form a number can be found in any text (see [`ContextNumber::find_in`]), and a reader can refuse those of other runs.
-//! The run is always 16 digits; both parts are written in small letters and read in either case.
+//!
+//! A context id is valid only in the log of its own run: other runs give it to other contexts. The full form can be
+//! found in any text (see [`ContextNumber::find_in`]), and a reader can refuse ids of other runs. The run id always has
+//! 16 digits. Both parts are written in lower case and read in either case.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -19,7 +20,7 @@ use lucce_callgraph::ContextId;
 pub struct RunId(NonZeroU64);
 
 impl RunId {
-    /// `None`: 0, which says that a log has none.
+    /// `None` for 0, which means that a log has no run id.
     #[must_use]
     pub const fn new(bits: u64) -> Option<RunId> {
         match NonZeroU64::new(bits) {
@@ -28,7 +29,7 @@ impl RunId {
         }
     }
 
-    /// A new one, from the system's source of randomness.
+    /// Returns a new run id, from the system's source of randomness.
     #[must_use]
     pub fn random() -> RunId {
         RunId::new(random_bits()).unwrap_or(RunId(NonZeroU64::MAX))
@@ -50,7 +51,7 @@ impl fmt::Display for RunId {
 fn random_bits() -> u64 {
     let mut bytes = [0; 8];
     let (no_flags, length): (libc::c_long, usize) = (0, bytes.len());
-    // The system call itself: glibc has a function for it from 2.25 on only.
+    // The system call is used directly: glibc has a function for it only since 2.25.
     #[allow(unsafe_code, reason = "a system call that fills our own bytes")]
     // SAFETY: the pointer and the length are those of the array.
     let filled =
@@ -61,7 +62,7 @@ fn random_bits() -> u64 {
     }
 }
 
-/// Where the system call is forbidden: no two processes of one machine have a process number at one time.
+/// Fallback if the system call is forbidden: no two live processes of one machine share a process id.
 #[cold]
 fn fallback_bits() -> u64 {
     use std::hash::{DefaultHasher, Hash, Hasher};
@@ -70,10 +71,10 @@ fn fallback_bits() -> u64 {
     hasher.finish()
 }
 
-/// A context's number, and the run that gave it, if that is known.
+/// A context id, and the run that it belongs to, if known.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct ContextNumber {
-    /// `None`: a bare number, or one from a log that is older than runs' ids.
+    /// `None`: a bare context id, or one from a log without a run id.
     pub run: Option<RunId>,
     pub id: ContextId,
 }
@@ -82,10 +83,10 @@ const PREFIX: &str = "lucce:";
 const RUN_DIGITS: usize = 16;
 
 impl ContextNumber {
-    /// The longest text of a number.
+    /// The longest text form in bytes.
     pub const MAX_TEXT: usize = PREFIX.len() + RUN_DIGITS + ":0x".len() + 16;
 
-    /// What a person or a program gives: a bare number alone, or any text that holds numbers of runs.
+    /// Parses input of a user or program: a single bare context id, or any text that contains full ones.
     #[must_use]
     pub fn parse_all(text: &str) -> Vec<ContextNumber> {
         match Self::parse_bare(text.trim()) {
@@ -94,12 +95,12 @@ impl ContextNumber {
         }
     }
 
-    /// Every number in the form `lucce:RUN:0x…` that the text holds, in order.
+    /// Returns every id in the form `lucce:RUN:0x…` in the text, in order.
     pub fn find_in(text: &str) -> impl Iterator<Item = ContextNumber> {
         Self::places_in(text).map(|(_, number)| number)
     }
 
-    /// As `find_in`, and where in the text each number is.
+    /// As [`ContextNumber::find_in`], with the position of each id in the text.
     pub fn places_in(text: &str) -> impl Iterator<Item = (Range<usize>, ContextNumber)> {
         text.match_indices(PREFIX).filter_map(|(at, prefix)| {
             let start = at + prefix.len();
@@ -108,14 +109,14 @@ impl ContextNumber {
         })
     }
 
-    /// The number whose run begins here, and how long both are as text.
+    /// Parses the run id and context id at the begin of `text`; returns them with their length.
     fn parse_after_prefix(text: &str) -> Option<(ContextNumber, usize)> {
         let (run, rest) = (text.get(..RUN_DIGITS)?, text.get(RUN_DIGITS..)?);
         let run = RunId::new(parse_hexadecimal(run)?)?;
         let rest = rest.strip_prefix(":0x").or(rest.strip_prefix(":0X"))?;
         let end = rest.find(|c: char| !c.is_ascii_hexdigit());
         let (digits, behind) = rest.split_at(end.unwrap_or(rest.len()));
-        // What goes on as a word is no number that anybody has written.
+        // If more word characters follow, it is not an id.
         if behind.starts_with(|c: char| c.is_alphanumeric() || c == '_') {
             return None;
         }
@@ -124,12 +125,12 @@ impl ContextNumber {
         Some((number, text.len() - behind.len()))
     }
 
-    /// A bare number: decimal, as Java prints a `long` too, or 0x and hexadecimal digits.
+    /// Parses a bare context id: decimal, also as Java prints a `long`, or 0x and hexadecimal digits.
     fn parse_bare(text: &str) -> Option<ContextNumber> {
         let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
         let id = match digits {
             Some(digits) => parse_hexadecimal(digits)?,
-            // Java's long is signed: the largest numbers are negative there.
+            // Java's `long` is signed: the largest ids are negative there.
             None => {
                 let signed = || text.parse().map(i64::cast_unsigned);
                 text.parse().or_else(|_| signed()).ok()?
@@ -140,13 +141,13 @@ impl ContextNumber {
     }
 }
 
-/// Digits only: `from_str_radix` would take a sign.
+/// Parses digits only: `from_str_radix` would accept a sign.
 fn parse_hexadecimal(digits: &str) -> Option<u64> {
     let are_digits = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     are_digits.then(|| u64::from_str_radix(digits, 16).ok())?
 }
 
-/// `lucce:RUN:0x…`, or `0x…` where no run is known.
+/// Displays `lucce:RUN:0x…`, or `0x…` if the run is unknown.
 impl fmt::Display for ContextNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(run) = self.run {
@@ -247,7 +248,7 @@ mod tests {
         for text in texts {
             assert_eq!(ContextNumber::parse_all(text), [], "{text}");
         }
-        // A prefix that leads nowhere does not hide what follows.
+        // An incomplete prefix does not hide what follows.
         let found = ContextNumber::parse_all("lucce:lucce:0123456789abcdef:0x2a");
         assert_eq!(found, [of_run(42)]);
     }

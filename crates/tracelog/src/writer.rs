@@ -1,16 +1,15 @@
-//! The writer: appends records, hands out counters.
+//! The writer: appends records and allocates counters.
 //!
-//! States of a records block, of which one at most is open:
+//! States of a records block; at most one block is open:
 //! ```text
 //! absent ──magic stored last──► open ──committed grows──► open ──sealed stored last──► sealed
 //! ```
-//! Each arrow is one Release store after the bytes that it stands for, so that a kill between any
-//! two instructions leaves a log that ends with the last whole record.
+//! Each arrow is one Release store after the bytes that it publishes. A kill between any two instructions therefore
+//! leaves a log that ends with the last whole record.
 //!
-//! Space: `end` ≤ `map.mapped()`. Ordinary records and counters leave [`RESERVE`] bytes of it
-//! alone; `StatRecord` and `EndRecord` may use them, so that a run on a full disk can still say what it lost.
-//! Once an ordinary record is refused, all later ones are: a log is always a prefix of what
-//! happened.
+//! Space: `end` ≤ `map.mapped()`. Ordinary records and counters leave [`RESERVE`] bytes unused. `StatRecord` and
+//! `EndRecord` may use them, so that a run on a full disk can still report what it dropped. Once an ordinary record is
+//! refused, all later ones are refused: a log is always a prefix of what happened.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -32,21 +31,21 @@ use crate::limits::{MAX_CELLS, MAX_RECORD};
 use crate::mapped_file::{FileLoss, MappedFile, PIECE, file_size_limit};
 use crate::record::{LogRecord, StatRecord, ThreadId};
 
-/// Addresses reserved for the log; it cannot become larger.
+/// Bytes of addresses reserved for the log; it cannot become larger.
 const ADDRESSES: u64 = 64 << 30;
-/// Payload of an ordinary records block: what one flipped bit can cost.
+/// Payload of an ordinary records block in bytes; one flipped bit can destroy at most this much.
 const BLOCK: u64 = (64 << 10) - BLOCK_HEADER;
-/// Kept back for `StatRecord` and `EndRecord`.
+/// Bytes reserved for `StatRecord` and `EndRecord`.
 const RESERVE: u64 = 32 << 10;
-/// What a log grows by, at least and at most, before its pages leave the process.
+/// Least and most bytes that a log grows by before its pages are released from the process.
 const KEPT: (u64, u64) = (1 << 20, 32 << 20);
-/// The file grows by at least and at most this much ahead.
+/// Least and most bytes by which the file grows ahead.
 const GROWTH: (u64, u64) = (1 << 20, 16 << 20);
 
-/// How many records found no room.
+/// Key of the number of refused records.
 const REFUSED: &str = "log.refused";
 
-/// The log takes no more: disk full, limit reached, or closed.
+/// The log accepts no more data: the disk is full, a limit is reached, or the log is closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LogFull;
 
@@ -58,10 +57,10 @@ impl fmt::Display for LogFull {
 
 impl error::Error for LogFull {}
 
-/// Why a log took no more.
+/// Why a log accepts no more data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LogFullCause {
-    /// Its own limit, or the system's for a file.
+    /// The log's own limit, or the system's limit for a file.
     Limit,
     Disk,
 }
@@ -69,7 +68,7 @@ pub enum LogFullCause {
 impl LogFullCause {
     pub const ALL: [LogFullCause; 2] = [LogFullCause::Limit, LogFullCause::Disk];
 
-    /// Of the [`StatRecord`] that says so.
+    /// Returns the key of the [`StatRecord`] that reports it.
     #[must_use]
     pub fn key(self) -> &'static str {
         match self {
@@ -92,26 +91,26 @@ impl fmt::Display for LogFullCause {
     }
 }
 
-/// Appends to a log. One per process; share it behind a mutex.
+/// Appends to a log. A process has one writer and shares it behind a mutex.
 pub struct LogWriter {
     map: Arc<MappedFile>,
-    /// The file may not grow beyond this.
+    /// The maximum size of the file in bytes.
     limit: u64,
-    /// Where the next block begins.
+    /// The offset of the next block.
     end: u64,
-    /// Where one began when all pages left the process.
+    /// The value of `end` when all pages were last released.
     released: u64,
     open: Option<OpenBlock>,
     refused: u64,
-    /// Why something did not fit the last time.
+    /// Why the last refused data did not fit.
     full_cause: Option<LogFullCause>,
-    /// The count of what was refused in the file, where totals were asked for.
+    /// The number of refused records in the file, if totals were requested.
     refused_total: Option<CounterBlock<TotalCounter>>,
     closed: bool,
     scratch: Vec<u8>,
 }
 
-/// The block that is appended to.
+/// The block to which records are appended.
 #[derive(Clone, Copy)]
 struct OpenBlock {
     at: u64,
@@ -123,16 +122,16 @@ impl LogWriter {
     /// Creates the log.
     ///
     /// # Errors
-    /// The file cannot be created there, exists already (and stays as it is), or has no room.
+    /// The file cannot be created, exists already (and stays as it is), or has no space.
     pub fn create(path: impl AsRef<Path>, header: &LogHeader) -> io::Result<LogWriter> {
         Self::create_with_limit(path, header, u64::MAX)
     }
 
-    /// As `create`, for a file of at most `limit` bytes: beyond it the writer behaves as on a full
+    /// As [`LogWriter::create`], for a file of at most `limit` bytes; at the limit the writer behaves as on a full
     /// disk.
     ///
     /// # Errors
-    /// As `create`.
+    /// As [`LogWriter::create`].
     pub fn create_with_limit(
         path: impl AsRef<Path>,
         header: &LogHeader,
@@ -141,13 +140,13 @@ impl LogWriter {
         Self::from_file(new_file(path.as_ref())?, header, limit)
     }
 
-    /// Writes to a new, empty file.
+    /// Creates a log in a new, empty file.
     ///
     /// # Errors
-    /// The file has no room.
+    /// The file has no space.
     pub fn from_file(file: File, header: &LogHeader, limit: u64) -> io::Result<LogWriter> {
         let limit = limit.min(file_size_limit()).min(ADDRESSES) / PIECE * PIECE;
-        // Before there is room: a process that finds the file sees a log, or a file that is still empty.
+        // Written before any space is allocated: another process finds a log or an empty file.
         if limit > 0 {
             file.write_all_at(&header.encode(), 0)?;
         }
@@ -177,11 +176,11 @@ impl LogWriter {
     /// Appends a record. When this returns, the record survives the process.
     ///
     /// # Errors
-    /// [`LogFull`]: it was not appended, nor will any later one be, except `StatRecord` and `EndRecord`, for which
-    /// some room is kept.
+    /// [`LogFull`]: the record was not appended. Later ones will not be either, except `StatRecord` and `EndRecord`,
+    /// for which space is reserved.
     pub fn append<'a>(&mut self, record: impl Into<LogRecord<'a>>) -> Result<(), LogFull> {
         let record = record.into();
-        // What is appended to a lost file is in no file.
+        // Data appended to a lost file is in no file.
         let is_over = self.closed || self.map.known_loss().is_some();
         if is_over || (self.refused > 0 && !record.is_closing()) {
             return self.refuse_record();
@@ -205,19 +204,19 @@ impl LogWriter {
         Err(LogFull)
     }
 
-    /// Cells for `thread`, all zero.
+    /// Allocates counters for `thread`, all zero.
     ///
     /// # Errors
-    /// [`LogFull`]: no room; smaller requests may still succeed.
+    /// [`LogFull`]: no space; smaller requests may still succeed.
     pub fn add_counters(&mut self, thread: ThreadId, cells: u32) -> Result<CounterBlock, LogFull> {
         let at = self.add_counter_block((COUNTERS, CELL), thread, cells)?;
         CounterBlock::new(&self.map, at, (thread, cells)).ok_or(LogFull)
     }
 
-    /// Cells by type for `thread`, all zero.
+    /// Allocates counters by type for `thread`, all zero.
     ///
     /// # Errors
-    /// As `counters`.
+    /// As [`LogWriter::add_counters`].
     pub fn add_event_counters(
         &mut self,
         thread: ThreadId,
@@ -227,21 +226,22 @@ impl LogWriter {
         CounterBlock::new(&self.map, at, (thread, cells)).ok_or(LogFull)
     }
 
-    /// Cells for what the VM counts, all zero.
+    /// Allocates counters of the VM, all zero.
     ///
     /// # Errors
-    /// As `counters`.
+    /// As [`LogWriter::add_counters`].
     pub fn add_vm_counters(&mut self, cells: u32) -> Result<CounterBlock<VmCounter>, LogFull> {
         let thread = ThreadId::default();
         let at = self.add_counter_block((VM_COUNTERS, VM_CELL), thread, cells)?;
         CounterBlock::new(&self.map, at, (thread, cells)).ok_or(LogFull)
     }
 
-    /// Totals with these keys, all zero; from now on the file says, too, how many records were refused. A key has at
-    /// most 56 bytes.
+    /// Allocates totals with these keys, all zero. From now on the file also counts refused records.
+    ///
+    /// A key has at most 56 bytes.
     ///
     /// # Errors
-    /// As `counters`.
+    /// As [`LogWriter::add_counters`].
     pub fn add_totals(&mut self, keys: &[&str]) -> Result<CounterBlock<TotalCounter>, LogFull> {
         let count = u32::try_from(keys.len()).map_err(|_| LogFull)?;
         let at = self.add_counter_block((TOTALS, TOTAL), ThreadId(0), count + 1)?;
@@ -260,7 +260,7 @@ impl LogWriter {
         CounterBlock::new(&self.map, at, (ThreadId::default(), count)).ok_or(LogFull)
     }
 
-    /// Where they are.
+    /// Allocates a block of counters and returns its offset.
     fn add_counter_block(
         &mut self,
         (kind, size): (u8, u64),
@@ -278,8 +278,9 @@ impl LogWriter {
         Ok(at + BLOCK_HEADER)
     }
 
-    /// Most counters count at the start and never again, and which is not known: the process does without the pages
-    /// of all of them whenever the log has grown by a part of its size. Those that are in use come back.
+    /// Releases the pages of all counters whenever the log has grown by a part of its size.
+    ///
+    /// Most counters count only at the start, and it is unknown which. Pages in use are read back.
     fn release_pages(&mut self) {
         if self.end - self.released >= (self.released / 8).clamp(KEPT.0, KEPT.1) {
             self.map.release_pages(0, self.end);
@@ -287,7 +288,7 @@ impl LogWriter {
         }
     }
 
-    /// How long the log is.
+    /// Returns the log's size in bytes.
     #[must_use]
     pub fn bytes_written(&self) -> u64 {
         self.open.map_or(self.end, |open| match self.is_last(open) {
@@ -296,20 +297,20 @@ impl LogWriter {
         })
     }
 
-    /// How many records were refused.
+    /// Returns the number of refused records.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Why something had no room; smaller things may have had since.
+    /// Returns why the last refused data had no space; smaller data may have fit since.
     #[must_use]
     pub fn full_cause(&self) -> Option<LogFullCause> {
         self.full_cause
     }
 
-    /// Seals what was appended so far. The file's first so many bytes are a whole log from now on: of
-    /// them only counters change.
+    /// Seals the records appended so far and returns their size in bytes. These first bytes of the file are a valid log
+    /// from now on; only their counters change.
     pub fn checkpoint(&mut self) -> u64 {
         if !self.closed {
             self.seal_block();
@@ -317,34 +318,35 @@ impl LogWriter {
         self.bytes_written()
     }
 
-    /// The log's file, to be read.
+    /// Returns a handle of the log's file for reading.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn clone_file(&self) -> io::Result<File> {
         self.map.file().try_clone()
     }
 
-    /// What has become of the file, if it is not what was written.
+    /// Returns what happened to the file, if it is not as written.
     #[must_use]
     pub fn check_loss(&self) -> Option<FileLoss> {
         self.map.check_loss()
     }
 
-    /// Waits until everything is on the disk: for losing nothing when the machine fails. A process
-    /// that is killed loses nothing without it.
+    /// Waits until everything is on the disk, for protection against a failure of the machine.
+    ///
+    /// A process that is killed loses nothing without this.
     ///
     /// # Errors
-    /// The disk's.
+    /// The disk's error.
     pub fn flush(&self) -> io::Result<()> {
         self.map.file().sync_data()
     }
 
-    /// Seals the last block and all counters, and gives back the disk space that is not used. Nothing can be appended
-    /// any more. What counters go on counting is not in the file.
+    /// Seals the last block and all counters, and frees unused disk space. Later appends fail, and later counts are not
+    /// in the file.
     ///
     /// # Errors
-    /// The file could not be shortened, or its counters could not be sealed; it is whole nevertheless.
+    /// The file could not be shortened, or its counters could not be sealed; the log is valid nevertheless.
     pub fn close(&mut self) -> io::Result<()> {
         if self.closed {
             return Ok(());
@@ -354,7 +356,7 @@ impl LogWriter {
                 key: REFUSED.into(),
                 value: self.refused,
             };
-            // On failure: the log says "full" by having no End.
+            // On failure the missing `EndRecord` still shows that the log is full.
             let _ = self.append(refused);
         }
         self.closed = true;
@@ -364,7 +366,7 @@ impl LogWriter {
         self.map.close(used).and(sealed)
     }
 
-    /// Gives each block of counters its checksum. Threads that count meanwhile, or later, do so in memory of the process.
+    /// Writes the checksum of each block of counters. Threads that count meanwhile or later do so in private memory.
     fn seal_counters(&self) -> io::Result<()> {
         self.map.make_private()?;
         let file = self.map.file();
@@ -375,7 +377,7 @@ impl LogWriter {
         {
             if let SpanContent::Counters { bytes } = span.content {
                 let crc = compute_checksum(file, (span.content_start(), bytes), &mut part)?;
-                // Both words at once: a reader finds none of them or both.
+                // Both words at once: a reader sees neither or both.
                 let seal = u64::from(crc) | 1 << 32;
                 file.write_all_at(&seal.to_le_bytes(), span.at + AT_CRC)?;
             }
@@ -422,7 +424,7 @@ impl LogWriter {
         Ok(open)
     }
 
-    /// Writes a block header at the end of the log and returns where it is.
+    /// Writes a block header at the end of the log and returns its offset.
     fn begin_block(
         &mut self,
         kind: u8,
@@ -448,7 +450,7 @@ impl LogWriter {
         written.then_some(at).ok_or(LogFull)
     }
 
-    /// Makes sure that `reserve` bytes are left after `end`.
+    /// Ensures that `reserve` bytes are left after `end`.
     fn ensure_space(&mut self, end: u64, reserve: u64) -> Result<(), LogFull> {
         let need = (end + reserve).next_multiple_of(PIECE);
         let mapped = self.map.mapped();
@@ -463,7 +465,7 @@ impl LogWriter {
         }
         let grown = self.map.grow_to(most).or_else(|_| self.map.grow_to(need));
         grown.map_err(|_| {
-            // A file that was truncated does not grow either.
+            // A truncated file does not grow either.
             if self.map.known_loss().is_none() {
                 self.full_cause = Some(LogFullCause::Disk);
             }
@@ -481,7 +483,7 @@ impl LogWriter {
         if let Some(crc) = crc
             && self.map.publish_u32(open.at + AT_CRC, crc)
         {
-            // On failure the block stays open, which is as good.
+            // On failure the block stays open, which is valid as well.
             let _ = self.map.publish_u32(open.at + AT_SEALED, 1);
         }
         self.map
@@ -501,7 +503,7 @@ impl GraphJournal for LogWriter {
     }
 }
 
-/// Of so many bytes of the file from an offset on. `part`: memory that is used again.
+/// Computes the checksum of a range of the file. `part`: a reused buffer.
 fn compute_checksum(
     file: &File,
     (start, bytes): (u64, u64),
@@ -524,10 +526,10 @@ fn encode_record(record: &LogRecord<'_>, bytes: &mut Vec<u8>) {
     debug_assert!(bytes.len() <= MAX_RECORD + 6);
 }
 
-/// A new file, to be read and written, for its user alone: it holds what the program was started with.
+/// Creates a new file for reading and writing, accessible to its user only: it holds the program's arguments.
 ///
 /// # Errors
-/// `AlreadyExists`: something has the name, and stays as it is. Or the file cannot be made.
+/// `AlreadyExists`: the name is taken; that file stays as it is. Or the file cannot be created.
 pub fn new_file(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)

@@ -1,7 +1,7 @@
 //! `dacce`: dynamic and adaptive calling context encoding.
 //!
-//! The graph grows with every call that is seen first. A call whose edge has an addition value adds
-//! it; every other one saves what was there:
+//! The graph grows with every new call. If the call's edge has an addition value, the call adds it. Any other call
+//! saves the current id:
 //!
 //! ```text
 //! encoded edge          id += En(e) … id -= En(e)
@@ -9,20 +9,19 @@
 //! recursive edge        as an edge not encoded yet, but an entry equal to the top one only counts
 //! ```
 //!
-//! So ids in `[0, maxID]` are those of paths from a thread's entry, ids in `[maxID + 1, 2 * maxID + 1]`
-//! those of sub-paths that begin at the target of the entry on top of the ccStack (Section 3).
+//! Ids in `[0, maxID]` number paths from a thread's entry. Ids in `[maxID + 1, 2 * maxID + 1]` number sub-paths that
+//! begin at the target of the entry on top of the ccStack (Section 3).
 //!
-//! Now and then a context is collected and decoded, which tells which edges are hot. When many edges
-//! are new, or the hot paths are not those that add 0, or the ccStack is used much, the graph is
-//! numbered anew, the hottest caller of each method first, and the contexts of all threads are
-//! translated (Section 4). A number keeps the timestamp of its dictionary.
+//! Contexts are sampled and decoded from time to time, which finds the hot edges. The graph is renumbered if many edges
+//! are new, if the hot paths do not add 0, or if the ccStack is used often. Then the hottest caller of each method
+//! comes first, and the contexts of all threads are translated (Section 4). A number keeps the timestamp of its
+//! dictionary.
 //!
-//! A thread's entry that is also called, and was not known as an entry when the graph was numbered,
-//! pushes too.
+//! A thread's entry also pushes if it is called as well and was not known as an entry at the last numbering.
 //!
-//! A call site with many targets looks its target up in a hash table with one place per hash; a
-//! target whose place is taken stays unencoded (Section 3.2, Figure 4). A thread keeps the context in
-//! which it was started (Section 5.3). Tail calls (Section 5.2) are not known in Java.
+//! A call site with many targets looks up its target in a hash table with one place per hash. A target whose place is
+//! taken stays unencoded (Section 3.2, Figure 4). A thread keeps the context in which it was started (Section 5.3).
+//! Java has no tail calls (Section 5.2).
 
 mod decoder;
 mod dictionary;
@@ -46,7 +45,7 @@ pub use trigger::DacceTuning;
 /// See the module's description.
 pub struct DacceEncoding {
     graph: DynamicCallGraph,
-    /// By timestamp.
+    /// Indexed by timestamp.
     dictionaries: Vec<DacceDictionary>,
     trigger: ReEncodingTrigger,
     threads: ThreadTable<DacceThreadState>,
@@ -54,7 +53,7 @@ pub struct DacceEncoding {
     samples: u64,
     stack_operations: u64,
     re_encoding_time: Duration,
-    /// Contexts that could not be translated: there must be none.
+    /// Contexts that could not be translated; always 0.
     lost: u64,
     progress: Vec<ReEncodingProgress>,
     bits: u32,
@@ -62,7 +61,7 @@ pub struct DacceEncoding {
 
 #[derive(Default)]
 struct DacceThreadState {
-    /// The innermost frame's; [`CallEdge::NO_CALLER`] before the first.
+    /// The innermost frame's method; [`CallEdge::NO_CALLER`] before the first call.
     method: MethodId,
     id: u64,
     stack: Vec<DacceStackEntry>,
@@ -75,12 +74,12 @@ pub(crate) struct DacceStackEntry {
     id: u64,
     site: SiteId,
     target: MethodId,
-    /// How often the entry is repeated.
+    /// How many times the entry is repeated.
     count: u64,
 }
 
 impl DacceEncoding {
-    /// Ids of at most 63 bits, as `maxID + 1` more must fit.
+    /// Ids have at most 63 bits, because sub-paths add `maxID + 1`.
     pub const BITS: u32 = 62;
 
     #[must_use]
@@ -105,19 +104,19 @@ impl DacceEncoding {
         self.newest_dictionary().max_id()
     }
 
-    /// The present timestamp.
+    /// Returns the current timestamp.
     #[must_use]
     pub fn timestamp(&self) -> usize {
         self.dictionaries.len() - 1
     }
 
-    /// What `edge` adds now; none: it is not encoded.
+    /// Returns what `edge` adds now; none if it is not encoded.
     #[must_use]
     pub fn addition_value(&self, edge: CallEdge) -> Option<u64> {
         self.newest_dictionary().addition_value(edge)
     }
 
-    /// The thread's present id and its ccStack as (id, callsite, target, count), oldest first.
+    /// Returns the thread's current id and its ccStack as (id, callsite, target, count), oldest first.
     #[must_use]
     pub fn thread_state(
         &self,
@@ -130,7 +129,7 @@ impl DacceEncoding {
         (state.id, state.stack.iter().map(fields).collect())
     }
 
-    /// Numbers the graph anew: all threads are stopped, their contexts translated.
+    /// Renumbers the graph: all threads are stopped, and their contexts are translated.
     pub fn re_encode(&mut self) {
         let began = Instant::now();
         let next = DacceDictionary::from_graph(&self.graph, self.bits);
@@ -159,12 +158,12 @@ impl DacceEncoding {
     fn newest_dictionary(&self) -> &DacceDictionary {
         match self.dictionaries.last() {
             Some(newest) => newest,
-            // There is one from the start.
+            // There is always one dictionary.
             None => unreachable!(),
         }
     }
 
-    /// Collects the thread's context, as the paper's timer does.
+    /// Samples the thread's context, as the paper's timer does.
     fn collect_context(&mut self, thread: ProgramThreadId) {
         self.samples += 1;
         let dictionary = self.dictionaries.last();
@@ -184,7 +183,7 @@ impl DacceEncoding {
     }
 }
 
-/// The calls of a context: `frames` innermost first, without the method that they lead to.
+/// Returns the calls of a context. `frames` are innermost first, without the method that they lead to.
 fn context_edges(frames: &[ContextFrame], last: MethodId) -> Vec<CallEdge> {
     let callees = [last]
         .into_iter()
@@ -198,7 +197,7 @@ fn context_edges(frames: &[ContextFrame], last: MethodId) -> Vec<CallEdge> {
 }
 
 impl DacceThreadState {
-    /// The callers of the innermost frame.
+    /// Returns the callers of the innermost frame.
     fn decode_callers(
         &self,
         dictionary: &DacceDictionary,
@@ -210,7 +209,7 @@ impl DacceThreadState {
         }
     }
 
-    /// The context with these callers, in the numbers of another dictionary.
+    /// Encodes the context with these callers in the numbers of another dictionary.
     fn encode_callers(&mut self, frames: &[ContextFrame], dictionary: &DacceDictionary) {
         self.start_path(
             frames.last().map_or(self.method, |frame| frame.method),
@@ -221,7 +220,7 @@ impl DacceThreadState {
         }
     }
 
-    /// The thread's first frame.
+    /// Enters the thread's first frame.
     fn start_path(&mut self, entry: MethodId, dictionary: &DacceDictionary) {
         self.id = 0;
         self.stack.clear();
@@ -244,7 +243,7 @@ impl DacceThreadState {
         self.id = dictionary.max_id() + 1;
     }
 
-    /// Whether the ccStack was used.
+    /// Applies a call. Returns whether it used the ccStack.
     fn apply_call(&mut self, edge: CallEdge, dictionary: &DacceDictionary) -> bool {
         if let Some(addition) = dictionary.addition_value(edge) {
             self.id += addition;

@@ -1,27 +1,26 @@
-//! What an event keeps of its context.
+//! The encoded context of an event.
 
 use std::fmt;
 
 use crate::{ContextFrame, DecodeError};
 
-/// A context's number, with the numbers that some encodings need beside it.
+/// A context's number, with the additional numbers of some encodings.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct EncodedContext {
-    /// Where the event happened: known at the event, and needed for decoding by all encodings but
-    /// those of the versioned graph.
+    /// The place of the event. It is known at the event. All encodings except the versioned graph need it for decoding.
     pub frame: ContextFrame,
     pub id: u64,
     pub extra_numbers: Vec<u64>,
 }
 
 impl EncodedContext {
-    /// How many numbers an event keeps.
+    /// Returns how many numbers an event keeps.
     #[must_use]
     pub fn number_count(&self) -> usize {
         1 + self.extra_numbers.len()
     }
 
-    /// The bits that all of them use, leading zeros left out.
+    /// Returns the bits that all numbers use together, without leading zeros.
     #[must_use]
     pub fn used_bits(&self) -> u32 {
         let bits = |number: &u64| u64::BITS - number.leading_zeros();
@@ -32,13 +31,13 @@ impl EncodedContext {
 /// Why a number has no context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ContextDecodeError {
-    /// The encoding had no number left when it was asked.
+    /// The encoding had no number left at the event.
     Lost,
-    /// Its numbers never decode.
+    /// The encoding's numbers never decode.
     Probabilistic,
     /// The graph has no such context.
     Unknown,
-    /// The versioned graph's own answer.
+    /// The versioned graph's own error.
     Graph(DecodeError),
 }
 

@@ -1,18 +1,16 @@
-//! `pcce-hybrid`: PCCE's Algorithm 4, which lets the stack's depth tell contexts apart where it can.
+//! `pcce-hybrid`: PCCE's Algorithm 4, which distinguishes contexts by the depth of the stack if possible.
 //!
-//! Each node has a set of *implicit contexts*: those whose stack offsets all differ, so that the
-//! offset alone tells which it is. A call whose caller's implicit contexts, made longer by the call,
-//! do not collide with those of the callee so far
+//! Each node has a set of *implicit contexts*. Their stack offsets all differ, so the offset alone identifies each one.
+//! A call extends the implicit contexts of its caller, which may collide with the callee's implicit contexts so far:
 //!
 //! ```text
-//! (b) needs nothing, if all contexts of the caller are implicit
-//! (c) adds s only if the id is not 0, because an explicit context stays explicit
-//! (a) adds s, if they do collide
+//! (a) collision: the call adds s
+//! (b) no collision, and all contexts of the caller are implicit: the call needs nothing
+//! (c) no collision otherwise: the call adds s if the id is not 0, because an explicit context stays explicit
 //! ```
 //!
-//! In C the offset is that of the stack pointer. A JVM does not tell it: there every frame counts 1,
-//! and the offset is the depth. Offsets are counted from where the sub-path begins, so a call that
-//! pushes keeps its offset too.
+//! In C, the offset is that of the stack pointer. A JVM does not expose it: here every frame counts 1, and the offset
+//! is the depth. Offsets are counted from the begin of the sub-path, so a call that pushes also keeps its offset.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +26,7 @@ use crate::{CallEdge, ContextFrame, MethodId, SiteId};
 /// See the module's description.
 pub struct PcceHybridEncoding {
     numbering: AcyclicNumbering,
-    /// Offset of each implicit context and the edge that it ends with; none where it begins.
+    /// For each method, the offset of each implicit context and the last edge of the context; none if it begins there.
     implicit: FastMap<MethodId, BTreeMap<u64, Option<CallEdge>>>,
     cases: FastMap<CallEdge, HybridCase>,
     methods: FastMap<SiteId, MethodId>,
@@ -61,7 +59,7 @@ struct HybridStackEntry {
 }
 
 impl PcceHybridEncoding {
-    /// As for [`PcceEncoding`](super::PcceEncoding); an edge that is not in `offsets` moves the stack by 1.
+    /// As for [`PcceEncoding`](super::PcceEncoding). Edges that are not in `offsets` move the stack by 1.
     #[must_use]
     pub fn new(
         edges: &[WeightedEdge],
@@ -85,7 +83,7 @@ impl PcceHybridEncoding {
         hybrid
     }
 
-    /// How many edges need code of their own: adding 0 needs none.
+    /// Returns how many edges need instrumentation: adding 0 needs none.
     #[must_use]
     pub fn instrumented_edge_count(&self) -> usize {
         let adds = |edge: &CallEdge| self.numbering.addition_value(*edge) > Some(0);
@@ -94,14 +92,14 @@ impl PcceHybridEncoding {
         self.cases.iter().filter(needs).count()
     }
 
-    /// The stack offsets of a method's implicit contexts, ascending.
+    /// Returns the stack offsets of a method's implicit contexts, ascending.
     #[must_use]
     pub fn implicit_offsets(&self, method: MethodId) -> Vec<u64> {
         let offsets = self.implicit.get(&method);
         offsets.map_or_else(Vec::new, |offsets| offsets.keys().copied().collect())
     }
 
-    /// The thread's offset and id since its sub-path began, and how many entries lie below.
+    /// Returns the thread's offset and id since its sub-path began, and the number of entries below.
     #[must_use]
     pub fn thread_state(&self, thread: ProgramThreadId) -> (u64, u64, usize) {
         let state = self.threads.get(thread);
@@ -110,7 +108,7 @@ impl PcceHybridEncoding {
         })
     }
 
-    /// Callers before callees.
+    /// Returns callers before callees.
     fn topological_order(&self) -> Vec<MethodId> {
         let mut waiting: FastMap<MethodId, usize> = FastMap::default();
         let mut callees: FastMap<MethodId, Vec<MethodId>> = FastMap::default();
@@ -250,7 +248,7 @@ impl ContextEncoding for PcceHybridEncoding {
         state.offset -= step;
         match self.cases.get(&edge) {
             Some(HybridCase::Nothing) => {}
-            // The call did not add either: an addition is never 0 behind an implicit context.
+            // The call did not add either: behind an implicit context, an addition value is never 0.
             Some(HybridCase::Guarded) if state.id == 0 => {}
             _ => state.id -= addition,
         }

@@ -9,17 +9,16 @@
 //! n gets ⟨c + av(e), v'⟩                    v' the graph's version now
 //! ```
 //!
-//! Every `←` that changes something makes a new version of the whole graph and is logged. All
-//! versions are kept, unless told otherwise: every value has its history. A thread's entry is called by
-//! the root node, which has one context.
+//! Every `←` that changes something makes a new version of the whole graph and is logged. By default all versions are
+//! kept: every value has its history. The root node, which has one context, calls a thread's entry.
 //!
-//! The paper takes `av(e)` of the updated graph, `v'`. That fails, against its Theorem 1, if `n` calls
-//! itself at several sites: then numCC(n) is a summand of `av(e)`, its update moves the range just
-//! computed, and `c + av(e)` may exceed numCC(n). There, and only there, `n` gets the version before
-//! numCC(n) changed, with `av(e)` of that version; how often that happened is counted.
+//! The paper takes `av(e)` from the updated graph, `v'`. Contrary to its Theorem 1, that fails if `n` calls itself at
+//! several sites. Then numCC(n) is a summand of `av(e)`, its update moves the range just computed, and `c + av(e)` may
+//! exceed numCC(n). Only in this case, `n` gets the version before numCC(n) changed, with `av(e)` of that version; a
+//! counter counts these cases.
 //!
-//! The paper does not say how wide numbers are; Java's `long` is the limit here. What exceeds it is
-//! lost, with all contexts below; the graph goes on being updated.
+//! The paper does not specify the width of numbers; here Java's `long` is the limit. Contexts beyond it, and all
+//! contexts below them, are lost; the graph is still updated.
 
 mod algorithm;
 mod history;
@@ -35,13 +34,13 @@ pub use algorithm::{CallIdVersion, LucceAlgorithm, UpdateObserver};
 /// See the module's description.
 pub struct LuccePaperEncoding {
     graph: LucceAlgorithm,
-    /// Of each frame.
+    /// The local variables of each frame.
     threads: ThreadTable<Vec<CallIdVersion>>,
     lost: u64,
 }
 
 impl LuccePaperEncoding {
-    /// Numbers below 2 to the power of `bits`, at most 63, which the paper's implementation has.
+    /// Numbers are below 2 to the power of `bits`, at most 63 as in the paper's implementation.
     #[must_use]
     pub fn new(bits: u32) -> LuccePaperEncoding {
         LuccePaperEncoding {
@@ -51,14 +50,14 @@ impl LuccePaperEncoding {
         }
     }
 
-    /// As a live program does: numbers of frames that have ended by now cannot be decoded any more.
+    /// Forgets ended frames, as a live program does: their numbers can no longer be decoded.
     pub fn forget_ended_frames(&mut self) {
         let frames = self.threads.iter_mut().flatten();
         let mut asked = frames.map(|pair| pair.version).collect();
         self.graph.forget_versions(&mut asked);
     }
 
-    /// Changes that can be decoded through.
+    /// Returns the number of changes that decoding can use.
     #[must_use]
     pub fn remembered_changes(&self) -> usize {
         self.graph.remembered_changes()
@@ -82,7 +81,7 @@ impl ContextEncoding for LuccePaperEncoding {
         let frames = self.threads.get_or_create(thread);
         let from = match edge.is_entry() {
             true => CallIdVersion::ROOT,
-            // A caller without a frame: lost, with all below.
+            // A caller without a frame: its context is lost, with all below it.
             false => frames.last().copied().unwrap_or(CallIdVersion {
                 call_id: CallIdVersion::NO_CALL_ID,
                 version: 0,
@@ -92,7 +91,7 @@ impl ContextEncoding for LuccePaperEncoding {
         self.threads.get_or_create(thread).push(to);
     }
 
-    /// Execution resumes with the caller's own local variables.
+    /// Execution resumes with the caller's local variables.
     fn leave_call(&mut self, thread: ProgramThreadId, _: CallEdge) {
         self.threads.get_or_create(thread).pop();
     }

@@ -1,9 +1,9 @@
-//! Every encoding of the papers behind one trait, so that they can be fed with the same calls.
+//! Every encoding of the papers behind one trait, so that all can be fed with the same calls.
 //!
 //! | name | paper | what an event keeps |
 //! |---|---|---|
 //! | `lucce` | this crate's versioned graph, lazily | one number |
-//! | `adaptive` | as `lucce`, numbered anew when it anchors often (DACCE's idea) | one number |
+//! | `adaptive` | as `lucce`, renumbered when it anchors often (DACCE's idea) | one number |
 //! | `static` | as `lucce`, numbered in advance (PCCE's idea) | one number |
 //! | `cct` | as `lucce`, every call interned: the calling context tree | one number |
 //! | `lucce-paper` | Lucce, Algorithm 1 | callId and version |
@@ -12,8 +12,8 @@
 //! | `dacce` | DACCE, Algorithm 1 | an id, a timestamp and a stack |
 //! | `pcc` | probabilistic calling contexts | one number, which cannot be decoded |
 //!
-//! The caller keeps the plain stack: `leave` is told which call returns, as the instrumented code at
-//! the call site knows it.
+//! The caller keeps the plain stack: `leave_call` gets the returning call, which the instrumented code at the call site
+//! knows.
 //!
 //! Reading order: `encoding` (the trait), `encoded_context`, `statistics`; then one file per encoding.
 #![deny(

@@ -1,8 +1,7 @@
-//! `pcc`: probabilistic calling contexts (Bond and McKinley, OOPSLA 2007), as the contrast.
+//! `pcc`: probabilistic calling contexts (Bond and McKinley, OOPSLA 2007), for comparison.
 //!
-//! At a call site `cs`, `V` becomes `3 * V + cs`, modulo 2 to the power of its bits. That is all a
-//! program has to do, and all it knows: two contexts may get the same value, and no value can be
-//! turned back. To count collisions, every context is also given a fingerprint of 128 bits.
+//! At a call site `cs`, `V` becomes `3 * V + cs`, modulo 2 to the power of its bits. Two contexts may get the same
+//! value, and no value can be decoded. To count collisions, every context also gets a fingerprint of 128 bits.
 
 use std::collections::HashSet;
 
@@ -28,7 +27,7 @@ struct PccValue {
 }
 
 impl PccEncoding {
-    /// Values of `bits` bits, at most 64; the paper's have 32.
+    /// Values have `bits` bits, at most 64; the paper's have 32.
     #[must_use]
     pub fn new(bits: u32) -> PccEncoding {
         PccEncoding {
@@ -58,7 +57,7 @@ impl PccEncoding {
     }
 }
 
-/// The paper's call sites are numbers drawn at random.
+/// In the paper, call sites are random numbers.
 fn site_number(site: SiteId) -> u64 {
     let mixed = (u64::from(site.0) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed ^ mixed >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 7

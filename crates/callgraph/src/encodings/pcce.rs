@@ -1,16 +1,16 @@
-//! `pcce`: precise calling context encoding, Algorithms 1 to 3, of a graph that is known in advance.
+//! `pcce`: precise calling context encoding, Algorithms 1 to 3, for a graph that is known in advance.
 //!
 //! ```text
 //! edge with addition value s     id += s … id -= s
 //! back edge, edge that was       push ⟨id, l⟩; id = 0 … id = pop().id
-//! left out or is not known
+//! left out or is unknown
 //! ```
 //!
-//! Where sub-paths may begin, a dummy edge from a dummy root owns number 0, so decoding ends there:
-//! at the thread's entry if the stack is empty, otherwise at the call site on top of it.
+//! Where sub-paths may begin, a dummy edge from a dummy root owns number 0. Decoding ends there: at the thread's entry
+//! if the stack is empty, otherwise at the call site on top of it.
 //!
-//! Equal entries that follow each other are one entry with a count (end of Section 5). Where a node
-//! would have more contexts than its id has bits, its coldest callers push (Section 7).
+//! Successive equal entries are one entry with a count (end of Section 5). If a node would have more contexts than its
+//! id has bits, its coldest callers push (Section 7).
 
 use super::thread_table::ThreadTable;
 use super::{
@@ -46,11 +46,11 @@ struct PcceStackEntry {
 }
 
 impl PcceEncoding {
-    /// The paper's ids.
+    /// Width of ids in the paper.
     pub const BITS: u32 = 32;
 
-    /// `edges` with their weights in a profile, entries among them. Other calls than these may
-    /// happen if `open`: every node then keeps a number for sub-paths that begin there.
+    /// `edges` have weights from a profile and include entries. If `open`, other calls may happen as well: every node
+    /// then reserves a number for sub-paths that begin there.
     #[must_use]
     pub fn new(edges: &[WeightedEdge], bits: u32, open: bool) -> PcceEncoding {
         PcceEncoding {
@@ -68,7 +68,7 @@ impl PcceEncoding {
         &self.numbering
     }
 
-    /// The thread's present id and its encoding stack as (id, call site, repetitions), oldest first.
+    /// Returns the thread's current id and its encoding stack as (id, call site, repetitions), oldest first.
     #[must_use]
     pub fn thread_state(&self, thread: ProgramThreadId) -> (u64, Vec<(u64, SiteId, u64)>) {
         let Some(state) = self.threads.get(thread) else {
@@ -79,7 +79,7 @@ impl PcceEncoding {
         (state.id, stack.collect())
     }
 
-    /// Algorithm 2, Decode: the callers of `method`, innermost first, as far as its sub-path goes.
+    /// Algorithm 2, Decode: returns the callers of `method` in its sub-path, innermost first.
     fn decode_sub_path(
         &self,
         method: MethodId,
@@ -96,7 +96,7 @@ impl PcceEncoding {
     }
 }
 
-/// Both algorithms number alike.
+/// Returns the rules of both PCCE algorithms.
 pub(super) fn numbering_rules(bits: u32, open: bool) -> NumberingRules {
     let begins = match open {
         true => SubPathStarts::Anywhere,

@@ -1,9 +1,9 @@
-//! Something for each thread.
+//! A value for each thread.
 
 use super::ProgramThreadId;
 use crate::CallEdge;
 
-/// Ids are dense: a vector.
+/// A vector, because thread ids are dense.
 #[derive(Clone, Debug)]
 pub(super) struct ThreadTable<T>(Vec<T>);
 
@@ -14,7 +14,7 @@ impl<T> Default for ThreadTable<T> {
 }
 
 impl<T: Default> ThreadTable<T> {
-    /// The thread's, made if it is new.
+    /// Returns the thread's value, created if the thread is new.
     pub fn get_or_create(&mut self, thread: ProgramThreadId) -> &mut T {
         let index = thread.0 as usize;
         if index >= self.0.len() {
@@ -27,12 +27,12 @@ impl<T: Default> ThreadTable<T> {
         }
     }
 
-    /// The thread begins anew.
+    /// Resets the thread's value.
     pub fn reset_thread(&mut self, thread: ProgramThreadId) {
         *self.get_or_create(thread) = T::default();
     }
 
-    /// The thread's, if `edge` is a call. A thread's entry is none: nothing is added, nothing pushed.
+    /// Returns the thread's value if `edge` is a call. A thread's entry is no call: it adds and pushes nothing.
     pub fn get_for_call(&mut self, thread: ProgramThreadId, edge: CallEdge) -> Option<&mut T> {
         (!edge.is_entry()).then(|| self.get_or_create(thread))
     }

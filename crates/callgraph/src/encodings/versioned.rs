@@ -1,7 +1,7 @@
 //! `lucce`, `adaptive`, `static`, `cct`: the versioned graph with its four policies.
 //!
-//! As in the agent, a frame's number is computed when an event below it asks for it, from the nearest
-//! frame whose number is known. Frames that are not asked for cost nothing.
+//! As in the agent, a frame's number is computed when an event below it needs it, from the nearest frame with a known
+//! number. Other frames cost nothing.
 
 use super::thread_table::ThreadTable;
 use super::{
@@ -25,11 +25,11 @@ pub struct VersionedEncoding {
 #[derive(Default)]
 struct NumberedStack {
     frames: Vec<(CallEdge, ContextId)>,
-    /// So many frames, from the outermost one, have their number.
+    /// How many frames, from the outermost one, have their number.
     numbered: usize,
 }
 
-/// How long a log would be.
+/// Counts the bytes that a log would have.
 #[derive(Default)]
 pub struct LogSizeJournal {
     bytes: u64,
@@ -48,7 +48,7 @@ impl VersionedEncoding {
         )
     }
 
-    /// Numbered in advance.
+    /// Numbers contexts in advance by a plan.
     #[must_use]
     pub fn with_numbering_plan(
         name: &'static str,
@@ -61,7 +61,7 @@ impl VersionedEncoding {
         Self::from_encoder(name, encoder)
     }
 
-    /// With its tables where the agent has them: memory whose old parts are given back.
+    /// Uses the same kind of memory for its tables as the agent: old parts are released.
     #[must_use]
     pub fn with_memory(
         name: &'static str,
@@ -92,7 +92,7 @@ impl VersionedEncoding {
         }
     }
 
-    /// The number of the innermost frame, and of all below it.
+    /// Returns the number of the innermost frame, and numbers all frames below it.
     fn number_frames(&mut self, thread: ProgramThreadId) -> ContextId {
         let NumberedStack {
             frames,
@@ -114,7 +114,7 @@ impl VersionedEncoding {
     }
 }
 
-/// An additive transition never arrives at callId 0.
+/// Encodes and counts a call. An additive transition never arrives at callId 0.
 fn encode_counted_call(
     encoder: &ContextEncoder<LogSizeJournal>,
     from: ContextId,
@@ -178,7 +178,7 @@ impl ContextEncoding for VersionedEncoding {
         }
     }
 
-    /// An event's number alone says everything; a frame's is decoded for its method.
+    /// An event's number is decoded alone; a frame's number is decoded for its method.
     fn decode_context(
         &self,
         number: &EncodedContext,
@@ -227,7 +227,7 @@ impl ContextEncoding for VersionedEncoding {
 }
 
 impl GraphJournal for LogSizeJournal {
-    /// As the log writes it: kind, length, fields.
+    /// Counts kind, length and fields, as the log writes them.
     fn append_change(&mut self, change: GraphChange) -> Result<(), JournalError> {
         self.bytes += 2 + match change {
             GraphChange::Base(Base {
@@ -268,7 +268,7 @@ fn transition_bytes(transition: &Transition) -> u64 {
         + effect
 }
 
-/// Of a LEB128 number.
+/// Returns the length of a LEB128 number.
 fn leb128_len(number: impl Into<u64>) -> u64 {
     u64::from((64 - (number.into() | 1).leading_zeros()).div_ceil(7))
 }

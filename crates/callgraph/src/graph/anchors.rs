@@ -1,12 +1,14 @@
-//! The anchors of an epoch, by number. Those of contexts that are gone leave no gap behind: a full chunk that has
-//! lost some keeps the others close together, and a bit for each place says which they are.
+//! The anchors of an epoch, by number.
+//!
+//! Removed anchors leave no gap: a full chunk that has lost some stores the others contiguously, and a bit for each
+//! number says which are stored.
 
 use super::AnchorOrigin;
 use super::node::reserve_one;
 use crate::MethodId;
 
 const CHUNK: usize = 1024;
-/// The head of those that are gone and still have their place: no method.
+/// The head of a removed anchor that is still stored: no method.
 const GONE: MethodId = MethodId(u32::MAX);
 
 #[derive(Clone, Debug, Default)]
@@ -18,18 +20,18 @@ pub(super) struct AnchorStore {
 #[derive(Clone, Debug, Default)]
 struct AnchorChunk {
     rows: Vec<AnchorOrigin>,
-    /// Which places the rows have; none: the first ones.
+    /// Which numbers the rows have; none: the first ones.
     places: Option<Box<PlaceBits>>,
 }
 
-/// A bit for each place of a chunk.
+/// A bit for each number of a chunk.
 type PlaceBits = [u64; CHUNK / 64];
 
 fn has_place(places: &PlaceBits, place: usize) -> bool {
     places[place / 64] >> (place % 64) & 1 == 1
 }
 
-/// How many places before this one are taken.
+/// Returns how many numbers before this one are stored.
 fn count_places_before(places: &PlaceBits, place: usize) -> usize {
     let words = &places[..place / 64];
     let whole: u32 = words.iter().map(|word| word.count_ones()).sum();
@@ -47,7 +49,7 @@ impl AnchorChunk {
         }
     }
 
-    /// Only of a full chunk. `keep` is told a place.
+    /// Keeps the selected anchors of a full chunk; `keep` gets the position.
     fn retain(&mut self, keep: impl Fn(usize) -> bool) {
         let mut places = PlaceBits::default();
         let mut rows = Vec::new();
@@ -61,7 +63,7 @@ impl AnchorChunk {
         }
         if rows.len() < self.rows.len() {
             rows.shrink_to_fit();
-            // Of a chunk without any there is nothing to say.
+            // An empty chunk needs no bits.
             self.places = (!rows.is_empty()).then(|| Box::new(places));
             self.rows = rows;
         }
@@ -69,7 +71,7 @@ impl AnchorChunk {
 }
 
 impl AnchorStore {
-    /// With those that are gone.
+    /// Returns the number of anchors, including removed ones.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -90,7 +92,7 @@ impl AnchorStore {
         }
     }
 
-    /// All that are left, with their numbers.
+    /// Returns the remaining anchors with their numbers.
     pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &AnchorOrigin)> {
         let chunks = self.chunks.iter().enumerate();
         chunks.flat_map(|(at, chunk)| {
@@ -102,7 +104,7 @@ impl AnchorStore {
         })
     }
 
-    /// All others are gone; those of the last chunk keep their places until it is full.
+    /// Removes all other anchors; those of the last chunk stay stored until it is full.
     pub(super) fn retain(&mut self, keep: impl Fn(usize) -> bool) {
         let full = self.len / CHUNK;
         for chunk in self.chunks.iter_mut().skip(full) {

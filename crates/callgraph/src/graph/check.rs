@@ -1,4 +1,4 @@
-//! What a change must satisfy before it may enter the graph: one check per kind of change.
+//! Checks a change before it enters the graph: one check per kind of change.
 
 use super::VersionedGraph;
 use crate::{

@@ -1,4 +1,4 @@
-//! Nodes, stored compactly: most have one caller, and a method's nodes are few or follow each other.
+//! Nodes, stored compactly: most have one caller, and a method has few nodes or consecutive ones.
 
 use std::num::NonZeroU64;
 use std::ops::RangeInclusive;
@@ -7,7 +7,7 @@ use super::DeadCode;
 use crate::numbering::FastMap;
 use crate::{MethodId, SiteId, Version};
 
-/// A node's numbers: `[used, capacity)` are free, and each caller owns an interval of the rest.
+/// The numbers of a node: `[used, capacity)` are free, and each caller owns an interval of the rest.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeIntervals {
     version: Version,
@@ -16,7 +16,7 @@ pub(crate) struct NodeIntervals {
     callers: CallerIntervals,
 }
 
-/// Where the interval at `av` comes from.
+/// The caller that owns the interval at `av`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct IncomingInterval {
     pub(super) av: u64,
@@ -29,7 +29,7 @@ pub(super) struct IncomingInterval {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct PackedCaller(NonZeroU64);
 
-/// Who owns which numbers. Most nodes have one caller; it needs no memory beside the node.
+/// The owners of a node's numbers. Most nodes have one caller, which needs no memory beside the node.
 #[derive(Clone, Debug, Default)]
 struct CallerIntervals {
     /// Its interval begins at 1.
@@ -43,7 +43,7 @@ struct CallerIntervals {
 }
 
 impl IncomingInterval {
-    /// The ids were checked.
+    /// Packs ids that were checked.
     pub(super) fn new(av: u64, from: Version, site: SiteId, caller: MethodId) -> IncomingInterval {
         let place = u64::from(site.0) << MethodId::BITS | u64::from(caller.0);
         let version = u64::from(from.0) << (SiteId::BITS + MethodId::BITS);
@@ -77,7 +77,7 @@ impl NodeIntervals {
         }
     }
 
-    /// The caller with the greatest addition value up to `av`.
+    /// Returns the caller with the greatest addition value up to `av`.
     pub(super) fn caller_at(&self, av: u64) -> Option<IncomingInterval> {
         let CallerIntervals { first, more } = &self.callers;
         let more = more.as_ref().map_or(&[][..], |more| more.as_slice());
@@ -90,7 +90,7 @@ impl NodeIntervals {
         })
     }
 
-    /// Its interval `[av, av + width)` is free. Returns the bytes that this took.
+    /// Adds an interval `[av, av + width)`, which is free. Returns the additional bytes.
     pub(super) fn add_interval(&mut self, edge: IncomingInterval, width: u64) -> usize {
         self.used = self.used.max(edge.av.saturating_add(width));
         self.callers.insert(edge)
@@ -136,19 +136,19 @@ impl CallerIntervals {
     }
 }
 
-/// Makes room for one more: a quarter of what is there, where a vector doubles.
+/// Reserves room for one more element: grows by a quarter, where a vector would double.
 pub(super) fn reserve_one<T>(vector: &mut Vec<T>) {
     if vector.len() == vector.capacity() {
         vector.reserve_exact(vector.len() / 4 + 1);
     }
 }
 
-/// All nodes: of each method, in the order of versions.
+/// All nodes: for each method, in the order of versions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NodeTable {
     methods: FastMap<MethodId, Vec<NodeIntervals>>,
     len: usize,
-    /// Of everything but the map.
+    /// Bytes of everything but the map.
     bytes: usize,
 }
 
@@ -162,7 +162,7 @@ impl NodeTable {
         )
     }
 
-    /// Those of `method` in `versions`, in order.
+    /// Returns the nodes of `method` in `versions`, in order.
     pub(super) fn nodes_in_range(
         &self,
         method: MethodId,
@@ -175,7 +175,7 @@ impl NodeTable {
             .take_while(move |(version, _)| version <= versions.end())
     }
 
-    /// The node is new.
+    /// Inserts a new node.
     pub(super) fn insert(&mut self, method: MethodId, node: NodeIntervals) {
         let nodes = self.methods.entry(method).or_default();
         let before = nodes.capacity();
@@ -186,7 +186,7 @@ impl NodeTable {
         self.len += 1;
     }
 
-    /// Each change of the graph has seen to it that there is such a node.
+    /// Adds an interval to a node. The checks of each change ensure that the node exists.
     pub(super) fn add_interval(
         &mut self,
         to: (Version, MethodId),
@@ -201,7 +201,7 @@ impl NodeTable {
         self.bytes += node.map_or(0, |node| node.add_interval(edge, width));
     }
 
-    /// Without these methods, as callees and as callers.
+    /// Removes these methods, as callees and as callers.
     pub(super) fn remove_dead(&mut self, gone: &dyn DeadCode) {
         self.methods
             .retain(|method, _| !gone.is_method_dead(*method));

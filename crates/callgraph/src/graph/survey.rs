@@ -1,23 +1,25 @@
-//! Which of many numbers live. Contexts share the way to their thread's first frame, and numbers that follow each other
-//! share nearly all of it, so each context is looked at once: asked in ascending order, a number costs the same
-//! however deep its context is and however many others there are.
+//! Finds out which of many numbers are live.
+//!
+//! Contexts share the path to their thread's first frame, and consecutive numbers share nearly all of it. So each
+//! context is examined once. In ascending order, a number costs the same, however deep its context is and however many
+//! others there are.
 
 use super::VersionedGraph;
 use crate::{ContextId, MethodId};
 
-/// The order in which a [`LivenessSurvey`] is asked, with where each number stands.
+/// Returns the numbers in the order for a [`LivenessSurvey`], each with its original index.
 pub(crate) fn sort_ascending(numbers: &[ContextId]) -> Vec<(ContextId, usize)> {
     let mut order: Vec<_> = numbers.iter().copied().zip(0..).collect();
     order.sort_unstable();
     order
 }
 
-/// What is known of contexts that were met, each in a place that its number says; a later one takes the place.
+/// The state of contexts that were met, each at an index that its number determines; a later context replaces it.
 pub(crate) struct LivenessSurvey {
     cache: Box<[Option<ContextLiveness>]>,
-    /// The contexts of the number that is being looked at, innermost first.
+    /// The contexts of the number that is being examined, innermost first.
     path: Vec<(ContextId, MethodId)>,
-    /// How many contexts were looked up in the graph.
+    /// The number of contexts that were looked up in the graph.
     #[cfg(test)]
     steps: u64,
 }
@@ -28,7 +30,7 @@ struct ContextLiveness {
     is_live: bool,
 }
 
-/// Deeper than most stacks, and 96 KB.
+/// Larger than most stacks are deep; 96 KB.
 const PLACES: usize = 1 << 12;
 
 impl LivenessSurvey {
@@ -41,7 +43,7 @@ impl LivenessSurvey {
         }
     }
 
-    /// Whether the number is one that this graph gives to `method` and no caller is gone. What is gone never comes back.
+    /// Whether this graph gives the number to `method` and no caller is dead. Dead code never becomes live again.
     pub(crate) fn is_live(
         &mut self,
         graph: &VersionedGraph,
@@ -90,7 +92,7 @@ fn cache_index((id, method): (ContextId, MethodId)) -> usize {
 /// What lies below a context.
 enum ParentStep {
     Caller(ContextId, MethodId),
-    /// Anchors that are left live: only the way to the nearest one is to be looked at.
+    /// All remaining anchors are live: only the path to the nearest one is examined.
     LiveAnchor,
     Dead,
 }
@@ -122,10 +124,10 @@ mod tests {
     use crate::{ContextEncoder, ContextLayout, DeadCode, EncodingPolicy, SiteId};
 
     const DEEP: u32 = 60;
-    /// Of each class, which is called from the end of a row of calls.
+    /// Number of events of each class, which is called from the end of a chain of calls.
     const CLASS_EVENTS: u32 = 4;
 
-    /// The first so many classes.
+    /// The first classes, up to this number.
     struct FirstClasses(u32);
 
     impl DeadCode for FirstClasses {
@@ -138,7 +140,7 @@ mod tests {
         }
     }
 
-    /// Numbers of events in as many classes, of which the first ones are gone then.
+    /// Returns numbers of events in `classes` classes; then the first `gone` classes are dead.
     fn numbers(classes: u32, gone: u32) -> (VersionedGraph, Vec<ContextId>) {
         let encoder =
             ContextEncoder::new(ContextLayout::DEFAULT, EncodingPolicy::LUCCE, Vec::new());
@@ -159,7 +161,7 @@ mod tests {
             numbers
                 .extend(events.map(|at| encoder.encode_event(inside, site(at), MethodId(class))));
         }
-        // As a table of hashes has them.
+        // In the order of a hash table.
         numbers.sort_by_key(|number| number.0.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let mut graph = VersionedGraph::new(ContextLayout::DEFAULT);
         encoder.with_journal(|changes| {
@@ -181,7 +183,7 @@ mod tests {
                 living += u32::from(survey.is_live(&graph, number, MethodId::EVENT));
             }
             assert_eq!(living, CLASS_EVENTS * (classes - classes / 2));
-            // Each number, each class, and the row below, which may leave its place for others.
+            // Each number, each class, and the chain below, whose entries others may replace.
             let least = u64::from(classes * CLASS_EVENTS);
             let most = u64::from(classes * (CLASS_EVENTS + 1) + 10 * DEEP);
             let steps = survey.steps;

@@ -1,8 +1,8 @@
-//! What is gone: methods that will never run again, and sites where nothing will happen again, leave the graph, with all
+//! Removes dead code: methods that will never run again and sites without further events leave the graph, with all
 //! contexts that pass through them.
 //!
-//! Their numbers are given to no other context: a node's used numbers stay used, and anchors keep their places. A number
-//! of such a context is then one that this graph does not know; the log does.
+//! Their numbers are not reused: a node's used numbers stay used, and anchors keep their numbers. This graph no longer
+//! knows the number of such a context; the log does.
 
 use super::VersionedGraph;
 use crate::{ContextId, MethodId, Version};
@@ -13,7 +13,7 @@ pub trait DeadCode {
     fn is_site_dead(&self, site: crate::SiteId) -> bool;
 }
 
-/// Anchors by epoch and number.
+/// Live anchors by epoch and number, one bit each.
 struct LiveAnchors(Vec<Vec<u64>>);
 
 impl LiveAnchors {
@@ -40,7 +40,7 @@ impl VersionedGraph {
         self.nodes.remove_dead(gone);
     }
 
-    /// The anchors of contexts without methods that are gone. An anchor's parent was known before it.
+    /// Returns the anchors of contexts without dead methods. An anchor's parent was known before it.
     fn find_live_anchors(&self, gone: &dyn DeadCode) -> LiveAnchors {
         let words = |len: usize| vec![0; len.div_ceil(64)];
         let epochs = self.epochs.iter();
@@ -60,7 +60,7 @@ impl VersionedGraph {
         living
     }
 
-    /// Whether the context of `method`, down to the nearest anchor, and that anchor live.
+    /// Whether the context of `method`, down to the nearest anchor, and that anchor are live.
     fn is_path_live(
         &self,
         gone: &dyn DeadCode,

@@ -1,16 +1,16 @@
-//! Bytes of a chunk. Numbers are LEB128 of at most nine bytes, the last of which has eight bits.
+//! The bytes of a chunk. Numbers are LEB128 of at most nine bytes, the last of which has eight bits.
 //!
-//! | offset | of the header | |
+//! | offset in the header | field | meaning |
 //! |---|---|---|
 //! | 0 | `FLR\0` | |
 //! | 4 | u16 2, u16 1 | version |
 //! | 8 | u64 | size of the chunk |
-//! | 16 | u64 | where the pools are |
-//! | 24 | u64 | where the metadata is |
-//! | 32 | u64 | nanoseconds since 1970 of the start |
-//! | 40 | u64 | how many it lasted |
-//! | 48 | u64 | ticks at the start; here a tick is a nanosecond since the run's start |
-//! | 56 | u64 | ticks in a second |
+//! | 16 | u64 | offset of the pools |
+//! | 24 | u64 | offset of the metadata |
+//! | 32 | u64 | start, nanoseconds since 1970 |
+//! | 40 | u64 | duration in nanoseconds |
+//! | 48 | u64 | ticks at the start; a tick here is a nanosecond since the run's start |
+//! | 56 | u64 | ticks per second |
 //! | 64 | u32 | 1: numbers are compressed |
 
 use std::io::{self, Write};
@@ -73,7 +73,7 @@ impl JfrBuffer {
         self.0.push(byte);
     }
 
-    /// A text in place: 1 an empty one, 3 UTF-8.
+    /// Appends a text in place: 1 is an empty one, 3 is UTF-8.
     pub fn push_text(&mut self, text: &str) {
         if text.is_empty() {
             return self.push_byte(1);
@@ -83,12 +83,12 @@ impl JfrBuffer {
         self.0.extend_from_slice(text.as_bytes());
     }
 
-    /// A text that is not known.
+    /// Appends an unknown text.
     pub fn push_null_text(&mut self) {
         self.push_byte(0);
     }
 
-    /// The other bytes with their size before them, which counts itself.
+    /// Appends `bytes` with their size in front, which counts itself.
     pub fn push_sized(&mut self, bytes: &JfrBuffer) {
         let length = |size: u64| (1..9).find(|bytes| size >> (7 * bytes) == 0).unwrap_or(9);
         let mut size = bytes.0.len() as u64 + 1;

@@ -1,4 +1,4 @@
-//! Types of a recording: what each event and each constant is made of, as the JDK's own are.
+//! The types of a recording: the fields of each event and each constant, as in the JDK.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use crate::run::ExportEventKind;
 
 use super::chunk::JfrBuffer;
 
-/// What an event has beside time, thread and stack.
+/// The fields of an event beyond time, thread and stack.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum JfrEventFields {
     /// `objectClass`, `weight`
@@ -19,9 +19,9 @@ pub enum JfrEventFields {
     File,
     /// `host`, `bytesRead` or `bytesWritten`
     Socket,
-    /// Nothing
+    /// No fields.
     Sleep,
-    /// `throwables` alone: it has no thread and no stack
+    /// Only `throwables`; no thread and no stack.
     ExceptionStatistics,
     /// `kind`, `type`, `value`
     Other,
@@ -33,7 +33,7 @@ pub struct JfrEventType {
     pub id: u64,
     name: &'static str,
     label: &'static str,
-    /// As the JDK files it.
+    /// The JDK's category.
     category: &'static [&'static str],
     pub fields: JfrEventFields,
 }
@@ -84,7 +84,8 @@ const EVENT_TYPES: [JfrEventType; 13] = [
         category: &["lucce"],
         ..event_type(110, "lucce.Event", "Event", JfrEventFields::Other)
     },
-    // None of these two is written: a log does not say which class is an error, nor who sleeps. Views want the types.
+    // These two are never written: a log does not say which class is an error, nor which thread sleeps. Views require
+    // the types.
     event_type(
         111,
         "jdk.JavaErrorThrow",
@@ -100,7 +101,7 @@ const EVENT_TYPES: [JfrEventType; 13] = [
     EXCEPTION_STATISTICS,
 ];
 
-/// How many were thrown until then.
+/// The number of exceptions thrown until then.
 pub const EXCEPTION_STATISTICS: JfrEventType = JfrEventType {
     category: &["Java Application", "Statistics"],
     ..event_type(
@@ -127,7 +128,7 @@ const fn event_type(
 }
 
 impl JfrEventType {
-    /// Of events that Flight Recorder has no type for: lucce's own.
+    /// Returns the type of an event; lucce's own type if Flight Recorder has none for it.
     pub fn for_kind(kind: Option<&ExportEventKind>, what: &str) -> JfrEventType {
         let name = kind.and_then(|kind| (kind.tool_names.jfr)(what));
         let name = name.unwrap_or("lucce.Event");
@@ -149,7 +150,7 @@ impl JfrEventFields {
     }
 }
 
-/// Numbers of types that are no events.
+/// Ids of types that are no events.
 pub mod id {
     pub const BOOLEAN: u64 = 4;
     pub const INT: u64 = 10;
@@ -171,18 +172,18 @@ pub mod id {
     pub const ADDRESS: u64 = 205;
 }
 
-/// A field: name, type, and what it is written as.
+/// A field: name, type, and encoding.
 type MetadataField = (&'static str, u64, FieldEncoding);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FieldEncoding {
     /// In place.
     Inline,
-    /// By its number in the pool of its type.
+    /// By its index in the pool of its type.
     ConstantPool,
-    /// Many, in place.
+    /// An array in place.
     Array,
-    /// Numbers with a meaning.
+    /// Numbers with a unit.
     Ticks,
     Duration,
     Bytes,
@@ -191,7 +192,7 @@ enum FieldEncoding {
 
 use FieldEncoding::{Address, Array, ConstantPool, Duration, Inline, Ticks};
 
-/// Types that are no events: number, name, whether one field stands for the whole, fields.
+/// Types that are no events: id, name, whether a single field represents it, fields.
 const TYPES: &[(u64, &str, bool, &[MetadataField])] = &[
     (id::BOOLEAN, "boolean", false, &[]),
     (id::INT, "int", false, &[]),
@@ -273,7 +274,7 @@ const TYPES: &[(u64, &str, bool, &[MetadataField])] = &[
     ),
 ];
 
-/// Annotations: number, name, the type of `value`, whether there are many.
+/// Annotations: id, name, type of `value`, whether it is an array.
 const ANNOTATIONS: [(u64, &str, Option<bool>); 6] = [
     (id::LABEL, "jdk.jfr.Label", Some(false)),
     (id::CATEGORY, "jdk.jfr.Category", Some(true)),
@@ -283,7 +284,7 @@ const ANNOTATIONS: [(u64, &str, Option<bool>); 6] = [
     (id::ADDRESS, "jdk.jfr.MemoryAddress", None),
 ];
 
-/// An element of the tree that the metadata is.
+/// An element of the metadata tree.
 struct MetadataElement {
     name: &'static str,
     attributes: Vec<(&'static str, String)>,
@@ -310,7 +311,7 @@ impl MetadataElement {
     }
 }
 
-/// The metadata event.
+/// Writes the metadata event.
 pub fn write_metadata(at: u64, to: &mut JfrBuffer) {
     let root = MetadataElement::new("root").with_children([
         MetadataElement::new("metadata").with_children(class_elements()),
@@ -322,7 +323,7 @@ pub fn write_metadata(at: u64, to: &mut JfrBuffer) {
     let mut tree = JfrBuffer::default();
     texts.write_element(&root, &mut tree);
     let mut event = JfrBuffer::default();
-    // Its type; when; how long; a number for this set of types.
+    // Its type; its time; its duration; the id of this set of types.
     for number in [0, at, 0, 1, texts.list.len() as u64] {
         event.push_number(number);
     }
@@ -454,7 +455,7 @@ fn category_element(shape: &JfrEventType) -> MetadataElement {
     })
 }
 
-/// Texts of the tree, each once.
+/// The texts of the tree, each once.
 #[derive(Default)]
 struct MetadataStrings {
     list: Vec<String>,

@@ -1,19 +1,20 @@
-//! `jfr`: a recording as Flight Recorder writes it, for `jfr`, JDK Mission Control and all that read those.
+//! `jfr`: a recording in Flight Recorder's format, for `jfr`, JDK Mission Control and other readers.
 //!
 //! | kind | event |
 //! |---|---|
 //! | `alloc` | `jdk.ObjectAllocationSample`: `weight` is the bytes |
 //! | `lock` | `jdk.JavaMonitorEnter`, `jdk.JavaMonitorWait`, `jdk.ThreadPark` |
 //! | `exception` | `jdk.JavaExceptionThrow` |
-//! | `exception`, once more | `jdk.ExceptionStatistics`: 0 at the beginning, and at the end how many there were |
-//! | `io-time` | `jdk.FileRead`, `jdk.FileWrite`, `jdk.SocketRead`, `jdk.SocketWrite`, with the bytes of the `io` event before |
-//! | any other: objects that are followed, too, which would be allocated twice else | `lucce.Event` |
+//! | `exception`, additionally | `jdk.ExceptionStatistics`: 0 at the beginning, the number of exceptions at the end |
+//! | `io-time` | `jdk.FileRead`, `jdk.FileWrite`, `jdk.SocketRead`, `jdk.SocketWrite`, with the bytes of the preceding `io` event |
+//! | any other, also followed objects, whose allocations would be counted twice | `lucce.Event` |
 //!
-//! What a log does not know is there, since views of `jfr` ask for it, and has no value: the path, the host and the
-//! message are null, a monitor's address is 0, and so are the bytes where kinds are exported without `io`.
+//! Views of `jfr` require fields that a log does not know, so these have no value. The path, the host and the message
+//! are null, and a monitor's address is 0. The bytes are 0 if kinds are exported without `io`.
 //!
-//! Each has its whole stack, and two fields more: `count` and `context`, the number. With the stream every event is one, at
-//! its time. Without it each row is one, at the start of the run: `count` events that lasted so long together.
+//! Each event has its whole stack and two additional fields: `count` and `context`, the context id. With the stream,
+//! every event is written at its time. Without it, each row is one event at the start of the run: `count` events with
+//! their total duration.
 //!
 //! ```text
 //! chunk = header (68 bytes), events, constant pools, metadata      all lengths are in the header, so a chunk is
@@ -37,7 +38,7 @@ use pools::JfrConstantPools;
 
 pub struct JfrFormat;
 
-/// A chunk of this size is written.
+/// A chunk of this size in bytes is written.
 const FULL: usize = 16 << 20;
 
 impl ExportFormat for JfrFormat {
@@ -53,7 +54,7 @@ impl ExportFormat for JfrFormat {
         true
     }
 
-    /// Method, line, index of the bytecode and type for each frame of a stack.
+    /// Method, line, bytecode index and type for each frame of a stack.
     fn estimate_stack_bytes(&self, run: &ExportRun) -> u64 {
         5 * run.count_stack_frames()
     }
@@ -105,23 +106,24 @@ struct JfrWriter<'w> {
     out: &'w mut dyn Write,
     chunk: JfrChunk,
     pools: JfrConstantPools,
-    /// Of the chunk: from the first event's beginning to the last one's end.
+    /// The times of the chunk: from the first event's start to the last one's end.
     times: (u64, u64),
-    /// Of all chunks until now, the last event's end.
+    /// The end of the last event in all chunks so far.
     last: u64,
     written: u64,
-    /// How many exceptions were written.
+    /// The number of exceptions written.
     thrown: u64,
     transferred_bytes: TransferredBytes,
 }
 
-/// What kind's values are the bytes that events of which other kind moved; and those whose other event is still to come.
+/// The kinds whose values are the bytes moved by events of another kind, and the bytes whose other event is still
+/// missing.
 struct TransferredBytes {
     kinds: Vec<Option<u32>>,
     bytes: HashMap<OperationKey, u64>,
 }
 
-/// An operation is counted under both kinds by the same thread, context and type.
+/// The key of an operation: thread, context and type are the same in both kinds.
 type OperationKey = (u32, Option<u32>, u64, u32, Option<u32>);
 
 impl TransferredBytes {
@@ -153,7 +155,7 @@ impl TransferredBytes {
         self.bytes.remove(&Self::operation_key(row, row.kind));
     }
 
-    /// 0: not known.
+    /// Returns 0 if the bytes are unknown.
     fn take_bytes(&mut self, row: &ExportRow) -> u64 {
         let kind = self.kinds.get(row.kind as usize).copied().flatten();
         let bytes = kind.and_then(|kind| self.bytes.remove(&Self::operation_key(row, kind)));
@@ -162,9 +164,9 @@ impl TransferredBytes {
 }
 
 impl JfrWriter<'_> {
-    /// One of the stream.
+    /// Writes an event of the stream.
     fn write_stream_event(&mut self, event: &ExportEvent) -> io::Result<()> {
-        // Of one before, whose time was lost, they are not this one's.
+        // Bytes left by an earlier event, whose time was dropped, do not belong to this one.
         self.transferred_bytes.remove_row(&event.row);
         self.transferred_bytes.add_row(&event.row);
         self.write_event(event)
@@ -200,7 +202,7 @@ impl JfrWriter<'_> {
         Ok(())
     }
 
-    /// What an event of this type has beside time, thread and stack.
+    /// Writes the fields of an event of this type beyond time, thread and stack.
     fn write_event_fields(
         &mut self,
         bytes: &mut JfrBuffer,
@@ -237,7 +239,7 @@ impl JfrWriter<'_> {
         }
     }
 
-    /// How many exceptions there were until then.
+    /// Writes the number of exceptions until then.
     fn write_exception_statistics(&mut self, at: u64, count: u64) {
         let mut bytes = JfrBuffer::default();
         for number in [EXCEPTION_STATISTICS.id, at, count] {
@@ -263,7 +265,7 @@ impl JfrWriter<'_> {
         chunk.write_chunk(self.run.start_ns.saturating_add(from), from..to, self.out)
     }
 
-    /// A file has a chunk, also one without events.
+    /// Writes the last chunk. A file has at least one chunk, even without events.
     fn finish(&mut self) -> io::Result<()> {
         if self.has_exceptions() && self.written > 0 {
             self.write_exception_statistics(self.last.max(self.times.1), self.thrown);

@@ -1,4 +1,4 @@
-//! Constants that events of a chunk name by their numbers: threads, stacks, methods, classes, names. 0 is none.
+//! Constants to which a chunk's events refer by index: threads, stacks, methods, classes, names. 0 is none.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::run::{ExportFrame, ExportRun};
 use super::chunk::JfrBuffer;
 use super::metadata::id;
 
-/// What frames of methods with code and of native ones are.
+/// Frame types of methods with code and of native methods.
 const JAVA: (u64, &str) = (1, "JIT compiled");
 const NATIVE: (u64, &str) = (2, "Native");
 
@@ -19,7 +19,7 @@ pub struct JfrConstantPools {
     methods: JfrConstantPool<(u64, u64, u64)>,
     classes: JfrConstantPool<String>,
     symbols: JfrConstantPool<String>,
-    /// By frame, its method and line.
+    /// Indexed by frame: its method and line.
     frames: HashMap<u32, JfrFrame>,
     thread_bytes: JfrBuffer,
     stack_bytes: JfrBuffer,
@@ -44,7 +44,7 @@ impl<K: std::hash::Hash + Eq> Default for JfrConstantPool<K> {
 }
 
 impl JfrConstantPools {
-    /// About how many bytes they will be.
+    /// Returns about how many bytes the pools will need.
     pub fn estimate_bytes(&self) -> usize {
         self.stack_bytes.len() + self.method_bytes.len() + self.symbol_bytes.len()
     }
@@ -82,7 +82,7 @@ impl JfrConstantPools {
             }
             let to = &mut self.stack_bytes;
             to.push_number(number);
-            // Not cut off.
+            // Not truncated.
             to.push_byte(0);
             to.push_number(count);
             to.push_buffer(&frames);
@@ -114,7 +114,7 @@ impl JfrConstantPools {
         let descriptor = self.intern_symbol(&frame.descriptor);
         let (number, is_new) = self.methods.0.intern((class, name, descriptor));
         if is_new {
-            // No modifiers, and not hidden.
+            // No modifiers, not hidden.
             for part in [number, class, name, descriptor, 0] {
                 self.method_bytes.push_number(part);
             }
@@ -123,7 +123,7 @@ impl JfrConstantPools {
         number
     }
 
-    /// The class of this name, as class files have it; none: 0.
+    /// Returns the index of the class with this name in class-file form; an empty name: 0.
     pub fn intern_class(&mut self, name: String) -> u64 {
         if name.is_empty() {
             return 0;
@@ -147,7 +147,7 @@ impl JfrConstantPools {
         number
     }
 
-    /// The event that has all pools.
+    /// Writes the event with all pools.
     pub fn write_pools(self, at: u64, to: &mut JfrBuffer) {
         let mut kinds = JfrBuffer::default();
         for (number, text) in [JAVA, NATIVE] {
@@ -162,13 +162,13 @@ impl JfrConstantPools {
             (id::CLASS, self.classes.0.len(), self.class_bytes),
             (id::SYMBOL, self.symbols.0.len(), self.symbol_bytes),
         ];
-        // A reader takes a pool without constants for damage.
+        // Readers treat an empty pool as damage.
         let pools: Vec<_> = pools
             .into_iter()
             .filter(|(_, count, _)| *count > 0)
             .collect();
         let mut event = JfrBuffer::default();
-        // Its type; when; how long; no pools before these.
+        // Its type; its time; its duration; no earlier pools.
         for number in [1, at, 0, 0] {
             event.push_number(number);
         }
@@ -183,7 +183,7 @@ impl JfrConstantPools {
     }
 }
 
-/// A type as class files name its class: `byte[]` is `[B`, and `a.B (enter)` is `a/B`.
+/// Returns a type's name in class-file form: `byte[]` is `[B`, and `a.B (enter)` is `a/B`.
 pub fn internal_class_name(what: &str) -> String {
     let name = what.split(' ').next().unwrap_or_default();
     let element = name.trim_end_matches("[]");

@@ -1,19 +1,19 @@
-//! In which ways a class of the JDK is another one than those of the JDKs that are known.
+//! Finds differences between a class of the running JDK and the tested JDKs.
 //!
-//! In another JDK a method that the tables name may have another name, or none, and there may be natives that were never looked at.
+//! In another JDK, a method that the tables name may be renamed or missing, and a class may have unknown natives.
 
 use lucce_bytecode::ClassFile;
 
 use super::facts::{FACTS, JdkFact};
 use super::leaf_methods::UNSAFE;
 
-/// The JDKs whose natives, and whose methods that the VM calls or replaces, were looked up.
+/// The JDKs whose natives, and whose methods that the VM calls or replaces, were examined.
 pub const TESTED_JDKS: [u32; 3] = [17, 21, 25];
 
-/// All natives of their `java.base`: `CLASS NAME+DESCRIPTOR …`. Without those of `Unsafe`, which has no hooks.
+/// All natives of their `java.base`: `CLASS NAME+DESCRIPTOR …`. Natives of `Unsafe` are omitted; it has no hooks.
 const NATIVES: &str = include_str!("natives.txt");
 
-/// The last JDK that was tried before this one, which it is most like.
+/// Returns the latest tested JDK that is not newer than this one, or the first tested JDK.
 #[must_use]
 pub fn closest_tested_jdk(feature: u32) -> u32 {
     let mut earlier = TESTED_JDKS.into_iter().rev();
@@ -22,7 +22,7 @@ pub fn closest_tested_jdk(feature: u32) -> u32 {
         .unwrap_or(TESTED_JDKS[0])
 }
 
-/// A sentence for each method that this JDK had and the class has not, and for each native method that no JDK had.
+/// Returns a message for each method that JDK `like` has and the class lacks, and for each unknown native method.
 #[must_use]
 pub fn find_differences(class: &ClassFile<'_>, like: u32) -> Vec<String> {
     let name = class.name();
@@ -51,7 +51,7 @@ pub fn find_differences(class: &ClassFile<'_>, like: u32) -> Vec<String> {
     missing.into_iter().chain(unknown).collect()
 }
 
-/// What the tables know of the class in this JDK.
+/// Returns the facts about the class in this JDK.
 fn facts_of_class(class: &str, jdk: u32) -> impl Iterator<Item = JdkFact> {
     let facts = FACTS.lines().filter(|line| !line.starts_with('#'));
     facts.filter_map(move |line| {
@@ -73,7 +73,7 @@ fn native_methods(class: &ClassFile<'_>) -> impl Iterator<Item = String> {
     natives.map(|method| format!("{}{}", method.name, method.descriptor))
 }
 
-/// Natives of packages that have none in those JDKs are of other modules, of which there is no list.
+/// Whether a native method is known. Packages without a listed native belong to other modules, which have no list.
 fn is_known_native(class: &str, native: &str) -> bool {
     let package_of = |class: &str| {
         class

@@ -1,25 +1,25 @@
-//! All rows of all tables as one list: which methods of the JDK they name.
+//! All rows of all tables as one list: the methods of the JDK that they name.
 //!
-//! `facts.txt` has a line for each, with the versions of the JDK that have such a method: written by a test that reads the
-//! classes of the JDKs (`closed.rs`), compared by it ever after.
+//! `facts.txt` has a line for each row, with the versions of the JDK that have such a method. A test reads the classes
+//! of the JDKs, writes the file, and compares it from then on (`closed_world_tests.rs`).
 
 use crate::jdk::{
     agents, hidden, intrinsics, io, leaf_methods, recorder, roles, untracked_calls, vm_calls,
 };
 
-/// For each fact the table, class, method and the JDKs that have it.
+/// For each fact: the table, the class, the method, and the JDKs that have it.
 pub const FACTS: &str = include_str!("facts.txt");
 
-/// A method that a table names. Class and method are patterns: with `*` at their end a prefix.
+/// A method that a table names. Class and method are patterns; `*` at the end makes a prefix.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct JdkFact {
     pub table: &'static str,
     pub class: String,
-    /// A name, perhaps with its descriptor.
+    /// A name, optionally with its descriptor.
     pub method: String,
 }
 
-/// What all tables name.
+/// Returns the rows of all tables, sorted.
 pub fn all_facts() -> Vec<JdkFact> {
     let mut facts = Vec::new();
     let mut add = |table, class: &str, method: &str| {
@@ -83,7 +83,7 @@ pub fn all_facts() -> Vec<JdkFact> {
 }
 
 impl JdkFact {
-    /// Whether the fact means this method.
+    /// Whether the fact applies to this method.
     pub fn matches_method(&self, class: &str, method: &str, descriptor: &str) -> bool {
         let owns = match self.class.strip_suffix('*') {
             Some(prefix) => class.starts_with(prefix),

@@ -1,8 +1,8 @@
 //! `java.lang.foreign`: the hidden classes by which Java code calls C functions, and C code calls Java methods.
 //!
-//! `BindingSpecializer` (JDK 21, 25) makes one for each type of function. Each has one method, which converts arguments and
-//! result. The VM calls an *upcall stub* from wherever a C function is: below a downcall, below a native method, or on a
-//! native thread without any Java frame. JDK 17 has no such classes.
+//! `BindingSpecializer` (JDK 21, 25) makes one class for each function type. Each has one method, which converts
+//! arguments and result. C code calls an *upcall stub* below a downcall, below a native method, or on a native thread
+//! without Java frames. JDK 17 has no such classes.
 
 use lucce_bytecode::MethodCall;
 
@@ -12,7 +12,7 @@ const DOWNCALL_STUB: &str = "jdk/internal/foreign/abi/DowncallStub";
 const UPCALL_STUB: &str = "jdk/internal/foreign/abi/UpcallStub";
 const METHOD: &str = "invoke";
 
-/// The frame of a stub's method. `class`: by its `role_name`. `None`: the method is another one.
+/// Returns the frame kind of a stub's method. `class`: its `role_name`. `None`: the method is no stub.
 pub fn stub_frame(class: &str, method: &str) -> Option<FrameKind> {
     match class {
         DOWNCALL_STUB if method == METHOD => Some(FrameKind::Downcall),
@@ -21,7 +21,7 @@ pub fn stub_frame(class: &str, method: &str) -> Option<FrameKind> {
     }
 }
 
-/// Whether the call, in a downcall stub, is that of the C function.
+/// Whether this call in a downcall stub calls the C function.
 pub fn calls_function(call: &MethodCall<'_>) -> bool {
     (&*call.owner, &*call.name) == ("java/lang/invoke/MethodHandle", "invokeExact")
 }
@@ -39,7 +39,7 @@ mod tests {
         );
         assert_eq!(stub_frame(UPCALL_STUB, "invoke"), Some(FrameKind::Upcall));
         assert_eq!(stub_frame(UPCALL_STUB, "<clinit>"), None);
-        // The role of a program's class.
+        // The role name of a class of the program is empty.
         assert_eq!(stub_frame("", "invoke"), None);
         assert!(calls_function(&call(
             "java/lang/invoke/MethodHandle",

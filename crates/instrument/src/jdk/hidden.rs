@@ -1,10 +1,11 @@
-//! Methods that the VM leaves out of stack traces, for an agent that sees no class files: the tool interface shows them, and
-//! says nothing of annotations.
+//! Methods that the VM omits from stack traces.
 //!
-//! How it was made: all methods of `java.base` with `@Hidden`, in the class files of JDK 17 and 25; a test compares.
+//! An agent without class files needs this list: JVMTI shows the methods, but no annotations.
+//!
+//! Origin: all methods of `java.base` with `@Hidden` in the class files of JDK 17 and 25. A test compares the list.
 
-/// Methods that the VM leaves out of stack traces (`@Hidden`), by class: those of JDK 17 and 25. A pattern is a name, a name with its
-/// descriptor, or a prefix of a name with `*`.
+/// Methods with `@Hidden` in JDK 17 and 25, by class. A pattern is a name, a name with its descriptor, or a prefix of a
+/// name with `*`.
 pub const HIDDEN: [(&str, &[&str]); 15] = [
     ("java/lang/ScopedValue$Carrier", &["runWith"]),
     ("java/lang/Thread", &["runWith"]),
@@ -61,13 +62,13 @@ pub const HIDDEN: [(&str, &[&str]); 15] = [
         &["executePrivileged", "ensureMaterializedForStackWalk"],
     ),
 ];
-/// Hidden in one JDK alone.
+/// Hidden in one JDK only.
 const HIDDEN_17: (&str, &[&str]) = ("java/security/AccessController", &["wrapException"]);
 const HIDDEN_25: (&str, &[&str]) = ("java/lang/invoke/VarForm", &["getMemberName"]);
-/// Classes that hold nothing but compiled forms of method handles.
+/// Classes that hold only compiled forms of method handles.
 const HOLDERS: (&str, &str) = ("java/lang/invoke/", "$Holder");
 
-/// `release`: the JDK's, such as 17.
+/// Whether the VM omits the method from stack traces. `release`: the JDK's feature version, such as 17.
 pub fn is_hidden(release: u32, class: &str, method: &str, descriptor: &str) -> bool {
     let matches = |pattern: &&str| match pattern.strip_suffix('*') {
         Some(prefix) => method.starts_with(prefix),

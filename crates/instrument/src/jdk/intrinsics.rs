@@ -1,23 +1,24 @@
-//! Methods that allocate and for which the compiler may substitute code of its own.
+//! Allocating methods for which the JIT compiler may substitute its own code.
 
 use lucce_bytecode::HelperMethod;
 
 use crate::helpers::event;
 
-/// A method that allocates and for which the compiler may substitute code of its own, without our
-/// hooks. Its allocation is counted by the caller, on its behalf, whether it was substituted or not.
+/// An allocating method for which the JIT compiler may substitute its own code, without hooks.
+///
+/// The caller counts the allocation, whether the compiler substituted the method or not.
 pub struct Intrinsic {
     pub class: &'static str,
     pub name: &'static str,
     pub descriptor: &'static str,
-    /// What it allocates, as a descriptor.
+    /// The descriptor of the allocated type.
     pub allocates: &'static str,
     pub counting_helper: HelperMethod<'static>,
     /// The method that it calls to allocate.
     pub allocator: Option<&'static str>,
 }
 
-/// The n-th has the reserved site n + 1.
+/// The n-th intrinsic (from 0) has the reserved site n + 1.
 pub const INTRINSICS: [Intrinsic; 3] = [
     Intrinsic {
         class: "java/util/Arrays",
@@ -45,6 +46,7 @@ pub const INTRINSICS: [Intrinsic; 3] = [
     },
 ];
 
+/// Returns the index in [`INTRINSICS`] of a method.
 pub fn find_intrinsic(class: &str, name: &str, descriptor: &str) -> Option<usize> {
     INTRINSICS
         .iter()

@@ -1,12 +1,13 @@
-//! The native methods by which the JDK reads and writes files and sockets. `kinds::io` has the hooks around their calls.
+//! The native methods by which the JDK reads and writes files and sockets.
 //!
-//! How the table was made: all natives of `java.base` that take a file descriptor or belong to a class for files and sockets,
-//! in JDK 17, 21 and 25 (`javap -p`), and who calls them. A row whose class or native a JDK does not have does no harm
-//! there.
+//! `kinds::io` has the hooks around their calls.
+//!
+//! Origin: all natives of `java.base` that take a file descriptor or belong to a class for files and sockets, in JDK
+//! 17, 21 and 25 (`javap -p`). Their callers were looked up. A row is harmless in a JDK without its class or native.
 
 use lucce_bytecode::MethodCall;
 
-/// What is done to what.
+/// What an operation does, and whether with a file or a socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IoPurpose {
     FileRead,
@@ -19,26 +20,26 @@ pub enum IoPurpose {
     SocketConnect,
 }
 
-/// How the bytes are known.
+/// How the hook learns the number of bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum IoSizeSource {
-    /// The native returns them; below 0: the end, or that nothing was done (`sun.nio.ch.IOStatus`).
+    /// The native returns it; a negative value means the end, or that nothing was done (`sun.nio.ch.IOStatus`).
     Returned,
     /// As `Returned`, in a `long`.
     ReturnedLong,
-    /// It returns a byte, or -1 at the end.
+    /// The native returns a byte, or -1 at the end.
     ByteReturned,
-    /// There are none; what it returns says whether anything was done.
+    /// No bytes; the return value says whether anything was done.
     Nothing,
-    /// The last argument, of two numbers.
+    /// The last argument; the last two are numbers.
     Last,
-    /// The last but one.
+    /// The last argument but one.
     LastButOne,
-    /// One.
+    /// Always one byte.
     Byte,
 }
 
-/// A native method, by whom it is called, and what for.
+/// A native method, its calling class, and its purpose.
 pub struct IoOperation {
     caller: &'static str,
     pub owner: &'static str,
@@ -77,9 +78,9 @@ const fn new_operation(
 const IN: &str = "java/io/FileInputStream";
 const OUT: &str = "java/io/FileOutputStream";
 const RANDOM: &str = "java/io/RandomAccessFile";
-/// Files, and pipes in JDK 17; some of its natives are called for sockets as well.
+/// Files, and pipes in JDK 17; some of its natives also serve sockets.
 const FILES: &str = "sun/nio/ch/FileDispatcherImpl";
-/// From JDK 21 on.
+/// Since JDK 21.
 const UNIX_FILES: &str = "sun/nio/ch/UnixFileDispatcherImpl";
 const FILE_CHANNEL: &str = "sun/nio/ch/FileChannelImpl";
 const SOCKETS: &str = "sun/nio/ch/SocketDispatcher";
@@ -120,7 +121,7 @@ pub const OPERATIONS: [IoOperation; 44] = [
     own_operation(OUT, "writeBytes", "([BIIZ)V", (IoPurpose::FileWrite, IoSizeSource::LastButOne)),
     own_operation(RANDOM, "read0", "()I", (IoPurpose::FileRead, IoSizeSource::ByteReturned)),
     own_operation(RANDOM, "write0", "(I)V", (IoPurpose::FileWrite, IoSizeSource::Byte)),
-    // JDK 17 has these natives without the 0, later ones have Java methods of that name.
+    // JDK 17 has these natives without the 0; later JDKs have Java methods of that name.
     own_operation(RANDOM, "readBytes", ARRAY_READ, READ),
     own_operation(RANDOM, "readBytes0", ARRAY_READ, READ),
     own_operation(RANDOM, "writeBytes", "([BII)V", (IoPurpose::FileWrite, IoSizeSource::Last)),
@@ -161,7 +162,7 @@ pub const OPERATIONS: [IoOperation; 44] = [
     own_operation(DOMAIN, "connect0", "(Ljava/io/FileDescriptor;[B)I", (IoPurpose::SocketConnect, IoSizeSource::Nothing)),
 ];
 
-/// Which of the operations a call is; `is_native`: of methods of the calling class itself.
+/// Returns the index of the operation that a call is. `is_native`: whether the calling class itself declares it native.
 pub fn find_operation(
     class: &str,
     call: &MethodCall<'_>,
@@ -178,7 +179,7 @@ pub fn find_operation(
     (call.owner != class || is_native(call)).then_some(found as u8)
 }
 
-/// What an operation is for.
+/// Returns the purpose of an operation.
 pub fn operation_purpose(operation: usize) -> Option<IoPurpose> {
     OPERATIONS.get(operation).map(|operation| operation.purpose)
 }

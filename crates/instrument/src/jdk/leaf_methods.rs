@@ -1,4 +1,4 @@
-//! Methods of the JDK that run no Java code that could ask for a context.
+//! Methods of the JDK that run no Java code that can ask for a context.
 
 use lucce_bytecode::MethodCall;
 
@@ -8,9 +8,10 @@ pub const UNSAFE: &str = "jdk/internal/misc/Unsafe";
 /// The one method of Unsafe that runs a program's code.
 pub const INVOKE_CLEANER: &str = "invokeCleaner";
 
-/// Methods that run no Java code that could ask for a context, or that has hooks, whatever their arguments:
-/// natives that do not call back. `None`: every method of the class. Those of `Math` are not among them: without
-/// the compiler most call others.
+/// Methods that, whatever their arguments, run no Java code that has hooks or can ask for a context: natives that do
+/// not call back.
+///
+/// `None`: every method of the class. Methods of `Math` are not listed: in the interpreter most of them call others.
 pub const LEAVES: [(&str, Option<&[&str]>); 6] = [
     (UNSAFE, None),
     ("java/lang/Object", Some(&["<init>", "getClass"])),
@@ -34,22 +35,23 @@ pub const LEAVES: [(&str, Option<&[&str]>); 6] = [
     ),
 ];
 
-/// A call of the helper class is a hook of an earlier time.
+/// Whether the callee is a leaf method. A call of the helper class is an earlier hook.
 pub fn is_leaf_call(call: &MethodCall<'_>) -> bool {
     is_leaf(&call.owner, &call.name)
         || call.owner.starts_with(RT)
         || call.name.starts_with(INHERITED)
 }
 
-/// Methods of integers that call nothing: known before their class is loaded. Their entries are counted as others'.
+/// Whether the callee is an integer method that calls nothing; known before its class is loaded. Entries are counted.
 pub fn is_arithmetic(call: &MethodCall<'_>) -> bool {
     call.owner == "java/lang/Math"
         && matches!(&*call.name, "abs" | "max" | "min")
         && matches!(&*call.descriptor, "(I)I" | "(J)J" | "(II)I" | "(JJ)J")
 }
 
-/// Methods of Flight Recorder that read a field, and natives of it that call nothing. What its code asks that it puts
-/// into methods calls only these, see `recorder`.
+/// Whether the callee reads a field of Flight Recorder, or is a native of it that calls nothing.
+///
+/// The methods that Flight Recorder's inserted code calls before an event call only these: see `recorder`.
 pub fn is_recorder_leaf(call: &MethodCall<'_>) -> bool {
     const NATIVES: [&str; 5] = [
         "counterTime",
@@ -72,7 +74,7 @@ pub fn is_recorder_leaf(call: &MethodCall<'_>) -> bool {
     }
 }
 
-/// Whether nothing is said before calls of this method.
+/// Whether callers of this method publish no site.
 pub fn is_leaf(class: &str, method: &str) -> bool {
     LEAVES.iter().any(|(owner, names)| {
         *owner == class
@@ -81,8 +83,9 @@ pub fn is_leaf(class: &str, method: &str) -> bool {
     })
 }
 
-/// Where it is native, which it is not in all JDKs. `Unsafe`, which has no hooks, asks a class for its component type, and
-/// that asks this.
+/// Whether the callee is a leaf in the JDKs in which it is native.
+///
+/// `Unsafe`, which has no hooks, asks a class for its component type, and that method asks this one.
 pub fn is_native_leaf(call: &MethodCall<'_>) -> bool {
     (&*call.owner, &*call.name) == ("java/lang/Class", "isArray")
 }

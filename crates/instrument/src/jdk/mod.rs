@@ -1,5 +1,7 @@
-//! Facts about JDKs: the one folder that a new JDK touches. `docs/reference/support.md` says how each table was made and how it is
-//! checked; `facts.txt` says which JDKs have what each row names.
+//! Facts about JDKs. A new JDK needs changes only in this folder.
+//!
+//! `docs/reference/support.md` describes how each table was made and how it is checked. `facts.txt` lists the JDKs that
+//! have the methods of each row.
 
 pub mod agents;
 mod differences;

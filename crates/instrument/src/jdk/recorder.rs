@@ -1,16 +1,18 @@
-//! Flight Recorder changes classes when it starts, after their hooks have been inserted: it puts code of its own into
-//! methods that read and write files and sockets (JDK 17 and 21), and makes the bodies of methods of event classes, and
-//! new methods of them. Nothing is said before calls in that code, so what it calls must not rely on it:
+//! The code that Flight Recorder inserts into classes when it starts.
 //!
-//! - what is asked before an event (`isEnabled`, `timestamp`, `duration`) calls nothing that has hooks, see
-//!   `leaves`: it has none itself and leaves the pointer where it is;
-//! - what writes an event asks the VM who calls it ([`CALLED`]);
-//! - behind `shouldCommit` the code makes texts of paths and addresses, by `StringBuilder` and others that
-//!   cannot ask the VM: from there on the frame's callees have no number ([`may_call_untracked`]).
+//! That happens after lucce's hooks were inserted. Flight Recorder adds code to methods that read and write files and
+//! sockets (JDK 17 and 21). It also makes the bodies of methods of event classes, and adds methods to them. Calls in
+//! that code publish no site, so its callees must not rely on one:
 //!
-//! A method that was made gets into the book when it is first seen on a stack (`known::add_method` in the agent).
+//! - `isEnabled`, `timestamp` and `duration`, called before an event, call nothing that has hooks (see `leaf_methods`).
+//!   They have no hooks themselves and leave `$fp` unchanged.
+//! - Methods that write an event ask the VM for their caller ([`CALLED`]).
+//! - Behind `shouldCommit`, the code makes texts of paths and addresses, by `StringBuilder` and others that cannot ask
+//!   the VM. From there on the frame's callees have no context ([`may_call_untracked`]).
+//!
+//! A method that Flight Recorder adds enters the code registry when it is first seen on a stack.
 
-/// Class and method, as in `vm_calls`: what that code calls, and has hooks.
+/// Methods with hooks that this code calls: class and method, as in `vm_calls`.
 pub const CALLED: [(&str, &str); 6] = [
     ("jdk/jfr/internal/event/EventConfiguration", "*"),
     ("jdk/jfr/internal/event/EventWriter", "*"),
@@ -21,14 +23,14 @@ pub const CALLED: [(&str, &str); 6] = [
     ("jdk/jfr/internal/EventWriter", "*"),
 ];
 
-/// Whether the caller may go on without saying so before its calls.
+/// Whether the caller of this method may make its further calls without publishing their sites.
 pub fn may_call_untracked(class: &str, method: &str) -> bool {
     let asks = class == "jdk/jfr/internal/event/EventConfiguration"
         || class.starts_with("jdk/jfr/internal/handlers/EventHandler");
     asks && matches!(method, "shouldCommit" | "shouldThrottleCommit")
 }
 
-/// A native method that gives classes other code, that of Java agents as well.
+/// Whether this is a native method that redefines classes, for Java agents or Flight Recorder.
 pub fn redefines_classes(class: &str, method: &str) -> bool {
     matches!(
         (class, method),
@@ -40,7 +42,7 @@ pub fn redefines_classes(class: &str, method: &str) -> bool {
     )
 }
 
-/// A native method that has the VM call `ArrayList.add` again and again.
+/// Whether this is a native method that makes the VM call `ArrayList.add` repeatedly.
 pub fn calls_back_repeatedly(class: &str, method: &str) -> bool {
     (class, method) == ("jdk/jfr/internal/JVM", "getAllEventClasses")
 }

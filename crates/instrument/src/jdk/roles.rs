@@ -1,5 +1,4 @@
-//! What the VM does with a method in a way of its own: which frame it gets, whether it is shown, whether its
-//! entries are counted.
+//! Methods that the VM treats specially: their frame kind, whether traces show them, whether entries are counted.
 
 use lucce_bytecode::{ClassFile, ClassFileMethod, CodeAttribute, CodeScan, MethodCall};
 
@@ -9,16 +8,19 @@ use crate::jdk::leaf_methods::{INVOKE_CLEANER, UNSAFE, is_leaf, is_leaf_call};
 use crate::jdk::{agents, foreign, recorder, vm_calls};
 
 pub const CLASS_INITIALIZER: &str = "<clinit>";
-/// The VM enters the last method of these without a hook before it, for an upcall stub (`java.lang.foreign`). It compiles a
-/// handle for its target, once. The others only lead there, so they have no hooks, and that one asks the VM.
+/// Methods that customize a method handle.
+///
+/// For an upcall stub (`java.lang.foreign`), the VM enters the last of these without a preceding hook. It compiles a
+/// handle for the stub's target, once. The others only lead to it: they have no hooks, and it asks the VM for its
+/// caller.
 pub const CUSTOMIZING: [(&str, &str); 3] = [
     ("java/lang/invoke/Invokers", "checkCustomized"),
     ("java/lang/invoke/Invokers", "maybeCustomize"),
     ("java/lang/invoke/MethodHandle", "maybeCustomize"),
 ];
 const CONTINUATION: &str = "jdk/internal/vm/Continuation";
-/// Its methods that have nothing to do with mounting. In all others the pointer must not change: the VM
-/// may unmount a thread between a call's hook and the callee's entry.
+/// Methods of `Continuation` that do not take part in mounting. In all others `$fp` must not change: the VM may unmount a
+/// thread between a call's hook and the callee's entry.
 const NO_MOUNTING: [&str; 5] = [
     CLASS_INITIALIZER,
     "getStackTrace",
@@ -27,7 +29,7 @@ const NO_MOUNTING: [&str; 5] = [
     "lambda$getStackTrace$1",
 ];
 
-/// What those others call: methods of the class that implements `JavaLangAccess`, see [`QUIET_CLASS`].
+/// Callees of the mounting methods, in the class that implements `JavaLangAccess`: see [`QUIET_CLASS`].
 pub const QUIET: [&str; 6] = [
     "currentCarrierThread",
     "getContinuation",
@@ -36,47 +38,54 @@ pub const QUIET: [&str; 6] = [
     "scopedValueCache",
     "setScopedValueCache",
 ];
+/// Prefix of the name of the class that implements `JavaLangAccess`, a class nested in `System`.
 pub const QUIET_CLASS: &str = "java/lang/System$";
 
-/// The name by which what the VM does with a class is known: of classes that others than the boot loader
-/// and the platform loader define there is nothing to know, whatever they are called and annotated with.
+/// Returns the name under which the tables know a class; empty unless `trusted`.
+///
+/// The VM gives no special role to classes of other loaders than the boot and platform loader, whatever their names and
+/// annotations.
 pub fn role_name<'a>(class: &'a ClassFile<'_>, trusted: bool) -> &'a str {
     if trusted { class.name() } else { OTHERS }
 }
 
 const OTHERS: &str = "";
 
-/// The annotation of methods that the VM leaves out of stack traces.
+/// The annotation of methods that the VM omits from stack traces.
 pub const HIDDEN: &str = "Ljdk/internal/vm/annotation/Hidden;";
 
-/// Entry and exit of these happen on different threads (JDK 21 and later).
+/// The annotation of methods whose entry and exit happen on different threads (JDK 21 and later).
 const SWITCHES: &str = "Ljdk/internal/vm/annotation/ChangesCurrentThread;";
 
-/// The helper itself, and the frames in which a virtual thread is mounted and unmounted: neither
-/// hooked nor shown.
+/// Whether the method is part of the helper, or a frame in which a virtual thread is mounted and unmounted. Such
+/// methods have no hooks and are omitted from traces.
 pub fn is_untouched(class: &str, method: &str) -> bool {
     class.starts_with(RT) || class == CONTINUATION && !NO_MOUNTING.contains(&method)
 }
 
-/// Methods that switch threads and nevertheless take a slot: `runContinuation`, for a carrier's trace shows it, and
-/// those of JDK 21 that have switched back when they end.
+/// Methods that switch threads and still take a slot.
+///
+/// A carrier's trace shows `runContinuation`. The others, of JDK 21, have switched back when they end.
 const SHOWN_SWITCHES: [&str; 4] = ["runContinuation", "scheduleUnpark", "cancel", "unpark"];
 
+/// Whether traces omit the method: it is untouched, switches threads, or has the annotation [`HIDDEN`].
 pub fn is_transparent(class: &str, method: &ClassFileMethod<'_>) -> bool {
     is_untouched(class, &method.name)
         || switches_thread(class, method) && !SHOWN_SWITCHES.contains(&&*method.name)
         || class != OTHERS && method.has_annotation(HIDDEN)
 }
 
+/// Whether entry and exit of the method happen on different threads (JDK 21 and later).
 pub fn switches_thread(class: &str, method: &ClassFileMethod<'_>) -> bool {
     class != OTHERS && method.has_annotation(SWITCHES)
 }
 
-/// Unsafe is what the helper class itself stands on.
+/// Whether the method gets no hooks. The helper class itself uses `Unsafe`.
 pub fn is_excluded(class: &str, method: &ClassFileMethod<'_>) -> bool {
     class == UNSAFE && method.name != INVOKE_CLEANER || is_transparent(class, method)
 }
 
+/// Returns the frame kind of a method, from its role and from its hook places.
 pub fn frame_kind(
     class: &str,
     method: &ClassFileMethod<'_>,
@@ -95,7 +104,8 @@ pub fn frame_kind(
     }
 }
 
-/// What JDK 21 has for this; in 25 a virtual thread stays the current one while it is mounted.
+/// Returns the frame kind of methods that switch to the carrier and back (JDK 21). In JDK 25, a mounted virtual thread
+/// stays the current thread.
 pub fn switch_frame_kind(class: &str, method: &ClassFileMethod<'_>) -> Option<FrameKind> {
     match (class, &*method.name) {
         ("java/lang/VirtualThread", "switchToCarrierThread") => Some(FrameKind::ToCarrier),
@@ -104,26 +114,27 @@ pub fn switch_frame_kind(class: &str, method: &ClassFileMethod<'_>) -> Option<Fr
     }
 }
 
-/// Whether virtual threads of the JDK that has this class act as their carriers: it has the methods for it.
+/// Whether virtual threads of this JDK act as their carriers: the class has the methods for it.
 pub fn acts_as_carrier(class: &str, methods: &[ClassFileMethod<'_>]) -> bool {
     let mut methods = methods.iter();
     methods.any(|method| switch_frame_kind(class, method) == Some(FrameKind::ToCarrier))
 }
 
-/// Of methods that switch threads: whether this call, in a class with this name, hides the frames of what follows. The VM tells
-/// agents nothing then, not even that a class is loaded, which so would get no hooks.
+/// Whether this call, in a method that switches threads, hides the following frames.
+///
+/// The VM then reports nothing to agents, not even the loading of a class, which would get no hooks.
 pub fn hides_frames(class: &str, call: &MethodCall<'_>) -> bool {
     class == "java/lang/VirtualThread" && call.name == "notifyJvmtiHideFrames"
 }
 
-/// What a virtual thread that is pinned calls in the middle of being unmounted.
+/// Whether a pinned virtual thread calls the method while it is being unmounted.
 pub fn is_pinned(class: &str, method: &str) -> bool {
     (class, method) == (VIRTUAL_THREAD_CONTINUATION, "onPinned")
 }
 
 const VIRTUAL_THREAD_CONTINUATION: &str = "java/lang/VirtualThread$VThreadContinuation";
 
-/// The frame of a method that is not shown. `class`: by its [`role_name`].
+/// Returns the frame kind of a method that traces omit. `class`: its [`role_name`].
 pub fn unshown_frame(class: &str, method: &ClassFileMethod<'_>) -> FrameKind {
     match &*method.name {
         CLASS_INITIALIZER => FrameKind::NoSlotVmEntered,
@@ -131,7 +142,7 @@ pub fn unshown_frame(class: &str, method: &ClassFileMethod<'_>) -> FrameKind {
     }
 }
 
-/// Whether the method may go on after an exception.
+/// Whether the method may continue after an exception.
 pub fn has_handlers(method: &ClassFileMethod<'_>) -> bool {
     method
         .code
@@ -139,7 +150,7 @@ pub fn has_handlers(method: &ClassFileMethod<'_>) -> bool {
         .is_some_and(CodeAttribute::has_handlers)
 }
 
-/// The calls of a method that is not shown, unless it only passes one call on.
+/// Returns the calls of a method that traces omit, unless the method only passes one call on.
 pub fn calls_to_restore(
     frame: FrameKind,
     method: &ClassFileMethod<'_>,
@@ -154,6 +165,7 @@ pub fn calls_to_restore(
     }
 }
 
+/// Returns the frame kind of a method with hooks, by its class, name and descriptor.
 pub fn kind_by_name(class: &str, method: &ClassFileMethod<'_>) -> FrameKind {
     if starts_virtual_thread(class, &method.name, &method.descriptor) {
         return FrameKind::ThreadEntry;
@@ -179,20 +191,20 @@ pub fn kind_by_name(class: &str, method: &ClassFileMethod<'_>) -> FrameKind {
     }
 }
 
-/// Whether a method in which nothing happens needs no hooks.
+/// Whether a method that causes no event may go without hooks.
 pub fn may_be_leaf(class: &str, method: &ClassFileMethod<'_>) -> bool {
     let name = &*method.name;
     kind_by_name(class, method) == FrameKind::OwnSlot
         || vm_calls::recorder_calls(class, name) && !recorder::may_call_untracked(class, name)
 }
 
-/// The first method of a virtual thread, behind its continuation.
+/// Whether this is the first method of a virtual thread, above its continuation.
 pub fn starts_virtual_thread(class: &str, method: &str, descriptor: &str) -> bool {
     let wanted = ("java/lang/VirtualThread", "run", "(Ljava/lang/Runnable;)V");
     (class, method, descriptor) == wanted
 }
 
-/// Unsafe has no hooks, so what it calls does not know where its slot is.
+/// Methods that `Unsafe` calls. `Unsafe` has no hooks, so they find no published slot.
 pub const CALLED_BY_UNSAFE: [(&str, &str); 7] = [
     ("java/lang/Character", "reverseBytes"),
     ("java/lang/Class", "getComponentType"),
@@ -203,8 +215,7 @@ pub const CALLED_BY_UNSAFE: [(&str, &str); 7] = [
     ("java/lang/Short", "reverseBytes"),
 ];
 
-/// Methods of `Thread` that are called while a virtual thread is mounted and unmounted: the VM hides what
-/// happens then.
+/// Methods of `Thread` that are called while a virtual thread is mounted or unmounted. The VM hides the events there.
 pub const MOUNTING: [&str; 6] = [
     "isInterrupted",
     "clearInterrupt",
@@ -214,14 +225,14 @@ pub const MOUNTING: [&str; 6] = [
     "setCurrentThread",
 ];
 
-/// Whether this is one of [`CUSTOMIZING`].
+/// Whether the method is one of [`CUSTOMIZING`].
 pub fn is_customizing(class: &str, method: &ClassFileMethod<'_>) -> bool {
     CUSTOMIZING.contains(&(class, &*method.name))
 }
 
-/// Whether entries are counted where they are asked for. Callers say nothing to leaves.
+/// Whether entries of the method are counted if entries are requested. Callers publish no site for leaf methods.
 pub fn is_counted(class: &str, method: &ClassFileMethod<'_>) -> bool {
-    // With code in it, an empty finalize() would make every object finalizable.
+    // With code in it, an empty `finalize()` would make every object finalizable.
     let is_empty_finalize =
         |code: &CodeAttribute<'_>| method.name == "finalize" && code.bytes.len() == 1;
     let has_code = method
@@ -243,8 +254,7 @@ pub fn is_counted(class: &str, method: &ClassFileMethod<'_>) -> bool {
         && !switches_thread(class, method)
 }
 
-/// Methods that the VM calls by itself in the middle of others, and in which nothing happens but that they
-/// are entered: see `vm_calls`.
+/// Whether the VM calls the method in the middle of others, and only its entry matters: see `vm_calls`.
 pub fn is_vm_called(class: &str, method: &ClassFileMethod<'_>) -> bool {
     let is_thrown = class.ends_with("Exception")
         || class.ends_with("Error")

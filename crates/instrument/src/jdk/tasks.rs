@@ -1,7 +1,6 @@
-//! The methods by which the JDK starts threads, and by which its executors take, run and refuse tasks; and the classes that
-//! tasks are of.
+//! The methods by which the JDK starts threads and its executors take, run and reject tasks; and the classes of tasks.
 //!
-//! How it was made: read in `java.util.concurrent` of JDK 17, 21 and 25; rows of one JDK name it.
+//! Origin: `java.util.concurrent` of JDK 17, 21 and 25. Rows for one JDK name it.
 
 use lucce_bytecode::{CodeScan, MethodCall, NewField};
 
@@ -12,24 +11,24 @@ const FORK_JOIN_TASK: &str = "java/util/concurrent/ForkJoinTask";
 const FUTURE_TASK: &str = "java/util/concurrent/FutureTask";
 const VIRTUAL_THREAD: &str = "java/lang/VirtualThread";
 
-/// What a call means for what goes on elsewhere.
+/// What a call means for code that continues on another thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TaskCall {
     /// It starts the thread `this`.
     Start,
-    /// An executor is given a task, which is in this local, or on top of the stack.
+    /// An executor receives a task, in this local or on top of the stack.
     Submit(Option<u8>),
-    /// The executor does not take the task in this local, after all.
+    /// The executor rejects the task in this local.
     Reject(u8),
     /// An executor runs the task on top of the stack.
     Run,
-    /// An executor has done with the task that it ran.
+    /// An executor has finished the task that it ran.
     Finish,
-    /// A virtual thread gives an executor its own continuation.
+    /// A virtual thread passes its own continuation to an executor.
     Schedule,
 }
 
-/// In methods of these classes named `start`, a call of the method is what starts the thread.
+/// In methods of these classes named `start`, a call of this method starts the thread.
 const STARTING: [(&str, &str); 4] = [
     ("java/lang/Thread", "start0"),
     (VIRTUAL_THREAD, "submitRunContinuation"),
@@ -37,7 +36,7 @@ const STARTING: [(&str, &str); 4] = [
     (VIRTUAL_THREAD, "externalSubmitRunContinuationOrThrow"),
 ];
 
-/// What a call in this method means, if anything.
+/// Returns what a call in this method means; `None`: nothing.
 pub fn find_task_call(
     (class, method): (&str, &str),
     scan: &CodeScan<'_>,
@@ -52,7 +51,7 @@ pub fn find_task_call(
         (POOL, "runWorker", "run") => Some(TaskCall::Run),
         (POOL, "runWorker", "afterExecute") => Some(TaskCall::Finish),
         (SCHEDULED_POOL, "delayedExecute", "add") => Some(TaskCall::Submit(None)),
-        // What virtual threads are scheduled by.
+        // The scheduler of virtual threads calls this.
         (FORK_JOIN_POOL, "lazySubmit", _) => None,
         (FORK_JOIN_POOL, _, "poolSubmit" | "externalSubmit") if call.owner == class => {
             Some(TaskCall::Submit(None))
@@ -66,24 +65,24 @@ pub fn find_task_call(
     }
 }
 
-/// Of the calls with this name in the method.
+/// Whether the call is the first with its name in the method.
 fn is_first(scan: &CodeScan<'_>, call: &MethodCall<'_>) -> bool {
     let first = scan.calls.iter().find(|other| other.name == call.name);
     first.is_some_and(|first| first.bci == call.bci)
 }
 
-/// What a frame of a method means for whose the frames above it are.
+/// What a method's frame says about the owner of the frames above it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MethodRole {
     /// It calls the task that an executor has given it.
     RunsTask,
-    /// A thread of an executor looks for its next task, or says that one begins or ends.
+    /// A thread of an executor fetches its next task, or marks the start or end of one.
     BetweenTasks,
     /// The first frame of a thread of an executor.
     WorksForExecutor,
     /// The thread that calls it starts another one.
     StartsThread,
-    /// An executor starts a thread of its own.
+    /// An executor adds a thread of its own.
     AddsWorker,
 }
 
@@ -106,7 +105,7 @@ pub fn method_role(class: &str, method: &str) -> Option<MethodRole> {
     }
 }
 
-/// The field of tasks of a class: see the helper class.
+/// Returns the field that is added to a class of tasks; the helper class explains it.
 pub fn task_field(class: &str) -> Option<NewField<'static>> {
     const PUBLIC_VOLATILE_TRANSIENT_SYNTHETIC: u16 = 0x10C1;
     [FUTURE_TASK, FORK_JOIN_TASK]

@@ -1,13 +1,13 @@
-//! Calls that lead to no code of the program: where the JDK has no hooks, the caller need not say where it
-//! calls from.
+//! Calls that reach no code of the program: if no class of the JDK is in scope, the caller need not publish a site.
 //!
-//! All are of methods that cannot be overridden and that call nothing they were given. Given are numbers,
+//! The methods cannot be overridden and call nothing on their arguments. The arguments are numbers, strings, arrays of
+//! numbers, or objects that are only compared or read.
 //! strings, arrays of numbers, or something that is only looked at.
 
 use lucce_bytecode::MethodCall;
 
-/// Final classes, and classes whose listed methods are static. Their methods are quiet if all parameters
-/// are of harmless types.
+/// Final classes, and classes whose listed methods are static. Their methods are untracked if all parameter types are
+/// harmless.
 pub const CLASSES: [&str; 14] = [
     "java/lang/Boolean",
     "java/lang/Byte",
@@ -25,7 +25,7 @@ pub const CLASSES: [&str; 14] = [
     "java/util/Arrays",
 ];
 
-/// What they have that is not: charsets and properties may be the program's own, and so may threads.
+/// Exceptions: charsets, properties and threads may be the program's own classes.
 const LOUD: [&str; 6] = [
     "getBoolean",
     "getInteger",
@@ -35,7 +35,7 @@ const LOUD: [&str; 6] = [
     "parallelSort",
 ];
 
-/// Final methods that only look at what they are given.
+/// Final methods that only read their arguments.
 pub const METHODS: [(&str, &[&str]); 6] = [
     (
         "java/lang/Class",
@@ -84,7 +84,7 @@ const ATOMIC_NUMBER: [&str; 12] = [
     "weakCompareAndSet",
 ];
 
-/// Whether such a call leads to no code outside the JDK.
+/// Whether the call reaches no code outside the JDK.
 pub fn is_untracked_call(call: &MethodCall<'_>) -> bool {
     let (owner, name) = (&*call.owner, &*call.name);
     if let Some((_, names)) = METHODS.iter().find(|(class, _)| *class == owner) {
@@ -97,7 +97,7 @@ pub fn is_untracked_call(call: &MethodCall<'_>) -> bool {
             || has_harmless_parameters(&call.descriptor, owner))
 }
 
-/// Whether all parameters are numbers, strings, arrays of numbers, or of the class itself.
+/// Whether all parameters are numbers, strings, arrays of numbers, or of the owner's class.
 fn has_harmless_parameters(descriptor: &str, owner: &str) -> bool {
     let parameters = descriptor.split(')').next().unwrap_or_default();
     let mut rest = parameters.trim_start_matches('(');
@@ -185,7 +185,7 @@ mod tests {
             ),
             ("java/util/Arrays", "hashCode", "([Ljava/lang/Object;)I"),
             ("java/util/Arrays", "equals", "([[I[[I)Z"),
-            // Charsets and properties of the program
+            // Charsets and properties of the program.
             ("java/lang/String", "getBytes", "(Ljava/lang/String;)[B"),
             ("java/lang/String", "<init>", "([BLjava/lang/String;)V"),
             (
@@ -193,7 +193,7 @@ mod tests {
                 "getInteger",
                 "(Ljava/lang/String;)Ljava/lang/Integer;",
             ),
-            // Functions, and what can be overridden
+            // Functions, and methods that can be overridden.
             (
                 "java/util/concurrent/atomic/AtomicInteger",
                 "getAndUpdate",

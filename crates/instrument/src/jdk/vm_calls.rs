@@ -1,38 +1,38 @@
-//! The methods that the VM enters by itself, where the thread's pointer may be stale.
+//! The methods that the VM enters by itself (VM entries), when the thread's `$fp` may be stale.
 //!
-//! How the lists were made: `HotSpot` enters Java by `JavaCalls` (and by the stubs of foreign
-//! functions and of continuations, whose methods are hidden ones). Every call of `JavaCalls::*` in the
-//! code of the `libjvm.so` of JDK 17 and of JDK 25 was looked up, and which names and descriptors it
-//! passes. The stubs of foreign functions are in `foreign`. Not in the lists:
+//! Origin: `HotSpot` enters Java by `JavaCalls`, and by the stubs of foreign functions and of continuations, whose
+//! methods are hidden. Every call of `JavaCalls::*` in `libjvm.so` of JDK 17 and JDK 25 was examined for the names and
+//! descriptors that it passes. `foreign` has the stubs of foreign functions. Not in the lists:
 //!
-//! - what JNI calls: that is bracketed; reflection's natives: bracketed as well;
-//! - `Thread.run`: a thread's first frame, for which the pointer is right; what makes a `Thread` for
-//!   native code that attaches itself, and `VirtualThread.run`: they are kinds of frames of their own;
-//! - what runs before the VM is initialised, or only while an archive of classes is written;
-//! - methods in which nothing happens that could ask for a context: constructors of exceptions that
-//!   the VM throws (but [`METHODS`] has the one with a text of its own to make, and what JFR calls
-//!   from them, and `thrown` asks who has called those in which a trace is noted), of boxes, `MemoryUsage`, `EventWriter`, `ByteArrayInputStream`;
-//!   `System.getProperty`, `Throwable.getCause`, `Character.isJavaIdentifierStart` and `…Part`;
-//! - `Thread.interrupt` for debuggers: asking the VM each time would cost every program more than these
-//!   traces are worth; `ArrayList.add` for JFR's list of events, see `recorder`.
+//! - Calls by JNI and by reflection's natives: these are bracketed.
+//! - `Thread.run`, a thread's first frame, for which `$fp` is right. Also `VirtualThread.run`, and the method that
+//!   makes a `Thread` for native code that attaches itself: they have their own frame kinds.
+//! - Methods that run before the VM is initialized, or only while an archive of classes is written.
+//! - Methods without anything that can ask for a context: constructors of boxes, of `MemoryUsage`, `EventWriter`,
+//!   `ByteArrayInputStream`, and of exceptions that the VM throws; `System.getProperty`, `Throwable.getCause`,
+//!   `Character.isJavaIdentifierStart` and `…Part`. [`METHODS`] does have the exception that makes a text of its own,
+//!   and what JFR calls from such constructors. Constructors that record a trace have their callers checked in the
+//!   agent.
+//! - `Thread.interrupt` for debuggers: asking the VM each time would cost every program more than these traces are
+//!   worth.
+//! - `ArrayList.add` for JFR's list of events: see `recorder`.
 //!
-//! A class initialiser below a frame that is in no list finds slots that are not those of the frames,
-//! and its events count as lost.
+//! Below a frame that is in no list, a class initializer finds slots that do not match the frames, and its events are
+//! dropped.
 
 use crate::jdk::recorder;
 
-/// Called on objects of any class, by name and descriptor.
+/// VM entries on objects of any class, by name and descriptor.
 const ANY_CLASS: [&str; 5] = [
     "loadClass(Ljava/lang/String;)Ljava/lang/Class;",
     "printStackTrace()V",
     "getStackTrace()[Ljava/lang/StackTraceElement;",
     "appendToClassPathForInstrumentation(Ljava/lang/String;)V",
-    // Of a compiler that is written in Java, see [`JVMCI`].
+    // For compilers written in Java: see [`JVMCI`].
     "visitFrame(Ljdk/vm/ci/code/stack/InspectedFrame;)Ljava/lang/Object;",
 ];
 
-/// Class and method, with the descriptor where other overloads are called often. `*`: every prefix
-/// match.
+/// VM entries by class and method, with the descriptor if other overloads are called often. `*` makes a prefix.
 pub const METHODS: [(&str, &str); 58] = [
     // In the middle of any method: linking, loading and initialising.
     ("java/lang/invoke/MethodHandleNatives", "link*"),
@@ -53,7 +53,7 @@ pub const METHODS: [(&str, &str); 58] = [
         "java/lang/BootstrapMethodError",
         "<init>(Ljava/lang/Throwable;)V",
     ),
-    // Classes from an archive: where they come from.
+    // Origin of classes from an archive.
     ("jdk/internal/loader/ClassLoaders", "toFileURL"),
     (
         "jdk/internal/loader/BuiltinClassLoader",
@@ -66,7 +66,7 @@ pub const METHODS: [(&str, &str); 58] = [
     ),
     ("java/util/jar/Manifest", "<init>(Ljava/io/InputStream;)V"),
     ("java/net/URL", "<init>(Ljava/lang/String;)V"),
-    // Repeatedly, or without a bracket, from a native method.
+    // Called by a native method repeatedly, or without a bracket.
     (
         "java/lang/StackStreamFactory$AbstractStackWalker",
         "doStackWalk",
@@ -93,11 +93,11 @@ pub const METHODS: [(&str, &str); 58] = [
     ),
     // See `roles::CUSTOMIZING`.
     ("java/lang/invoke/MethodHandle", "customize"),
-    // The ends of threads and of the VM.
+    // Ends of threads and of the VM.
     ("java/lang/Thread", "dispatchUncaughtException"),
     ("java/lang/Thread", "exit"),
     ("java/lang/Shutdown", "shutdown"),
-    // The VM's own threads, one call after the other: signals, notifications, sensors.
+    // Repeatedly called on the VM's own threads: signals, notifications, sensors.
     ("jdk/internal/misc/Signal", "dispatch"),
     (
         "com/sun/management/internal/GarbageCollectorExtImpl",
@@ -118,9 +118,9 @@ pub const METHODS: [(&str, &str); 58] = [
     ),
     ("sun/management/Sensor", "trigger*"),
     ("sun/management/Sensor", "clear*"),
-    // Diagnostic commands: of a tool that attaches, or through the MBean.
+    // Diagnostic commands, from an attached tool or through the MBean.
     ("jdk/internal/vm/VMSupport", "serialize*"),
-    // The agent's properties, one by one.
+    // The agent's properties, one call each.
     ("java/util/Properties", "put"),
     ("jdk/internal/vm/ThreadDumper", "dumpThreads*"),
     ("jdk/internal/vm/JcmdVThreadCommands", "print*"),
@@ -135,7 +135,7 @@ pub const METHODS: [(&str, &str); 58] = [
     // JFR.
     ("jdk/jfr/internal/JVMUpcalls", "*"),
     ("jdk/jfr/internal/dcmd/*", "*"),
-    // In constructors of exceptions, which the VM may have called.
+    // Called in constructors of exceptions, which the VM may have called.
     ("jdk/jfr/internal/instrument/ThrowableTracer", "trace*"),
     ("jdk/internal/event/ThrowableTracer", "trace*"),
     // Other agents, and modules for them and for attaching tools.
@@ -145,9 +145,11 @@ pub const METHODS: [(&str, &str); 58] = [
     ("java/lang/ThreadGroup", "subgroupsAsArray"),
 ];
 
-/// Where the VM enters a compiler that is written in Java (`-XX:+UseJVMCICompiler`): to have something compiled, which is
-/// one call after the other of a thread of the VM's own, and in the middle of that compiler's natives, for objects that stand
-/// for classes, methods and constants. The names stand side by side in `vmSymbols_jvmci.hpp`, and so in `libjvm.so`.
+/// VM entries into a compiler written in Java (`-XX:+UseJVMCICompiler`).
+///
+/// The VM requests compilations from its own threads, one call after the other. It also enters in the middle of that
+/// compiler's natives, for objects that represent classes, methods and constants. The names stand together in
+/// `vmSymbols_jvmci.hpp`, and so in `libjvm.so`.
 pub const JVMCI: [(&str, &str); 21] = [
     ("jdk/vm/ci/runtime/JVMCI", "getRuntime"),
     (RUNTIME, "runtime"),
@@ -183,8 +185,8 @@ pub const JVMCI: [(&str, &str); 21] = [
 
 const RUNTIME: &str = "jdk/vm/ci/hotspot/HotSpotJVMCIRuntime";
 
-/// Whether the VM calls this method by itself, other than by JNI, or code without hooks does. Class initialisers are
-/// not asked for.
+/// Whether the VM calls this method other than through JNI, or code without hooks calls it. Class initializers are not
+/// covered.
 pub fn is_vm_entered(class: &str, method: &str, descriptor: &str) -> bool {
     matches_any(&METHODS, class, method, descriptor)
         || matches_any(&JVMCI, class, method, descriptor)
@@ -199,8 +201,10 @@ pub fn recorder_calls(class: &str, method: &str) -> bool {
     matches_any(&recorder::CALLED, class, method, "")
 }
 
-/// Every method of every class is asked for, so a class that is not the owner must cost little: names of other
-/// lengths are not compared.
+/// Whether a pattern matches the method.
+///
+/// The check runs for every method of every class, so other classes must be rejected cheaply: names of other lengths
+/// are not compared.
 fn matches_any(patterns: &[(&str, &str)], class: &str, method: &str, descriptor: &str) -> bool {
     patterns.iter().any(|(owner, pattern)| {
         is_owner(owner, class) && matches_pattern(pattern, method, descriptor)
@@ -212,7 +216,7 @@ fn is_owner(owner: &str, class: &str) -> bool {
     owner == class || owner.strip_suffix('*').is_some_and(is_prefixed)
 }
 
-/// Methods that the VM enters in which nothing else happens: they matter where entries are counted.
+/// VM entries without any event but the entry itself; they matter if entries are counted.
 pub const ONLY_ENTERED: [(&str, &str); 7] = [
     ("java/lang/System", "getProperty"),
     ("java/lang/Throwable", "getCause"),
@@ -223,20 +227,21 @@ pub const ONLY_ENTERED: [(&str, &str); 7] = [
     ("java/io/ByteArrayInputStream", "<init>"),
 ];
 
-/// Whether the VM calls this method by itself, if every entry of a method matters.
+/// Whether the VM calls this method and only its entry matters.
 pub fn only_enters(class: &str, method: &str) -> bool {
     ONLY_ENTERED.contains(&(class, method))
 }
 
-/// What the VM runs at the end of the constructor of an object with a finalizer: it makes a reference,
-/// and calls nothing else. It needs no frame if nothing is counted.
+/// Methods that the VM runs at the end of the constructor of an object with a finalizer.
+///
+/// They make a reference and call nothing else, so they need no frame if nothing is counted.
 pub const FINALIZABLE: [(&str, &str); 3] = [
     ("java/lang/ref/Finalizer", "register"),
     ("java/lang/ref/Finalizer", "<init>"),
     ("java/lang/ref/FinalReference", "<init>"),
 ];
 
-/// Whether nothing happens in this method that the VM enters but an allocation and a lock.
+/// Whether this VM entry does nothing but allocate and lock.
 pub fn only_allocates(class: &str, method: &str) -> bool {
     FINALIZABLE.contains(&(class, method))
 }

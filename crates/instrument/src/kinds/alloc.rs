@@ -1,4 +1,4 @@
-//! `events=alloc`: allocations by Java code, behind each instruction and each call that makes an object.
+//! `events=alloc`: allocations by Java code, with a hook behind each instruction and each call that makes an object.
 
 use lucce_bytecode::{CodeScan, MethodCall, NewField};
 
@@ -19,7 +19,7 @@ pub static ALLOC: EventKindInfo = EventKindInfo {
 
 struct AllocationHooks;
 
-/// Of `java.lang.Class`: how its objects are counted.
+/// A field of `java.lang.Class`: how objects of the class are counted.
 const CLASS_FIELD: &str = "$lc";
 
 impl EventHooks for AllocationHooks {

@@ -1,4 +1,4 @@
-//! `events=call`: entries of methods, which the hook at a method's entry counts (`view`, `inserts`).
+//! `events=call`: entries of methods, counted by the hook at the method's entry (`class_analysis`, `insertions`).
 
 use lucce_bytecode::MethodCall;
 
@@ -19,7 +19,7 @@ pub static CALL: EventKindInfo = EventKindInfo {
             KindConflict::OtherTracking,
             "events=call needs tracking=lazy",
         ),
-        // An entry has no place of its own in an earlier run's log.
+        // An earlier run's log has no site for an entry.
         (
             KindConflict::Static,
             "events=call does not go with encoding=static",
@@ -32,7 +32,7 @@ pub static CALL: EventKindInfo = EventKindInfo {
 struct EntryCountHooks;
 
 impl EventHooks for EntryCountHooks {
-    /// Nothing: the called method counts.
+    /// Returns `None`: the callee counts its entry.
     fn call_site_kind(
         &self,
         _at: &AnalyzedMethod<'_>,

@@ -1,12 +1,13 @@
-//! Which bit of the gate's word stands for which kind of events. The agent's build reads this file, too, and Java code has
-//! constants of these names.
+//! The bits of the event mask, one for each kind of events.
+//!
+//! The agent's build also reads this file. Java code has constants of these names.
 
-/// Defines constants, and the list of them.
+/// Defines a constant for each bit, and the list of all.
 macro_rules! bits {
     ($($(#[$about:meta])* $name:ident = $bit:literal;)*) => {
         $($(#[$about])* #[allow(dead_code, reason = "the agent's build needs the list alone")] pub const $name: u64 = 1 << $bit;)*
 
-        /// Name and value of each.
+        /// Name and value of each bit.
         #[allow(dead_code, reason = "for the agent's build")]
         pub const ALL: &[(&str, u64)] = &[$((stringify!($name), $name)),*];
     };
@@ -14,7 +15,7 @@ macro_rules! bits {
 
 bits! {
     ALLOC = 0;
-    /// Events of the program's own: they are no kind that is asked for.
+    /// Events that the program counts itself; they are no kind of `events=`.
     OWN = 1;
     LEAK = 2;
     LOCK = 3;
@@ -24,6 +25,6 @@ bits! {
     THREAD = 7;
     IO = 8;
     SAMPLES = 16;
-    /// No kind of events: what is handed to other threads is told to the agent, for measurements of allocations.
+    /// Not a kind of events: the agent follows objects that are passed to other threads, to measure allocations.
     FOLLOW = 17;
 }

@@ -1,4 +1,4 @@
-//! `events=exception`: what is thrown. The VM tells of it.
+//! `events=exception`: thrown exceptions, reported by the VM.
 
 use super::{EventKindInfo, KindConflict, PLAIN, event_mask};
 

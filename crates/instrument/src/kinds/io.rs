@@ -1,4 +1,4 @@
-//! `events=io`: reading and writing files and sockets, by hooks before and behind the JDK's calls of natives (`jdk::io`).
+//! `events=io`: reads and writes of files and sockets, by hooks around the JDK's calls of natives (`jdk::io`).
 
 use lucce_bytecode::{CodeInsertion, HelperMethod, MethodCall};
 
@@ -8,7 +8,7 @@ use crate::jdk::io::{IoSizeSource, OPERATIONS, find_operation};
 
 use super::{AnalyzedMethod, EventHooks, EventKindInfo, KindConflict, PLAIN, event_mask};
 
-/// What the log has beside the bytes of `io`: how long it took.
+/// The log's kind for the duration of I/O, beside `io` for its bytes.
 pub const IO_TIME: &str = "io-time";
 
 pub static IO: EventKindInfo = EventKindInfo {
@@ -36,7 +36,7 @@ impl EventHooks for IoHooks {
         Some(HookSiteKind::EventCall(IO.event_call(operation)))
     }
 
-    /// `site` of a class out of scope: see [`outside_site`].
+    /// `site`: for a class out of scope, see [`outside_site`].
     fn call_insertions(&self, which: u8, site: i32) -> Vec<CodeInsertion<'static>> {
         let Some(operation) = OPERATIONS.get(usize::from(which)) else {
             return Vec::new();
@@ -108,12 +108,12 @@ const READ_BYTE: HelperMethod<'static> = io_helper("readByte", "(IJI)V");
 const PASSED: HelperMethod<'static> = io_helper("passed", "(IJI)V");
 const WRITTEN: HelperMethod<'static> = io_helper("written", "(JI)V");
 
-/// In place of a site, where the calling class is out of scope.
+/// Returns the number in place of a site, if the calling class is out of scope.
 fn outside_site(operation: u8) -> i32 {
     -1 - i32::from(operation)
 }
 
-/// The operation that stands in place of the site; `None`: it is a site.
+/// Returns the operation that a number in place of a site names; `None`: it is a site.
 #[must_use]
 pub fn operation_of_site(site: i32) -> Option<u8> {
     u8::try_from(-1 - i64::from(site)).ok()

@@ -1,8 +1,8 @@
-//! `events=leak`: sampled objects are followed. The VM samples them.
+//! `events=leak`: objects sampled by the VM, followed while they live.
 
 use super::{EventKindInfo, IntervalArgument, KindArgument, KindConflict, PLAIN, event_mask};
 
-/// What the VM itself takes: 512 KB.
+/// The VM's own default: 512 KB.
 const INTERVAL: u32 = 512 << 10;
 
 pub static LEAK: EventKindInfo = EventKindInfo {
@@ -15,7 +15,7 @@ pub static LEAK: EventKindInfo = EventKindInfo {
     mask_bit: event_mask::LEAK,
     needs_no_hooks: true,
     is_everywhere: false,
-    // Between two bursts objects are made that are not followed: what is alive at the end says nothing of them.
+    // Objects made between two bursts are not followed, so the live objects at the end would be incomplete.
     conflicts: &[(KindConflict::Burst, "burst= does not go with events=leak")],
     ..PLAIN
 };

@@ -1,5 +1,7 @@
-//! `events=lock`: threads that wait. The VM tells of monitors, before which a hook says where the thread is; what parks a
-//! thread is replaced by a helper that parks it.
+//! `events=lock`: waiting threads.
+//!
+//! The VM reports monitors; a hook publishes the site before `monitorenter`. Calls that park a thread are replaced by a
+//! helper that parks it.
 
 use lucce_bytecode::{CodeInsertion, CodeScan, HelperMethod, MethodCall};
 
@@ -19,8 +21,9 @@ pub static LOCK: EventKindInfo = EventKindInfo {
 
 struct LockHooks;
 
-/// What parks the current thread: class, method and descriptor, and the helper in its place. A class that implements
-/// the one of virtual threads is counted by its caller.
+/// Methods that park the current thread: class, name and descriptor, and the helper that replaces the call.
+///
+/// The caller of the class that implements parking for virtual threads counts in its place.
 const PARKS: [(&str, &str, &str, HelperMethod<'static>); 3] = [
     (
         UNSAFE,
@@ -44,12 +47,12 @@ const PARKS: [(&str, &str, &str, HelperMethod<'static>); 3] = [
 const THREADS: &str = "jdk/internal/access/JavaLangAccess";
 const IMPLEMENTS_PARKING: &str = "java/lang/";
 
-/// In place of a site, where the calling class is out of scope.
+/// In place of a site, if the calling class is out of scope.
 const OUTSIDE: i32 = -1;
 
-/// Which of [`PARKS`] a call is.
+/// Returns the index in [`PARKS`] of a call.
 fn find_park(class: &str, call: &MethodCall<'_>) -> Option<u8> {
-    // Others than classes of the JDK, which have no name here, must not call these.
+    // Only classes of the JDK may call these; other classes have an empty name here.
     if class.is_empty() || class.starts_with(IMPLEMENTS_PARKING) {
         return None;
     }

@@ -1,10 +1,12 @@
-//! Kinds of events, one file for each: how a kind is asked for, by which bit of the gate it is switched, what it does not
-//! go with, and which hooks tell of it. [`ALL`] is the list; a new kind is a file, a line of it, and a bit in `event_mask`.
+//! Kinds of events, one file each.
+//!
+//! A kind defines its name in `events=`, its bit in the event mask, its conflicts with options, and its hooks. [`ALL`]
+//! is the list. A new kind needs a file, a line in the list, and a bit in `event_mask`.
 //!
 //! ```text
-//! events=…, ctl=all, refusals, `lucce ctl`      read what a Kind says     (options and session of the agent)
-//! which hooks a class gets, in and out of scope  ask its InCode            (view, inserts, outside)
-//! what the agent does with what a hook tells    is in agent/src/events, a file of the kind's name
+//! events=…, ctl=all, conflicts, `lucce ctl`       read EventKindInfo        (options and session of the agent)
+//! hooks of a class, in scope and out of scope     ask EventHooks            (class_analysis, insertions, out_of_scope)
+//! handling of the hooks' events in the agent      agent/src/events, a file with the kind's name
 //! ```
 
 mod alloc;
@@ -37,33 +39,33 @@ pub use objects::OBJECTS;
 pub use samples::SAMPLES;
 pub use thread::{TASK, THREAD};
 
-/// All kinds that can be asked for, by name.
+/// All kinds, by name.
 pub static ALL: [&EventKindInfo; 9] = [
     &ALLOC, &OBJECTS, &SAMPLES, &CALL, &EXCEPTION, &IO, &LEAK, &LOCK, &THREAD,
 ];
 
 /// A kind of events.
 pub struct EventKindInfo {
-    /// As `events=` has it, with what stands behind `=`.
+    /// The name in `events=`, with the word behind `=`.
     pub name: &'static str,
     pub argument: KindArgument,
-    /// A bit of [`event_mask`].
+    /// Its bit of [`event_mask`].
     pub mask_bit: u64,
-    /// Names that the log has for what is counted along with it.
+    /// Names of further kinds in the log that are counted with it.
     pub also: &'static [&'static str],
-    /// The VM tells of each of its events, whatever code they come from: no class needs hooks for it.
+    /// The VM reports all of its events, whatever code causes them: no class needs hooks.
     pub needs_no_hooks: bool,
-    /// With `ctl=all` classes get its hooks, and the VM is asked for its events, so that it can be switched on later.
+    /// With `ctl=all`, classes get its hooks and the VM reports its events, so that it can be enabled later.
     pub can_come_later: bool,
-    /// It may happen in any method, not only in calls that the program's own code makes: what the VM enters by itself must
-    /// know where it is.
+    /// It may occur in any method, not only in calls that the program's own code makes. VM entries must then know where
+    /// they are.
     pub is_everywhere: bool,
-    /// What it does not go with, and what the user is told then.
+    /// Options that conflict with it, each with the message for the user.
     pub conflicts: &'static [(KindConflict, &'static str)],
     pub hooks: Option<&'static dyn EventHooks>,
 }
 
-/// What a kind that needs no word more says of itself. `is_everywhere` is what is never wrong.
+/// Defaults of a kind. `is_everywhere` is true, the value that is always safe.
 const PLAIN: EventKindInfo = EventKindInfo {
     name: "",
     argument: KindArgument::Alone,
@@ -76,28 +78,28 @@ const PLAIN: EventKindInfo = EventKindInfo {
     hooks: None,
 };
 
-/// What stands behind a kind's name in `events=`.
+/// The argument of a kind in `events=NAME=…`.
 #[derive(Clone, Copy)]
 pub enum KindArgument {
     Alone,
-    /// This word, and then another kind counts, too.
+    /// This keyword; it also enables another kind.
     Keyword(&'static str, &'static EventKindInfo),
-    /// Bytes from one sample to the next, on average.
+    /// Mean number of bytes between two samples.
     Interval(IntervalArgument),
 }
 
-/// Sizes that a kind takes.
+/// The range of sizes that a kind accepts.
 #[derive(Clone, Copy)]
 pub struct IntervalArgument {
-    /// If none is given; `None`: one must be.
+    /// The size if none is given; `None`: a size is required.
     pub default: Option<u32>,
-    /// 1, or 0: every allocation is a sample.
+    /// The least size, 1 or 0; 0 makes every allocation a sample.
     pub least: u32,
-    /// What is expected, where other words than a size may stand, too.
+    /// The expected words of an error message, if other words than a size are accepted.
     pub expected: Option<&'static str>,
 }
 
-/// What a kind may not go with.
+/// An option that a kind may conflict with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KindConflict {
     /// `lucce attach`.
@@ -112,37 +114,37 @@ pub enum KindConflict {
     Stream,
 }
 
-/// The hooks that tell of a kind.
+/// The hooks of a kind of events.
 pub trait EventHooks: Sync {
-    /// What this call means for the kind, in a method of a class in scope.
+    /// Returns what this call means for the kind, in a method of a class in scope.
     fn call_site_kind(
         &self,
         at: &AnalyzedMethod<'_>,
         call: &MethodCall<'_>,
     ) -> Option<HookSiteKind>;
 
-    /// Where it happens otherwise than by a call.
+    /// Returns the places of events that are not calls.
     fn find_places(&self, _scan: &CodeScan<'_>) -> Vec<HookPlace> {
         Vec::new()
     }
 
-    /// Whether it happens in the method, which needs a frame then.
+    /// Whether the kind's events occur in the method, which then needs a frame.
     fn happens_in(&self, at: &AnalyzedMethod<'_>) -> bool {
         let mut calls = at.scan.calls.iter();
         calls.any(|call| self.call_site_kind(at, call).is_some())
     }
 
-    /// The hooks at a call that is marked as [`HookSiteKind::EventCall`] with this number.
+    /// Returns the hooks of a call with the site kind [`HookSiteKind::EventCall`] and this number.
     fn call_insertions(&self, _which: u8, _site: i32) -> Vec<CodeInsertion<'static>> {
         Vec::new()
     }
 
-    /// The kind that the log has for a call with this number, if Java code counts in a cell of the site alone.
+    /// Returns the kind in the log for a call with this number, if Java code counts it in a counter of the site alone.
     fn counted_as(&self, _which: u8) -> Option<&'static str> {
         None
     }
 
-    /// The hooks in a method of a class out of scope, where no site is known.
+    /// Returns the hooks of a method out of scope, where no site is known.
     fn out_of_scope_insertions(
         &self,
         _at: &AnalyzedMethod<'_>,
@@ -150,23 +152,23 @@ pub trait EventHooks: Sync {
         Vec::new()
     }
 
-    /// What is added to this class of the JDK; `in_scope`: whether its methods are.
+    /// Returns the fields to add to this class of the JDK. `in_scope`: whether its methods are in scope.
     fn added_fields(&self, _class: &str, _in_scope: bool) -> Vec<NewField<'static>> {
         Vec::new()
     }
 
-    /// What its hooks call, beyond what `kind_helpers` lists.
+    /// Returns the helpers that its hooks call, apart from the common ones of `helpers`.
     fn called_helpers(&self) -> Vec<HelperMethod<'static>> {
         Vec::new()
     }
 
-    /// Those of its helpers that classes of a program's own loaders may call.
+    /// Returns those of its helpers that classes of a program's own loaders may call.
     fn inherited_helpers(&self) -> Vec<HelperMethod<'static>> {
         Vec::new()
     }
 }
 
-/// A method of which is asked what happens in it.
+/// A method whose events are analyzed.
 pub struct AnalyzedMethod<'a> {
     /// See `roles::role_name`.
     pub class: &'a str,
@@ -176,7 +178,7 @@ pub struct AnalyzedMethod<'a> {
 }
 
 impl AnalyzedMethod<'_> {
-    /// Whether the call is one of a native method of its own class.
+    /// Whether the call reaches a native method of its own class.
     #[must_use]
     pub fn is_own_native(&self, call: &MethodCall<'_>) -> bool {
         let mut methods = self.file.methods().iter();
@@ -190,12 +192,12 @@ impl AnalyzedMethod<'_> {
     }
 }
 
-/// The kind of a mark.
+/// Returns the kind of an event call.
 fn event_kind_of(of: EventCall) -> Option<&'static EventKindInfo> {
     ALL.into_iter().find(|kind| kind.has_event_call(of))
 }
 
-/// The hooks of a mark.
+/// Returns the hooks of an event call.
 pub(crate) fn event_call_insertions(of: EventCall, site: i32) -> Vec<CodeInsertion<'static>> {
     let code = event_kind_of(of).and_then(|kind| kind.hooks);
     code.map_or_else(Vec::new, |code| code.call_insertions(of.which, site))
@@ -208,7 +210,7 @@ pub fn counted_as(of: EventCall) -> Option<&'static str> {
 }
 
 impl EventKindInfo {
-    /// What stands before `=`.
+    /// Returns the part of the name before `=`.
     #[must_use]
     pub fn first_name(&self) -> &'static str {
         self.name
@@ -216,14 +218,14 @@ impl EventKindInfo {
             .map_or(self.name, |(name, _)| name)
     }
 
-    /// What the user is told if both are asked for.
+    /// Returns the message for the user if the kind and the option are both requested.
     #[must_use]
     pub fn conflict_message(&self, what: KindConflict) -> Option<&'static str> {
         let found = self.conflicts.iter().find(|(known, _)| *known == what);
         found.map(|(_, why)| *why)
     }
 
-    /// Whether the mark is one of this kind.
+    /// Whether the event call belongs to this kind.
     #[must_use]
     pub fn has_event_call(&self, of: EventCall) -> bool {
         self.mask_bit == 1 << of.bit
@@ -237,7 +239,7 @@ impl EventKindInfo {
     }
 }
 
-/// A set of kinds, by their bits of [`event_mask`].
+/// A set of kinds, stored as bits of [`event_mask`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EventKindSet(u64);
 
@@ -252,26 +254,26 @@ impl EventKindSet {
         EventKindSet(self.0 | kind.mask_bit)
     }
 
-    /// Those that a property holds for.
+    /// Returns the kinds that satisfy `holds`.
     #[must_use]
     pub fn select(holds: impl Fn(&EventKindInfo) -> bool) -> EventKindSet {
         let kinds = ALL.iter().filter(|kind| holds(kind));
         kinds.fold(EventKindSet::default(), |kinds, kind| kinds.with_kind(kind))
     }
 
-    /// Those that are in this set or in the other one.
+    /// Returns the kinds in either set.
     #[must_use]
     pub fn union(self, other: EventKindSet) -> EventKindSet {
         EventKindSet(self.0 | other.0)
     }
 
-    /// Those whose bits these are.
+    /// Returns the kinds of these bits; other bits are ignored.
     #[must_use]
     pub fn from_mask_bits(gates: u64) -> EventKindSet {
         EventKindSet::select(|kind| gates & kind.mask_bit != 0)
     }
 
-    /// As bits of the gate.
+    /// Returns the set as bits of the event mask.
     #[must_use]
     pub fn mask_bits(self) -> u64 {
         self.0
@@ -282,13 +284,13 @@ impl EventKindSet {
         all.filter(move |kind| self.contains(kind))
     }
 
-    /// The hooks of those that have some.
+    /// Returns the hooks of the kinds that have hooks.
     pub(crate) fn event_hooks(self) -> impl Iterator<Item = &'static dyn EventHooks> {
         self.iter().filter_map(|kind| kind.hooks)
     }
 }
 
-/// All hooks that there are.
+/// Returns the hooks of all kinds.
 pub(crate) fn all_event_hooks() -> impl Iterator<Item = &'static dyn EventHooks> {
     ALL.iter().filter_map(|kind| kind.hooks)
 }
@@ -304,7 +306,7 @@ pub static CALLED_BY_HOOKS: LazyLock<Vec<&str>> = LazyLock::new(|| {
     classes
 });
 
-/// What the hooks of all kinds call, beyond what `kind_helpers` lists.
+/// Returns the helpers that the hooks of all kinds call, apart from the common ones of `helpers`.
 pub fn kind_helpers() -> impl Iterator<Item = HelperMethod<'static>> {
     all_event_hooks().flat_map(EventHooks::called_helpers)
 }
@@ -315,7 +317,7 @@ mod tests {
 
     #[test]
     fn each_kind_has_a_bit_and_a_name_of_its_own() {
-        // Bits that stand for no kind.
+        // Bits that are no kind.
         let mut gates = event_mask::OWN | event_mask::FOLLOW;
         for kind in ALL {
             assert_eq!(kind.mask_bit.count_ones(), 1, "{}", kind.name);

@@ -1,4 +1,6 @@
-//! `events=alloc=all`: beside what hooks count, objects that the VM makes for itself and for native code. The VM tells of them.
+//! `events=alloc=all`: allocations by Java code, and objects that the VM makes for itself and for native code.
+//!
+//! The VM reports the latter.
 
 use super::{ALLOC, EventKindInfo, KindArgument, KindConflict, PLAIN, event_mask};
 

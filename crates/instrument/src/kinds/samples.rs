@@ -1,4 +1,4 @@
-//! `events=alloc=SIZE`: allocations are sampled, by the VM.
+//! `events=alloc=SIZE`: allocations sampled by the VM.
 
 use super::{EventKindInfo, IntervalArgument, KindArgument, KindConflict, PLAIN, event_mask};
 

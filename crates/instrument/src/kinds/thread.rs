@@ -1,5 +1,6 @@
-//! `events=thread`: starts of threads, and submissions of tasks to executors (`jdk::tasks`). What is started goes on in the
-//! context that started it.
+//! `events=thread`: starts of threads, and submissions of tasks to executors (`jdk::tasks`).
+//!
+//! The started thread or task continues in the context that started it.
 
 use lucce_bytecode::{CodeInsertion, HelperMethod, MethodCall, NewField};
 
@@ -9,7 +10,7 @@ use crate::jdk::tasks::{self, TaskCall};
 
 use super::{AnalyzedMethod, EventHooks, EventKindInfo, KindConflict, PLAIN, event_mask};
 
-/// What the log has for submissions of tasks.
+/// The log's kind for submissions of tasks.
 pub const TASK: &str = "task";
 
 pub static THREAD: EventKindInfo = EventKindInfo {
@@ -29,7 +30,7 @@ pub static THREAD: EventKindInfo = EventKindInfo {
 
 struct ThreadStartHooks;
 
-/// What a call means: its number is its place here.
+/// The meaning of each call number: its index in this list.
 const CALLS: [TaskCall; 8] = [
     TaskCall::Start,
     TaskCall::Submit(None),
@@ -42,7 +43,7 @@ const CALLS: [TaskCall; 8] = [
 ];
 
 const STARTS: HelperMethod<'static> = task("starts", "(Ljava/lang/Thread;JI)V");
-/// In classes out of scope.
+/// For classes out of scope.
 const STARTS_OUTSIDE: HelperMethod<'static> = task("startsOutside", "(Ljava/lang/Thread;JI)V");
 const SUBMITTED: HelperMethod<'static> = task("submitted", "(Ljava/lang/Object;JI)V");
 const REJECTED: HelperMethod<'static> = task("rejected", "(Ljava/lang/Object;JI)V");
@@ -94,7 +95,7 @@ impl EventHooks for ThreadStartHooks {
         }
     }
 
-    /// Of tasks nothing is told there: who submits one is out of scope, too.
+    /// Returns no hooks for tasks: their submitters are out of scope as well.
     fn out_of_scope_insertions(
         &self,
         at: &AnalyzedMethod<'_>,
@@ -103,7 +104,7 @@ impl EventHooks for ThreadStartHooks {
         let start = calls.find(|call| find_task_call(at, call) == Some(TaskCall::Start));
         let insert = CodeInsertion::MarkLocal {
             helper: STARTS_OUTSIDE,
-            // It has none.
+            // A class out of scope has no sites.
             site: 0,
             local: 0,
         };

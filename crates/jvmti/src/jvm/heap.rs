@@ -1,6 +1,6 @@
-//! The heap as the VM walks it: which object refers to which, and what fields are called.
+//! Walks of the heap: which object refers to which, and the names of fields.
 //!
-//! A walk stops the VM. What is called meanwhile must not call the VM at all.
+//! A walk stops the VM. Callbacks must not call the VM.
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,27 +14,27 @@ use super::{JniEnvironment, JvmError, Jvmti, VmHandle, check};
 /// One reference: from an object, or from a root.
 pub struct HeapReference<'r> {
     pub kind: ReferenceKind,
-    /// Of the class of the object that is referred to, and of the one that refers.
+    /// The tags of the classes of the target and of the referrer.
     pub class_tag: i64,
     pub referrer_class_tag: i64,
-    /// Of the object that is referred to. The VM takes what is here when the callback ends.
+    /// The tag of the target. The VM stores the value when the callback returns.
     pub tag: i64,
-    /// Of the one that refers, which may be set; `None`: a root refers.
+    /// The tag of the referrer, which may be changed; `None`: the referrer is a root.
     pub referrer: Option<&'r mut i64>,
 }
 
-/// By what an object is referred to.
+/// The kind of a reference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReferenceKind {
-    /// An object's field, by its number among those of its class.
+    /// An object's field, by its number within its class.
     Field(i32),
     /// A class's static field, numbered as fields are.
     Static(i32),
     Element(i32),
-    /// An object refers to its class.
+    /// The class of an object.
     Class,
     ClassLoader,
-    /// A class loader refers to a class that it has defined. No walk reports this: the VM says it of a class.
+    /// A class loader's reference to a class that it has defined. Walks do not report it: it is known from the class.
     LoadedClass,
     ProtectionDomain,
     Signers,
@@ -46,14 +46,14 @@ pub enum ReferenceKind {
     SystemClass,
     Monitor,
     Thread,
-    /// A variable of a method that runs.
+    /// A variable of a running method.
     Local {
         thread: i64,
         method: usize,
         location: i64,
         slot: i32,
     },
-    /// A reference of a native method that runs, or of native code without one.
+    /// A reference of a running native method, or of native code without a method.
     JniLocal {
         thread: i64,
         method: usize,
@@ -61,27 +61,27 @@ pub enum ReferenceKind {
     Other,
 }
 
-/// How a walk goes on.
+/// How a walk continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WalkControl {
-    /// To the object that is referred to, if it was not there yet.
+    /// To the target, if it was not visited yet.
     Continue,
-    /// This reference counts for nothing.
+    /// Ignores this reference.
     Ignore,
     Stop,
 }
 
-/// What a walk calls.
+/// The state of a walk's callback.
 struct HeapWalkCallback<'w> {
     each: &'w mut dyn FnMut(&mut HeapReference<'_>) -> WalkControl,
     failed: bool,
 }
 
 impl VmHandle {
-    /// A tool interface of its own, whose tags no other agent sees.
+    /// Opens a JVMTI environment whose tags no other agent sees.
     ///
     /// # Errors
-    /// The VM's.
+    /// The VM's error.
     pub fn new_tool_environment(self) -> Result<Jvmti, JvmError> {
         let tools = Jvmti::from_vm(self.0)?;
         let mut wanted = ti::jvmtiCapabilities::default();
@@ -95,18 +95,19 @@ impl VmHandle {
         }
     }
 
-    /// The VM's own pointer.
+    /// Returns the VM's own pointer.
     pub fn as_raw(self) -> *mut JavaVM {
         self.0
     }
 }
 
 impl Jvmti {
-    /// Walks through all that is reachable, from one object or from the roots on, while the VM stands still. With an object
-    /// roots are not reported.
+    /// Visits all reachable objects, from one object or from the roots, while the VM is stopped.
+    ///
+    /// From an object, roots are not reported.
     ///
     /// # Errors
-    /// The VM's; -1: `each` has failed.
+    /// The VM's error; -1: `each` panicked.
     pub fn follow_references(
         self,
         from: Option<jobject>,
@@ -129,7 +130,7 @@ impl Jvmti {
         }
     }
 
-    /// Objects with these tags, and the tag of each.
+    /// Returns the objects with these tags, each with its tag.
     pub fn objects_with_tags(self, tags: &[i64]) -> Vec<(jobject, i64)> {
         let (mut count, mut objects, mut found) = (0, ptr::null_mut(), ptr::null_mut());
         let number = tags.len() as jint;
@@ -158,29 +159,29 @@ impl Jvmti {
         pairs
     }
 
-    /// Has the VM collect its whole heap, and waits for it.
+    /// Makes the VM collect its whole heap, and waits for it.
     ///
     /// # Errors
-    /// The VM's.
+    /// The VM's error.
     pub fn collect_heap(self) -> Result<(), JvmError> {
         call!(self, ForceGarbageCollection)
     }
 
-    /// All classes.
+    /// Returns all loaded classes.
     pub fn loaded_classes(self) -> Vec<jclass> {
         let (mut count, mut table) = (0, ptr::null_mut());
         let got = call!(self, GetLoadedClasses, &mut count, &mut table);
         self.take_array(got, count, table)
     }
 
-    /// A class's own fields, in the order by which they are numbered. Empty: it has none, or is not prepared.
+    /// Returns a class's own fields, in the order of their numbers. Empty: it has none or is not prepared.
     pub fn class_fields(self, class: jclass) -> Vec<jfieldID> {
         let (mut count, mut table) = (0, ptr::null_mut());
         let got = call!(self, GetClassFields, class, &mut count, &mut table);
         self.take_array(got, count, table)
     }
 
-    /// Interfaces that a class names.
+    /// Returns the interfaces that a class names directly.
     pub fn class_interfaces(self, class: jclass) -> Vec<jclass> {
         let (mut count, mut table) = (0, ptr::null_mut());
         let got = call!(
@@ -207,7 +208,7 @@ impl Jvmti {
 }
 
 impl JniEnvironment {
-    /// Bytes that objects take, dead ones among them, as `Runtime` says.
+    /// Returns the used bytes of the heap, dead objects included, as `Runtime` reports them.
     pub fn heap_bytes(self) -> Option<u64> {
         let class = self.find_class(c"java/lang/Runtime")?;
         let get = self.static_method_id(class, c"getRuntime", c"()Ljava/lang/Runtime;")?;
@@ -223,7 +224,7 @@ impl JniEnvironment {
         u64::try_from(total - free).ok()
     }
 
-    /// The class loader of the class path, and those above it; empty: the VM has none yet.
+    /// Returns the class loader of the class path and its parents; empty if the VM has none yet.
     pub fn system_loaders(self) -> Vec<jobject> {
         let Some(class) = self.find_class(c"java/lang/ClassLoader") else {
             return Vec::new();
@@ -241,12 +242,12 @@ impl JniEnvironment {
         std::iter::successors(system, above).collect()
     }
 
-    /// Null: there is none.
+    /// Returns the superclass; null if there is none.
     pub fn superclass(self, class: jclass) -> jclass {
         jni!(self, GetSuperclass, class)
     }
 
-    /// Whether objects of a class are objects of the other one, too.
+    /// Whether objects of a class are also objects of the other class.
     pub fn is_assignable(self, class: jclass, to: jclass) -> bool {
         jni!(self, IsAssignableFrom, class, to) != 0
     }
@@ -263,9 +264,10 @@ unsafe extern "system" fn referred(
     _: jint,
     data: *mut c_void,
 ) -> jint {
-    // SAFETY: what follow() gave to the VM, which calls this while follow() waits.
+    // SAFETY: the pointer that `follow_references` gave to the VM, which calls this while `follow_references` waits.
     let walker = unsafe { &mut *data.cast::<HeapWalkCallback<'_>>() };
-    // SAFETY: the VM's own word for the object's tag; read before the other reference to it, which may be the same, is made.
+    // SAFETY: the VM's own word for the object's tag; read before the other reference to it, which may be the same, is
+    // made.
     let own = unsafe { *tag };
     let mut reference = HeapReference {
         // SAFETY: of this kind.
@@ -276,7 +278,7 @@ unsafe extern "system" fn referred(
         // SAFETY: null, or the VM's word; nothing else refers to it now.
         referrer: unsafe { referrer.as_mut() },
     };
-    // No panic may go on into the VM.
+    // A panic must not unwind into the VM.
     let next = catch_unwind(AssertUnwindSafe(|| (walker.each)(&mut reference)));
     let new = reference.tag;
     if new != own {
@@ -295,12 +297,12 @@ unsafe extern "system" fn referred(
 }
 
 /// # Safety
-/// `info` is what the VM gives with a reference of this kind.
+/// `info` is the VM's data for a reference of this kind.
 unsafe fn reference_kind(
     kind: ti::jvmtiHeapReferenceKind,
     info: *const ti::jvmtiHeapReferenceInfo,
 ) -> ReferenceKind {
-    // SAFETY: the VM gives what the kind says, or null where the kind has nothing.
+    // SAFETY: the VM's data has the type of the kind, or is null if the kind has none.
     unsafe {
         match kind {
             ti::JVMTI_HEAP_REFERENCE_FIELD => ReferenceKind::Field((*info).field.index),
@@ -338,7 +340,7 @@ unsafe fn reference_kind(
     }
 }
 
-/// A method's id, as [`ReferenceKind::Local`] has it.
+/// Returns a method's id from the form in [`ReferenceKind::Local`].
 pub fn method_id_from(id: usize) -> jmethodID {
     ptr::with_exposed_provenance_mut(id)
 }

@@ -1,5 +1,6 @@
-//! The function table of the tool interface. All environments of a VM share it, so a function that is replaced there is replaced
-//! for every agent and debugger.
+//! The function table of JVMTI.
+//!
+//! All environments of a VM share it, so a replaced function is replaced for every agent and debugger.
 
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,11 +9,11 @@ use jvmti_bindings::sys::jvmti as ti;
 
 use super::Jvmti;
 
-/// The functions, as this version of the interface has them.
+/// The functions of this version of the interface.
 pub type ToolTable = ti::jvmtiInterface_1_;
 
 impl Jvmti {
-    /// The table. `None`: it lies in memory that cannot be written.
+    /// Returns the table. `None`: its memory is read-only.
     pub fn writable_table(self) -> Option<*mut ToolTable> {
         // SAFETY: the environment is the VM's own, and begins with the address of its table.
         let table = unsafe { (*self.0).functions }.cast_mut();
@@ -25,7 +26,7 @@ impl Jvmti {
     }
 }
 
-/// The addresses of a line of `/proc/self/maps`, if that memory can be written.
+/// Returns the address range of a line of `/proc/self/maps`, if the memory is writable.
 fn writable_range(line: &str) -> Option<(usize, usize)> {
     let mut words = line.split_ascii_whitespace();
     let (from, to) = words.next()?.split_once('-')?;
@@ -34,14 +35,14 @@ fn writable_range(line: &str) -> Option<(usize, usize)> {
     Some((address(from)?, address(to)?)).filter(|_| is_writable)
 }
 
-/// Puts a function in the place of another one. Threads that call it meanwhile find one of both.
+/// Replaces a function. Threads that call it meanwhile find either the old or the new one.
 ///
 /// # Safety
-/// `place` is that of a function in the table of [`Jvmti::writable_table`], and `function` has the same prototype.
+/// `place` is the address of a function in the table of [`Jvmti::writable_table`]; `function` has the same prototype.
 pub unsafe fn replace_function(place: *mut usize, function: usize) {
     // SAFETY: as promised; a function's address is a word, and the table lives as long as the VM.
     let place = unsafe { AtomicUsize::from_ptr(place) };
-    // Release: a thread that finds the function sees what it needs.
+    // Release: a thread that finds the function sees the data that it needs.
     place.store(function, Ordering::Release);
 }
 

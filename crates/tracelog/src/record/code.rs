@@ -1,4 +1,4 @@
-//! What frames are made of: classes, methods with their lines, sites.
+//! Records that describe frames: classes, methods with their lines, sites.
 
 use std::borrow::Cow;
 
@@ -8,6 +8,7 @@ use super::RecordBody;
 use crate::limits::MAX_LINES;
 use crate::record_codec::{MalformedRecord, Parsed, RecordDecoder, RecordEncoder};
 
+/// The id of a loaded class.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct ClassId(pub u32);
 
@@ -20,7 +21,7 @@ pub struct LoaderId(pub u32);
 pub struct ClassRecord<'a> {
     pub id: ClassId,
     pub loader: LoaderId,
-    /// As Java prints it: `a.b.C$D`.
+    /// In Java's form: `a.b.C$D`.
     pub name: Cow<'a, str>,
     pub source_file: Option<Cow<'a, str>>,
 }
@@ -90,7 +91,7 @@ fn encode_lines(lines: &[(u16, u16)], out: &mut RecordEncoder<'_>) {
 
 fn decode_lines(input: &mut RecordDecoder<'_>) -> Parsed<Vec<(u16, u16)>> {
     let count: usize = input.read_small()?;
-    // Two bytes at least per entry: a hostile count must not make us allocate.
+    // An entry has at least two bytes: a hostile count must not cause an allocation.
     if count > MAX_LINES || count > input.0.len() / 2 {
         return Err(MalformedRecord("line table longer than its record"));
     }
@@ -109,18 +110,19 @@ fn decode_step(from: u16, input: &mut RecordDecoder<'_>) -> Parsed<u16> {
         .ok_or(MalformedRecord("line table out of range"))
 }
 
-/// A place in a method from which something is called or where an event happens.
+/// A position in a method that calls something or at which an event happens.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SiteRecord<'a> {
     pub id: SiteId,
     pub method: MethodId,
     /// -1: unknown.
     pub bci: i32,
-    /// Stands instead of the line table's answer: -2 native, -1 unknown.
+    /// Overrides the line table: -2 native, -1 unknown.
     pub line: Option<i32>,
     pub kind: SiteKind<'a>,
 }
 
+/// What a site does.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SiteKind<'a> {
     Call,
@@ -184,13 +186,13 @@ impl<'a> RecordBody<'a> for SiteKind<'a> {
             3 => SiteKind::Array(input.read_text()?.into()),
             4 => SiteKind::Native,
             5 => SiteKind::Current,
-            // A later version may know more kinds: their frames are still right.
+            // A later version may have more kinds; their frames are still right.
             _ => SiteKind::Other,
         })
     }
 }
 
-/// What one instance allocated at a `new` site takes, known when the class first is allocated.
+/// The size in bytes of one instance allocated at a `new` site, known once the class is first allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SiteSize {
     pub site: SiteId,

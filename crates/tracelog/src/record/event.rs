@@ -1,24 +1,23 @@
-//! Types of events beside allocations by bytecode: what a counter by type counts.
+//! Types of events other than allocations by bytecode, as counted by counters by type.
 
 use std::borrow::Cow;
 
 use super::RecordBody;
 use crate::record_codec::{Parsed, RecordDecoder, RecordEncoder};
 
-/// Counts from 1.
+/// The id of an event type, from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct EventTypeId(pub u32);
 
-/// A kind of event, and what it happened to. In the log before the first counter of its id.
+/// A kind of event and its object. It precedes the first counter with its id.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EventType<'a> {
     pub id: EventTypeId,
-    /// `lock`, `exception`, `call`, …, or a name that the program gave.
+    /// `lock`, `exception`, `call`, …, or a name chosen by the program.
     pub kind: Cow<'a, str>,
-    /// What values are in: `bytes`, `ns`, or empty.
+    /// Unit of the values: `bytes`, `ns`, or empty.
     pub unit: Cow<'a, str>,
-    /// What it happened to: a class's descriptor, `Ljava/lang/String;`, or other text in brackets;
-    /// empty: nothing.
+    /// The object of the event: a class's descriptor, `Ljava/lang/String;`, or other text in brackets; empty if none.
     pub detail: Cow<'a, str>,
 }
 

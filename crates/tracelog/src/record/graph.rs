@@ -1,4 +1,4 @@
-//! The graph's changes, as `callgraph` tells them.
+//! Records of changes to the graph, from `callgraph`.
 
 use lucce_callgraph::{
     Anchor, AnchorId, Base, ContextId, GraphNode, MethodId, SiteId, Transition, TransitionEffect,
@@ -21,7 +21,7 @@ impl RecordBody<'_> for Base {
     }
 }
 
-/// A base whose numbers are divided in another way.
+/// A base with a different division of bits.
 pub(super) struct DividedBase;
 
 impl DividedBase {

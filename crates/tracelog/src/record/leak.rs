@@ -1,8 +1,8 @@
-//! Sampled objects that are still alive: what is known of leaks.
+//! Records of sampled objects that are still alive.
 //!
-//! Collections are counted from 1; an object that was made before the first one was born at 0. Only
-//! objects that a collection of the old generation has proven alive are in a snapshot. A census has all
-//! objects whose death no collection has shown yet.
+//! Collections are counted from 1; an object made before the first one has generation 0. A snapshot has only objects
+//! that a collection of the old generation has proven alive. A census has all objects whose death no collection has
+//! shown yet.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use lucce_callgraph::ContextId;
 use super::RecordBody;
 use crate::record_codec::{MalformedRecord, Parsed, RecordDecoder, RecordEncoder};
 
-/// The name of a pair of context and type; written before its first `SurvivorsRecord`.
+/// The context and type of a key; precedes its first `SurvivorsRecord`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FollowedKeyRecord<'a> {
     pub key: u32,
@@ -36,27 +36,27 @@ impl<'a> RecordBody<'a> for FollowedKeyRecord<'a> {
     }
 }
 
-/// What a collection of the old generation has left. `rows` records [`SurvivorsRecord`] follow; without all
-/// of them it does not count.
+/// The objects that survived a collection of the old generation. `rows` records [`SurvivorsRecord`] follow; without all
+/// of them the snapshot is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SnapshotRecord {
     pub rows: u32,
-    /// Since objects were first followed.
+    /// Milliseconds since objects were first followed.
     pub millis: u64,
-    /// Collections so far.
+    /// Number of collections so far.
     pub collections: u64,
-    /// Collections of the old generation so far, as far as they were noticed.
+    /// Number of noticed collections of the old generation so far.
     pub old: u64,
-    /// Objects born before this collection were tested by the last of those.
+    /// Objects born before this collection were tested by the last collection of the old generation.
     pub tested: u64,
-    /// Objects that the VM sampled so far.
+    /// Number of objects that the VM sampled so far.
     pub sampled: u64,
-    /// Objects that are followed now.
+    /// Number of objects that are followed now.
     pub following: u64,
-    /// How many times half of the objects were let go, to make room: each one that is followed stands
-    /// for 2^thinned sampled ones.
+    /// How many times half of the objects were dropped to make room. Each followed object stands for 2^thinned sampled
+    /// ones.
     pub thinned: u32,
-    /// Objects whose context could not be told.
+    /// Number of objects whose context is unknown.
     pub lost: u64,
 }
 
@@ -87,15 +87,15 @@ impl RecordBody<'_> for SnapshotRecord {
     }
 }
 
-/// What a census was taken for.
+/// Why a census was taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum CensusCause {
-    /// Time has passed, or somebody asked.
+    /// At a regular interval or on request.
     #[default]
     Regular,
-    /// The VM said that the Java heap is exhausted.
+    /// The VM reported that the Java heap is exhausted.
     HeapExhausted,
-    /// A full collection, in a JVM that ends at once when its heap is exhausted.
+    /// After a full collection, in a JVM that exits at once if its heap is exhausted.
     FullCollection,
     /// A cause that this version does not know.
     Unknown,
@@ -121,37 +121,39 @@ impl CensusCause {
     }
 }
 
-/// All followed objects that no collection has taken yet. `rows` records [`SurvivorsRecord`] follow, one for
-/// each context, type and class of ages; without all of them it does not count.
+/// All followed objects that no collection has taken yet.
+///
+/// `rows` records [`SurvivorsRecord`] follow, one for each context, type and age class; without all of them the census
+/// is invalid.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HeapCensus<'a> {
     pub rows: u32,
     pub cause: CensusCause,
-    /// The VM's words for what is exhausted; empty for other causes.
+    /// The VM's name of the exhausted resource; empty for other causes.
     pub detail: Cow<'a, str>,
-    /// Since objects were first followed.
+    /// Milliseconds since objects were first followed.
     pub millis: u64,
-    /// Collections so far.
+    /// Number of collections so far.
     pub collections: u64,
-    /// Collections of the whole heap so far, as the VM counts them. `None`: it does not.
+    /// Number of collections of the whole heap so far, by the VM's count. `None`: the VM does not count them.
     pub full: Option<u64>,
     /// Objects born before this collection have survived a collection.
     pub survived: u64,
     /// Objects born before this collection have survived one of the old generation; at most `survived`.
     pub tested: u64,
-    /// Objects that the VM sampled so far.
+    /// Number of objects that the VM sampled so far.
     pub sampled: u64,
-    /// Objects that are followed now.
+    /// Number of objects that are followed now.
     pub following: u64,
     /// Each followed object stands for 2^thinned sampled ones.
     pub thinned: u32,
     /// Bytes of the heap in use after the last collection. `None`: unknown.
     pub used_bytes: Option<u64>,
-    /// The heap's largest size. `None`: unknown.
+    /// The maximum size of the heap in bytes. `None`: unknown.
     pub max_bytes: Option<u64>,
 }
 
-/// 0: none.
+/// Writes the number plus 1, or 0 for `None`.
 fn put_optional(out: &mut RecordEncoder<'_>, number: Option<u64>) {
     out.put_number(number.map_or(0, |number| number.saturating_add(1)));
 }
@@ -191,16 +193,16 @@ impl<'a> RecordBody<'a> for HeapCensus<'a> {
     }
 }
 
-/// How many objects were born at one collection and live.
+/// The number of live objects that were born between two collections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SurvivorGeneration {
-    /// Collections before they were born.
+    /// Number of collections before they were born.
     pub born: u64,
-    /// Followed objects; at least 1.
+    /// Number of followed objects, at least 1.
     pub objects: u32,
 }
 
-/// The followed objects of one context and type that are alive, by age.
+/// The live followed objects of one context and type, by age.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SurvivorsRecord<'a> {
     pub key: u32,
@@ -232,7 +234,7 @@ impl<'a> RecordBody<'a> for SurvivorsRecord<'a> {
             input.read_number()?,
         );
         let count: usize = input.read_small()?;
-        // Each takes two bytes or more.
+        // Each entry has at least two bytes.
         if count > input.0.len() / 2 {
             return Err(MalformedRecord("record ends early"));
         }

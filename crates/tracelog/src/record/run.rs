@@ -1,4 +1,4 @@
-//! What happened in the run: its facts, threads, losses and findings.
+//! Records about the run: its facts, threads, skipped classes and mismatches.
 
 use std::borrow::Cow;
 
@@ -28,10 +28,11 @@ impl<'a> RecordBody<'a> for MetaRecord<'a> {
     }
 }
 
+/// The id of a thread's counters; 0 belongs to no thread. Threads of one kind may share it in succession.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct ThreadId(pub u32);
 
-/// A thread began, or its name became known: the last record of an id holds.
+/// The start of a thread, or its name once known. The last record of an id is valid.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadRecord<'a> {
     pub id: ThreadId,
@@ -55,6 +56,7 @@ impl<'a> RecordBody<'a> for ThreadRecord<'a> {
     }
 }
 
+/// The end of a thread; another thread of its kind may take over the id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ThreadEnd {
     pub id: ThreadId,
@@ -72,11 +74,11 @@ impl RecordBody<'_> for ThreadEnd {
     }
 }
 
-/// A context that started a thread. A thread id may stand for several threads, one after the other.
+/// A context that started a thread. A thread id may stand for several threads in succession.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ThreadOrigin {
     pub thread: ThreadId,
-    /// A number for an event, in the thread that called `Thread.start`.
+    /// The context id of the `Thread.start` event, in the thread that called it.
     pub context: ContextId,
 }
 
@@ -94,8 +96,8 @@ impl RecordBody<'_> for ThreadOrigin {
     }
 }
 
-/// All that is counted under this thread id happened under a tag of the program's own; a thread id may have several. It
-/// comes before the id's first counters.
+/// A tag of the program under which all events of this thread id happened. A thread id may have several tags; the
+/// record precedes the id's first counters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadTag<'a> {
     pub thread: ThreadId,
@@ -119,15 +121,15 @@ impl<'a> RecordBody<'a> for ThreadTag<'a> {
     }
 }
 
-/// A number that did not decode to the JVM's own stack trace.
+/// A context id that did not decode to the JVM's own stack trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MismatchRecord<'a> {
     pub id: ContextId,
-    /// The number of the event that was compared.
+    /// The number of the compared event.
     pub at: u64,
     /// The JVM's trace, one frame per line.
     pub expected: Cow<'a, str>,
-    /// The number's trace, one frame per line.
+    /// The decoded trace, one frame per line.
     pub decoded: Cow<'a, str>,
 }
 
@@ -149,7 +151,7 @@ impl<'a> RecordBody<'a> for MismatchRecord<'a> {
     }
 }
 
-/// A class or method that runs as it was, without hooks.
+/// A class or method that runs unchanged, without hooks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SkippedRecord<'a> {
     pub class: Cow<'a, str>,
@@ -174,6 +176,7 @@ impl<'a> RecordBody<'a> for SkippedRecord<'a> {
     }
 }
 
+/// A message of the agent for the user.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WarningRecord<'a> {
     pub text: Cow<'a, str>,
@@ -191,7 +194,7 @@ impl<'a> RecordBody<'a> for WarningRecord<'a> {
     }
 }
 
-/// A counter of the agent's; the last record of a key holds.
+/// A statistic of the agent; the last record of a key is valid.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StatRecord<'a> {
     pub key: Cow<'a, str>,
@@ -212,7 +215,7 @@ impl<'a> RecordBody<'a> for StatRecord<'a> {
     }
 }
 
-/// The JVM ended by itself. A log without it is of a JVM that was killed or still runs.
+/// The JVM ended normally. A log without it belongs to a JVM that was killed or still runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EndRecord;
 

@@ -1,4 +1,4 @@
-//! Every kind of record comes back as it was.
+//! Round trips of every kind of record.
 
 use lucce_callgraph::{
     Anchor, AnchorId, Base, ContextId, GraphNode, MethodId, SiteId, Transition, TransitionEffect,

@@ -1,11 +1,11 @@
-//! Algorithm 1: from an id and a ccStack back to the path.
+//! Algorithm 1: decodes an id and a ccStack to the path.
 
 use super::DacceStackEntry;
 use super::dictionary::DacceDictionary;
 use super::dynamic_graph::DynamicCallGraph;
 use crate::{CallEdge, ContextFrame, MethodId, SiteId};
 
-/// Which sub-path is being decoded.
+/// The sub-path that is being decoded.
 struct SubPathPosition {
     method: MethodId,
     id: u64,
@@ -13,7 +13,7 @@ struct SubPathPosition {
     on_stack: bool,
 }
 
-/// The callers of `method`, innermost first; none if there is no such context.
+/// Returns the callers of `method`, innermost first; none if there is no such context.
 pub fn decode_path(
     dictionary: &DacceDictionary,
     graph: &DynamicCallGraph,
@@ -39,7 +39,7 @@ pub fn decode_path(
             at = SubPathPosition::new(method, top.id, dictionary);
             pop_entry(&mut stack);
         }
-        // Lines 26 to 33: one encoded call back.
+        // Lines 26 to 33: goes back one encoded call.
         match dictionary.find_caller(at.method, at.id) {
             Some((edge, rest)) => {
                 frames.push(edge.caller_frame());
@@ -67,7 +67,7 @@ impl SubPathPosition {
     }
 }
 
-/// An entry that is repeated stays, once less.
+/// Removes the top entry, or one repetition of it.
 fn pop_entry(stack: &mut Vec<DacceStackEntry>) {
     match stack.last_mut() {
         Some(top) if top.count > 0 => top.count -= 1,

@@ -1,4 +1,4 @@
-//! What is needed to decode ids of one timestamp: `En(e)`, `numCC(n)` and `maxID`.
+//! The data that decodes ids of one timestamp: `En(e)`, `numCC(n)` and `maxID`.
 
 use std::collections::HashMap;
 
@@ -7,12 +7,12 @@ use crate::encodings::{AcyclicNumbering, NumberingRules};
 use crate::numbering::{FastMap, SubPathStarts};
 use crate::{CallEdge, MethodId, SiteId};
 
-/// A call site compares its targets one by one up to this many.
+/// A call site with more targets than this uses a hash table.
 const COMPARED: usize = 8;
 /// The largest hash table of a call site.
 const MAX_PLACES: usize = 1 << 12;
 
-/// See the module's description. The default is of a graph without edges.
+/// See the module's description. The default is the dictionary of an empty graph.
 #[derive(Default)]
 pub struct DacceDictionary {
     numbering: AcyclicNumbering,
@@ -21,7 +21,7 @@ pub struct DacceDictionary {
 }
 
 impl DacceDictionary {
-    /// All known edges but the recursive ones, the hottest first.
+    /// Numbers all known edges except the recursive ones, hottest first.
     pub fn from_graph(graph: &DynamicCallGraph, bits: u32) -> DacceDictionary {
         let rules = NumberingRules {
             hot_first: true,
@@ -51,7 +51,7 @@ impl DacceDictionary {
         self.numbering.find_caller(method, id)
     }
 
-    /// Whether id 0 of a path that begins at a thread's entry says that it begins here.
+    /// Whether id 0 of a path from a thread's entry means that the path begins here.
     pub fn is_entry(&self, method: MethodId) -> bool {
         self.numbering.starts_sub_path(method)
     }
@@ -60,7 +60,7 @@ impl DacceDictionary {
         self.numbering.back_edges.contains(&edge)
     }
 
-    /// Whether no other caller adds less.
+    /// Whether no other caller has a smaller addition value.
     pub fn is_first(&self, edge: CallEdge) -> bool {
         let node = self.numbering.nodes.get(&edge.callee);
         let first = node.and_then(|node| node.incoming.first());
@@ -71,7 +71,7 @@ impl DacceDictionary {
         self.numbering.back_edges.len()
     }
 
-    /// Call sites that look their targets up in a hash table.
+    /// Returns the number of call sites that use a hash table.
     pub fn hashed_site_count(&self) -> usize {
         self.hashed_sites
     }
@@ -81,7 +81,7 @@ impl DacceDictionary {
     }
 }
 
-/// Leaves out targets that find their place in the call site's table taken; how many sites have one.
+/// Removes targets whose place in the call site's table is taken. Returns the number of sites with a table.
 fn hash_targets(edges: &mut Vec<crate::encodings::WeightedEdge>) -> usize {
     let mut sites: FastMap<SiteId, Vec<MethodId>> = FastMap::default();
     for known in edges.iter().filter(|known| !known.edge.is_entry()) {
@@ -104,7 +104,7 @@ fn hash_targets(edges: &mut Vec<crate::encodings::WeightedEdge>) -> usize {
     tables.len()
 }
 
-/// The smallest table without collisions, or the largest there may be.
+/// Returns the smallest table without collisions, or the largest allowed table.
 fn build_table(targets: &[MethodId]) -> HashMap<usize, MethodId> {
     let mut places = (targets.len() * 2).next_power_of_two();
     loop {

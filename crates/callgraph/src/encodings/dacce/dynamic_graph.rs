@@ -1,15 +1,15 @@
-//! The call graph as far as it was seen, and how often its edges were met in collected contexts.
+//! The call graph seen so far, and how often its edges occurred in sampled contexts.
 
 use crate::encodings::WeightedEdge;
 use crate::numbering::FastMap;
 use crate::{CallEdge, MethodId, SiteId};
 
-/// Edges in the order in which they were seen first.
+/// Edges in the order of their first call.
 #[derive(Default)]
 pub struct DynamicCallGraph {
     weighted_edges: Vec<WeightedEdge>,
     index: FastMap<CallEdge, usize>,
-    /// The function that a call site lies in.
+    /// The function of a call site.
     callers: FastMap<SiteId, MethodId>,
     /// The hottest call of each method.
     hottest: FastMap<MethodId, (CallEdge, u64)>,
@@ -17,7 +17,7 @@ pub struct DynamicCallGraph {
 }
 
 impl DynamicCallGraph {
-    /// Whether the edge is new.
+    /// Adds an edge. Returns whether it is new.
     pub fn record_edge(&mut self, edge: CallEdge) -> bool {
         if self.index.contains_key(&edge) {
             return false;
@@ -32,7 +32,7 @@ impl DynamicCallGraph {
         true
     }
 
-    /// A collected context goes through the edge.
+    /// Counts an edge of a sampled context.
     pub fn count_sample(&mut self, edge: CallEdge) {
         let known = self
             .index

@@ -1,15 +1,15 @@
-//! When a context is collected and when the graph is numbered anew (Section 4).
+//! Decides when a context is sampled and when the graph is renumbered (Section 4).
 
-/// How eagerly. The paper names the triggers but not their numbers.
+/// Thresholds. The paper names the triggers but not their values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DacceTuning {
-    /// A context is collected every so many calls: the paper's timer of 0.01 s.
+    /// Number of calls between two samples; the paper has a timer of 0.01 s.
     pub sample_interval: u64,
-    /// So many new edges are one reason, if they are a sixteenth of all edges.
+    /// Trigger: this many new edges, if they are a sixteenth of all edges.
     pub new_edges: u64,
-    /// Another: so many percent of calls use the ccStack for edges that could be encoded.
+    /// Trigger: this percentage of calls uses the ccStack for edges that could be encoded.
     pub stack_percent: u64,
-    /// Another: so many percent of the hottest calls in collected contexts do not add least.
+    /// Trigger: this percentage of the hottest calls in sampled contexts does not have the smallest addition value.
     pub hot_percent: u64,
 }
 
@@ -21,7 +21,7 @@ impl DacceTuning {
         hot_percent: 10,
     };
 
-    /// Never by itself.
+    /// Never triggers.
     pub const NEVER: DacceTuning = DacceTuning {
         sample_interval: u64::MAX,
         ..DacceTuning::DEFAULT
@@ -34,17 +34,17 @@ impl Default for DacceTuning {
     }
 }
 
-/// Counts since the graph was numbered last.
+/// Counts since the last numbering.
 pub struct ReEncodingTrigger {
     tuning: DacceTuning,
-    /// Until the next context is collected.
+    /// Calls until the next sample.
     left: u64,
     calls: u64,
     new_edges: u64,
     avoidable: u64,
     hot: u64,
     adding: u64,
-    /// Calls that must pass before hot paths or the ccStack are a reason again.
+    /// Calls that must pass before hot paths or the ccStack trigger again.
     patience: u64,
 }
 
@@ -62,7 +62,7 @@ impl ReEncodingTrigger {
         }
     }
 
-    /// Whether a context is to be collected.
+    /// Counts a call. Returns whether to sample a context.
     pub fn record_call(&mut self, is_new: bool, avoidable: bool) -> bool {
         self.calls += 1;
         self.new_edges += u64::from(is_new);
@@ -75,8 +75,9 @@ impl ReEncodingTrigger {
         false
     }
 
-    /// A context was collected in which `hot` calls are their method's hottest, `adding` of which do
-    /// not add least. Whether the graph is to be numbered anew.
+    /// Counts a sampled context and returns whether to renumber the graph.
+    ///
+    /// `hot` of its calls are the hottest of their method; `adding` of these do not have the smallest addition value.
     pub fn record_sample(&mut self, hot: u64, adding: u64, known: u64) -> bool {
         self.hot += hot;
         self.adding += adding;
@@ -87,7 +88,7 @@ impl ReEncodingTrigger {
         many_new || patient && self.new_edges > 0 && stack || patient && changed
     }
 
-    /// `calls` have passed since the time before. Reasons that come back quickly have to wait longer.
+    /// Resets the counts; `calls` have passed since the last numbering. Triggers that recur quickly must wait longer.
     pub fn finish_re_encoding(&mut self, calls: u64) {
         if self.new_edges < self.tuning.new_edges {
             self.patience = self.patience.max(calls).saturating_mul(2);
@@ -97,7 +98,7 @@ impl ReEncodingTrigger {
     }
 }
 
-/// Each of the paper's three cases (Section 4) alone.
+/// Tests each of the paper's three cases (Section 4) alone.
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,8 +110,7 @@ mod tests {
         hot_percent: 10,
     };
 
-    /// So many calls, the last of which is collected; the first `new` are of new edges, the first
-    /// `avoidable` use the ccStack.
+    /// Makes calls up to the next sample. The first `new` have new edges, the first `avoidable` use the ccStack.
     fn calls(trigger: &mut ReEncodingTrigger, new: u64, avoidable: u64) {
         for call in 0..TUNING.sample_interval {
             let is_collected = trigger.record_call(call < new, call < avoidable);
@@ -128,7 +128,7 @@ mod tests {
         trigger.finish_re_encoding(20);
         calls(&mut trigger, 4, 0);
         assert!(!trigger.record_sample(0, 0, 9), "counts begin anew");
-        // Of a large graph five are nothing.
+        // Five edges are too few for a large graph.
         calls(&mut trigger, 1, 0);
         assert!(!trigger.record_sample(0, 0, 160));
     }
@@ -149,7 +149,7 @@ mod tests {
         assert!(!trigger.record_sample(10, 1, 100));
         calls(&mut trigger, 0, 0);
         assert!(trigger.record_sample(10, 2, 100), "3 of 20 hot calls add");
-        // It was no use: the same reason has to wait, ever longer.
+        // It did not help: the same trigger must wait, longer each time.
         trigger.finish_re_encoding(20);
         for _ in 0..3 {
             calls(&mut trigger, 0, 0);

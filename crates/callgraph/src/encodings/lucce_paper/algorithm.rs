@@ -1,4 +1,4 @@
-//! Update and De: the versioned graph `⟨E, numCC, lv⟩`.
+//! Update and De of the versioned graph `⟨E, numCC, lv⟩`.
 
 use super::super::{ContextDecodeError, EncodingStatistics};
 use super::history::{EXCEEDED, HistoricValue, PaperVersion, ValueHistory};
@@ -8,18 +8,18 @@ use crate::{CallEdge, MethodId, SiteId};
 /// A frame's two local variables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CallIdVersion {
-    /// [`CallIdVersion::NO_CALL_ID`] where the numbers exceeded the limit.
+    /// [`CallIdVersion::NO_CALL_ID`] if the numbers exceeded the limit.
     pub call_id: u64,
     pub version: PaperVersion,
 }
 
 impl CallIdVersion {
-    /// What a thread's entry is called with.
+    /// The local variables with which a thread's entry is called.
     pub const ROOT: CallIdVersion = CallIdVersion {
         call_id: 0,
         version: 0,
     };
-    /// In place of a callId that there was no number for.
+    /// In place of a callId for which no number was left.
     pub const NO_CALL_ID: u64 = EXCEEDED;
 
     #[must_use]
@@ -28,39 +28,41 @@ impl CallIdVersion {
     }
 }
 
-/// Is told of everything that decides whether a later update changes nothing: that is so if lv(p) is the
-/// caller's version and the edge was numbered with the inputs that numCC(n) has now.
+/// Observes everything that decides whether a later update changes nothing.
+///
+/// An update changes nothing if lv(p) is the caller's version and the edge was numbered with the current inputs of
+/// numCC(n).
 pub trait UpdateObserver {
     /// `lv(caller)` is `version`.
     fn on_version_backed_up(&mut self, caller: MethodId, version: PaperVersion);
-    /// What numCC(callee) is the sum of has changed; `inputs` counts that.
+    /// The summands of numCC(callee) have changed; `inputs` counts the changes.
     fn on_inputs_changed(&mut self, callee: MethodId, inputs: u64);
-    /// `av(edge)`, [`CallIdVersion::NO_CALL_ID`] if it exceeds the limit, and the inputs it is of.
+    /// `av(edge)`, or [`CallIdVersion::NO_CALL_ID`] if it exceeds the limit, and the inputs that it was computed from.
     fn on_edge_numbered(&mut self, edge: CallEdge, inputs: u64, addition: u64);
 }
 
-/// Nothing is watched.
+/// Observes nothing.
 impl UpdateObserver for () {
     fn on_version_backed_up(&mut self, _: MethodId, _: PaperVersion) {}
     fn on_inputs_changed(&mut self, _: MethodId, _: u64) {}
     fn on_edge_numbered(&mut self, _: CallEdge, _: u64, _: u64) {}
 }
 
-/// See the module above.
+/// See the module `lucce_paper`.
 pub struct LucceAlgorithm {
     nodes: Vec<PaperNode>,
     index: FastMap<MethodId, NodeIndex>,
     edges: FastMap<CallEdge, NumberedEdge>,
     version: PaperVersion,
-    /// Numbers stay below.
+    /// Numbers stay below this limit.
     limit: u64,
     log: LogTally,
     repaired: u64,
-    /// Changes in all histories.
+    /// Number of changes in all histories.
     remembered_changes: usize,
 }
 
-/// A node's place in the list.
+/// A node's index in the list.
 type NodeIndex = u32;
 
 struct PaperNode {
@@ -71,11 +73,11 @@ struct PaperNode {
     counts: ValueHistory,
     /// lv
     callers: ValueHistory,
-    /// How often what numCC is the sum of has changed.
+    /// How often the summands of numCC have changed.
     inputs: u64,
 }
 
-/// An edge, in its callee's list.
+/// An edge in its callee's list.
 #[derive(Clone, Copy)]
 struct PaperIncomingEdge {
     since: PaperVersion,
@@ -83,7 +85,7 @@ struct PaperIncomingEdge {
     site: SiteId,
 }
 
-/// Where an edge is, the addition value that was computed last, and of which inputs; 0: none yet.
+/// The place of an edge, its last computed addition value, and the inputs of that value; 0: not computed yet.
 #[derive(Clone, Copy)]
 struct NumberedEdge {
     caller: NodeIndex,
@@ -93,7 +95,7 @@ struct NumberedEdge {
     inputs: u64,
 }
 
-/// What was logged: a kind, and the fields of the change as LEB128 numbers.
+/// Size of the log: the changes of each kind, and the bytes of their kinds and LEB128 fields.
 #[derive(Default)]
 struct LogTally {
     edges: u64,
@@ -110,7 +112,7 @@ impl LogTally {
 }
 
 impl LucceAlgorithm {
-    /// Numbers below 2 to the power of `bits`, at most 63: what a Java `long` holds.
+    /// Numbers are below 2 to the power of `bits`, at most 63: the range of a Java `long`.
     #[must_use]
     pub fn new(bits: u32) -> LucceAlgorithm {
         let mut algorithm = LucceAlgorithm {
@@ -131,7 +133,7 @@ impl LucceAlgorithm {
         algorithm
     }
 
-    /// Algorithm 1: the callee's local variables from the caller's.
+    /// Algorithm 1: returns the callee's local variables for the caller's.
     pub fn update_call(
         &mut self,
         edge: CallEdge,
@@ -144,7 +146,7 @@ impl LucceAlgorithm {
         let known = known.unwrap_or_else(|| self.add_edge(edge, caller, watch));
         let inputs = self.find_node(known.callee).map_or(0, |node| node.inputs);
         let (addition, version) = match known.inputs == inputs {
-            // Nothing that this number depends upon has changed since.
+            // Nothing that this number depends on has changed since.
             true => (known.addition, self.version),
             false => self.renumber_callee(edge, known, inputs, watch),
         };
@@ -214,7 +216,7 @@ impl LucceAlgorithm {
         }
     }
 
-    /// `numCC(n) ← Σ …`; `av(e)` and the version that it is of.
+    /// `numCC(n) ← Σ …`; returns `av(e)` and its version.
     fn renumber_callee(
         &mut self,
         edge: CallEdge,
@@ -239,7 +241,7 @@ impl LucceAlgorithm {
         (addition, before)
     }
 
-    /// What the edges before this one count together, and what all do.
+    /// Returns the sums over the edges before this one, and over all edges.
     fn sum_incoming(&self, edge: NumberedEdge) -> (u64, u64) {
         let (mut addition, mut sum) = (EXCEEDED, 0);
         let incoming = self.find_node(edge.callee).map_or(&[][..], |n| &n.incoming);
@@ -284,10 +286,10 @@ impl LucceAlgorithm {
         }
     }
 
-    /// `De(n, ⟨c, v⟩)`: the edges to `method`, innermost first; the last one is a thread's entry.
+    /// `De(n, ⟨c, v⟩)`: returns the edges to `method`, innermost first; the last one is a thread's entry.
     ///
     /// # Errors
-    /// There was no number, the graph has no such context, or what it was then is forgotten.
+    /// There was no number, the graph has no such context, or its state at that version is forgotten.
     pub fn decode_context(
         &self,
         method: MethodId,
@@ -296,8 +298,7 @@ impl LucceAlgorithm {
         self.decode_until(method, pair, |_, _| false)
     }
 
-    /// The context down to the first caller of whom `known` says, by method and local variables, that its
-    /// context is known.
+    /// Decodes down to the first caller whose context is `known`, by method and local variables.
     ///
     /// # Errors
     /// As [`LucceAlgorithm::decode_context`].
@@ -327,7 +328,7 @@ impl LucceAlgorithm {
                 return Ok(edges);
             }
             let version = match caller.callers.value_at(pair.version) {
-                // Backed up before: so this ends.
+                // That version was backed up earlier, so the loop ends.
                 HistoricValue::Value(version) if version < pair.version => version,
                 HistoricValue::Forgotten => return Err(ContextDecodeError::Lost),
                 _ => return Err(unknown),
@@ -343,7 +344,7 @@ impl LucceAlgorithm {
         }
     }
 
-    /// `prev(n, c, v)`: the edge with the largest addition value not above `c`, and that value.
+    /// `prev(n, c, v)`: returns the edge with the largest addition value not above `c`, and that value.
     fn previous_edge(
         &self,
         callee: &PaperNode,
@@ -368,8 +369,9 @@ impl LucceAlgorithm {
         found
     }
 
-    /// Forgets what the graph was in versions that are not asked for: others than those in `asked` and
-    /// those from now on. [`LucceAlgorithm::decode_context`] says of them that they are lost.
+    /// Forgets the graph's state in all versions except those in `asked` and those from now on.
+    ///
+    /// [`LucceAlgorithm::decode_context`] then returns an error for the forgotten versions.
     pub fn forget_versions(&mut self, asked: &mut Vec<PaperVersion>) {
         asked.sort_unstable();
         asked.dedup();
@@ -381,13 +383,13 @@ impl LucceAlgorithm {
         self.remembered_changes = self.nodes.iter().map(of).sum();
     }
 
-    /// Changes that have been remembered, and not forgotten.
+    /// Returns the number of changes that are remembered.
     #[must_use]
     pub fn remembered_changes(&self) -> usize {
         self.remembered_changes
     }
 
-    /// The graph's version now.
+    /// Returns the graph's current version.
     #[must_use]
     pub fn version(&self) -> PaperVersion {
         self.version
@@ -454,7 +456,7 @@ impl LucceAlgorithm {
     }
 }
 
-/// [`EXCEEDED`] if a summand is, or if the sum is above `most`.
+/// Returns the sum, or [`EXCEEDED`] if a summand is `EXCEEDED` or the sum is above `most`.
 fn bounded_sum(a: u64, b: u64, most: u64) -> u64 {
     let sum = a.checked_add(b).filter(|sum| *sum <= most);
     sum.unwrap_or(EXCEEDED)

@@ -1,22 +1,22 @@
-//! The values that something had in all versions of the graph.
+//! The values of a variable in all versions of the graph.
 
 /// A version of the whole graph. The root's is 0.
 pub type PaperVersion = u64;
 
-/// Stands for a number that exceeds the limit.
+/// In place of a number that exceeds the limit.
 pub const EXCEEDED: u64 = u64::MAX;
-/// Stands for values that are not kept any more.
+/// In place of a value that is no longer kept.
 const FORGOTTEN: u64 = u64::MAX - 1;
 
-/// Pairs of a version and the value since then, ascending.
+/// Pairs of a version and the value since that version, ascending.
 #[derive(Default)]
 pub struct ValueHistory(Vec<(PaperVersion, u64)>);
 
-/// What a history says of a version.
+/// The value of a version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HistoricValue {
     Value(u64),
-    /// There was none yet.
+    /// There was no value yet.
     Unset,
     Forgotten,
 }
@@ -44,7 +44,7 @@ impl ValueHistory {
         self.0.len()
     }
 
-    /// Keeps what it says of the versions in `asked`, ascending, and of those from `floor` on.
+    /// Keeps the values of the versions in `asked`, which is ascending, and of those from `floor` on.
     pub fn forget_versions(&mut self, asked: &[PaperVersion], floor: PaperVersion) {
         let mut asked = asked.iter().peekable();
         let mut ends = self.0.iter().skip(1).map(|(end, _)| *end);
