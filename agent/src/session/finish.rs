@@ -331,10 +331,12 @@ impl RunSummary {
             let lost = lost + counted.sum_events();
             return format!("{what}: nothing is recorded, at least {lost} events are lost");
         }
-        let mut line = match parts.is_empty() {
-            true => format!("tracked without recording, log in {log} ({megabytes:.1} MB)"),
-            false => format!("{} recorded in {log} ({megabytes:.1} MB)", parts.join(", ")),
+        let recorded = match (parts.is_empty(), agent.options.events.kinds().mask_bits() == 0) {
+            (false, _) => parts.join(", "),
+            (true, true) => "contexts without events".to_owned(),
+            (true, false) => "no events".to_owned(),
         };
+        let mut line = format!("{recorded} recorded in {log} ({megabytes:.1} MB)");
         if *lost > 0 {
             line += &format!("; {lost} events lost");
         }

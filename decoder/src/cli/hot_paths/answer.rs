@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use lucce_decoder::escape::{CollapsedFrameText, EscapedLine};
-use lucce_decoder::{CallMeasure, EventLeaf};
+use lucce_decoder::{EventLeaf};
 use lucce_kcontexts::{Error, NodeId};
 use serde::Serialize;
 
@@ -17,6 +17,7 @@ use super::{HotPathsArgs, PathsFormat};
 
 pub fn run(args: &HotPathsArgs, input: &HotPathsInput) -> Result<CommandStatus, CommandError> {
     let what = args.measure_and_leaf(input)?;
+    let measure = input.measure_name(what.0);
     let mut calls = SiteCalls::default();
     let end = input.feed_calls(what, &mut calls.labels, &mut calls.tree, u64::MAX)?;
     let failed = |e| CommandError::Usage(prefix_path(&input.path, e));
@@ -32,7 +33,8 @@ pub fn run(args: &HotPathsArgs, input: &HotPathsInput) -> Result<CommandStatus, 
     match args.format {
         PathsFormat::Collapsed => write_collapsed(&paths, &mut out)?,
         PathsFormat::Table => {
-            let answer = HotPathsAnswer::new(args, what, &hot, paths).map_err(failed)?;
+            let answer =
+                HotPathsAnswer::new(args, (measure, what.1), &hot, paths).map_err(failed)?;
             match args.json {
                 true => write_json(&mut out, &answer)?,
                 false => answer.write(&mut out)?,
@@ -45,8 +47,8 @@ pub fn run(args: &HotPathsArgs, input: &HotPathsInput) -> Result<CommandStatus, 
 
 #[derive(Serialize)]
 struct HotPathsAnswer {
-    /// What counts: `calls`, `events` or `bytes`.
-    value: &'static str,
+    /// What counts: `calls`, `events`, or the unit of the events' values (`bytes`, `ns`, …).
+    value: String,
     /// What is hot: `method` or `type`.
     thing: &'static str,
     k: u32,
@@ -72,12 +74,12 @@ struct HotCallee {
 impl HotPathsAnswer {
     fn new(
         args: &HotPathsArgs,
-        (count, origin): (CallMeasure, EventLeaf),
+        (measure, origin): (String, EventLeaf),
         hot: &HotRoutines,
         paths: NamedForest,
     ) -> Result<Self, Error> {
         Ok(HotPathsAnswer {
-            value: measure_name(count),
+            value: measure,
             thing: match origin {
                 EventLeaf::Method => "method",
                 EventLeaf::Type => "type",
@@ -123,14 +125,6 @@ impl HotPathsAnswer {
             writeln!(out, "\n{more}: --top 0")?;
         }
         Ok(())
-    }
-}
-
-pub fn measure_name(count: CallMeasure) -> &'static str {
-    match count {
-        CallMeasure::Calls => "calls",
-        CallMeasure::Events => "events",
-        CallMeasure::Bytes => "bytes",
     }
 }
 

@@ -46,6 +46,15 @@ impl HotPathsInput {
         Ok(HotPathsInput { path, file })
     }
 
+    /// What a measure counts: `calls`, `events`, or the unit of the values of the log's main kind of events.
+    pub fn measure_name(&self, measure: CallMeasure) -> String {
+        match (measure, &self.file) {
+            (CallMeasure::Calls, _) => "calls".to_owned(),
+            (CallMeasure::Bytes, OpenedInput::Log(profile)) => profile.main_kind().unit.to_string(),
+            (CallMeasure::Events | CallMeasure::Bytes, _) => "events".to_owned(),
+        }
+    }
+
     pub fn is_recording(&self) -> bool {
         matches!(self.file, OpenedInput::Recording(..))
     }

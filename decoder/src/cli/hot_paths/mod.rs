@@ -92,7 +92,7 @@ enum PathMeasureArg {
     Calls,
     /// Number of events
     Count,
-    /// Sum of the events' values, in bytes (logs only)
+    /// Sum of the events' values: bytes, nanoseconds, … (logs only)
     Value,
 }
 

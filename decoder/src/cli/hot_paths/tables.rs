@@ -10,7 +10,6 @@ use serde::Serialize;
 use super::super::output::{grouped, lock_stdout, write_json};
 use super::super::progress::ProgressMeter;
 use super::super::{CommandError, CommandStatus, prefix_path, print_diagnostic};
-use super::answer::measure_name;
 use super::input::HotPathsInput;
 use super::{HotPathsArgs, figures};
 
@@ -19,7 +18,7 @@ use super::{HotPathsArgs, figures};
 pub struct ProgramTables {
     pub name: String,
     /// What the call tree's nodes are: `calls` or `events`.
-    pub value: &'static str,
+    pub value: String,
     pub sizes: Sizes,
     /// Of recorded calls only: a log's contexts have no order.
     pub times: Option<Times>,
@@ -100,7 +99,7 @@ fn measure_program(
         .then(|| Times::new(&routines, sizes.depth, tick));
     let program = ProgramTables {
         name: input.file_name(),
-        value: measure_name(what.0),
+        value: input.measure_name(what.0),
         sizes,
         times: times.transpose().map_err(failed)?,
         bursts: bursts.map(|bursts| bursts.to_string()),

@@ -673,10 +673,10 @@ fn describe_missing(missing: MissingEvidence) -> String {
             format_plural(seen, "collection")
         ),
         MissingEvidence::EarlySnapshots { first_percent } => format!(
-            "the old generation was first collected behind {first_percent}% of the collections"
+            "the first collection of the old generation came after {first_percent}% of all collections"
         ),
         MissingEvidence::LateSnapshots { last_percent } => format!(
-            "the old generation was last collected behind {last_percent}% of the collections"
+            "the last collection of the old generation came after {last_percent}% of all collections"
         ),
     }
 }
