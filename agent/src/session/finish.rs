@@ -331,7 +331,10 @@ impl RunSummary {
             let lost = lost + counted.sum_events();
             return format!("{what}: nothing is recorded, at least {lost} events are lost");
         }
-        let recorded = match (parts.is_empty(), agent.options.events.kinds().mask_bits() == 0) {
+        let recorded = match (
+            parts.is_empty(),
+            agent.options.events.kinds().mask_bits() == 0,
+        ) {
             (false, _) => parts.join(", "),
             (true, true) => "contexts without events".to_owned(),
             (true, false) => "no events".to_owned(),

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use lucce_decoder::EventLeaf;
 use lucce_decoder::escape::{CollapsedFrameText, EscapedLine};
-use lucce_decoder::{EventLeaf};
 use lucce_kcontexts::{Error, NodeId};
 use serde::Serialize;
 
