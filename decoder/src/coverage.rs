@@ -294,7 +294,7 @@ impl Profile {
 struct AllocationSum {
     /// Bytes of counters that have bytes.
     bytes: u64,
-    /// Objects of counters whose objects have their site's size; the next field has their bytes.
+    /// Number of objects whose size is that of their site; `object_bytes`: their bytes.
     objects: u64,
     object_bytes: u64,
 }
@@ -325,9 +325,9 @@ impl SampleError {
     /// Computes the error of an estimate. `counters`: the estimated objects and bytes of each counter. `interval`: the
     /// sampling interval in bytes.
     ///
-    /// An object of `size` bytes is sampled with probability `1 − e^(−size/interval)`, and a sample stands for `1 ÷
-    /// probability` objects. So a counter has about `objects × probability` samples, and each adds `(size ÷ probability)²
-    /// × (1 − probability)` to the variance of the sum.
+    /// An object of `size` bytes is sampled with probability `1 − e^(−size/interval)`,
+    /// and a sample stands for `1 ÷ probability` objects. So a counter has about `objects × probability` samples,
+    /// and each adds `(size ÷ probability)² × (1 − probability)` to the variance of the sum.
     fn new(counters: impl Iterator<Item = (u64, u64)>, interval: u64) -> SampleError {
         let (mut samples, mut bytes, mut variance) = (0.0, 0.0, 0.0);
         for (count, value) in counters.filter(|(count, _)| *count > 0) {

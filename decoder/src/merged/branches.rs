@@ -37,7 +37,7 @@ pub struct CallTreeBranch {
     pub parent: Option<usize>,
     pub key: Option<GroupKey>,
     pub amount: u64,
-    /// Amounts of its own code by type; inverted: amounts of stacks that end here.
+    /// Amounts of its own code by type; inverted: of stacks whose thread's first frame this is.
     pub own: Vec<(Option<u32>, u64)>,
     /// The sum of the omitted branches.
     pub rest: u64,
