@@ -132,7 +132,7 @@ fn add_run(
     file: &Path,
     (classes, tagged): (&ClassFilterArgs, &TagFilterArgs),
 ) -> Result<CommandStatus, CommandError> {
-    // Single events have no tags.
+    // Events of the stream cannot be selected by tags here.
     let has_stream = events_path(file).exists() && tagged.is_unrestricted();
     let stream = has_stream
         .then(|| time_window::read_stream(file))
