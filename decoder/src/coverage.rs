@@ -518,7 +518,7 @@ mod tests {
         );
     }
 
-    /// The oracle draws samples as the VM does, many times, and looks how far the sums are from the truth.
+    /// The oracle draws samples like the VM, many times, and measures the distance of the sums from the true value.
     #[test]
     fn the_error_is_that_of_drawn_samples() {
         let (interval, objects) = (1000_u64, [(40_u64, 5000_u64), (700, 300), (20_000, 10)]);

@@ -90,12 +90,12 @@ mod tests {
         let mut taken = DeltaTracker::default();
         assert_eq!(taken.counter_delta(&share(3, 30), 0), Some(share(3, 30)));
         assert_eq!(taken.counter_delta(&share(3, 30), 0), None);
-        // A reading that saw less changes nothing.
+        // A reading with fewer events changes nothing.
         assert_eq!(taken.counter_delta(&share(1, 10), 0), None);
         assert_eq!(taken.counter_delta(&share(5, 45), 0), Some(share(2, 15)));
     }
 
-    /// 8 bytes each: of the first 3 objects the log said it later.
+    /// 8 bytes each; for the first 3 objects the log had the size only later.
     #[test]
     fn sizes_that_are_told_later_are_made_up_for() {
         let mut taken = DeltaTracker::default();

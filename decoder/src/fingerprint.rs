@@ -326,7 +326,7 @@ mod tests {
         (graph, ids)
     }
 
-    /// From the full trace, and only from it.
+    /// The expected fingerprint, from the full trace only.
     fn naive(
         graph: &VersionedGraph,
         id: ContextId,
@@ -371,7 +371,7 @@ mod tests {
         }
     }
 
-    /// As between a task and the thread that submitted it.
+    /// A boundary, as between a task and the thread that submitted it.
     #[test]
     fn callers_of_a_frame_that_ends_a_trace_do_not_count() {
         let (graph, ids) = recursion(EncodingPolicy::LUCCE);
@@ -395,7 +395,7 @@ mod tests {
         }
     }
 
-    /// Else the memos would be there and save nothing.
+    /// Otherwise the memos would exist and save nothing.
     #[test]
     fn shared_frames_are_met_once() {
         let (graph, ids) = recursion(EncodingPolicy::LUCCE);
@@ -411,7 +411,7 @@ mod tests {
             .iter()
             .map(|id| graph.decode_context(*id, MethodId::EVENT));
         let full: usize = full.map(|frames| frames.unwrap().len()).sum();
-        // Every frame once, and then each walk goes on to the next memo.
+        // Each frame once, and after that each walk goes to the next memo.
         assert!(
             met < CALLS + 2 * SPACING as usize * ids.len(),
             "{met} frames of {full}"

@@ -175,7 +175,7 @@ mod tests {
         assert!(following.snapshots().is_empty());
         following.add_survivors(row(2));
         assert_eq!(following.snapshots().len(), 1);
-        // Rows of no snapshot, and a snapshot that another one follows.
+        // Rows without a snapshot, and a snapshot followed by another one.
         following.add_survivors(row(3));
         following.begin_snapshot(snapshot(1));
         following.begin_snapshot(snapshot(0));

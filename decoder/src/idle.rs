@@ -127,7 +127,7 @@ impl Profile {
 mod tests {
     use super::*;
 
-    /// From the thread's entry on.
+    /// Frames from the thread's entry.
     fn is_idle(methods: &[&str]) -> bool {
         let steps = methods.iter().map(|method| idle_step(method));
         steps.fold(false, |waits, step| match step {
@@ -152,11 +152,11 @@ mod tests {
             "java.util.TimerThread.mainLoop",
         ];
         assert!(is_idle(&[&timer[..], &["java.lang.Object.wait"]].concat()));
-        // A task of a timer waits for something of its own.
+        // A timer's task waits for something else.
         let task = ["app.Task.run", "java.lang.Object.wait"];
         assert!(!is_idle(&[&timer[..], &task].concat()));
         assert!(!is_idle(&["app.Main.main", "java.lang.Object.wait"]));
-        // A handler runs in the thread that waits for what is to be handled.
+        // A handler runs in the thread that waits for input.
         let port = ["sun.nio.ch.EPollPort$EventHandlerTask.run"];
         let handler = [
             "sun.nio.ch.Invoker.invokeUnchecked",

@@ -32,8 +32,8 @@ impl Profile {
     /// Reads a log, packed or not.
     ///
     /// # Errors
-    /// The file cannot be read or is not a log. A damaged log is no error: what could be read is
-    /// there, and `damage` says where the first damage is.
+    /// The file cannot be read or is not a log. A damaged log is no error: the profile has all that could be read, and its
+    /// `damage` names the first damage.
     pub fn open(path: impl AsRef<Path>) -> Result<Profile, OpenError> {
         LogSource::open(path)?.read_profile(&|_| ())
     }

@@ -1037,7 +1037,7 @@ mod tests {
         );
     }
 
-    /// Nothing is said to hold nothing before a collection has taken it.
+    /// An object is only reported as unreachable after a collection has taken it.
     #[test]
     fn objects_without_a_path_are_said_to_be_what_they_are() {
         let of_type = |collected, unreported| TypeSearchCounts {

@@ -73,14 +73,14 @@ mod tests {
     #[test]
     fn a_process_that_has_not_mapped_the_log_is_another_one() {
         let own = std::process::id();
-        // Of every process: its own code.
+        // Every process maps its own code.
         assert!(!is_gone(own, &std::env::current_exe().unwrap()));
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         fs::write(&log, "").unwrap();
         assert!(is_gone(own, &log));
         assert!(is_gone(u32::MAX, &std::env::current_exe().unwrap()));
-        // Somebody took it away: its process may be there.
+        // The file was removed; its process may still run.
         assert!(!is_gone(own, &folder.path().join("none")));
     }
 

@@ -309,7 +309,7 @@ mod tests {
 
     use crate::merged::names::{FrameName, MethodName};
 
-    /// Paths of methods of one class, and what each allocated.
+    /// Paths of methods of one class, and the bytes that each allocated.
     fn joined(paths: &[(&[&str], u64)]) -> MergedProfile {
         let mut joined = MergedProfile::default();
         let mut counted = Vec::new();

@@ -67,7 +67,7 @@ impl HtmlPage {
         self.texts.push(text);
     }
 
-    /// Adds sums by path as those of a run.
+    /// Adds sums by path as one run.
     pub fn add_paths(&mut self, text: RunText, sums: &[PathSum]) {
         self.merged.add_paths(sums);
         self.steps = None;

@@ -159,7 +159,7 @@ impl<'p> PageSums<'p> {
         })
     }
 
-    /// Converts the sums to columns. `lanes`: the thread and tags of each group of counters.
+    /// Converts the sums to columns. `lanes`: thread and tags, indexed by `MergedCounter::tagged_thread`.
     pub fn into_columns(
         self,
         lanes: &[TaggedThread],

@@ -111,7 +111,7 @@ fn find_numbers(bytes: &[u8]) -> impl Iterator<Item = (Range<usize>, ContextNumb
 mod tests {
     use super::*;
 
-    /// A text may be read in any pieces: what comes out is the text with its numbers.
+    /// However a text is split into pieces, the output is the text with its ids.
     #[test]
     fn pieces_are_the_text_and_no_number_is_cut() {
         let number = |n: u64| format!("lucce:0123456789abcdef:0x{n:x}");

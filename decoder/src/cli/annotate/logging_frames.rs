@@ -85,7 +85,7 @@ mod tests {
     fn other_traces_stay_as_they_are() {
         let logback = "ch.qos.logback.classic.Logger";
         assert_eq!(left(&[logback, "com.acme.Shop"]).len(), 2);
-        // All frames are of the logging library: no caller is left to name.
+        // All frames belong to the logging library: there is no caller to name.
         assert_eq!(
             left(&[
                 "io.lucce.logback.LucceConverter",

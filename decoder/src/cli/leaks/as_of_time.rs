@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(as_of(Some(180)), "as of 14:02:11 UTC, 3 minutes ago");
         assert_eq!(as_of(Some(7_300)), "as of 14:02:11 UTC, 2 hours ago");
         assert_eq!(as_of(Some(200_000)), "as of 14:02:11 UTC, 2 days ago");
-        // A clock that was put back.
+        // The clock was set back.
         let early = AsOfTime::new(start * 1_000_000_000, 0, Some(UNIX_EPOCH));
         assert_eq!(early.age_seconds, Some(0));
     }
