@@ -346,7 +346,7 @@ impl RunComparison {
     }
 }
 
-/// Minimum fraction of the one-sided amounts that must match without lines, for the remark.
+/// Maximum ratio of one-sided amounts without lines to those with lines, for the remark.
 const WORTH: f64 = 0.5;
 /// Minimum fraction of all amounts that must be one-sided, for the remark.
 const POOR: f64 = 0.1;

@@ -40,7 +40,7 @@ impl HeapExhaustion {
         })
     }
 
-    /// Whether these bytes are a considerable part of the exhausted heap.
+    /// Whether these bytes are at least a tenth of the live bytes of the exhausted heap.
     pub fn is_filled_by(&self, bytes: u64) -> bool {
         bytes >= self.listing.total_bytes() / 10
     }
