@@ -1,4 +1,4 @@
-//! What is alive, by context, type and class of ages: without any proof that it will stay.
+//! Live objects by context, type and age class, without a proof that they will stay.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -10,40 +10,40 @@ use crate::followed_objects::LiveObjectCensus;
 use crate::leaks::TracedType;
 use crate::profile::{Profile, ProgressTick};
 
-/// All that was alive at a census, most bytes first.
+/// All objects that were live at a census, most bytes first.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AliveObjects {
     pub census: HeapCensus<'static>,
     pub rows: Vec<AliveRow>,
-    /// The log names a number that it does not explain.
+    /// Set if a row has a context id that the log does not explain.
     pub damage: Option<LogDamage>,
 }
 
-/// Living objects of one type that were made in one context.
+/// Live objects of one type that were allocated in one context.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AliveRow {
-    /// The smallest number of the trace.
+    /// The smallest context id of the trace.
     pub id: ContextId,
-    /// Its other numbers.
+    /// Its other context ids.
     pub aliases: Vec<ContextId>,
-    /// The type, as Java writes it.
+    /// The Java name of the type.
     pub type_name: String,
     /// In the order of [`AgeClass::ALL`].
     pub ages: [AliveAmount; 3],
 }
 
-/// How old living objects are.
+/// Age class of a live object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AgeClass {
-    /// They have survived a collection of the old generation.
+    /// It survived a collection of the old generation.
     Old,
-    /// They have survived a collection.
+    /// It survived a collection.
     Survived,
-    /// No collection has looked at them.
+    /// No collection has run since its allocation.
     New,
 }
 
-/// Objects and bytes that followed objects stand for.
+/// Estimated objects and bytes, extrapolated from sampled objects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AliveAmount {
     pub followed: u64,
@@ -54,7 +54,7 @@ pub struct AliveAmount {
 impl AgeClass {
     pub const ALL: [AgeClass; 3] = [AgeClass::Old, AgeClass::Survived, AgeClass::New];
 
-    /// Of objects that were born behind so many collections.
+    /// The age class of objects allocated after `born` collections.
     fn from_birth(at: &HeapCensus<'_>, born: u64) -> AgeClass {
         match born {
             born if born < at.tested => AgeClass::Old,
@@ -73,7 +73,7 @@ impl AliveAmount {
 }
 
 impl AliveRow {
-    /// Of all ages.
+    /// The sum of all ages.
     #[must_use]
     pub fn total_amount(&self) -> AliveAmount {
         let mut total = AliveAmount::default();
@@ -85,7 +85,7 @@ impl AliveRow {
 }
 
 impl AliveObjects {
-    /// Of all rows.
+    /// The sum of all rows.
     #[must_use]
     pub fn total_amount(&self) -> AliveAmount {
         let mut total = AliveAmount::default();
@@ -97,7 +97,7 @@ impl AliveObjects {
 }
 
 impl Profile {
-    /// What was alive at a census of this log. `tick` is told how many numbers were decoded.
+    /// Lists the objects that were live at a census of this log. Calls `tick` with the number of decoded ids.
     #[must_use]
     pub fn alive_objects(&self, census: &LiveObjectCensus, tick: ProgressTick<'_>) -> AliveObjects {
         let keys = census.rows.iter().map(|row| row.key);
@@ -140,7 +140,7 @@ impl Profile {
 }
 
 impl AliveRow {
-    /// Its aliases hold all numbers, some of them several times.
+    /// Sets `id` and `aliases`, given aliases with all ids of the row and duplicates.
     fn with_smallest_id(mut self) -> AliveRow {
         self.aliases.sort_unstable();
         self.aliases.dedup();

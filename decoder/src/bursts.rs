@@ -1,4 +1,4 @@
-//! Events that were counted in bursts: during which part of the run.
+//! Bursts: the part of a run's time during which events were counted.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use crate::profile::Profile;
 
-/// The agent's option `burst=ON/PERIOD`. Counts are those of the bursts; nothing is scaled.
+/// Result of the agent's option `burst=ON/PERIOD`. Counts are of the bursts only, without scaling.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct BurstSummary {
     /// `ON/PERIOD`
     pub asked: String,
-    /// What was measured; `None`: the JVM was killed or still runs.
+    /// Measured times; `None`: the JVM was killed or still runs.
     pub measured: Option<BurstMeasurement>,
 }
 
@@ -20,14 +20,14 @@ pub struct BurstMeasurement {
     pub bursts: u64,
     /// Nanoseconds during which events were counted.
     pub open: u64,
-    /// From the VM's initialisation to its end, in nanoseconds.
+    /// Nanoseconds from the VM's initialization to its end.
     pub of: u64,
-    /// Percent of the time.
+    /// The first time as a percentage of the second.
     pub share: f64,
 }
 
 impl Profile {
-    /// `None`: events were counted all the time.
+    /// The run's bursts. `None`: events were counted all the time.
     #[must_use]
     pub fn burst_summary(&self) -> Option<BurstSummary> {
         let asked = self.meta.get("burst")?.clone();

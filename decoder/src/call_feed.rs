@@ -1,4 +1,4 @@
-//! A run's calls, told to a builder of k-calling contexts: from a log's events, or as recorded.
+//! Feeds a run's calls to a builder of k-calling contexts: from the events of a log, or from a recording of calls.
 
 use std::collections::HashMap;
 
@@ -12,40 +12,40 @@ use crate::contexts::{ContextList, EventContext};
 use crate::profile::{Profile, ProgressTick};
 use crate::traces::{TraceId, TraceTree, TraceVisit};
 
-/// What counts.
+/// The measure of a k-calling context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CallMeasure {
-    /// Each call of a method.
+    /// Calls of a method.
     Calls,
-    /// Each event, in the method where it happens.
+    /// Events, in the method where they happen.
     Events,
-    /// The bytes that each event allocates.
+    /// Allocated bytes.
     Bytes,
 }
 
-/// Where events end.
+/// The innermost call of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum EventLeaf {
     #[default]
     Method,
-    /// One more step, into the type that is allocated.
+    /// One more call, of the allocated type.
     Type,
 }
 
-/// How the telling ended.
+/// How reading the calls ended.
 #[derive(Default, Debug)]
 pub struct CallFeedOutcome {
-    /// The recording is damaged here; what precedes it was told.
+    /// The damage at which reading stopped; all calls before it were fed.
     pub damage: Option<LogDamage>,
-    /// More steps than were asked for.
+    /// Whether the recording has more steps than `limit`.
     pub is_cut: bool,
 }
 
-/// Tells each context of a log as calls that lead to its events, by the numbers of calls. Gives those
-/// contexts, and what the log does not explain.
+/// Feeds each context of a log as the calls that lead to its events, by call labels. Returns the contexts, and what the
+/// log does not explain.
 ///
 /// # Errors
-/// The listener's.
+/// The listener's errors.
 pub fn feed_log_calls(
     profile: &Profile,
     (count, origin): (CallMeasure, EventLeaf),
@@ -67,8 +67,8 @@ pub fn feed_log_calls(
     Ok(contexts)
 }
 
-/// Each frame of the tree is entered once, whatever the number of traces that it is in. `ends`: what counts
-/// at the end of each trace, in their order.
+/// Enters each frame of the tree once, however many traces share it. `ends`: the weight at the end of each trace, in the
+/// order of traces.
 fn feed_trace_tree(
     traces: &TraceTree<'_>,
     ends: &[(TraceId, u64)],
@@ -105,7 +105,7 @@ fn feed_trace_tree(
     })
 }
 
-/// By trace, the call of its innermost frame's method.
+/// For each trace, the label of the call of its innermost method.
 fn label_trace_calls(traces: &TraceTree<'_>, labels: &mut CallLabels) -> Vec<Label> {
     let calls = traces.nodes().map(|(caller, frame, _)| {
         let caller = caller.and_then(|caller| traces.frames_of_trace(caller).next());
@@ -134,7 +134,7 @@ fn allocation_label(
     Some(labels.label_call(site, CallTarget::Type(name.to_owned())))
 }
 
-/// The names of a recording's methods and sites.
+/// Names of the methods and sites of a recording.
 impl From<&Recording> for CodeSymbols {
     fn from(recording: &Recording) -> Self {
         let mut code = CodeSymbols::default();
@@ -145,11 +145,11 @@ impl From<&Recording> for CodeSymbols {
     }
 }
 
-/// Tells recorded calls, by the numbers of calls; [`CallMeasure::Bytes`] counts nothing, for recordings
-/// have none. `limit`: the number of steps after which it ends.
+/// Feeds recorded calls, by call labels, up to `limit` steps. Recordings have no bytes, so [`CallMeasure::Bytes`] counts
+/// nothing.
 ///
 /// # Errors
-/// The listener's. A damaged recording is no error, see [`CallFeedOutcome`].
+/// The listener's errors. A damaged recording is no error, see [`CallFeedOutcome`].
 pub fn feed_recorded_calls(
     recording: &Recording,
     (count, origin): (CallMeasure, EventLeaf),
@@ -213,11 +213,11 @@ fn label_allocations(
     events.filter_map(label).collect()
 }
 
-/// The clock is said again after so many nanoseconds.
+/// Nanoseconds between two clock readings for the listener.
 const CLOCK_STEP_NS: u64 = 10_000;
 
-/// A recording tells the time once per block of a thread's steps, when it is written. Steps are
-/// taken to be evenly spread over the time since the thread's block before.
+/// Replays blocks of steps with times. A recording has one time per block, of its writing. Steps are assumed to be evenly
+/// spread over the time since the thread's previous block.
 struct CallFeeder<'l, L> {
     calls: HashMap<CallEdge, Label>,
     allocations: HashMap<SiteId, Label>,

@@ -1,4 +1,4 @@
-//! Numbers for what is called, dense, in the order of first use.
+//! Labels for calls and routines: dense numbers in order of first use.
 
 use std::collections::HashMap;
 
@@ -7,22 +7,22 @@ use lucce_kcontexts::Label;
 
 use crate::code::CodeSymbols;
 
-/// What is called: a method, or at the end of a stack the type that is allocated.
+/// A called routine: a method, or the allocated type at the end of a stack.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum CallTarget {
     Method(MethodId),
     Type(String),
 }
 
-/// A call: a site and what is called there. A thread's first method is called at [`SiteId::ENTRY`].
+/// A call: a site and its callee. A thread's first method is called at [`SiteId::ENTRY`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SiteCall {
     pub site: SiteId,
-    /// Its number among routines.
+    /// The callee's label.
     pub routine: Label,
 }
 
-/// Two numberings: of routines, and of calls.
+/// Labels of routines, and labels of calls.
 #[derive(Default)]
 pub struct CallLabels {
     routines: LabelTable<CallTarget>,
@@ -52,31 +52,31 @@ impl<T: Clone + Eq + std::hash::Hash> LabelTable<T> {
 }
 
 impl CallLabels {
-    /// The call's number.
+    /// The label of a call; adds the call if it is new.
     pub fn label_call(&mut self, site: SiteId, routine: CallTarget) -> Label {
         let routine = self.routines.get_or_insert(routine);
         self.calls.get_or_insert(SiteCall { site, routine })
     }
 
-    /// The call of this number.
+    /// The call with this label.
     #[must_use]
     pub fn find_call(&self, call: Label) -> Option<SiteCall> {
         self.calls.list.get(call.0 as usize).copied()
     }
 
-    /// The routine of each call, by the call's number.
+    /// The routine of each call, indexed by the call's label.
     #[must_use]
     pub fn routine_of_each(&self) -> Vec<Label> {
         self.calls.list.iter().map(|call| call.routine).collect()
     }
 
-    /// How many calls there are.
+    /// Number of calls.
     #[must_use]
     pub fn call_count(&self) -> u32 {
         self.calls.list.len() as u32
     }
 
-    /// `a.b.C.m`, or a type.
+    /// A routine's name: `a.b.C.m`, or a type.
     #[must_use]
     pub fn routine_name(&self, code: &CodeSymbols, routine: Label) -> String {
         match self.routines.list.get(routine.0 as usize) {

@@ -1,4 +1,4 @@
-//! What sites, methods and classes are called, and which line a site is on.
+//! Names of classes and methods, and lines of sites, as the log records them.
 
 mod id_table;
 mod interner;
@@ -15,21 +15,21 @@ use crate::frame::StackFrame;
 
 const ACC_NATIVE: u16 = 0x0100;
 
-/// The method of the frame that stands between those of a task and those of the thread that submitted it. No
-/// program has it: the agent's `tasks.rs` says what it means.
+/// The method of the frame that separates a task's frames from the frames of the thread that submitted it. No program has
+/// this method; see the agent's `stack/tasks.rs`.
 const SUBMISSION_FRAME: (&str, &str) = ("java.lang.LucceRt$Tasks", "submitted");
 
-/// Everything that the log says about code. A program may load a million classes, so what is kept of each is about as large
-/// as what the log says.
+/// All classes, methods and sites of a log. A program may load a million classes, so an entry takes about as much memory
+/// as its record takes in the log.
 #[derive(Default)]
 pub struct CodeSymbols {
     texts: TextInterner,
     classes: AscendingIdTable<ClassSymbol>,
     methods: AscendingIdTable<MethodSymbol>,
     sites: AscendingIdTable<SiteSymbol>,
-    /// All line tables, one behind the other: where code begins, and its line.
+    /// All line tables, concatenated: the first bytecode index of each entry, and its line.
     lines: Vec<(u16, u16)>,
-    /// Of those where events were.
+    /// Bytes of one object, for sites with events.
     sizes: HashMap<SiteId, u64>,
     submission_method: Option<MethodId>,
 }
@@ -44,25 +44,25 @@ struct MethodSymbol {
     name: TextId,
     descriptor: TextId,
     is_native: bool,
-    /// Of [`CodeSymbols::lines`]: where its own begin, and how many they are.
+    /// Its part of [`CodeSymbols::lines`]: index of the first entry, and number of entries.
     lines: (u32, u32),
 }
 
 /// A place in a method.
 struct SiteSymbol {
     bci: i32,
-    /// [`NO_LINE`]: that of the method's table.
+    /// [`NO_LINE`]: the line is in the method's table.
     line: i32,
-    /// The type that is allocated, as Java writes it; [`NO_TYPE`]: none is.
+    /// The [`TextId`] of the allocated type's Java name; [`NO_TYPE`]: the site does not allocate.
     allocated: u32,
 }
 
-/// No record has this line: Java's are of 16 bits, and the marks for others are small.
+/// No record has this line: Java's lines have 16 bits, and the marks for special lines are small.
 const NO_LINE: i32 = i32::MIN;
 const NO_TYPE: u32 = u32::MAX;
 
 impl CodeSymbols {
-    /// What a record says of code; other records say nothing here.
+    /// Adds a record about code; ignores other records.
     pub(crate) fn add_record(&mut self, record: LogRecord<'_>) {
         match record {
             LogRecord::Class(r) => self.add_class(r),
@@ -121,19 +121,19 @@ impl CodeSymbols {
         self.sizes.insert(site, bytes);
     }
 
-    /// The method whose frames [`is_submission_frame`](Self::is_submission_frame) is true of.
+    /// The method of frames for which [`is_submission_frame`](Self::is_submission_frame) is true.
     #[must_use]
     pub(crate) fn submission_method(&self) -> Option<MethodId> {
         self.submission_method
     }
 
-    /// Whether the frame stands between those of a task and those of the thread that submitted it.
+    /// Whether the frame separates a task's frames from the frames of the thread that submitted it.
     #[must_use]
     pub fn is_submission_frame(&self, frame: ContextFrame) -> bool {
         self.submission_method == Some(frame.method)
     }
 
-    /// What a frame is called; what the log does not know is named by its number.
+    /// Resolves a frame's names and line. A method that the log does not explain is named by its number.
     #[must_use]
     pub fn resolve_frame(&self, frame: ContextFrame) -> StackFrame {
         let (class, method) = self.class_and_method(frame.method);
@@ -147,7 +147,7 @@ impl CodeSymbols {
         }
     }
 
-    /// `a.b.C.m`
+    /// A method's qualified name: `a.b.C.m`
     #[must_use]
     pub fn method_name(&self, method: MethodId) -> String {
         let text = |id| self.texts.get(id);
@@ -158,14 +158,14 @@ impl CodeSymbols {
         }
     }
 
-    /// `(I)V`; empty: the log does not know the method.
+    /// A method's descriptor, such as `(I)V`. Empty: the log does not explain the method.
     #[must_use]
     pub fn method_descriptor(&self, method: MethodId) -> &str {
         let info = self.methods.get(method.0);
         info.map_or("", |info| self.texts.get(info.descriptor))
     }
 
-    /// `shown`: the frame as [`CodeSymbols::resolve_frame`] has it.
+    /// The content id of a frame. `shown`: the frame as [`CodeSymbols::resolve_frame`] returns it.
     #[must_use]
     pub fn frame_id(
         &self,
@@ -176,7 +176,7 @@ impl CodeSymbols {
         shown.frame_id(self.method_descriptor(frame.method), detail)
     }
 
-    /// Every method with its class, where the log names it.
+    /// All methods whose class has a name in the log, with that name.
     pub(crate) fn classes_of_methods(&self) -> impl Iterator<Item = (MethodId, &str)> {
         self.methods.iter().filter_map(|(id, info)| {
             let class = self.classes.get(info.class.0)?;
@@ -184,7 +184,7 @@ impl CodeSymbols {
         })
     }
 
-    /// Equal for methods that [`method_name`](Self::method_name) calls the same: they differ in their parameters only.
+    /// A key that is equal for overloads: methods for which [`method_name`](Self::method_name) is the same.
     pub(crate) fn name_key(&self, method: MethodId) -> impl std::hash::Hash + use<> {
         match self.class_and_method(method) {
             (class, Some(info)) => (class.map(|class| class.name), Some(info.name), 0),
@@ -215,14 +215,14 @@ impl CodeSymbols {
         self.lines.get(start..end).unwrap_or_default()
     }
 
-    /// The type that is allocated at `site`.
+    /// The Java name of the type that `site` allocates.
     #[must_use]
     pub fn allocated_type(&self, site: SiteId) -> Option<&str> {
         let number = self.sites.get(site.0)?.allocated;
         (number != NO_TYPE).then(|| self.texts.get(TextId::from_u32(number)))
     }
 
-    /// What one object from `site` takes, if that is always the same.
+    /// Bytes of one object that `site` allocates, if all have the same size.
     #[must_use]
     pub fn object_size(&self, site: SiteId) -> Option<u64> {
         self.sizes.get(&site).copied()
@@ -244,7 +244,7 @@ impl CodeSymbols {
     }
 }
 
-/// The line of the last entry at or before `bci`, as HotSpot looks it up: tables need not be sorted.
+/// The line of the last entry at or before `bci`, by HotSpot's look-up: tables need not be sorted.
 fn line_of_bci(lines: &[(u16, u16)], bci: i32) -> i32 {
     let before = lines.iter().filter(|(start, _)| i32::from(*start) <= bci);
     let mut best: Option<(u16, u16)> = None;
@@ -259,7 +259,7 @@ fn line_of_bci(lines: &[(u16, u16)], bci: i32) -> i32 {
     best.map_or(StackFrame::UNKNOWN, |(_, line)| line.into())
 }
 
-/// A descriptor as Java writes the type: `[Ljava/lang/String;` is `java.lang.String[]`.
+/// Converts a descriptor to a Java type name: `[Ljava/lang/String;` is `java.lang.String[]`.
 #[must_use]
 pub fn type_name(descriptor: &str) -> String {
     let element = descriptor.trim_start_matches('[');
@@ -277,7 +277,7 @@ pub fn type_name(descriptor: &str) -> String {
             let class = element.strip_prefix('L').and_then(|c| c.strip_suffix(';'));
             let named = |character| match character {
                 '/' => '.',
-                // Of a hidden class, before its number.
+                // In a hidden class's name, before its number.
                 '.' => '/',
                 other => other,
             };

@@ -1,4 +1,4 @@
-//! Collapsed stacks for flame graphs: `a.b.C.m;a.b.C.n 24`, root first.
+//! Writes collapsed stacks for flame graphs: `a.b.C.m;a.b.C.n 24`, outermost frame first.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -12,10 +12,10 @@ use crate::fingerprint::{TraceFingerprint, fingerprint_value};
 use crate::profile::{Profile, ProgressTick};
 use crate::traces::{TraceId, TraceTree};
 
-/// What the number at a line's end says.
+/// The number at the end of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum StackMeasure {
-    /// In the unit of the events' type.
+    /// The sum of values, in the unit of the events' type.
     #[default]
     Sum,
     Count,
@@ -31,7 +31,7 @@ impl StackMeasure {
     }
 }
 
-/// What the end of a stack is called by.
+/// The leaf of a stack: a context and its detail.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct StackLeaf {
     id: ContextId,
@@ -39,17 +39,17 @@ struct StackLeaf {
     site: SiteId,
 }
 
-/// Stacks as they are printed: contexts that differ in lines or in methods' parameters only are one.
+/// Stacks as they are printed. Contexts that differ only in lines or in methods' parameters are one stack.
 pub struct CollapsedStacks {
-    /// One context of each stack, and the sum; the largest first.
+    /// One context of each stack, and the stack's sum; largest first.
     stacks: Vec<(StackLeaf, u64)>,
     leaf_type: bool,
-    /// The sum of those that are not among the stacks.
+    /// The sum of the merged small stacks.
     rest: u64,
 }
 
 impl CollapsedStacks {
-    /// `leaf_type`: the allocated type is one more frame at the end.
+    /// Groups contexts by stack. `leaf_type`: whether the allocated type is one more frame at the end.
     #[must_use]
     pub fn new(
         profile: &Profile,
@@ -99,7 +99,7 @@ impl CollapsedStacks {
         sums.fold(0, u64::saturating_add)
     }
 
-    /// From now on, all stacks that are not large enough are one, `[rest]`.
+    /// Merges all stacks for which `is_large` is false into one, `[rest]`.
     pub fn merge_small_stacks(&mut self, is_large: impl Fn(u64) -> bool) {
         let number = self.stacks.partition_point(|(_, sum)| is_large(*sum));
         let rest = self.stacks.split_off(number);
@@ -107,7 +107,7 @@ impl CollapsedStacks {
         self.rest = rest.fold(self.rest, u64::saturating_add);
     }
 
-    /// The stacks with all that is needed to write them.
+    /// Resolves all names, for writing.
     #[must_use]
     pub fn prepare_writer<'c>(&'c self, profile: &'c Profile) -> CollapsedWriter<'c> {
         let mut traces = TraceTree::new(profile);
@@ -141,7 +141,7 @@ pub struct CollapsedWriter<'c> {
 }
 
 impl CollapsedWriter<'_> {
-    /// About how many bytes they are.
+    /// Approximate size of the output in bytes.
     #[must_use]
     pub fn estimate_bytes(&self) -> u64 {
         const LINE: u64 = 10;
@@ -159,10 +159,10 @@ impl CollapsedWriter<'_> {
         self.names.get(&frame.method).map_or("?", String::as_str)
     }
 
-    /// `tick` is told how many stacks were written.
+    /// Writes all stacks. Calls `tick` with the number of written stacks.
     ///
     /// # Errors
-    /// The output's.
+    /// The output's errors.
     pub fn write(&self, out: &mut dyn Write, tick: ProgressTick<'_>) -> io::Result<()> {
         self.for_each_stack(&mut |stack, value| {
             tick(1);
@@ -170,7 +170,7 @@ impl CollapsedWriter<'_> {
         })
     }
 
-    /// Each stack as text, and what is summed up.
+    /// Calls `tell` with each stack's text and sum.
     fn for_each_stack(&self, tell: &mut dyn FnMut(&str, u64) -> io::Result<()>) -> io::Result<()> {
         let (mut frames, mut text) = (Vec::new(), String::new());
         for (leaf, trace, value) in &self.stacks {
@@ -208,12 +208,11 @@ impl CollapsedWriter<'_> {
     }
 }
 
-/// Two runs, a line for each stack that either has: `a.b.C.m;a.b.C.n 20 24`, the old sum and the new one, as
-/// `difffolded.pl` of FlameGraph prints it. Stacks whose larger sum `admits` does not want are one, `[rest]`. Says how many lines
-/// there are.
+/// Writes a line for each stack of two runs: `a.b.C.m;a.b.C.n 20 24`, with the old and the new sum, like `difffolded.pl`
+/// of FlameGraph. Stacks whose larger sum `admits` rejects are one, `[rest]`. Returns the number of lines.
 ///
 /// # Errors
-/// The output's.
+/// The output's errors.
 pub fn write_difference(
     (old, new): (&CollapsedWriter<'_>, &CollapsedWriter<'_>),
     admits: impl Fn(u64) -> bool,
@@ -249,10 +248,10 @@ pub fn write_difference(
     Ok(lines)
 }
 
-/// What stands for all stacks that are not shown.
+/// The name of all merged stacks.
 const REST: &str = "[rest]";
 
-/// `stack`: the fingerprint of the methods.
+/// Fingerprint of a context's line of output. `stack`: the fingerprint of the methods.
 fn fingerprint_context(
     profile: &Profile,
     stack: &TraceFingerprint,

@@ -1,7 +1,7 @@
-//! All events by stack trace.
+//! Groups all events by stack trace.
 //!
-//! A trace may have several numbers: the encoder may forget an anchor and number it again, a line may have two call
-//! sites, a class may be there twice by two loaders. Numbers whose traces have one content id are one context here.
+//! A trace may have several context ids: the encoder may forget an anchor and number it again, a line may have two call
+//! sites, two loaders may load one class. Ids whose traces have one content id are one context here.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -18,42 +18,42 @@ use crate::profile::{Profile, ProgressTick};
 /// The events of one stack trace, kind and type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EventContext {
-    /// The smallest number of this trace.
+    /// The smallest context id of this trace.
     pub id: ContextId,
-    /// Its other numbers.
+    /// Its other context ids.
     pub aliases: Vec<ContextId>,
-    /// The trace's content id; across threads that of the submitter's frames, too.
+    /// The trace's content id. If submitters are distinguished, it includes the submitter's frames.
     pub stack: StackId,
-    /// Where the events of the smallest number happened.
+    /// The site of the events of the smallest context id.
     pub site: SiteId,
-    /// What these were.
+    /// The type of the events.
     pub event: EventTypeId,
     pub count: u64,
     /// In the type's unit.
     pub value: u64,
 }
 
-/// See [`Profile::list_contexts`].
+/// The result of [`Profile::list_contexts`].
 #[derive(Default, Debug)]
 pub struct ContextList {
     pub list: Vec<EventContext>,
     /// Events without any frame in scope.
     pub outside: u64,
-    /// Numbers with events that the log does not explain.
+    /// Context ids with events that the log does not explain.
     pub unknown: Vec<(ContextId, DecodeError)>,
-    /// The log's, or the first counter that it does not explain: what a number means is in the log
-    /// before anything is counted under it.
+    /// The log's damage, or the first counter whose context id the log does not explain: a sound log explains an id before
+    /// it counts events under it.
     pub damage: Option<LogDamage>,
 }
 
-/// What [`Profile::list_contexts`] adds up to, without the list.
+/// The sums of [`Profile::list_contexts`], without the list.
 #[derive(Default, Debug)]
 pub struct ContextSummary {
     /// Traces with events.
     pub traces: u64,
-    /// Events, and the sum of their values, by type.
+    /// Number of events and sum of their values, by type.
     by_type: BTreeMap<EventTypeId, (u64, u64)>,
-    /// As of [`ContextList`].
+    /// This field and the next two: see [`ContextList`].
     pub outside: u64,
     pub unknown: Vec<(ContextId, DecodeError)>,
     pub damage: Option<LogDamage>,
@@ -66,7 +66,7 @@ impl ContextSummary {
         counts.fold(0, u64::saturating_add)
     }
 
-    /// Events, and the sum of their values, by kind.
+    /// Number of events and sum of their values, by kind.
     #[must_use]
     pub fn by_kind(&self, profile: &Profile) -> BTreeMap<String, (u64, u64)> {
         let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
@@ -84,7 +84,7 @@ fn add_sum(sum: &mut (u64, u64), (count, value): (u64, u64)) {
 }
 
 impl ContextList {
-    /// Adds what others leave out of their list, and takes it from them.
+    /// Adds what `others` leave out of their list, and removes it there.
     pub fn add_left_out(&mut self, others: &mut ContextList) {
         self.outside = self.outside.saturating_add(others.outside);
         self.unknown.append(&mut others.unknown);
@@ -109,15 +109,15 @@ impl ContextList {
     }
 }
 
-/// What is kept of a trace. Halves of the content id, since a number of 128 bits is aligned to as many: an option, and a key
-/// beside another word, would take half as much again.
+/// A trace's content id and site. The id is split in halves: a 128-bit number is aligned to 16 bytes, so an `Option` or a
+/// key with another word would take half as much memory again.
 struct TraceLeaf {
     stack: [u64; 2],
-    /// Where the event happened.
+    /// The site of the event.
     site: SiteId,
 }
 
-/// What of the events is in no list: see [`ContextList`].
+/// Events that are in no list; see [`ContextList`].
 #[derive(Default)]
 struct UnlistedEvents {
     outside: u64,
@@ -126,14 +126,13 @@ struct UnlistedEvents {
 }
 
 impl Profile {
-    /// All contexts with events, in the order of their numbers. `tick` is told how many were
-    /// decoded.
+    /// Lists all contexts with events, in the order of their ids. Calls `tick` with the number of decoded ids.
     #[must_use]
     pub fn list_contexts(&self, tick: ProgressTick<'_>) -> ContextList {
         self.list_contexts_of(&self.events, tick)
     }
 
-    /// The contexts of some of the events.
+    /// Lists the contexts of some events.
     #[must_use]
     pub fn list_contexts_of(
         &self,
@@ -155,7 +154,7 @@ impl Profile {
         contexts
     }
 
-    /// What all contexts add up to: of each no more is kept than its trace's content id.
+    /// Sums all contexts. Keeps only the content id of each trace in memory.
     #[must_use]
     pub fn summarize_contexts(&self, tick: ProgressTick<'_>) -> ContextSummary {
         let mut summary = ContextSummary::default();
@@ -176,7 +175,7 @@ impl Profile {
         summary
     }
 
-    /// Hands over the events of each number, with its trace and where they happened; what is in no list.
+    /// Calls `take` with the content id, site and counters of each context id. Returns the events that are in no list.
     fn for_each_trace(
         &self,
         events: &ContextCounters,
@@ -205,7 +204,7 @@ impl Profile {
         aside
     }
 
-    /// By number; none: it does not decode.
+    /// The leaf of each id's trace; `None`: the id does not decode.
     fn find_trace_leaves(
         &self,
         ids: &[ContextId],
@@ -239,7 +238,7 @@ impl Profile {
         Some(LogDamage::at_offset(offset, reason))
     }
 
-    /// `shares`: of one context and type.
+    /// Sums counters of one context and type.
     fn sum_counters(
         &self,
         shares: &[ContextCounter],
@@ -278,7 +277,7 @@ impl ContextList {
             }
             Entry::Occupied(index) => {
                 if let Some(known) = self.list.get_mut(*index.get()) {
-                    // One number may have events of two ids of one type, which then come one after the other.
+                    // One context id may have events of two type ids with one name; these come one after the other.
                     if known.id != context.id && known.aliases.last() != Some(&context.id) {
                         known.aliases.push(context.id);
                     }
@@ -290,7 +289,7 @@ impl ContextList {
     }
 }
 
-/// Numbers for what people call events: two are equal if the kinds are, and what the events happened to.
+/// Numbers for the names of events: two events have one number if kind and detail are equal.
 struct EventNames<'p> {
     profile: &'p Profile,
     by_name: HashMap<(&'p str, Option<&'p str>), u32>,

@@ -1,4 +1,4 @@
-//! What of all allocations was counted: the log's counters beside what the VM itself says that threads allocated.
+//! Allocation coverage: bytes in the log's counters, divided by the bytes that threads allocated by the VM's own count.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,35 +17,35 @@ use crate::profile::Profile;
 pub struct AllocationCoverage {
     #[serde(flatten)]
     pub sum: CoverageBytes,
-    /// What was counted is an estimate from samples.
+    /// Whether the counted bytes are an estimate from samples.
     pub estimated: bool,
-    /// How exact the estimate is. `None`: it is no estimate.
+    /// The error of the estimate. `None`: it is no estimate.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub samples: Option<SampleError>,
-    /// Milliseconds since 1970: when the VM was last asked. What was counted is of that moment, too. `None`: at the
-    /// end of the run.
+    /// Time of the VM's last count, in milliseconds since 1970; the counted bytes are of the same moment. `None`: the end
+    /// of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<u64>,
     /// Milliseconds from the start of the run to that moment.
     #[serde(skip)]
     pub asked_after: u64,
-    /// Why it is not near 100 percent, where that is known.
+    /// Why coverage is not near 100%, if the reason is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
-    /// Those that allocated most come first.
+    /// Threads, largest allocations first.
     pub threads: Vec<ThreadCoverage>,
 }
 
-/// The error of what was estimated from samples.
+/// The statistical error of an estimate from samples.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct SampleError {
-    /// How many samples there were, about.
+    /// Approximate number of samples.
     pub samples: u64,
-    /// Two standard deviations of the percentage of the bytes: 95 of 100 runs are within.
+    /// Two standard deviations of the percentage of bytes: 95 of 100 runs are within.
     pub error_percent: f64,
 }
 
-/// Of one thread, or of several that are one to the log.
+/// Coverage of one thread, or of several threads with one id in the log.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ThreadCoverage {
     pub thread: String,
@@ -58,16 +58,16 @@ pub struct CoverageBytes {
     pub counted: u64,
     /// By the VM's count.
     pub allocated: u64,
-    /// `None`: the VM counted nothing.
+    /// Counted bytes as a percentage of allocated ones. `None`: the VM counted nothing.
     pub percent: Option<f64>,
 }
 
-/// What belongs together: the VM counts what virtual threads allocate for those that carry them.
+/// Threads whose bytes are compared as one: the VM adds a virtual thread's allocations to its carrier.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum CoverageThreadGroup {
     Thread(ThreadId),
     Virtual,
-    /// Nothing was counted in them, so they have no number.
+    /// Threads without events, which have no id.
     WithoutEvents,
 }
 
@@ -80,18 +80,18 @@ const REASON_ABOVE: &str =
 const REASON_DROPPED: &str = "events were lost";
 const REASON_BELOW: &str = "what the VM makes by itself is not counted";
 const REASON_ATTACHED_LATE: &str = "the agent was attached: of a thread that ran before the VM tells nothing until it has allocated some 512 KB";
-/// The first JDK whose samples are fair to objects of all sizes.
+/// The first JDK that samples objects of all sizes without bias.
 const FAIR_SAMPLES: u32 = 25;
 const REASON_SAMPLE_BIAS: &str = "this JVM samples large objects too rarely (JDK-8356372, corrected in JDK 25): what makes objects that did \
     not fit into the rest of a thread's buffer can be a quarter too low, and what makes smaller ones a fifth too high";
-/// A difference that needs no reason, in percent.
+/// Largest difference from 100% that needs no explanation, in percent.
 const MAX_UNEXPLAINED_PERCENT: f64 = 0.5;
 
 impl Profile {
-    /// What was counted of what the VM says.
+    /// Compares the counted bytes with the VM's count.
     ///
     /// # Errors
-    /// Why the two cannot be compared.
+    /// The reason why they cannot be compared.
     pub fn allocation_coverage(&self) -> Result<AllocationCoverage, &str> {
         if let Some(reason) = self.meta.get("coverage.none") {
             return Err(reason);
@@ -140,7 +140,7 @@ impl Profile {
                         .map_or(0, |silent| silent.allocated);
                     let missing = sum.allocated.saturating_sub(sum.counted);
                     let is_late = self.meta.contains_key("attached") && samples.is_none();
-                    // Most of what is missing.
+                    // These threads have most of the missing bytes.
                     (is_late && percent < 100.0 - MAX_UNEXPLAINED_PERCENT && silent > missing / 2)
                         .then_some(REASON_ATTACHED_LATE)
                 })
@@ -149,13 +149,13 @@ impl Profile {
         })
     }
 
-    /// Returns how many bytes lie between two samples on average, if allocations are estimated from samples.
+    /// The sampling interval in bytes, if allocations are estimated from samples.
     #[must_use]
     pub fn sampled_bytes(&self) -> Option<u64> {
         self.meta.get("sampled.bytes")?.parse().ok()
     }
 
-    /// Returns what is wrong with the samples of the JVM that wrote the log, if that is known.
+    /// A known bias of the samples of the JVM that wrote the log.
     #[must_use]
     pub fn sample_bias(&self) -> Option<&'static str> {
         self.sampled_bytes()?;
@@ -164,7 +164,7 @@ impl Profile {
         (version < FAIR_SAMPLES).then_some(REASON_SAMPLE_BIAS)
     }
 
-    /// Threads of one name are one; those that allocated most come first.
+    /// Coverage by thread name, largest allocations first.
     fn coverage_by_name(
         &self,
         of: BTreeMap<CoverageThreadGroup, CoverageBytes>,
@@ -187,7 +187,7 @@ impl Profile {
         threads
     }
 
-    /// What was counted in each thread, until the VM was asked; whether any is a virtual one.
+    /// Adds each thread's bytes, counted until the VM's last count. Returns whether any thread is virtual.
     fn add_counted_bytes(&self, of: &mut BTreeMap<CoverageThreadGroup, CoverageBytes>) -> bool {
         let mut last = None;
         let mut virtual_events = false;
@@ -227,8 +227,8 @@ impl Profile {
         virtual_events
     }
 
-    /// What one object takes that was allocated in a context; 0: that is not always the same, or the log does
-    /// not explain the number. `last`: the answer before, because one number's counters stand side by side.
+    /// Bytes of an object allocated in a context; 0: sizes vary, or the log does not explain the id. `last`: the previous
+    /// result, because counters of one id are adjacent.
     fn object_size_in(&self, id: ContextId, last: &mut Option<(ContextId, u64)>) -> u64 {
         if let Some((known, size)) = last
             && *known == id
@@ -246,7 +246,7 @@ impl Profile {
         match who {
             CoverageThreadGroup::Virtual => VIRTUAL.into(),
             CoverageThreadGroup::WithoutEvents => WITHOUT_EVENTS.into(),
-            // The VM does not count by tags: lanes of one kind of threads are one.
+            // The VM does not count by tags, so per-thread counters with different tags are merged.
             CoverageThreadGroup::Thread(id) if self.has_tags() => {
                 mask_digits(&self.thread_name(id))
             }
@@ -254,14 +254,14 @@ impl Profile {
         }
     }
 
-    /// One event in a thousand, or more.
+    /// Whether at least one event in a thousand was dropped.
     fn has_dropped_many(&self) -> bool {
         let counted = self.events.as_slice().iter().map(|share| share.count);
         let counted = counted.fold(0, u64::saturating_add);
         self.dropped_events() > counted / 1000
     }
 
-    /// Why the percentage is not near 100. `None`: no reason is needed, or none is known to apply.
+    /// Why coverage is not near 100%. `None`: it needs no reason, or no known reason applies.
     fn explain_percent(&self, percent: f64, samples: Option<SampleError>) -> Option<&'static str> {
         let near = samples.map_or(MAX_UNEXPLAINED_PERCENT, |samples| {
             samples.error_percent.max(MAX_UNEXPLAINED_PERCENT)
@@ -272,8 +272,8 @@ impl Profile {
         if percent < 100.0 && self.has_dropped_many() {
             return Some(REASON_DROPPED);
         }
-        // The VM tells of samples, and an attached agent of all that it counts: compiled code or not, and of what
-        // the VM makes by itself, too. Of a killed JVM the two sums are of one moment only about.
+        // Samples and an attached agent's events come from the VM: they include compiled code and the VM's own
+        // allocations. If the JVM was killed, the two sums are of slightly different moments.
         let is_exact = samples.is_none() && self.ended && !self.has_no_hooks();
         match percent > 100.0 {
             _ if !is_exact => None,
@@ -282,19 +282,19 @@ impl Profile {
         }
     }
 
-    /// The VM told of each event: the agent was attached, or no class had hooks.
+    /// Whether the VM reported each event: the agent was attached, or no class had hooks.
     fn has_no_hooks(&self) -> bool {
         self.meta.contains_key("attached")
             || self.meta.get("tracking").is_some_and(|how| how == "none")
     }
 }
 
-/// What the counters of one number have counted.
+/// The sum of the counters of one context id.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 struct AllocationSum {
-    /// Of counters that have their bytes.
+    /// Bytes of counters that have bytes.
     bytes: u64,
-    /// Of counters whose objects have the size of their site: how many, and their bytes.
+    /// Number of objects whose size is that of their site; `object_bytes`: their bytes.
     objects: u64,
     object_bytes: u64,
 }
@@ -304,10 +304,10 @@ impl AllocationSum {
         self.bytes.saturating_add(self.object_bytes)
     }
 
-    /// What they had counted at an earlier moment. Objects of then are taken to be as large on average as all of them.
+    /// Estimates the sum at an earlier moment, assuming that the mean object size was the same then.
     fn estimate_earlier_sum(self, then: Option<&CountedSum>) -> AllocationSum {
         let Some(then) = then else {
-            // The number's first events came later.
+            // The first events of this context id are later.
             return AllocationSum::default();
         };
         let objects = then.objects.min(self.objects);
@@ -322,11 +322,12 @@ impl AllocationSum {
 }
 
 impl SampleError {
-    /// `counters`: the estimated objects and bytes of each counter. `interval`: bytes between two samples on average.
+    /// Computes the error of an estimate. `counters`: the estimated objects and bytes of each counter. `interval`: the
+    /// sampling interval in bytes.
     ///
-    /// An object of `size` bytes is a sample with the chance `1 − e^(−size/interval)`, and the sample stands for
-    /// `1 ÷ chance` objects: so many counters' objects came from about `objects × chance` samples, and each adds
-    /// `(size ÷ chance)² × (1 − chance)` to the variance of the sum.
+    /// An object of `size` bytes is sampled with probability `1 − e^(−size/interval)`,
+    /// and a sample stands for `1 ÷ probability` objects. So a counter has about `objects × probability` samples,
+    /// and each adds `(size ÷ probability)² × (1 − probability)` to the variance of the sum.
     fn new(counters: impl Iterator<Item = (u64, u64)>, interval: u64) -> SampleError {
         let (mut samples, mut bytes, mut variance) = (0.0, 0.0, 0.0);
         for (count, value) in counters.filter(|(count, _)| *count > 0) {
@@ -354,7 +355,7 @@ impl SampleError {
         }
     }
 
-    /// Of a percentage in place of the whole.
+    /// Scales the error to a percentage.
     fn scale_to_percent(self, percent: Option<f64>) -> SampleError {
         SampleError {
             error_percent: self.error_percent * percent.unwrap_or(100.0) / 100.0,
@@ -363,7 +364,7 @@ impl SampleError {
     }
 }
 
-/// A thread's name with `*` for each row of digits, as names are that several threads have together.
+/// A thread's name with `*` for each sequence of digits: the name of a group of threads.
 fn mask_digits(name: &str) -> String {
     let mut kind = String::with_capacity(name.len());
     for character in name.chars() {
@@ -409,7 +410,7 @@ impl CoverageBytes {
 }
 
 impl AllocationCoverage {
-    /// Returns how many digits behind the point a percentage deserves.
+    /// Number of decimal digits for a percentage.
     #[must_use]
     pub fn percent_digits(&self) -> usize {
         let is_exact = self
@@ -419,7 +420,7 @@ impl AllocationCoverage {
     }
 }
 
-/// `99.8% of the bytes that the VM allocated`, and why it is not more, or less.
+/// `99.8% of the bytes that the VM allocated`, and the reason for the difference.
 impl fmt::Display for AllocationCoverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(percent) = self.sum.percent else {
@@ -517,7 +518,7 @@ mod tests {
         );
     }
 
-    /// The oracle draws samples as the VM does, many times, and looks how far the sums are from the truth.
+    /// The oracle draws samples like the VM, many times, and measures the distance of the sums from the true value.
     #[test]
     fn the_error_is_that_of_drawn_samples() {
         let (interval, objects) = (1000_u64, [(40_u64, 5000_u64), (700, 300), (20_000, 10)]);

@@ -1,11 +1,11 @@
-//! What has been taken of the counters of a run that goes on, so that each event is taken once.
+//! Reads each event of a running JVM once: the difference between two readings of its counters.
 //!
 //! ```text
-//! a reading ─► counters now − counters taken = what is new ─► taken: the larger ones of both
+//! counters read now − counters reported = delta ─► reported: the larger of both
 //! ```
-//! A reading may see less than the one before: a part of the file that cannot be read just then. What was taken stays taken.
-//! Bytes of objects of one size are not in their counters but follow from them, once the log has said the size: so what is compared
-//! are sums, not counters.
+//! A reading may lack counters of an earlier one, if a part of the file cannot be read at that moment; reported counters
+//! stay reported. Bytes of objects of a fixed size are not in the counters, but follow from the size once the log has it.
+//! So sums are compared, not counters.
 
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 use lucce_tracelog::{EventTypeId, ThreadId};
@@ -14,20 +14,20 @@ use rustc_hash::FxHashMap;
 use crate::events::{ContextCounter, ContextCounters};
 use crate::profile::Profile;
 
-/// Counters by context, type and thread, as they were taken.
+/// The reported counters by context, type and thread.
 #[derive(Default)]
 pub struct DeltaTracker(FxHashMap<(ContextId, EventTypeId, ThreadId), CounterTotals>);
 
 #[derive(Clone, Copy, Default)]
 struct CounterTotals {
     count: u64,
-    /// With the sizes of objects.
+    /// Includes the sizes of objects.
     value: u64,
 }
 
 impl DeltaTracker {
-    /// What the profile has more than was taken, which is taken from now on. Numbers that its log does not explain (yet) are left for
-    /// another time.
+    /// Returns what the profile has counted since the last call, and marks it as reported. Context ids that the log does
+    /// not explain (yet) are left for a later call.
     pub fn next_delta(&mut self, profile: &Profile) -> ContextCounters {
         let mut more = Vec::new();
         for shares in profile.events.by_context() {
@@ -45,7 +45,7 @@ impl DeltaTracker {
         ContextCounters::new(more)
     }
 
-    /// `each`: the size of each object, which is not in the counter.
+    /// The difference of one counter. `each`: the size of an object if the counter has no bytes, else 0.
     fn counter_delta(&mut self, share: &ContextCounter, each: u64) -> Option<ContextCounter> {
         let sized = share.count.saturating_mul(each);
         let value = share.value.saturating_add(sized);
@@ -55,7 +55,7 @@ impl DeltaTracker {
         let more = value.saturating_sub(taken.value);
         taken.count = taken.count.max(share.count);
         taken.value = taken.value.max(value);
-        // As counters have it: readers add the sizes again.
+        // Like a counter's value: readers add the sizes of objects.
         let value = more.saturating_sub(count.saturating_mul(each));
         (count > 0 || value > 0).then_some(ContextCounter {
             count,
@@ -90,12 +90,12 @@ mod tests {
         let mut taken = DeltaTracker::default();
         assert_eq!(taken.counter_delta(&share(3, 30), 0), Some(share(3, 30)));
         assert_eq!(taken.counter_delta(&share(3, 30), 0), None);
-        // A reading that saw less changes nothing.
+        // A reading with fewer events changes nothing.
         assert_eq!(taken.counter_delta(&share(1, 10), 0), None);
         assert_eq!(taken.counter_delta(&share(5, 45), 0), Some(share(2, 15)));
     }
 
-    /// 8 bytes each: of the first 3 objects the log said it later.
+    /// 8 bytes each; for the first 3 objects the log had the size only later.
     #[test]
     fn sizes_that_are_told_later_are_made_up_for() {
         let mut taken = DeltaTracker::default();

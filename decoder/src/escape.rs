@@ -1,11 +1,11 @@
-//! How names are written in each form of output, so that no name can be taken for something else.
+//! Escapes names for each output format, so that no name can be mistaken for something else.
 //!
-//! | form | on top of what `Text` escapes |
+//!  format | in addition to the escapes of `Text` |
 //! |---|---|
 //! | text for people | nothing |
-//! | collapsed stacks | `;`, which parts frames, and a space before a digit: the number at the end of a line is the value |
-//! | CSV | quotes as RFC 4180 has it; `'` before what a spreadsheet would take for a formula |
-//! | JSON | what JSON can hold, but a terminal obeys, is `\u…` |
+//!  collapsed stacks | `;`, which separates frames, and a space before a digit: the number at the end of a line is the value |
+//!  CSV | quotes by RFC 4180; `'` before text that a spreadsheet would take for a formula |
+//!  JSON | characters that JSON allows but terminals interpret are `\u…` |
 
 use std::fmt;
 use std::io;
@@ -54,10 +54,10 @@ impl fmt::Display for CsvCellText<'_> {
     }
 }
 
-/// JSON on one line, without a line break behind it.
+/// Writes JSON on one line, without a line break at its end.
 ///
 /// # Errors
-/// The output's.
+/// The output's errors.
 pub fn write_escaped_json(
     out: &mut impl io::Write,
     value: &(impl Serialize + ?Sized),
@@ -70,7 +70,7 @@ pub fn write_escaped_json(
 struct TerminalSafeFormatter;
 
 impl Formatter for TerminalSafeFormatter {
-    /// What JSON itself must escape never comes here.
+    /// Writes text that has no characters that JSON itself must escape.
     fn write_string_fragment<W: ?Sized + io::Write>(
         &mut self,
         out: &mut W,

@@ -1,4 +1,4 @@
-//! What was counted: events per context, type and thread.
+//! Counters of events, by context, type and thread.
 
 use lucce_callgraph::ContextId;
 use lucce_tracelog::{EventTypeId, ThreadId};
@@ -9,19 +9,19 @@ pub struct ContextCounter {
     pub id: ContextId,
     pub thread: ThreadId,
     pub event: EventTypeId,
-    /// Where the log has the (first) counter.
+    /// Offset of the (first) counter in the log.
     pub offset: u64,
     pub count: u64,
-    /// In the type's unit. What `new` took is not among an allocation's bytes, see `CodeSymbols::object_size`.
+    /// In the type's unit. Objects of a fixed size add nothing to an allocation's bytes; see `CodeSymbols::object_size`.
     pub value: u64,
 }
 
-/// Events, sorted by context, type and thread, one entry for each.
+/// Counters sorted by context, type and thread, one entry for each.
 #[derive(Clone, Default, Debug)]
 pub struct ContextCounters(Vec<ContextCounter>);
 
 impl ContextCounters {
-    /// A context may have several cells in a thread: its table may have grown.
+    /// Sorts and sums counters. A context may have several counters in a thread, because its table may have grown.
     pub(crate) fn new(mut shares: Vec<ContextCounter>) -> Self {
         let key = |share: &ContextCounter| (share.id, share.event, share.thread);
         shares.sort_unstable_by_key(|share| (key(share), share.offset));
@@ -41,14 +41,14 @@ impl ContextCounters {
         &self.0
     }
 
-    /// Those that are wanted.
+    /// The counters for which `is_wanted` is true.
     #[must_use]
     pub fn filter_counters(&self, is_wanted: impl Fn(&ContextCounter) -> bool) -> ContextCounters {
         let wanted = self.0.iter().filter(|share| is_wanted(share));
         ContextCounters(wanted.copied().collect())
     }
 
-    /// Those that are wanted, and the others.
+    /// Splits the counters by `is_wanted`: wanted ones, and the others.
     #[must_use]
     pub fn partition_counters(
         self,
@@ -58,7 +58,7 @@ impl ContextCounters {
         (ContextCounters(wanted), ContextCounters(others))
     }
 
-    /// What was counted since `before`, an earlier reading of the same counters.
+    /// The difference to `before`, an earlier reading of the same counters. Counters without a difference are left out.
     #[must_use]
     pub fn subtract_earlier(&self, before: &ContextCounters) -> ContextCounters {
         let key = |share: &ContextCounter| (share.id, share.event, share.thread);
@@ -78,7 +78,7 @@ impl ContextCounters {
         ContextCounters(more.collect())
     }
 
-    /// One entry per type and thread.
+    /// The counters of a context: one entry for each type and thread.
     #[must_use]
     pub fn counters_of_context(&self, id: ContextId) -> &[ContextCounter] {
         let from = self.0.partition_point(|share| share.id < id);
@@ -86,12 +86,12 @@ impl ContextCounters {
         self.0.get(from..to).unwrap_or_default()
     }
 
-    /// By context: each slice is of one.
+    /// The counters in slices of one context each.
     pub fn by_context(&self) -> impl Iterator<Item = &[ContextCounter]> {
         self.0.chunk_by(|a, b| a.id == b.id)
     }
 
-    /// The contexts, in order.
+    /// All contexts, in ascending order.
     #[must_use]
     pub fn context_ids(&self) -> Vec<ContextId> {
         self.by_context()
@@ -107,7 +107,7 @@ impl ContextCounters {
             .fold(0, |sum, share| sum.saturating_add(share.count))
     }
 
-    /// Threads with events.
+    /// Number of threads with events.
     #[must_use]
     pub fn thread_count(&self) -> usize {
         let mut threads: Vec<_> = self.0.iter().map(|share| share.thread).collect();

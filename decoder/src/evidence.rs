@@ -1,22 +1,20 @@
-//! Whether the objects of one context leak: the statistics.
+//! The statistics of leaks: whether the objects of one context leak.
 //!
-//! Objects that leak keep being made and are never let go. So, of all that was made there, objects of
-//! ever more ages are found alive (Šor and Srirama, "Memory leak detection in Plumbr", Software:
-//! Practice and Experience, 2014). What is looked at here are followed objects that a collection of the
-//! old generation has proven alive: garbage that lies there uncollected looks like a leak otherwise.
-//!
+//! Leaking objects keep being allocated and are never released. So, of all objects allocated in a context, more and more
+//! generations are live (Šor and Srirama, "Memory leak detection in Plumbr", Software: Practice and Experience, 2014).
+//! Only sampled objects that a collection of the old generation has proven live count: uncollected garbage would look like
+//! a leak.
 //! ```text
 //! start ─────────────── one third ─────────────── two thirds ─────────────── end     in collections
 //!      some born here live      and some born here         and some born here      1. all ages
 //!                      n1 alive  <                n2 alive  <              n3 alive 2. ever more
 //! ```
-//! `start` is the birth of the first object of the context that was ever proven alive. A cache that is full
-//! fails in 1 and in 2: it has nothing left from the beginning. What only the start-up made fails in both, too:
-//! nothing of it is young. What comes and goes in waves has nothing left from earlier waves.
-//!
-//! The number beside 2 is the chance that counts of n1 and n3 objects come from one that does not grow: if
-//! each of the n1 + n3 falls on either side alike, how often n3 or more fall on one (the conditional test of two
-//! Poisson means, Przyborowski and Wilenski, Biometrika 31, 1940).
+//! `start` is the allocation of the context's first object that was ever proven live. A full cache fails 1 and 2: none of
+//! its objects is from the beginning. Objects of the start-up also fail both: none of them is young. Objects that come and
+//! go in waves fail because none is left of earlier waves.
+//! The reported probability belongs to 2: that the counts n1 and n3 come from a number that does not grow. If each of the
+//! n1 + n3 objects falls on either side with equal probability, it is the probability of n3 or more on one side (the
+//! conditional test of two Poisson means, Przyborowski and Wilenski, Biometrika 31, 1940).
 
 use lucce_tracelog::SurvivorGeneration;
 
@@ -25,54 +23,54 @@ use lucce_tracelog::SurvivorGeneration;
 pub struct SnapshotPoint {
     pub collections: u64,
     pub millis: u64,
-    /// Objects born before this collection were tested.
+    /// Objects allocated before this collection were tested.
     pub tested: u64,
-    /// Objects that the VM had sampled, of whatever context: how much was allocated until then.
+    /// Number of objects that the VM had sampled in all contexts: a measure of the allocated bytes until then.
     pub sampled: u64,
-    /// Each followed object stands for 2^thinned sampled ones.
+    /// Each followed object stands for 2^thinned samples.
     pub thinned: u32,
-    /// Objects and bytes that the followed ones stand for.
+    /// Estimated objects; `bytes`: estimated bytes.
     pub objects: u64,
     pub bytes: u64,
-    /// The oldest first.
+    /// Generations of live objects, oldest first.
     pub generations: Vec<SurvivorGeneration>,
 }
 
-/// Why it is a leak.
+/// The evidence for a leak.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LeakEvidence {
-    /// How likely a number of living objects that does not grow would look like this.
+    /// The probability that a constant number of live objects looks like this.
     pub chance: f64,
-    /// Collections before the first and the last of the generations.
+    /// Number of collections before the first and before the last generation.
     pub span: (u64, u64),
-    /// Generations with living objects, born in each third of that time.
+    /// Generations with live objects, allocated in each third of that span.
     pub thirds: [u64; 3],
-    /// After a third, two thirds and all of that time.
+    /// Live objects after one third, two thirds and all of that span.
     pub live: [LiveAmount; 3],
-    /// Of the objects alive after the first third, how many still are, from 0 to 1.
+    /// The fraction of objects live after the first third that are still live, from 0 to 1.
     pub kept_fraction: f64,
 }
 
-/// What was alive at a time.
+/// The live objects at one time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LiveAmount {
     pub collections: u64,
     pub millis: u64,
-    /// Generations with living objects.
+    /// Generations with live objects.
     pub generations: u64,
-    /// Objects that were followed.
+    /// Number of followed objects.
     pub followed: u64,
-    /// Objects and bytes that they stand for.
+    /// Estimated objects; `bytes`: estimated bytes.
     pub objects: u64,
     pub bytes: u64,
 }
 
-/// Fewer generations than this say nothing, neither in all nor from one third of the time.
+/// The minimum numbers of generations for a judgement: in all, and from one third of the span.
 pub const MIN_GENERATIONS: (u64, u64) = (12, 3);
 
 impl LeakEvidence {
-    /// `None`: nothing speaks for a leak. The chance is that of this one context: who looks at many must
-    /// expect more.
+    /// Judges one context. `None`: no evidence for a leak. The probability is for this context alone; a caller that judges
+    /// many contexts must correct for their number.
     #[must_use]
     pub fn from_course(course: &[SnapshotPoint]) -> Option<LeakEvidence> {
         let born = course.iter().filter_map(|point| point.generations.first());
@@ -101,7 +99,7 @@ impl LeakEvidence {
         })
     }
 
-    /// Bytes by which what is alive has grown since the first third.
+    /// Growth of live bytes since the first third.
     #[must_use]
     pub fn byte_growth(&self) -> u64 {
         let [first, _, last] = self.live;
@@ -138,7 +136,7 @@ fn count_by_third(point: &SnapshotPoint, [first, second]: [u64; 2]) -> [u64; 3] 
     thirds
 }
 
-/// Each third has left at least half of what it would have left if all thirds left equally much.
+/// Whether each third left at least half of an equal share of the generations.
 fn has_all_ages(thirds: [u64; 3]) -> bool {
     let all: u64 = thirds.iter().sum();
     all >= MIN_GENERATIONS.0
@@ -147,7 +145,7 @@ fn has_all_ages(thirds: [u64; 3]) -> bool {
             .all(|n| *n >= MIN_GENERATIONS.1.max(all.div_ceil(6)))
 }
 
-/// The point that tested what was born before `end`, more or less.
+/// The point whose tested generations end nearest to `end`, at a distance of at most `at_most` collections.
 pub(crate) fn nearest_point(
     course: &[SnapshotPoint],
     end: u64,
@@ -158,19 +156,19 @@ pub(crate) fn nearest_point(
     (distance(&nearest) <= at_most).then_some(nearest)
 }
 
-/// Followed objects, as if they had been thinned out as often as those of the last point.
+/// The number of followed objects, scaled to the thinning of the last point.
 fn scale_followed_objects(point: &SnapshotPoint, thinned: u32) -> f64 {
     let more = thinned.saturating_sub(point.thinned);
     count_followed_objects(&point.generations) as f64 / f64::from(more.min(63)).exp2()
 }
 
-/// The chance, if the numbers grow, and by a third of all growth or more in the second half.
+/// The probability, if the numbers grow, and at least a third of the growth is in the second half.
 fn growth_chance([first, second, last]: [f64; 3]) -> Option<f64> {
     let grow = first < second && second < last && last - second >= (last - first) / 3.0;
     grow.then(|| upper_tail(first.ceil() as u64, last.floor() as u64))
 }
 
-/// How likely `last` or more of first + last fall on one of two sides, if each falls on either alike.
+/// The probability that at least `last` of first + last objects fall on one of two equally likely sides.
 fn upper_tail(first: u64, last: u64) -> f64 {
     let all = first + last;
     // ln of (all choose k) / 2^all, from k = all downwards.

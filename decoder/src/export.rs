@@ -1,8 +1,8 @@
-//! One run for other tools: the model that `lucce-export` writes files from.
+//! Builds the model of one run from which `lucce-export` writes files for other tools.
 //!
 //! ```text
-//! Profile ──► Tree, frames by their names ──► rows: what each context, type and thread counted
-//! Stream  ──► events, each with its row's meaning
+//! Profile     ──► ContextTree, frames by names ──► rows: counters by context, type and thread
+//! EventStream ──► events, each with the meaning of its row
 //! ```
 
 use std::cell::Cell;
@@ -27,29 +27,29 @@ use crate::profile::{Profile, ProgressTick};
 use crate::stream_events::EventWindow;
 use crate::tree::{ContextTree, EqualStacks, NodeId, TreeFrameKey};
 
-/// What is exported, and how.
+/// Options of an export.
 pub struct ExportOptions<'w> {
-    /// Events of this kind only.
+    /// Only events of this kind; `None`: all.
     pub kind: Option<&'w str>,
-    /// What is shown first; none: sums of values if there are any.
+    /// The measure that is shown first; `None`: sums of values if there are any.
     pub value: Option<StackMeasure>,
-    /// Types are one more frame at the end of their stacks.
+    /// Whether types are one more frame at the end of their stacks.
     pub leaf_type: bool,
-    /// Content ids are written where there is room for them.
+    /// Whether content ids are written, in formats that have room for them.
     pub content_ids: bool,
-    /// Whether what makes so much of so much is shown by itself.
+    /// Whether a row with this amount of this total is shown by itself.
     pub admits: &'w dyn Fn(u64, u64) -> bool,
 }
 
-/// A run, ready to be written; the events of its stream can be asked for.
+/// A run, ready to be written, with access to the events of its stream.
 pub struct RunExport<'p> {
     profile: &'p Profile,
     pub run: ExportRun,
-    /// What was left out, as a report of all contexts tells it.
+    /// What was left out, as in a report of all contexts.
     pub left_out: ContextList,
     places: FxHashMap<ContextId, (NodeId, SiteId)>,
     labels: ExportNames,
-    /// Of the stream, in their order there.
+    /// The stream's threads, in the stream's order.
     stream_threads: Vec<u32>,
 }
 
@@ -63,7 +63,7 @@ struct ExportNames {
     by_thread: FxHashMap<ThreadId, u32>,
 }
 
-/// Different frames, and the content id of each.
+/// The different frames, and their content ids.
 #[derive(Default)]
 struct ExportFrames {
     frames: ValueInterner<lucce_export::ExportFrame>,
@@ -71,14 +71,15 @@ struct ExportFrames {
 }
 
 impl Profile {
-    /// Whether the kind is that of followed objects, which have no counters, and the log was told of some.
+    /// Whether the kind is that of sampled live objects, which have no counters, and the log has some.
     #[must_use]
     pub fn has_followed_objects(&self, kind: &str) -> bool {
         let is_theirs = INUSE.is_kind(kind) || LEAK.is_kind(kind);
         is_theirs && !self.followed_objects.snapshots().is_empty()
     }
 
-    /// `stream`: its threads are told, too, and its events can be asked for. `tick` is told how many contexts were decoded.
+    /// Builds the model. `stream`: the model also has its threads, and its events can be read. Calls `tick` with the
+    /// number of decoded contexts.
     #[must_use]
     pub fn export_run(
         &self,
@@ -103,7 +104,7 @@ impl Profile {
         let threads = stream.map_or(&[][..], EventStream::threads).iter();
         let number = |thread: &lucce_stream::StreamThreadInfo| {
             let name = EscapedText(&self.stream_thread_name(thread)).to_string();
-            // Each has a track of its own, whatever others are called.
+            // Each thread has a track of its own, even if names are equal.
             building.labels.threads.push(name)
         };
         let stream_threads = threads.map(number).collect();
@@ -112,7 +113,7 @@ impl Profile {
     }
 }
 
-/// What rows are told apart by.
+/// The key of a row.
 #[derive(PartialEq, Eq, Hash)]
 struct ExportRowKey {
     node: u32,
@@ -157,7 +158,7 @@ impl<'p> ExportBuilder<'p> {
         }
     }
 
-    /// The place of each context that has events which are wanted.
+    /// The position of each context with wanted events.
     fn place_contexts(
         &mut self,
         tick: ProgressTick<'_>,
@@ -186,7 +187,7 @@ impl<'p> ExportBuilder<'p> {
         self.left_out.damage = profile.damage.clone().or_else(unexplained);
     }
 
-    /// Objects that were followed and alive at the last snapshot.
+    /// Adds the sampled objects that were live at the last snapshot.
     fn add_live_objects(&mut self, kind: Option<&str>) {
         let profile = self.profile;
         let is_wanted = kind.is_none_or(|kind| INUSE.is_kind(kind) || LEAK.is_kind(kind));
@@ -216,7 +217,7 @@ impl<'p> ExportBuilder<'p> {
         }
     }
 
-    /// Places and meanings of events that no counter has: of objects that are followed.
+    /// Adds positions and meanings of events without counters: of sampled live objects.
     fn place_streamed_events(&mut self, kind: Option<&str>, stream: &EventStream) {
         let profile = self.profile;
         let mut grower = profile.tree_builder(self.frames.number_frames(&profile.code));
@@ -225,7 +226,7 @@ impl<'p> ExportBuilder<'p> {
             let known = self.places.get(&event.id).copied();
             let site = match known {
                 Some((_, site)) => site,
-                // What is out of scope or unknown stays without a place, and is told as left out.
+                // Contexts out of scope or unknown have no position and are reported as left out.
                 None => match grower.insert_context(&mut self.tree, event.id) {
                     Ok((node, leaf)) if node != ContextTree::ROOT => {
                         let site = leaf.map_or(SiteId::NONE, |leaf| leaf.site);
@@ -239,7 +240,7 @@ impl<'p> ExportBuilder<'p> {
         }
     }
 
-    /// Makes one row of those whose stacks have one content id and which do not differ in anything else.
+    /// Merges rows whose stacks have one content id and that differ in nothing else.
     fn unite_stacks(&mut self) {
         let ids: Vec<_> = self.frames.ids.iter().copied().map(Some).collect();
         let mut equal = EqualStacks::new(&self.tree, &ids);
@@ -325,7 +326,7 @@ impl<'p> ExportBuilder<'p> {
         let counted = self.profile.counted_kinds();
         let mut kinds: Vec<ExportEventKind> = Vec::new();
         if self.labels.kinds.as_slice().is_empty() {
-            // Readers want to know of what there is nothing.
+            // Readers also need kinds without events.
             self.labels
                 .kinds
                 .intern_value(self.profile.main_kind().name);
@@ -349,7 +350,7 @@ impl<'p> ExportBuilder<'p> {
         kinds
     }
 
-    /// The types at the ends of their stacks.
+    /// Adds types as frames at the end of stacks.
     fn append_type_frames(&mut self) {
         for row in &mut self.rows {
             let Some(name) = row.type_index.and_then(|what| self.labels.types.get(what)) else {
@@ -362,7 +363,7 @@ impl<'p> ExportBuilder<'p> {
         }
     }
 
-    /// What is not large enough becomes one row of its kind, without a trace.
+    /// Merges rows that are too small into one row for each kind, without a trace.
     fn merge_small_rows(&mut self, run: &mut ExportRun, wish: &ExportOptions<'_>) {
         let of = |row: &ExportRow, kinds: &[ExportEventKind]| {
             let kind = kinds.get(row.kind as usize);
@@ -421,9 +422,9 @@ impl<'p> ExportBuilder<'p> {
         nodes.collect()
     }
 
-    /// Callers come first.
+    /// Content ids of all nodes; callers come first.
     fn list_content_ids(&self) -> Vec<u128> {
-        // A type at the end is no frame of the context.
+        // A type at the end of a stack is no frame of the context.
         let id = |key: TreeFrameKey| {
             let id = self.frames.ids.get(key.0 as usize).copied();
             id.filter(|id| id.0 != 0)
@@ -434,11 +435,11 @@ impl<'p> ExportBuilder<'p> {
 }
 
 impl RunExport<'_> {
-    /// Tells of the stream's events in the window, in the order of time. How many the log does not explain, or are of
-    /// another kind, `left_out` counts.
+    /// Calls `tell` with the stream's events in the window, in order of time. `left_out` counts events of other kinds and
+    /// events that the log does not explain.
     ///
     /// # Errors
-    /// Those of `tell`.
+    /// Errors of `tell`.
     pub fn for_each_event(
         &self,
         stream: &EventStream,
@@ -518,7 +519,7 @@ impl ExportFrames {
         self.number_frame(escaped, id)
     }
 
-    /// What is no frame of the program.
+    /// Numbers a frame that is not of the program.
     fn number_pseudo_frame(&mut self, name: &str) -> TreeFrameKey {
         let frame = lucce_export::ExportFrame {
             class: name.to_owned(),
@@ -540,7 +541,7 @@ impl ExportFrames {
 }
 
 impl ExportNames {
-    /// Its kind, and what it happened to.
+    /// The numbers of an event's kind and detail.
     fn number_kind_and_type(
         &mut self,
         profile: &Profile,

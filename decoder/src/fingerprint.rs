@@ -1,7 +1,7 @@
-//! Fingerprints of traces; what traces share is decoded once.
+//! Fingerprints of traces; frames that traces share are decoded once.
 //!
-//! A fingerprint is folded from the thread's entry to the event as content ids are, so it exists for each
-//! frame's callers too. Of frames with their own ids it is the trace's content id.
+//! A fingerprint is folded from the thread's entry to the event, like a content id, so each frame's callers have one also.
+//! If frames count by their own ids, the fingerprint is the trace's content id.
 //!
 //! ```text
 //! entry ── f ── g ── g ── g ── h ── EVENT     print(EVENT) = hash(hash(… hash(0, f) …, g), h)
@@ -9,10 +9,9 @@
 //!                    └── fold down ──►        then down again over the frames that were met
 //! ```
 //!
-//! Traces that share their first frames meet in them if their numbers do, which is so unless a path
-//! was numbered twice. Whether a frame has a memo depends on its own number alone: all walks look
-//! and store at the same frames, about one in [`SPACING`], and a walk goes past few frames that an
-//! earlier one went past.
+//! Traces that share their outermost frames meet there if their context ids do, unless a path was numbered twice. Whether
+//! a frame has a memo depends only on its own context id, so all walks read and write memos at the same frames, about one
+//! in [`SPACING`]. A walk repeats few frames of an earlier walk.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -24,35 +23,35 @@ use rustc_hash::FxHashMap;
 
 use crate::profile::{MethodInContext, Profile, ProgressTick};
 
-/// Contexts that a worker takes at a time, at least.
+/// Minimum number of contexts that a worker takes at a time.
 const MIN_CHUNK: usize = 256;
 
-/// One frame in so many is looked up and remembered; a power of two.
+/// One frame in this number has a memo; a power of two.
 const SPACING: u64 = 16;
 
-/// Memos of all workers together: as many as a hash table with 2^22 places holds, 180 MB. Beyond
-/// them nothing more is remembered, and more is decoded again.
+/// Maximum number of memos of all workers: the content of a hash table with 2^22 places, 180 MB. Beyond it no memo is
+/// added, and more frames are decoded again.
 const MAX_MEMOS: usize = 7 << 19;
 
-/// A context in short.
+/// The fingerprint of a context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TraceFingerprint {
-    /// The place of the event.
+    /// The innermost frame, in which the event happened.
     pub leaf: Option<ContextFrame>,
-    /// Equal for equal traces, and for others not, as far as 128 bits can tell.
+    /// Equal for equal traces; different for others, except for collisions of 128 bits.
     pub fingerprint: StackId,
 }
 
 impl TraceFingerprint {
-    /// No frame counts.
+    /// Whether no frame counts.
     pub fn is_empty(&self) -> bool {
         self.fingerprint == StackId::EMPTY
     }
 }
 
 impl Profile {
-    /// Every context's fingerprint, in the order of `ids`, on all processors. Of a frame in scope, only
-    /// what `key` takes of it counts.
+    /// Computes the fingerprint of each context, in the order of `ids`, on all processors. A frame in scope counts by its
+    /// `key` only.
     pub(crate) fn fingerprint_traces<K: Hash>(
         &self,
         ids: &[ContextId],
@@ -64,7 +63,7 @@ impl Profile {
         self.fold_traces(ids, tick, step, |printed| printed)
     }
 
-    /// Every context's content id, in the order of `ids`, on all processors; of each, what `take` makes of it is kept.
+    /// Computes the content id of each context, in the order of `ids`, on all processors; returns the results of `take`.
     pub(crate) fn fold_stacks<T: Send>(
         &self,
         ids: &[ContextId],
@@ -79,7 +78,7 @@ impl Profile {
         self.fold_traces(ids, tick, step, take)
     }
 
-    /// Frames in scope count, and those of a task's submitter only across threads.
+    /// The step of a frame: frames in scope count; a submitter's frames count only if submitters are distinguished.
     fn frame_step(&self, frame: ContextFrame, id: impl FnOnce() -> FrameId) -> FrameStep {
         match (
             self.code.is_submission_frame(frame),
@@ -91,8 +90,8 @@ impl Profile {
         }
     }
 
-    /// Every context's frames folded into one fingerprint, in the order of `ids`, on all processors; of each, what `take`
-    /// makes of it is kept. `step` is asked once for each frame, by each worker.
+    /// Folds each context's frames into a fingerprint, in the order of `ids`, on all processors; returns the results of
+    /// `take`. Each worker calls `step` once for each frame.
     pub(crate) fn fold_traces<T: Send>(
         &self,
         ids: &[ContextId],
@@ -130,13 +129,13 @@ impl Profile {
     }
 }
 
-/// What a frame does to the fingerprint of its callers.
+/// The effect of a frame on the fingerprint of its callers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FrameStep {
-    /// Nothing.
+    /// No effect.
     Skip,
     Add(FrameId),
-    /// Neither the frame nor its callers count.
+    /// Starts anew: neither the frame nor its callers count.
     Restart,
 }
 
@@ -146,18 +145,17 @@ struct WalkLimits {
     memos: usize,
 }
 
-/// One worker's walks.
+/// The state of one worker.
 struct FingerprintWalker<'g, F> {
     graph: &'g VersionedGraph,
     limits: WalkLimits,
     step: F,
     memos: HashMap<MethodInContext, CallersFingerprint>,
-    /// The frames that this walk met, innermost first, each with whose caller it is. Empty between
-    /// walks, kept for its memory.
+    /// The frames of this walk, innermost first, each with its own place. Empty between walks; kept to reuse its memory.
     path: Vec<(MethodInContext, ContextFrame)>,
 }
 
-/// All callers of a place, from the thread's entry on. The print in halves: a memo takes 40 bytes.
+/// The fingerprint of a place's callers, from the thread's entry. It is split in halves, so that a memo takes 40 bytes.
 #[derive(Clone, Copy)]
 struct CallersFingerprint {
     fingerprint: [u64; 2],
@@ -175,7 +173,7 @@ impl<'g, F: FnMut(ContextFrame) -> FrameStep> FingerprintWalker<'g, F> {
         }
     }
 
-    /// Fails as [`lucce_callgraph::VersionedGraph::decode_context`] does.
+    /// Computes one fingerprint. Fails like [`lucce_callgraph::VersionedGraph::decode_context`].
     fn fingerprint_trace(&mut self, id: ContextId) -> Result<TraceFingerprint, DecodeError> {
         let Some((parent, leaf)) = self.graph.find_caller(id, MethodId::EVENT)? else {
             let print = CallersFingerprint::NONE.stack_id();
@@ -195,7 +193,7 @@ impl<'g, F: FnMut(ContextFrame) -> FrameStep> FingerprintWalker<'g, F> {
         })
     }
 
-    /// To the nearest callers that are known. Behind a memo no step can fail: a walk went there.
+    /// Walks to the nearest callers with a memo. Above a memo no step can fail, since an earlier walk went there.
     fn walk_up(&mut self, mut at: MethodInContext) -> Result<CallersFingerprint, DecodeError> {
         self.path.clear();
         loop {
@@ -205,7 +203,7 @@ impl<'g, F: FnMut(ContextFrame) -> FrameStep> FingerprintWalker<'g, F> {
             let Some((parent, frame)) = self.graph.find_caller(at.0, at.1)? else {
                 return Ok(CallersFingerprint::NONE);
             };
-            // The event's own frame is one more.
+            // The event's own frame also counts.
             if self.path.len() + 1 >= self.limits.frames {
                 return Err(DecodeError::TooDeep);
             }
@@ -229,7 +227,7 @@ impl<'g, F: FnMut(ContextFrame) -> FrameStep> FingerprintWalker<'g, F> {
     }
 }
 
-/// Multiplication spreads numbers that differ by a constant, as those of a recursion do.
+/// Whether this place has a memo. The multiplication spreads ids that differ by a constant, as in a recursion.
 fn has_memo((id, method): MethodInContext) -> bool {
     let mixed = (id.0 ^ u64::from(method.0) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed.leading_zeros() >= SPACING.ilog2()
@@ -241,7 +239,7 @@ impl CallersFingerprint {
         count: 0,
     };
 
-    /// Those and one that they call.
+    /// Adds a callee's frame.
     fn then_frame(self, step: FrameStep) -> CallersFingerprint {
         let print = match step {
             FrameStep::Skip => self.fingerprint,
@@ -250,7 +248,7 @@ impl CallersFingerprint {
         };
         CallersFingerprint {
             fingerprint: print,
-            // Saturates far beyond what is allowed.
+            // Saturates far above the limit of frames.
             count: self.count.saturating_add(1),
         }
     }
@@ -260,7 +258,7 @@ impl CallersFingerprint {
     }
 }
 
-/// Equal for equal values, and for others not, as far as 128 bits can tell.
+/// Equal for equal values; different for others, except for collisions of 128 bits.
 pub(crate) fn fingerprint_value(value: impl Hash) -> u128 {
     let halves = [1_u64, 2].map(|salt| {
         let mut hasher = DefaultHasher::new();
@@ -270,7 +268,7 @@ pub(crate) fn fingerprint_value(value: impl Hash) -> u128 {
     join_halves(halves).0
 }
 
-/// Two words in place of a number of 128 bits, which is aligned to as many.
+/// Splits a content id into two words: a 128-bit number is aligned to 16 bytes.
 pub(crate) fn split_halves(StackId(print): StackId) -> [u64; 2] {
     [(print >> 64) as u64, print as u64]
 }
@@ -328,7 +326,7 @@ mod tests {
         (graph, ids)
     }
 
-    /// From the full trace, and only from it.
+    /// The expected fingerprint, from the full trace only.
     fn naive(
         graph: &VersionedGraph,
         id: ContextId,
@@ -373,7 +371,7 @@ mod tests {
         }
     }
 
-    /// As between a task and the thread that submitted it.
+    /// A boundary, as between a task and the thread that submitted it.
     #[test]
     fn callers_of_a_frame_that_ends_a_trace_do_not_count() {
         let (graph, ids) = recursion(EncodingPolicy::LUCCE);
@@ -397,7 +395,7 @@ mod tests {
         }
     }
 
-    /// Else the memos would be there and save nothing.
+    /// Otherwise the memos would exist and save nothing.
     #[test]
     fn shared_frames_are_met_once() {
         let (graph, ids) = recursion(EncodingPolicy::LUCCE);
@@ -413,7 +411,7 @@ mod tests {
             .iter()
             .map(|id| graph.decode_context(*id, MethodId::EVENT));
         let full: usize = full.map(|frames| frames.unwrap().len()).sum();
-        // Every frame once, and then each walk goes on to the next memo.
+        // Each frame once, and after that each walk goes to the next memo.
         assert!(
             met < CALLS + 2 * SPACING as usize * ids.len(),
             "{met} frames of {full}"

@@ -1,4 +1,4 @@
-//! What the log says of sampled objects that are still alive: snapshots in the order of time.
+//! Snapshots and censuses of sampled live objects, in order of time.
 
 use std::collections::HashMap;
 
@@ -9,44 +9,44 @@ use lucce_tracelog::{
 
 use crate::code::type_name;
 
-/// See [`LiveObjectSnapshot`].
+/// All sampled objects that the log records; see [`LiveObjectSnapshot`].
 #[derive(Clone, Default, Debug)]
 pub struct FollowedObjects {
     names: HashMap<u32, (ContextId, String)>,
     snapshots: Vec<LiveObjectSnapshot>,
     last_census: Option<LiveObjectCensus>,
     exhaustion_census: Option<LiveObjectCensus>,
-    /// What lacks rows: of a JVM that was killed then, or that runs.
+    /// A record whose rows are missing: the JVM was killed then, or still runs.
     pending: Option<PendingSnapshot>,
 }
 
-/// A snapshot or a census whose rows are not all there yet.
+/// A snapshot or a census with missing rows.
 #[derive(Clone, Debug)]
 enum PendingSnapshot {
     Snapshot(LiveObjectSnapshot),
     Census(LiveObjectCensus),
 }
 
-/// All followed objects that were not known to be dead.
+/// All sampled objects that were not known to be dead.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LiveObjectCensus {
     pub record: HeapCensus<'static>,
-    /// Rows of one key differ in the class of their ages.
+    /// Rows of one key differ in their age class.
     pub rows: Vec<LiveObjectRow>,
 }
 
-/// What was alive after a collection of the old generation.
+/// Sampled objects that were live after a collection of the old generation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LiveObjectSnapshot {
     pub record: SnapshotRecord,
     pub rows: Vec<LiveObjectRow>,
 }
 
-/// The living objects of one context and type.
+/// The live objects of one context and type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LiveObjectRow {
     pub key: u32,
-    /// Objects and bytes that the followed ones stand for.
+    /// Estimated objects; `bytes`: estimated bytes.
     pub objects: u64,
     pub bytes: u64,
     pub generations: Vec<SurvivorGeneration>,
@@ -112,7 +112,7 @@ impl FollowedObjects {
         self.last_census.as_ref()
     }
 
-    /// What lived when the VM said for the last time that the heap was exhausted.
+    /// The census of the VM's last report that the heap was exhausted.
     #[must_use]
     pub fn exhaustion_census(&self) -> Option<&LiveObjectCensus> {
         self.exhaustion_census.as_ref()
@@ -175,7 +175,7 @@ mod tests {
         assert!(following.snapshots().is_empty());
         following.add_survivors(row(2));
         assert_eq!(following.snapshots().len(), 1);
-        // Rows of no snapshot, and a snapshot that another one follows.
+        // Rows without a snapshot, and a snapshot followed by another one.
         following.add_survivors(row(3));
         following.begin_snapshot(snapshot(1));
         following.begin_snapshot(snapshot(0));

@@ -1,4 +1,4 @@
-//! A frame as `java.lang.StackTraceElement` has it.
+//! A resolved frame, with the fields of `java.lang.StackTraceElement`.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub struct StackFrame {
     pub class: String,
     pub method: String,
     pub file: Option<String>,
-    /// [`NATIVE_LINE`](Self::NATIVE) and [`UNKNOWN`](Self::UNKNOWN) as in Java.
+    /// The line; [`NATIVE`](Self::NATIVE) and [`UNKNOWN`](Self::UNKNOWN) have Java's values.
     pub line: i32,
 }
 
@@ -21,7 +21,7 @@ impl StackFrame {
     pub const UNKNOWN: i32 = -1;
     pub const NATIVE: i32 = -2;
 
-    /// `descriptor`: the method's.
+    /// The frame's content id. `descriptor`: the method's descriptor.
     #[must_use]
     pub fn frame_id(&self, descriptor: &str, detail: ContentDetail) -> FrameId {
         let text = FrameText {
@@ -33,13 +33,13 @@ impl StackFrame {
         FrameId::from_frame(text, detail)
     }
 
-    /// As [`is_jdk_name`] says it of the class.
+    /// Whether the class's name begins like the JDK's; see [`is_jdk_name`].
     #[must_use]
     pub fn is_jdk_frame(&self) -> bool {
         is_jdk_name(&self.class)
     }
 
-    /// The innermost frame of the application; where there is none: the innermost one.
+    /// The innermost frame of the application; without one, the innermost frame.
     pub fn innermost_application_frame<'f>(
         innermost_first: impl IntoIterator<Item = &'f StackFrame>,
     ) -> Option<&'f StackFrame> {
@@ -53,28 +53,28 @@ impl StackFrame {
         }
     }
 
-    /// Neither the JDK's nor of what a program calls to work under a tag.
+    /// Whether the frame belongs neither to the JDK nor to lucce's Java API for tags.
     fn is_application_frame(&self) -> bool {
         const CALLED: [&str; 2] = ["io.lucce.CallContext", "io.lucce.Allocations"];
         let outer = self.class.split('$').next().unwrap_or_default();
         !self.is_jdk_frame() && !CALLED.contains(&outer)
     }
 
-    /// `a.b.C.m`, as it is, not for output.
+    /// The qualified method name `a.b.C.m`, not escaped for output.
     #[must_use]
     pub fn qualified_method(&self) -> String {
         format!("{}.{}", self.class, self.method)
     }
 }
 
-/// Whether a name of a class, a method or a package begins as those of the JDK do; the program may have such names, too.
+/// Whether a class, method or package name begins like the JDK's. The program may have such names also.
 #[must_use]
 pub fn is_jdk_name(name: &str) -> bool {
     const PACKAGES: [&str; 5] = ["java.", "javax.", "jdk.", "sun.", "com.sun."];
     PACKAGES.iter().any(|package| name.starts_with(package))
 }
 
-/// As the JVM prints it, so that IDEs link it: `a.b.C.m(C.java:12)`; names are escaped.
+/// Prints the frame like the JVM, so that IDEs link it: `a.b.C.m(C.java:12)`. Names are escaped.
 impl fmt::Display for StackFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

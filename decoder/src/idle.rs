@@ -1,10 +1,10 @@
-//! Threads that wait because there is nothing to do.
+//! Finds idle contexts: threads that wait because there is no work.
 //!
 //! ```text
-//! main ── Pool.runWorker ── Pool.getTask ── Queue.take ── park     waits for work: below `getTask` is nothing but waiting
-//! main ── Timer.mainLoop ── app.Task.run ── Object.wait            does not: a task runs
+//! main ── Pool.runWorker ── Pool.getTask ── Queue.take ── park     idle: `getTask` only waits
+//! main ── Timer.mainLoop ── app.Task.run ── Object.wait            not idle: a task runs
 //! ```
-//! This is the only definition: reports, pages, differences and `lucce top` ask [`Profile::find_idle_contexts`].
+//! Reports, pages, differences and `lucce top` all use [`Profile::find_idle_contexts`].
 
 use lucce_callgraph::{ContextFrame, ContextId};
 use lucce_contentid::FrameId;
@@ -15,8 +15,8 @@ use crate::events::ContextCounters;
 use crate::fingerprint::{FrameStep, TraceFingerprint};
 use crate::profile::Profile;
 
-/// Methods in which a thread waits because there is nothing to do, as `a.b.C.m`. The queues' and locks'
-/// own methods, which threads wait in for other reasons too, are below these.
+/// Methods in which a thread waits for work, as `a.b.C.m`. They call the methods of queues and locks, in which threads
+/// wait for other reasons also.
 const IDLE_METHODS: [&str; 27] = [
     "java.util.concurrent.ThreadPoolExecutor.getTask",
     "java.util.concurrent.ForkJoinPool.awaitWork",
@@ -34,7 +34,7 @@ const IDLE_METHODS: [&str; 27] = [
     "sun.rmi.transport.GC$Daemon.run",
     "com.sun.jmx.remote.internal.ServerCommunicatorAdmin$Timeout.run",
     "com.sun.jmx.remote.internal.ClientCommunicatorAdmin$Checker.run",
-    // Flight Recorder's, which wait on its `ChunkRotationMonitor` and the like.
+    // Flight Recorder's methods, which wait on `ChunkRotationMonitor` and similar monitors.
     "jdk.jfr.internal.PlatformRecorder.takeNap",
     "jdk.jfr.internal.Utils.takeNap",
     "jdk.jfr.internal.Utils.waitFlush",
@@ -48,7 +48,7 @@ const IDLE_METHODS: [&str; 27] = [
     "io.netty.util.HashedWheelTimer$Worker.waitForNextTick",
 ];
 
-/// What those methods wait by: packages, and classes.
+/// Packages and classes of the frames in which the idle methods wait.
 const WAITING_PREFIXES: [&str; 13] = [
     "java.lang.Object.",
     "java.lang.Thread.",
@@ -65,7 +65,8 @@ const WAITING_PREFIXES: [&str; 13] = [
     "io.netty.util.",
 ];
 
-/// What a method, written as `a.b.C.m`, makes of a trace: one that ends in nothing but waiting for work has a fingerprint.
+/// How a method, written as `a.b.C.m`, changes the fingerprint of a trace: only traces that end in waiting for work have
+/// one.
 fn idle_step(method: &str) -> FrameStep {
     if IDLE_METHODS.contains(&method) {
         return FrameStep::Add(FrameId(1));
@@ -76,17 +77,17 @@ fn idle_step(method: &str) -> FrameStep {
     }
 }
 
-/// The contexts in which threads wait for work. What a person sees of a trace does not matter: a frame that is out of scope
-/// counts, too.
+/// The contexts in which threads wait for work. The scope of the profile does not matter: frames that it leaves out count
+/// also.
 #[derive(Default)]
 pub struct IdleContexts {
     contexts: FxHashSet<ContextId>,
-    /// Whether values of a type are times: only such events are idle.
+    /// Whether a type's values are durations: only such events can be idle.
     times: FxHashMap<EventTypeId, bool>,
 }
 
 impl IdleContexts {
-    /// Whether events of this type and context are of a thread that waits for work.
+    /// Whether a thread waits for work in this context. False for types whose values are not durations.
     #[must_use]
     pub fn is_idle(&self, id: ContextId, event: EventTypeId) -> bool {
         self.times.get(&event) == Some(&true) && self.contexts.contains(&id)
@@ -94,7 +95,7 @@ impl IdleContexts {
 }
 
 impl Profile {
-    /// Those of the events whose values are times.
+    /// Finds the idle contexts of events whose values are durations.
     #[must_use]
     pub fn find_idle_contexts(&self, events: &ContextCounters) -> IdleContexts {
         let mut times = FxHashMap::default();
@@ -126,7 +127,7 @@ impl Profile {
 mod tests {
     use super::*;
 
-    /// From the thread's entry on.
+    /// Frames from the thread's entry.
     fn is_idle(methods: &[&str]) -> bool {
         let steps = methods.iter().map(|method| idle_step(method));
         steps.fold(false, |waits, step| match step {
@@ -151,11 +152,11 @@ mod tests {
             "java.util.TimerThread.mainLoop",
         ];
         assert!(is_idle(&[&timer[..], &["java.lang.Object.wait"]].concat()));
-        // A task of a timer waits for something of its own.
+        // A timer's task waits for something else.
         let task = ["app.Task.run", "java.lang.Object.wait"];
         assert!(!is_idle(&[&timer[..], &task].concat()));
         assert!(!is_idle(&["app.Main.main", "java.lang.Object.wait"]));
-        // A handler runs in the thread that waits for what is to be handled.
+        // A handler runs in the thread that waits for input.
         let port = ["sun.nio.ch.EPollPort$EventHandlerTask.run"];
         let handler = [
             "sun.nio.ch.Invoker.invokeUnchecked",

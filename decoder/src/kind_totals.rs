@@ -1,4 +1,4 @@
-//! What a profile counted, by kind of event and by what it happened to.
+//! Sums a profile's events by kind and by what they happened to.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ use crate::kinds::{ALLOC, ALLOCATION, KindTotal};
 use crate::profile::Profile;
 
 impl Profile {
-    /// What one event adds to the value that was counted: of an allocation by bytecode, the object's size, which the
-    /// log says of its site. 0: events carry their values themselves, or the size is not always the same.
+    /// What one event adds to the counted value. For an allocation by bytecode it is the object's size, which the log has
+    /// with the site. 0: values are in the counters, or sizes vary.
     #[must_use]
     pub fn value_per_event(&self, event: EventTypeId, site: SiteId) -> u64 {
         match event {
@@ -22,7 +22,7 @@ impl Profile {
         }
     }
 
-    /// Its name; of a thread without one, its number.
+    /// A thread's name, or its number if it has none.
     #[must_use]
     pub fn thread_name(&self, thread: ThreadId) -> String {
         let name = self.threads.get(&thread).map(|thread| thread.name.clone());
@@ -30,7 +30,7 @@ impl Profile {
         name.unwrap_or_else(|| format!("thread {}", thread.0))
     }
 
-    /// Of a thread of the run's stream: one without a name is called as the log calls it.
+    /// The name of a thread of the run's stream; without one, its name in the log.
     #[must_use]
     pub fn stream_thread_name<'t>(
         &self,
@@ -42,7 +42,7 @@ impl Profile {
         }
     }
 
-    /// Kinds that were counted, the most frequent first.
+    /// Kinds with events, the most frequent first.
     #[must_use]
     pub fn counted_kinds(&self) -> Vec<KindTotal> {
         let mut kinds: BTreeMap<&str, KindTotal> = BTreeMap::new();
@@ -62,8 +62,7 @@ impl Profile {
         kinds
     }
 
-    /// The kind that is shown if none is asked for: allocations if there are any, else the most
-    /// frequent one.
+    /// The kind that is shown by default: allocations if there are any, else the most frequent kind.
     #[must_use]
     pub fn main_kind(&self) -> KindTotal {
         let mut kinds = self.counted_kinds();

@@ -1,7 +1,7 @@
 //! Kinds of events: allocations, locks, exceptions, and kinds that a program counts by itself.
 //!
-//! A kind's name and unit stand in the log, so a kind that is not known here is shown as any other is. What is shown of a
-//! kind besides is said in [`KIND_DESCRIPTORS`], and nowhere else: a new kind with words of its own is one entry there.
+//! The log has each kind's name and unit, so unknown kinds are shown as well. [`KIND_DESCRIPTORS`] has everything that is
+//! special to a kind; a new kind with special words is one entry there.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +10,23 @@ use lucce_tracelog::{EventType, EventTypeId};
 
 use crate::code::type_name;
 
-/// What is allocated is known of the site.
+/// The type of allocations by bytecode: their site has the allocated type.
 pub const ALLOCATION: EventTypeId = EventTypeId(0);
 
-/// What values are in: bytes, or nanoseconds. Other units are words that a program has chosen.
+/// Units of values: bytes and nanoseconds. Programs choose other units.
 const BYTES: &str = "bytes";
 const NANOS: &str = "ns";
 
-/// What is known of a kind besides what the log says.
+/// Properties of a kind that the log does not record.
 pub struct KindDescriptor {
     pub name: &'static str,
-    /// Of its values; empty: events have none.
+    /// Unit of its values; empty: events have no values.
     pub unit: &'static str,
-    /// The kind with the same contexts whose values are how long these events took: one more column.
+    /// The kind that has the durations of the same events, shown as one more column.
     pub times: Option<&'static str>,
-    /// Its events are where threads are started or tasks are submitted: traces go on there.
+    /// Whether its events start threads or submit tasks: traces continue there.
     pub starts: bool,
-    /// What other tools call it.
+    /// Its names in other tools.
     pub words: ToolNames,
 }
 
@@ -38,7 +38,7 @@ const PLAIN: KindDescriptor = KindDescriptor {
     words: ToolNames::NONE,
 };
 
-/// Allocations: those by bytecode have no type of their own, [`ALLOCATION`]. The kind that is shown first.
+/// Allocations, the kind that is shown first. Allocations by bytecode have the predefined type [`ALLOCATION`].
 pub const ALLOC: &KindDescriptor = &KindDescriptor {
     name: "alloc",
     unit: BYTES,
@@ -49,7 +49,7 @@ pub const ALLOC: &KindDescriptor = &KindDescriptor {
     ..PLAIN
 };
 
-/// Followed objects that were alive when the log was last told of them; the log has them elsewhere than other events.
+/// Sampled objects that were alive when the log last recorded them. They have records of their own, not counters.
 pub const INUSE: &KindDescriptor = &KindDescriptor {
     name: "inuse",
     unit: BYTES,
@@ -60,14 +60,14 @@ pub const INUSE: &KindDescriptor = &KindDescriptor {
     ..PLAIN
 };
 
-/// The objects that were sampled to be followed.
+/// Objects sampled for the search of leaks.
 pub const LEAK: &KindDescriptor = &KindDescriptor {
     name: "leak",
     unit: BYTES,
     ..PLAIN
 };
 
-/// All kinds of which more is known than the log says.
+/// All kinds with special properties.
 pub static KIND_DESCRIPTORS: &[&KindDescriptor] = &[
     ALLOC,
     INUSE,
@@ -131,20 +131,20 @@ pub static KIND_DESCRIPTORS: &[&KindDescriptor] = &[
 const IO_TIME: &str = "io-time";
 
 impl KindDescriptor {
-    /// What is known of a kind; of others nothing.
+    /// The descriptor of a kind; unknown kinds have a plain one.
     #[must_use]
     pub fn for_kind(kind: &str) -> &'static KindDescriptor {
         let known = KIND_DESCRIPTORS.iter().find(|known| known.name == kind);
         known.copied().unwrap_or(&PLAIN)
     }
 
-    /// Whether it is this kind.
+    /// Whether `kind` names this kind.
     #[must_use]
     pub fn is_kind(&self, kind: &str) -> bool {
         self.name == kind
     }
 
-    /// So many events of it were counted.
+    /// A total with this kind's name and unit.
     #[must_use]
     pub fn to_total(&self, count: u64) -> KindTotal {
         KindTotal {
@@ -155,21 +155,21 @@ impl KindDescriptor {
     }
 }
 
-/// A kind of event, and what it happened to.
+/// An event type: kind, unit, and what the event happened to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TypeInfo {
     pub kind: String,
-    /// What values are in: `bytes`, `ns` or nothing.
+    /// Unit of its values: `bytes`, `ns`, a unit of the program, or nothing.
     pub unit: String,
-    /// As Java writes a type, or other text.
+    /// A Java type name, or other text.
     pub detail: Option<String>,
 }
 
-/// All types, by id; [`ALLOCATION`] is among them.
+/// All types by id, with [`ALLOCATION`].
 #[derive(Debug)]
 pub struct EventTypeTable(BTreeMap<EventTypeId, TypeInfo>);
 
-/// What was counted of a kind.
+/// The number of events of a kind.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KindTotal {
     pub name: String,
@@ -178,7 +178,7 @@ pub struct KindTotal {
 }
 
 impl TypeInfo {
-    /// Values are how long events took.
+    /// Whether values are durations.
     #[must_use]
     pub fn is_time(&self) -> bool {
         self.unit == NANOS
@@ -186,7 +186,7 @@ impl TypeInfo {
 }
 
 impl KindTotal {
-    /// Values are how long events took.
+    /// Whether values are durations.
     #[must_use]
     pub fn is_time(&self) -> bool {
         self.unit == NANOS
@@ -197,7 +197,7 @@ impl KindTotal {
         self.unit == BYTES
     }
 
-    /// What is known of it besides.
+    /// The kind's special properties.
     #[must_use]
     pub fn kind_descriptor(&self) -> &'static KindDescriptor {
         KindDescriptor::for_kind(&self.name)
@@ -216,7 +216,7 @@ impl Default for EventTypeTable {
 }
 
 impl EventTypeTable {
-    /// `false`: the id is taken by something else.
+    /// Adds a type. `false`: the id already has another meaning.
     pub(crate) fn add_type(&mut self, event: EventType<'_>) -> bool {
         let info = TypeInfo {
             kind: event.kind.into(),
@@ -236,7 +236,7 @@ impl EventTypeTable {
     }
 }
 
-/// Descriptors as Java writes the type; what follows behind a space stays.
+/// Converts a descriptor to a Java type name; keeps the text after a space.
 fn readable_detail(detail: &str) -> String {
     let (first, rest) = match detail.split_once(' ') {
         Some((first, rest)) => (first, Some(rest)),

@@ -1,4 +1,9 @@
-//! Which contexts leak: all of a log's, judged together.
+//! Judges which contexts of a log leak, all of them together.
+//!
+//! ```text
+//! snapshots ──► SnapshotSeries by (StackId, type) ──► LeakEvidence ──► LeakFinding
+//!                                                 └─► LiveCourse   ──► LeakSuspect
+//! ```
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,70 +18,69 @@ use crate::sufficiency::{
     EvidenceSufficiency, LiveCourse, MissingEvidence, judge_course, judge_sufficiency,
 };
 
-/// A log's leaks, and what they were looked for in.
+/// The leaks of a log, and the data that was judged.
 #[derive(Debug, Default)]
 pub struct LeakAnalysis {
     /// The strongest evidence first.
     pub findings: Vec<LeakFinding>,
-    /// Of what else lives, that with most bytes first: it may leak, or not.
+    /// Other live objects, most bytes first: they may leak or not.
     pub suspects: Vec<LeakSuspect>,
-    /// Contexts and types of which something was proven alive at the end.
+    /// Number of (context, type) pairs with objects proven live at the end.
     pub alive: u64,
-    /// Of those, with enough generations to say something.
+    /// Number of these with enough generations to be judged.
     pub judged: u64,
-    /// How often what was alive was written down.
+    /// Number of snapshots.
     pub snapshots: u64,
-    /// The last of them.
+    /// The last snapshot.
     pub last_snapshot: Option<SnapshotRecord>,
-    /// Whether the snapshots suffice to say that nothing leaks.
+    /// Whether the snapshots suffice to exclude a leak.
     pub sufficiency: Option<EvidenceSufficiency>,
-    /// The log's, or that it names a number that it does not explain.
+    /// The log's damage, or a context id that the log does not explain.
     pub damage: Option<LogDamage>,
 }
 
-/// Objects of one type, made in one context, of which ever more live.
+/// A leak: objects of one type, allocated in one context, of which more and more stay live.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LeakFinding {
-    /// The smallest number of the trace.
+    /// The smallest context id of the trace.
     pub id: ContextId,
-    /// Its other numbers.
+    /// Its other context ids.
     pub aliases: Vec<ContextId>,
-    /// The type of the objects, as Java writes it.
+    /// The Java name of the objects' type.
     pub type_name: String,
     pub evidence: LeakEvidence,
-    /// The chance that any of the judged contexts looks like this without growing.
+    /// The probability that any of the judged contexts looks like this without growing.
     pub chance: f64,
 }
 
-/// Objects of one type, made in one context, that lived at the end; nothing is proven of them.
+/// Objects of one type, allocated in one context, that were live at the end, without proof of a leak.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LeakSuspect {
-    /// The smallest number of the trace.
+    /// The smallest context id of the trace.
     pub id: ContextId,
-    /// The type of the objects, as Java writes it.
+    /// The Java name of the objects' type.
     pub type_name: String,
-    /// What lives of them.
+    /// Number of live objects.
     pub objects: u64,
     pub bytes: u64,
-    /// Objects of so many ages live.
+    /// Number of generations with live objects.
     pub generations: u64,
     pub verdict: SuspectVerdict,
-    /// More live than at an earlier snapshot, of however few ages.
+    /// Whether more objects live than at an earlier snapshot, regardless of their ages.
     pub has_grown: bool,
 }
 
-/// How far one is from knowing whether it is a leak.
+/// What is known about a suspect.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum SuspectVerdict {
-    /// Objects of too few ages live for anything to be said. If more come at the pace until now, about so many collections of the
-    /// old generation are enough.
+    /// Objects of too few generations are live. At the pace of the run, this number of old collections would suffice.
     Open { old_collections: u64 },
-    /// Objects of enough ages live, and what is known of the amount.
+    /// Objects of enough generations are live; the course of their amount.
     Aged(LiveCourse),
 }
 
 impl LeakAnalysis {
-    /// Why it cannot be said that nothing leaks. `None`: nothing is missing, or leaks were found.
+    /// Why a leak cannot be excluded. `None`: nothing is missing, or leaks were found.
     #[must_use]
     pub fn missing_evidence(&self) -> Option<MissingEvidence> {
         match self.sufficiency? {
@@ -87,28 +91,28 @@ impl LeakAnalysis {
 }
 
 impl LeakSuspect {
-    /// How many ages must be alive before anything is said.
+    /// Number of generations that must be live before a context is judged.
     pub const NEEDED_GENERATIONS: u64 = MIN_GENERATIONS.0;
 }
 
-/// A finding is worse than this chance of an error.
+/// A finding has a smaller probability of error than this.
 const MAX_ERROR_CHANCE: f64 = 0.01;
-/// Evidence beyond one in a million counts as one in a million.
+/// Smaller probabilities compare as equal to this.
 const MIN_COMPARED_CHANCE: f64 = 1e-6;
 
 /// A stack trace's content id, and a type.
 pub(crate) type TracedType = (StackId, String);
 
-/// One place's rows over all snapshots, and its numbers.
+/// The rows of one context and type in all snapshots, and their context ids.
 struct SnapshotSeries {
     ids: Vec<ContextId>,
     type_name: String,
-    /// By the index of the snapshot; those without a row are left out.
+    /// Rows by index of their snapshot; snapshots without a row are left out.
     points: BTreeMap<usize, SnapshotPoint>,
 }
 
 impl Profile {
-    /// `tick` is told how many numbers were decoded.
+    /// Judges all contexts and types. Calls `tick` with the number of decoded ids.
     #[must_use]
     pub fn analyze_leaks(&self, tick: ProgressTick<'_>) -> LeakAnalysis {
         let moments = self.followed_objects.snapshots();
@@ -147,7 +151,7 @@ impl Profile {
         }
     }
 
-    /// Collections until the end of the run, or until the log was written last.
+    /// Number of collections until the end of the run, or until the last write of the log.
     #[must_use]
     pub fn followed_collections(&self) -> u64 {
         let moment = self.followed_objects.snapshots().last();
@@ -163,8 +167,8 @@ impl Profile {
         .unwrap_or(0)
     }
 
-    /// Where the objects of each key were made. A trace may have several numbers, and a class that many
-    /// loaders have defined is another one each time: what a trace shows tells traces apart here.
+    /// Resolves each key to a trace and a type. A trace may have several context ids, and a class defined by several
+    /// loaders has several ids; both are merged by names.
     pub(crate) fn resolve_object_keys(
         &self,
         keys: impl Iterator<Item = u32>,
@@ -183,7 +187,7 @@ impl Profile {
         let mut places = HashMap::new();
         for ((key, (id, of)), printed) in named.into_iter().zip(prints) {
             match printed {
-                // Made where no class is meant.
+                // No frame of the trace is in scope.
                 Ok(printed) if self.is_restricted() && printed.is_empty() => {}
                 Ok(printed) => {
                     places.insert(key, (*id, (printed.fingerprint, of.clone())));
@@ -272,7 +276,7 @@ fn find_leak(
     })
 }
 
-/// The snapshots of a run, and how many collections there were until its end.
+/// The snapshots of a run, and its number of collections.
 struct RunExtent<'m> {
     snapshots: &'m [LiveObjectSnapshot],
     collections: u64,
@@ -284,7 +288,7 @@ impl RunExtent<'_> {
         let seen = points.iter().map(|point| point.tested).max().unwrap_or(0);
         let needed = LeakSuspect::NEEDED_GENERATIONS;
         match judge_sufficiency(&points, 0, self.collections) {
-            // Not even of a leak would objects of enough ages live.
+            // Even a leak would have too few generations of live objects.
             EvidenceSufficiency::Sufficient if seen < needed => {
                 EvidenceSufficiency::Missing(MissingEvidence::Collections { seen, needed })
             }
@@ -293,7 +297,7 @@ impl RunExtent<'_> {
     }
 }
 
-/// What lives and is not found to leak.
+/// Live objects that are no findings.
 fn find_suspects(
     courses: &HashMap<&TracedType, SnapshotSeries>,
     findings: &[LeakFinding],
@@ -325,7 +329,7 @@ fn find_suspects(
     suspects
 }
 
-/// Objects of so many ages live.
+/// Number of generations with live objects.
 fn judge_suspect(course: &SnapshotSeries, generations: u64, run: &RunExtent<'_>) -> SuspectVerdict {
     match LeakSuspect::NEEDED_GENERATIONS.saturating_sub(generations) {
         0 => SuspectVerdict::Aged(judge_course(
@@ -338,7 +342,7 @@ fn judge_suspect(course: &SnapshotSeries, generations: u64, run: &RunExtent<'_>)
     }
 }
 
-/// How many collections of the old generation bring so many ages more, if they come as `generations` did in `snapshots`.
+/// The number of old collections that add `missing` generations, at the rate of `generations` in `snapshots`.
 fn more_collections(missing: u64, generations: u64, snapshots: u64) -> u64 {
     (missing * snapshots).div_ceil(generations.max(1)).max(1)
 }
@@ -349,7 +353,7 @@ impl SnapshotSeries {
         matches!(judged, LiveCourse::Growing { .. })
     }
 
-    /// Of all snapshots of a run.
+    /// One point for each snapshot of the run.
     fn all_points(&self, moments: &[LiveObjectSnapshot]) -> Vec<SnapshotPoint> {
         let points = moments.iter().enumerate().map(|(index, moment)| {
             let known = self.points.get(&index);
@@ -359,7 +363,7 @@ impl SnapshotSeries {
     }
 }
 
-/// By chance; where that is tiny, by the growth of what is alive.
+/// Orders by probability; if both are tiny, by growth of live bytes.
 fn compare_leaks(a: &LeakFinding, b: &LeakFinding) -> std::cmp::Ordering {
     let chance = |leak: &LeakFinding| leak.chance.max(MIN_COMPARED_CHANCE);
     chance(a)

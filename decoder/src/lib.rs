@@ -1,14 +1,23 @@
-//! Turns a log back into stack traces: the library behind the `lucce` command.
+//! Decodes event logs into stack traces: the library behind the `lucce` command.
 //!
 //! ```text
-//! Log ──► Profile { Graph, Code, Events, … } ──► trace(id): frames
-//!                                            └─► contexts(): all events, by stack trace
+//! LogSource ──► Profile { graph, code, events, … } ──► decode_trace(id): frames
+//!                                                  └─► list_contexts(): all events, by stack trace
 //! ```
-//! Reading order: `escape` (how names are written), `units` (durations and sizes of options), `frame`, `code` (what sites and methods are called), `events` (what was counted),
-//! `kinds` (of events, and all that is said of one kind only), `idle` (threads that wait for work), `scope` (whose frames are shown), `profile` (a log's content), `load` (from the log), `limits` (of packed logs), `source` (the log's file), `symbols` (a log without counters), `fingerprint` (traces' fingerprints), `traces` (a tree of frames), `contexts` (all
-//! events by trace), `kind_totals` (what was counted, by kind), `recorded_options` (what the run was asked for), `tags` (the program's own), `collapsed`; `call_labels` and `call_feed` (a run's calls, for k-calling contexts);
-//! `stream_events` (single events with their times); `followed_objects` (sampled objects that live), `delta` (counters of a run that goes on, each event once), `evidence`, `sufficiency` and `leaks` (which of them leak, and whether that can be denied), `alive` (what lives, without proof);
-//! `tree` (paths that begin alike share their frames), `merged` (several runs by their names), `export` (one run for other tools), `view` (a page for a browser).
+//! Reading order:
+//! - text: `escape` (how names are written), `units` (durations and sizes of options), `frame`
+//! - content of a log: `code` (names and lines of sites and methods), `events` (counters), `kinds` (kinds of events), `profile`,
+//!   `load` (log → profile), `limits` (of packed logs), `source` (the log's file), `symbols` (a log without counters)
+//! - contexts: `scope` (classes whose frames are shown), `fingerprint` (content ids of traces), `traces` (a tree of frames),
+//!   `contexts` (events by trace), `origins` (who started a thread), `idle` (threads that wait for work), `tags` (of the program)
+//! - sums: `kind_totals` (by kind), `coverage` (counted bytes divided by allocated bytes), `recorded_options` (the run's options),
+//!   `collapsed` (stacks for flame graphs)
+//! - calls: `call_labels` and `call_feed` (calls of a run, for k-calling contexts)
+//! - time: `stream_events` (single events with their times), `bursts`, `delta` (counters since the last reading of a running JVM)
+//! - live objects: `followed_objects` (sampled live objects), `evidence`, `sufficiency` and `leaks` (contexts that leak, and
+//!   whether a leak can be excluded), `alive` (live objects without a proof)
+//! - output: `tree` (calling context tree), `merged` (runs merged by names), `export` (one run for other tools), `view` (a page
+//!   for a browser)
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,

@@ -1,21 +1,21 @@
-//! What reading a log may take. docs/reference/limits.md says it to users.
+//! Limits for reading a log. Users find them in docs/reference/limits.md.
 //!
-//! Reading takes memory for one block of the log (1 GB at most, 64 KB as a rule) and for what the log says. What a packed log
-//! says has nothing to do with the file's size, so it has limits of its own.
+//! Reading takes memory for one block of the log (at most 1 GB, usually 64 KB) and for the profile. The content of a
+//! packed log may be far larger than its file, so it has separate limits.
 
 use lucce_export::UnpackLimits;
 
-/// Bytes of a packed log, unpacked: no log can be larger (addresses that its writer reserves).
+/// Maximum bytes of an unpacked log: the address space that a log's writer reserves.
 const MAX_UNPACKED: u64 = 64 << 30;
-/// Content of a small packed log, unpacked, in bytes.
+/// Bytes of content that every packed log may have, however small the file.
 const MIN_CONTENT: u64 = 64 << 20;
-/// Bytes of content for each packed byte: logs of real programs have 3 to 12.
+/// Bytes of content for each packed byte; logs of real programs have 3 to 12.
 const CONTENT_RATIO: u64 = 32;
 
-/// Notes of one kind that are kept of a log: mismatches, classes without hooks, warnings. Each may be of few bytes.
+/// Maximum number of notes of one kind: mismatches, classes without hooks, warnings. A note may have few bytes.
 pub const MAX_NOTES: usize = 1 << 20;
 
-/// For a packed file of so many bytes.
+/// The limits for a file of `packed` bytes.
 #[must_use]
 pub fn unpack_limits(packed: u64) -> UnpackLimits {
     UnpackLimits {

@@ -1,4 +1,9 @@
-//! From the log to the profile, in one pass.
+//! Builds a profile from a log, in one pass.
+//!
+//! ```text
+//! InMemoryLog or LogFile ──► LogItem ──► graph, code, threads, … (records)
+//!                                    └─► shares ──► ContextCounters (counters)
+//! ```
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -19,21 +24,22 @@ use crate::profile::{DecodeMismatch, LogSizes, Profile, ProfileThread, ProgressT
 use crate::scope::FrameScope;
 use crate::source::LogSource;
 
-/// What one thread cannot do from one place: twenty years of 100 million events per second, and
-/// an exabyte.
+/// Limits of one counter: 100 million events per second for twenty years, and an exabyte. Larger values are damage.
 const MAX_COUNT: u64 = 1 << 56;
 const MAX_BYTES: u64 = 1 << 60;
 
 impl Profile {
+    /// Reads a log, packed or not.
+    ///
     /// # Errors
-    /// The file cannot be read or is not a log. A damaged log is no error: what could be read is
-    /// there, and `damage` says where the first damage is.
+    /// The file cannot be read or is not a log. A damaged log is no error: the profile has all that could be read, and its
+    /// `damage` names the first damage.
     pub fn open(path: impl AsRef<Path>) -> Result<Profile, OpenError> {
         LogSource::open(path)?.read_profile(&|_| ())
     }
 
-    /// As `from_log`, with one block of the log in memory at a time. `None`: its JVM has ended meanwhile, or the file has become
-    /// longer, so what was read may not be all.
+    /// Reads a log like `from_log`, with one block of it in memory at a time. `None`: the JVM ended meanwhile, or the file
+    /// grew, so the profile may be incomplete.
     ///
     /// # Errors
     /// As `open`.
@@ -49,7 +55,7 @@ impl Profile {
         Ok(is_settled.then_some(profile))
     }
 
-    /// `tick` is told the bytes that were read.
+    /// Reads a log in memory. Calls `tick` with the number of bytes read.
     ///
     /// # Errors
     /// As `open`.
@@ -66,7 +72,7 @@ impl Profile {
         Ok(profile)
     }
 
-    /// `Break`: the log is damaged here.
+    /// Adds a record or a block of counters. `Break`: the log is damaged here.
     fn add_item(
         &mut self,
         item: Result<LogItem<'_>, LogDamage>,
@@ -180,7 +186,7 @@ impl Profile {
         Ok(())
     }
 
-    /// Whether cells are taken: not if their checksum says that some are not what was written. Which ones it does not say.
+    /// Whether counters are added: not if their checksum is wrong, since it does not say which ones are damaged.
     fn admit_counters(
         &mut self,
         seal: SealState,
@@ -203,7 +209,7 @@ impl Profile {
         }
     }
 
-    /// Each holds until the JVM ends and tells it.
+    /// Adds running totals. Each is valid until the JVM ends and writes the final one.
     fn add_totals(&mut self, totals: &LogTotals<'_>, tick: ProgressTick<'_>) {
         if !self.admit_counters(totals.seal, totals.offset, || "totals".to_owned()) {
             return;
@@ -215,7 +221,7 @@ impl Profile {
         tick(totals.size());
     }
 
-    /// A counter is the only thing that can be left out: nothing else depends on it.
+    /// Adds counters of allocations. A damaged counter is left out and reading goes on: nothing depends on a counter.
     fn add_allocation_counters(
         &mut self,
         cells: &AllocationCounters<'_>,
@@ -237,7 +243,7 @@ impl Profile {
                 continue;
             }
             self.sizes.counters.0 += 1;
-            // Of a context that was only asked for.
+            // The agent looked up this context, but no event was counted.
             if cell.count == 0 {
                 continue;
             }
@@ -254,7 +260,7 @@ impl Profile {
         tick(cells.size());
     }
 
-    /// As `cells`; whether the type is known is asked when everything was read.
+    /// Adds counters of other events. Their types are checked after the whole log was read.
     fn add_event_counters(
         &mut self,
         cells: &EventCounters<'_>,
@@ -289,7 +295,7 @@ impl Profile {
         tick(cells.size());
     }
 
-    /// What the VM says stands for itself.
+    /// Adds bytes that the VM counted, and what the hooks had counted at that moment.
     fn add_vm_counters(&mut self, cells: &VmCounters<'_>, tick: ProgressTick<'_>) {
         if !self.admit_counters(cells.seal, cells.offset, || "counters of the VM".to_owned()) {
             return;
@@ -320,7 +326,7 @@ impl Profile {
         tick(cells.size());
     }
 
-    /// Counters by type whose type the log does not know, or whose values nothing can have.
+    /// Removes counters whose type the log does not explain, or whose values are impossible.
     fn drop_impossible_counters(&mut self, shares: &mut Vec<ContextCounter>) {
         let mut wrong: Option<(u64, &'static str)> = None;
         shares.retain(|share| {
@@ -339,7 +345,7 @@ impl Profile {
         }
     }
 
-    /// Why nothing can have counted this; `None`: something can.
+    /// Why no program can have this counter; `None`: it is possible.
     fn impossible_reason(&self, share: &ContextCounter) -> Option<&'static str> {
         if share.event == ALLOCATION {
             return self.impossible_bytes_reason(share);
@@ -353,8 +359,8 @@ impl Profile {
         }
     }
 
-    /// Of a counter of allocations, why no objects take so many bytes. Of a JVM that was killed or still runs, one event
-    /// may be counted already whose bytes are not.
+    /// Why no objects have this number of bytes. If the JVM was killed or still runs, the last event may be counted
+    /// without its bytes.
     fn impossible_bytes_reason(&self, share: &ContextCounter) -> Option<&'static str> {
         if !share.value.is_multiple_of(ALIGNMENT) {
             return Some("a counter of bytes that no objects take: they are aligned");
@@ -377,16 +383,16 @@ impl Profile {
     }
 }
 
-/// Objects' sizes are multiples of this in every HotSpot.
+/// Object alignment in bytes, in every HotSpot.
 const ALIGNMENT: u64 = 8;
-/// An array without elements, in every HotSpot.
+/// Bytes of an array without elements, in every HotSpot.
 const SMALLEST_ARRAY: u64 = 16;
 
 fn describe_thread_counters(ThreadId(thread): ThreadId) -> String {
     format!("counters of thread {thread}")
 }
 
-/// Adds a note of the agent's, which is at this offset; where there are as many as are kept, that is damage.
+/// Adds a note of the agent, at `offset` of the log. More than [`MAX_NOTES`] notes are damage.
 fn push_note<T>(notes: &mut Vec<T>, note: T, (offset, damage): (u64, &mut Option<LogDamage>)) {
     if notes.len() < MAX_NOTES {
         notes.push(note);

@@ -1,4 +1,4 @@
-//! The `lucce` command: what a person sees.
+//! The `lucce` command; module `cli` does the work.
 
 mod cli;
 

@@ -1,4 +1,5 @@
-//! Where a thread's trace goes on: in the context that started it, and a task's in the one that submitted it.
+//! Continues traces across threads: from a thread to the context that started it, from a task to the context that
+//! submitted it.
 
 use std::collections::HashMap;
 
@@ -8,32 +9,32 @@ use lucce_tracelog::ThreadId;
 use crate::kinds::KIND_DESCRIPTORS;
 use crate::profile::{Profile, StackTrace};
 
-/// More threads that started each other are a damaged log, not a program.
+/// Maximum length of a chain of thread starts; a longer one is a damaged log.
 const MAX_START_CHAIN: usize = 1000;
 
-/// What is known of who started the threads in which a context has events.
+/// The contexts that started the threads in which a context has events.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StartOrigin {
-    /// The log does not say: the main thread, threads of the VM, or `events=thread` was not asked for.
+    /// The log has no origin: the main thread, a thread of the VM, or a run without `events=thread`.
     Unknown,
     One(ContextId),
     /// Threads of this context were started from several places.
     Several(Vec<ContextId>),
-    /// A task that was submitted by a task, and so on: the agent follows so many of them only.
+    /// A chain of submissions that the agent truncated.
     CutOff,
 }
 
-/// The numbers of places where tasks were submitted and threads started, by context and site.
+/// Context ids of task submissions and thread starts, by the submitter's context and site.
 pub struct SubmissionIndex(HashMap<(ContextId, SiteId), ContextId>);
 
-/// Where a task was submitted: the submitting frame, its context, and the number if events have it.
+/// The submitting frame of a task, its context, and its context id if events have it.
 struct TaskSubmitter {
     context: ContextId,
     frame: ContextFrame,
     number: Option<ContextId>,
 }
 
-/// What is behind a thread's own frames.
+/// How a trace continues above a thread's own frames.
 enum TraceContinuation {
     /// The thread's first frame.
     Nothing,
@@ -42,7 +43,7 @@ enum TraceContinuation {
 }
 
 impl Profile {
-    /// Where tasks were submitted, for [`submitter_traces`](Self::submitter_traces).
+    /// Indexes submissions and thread starts, for [`submitter_traces`](Self::submitter_traces).
     #[must_use]
     pub fn index_submissions(&self) -> SubmissionIndex {
         let kinds = KIND_DESCRIPTORS.iter().filter(|kind| kind.starts);
@@ -54,7 +55,7 @@ impl Profile {
         SubmissionIndex(numbers.filter_map(place).collect())
     }
 
-    /// Who started the threads that have events of this context.
+    /// The origin of the threads that have events of this context.
     #[must_use]
     pub fn start_origin(&self, id: ContextId) -> StartOrigin {
         let mut threads: Vec<ThreadId> = self
@@ -80,8 +81,8 @@ impl Profile {
         }
     }
 
-    /// The traces of the thread that submitted the task or started the thread, of the one that started that one, and so
-    /// on, as far as each is one; and what ends the row. A trace's number is 0 if no event has it.
+    /// The traces of the submitting or starting thread, of that thread's submitter, and so on, while each is unique. Also
+    /// returns what ends the chain. A trace has id 0 if no event has its id.
     #[must_use]
     pub fn submitter_traces(
         &self,
@@ -120,7 +121,7 @@ impl Profile {
         (traces, StartOrigin::Unknown)
     }
 
-    /// What is behind the frames of the thread in which a method has a context.
+    /// How the trace of a method in a context continues above its thread's frames.
     fn find_continuation(
         &self,
         submissions: &SubmissionIndex,

@@ -1,4 +1,8 @@
-//! A log's content, ready to be asked.
+//! [`Profile`]: the content of a log, and look-ups in it.
+//!
+//! ```text
+//! ContextId ──► graph: ContextFrame ──► scope: frames in scope ──► code: StackFrame ──► StackTrace
+//! ```
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -19,13 +23,13 @@ use crate::frame::StackFrame;
 use crate::kinds::EventTypeTable;
 use crate::scope::FrameScope;
 
-/// A method in a context: what a step back goes from.
+/// A method in a context: the start of a step to its caller.
 pub(crate) type MethodInContext = (ContextId, MethodId);
 
-/// Told how much more was done, for progress bars.
+/// Called with the amount of work done since the last call, for progress bars.
 pub type ProgressTick<'a> = &'a (dyn Fn(u64) + Sync);
 
-/// Everything that a log says.
+/// The content of a log.
 pub struct Profile {
     pub header: LogHeader,
     /// The log's size in bytes.
@@ -35,17 +39,17 @@ pub struct Profile {
     pub events: ContextCounters,
     pub types: EventTypeTable,
     pub threads: HashMap<ThreadId, ProfileThread>,
-    /// The contexts that started a thread, or threads of one name, one after the other.
+    /// The contexts that started a thread, or several threads of one name in turn.
     pub origins: BTreeMap<ThreadId, Vec<ContextId>>,
-    /// Under which tags the events of a thread happened, key and value; none: under no tag.
+    /// The tags of a thread's events, by key. A thread without an entry has no tags.
     pub tags: HashMap<ThreadId, BTreeMap<String, String>>,
-    /// What the VM says that threads have allocated.
+    /// Bytes that threads allocated, by the VM's count.
     pub vm_counts: Vec<VmCounterValue>,
-    /// What counters had counted when the VM was last asked.
+    /// What the counters had counted at the VM's last count.
     pub counted_sums: Vec<CountedSum>,
-    /// Facts of the run, by key. In `command` the program's arguments are masked, unless they were asked for.
+    /// Facts of the run, by key. The program's arguments in `command` are masked, unless they are to be shown.
     pub meta: BTreeMap<String, String>,
-    /// `command` as the log has it.
+    /// `command` with unmasked arguments.
     pub(crate) command: String,
     pub stats: BTreeMap<String, u64>,
     pub mismatches: Vec<DecodeMismatch>,
@@ -54,16 +58,16 @@ pub struct Profile {
     /// Sampled objects that were alive, with `events=leak`.
     pub followed_objects: FollowedObjects,
     pub sizes: LogSizes,
-    /// The JVM ended by itself.
+    /// Whether the JVM ended normally.
     pub ended: bool,
-    /// Blocks of counters without a checksum.
+    /// Number of blocks of counters without a checksum.
     pub unsealed: u64,
     /// When the counters were read.
     pub counted_at: Instant,
-    /// The first damage: a counter that was left out, or where reading stopped.
+    /// The first damage: a counter that was left out, or the place where reading stopped.
     pub damage: Option<LogDamage>,
     pub(crate) scope: FrameScope,
-    /// Contexts differ if the tasks in which they are were submitted elsewhere.
+    /// Whether contexts of tasks differ by the context that submitted the task.
     pub(crate) across_threads: bool,
 }
 
@@ -73,11 +77,11 @@ pub struct ProfileThread {
     pub is_virtual: bool,
 }
 
-/// A number that did not decode to the JVM's own trace.
+/// A context id that did not decode to the JVM's own stack trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DecodeMismatch {
     pub id: ContextId,
-    /// The number of the event.
+    /// The number of the event in the run.
     pub at: u64,
     pub expected: String,
     pub decoded: String,
@@ -91,12 +95,12 @@ pub struct SkippedCode {
     pub reason: String,
 }
 
-/// What the log spends its bytes on.
+/// Sizes of a log's parts.
 #[derive(Clone, Default, Debug)]
 pub struct LogSizes {
-    /// Records and bytes by kind.
+    /// Number of records and their bytes, by kind.
     pub records: BTreeMap<RecordKind, (u64, u64)>,
-    /// Cells in use and bytes of counters.
+    /// Number of counters in use, and bytes of all blocks of counters.
     pub counters: (u64, u64),
 }
 
@@ -106,43 +110,43 @@ pub struct StackTrace {
     pub id: ContextId,
     /// Its content id (docs/reference/content-ids.md), which is equal in every run.
     pub stack: StackId,
-    /// What is allocated, if it is an allocation.
+    /// The allocated type, if the event is an allocation.
     pub allocated: Option<String>,
-    /// Leaf first.
+    /// Innermost first.
     pub frames: Vec<StackFrame>,
 }
 
 impl Profile {
-    /// A number of this run, as it is shown.
+    /// A context id with the run's id, as it is shown.
     #[must_use]
     pub fn context_number(&self, id: ContextId) -> ContextNumber {
-        // Of no context: of no run either.
+        // The unknown context has no run.
         let run = self.header.run.filter(|_| id != ContextId::UNKNOWN);
         ContextNumber { run, id }
     }
 
-    /// From now on, the arguments of the program are shown as the log has them.
+    /// Shows the program's arguments unmasked from now on.
     pub fn show_arguments(&mut self) {
         if let Some(command) = self.meta.get_mut(COMMAND) {
             self.command.clone_into(command);
         }
     }
 
-    /// From now on, traces have frames of these classes only.
+    /// Limits traces to frames of classes that `filter` admits, from now on.
     pub fn restrict_scope(&mut self, filter: &ClassFilter) {
         self.scope = FrameScope::new(&self.code, filter);
     }
 
-    /// Whether some frames are left out.
+    /// Whether the scope leaves out frames.
     #[must_use]
     pub fn is_restricted(&self) -> bool {
         self.scope.is_partial()
     }
 
-    /// The place of an event and its callers, innermost first, as far as they are in scope.
+    /// The frames of an event in scope, innermost first.
     ///
     /// # Errors
-    /// The log does not know this number.
+    /// The log does not explain this context id.
     pub fn decode_frames(&self, id: ContextId) -> Result<Vec<ContextFrame>, DecodeError> {
         let mut frames = self.graph.decode_context(id, MethodId::EVENT)?;
         self.keep_own_frames(&mut frames);
@@ -150,26 +154,28 @@ impl Profile {
         Ok(frames)
     }
 
-    /// Only those of the thread itself, not those of the thread that submitted the task that it ran.
+    /// Removes the frames of the thread that submitted the task.
     fn keep_own_frames(&self, frames: &mut Vec<ContextFrame>) {
         let between = |frame: &ContextFrame| self.code.is_submission_frame(*frame);
         frames.truncate(frames.iter().position(between).unwrap_or(frames.len()));
     }
 
-    /// From now on, traces of tasks that were submitted from different contexts are not one.
+    /// Treats traces of tasks as different if different contexts submitted the tasks, from now on.
     pub fn distinguish_submitters(&mut self) {
         self.across_threads = true;
     }
 
+    /// Decodes a context id to its trace, without the submitter's frames.
+    ///
     /// # Errors
-    /// The log does not know this number.
+    /// The log does not explain this context id.
     pub fn decode_trace(&self, id: ContextId) -> Result<StackTrace, DecodeError> {
         let mut frames = self.graph.decode_context(id, MethodId::EVENT)?;
         self.keep_own_frames(&mut frames);
         Ok(self.resolve_trace(id, frames))
     }
 
-    /// The trace of these frames.
+    /// Resolves the frames in scope to a trace.
     pub(crate) fn resolve_trace(&self, id: ContextId, mut frames: Vec<ContextFrame>) -> StackTrace {
         let site = frames.first().map_or(SiteId::NONE, |leaf| leaf.site);
         frames.retain(|frame| self.scope.contains_frame(*frame));
@@ -188,7 +194,7 @@ impl Profile {
         }
     }
 
-    /// The name of the thread that recorded events of this context, if it is exactly one.
+    /// The name of the thread that has events of this context, if it is exactly one.
     #[must_use]
     pub fn single_thread_name(&self, id: ContextId) -> Option<&str> {
         let (first, rest) = self.events.counters_of_context(id).split_first()?;
@@ -202,13 +208,13 @@ impl Profile {
         self.stats.get(key).copied().unwrap_or(0)
     }
 
-    /// Events that happened and are not in the log.
+    /// Number of dropped events.
     #[must_use]
     pub fn dropped_events(&self) -> u64 {
         self.stat_value("events.lost")
     }
 
-    /// Classes, and single methods of other classes, that ran without hooks.
+    /// Number of classes, and of methods of other classes, that ran without hooks.
     #[must_use]
     pub fn skipped_counts(&self) -> (u64, u64) {
         let methods = self
@@ -224,7 +230,7 @@ impl Profile {
     }
 }
 
-/// The frames as the JVM prints them under an exception.
+/// Prints the frames as the JVM prints them under an exception.
 impl fmt::Display for StackTrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.frames
@@ -234,7 +240,7 @@ impl fmt::Display for StackTrace {
 }
 
 impl SkippedCode {
-    /// As the agent said it on standard error.
+    /// The text of the agent's warning on standard error.
     pub fn warning_text(&self) -> String {
         let method = self.method.iter();
         let method: String = method.map(|name| format!(".{name}")).collect();

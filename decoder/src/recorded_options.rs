@@ -1,10 +1,10 @@
-//! Which kinds of events a run was asked for, by the agent's options, which are in its log.
+//! The kinds of events that a run was to record, from the agent's options in its log.
 
 use crate::kinds::{ALLOC, KindDescriptor, LEAK};
 use crate::profile::Profile;
 
 impl Profile {
-    /// Kinds that were asked for, as far as the log says; there need not be any such event.
+    /// The kinds that the run was to record, if the log has its options. A kind may have no events.
     #[must_use]
     pub fn recorded_kinds(&self) -> Vec<&str> {
         match self.meta.get("options") {
@@ -14,7 +14,7 @@ impl Profile {
         }
     }
 
-    /// What the agent's options have under a key, as often as it was given.
+    /// The values of an option of the agent, once for each time it was given.
     pub fn recorded_options(&self, key: &'static str) -> impl Iterator<Item = &str> {
         let options = self.meta.get("options");
         options
@@ -23,14 +23,14 @@ impl Profile {
     }
 }
 
-/// `events=alloc+leak=16k,out=…`
+/// Values of a key in options such as `events=alloc+leak=16k,out=…`
 fn option_values<'o>(options: &'o str, key: &str) -> impl Iterator<Item = &'o str> {
     options
         .split(',')
         .filter_map(move |option| option.trim().strip_prefix(key)?.strip_prefix('='))
 }
 
-/// Without `events` allocations are.
+/// Without the option `events`, the agent records allocations.
 fn parse_kinds(list: Option<&str>) -> Vec<&str> {
     let asked = list.unwrap_or(ALLOC.name).split('+');
     let names = asked.map(|kind| kind.split('=').next().unwrap_or_default().trim());

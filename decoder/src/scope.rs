@@ -1,7 +1,7 @@
-//! Which classes' frames are shown: `--include`, `--exclude`.
+//! The classes whose frames are shown: `--include`, `--exclude`.
 //!
-//! Frames of other classes are left out of every trace, as the agent leaves them out when it is told so.
-//! Events stay with the innermost frame that is left; traces that are equal then are one context.
+//! Traces leave out frames of other classes, like the agent with the same options. Events move to the innermost frame that
+//! remains; traces that become equal are one context.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ impl FrameScope {
         FrameScope(outside.map(|(method, _)| method).collect())
     }
 
-    /// Whether frames are left out at all.
+    /// Whether any frames are left out.
     pub(crate) fn is_partial(&self) -> bool {
         !self.0.is_empty()
     }

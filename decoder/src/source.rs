@@ -1,4 +1,9 @@
-//! The file that a log is in: as the agent wrote it, or packed with gzip.
+//! Opens a log's file: as the agent wrote it, or packed with gzip.
+//!
+//! ```text
+//! run.lucce ──────────────► LogFile (block by block) ──► Profile
+//! run.lucce.gz ──► unpack ──► the same
+//! ```
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -11,7 +16,7 @@ use lucce_tracelog::{InMemoryLog, LogDamage, LogFile, LogHeader, LogItem, OpenEr
 use crate::limits::unpack_limits;
 use crate::profile::{Profile, ProgressTick};
 
-/// A log of a JVM that ends or appends at each look is read as a whole in the end.
+/// Number of block-by-block reads of a log whose JVM ends or appends meanwhile; then the whole log is read into memory.
 const TRIES: u32 = 4;
 
 /// A log that is read block by block.
@@ -34,10 +39,11 @@ impl LogSource {
         Ok(LogSource { path, log })
     }
 
-    /// All that the log says. `tick` is told the bytes that were read.
+    /// Reads the log into a profile. Calls `tick` with the number of bytes read.
     ///
     /// # Errors
-    /// As `open`. A damaged log is no error: what could be read is there, and `damage` says where the first damage is.
+    /// As `open`. A damaged log is no error: the profile has all that could be read, and its `damage` names the first
+    /// damage.
     pub fn read_profile(&mut self, tick: ProgressTick<'_>) -> Result<Profile, OpenError> {
         for _ in 0..TRIES {
             if let Some(profile) = Profile::from_file(&self.log, tick)? {
@@ -51,7 +57,7 @@ impl LogSource {
         profile
     }
 
-    /// Everything in the order of the file, until `each` says that it is enough. After an `Err` nothing follows.
+    /// Calls `each` with each item in file order, until it breaks. Nothing follows an `Err`.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -62,14 +68,14 @@ impl LogSource {
         self.log.for_each_item(each)
     }
 
-    /// Bytes of the log, unpacked. Of a packed one it is a guess until the log was read.
+    /// Size of the unpacked log in bytes. For a packed log it is an estimate until the log was read.
     #[must_use]
     pub fn log_size(&self) -> u64 {
         self.log.size()
     }
 }
 
-/// The header alone: the rest of the file is not read.
+/// Reads only the header of a log.
 ///
 /// # Errors
 /// As [`LogSource::open`].
@@ -85,7 +91,7 @@ pub fn read_header(path: &Path) -> Result<LogHeader, OpenError> {
     }
 }
 
-/// What the file begins with, which is read again then.
+/// Whether the file begins with the magic bytes of gzip; rewinds the file.
 fn is_packed(file: &mut File) -> io::Result<bool> {
     let mut start = Vec::new();
     file.take(3).read_to_end(&mut start)?;
@@ -102,7 +108,7 @@ fn open_packed(path: &Path, file: File) -> Result<LogFile, OpenError> {
     LogFile::from_stream(Box::new(open), unpacked_size(file)?)
 }
 
-/// As a packed file says it, modulo 2^32: for a progress bar.
+/// The size that a packed file states, modulo 2^32: for a progress bar.
 fn unpacked_size(mut file: File) -> io::Result<u64> {
     let mut size = [0; 4];
     if file.metadata()?.len() >= 18 {

@@ -1,4 +1,4 @@
-//! Single events: what a log says of those in the stream beside it.
+//! Explains single events of a stream by the log beside it.
 
 use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry};
@@ -13,26 +13,26 @@ use crate::kinds::{ALLOCATION, TypeInfo};
 use crate::profile::Profile;
 use crate::traces::{TraceId, TraceTree};
 
-/// What the log says of events of one type in one context.
+/// The meaning of events of one type in one context.
 #[derive(Clone, Debug)]
 pub struct EventExplanation {
     pub info: TypeInfo,
-    /// The type that was allocated, locked, thrown, …
+    /// The allocated, locked or thrown type, or other detail.
     pub detail: Option<String>,
-    /// As far as the frames are in scope.
+    /// The frames in scope.
     pub trace: TraceId,
-    /// What each event has beside its value.
+    /// A constant that is added to each event's value, such as the size of an object.
     added_value: i64,
 }
 
 impl EventExplanation {
-    /// Of an event that is one of these, in the unit.
+    /// The value of such an event, in the type's unit.
     #[must_use]
     pub fn event_value(&self, event: &StreamEvent) -> i64 {
         event.value.saturating_add(self.added_value)
     }
 
-    /// How long the event lasted, in nanoseconds; it is over at its time.
+    /// The duration of the event in nanoseconds; the event ended at its time.
     #[must_use]
     pub fn event_duration(&self, event: &StreamEvent) -> Option<u64> {
         let is_time = self.info.is_time();
@@ -40,11 +40,11 @@ impl EventExplanation {
     }
 }
 
-/// Which events are meant.
+/// A selection of events.
 pub struct EventWindow<'w> {
     /// Nanoseconds since the start.
     pub times: Range<u64>,
-    /// By the thread's name.
+    /// Selects threads by name.
     pub is_thread: &'w dyn Fn(&str) -> bool,
 }
 
@@ -58,10 +58,10 @@ impl EventWindow<'_> {
 }
 
 impl Profile {
-    /// The stream beside this profile's log.
+    /// Checks that a stream belongs to this profile's run.
     ///
     /// # Errors
-    /// It is another run's.
+    /// The stream is of another run.
     pub fn check_same_run(&self, stream: &EventStream) -> Result<(), OpenError> {
         let (log, events) = (&self.header, stream.header());
         match (log.pid, log.start) == (events.pid, events.start) {
@@ -73,8 +73,10 @@ impl Profile {
         }
     }
 
+    /// Explains an event.
+    ///
     /// # Errors
-    /// Why the log cannot say it, for the event at this place in the stream.
+    /// The damage at the event's place in the stream, if the log does not explain the event.
     pub fn explain_event(
         &self,
         traces: &mut TraceTree<'_>,
@@ -110,7 +112,7 @@ impl Profile {
         })
     }
 
-    /// The stream's events as the log's counters count them, and the first that the log does not explain.
+    /// Sums the stream's events to counters. Also returns the first damage: an event that the log does not explain.
     #[must_use]
     pub fn count_streamed_events(
         &self,
@@ -145,7 +147,7 @@ impl Profile {
         (ContextCounters::new(shares.into_values().collect()), damage)
     }
 
-    /// Whether the log explains the event; the first time it is asked, why not.
+    /// Checks that the log explains an event. Only the first check of an id returns the reason.
     fn check_explained(
         &self,
         traces: &mut TraceTree<'_>,
@@ -163,15 +165,15 @@ impl Profile {
                     self.types.get(event.event).is_some() && traces.insert_trace(event.id).is_ok();
                 match *free.insert(is_known) {
                     true => Ok(()),
-                    // Says why.
+                    // For the reason.
                     false => self.explain_event(traces, event).map(|_| ()),
                 }
             }
         }
     }
 
-    /// Events by kind that are counted, but for which the stream had no room. Only of streams that are full
-    /// is this more than what happens just now.
+    /// Counted events that the stream does not have, by kind. Unless the stream is full, these are only events of this
+    /// moment.
     #[must_use]
     pub fn count_unstreamed_events(&self, stream: &EventStream) -> BTreeMap<String, u64> {
         let mut left: BTreeMap<String, u64> = BTreeMap::new();

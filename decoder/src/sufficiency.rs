@@ -1,56 +1,56 @@
-//! Whether snapshots suffice to say that objects do not leak.
+//! Judges whether snapshots suffice to exclude a leak.
 //!
-//! Who denies a leak says that the number of living objects did not grow. That takes the number at several times that
-//! are spread over the run, and one of them near its end:
+//! To exclude a leak, the number of live objects must be known not to grow. This needs several snapshots, spread over the
+//! run, and one of them near its end:
 //!
 //! ```text
 //! start ─────────────── one third ─────────────── two thirds ─────────────── end     in collections
 //!                      a snapshot                a snapshot              a snapshot
 //! ```
-//! A JVM whose old generation is collected for the first time when the heap is full has all its snapshots at the end:
-//! they say what lives, and nothing of how it came to be. Collections alone do not measure a run: one that is short of
-//! memory collects again and again, and hardly allocates. So the snapshots must be spread over what was allocated, too.
+//! If the old generation is first collected when the heap is full, all snapshots are at the end: they show what lives, not
+//! how it grew. Collections alone do not measure a run: a JVM short of memory collects again and again and hardly
+//! allocates. So the snapshots must also be spread over the allocated bytes.
 
 use crate::evidence::{SnapshotPoint, nearest_point};
 
-/// Snapshots without which nothing is denied.
+/// Minimum number of snapshots to exclude a leak.
 const MIN_SNAPSHOTS: u64 = 4;
-/// What grows by more than this part of itself is not said to be as much as before.
+/// A relative growth above this is not steady.
 const TOLERANCE: f64 = 0.1;
 
-/// Whether a leak can be denied.
+/// Whether a leak can be excluded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EvidenceSufficiency {
     Sufficient,
     Missing(MissingEvidence),
 }
 
-/// Why a leak cannot be denied.
+/// Why a leak cannot be excluded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MissingEvidence {
-    /// There are too few snapshots of the objects.
+    /// Too few snapshots.
     Snapshots { seen: u64, needed: u64 },
-    /// There were too few collections: objects of `needed` ages take as many.
+    /// Too few collections for objects of `needed` generations.
     Collections { seen: u64, needed: u64 },
-    /// No snapshot shows how much lived earlier: the first one is of so many percent of the run.
+    /// No early snapshot: the first one is at this percentage of the run.
     EarlySnapshots { first_percent: u64 },
-    /// The last snapshot is old: of so many percent of the run.
+    /// No late snapshot: the last one is at this percentage of the run.
     LateSnapshots { last_percent: u64 },
 }
 
-/// How much lived, and at which times that is known.
+/// The course of the live amount over the run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum LiveCourse {
-    /// At the end of the run about as much as at one third and at two thirds of it.
+    /// At the end of the run about the same as at one third and at two thirds of it.
     Steady,
-    /// So many bytes more than at an earlier time.
+    /// At the end more bytes than at an earlier time.
     Growing { more_bytes: u64 },
-    /// That is not known.
+    /// Unknown, and why.
     Unknown(MissingEvidence),
 }
 
-/// Whether these snapshots of a run suffice to deny a leak of objects the first of which were born behind `start` collections.
-/// `collections` is how many there were until the end of the run.
+/// Judges whether a run's snapshots suffice to exclude a leak of objects that were first allocated after `start`
+/// collections. `collections`: the number of collections until the end of the run.
 #[must_use]
 pub fn judge_sufficiency(
     course: &[SnapshotPoint],
@@ -90,8 +90,8 @@ pub fn judge_sufficiency(
     EvidenceSufficiency::Missing(missing)
 }
 
-/// What the snapshots of one context and type say of the amount that lives. `course` has all snapshots of the run, in order;
-/// `collections` is how many there were until its end.
+/// Judges how the live amount of one context and type developed. `course`: all snapshots of the run, in order;
+/// `collections`: the number of collections until its end.
 #[must_use]
 pub fn judge_course(course: &[SnapshotPoint], collections: u64) -> LiveCourse {
     let born = course.iter().filter_map(|point| point.generations.first());
@@ -117,13 +117,13 @@ pub fn judge_course(course: &[SnapshotPoint], collections: u64) -> LiveCourse {
     }
 }
 
-/// By objects or by bytes.
+/// Whether objects or bytes have grown by more than [`TOLERANCE`].
 fn has_grown(before: &SnapshotPoint, last: &SnapshotPoint) -> bool {
     let grows = |before: u64, after: u64| after as f64 > before as f64 * (1.0 + TOLERANCE);
     grows(before.bytes, last.bytes) || grows(before.objects, last.objects)
 }
 
-/// The points near one third and two thirds of the time from `start` on, which differ.
+/// The points nearest to one third and two thirds of the time since `start`, if they differ.
 fn early_points(course: &[SnapshotPoint], start: u64, last: u64) -> Option<[&SnapshotPoint; 2]> {
     let third = last.checked_sub(start)? / 3;
     let near = |end| nearest_point(course, end, third / 2);
@@ -133,7 +133,7 @@ fn early_points(course: &[SnapshotPoint], start: u64, last: u64) -> Option<[&Sna
     (is_spread && are_spread_over_allocations(course, start, points)).then_some(points)
 }
 
-/// Until the first point no more than half of what was allocated since `start`, and until the second no more than five sixths.
+/// Whether at most half of the allocations since `start` precede the first point, and at most five sixths the second.
 fn are_spread_over_allocations(
     course: &[SnapshotPoint],
     start: u64,
@@ -144,7 +144,7 @@ fn are_spread_over_allocations(
     let end = course.last().map_or(0, |point| point.sampled);
     let all = end.saturating_sub(begin) as f64;
     let part = |point: &SnapshotPoint| point.sampled.saturating_sub(begin) as f64 / all;
-    // Nothing was allocated, and no part is a number: nothing can be said.
+    // Without allocations the parts are not numbers, and the answer is no.
     let [first, second] = points.map(part);
     first <= 1.0 / 2.0 && second <= 5.0 / 6.0
 }

@@ -1,11 +1,11 @@
-//! A run's symbols: the part of a log that numbers need to be turned back into traces, and nothing else.
+//! Extracts a run's symbols: the part of a log that decodes its context ids.
 //!
 //! ```text
 //! run.lucce  ──►  "symbols" ("without counters"), the run's facts, classes, methods, sites, graph  ──►  gzip  ──►  run.lsym
 //! ```
-//! It is a log of the run with the run's id, so each number decodes in it as in the log. Classes, methods and sites that no
-//! call of the graph names are left out: no number leads to them. Left out, too, are counters, types of events, threads, statistics,
-//! warnings and what was followed. The program's arguments are masked.
+//! Symbols are a log with the run's id, so each context id decodes in them as in the log. They leave out classes, methods
+//! and sites that no call of the graph names, because no context id leads to them. They also leave out counters, event
+//! types, threads, statistics, warnings and sampled objects. The program's arguments are masked.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -20,20 +20,21 @@ use lucce_tracelog::{
 use crate::profile::Profile;
 use crate::source::LogSource;
 
-/// The fact that a file of symbols has and a log has not.
+/// The key of a fact that only symbols have.
 const SYMBOLS_KEY: &str = "symbols";
 
-/// What was written.
+/// The result of writing symbols.
 pub struct SymbolsExtract {
-    /// Before and after it was packed.
+    /// Bytes before packing.
     pub plain: u64,
+    /// Bytes after packing.
     pub packed: u64,
-    /// Where reading stopped: what follows is not in the symbols.
+    /// The damage at which reading stopped; the symbols lack what follows it.
     pub damage: Option<LogDamage>,
 }
 
 impl Profile {
-    /// Whether this is a file of symbols: it decodes numbers, and what happened is not in it.
+    /// Whether this is a file of symbols: it decodes context ids and has no events.
     #[must_use]
     pub fn is_symbols(&self) -> bool {
         self.meta.contains_key(SYMBOLS_KEY)
@@ -41,10 +42,10 @@ impl Profile {
 }
 
 impl LogSource {
-    /// Writes the symbols, packed. `arguments`: with the program's arguments as the log has them, and not masked.
+    /// Writes the symbols, packed. `arguments`: whether the program's arguments stay unmasked.
     ///
     /// # Errors
-    /// The log cannot be read, or the output not be written.
+    /// The log cannot be read, or the output cannot be written.
     pub fn write_symbols(&self, out: impl Write, arguments: bool) -> io::Result<SymbolsExtract> {
         let named = GraphReferences::from_log(&self.log)?;
         let mark = MetaRecord {
@@ -77,7 +78,7 @@ impl LogSource {
     }
 }
 
-/// What the graph names.
+/// The code that the graph refers to.
 #[derive(Default)]
 struct GraphReferences {
     sites: HashSet<SiteId>,
@@ -129,7 +130,7 @@ impl GraphReferences {
 
     fn is_kept(&self, entry: &LogEntry<'_>) -> bool {
         match &entry.record {
-            // It may be what a later version wants for decoding.
+            // A later version of lucce may need it for decoding.
             None => true,
             Some(LogRecord::Meta(meta)) => meta.key != SYMBOLS_KEY && meta.key != COMMAND,
             Some(LogRecord::Change(_) | LogRecord::Skipped(_) | LogRecord::End(_)) => true,
@@ -141,7 +142,7 @@ impl GraphReferences {
     }
 }
 
-/// Up to the first damage.
+/// Calls `each` with each record before the first damage.
 fn for_each_record(log: &LogFile, mut each: impl FnMut(&LogRecord<'_>)) -> io::Result<()> {
     log.for_each_item(|item| {
         if let Ok(LogItem::Record(LogEntry {

@@ -1,4 +1,4 @@
-//! Tags of the program's own: under which of them a thread's events happened.
+//! Tags that the program gave to events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,17 +6,17 @@ use lucce_tracelog::ThreadId;
 
 use crate::profile::Profile;
 
-/// What events are under that have no tag.
+/// The text for events without tags.
 pub const UNTAGGED: &str = "(no tag)";
 
 impl Profile {
-    /// Whether any events are told apart by tags.
+    /// Whether any events have tags.
     #[must_use]
     pub fn has_tags(&self) -> bool {
         !self.tags.is_empty()
     }
 
-    /// The tags of what a thread id counts, as `endpoint=/search, tenant=a`.
+    /// The tags of a thread id's events, as `endpoint=/search, tenant=a`.
     #[must_use]
     pub fn tags_of(&self, thread: ThreadId) -> String {
         match self.tags.get(&thread) {
@@ -25,13 +25,13 @@ impl Profile {
         }
     }
 
-    /// Those of a thread id by their keys, if it has any.
+    /// The tags of a thread id by key, if it has any.
     #[must_use]
     pub fn tags_by_key(&self, thread: ThreadId) -> Option<&BTreeMap<String, String>> {
         self.tags.get(&thread)
     }
 
-    /// The thread ids that count under all of these tags, each as `key=value`.
+    /// The thread ids whose events have all of these tags, each as `key=value`.
     #[must_use]
     pub fn threads_with_tags(&self, wanted: &[String]) -> BTreeSet<ThreadId> {
         let has_all = |thread: &ThreadId| {
@@ -46,8 +46,10 @@ impl Profile {
         self.tags.keys().copied().filter(has_all).collect()
     }
 
+    /// Checks that some thread has each tag.
+    ///
     /// # Errors
-    /// No thread has such a tag: those that there are.
+    /// No thread has one of these tags. The error lists all tags of the log.
     pub fn check_tags(&self, wanted: &[String]) -> Result<(), BTreeSet<String>> {
         let known: BTreeSet<String> = self.tags.values().flat_map(tag_pairs).collect();
         match wanted.iter().all(|tag| known.contains(tag)) {
@@ -56,10 +58,12 @@ impl Profile {
         }
     }
 
-    /// From now on the profile has only events under all of these tags, each as `key=value`.
+    /// Keeps only events with all of these tags, each as `key=value`.
+    ///
+    /// Checks that some thread has each tag.
     ///
     /// # Errors
-    /// No thread has such a tag: those that there are.
+    /// No thread has one of these tags. The error lists all tags of the log.
     pub fn keep_tagged(&mut self, wanted: &[String]) -> Result<(), BTreeSet<String>> {
         self.check_tags(wanted)?;
         let tagged = self.threads_with_tags(wanted);
@@ -70,7 +74,7 @@ impl Profile {
     }
 }
 
-/// As `endpoint=/search, tenant=a`.
+/// Formats tags as `endpoint=/search, tenant=a`.
 #[must_use]
 pub fn format_tags(tags: &BTreeMap<String, String>) -> String {
     tag_pairs(tags).collect::<Vec<_>>().join(", ")

@@ -1,12 +1,12 @@
-//! Traces as a tree of frames: what traces share is walked once and kept once.
+//! Traces as a tree of frames: frames that traces share are decoded and stored once.
 //!
 //! ```text
 //! main ── work ── work ── work     four traces of a recursion: four frames, where four lists would have ten
 //!  └ 1     └ 2     └ 3     └ 4
 //! ```
-//! A trace is a node, its frames are those of the node and of the nodes above. So a log of deep stacks takes memory by
-//! the number of different frames, which its own records told, and not by the sum of all traces' lengths. Frames
-//! that are out of scope are no nodes, and the frames that submitted a task are not above its own.
+//! A trace is a node; its frames are the frames of the node and its ancestors. The memory for a log of deep stacks depends
+//! on the number of different frames, not on the sum of all traces' lengths. Frames out of scope have no nodes. The frames
+//! that submitted a task are not ancestors of the task's frames.
 
 use std::collections::HashMap;
 use std::iter::successors;
@@ -25,7 +25,7 @@ pub struct TraceId(u32);
 impl TraceId {
     pub const EMPTY: TraceId = TraceId(u32::MAX);
 
-    /// Its place in [`TraceTree::nodes`].
+    /// Its index in [`TraceTree::nodes`].
     #[must_use]
     pub fn to_u32(self) -> u32 {
         self.0
@@ -36,7 +36,7 @@ impl TraceId {
     }
 }
 
-/// All callers of a place that are shown, and how many there are in truth.
+/// The trace of a place's shown callers, and the number of all its callers.
 #[derive(Clone, Copy)]
 struct CallersTrace {
     trace: TraceId,
@@ -48,26 +48,26 @@ const NO_CALLERS: CallersTrace = CallersTrace {
     depth: 0,
 };
 
-/// `frame` is an index into the different frames.
+/// A node; `frame` is an index into the different frames.
 #[derive(Clone, Copy)]
 struct TraceNode {
     caller: TraceId,
     frame: u32,
 }
 
-/// The traces that were asked for.
+/// The inserted traces.
 pub struct TraceTree<'p> {
     profile: &'p Profile,
-    /// Callers come before what they call.
+    /// Nodes; callers precede callees.
     nodes: Vec<TraceNode>,
-    /// The different frames, what they are called, and where each is in this list.
+    /// The different frames with their resolved names, and the index of each.
     frames: Vec<(ContextFrame, StackFrame)>,
     numbers: HashMap<ContextFrame, u32>,
     memos: HashMap<MethodInContext, CallersTrace>,
-    /// By frame and by node, their content ids: of those that there were when an id was asked for last.
+    /// Content ids by frame and by node, computed when an id is requested.
     frame_ids: Vec<FrameId>,
     stacks: Vec<StackId>,
-    /// The frames of one walk, empty between walks, kept for its memory.
+    /// The frames of one walk. Empty between walks; kept to reuse its memory.
     path: Vec<(MethodInContext, ContextFrame)>,
 }
 
@@ -86,10 +86,10 @@ impl<'p> TraceTree<'p> {
         }
     }
 
-    /// The trace of an event's number.
+    /// Decodes an event's context id and adds its trace.
     ///
     /// # Errors
-    /// The log does not know this number.
+    /// The log does not explain this context id.
     pub fn insert_trace(&mut self, id: ContextId) -> Result<TraceId, DecodeError> {
         let callers = self.walk_up((id, MethodId::EVENT))?;
         let callers = self.fold_down(callers);
@@ -99,7 +99,7 @@ impl<'p> TraceTree<'p> {
         }
     }
 
-    /// To the nearest callers that are known. Behind them no step can fail: a walk went there.
+    /// Walks to the nearest known callers. Above them no step can fail, since an earlier walk went there.
     fn walk_up(&mut self, mut at: MethodInContext) -> Result<CallersTrace, DecodeError> {
         self.path.clear();
         loop {
@@ -157,23 +157,23 @@ impl<'p> TraceTree<'p> {
         nodes.filter_map(|node| self.frames.get(node.frame as usize))
     }
 
-    /// Innermost first.
+    /// The frames of a trace, innermost first.
     pub fn frames_of_trace(&self, trace: TraceId) -> impl Iterator<Item = ContextFrame> {
         self.frames_with_names(trace).map(|(frame, _)| *frame)
     }
 
-    /// Whether no frame is shown.
+    /// Whether the trace has no frame in scope.
     #[must_use]
     pub fn is_outside(&self, trace: TraceId) -> bool {
         self.nodes.get(trace.to_index()).is_none()
     }
 
-    /// What they are called.
+    /// The resolved frames of a trace, innermost first.
     pub fn stack_frames(&self, trace: TraceId) -> impl Iterator<Item = &StackFrame> {
         self.frames_with_names(trace).map(|(_, shown)| shown)
     }
 
-    /// For JSON: at most so many frames, innermost first.
+    /// The frames of a trace for JSON: at most `most`, innermost first.
     #[must_use]
     pub fn list_frames(&self, trace: TraceId, most: usize) -> FrameList<'_> {
         let traces = self;
@@ -184,7 +184,7 @@ impl<'p> TraceTree<'p> {
         }
     }
 
-    /// How many frames there are in all, those that traces share once.
+    /// Number of nodes; frames that traces share count once.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
@@ -195,12 +195,12 @@ impl<'p> TraceTree<'p> {
         self.nodes.is_empty()
     }
 
-    /// All frames with their callers' traces: callers come first.
+    /// All frames with their callers' traces; callers come first.
     pub fn nodes(&self) -> impl Iterator<Item = (Option<TraceId>, ContextFrame, &StackFrame)> {
         self.nodes_from(0)
     }
 
-    /// The frames that were met since there were `first` of them, with their callers' traces.
+    /// The frames after the first `first` nodes, with their callers' traces.
     pub fn nodes_from(
         &self,
         first: usize,
@@ -213,7 +213,7 @@ impl<'p> TraceTree<'p> {
         })
     }
 
-    /// By trace, the sum of what its frames are worth.
+    /// For each trace, the sum of `of` over its frames.
     #[must_use]
     pub fn sum_frames(&self, mut of: impl FnMut(ContextFrame, &StackFrame) -> u64) -> TraceSums {
         let each = self.frames.iter().map(|(frame, shown)| of(*frame, shown));
@@ -227,7 +227,7 @@ impl<'p> TraceTree<'p> {
         TraceSums(sums)
     }
 
-    /// The content id of a trace (docs/reference/content-ids.md), equal in every run. What traces share is hashed once.
+    /// The content id of a trace (docs/reference/content-ids.md), equal in every run. Shared frames are hashed once.
     pub fn stack_id(&mut self, trace: TraceId) -> StackId {
         let code = &self.profile.code;
         let new = self.frames.get(self.frame_ids.len()..).unwrap_or_default();
@@ -245,11 +245,11 @@ impl<'p> TraceTree<'p> {
         found.unwrap_or(StackId::EMPTY)
     }
 
-    /// Every trace once, each after its callers' and before that of the next frame beside it: `begin` when it
-    /// begins, `end` when all that it calls has ended.
+    /// Visits each trace once, after its callers and before its next sibling: `begin` before its callees, `end` after
+    /// them.
     ///
     /// # Errors
-    /// Those of the two.
+    /// Errors of `begin` and `end`.
     pub fn visit_traces<E>(
         &self,
         visitor: &mut impl FnMut(TraceVisit) -> Result<(), E>,
@@ -279,11 +279,11 @@ pub enum TraceVisit {
     End(TraceId),
 }
 
-/// The nodes below each node, in the order in which they were made.
+/// The children of each node, in the order of insertion.
 struct ChildLinks {
-    /// By node, its first one; the last is that of no node.
+    /// The first child of each node; the last entry is that of the empty trace.
     first_children: Vec<TraceId>,
-    /// By node, the next one that has the same caller.
+    /// The next node with the same caller, by node.
     next_siblings: Vec<TraceId>,
 }
 

@@ -1,12 +1,12 @@
-//! Contexts as a tree of frames (the calling context tree of the papers), of one run or of several.
+//! The calling context tree of one run or of several.
 //!
 //! ```text
-//! ROOT ── main ── parse ── next      a node is one path of frames from the thread's entry; paths that
-//!              └─ write              begin alike share their nodes
+//! ROOT ── main ── parse ── next      a node is one path of frames from the thread's entry;
+//!              └─ write              paths with a common prefix share its nodes
 //! ```
-//! Memory is proportional to the nodes, not to the lengths of the paths: a path is walked up only to a
-//! place that an earlier walk has remembered. One place in [`SPACING`] is remembered, chosen by its own
-//! number, so walks that meet anywhere meet at a remembered place soon after.
+//! Memory is proportional to the number of nodes, not to the lengths of paths. A path is walked up only to a place that an
+//! earlier walk remembered. One place in [`SPACING`] is remembered, chosen by its own context id, so two walks that meet
+//! reach a remembered place soon after.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,24 +20,24 @@ use crate::profile::{MethodInContext, Profile};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeId(pub u32);
 
-/// What frames are equal by, as the grower of the tree numbers them.
+/// A key for equal frames, assigned by the user of the tree.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TreeFrameKey(pub u32);
 
-/// One place in so many is remembered; a power of two. A walk goes past so many known places on average before it knows
-/// where it is: half as many walks half as far, and takes twice the memory.
+/// One place in this number is remembered; a power of two. A walk passes this number of known places on average before it
+/// finds a remembered one. Half the number shortens walks by half and takes twice the memory.
 const SPACING: u64 = 2;
 
-/// So many children of a node stand in a list; those after them in a table.
+/// Maximum number of children in a node's list; further ones are in a table.
 const MAX_LISTED_CHILDREN: usize = 12;
 
 const NONE: u32 = u32::MAX;
 
-/// Paths of frames.
+/// A calling context tree.
 #[derive(Debug)]
 pub struct ContextTree {
     nodes: Vec<ContextTreeNode>,
-    /// Children of nodes that have many.
+    /// Children beyond the list: (parent, key) → child.
     many_children: FxHashMap<(u32, u32), u32>,
 }
 
@@ -45,9 +45,9 @@ pub struct ContextTree {
 struct ContextTreeNode {
     parent: u32,
     key: u32,
-    /// Of its children.
+    /// Its first child.
     first_child: u32,
-    /// Of its parent's children.
+    /// The next child of its parent.
     next_sibling: u32,
 }
 
@@ -67,24 +67,24 @@ impl Default for ContextTree {
 }
 
 impl ContextTree {
-    /// No frame at all.
+    /// The node of the empty path.
     pub const ROOT: NodeId = NodeId(0);
 
-    /// How many nodes there are, the root among them. A node comes after its parent.
+    /// Number of nodes with the root. A node follows its parent.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "a tree has a root")]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The frame that is called last in the node's path, and the path before it; `None`: the root.
+    /// The node's innermost frame, and its caller's node; `None`: the root.
     #[must_use]
     pub fn caller_and_frame(&self, node: NodeId) -> Option<(NodeId, TreeFrameKey)> {
         let node = self.nodes.get(node.0 as usize)?;
         (node.parent != NONE).then_some((NodeId(node.parent), TreeFrameKey(node.key)))
     }
 
-    /// By node, the content id of its path. `id`: that of a frame; none: the frame is no frame of the program.
+    /// The content id of each node's path. `id`: a frame's content id; `None`: not a frame of the program.
     #[must_use]
     pub fn stack_ids(&self, id: impl Fn(TreeFrameKey) -> Option<FrameId>) -> Vec<StackId> {
         let mut stacks: Vec<StackId> = Vec::with_capacity(self.nodes.len());
@@ -97,7 +97,7 @@ impl ContextTree {
         stacks
     }
 
-    /// The node for one frame more; `None`: there are four billion already.
+    /// The node for one more frame; `None`: the tree has four billion nodes already.
     pub fn get_or_insert_child(&mut self, parent: NodeId, key: TreeFrameKey) -> Option<NodeId> {
         let (mut at, mut seen, mut last) =
             (self.nodes.get(parent.0 as usize)?.first_child, 0, NONE);
@@ -132,7 +132,7 @@ impl ContextTree {
     }
 }
 
-/// A place without room between its parts: there are millions of them.
+/// A place without padding: there are millions of them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct PackedPosition([u32; 3]);
 
@@ -142,16 +142,16 @@ impl From<MethodInContext> for PackedPosition {
     }
 }
 
-/// Nodes whose paths have equal content ids: which of them stands for all.
+/// Finds one node to represent all nodes whose paths have equal content ids.
 #[derive(Default)]
 pub struct EqualStacks {
-    /// By node; empty: no two nodes have equal content ids.
+    /// Content ids by node; empty: all nodes differ.
     stacks: Vec<StackId>,
     first: FxHashMap<StackId, NodeId>,
 }
 
 impl EqualStacks {
-    /// `frames`: by key, the frames' content ids; as of [`ContextTree::stack_ids`].
+    /// `frames`: content ids by key, see [`ContextTree::stack_ids`].
     #[must_use]
     pub fn new(tree: &ContextTree, frames: &[Option<FrameId>]) -> Self {
         let mut different = HashSet::with_capacity(frames.len());
@@ -166,7 +166,7 @@ impl EqualStacks {
         }
     }
 
-    /// Of the nodes with an equal content id, the one that was asked for first.
+    /// Of all nodes with the same content id, the first that was passed to this function.
     pub fn first_node(&mut self, node: NodeId) -> NodeId {
         match self.stacks.get(node.0 as usize) {
             Some(stack) => *self.first.entry(*stack).or_insert(node),
@@ -175,10 +175,10 @@ impl EqualStacks {
     }
 }
 
-/// Puts the contexts of one run into a tree.
+/// Inserts the contexts of one run into a tree.
 pub struct ContextTreeBuilder<'p, F> {
     graph: &'p VersionedGraph,
-    /// Callers of a frame of this method are not those of the thread itself.
+    /// The method of frames whose callers belong to another thread.
     boundary_method: Option<MethodId>,
     key: F,
     memos: FxHashMap<PackedPosition, NodeId>,
@@ -186,7 +186,7 @@ pub struct ContextTreeBuilder<'p, F> {
 }
 
 impl Profile {
-    /// `key`: what is told apart of frames; `None` leaves a frame out, as those out of scope are.
+    /// Builds a tree. `key`: equal for frames that share a node; `None` leaves a frame out, such as frames out of scope.
     pub fn tree_builder<F: FnMut(ContextFrame) -> Option<TreeFrameKey>>(
         &self,
         mut key: F,
@@ -209,10 +209,10 @@ impl Profile {
 }
 
 impl<F: FnMut(ContextFrame) -> Option<TreeFrameKey>> ContextTreeBuilder<'_, F> {
-    /// The context's node, and the place of its event.
+    /// Inserts a context. Returns its node and the frame of its event.
     ///
     /// # Errors
-    /// The log does not explain this number.
+    /// The log does not explain this context id.
     pub fn insert_context(
         &mut self,
         tree: &mut ContextTree,
@@ -242,7 +242,7 @@ impl<F: FnMut(ContextFrame) -> Option<TreeFrameKey>> ContextTreeBuilder<'_, F> {
         Ok((node, Some(leaf)))
     }
 
-    /// To a node that is known.
+    /// Walks up to a known node, and inserts the nodes below it.
     fn walk_up(&mut self, mut at: MethodInContext) -> Result<NodeId, DecodeError> {
         loop {
             if is_remembered(at)
@@ -262,8 +262,8 @@ impl<F: FnMut(ContextFrame) -> Option<TreeFrameKey>> ContextTreeBuilder<'_, F> {
     }
 }
 
-/// An event's own place is met by its own number only. Multiplication spreads numbers that differ by a
-/// constant, as those of a recursion do.
+/// Whether a place is remembered. An event's own place never is: only its own id reaches it. The multiplication spreads
+/// ids that differ by a constant, as in a recursion.
 fn is_remembered((id, method): MethodInContext) -> bool {
     let mixed = (id.0 ^ u64::from(method.0) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     method != MethodId::EVENT && mixed.leading_zeros() >= SPACING.ilog2()

@@ -1,8 +1,8 @@
-//! Durations and sizes as the command line takes them: `500ms`, `2h`, `64k`.
+//! Parses durations and sizes of the command line: `500ms`, `2h`, `64k`.
 
 use std::time::Duration;
 
-/// Each unit of time and its nanoseconds; a suffix of another unit comes behind it.
+/// Time units in nanoseconds. A unit precedes the units that are a suffix of it.
 const TIME_UNITS: [(&str, f64); 7] = [
     ("ns", 1.0),
     ("us", 1e3),
@@ -17,7 +17,7 @@ const SIZE_UNITS: [(&str, u64); 3] = [("k", 1 << 10), ("m", 1 << 20), ("g", 1 <<
 /// Parses `20us`, `300ms`, `1.5s`, `2m`, `1h` or `7d`; a number without a unit is in seconds.
 ///
 /// # Errors
-/// The text is no time, or one of more than 500 years: what a time looks like.
+/// The text is not a duration, or more than 500 years; the message describes the format.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let unit = TIME_UNITS
         .iter()
@@ -34,10 +34,10 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Parses a duration as [`parse_duration`] does, and refuses what is shorter than a millisecond.
+/// Parses a duration of at least a millisecond; see [`parse_duration`].
 ///
 /// # Errors
-/// The text is no time, or too short.
+/// The text is not a duration, or too short.
 pub fn parse_interval(text: &str) -> Result<Duration, String> {
     parse_duration_within(
         text,
@@ -46,10 +46,10 @@ pub fn parse_interval(text: &str) -> Result<Duration, String> {
     )
 }
 
-/// Parses a duration as [`parse_duration`] does, and refuses what is outside of `range`, which `words` describes.
+/// Parses a duration within `range`, which `words` describes; see [`parse_duration`].
 ///
 /// # Errors
-/// The text is no time, or outside of the range.
+/// The text is not a duration, or outside of the range.
 pub fn parse_duration_within(
     text: &str,
     range: std::ops::RangeInclusive<Duration>,
@@ -65,7 +65,7 @@ pub fn parse_duration_within(
 /// Parses `64k`, `1m` or `2g`, which are powers of 1024; a number without a unit is in bytes.
 ///
 /// # Errors
-/// The text is no size, or one of 2^64 bytes or more: what a size looks like.
+/// The text is not a size, or 2^64 bytes or more; the message describes the format.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let lower = text.to_ascii_lowercase();
     let unit = SIZE_UNITS

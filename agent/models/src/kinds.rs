@@ -1,4 +1,5 @@
-//! The program's own kinds of events: `LucceRtEvents.event` finds a text's type by plain reads, or asks the agent.
+//! Model of the program's kinds of events: `LucceRtEvents.event` finds the type of a text by plain reads, or asks the
+//! agent.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -7,13 +8,13 @@ use crate::places::TextNumbers;
 
 const PLACES: usize = 4;
 
-/// The array of the helper class, and the types. A text is a number here, and 0 is none: what a String is made of is final.
+/// The helper class's array, and the types. A text is a number here, 0 for none: the contents of a String are final.
 struct ModelKinds {
     texts: [AtomicU32; PLACES],
     types: TextNumbers,
 }
 
-/// The type of a text, which the log says.
+/// The type of a text, as in the log.
 fn type_of(text: u32) -> u32 {
     text + 10
 }
@@ -26,14 +27,14 @@ impl ModelKinds {
         }
     }
 
-    /// As `event`: plain reads. All texts have one hash.
+    /// Reads like `event`: plainly. All texts have one hash.
     fn find_text(&self, text: u32) {
         for (place, at) in self.texts.iter().enumerate() {
             match at.load(Ordering::Relaxed) {
                 0 => return self.add_kind(place, text),
                 other if other == text => {
                     let found = self.types.get_number(place);
-                    // Without its type the agent is asked.
+                    // Without its type, the real code asks the agent.
                     assert!(found == 0 || found == type_of(text), "{found} for {text}");
                     return;
                 }
@@ -42,7 +43,7 @@ impl ModelKinds {
         }
     }
 
-    /// As the agent does, in `ProgramKinds::add_kind`.
+    /// Adds a kind like the agent's `ProgramKinds::add_kind`.
     fn add_kind(&self, place: usize, text: u32) {
         if self
             .types
@@ -66,7 +67,7 @@ fn a_text_that_is_seen_has_its_own_type_or_none_yet() {
         kinds.find_text(1);
         kinds.find_text(2);
         other.join().unwrap();
-        // No text has two places, and who comes now finds what is there.
+        // No text has two places, and a reader now finds all that is there.
         let texts: Vec<u32> = kinds
             .texts
             .iter()

@@ -1,5 +1,6 @@
-//! Parts of the agent that Java code reads without locks, in a model of the relaxed memory of C++: every interleaving, and every
-//! value that a load may see. The agent itself cannot be in a model: its memory is mapped, and the VM is its other half.
+//! Loom models of the agent's parts that Java code reads without locks. They run through every interleaving of the relaxed
+//! memory model of C++, and every value that a load may see. The agent itself cannot be modelled: its memory is mapped,
+//! and the VM is the other half.
 //!
 //! `cargo xtask loom`
 
@@ -9,7 +10,7 @@ pub mod memory;
 #[path = "../../src/counting/places.rs"]
 pub mod places;
 
-/// What the files of the agent take from here, in place of the standard library's.
+/// Replaces the standard library's types in the included files of the agent.
 mod sync {
     pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
     pub use loom::sync::{Mutex, MutexGuard};

@@ -1,4 +1,4 @@
-//! Files of the agent's memory.
+//! Includes files of the agent's module `memory`.
 
 #[path = "../../src/memory/event_mask.rs"]
 pub mod event_mask;
@@ -7,7 +7,7 @@ pub mod owner;
 
 use crate::sync;
 
-/// In place of the agent's word beside the scratch memory.
+/// Replaces the agent's word beside the scratch memory.
 pub mod slots {
     use crate::sync::AtomicU64;
 

@@ -1,7 +1,8 @@
-//! A site's method, which hooks look up by plain reads: `METHODS` in LucceRt.
+//! Model of a site's method, which hooks look up by plain reads: `METHODS` in LucceRt.
 //!
-//! The agent stores it while the VM loads the class, and the VM publishes classes and compiled code: who runs the site's code
-//! has what was stored before. What the model assumes is this publication; that the agent's store comes before it is shown.
+//! The agent stores it while the VM loads the class, and the VM publishes classes and compiled code: a thread that runs
+//! the site's code sees what was stored before. The model assumes this publication, and shows that the agent's store
+//! precedes it.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -10,15 +11,15 @@ use crate::memory::owner::set_method;
 
 const SITES: usize = 3;
 
-/// The agent's array, and what the VM has published: 0, or a site whose code may be run.
+/// The agent's array, and the VM's publication: 0, or a site whose code may run.
 struct ModelVm {
     methods: [AtomicU32; SITES],
     loaded: AtomicU32,
-    /// Code that was compiled, in which the site is a constant.
+    /// Compiled code, in which the site is a constant.
     compiled: AtomicU32,
 }
 
-/// The method of a site, which the log says.
+/// The method of a site, as in the log.
 fn method_of(site: u32) -> u32 {
     site + 10
 }
@@ -32,7 +33,7 @@ impl ModelVm {
         }
     }
 
-    /// As the class file hook does: the methods of all sites first, then the VM has the class.
+    /// Loads a class like the class file load hook: stores the methods of all sites, then publishes the class.
     fn load_class(&self, sites: std::ops::RangeInclusive<u32>) {
         for site in sites.clone() {
             set_method(&self.methods[site as usize], method_of(site));
@@ -40,7 +41,7 @@ impl ModelVm {
         self.loaded.store(*sites.end(), Ordering::Release);
     }
 
-    /// As a hook does: a plain read.
+    /// Reads like a hook: plainly.
     fn run_site(&self, site: u32) {
         let method = self.methods[site as usize].load(Ordering::Relaxed);
         assert_eq!(method, method_of(site), "of site {site}");
@@ -54,7 +55,7 @@ fn code_that_runs_finds_the_methods_of_its_sites() {
         let [loads, compiles] = [world.clone(), world.clone()];
         let loading = loom::thread::spawn(move || {
             loads.load_class(1..=1);
-            // Another class, while code of the first runs.
+            // Loads another class while code of the first runs.
             loads.load_class(2..=2);
         });
         let compiling = loom::thread::spawn(move || {
@@ -64,7 +65,7 @@ fn code_that_runs_finds_the_methods_of_its_sites() {
                 compiles.compiled.store(site, Ordering::Release);
             }
         });
-        // A third thread runs what the second has compiled, and never saw the class being loaded.
+        // A third thread runs code that the second compiled, and did not see the class load.
         let site = world.compiled.load(Ordering::Acquire);
         if site != 0 {
             (1..=site).for_each(|site| world.run_site(site));

@@ -1,4 +1,4 @@
-//! The mask, which hooks read at each event while other threads switch kinds, stop, start and end.
+//! Model of the event mask, which hooks read at each event while other threads switch kinds, stop, start and end.
 
 use loom::sync::Arc;
 use loom::sync::atomic::Ordering;
@@ -6,7 +6,7 @@ use loom::sync::atomic::Ordering;
 use crate::memory::event_mask::{ALLOC, EventMask, LOCK};
 use crate::memory::slots;
 
-/// As a hook reads it.
+/// Reads the mask like a hook.
 fn read_mask() -> u64 {
     slots::event_mask_word().map_or(0, |mask| mask.load(Ordering::Relaxed))
 }
@@ -18,7 +18,7 @@ fn the_word_ends_as_all_asked_together() {
         let [stops, sets] = [mask.clone(), mask.clone()];
         let stopping = loom::thread::spawn(move || stops.stop_counting());
         let setting = loom::thread::spawn(move || sets.set_kinds(LOCK));
-        // Only what was in force at some time is seen, never a part of it.
+        // A reader sees only masks that were in force at some time, never a mix.
         let seen = read_mask();
         assert!([ALLOC, LOCK, 0].contains(&seen), "{seen}");
         stopping.join().unwrap();
@@ -36,7 +36,7 @@ fn nothing_is_counted_once_the_gate_has_ended() {
         let [ends, pauses] = [mask.clone(), mask.clone()];
         let ending = loom::thread::spawn(move || {
             ends.end_counting();
-            // Who has ended it reads its own store, or what came behind it.
+            // The thread that ended counting reads its own store, or a later one.
             assert_eq!(read_mask(), 0);
         });
         let pausing = loom::thread::spawn(move || {

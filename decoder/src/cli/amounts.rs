@@ -1,8 +1,8 @@
-//! Amounts as people say them: `4.2 GB`, `1 min 27 s`.
+//! Formats amounts for people: `4.2 GB`, `1 min 27 s`.
 
 use super::output::grouped;
 
-/// An amount in a unit; other units than bytes and ns are written behind the number.
+/// Formats an amount in a unit; units other than bytes and ns follow the number.
 pub fn format_amount(amount: f64, unit: &str) -> String {
     let sign = if amount < 0.0 { "-" } else { "" };
     let size = amount.abs();
@@ -15,18 +15,18 @@ pub fn format_amount(amount: f64, unit: &str) -> String {
     format!("{sign}{text}")
 }
 
-/// With its sign, `+` as well.
+/// Formats an amount with its sign, also `+`.
 pub fn format_change(amount: f64, unit: &str) -> String {
     let plus = if amount > 0.0 { "+" } else { "" };
     format!("{plus}{}", format_amount(amount, unit))
 }
 
-/// By how many percent something grew, or to how many times as much; `new`, if there was nothing.
+/// Formats a growth in percent or as a factor; `new` if the old amount is zero.
 pub fn format_growth(old: f64, new: f64) -> String {
     match old {
         0.0 if new == 0.0 => "0%".to_owned(),
         0.0 => "new".to_owned(),
-        // A percentage of more than four digits says little.
+        // A percentage of more than four digits is hard to read.
         old if new / old >= 100.0 => format!("{} times", grouped((new / old).round() as u64)),
         old => {
             let percent = (new - old) / old * 100.0;

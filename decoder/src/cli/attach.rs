@@ -1,4 +1,4 @@
-//! `lucce attach`: the agent into a JVM that runs without it.
+//! `lucce attach`: loads the agent into a running JVM.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -47,8 +47,10 @@ pub fn run(args: &AttachArgs) -> Result<CommandStatus, CommandError> {
     ctl::print_answer(&status, args.json)
 }
 
+/// Checks that the process has no agent yet.
+///
 /// # Errors
-/// The agent is in the process already; what helps then.
+/// The agent is already in the process; the message says what to do.
 pub fn ensure_not_attached(pid: u32) -> Result<(), CommandError> {
     match query_agent(pid) {
         None => Ok(()),
@@ -71,7 +73,7 @@ fn already_attached_message(pid: u32, is_attached: bool) -> String {
     format!("process {pid} has the agent already: {helps}")
 }
 
-/// Loads the agent; if it cannot, that is told, and how the verb ends.
+/// Loads the agent. On failure, prints why and returns the command's exit code.
 pub fn attach_agent(pid: u32, agent: &Path, options: &str) -> Result<(), CommandStatus> {
     if let Err(error) = load_agent(pid, agent, options) {
         print_diagnostic(&error);
@@ -88,7 +90,7 @@ pub fn attach_agent(pid: u32, agent: &Path, options: &str) -> Result<(), Command
     Ok(())
 }
 
-/// `key=value,…`. The JVM has a working directory of its own, so the log's place is a whole path.
+/// The agent's options as `key=value,…`. The log's path is absolute, since the JVM has its own working directory.
 pub fn agent_options(recording: &RecordingArgs) -> Result<String, CommandError> {
     let events = recording.events.iter();
     let mut all: Vec<String> = events.map(|events| format!("events={events}")).collect();
@@ -111,7 +113,7 @@ fn path_text(path: &Path) -> Result<&str, CommandError> {
     path.to_str().ok_or_else(failed)
 }
 
-/// From JDK 21 on a JVM warns when an agent comes, unless it was told that one may.
+/// Whether the JVM warns of the agent: from JDK 21, unless it was started with permission for agents (JEP 451).
 fn jvm_warns(pid: u32) -> bool {
     let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let mut words = command.split(|byte| *byte == 0);
@@ -119,7 +121,7 @@ fn jvm_warns(pid: u32) -> bool {
     !told && feature_release(pid).is_some_and(|version| version >= 21)
 }
 
-/// The feature release: from the file `release` of the JDK that the process runs.
+/// The feature release of the JDK that the process runs, from the JDK's file `release`.
 fn feature_release(pid: u32) -> Option<u32> {
     let java = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     let home = java.ancestors().find(|folder| {

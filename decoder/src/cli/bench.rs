@@ -1,4 +1,4 @@
-//! `lucce bench`: what the agent costs a program of one's own.
+//! `lucce bench`: measures the agent's cost for a program.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -65,7 +65,7 @@ pub fn run(args: &BenchArgs) -> Result<CommandStatus, CommandError> {
         bar.set_progress(step.done as u64, step.total as u64);
     });
     drop(bar);
-    // It lies among the system's temporary files, which may have been cleaned up before.
+    // The folder is a temporary one, which the system may have removed.
     let _ = fs::remove_dir_all(&plan.scratch);
     print_report(args, &report)?;
     if let Some(folder) = &args.plot {
@@ -115,7 +115,7 @@ fn build_plan(args: &BenchArgs) -> Result<Plan, CommandError> {
     })
 }
 
-/// What runs: the jar, the module, or the main class.
+/// The program's name: the jar, the module, or the main class.
 fn program_name(arguments: &[OsString]) -> Option<String> {
     const WITH_VALUE: [&str; 8] = [
         "-cp",
@@ -153,7 +153,7 @@ fn print_report(args: &BenchArgs, report: &Report) -> Result<(), CommandError> {
     Ok(out.flush()?)
 }
 
-/// A baseline that does not run is a wrong command, not a finding about the agent.
+/// If the baseline does not run, the command is wrong; this is not a finding about the agent.
 fn report_status(report: &Report) -> CommandStatus {
     let no_baseline =
         |row: &lucce_bench::Row| !matches!(row.outcomes.first(), Some(Outcome::Measured(_)));

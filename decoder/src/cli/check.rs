@@ -1,4 +1,4 @@
-//! `lucce check`: did every compared number decode to the JVM's own trace, and is the log whole?
+//! `lucce check`: checks that every compared context id decoded to the JVM's own trace, and that the log is whole.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -33,41 +33,40 @@ pub struct CheckArgs {
 #[derive(Serialize)]
 struct CheckResult {
     file: String,
-    /// None: the log is older than runs' ids.
+    /// `None`: the log is from before run ids.
     run: Option<String>,
     compared: u64,
-    /// It is not known how many: a killed JVM's log from before they were counted in it.
+    /// Whether the number is unknown: the log of a killed JVM, from a version that did not count comparisons in the log.
     #[serde(skip)]
     is_unreported: bool,
     mismatches: u64,
-    /// Events that could not be compared, by reason.
+    /// Number of events that could not be compared, by reason.
     not_compared: BTreeMap<String, u64>,
-    /// Methods that the JVM entered and whose caller is not known: events in them have no trace.
+    /// Number of VM entries whose caller is unknown: their events have no trace.
     lost_entries: u64,
-    /// Of the events of which every N-th was to be compared; null: the log does not say it.
+    /// Coverage of the comparison of every N-th event; null: the log does not have it.
     coverage: Option<ComparisonCoverage>,
-    /// Numbers with events, and those of them that do not decode.
+    /// Number of context ids with events; the next field: of these, the ones that do not decode.
     numbers: u64,
     unknown: u64,
-    /// Mismatches of which no frame of the classes that were asked for differs, and numbers without any
-    /// such frame.
+    /// Mismatches that do not differ in a frame of the selected classes, and context ids without such a frame.
     outside: OutsideCounts,
     ended: bool,
     damaged: bool,
-    /// Blocks of counters without a checksum.
+    /// Number of blocks of counters without a checksum.
     unsealed: u64,
-    /// The log's size.
+    /// Size of the log in bytes.
     bytes: u64,
 }
 
-/// How much of a run was compared.
+/// The compared part of a run.
 #[derive(Serialize)]
 struct ComparisonCoverage {
     events: u64,
     events_not_compared: u64,
-    /// Threads with events.
+    /// Number of threads with events.
     threads: u64,
-    /// Of them, those without any event that was compared.
+    /// Number of these threads without a compared event.
     threads_not_compared: u64,
 }
 
@@ -109,7 +108,7 @@ pub fn run(args: &CheckArgs) -> Result<CommandStatus, CommandError> {
     for file in &args.files {
         let checked = match check_file(file, args) {
             Err(CommandError::Output(e)) => return Err(e.into()),
-            // The other files are checked nevertheless.
+            // An error does not prevent the check of the other files.
             checked => checked.unwrap_or_else(CommandError::report_to_stderr),
         };
         end = end.max(checked);
@@ -157,7 +156,7 @@ fn check_file(file: &Path, args: &CheckArgs) -> Result<CommandStatus, CommandErr
     ))
 }
 
-/// Whether the two traces differ in the classes that were asked for; what is left of both are their frames.
+/// Whether the two traces differ in frames of the selected classes. Removes all other frames from both.
 fn differs_in_classes(mismatch: &mut DecodeMismatch, classes: &ClassFilterArgs) -> bool {
     for trace in [&mut mismatch.expected, &mut mismatch.decoded] {
         let shown = trace.lines().filter(|line| classes.admits_frame(line));
@@ -203,7 +202,7 @@ impl CheckResult {
             run: profile.header.run.map(|run| run.to_string()),
             compared: profile.stat_value("verify.compared"),
             is_unreported: is_comparison_unreported(profile),
-            // The log holds the first of many only.
+            // The log has only the first mismatches.
             mismatches: profile
                 .stat_value("verify.mismatches")
                 .saturating_sub(outside)
@@ -290,7 +289,7 @@ impl CheckResult {
     }
 }
 
-/// Comparisons were asked for, and the log says nothing of them.
+/// Whether the run was to compare traces, but the log has no result.
 fn is_comparison_unreported(profile: &Profile) -> bool {
     let is_asked = profile
         .recorded_options("verify")

@@ -1,8 +1,8 @@
-//! `lucce export --format chrome`: the stream as Chrome's trace events, which `about:tracing`, Perfetto and
-//! others show as a time line.
+//! `lucce export --format chrome`: writes the stream as Chrome's trace events, which `about:tracing`, Perfetto and others
+//! show as a time line.
 //!
-//! Events that last become bars (`ph` X), others marks (`ph` i). Traces are told once, as a tree of
-//! frames (`stackFrames`), to which events refer by `sf`.
+//! Events with a duration become bars (`ph` X), others marks (`ph` i). Traces are written once, as a tree of frames
+//! (`stackFrames`); events refer to them by `sf`.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,7 +16,7 @@ use lucce_decoder::{
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
-/// What was written.
+/// The result of an export.
 #[derive(Default)]
 pub struct ChromeExportResult {
     pub events: u64,
@@ -24,7 +24,7 @@ pub struct ChromeExportResult {
     pub damage: Option<LogDamage>,
 }
 
-/// Writes the events of the window, of one kind or all.
+/// Writes the events of the window, of one kind or of all.
 pub fn write_events(
     profile: &Profile,
     stream: &EventStream,
@@ -55,14 +55,14 @@ pub fn write_events(
 struct ChromeTraceWriter<'c> {
     profile: &'c Profile,
     stream: &'c EventStream,
-    /// What is written; none: an event that is left out.
+    /// Explained events; `None`: the event is left out.
     described_events: HashMap<(ContextId, EventTypeId), Option<ToldEvent>>,
     traces: TraceTree<'c>,
     written: ChromeExportResult,
 }
 
 impl ChromeTraceWriter<'_> {
-    /// Their names.
+    /// Writes the threads' names.
     fn write_thread_names(&self, out: &mut impl Write) -> io::Result<()> {
         for (index, thread) in self.stream.threads().iter().enumerate() {
             let comma = if index == 0 { "" } else { "," };
@@ -90,7 +90,7 @@ impl ChromeTraceWriter<'_> {
             let info = profile.types.get(event.event);
             info.is_none_or(|info| info.kind == kind)
         };
-        // Frames of other kinds are not in the file.
+        // The file has no frames of other kinds.
         if !kind.is_none_or(is_kind) {
             return Ok(());
         }
@@ -141,7 +141,7 @@ fn nanos_to_micros(nanos: u64) -> f64 {
     nanos as f64 / 1e3
 }
 
-/// All traces, by number, each with its callers' number.
+/// All traces by number, each with its callers' number.
 struct ChromeFrames<'f>(&'f TraceTree<'f>);
 
 #[derive(Serialize)]

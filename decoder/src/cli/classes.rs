@@ -1,4 +1,4 @@
-//! `--include`, `--exclude` and `--arguments`, the same for all verbs.
+//! The options `--include`, `--exclude` and `--arguments`, which all commands share.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ impl ClassFilterArgs {
         filter
     }
 
-    /// Whether a frame as the JVM prints it (`at a.b.C.m(C.java:1)`) is one that is shown; other text is.
+    /// Whether a line is shown: a frame as the JVM prints it (`at a.b.C.m(C.java:1)`) of a selected class, or other text.
     pub fn admits_frame(&self, line: &str) -> bool {
         let called = line.split_once('(').map(|(called, _)| called.trim_start());
         let class = called.and_then(|called| called.trim_start_matches("at ").rsplit_once('.'));
@@ -44,7 +44,7 @@ impl ClassFilterArgs {
         self.class_filter().is_open()
     }
 
-    /// The log, with what is asked for in its traces. A file of symbols is refused.
+    /// Opens a log and applies these options. Refuses symbols.
     pub fn open_log(&self, path: &Path) -> Result<Profile, CommandError> {
         let profile = self.open_for_numbers(path)?;
         match profile.is_symbols() {
@@ -56,7 +56,7 @@ impl ClassFilterArgs {
         }
     }
 
-    /// As `open`; it may be a file of symbols: numbers are turned into traces, and no counter is needed.
+    /// Opens a log or symbols and applies these options, for commands that decode context ids and need no counters.
     pub fn open_for_numbers(&self, path: &Path) -> Result<Profile, CommandError> {
         let mut profile = open_profile(path)?;
         if self.arguments {
@@ -73,7 +73,7 @@ impl ClassFilterArgs {
     }
 }
 
-/// Why most commands have nothing to say of a file of symbols.
+/// The message that this command needs a log, not symbols.
 fn symbols_message(profile: &Profile) -> String {
     let run = profile.header.run.map(|run| format!(" of run {run}"));
     let run = run.unwrap_or_default();

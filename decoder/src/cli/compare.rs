@@ -1,9 +1,8 @@
-//! Runs side by side: what `diff` and `gate` share.
+//! Compares runs: the common part of `diff` and `gate`.
 //!
-//! Each side has one run or several. Amounts of one thing in the runs of one side differ by chance (which
-//! thread loads a class, when a table grows): the widest spread of a side is its noise. A change stands out
-//! if every new run lies beyond every old one, by more than the noise. What makes counts say less than they
-//! seem to is in `run_facts`.
+//! Each side has one or more runs. Runs of one side differ by chance (which thread loads a class, when a table grows); the
+//! largest difference within a side is the noise. A change stands out if every new run lies beyond every old one by more
+//! than the noise. `run_facts` reports what makes counts hard to compare.
 
 mod change_row;
 mod run_facts;
@@ -54,7 +53,7 @@ pub enum GroupByArg {
 }
 
 impl GroupByArg {
-    /// As on the command line.
+    /// The value's name on the command line.
     pub fn option_name(self) -> String {
         let value = self.to_possible_value();
         value.map_or_else(String::new, |value| value.get_name().to_owned())
@@ -101,35 +100,35 @@ pub struct CompareArgs {
     pub classes: ClassFilterArgs,
 }
 
-/// All runs, and which of them are old.
+/// The runs of both sides.
 pub struct RunComparison {
     pub merged: MergedProfile,
-    /// How many of the runs are old; they come first.
+    /// Number of old runs, which come first.
     pub old: usize,
-    /// What amounts are in.
+    /// The unit of amounts.
     pub unit: String,
     pub kind: String,
     measure: Measure,
     number: u32,
-    /// By run: amounts are divided by it.
+    /// The divisor of amounts, by run.
     per: Vec<f64>,
-    /// By node: whether the path has a method that was asked for.
+    /// Whether the path has a method that matches `--through`, by node.
     through: Option<Vec<bool>>,
-    /// Contexts are joined without lines.
+    /// Whether contexts are joined without lines.
     no_lines: bool,
-    /// Threads that wait for work are compared, too.
+    /// Whether waits of idle threads are compared.
     with_idle: bool,
-    /// By run.
+    /// One element for each run.
     pub facts: Vec<RunFacts>,
     pub remarks: Vec<CompareRemark>,
     pub end: CommandStatus,
 }
 
-/// How much of one thing there is on both sides.
+/// The amounts of one group on both sides.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AmountChange {
     pub key: Option<GroupKey>,
-    /// By run.
+    /// One element for each run.
     pub old: Vec<f64>,
     pub new: Vec<f64>,
 }
@@ -182,7 +181,7 @@ impl RunComparison {
         Ok(compared)
     }
 
-    /// How many events are left out because no frame of theirs is of the classes that were asked for.
+    /// A remark about events left out because they have no frame of the selected classes.
     fn outside_remark(&self) -> Option<CompareRemark> {
         let outside: Vec<u64> = self.merged.runs.iter().map(|run| run.outside).collect();
         let is_none = outside.iter().all(|outside| *outside == 0);
@@ -194,7 +193,7 @@ impl RunComparison {
         (!is_none).then(|| CompareRemark::new(RemarkSeverity::Note, text))
     }
 
-    /// That there is nothing to compare: what is looked for may be mistyped.
+    /// A remark that there is nothing to compare; the options may be mistyped.
     fn empty_remark(&self, through: Option<&Regex>) -> Option<CompareRemark> {
         let mut runs = 0..self.merged.runs.len();
         let is_there = |run| {
@@ -207,7 +206,7 @@ impl RunComparison {
             return None;
         }
         let text = match through {
-            // As it was typed: its backslashes are not those of an escaped name.
+            // The pattern as typed: its backslashes are not escapes of a name.
             Some(through) => format!(
                 "no event of kind {} in any run is through {}",
                 EscapedText(&self.kind),
@@ -218,7 +217,7 @@ impl RunComparison {
         Some(CompareRemark::new(RemarkSeverity::Incomparable, text))
     }
 
-    /// A side in a line: command, JVM and how many runs it has.
+    /// Each side in one line: command, JVM and number of runs.
     pub fn describe_sides(&self) -> (String, String) {
         let (old, new) = self.facts.split_at(self.old.min(self.facts.len()));
         (run_facts::describe_side(old), run_facts::describe_side(new))
@@ -264,12 +263,12 @@ impl RunComparison {
         Ok(())
     }
 
-    /// Whether an event is one of those that are compared.
+    /// Whether an event is compared.
     fn is_compared(&self, row: &MergedCounter) -> bool {
         (self.with_idle || !row.is_idle) && self.is_selected(row)
     }
 
-    /// Whether an event is of the kind and through the method that were asked for.
+    /// Whether an event is of the compared kind and passes `--through`.
     fn is_selected(&self, row: &MergedCounter) -> bool {
         let is_through = |through: &Vec<bool>| {
             let through = through.get(row.node.0 as usize);
@@ -278,7 +277,7 @@ impl RunComparison {
         row.kind == self.number && self.through.as_ref().is_none_or(is_through)
     }
 
-    /// How much is left out because threads wait for work.
+    /// A remark about events left out because their threads wait for work.
     fn idle_remark(&self) -> Option<CompareRemark> {
         let idle = |(run, per): (usize, &f64)| {
             let rows = |row: &MergedCounter| row.is_idle && self.is_selected(row);
@@ -318,7 +317,7 @@ impl RunComparison {
         sum as f64 / self.per.get(run).copied().unwrap_or(1.0)
     }
 
-    /// All events.
+    /// The change of all events.
     pub fn total_change(&self) -> AmountChange {
         let totals: Vec<f64> = (0..self.merged.runs.len())
             .map(|run| self.total_amount(run))
@@ -326,7 +325,7 @@ impl RunComparison {
         AmountChange::new(None, totals, self.old)
     }
 
-    /// What differs, the largest change first.
+    /// The changes by group, largest first.
     pub fn list_changes(&self, told: GroupByArg) -> Vec<AmountChange> {
         let runs = self.merged.runs.len();
         let mut rows: HashMap<GroupKey, Vec<f64>> = HashMap::new();
@@ -347,13 +346,13 @@ impl RunComparison {
     }
 }
 
-/// Of what only one side has with lines, so much must be on both sides without them to be worth a remark.
+/// Maximum ratio of one-sided amounts without lines to those with lines, for the remark.
 const WORTH: f64 = 0.5;
-/// And so much of all must be on one side only.
+/// Minimum fraction of all amounts that must be one-sided, for the remark.
 const POOR: f64 = 0.1;
 
 impl RunComparison {
-    /// Whether contexts differ in their lines more than in anything else.
+    /// A remark if contexts differ mostly in their lines.
     pub fn lines_remark(&self) -> Option<CompareRemark> {
         if self.no_lines {
             return None;
@@ -376,7 +375,7 @@ impl RunComparison {
         (without <= with * WORTH).then(|| CompareRemark::new(RemarkSeverity::Note, text()))
     }
 
-    /// The share of both sides' amounts that is in contexts which only one side has.
+    /// The fraction of both sides' amounts in groups that only one side has.
     fn one_sided_share<K: Hash + Eq>(&self, key: impl Fn(&MergedCounter) -> K) -> f64 {
         let amount = |row: &MergedCounter| self.measure.measure_counter(row);
         let keys = |runs: std::ops::Range<usize>| -> HashSet<K> {
@@ -410,8 +409,8 @@ fn cmp_by_size(a: &AmountChange, b: &AmountChange) -> Ordering {
     a.difference().abs().total_cmp(&b.difference().abs())
 }
 
-/// The kind that is compared, and its unit: what is asked for, else allocations if any run has some, else what all
-/// runs together have most of. The order of the runs means nothing.
+/// Chooses the compared kind and its unit: the requested kind, else allocations if any run has some, else the most
+/// frequent kind of all runs together. The order of the runs does not matter.
 fn choose_kind(runs: &[RunFacts], asked: Option<&str>) -> (String, String) {
     let mut kinds: BTreeMap<&str, (u64, &str)> = BTreeMap::new();
     for kind in runs.iter().flat_map(|run| &run.kinds) {
@@ -447,23 +446,23 @@ impl AmountChange {
         (mean_amount(&self.old), mean_amount(&self.new))
     }
 
-    /// From the mean of the old runs to that of the new ones.
+    /// The difference between the means of old and new runs.
     pub fn difference(&self) -> f64 {
         let (old, new) = self.side_means();
         new - old
     }
 
-    /// How far runs of one side lie apart.
+    /// The largest difference between runs of one side.
     pub fn noise(&self) -> f64 {
         amount_spread(&self.old).max(amount_spread(&self.new))
     }
 
-    /// How many of a side's runs are fewest.
+    /// Whether any side has several runs.
     fn is_noise_known(&self) -> bool {
         self.old.len() > 1 || self.new.len() > 1
     }
 
-    /// None: there is one run on each side, so it is not known.
+    /// Whether the change exceeds the noise. `None`: each side has one run, so the noise is unknown.
     pub fn stands_out(&self) -> Option<bool> {
         let gap = (min_amount(&self.new) - max_amount(&self.old))
             .max(min_amount(&self.old) - max_amount(&self.new));

@@ -1,4 +1,4 @@
-//! `lucce completions`: what a shell completes, from the definition of the command line.
+//! `lucce completions`: writes shell completions, from the definition of the command line.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! `lucce ctl`: asks the agent in a running JVM.
+//! `lucce ctl`: sends requests to the agent in a running JVM.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -72,8 +72,8 @@ pub fn run(args: &CtlArgs) -> Result<CommandStatus, CommandError> {
     }
 }
 
-/// What only the files tell: how many events the stream has, and how many were counted only. Files that
-/// this process cannot read are left as they are.
+/// Adds facts from the files: the number of events in the stream, and of events that were only counted. Skips files that
+/// this process cannot read.
 fn add_stream_entries(answer: String) -> String {
     let Ok(mut status) = serde_json::from_str::<Value>(&answer) else {
         return answer;
@@ -98,7 +98,7 @@ fn add_stream_entries(answer: String) -> String {
     status.to_string()
 }
 
-/// The agent's answer.
+/// Prints the agent's answer.
 pub fn print_answer(answer: &str, as_json: bool) -> Result<CommandStatus, CommandError> {
     let Ok(answer) = serde_json::from_str::<Value>(answer) else {
         print_diagnostic("the answer is foreign: it is no JSON");
@@ -114,7 +114,7 @@ pub fn print_answer(answer: &str, as_json: bool) -> Result<CommandStatus, Comman
     Ok(CommandStatus::Fine)
 }
 
-/// Where the log of the agent in a process is, as the agent says.
+/// The path of the log, from the agent in a process.
 pub fn log_path_of(pid: u32) -> Result<PathBuf, CommandError> {
     let status = send_command(pid, &ControlCommand::Status)?;
     let status = serde_json::from_str::<Value>(&status).unwrap_or_default();
@@ -125,7 +125,7 @@ pub fn log_path_of(pid: u32) -> Result<PathBuf, CommandError> {
     })
 }
 
-/// Where the log is, as the agent's status says.
+/// The path of the log in the agent's status.
 pub fn log_path_in(status: &Value) -> Option<PathBuf> {
     status["log"]["file"].as_str().map(PathBuf::from)
 }
@@ -151,21 +151,21 @@ impl CtlCommand {
                 ControlCommand::Dump(Some(absolute_path(file)?))
             }
             CtlCommand::Set { setting } => ControlCommand::Set(setting.clone()),
-            // Asked in two steps.
+            // `holders` sends two requests; this is the first.
             CtlCommand::Holders(_) => ControlCommand::Status,
             CtlCommand::Detach => ControlCommand::Detach,
         })
     }
 }
 
-/// The JVM has a working directory of its own.
+/// The absolute path, since the JVM has its own working directory.
 fn absolute_path(file: &PathBuf) -> Result<String, CommandError> {
     let path = std::path::absolute(file)?;
     let text = path.into_os_string().into_string();
     text.map_err(|path| CommandError::Usage(format!("{} is no UTF-8", path.display())))
 }
 
-/// Rows of keys and values; what lies deeper has both keys.
+/// Writes rows of keys and values; nested values have both keys.
 fn write_rows(out: &mut impl Write, above: &str, value: &Value) -> std::io::Result<()> {
     for (key, value) in value.as_object().into_iter().flatten() {
         let key = EscapedText(&key.replace('_', " ")).to_string();

@@ -1,4 +1,4 @@
-//! `lucce decode`: numbers to stack traces.
+//! `lucce decode`: decodes context ids to stack traces.
 
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -42,10 +42,10 @@ pub struct DecodeArgs {
 
 #[derive(Serialize)]
 struct DecodedLine<'a> {
-    /// As it was asked for: a bare number does not say whose it is.
+    /// The id as given: a bare number does not name its run.
     id: String,
     run: Option<String>,
-    /// The content id of its trace.
+    /// The content id of the trace.
     stack: String,
     thread: Option<&'a str>,
     frames: &'a [StackFrame],
@@ -79,7 +79,7 @@ pub fn run(args: &DecodeArgs) -> Result<CommandStatus, CommandError> {
     Ok(report_damage(&args.file, log.profile.damage.as_ref(), end))
 }
 
-/// What is said of a number that the run of a log has never given.
+/// The message for a context id that the log's run never assigned.
 pub fn unknown_number_message(number: ContextNumber, error: &DecodeError) -> String {
     match number.run {
         _ if number.id == ContextId::UNKNOWN => format!(
@@ -99,7 +99,7 @@ fn no_number_message(text: &str) -> String {
     format!("{text:?} holds no number: lucce:RUN:0x…, or 0x… or a decimal number alone")
 }
 
-/// The log, and where tasks were submitted if that is asked for.
+/// The log, and its submissions with `--across-threads`.
 struct LogDecoder<'a> {
     path: &'a Path,
     profile: Profile,
@@ -108,7 +108,7 @@ struct LogDecoder<'a> {
 }
 
 impl LogDecoder<'_> {
-    /// Lines of text without a number, those of a log file say, are passed over.
+    /// Decodes each line; skips lines of a log file without a context id.
     fn decode_lines(&self, out: &mut impl Write) -> io::Result<CommandStatus> {
         let (mut end, mut found) = (CommandStatus::Fine, false);
         for line in io::stdin().lock().split(b'\n') {
@@ -119,7 +119,7 @@ impl LogDecoder<'_> {
             for number in &numbers {
                 end = end.max(self.decode_number(*number, out)?);
             }
-            // One word alone was meant to be a number.
+            // A single word was meant to be a context id.
             let words = line.split_whitespace().count();
             if numbers.is_empty() && words == 1 {
                 out.flush()?;
@@ -162,13 +162,13 @@ impl LogDecoder<'_> {
             }
             (_, Err(error)) => unknown_number_message(number, &error),
         };
-        // In order with what was decoded before it, where both go to one terminal.
+        // Keeps the order with earlier output if both go to one terminal.
         out.flush()?;
         print_diagnostic(prefix_path(self.path, refused));
         Ok(CommandStatus::Finding)
     }
 
-    /// What is said of another run's number.
+    /// The message for a context id of another run.
     fn foreign_run_message(&self, number: ContextNumber, run: RunId) -> String {
         match self.profile.header.run {
             Some(own) => format!("the log of run {own}; {number} is a number of run {run}"),

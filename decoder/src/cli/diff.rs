@@ -1,4 +1,4 @@
-//! `lucce diff`: what a newer run does more or less of.
+//! `lucce diff`: compares a newer run with an older one.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -58,14 +58,14 @@ struct DiffReport<'c> {
     per: Option<String>,
     old: Vec<String>,
     new: Vec<String>,
-    /// What is to be known of each run, the old ones first.
+    /// Facts of each run, old ones first.
     runs: &'c [RunFacts],
-    /// What a reader must know before sums are compared, each in a line.
+    /// Remarks on whether the sums are comparable, each one line.
     remarks: Vec<String>,
     #[serde(skip)]
     sides: (String, String),
     total: ChangeRow,
-    /// Changes that there are, of which the largest follow.
+    /// Number of changes; the list has the largest.
     changes: u64,
     rows: Vec<ChangeRow>,
 }
@@ -128,7 +128,7 @@ fn remark_texts(compared: &RunComparison, by: GroupByArg) -> Vec<String> {
     remarks.map(|remark| remark.text.clone()).collect()
 }
 
-/// `--html`: the page of both runs.
+/// Writes the page of both runs (`--html`).
 fn write_page(
     args: &DiffArgs,
     sides: (&[PathBuf], &[PathBuf]),
@@ -156,7 +156,7 @@ fn write_page(
 }
 
 fn split_sides(args: &DiffArgs) -> Result<(&[PathBuf], &[PathBuf]), CommandError> {
-    // Behind `--` everything is a file to the parser of options.
+    // The parser treats everything after `--` as a file.
     if let Some(option) = args.new.iter().find(|file| looks_like_option(file)) {
         return Err(CommandError::Usage(format!(
             "{} stands behind `--`, where only new logs are: options come before the logs",
@@ -172,7 +172,7 @@ fn split_sides(args: &DiffArgs) -> Result<(&[PathBuf], &[PathBuf]), CommandError
     }
 }
 
-/// It looks like an option, and no such file is there.
+/// Whether it looks like an option and no such file exists.
 fn looks_like_option(file: &Path) -> bool {
     file.to_string_lossy().starts_with("--") && !file.exists()
 }

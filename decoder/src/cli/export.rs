@@ -1,4 +1,4 @@
-//! `lucce export`: for other tools.
+//! `lucce export`: writes files for other tools.
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
@@ -64,7 +64,7 @@ pub struct ExportArgs {
     output: Option<PathBuf>,
 }
 
-/// What is written.
+/// The output format.
 #[derive(Clone, Copy)]
 enum ExportFormatArg {
     Collapsed,
@@ -121,7 +121,7 @@ pub fn run(args: &ExportArgs) -> Result<CommandStatus, CommandError> {
     }
 }
 
-/// A file of another tool's.
+/// Writes a file in another tool's format.
 fn export_other(
     args: &ExportArgs,
     format: &dyn lucce_export::ExportFormat,
@@ -193,7 +193,7 @@ fn export_other(
     Ok(report_contexts_damage(&args.file, &exported.left_out, CommandStatus::Fine).max(streamed))
 }
 
-/// Whether single events are written: the format has times, there is a stream, and nothing is summed up.
+/// Whether single events are written: the format has times, a stream exists, and nothing is summed up.
 fn exports_events(args: &ExportArgs, format: &dyn lucce_export::ExportFormat) -> bool {
     format.has_times()
         && events_path(&args.file).exists()
@@ -218,7 +218,7 @@ fn export_collapsed(args: &ExportArgs) -> Result<CommandStatus, CommandError> {
     Ok(side.end)
 }
 
-/// A run's events of a kind.
+/// A run, and its stacks of one kind.
 struct CollapsedSide {
     profile: Profile,
     kind: KindTotal,
@@ -233,7 +233,7 @@ impl CollapsedSide {
         })
     }
 
-    /// A run without an event of the kind has none.
+    /// Opens a run; without events of the kind it has no stacks.
     fn open_with_kind(
         args: &ExportArgs,
         file: &Path,
@@ -264,7 +264,7 @@ impl CollapsedSide {
     }
 }
 
-/// Stacks of two runs.
+/// Writes the stacks of two runs.
 fn export_difference(args: &ExportArgs, old: &Path) -> Result<CommandStatus, CommandError> {
     let new = CollapsedSide::open(args, &args.file, args.event.as_deref())?;
     let old = CollapsedSide::open_with_kind(args, old, |_, _| Ok(new.kind.clone()))?;

@@ -1,4 +1,4 @@
-//! `lucce fleet`: starts lucce-fleet, a program of its own, because the engine in it is many times as large as this command.
+//! `lucce fleet`: starts lucce-fleet, a separate program, because its query engine is many times larger than this command.
 
 use std::env;
 use std::ffi::OsString;
@@ -33,7 +33,7 @@ pub struct FleetCommandArgs {
 
 pub fn run(args: &FleetCommandArgs) -> Result<CommandStatus, CommandError> {
     let program = find_fleet_program().unwrap_or_else(|| NAME.into());
-    // In the place of this process: signals and exit codes are its own.
+    // Replaces this process, so that signals and exit codes are the program's own.
     let error = Command::new(&program).args(&args.words).exec();
     Err(CommandError::Usage(match error.kind() {
         io::ErrorKind::NotFound => format!(
@@ -43,7 +43,7 @@ pub fn run(args: &FleetCommandArgs) -> Result<CommandStatus, CommandError> {
     }))
 }
 
-/// The one that was installed with this command.
+/// The program that was installed with this command.
 fn find_fleet_program() -> Option<PathBuf> {
     let own = env::current_exe().ok()?;
     Some(own.with_file_name(NAME)).filter(|path| path.is_file())

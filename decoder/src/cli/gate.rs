@@ -1,8 +1,7 @@
-//! `lucce gate`: ends with 1 if a newer run does too much more, for a job of continuous integration.
+//! `lucce gate`: ends with exit code 1 if a newer run exceeds a limit, for continuous integration.
 //!
-//! It passes only what it can judge: events that were lost, a log that is cut, samples beside exact counts, or a
-//! filter that nothing goes through make the sums meaningless, and it ends with 2 or 3 then. `result_formats` has what it
-//! writes.
+//! It passes only runs that it can judge. Dropped events, a truncated log, samples beside exact counts, or a pattern
+//! without a match make the sums meaningless; it then ends with 2 or 3. `result_formats` writes the result.
 
 mod result_formats;
 
@@ -57,30 +56,30 @@ pub struct GateArgs {
     markdown: Option<PathBuf>,
 }
 
-/// What was found.
+/// The result of a gate.
 struct GateResult<'c> {
     verdict: GateVerdict,
     /// `alloc per request`
     title: String,
-    /// Not there: no log could be compared.
+    /// `None`: no logs could be compared.
     sums: Option<GateSums>,
-    /// Why it is not judged.
+    /// Reasons why the runs are not judged.
     reasons: Vec<String>,
     /// `old: app.Main, OpenJDK 17.0.21, 1 run`
     sides: Vec<String>,
-    /// What else is to be known of the runs.
+    /// Further remarks on the runs.
     remarks: Vec<String>,
     runs: &'c [RunFacts],
-    /// Each context that grew.
+    /// The contexts that grew.
     grown: Vec<ChangeRow>,
 }
 
-/// What is judged.
+/// The judged sums.
 struct GateSums {
     event: String,
     unit: String,
     total: ChangeRow,
-    /// Percent.
+    /// Limit in percent.
     max_growth: f64,
 }
 
@@ -190,7 +189,7 @@ impl<'c> GateResult<'c> {
         }
     }
 
-    /// Nothing could be compared.
+    /// The result if nothing could be compared.
     fn from_failure(args: &GateArgs, failure: &CommandError) -> GateResult<'c> {
         let kind = args.what.event.as_deref().unwrap_or("events");
         GateResult {
@@ -225,7 +224,7 @@ impl GateSums {
     }
 }
 
-/// As it is said on standard error.
+/// The failure's message, as on standard error.
 fn describe_failure(failure: &CommandError) -> String {
     let text = match failure {
         CommandError::Open(path, e) => prefix_path(path, e),
@@ -237,7 +236,7 @@ fn describe_failure(failure: &CommandError) -> String {
     EscapedLine(&text).to_string()
 }
 
-/// Whether it keeps the sums from being judged.
+/// Whether a remark prevents judging the sums.
 fn is_doubt(remark: &CompareRemark, args: &GateArgs) -> bool {
     match remark.severity {
         RemarkSeverity::Note => false,
@@ -253,7 +252,7 @@ fn format_reason(doubt: &CompareRemark) -> String {
     }
 }
 
-/// `alloc per request through com\.acme\.`
+/// The title: `alloc per request through com\.acme\.`
 fn format_title(kind: &str, what: &CompareArgs) -> String {
     let per = what.per.as_ref();
     let through = what.through.as_ref();
@@ -261,7 +260,7 @@ fn format_title(kind: &str, what: &CompareArgs) -> String {
         "{}{}{}",
         EscapedText(kind),
         per.map_or_else(String::new, |per| format!(" per {}", EscapedText(per))),
-        // As it was typed: its backslashes are not those of an escaped name.
+        // The pattern as typed: its backslashes are not escapes of a name.
         through.map_or_else(String::new, |through| {
             format!(" through {}", EscapedLine(&through.to_string()))
         })

@@ -1,4 +1,8 @@
-//! `lucce ctl PID holders`: what keeps followed objects alive, from roots on.
+//! `lucce ctl PID holders`: finds the GC root paths of sampled live objects.
+//!
+//! ```text
+//! context ids ──► request to the agent ──► HoldersAnswer ──► TypeHolders by type ──► RootPathGroup: equal paths, counted
+//! ```
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -44,16 +48,16 @@ pub struct SearchLimits {
     walks: u32,
 }
 
-/// How long walks may stop the JVM, if the user does not say.
+/// Default budget for the JVM's pauses.
 const DEFAULT_BUDGET: Duration = Duration::from_secs(2);
-/// Walks of a search, if the user does not say.
+/// Default number of walks of a search.
 const DEFAULT_WALKS: u32 = 48;
 const MAX_BUDGET: Duration = Duration::from_secs(86_400);
 
-/// A budget: at least a millisecond and at most a day.
+/// Parses a budget of at least a millisecond and at most a day.
 ///
 /// # Errors
-/// The text is no time, or outside of these bounds.
+/// The text is not a duration, or outside of these bounds.
 pub fn parse_pause_budget(text: &str) -> Result<Duration, String> {
     parse_duration_within(
         text,
@@ -63,7 +67,7 @@ pub fn parse_pause_budget(text: &str) -> Result<Duration, String> {
 }
 
 impl SearchLimits {
-    /// `spent`: of the budget; an agent that is older than budgets has none.
+    /// The options for the next search. `spent`: the used part of the budget. An older agent has no budgets.
     fn remaining_walks(self, spent: Duration, has_budgets: bool) -> HolderSearchOptions {
         let left = self
             .effective_budget()
@@ -76,7 +80,7 @@ impl SearchLimits {
         }
     }
 
-    /// As usual but for the budget; `None`: the usual one.
+    /// Default limits with this budget; `None`: the default budget.
     pub fn with_budget(pause_budget: Option<Duration>) -> SearchLimits {
         SearchLimits {
             pause_budget,
@@ -85,7 +89,7 @@ impl SearchLimits {
         }
     }
 
-    /// `None`: no bound.
+    /// The budget; `None`: unlimited.
     fn effective_budget(self) -> Option<Duration> {
         match self.pause_budget {
             None if self.yes => None,
@@ -94,32 +98,32 @@ impl SearchLimits {
     }
 }
 
-/// Types that a line names, of those that there are besides.
+/// Maximum number of types that a line lists.
 const MAX_LISTED_TYPES: usize = 5;
 
-/// What a search would take.
+/// The expected cost of a search.
 #[derive(Deserialize)]
 struct HoldersSearchCost {
     followed: u64,
     alive: u64,
     of: Option<String>,
     heap_bytes: Option<u64>,
-    /// Not told by older agents.
+    /// Absent in answers of older agents.
     types: Option<Vec<TypeAliveCount>>,
-    /// The agent can bound how long the VM stands still. Older ones cannot.
+    /// Whether the agent can limit the VM's pauses; older ones cannot.
     #[serde(default)]
     budget: bool,
 }
 
-/// Objects of one type.
+/// Number of objects of one type.
 #[derive(Deserialize)]
 struct TypeAliveCount {
-    /// A descriptor.
+    /// The type's descriptor.
     of: String,
     alive: u64,
 }
 
-/// As the agent tells it.
+/// The agent's answer.
 #[derive(Deserialize)]
 struct HoldersAnswer {
     followed: u64,
@@ -129,28 +133,28 @@ struct HoldersAnswer {
     cut: bool,
     over: bool,
     changed: u64,
-    /// In the order of their types.
+    /// Paths in the order of their types.
     paths: Vec<Vec<RootPathLink>>,
-    /// Paths without a beginning, in the order of their types. Older agents have none.
+    /// Paths that do not reach a root, in the order of their types. Older agents have none.
     #[serde(default)]
     unfinished: Vec<Vec<RootPathLink>>,
     #[serde(default)]
     out_of_budget: bool,
     #[serde(default)]
     collection_us: Option<u64>,
-    /// Not told by older agents, whose answer is of all types together.
+    /// Counts by type; absent in answers of older agents, which are of all types together.
     types: Option<Vec<TypeSearchCounts>>,
 }
 
 #[derive(Deserialize)]
 struct TypeSearchCounts {
-    /// A descriptor.
+    /// The type's descriptor.
     of: Option<String>,
     followed: u64,
     alive: u64,
     looked_for: u64,
     changed: u64,
-    /// How many there are of it.
+    /// Number of paths of this type.
     paths: usize,
     #[serde(default)]
     unfinished: usize,
@@ -175,15 +179,15 @@ struct RootPathLink {
     thread: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     soft: bool,
-    /// The object waits for its finalizer.
+    /// Whether the object waits for its finalizer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     finalizer: bool,
-    /// So many equal references, one behind the other.
+    /// Number of equal references in sequence.
     #[serde(default = "once", skip_serializing_if = "is_once")]
     times: u64,
-    /// The type of the object that it leads to.
+    /// The type of the referenced object.
     of: String,
-    /// If that is a `java.lang.Class`: of which class.
+    /// If that is a `java.lang.Class`: the class that it represents.
     #[serde(skip_serializing_if = "Option::is_none")]
     names: Option<String>,
 }
@@ -197,7 +201,7 @@ fn is_once(times: &u64) -> bool {
     *times == 1
 }
 
-/// Of one type. Pauses, and how the search ended, are those of all types of the number.
+/// The result for one type. Pauses and the end of the search are of all types of the context id.
 #[derive(Serialize)]
 struct TypeHolders {
     schema: &'static str,
@@ -209,41 +213,41 @@ struct TypeHolders {
     followed: u64,
     alive: u64,
     looked_for: u64,
-    /// Looked for, and the walks have reported no path to them.
+    /// Number of searched objects without a reported path.
     not_held: u64,
-    /// Of these: a collection has taken them meanwhile.
+    /// Of these, the number that a collection has taken meanwhile.
     collected: u64,
-    /// Of these: a collection of the whole heap has left them alive.
+    /// Of these, the number that survived a collection of the whole heap.
     unreported: u64,
-    /// They, or what is on their way, have changed meanwhile.
+    /// Number of objects that changed meanwhile, or whose path changed.
     changed: u64,
-    /// Milliseconds.
+    /// Pauses in milliseconds.
     pauses: Vec<f64>,
-    /// There may be a shorter path.
+    /// Whether there may be a shorter path.
     cut: bool,
-    /// The walks were over before all was found.
+    /// Whether the walks ended before all objects were found.
     over: bool,
-    /// They were over because the JVM had stood still for as long as it may.
+    /// Whether they ended because the pause budget was used up.
     out_of_budget: bool,
-    /// Milliseconds of the collection that was asked for.
+    /// Duration of the requested collection in milliseconds.
     collection: Option<f64>,
     paths: Vec<RootPathGroup>,
-    /// Paths that the walks have not followed to their roots.
+    /// Paths that the walks did not follow to a root.
     unfinished: Vec<RootPathGroup>,
 }
 
-/// Objects that are held in the same way.
+/// Objects with equal GC root paths.
 #[derive(Serialize)]
 struct RootPathGroup {
     objects: u64,
-    /// Of one of them, from the root to the object.
+    /// The path of one of them, from the root to the object.
     links: Vec<RootPathLink>,
-    /// Where the objects lie in arrays or chains differs.
+    /// Whether indexes in arrays or chains differ between the paths.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     elsewhere: bool,
 }
 
-/// Each number is a search of its own: objects are followed by the number that they were made under.
+/// Searches each context id separately: objects are followed by the id of their allocation.
 pub fn run(pid: u32, args: &HoldersArgs, as_json: bool) -> Result<CommandStatus, CommandError> {
     let numbers = args.ids.iter().map(|id| parse_number(id));
     let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
@@ -251,7 +255,7 @@ pub fn run(pid: u32, args: &HoldersArgs, as_json: bool) -> Result<CommandStatus,
     for (number, text) in numbers.iter().zip(&args.ids) {
         check_recorded_run(pid, &status, (*number, text))?;
     }
-    // Holders are told without it, too.
+    // The log is optional: paths are printed without it also.
     let log = ctl::log_path_in(&status);
     let profile = log.and_then(|log| open_profile(&log).ok());
     let mut out = lock_stdout();
@@ -286,10 +290,10 @@ pub fn run(pid: u32, args: &HoldersArgs, as_json: bool) -> Result<CommandStatus,
     Ok(CommandStatus::Fine)
 }
 
-/// Whose objects are looked for.
+/// The context whose objects are searched.
 struct SearchContext {
     number: ContextNumber,
-    /// Its content id, if the log can be read.
+    /// The content id of its trace, if the log can be read.
     stack: Option<String>,
 }
 
@@ -309,15 +313,15 @@ impl SearchContext {
     }
 }
 
-/// What a search for one number has come to.
+/// The result of a search for one context id.
 enum SearchAnswer {
-    /// Why there was none.
+    /// There was no search, and why.
     Nothing(String),
-    /// Of each type.
+    /// The result for each type.
     Holders(Vec<TypeHolders>),
 }
 
-/// Of several numbers one after another; `spent`: for how long walks have stopped the JVM before.
+/// Searches several context ids in turn; `spent`: the pauses of earlier walks.
 fn search_context(
     pid: u32,
     (args, spent): (&HoldersArgs, Duration),
@@ -363,7 +367,7 @@ fn search_context(
     )))
 }
 
-/// What `lucce leaks PID --holders` adds: who holds the objects of one leak.
+/// The addition of `lucce leaks PID --holders`: the root paths of one leak's objects.
 #[derive(Serialize)]
 #[serde(transparent)]
 pub struct LeakHolders {
@@ -372,7 +376,7 @@ pub struct LeakHolders {
     limits: SearchLimits,
 }
 
-/// Searches for what holds objects of one type, with all numbers of their context at once.
+/// Searches the root paths of objects of one type, with all context ids of their context in one request.
 ///
 /// # Errors
 /// The agent does not answer, or is too old.
@@ -406,7 +410,7 @@ pub fn find_holders(
             ..limits.remaining_walks(Duration::ZERO, ahead.budget)
         };
         let numbers = found.iter().map(|number| number.id.0);
-        // An older agent knows one number at a time.
+        // An older agent takes only one context id.
         let numbers = match ahead.budget {
             true => numbers.collect(),
             false => numbers.take(1).collect(),
@@ -422,10 +426,10 @@ pub fn find_holders(
 }
 
 impl LeakHolders {
-    /// Writes them for people.
+    /// Writes the paths as text.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "what holds such objects:")?;
         match self.holders.is_empty() {
@@ -436,13 +440,13 @@ impl LeakHolders {
     }
 }
 
-/// Numbers of a context that one request has room for.
+/// Maximum number of context ids in one request.
 const MOST_NUMBERS: usize = 256;
 
-/// Where the user wants no bound.
+/// The budget for `--yes`, practically unlimited.
 const NO_BOUND: Duration = Duration::from_secs(86_400);
 
-/// One of several numbers may have nothing to tell.
+/// Reports that nothing was found; with several context ids, this is no error.
 fn report_no_holders(
     args: &HoldersArgs,
     number: ContextNumber,
@@ -464,7 +468,7 @@ fn other_types(name: &str, types: &[TypeAliveCount]) -> String {
     )
 }
 
-/// The first names, and how many more there are.
+/// Joins the first names, and the number of others.
 fn join_first_names(names: impl ExactSizeIterator<Item = String>) -> String {
     let more = names.len().saturating_sub(MAX_LISTED_TYPES);
     let named: Vec<_> = names
@@ -481,7 +485,7 @@ fn join_first_names(names: impl ExactSizeIterator<Item = String>) -> String {
     }
 }
 
-/// The option for a type as it is printed, as a shell takes it.
+/// The option for a printed type, quoted for a shell.
 pub fn type_option(class: &str) -> String {
     let class = EscapedText(class).to_string();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_/".contains(c);
@@ -506,7 +510,7 @@ fn parse_number(text: &str) -> Result<ContextNumber, CommandError> {
     }
 }
 
-/// The number is one of the run that the JVM records.
+/// Checks that a context id belongs to the JVM's current run.
 fn check_recorded_run(
     pid: u32,
     status: &Value,
@@ -527,7 +531,7 @@ fn parse_answer<T: for<'a> Deserialize<'a>>(answer: &str) -> Result<T, CommandEr
         .map_err(|_| CommandError::Refused("the answer is foreign".into(), CommandStatus::Damaged))
 }
 
-/// What it may take, before it is done.
+/// Announces the expected cost of the walks.
 fn announce_walks(
     pid: u32,
     limits: SearchLimits,
@@ -559,7 +563,7 @@ fn announce_walks(
 }
 
 impl TypeHolders {
-    /// `of`: what is known of the type, if the agent tells none.
+    /// `of`: the type, if the agent's answer has none.
     fn from_answer(
         context: &SearchContext,
         of: Option<String>,
@@ -645,7 +649,7 @@ impl TypeHolders {
         self.not_held > 0 || self.changed > 0 || !self.unfinished.is_empty()
     }
 
-    /// What was not found, and why.
+    /// Writes which objects were not found, and why.
     fn write_unexplained(&self, limits: &SearchLimits, out: &mut impl Write) -> io::Result<()> {
         let objects = |number: u64| format_plural(number, "object");
         if !self.unfinished.is_empty() {
@@ -687,7 +691,7 @@ impl TypeHolders {
         Ok(())
     }
 
-    /// Why the search ended before its end, and how it goes on.
+    /// Why the search ended early, and how to continue it.
     fn describe_search_end(&self, limits: &SearchLimits) -> String {
         let walks = self.pauses.len() as u64;
         let budget = limits.effective_budget().unwrap_or(NO_BOUND);
@@ -709,7 +713,7 @@ impl TypeHolders {
         }
     }
 
-    /// How the search went.
+    /// Writes facts of the search.
     fn write_search(&self, out: &mut impl Write) -> io::Result<()> {
         if self.cut {
             writeln!(
@@ -736,7 +740,7 @@ impl TypeHolders {
     }
 }
 
-/// All types of a number, which one search has looked for.
+/// Writes the results of one search for all types of a context id.
 fn write_types(
     types: &[TypeHolders],
     limits: &SearchLimits,
@@ -772,12 +776,12 @@ fn write_types(
     any.write_search(out)
 }
 
-/// As `--pause-budget` takes it.
+/// Formats a duration for `--pause-budget`.
 fn format_seconds(time: Duration) -> String {
     format!("{}", time.as_millis() as f64 / 1e3)
 }
 
-/// Paths that differ in places in arrays and chains only are one. The most frequent first.
+/// Groups paths that differ only in indexes of arrays and chains, the most frequent first.
 fn group_paths(paths: Vec<Vec<RootPathLink>>) -> Vec<RootPathGroup> {
     let mut by_shape: BTreeMap<Vec<String>, RootPathGroup> = BTreeMap::new();
     for path in paths {
@@ -828,7 +832,7 @@ impl RootPathGroup {
 }
 
 impl RootPathLink {
-    /// With types as Java code names them.
+    /// Replaces descriptors by Java type names.
     fn with_java_names(mut self) -> RootPathLink {
         self.of = type_name(&self.of);
         self.class = self.class.as_deref().map(type_name);
@@ -836,7 +840,7 @@ impl RootPathLink {
         self
     }
 
-    /// In words; `exactly`: with the place in an array.
+    /// Formats a link; `exactly`: with the index in an array.
     fn to_text(&self, exactly: bool) -> String {
         let member = || {
             let (class, name) = (self.class.as_deref(), self.name.as_deref());
@@ -1033,7 +1037,7 @@ mod tests {
         );
     }
 
-    /// Nothing is said to hold nothing before a collection has taken it.
+    /// An object is only reported as unreachable after a collection has taken it.
     #[test]
     fn objects_without_a_path_are_said_to_be_what_they_are() {
         let of_type = |collected, unreported| TypeSearchCounts {

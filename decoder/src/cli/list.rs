@@ -29,17 +29,17 @@ pub struct ListArgs {
 #[derive(Serialize)]
 pub struct JvmProcess {
     pub pid: u32,
-    /// Main class or jar, and arguments; `None`: it does not say (-XX:-UsePerfData).
+    /// Main class or jar, and arguments; `None`: the JVM does not publish them (-XX:-UsePerfData).
     pub command: Option<String>,
-    /// What it runs it may not say yet.
+    /// Whether the JVM is starting and may not have published its command yet.
     pub starting: bool,
-    /// None: the agent is not there, or has gone.
+    /// `None`: the JVM has no agent, or no more.
     pub agent: Option<JvmAgentStatus>,
 }
 
 #[derive(Serialize)]
 pub struct JvmAgentStatus {
-    /// It came while the JVM ran.
+    /// Whether the agent was attached to the running JVM.
     pub attached: bool,
     pub counting: bool,
     pub events: Vec<String>,
@@ -71,7 +71,7 @@ pub fn run(args: &ListArgs) -> Result<CommandStatus, CommandError> {
     Ok(CommandStatus::Fine)
 }
 
-/// All, by process id. Other users' do not say what they map.
+/// All JVMs of this user, by process id. Other users' mapped files cannot be read.
 pub fn list_jvms() -> Vec<JvmProcess> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -80,7 +80,7 @@ pub fn list_jvms() -> Vec<JvmProcess> {
     numbers.into_iter().map(JvmProcess::new).collect()
 }
 
-/// The process that a person means; the JVMs that there are are asked for only if it has no number.
+/// Finds the process that a name means; lists the JVMs only if the name is not a process id.
 pub fn resolve_pid(asked: &str) -> Result<u32, CommandError> {
     match asked.parse() {
         Ok(pid) => Ok(pid),
@@ -88,7 +88,7 @@ pub fn resolve_pid(asked: &str) -> Result<u32, CommandError> {
     }
 }
 
-/// The process that a person means.
+/// Finds the process that a name means.
 pub fn find_pid(asked: &str, jvms: &[JvmProcess]) -> Result<u32, CommandError> {
     if let Ok(pid) = asked.parse() {
         return Ok(pid);
@@ -119,7 +119,7 @@ impl JvmProcess {
         let place = SocketLocation::from_pid(pid).ok();
         JvmProcess {
             pid,
-            // Asked first: a JVM that has started since says what it runs.
+            // Read first: a JVM that has started since then has published its command.
             starting: place.as_ref().is_some_and(is_starting),
             command: place.as_ref().and_then(java_command),
             agent: query_agent(pid),
@@ -146,7 +146,7 @@ impl JvmProcess {
         }
     }
 
-    /// Whether a person may mean it: by its process id, main class or jar, or the end of one of these.
+    /// Whether a name means this JVM: its process id, main class or jar, or the end of one of these.
     pub fn matches_name(&self, name: &str) -> bool {
         let main = self
             .command
@@ -159,7 +159,7 @@ impl JvmProcess {
     }
 }
 
-/// The agent in a process, if it is there and answers.
+/// The status of the agent in a process, if there is one and it answers.
 pub fn query_agent(pid: u32) -> Option<JvmAgentStatus> {
     let status = send_command(pid, &ControlCommand::Status).ok()?;
     JvmAgentStatus::new(&status)

@@ -1,4 +1,4 @@
-//! `lucce man`: manual pages, from the definition of the command line.
+//! `lucce man`: writes manual pages, from the definition of the command line.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -22,7 +22,7 @@ pub struct ManArgs {
 pub fn run(args: &ManArgs) -> Result<CommandStatus, CommandError> {
     let mut command = super::command()
         .disable_help_subcommand(true)
-        // The page has the version in its foot.
+        // The page has the version in its footer.
         .long_version(None);
     command.build();
     let written =
@@ -33,7 +33,7 @@ pub fn run(args: &ManArgs) -> Result<CommandStatus, CommandError> {
     }
 }
 
-/// The command's page, and those of its own commands. `above`: what stands before it, as it is typed.
+/// Writes the pages of a command and of its subcommands. `above`: the words before the command, as typed.
 fn write_pages(command: &Command, above: &str, folder: &Path) -> io::Result<()> {
     let called = match above {
         "" => format_bold(command.get_name()),
@@ -50,7 +50,7 @@ fn write_pages(command: &Command, above: &str, folder: &Path) -> io::Result<()> 
         .manual("lucce");
     let mut text = Vec::new();
     page.render(&mut text)?;
-    // What stands below a command's options is its examples, and below all commands how they end.
+    // The text below a command's options is its examples, and for the whole program the exit codes.
     let heading = match command.get_name() {
         "lucce" => ".SH \"EXIT STATUS\"\n",
         _ => ".SH EXAMPLES\n",
@@ -60,7 +60,7 @@ fn write_pages(command: &Command, above: &str, folder: &Path) -> io::Result<()> 
     fs::write(folder.join(page.get_filename()), text)
 }
 
-/// With this in place of what the page has there, which knows neither values of options nor what stands before a verb.
+/// Replaces the page's synopsis, which lacks values of options and words before a subcommand.
 fn replace_synopsis(page: &str, synopsis: &str) -> String {
     const HEADING: &str = "\n.SH SYNOPSIS\n";
     let Some((before, behind)) = page.split_once(HEADING) else {
@@ -70,7 +70,7 @@ fn replace_synopsis(page: &str, synopsis: &str) -> String {
     format!("{before}{HEADING}{synopsis}{}", behind.unwrap_or("\n"))
 }
 
-/// `lucce ctl <JVM> holders [--walks <N>] <ID>...`
+/// The synopsis: `lucce ctl <JVM> holders [--walks <N>] <ID>...`
 fn format_synopsis(command: &Command, called: &str) -> String {
     let options = command.get_arguments().filter(|arg| !arg.is_positional());
     let options = options.filter(|arg| !arg.is_hide_set()).map(format_option);

@@ -1,4 +1,4 @@
-//! One file per verb; how verbs end is the same for all.
+//! The commands, one file for each, and their exit codes.
 //!
 //! | exit code | means |
 //! |---|---|
@@ -156,7 +156,7 @@ fn format_command_groups(command: &Command) -> String {
     text
 }
 
-/// How a verb ended.
+/// The result of a command.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum CommandStatus {
     Fine = 0,
@@ -165,14 +165,14 @@ enum CommandStatus {
     Damaged = 3,
 }
 
-/// Why a verb could not do anything.
+/// The error of a command that could not do anything.
 enum CommandError {
     Open(PathBuf, OpenError),
     Output(io::Error),
     Usage(String),
-    /// What was asked for is not there; it may be what the damage took, which was told.
+    /// The requested data is absent; it may be in the damaged part, which was reported.
     Absent(String, CommandStatus),
-    /// The agent in a process does not do it, or there is none.
+    /// The agent refuses, or there is none.
     Refused(String, CommandStatus),
 }
 
@@ -218,10 +218,10 @@ pub fn main() -> ExitCode {
 }
 
 impl CommandError {
-    /// Says it.
+    /// Prints the error.
     fn report_to_stderr(self) -> CommandStatus {
         let (message, end) = match self {
-            // The reader of a pipe has seen enough.
+            // The reader of the pipe has closed it.
             CommandError::Output(e) if e.kind() == io::ErrorKind::BrokenPipe => {
                 return CommandStatus::Fine;
             }
@@ -244,10 +244,10 @@ fn prefix_path(path: &Path, what: impl std::fmt::Display) -> String {
     format!("{}: {what}", path.display())
 }
 
-/// One line on standard error: names in it are escaped.
+/// Prints one line on standard error; names in it are escaped.
 fn print_diagnostic(message: impl std::fmt::Display) {
     use io::Write;
-    // If this fails there is no other stream to say it on.
+    // If this fails, there is no other stream for the message.
     let _ = writeln!(io::stderr(), "lucce: {}", EscapedLine(&message.to_string()));
 }
 
@@ -281,7 +281,7 @@ enum SortArg {
 }
 
 impl SortArg {
-    /// The amount that it names; none: the one that the kind of events has.
+    /// The named amount; `None`: the kind's own.
     fn to_measure_arg(self) -> Option<MeasureArg> {
         match self {
             SortArg::Value => Some(MeasureArg::Value),
@@ -299,7 +299,7 @@ impl MeasureArg {
         }
     }
 
-    /// `sum`: of all values of the kind.
+    /// Chooses the measure. `sum`: the sum of all values of the kind.
     fn choose_measure(asked: Option<MeasureArg>, kind: &KindTotal, sum: u64) -> StackMeasure {
         match asked {
             Some(asked) => asked.to_measure(),
@@ -309,8 +309,7 @@ impl MeasureArg {
     }
 }
 
-/// The kind that is asked for by `--event`, or else the one that is shown first. `end`: what was found damaged
-/// before.
+/// Finds the kind of `--event`, else the kind that is shown first. `end`: the result of earlier damage.
 fn find_kind(
     path: &Path,
     profile: &Profile,
@@ -338,7 +337,7 @@ fn find_kind(
     })
 }
 
-/// Names the damage, if there is any, and says how a verb that shows all contexts ends.
+/// Reports damage, if any, and returns the result of a command that shows all contexts.
 fn report_contexts_damage(
     path: &Path,
     contexts: &ContextList,
@@ -348,7 +347,7 @@ fn report_contexts_damage(
     report_unknown_and_damage(path, unknown, contexts.damage.as_ref(), end)
 }
 
-/// `unknown`: how many numbers the log does not explain.
+/// Reports unknown context ids and damage. `unknown`: number of context ids that the log does not explain.
 fn report_unknown_and_damage(
     path: &Path,
     unknown: usize,
@@ -365,7 +364,7 @@ fn report_unknown_and_damage(
     report_damage(path, damage, end)
 }
 
-/// Names the damage, if there is any, and says how the verb ends.
+/// Reports damage, if any, and returns the command's result.
 fn report_damage(path: &Path, damage: Option<&LogDamage>, end: CommandStatus) -> CommandStatus {
     match damage {
         Some(damage) => {

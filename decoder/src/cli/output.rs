@@ -1,4 +1,4 @@
-//! Standard output and files in its place, and how numbers and JSON look.
+//! Writes to standard output or files, and formats JSON and plurals.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, StdoutLock, Write};
@@ -15,7 +15,8 @@ pub fn lock_stdout() -> BufWriter<StdoutLock<'static>> {
     BufWriter::new(io::stdout().lock())
 }
 
-/// Writes to the file, or to standard output if none is named. What was written to a file is told: `what` says it.
+/// Writes to the file, or to standard output if none is named. Reports what was written to a file, with the text of
+/// `what`.
 pub fn write_output<T>(
     path: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
@@ -43,7 +44,7 @@ pub fn write_output<T>(
     Ok(written)
 }
 
-/// Writes a chart into a folder, which is made if it is not there (`--plot`).
+/// Writes a chart into a folder, creating the folder if necessary (`--plot`).
 pub fn write_chart(folder: &Path, name: &str, svg: &str) -> Result<(), CommandError> {
     let path = folder.join(name);
     let written = fs::create_dir_all(folder).and_then(|()| fs::write(&path, svg));
@@ -53,7 +54,7 @@ pub fn write_chart(folder: &Path, name: &str, svg: &str) -> Result<(), CommandEr
     Ok(())
 }
 
-/// A run's log cannot be made again: nothing else is written over one.
+/// Refuses to overwrite a file of lucce: a run's log cannot be made again.
 pub fn refuse_lucce_file(target: &Path) -> Result<(), CommandError> {
     match target.is_file() && is_lucce_file(target) {
         true => Err(CommandError::Usage(prefix_path(
@@ -64,24 +65,24 @@ pub fn refuse_lucce_file(target: &Path) -> Result<(), CommandError> {
     }
 }
 
-/// What logs, streams, symbols and recordings of calls begin with.
+/// The first bytes of logs, streams, symbols and recordings of calls.
 const FILE_MAGIC_PREFIX: &[u8] = b"LUCCE";
 
 fn is_lucce_file(path: &Path) -> bool {
     let mut start = [0; FILE_MAGIC_PREFIX.len()];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
-    // A packed one has its mark inside.
+    // Packed logs have the magic bytes inside.
     read.is_ok_and(|()| start == FILE_MAGIC_PREFIX) || read_header(path).is_ok()
 }
 
-/// How a file is written that has the program's arguments, as the log has: only its user can read it.
+/// Options of files with the program's arguments: like the log, only their user can read them.
 pub fn private_file_options() -> OpenOptions {
     let mut options = File::options();
     options.write(true).mode(0o600);
     options
 }
 
-/// Says that a file with a secret is no secret.
+/// Warns if other users can read a file with a secret.
 pub fn warn_if_readable(file: Option<&Path>) {
     if let Some(file) = file.filter(|file| lucce_ship::is_world_readable(file)) {
         let text = "every user of this machine can read it; chmod 600 mends that";
@@ -89,7 +90,7 @@ pub fn warn_if_readable(file: Option<&Path>) {
     }
 }
 
-/// One line of JSON.
+/// Writes one line of JSON.
 pub fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     escape::write_escaped_json(out, value)?;
     writeln!(out)

@@ -1,4 +1,4 @@
-//! The processes that write logs: which files they have mapped, and whether they are still there.
+//! The processes that write logs: their mapped files, and whether they still run.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use lucce_tracelog::MAGIC;
 
-/// Whether no process writes the log any more, as far as can be told: the process has ended, or what has its number
-/// today has not mapped the file.
+/// Whether no process writes the log any more: the process has ended, or the process with its id has not mapped the file.
+/// Best effort.
 pub fn is_gone(pid: u32, log: &Path) -> bool {
     match read_maps(pid) {
         Ok(maps) => {
@@ -16,18 +16,18 @@ pub fn is_gone(pid: u32, log: &Path) -> bool {
                 fs::canonicalize(log).and_then(|path| Ok((fs::metadata(&path)?.ino(), path)));
             file.is_ok_and(|(inode, path)| !maps_file(&maps, inode, &path))
         }
-        // Others' processes do not say what they map.
+        // Maps of other users' processes cannot be read.
         Err(error) => error.kind() == ErrorKind::NotFound,
     }
 }
 
-/// What a process has mapped, as the kernel tells it.
+/// The mapped files of a process, from the kernel.
 pub fn read_maps(pid: u32) -> io::Result<String> {
     let maps = fs::read(format!("/proc/{pid}/maps"))?;
     Ok(String::from_utf8_lossy(&maps).into_owned())
 }
 
-/// Inode and name of the files among it. Lines have address, rights, offset, device, inode; then the file.
+/// Inode and name of mapped files. A line has address, rights, offset, device, inode, and then the file.
 pub fn mapped_files(maps: &str) -> impl Iterator<Item = (Option<u64>, &str)> {
     maps.lines().filter_map(|line| {
         let inode = line.split_ascii_whitespace().nth(4);
@@ -36,7 +36,7 @@ pub fn mapped_files(maps: &str) -> impl Iterator<Item = (Option<u64>, &str)> {
     })
 }
 
-/// Another mount has another name for the file, and a file system of layers may tell another inode.
+/// Whether a process maps the file. Another mount may have another name, and an overlay file system another inode.
 fn maps_file(maps: &str, inode: u64, path: &Path) -> bool {
     mapped_files(maps).any(|(found, name)| found == Some(inode) || Path::new(name) == path)
 }
@@ -73,14 +73,14 @@ mod tests {
     #[test]
     fn a_process_that_has_not_mapped_the_log_is_another_one() {
         let own = std::process::id();
-        // Of every process: its own code.
+        // Every process maps its own code.
         assert!(!is_gone(own, &std::env::current_exe().unwrap()));
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         fs::write(&log, "").unwrap();
         assert!(is_gone(own, &log));
         assert!(is_gone(u32::MAX, &std::env::current_exe().unwrap()));
-        // Somebody took it away: its process may be there.
+        // The file was removed; its process may still run.
         assert!(!is_gone(own, &folder.path().join("none")));
     }
 

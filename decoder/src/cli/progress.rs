@@ -1,4 +1,4 @@
-//! A progress bar on standard error, for people and for work over a second only.
+//! A progress bar on standard error, only on a terminal and for work of more than a second.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::OnceLock;
@@ -11,14 +11,14 @@ pub struct ProgressMeter {
     name: &'static str,
     total: u64,
     done: AtomicU64,
-    /// After so much more the clock is looked at.
+    /// The amount of work between two readings of the clock.
     batch: u64,
     start: Instant,
-    /// None: standard error is no terminal.
+    /// `None`: standard error is no terminal.
     shown: OnceLock<Option<ProgressBar>>,
 }
 
-/// Looking at the clock for every tick would cost more than the work, for contexts and for bytes.
+/// Reading the clock at every tick would cost more than the work, for contexts and for bytes.
 const BATCH: u64 = 64;
 const LOOKS: u64 = 1000;
 
@@ -36,7 +36,7 @@ impl ProgressMeter {
     }
 
     pub fn tick(&self, more: u64) {
-        // Relaxed: only a number on a screen.
+        // Relaxed: the number is only shown.
         let before = self.done.fetch_add(more, Ordering::Relaxed);
         if before / self.batch != (before + more) / self.batch
             && self.start.elapsed() > Duration::from_secs(1)
@@ -45,7 +45,7 @@ impl ProgressMeter {
         }
     }
 
-    /// For few steps that each take long, and whose number changes.
+    /// Sets the progress, for few long steps whose number changes.
     pub fn set_progress(&self, done: u64, total: u64) {
         if self.start.elapsed() > Duration::from_secs(1) {
             self.show_progress(done);

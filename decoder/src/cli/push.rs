@@ -1,4 +1,4 @@
-//! `lucce push`: logs that JVMs have left, to a collector of `lucce fleet`.
+//! `lucce push`: sends the logs of ended JVMs to a collector of `lucce fleet`.
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use super::output::{format_plural, warn_if_readable};
 use super::target::resolve_log;
 use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, process};
 
-/// Between two looks at whether to end.
+/// Time between two checks for the end.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Send logs to `lucce fleet collect`, such as those that killed JVMs left.
@@ -63,7 +63,7 @@ pub struct PushArgs {
     arguments: bool,
 }
 
-/// Sends what is in these logs now; of a folder those that were not pushed.
+/// Sends the logs as they are now; of a folder, only the logs that were not pushed.
 pub fn run(args: &PushArgs) -> Result<CommandStatus, CommandError> {
     let to = &args.collector;
     stop_signal::handle_stop_signals()?;
@@ -112,7 +112,7 @@ fn collect_logs(what: &[String]) -> Result<Vec<PathBuf>, CommandError> {
     Ok(logs)
 }
 
-/// The events that the collector has of a log, or why it does not have them.
+/// Sends a log. Returns the events that the collector has of it, or why it has none.
 fn push_log(
     path: &Path,
     args: &PushArgs,
@@ -155,7 +155,7 @@ fn push_log(
                 return Ok(Err(why.to_owned()));
             }
             Ok(round) => {
-                // Of a JVM that runs the mark is its own.
+                // The mark of a running JVM's log belongs to its agent.
                 if let Some(mark) = mark {
                     mark.remove_mark();
                 }

@@ -1,4 +1,4 @@
-//! `lucce record`: attaches, records for a while, detaches, and makes the page.
+//! `lucce record`: attaches, records for a time, detaches, and writes the page.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -40,7 +40,7 @@ pub struct RecordArgs {
     open: bool,
 }
 
-/// From one look at the JVM to the next.
+/// Time between two checks of the JVM.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 pub fn run(args: &RecordArgs) -> Result<CommandStatus, CommandError> {
@@ -50,7 +50,7 @@ pub fn run(args: &RecordArgs) -> Result<CommandStatus, CommandError> {
     }
     ensure_not_attached(pid)?;
     let options = agent_options(&args.recording)?;
-    // From before the agent comes, so that it is not left there.
+    // Set before attaching, so that a signal cannot leave the agent in the JVM.
     stop_signal::handle_stop_signals()?;
     if let Err(end) = attach_agent(pid, &agent_path()?, &options) {
         return Ok(end);
@@ -82,13 +82,13 @@ pub fn run(args: &RecordArgs) -> Result<CommandStatus, CommandError> {
     Ok(end)
 }
 
-/// Why nothing more is recorded.
+/// The reason for the end of a recording.
 #[derive(PartialEq, Eq)]
 enum RecordingEnd {
     DurationElapsed,
-    /// The JVM has gone.
+    /// The JVM has ended.
     JvmEnded,
-    /// By Ctrl-C or SIGTERM.
+    /// The user sent Ctrl-C or SIGTERM.
     Interrupted,
 }
 

@@ -1,4 +1,4 @@
-//! `lucce replay`: recorded calls through an encoding, checked against the plain stack.
+//! `lucce replay`: replays recorded calls with an encoding, and compares it with the plain stack.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ fn open_recording(path: &Path) -> Result<SurveyedRecording, CommandError> {
     Ok(SurveyedRecording { recording, survey })
 }
 
-/// Names the damage, if there is any, and says how the verb ends.
+/// Reports damage, if any, and returns the command's result.
 fn report_survey_damage(path: &Path, survey: &Survey, mismatches: u64) -> CommandStatus {
     match &survey.damage {
         Some(damage) => {
@@ -96,7 +96,7 @@ fn replay_files(args: &ReplayArgs, encoding: &str) -> Result<CommandStatus, Comm
     for file in &args.files {
         let replayed = match replay_file(args, encoding, file) {
             Err(CommandError::Output(e)) => return Err(e.into()),
-            // The other files are replayed nevertheless.
+            // An error does not prevent the replay of the other files.
             replayed => replayed.unwrap_or_else(CommandError::report_to_stderr),
         };
         end = end.max(replayed);
@@ -287,7 +287,7 @@ fn compare_encodings(args: &ReplayArgs) -> Result<CommandStatus, CommandError> {
     Ok(end)
 }
 
-/// `dir/fop.lucce.calls` is `fop`.
+/// The program's name: `dir/fop.lucce.calls` is `fop`.
 fn program_name(file: &Path) -> String {
     let name = file
         .file_name()

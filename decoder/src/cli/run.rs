@@ -1,4 +1,4 @@
-//! `lucce run`: starts Java with the agent that lies beside this program.
+//! `lucce run`: starts Java with the agent that is installed with this program.
 
 use std::convert::Infallible;
 use std::env;
@@ -11,9 +11,9 @@ use std::process::Command;
 use super::{CommandError, CommandStatus};
 
 const AGENT: &str = "liblucce.so";
-/// What gets the agent as an argument; any other program hands it on to the JVMs that it starts.
+/// The command that gets the agent as an argument. Other programs pass it on to their JVMs by an environment variable.
 const JAVA: &str = "java";
-/// Every JVM that is started reads it.
+/// The variable that every JVM reads.
 const FOR_ALL: &str = "JAVA_TOOL_OPTIONS";
 
 /// Run a program under the agent; the exit code is the program's.
@@ -75,7 +75,7 @@ pub fn run(args: &RunArgs) -> Result<CommandStatus, CommandError> {
     )))
 }
 
-/// What the variable has already, and the agent behind it. The JVM divides it at spaces, and takes quotes.
+/// The variable's old value, followed by the agent. The JVM splits the value at spaces and honors quotes.
 fn extend_tool_options(agent: &OsStr) -> Result<OsString, CommandError> {
     let is_quote = |byte: &u8| matches!(byte, b'"' | b'\'');
     let bytes = agent.as_encoded_bytes();
@@ -102,13 +102,13 @@ fn extend_tool_options(agent: &OsStr) -> Result<OsString, CommandError> {
     Ok(all)
 }
 
-/// This process becomes the program: signals, process id and exit code are its own.
+/// Replaces this process by the program: signals, process id and exit code are its own.
 fn exec_program(command: &mut Command) -> Result<Infallible, io::Error> {
     Err(command.exec())
 }
 
-/// `=key=value,…`, or nothing. `is_java`: the JVM has this working directory; one that a script starts may have another, so the
-/// log's place is a whole path.
+/// The agent's options as `=key=value,…`, or nothing. `is_java`: the JVM has this working directory. A JVM that a script
+/// starts may have another, so the log's path is then absolute.
 fn format_agent_options(args: &RunArgs, is_java: bool) -> Result<OsString, CommandError> {
     let mut all: Vec<OsString> = Vec::new();
     let place = |out: &OsStr| match is_java {
@@ -160,13 +160,13 @@ pub fn agent_path() -> Result<PathBuf, CommandError> {
     )))
 }
 
-/// Where it lies if it is there.
+/// The path of the agent, if it exists.
 pub fn agent_beside() -> Result<PathBuf, CommandError> {
     let program = env::current_exe().and_then(|program| program.canonicalize());
     let program =
         program.map_err(|e| usage_error(format!("cannot find this program's directory: {e}")))?;
     let beside = program.with_file_name(AGENT);
-    // As it is installed: the command in `bin`, the agent in `lib`.
+    // The installed layout: the command in `bin`, the agent in `lib`.
     let installed = program.parent().and_then(|bin| bin.parent());
     let installed = installed.map(|root| root.join("lib").join(AGENT));
     match installed.filter(|agent| !beside.is_file() && agent.is_file()) {

@@ -1,4 +1,4 @@
-//! `lucce stats`: what is in a log, and what it spends its bytes on.
+//! `lucce stats`: prints a log's content and the sizes of its parts.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ use super::progress::ProgressMeter;
 use super::time_window;
 use super::{CommandError, CommandStatus, report_unknown_and_damage};
 
-/// Threads whose coverage is shown; `--json` has all.
+/// Number of threads whose coverage is shown; `--json` has all.
 const THREADS: usize = 8;
 
 /// Print facts and sizes of the run, the graph and the log, and the agent's counters.
@@ -39,51 +39,51 @@ pub struct StatsArgs {
 #[derive(Serialize)]
 struct LogStats<'a> {
     run: &'a BTreeMap<String, String>,
-    /// None: the log is older than runs' ids.
+    /// `None`: the log is from before run ids.
     run_id: Option<String>,
     pid: u32,
-    /// Milliseconds since 1970.
+    /// Start of the run in milliseconds since 1970.
     start: u64,
     ended: bool,
     damaged: bool,
-    /// Blocks of counters without a checksum.
+    /// Number of blocks of counters without a checksum.
     unsealed: u64,
     graph: BTreeMap<&'static str, u64>,
     code: BTreeMap<&'static str, u64>,
     events: BTreeMap<&'static str, u64>,
-    /// What of the bytes that the VM allocated was counted.
+    /// Allocation coverage.
     coverage: Option<AllocationCoverage>,
-    /// Why there is none.
+    /// The reason why there is no coverage.
     #[serde(skip_serializing_if = "Option::is_none")]
     coverage_none: Option<&'a str>,
     kinds: Vec<KindStats>,
     log: Vec<LogPart>,
-    /// Of the file beside it, if there is one.
+    /// The stream beside the log, if it exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     stream: Option<StreamStats>,
     agent: &'a BTreeMap<String, u64>,
     skipped: Vec<String>,
-    /// What the agent warned of on standard error; of classes and methods without hooks first.
+    /// The agent's warnings on standard error, first those about classes and methods without hooks.
     warnings: Vec<String>,
 }
 
-/// What was counted of a kind.
+/// The counted events of a kind.
 #[derive(Serialize)]
 struct KindStats {
     kind: String,
     count: u64,
-    /// In the unit.
+    /// The sum of values, in the unit.
     value: u64,
     unit: String,
 }
 
-/// Events with their times.
+/// The stream of events.
 #[derive(Serialize)]
 struct StreamStats {
     events: u64,
     threads: u64,
     bytes: u64,
-    /// Nanoseconds from the start until the first event found no room.
+    /// Nanoseconds from the start until the first event that did not fit.
     full_since: Option<u64>,
     damaged: bool,
 }
@@ -213,7 +213,7 @@ impl<'a> LogStats<'a> {
             .map(|(key, value)| (key.as_str(), grouped(*value)));
         write_section(out, "agent", agent)?;
         write_list(out, "ran without hooks", &self.skipped)?;
-        // Those behind the ones of classes and methods, which have just been listed.
+        // The warnings after those about classes and methods, which were already listed.
         let others = self.warnings.get(self.skipped.len()..);
         write_list(out, "warnings", others.unwrap_or_default())
     }
@@ -285,7 +285,7 @@ impl LogStats<'_> {
 }
 
 /// `99.8%    998 of 1,000 bytes`
-/// `digits`: behind the point of a percentage.
+/// `digits`: number of decimal digits of a percentage.
 fn format_coverage(bytes: CoverageBytes, digits: usize) -> String {
     let percent = bytes
         .percent
@@ -369,7 +369,7 @@ fn log_parts(profile: &Profile) -> Vec<LogPart> {
     parts
 }
 
-/// With the keys as people say them. Other names stand as they are.
+/// Replaces keys by readable names; keeps unknown keys.
 fn format_counts(counts: &BTreeMap<&'static str, u64>) -> Vec<(String, String)> {
     let row = |(key, value): (&&str, &u64)| (key.replace('_', " "), grouped(*value));
     counts.iter().map(row).collect()
@@ -392,7 +392,7 @@ fn write_row(out: &mut impl Write, key: &str, value: &str) -> io::Result<()> {
 
 fn collect_warnings(profile: &Profile) -> Vec<String> {
     let skipped = profile.skipped.iter().map(SkippedCode::warning_text);
-    // A full log has a number in place of the text.
+    // A full log has a number instead of the text.
     let full = LogFullCause::ALL
         .into_iter()
         .filter(|why| profile.stat_value(why.key()) > 0);

@@ -1,4 +1,4 @@
-//! `lucce stream`: single events in the order of their times.
+//! `lucce stream`: prints single events in order of time.
 
 use std::borrow::Cow;
 use std::collections::hash_map::Entry;
@@ -63,7 +63,7 @@ pub struct StreamArgs {
     follow: bool,
 }
 
-/// From one look at a running JVM's files to the next.
+/// Time between two readings of a running JVM's files.
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 pub fn run(args: &StreamArgs) -> Result<CommandStatus, CommandError> {
@@ -82,7 +82,7 @@ pub fn run(args: &StreamArgs) -> Result<CommandStatus, CommandError> {
         let profile = args.classes.open_log(&log)?;
         let end = check_stream(&log, &profile, &stream)?;
         if !args.follow {
-            // Which is there; otherwise it may come.
+            // The kind must exist now; otherwise its events may still come.
             find_kind(&log, &profile, args.event.as_deref(), end)?;
             args.tagged.check_tags(&log, &profile)?;
         }
@@ -109,7 +109,7 @@ pub fn run(args: &StreamArgs) -> Result<CommandStatus, CommandError> {
     }
 }
 
-/// The name of the stream itself will do, too.
+/// The log's path; `file` may also be the stream.
 fn log_path(file: &Path) -> PathBuf {
     match file.extension() {
         Some(extension) if extension == "events" => file.with_extension(""),
@@ -121,10 +121,10 @@ fn is_running(log: &Path, profile: &Profile, stream: &EventStream) -> bool {
     stream.end_clock().is_none() && !is_gone(profile.header.pid, log)
 }
 
-/// What was printed already.
+/// The events that were already printed.
 #[derive(Default)]
 struct PrintedEvents {
-    /// Events that were looked at, by the log's thread: each of them only adds to its own.
+    /// Number of events read, by the log's thread: a thread only appends to its own events.
     seen: HashMap<ThreadId, u64>,
     events: u64,
     outside: u64,
@@ -136,14 +136,14 @@ impl PrintedEvents {
     }
 }
 
-/// Prints what is new.
+/// Prints new events.
 struct EventPrinter<'p> {
     args: &'p StreamArgs,
     profile: &'p Profile,
     stream: &'p EventStream,
     traces: TraceTree<'p>,
     descriptions: HashMap<(ContextId, EventTypeId), Option<ToldEvent>>,
-    /// Under the tags that are asked for; `None`: all.
+    /// The threads with the selected tags; `None`: all.
     tagged_threads: Option<BTreeSet<ThreadId>>,
     printed: &'p mut PrintedEvents,
     /// The first event that the log does not explain.
@@ -152,12 +152,12 @@ struct EventPrinter<'p> {
 
 #[derive(Serialize)]
 struct EventLine<'l> {
-    /// Nanoseconds since the start.
+    /// Time in nanoseconds since the start.
     time: u64,
     thread: &'l str,
     #[serde(rename = "virtual")]
     is_virtual: bool,
-    /// The program's own (`CallContext.tag`).
+    /// Tags of the program (`CallContext.tag`).
     #[serde(skip_serializing_if = "Option::is_none")]
     tags: Option<&'l BTreeMap<String, String>>,
     event: &'l str,
@@ -165,7 +165,7 @@ struct EventLine<'l> {
     value: i64,
     unit: &'l str,
     id: String,
-    /// The content id of its trace.
+    /// The content id of the trace.
     stack: String,
     frames: FrameList<'l>,
 }
@@ -189,9 +189,9 @@ impl<'p> EventPrinter<'p> {
         }
     }
 
-    /// Says beforehand if much will be written.
+    /// Announces a large output.
     fn announce_size(&mut self) {
-        // Of each event, beside its frames.
+        // Approximate bytes of an event without frames.
         const LINE: u64 = 100;
         let most = usize::try_from(self.args.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
         let mut traces = Vec::new();
@@ -215,7 +215,7 @@ impl<'p> EventPrinter<'p> {
         warn_if_large(bytes.fold(0, u64::saturating_add), &what);
     }
 
-    /// As far as its time, its thread and its tags say.
+    /// Whether time, thread and tags of an event match.
     fn is_wanted(&self, event: &StreamEvent) -> bool {
         let times = &self.args.times;
         let tagged = self.tagged_threads.as_ref();
@@ -292,7 +292,7 @@ impl<'p> EventPrinter<'p> {
         Ok(())
     }
 
-    /// What the log says of an event that is wanted. `None`: it is not, or the log does not explain it.
+    /// Explains an event. `None`: it is not wanted, or the log does not explain it.
     fn describe_event(&mut self, event: &StreamEvent) -> Option<&ToldEvent> {
         let told = match self.descriptions.entry((event.id, event.event)) {
             Entry::Occupied(known) => known.into_mut(),

@@ -1,4 +1,4 @@
-//! Colours, on a terminal only, and not where NO_COLOR asks for none (<https://no-color.org>).
+//! Colours, on a terminal only, and not if NO_COLOR is set (<https://no-color.org>).
 
 use std::env;
 use std::fmt::{self, Display};
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use lucce_decoder::{StackFrame, is_jdk_name};
 
-/// How a thing is shown.
+/// The styles of a terminal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TerminalStyle {
     has_colours: bool,
@@ -17,7 +17,7 @@ const STRONG: &str = "1";
 const FAINT: &str = "2";
 
 impl TerminalStyle {
-    /// That of standard output.
+    /// The style of standard output.
     pub fn for_stdout() -> TerminalStyle {
         static KNOWN: OnceLock<bool> = OnceLock::new();
         let has_colours = *KNOWN.get_or_init(|| {
@@ -36,12 +36,12 @@ impl TerminalStyle {
         self.apply_code(FAINT, what)
     }
 
-    /// Faint if it is the JDK's.
+    /// Shows frames of the JDK faint.
     pub fn style_frame(self, frame: &StackFrame) -> StyledText<&StackFrame> {
         self.style_by_name(&frame.class, frame)
     }
 
-    /// Faint if the name is one of the JDK's, whose frames are seldom what is looked for.
+    /// Shows text faint if `name` belongs to the JDK, whose frames are rarely of interest.
     pub fn style_by_name<T: Display>(self, name: &str, what: T) -> StyledText<T> {
         let code = match is_jdk_name(name) {
             true => FAINT,
@@ -56,9 +56,9 @@ impl TerminalStyle {
     }
 }
 
-/// Something with its colour.
+/// Text with its colour.
 pub struct StyledText<T> {
-    /// Of the terminal; empty: none.
+    /// The terminal's escape code; empty: none.
     code: &'static str,
     what: T,
 }

@@ -1,4 +1,4 @@
-//! `lucce symbols`: a run without what was counted, for an archive.
+//! `lucce symbols`: writes a run's symbols, for an archive.
 
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};

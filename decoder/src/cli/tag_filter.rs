@@ -1,4 +1,4 @@
-//! `--tag`: only what happened under tags of the program's own.
+//! The option `--tag`: selects events by tags of the program.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,7 +16,7 @@ pub struct TagFilterArgs {
     tag: Vec<String>,
 }
 
-/// A message names at most so many.
+/// Maximum number of tags in a message.
 const MAX_LISTED_TAGS: usize = 20;
 
 impl TagFilterArgs {
@@ -24,7 +24,7 @@ impl TagFilterArgs {
         self.tag.is_empty()
     }
 
-    /// From now on, the profile's events are those.
+    /// Limits the profile to events with the selected tags.
     pub fn apply(&self, log: &Path, profile: &mut Profile) -> Result<(), CommandError> {
         if self.is_unrestricted() {
             return Ok(());
@@ -33,13 +33,13 @@ impl TagFilterArgs {
         kept.map_err(|known| self.no_events_error(log, &known))
     }
 
-    /// Of a log that no thread is added to.
+    /// Checks that some thread has the tags, for a log that no longer changes.
     pub fn check_tags(&self, log: &Path, profile: &Profile) -> Result<(), CommandError> {
         let there = profile.check_tags(&self.tag);
         there.map_err(|known| self.no_events_error(log, &known))
     }
 
-    /// The thread ids that count under them; `None`: all are meant.
+    /// The thread ids with the selected tags; `None`: all threads.
     pub fn thread_ids(&self, profile: &Profile) -> Option<BTreeSet<ThreadId>> {
         (!self.is_unrestricted()).then(|| profile.threads_with_tags(&self.tag))
     }

@@ -1,4 +1,4 @@
-//! Whom verbs are about that look again and again: a JVM, or the log of a run.
+//! The target of commands that read repeatedly: a JVM, or the log of a run.
 
 use std::path::{Path, PathBuf};
 
@@ -8,30 +8,30 @@ use super::list::{find_pid, list_jvms};
 use super::{CommandError, ctl, process};
 
 pub struct RunTarget {
-    /// `None`: a log was named.
+    /// The process id; `None`: a log was named.
     pub pid: Option<u32>,
     pub log: PathBuf,
 }
 
-/// The file, if one is named and not a JVM.
+/// The log's file, if the name is a file and not a JVM.
 ///
 /// # Errors
-/// What is there is no file.
+/// The path exists and is not a file.
 pub fn find_log_file(asked: &str) -> Result<Option<PathBuf>, CommandError> {
     let path = Path::new(asked);
-    // A folder may be called as a JVM is.
+    // A folder may have the name of a JVM.
     let is_jvm = || path.is_dir() && find_pid(asked, &list_jvms()).is_ok();
     if asked.parse::<u32>().is_ok() || !path.exists() || is_jvm() {
         return Ok(None);
     }
     match open_file(path) {
         Err(e) if !path.is_file() => Err(CommandError::Open(path.to_owned(), e.into())),
-        // Whether it can be read is told by who reads it.
+        // Whether it can be read is reported when it is opened.
         _ => Ok(Some(path.to_owned())),
     }
 }
 
-/// The log of a process id, the name of a JVM, or a file.
+/// The log of a process id, a JVM's name, or a file.
 pub fn resolve_log(asked: &str) -> Result<PathBuf, CommandError> {
     if let Some(log) = find_log_file(asked)? {
         return Ok(log);
@@ -41,7 +41,7 @@ pub fn resolve_log(asked: &str) -> Result<PathBuf, CommandError> {
 }
 
 impl RunTarget {
-    /// Of a process id, the name of a JVM, or a file.
+    /// The target for a process id, a JVM's name, or a file.
     pub fn from_name(asked: &str) -> Result<RunTarget, CommandError> {
         if let Some(log) = find_log_file(asked)? {
             return Ok(RunTarget { pid: None, log });
@@ -52,7 +52,7 @@ impl RunTarget {
         Ok(RunTarget { pid, log })
     }
 
-    /// The JVM has ended. Of a log that was named this is not known.
+    /// Whether the JVM has ended; unknown (false) if a log was named.
     pub fn has_ended(&self) -> bool {
         self.pid.is_some_and(|pid| process::is_gone(pid, &self.log))
     }

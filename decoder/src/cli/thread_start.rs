@@ -1,27 +1,27 @@
-//! Who started a thread, below its trace.
+//! Prints below a trace where its thread was started.
 
 use std::io::{self, Write};
 
 use lucce_decoder::{ContextId, Profile, StackFrame, StackTrace, StartOrigin, SubmissionIndex};
 use serde::Serialize;
 
-/// For `--across-threads`.
+/// The traces of `--across-threads`.
 #[derive(Serialize)]
 pub struct ThreadStartTraces {
     /// Innermost thread first.
     traces: Vec<StartTrace>,
-    /// If the last of those threads was started from several contexts, one after the other.
+    /// The contexts that started the last of these threads, if there are several.
     one_of: Vec<String>,
-    /// The content id of each of these.
+    /// Their content ids.
     one_of_stacks: Vec<String>,
-    /// More was not followed: a task that a task submitted, and so on.
+    /// Whether the agent truncated a chain of submissions.
     cut_off: bool,
 }
 
 #[derive(Serialize)]
 struct StartTrace {
     id: String,
-    /// Its content id.
+    /// The content id of the trace.
     stack: String,
     frames: Vec<StackFrame>,
 }

@@ -1,4 +1,4 @@
-//! `--min-share` and `--min-value`: small contexts as one line, and a word beforehand where the output is large.
+//! The options `--min-share` and `--min-value`: sum up small contexts in one line. Also announces large outputs.
 
 use lucce_decoder::StackFrame;
 use lucce_decoder::units::parse_size;
@@ -17,7 +17,7 @@ pub struct ThresholdArgs {
     min_value: Option<u64>,
 }
 
-/// What is beneath notice with less than 256 MB to write.
+/// Outputs below 256 MB are not announced.
 const LARGE: u64 = 256 << 20;
 
 impl ThresholdArgs {
@@ -25,14 +25,14 @@ impl ThresholdArgs {
         self.min_share.is_some() || self.min_value.is_some()
     }
 
-    /// What is shown by itself has so much of `whole`.
+    /// The minimum amount of `whole` that is shown by itself.
     pub fn min_amount(&self, whole: u64) -> u64 {
         let share = self.min_share.unwrap_or_default();
         let by_share = (whole as f64 * share / 100.0).ceil() as u64;
         by_share.max(self.min_value.unwrap_or_default())
     }
 
-    /// Whether what makes `value` of `whole` is shown by itself.
+    /// Whether a context with `value` of `whole` is shown by itself.
     pub fn admits(&self, value: u64, whole: u64) -> bool {
         let share = super::output::percent_of(value, whole);
         self.min_share.is_none_or(|least| share >= least)
@@ -40,7 +40,7 @@ impl ThresholdArgs {
     }
 }
 
-/// Says beforehand that so many bytes of traces will be written, and what makes it less. `is_packed`: the file takes less.
+/// Announces the size of traces, and how to reduce it. `is_packed`: the file will be smaller.
 pub fn warn_if_traces_are_large(bytes: u64, traces: u64, is_packed: bool) {
     let traces = format_plural(traces, "trace");
     let packed = match is_packed {
@@ -51,7 +51,7 @@ pub fn warn_if_traces_are_large(bytes: u64, traces: u64, is_packed: bool) {
     warn_if_large(bytes, &format!("{traces}{packed}; {less}"));
 }
 
-/// Says beforehand that so many bytes will be written: `what`, in words, and what makes it less.
+/// Announces the size of an output, `what` in words, and how to reduce it.
 pub fn warn_if_large(bytes: u64, what: &str) {
     if bytes >= LARGE {
         let megabytes = grouped(bytes / 1_000_000);
@@ -59,7 +59,7 @@ pub fn warn_if_large(bytes: u64, what: &str) {
     }
 }
 
-/// So many bytes a frame takes in a list.
+/// Approximate bytes of a frame in a list.
 pub fn estimate_frame_bytes(frame: &StackFrame, as_json: bool) -> u64 {
     match as_json {
         true => serde_json::to_string(frame).map_or(0, |text| text.len() as u64 + 1),

@@ -1,4 +1,4 @@
-//! A part of the run, by time and thread: `--from`, `--to`, `--thread`, where events have times.
+//! The options `--from`, `--to` and `--thread`: select events of a stream by time and thread.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -29,7 +29,7 @@ impl TimeWindowArgs {
         self.from.is_none() && self.to.is_none() && self.thread.is_none()
     }
 
-    /// A window that ends before it begins is a mistake.
+    /// Refuses a window that ends before it begins.
     pub fn check_order(&self) -> Result<(), CommandError> {
         match (self.from, self.to) {
             (Some(from), Some(to)) if from > to => {
@@ -39,7 +39,7 @@ impl TimeWindowArgs {
         }
     }
 
-    /// Calls `what` with the window that is asked for.
+    /// Calls `what` with the selected window.
     pub fn with_window<T>(&self, what: impl FnOnce(&EventWindow<'_>) -> T) -> T {
         let is_thread = |name: &str| {
             let thread = self.thread.as_ref();
@@ -64,19 +64,19 @@ pub struct StreamWindowArgs {
 }
 
 impl StreamWindowArgs {
-    /// The log's counters are shown, and not a part of them.
+    /// Whether the log's counters are shown, and not a part of them.
     pub fn is_whole(&self) -> bool {
         !self.stream && self.times.is_unrestricted()
     }
 
-    /// The stream beside the log, if it is asked for.
+    /// The stream beside the log, if these options need it.
     pub fn open_stream(&self, log: &Path) -> Result<Option<EventStream>, CommandError> {
         self.times.check_order()?;
         let is_wanted = self.stream || !self.times.is_unrestricted();
         is_wanted.then(|| read_stream(log)).transpose()
     }
 
-    /// From now on, the profile's events are those of the stream.
+    /// Replaces the profile's events by the selected ones of the stream.
     pub fn apply(
         &self,
         log: &Path,
@@ -96,12 +96,12 @@ impl StreamWindowArgs {
     }
 }
 
-/// The stream beside a log. To be read before the log: the JVM may go on, and all events that are there now
-/// are explained in what is there of the log later.
+/// Reads the stream beside a log. Read it before the log: while the JVM runs, the later log explains all events of the
+/// earlier stream.
 pub fn read_stream(log: &Path) -> Result<EventStream, CommandError> {
     let path = events_path(log);
     EventStream::open(&path).map_err(|e| match (read_header(log), e) {
-        // What is wrong with the log comes first: a file that is none has nothing beside it.
+        // Errors of the log come first: a file that is no log has no stream.
         (Err(of_log), _) => CommandError::Open(log.to_owned(), of_log),
         (Ok(_), OpenError::Io(e)) if e.kind() == ErrorKind::NotFound => {
             let text = "No such file or directory: events have times if the run had record=stream";
@@ -111,7 +111,7 @@ pub fn read_stream(log: &Path) -> Result<EventStream, CommandError> {
     })
 }
 
-/// The log is that of the stream: how a verb ends that reads both.
+/// Checks that the log and the stream are of one run, for a command that reads both.
 pub fn check_stream(
     log: &Path,
     profile: &Profile,
@@ -124,7 +124,7 @@ pub fn check_stream(
     }
 }
 
-/// What was counted and is not in the stream.
+/// Warns of counted events that are not in the stream.
 pub fn warn_about_unstreamed(log: &Path, profile: &Profile, stream: &EventStream) {
     let Some(full) = stream.full_since() else {
         return;

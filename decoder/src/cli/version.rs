@@ -1,8 +1,8 @@
-//! What `lucce --version` says.
+//! The text of `lucce --version`.
 
 use std::sync::LazyLock;
 
-/// Product and version, then the newest versions of files that it reads. `lucce -V` says the first alone.
+/// Product and version, then the newest versions of files that it reads. `lucce -V` prints only the first line.
 pub fn long_version() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| {
         format!(

@@ -1,4 +1,4 @@
-//! `lucce view`: a page for a browser.
+//! `lucce view`: writes a page for a browser.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -44,7 +44,7 @@ pub struct ViewArgs {
     classes: ClassFilterArgs,
 }
 
-/// What every page has near its beginning.
+/// The text that every page has near its beginning.
 const GENERATOR_TAG: &str = "<meta name=\"generator\" content=\"lucce ";
 
 pub fn run(args: &ViewArgs) -> Result<CommandStatus, CommandError> {
@@ -63,7 +63,7 @@ pub fn run(args: &ViewArgs) -> Result<CommandStatus, CommandError> {
     Ok(end)
 }
 
-/// Beside the newest log: a name that says which runs the page is of, and that nothing has yet.
+/// A free file name beside the newest log, made of the runs' names.
 pub fn free_name(files: &[PathBuf]) -> PathBuf {
     let stems = files.iter().filter_map(|file| file.file_stem());
     let runs = stems.collect::<Vec<_>>().join(OsStr::new("-"));
@@ -80,7 +80,7 @@ pub fn free_name(files: &[PathBuf]) -> PathBuf {
     (1..u32::MAX).map(page).find(is_free).unwrap_or_default()
 }
 
-/// What is there is replaced only if it is a page.
+/// Checks that an existing file is a page, and may be replaced.
 pub fn check_output(output: &Path) -> Result<(), CommandError> {
     match output.is_file() && !is_page(output) {
         true => Err(CommandError::Usage(prefix_path(
@@ -91,7 +91,7 @@ pub fn check_output(output: &Path) -> Result<(), CommandError> {
     }
 }
 
-/// Writes the page of one run or of two; `opening`: what it shows first.
+/// Writes the page of one or two runs; `opening`: the initial view.
 pub fn write_page(
     files: &[PathBuf],
     output: &Path,
@@ -132,7 +132,7 @@ fn add_run(
     file: &Path,
     (classes, tagged): (&ClassFilterArgs, &TagFilterArgs),
 ) -> Result<CommandStatus, CommandError> {
-    // Single events do not say under which tags they are.
+    // Events of the stream cannot be selected by tags here.
     let has_stream = events_path(file).exists() && tagged.is_unrestricted();
     let stream = has_stream
         .then(|| time_window::read_stream(file))
@@ -162,7 +162,7 @@ fn add_run(
     Ok(end)
 }
 
-/// What a page says of a run.
+/// Facts of a run for a page.
 pub fn run_text(file: &Path, profile: &Profile) -> RunText {
     let meta = |key: &str| {
         profile
@@ -197,7 +197,7 @@ pub fn run_text(file: &Path, profile: &Profile) -> RunText {
     }
 }
 
-/// Of allocations, if what the VM says can be compared.
+/// The allocation coverage, if it is known.
 fn format_coverage(profile: &Profile) -> Option<String> {
     let has_allocations = profile
         .counted_kinds()
@@ -208,7 +208,7 @@ fn format_coverage(profile: &Profile) -> Option<String> {
     covered.ok().map(|coverage| coverage.to_string())
 }
 
-/// What a reader must know about the counts.
+/// Notes on the counts for the reader.
 fn collect_notes(profile: &Profile) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(bytes) = profile.sampled_bytes() {
@@ -242,14 +242,14 @@ fn collect_notes(profile: &Profile) -> Vec<String> {
     notes
 }
 
-/// Variables of the environment that may hold a token.
+/// Environment variables that may hold a token.
 const TOKENS: [&str; 2] = ["LUCCE_PUSH_TOKEN", "LUCCE_FLEET_TOKEN"];
 
-/// By the desktop's own opener: a file. Every user of the machine can read its name.
+/// Opens a page with the desktop's default program. Every user of the machine can read the file's name.
 pub fn open_in_browser(page: &OsStr) -> Result<(), CommandError> {
     let started = Command::new("xdg-open")
         .arg(page)
-        // Programs that it starts have no use for tokens.
+        // The programs that it starts need no tokens.
         .env_remove(TOKENS[0])
         .env_remove(TOKENS[1])
         .stdin(Stdio::null())

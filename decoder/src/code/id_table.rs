@@ -1,14 +1,14 @@
-//! What is known by a number that counts up: as good as an array for the logs that the agent writes, and no larger than what
-//! was put in for any other.
+//! A table by ascending ids. Ids without gaps are found as in an array, others by binary search; memory grows with the
+//! entries only.
 
 use std::collections::HashMap;
 
-/// By numbers that come in ascending order; others may come, too.
+/// Entries by ids that mostly arrive in ascending order.
 pub(super) struct AscendingIdTable<T> {
-    /// Ascending, each with its value at the same place.
+    /// Ascending ids; `values` has each entry at the same index.
     numbers: Vec<u32>,
     values: Vec<T>,
-    /// Those that came after a greater one.
+    /// Entries whose id arrived after a greater one.
     late: HashMap<u32, T>,
 }
 
@@ -23,7 +23,7 @@ impl<T> Default for AscendingIdTable<T> {
 }
 
 impl<T> AscendingIdTable<T> {
-    /// In place of what the number had before.
+    /// Adds an entry, or replaces the entry of the same id.
     pub(super) fn insert(&mut self, number: u32, value: T) {
         if self.numbers.last().is_none_or(|last| *last < number) {
             grow_by_quarter(&mut self.numbers);
@@ -48,7 +48,7 @@ impl<T> AscendingIdTable<T> {
     }
 
     fn find_position(&self, number: u32) -> Option<usize> {
-        // Where it is if none is missing below.
+        // The position if the ids below have no gap.
         let first = *self.numbers.first()?;
         let guess = number.checked_sub(first)? as usize;
         match self.numbers.get(guess) {
@@ -67,7 +67,7 @@ impl<T> AscendingIdTable<T> {
     }
 }
 
-/// Makes room for one more: a quarter of what is there, where a vector doubles.
+/// Makes room for one more element: grows by a quarter, where a vector would double.
 pub(super) fn grow_by_quarter<T>(vector: &mut Vec<T>) {
     if vector.len() == vector.capacity() {
         vector.reserve_exact(vector.len() / 4 + 16);

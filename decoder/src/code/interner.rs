@@ -1,17 +1,17 @@
-//! Texts, each kept once: names repeat in thousands of methods, and a text of its own for each would take more memory than
-//! the log has bytes.
+//! Interned texts. Names repeat in thousands of methods; a separate string for each would take more memory than the log
+//! has bytes.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
 
-/// A text of [`TextInterner`].
+/// The number of a text in [`TextInterner`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct TextId(u32);
 
 impl TextId {
-    /// For what is kept beside it in one number.
+    /// As a plain number, for fields that also have a value for "none".
     pub(super) fn to_u32(self) -> u32 {
         self.0
     }
@@ -23,16 +23,16 @@ impl TextId {
 
 #[derive(Default)]
 pub(super) struct TextInterner {
-    /// One behind the other.
+    /// All texts, concatenated.
     text: String,
-    /// Where each ends.
+    /// The end of each text.
     ends: Vec<usize>,
     index: HashTable<u32>,
     hasher: RandomState,
 }
 
 impl TextInterner {
-    /// No more than `u32::MAX` are told apart; a log of that many is larger than any disk that holds logs.
+    /// Returns the id of a text. Distinguishes up to `u32::MAX` texts; a log with more would exceed any disk.
     pub(super) fn intern_text(&mut self, text: &str) -> TextId {
         let TextInterner {
             text: all,
@@ -51,7 +51,7 @@ impl TextInterner {
         TextId(id)
     }
 
-    /// Empty: none of these texts.
+    /// Returns the text of an id. Empty: this interner has no such id.
     pub(super) fn get(&self, id: TextId) -> &str {
         text_at(&self.text, &self.ends, id.0)
     }

@@ -1,13 +1,13 @@
-//! A run's events as a tree of methods, classes or lines for people to read: from where threads begin, or
-//! inverted, from where events happen.
+//! Builds the call tree of a run's events, by method, class or line: top-down from the threads' entries, or inverted from
+//! the events.
 //!
 //! ```text
 //! main ── parse ── = String     inverted:   parse ── main
 //!      └─ = byte[]                          main
 //! ```
-//! Branches smaller than a threshold are summed up in their parent, so the branches of a node and its rest
-//! are always what the node has. Memory is bounded by the nodes of the calling context tree and by the
-//! branches that are large enough, and no step recurs: stacks may be a hundred thousand frames deep.
+//! Branches below a threshold are summed up in their parent, so a node's amount is the sum of its own events, its branches
+//! and its rest. Memory is bounded by the nodes of the calling context tree and by the branches above the threshold. No
+//! function recurs, since stacks may have a hundred thousand frames.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -16,32 +16,32 @@ use crate::tree::NodeId;
 use super::group_sums::FrameGroupKeys;
 use super::{GroupBy, GroupKey, Measure, MergedCounter, MergedProfile};
 
-/// What is drawn.
+/// Options of a call tree.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CallTreeOptions {
     pub measure: Measure,
-    /// What frames are told apart by: class, package, method or line.
+    /// The grouping of frames: class, package, method or line.
     pub group_by: GroupBy,
-    /// From where events happen to where threads begin.
+    /// Whether the tree is inverted: from events to the threads' entries.
     pub inverted: bool,
-    /// Branches with less are summed up.
+    /// The minimum amount of a branch; smaller ones are summed up.
     pub min_amount: u64,
-    /// So many frames are drawn from the root on.
+    /// Maximum depth of the tree.
     pub depth: usize,
 }
 
-/// One node of the drawing.
+/// One node of the call tree.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CallTreeBranch {
-    /// Its parent's place in the list; `None`: the root, which is all that was drawn.
+    /// The index of its parent; `None`: the root, which has the total.
     pub parent: Option<usize>,
     pub key: Option<GroupKey>,
     pub amount: u64,
-    /// What happened in its own code, by type; inverted: what happened where the thread begins here.
+    /// Amounts of its own code by type; inverted: of stacks whose thread's first frame this is.
     pub own: Vec<(Option<u32>, u64)>,
-    /// What is in branches that are not drawn.
+    /// The sum of the omitted branches.
     pub rest: u64,
-    /// How many those are.
+    /// Number of omitted branches.
     pub small: u64,
 }
 
@@ -57,7 +57,7 @@ impl CallTreeBranch {
         }
     }
 
-    /// Of all types.
+    /// The sum of its own amounts.
     #[must_use]
     pub fn own_amount(&self) -> u64 {
         sum_amounts(self.own.iter().map(|(_, amount)| *amount))
@@ -65,8 +65,8 @@ impl CallTreeBranch {
 }
 
 impl MergedProfile {
-    /// The branches of a run's events that `is_wanted`: parents come before their children, and of the children of
-    /// one parent the largest comes first. The first one is the root.
+    /// Builds the call tree of a run's events for which `is_wanted` is true. Parents precede their children, and siblings
+    /// are sorted by amount, largest first. The first branch is the root.
     pub fn build_call_tree(
         &self,
         run: usize,
@@ -87,7 +87,7 @@ fn sum_amounts(amounts: impl Iterator<Item = u64>) -> u64 {
     amounts.fold(0, u64::saturating_add)
 }
 
-/// Branches in the making: those that still have to be divided, with what they are made of.
+/// The branches that still have to be divided, with their content.
 struct BranchBuilder<'d, T> {
     drawing: &'d CallTreeOptions,
     branches: Vec<CallTreeBranch>,
@@ -103,12 +103,12 @@ impl<'d, T> BranchBuilder<'d, T> {
         }
     }
 
-    /// The next branch to be divided, and how deep it is.
+    /// The next branch to be divided, its depth and its content.
     fn next_branch(&mut self) -> Option<(usize, usize, T)> {
         self.pending.pop_front()
     }
 
-    /// A branch's children, each with its amount and what it is made of.
+    /// Divides a branch into its children, each with its amount and content.
     fn divide_branch(
         &mut self,
         (at, depth): (usize, usize),
@@ -146,14 +146,14 @@ impl<'d, T> BranchBuilder<'d, T> {
     }
 }
 
-/// From where threads begin.
+/// The tree from the threads' entries.
 struct TopDownTree<'j> {
     keys: FrameGroupKeys<'j>,
     drawing: &'j CallTreeOptions,
-    /// By node of the tree: with all that is called.
+    /// The amount of each node with all its callees.
     whole: Vec<u64>,
     own: HashMap<NodeId, Vec<(Option<u32>, u64)>>,
-    /// By node, its children that have something: a chain through `beside`.
+    /// The first child with an amount, by node; a linked list through `next_sibling`.
     first_child: Vec<u32>,
     next_sibling: Vec<u32>,
 }
@@ -191,7 +191,7 @@ impl<'j> TopDownTree<'j> {
         upright
     }
 
-    /// Adds a node to its caller; what it calls was added to it before.
+    /// Adds a node's amount to its caller; the node's callees were added before.
     fn add_to_caller(&mut self, joined: &MergedProfile, node: NodeId) {
         let amount = self.whole.get(node.0 as usize).copied().unwrap_or_default();
         let Some((caller, _)) = joined.tree.caller_and_frame(node).filter(|_| amount > 0) else {
@@ -238,7 +238,7 @@ impl<'j> TopDownTree<'j> {
     }
 }
 
-/// A stack on the way from its event to its thread's first frame.
+/// A stack during the walk from its event to its thread's first frame.
 #[derive(Clone, Copy)]
 struct AscendingStack {
     at: NodeId,
@@ -246,7 +246,7 @@ struct AscendingStack {
     amount: u64,
 }
 
-/// From where events happen.
+/// The inverted tree.
 struct BottomUpTree<'j> {
     merged: &'j MergedProfile,
     keys: FrameGroupKeys<'j>,
@@ -309,7 +309,7 @@ mod tests {
 
     use crate::merged::names::{FrameName, MethodName};
 
-    /// Paths of methods of one class, and what each allocated.
+    /// Paths of methods of one class, and the bytes that each allocated.
     fn joined(paths: &[(&[&str], u64)]) -> MergedProfile {
         let mut joined = MergedProfile::default();
         let mut counted = Vec::new();

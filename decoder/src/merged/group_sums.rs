@@ -1,4 +1,4 @@
-//! Amounts of a run by context, type, thread, or by method, class, package and line with all that is called.
+//! Sums a run's amounts by context, type or thread, or by method, class, package or line with all callees.
 
 use std::collections::HashMap;
 
@@ -6,27 +6,27 @@ use crate::tree::{ContextTree, NodeId, TreeFrameKey};
 
 use super::{MergedCounter, MergedProfile, TaggedThread};
 
-/// What events are summed up by.
+/// The grouping of events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum GroupBy {
-    /// By trace, with lines, and type.
+    /// By trace with lines, and by type.
     #[default]
     Context,
     Type,
     Thread,
-    /// By all tags of the program's own that events are under.
+    /// By the set of tags that the program gave to the events.
     Tag,
-    /// These four with all that is called: a stack counts once, however often it has the method.
+    /// This and the next three include all callees: a stack counts once, however often it contains the method.
     Class,
     Package,
     Method,
     Line,
 }
 
-/// What is added up.
+/// The amount that is summed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Measure {
-    /// In the kind's unit.
+    /// The sum of values, in the kind's unit.
     Value,
     Count,
 }
@@ -41,7 +41,7 @@ impl Measure {
     }
 }
 
-/// One of what events are summed up by.
+/// A group of a grouping.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum GroupKey {
     Context(NodeId, Option<u32>),
@@ -55,7 +55,7 @@ pub enum GroupKey {
 }
 
 impl MergedProfile {
-    /// The number of a kind of events; `None`: no run has any.
+    /// The number of a kind of events; `None`: no run has this kind.
     #[must_use]
     pub fn find_kind(&self, name: &str) -> Option<u32> {
         let at = self
@@ -67,7 +67,7 @@ impl MergedProfile {
         u32::try_from(at).ok()
     }
 
-    /// What a run counted of the events that are wanted.
+    /// The counters of a run for which `is_wanted` is true.
     pub fn filter_counters(
         &self,
         run: usize,
@@ -77,7 +77,7 @@ impl MergedProfile {
         counted.filter(move |row| is_wanted(row))
     }
 
-    /// The sums of a run's events that `is_wanted`, each with all that it calls.
+    /// Sums by group the events for which `is_wanted` is true, with all callees.
     pub fn sum_by_group(
         &self,
         run: usize,
@@ -109,8 +109,8 @@ impl MergedProfile {
         sums
     }
 
-    /// The sums of a run's events that `is_wanted`, each without what it calls: of a method those that
-    /// happened in its own code. What has no frame at all has no method either.
+    /// Sums by group the events for which `is_wanted` is true, without callees: a method has only the events of its own
+    /// code. Events without frames belong to no method.
     pub fn own_sums_by_group(
         &self,
         run: usize,
@@ -136,7 +136,7 @@ impl MergedProfile {
         sums
     }
 
-    /// Adds what nodes have to each frame of their paths, once to those that are one by what is asked for.
+    /// Adds the amounts of nodes to the groups of their paths' frames, once for each group of a path.
     fn add_frames(
         &self,
         nodes: &HashMap<NodeId, u64>,
@@ -188,7 +188,7 @@ impl MergedProfile {
             .unwrap_or(none)
     }
 
-    /// Whether a frame of the path is one that `is_it`, by node; asked for each different frame once.
+    /// Whether a path has a frame for which `is_it` is true, by node. Calls `is_it` once for each different frame.
     pub fn mark_paths_through(&self, is_it: impl Fn(&str) -> bool) -> Vec<bool> {
         let mut known: HashMap<TreeFrameKey, bool> = HashMap::new();
         let mut through = vec![false; self.tree.len()];
@@ -208,7 +208,7 @@ impl MergedProfile {
         through
     }
 
-    /// What a person calls it.
+    /// The shown name of a group.
     #[must_use]
     pub fn group_name(&self, key: GroupKey) -> String {
         let names = &self.names;
@@ -244,17 +244,17 @@ fn package_name(class: &str) -> Option<&str> {
     class.rsplit_once('.').map(|(package, _)| package)
 }
 
-/// What each frame counts for.
+/// The group of each frame.
 pub(super) struct FrameGroupKeys<'j> {
     tree: &'j ContextTree,
-    /// By the frame's number.
+    /// Groups by the frame's number.
     keys: Vec<GroupKey>,
 }
 
 impl<'j> FrameGroupKeys<'j> {
     pub(super) fn new(joined: &'j MergedProfile, by: GroupBy) -> Self {
         let names = &joined.names;
-        // A package, a method and a line are named by the first one that a person calls the same.
+        // A package, method or line group is named by its first frame; groups are equal by their shown names.
         let mut packages: HashMap<&str, u32> = HashMap::new();
         let of_class: Vec<u32> = (0..)
             .zip(names.classes.as_slice())

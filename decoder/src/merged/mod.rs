@@ -1,15 +1,16 @@
-//! Several runs in one: contexts, types, threads and kinds are equal by their names.
+//! Merges several runs into one profile: contexts, types, threads and kinds are equal by their names.
 //!
 //! ```text
-//! Profile ─┬─► Names: each text, method and frame once
+//! Profile ─┬─► MergedNames: each text, method and frame once
 //! Profile ─┤
-//!          └─► Tree: each path of frames once ─► Counted: what each run counted, by node
+//!          └─► ContextTree: each path of frames once ─► MergedRun: each run's counters, by node
 //! ```
-//! Paths whose content ids are equal are one context, whichever of them comes first: class loaders' copies of a class, hidden
-//! classes whose names differ from run to run.
+//! Paths with equal content ids are one context, represented by the first: copies of a class by several loaders, and
+//! hidden classes whose names differ from run to run.
 //!
-//! Reading order: `names`, `parallel_walk` (contexts into the tree), this file, `group_sums` (amounts by context, method, class, …), `path_sums` (sums that
-//! come from elsewhere), `without_lines` (paths that differ in lines alone).
+//! Reading order: `names`, `parallel_walk` (inserts contexts into the tree), this file, `group_sums` (amounts by context,
+//! method, class, …), `branches` (call tree), `path_sums` (sums from other sources), `without_lines` (paths that differ
+//! only in lines).
 
 mod branches;
 mod group_sums;
@@ -39,7 +40,7 @@ use crate::kinds::{ALLOC, ALLOCATION};
 use crate::profile::{Profile, ProgressTick};
 use crate::tree::{ContextTree, EqualStacks, NodeId};
 
-/// What several runs counted.
+/// The events of several runs.
 #[derive(Default)]
 pub struct MergedProfile {
     pub tree: ContextTree,
@@ -47,16 +48,16 @@ pub struct MergedProfile {
     pub runs: Vec<MergedRun>,
 }
 
-/// What one run counted.
+/// The events of one run.
 pub struct MergedRun {
     pub id: Option<RunId>,
-    /// In the order of the contexts' numbers.
+    /// Counters in the order of their context ids.
     pub counters: Vec<MergedCounter>,
-    /// Numbers that the log does not explain.
+    /// Number of context ids that the log does not explain.
     pub unknown: u64,
-    /// Events without any frame in scope, which are not counted.
+    /// Number of events without any frame in scope, which are not counted.
     pub outside: u64,
-    /// Its contexts' numbers can be decoded.
+    /// Whether its context ids can be decoded.
     pub has_numbers: bool,
 }
 
@@ -65,11 +66,11 @@ pub struct MergedRun {
 pub struct MergedCounter {
     pub node: NodeId,
     pub kind: u32,
-    /// The type that was allocated, locked, …
+    /// The allocated or locked type, or other detail.
     pub what: Option<u32>,
-    /// Its thread and tags: see [`MergedNames`].
+    /// Number of its thread and tags in [`MergedNames`].
     pub tagged_thread: u32,
-    /// The thread waits for work, and the kind counts time.
+    /// Whether the thread waits for work and the kind counts time.
     pub is_idle: bool,
     pub id: ContextId,
     pub count: u64,
@@ -77,14 +78,14 @@ pub struct MergedCounter {
     pub value: u64,
 }
 
-/// What the events of a context are.
+/// The meaning of a context's events.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct EventMeaning {
     pub node: NodeId,
     pub kind: u32,
-    /// What they happened to.
+    /// What they happened to: a type or other detail.
     pub what: Option<u32>,
-    /// As [`MergedCounter::is_idle`].
+    /// See [`MergedCounter::is_idle`].
     pub is_idle: bool,
 }
 
@@ -100,35 +101,35 @@ impl MergedCounter {
     }
 }
 
-/// Where the contexts of a run's events are in the tree.
+/// The positions of a run's contexts in the tree.
 struct ContextPositions<'p> {
     profile: &'p Profile,
-    /// In the order of the contexts' numbers; none: it is left out.
+    /// Positions in the order of context ids; `None`: the context is left out.
     by_context: Vec<Option<ContextPosition>>,
     unknown: Vec<(ContextId, DecodeError)>,
     idle: IdleContexts,
 }
 
-/// Where a context is.
+/// The position of a context.
 #[derive(Clone, Copy)]
 struct ContextPosition {
     node: NodeId,
-    /// That of its events.
+    /// The site of its events.
     site: SiteId,
 }
 
 impl MergedProfile {
-    /// Adds a run. `tick` is told how many contexts were decoded.
+    /// Adds a run. Calls `tick` with the number of decoded contexts.
     pub fn add_profile(&mut self, profile: &Profile, tick: ProgressTick<'_>) {
         self.add_profile_with(profile, tick, |_| ());
     }
 
-    /// Adds a run, whose traces have no lines: those that differ in them alone are one. Then all runs are added so.
+    /// Adds a run without lines: traces that differ only in lines are one. All runs must be added this way.
     pub fn add_profile_without_lines(&mut self, profile: &Profile, tick: ProgressTick<'_>) {
         self.add_profile_by(profile, FrameIdentity::WithoutLines, tick, |_| ());
     }
 
-    /// Adds a run; `then` may ask what single events of it are.
+    /// Adds a run; `then` can look up the meaning of single events.
     pub fn add_profile_with<T>(
         &mut self,
         profile: &Profile,
@@ -160,8 +161,8 @@ impl MergedProfile {
         done
     }
 
-    /// Some events of one run, with as many traces as [`Profile::list_contexts_of`] has contexts of them; and what else that says:
-    /// what is left out and why. `tick` is told how many contexts were decoded.
+    /// Merges some events of one run; it has as many traces as [`Profile::list_contexts_of`] has contexts. Also returns
+    /// what is left out, and why. Calls `tick` with the number of decoded contexts.
     #[must_use]
     pub fn from_events(
         profile: &Profile,
@@ -187,7 +188,8 @@ impl MergedProfile {
         });
     }
 
-    /// Puts the contexts of events into the tree. Returns where they are, and what a report of all contexts leaves out.
+    /// Inserts the contexts of events into the tree. Returns their positions, and what a report of all contexts leaves
+    /// out.
     fn insert_contexts<'p>(
         &mut self,
         profile: &'p Profile,
@@ -211,7 +213,7 @@ impl MergedProfile {
         (places, left_out)
     }
 
-    /// The nodes that stand for all with an equal content id: those with events so far.
+    /// The representatives of nodes with equal content ids, among the nodes with events.
     fn equal_stacks(&self) -> EqualStacks {
         let frames = self.names.frames.as_slice().iter();
         let frames: Vec<_> = frames.map(|frame| Some(frame.id)).collect();
@@ -235,7 +237,7 @@ impl MergedProfile {
         frames.fold(StackId::EMPTY, StackId::with_callee)
     }
 
-    /// The frames of a path as a person reads them, innermost first.
+    /// The resolved frames of a path, innermost first.
     #[must_use]
     pub fn path_frames(&self, node: NodeId) -> Vec<StackFrame> {
         let mut frames = Vec::new();
@@ -249,7 +251,7 @@ impl MergedProfile {
 }
 
 impl ContextPositions<'_> {
-    /// What a report of all contexts leaves out; events without any frame in scope are left out from now on.
+    /// Returns what a report of all contexts leaves out, and removes the positions of events without any frame in scope.
     fn take_left_out(&mut self, events: &ContextCounters) -> ContextList {
         let mut left_out = ContextList::default();
         if self.profile.is_restricted() {
@@ -298,7 +300,7 @@ struct RunNames<'p> {
 
 impl<'p> RunNames<'p> {
     fn new(names: &'p mut MergedNames, profile: &'p Profile) -> Self {
-        // The kind that is in every log, so that a log without any event has one.
+        // Every log has this kind, so that a log without events has one.
         let (name, unit) = (ALLOC.name.to_owned(), ALLOC.unit.to_owned());
         names.kinds.intern_value(KindName { name, unit });
         RunNames {
@@ -330,7 +332,7 @@ impl<'p> RunNames<'p> {
         }
     }
 
-    /// Its kind, and what it happened to.
+    /// The numbers of an event's kind and detail.
     fn number_kind_and_type(&mut self, event: EventTypeId, site: SiteId) -> (u32, Option<u32>) {
         let at = match event {
             ALLOCATION => site,
@@ -365,7 +367,7 @@ impl<'p> RunNames<'p> {
         })
     }
 
-    /// What a single event of the stream is, and its value.
+    /// The meaning and value of a single event of the stream.
     fn streamed_event_meaning(
         &mut self,
         ContextPosition { node, site }: ContextPosition,

@@ -1,4 +1,4 @@
-//! Texts, methods and frames of all runs, each once.
+//! Names of all runs: texts, methods and frames, each once.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,7 +10,7 @@ use crate::frame::StackFrame;
 use crate::profile::Profile;
 use crate::tree::TreeFrameKey;
 
-/// Values by number, in the order in which they were first met.
+/// Interned values, numbered in order of insertion.
 #[derive(Debug)]
 pub struct ValueInterner<T> {
     values: Vec<T>,
@@ -31,14 +31,14 @@ impl<T: Hash + Eq + Clone> ValueInterner<T> {
         if let Some(known) = self.index.get(&value) {
             return *known;
         }
-        // As many values as memory holds are fewer than 2^32: each takes dozens of bytes.
+        // Memory holds fewer than 2^32 values, since each takes dozens of bytes.
         let number = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
         self.values.push(value.clone());
         self.index.insert(value, number);
         number
     }
 
-    /// A number of its own, even if the value has one already.
+    /// Adds a value with a new number, even if it has one already.
     pub fn push(&mut self, value: T) -> u32 {
         let number = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
         self.values.push(value.clone());
@@ -55,7 +55,7 @@ impl<T: Hash + Eq + Clone> ValueInterner<T> {
     }
 }
 
-/// A method as a person reads it: overloads are one.
+/// A method by its shown name: overloads are equal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct MethodName {
     pub class: u32,
@@ -63,22 +63,22 @@ pub struct MethodName {
     pub file: Option<String>,
 }
 
-/// A frame: its id tells overloads apart.
+/// A frame; its content id distinguishes overloads.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FrameName {
     pub method: u32,
     pub line: i32,
     pub id: FrameId,
-    /// Its id without the line.
+    /// Its content id without the line.
     pub by_method: FrameId,
 }
 
-/// Which frames are one.
+/// The identity of frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameIdentity {
-    /// Those that a person cannot tell apart: frames of several runs are compared.
+    /// Frames are equal by shown name, for comparing runs.
     ByName,
-    /// Those of one id without lines: versions of a program are compared whose lines have moved.
+    /// Frames are equal by content id without lines, for comparing versions of a program whose lines have moved.
     WithoutLines,
 }
 
@@ -91,7 +91,7 @@ impl FrameIdentity {
     }
 }
 
-/// What counts together: a thread's events under the same tags.
+/// A thread, and the tags of its events.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TaggedThread {
     pub thread: u32,
@@ -105,7 +105,7 @@ pub struct KindName {
     pub unit: String,
 }
 
-/// Everything that has a name.
+/// All names of the merged runs.
 #[derive(Default, Debug)]
 pub struct MergedNames {
     pub classes: ValueInterner<String>,
@@ -113,16 +113,16 @@ pub struct MergedNames {
     pub frames: ValueInterner<FrameName>,
     pub types: ValueInterner<String>,
     pub threads: ValueInterner<String>,
-    /// As [`Profile::tags_of`] says them.
+    /// Tags as [`Profile::tags_of`] formats them.
     pub tags: ValueInterner<String>,
     pub tagged_threads: ValueInterner<TaggedThread>,
     pub kinds: ValueInterner<KindName>,
-    /// Frames that are told apart by their ids alone.
+    /// Frames that are identified by content id only.
     by_id: HashMap<FrameId, TreeFrameKey>,
 }
 
 impl MergedNames {
-    /// The number of a frame.
+    /// A function that numbers a run's frames.
     pub fn number_frames<'n>(
         &'n mut self,
         profile: &'n Profile,
@@ -135,7 +135,7 @@ impl MergedNames {
         }
     }
 
-    /// A frame as the JVM prints it.
+    /// A frame's names and line.
     pub fn resolve_frame(&self, key: TreeFrameKey) -> Option<StackFrame> {
         let frame = self.frames.get(key.0)?;
         let method = self.methods.get(frame.method)?;
@@ -173,7 +173,7 @@ impl MergedNames {
         });
         let line = match apart {
             FrameIdentity::ByName => shown.line,
-            // Unknown; a native method is still one.
+            // An unknown line; native methods keep theirs.
             FrameIdentity::WithoutLines => shown.line.min(-1),
         };
         let name = FrameName {

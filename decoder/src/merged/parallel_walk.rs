@@ -1,11 +1,11 @@
-//! The contexts of a run in a tree, by two threads.
+//! Inserts the contexts of a run into the tree, on two threads.
 //!
 //! ```text
-//! first half of the numbers  ─► the tree of all runs            this thread
-//! second half                ─► a tree of its own ─► added to it   another thread
+//! first half of the context ids  ─► the tree of all runs                   this thread
+//! second half                    ─► a separate tree ─► added to the first  another thread
 //! ```
-//! Walks wait for memory most of the time, so two threads are nearly twice as fast. Nodes of the second tree are added in the order
-//! in which they came, so all get the numbers that one thread would have given them.
+//! Walks mostly wait for memory, so two threads are nearly twice as fast. Nodes of the second tree are added in their
+//! order of insertion, so all nodes get the numbers that one thread would have given them.
 
 use std::collections::HashMap;
 
@@ -16,25 +16,25 @@ use super::{ContextPosition, MergedProfile};
 use crate::profile::{Profile, ProgressTick};
 use crate::tree::{ContextTree, NodeId, TreeFrameKey};
 
-/// Fewer contexts are not worth a thread.
+/// Minimum number of contexts for a second thread.
 const MIN_PARALLEL_CONTEXTS: usize = 100_000;
 
-/// Where contexts are in the tree, in their order, and which numbers the log does not explain.
+/// Positions of contexts in the tree, in their order, and the ids that the log does not explain.
 #[derive(Default)]
 pub(super) struct ContextWalkResult {
     pub positions: Vec<Option<ContextPosition>>,
     pub unknown: Vec<(ContextId, DecodeError)>,
 }
 
-/// Some of them in a tree of their own.
+/// A part of the contexts in a separate tree.
 struct PartialTree {
     tree: ContextTree,
-    /// By key.
+    /// Frames by key.
     frames: Vec<ContextFrame>,
     result: ContextWalkResult,
 }
 
-/// Puts these contexts of a run into the tree of all runs.
+/// Inserts contexts of a run into the tree of all runs.
 pub(super) fn walk_contexts(
     joined: &mut MergedProfile,
     profile: &Profile,
@@ -47,13 +47,13 @@ pub(super) fn walk_contexts(
         false => (ids, &[][..]),
     };
     let MergedProfile { tree, names, .. } = joined;
-    // One for both halves: it knows which frames it has numbered.
+    // One numbering for both halves, which numbers each frame once.
     let mut key = names.number_frames(profile, apart);
     std::thread::scope(|scope| {
         let other = (!second.is_empty()).then(|| {
             let named = std::thread::Builder::new().name("lucce-walk".into());
             let part = || build_partial_tree(profile, second, tick);
-            // Without a thread this one does it.
+            // If no thread can be started, this one does all work.
             named.spawn_scoped(scope, part).ok()
         });
         let mut walked = insert_ids(profile, tree, &mut key, first, tick);
@@ -113,7 +113,7 @@ fn insert_ids(
 }
 
 impl ContextWalkResult {
-    /// What another thread has found.
+    /// Adds the result of the other thread.
     fn append_part(
         &mut self,
         part: PartialTree,

@@ -1,4 +1,4 @@
-//! Sums by path that come from elsewhere than a log, as the rows of a table.
+//! Adds sums by path from other sources than a log, such as rows of a table.
 
 use lucce_callgraph::ContextId;
 use lucce_contentid::ContentDetail;
@@ -9,26 +9,26 @@ use crate::frame::StackFrame;
 use crate::kinds::ALLOC;
 use crate::tree::{ContextTree, TreeFrameKey};
 
-/// Events of one kind along one path.
+/// The events of one kind and one path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PathSum {
-    /// From the thread's entry, each with its descriptor.
+    /// Frames from the thread's entry, each with its descriptor.
     pub frames: Vec<(StackFrame, String)>,
-    /// The kind of event, and the unit of its values.
+    /// The kind of event; `unit`: the unit of its values.
     pub kind: String,
     pub unit: String,
-    /// The type that was allocated, locked, …
+    /// The allocated or locked type, or other detail.
     pub what: Option<String>,
-    /// What they are told apart by beside that, as `service=shop`; empty: nothing.
+    /// Further properties, as `service=shop`; empty: none.
     pub tags: String,
     pub count: u64,
     pub value: u64,
 }
 
 impl MergedProfile {
-    /// Adds them as those of one run. They have no numbers.
+    /// Adds sums as one run. It has no context ids.
     pub fn add_paths(&mut self, sums: &[PathSum]) {
-        // As of logs: there is one kind, even without any row.
+        // Like a log, it has one kind even without rows.
         self.names.kinds.intern_value(KindName {
             name: ALLOC.name.to_owned(),
             unit: ALLOC.unit.to_owned(),
@@ -38,7 +38,7 @@ impl MergedProfile {
             let mut node = ContextTree::ROOT;
             for (frame, descriptor) in &sum.frames {
                 let key = self.number_given_frame(frame, descriptor);
-                // Four billion nodes are more than memory holds.
+                // Memory holds fewer than four billion nodes.
                 node = self.tree.get_or_insert_child(node, key).unwrap_or(node);
             }
             let names = &mut self.names;

@@ -1,4 +1,4 @@
-//! Paths that differ in lines alone.
+//! Finds paths that differ only in lines.
 
 use lucce_contentid::StackId;
 
@@ -6,7 +6,7 @@ use super::MergedProfile;
 use crate::tree::TreeFrameKey;
 
 impl MergedProfile {
-    /// By node, the content id of its path without lines: equal for paths of the same methods.
+    /// The content id of each node's path without lines: equal for paths of the same methods.
     #[must_use]
     pub fn stacks_without_lines(&self) -> Vec<StackId> {
         let id = |key: TreeFrameKey| self.names.frames.get(key.0).map(|frame| frame.by_method);

@@ -1,4 +1,4 @@
-//! The data of a page, column by column: the page's `model.js` reads them.
+//! The data of a page, by columns; the page's `model.js` reads them.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use crate::tree::ContextTree;
 
 use super::heavy_nodes::HeavyNodes;
 
-/// What a page says of a run.
+/// Facts of a run on a page.
 #[derive(Clone, Serialize, Default, Debug)]
 pub struct RunText {
     pub file: String,
@@ -19,41 +19,41 @@ pub struct RunText {
     pub start: Option<String>,
     pub seconds: Option<f64>,
     pub ended: bool,
-    /// How much of what the VM allocated was counted, in words.
+    /// The allocation coverage in words.
     pub coverage: Option<String>,
     pub lost: u64,
     pub notes: Vec<String>,
     pub warnings: Vec<String>,
 }
 
-/// What was found to leak.
+/// The leaks on a page.
 #[derive(Clone, Serialize, Debug)]
 pub struct LeaksText {
     pub says: String,
     pub found: Vec<LeakText>,
-    /// What else lives; nothing is proven of it.
+    /// Other live objects, without a proof.
     pub suspects: Vec<SuspectText>,
-    /// How many suspects more there are.
+    /// Number of further suspects.
     pub more: u64,
-    /// What is alive, without any proof.
+    /// All live objects, without a proof.
     pub alive: Option<AliveTable>,
 }
 
-/// What was alive at a time.
+/// The live objects at one time.
 #[derive(Clone, Serialize, Debug)]
 pub struct AliveTable {
-    /// When, and from how many objects it is estimated.
+    /// The time, and the number of objects that the estimate is from.
     pub says: String,
     pub rows: Vec<AliveText>,
 }
 
-/// Living objects of one context and type.
+/// Live objects of one context and type.
 #[derive(Clone, Serialize, Debug)]
 pub struct AliveText {
     pub bytes: u64,
     pub objects: u64,
     pub class: String,
-    /// Bytes by class of ages.
+    /// This field and the next two: bytes by age class.
     pub old_bytes: u64,
     pub survived_bytes: u64,
     pub new_bytes: u64,
@@ -74,24 +74,24 @@ pub struct SuspectText {
     pub head: String,
     /// The innermost frame of the application.
     pub at: Option<String>,
-    /// What keeps it from being proven.
+    /// What is missing for a proof.
     pub verdict: String,
 }
 
-/// What a page of a JVM that runs knows of its data.
+/// The state of the page of a running JVM.
 #[derive(Clone, Serialize, Debug)]
 pub struct PageRefresh {
-    /// Which reading of the log they are of.
+    /// The number of the reading of the log.
     pub reading: u64,
     /// Milliseconds until there are newer data.
     pub pause: u64,
-    /// How long "lately" is; none: the log was read once, so nothing is known of lately.
+    /// The length of the recent interval in seconds; `None`: the log was read only once.
     pub seconds: Option<f64>,
-    /// There will be no newer data.
+    /// Whether there will be no newer data.
     pub ended: bool,
 }
 
-/// What a page shows when it is opened, as its URL's fragment would say it; empty: what it shows of itself.
+/// The initial view of a page, in the parameters of its URL's fragment. Empty: the page's default.
 #[derive(Clone, Serialize, Default, PartialEq, Eq, Debug)]
 pub struct PageOpening {
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -102,10 +102,10 @@ pub struct PageOpening {
     /// `value` or `count`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub measure: String,
-    /// The kind of events that amounts are divided by.
+    /// The kind of events by whose counts amounts are divided.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub per: String,
-    /// What changes are told by.
+    /// The grouping of changes.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
 }
@@ -128,7 +128,7 @@ pub struct PageData {
     pub methods: MethodColumns,
     pub types: Vec<String>,
     pub threads: Vec<String>,
-    /// All tags that events are under, in words; one: no event is told apart.
+    /// All sets of tags of events, in words; one entry: events are not divided by tags.
     pub tags: Vec<String>,
     pub nodes: NodeColumns,
     pub contexts: ContextColumns,
@@ -142,7 +142,7 @@ pub struct PageData {
     pub opening: Option<PageOpening>,
 }
 
-/// A kind of event; sums by run.
+/// A kind of event, with sums by run.
 #[derive(Serialize, Clone)]
 pub struct KindSums {
     pub name: String,
@@ -158,7 +158,7 @@ pub struct MethodColumns {
     pub file: Vec<Option<String>>,
 }
 
-/// The root has parent and method -1; a node that sums up others has method -1.
+/// Nodes. The root has parent and method -1; a node for the sum of others has method -1.
 #[derive(Serialize, Default)]
 pub struct NodeColumns {
     pub parent: Vec<i32>,
@@ -166,17 +166,17 @@ pub struct NodeColumns {
     pub line: Vec<i32>,
 }
 
-/// Contexts, and sums of what is not shown one by one; those have no number.
+/// Contexts, and sums of omitted contexts; sums have no context id.
 #[derive(Serialize, Default)]
 pub struct ContextColumns {
     pub node: Vec<u32>,
     pub kind: Vec<u32>,
-    /// -1: none, or several in a sum.
+    /// The type; -1: none, or several in a sum.
     #[serde(rename = "type")]
     pub what: Vec<i32>,
     pub number: Vec<String>,
     pub stack: Vec<String>,
-    /// Those of threads that wait for work, of kinds that count time.
+    /// Contexts of threads that wait for work, for kinds that count time.
     pub idle: Vec<u32>,
 }
 
@@ -185,14 +185,14 @@ pub struct CounterColumns {
     pub context: Vec<u32>,
     pub run: Vec<u32>,
     pub thread: Vec<u32>,
-    /// Empty: there is one only.
+    /// Tags by row; empty: there is only one set of tags.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tag: Vec<u32>,
     pub count: Vec<u64>,
     pub value: Vec<u64>,
 }
 
-/// What is not shown one by one.
+/// The contexts that are only in sums.
 #[derive(Serialize, Default)]
 pub struct OmittedContexts {
     pub contexts: u64,
@@ -202,12 +202,12 @@ pub struct OmittedContexts {
 #[derive(Serialize, Default)]
 pub struct TimelineColumns {
     pub run: usize,
-    /// Nanoseconds since the start of the run, of the first step.
+    /// Start of the first step, in nanoseconds since the start of the run.
     pub start: u64,
-    /// Nanoseconds of a step.
+    /// Length of a step in nanoseconds.
     pub width: u64,
     pub count: usize,
-    /// By kind; none: no event of it is in the stream.
+    /// Series by kind; `None`: the stream has no event of the kind.
     pub kinds: Vec<Option<TimelineSeries>>,
     pub cells: TimelineCells,
 }
@@ -243,7 +243,7 @@ impl KindSums {
         }
     }
 
-    /// Of all runs.
+    /// The sums of all runs.
     pub fn total_sums(&self) -> (u64, u64) {
         let sum = |of: &[u64]| of.iter().fold(0, |sum: u64, one| sum.saturating_add(*one));
         (sum(&self.count), sum(&self.value))
@@ -260,7 +260,7 @@ fn plain_text(name: &str) -> String {
 
 #[cfg(test)]
 impl PageData {
-    /// A page of nothing but these names.
+    /// A page with these type names only.
     pub fn from_types(types: Vec<String>) -> PageData {
         PageData {
             schema: "lucce-page",
@@ -318,7 +318,7 @@ impl NodeColumns {
         nodes
     }
 
-    /// A node that sums up what is below `parent`.
+    /// Adds a node for the sum of omitted nodes below `parent`.
     pub fn push_rest_node(&mut self, parent: u32) -> u32 {
         self.parent.push(parent as i32);
         self.method.push(-1);

@@ -1,29 +1,28 @@
-//! Which nodes of the tree a page has: the heaviest. What lies below them is summed up, one node for all
-//! that a node of the page calls and that is too light.
+//! Selects the heaviest nodes of the tree for a page. Omitted callees of a node are summed up in one node.
 
 use crate::merged::MergedCounter;
 use crate::tree::{ContextTree, NodeId};
 
-/// The weight of a node in the sums: what it and all below it have of each kind, as a part of the kind's
-/// whole, by value and by number.
+/// The selected nodes. A node's weight is the fraction of each kind's total, by value and by count, that it has with all
+/// its callees.
 pub struct HeavyNodes {
-    /// By node of the tree: its node in the page, or that of its nearest caller that is there.
+    /// For each node of the tree, its node in the page, or its nearest caller's.
     placements: Vec<NodePlacement>,
-    /// By node of the page: that of the tree, in the order of the tree; callers come first.
+    /// The tree's node of each node of the page, in the order of the tree; callers come first.
     kept_nodes: Vec<NodeId>,
 }
 
-/// Where a node's events are shown.
+/// The place where a node's events are shown.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum NodePlacement {
     /// At this node of the page.
     Own(u32),
-    /// In what is summed up below this node of the page.
+    /// In the sum below this node of the page.
     Below(u32),
 }
 
 impl HeavyNodes {
-    /// `node_weights`: by node, of its own events. At most `nodes` are kept, and the root.
+    /// Selects at most `nodes` nodes, and the root. `weights`: the weight of each node's own events.
     pub fn new(tree: &ContextTree, mut weights: Vec<f32>, nodes: usize) -> HeavyNodes {
         for node in (1..tree.len()).rev() {
             let own = weights.get(node).copied().unwrap_or_default();
@@ -46,7 +45,8 @@ impl HeavyNodes {
         heavy
     }
 
-    /// A node is never heavier than its caller, so callers of what is kept are kept, but for rounding.
+    /// Places one node. A node is never heavier than its caller, so the callers of a kept node are kept, except for
+    /// rounding.
     fn place_node(
         &mut self,
         tree: &ContextTree,
@@ -76,13 +76,13 @@ impl HeavyNodes {
             .unwrap_or(NodePlacement::Below(0))
     }
 
-    /// The nodes of the page, the root first, then as in the tree.
+    /// The nodes of the page: the root, then the others in the order of the tree.
     pub fn kept_nodes(&self) -> &[NodeId] {
         &self.kept_nodes
     }
 }
 
-/// So that at most this many are heavier.
+/// The threshold that at most `nodes` weights exceed.
 fn weight_threshold(weights: &[f32], nodes: usize) -> f32 {
     let mut sorted = weights.to_vec();
     match sorted.len().checked_sub(nodes + 1) {
@@ -91,7 +91,7 @@ fn weight_threshold(weights: &[f32], nodes: usize) -> f32 {
     }
 }
 
-/// Weights of the nodes by their own events.
+/// The weights of the nodes' own events.
 pub fn node_weights<'c>(
     tree: &ContextTree,
     counted: impl Iterator<Item = &'c MergedCounter>,

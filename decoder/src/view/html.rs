@@ -1,5 +1,5 @@
-//! The file: a template, a style, a script and the data. A policy in the page forbids all else, so what
-//! names in a log may say, nothing is run and nothing is loaded.
+//! Writes the page's file: a template, a style, a script and the data. The page's content security policy forbids
+//! everything else, so names in a log cannot run or load anything.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -28,9 +28,9 @@ pub fn content_policy(is_live: bool) -> String {
 }
 
 pub fn render_page(title: &str, policy: &str, data: &PageData) -> String {
-    // The data have no value that JSON cannot say.
+    // All values of the data have a JSON form.
     let data = to_string(data).unwrap_or_default();
-    // Within a script element only `</` and `<!--` mean anything.
+    // Within a script element only `</` and `<!--` have a meaning.
     let data = data.replace('<', "\\u003c");
     let parts = [
         ("{title}", escape_html(title)),
@@ -43,7 +43,7 @@ pub fn render_page(title: &str, policy: &str, data: &PageData) -> String {
     fill_template(&parts)
 }
 
-/// One pass, so that what is put in is not looked at again.
+/// Fills the template in one pass, so that inserted text is not searched again.
 fn fill_template(parts: &[(&str, String)]) -> String {
     let mut page = String::new();
     let mut rest = TEMPLATE;

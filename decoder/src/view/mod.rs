@@ -1,10 +1,10 @@
-//! One page for a browser that shows a run, or how two runs differ: all data in one file, nothing loaded.
+//! A page for a browser that shows a run or the difference of two runs. One file has all data; the page loads nothing.
 //!
 //! ```text
-//! Profile ─► Joined: all runs ─► the heaviest nodes, and sums of the rest ─► columns ─► page
+//! Profile ─► MergedProfile: all runs ─► heaviest nodes, sums of the rest ─► columns ─► page
 //! ```
-//! Reading order: `heavy_nodes` (which nodes the page has), `columns` (the data as the page reads them), `page_sums` (sums by context), `timeline` (events over time),
-//! `html` (the file).
+//! Reading order: `heavy_nodes` (selects the nodes of the page), `columns` (the data as the page reads them), `page_sums`
+//! (sums by context), `timeline` (events over time), `html` (the file).
 
 mod columns;
 mod heavy_nodes;
@@ -26,15 +26,15 @@ use columns::{KindSums, MethodColumns, PageData};
 use heavy_nodes::HeavyNodes;
 use page_sums::PageSums;
 
-/// So many nodes of the tree are in a page, the heaviest of all; those below them are summed up.
+/// Maximum number of nodes in a page: the heaviest; the nodes below them are summed up.
 const MAX_NODES: usize = 60_000;
 
-/// A page in the making.
+/// Builds a page.
 #[derive(Default)]
 pub struct HtmlPage {
     merged: MergedProfile,
     texts: Vec<RunText>,
-    /// Of the newest run.
+    /// The newest run's events over time.
     steps: Option<timeline::EventTimeline>,
     leaks: Option<LeaksText>,
     refresh: Option<PageRefresh>,
@@ -42,7 +42,7 @@ pub struct HtmlPage {
 }
 
 impl HtmlPage {
-    /// Adds a run; of two, the older one first. `tick` is told how many contexts were decoded.
+    /// Adds a run; the older of two runs comes first. Calls `tick` with the number of decoded contexts.
     pub fn add_profile(
         &mut self,
         mut text: RunText,
@@ -67,30 +67,30 @@ impl HtmlPage {
         self.texts.push(text);
     }
 
-    /// Adds sums by path as those of a run.
+    /// Adds sums by path as one run.
     pub fn add_paths(&mut self, text: RunText, sums: &[PathSum]) {
         self.merged.add_paths(sums);
         self.steps = None;
         self.texts.push(text);
     }
 
-    /// What was found to leak in the newest run.
+    /// Sets the leaks of the newest run.
     pub fn set_leaks(&mut self, leaks: LeaksText) {
         self.leaks = Some(leaks);
     }
 
-    /// From now on it is the page of a JVM that runs, and asks for newer data where it came from. Of its two runs the first is
-    /// what was counted lately, the second what was counted since the start.
+    /// Makes this the page of a running JVM, which requests newer data from its origin. The first of its two runs has the
+    /// recent events, the second has all events since the start.
     pub fn set_refresh(&mut self, live: PageRefresh) {
         self.refresh = Some(live);
     }
 
-    /// What the page shows when it is opened.
+    /// Sets the initial view of the page.
     pub fn set_opening(&mut self, opening: PageOpening) {
         self.opening = Some(opening);
     }
 
-    /// The file.
+    /// The page as HTML.
     #[must_use]
     pub fn to_html(&self) -> String {
         let mut files: Vec<_> = self.texts.iter().map(|text| text.file.as_str()).collect();
@@ -103,15 +103,15 @@ impl HtmlPage {
         )
     }
 
-    /// The data of a page, alone.
+    /// The page's data as JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
-        // The data have no value that JSON cannot say.
+        // All values of the data have a JSON form.
         serde_json::to_string(&self.collect_data()).unwrap_or_default()
     }
 
-    /// What a page may run and load (its content security policy): its own script and style, and nothing. `is_live`: newer data from
-    /// where the page came from.
+    /// The page's content security policy: only its own script and style run, and nothing is loaded. `is_live`: newer data
+    /// may come from the page's origin.
     #[must_use]
     pub fn content_policy(is_live: bool) -> String {
         html::content_policy(is_live)
@@ -181,7 +181,7 @@ impl HtmlPage {
     }
 }
 
-/// Names as a page may show them: without what changes the text around them.
+/// Removes characters from names that change the text around them.
 fn plain_texts(names: &[String]) -> Vec<String> {
     names
         .iter()

@@ -1,5 +1,5 @@
-//! Sums by context of the page: events of a node that the page has are there with their number, those
-//! below it in one sum for each kind.
+//! Sums events by context of the page. Events at nodes of the page keep their context ids; events below them are in one
+//! sum for each kind.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use crate::tree::{ContextTree, NodeId, TreeFrameKey};
 use super::columns::{ContextColumns, CounterColumns, NodeColumns, OmittedContexts};
 use super::heavy_nodes::{HeavyNodes, NodePlacement};
 
-/// A context of the page, or a sum of what is not shown one by one.
+/// A context of the page, or a sum of omitted contexts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct PageContext {
     place: NodePlacement,
@@ -25,16 +25,16 @@ struct PageContext {
 pub struct PageSums<'p> {
     heavy: &'p HeavyNodes,
     nodes: NodeColumns,
-    /// The node that sums up what is below a node.
+    /// The rest node of each node.
     rest_nodes: HashMap<u32, u32>,
     context_indexes: HashMap<PageContext, u32>,
     contexts: ContextColumns,
-    /// By context: the run whose number it has.
+    /// The run of each context's id.
     numbered_by: Vec<Option<u32>>,
     shares: HashMap<(u32, u32, u32), (u64, u64)>,
-    /// By node of the page.
+    /// Content ids by node of the page.
     stacks: Vec<StackId>,
-    /// The contexts that are in sums only.
+    /// The contexts that are only in sums.
     omitted: HashSet<NodeId>,
 }
 
@@ -81,7 +81,7 @@ impl<'p> PageSums<'p> {
         }
     }
 
-    /// Of several numbers of a context the newest run's count, and of those the smallest, which come first.
+    /// Sets the context id of a context. The newest run's id wins; within a run the smallest, which comes first.
     fn set_number(&mut self, context: u32, run: u32, number: ContextNumber) {
         let by = self.numbered_by.get_mut(context as usize);
         let text = self.contexts.number.get_mut(context as usize);
@@ -149,7 +149,7 @@ impl<'p> PageSums<'p> {
             .copied()
     }
 
-    /// The context for events of a kind that are not told apart.
+    /// The context for all omitted events of a kind.
     pub fn rest_context(&mut self, kind: u32, is_idle: bool) -> u32 {
         self.context_index(PageContext {
             place: NodePlacement::Below(0),
@@ -159,7 +159,7 @@ impl<'p> PageSums<'p> {
         })
     }
 
-    /// `lanes`: the thread and the tags of each.
+    /// Converts the sums to columns. `lanes`: thread and tags, indexed by `MergedCounter::tagged_thread`.
     pub fn into_columns(
         self,
         lanes: &[TaggedThread],

@@ -1,4 +1,4 @@
-//! Events over time: steps of equal width, by kind, and by context for parts that are chosen.
+//! Events over time: steps of equal width, by kind, and by context for selected parts.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
@@ -10,27 +10,27 @@ use crate::merged::EventMeaning;
 use super::columns::{TimelineCells, TimelineColumns, TimelineSeries};
 use super::page_sums::PageSums;
 
-/// A page has sums by step and context for the contexts with most events, about so many sums; events of the
-/// other ones are one sum for each step and kind.
+/// Approximate maximum number of sums by step and context. Contexts with most events have sums of their own; the others
+/// have one sum for each step and kind.
 const MAX_CELLS: usize = 60_000;
 
-/// At most so many steps.
+/// Maximum number of steps.
 const MAX_STEPS: u64 = 1000;
 
-/// Widths are 1, 2 or 5 times a power of ten, in nanoseconds; none is narrower than this.
+/// The minimum width. Widths are 1, 2 or 5 times a power of ten, in nanoseconds.
 const MIN_STEP_WIDTH_NS: u64 = 1_000_000;
 
 /// One run's events by step.
 pub struct EventTimeline {
     width: u64,
-    /// The first step with an event, and how many there are.
+    /// The first step with an event; `count`: the number of steps.
     first: u64,
     count: usize,
     sums: BTreeMap<(u32, EventMeaning), (u64, i64)>,
 }
 
 impl EventTimeline {
-    /// `meaning`: what an event is, and its value; none, if the log does not say.
+    /// Sums a stream's events by step. `meaning`: the meaning and value of an event; `None`: the log does not explain it.
     pub fn new(
         stream: &EventStream,
         mut meaning: impl FnMut(&StreamEvent) -> Option<(EventMeaning, i64)>,
@@ -94,7 +94,7 @@ impl EventTimeline {
         line
     }
 
-    /// Contexts of the page with most events, as many as have [`MAX_CELLS`] sums.
+    /// The contexts of the page with most events, within [`MAX_CELLS`] sums.
     fn frequent_contexts(&self, gathered: &PageSums<'_>) -> HashSet<u32> {
         let mut sums: BTreeMap<u32, (u64, usize)> = BTreeMap::new();
         for ((_, meaning), (count, _)) in &self.sums {

@@ -11,65 +11,65 @@ import jdk.internal.vm.annotation.ForceInline;
 import jdk.internal.vm.annotation.Hidden;
 
 /**
- * What the hooks call: the lazy shadow stack, and where a frame's context is looked up. LucceRtEvents counts events,
- * LucceRtTasks knows contexts that go on elsewhere, LucceRtComparison the modes that lucce is compared with.
+ * The hooks of the lazy shadow stack, and the look-up of a frame's context. LucceRtEvents counts events, LucceRtTasks has
+ * contexts that continue elsewhere, LucceRtComparison the modes for comparison.
  *
- * <p>A slot is 16 bytes, in memory outside the heap. Its address is kept relative to BASE: 0, what a thread's field holds at
- * first, is a place that may be written, too.
+ * <p>A slot is 16 bytes, in memory outside the heap. Its address is relative to BASE. So 0, the first value of a thread's
+ * field, is a place that may be written also.
  *
  * <pre>
- * +0   int  site   where the slot's frame calls from; 0: nowhere yet; ENTRY: below the first frame
- * +4   int  tag    method whose context `ctx` is; 0: none
- * +8   long ctx    the context of the frame that was called from here
+ * +0   int  site   call site of the slot's frame; 0: none yet; ENTRY: below the first frame
+ * +4   int  tag    method of the context `ctx`; 0: none
+ * +8   long ctx    memo: the context of the frame that was called from here
  * </pre>
  *
- * <p>Several editions of these classes are compiled from their texts. The first is defined before any Java
- * code runs and only moves pointers, because Unsafe must not be touched yet. When the VM is ready the agent redefines all
- * of them at once to the live edition, or one that also verifies or records calls. Hence no field initialisers.
- * What the agent knows, too (where things lie, and what numbers stand for) is in its `shared_layout.rs`; the build makes
- * constants of it, LucceRtLayout, and others of what an edition has, LucceRtEdition.
+ * <p>These classes are compiled from their texts in several helper variants. The boot variant is defined before any Java
+ * code runs, and only moves pointers, because Unsafe must not be used yet. When the VM is ready, the agent redefines all
+ * of them at once to the live variant, or a variant that also verifies or records calls. Hence they have no field
+ * initializers. Constants that the agent shares (offsets, and the meaning of numbers) are in its `shared_layout.rs`. The
+ * build generates LucceRtLayout from them, and LucceRtEdition with the properties of a variant.
  *
  * <p>Nothing here allocates, locks or throws. All methods are hidden from stack traces.
  *
- * <p>What other threads write is read without locks, and processors may reorder that (ARM does). Why each such read is sound:
+ * <p>Data of other threads is read without locks, and processors such as ARM may reorder the reads. Why each read is sound:
  * <pre>
- * METHODS               plain. The agent stores a site's method before the VM gets the class that has the site. The site is read from that
- *                       class's code, so a thread that has it has what was stored before: the VM publishes classes and compiled code.
- *                       There is a model of this (agent/models).
- * tables of the graph   acquire: their address, keys and what anchors lead to; what was stored before those is read behind them. A
- *                       model of the relaxed memory of C++ runs through all interleavings (callgraph/tests/loom.rs).
- * shift of versions     plain. It is stored once, before there is a live edition.
- * the gate              opaque. Bits of one word, and nothing else is read because of them. That the word ends as all who switch it
- *                       have asked together is in the model.
- * kinds and their types plain. A place gets its type before its text, and never another one; a type without its text is not read, a text
- *                       without its type has the agent asked. A text is a String, whose fields are final. There is a model
- *                       of this, too (agent/models).
- * $lc of a class        plain, one word of 64 bits: a number and a size. What the number stands for natives look up, under a lock.
- * the paper's graph     between two equal readings of UPDATES; its table's address is acquired, for the table lies behind it.
- * slots, a thread's record, its index, its place in the stream: written by the thread itself and by natives that it calls. A virtual
- *                       thread takes them along to another carrier, to which its scheduler hands it.
- * static fields         stored before the live edition is there, which comes in a safepoint.
+ * METHODS               plain. The agent stores a site's method before the VM gets the class with the site. The site is in that
+ *                       class's code, and the VM publishes classes and compiled code: a thread that has the site sees earlier
+ *                       stores. There is a model of this (agent/models).
+ * tables of the graph   acquire: their address, their keys, and the targets of anchors; all that was stored before these is read
+ *                       after them. A model of the relaxed memory of C++ runs all interleavings (callgraph/tests/loom.rs).
+ * shift of versions     plain. It is stored once, before the live variant exists.
+ * the event mask        opaque. Its bits are one word, and no other read depends on them. The model shows that the word
+ *                       finally has the requests of all threads that switch it.
+ * kinds and their types plain. A place gets its type before its text, and never another one. A type without its text is not
+ *                       read; for a text without its type the agent is asked. A text is a String, whose fields are final. There
+ *                       is a model of this (agent/models).
+ * $lc of a class        plain, one word of 64 bits: a number and a size. Natives look up the number's meaning under a lock.
+ * the paper's graph     between two equal readings of UPDATES; its table's address is acquired, since the table is behind it.
+ * slots, a thread's record, its index, its place in the stream: written by the thread itself and by natives that it calls. A
+ *                       virtual thread takes them to another carrier; its scheduler passes it on.
+ * static fields         stored before the live variant is installed, which happens in a safepoint.
  * </pre>
  */
 public final class LucceRt {
-    /** First slots of stacks for the threads that are there before the VM is initialised. */
+    /** First slots of stacks for the threads that exist before the VM is initialized. */
     static long bootStacks, bootStacksEnd, bootStackSize;
-    /** Set when the first thread starts: from then on there is a current thread to ask for. */
+    /** Set when the first thread starts: then Thread.currentThread works. */
     static boolean threads;
 
     private LucceRt() {}
 
-    /** Initialised when the live edition first runs, so never too early. */
+    /** Initialized when the live variant first runs, so never too early. */
     static final class Memory {
         static final Unsafe U = Unsafe.getUnsafe();
     }
 
     // ---- frames ---------------------------------------------------------------------------------
     //
-    // The caller says where its callee's slot lies, before every call. So nothing has to be put back
-    // when a method returns or throws: what the pointer holds then is stale until the next call.
+    // Before every call, the caller stores where its callee's slot is. So nothing must be restored when a method returns
+    // or throws: the pointer is then stale until the next call.
 
-    /** The slot of a method that was just entered. */
+    /** Returns the slot of a method that was just entered. */
     @Hidden @ForceInline
     public static long enter() {
         if (LIVE) return Thread.currentThread().$fp;
@@ -80,7 +80,7 @@ public final class LucceRt {
         return t.$fp;
     }
 
-    /** As enter, where contexts are looked up at entry. */
+    /** As enter, for modes that look up contexts at entry. */
     @Hidden @ForceInline
     public static long enter(int method) {
         if (!LIVE || !TREE && !PAPER) return enter();
@@ -90,7 +90,7 @@ public final class LucceRt {
         return p;
     }
 
-    /** Before a call: from where, and where the callee's slot is. */
+    /** Before a call: stores the call site, and the callee's slot. */
     @Hidden @ForceInline
     public static void pub(long p, int site) {
         if (LIVE) {
@@ -103,7 +103,7 @@ public final class LucceRt {
     }
 
     /**
-     * As pub, in a method whose first and only call this is: it need not keep where its slot is.
+     * As pub, in a method whose first and only call this is: it needs no local variable for its slot.
      */
     @Hidden @ForceInline
     public static void pub(int site) {
@@ -117,13 +117,13 @@ public final class LucceRt {
         }
     }
 
-    /** Where calls are recorded: a method returns. */
+    /** For recordings of calls: a method returns. */
     @Hidden @ForceInline
     public static void exit(long p) {
         if (RECORD) tell(TOLD_RETURNED, p, 0);
     }
 
-    /** Before code without hooks calls: its callee's slot is where it was when that code began. */
+    /** Before a call by code without hooks: restores the callee's slot to that of the code's entry. */
     @Hidden @ForceInline
     public static void restore(long p) {
         if (LIVE) {
@@ -133,7 +133,7 @@ public final class LucceRt {
         }
     }
 
-    /** For the boot edition: frames from before there was a thread to ask for have no slot. */
+    /** For the boot variant: frames from before the first thread have no slot. */
     private static void set(long p) {
         if (!threads || p >>> SCRATCH_BITS == 0) return;
         Thread t = Thread.currentThread();
@@ -153,7 +153,7 @@ public final class LucceRt {
         if (RECORD) tell(TOLD_CALL, p, site);
     }
 
-    /** As pub, in a method that runs on a carrier while the current thread may be a virtual one. */
+    /** As pub, in a method that runs on a carrier while the current thread may be a virtual thread. */
     @Hidden @DontInline
     public static void pubSwitching(long p, int site) {
         if (!LIVE) {
@@ -168,8 +168,8 @@ public final class LucceRt {
     }
 
     /**
-     * Entry of VirtualThread.switchToCarrierThread, which JDKs have in which a virtual thread does some things
-     * as its carrier, on its own stack: until the end of switchToVirtualThread its slots are the carrier's.
+     * Entry of VirtualThread.switchToCarrierThread. In some JDKs a virtual thread does some things as its carrier, on its
+     * own stack: until the end of switchToVirtualThread its slots are the carrier's.
      */
     @Hidden @DontInline
     public static long toCarrier() {
@@ -183,13 +183,13 @@ public final class LucceRt {
         if (LIVE) swap(Thread.currentThread(), Thread.currentCarrierThread());
     }
 
-    /** In place of VirtualThread.notifyJvmtiHideFrames. */
+    /** Replaces VirtualThread.notifyJvmtiHideFrames. */
     @Hidden @DontInline
     public static void hides(Object thread, boolean hides) {}
 
     /**
-     * Entry of what a pinned virtual thread calls in the middle of being unmounted (JDK 21). A thread that asks the VM
-     * for a stack then waits until no thread is being unmounted, and so for ever.
+     * Entry of a method that a pinned virtual thread calls in the middle of its unmount (JDK 21). A thread that asks the
+     * VM for a stack would wait until no thread is being unmounted, so forever.
      */
     @Hidden @DontInline
     public static long enterPinned() {
@@ -212,7 +212,7 @@ public final class LucceRt {
         b.$ev = index;
     }
 
-    // ---- frames that the VM enters by itself ----------------------------------------------------
+    // ---- VM entries -----------------------------------------------------------------------------
 
     /** Entry of a method that the VM may call in the middle of another one. */
     @Hidden @DontInline
@@ -239,24 +239,24 @@ public final class LucceRt {
     }
 
     /**
-     * Entry of what runs a Java agent at the VM's start. One that comes before this agent on the command line makes the hooks
-     * live: the VM is initialised, and no code of a Java agent has run.
+     * Entry of the method that runs a Java agent at the VM's start. A Java agent that precedes this agent on the command
+     * line makes the hooks live: the VM is initialized, and no code of a Java agent has run.
      */
     @Hidden @DontInline
     public static long enterPremain() {
         if (LIVE) return enter();
         initialized(true);
-        // The live edition's from here on, whose methods are called by those of before, too.
+        // From here on the live variant's methods run; the boot variant's frames call them also.
         return threadSlot();
     }
 
-    /** Entry of what the VM calls for native threads that attach themselves, and Java code, too. */
+    /** Entry of methods that the VM calls for native threads that attach, and that Java code calls also. */
     @Hidden @DontInline
     public static long enterThread() {
         return threadSlot();
     }
 
-    /** The caller of this method is the hook itself: see hasCaller. */
+    /** The caller of this method must be the hook itself: see hasCaller. */
     @Hidden @DontInline
     static long threadSlot() {
         if (!LIVE) return enter();
@@ -275,7 +275,7 @@ public final class LucceRt {
         if (RECORD) tell(TOLD_RETURNED, p, 0);
     }
 
-    /** As exitVm: what is called next from there is called by code that says nothing. */
+    /** As exitVm: the next callee is called by code without hooks. */
     @Hidden @DontInline
     public static void exitUnsaid(long p) {
         if (!LIVE) return;
@@ -287,7 +287,7 @@ public final class LucceRt {
         unsaid(true);
     }
 
-    /** As pub, before a call of a native method that has the VM call Java again and again. */
+    /** As pub, before a call of a native method that makes the VM call Java repeatedly. */
     @Hidden @DontInline
     public static void pubUnsaid(long p, int site) {
         pub(p, site);
@@ -297,13 +297,13 @@ public final class LucceRt {
         unsaid(true);
     }
 
-    /** Classes that have been loaded have other code now. */
+    /** Loaded classes have new code now. */
     @Hidden @DontInline
     public static void changed(long p, int site) {
         if (LIVE) changed0();
     }
 
-    /** Where calls are recorded: as exitVm, and an exception ends the method. */
+    /** For recordings of calls: as exitVm, if an exception ends the method. */
     @Hidden @DontInline
     public static void unwindVm(long p) {
         if (RECORD) tell(TOLD_THROWN, p, 0);
@@ -321,7 +321,7 @@ public final class LucceRt {
         return p;
     }
 
-    /** As enter, where native code calls that no Java code has called: the first frame comes now. */
+    /** As enter, if native code calls that no Java code has called: the first frame comes now. */
     @Hidden
     static long bottom() {
         long p = enter();
@@ -332,19 +332,19 @@ public final class LucceRt {
 
     // ---- C code: java.lang.foreign ----------------------------------------------------------------
     //
-    // C code calls Java by a stub, from wherever it is. Which frames lie below, natives among them, the VM knows. To ask it
-    // costs much more than the call, so a downcall leaves a word in the slot of what is called next: the slot is right,
-    // and no native method lies between. The word is in place of the memo, for calls on the way to C code (checkExactType)
-    // write sites. The modes that lucce is compared with keep something else there, and always ask the VM.
+    // C code calls Java by a stub, from anywhere. Only the VM knows the frames below, natives among them. Asking it costs
+    // far more than the call. So a downcall leaves a word in the slot of the next callee, which means: the slot is right,
+    // and no native method is in between. The word replaces the memo, because calls on the way to C code (checkExactType)
+    // write sites. The modes for comparison keep other data there, and always ask the VM.
 
-    /** Before the call of a C function, from a frame that traces do not show: slot `p` is that of what the function calls. */
+    /** Before the call of a C function, from a frame that traces omit: slot `p` is the slot of the function's Java callee. */
     @Hidden @ForceInline
     public static void downcall(long p) {
         restore(p);
         if (LIVE && !TREE && !PAPER) Memory.U.putLong(p + CONTEXT + BASE, IN_DOWNCALL);
     }
 
-    /** After it. */
+    /** After the call of a C function. */
     @Hidden @ForceInline
     public static void downcalled(long p, int unused) {
         if (LIVE && !TREE && !PAPER) Memory.U.putLong(p + CONTEXT + BASE, 0);
@@ -357,7 +357,7 @@ public final class LucceRt {
         downcalled(p, 0);
     }
 
-    /** Entry of what C code calls, which traces do not show. In bit 0: a downcall has left the slot. */
+    /** Entry of the method that C code calls, which traces omit. Bit 0 is set if a downcall has left the slot. */
     @Hidden @ForceInline
     public static long enterUpcall() {
         if (!LIVE) return enter();
@@ -365,7 +365,7 @@ public final class LucceRt {
         Thread t = Thread.currentThread();
         long p = t.$fp;
         if (t.$ts == 0 || !owns(t, p) || Memory.U.getLong(p + CONTEXT + BASE) != IN_DOWNCALL) return enterVm(0);
-        // What is called now has the slot, and may call C code itself.
+        // The next callee has this slot, and may itself call C code.
         Memory.U.putLong(p + CONTEXT + BASE, 0);
         return p | 1;
     }
@@ -384,7 +384,7 @@ public final class LucceRt {
 
     // ---- look-up ----------------------------------------------------------------------------------
 
-    /** The number of the context of `site` in the frame with slot `p`; 0: unknown. */
+    /** The id of the context of `site` in the frame with slot `p`; 0: unknown. */
     @Hidden
     public static long current(long p, int site) {
         if (!LIVE) return 0;
@@ -403,17 +403,17 @@ public final class LucceRt {
     }
 
     /**
-     * This thread's counters for events at `site`: [number, count, bytes], or by type
-     * [number, type, count, value]; 0: not known.
+     * This thread's counter for events at `site`: [number, count, bytes], or by type
+     * [number, type, count, value]; 0: unknown.
      *
-     * <p>Most events come the way that another one has come lately: from a frame whose context was known,
-     * by the same calls. The thread has copies of such ways, each in a line of its own:
+     * <p>Most events repeat a recent call path: from a frame with a known context, over the same calls. The thread caches
+     * such paths, each in a cache line of its own:
      *
      * <pre>
      *                long the known context; 0: an empty line
      * WAY_CALL       int  the event's site,               int the last call's site, 0: none
      * WAY_BEFORE     int  the site of the call before it, int of the one before that
-     * WAY_CELL       long the cell
+     * WAY_CELL       long the counter's address
      * WAY_CONTEXTS   long contexts of the called frames, the last one first: 3
      * </pre>
      */
@@ -430,7 +430,7 @@ public final class LucceRt {
             long c = PAPER ? LucceRtComparison.number(u, p, m) : (int) (w >>> TAG_SHIFT) == m ? u.getLong(p - SLOT + CONTEXT + BASE) : walk(p, m, 0);
             return cellOf(t, c, site);
         }
-        // The frames from here down to the nearest one whose context is known, three at most.
+        // The frames from here to the nearest caller with a known context, at most three.
         long a = p;
         int first = 0, second = 0, third = 0, n = m;
         if ((int) (w >>> TAG_SHIFT) != n) {
@@ -451,7 +451,7 @@ public final class LucceRt {
                     a -= SLOT;
                     n = u.getInt(METHODS + ((long) third << INT_BITS));
                     w = u.getLong(a - SLOT + BASE);
-                    // Further down: from now on it is known.
+                    // Further up the callers: walk makes it known.
                     if ((int) (w >>> TAG_SHIFT) != n && (!isCall((int) w) || walk(a, n, t.$ev, 0) == 0)) {
                         return cellOf(t, walk(p, m, t.$ev), site);
                     }
@@ -477,13 +477,13 @@ public final class LucceRt {
         return u.getLong(e + WAY_CELL);
     }
 
-    /** Whether a slot's site is one that code calls from. */
+    /** Whether a slot's site is a call site. */
     @ForceInline
     static boolean isCall(int site) {
         return site != 0 && site != ENTRY && site != LOST;
     }
 
-    /** As the method above, for a way that the thread has no copy of: from now on it has one. */
+    /** As the method above, for a call path that the thread has not cached; caches it. */
     @Hidden @DontInline
     static long cell(Thread t, long p, int m, int site, long c, long way, long before) {
         Unsafe u = Memory.U;
@@ -493,7 +493,7 @@ public final class LucceRt {
         long index = t.$ev;
         long hash = c * MULTIPLIER + way * SECOND_MULTIPLIER + before * THIRD_MULTIPLIER;
         long e = u.getLong(index + INDEX_WAYS) + (hash >>> (int) u.getLong(index + INDEX_WAYS_SHIFT) << WAY_BITS);
-        // Not to be read until all of it is there: an exception may come in between.
+        // Invalid until it is complete: an exception may interrupt the writes.
         u.putLong(e, 0);
         u.putLong(e + WAY_CALL, way);
         u.putLong(e + WAY_BEFORE, before);
@@ -506,9 +506,8 @@ public final class LucceRt {
     }
 
     /**
-     * This thread's counters for events at `site` in the context `c`. An entry of the index is
-     * [context, low bits of the site | cell]: a context is that of one method, whose sites follow
-     * each other, so the low bits tell them apart.
+     * This thread's counter for events at `site` in the context `c`. An entry of the index is [context, low bits of the
+     * site | counter]. A context belongs to one method, whose sites are consecutive, so the low bits distinguish them.
      */
     @Hidden @DontInline
     private static long cellOf(Thread t, long c, int site) {
@@ -517,7 +516,7 @@ public final class LucceRt {
         return cell != 0 ? cell : insert(t, c, site);
     }
 
-    /** The cell in an index for a context and a site, or a number and a type; 0: none. */
+    /** The counter in an index for a context and a site, or for a context id and a type; 0: none. */
     @ForceInline
     static long find(Unsafe u, long index, long c, int low) {
         long slot = (c ^ (long) low << 64 - LOW_SITE_BITS) * MULTIPLIER >>> (int) u.getLong(index + TABLE_SHIFT);
@@ -547,15 +546,15 @@ public final class LucceRt {
         return cell;
     }
 
-    /** The context of the frame of method `m` with slot `p`, where an event happens; 0: unknown. */
+    /** The context of the frame of method `m` with slot `p`, in which an event happens; 0: unknown. */
     @Hidden
     static long walk(long p, int m, long index) {
         return walk(p, m, index, p);
     }
 
     /**
-     * The context of the frame of method `m` with slot `p`, from the nearest one that is known; 0: unknown.
-     * {@code pointer}: the slot of the frame that runs; 0: the VM is not asked, which must know that.
+     * The context of the frame of method `m` with slot `p`, from the nearest known caller; 0: unknown.
+     * {@code pointer}: the slot of the running frame, for asking the VM; 0: the VM is not asked.
      */
     @Hidden @DontInline
     static long walk(long p, int m, long index, long pointer) {
@@ -577,10 +576,10 @@ public final class LucceRt {
             }
             if (s == LOST) return 0;
             if (s == 0) {
-                // A frame that was entered before the hooks were live: the VM knows where it is.
+                // The frame was entered before the hooks were live: the VM knows its context.
                 Thread t = Thread.currentThread();
                 if (pointer == 0 || !known(t) || !repair(t.$ts, a - SLOT, pointer)) return 0;
-                // Should an event have happened meanwhile, the thread may have another one.
+                // If an event happened meanwhile, the thread may have another index.
                 if (index != 0) index = t.$ev;
                 continue;
             }
@@ -599,7 +598,7 @@ public final class LucceRt {
         return c;
     }
 
-    /** Long.rotateLeft has hooks of its own where entries are counted. */
+    /** Long.rotateLeft has hooks itself if entries are counted. */
     @ForceInline
     static long rotated(long word) {
         return word << ROTATION | word >>> 64 - ROTATION;
@@ -612,8 +611,8 @@ public final class LucceRt {
     }
 
     /**
-     * One call further. {@code copies}: the thread's own ones of transitions that it took lately, [key, delta],
-     * because the table that all threads share is larger than a processor's caches; 0: none.
+     * Steps over one call. {@code copies}: the thread's cache of recent transitions, [key, delta], because the table that
+     * all threads share is larger than a processor's caches; 0: none.
      */
     @Hidden @ForceInline
     private static long step(Unsafe u, long c, int site, int callee, long copies, int shift) {
@@ -625,16 +624,16 @@ public final class LucceRt {
         return step(u, c, site, callee, key, copies == 0 ? 0 : e);
     }
 
-    /** A word of the block. Not a sum of constants, of which the Java compiler would make a new one. */
+    /** A word of the block. Not a sum of constants, which the Java compiler would fold to a new constant. */
     @ForceInline
     private static long tables(int offset) {
         return TABLES + offset;
     }
 
-    /** The encoder's fast path, see callgraph's RawTables. */
+    /** The encoder's fast path, see callgraph's `RawTables`. */
     @Hidden @DontInline
     private static long step(Unsafe u, long c, int site, int callee, long key, long copy) {
-        // Acquire: pairs with the Release in Generations::publish(), before which the table was filled.
+        // Acquire: pairs with the Release in callgraph's `publish_generation`, before which the table was filled.
         long table = u.getLongAcquire(null, tables(GRAPH_CALLS));
         long slot = key * MULTIPLIER >>> (int) u.getLong(table + TABLE_SHIFT);
         long mask = u.getLong(table + TABLE_MASK);
@@ -645,7 +644,7 @@ public final class LucceRt {
             if (k == key) {
                 long delta = u.getLong(e + TRANSITION_DELTA);
                 if (delta == ANCHORING) break;
-                // The table has just moved, and its memory is gone.
+                // The table has just moved, and its old memory was freed.
                 if (delta == 0) return step0(c, site, callee);
                 if (copy != 0) {
                     u.putLong(copy, key);
@@ -661,7 +660,8 @@ public final class LucceRt {
         mask = u.getLong(table + TABLE_MASK);
         for (long tried = 0; tried <= mask; tried++, slot = slot + 1 & mask) {
             long e = table + TABLE_ENTRIES + (slot << ANCHOR_BITS);
-            // Acquire, all three: what is read next is read behind it, so two equal readings of `to` have a whole entry between them.
+            // Acquire, all three: later reads come after them, so between two equal readings of `to` the entry is
+            // consistent.
             long to = u.getLongAcquire(null, e + ANCHOR_TO);
             if (to == 0) break;
             if (u.getLongAcquire(null, e + ANCHOR_CONTEXT) == c
@@ -679,17 +679,20 @@ public final class LucceRt {
         return p - Memory.U.getLong(ts + STATE_START) >= 0 && p - Memory.U.getLong(ts + STATE_END) < 0;
     }
 
-    // ---- classes that never reach the class file hook -------------------------------------------
+    // ---- classes without a class file load hook ---------------------------------------------------
 
-    /** Of the flags of `ClassLoader.defineClass0`: the VM tells agents nothing of the class. */
+    /** A flag of `ClassLoader.defineClass0`: the VM does not report the class to agents. */
     private static final int HIDDEN_CLASS = 2;
 
-    /** In place of ClassLoader.defineClass0: hidden classes that call must restore the pointer. Others reach the agent. */
+    /**
+     * Replaces ClassLoader.defineClass0: hidden classes that call must restore the pointer. Other classes reach the
+     * agent.
+     */
     @Hidden
     public static Class<?> defineClass0(
             ClassLoader loader, Class<?> lookup, String name, byte[] b, int off, int len,
             ProtectionDomain pd, boolean initialize, int flags, Object classData) {
-        // A Java agent that comes first on the command line runs before the hooks are live.
+        // A Java agent that is first on the command line runs before the hooks are live.
         if ((LIVE || VM.isModuleSystemInited()) && (flags & HIDDEN_CLASS) != 0) {
             byte[] hooked = hidden(loader, b, off, len);
             if (hooked != null) {
@@ -701,20 +704,23 @@ public final class LucceRt {
         return ClassLoader.defineClass0(loader, lookup, name, b, off, len, pd, initialize, flags, classData);
     }
 
-    /** In place of TransformerManager.transform: Java agents are given classes without hooks. See `java_agents`. */
+    /**
+     * Replaces TransformerManager.transform: Java agents get classes without hooks. See `classes/java_agents` in the
+     * agent.
+     */
     @Hidden
     public static native byte[] transform(
             Object manager, Module module, ClassLoader loader, String name, Class<?> changed,
             ProtectionDomain domain, byte[] bytes);
 
-    /** For the recording of calls. */
+    /** For recordings of calls. */
     @Hidden @DontInline
     static void tell(int what, long p, int site) {
         Thread t = Thread.currentThread();
         if (t != null && known(t)) record(t.$ts, what, p, site);
     }
 
-    /** Whether the agent has a record of the thread. Threads from before the start get theirs here. */
+    /** Whether the agent has a record of the thread. Threads from before the start get their record here. */
     static boolean known(Thread t) {
         if (t.$ts == 0) enlist(t, t.$fp);
         return t.$ts != 0;
@@ -722,7 +728,7 @@ public final class LucceRt {
 
     // ---- slow paths, in the agent ---------------------------------------------------------------
 
-    /** No native method may be called before the VM is initialised: takes one of the stacks laid by. */
+    /** Takes a reserved stack: no native method may be called before the VM is initialized. */
     private static synchronized long firstOfBoot() {
         long p = bootStacks;
         if (p == bootStacksEnd) return 0;
@@ -733,10 +739,10 @@ public final class LucceRt {
     /** Gives `t` a record, and a stack unless it has one. */
     private static native void enlist(Thread t, long pointer);
 
-    /** Whether a Java method has called the one whose hook asks, by two methods of this class. */
+    /** Whether a Java method called the method whose hook asks, through two methods of this class. */
     private static native boolean hasCaller();
 
-    /** The VM is initialised; it may not have told the agent. */
+    /** The VM is initialized; it may not have told the agent yet. */
     private static native void initialized(boolean really);
 
     private static native long upcall(long ts, long p);
@@ -753,7 +759,7 @@ public final class LucceRt {
 
     static native void lost(int events);
 
-    /** Code without hooks is about to call. */
+    /** Called before code without hooks calls. */
     private static native void unsaid(boolean really);
 
     private static native void changed0();

@@ -9,25 +9,25 @@ import jdk.internal.vm.annotation.DontInline;
 import jdk.internal.vm.annotation.ForceInline;
 import jdk.internal.vm.annotation.Hidden;
 
-/** What frames have in the modes that lucce is compared with: `tracking=cct` and `tracking=paper`. */
+/** The slots' contents in the modes for comparison: `tracking=cct` and `tracking=paper`. */
 final class LucceRtComparison {
-    /** With PAPER: what its graph says, see `paper`. */
+    /** With PAPER: address of its graph, see `comparison/paper_tracking` in the agent. */
     static long graph;
-    /** With PAPER: how far beside a slot its second part lies. */
+    /** With PAPER: distance from a slot to its second part. */
     static long beside;
 
     private LucceRtComparison() {}
 
-    // ---- what is looked up at entry, for comparison ---------------------------------------------------
+    // ---- look-ups at entry, for comparison ------------------------------------------------------------
 
-    /** Method `m` was entered, its slot is `p`. */
+    /** Method `m` was entered; its slot is `p`. */
     @Hidden
     static void entered(Thread t, long p, int m) {
         if (p >>> SCRATCH_BITS == 0 || t.$ts == 0 && !attached(t, p)) return;
         Unsafe u = Memory.U;
         int s = u.getInt(p - SLOT + BASE);
         int caller = u.getInt(METHODS + ((long) s << INT_BITS));
-        // Otherwise the caller is a frame that looked nothing up: a native one, say.
+        // Otherwise the caller is a frame without look-up, such as a native one.
         boolean known = caller != 0 && u.getInt(p - 2 * SLOT + TAG + BASE) == caller;
         if (TREE) {
             if (known) {
@@ -42,7 +42,7 @@ final class LucceRtComparison {
         }
     }
 
-    /** Only threads from before the start have no record yet. Those that have ended get none. */
+    /** Only threads from before the start lack a record. Ended threads get none. */
     @Hidden @DontInline
     private static boolean attached(Thread t, long p) {
         return p - bootStacksEnd < 0 && known(t);
@@ -50,9 +50,9 @@ final class LucceRtComparison {
 
     // ---- a calling context tree per thread, for comparison -----------------------------------------
     //
-    // A node's number stands where a context stands otherwise. It means something to its own thread only.
+    // A node's number is in place of a context id. Only its own thread can interpret it.
 
-    /** The current thread's node for `callee`, called at `site` in `node`; 0: no room. See `tree`. */
+    /** The current thread's node for `callee`, called at `site` in `node`; 0: no room. See `comparison/thread_tree`. */
     @Hidden
     static long child(Unsafe u, long node, int site, int callee) {
         long ts = Thread.currentThread().$ts;
@@ -72,11 +72,11 @@ final class LucceRtComparison {
 
     // ---- the paper's scheme, for comparison -----------------------------------------------------------
     //
-    // A frame's callId lies in its caller's slot, where a context stands otherwise; beside that slot its
-    // version, and the number that our graph has for the context, 0: not asked for yet. callId LOST_CALL: no
-    // long holds it; version 0 then: the caller is not known.
+    // A frame's callId is in its caller's slot, in place of a context id. The second part of the slot has the
+    // version, and the id that lucce's graph has for the context (0: not looked up yet). callId LOST_CALL: it does
+    // not fit a long; with version 0 also: the caller is unknown.
 
-    /** The frame with slot `p` was entered, and so were those below it that had no hook at their entry. */
+    /** The frame with slot `p` was entered, and before it the frames without a hook at entry. */
     @Hidden @DontInline
     private static void enteredAll(long p, int m) {
         Unsafe u = Memory.U;
@@ -111,7 +111,10 @@ final class LucceRtComparison {
         }
     }
 
-    /** Algorithm 1, where it changes nothing; otherwise in the agent, under a lock. See `paper`. */
+    /**
+     * Algorithm 1 without changes of the graph; changes are made in the agent, under a lock. See
+     * `comparison/paper_tracking`.
+     */
     @Hidden
     private static void update(Unsafe u, long p, int site, int caller, int callee) {
         long c = u.getLong(p - 2 * SLOT + CONTEXT + BASE);
@@ -125,8 +128,8 @@ final class LucceRtComparison {
         long nodes = u.getLong(g + PAPER_NODES);
         if ((updates & 1) == 0 && u.getLong(nodes + ((long) caller << NODE_BITS) + NODE_VERSION) == v) {
             long inputs = u.getLong(nodes + ((long) callee << NODE_BITS) + NODE_INPUTS);
-            // Acquire: pairs with the Release of the address. The table may be newer than `updates`, and its size is used before that is
-            // looked at again.
+            // Acquire: pairs with the Release of the address. The table may be newer than `updates`; its size is used
+            // before `updates` is read again.
             long table = u.getLongAcquire(null, g + PAPER_TABLE);
             long place = (long) site << METHOD_BITS | callee;
             long slot = place * MULTIPLIER >>> (int) u.getLong(table + TABLE_SHIFT);
@@ -149,7 +152,7 @@ final class LucceRtComparison {
         update0(p, site, callee);
     }
 
-    /** Of the frame of method `m` with slot `p`. */
+    /** For the frame of method `m` with slot `p`. */
     @ForceInline
     private static void locals(Unsafe u, long p, int m, long c, long v) {
         u.putLong(p - SLOT + CONTEXT + BASE, c);
@@ -158,7 +161,7 @@ final class LucceRtComparison {
         u.putInt(p - SLOT + TAG + BASE, m);
     }
 
-    /** The graph's number for what the local variables of the frame with slot `p` say; 0: lost. */
+    /** The graph's id for the local variables of the frame with slot `p`; 0: lost. */
     @Hidden
     static long number(Unsafe u, long p, int m) {
         if (p >>> SCRATCH_BITS == 0) return 0;

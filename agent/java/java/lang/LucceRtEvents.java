@@ -11,30 +11,30 @@ import jdk.internal.vm.annotation.ForceInline;
 import jdk.internal.vm.annotation.Hidden;
 
 /**
- * What hooks call where something happens that is counted: objects are made, threads wait, files are read. An event's counter
- * is looked up by LucceRt.cell. What is said there of editions holds here, too.
+ * The hooks of counted events: allocations, waits, I/O. LucceRt.cell looks up an event's counter. For helper variants see
+ * LucceRt.
  *
- * <p>The build repeats what stands between `each ELEMENT` and `end` for each type of array: HEADER are the bytes before its
- * elements, SHIFT is the power of two of an element's bytes.
+ * <p>The build repeats the text between `each ELEMENT` and `end` for each array type: HEADER is the number of bytes before
+ * the elements, SHIFT the power of two of an element's bytes.
  */
 public final class LucceRtEvents {
-    /** Texts of the program's kinds of events, and where their types are: see `own_kinds` in the agent. */
+    /** Texts of the program's kinds of events, and the address of their types: see `counting/program_kinds` in the agent. */
     static String[] kinds;
     static long kindTypes;
-    /** Bytes of an array's header, of a reference. */
+    /** Bytes of an array's header; {@code referenceShift}: the power of two of a reference's bytes. */
     static int header, headerOfLongs, referenceShift;
 
     private LucceRtEvents() {}
 
-    // ---- which events are counted: see `gate` in the agent ------------------------------------------
+    // ---- counted kinds: see `memory/event_mask` in the agent ------------------------------------------
 
-    /** Opaque: a loop that counts nothing looks again, too. Nothing else is read because of it, so no order is asked for. */
+    /** Opaque: a loop that counts nothing must read it again. No other read depends on it, so it needs no order. */
     @ForceInline
     static boolean isOpen(int kind) {
         return (Memory.U.getIntOpaque(null, gate() + BASE) & kind) != 0;
     }
 
-    /** No constant for the compiler of this text, which would add it to BASE. */
+    /** Not a constant for the Java compiler, which would add it to BASE. */
     @ForceInline
     private static long gate() {
         return -GATE;
@@ -47,7 +47,7 @@ public final class LucceRtEvents {
         if (LIVE) count(p, site, 0);
     }
 
-    /** In methods that have not called yet: all that are not told where their slot is. */
+    /** For methods without a call before: they do not keep their slot. */
     @Hidden @ForceInline
     public static void alloc(int site) {
         if (LIVE) count(enter(), site, 0);
@@ -66,8 +66,8 @@ public final class LucceRtEvents {
 
     // end
     /**
-     * A method that the compiler may have replaced by code of its own has returned {@code a}: its
-     * allocation is counted as if its frame, called by the one with slot {@code p}, were there.
+     * The method that returned {@code a} may be a compiler intrinsic: the allocation is counted as if its frame, called by
+     * the frame with slot {@code p}, existed.
      */
     @Hidden @ForceInline
     public static void counted(Object[] a, long p, int site) {
@@ -79,14 +79,14 @@ public final class LucceRtEvents {
         if (LIVE) count(p + SLOT, site, size(header, a.length, 0), 1);
     }
 
-    /** StringUTF16.newBytesFor, for a method whose callers count. */
+    /** StringUTF16.newBytesFor, for methods whose callers count. */
     @Hidden
     public static byte[] newBytesFor(int length) {
         if (length < 0 || length >= Integer.MAX_VALUE >> 1) return StringUTF16.newBytesFor(length);
         return new byte[length << 1];
     }
 
-    /** Several dimensions at once: the size is that of all arrays made. */
+    /** A multi-dimensional array: the size of all arrays together. */
     @Hidden @DontInline
     public static void arrays(Object a, long p, int site) {
         if (LIVE) count(p, site, sizeOfAll(a));
@@ -108,7 +108,7 @@ public final class LucceRtEvents {
         return sum;
     }
 
-    /** Of an array. */
+    /** The size of an array in bytes. */
     private static long sizeOf(Object a) {
         // each ELEMENT
         if (a instanceof ELEMENT[]) return size(HEADER, ((ELEMENT[]) a).length, SHIFT);
@@ -116,7 +116,7 @@ public final class LucceRtEvents {
         return 0;
     }
 
-    /** {@code bytes}: below 0, the word of the class says it. */
+    /** {@code bytes}: below 0, the class's word has the size. */
     @Hidden @DontInline
     private static void count(Object a, Class<?> type, long bytes, long p, int site, int returned) {
         if (!RECORD && !isOpen(ALLOC)) return;
@@ -137,7 +137,7 @@ public final class LucceRtEvents {
         }
     }
 
-    /** The site in the slot of the innermost frame that traces show; 0: there is none, or what happens is lost. */
+    /** The site in the slot of the innermost frame that traces show; 0: there is none, or the event is dropped. */
     private static int caller(Thread t, long p) {
         int s = Memory.U.getInt(p + BASE);
         if (s == 0 && known(t) && repair(t.$ts, p, p)) s = Memory.U.getInt(p + BASE);
@@ -150,8 +150,8 @@ public final class LucceRtEvents {
     }
 
     /**
-     * The site for objects of a type that are made at `site`; 0: there is none. The thread has a copy of
-     * those that it asked for lately: [site << 32 | type, typed site].
+     * The site for objects of a type allocated at `site`; 0: none. The thread caches recent ones: [site << 32 | type,
+     * typed site].
      */
     private static int typed(Thread t, int site, int type) {
         Unsafe u = Memory.U;
@@ -168,7 +168,7 @@ public final class LucceRtEvents {
         return (int) typed;
     }
 
-    /** Where a copy for this key lies; low bits of {@code copies} say how many there are. */
+    /** The address of the cache entry for this key; low bits of {@code copies} have the cache's size. */
     @ForceInline
     private static long typedLine(long copies, long key) {
         long low = (1 << COPY_BITS) - 1;
@@ -181,7 +181,7 @@ public final class LucceRtEvents {
     }
 
     /**
-     * {@code returned}: frames that are not there any more, counted on whose behalf.
+     * {@code returned}: number of frames that have returned, on whose behalf the event is counted.
      *
      * <p>Not inlined: it would be most of the code of methods that allocate.
      */
@@ -200,31 +200,31 @@ public final class LucceRtEvents {
         if (VERIFY) compare(t, u.getLong(cell + CELL_NUMBER), returned);
     }
 
-    // ---- objects of which the code does not say the class ---------------------------------------------
+    // ---- objects whose class the code does not name ---------------------------------------------------
     //
-    // Natives make them, or compiled code in their place; or code that traces do not show, hidden classes
-    // above all, which has no sites: a site below 0. Then the innermost frame that they show makes the
-    // object, at the site that it calls from: the slot below `p` has it, as `p` is the one that the code
-    // would have itself. Such a class has a word in a field of its own, see `types` in the agent.
+    // Natives or intrinsics allocate them, or code that traces omit, above all hidden classes, which has no sites: a site
+    // below 0. Then the innermost visible frame allocates the object, at its call site: the slot below `p` has it, as `p`
+    // would be the slot of the omitted code. The class of such an object has a word in a field of its own, see
+    // `counting/object_types` in the agent.
 
     @Hidden @DontInline
     public static void made(Object a, long p, int site) {
         if (LIVE && a != null) count(a, a.getClass(), -1, p, site, 0);
     }
 
-    /** In methods that have not called yet. */
+    /** For methods without a call before. */
     @Hidden @DontInline
     public static void made(Object a, int site) {
         if (LIVE && a != null) count(a, a.getClass(), -1, enter(), site, 0);
     }
 
-    /** An array with all that it holds. */
+    /** An array with all its elements. */
     @Hidden @DontInline
     public static void madeAll(Object a, long p, int site) {
         if (LIVE && a != null) count(a, a.getClass(), sizeOfAll(a), p, site, 0);
     }
 
-    /** A text with its bytes, or an array of such texts, or of other objects. */
+    /** A String with its bytes, or an array of Strings or other objects. */
     @Hidden @DontInline
     public static void madeTexts(Object a, long p, int site) {
         if (!LIVE || a == null) return;
@@ -239,7 +239,7 @@ public final class LucceRtEvents {
         }
     }
 
-    /** By Array.newInstance. */
+    /** For Array.newInstance. */
     @Hidden @DontInline
     public static void reflected(Object a, long p, int site) {
         if (LIVE && !isForCopy(p)) made(a, p, site);
@@ -260,7 +260,7 @@ public final class LucceRtEvents {
         return Memory.U.getInt(METHODS + ((long) site << INT_BITS));
     }
 
-    /** Before a call of `clone` of some class, in code that traces show or not. */
+    /** Before a call of `clone`, in visible code or in code that traces omit. */
     @Hidden @DontInline
     public static void clones(Object a, long p, int site) {
         if (site >= 0) pub(p, site);
@@ -273,7 +273,10 @@ public final class LucceRtEvents {
         Memory.U.putLong(t.$ts + CLONING, (word & CLASS_CLONES) != 0 ? p : -1);
     }
 
-    /** Behind it: whether that was Object.clone itself. Calls in between have noted slots above `p`. */
+    /**
+     * After the call of `clone`: counts the object if the callee was Object.clone itself. Calls in between have used
+     * slots above `p`.
+     */
     @Hidden @DontInline
     public static void cloned(Object a, long p, int site) {
         if (!LIVE) return;
@@ -283,13 +286,13 @@ public final class LucceRtEvents {
         made(a, p, site);
     }
 
-    /** Behind a `new` in code that traces do not show. */
+    /** After a `new` in code that traces omit. */
     @Hidden @DontInline
     public static void unseenNew(Class<?> type, long p) {
         if (LIVE) count(null, type, -1, p, UNSEEN, 0);
     }
 
-    /** As counted: code that traces do not show has called. */
+    /** As counted, if code that traces omit has called. */
     @Hidden @DontInline
     public static void unseenCopy(Object a, long p, int site) {
         if (LIVE && a != null) count(a, a.getClass(), sizeOf(a), p, site, 1);
@@ -298,9 +301,9 @@ public final class LucceRtEvents {
     // ---- traces of exceptions ------------------------------------------------------------------------------
 
     /**
-     * Behind Throwable.fillInStackTrace: what the VM has noted there. The slots are right if an instruction
-     * made the exception by calling a constructor: the agent asks the VM, once for each such instruction. A recording
-     * of calls has no entry for what the VM throws, so it has none for traces.
+     * After Throwable.fillInStackTrace: counts the trace's arrays. The slots are right if an instruction created the
+     * exception by calling a constructor; the agent asks the VM once for each such instruction. Recordings of calls have
+     * no entries for exceptions of the VM, so they omit traces.
      */
     @Hidden @DontInline
     public static void traced(Object thrown, long p, int site) {
@@ -322,9 +325,9 @@ public final class LucceRtEvents {
     }
 
     /**
-     * Where this thread keeps that the innermost instruction of `trace` makes exceptions, or may; among the sites of types,
-     * see `typed`: [class's number << 32 | MAKER | version and bci, method's number + 1]. 0: nowhere. The VM itself may throw
-     * what is left out at an instruction that calls a constructor.
+     * The entry in which this thread keeps whether the innermost instruction of `trace` creates exceptions; in the cache of
+     * typed sites, see `typed`: [class's number << 32 | MAKER | version and bci, method's number + 1]. 0: none. Errors that
+     * the VM itself may throw at a constructor call have none.
      */
     private static long maker(Thread t, Object thrown, Object[] trace) {
         long copies = t.$ev == 0 ? 0 : Memory.U.getLong(t.$ev + INDEX_TYPED);
@@ -336,7 +339,7 @@ public final class LucceRtEvents {
         return key == 0 ? 0 : typedLine(copies, key);
     }
 
-    /** Methods, bcis and classes: as the VMs have it that are known. */
+    /** Whether methods, bcis and classes have the layout of known VMs. */
     private static boolean isKnown(Object[] trace) {
         return trace.length > 3 && trace[0] instanceof short[] && trace[1] instanceof int[]
                 && trace[2] instanceof Object[] && ((Object[]) trace[2])[0] instanceof Class<?>;
@@ -366,7 +369,7 @@ public final class LucceRtEvents {
         Memory.U.putLong(e, key(trace));
     }
 
-    /** As pub, in a constructor of Throwable, before its trace is noted: {@code text} is its message, if it is a text. */
+    /** As pub, in a constructor of Throwable before its trace is recorded: {@code text} is its message, if it is a String. */
     @Hidden @DontInline
     public static void describes(Object text, long p, int site) {
         pub(p, site);
@@ -382,12 +385,12 @@ public final class LucceRtEvents {
         return ((int) word & -OBJECT_ALIGNMENT) + sizeOf(Memory.U.getReference(text, Texts.BYTES));
     }
 
-    /** Initialised when the first trace is made. */
+    /** Initialized when the first trace is counted. */
     private static final class Traces {
         static final long BACKTRACE = Memory.U.objectFieldOffset(Throwable.class, "backtrace");
     }
 
-    /** A trace has arrays about some frames, and another such trace about the frames below. */
+    /** The size of a trace: arrays for some frames, and a reference to the arrays for the callers. */
     private static long sizeOfTrace(Object[] chunk) {
         long sum = sizeOf(chunk);
         for (int i = 0; i < chunk.length; i++) {
@@ -406,7 +409,7 @@ public final class LucceRtEvents {
         return part.length > 0 && part[0] instanceof short[];
     }
 
-    // ---- entries of methods, where they are counted or recorded; `site` stands for the entry ------------
+    // ---- entries of methods, if counted or recorded; `site` stands for the entry ------------------------
 
     @Hidden @ForceInline
     public static long called(int site) {
@@ -417,7 +420,7 @@ public final class LucceRtEvents {
     public static long calledFirst(int site) {
         long p = enterFirst();
         if (RECORD) tell(TOLD_ENTERED, p, site);
-        // Not compared: a VM to which the thread is still being mounted waits for ever if it is asked.
+        // Not compared with the VM's trace: while the thread is being mounted, such a request would wait forever.
         if (LIVE) countByType(Thread.currentThread(), p, site, CALL);
         return p;
     }
@@ -446,7 +449,7 @@ public final class LucceRtEvents {
 
     // ---- the program's own events -----------------------------------------------------------------------
 
-    /** An event of the program's own. */
+    /** Counts an event of the program. */
     @Hidden @DontInline
     public static void event(String kind, long value, long p, int site) {
         if (!LIVE || kind == null || !isOpen(OWN)) return;
@@ -456,7 +459,7 @@ public final class LucceRtEvents {
         String[] known = kinds;
         int place = known == null ? -1 : placeOf(kind, known);
         Unsafe u = Memory.U;
-        // Plain: see LucceRt. In a place without a text another thread may just be storing the type of another text.
+        // Plain: see LucceRt. Another thread may be storing the type of a text in a place that has no text yet.
         int type = place < 0 || place >= EMPTY ? 0 : u.getInt(kindTypes + ((long) place << INT_BITS));
         long index = t.$ev;
         long byType = type == 0 || index == 0 ? 0 : u.getLong(index + INDEX_BY_TYPE);
@@ -471,12 +474,12 @@ public final class LucceRtEvents {
         if (VERIFY) compare(t, number, 0);
     }
 
-    /** Says of a place that it has no text yet. */
+    /** Flag of a place without a text. */
     private static final int EMPTY = 1 << 30;
 
     /**
-     * Where the array has a text, or room for it, with EMPTY; below 0: it is too long. No two places have the same text. Not by
-     * methods of String, which may have hooks.
+     * The place of a text in the array, or a free place with EMPTY; below 0: the text is too long. No two places have the
+     * same text. String's methods are not used, since they may have hooks.
      */
     private static int placeOf(String text, String[] known) {
         Unsafe u = Memory.U;
@@ -502,15 +505,15 @@ public final class LucceRtEvents {
         return u.getByte(at, Texts.CODER) == u.getByte(text, Texts.CODER);
     }
 
-    /** Initialised when a kind of events is looked for: where the parts of a String are. */
+    /** Offsets of a String's fields. Initialized when a kind of events is looked up. */
     private static final class Texts {
         static final long BYTES = Memory.U.objectFieldOffset(String.class, "value");
         static final long CODER = Memory.U.objectFieldOffset(String.class, "coder");
     }
 
-    // ---- waiting: in place of what parks a thread, where that is an event ---------------------------------
+    // ---- waiting: replaces the calls that park a thread, if they are events -------------------------------
     //
-    // A site below 0: in a class out of scope.
+    // A site below 0: the class is out of scope.
 
     @Hidden @DontInline
     public static void park(Unsafe u, boolean absolute, long time, long p, int site) {
@@ -549,7 +552,7 @@ public final class LucceRtEvents {
         }
     }
 
-    // For LucceRtWas, which there is one of for all editions.
+    // For LucceRtWas, which all helper variants share.
 
     @Hidden
     static long asked() {
@@ -580,11 +583,11 @@ public final class LucceRtEvents {
         if (VERIFY && site >= 0) compare(t, number, 0);
     }
 
-    // ---- what takes time: from a hook before a call to one behind it ------------------------------------
+    // ---- durations: from a hook before a call to a hook after it --------------------------------------------
     //
-    // A site below 0 says what it is, in a class out of scope.
+    // A site below 0 stands for the operation, in a class out of scope.
 
-    /** The time and an amount are kept in the thread's state: what is called in between begins nothing of this kind. */
+    /** Begins an event: keeps the time and an amount in the thread's state. Callees begin no event of this kind meanwhile. */
     @Hidden
     static void begins(int kind, long amount, long p, int site) {
         calls(p, site);
@@ -595,7 +598,7 @@ public final class LucceRtEvents {
         Memory.U.putLong(t.$ts + AMOUNT, amount);
     }
 
-    /** What has begun is over. What the call throws does not come here, and is not counted. */
+    /** Ends the event. If the call throws, this is not reached, and the event is not counted. */
     @Hidden
     static void ends(int kind, long amount, long p, int site) {
         if (!LIVE || !isOpen(kind)) return;
@@ -611,7 +614,7 @@ public final class LucceRtEvents {
         if (VERIFY && site >= 0) compare(t, number, 0);
     }
 
-    /** The amount that was given when it began. */
+    /** The amount that was passed when the event began. */
     @Hidden
     static long given() {
         Thread t = Thread.currentThread();
@@ -620,7 +623,7 @@ public final class LucceRtEvents {
 
     // ---- counting -----------------------------------------------------------------------------------------
 
-    /** Counts an event of a kind that a site has but one of; its number, 0: not known. */
+    /** Counts an event of a kind with one type per site. Returns the context id, 0: unknown. */
     @Hidden
     static long countByType(long p, int site, int kind) {
         Thread t = Thread.currentThread();
@@ -642,15 +645,15 @@ public final class LucceRtEvents {
     }
 
     /**
-     * An event that was counted: `Entry` and `Place` in the agent's crate `stream` say what is written,
-     * and where. What was lost has no number.
+     * Writes a counted event to the stream; see module `layout` of the crate `lucce-stream`. Dropped events have no
+     * context id.
      */
     @Hidden
     private static void stream(Thread t, int type, long number, long value) {
         if (number == 0) return;
         Unsafe u = Memory.U;
         long place = t.$ts + PLACE;
-        // Full: not even the clock is read.
+        // The stream is full; the clock is not read.
         if (u.getLong(place + PLACE_END) < 0) return;
         long now = System.nanoTime();
         long passed = now - u.getLong(place + PLACE_CLOCK);
@@ -678,7 +681,7 @@ public final class LucceRtEvents {
         return u.getLong(place + PLACE_NEXT) + LONGEST > u.getLong(place + PLACE_END);
     }
 
-    /** Every so many events the number is compared with the VM's own stack trace. */
+    /** Compares the context id of every N-th event with the VM's own stack trace. */
     private static void compare(Thread t, long number, int returned) {
         long left = t.$ts + STATE_LEFT;
         int n = Memory.U.getInt(left) - 1;
@@ -699,7 +702,7 @@ public final class LucceRtEvents {
 
     private static native long asked0();
 
-    /** An event of a kind of the gate: see `Told` in the agent. */
+    /** Reports an event of a kind of the event mask: see `HookEvent` in the agent. */
     static native void happened0(
             long ts, int kind, long number, int site, Object object, long amount, long passed);
 

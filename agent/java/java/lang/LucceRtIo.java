@@ -8,8 +8,8 @@ import jdk.internal.vm.annotation.DontInline;
 import jdk.internal.vm.annotation.Hidden;
 
 /**
- * What hooks of `events=io` call, around calls of natives that read and write: see `kinds::io` in the agent's crate `hooks`. A site
- * below 0 is an operation, in a class out of scope.
+ * The hooks of `events=io`, around calls of natives that read and write; see `kinds::io` in the crate `lucce-instrument`.
+ * In a class out of scope, `site` is negative and stands for an operation.
  */
 public final class LucceRtIo {
     private LucceRtIo() {}
@@ -34,7 +34,7 @@ public final class LucceRtIo {
         LucceRtEvents.begins(IO, bytes, p, site);
     }
 
-    /** -1: the end of it; below: nothing was done. */
+    /** `bytes`: -1 at the end of the file; less if nothing was read. */
     @Hidden @DontInline
     public static void read(int bytes, long p, int site) {
         if (bytes >= -1) ends(IO, Math.max(bytes, 0), p, site);
@@ -50,7 +50,7 @@ public final class LucceRtIo {
         ends(IO, b < 0 ? 0 : 1, p, site);
     }
 
-    /** Moved nothing; below 0: nothing was done. */
+    /** The operation moves no bytes. `answer` below 0: it did nothing. */
     @Hidden @DontInline
     public static void passed(int answer, long p, int site) {
         if (answer >= 0) ends(IO, 0, p, site);

@@ -16,15 +16,15 @@ import jdk.internal.vm.annotation.ForceInline;
 import jdk.internal.vm.annotation.Hidden;
 
 /**
- * What hooks call where a context goes on elsewhere: in a thread that is started, in a task of an executor, in a scope that a
- * program opens. What LucceRt says of editions holds here, too.
+ * The hooks for contexts that continue elsewhere: in a started thread, in a task of an executor, in a scope that the
+ * program opens. For helper variants see LucceRt.
  */
 public final class LucceRtTasks {
     private LucceRtTasks() {}
 
     // ---- threads ------------------------------------------------------------------------------------
 
-    /** Before the call by which `child` is started: where its own trace goes on. */
+    /** Called before `child` is started. The child's trace continues here. */
     @Hidden @DontInline
     public static void starts(Thread child, long p, int site) {
         if (LIVE) {
@@ -35,7 +35,7 @@ public final class LucceRtTasks {
         pub(p, site);
     }
 
-    /** As starts, in code without hooks: the agent asks the VM where that is. */
+    /** As starts, for code without hooks: the agent asks the VM for the context. */
     @Hidden @DontInline
     public static void startsOutside(Thread child, long p, int site) {
         if (LIVE && isOpen(THREAD)) {
@@ -47,16 +47,16 @@ public final class LucceRtTasks {
 
     // ---- tasks of executors -------------------------------------------------------------------------
     //
-    // A task carries the number of the context that submitted it: in a field, or the agent remembers it.
-    // 0: there is none; SEVERAL: it was submitted in several contexts, and which one is meant is not known. See `tasks` in the agent.
+    // A task carries the context id of its submitter: in a field, or the agent keeps it.
+    // 0: none; SEVERAL: it was submitted in several contexts, so the submitter is unknown. See `stack/tasks` in the agent.
 
-    /** Initialised when the first task is submitted: where the fields of tasks are. */
+    /** Offsets of the fields of tasks. Initialized when the first task is submitted. */
     private static final class Fields {
         static final long FUTURE = Memory.U.objectFieldOffset(FutureTask.class, "$cx");
         static final long FORKED = Memory.U.objectFieldOffset(ForkJoinTask.class, "$cx");
     }
 
-    /** An executor is given a task. */
+    /** A task is submitted to an executor. */
     @Hidden @DontInline
     public static void submitted(Object task, long p, int site) {
         pub(p, site);
@@ -81,7 +81,7 @@ public final class LucceRtTasks {
         if (isOpen(FOLLOW)) hands0(task, number, isPlain ? 1 : 0);
     }
 
-    /** The executor does not take the task, after all: if it runs later, then for another submission. */
+    /** The executor rejects the task: if it runs later, then for another submission. */
     @Hidden @DontInline
     public static void rejected(Object task, long p, int site) {
         pub(p, site);
@@ -97,7 +97,7 @@ public final class LucceRtTasks {
         }
     }
 
-    /** What was noted in several places at once stays so. */
+    /** Clears the field, unless it has SEVERAL. */
     private static void forget(Object task, long field) {
         long number = Memory.U.getLongVolatile(task, field);
         if (number != SEVERAL) Memory.U.compareAndSetLong(task, field, number, 0);
@@ -109,7 +109,7 @@ public final class LucceRtTasks {
         if (u.getLongVolatile(task, field) != number) u.putLongVolatile(task, field, SEVERAL);
     }
 
-    /** The frame with slot `p` runs a task: it has been called, as it were, from where that was submitted. */
+    /** The frame with slot `p` starts to run a task: its caller becomes the context that submitted the task. */
     @Hidden @DontInline
     public static void runs(Object task, long p, int site) {
         pub(p, site);
@@ -117,15 +117,15 @@ public final class LucceRtTasks {
         long number = 0;
         Thread t = Thread.currentThread();
         if (task instanceof FutureTask) {
-            // A periodic one comes again.
+            // The field stays: a periodic task runs again.
             number = Memory.U.getLongVolatile(task, Fields.FUTURE);
             if (number == 0) return;
             if (isOpen(FOLLOW)) begins0(t.$ts, task, number, p);
         } else if (task instanceof ForkJoinTask) {
-            // It may be forked again.
+            // The field is cleared below: the task may be forked again.
             number = Memory.U.getLongVolatile(task, Fields.FORKED);
             if (number == 0) return;
-            // Before it says that it has begun.
+            // Called before the field shows that the task has begun.
             if (isOpen(FOLLOW)) begins0(t.$ts, task, number, p);
             if (number != SEVERAL && !Memory.U.compareAndSetLong(task, Fields.FORKED, number, 0)) return;
         } else if (isOpen(FOLLOW)) {
@@ -137,7 +137,7 @@ public final class LucceRtTasks {
         if (c != 0) remember(Memory.U, p, m, c);
     }
 
-    /** It has done with the task. */
+    /** The frame has finished the task. */
     @Hidden @ForceInline
     public static void ran(long p, int site) {
         forget(p);
@@ -145,16 +145,16 @@ public final class LucceRtTasks {
         pub(p, site);
     }
 
-    /** What is submitted next is a virtual thread's own continuation, and no task. */
+    /** The next submission is a virtual thread's own continuation, not a task. */
     @Hidden @DontInline
     public static void schedules(long p, int site) {
         if (LIVE) Thread.currentThread().$cx = SCHEDULING;
         pub(p, site);
     }
 
-    // ---- a context that goes on elsewhere ---------------------------------------------------------
+    // ---- a context that continues elsewhere ---------------------------------------------------------
 
-    /** The frame with slot `p` has been called, as it were, from where `number` was taken. */
+    /** The caller of the frame with slot `p` becomes the context with id `number`. */
     @Hidden @DontInline
     public static void scope(long number, long p, int site) {
         if (!LIVE || TREE || PAPER || number == 0) return;
@@ -163,13 +163,13 @@ public final class LucceRtTasks {
         if (c != 0) remember(Memory.U, p, m, c);
     }
 
-    /** From now on it has been called by its caller. */
+    /** The frame's caller is its real caller again. */
     @Hidden @DontInline
     public static void scopeEnd(long p, int site) {
         forget(p);
     }
 
-    /** The frame with slot `p` loses the context that it was given: its caller says it again. */
+    /** Removes the context that was given to the frame with slot `p`; it is looked up from its caller again. */
     @Hidden @ForceInline
     private static void forget(long p) {
         if (LIVE && !TREE && !PAPER) remember(Memory.U, p, 0, 0);
@@ -181,16 +181,16 @@ public final class LucceRtTasks {
 
     private static native void rejected0(Object task);
 
-    /** While allocations are measured: a thread is started, or a task submitted, in this context. */
+    /** While allocations are measured (FOLLOW): a thread is started or a task submitted in this context. */
     private static native void hands0(Object task, long number, int isPlain);
 
-    /** Then, too: a task that tells whether it has run is refused. */
+    /** While allocations are measured (FOLLOW): a task that shows whether it has run is rejected. */
     private static native void takesBack0(Object task);
 
-    /** Then, too: the frame with slot `p` begins to run a task. */
+    /** While allocations are measured (FOLLOW): the frame with slot `p` starts to run a task. */
     private static native void begins0(long ts, Object task, long number, long p);
 
-    /** Then, too: it has done with the task. */
+    /** While allocations are measured (FOLLOW): the frame has finished the task. */
     private static native void ran0(long ts, long p);
 
     private static native long handed0(long ts, Object task, long number, long p, int method);

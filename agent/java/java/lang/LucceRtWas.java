@@ -6,13 +6,13 @@ import jdk.internal.vm.annotation.DontInline;
 import jdk.internal.vm.annotation.Hidden;
 
 /**
- * In place of hooks of an earlier time, which are in a class that comes back: see `silence` in the agent. All editions have the
- * same one.
+ * Replaces old hooks in a class that comes back with them; see `neutralize` in the crate `lucce-instrument`. All helper
+ * variants share this class.
  */
 public final class LucceRtWas {
     private LucceRtWas() {}
 
-    // In place of a call of the program: its slot is not known, so the VM is asked.
+    // Replaces a call of the program: its slot is unknown, so the agent asks the VM.
 
     @Hidden
     public static long asked(long p, int site) {

@@ -1,4 +1,4 @@
-//! Numbers that a decoding service knows (`lucce fleet serve`): asked for many at a time, each once.
+//! Traces from a decoding service (`lucce fleet serve`): requests many context ids at a time, each once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -12,33 +12,34 @@ use serde_json::{Value, json};
 use super::super::output::{format_plural, warn_if_readable};
 use super::super::{CommandError, CommandStatus, print_diagnostic};
 
-/// The environment's token.
+/// The environment variable of the token.
 const TOKEN: &str = "LUCCE_FLEET_TOKEN";
-/// Numbers of one request.
+/// Number of context ids in a request.
 const BATCH: usize = 500;
-/// Traces are at most so many frames deep, of a hundred bytes or so: an answer is not larger.
+/// Maximum bytes of an answer. Traces have a limited depth, and frames have about a hundred bytes.
 const ANSWER: u64 = 64 << 20;
-/// A question may wait for others.
+/// Time limit of a request, which may wait for others.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A service that has no thread free is asked again so often, after a second each.
+/// Number of attempts if the service has no free thread, a second apart.
 const TRIES: u32 = 10;
-/// So many traces are kept; then they are asked for anew.
+/// Maximum number of cached traces; then the cache is emptied.
 const KEPT: usize = 100_000;
-/// So many runs are named at the end.
+/// Maximum number of runs in the final message.
 const NAMED: usize = 20;
 
 pub struct FleetTraceSource {
     to: HttpEndpoint,
     headers: Vec<(String, String)>,
-    /// None: it is not known there.
+    /// `None`: the service does not know the id.
     traces: HashMap<ContextNumber, Option<StackTrace>>,
-    /// How many numbers in the text were left as they are, by run: of one that is not known there, or else.
+    /// Number of context ids left in the text, by run: here of runs that the service does not know, in `left` for other
+    /// reasons.
     unknown_runs: BTreeMap<RunId, u64>,
     left: BTreeMap<RunId, (u64, String)>,
 }
 
 impl FleetTraceSource {
-    /// `token`: a file that has it, else the environment's, if there is one.
+    /// Connects to a service. `token`: the token's file; else the environment's token, if there is one.
     pub fn new(url: &str, token: Option<&Path>) -> Result<Self, CommandError> {
         let to = HttpEndpoint::parse(url, "");
         let mut to = to.map_err(|what| CommandError::Usage(format!("--fleet {url}: {what}")))?;
@@ -59,7 +60,7 @@ impl FleetTraceSource {
         })
     }
 
-    /// Asks for those that are not known yet.
+    /// Requests the ids that are not cached.
     pub fn fetch_traces(
         &mut self,
         numbers: impl Iterator<Item = ContextNumber>,
@@ -79,7 +80,7 @@ impl FleetTraceSource {
             .try_for_each(|some| self.request_traces(some))
     }
 
-    /// As it was answered; else it is counted.
+    /// The trace of an id; without one, counts the id as left in the text.
     pub fn find_trace(&mut self, number: ContextNumber) -> Option<StackTrace> {
         let trace = self.traces.get(&number).cloned().flatten();
         if let (None, Some(run)) = (&trace, number.run) {
@@ -160,7 +161,7 @@ impl FleetTraceSource {
         CommandError::Absent(format!("{}: {why}", self.to), CommandStatus::Finding)
     }
 
-    /// Says how much was left as it was, and how the command ends.
+    /// Reports ids that were left in the text, and returns the command's result.
     pub fn report_outcome(&self) -> CommandStatus {
         let unknown = self.unknown_runs.iter().map(|(run, numbers)| {
             let numbers = format_plural(*numbers, "number");

@@ -1,4 +1,4 @@
-//! Lines of any bytes and any length, with the numbers in them. Of a line that is very long a piece after the other is in memory.
+//! Reads lines of any bytes and any length, with the context ids in them. A very long line is read in pieces.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read};
@@ -6,15 +6,15 @@ use std::ops::Range;
 
 use lucce_decoder::ContextNumber;
 
-/// The longest piece.
+/// Maximum bytes of a piece.
 const PIECE: usize = 1 << 20;
-/// What may belong to a number that goes on in the next piece.
+/// Bytes at the end of a piece that may belong to an id of the next piece.
 const HELD: usize = ContextNumber::MAX_TEXT + 1;
 
 pub struct LineReader<R> {
     input: BufReader<R>,
     piece: usize,
-    /// The piece that was given last, and what was read behind it.
+    /// The last returned piece, and the bytes read after it.
     buffer: Vec<u8>,
     returned: usize,
 }
@@ -39,12 +39,12 @@ impl<R: Read> LineReader<R> {
         }
     }
 
-    /// Whether the next line is not there yet: reading may wait for it.
+    /// Whether the next line is not buffered: reading may block.
     pub fn would_wait(&self) -> bool {
         !self.input.buffer().contains(&b'\n')
     }
 
-    /// `None`: the end.
+    /// Reads the next piece; `None`: the end.
     pub fn next_piece(&mut self) -> io::Result<Option<LinePiece<'_>>> {
         self.buffer.drain(..self.returned);
         let room = self.piece.saturating_sub(self.buffer.len()) as u64;
@@ -63,7 +63,7 @@ impl<R: Read> LineReader<R> {
     }
 }
 
-/// Where a long piece ends: not inside of a number, whether all of it has been read or not.
+/// The end of a long piece: never inside an id, even one that is not read completely.
 fn piece_end(length: usize, numbers: &[(Range<usize>, ContextNumber)]) -> usize {
     let at = length - HELD;
     let across = numbers.iter().find(|(place, _)| place.contains(&at));
@@ -90,13 +90,13 @@ impl LinePiece<'_> {
         self.bytes.get(place).unwrap_or_default()
     }
 
-    /// Where they are, and which.
+    /// The context ids and their ranges.
     pub fn numbers(&self) -> &[(Range<usize>, ContextNumber)] {
         &self.numbers
     }
 }
 
-/// In those parts that are text.
+/// Finds context ids in the UTF-8 parts of the bytes.
 fn find_numbers(bytes: &[u8]) -> impl Iterator<Item = (Range<usize>, ContextNumber)> {
     let mut at = 0;
     bytes.utf8_chunks().flat_map(move |chunk| {
@@ -111,7 +111,7 @@ fn find_numbers(bytes: &[u8]) -> impl Iterator<Item = (Range<usize>, ContextNumb
 mod tests {
     use super::*;
 
-    /// A text may be read in any pieces: what comes out is the text with its numbers.
+    /// However a text is split into pieces, the output is the text with its ids.
     #[test]
     fn pieces_are_the_text_and_no_number_is_cut() {
         let number = |n: u64| format!("lucce:0123456789abcdef:0x{n:x}");

@@ -1,9 +1,9 @@
-//! Frames of logging libraries: a number that `%lucce` has taken is that of a line deep inside of one. A reader of the log wants to
-//! know which line has logged.
+//! Removes frames of logging libraries: `%lucce` takes the context id deep inside the library, but a reader wants the line
+//! that logged.
 
 use lucce_decoder::{StackFrame, StackTrace};
 
-/// What takes numbers for `%lucce`.
+/// The classes that take context ids for `%lucce`.
 const CONVERTERS: [&str; 2] = ["io.lucce.logback.Lucce", "io.lucce.log4j2.Lucce"];
 
 const LIBRARIES: [&str; 5] = [
@@ -14,8 +14,8 @@ const LIBRARIES: [&str; 5] = [
     "org.slf4j.",
 ];
 
-/// Of such a number: all frames up to the one that has called the library. Other traces stay as they are. The content id is still
-/// that of the whole trace, which other outputs show of this number.
+/// Removes the frames up to the caller of the library. Other traces stay. The content id stays that of the whole trace, as
+/// in other outputs.
 pub fn remove_logging_frames(trace: &mut StackTrace) {
     let is_converted = trace
         .frames
@@ -85,7 +85,7 @@ mod tests {
     fn other_traces_stay_as_they_are() {
         let logback = "ch.qos.logback.classic.Logger";
         assert_eq!(left(&[logback, "com.acme.Shop"]).len(), 2);
-        // All frames are of the logging library: no caller is left to name.
+        // All frames belong to the logging library: there is no caller to name.
         assert_eq!(
             left(&[
                 "io.lucce.logback.LucceConverter",

@@ -1,4 +1,7 @@
-//! `lucce annotate`: lines of a log file, with traces where numbers are.
+//! `lucce annotate`: prints lines of a log file with the traces of their context ids.
+//!
+//! Reading order: `line_reader` (lines and ids), `run_traces` (traces from logs), `fleet_traces` (traces from a service),
+//! `logging_frames` (removes frames of logging libraries).
 
 mod fleet_traces;
 mod line_reader;
@@ -74,7 +77,7 @@ pub fn run(args: &AnnotateArgs) -> Result<CommandStatus, CommandError> {
     })
 }
 
-/// Who knows what a number stands for.
+/// The source of traces.
 enum TraceSource<'a> {
     Runs(RunTraceSource<'a>),
     Fleet(FleetTraceSource),
@@ -84,19 +87,19 @@ struct LineAnnotator<'a, W: Write> {
     source: TraceSource<'a>,
     inline: bool,
     out: W,
-    /// What the line holds, each once, in order.
+    /// The ids of the current line, each once, in order.
     below: Vec<(ContextNumber, StackTrace)>,
-    /// What was printed last has no line break behind it.
+    /// Whether the last output has no line break at its end.
     ends_open: bool,
 }
 
 impl<W: Write> LineAnnotator<'_, W> {
     fn annotate_input(&mut self, path: &Path, input: impl Read) -> Result<(), CommandError> {
         let mut lines = LineReader::new(input);
-        // What was read already, so that a service is asked once for all of it.
+        // Lines that were already read, so that one request asks for all their ids.
         let mut held = Vec::new();
         loop {
-            // The next line may be long in coming: what is known is shown before.
+            // The next line may take long, so the known lines are printed first.
             if lines.would_wait() {
                 self.annotate_held(&mut held)?;
                 self.out.flush()?;
@@ -125,7 +128,7 @@ impl<W: Write> LineAnnotator<'_, W> {
             .try_for_each(|piece| self.annotate_piece(&piece))
     }
 
-    /// A line, or a part of one that is too long.
+    /// Annotates a line, or a part of a very long one.
     fn annotate_piece(&mut self, piece: &LinePiece<'_>) -> Result<(), CommandError> {
         let mut printed = 0;
         for (place, number) in piece.numbers() {
@@ -161,7 +164,7 @@ impl<W: Write> LineAnnotator<'_, W> {
         }
     }
 
-    /// Below the line that is complete.
+    /// Writes the traces below the complete line.
     fn write_traces(&mut self) -> Result<(), CommandError> {
         if self.below.is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The runs whose numbers are known. A run's file is read when a line has the first number of it.
+//! Traces from the logs of runs. A log is read when its run's first context id appears.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -12,13 +12,13 @@ use super::super::decode::unknown_number_message;
 use super::super::output::format_plural;
 use super::super::{CommandError, CommandStatus, prefix_path, print_diagnostic, report_damage};
 
-/// Other runs are named when their first number comes, so many of them; then they are counted only.
+/// Maximum number of other runs that are named at their first id; further ones are only counted.
 const NAMED: usize = 20;
 
 pub struct RunTraceSource<'a> {
     files: Vec<RunFile<'a>>,
     classes: &'a ClassFilterArgs,
-    /// How many numbers each other run had, and numbers of these runs that no file explains.
+    /// Number of ids of other runs, and of ids that no log explains, by run.
     others: BTreeMap<RunId, u64>,
     unnamed: u64,
     unknown: BTreeMap<ContextNumber, u64>,
@@ -28,7 +28,7 @@ pub struct RunTraceSource<'a> {
 struct RunFile<'a> {
     path: &'a Path,
     run: RunId,
-    /// `None`: it could not be read, which was told.
+    /// `None`: the log could not be read, which was reported.
     profile: OnceCell<Option<Profile>>,
 }
 
@@ -48,7 +48,7 @@ impl<'a> RunTraceSource<'a> {
         })
     }
 
-    /// What the number stands for; else that is told, in order with what was printed to `out`.
+    /// The trace of an id. Without one, reports that, in order with the output to `out`.
     pub fn find_trace(
         &mut self,
         number: ContextNumber,
@@ -72,7 +72,7 @@ impl<'a> RunTraceSource<'a> {
         match (refused, is_of_another) {
             (Some((path, error)), _) => self.count_unknown_number(path, number, &error, out)?,
             (None, true) => self.count_other_run(run, number, out)?,
-            // Its file could not be read.
+            // The run's log could not be read.
             (None, false) => {}
         }
         Ok(None)
@@ -117,7 +117,7 @@ impl<'a> RunTraceSource<'a> {
         Ok(())
     }
 
-    /// Says how much was left as it was, and how the command ends.
+    /// Reports ids that were left in the text, and returns the command's result.
     pub fn report_outcome(&self) -> CommandStatus {
         for (run, numbers) in self.others.iter().filter(|(_, numbers)| **numbers > 1) {
             print_diagnostic(format_args!("{numbers} numbers of run {run} in all"));
@@ -149,7 +149,7 @@ impl<'a> RunFile<'a> {
         })
     }
 
-    /// The run, and what is wrong with its file, the first time.
+    /// The run's profile, and at the first call the result of reading it.
     fn open_profile(&self, classes: &ClassFilterArgs) -> (Option<&Profile>, CommandStatus) {
         let mut end = CommandStatus::Fine;
         let profile = self

@@ -1,4 +1,4 @@
-//! One thing that changed, as it is shown and as JSON has it.
+//! A changed group, as text and JSON.
 
 use std::fmt::Write as _;
 
@@ -10,18 +10,18 @@ use super::{AmountChange, LineShift, LineShifts, RunComparison};
 #[derive(Serialize)]
 pub struct ChangeRow {
     pub name: String,
-    /// The content id, of a context.
+    /// The content id, for contexts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stack: Option<String>,
-    /// By run.
+    /// Amounts by run.
     pub old: Vec<f64>,
     pub new: Vec<f64>,
     pub change: f64,
-    /// How far runs of one side lie apart.
+    /// The largest difference between runs of one side.
     pub noise: f64,
-    /// None: one run on each side.
+    /// Whether the change exceeds the noise. `None`: one run on each side.
     pub stands_out: Option<bool>,
-    /// There are others that differ by line alone.
+    /// Other rows that differ only in lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moved: Option<LineShift>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -29,7 +29,7 @@ pub struct ChangeRow {
 }
 
 impl ChangeRow {
-    /// A change without a key: all together.
+    /// Builds a row; a change without a key is the total.
     pub fn new(compared: &RunComparison, change: &AmountChange, shifts: &LineShifts) -> ChangeRow {
         let node = match change.key {
             Some(GroupKey::Context(node, _)) => Some(node),
@@ -50,7 +50,7 @@ impl ChangeRow {
         }
     }
 
-    /// That other rows differ by line alone: a line of its own; empty if there are none.
+    /// A line about rows that differ only in lines; empty if there are none.
     pub fn shift_line(&self, unit: &str) -> String {
         let moved = self.moved.as_ref();
         moved.map_or_else(String::new, |shift| shift.to_text(unit) + "\n")
@@ -60,7 +60,7 @@ impl ChangeRow {
         (super::mean_amount(&self.old), super::mean_amount(&self.new))
     }
 
-    /// As the JVM prints it under an exception.
+    /// The trace as the JVM prints it under an exception.
     pub fn trace_text(&self) -> String {
         let frames = self.frames.iter();
         frames.fold(String::new(), |mut text, frame| {

@@ -1,4 +1,4 @@
-//! What is to be known of each run before its counts mean anything beside those of another.
+//! Facts of runs that decide whether their counts are comparable.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
@@ -9,46 +9,46 @@ use serde::Serialize;
 
 use super::super::output::{format_plural, grouped};
 
-/// Of one run; its fields are those of `lucce diff --json`.
+/// Facts of one run; the fields are in `lucce diff --json`.
 #[derive(Serialize)]
 pub struct RunFacts {
     file: String,
     command: Option<String>,
     jvm: Option<String>,
-    /// The log has its end: the JVM was not killed and does not go on.
+    /// Whether the log has its end: the JVM was not killed and does not run any more.
     ended: bool,
-    /// Events that happened and are not in the log.
+    /// Number of dropped events.
     lost: u64,
-    /// Why counters say less than what the VM did.
+    /// Why counters have fewer events than the program had.
     interrupted: Option<String>,
-    /// Allocations are estimated from samples, one for so many bytes.
+    /// The sampling interval in bytes, if allocations are estimated from samples.
     sampled_bytes: Option<u64>,
-    /// What is wrong with the samples.
+    /// A known bias of the samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     sample_bias: Option<&'static str>,
     damage: Option<String>,
     #[serde(skip)]
     pub kinds: Vec<KindTotal>,
-    /// Objects that the VM makes for itself and for native code are counted, too.
+    /// Whether objects of the VM itself and of native code are counted.
     #[serde(skip)]
     has_vm_objects: bool,
-    /// What was left out on purpose, if anything was.
+    /// The part of the run that options left out, if any.
     #[serde(skip)]
     part: Option<String>,
 }
 
-/// What a remark means to who judges by the counts.
+/// The effect of a remark on a judgement of counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RemarkSeverity {
-    /// Nothing, but a reader wants to know.
+    /// None; for information.
     Note,
-    /// A run lacks events: sums are too small by an unknown amount.
+    /// A run lacks events, so sums are too small by an unknown amount.
     Incomplete,
-    /// The sums say nothing of each other.
+    /// The sums are not comparable.
     Incomparable,
 }
 
-/// One line that names its subject.
+/// A remark of one line, which names its subject.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CompareRemark {
     pub severity: RemarkSeverity,
@@ -64,12 +64,12 @@ impl CompareRemark {
     }
 }
 
-/// The agent's words where classes were left out from the run's start on.
+/// The agent's text if classes were left out from the start.
 const OUT_OF_SCOPE: &str = "classes out of scope";
-/// Those where somebody interrupted the counting.
+/// The agent's text if a user interrupted counting.
 const BY_COMMAND: &str = "(lucce ctl ";
 
-/// A line has at most so much of a command.
+/// Maximum number of characters of a command in a line.
 const MOST_OF_COMMAND: usize = 100;
 
 impl RunFacts {
@@ -99,13 +99,13 @@ impl RunFacts {
         }
     }
 
-    /// How many events of a kind there are.
+    /// Number of events of a kind.
     fn event_count(&self, kind: &str) -> u64 {
         let of = self.kinds.iter().find(|of| of.name == kind);
         of.map_or(0, |of| of.count)
     }
 
-    /// What this run's own log says of it.
+    /// Remarks from this run's log alone.
     fn own_remarks(&self, kind: &str) -> Vec<CompareRemark> {
         let mut remarks = Vec::new();
         let mut add = |weight, text: String| {
@@ -144,7 +144,7 @@ impl RunFacts {
         self.sampled_bytes.filter(|_| ALLOC.is_kind(kind))
     }
 
-    /// How events were counted.
+    /// The method of counting.
     fn counting_method(&self, kind: &str) -> String {
         match (self.sampling_interval(kind), &self.part) {
             (Some(_), _) => "from samples".to_owned(),
@@ -156,7 +156,7 @@ impl RunFacts {
         }
     }
 
-    /// The main class or the jar, in whatever folder.
+    /// The main class or the jar, without its folder.
     fn program_name(&self) -> Option<String> {
         let first = self.command.as_deref()?.split_whitespace().next()?;
         let name = first.rsplit('/').next().unwrap_or(first);
@@ -164,7 +164,7 @@ impl RunFacts {
     }
 }
 
-/// `alloc=all`, by itself or among the kinds of `events=`.
+/// Whether options have `alloc=all`, alone or among the kinds of `events=`.
 fn asks_for_vm_objects(options: &str) -> bool {
     let is_all = |kind: &str| kind == "alloc=all";
     options.split(',').any(|option| {
@@ -173,10 +173,10 @@ fn asks_for_vm_objects(options: &str) -> bool {
     })
 }
 
-/// What is to be said of all runs; `is_whole`: all events of a run are looked at, not those under a tag.
+/// All remarks. `is_whole`: all events of a run are compared, not only some tags.
 pub fn all_remarks(runs: &[RunFacts], kind: &str, is_whole: bool) -> Vec<CompareRemark> {
     let mut remarks: Vec<_> = runs.iter().flat_map(|run| run.own_remarks(kind)).collect();
-    // A log may be given twice.
+    // A log may be given twice; each remark is kept once.
     let mut said = HashSet::new();
     remarks.retain(|remark| said.insert(remark.text.clone()));
     let differ = [
@@ -206,7 +206,8 @@ fn difference_text(
     (all.len() > 1).then(|| format!("the {what} differ: {}", all.join(", ")))
 }
 
-/// Samples count objects that were made, hooks those that code asks for; bursts and scopes leave out a part.
+/// A remark if runs counted differently: samples see objects that were really allocated, hooks see all that the code
+/// allocates, bursts and scopes leave out a part.
 fn counting_remark(runs: &[RunFacts], kind: &str) -> Option<CompareRemark> {
     let counted = |run: &RunFacts| {
         Some(format!(
@@ -220,7 +221,7 @@ fn counting_remark(runs: &[RunFacts], kind: &str) -> Option<CompareRemark> {
     each.map(|text| CompareRemark::new(RemarkSeverity::Incomparable, text))
 }
 
-/// Values of one unit are no more or less than those of another.
+/// A remark if units differ: such values are not comparable.
 fn unit_remark(runs: &[RunFacts], kind: &str) -> Option<CompareRemark> {
     let unit = |run: &RunFacts| {
         let of = run.kinds.iter().find(|of| of.name == kind)?;
@@ -231,7 +232,7 @@ fn unit_remark(runs: &[RunFacts], kind: &str) -> Option<CompareRemark> {
     units.map(|text| CompareRemark::new(RemarkSeverity::Incomparable, text))
 }
 
-/// Every JVM allocates: a run without allocations did not count them.
+/// Remarks on runs without allocations: every JVM allocates, so they were not counted.
 fn uncounted_remarks(runs: &[RunFacts], kind: &str) -> Vec<CompareRemark> {
     let is_counted = |run: &&RunFacts| run.event_count(kind) > 0;
     if !ALLOC.is_kind(kind) || !runs.iter().any(|run| is_counted(&run)) {
@@ -245,7 +246,7 @@ fn uncounted_remarks(runs: &[RunFacts], kind: &str) -> Vec<CompareRemark> {
     without.map(remark).collect()
 }
 
-/// One side in a line: `app.Main --fast, OpenJDK 17.0.21, 2 runs`.
+/// Describes one side in a line: `app.Main --fast, OpenJDK 17.0.21, 2 runs`.
 pub fn describe_side(runs: &[RunFacts]) -> String {
     let command = first_and_others(runs, |run| run.command.as_deref());
     let jvm = first_and_others(runs, |run| run.jvm.as_deref());
@@ -257,7 +258,7 @@ pub fn describe_side(runs: &[RunFacts]) -> String {
         .join(", ")
 }
 
-/// The first, and how many others there are.
+/// The first value, and the number of others.
 fn first_and_others<'r>(
     runs: &'r [RunFacts],
     of: impl Fn(&'r RunFacts) -> Option<&'r str>,

@@ -1,4 +1,4 @@
-//! Changes that differ by line alone: a line that has moved is one that is gone and one that is new.
+//! Finds changes that differ only in lines: a moved line looks like one removed and one added context.
 
 use std::collections::HashMap;
 
@@ -9,26 +9,26 @@ use super::super::amounts::{format_amount, format_change as signed};
 use super::super::output::format_plural;
 use super::{AmountChange, RunComparison};
 
-/// What a row and the rows that differ from it by line alone are together.
+/// The sums of a row and all rows that differ from it only in lines.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct LineShift {
-    /// How many other rows there are.
+    /// Number of other rows.
     pub rows: u64,
-    /// Their change.
+    /// The change of all these rows together.
     pub change: f64,
-    /// The means of both sides, of all these rows together.
+    /// The mean of the old side, of all these rows; `new`: of the new side.
     pub old: f64,
     pub new: f64,
 }
 
-/// Changes that differ from each other by line alone.
+/// Changes that differ only in lines.
 type RowGroup<'c> = Vec<(GroupKey, &'c AmountChange)>;
 
-/// By the key of a change.
+/// Shifts by the change's key.
 pub type LineShifts = HashMap<GroupKey, LineShift>;
 
 impl LineShift {
-    /// For people: one line.
+    /// One line of text.
     pub fn to_text(&self, unit: &str) -> String {
         let (change, rows) = (signed(self.change, unit), format_plural(self.rows, "row"));
         let (old, new) = (format_amount(self.old, unit), format_amount(self.new, unit));
@@ -40,7 +40,8 @@ impl LineShift {
 }
 
 impl RunComparison {
-    /// The changes that have others which differ by line alone: one of them only the old side has, one only the new side.
+    /// The changes for which other rows differ only in lines, where one row is only on the old side, and another only on
+    /// the new side.
     pub fn line_shifts(&self, changes: &[AmountChange]) -> LineShifts {
         if self.no_lines {
             return LineShifts::new();

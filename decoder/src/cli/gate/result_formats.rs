@@ -1,4 +1,4 @@
-//! What a gate found, as text, as JSON, as JUnit's XML and as Markdown.
+//! Writes a gate's result as text, JSON, JUnit XML and Markdown.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::super::amounts::{format_change as signed, format_growth};
 use super::super::compare::{ChangeRow, RunFacts};
 use super::{GateResult, GateSums, GateVerdict};
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Serialize)]
 pub(super) struct GateResultJson<'f> {
     schema: &'static str,
@@ -71,13 +71,13 @@ impl GateResult<'_> {
         text
     }
 
-    /// Behind the title.
+    /// The sums, written after the title.
     fn format_sums(&self) -> String {
         let sums = self.sums.as_ref();
         sums.map_or_else(String::new, |sums| format!(": {}", sums.to_text()))
     }
 
-    /// What amounts are in.
+    /// The unit of amounts.
     fn unit(&self) -> &str {
         self.sums.as_ref().map_or("", |sums| &sums.unit)
     }
@@ -95,7 +95,7 @@ impl GateResult<'_> {
         )
     }
 
-    /// One test of one suite, as Maven Surefire writes them.
+    /// A suite with one test, like Maven Surefire's files.
     pub(super) fn to_junit(&self) -> String {
         let title = escape_xml(&self.title);
         let failures = u8::from(self.verdict == GateVerdict::Failed);
@@ -149,7 +149,7 @@ impl GateResult<'_> {
     }
 }
 
-/// A list in Markdown; nothing, if it has no line.
+/// A Markdown list; empty without lines.
 fn format_list(head: &str, lines: &[String]) -> String {
     if lines.is_empty() {
         return String::new();
@@ -167,7 +167,7 @@ fn escape_xml(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// A span of code that no backtick in it ends.
+/// A Markdown code span, delimited so that no backtick in the text ends it.
 fn format_code_span(text: &str) -> String {
     let ticks = "`".repeat(longest_backtick_run(text) + 1);
     format!("{ticks} {text} {ticks}")
@@ -177,7 +177,7 @@ fn code_fence(text: &str) -> String {
     "`".repeat((longest_backtick_run(text) + 1).max(3))
 }
 
-/// Of backticks.
+/// The length of the longest sequence of backticks.
 fn longest_backtick_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }

@@ -55,7 +55,7 @@ struct HotPathsAnswer {
     hot: u32,
     similar: u32,
     total: u64,
-    /// How many there are, and how many of them are hot.
+    /// Number of routines; the next field: of hot ones.
     things: u64,
     hot_things: u64,
     hottest: Vec<HotCallee>,
@@ -66,7 +66,7 @@ struct HotPathsAnswer {
 struct HotCallee {
     name: String,
     count: u64,
-    /// Percent: of the total, for a caller of the hot method's count.
+    /// Percentage of the total; for a caller, of the hot method's count.
     share: f64,
     callers: Vec<HotCallee>,
 }
@@ -128,7 +128,7 @@ impl HotPathsAnswer {
     }
 }
 
-/// One caller a line. Where paths branch, what leads to each is two columns to the right of it.
+/// Writes one caller a line. At a branch, callers are indented by two columns.
 fn write_callers(callers: &[HotCallee], out: &mut impl Write) -> io::Result<()> {
     let mut open: Vec<(&HotCallee, usize, usize)> = Vec::new();
     push_callers(&mut open, callers, 0);
@@ -142,7 +142,7 @@ fn write_callers(callers: &[HotCallee], out: &mut impl Write) -> io::Result<()> 
     Ok(())
 }
 
-/// Lists callers for the column `at`, with the column for theirs; the first is the next to be taken.
+/// Pushes callers with the column `at`, so that the first is popped next.
 fn push_callers<'c>(
     open: &mut Vec<(&'c HotCallee, usize, usize)>,
     callers: &'c [HotCallee],
@@ -152,12 +152,12 @@ fn push_callers<'c>(
     open.extend(callers.iter().rev().map(|caller| (caller, at, above)));
 }
 
-/// The trees of a forest, the hottest first.
+/// The trees of a forest, hottest first.
 fn callee_trees(paths: &NamedForest, total: u64) -> Vec<HotCallee> {
     let forest = &paths.forest;
     let roots = root_counts(paths);
     let mut callers: BTreeMap<Option<NodeId>, Vec<HotCallee>> = BTreeMap::new();
-    // Children come after their parents.
+    // Children follow their parents.
     for (node, root) in forest.nodes().zip(roots).rev() {
         let parent = forest.parent(node);
         let whole = if parent.is_some() { root } else { total };
@@ -173,7 +173,7 @@ fn callee_trees(paths: &NamedForest, total: u64) -> Vec<HotCallee> {
     sort_hottest_first(callers.remove(&None))
 }
 
-/// By node, its root's counter.
+/// The count of each node's root.
 fn root_counts(paths: &NamedForest) -> Vec<u64> {
     let mut roots: BTreeMap<NodeId, u64> = BTreeMap::new();
     for node in paths.forest.nodes() {
@@ -184,7 +184,7 @@ fn root_counts(paths: &NamedForest) -> Vec<u64> {
     roots.into_values().collect()
 }
 
-/// Those that were found last come first among equals, for they were found from the end.
+/// Sorts by count. Callees were found in reverse, so equal ones are reversed.
 fn sort_hottest_first(callees: Option<Vec<HotCallee>>) -> Vec<HotCallee> {
     let mut callees = callees.unwrap_or_default();
     callees.reverse();
@@ -192,7 +192,7 @@ fn sort_hottest_first(callees: Option<Vec<HotCallee>>) -> Vec<HotCallee> {
     callees
 }
 
-/// Each k-context, the hot method first, with what counts in it and in no longer one.
+/// Writes each k-calling context, hot method first, with the count that no longer context has.
 fn write_collapsed(paths: &NamedForest, out: &mut impl Write) -> io::Result<()> {
     let forest = &paths.forest;
     let mut own: BTreeMap<NodeId, u64> = BTreeMap::new();

@@ -1,6 +1,6 @@
-//! Curves and grouped bars as SVG, on linear or logarithmic axes.
+//! Draws curves and grouped bars as SVG, on linear or logarithmic axes.
 //!
-//! Coordinates are the values or their decimal logarithms; labels undo that.
+//! Coordinates are values or their decimal logarithms; labels show the values.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
-/// What an axis says.
+/// The label and scale of an axis.
 #[derive(Clone, Copy)]
 pub struct ChartAxis<'a> {
     pub title: &'a str,
     pub is_log: bool,
 }
 
-/// A name and what is drawn for it.
+/// A named data series.
 pub struct ChartSeries<T> {
     pub name: String,
     pub values: Vec<T>,
@@ -27,9 +27,9 @@ type SvgChart<'a, 'b> =
     ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 const SIZE: (u32, u32) = (960, 540);
-/// Room for a name below a group of bars.
+/// Width of a group of bars, with room for its name.
 const GROUP: u32 = 92;
-/// Told apart also by those who do not see red and green apart (Okabe and Ito's).
+/// Colours for readers with red-green blindness also (Okabe and Ito).
 const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
@@ -40,7 +40,7 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(110, 110, 110),
     RGBColor(0, 0, 0),
 ];
-/// Logarithms of sizes below one: shares.
+/// The smallest value on a logarithmic axis, for fractions.
 const LEAST: f64 = 1e-6;
 
 impl ChartAxis<'_> {
@@ -59,7 +59,7 @@ impl ChartAxis<'_> {
         }
     }
 
-    /// From the smallest to the largest, or from 0.
+    /// The range from the smallest value, or from 0, to the largest.
     fn value_range(self, values: impl Iterator<Item = f64>) -> (f64, f64) {
         let places: Vec<f64> = values.map(|value| self.to_position(value)).collect();
         let most = places.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -71,7 +71,7 @@ impl ChartAxis<'_> {
         }
     }
 
-    /// And on a logarithmic axis almost a decade more: the legend lies there.
+    /// The range, with almost a decade more on a logarithmic axis, for the legend.
     fn with_room_above(self, values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
         let (from, to) = self.value_range(values.clone());
         let most = values.map(|value| self.to_position(value));
@@ -92,7 +92,7 @@ impl ChartAxis<'_> {
     }
 }
 
-/// 1.5M
+/// Formats a number such as 1.5M.
 fn short_number(value: f64) -> String {
     let units = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
     let unit = units.iter().find(|(scale, _)| value.abs() >= *scale);
@@ -102,7 +102,7 @@ fn short_number(value: f64) -> String {
     format!("{digits}{unit}")
 }
 
-/// A curve for each series. `free`: the corner where no curve goes.
+/// Draws a curve for each series. `free`: a corner without curves, for the legend.
 pub fn draw_lines(
     path: &Path,
     title: &str,
@@ -137,7 +137,7 @@ pub fn draw_lines(
     })
 }
 
-/// A group of bars for each name; a series has one value for each group, or none.
+/// Draws a group of bars for each name; a series has one value or none for each group.
 pub fn draw_bars(
     path: &Path,
     title: &str,
@@ -149,9 +149,9 @@ pub fn draw_bars(
         .iter()
         .flat_map(|series| series.values.iter().copied());
     let (from, to) = y.value_range(values.flatten());
-    // The smallest is seen too.
+    // The smallest bar must also be visible.
     let ys = (if y.is_log { from - 0.1 } else { from }, to);
-    // The legend has its place at the right.
+    // Room for the legend at the right.
     let places = groups.len() + 1 + groups.len() / 5;
     let xs = (0.0, places as f64);
     let width = u32::try_from(places).unwrap_or(0).saturating_mul(GROUP);

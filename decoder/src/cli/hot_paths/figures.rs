@@ -1,4 +1,4 @@
-//! The paper's Figures 8 to 13, drawn.
+//! Draws the paper's Figures 8 to 13.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use plotters::chart::SeriesLabelPosition::{UpperLeft, UpperRight};
 use super::charts::{ChartAxis, ChartSeries, draw_bars, draw_lines};
 use super::tables::ProgramTables;
 
-/// How many charts were written.
+/// Draws all figures. Returns the number of written charts.
 pub fn draw_figures(folder: &Path, programs: &[ProgramTables]) -> Result<usize, String> {
     fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let path = |name: &str| folder.join(format!("{name}.svg"));
@@ -64,7 +64,7 @@ fn figure_8(path: &Path, programs: &[ProgramTables]) -> Result<(), String> {
     )
 }
 
-/// Recordings go without their ending, which says nothing in a chart.
+/// The name of a recording without its ending.
 fn short_name(name: &str) -> &str {
     name.strip_suffix(".calls").unwrap_or(name)
 }

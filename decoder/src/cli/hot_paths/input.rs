@@ -1,4 +1,4 @@
-//! A log or a recording: what its calls are.
+//! The calls of a log or of a recording.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -66,13 +66,13 @@ impl HotPathsInput {
         }
     }
 
-    /// The file's name without its folder, as it is shown.
+    /// The shown file name, without its folder.
     pub fn file_name(&self) -> String {
         let name = self.path.file_name().unwrap_or_default();
         EscapedText(&name.to_string_lossy()).to_string()
     }
 
-    /// Tells everything, or so many steps of a recording, and says how that ended.
+    /// Feeds all calls, or at most `limit` steps of a recording, and returns how that ended.
     pub fn feed_calls(
         &self,
         what: (CallMeasure, EventLeaf),
@@ -96,7 +96,7 @@ impl HotPathsInput {
                 ))
             }
             OpenedInput::Recording(recording, _) => {
-                // A step takes about as many bits as its thread's buffer was packed to.
+                // A step takes about two bits in the packed file.
                 let bar = ProgressMeter::new("reading", (recording.size() * 4).min(limit));
                 let tick = |more| bar.tick(more);
                 let told = feed_recorded_calls(recording, what, labels, listener, limit, &tick);
@@ -121,7 +121,7 @@ impl HotPathsInput {
     }
 }
 
-/// What cannot be read is no recording; opening it says why.
+/// Whether the file is a recording; false for unreadable files, since opening them reports why.
 fn is_recording(path: &Path) -> bool {
     let mut magic = [0; MAGIC.len()];
     let read = open_file(path).and_then(|mut file| file.read_exact(&mut magic));

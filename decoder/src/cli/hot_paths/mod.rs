@@ -1,4 +1,7 @@
-//! `lucce hot-paths`: which short paths of calls lead to the hot methods.
+//! `lucce hot-paths`: prints the short call paths to the hot methods.
+//!
+//! Reading order: `input` (calls of a log or recording), `paths` (hot routines and their k-calling contexts), `answer`
+//! (output), `tables`, `figures` and `charts` (the paper's tables and figures).
 
 mod input;
 
@@ -113,7 +116,7 @@ pub fn run(args: &HotPathsArgs) -> Result<CommandStatus, CommandError> {
 }
 
 impl HotPathsArgs {
-    /// What counts, and where.
+    /// The measure, and the innermost call.
     fn measure_and_leaf(
         &self,
         input: &HotPathsInput,

@@ -1,4 +1,4 @@
-//! The hot routines of a run and the paths of at most k calls that lead to them.
+//! Finds the hot routines of a run, and the paths of at most k calls that lead to them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -6,23 +6,23 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use lucce_decoder::{CallLabels, CodeSymbols, SiteId};
 use lucce_kcontexts::{CallingContextTree, Error, Forest, Label, NodeId, hot};
 
-/// A run's calls, by call site.
+/// The calls of a run, by call site.
 #[derive(Default)]
 pub struct SiteCalls {
     pub labels: CallLabels,
     pub tree: CallingContextTree,
 }
 
-/// Routines and how often, the hottest first.
+/// Hot routines and their counts, hottest first.
 pub struct HotRoutines {
     pub routines: Vec<(Label, u64)>,
-    /// How many there are, cold ones too.
+    /// Number of all routines.
     pub routine_count: usize,
     pub total: u64,
 }
 
 impl HotRoutines {
-    /// The fewest that make `percent` together.
+    /// Selects the fewest routines that make `percent` of the total.
     pub fn new(calls: &SiteCalls, percent: u32) -> HotRoutines {
         let forest = calls.tree.forest();
         let mut sums: BTreeMap<Label, u64> = BTreeMap::new();
@@ -53,22 +53,22 @@ impl SiteCalls {
     }
 }
 
-/// A k-CCF with names: a tree for each routine, of its callers and theirs.
+/// A k-calling context forest with names: for each routine, a tree of its callers.
 pub struct NamedForest {
     pub forest: Forest,
     names: Vec<String>,
 }
 
-/// What nodes with one label are.
+/// The meaning of a node's label.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum PathNode {
     Routine(Label),
-    /// A caller, by the site that it calls from.
+    /// A caller and the site that it calls from.
     Caller(Label, SiteId),
 }
 
 impl NamedForest {
-    /// Of these routines. `lines`: callers are told apart by the site that they call from.
+    /// Builds the forest of these routines. `lines`: callers differ by call site.
     pub fn new(
         calls: &SiteCalls,
         routines: &[(Label, u64)],
@@ -92,7 +92,7 @@ impl NamedForest {
         Ok(NamedForest { forest, names })
     }
 
-    /// Of each routine only what makes at least `percent` of it.
+    /// Keeps only paths with at least `percent` of their routine.
     pub fn retain_similar(self, percent: u32) -> Result<NamedForest, Error> {
         let forest = self.forest.similar(percent)?;
         let names = self.names;

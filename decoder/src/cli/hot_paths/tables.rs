@@ -1,4 +1,4 @@
-//! The paper's Tables 1 and 2, and what its figures show, for any program.
+//! Computes the paper's Tables 1 and 2 and the data of its figures, for any program.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -20,9 +20,9 @@ pub struct ProgramTables {
     /// What the call tree's nodes are: `calls` or `events`.
     pub value: String,
     pub sizes: Sizes,
-    /// Of recorded calls only: a log's contexts have no order.
+    /// Times, for recorded calls only: a log's contexts have no order.
     pub times: Option<Times>,
-    /// When static bursting listens; recorded calls only.
+    /// The bursts of static bursting, for recorded calls only.
     pub bursts: Option<String>,
     pub figures: Figures,
 }
@@ -32,7 +32,7 @@ struct AllProgramTables<'a> {
     programs: &'a [ProgramTables],
 }
 
-/// About how often a program's work is reported.
+/// Approximate number of progress reports for a program.
 const STEPS: u64 = 80;
 
 pub fn run(args: &HotPathsArgs, files: &[PathBuf]) -> Result<CommandStatus, CommandError> {
@@ -65,7 +65,7 @@ pub fn run(args: &HotPathsArgs, files: &[PathBuf]) -> Result<CommandStatus, Comm
     Ok(end)
 }
 
-/// Names tell programs apart, and their charts.
+/// Makes a program's name unique, for its charts.
 fn unique_name(programs: &[ProgramTables], name: String) -> String {
     let is_taken = |name: &str| programs.iter().any(|program| program.name == name);
     let mut other = name.clone();
@@ -108,14 +108,14 @@ fn measure_program(
     Ok((program, end))
 }
 
-/// Calls in memory: as recorded, or a log's calling context tree once over.
+/// Loads calls into memory: as recorded, or a log's calling context tree once.
 fn build_trace(
     args: &HotPathsArgs,
     input: &HotPathsInput,
     what: (CallMeasure, EventLeaf),
     labels: &mut CallLabels,
 ) -> Result<(Trace, CommandStatus), CommandError> {
-    // Labels are numbered while they are told.
+    // Labels get their numbers while calls are fed.
     let mut trace = Trace::new(u32::MAX);
     if input.is_recording() {
         let end = input.feed_calls(what, labels, &mut trace, args.steps)?;
@@ -283,7 +283,7 @@ fn write_curves(programs: &[ProgramTables], out: &mut impl Write) -> io::Result<
     {
         let ks = [1, 2, 5, 10, 20, 50];
         let at = |curve: &[(u32, u64)]| {
-            // Sizes were taken at these and some more lengths.
+            // Sizes were measured at these lengths and some others.
             ks.map(|k| {
                 let size = curve.iter().take_while(|(at, _)| *at <= k).last();
                 size.map_or_else(String::new, |(_, size)| grouped(*size))
@@ -320,7 +320,7 @@ fn write_table(
         .try_for_each(|program| write_row(out, &program.name, &cells(&program.figures)))
 }
 
-/// A name that is longer than its column takes from the first cell's room.
+/// Writes a row. A name longer than its column uses room of the first cell.
 fn write_row(out: &mut impl Write, name: &str, cells: &[String]) -> io::Result<()> {
     const ENDS: usize = 30;
     let first = ENDS.saturating_sub(name.chars().count());

@@ -1,4 +1,4 @@
-//! `lucce leaks --alive`: what is alive, in words and as JSON.
+//! `lucce leaks --alive`: lists live objects, as text and JSON.
 
 use std::io::{self, Write};
 
@@ -12,38 +12,38 @@ use super::as_of_time::AsOfTime;
 use super::report::{estimated_bytes, resolve_trace};
 use crate::cli::output::{format_plural, grouped};
 
-/// What is alive, by context and type.
+/// Live objects by context and type.
 #[derive(Serialize)]
 pub struct AliveReport {
     schema: &'static str,
     version: u32,
-    /// Of which run; none: the log is older than runs' ids.
+    /// The run's id; `None`: the log is from before run ids.
     run: Option<String>,
-    /// The JVM ended by itself.
+    /// Whether the JVM ended normally.
     ended: bool,
-    /// The JVM, if it runs.
+    /// Process id of the JVM, if it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
     #[serde(flatten)]
     listing: AliveListing,
 }
 
-/// What was alive at a census.
+/// The live objects at a census.
 #[derive(Serialize)]
 pub struct AliveListing {
     as_of: AsOfTime,
-    /// Since objects were first followed.
+    /// Milliseconds since sampling of objects began.
     millis: u64,
     collections: u64,
-    /// Collections of the whole heap; none: the JVM does not count them.
+    /// Number of collections of the whole heap; `None`: the JVM does not count them.
     full_collections: Option<u64>,
-    /// Of the heap in use after the last collection, and its largest size; none: unknown.
+    /// Used bytes of the heap after the last collection, and its maximum; `None`: unknown.
     heap_bytes: Option<u64>,
     max_heap_bytes: Option<u64>,
-    /// All that is alive, those that are not listed among it.
+    /// The sum of all live objects, listed or not.
     total: AliveSum,
     alive: Vec<AliveListingRow>,
-    /// Rows that are not listed.
+    /// Number of rows that are not listed.
     more: u64,
 }
 
@@ -51,26 +51,26 @@ pub struct AliveListing {
 struct AliveListingRow {
     id: String,
     aliases: Vec<String>,
-    /// The content id of its trace.
+    /// The content id of the trace.
     stack: String,
     class: String,
     objects: u64,
     bytes: u64,
     followed: u64,
-    /// Percent of the bytes that are alive.
+    /// Percentage of all live bytes.
     share: f64,
     ages: AliveAges,
     frames: Vec<StackFrame>,
 }
 
-/// By class of ages.
+/// Sums by age class.
 #[derive(Serialize)]
 struct AliveAges {
-    /// They have survived a collection of the old generation.
+    /// Survived a collection of the old generation.
     old: AliveSum,
-    /// They have survived a collection.
+    /// Survived a collection.
     survived: AliveSum,
-    /// No collection has looked at them.
+    /// No collection has run since the allocation.
     new: AliveSum,
 }
 
@@ -92,7 +92,7 @@ impl From<AliveAmount> for AliveSum {
 }
 
 impl AliveReport {
-    /// `pid`: the JVM, if it runs.
+    /// Builds the report. `pid`: the JVM, if it runs.
     pub fn new(profile: &Profile, pid: Option<u32>, listing: AliveListing) -> AliveReport {
         AliveReport {
             schema: "lucce-alive",
@@ -113,7 +113,7 @@ impl AliveReport {
 }
 
 impl AliveListing {
-    /// At most `top` rows.
+    /// Lists at most `top` rows.
     pub fn new(
         profile: &Profile,
         objects: &AliveObjects,
@@ -141,7 +141,7 @@ impl AliveListing {
         &self.as_of
     }
 
-    /// A collection has looked at most of what is listed.
+    /// Whether a collection has tested most of the listed objects.
     pub fn is_collected(&self) -> bool {
         let new: u64 = self.alive.iter().map(|row| row.ages.new.bytes).sum();
         let all: u64 = self.alive.iter().map(|row| row.bytes).sum();
@@ -156,15 +156,16 @@ impl AliveListing {
         self.millis
     }
 
-    /// No more than a quarter of the heap was free after the last collection, part of which the collector keeps for itself.
+    /// Whether at most a quarter of the heap was free after the last collection; the collector keeps a part of that for
+    /// itself.
     pub fn is_full(&self) -> bool {
         let bytes = self.heap_bytes.zip(self.max_heap_bytes);
         bytes.is_some_and(|(used, most)| used >= most / 4 * 3)
     }
 
-    /// In use and at most, after the last collection.
+    /// Used and maximum size of the heap after the last collection.
     pub fn format_heap(&self) -> Option<String> {
-        // There was no collection.
+        // Zero: there was no collection.
         let used = self.heap_bytes.filter(|used| *used > 0)?;
         let used = estimated_bytes(used);
         let most = estimated_bytes(self.max_heap_bytes?);
@@ -202,7 +203,7 @@ impl AliveListing {
         Ok(())
     }
 
-    /// For a page.
+    /// The rows for a page.
     pub fn to_texts(&self) -> Vec<AliveText> {
         self.alive.iter().map(AliveListingRow::to_text).collect()
     }

@@ -1,4 +1,4 @@
-//! When what is told was so.
+//! The time of reported data.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,14 +10,14 @@ use crate::cli::output::format_plural;
 /// A time of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct AsOfTime {
-    /// In UTC.
+    /// The time in UTC.
     at: String,
-    /// Since then. None: the JVM does not run any more.
+    /// Seconds since then. `None`: the JVM has ended.
     age_seconds: Option<u64>,
 }
 
 impl AsOfTime {
-    /// So many milliseconds after `start`, which is in nanoseconds since 1970. `now`: of a JVM that runs.
+    /// The time `millis` after `start`, which is in nanoseconds since 1970. `now`: set if the JVM runs.
     pub fn new(start: u64, millis: u64, now: Option<SystemTime>) -> AsOfTime {
         let at = UNIX_EPOCH + Duration::from_nanos(start) + Duration::from_millis(millis);
         let age = now.map(|now| now.duration_since(at).unwrap_or_default());
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(as_of(Some(180)), "as of 14:02:11 UTC, 3 minutes ago");
         assert_eq!(as_of(Some(7_300)), "as of 14:02:11 UTC, 2 hours ago");
         assert_eq!(as_of(Some(200_000)), "as of 14:02:11 UTC, 2 days ago");
-        // A clock that was put back.
+        // The clock was set back.
         let early = AsOfTime::new(start * 1_000_000_000, 0, Some(UNIX_EPOCH));
         assert_eq!(early.age_seconds, Some(0));
     }

@@ -1,4 +1,4 @@
-//! A JVM that ran out of memory: what filled the heap.
+//! The content of the heap when a JVM ran out of memory.
 
 use std::io::{self, Write};
 
@@ -9,22 +9,22 @@ use serde::Serialize;
 use super::alive::AliveListing;
 use super::as_of_time::AsOfTime;
 
-/// Contexts that are listed.
+/// Number of listed contexts.
 const CONTEXTS: usize = 3;
 
-/// What was alive when the heap was exhausted.
+/// The live objects when the heap was exhausted.
 #[derive(Serialize)]
 pub struct HeapExhaustion {
-    /// The JVM's words. None: it ended without a word.
+    /// The JVM's message. `None`: it ended without one.
     what: Option<String>,
-    /// The JVM's flag with which it ends at once.
+    /// The flag that makes the JVM exit at once.
     exits_by: Option<String>,
     #[serde(flatten)]
     listing: AliveListing,
 }
 
 impl HeapExhaustion {
-    /// `is_gone`: the JVM runs no more. None: the heap was not exhausted.
+    /// Reads the state. `is_gone`: the JVM has ended. `None`: the heap was not exhausted.
     pub fn from_profile(profile: &Profile, is_gone: bool, top: usize) -> Option<HeapExhaustion> {
         let exits_by = profile.meta.get("leak.exits_by");
         let told = profile.followed_objects.exhaustion_census();
@@ -40,7 +40,7 @@ impl HeapExhaustion {
         })
     }
 
-    /// So many bytes are a good part of what filled the heap.
+    /// Whether these bytes are at least a tenth of the live bytes of the exhausted heap.
     pub fn is_filled_by(&self, bytes: u64) -> bool {
         bytes >= self.listing.total_bytes() / 10
     }

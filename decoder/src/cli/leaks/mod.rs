@@ -1,4 +1,7 @@
-//! `lucce leaks`: which contexts make objects that are never let go.
+//! `lucce leaks`: finds contexts whose objects are never released.
+//!
+//! Reading order: `report` (evidence as text and JSON), `alive` (live objects), `exhaustion` (heap of a JVM that ran out
+//! of memory), `watch` (follows a running JVM), `snapshot_request` (asks the agent for newer data), `as_of_time`.
 
 mod alive;
 mod as_of_time;
@@ -92,7 +95,7 @@ pub fn run(args: &LeaksArgs) -> Result<CommandStatus, CommandError> {
     Ok(report_outcome(&log, &profile, &leaks))
 }
 
-/// For a page: what `lucce leaks` prints; of the JVM `pid`, if it runs, also how it is asked what holds the objects.
+/// The output of `lucce leaks` for a page. If the JVM `pid` runs, it includes the command that finds root paths.
 pub fn leaks_text(profile: &Profile, pid: Option<u32>) -> LeaksText {
     const TOP: usize = 100;
     const SUSPECTS: usize = 30;
@@ -113,7 +116,7 @@ pub fn leaks_text(profile: &Profile, pid: Option<u32>) -> LeaksText {
     }
 }
 
-/// What was alive at the last census. `pid`: the JVM, if it runs. None: the log has no census.
+/// The live objects at the last census. `pid`: the JVM, if it runs. `None`: the log has no census.
 fn alive_listing(
     profile: &Profile,
     pid: Option<u32>,
@@ -156,7 +159,7 @@ fn print_alive(log: &Path, args: &LeaksArgs) -> Result<CommandStatus, CommandErr
     Ok(report_damage(log, damage.as_ref(), CommandStatus::Fine))
 }
 
-/// What keeps the log from telling, however long the run was; a leak that was found is still told.
+/// Why the log cannot show leaks, however long the run was. A leak that was found is reported anyway.
 fn find_missing_evidence(profile: &Profile, leaks: &LeakAnalysis) -> Option<String> {
     if let Some(reason) = not_followed_reason(profile) {
         return Some(reason);
@@ -169,12 +172,12 @@ fn find_missing_evidence(profile: &Profile, leaks: &LeakAnalysis) -> Option<Stri
     })
 }
 
-/// Why no objects were followed. None: they were.
+/// Why no objects were sampled. `None`: they were.
 fn not_followed_reason(profile: &Profile) -> Option<String> {
     if let Some(reason) = profile.meta.get("leak.none") {
         return Some(format!("no objects were followed: {reason}"));
     }
-    // What is damaged may have said so.
+    // The damaged part may have had the option.
     if !profile.meta.contains_key("leak.interval") && profile.damage.is_some() {
         return Some("what could be read does not say whether objects were followed".into());
     }
@@ -185,7 +188,7 @@ fn not_followed_reason(profile: &Profile) -> Option<String> {
     None
 }
 
-/// The log does not have the agent's options yet: objects may still be followed.
+/// Whether the log lacks the agent's options yet: objects may still be sampled.
 fn is_starting(profile: &Profile) -> bool {
     !profile.meta.contains_key("options")
 }

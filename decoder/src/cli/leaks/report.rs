@@ -1,4 +1,4 @@
-//! What the evidence is, in words and as JSON.
+//! The report of leaks and their evidence, as text and JSON.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -19,46 +19,46 @@ use crate::cli::amounts::format_amount;
 use crate::cli::holders::{LeakHolders, type_option};
 use crate::cli::output::{format_plural, grouped};
 
-/// Suspects that are shown.
+/// Number of shown suspects.
 pub const SUSPECTS: usize = 3;
 
 #[derive(Serialize)]
 pub struct LeaksReport {
     schema: &'static str,
     version: u32,
-    /// Of which run; none: the log is older than runs' ids.
+    /// The run's id; `None`: the log is from before run ids.
     run: Option<String>,
-    /// The agent followed objects at all.
+    /// Whether the agent sampled objects.
     followed: bool,
-    /// What keeps the log from telling.
+    /// Why the log cannot show leaks.
     missing: Option<String>,
-    /// Mean distance of sampled allocations, in bytes.
+    /// The sampling interval in bytes.
     interval: Option<u64>,
     totals: LeaksTotals,
-    /// When the last snapshot was taken; none: there is none.
+    /// Time of the last snapshot; `None`: there is none.
     as_of: Option<AsOfTime>,
-    /// The JVM ran out of memory.
+    /// Set if the JVM ran out of memory.
     exhausted: Option<HeapExhaustion>,
-    /// Why it cannot be said that nothing leaks; none: it can, or leaks were found.
+    /// Why a leak cannot be excluded; `None`: it can, or leaks were found.
     unproven: Option<String>,
-    /// The JVM ended by itself.
+    /// Whether the JVM ended normally.
     ended: bool,
-    /// The JVM, if it runs.
+    /// Process id of the JVM, if it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
     damage: Option<LeaksDamage>,
     leaks: Vec<LeakRow>,
-    /// Leaks that were found and are not listed.
+    /// Number of leaks that are not listed.
     more: u64,
-    /// What else lives, by bytes: nothing is proven of it.
+    /// Other live objects by bytes, without a proof.
     suspects: Vec<SuspectRow>,
     more_suspects: u64,
-    /// What holds the objects of the first leak, or of the first suspect, if that was asked for.
+    /// GC root paths of the first leak's or suspect's objects, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     holders: Option<LeakHolders>,
 }
 
-/// Until the end if the run has ended, else until the last snapshot.
+/// Totals until the end of the run, or until the last snapshot of a running JVM.
 #[derive(Serialize)]
 struct LeaksTotals {
     snapshots: u64,
@@ -69,9 +69,9 @@ struct LeaksTotals {
     following: u64,
     thinned: u32,
     lost: u64,
-    /// Contexts and types with objects that were proven alive.
+    /// Number of (context, type) pairs with objects proven live.
     alive: u64,
-    /// Of those, with enough generations to say something.
+    /// Number of these with enough generations to be judged.
     judged: u64,
 }
 
@@ -85,62 +85,62 @@ struct LeaksDamage {
 struct LeakRow {
     id: String,
     aliases: Vec<String>,
-    /// The content id of its trace.
+    /// The content id of the trace.
     stack: String,
     class: String,
-    /// How likely it is that any of the judged contexts looks like this without growing.
+    /// The probability that any of the judged contexts looks like this without growing.
     chance: f64,
-    /// The first and the last generation that live, by collections before their birth.
+    /// The first and the last live generation, by number of collections before their allocation.
     born: [u64; 2],
-    /// Generations with living objects, born in each third of that time.
+    /// Generations with live objects, allocated in each third of that span.
     generations: [u64; 3],
-    /// After a third, two thirds and all of that time.
+    /// Live objects after one third, two thirds and all of that span.
     live: [LiveRow; 3],
-    /// Percent of what was alive after a third that still is.
+    /// Percentage of the objects live after the first third that are still live.
     kept: f64,
     growth_bytes: u64,
     frames: Vec<StackFrame>,
 }
 
-/// What lives and is not proven to leak, of one type and by one frame of the application.
+/// Live objects without proof of a leak, of one type and one application frame.
 #[derive(Serialize)]
 struct SuspectRow {
-    /// Of the context with most bytes.
+    /// The id of the context with most bytes.
     id: String,
     /// The content id of that context's trace.
     stack: String,
-    /// How many contexts have this frame and type.
+    /// Number of contexts with this frame and type.
     contexts: u64,
     class: String,
     objects: u64,
     bytes: u64,
-    /// Objects of so many ages live, of so many that must live before anything is said.
+    /// Number of live generations; the next field: the number needed for a judgement.
     generations: u64,
     enough: u64,
-    /// About so many more collections of the old generation may be enough; none: there are enough ages.
+    /// Approximate number of further old collections needed; `None`: there are enough generations.
     needs_old_collections: Option<u64>,
-    /// There are enough ages, and so many bytes more live than earlier in the run.
+    /// With enough generations: growth in bytes since earlier in the run.
     growth_bytes: u64,
     verdict: VerdictWord,
-    /// Why it is not known how many lived earlier.
+    /// Why the earlier number is unknown.
     missing: Option<String>,
-    /// More live than at an earlier snapshot, of however few ages.
+    /// Whether more objects live than at an earlier snapshot, regardless of their ages.
     has_grown: bool,
     /// The innermost frame of the application.
     at: Option<StackFrame>,
 }
 
-/// What is said of a suspect; of several contexts the last one of these holds.
+/// The verdict on a suspect; of several contexts, the last in this order.
 #[derive(Serialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
 enum VerdictWord {
-    /// There are too few ages.
+    /// Too few generations.
     Open,
-    /// About as much lived before.
+    /// About the same amount lived before.
     Steady,
-    /// How much lived before is not known.
+    /// The earlier amount is unknown.
     Unknown,
-    /// More lives than before.
+    /// More objects live than before.
     Growing,
 }
 
@@ -155,7 +155,7 @@ struct LiveRow {
 }
 
 impl LeaksReport {
-    /// At most so many leaks (0: all) and suspects.
+    /// Builds the report with at most `top` leaks (0: all) and suspects.
     pub fn new(
         profile: &Profile,
         leaks: &LeakAnalysis,
@@ -172,7 +172,7 @@ impl LeaksReport {
         let rows = leaks.findings.iter().take(top);
         let interval = profile.meta.get("leak.interval");
         let suspects = SuspectRow::from_suspects(profile, &leaks.suspects);
-        // The end counts what came behind the last snapshot, too.
+        // The end also counts what followed the last snapshot.
         let until = |key: &str, at_last: u64| at_last.max(profile.stat_value(key));
         LeaksReport {
             schema: "lucce-leaks",
@@ -215,7 +215,7 @@ impl LeaksReport {
         }
     }
 
-    /// Of a JVM that runs.
+    /// Adds the process id of a running JVM.
     pub fn with_process(
         mut self,
         profile: &Profile,
@@ -230,7 +230,7 @@ impl LeaksReport {
         self
     }
 
-    /// Of a JVM that ran out of memory: what filled its heap is not said to be as much as always.
+    /// Adds the exhausted heap. Suspects that filled it are not called steady.
     pub fn with_exhaustion(mut self, exhausted: Option<HeapExhaustion>) -> LeaksReport {
         if let Some(exhausted) = &exhausted {
             let filled = |row: &&mut SuspectRow| {
@@ -245,7 +245,7 @@ impl LeaksReport {
         self
     }
 
-    /// For a page.
+    /// The text for a page.
     pub fn to_text(&self) -> LeaksText {
         let mut says = Vec::new();
         // Writing to memory cannot fail.
@@ -286,7 +286,7 @@ impl LeaksReport {
         }
     }
 
-    /// What lives besides: a newcomer wants to know why it is not among the leaks.
+    /// Writes other live objects: readers want to know why these are no leaks.
     fn write_suspects(&self, out: &mut impl Write) -> io::Result<()> {
         if self.suspects.is_empty() {
             return Ok(());
@@ -300,8 +300,8 @@ impl LeaksReport {
         writeln!(out)
     }
 
-    /// The numbers and the type of the first leak, or of the first suspect. A context may have several numbers, and
-    /// objects are followed by the one that they were made under.
+    /// The context ids and the type of the first leak or suspect. A context may have several ids, and objects are followed
+    /// by the id of their allocation.
     pub fn first_objects(&self) -> Option<(Vec<String>, &str)> {
         let of_leak = |leak: &LeakRow| [std::slice::from_ref(&leak.id), &leak.aliases].concat();
         match (self.leaks.first(), self.suspects.first()) {
@@ -311,12 +311,12 @@ impl LeaksReport {
         }
     }
 
-    /// What holds the first objects.
+    /// Adds the root paths of the first objects.
     pub fn add_holders(&mut self, holders: LeakHolders) {
         self.holders = Some(holders);
     }
 
-    /// Only of a JVM that runs it can be asked what holds its objects.
+    /// Writes the command for root paths, which needs a running JVM.
     fn write_holders(&self, out: &mut impl Write) -> io::Result<()> {
         if let Some(holders) = &self.holders {
             return holders.write(out);
@@ -349,7 +349,7 @@ impl LeaksReport {
             format_plural(totals.alive, "context"),
         );
         let collections = match (totals.snapshots, self.ended) {
-            // A collection of the old generation writes down how many there were.
+            // The number of collections is recorded at an old collection.
             (0, false) => "no collection of the old generation yet".to_owned(),
             _ => {
                 let collections = format_plural(totals.collections, "collection");
@@ -369,7 +369,7 @@ impl LeaksReport {
         self.write_notes(out)
     }
 
-    /// The snapshots suffice, and nothing speaks for a leak.
+    /// Whether a leak is excluded: the snapshots suffice, and there is no evidence.
     fn is_denied(&self) -> bool {
         let all: u64 = self.suspects.iter().map(|row| row.bytes).sum();
         let is_part = |row: &SuspectRow| row.bytes > all / 10;
@@ -504,7 +504,7 @@ impl LeakRow {
         writeln!(out)
     }
 
-    /// Beyond one in a million the exact chance says no more.
+    /// Formats the probability; below one in a million the exact value does not matter.
     fn describe_chance(&self) -> String {
         match self.chance {
             chance if chance < 1e-6 => {
@@ -520,7 +520,7 @@ impl LeakRow {
 }
 
 impl SuspectRow {
-    /// Those of most bytes first.
+    /// Builds rows, most bytes first.
     fn from_suspects(profile: &Profile, suspects: &[LeakSuspect]) -> Vec<SuspectRow> {
         let mut rows: Vec<SuspectRow> = Vec::new();
         let mut known: HashMap<(String, Option<StackFrame>), usize> = HashMap::new();
@@ -539,7 +539,7 @@ impl SuspectRow {
         rows
     }
 
-    /// What is known of the context with most ages holds.
+    /// Adds another context's row; the verdict of the context with most generations holds.
     fn merge_row(&mut self, other: &SuspectRow) {
         self.contexts += 1;
         self.objects = self.objects.saturating_add(other.objects);
@@ -611,7 +611,7 @@ impl SuspectRow {
     fn describe_verdict(&self) -> String {
         let ages = format_plural(self.generations, "age");
         match (self.verdict, &self.missing) {
-            // What has left one age so far may never leave another.
+            // With one generation so far, there may never be a second.
             (VerdictWord::Open, _) if self.generations == 1 => format!(
                 "cannot be judged: objects of 1 age of the {} that are needed",
                 self.enough
@@ -681,7 +681,7 @@ fn describe_missing(missing: MissingEvidence) -> String {
     }
 }
 
-/// The content id and the frames of a trace; of none, if the log does not know the number.
+/// The content id and frames of a trace; empty if the log does not explain the context id.
 pub fn resolve_trace(profile: &Profile, id: ContextId) -> (String, Vec<StackFrame>) {
     let (stack, frames) = match profile.decode_trace(id) {
         Ok(trace) => (trace.stack, trace.frames),
@@ -690,7 +690,7 @@ pub fn resolve_trace(profile: &Profile, id: ContextId) -> (String, Vec<StackFram
     (stack.to_string(), frames)
 }
 
-/// What is estimated from samples is not known to the byte.
+/// Formats estimated bytes, which are not exact to the byte.
 pub fn estimated_bytes(bytes: u64) -> String {
     format_amount(bytes as f64, "bytes")
 }

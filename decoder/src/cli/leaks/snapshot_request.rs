@@ -1,4 +1,4 @@
-//! The agent in a JVM that runs is asked to write what lives now, behind a collection of the whole heap if the user wants one.
+//! Requests a census from the agent in a running JVM, on demand after a collection of the whole heap.
 
 use lucce_control::{ControlCommand, LeaksRequest, send_command};
 use serde::Deserialize;
@@ -7,8 +7,8 @@ use super::report::estimated_bytes;
 use crate::cli::amounts::format_amount;
 use crate::cli::{CommandError, print_diagnostic};
 
-/// What a collection may take for each byte in use, in nanoseconds. Collections of 53 MB took up to 1.8 with the parallel
-/// collector on a busy machine, where arrays of 6 KB lived; small objects take longer.
+/// Estimated nanoseconds of a collection for each used byte. With the parallel collector on a busy machine, collections of
+/// 53 MB with arrays of 6 KB took up to 1.8; small objects take longer.
 const NANOS_A_BYTE: f64 = 4.0;
 
 #[derive(Deserialize)]
@@ -18,15 +18,15 @@ struct LeaksAnswer {
     collection_us: Option<u64>,
 }
 
-/// The log has what lives now, if the agent can do that: one that is older or does not listen cannot.
+/// Makes the agent write the live objects to the log. Older agents, and agents that do not listen, cannot.
 pub fn request_snapshot(pid: u32) {
     let _ = send_command(pid, &ControlCommand::Leaks(LeaksRequest::Look));
 }
 
-/// The JVM collects its whole heap; what that costs is told before and behind.
+/// Collects the JVM's whole heap; prints the expected and the actual cost.
 ///
 /// # Errors
-/// The JVM was not asked, or refused.
+/// The JVM cannot be reached, or refuses.
 pub fn collect_heap(pid: u32) -> Result<(), CommandError> {
     let cost = request_leaks(pid, LeaksRequest::Cost)?;
     let heap = match (cost.heap_bytes, cost.max_heap_bytes) {

@@ -1,4 +1,4 @@
-//! Following the log of a JVM that runs. The log is whole at any time, so it is read again and again.
+//! Follows the log of a running JVM. The log is consistent at any time, so it is read repeatedly.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::cli::output::lock_stdout;
 use crate::cli::process;
 use crate::cli::{CommandError, CommandStatus};
 
-/// Where the log is.
+/// The source of a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LeaksSource {
     File(PathBuf),
@@ -25,7 +25,7 @@ pub enum LeaksSource {
 impl FromStr for LeaksSource {
     type Err = std::convert::Infallible;
 
-    /// A file may be named by a number, too.
+    /// A file's name may also be a number.
     fn from_str(text: &str) -> Result<LeaksSource, Self::Err> {
         let process = text.parse().ok().filter(|_| !Path::new(text).exists());
         Ok(process.map_or_else(|| LeaksSource::File(text.into()), LeaksSource::Process))
@@ -42,7 +42,7 @@ impl LeaksSource {
 }
 
 impl LeaksSource {
-    /// The JVM that writes the log, if it runs. `said`: what the log says.
+    /// The JVM that writes the log, if it runs. `said`: the process id in the log.
     pub fn running_pid(&self, said: u32) -> Option<u32> {
         match self {
             LeaksSource::Process(pid) => Some(*pid),
@@ -51,18 +51,18 @@ impl LeaksSource {
     }
 }
 
-/// Prints when other contexts leak than before, and at the end.
+/// Prints the report when the leaking contexts change, and at the end.
 pub fn watch_leaks(log: &Path, args: &LeaksArgs) -> Result<CommandStatus, CommandError> {
     let (mut seen, mut gone) = (None, false);
     loop {
         let started = Instant::now();
         let (profile, leaks) = read_leaks(log, &args.classes)?;
-        // Nor will it tell later.
+        // A log that cannot show leaks now never will.
         let tells = find_missing_evidence(&profile, &leaks).is_none();
         let is_in_vain = !tells && !is_starting(&profile);
         let over = gone || profile.ended || leaks.damage.is_some() || is_in_vain;
         if !over && process::is_gone(profile.header.pid, log) {
-            // It may have written until just now.
+            // The JVM may have written until just now, so the log is read once more.
             gone = true;
             continue;
         }
@@ -78,13 +78,13 @@ pub fn watch_leaks(log: &Path, args: &LeaksArgs) -> Result<CommandStatus, Comman
             return Ok(report_outcome(log, &profile, &leaks));
         }
         drop((profile, leaks));
-        // However long the log is, most of the time is left to others.
+        // Limits reading to a fifth of the time, however long the log is.
         let pause = args.interval.max(4 * started.elapsed());
         thread::sleep(pause);
     }
 }
 
-/// What was printed: every snapshot for programs, for people other contexts.
+/// The last printed state: JSON has every snapshot, text only changes of contexts.
 #[derive(PartialEq, Eq)]
 struct PrintedLeaks {
     leaks: Vec<(u64, String)>,

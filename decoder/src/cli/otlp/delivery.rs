@@ -1,14 +1,14 @@
-//! Requests to a collector: which ones are made again, and after how long.
+//! Sends requests to a collector, and repeats failed ones.
 //!
 //! ```text
-//! taken ─────────────────────────────► the next request
-//! not reached, 429, 502, 503, 504 ───► the same request again, after 1 s, 2 s, … 60 s, or what the collector asks for
-//! 408, 500, … ────────────────────────► likewise, but no more than 5 times: it may be this request that the collector cannot take
+//! accepted ──────────────────────────► the next request
+//! not reached, 429, 502, 503, 504 ───► the same request again, after 1 s, 2 s, … 60 s, or the collector's Retry-After
+//! 408, 500, … ───────────────────────► likewise, at most 5 times: the request itself may be the cause
 //! 413, and several rows ─────────────► half as many rows
 //! anything else ─────────────────────► the next request; the rows are counted as refused
 //! ```
-//! A request whose answer was lost is made again with the profiles' ids that it had, so a collector can know it. Meanwhile nothing is
-//! read and nothing is kept: what the program does is counted in its log.
+//! A repeated request has the same profile ids, so a collector can recognize it. Meanwhile nothing is read and nothing is
+//! buffered: the log counts on.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -22,25 +22,25 @@ use super::super::print_diagnostic;
 use super::delivery_deadline::DeliveryDeadline;
 use super::ledger::EventLedger;
 
-/// Collectors take so much with gRPC, and more with HTTP.
+/// Maximum size of a request: collectors accept it with gRPC, and more with HTTP.
 const MAX_REQUEST_BYTES: usize = 4 << 20;
-/// How often a request is made again that may itself be the cause of an error in the collector.
+/// Maximum number of retries of a request that may itself cause the collector's error.
 const MAX_RETRIES: u32 = 5;
 
-/// What has become of all requests.
+/// The outcome of all requests.
 #[derive(Default, Serialize)]
 pub struct PushReport {
-    /// Those that were taken.
+    /// Number of accepted requests.
     pub requests: u64,
-    /// Of those, before they were packed.
+    /// Their bytes before packing.
     pub bytes: u64,
-    /// Attempts that were in vain and made again.
+    /// Number of failed attempts that were repeated.
     pub retries: u64,
     pub delivered: EventLedger,
     pub refused: EventLedger,
-    /// Profiles of requests that were taken, without these.
+    /// Number of profiles that the collector rejected in accepted requests.
     pub rejected_profiles: u64,
-    /// Of the last look: the collector was away until the end.
+    /// Events of the last delta that were not delivered because the collector was away.
     pub undelivered: EventLedger,
 }
 
@@ -49,28 +49,28 @@ pub struct OtlpDelivery {
     headers: Vec<(String, String)>,
     limit: usize,
     pace: RetryBackoff,
-    /// Since the collector has last answered, requests were in vain, and that was told.
+    /// Whether requests have failed since the last answer, which was reported.
     is_away: bool,
     pub report: PushReport,
 }
 
-/// How a look's delivery ended.
+/// The end of a delta's delivery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeliveryEnd {
-    /// Every row was taken or refused.
+    /// Every row was accepted or refused.
     Done,
-    /// The end came first: the rows from this one on.
+    /// The command ended first; rows from this index were not delivered.
     GaveUp(usize),
-    /// The collector takes nothing at all.
+    /// The collector accepts nothing at all.
     Useless,
 }
 
-/// What to do about an answer.
+/// The next step after an answer.
 #[derive(PartialEq, Eq, Debug)]
 enum DeliveryStep {
     Accepted(OtlpAnswer),
     RetryUnlimited(String, Option<Duration>),
-    /// As `Later`, a few times; then it is refused.
+    /// As `RetryUnlimited`, a few times; then the request counts as refused.
     RetryLimited(String, Option<Duration>),
     SplitRequest,
     Refused(String),
@@ -93,10 +93,10 @@ impl OtlpDelivery {
         }
     }
 
-    /// Delivers a look.
+    /// Delivers a delta.
     ///
     /// # Errors
-    /// Memory cannot be packed.
+    /// Packing failed.
     pub fn deliver_run(
         &mut self,
         run: &ExportRun,
@@ -153,7 +153,7 @@ impl OtlpDelivery {
         Ok(DeliveryEnd::Done)
     }
 
-    /// Until the collector says what it thinks of the request. `None`: the end came first.
+    /// Sends a request until the collector accepts or refuses it. `None`: the command ended first.
     fn send_request(
         &mut self,
         request: &OtlpRequest,

@@ -1,4 +1,4 @@
-//! When to end: once the JVM has ended, or somebody asks for it; and how long the last delivery may take then.
+//! Decides when to end: after the JVM's end, or on request; limits the time of the last delivery.
 
 use std::path::PathBuf;
 use std::thread;
@@ -8,16 +8,16 @@ use lucce_control::stop_signal;
 
 use super::super::process;
 
-/// From one look at the process to the next.
+/// Time between two checks of the process.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub struct DeliveryDeadline {
     log: PathBuf,
-    /// The JVM, once the log has told it. `None`: it has not.
+    /// The process id from the log. `None`: the log does not have it yet.
     pid: Option<u32>,
-    /// For the last delivery.
+    /// Time limit of the last delivery.
     allowed: Duration,
-    /// Since when the end is known.
+    /// When the end was noticed.
     since: Option<Instant>,
 }
 
@@ -31,7 +31,7 @@ impl DeliveryDeadline {
         }
     }
 
-    /// There is one look, this one.
+    /// Makes this delivery the last one.
     pub fn end_now(&mut self) {
         self.since.get_or_insert_with(Instant::now);
     }
@@ -40,7 +40,7 @@ impl DeliveryDeadline {
         self.pid = Some(pid);
     }
 
-    /// Nothing is counted any more, or nothing more is wanted.
+    /// Whether the JVM has ended, or the user ended the command.
     pub fn is_over(&mut self) -> bool {
         let is_gone = |pid| process::is_gone(pid, &self.log);
         if self.since.is_none()
@@ -51,7 +51,7 @@ impl DeliveryDeadline {
         self.since.is_some()
     }
 
-    /// Waits so long before a request is made again. `false`: it is not worth it any more.
+    /// Waits before a retry. `false`: the deadline does not allow it.
     pub fn wait_for_retry(&mut self, delay: Duration) -> bool {
         let until = Instant::now() + delay;
         while Instant::now() < until {
@@ -67,7 +67,7 @@ impl DeliveryDeadline {
         true
     }
 
-    /// Waits for the next look, or for the end.
+    /// Waits for the next reading, or for the end.
     pub fn wait_for_next(&mut self, interval: Duration) {
         let until = Instant::now() + interval;
         while Instant::now() < until && !self.is_over() {

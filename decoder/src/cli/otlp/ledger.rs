@@ -1,4 +1,4 @@
-//! What has become of events: by kind, how many, and the sum of their values.
+//! Sums of events by kind: their number and the sum of their values.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,7 +26,7 @@ impl EventLedger {
         self.0.is_empty()
     }
 
-    /// Objects that lived at a snapshot are no events, and are told again with the next one.
+    /// Adds rows. Live objects at a snapshot are no events, and each snapshot reports them anew.
     pub fn add_rows(&mut self, run: &ExportRun, rows: &[ExportRow]) {
         for row in rows {
             let Some(kind) = run.event_kind(row).filter(|kind| kind.name != "inuse") else {

@@ -1,4 +1,4 @@
-//! What a log's counters have more than the last time, as a run of its own: from the last look to this one.
+//! Reads what a log has counted since the last reading, as a run of its own.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
@@ -6,33 +6,33 @@ use std::time::{Duration, Instant, SystemTime};
 use lucce_decoder::{DeltaTracker, ExportOptions, FollowedObjects, LogSource, OpenError};
 use lucce_export::ExportRun;
 
-/// Reads a log again and again. Its JVM hears nothing of that.
+/// Reads a log repeatedly, without contact to its JVM.
 pub struct LogDeltaReader {
     log: PathBuf,
-    /// Events of this kind only.
+    /// Only events of this kind; `None`: all.
     kind: Option<String>,
     contents: bool,
     arguments: bool,
     delta_tracker: DeltaTracker,
-    /// How many snapshots of living objects were told.
+    /// Number of reported snapshots of live objects.
     snapshots: usize,
-    /// Until when events were taken, in nanoseconds since 1970. `None`: none were.
+    /// End of the reported time, in nanoseconds since 1970. `None`: nothing was reported.
     until: Option<u64>,
-    /// What the last look took.
+    /// Duration of the last reading.
     read_duration: Duration,
 }
 
-/// One look.
+/// The result of one reading.
 pub struct LogDelta {
-    /// What is new.
+    /// The new events.
     pub run: ExportRun,
-    /// Events whose numbers the log does not explain: it is damaged.
+    /// Number of events whose context ids the log does not explain: it is damaged.
     pub unexplained: u64,
     pub damage: Option<String>,
-    /// Events that the agent could not count.
+    /// Number of dropped events.
     pub lost: u64,
     pub pid: u32,
-    /// The JVM has written the log's end.
+    /// Whether the log has its end.
     pub ended: bool,
 }
 
@@ -50,12 +50,12 @@ impl LogDeltaReader {
         }
     }
 
-    /// The program's arguments are in what is looked at.
+    /// Reports the program's arguments unmasked.
     pub fn show_arguments(&mut self) {
         self.arguments = true;
     }
 
-    /// A large log is read less often, so that this takes a quarter of a processor at most.
+    /// The time between readings: a large log is read less often, so that reading takes at most a quarter of a processor.
     pub fn poll_interval(&self, asked: Duration) -> Duration {
         asked.max(self.read_duration * 4)
     }
@@ -70,7 +70,7 @@ impl LogDeltaReader {
             profile.show_arguments();
         }
         profile.events = self.delta_tracker.next_delta(&profile);
-        // What lived at a snapshot is no difference to the one before, so it is told once, as it was.
+        // Live objects at a snapshot are not a difference, so each snapshot is reported once, as it is.
         let snapshots = profile.followed_objects.snapshots().len();
         if snapshots == self.snapshots {
             profile.followed_objects = FollowedObjects::default();

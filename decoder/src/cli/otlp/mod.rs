@@ -1,12 +1,12 @@
-//! `lucce otlp`: what a JVM counts, to a collector, as long as the JVM runs.
+//! `lucce otlp`: sends what a JVM counts to a collector, while the JVM runs.
 //!
 //! ```text
-//! log ─► look: what is new ─► requests of 4 MB ─► collector
-//!  ▲                 the next look comes when all of them were answered
-//! JVM, which hears nothing of this
+//! log ─► LogDelta: new events ─► requests of 4 MB ─► collector
+//!  ▲              the next reading starts after all were answered
+//! JVM, which is not contacted
 //! ```
-//! The log is the queue: what could not be delivered yet is in it, however long the collector is away. Kept are the counters that
-//! were taken, and one look.
+//! The log is the queue: it holds undelivered events, however long the collector is away. Memory holds only the reported
+//! counters and one delta.
 
 mod delivery;
 mod delivery_deadline;
@@ -112,7 +112,7 @@ pub fn run(args: &OtlpArgs) -> Result<CommandStatus, CommandError> {
     report_delivery(args, &log, &delivery, &last)
 }
 
-/// What was counted while a delivery was in vain is not delivered, either.
+/// Counts events that arrived during a failed delivery as undelivered also.
 fn count_undelivered(
     looker: &mut LogDeltaReader,
     delivery: &mut OtlpDelivery,
@@ -176,7 +176,7 @@ fn report_delivery(
     })
 }
 
-/// Where a collector takes profiles, as OpenTelemetry has it.
+/// Parses a collector's URL; the path defaults to OpenTelemetry's for profiles.
 fn parse_otlp_url(url: &str) -> Result<HttpEndpoint, String> {
     HttpEndpoint::parse(url, "/v1development/profiles")
 }
@@ -196,7 +196,7 @@ fn read_headers(file: &Path) -> Result<Vec<(String, String)>, CommandError> {
     let text = std::fs::read_to_string(file).map_err(|e| failed(e.to_string()))?;
     warn_if_readable(Some(file));
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    // A line may be a secret: it is not told.
+    // A line may be a secret, so it is not printed.
     let parsed =
         lines.map(|line| parse_header(line).map_err(|why| failed(format!("a line {why}"))));
     parsed.collect()

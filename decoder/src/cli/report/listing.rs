@@ -1,4 +1,4 @@
-//! Contexts one by one, each with its trace.
+//! Lists contexts, each with its trace.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -19,8 +19,7 @@ use crate::cli::threshold::estimate_frame_bytes;
 
 use super::{ReportArgs, ReportTotals, format_value, value_in_bytes, value_of};
 
-/// How long the operations of each context took whose bytes are shown: of another kind in the log, whose
-/// numbers are the same.
+/// The durations of contexts whose bytes are listed: another kind in the log has them under the same context ids.
 fn collect_operation_times(
     profile: &Profile,
     kind: &KindTotal,
@@ -36,7 +35,7 @@ fn collect_operation_times(
     times.collect()
 }
 
-/// The contexts that are listed: the first so many, as long as each is large enough.
+/// Selects the listed contexts: at most `top`, and only large enough ones.
 pub fn select_listed<'c>(
     list: &'c [EventContext],
     args: &ReportArgs,
@@ -56,7 +55,7 @@ pub fn select_listed<'c>(
 pub struct ContextRow<'r> {
     id: String,
     aliases: Vec<String>,
-    /// The content id of its trace.
+    /// The content id of the trace.
     stack: String,
     class: Option<&'r str>,
     count: u64,
@@ -64,17 +63,17 @@ pub struct ContextRow<'r> {
     /// The value, if it is in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
-    /// How long they took in all, if that is known beside.
+    /// Total duration in nanoseconds, if the log has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     nanos: Option<u64>,
-    /// Percent of what was sorted by.
+    /// Percentage of the sort key's total.
     share: f64,
     frames: FrameList<'r>,
     #[serde(skip_serializing_if = "Option::is_none")]
     started_by: Option<ThreadStartTraces>,
 }
 
-/// What is listed, made row by row while it is written: together the traces may be far longer than the log.
+/// The listed contexts. Rows are built while writing, since all traces may be far larger than the log.
 pub struct ContextRows<'r> {
     profile: &'r Profile,
     traces: TraceTree<'r>,
@@ -83,7 +82,7 @@ pub struct ContextRows<'r> {
     sorted_by: StackMeasure,
     whole: u64,
     times: HashMap<(StackId, Option<String>), u64>,
-    /// With `--across-threads`.
+    /// Set with `--across-threads`.
     submissions: Option<SubmissionIndex>,
 }
 
@@ -134,7 +133,7 @@ impl<'r> ContextRows<'r> {
         })
     }
 
-    /// About how much will be written, without traces of other threads.
+    /// Approximate bytes of the output, without traces of other threads.
     pub fn estimate_bytes(&self, as_json: bool) -> u64 {
         const ROW: u64 = 130;
         let sums = self

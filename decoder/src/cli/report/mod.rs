@@ -1,4 +1,7 @@
-//! `lucce report`: where the memory was allocated, or where other events happened.
+//! `lucce report`: prints where memory was allocated, or where other events happened.
+//!
+//! Reading order: `report_filter` (selected events), `report_head` (the run), `listing` (contexts), `sum_table` (`--by`),
+//! `tree` (`--tree`).
 
 mod listing;
 mod report_filter;
@@ -120,7 +123,7 @@ pub fn run(args: &ReportArgs) -> Result<CommandStatus, CommandError> {
     Ok(end.max(streamed))
 }
 
-/// The kind that is reported. What the run was asked for is known even if there was no such event.
+/// The reported kind. A kind that the run was to record is valid even without events.
 fn resolve_kind(
     args: &ReportArgs,
     profile: &Profile,
@@ -167,13 +170,13 @@ fn check_args(args: &ReportArgs) -> Result<(), CommandError> {
 }
 
 impl ReportArgs {
-    /// The amount that is sorted by, if one is named.
+    /// The amount of the sort key, if one is named.
     fn sorted_measure(&self) -> Option<MeasureArg> {
         self.sort.and_then(SortArg::to_measure_arg)
     }
 }
 
-/// What is reported.
+/// The request of a report.
 struct ReportRequest<'r> {
     args: &'r ReportArgs,
     profile: &'r Profile,
@@ -181,7 +184,7 @@ struct ReportRequest<'r> {
     filter: ReportFilter<'r>,
 }
 
-/// How sums are shown.
+/// The layout of sums.
 #[derive(Clone, Copy)]
 enum SumLayout {
     Table(GroupByArg),
@@ -189,7 +192,7 @@ enum SumLayout {
 }
 
 impl<'r> ReportRequest<'r> {
-    /// Contexts one by one.
+    /// Reports single contexts.
     fn report_contexts(&self) -> Result<CommandStatus, CommandError> {
         let (args, profile, kind) = (self.args, self.profile, self.kind);
         let events = profile.events_of_kind(&kind.name);
@@ -226,7 +229,7 @@ impl<'r> ReportRequest<'r> {
         self.print_report(&contexts, (totals, idle), body)
     }
 
-    /// Sums of them. Each context is decoded once: its node in the tree says all that is asked for.
+    /// Reports sums. Each context is decoded once; its node in the tree has everything needed.
     fn report_sums(&self, sums: SumLayout) -> Result<CommandStatus, CommandError> {
         let (args, profile, kind) = (self.args, self.profile, self.kind);
         let events = profile.events_of_kind(&kind.name);
@@ -259,7 +262,7 @@ impl<'r> ReportRequest<'r> {
         self.print_report(&left_out, (totals, idle), body)
     }
 
-    /// `contexts`: what was left out, and damage.
+    /// Prints a report. `contexts`: what was left out, and damage.
     fn print_report(
         &self,
         contexts: &ContextList,
@@ -293,7 +296,7 @@ impl<'r> ReportRequest<'r> {
     }
 }
 
-/// The kind has events, and none of them is reported: it may be a pattern that is not what was meant.
+/// Warns if the kind has events but none is reported: a pattern may be mistyped.
 fn warn_about_patterns(args: &ReportArgs, kind: &KindTotal) {
     let asked = [("--type", &args.type_pattern), ("--through", &args.through)];
     let asked = asked.iter().filter_map(|(option, pattern)| {
@@ -308,14 +311,14 @@ fn warn_about_patterns(args: &ReportArgs, kind: &KindTotal) {
     }
 }
 
-/// Events in a tree, of which sums are made.
+/// The tree from which sums are made.
 struct ReportSums<'r> {
     joined: &'r MergedProfile,
     row_filter: &'r RowFilter<'r>,
     value: StackMeasure,
-    /// What amounts are in.
+    /// The unit of amounts.
     unit: &'r str,
-    /// All that is wanted.
+    /// The total of the selected events.
     whole: u64,
 }
 
@@ -332,7 +335,7 @@ impl ReportSums<'_> {
     }
 }
 
-/// What amounts are in; counts are in nothing.
+/// The unit of amounts; counts have none.
 fn unit_of(value: StackMeasure, kind: &KindTotal) -> &str {
     match value {
         StackMeasure::Sum => &kind.unit,
@@ -354,30 +357,30 @@ struct ContextReport<'r> {
     #[serde(flatten)]
     head: ReportHead,
     event: String,
-    /// What `value` is in; empty: a number of the program's own.
+    /// The unit of `value`; empty: a plain number of the program.
     unit: String,
-    /// Other kinds of events in the log, and how many.
+    /// Number of events of the other kinds in the log.
     others: BTreeMap<String, u64>,
     totals: ReportTotals,
-    /// Of allocations, if what the VM says can be compared.
+    /// The allocation coverage, if it is known.
     coverage: Option<AllocationCoverage>,
-    /// The JVM ended by itself.
+    /// Whether the JVM ended normally.
     ended: bool,
     damage: Option<ReportDamage>,
     lost: u64,
-    /// Counted in bursts only.
+    /// Set if events were counted in bursts.
     #[serde(skip_serializing_if = "Option::is_none")]
     bursts: Option<BurstSummary>,
-    /// Events without any frame of the classes that were asked for.
+    /// Number of events without a frame of the selected classes.
     outside: u64,
     skipped: SkippedCounts,
-    /// Counts are estimated from samples, one every so many bytes on average.
+    /// The sampling interval in bytes, if counts are estimated from samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     sampled_bytes: Option<u64>,
-    /// What is wrong with the samples of this JVM.
+    /// A known bias of this JVM's samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     sample_bias: Option<&'static str>,
-    /// Waits of threads that have nothing to do, which are not among the rest.
+    /// Waits of idle threads, which the other sums exclude.
     #[serde(skip_serializing_if = "Option::is_none")]
     idle: Option<ReportTotals>,
     #[serde(flatten)]
@@ -389,7 +392,7 @@ struct ContextReport<'r> {
 enum ReportBody<'r> {
     Contexts {
         contexts: Box<ContextRows<'r>>,
-        /// With a threshold: the sum of what is not listed.
+        /// With a threshold: the sum of unlisted contexts.
         #[serde(skip_serializing_if = "Option::is_none")]
         rest: Option<ReportTotals>,
     },
@@ -614,7 +617,7 @@ fn value_in_bytes(kind: &KindTotal, value: u64) -> Option<u64> {
     kind.is_bytes().then_some(value)
 }
 
-/// A value with its unit, exact where that is not long; `None`: there is none.
+/// Formats a value with its unit, exactly if that is short; `None`: the kind has no values.
 fn format_value(value: u64, unit: &str) -> Option<String> {
     match (value, unit) {
         (0, "") => None,

@@ -1,4 +1,4 @@
-//! Which events a report is of: types, stacks through a method, and no threads that wait for work.
+//! Selects the events of a report: by type, by method, and without idle threads.
 
 use lucce_decoder::{
     ContextCounters, EventContext, KindTotal, MergedCounter, MergedProfile, Profile, TraceTree,
@@ -10,7 +10,7 @@ use super::ReportArgs;
 pub struct ReportFilter<'a> {
     class: Option<&'a Regex>,
     through: Option<&'a Regex>,
-    /// Idle threads are left out.
+    /// Whether idle threads are left out.
     without_idle: bool,
 }
 
@@ -27,7 +27,7 @@ impl<'a> ReportFilter<'a> {
         self.class.is_none_or(|class| class.is_match(name))
     }
 
-    /// Parts the events into those that are listed and those of threads that wait for work.
+    /// Splits events into listed ones, and waits of idle threads.
     pub fn split_idle(
         &self,
         profile: &Profile,
@@ -40,7 +40,7 @@ impl<'a> ReportFilter<'a> {
         events.partition_counters(|share| !idle.is_idle(share.id, share.event))
     }
 
-    /// Keeps contexts of the type and through the method that were asked for.
+    /// Keeps contexts that match `--type` and `--through`.
     pub fn retain_wanted(&self, profile: &Profile, list: &mut Vec<EventContext>) {
         let is_type = |context: &EventContext| {
             context.count > 0 && self.is_type(profile.context_detail(context).unwrap_or_default())
@@ -63,7 +63,7 @@ impl<'a> ReportFilter<'a> {
         list.extend(wanted.map(|(context, _)| context));
     }
 
-    /// Which of a run's events are listed, by nodes of a tree.
+    /// A filter of a run's events, by nodes of the tree.
     pub fn build_row_filter<'j>(&'j self, joined: &'j MergedProfile) -> RowFilter<'j> {
         let through = |regex: &Regex| joined.mark_paths_through(|method| regex.is_match(method));
         RowFilter {
@@ -74,18 +74,18 @@ impl<'a> ReportFilter<'a> {
     }
 }
 
-/// Events of a run, as they were chosen.
+/// The filter of a run's events.
 pub struct RowFilter<'j> {
     filter: &'j ReportFilter<'j>,
     joined: &'j MergedProfile,
-    /// By node.
+    /// Matching paths, by node.
     through: Option<Vec<bool>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowClass {
     Wanted,
-    /// Wanted, but for a thread that waits for work.
+    /// It matches, but its thread is idle.
     Idle,
     Other,
 }

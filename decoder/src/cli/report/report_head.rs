@@ -1,4 +1,4 @@
-//! Which run a report is of.
+//! The run of a report.
 
 use std::io::{self, Write};
 
@@ -10,12 +10,12 @@ use crate::cli::amounts::format_amount;
 
 #[derive(Serialize)]
 pub struct ReportHead {
-    /// `None`: the log is older than runs' ids.
+    /// The run's id; `None`: the log is from before run ids.
     run: Option<String>,
     command: Option<String>,
-    /// The VM's version, which names the JDK's.
+    /// The VM's version, which identifies the JDK.
     jvm: Option<String>,
-    /// How long the agent was there; `None`: the JVM was killed or still runs.
+    /// Seconds that the agent ran; `None`: the JVM was killed or still runs.
     seconds: Option<f64>,
 }
 

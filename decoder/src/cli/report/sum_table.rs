@@ -1,4 +1,4 @@
-//! `--by`: sums by type, class, package, method, line, thread or tag.
+//! The tables of `--by`: sums by type, class, package, method, line, thread or tag.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -16,21 +16,21 @@ use crate::cli::style::TerminalStyle;
 
 use super::{ReportArgs, ReportSums};
 
-/// Sums, the largest first.
+/// Sums, largest first.
 #[derive(Serialize)]
 pub struct SumTable {
     by: String,
-    /// What `own` and `total` are in; empty: they are numbers of events, or without a unit.
+    /// The unit of `own` and `total`; empty: numbers of events, or no unit.
     amounts_in: String,
-    /// Whether `own` and `total` differ: of methods and what they are in.
+    /// Whether `own` and `total` differ: for methods, classes, packages and lines.
     #[serde(skip)]
     has_own: bool,
     rows: Vec<SumRow>,
-    /// How many there are, of which the largest are listed.
+    /// Number of groups, of which the largest are listed.
     different: u64,
-    /// What is not listed, and how many those are: of their own amounts.
+    /// The own amounts of unlisted groups; the next field: their number.
     rest: u64,
-    /// Why they are not: what lists them, or that they are too small.
+    /// Why they are unlisted: the option that lists them, or their size.
     #[serde(skip)]
     listed_by: &'static str,
 }
@@ -38,13 +38,13 @@ pub struct SumTable {
 #[derive(Serialize)]
 struct SumRow {
     name: String,
-    /// What happened in its own code, in the unit of what is sorted by.
+    /// The amount of its own code, in the sort key's unit.
     own: u64,
-    /// With all that it calls: a stack counts once.
+    /// The amount with all callees; a stack counts once.
     total: u64,
-    /// How many events `own` is of.
+    /// Number of events in `own`.
     count: u64,
-    /// Percent of all, of `own` and of `total`.
+    /// Percentages of the total: of `own`, and of `total`.
     own_share: f64,
     total_share: f64,
 }

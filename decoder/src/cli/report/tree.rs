@@ -1,10 +1,10 @@
-//! `--tree`: what calls what, as a person draws it.
+//! Draws the call tree (`--tree`).
 //!
 //! ```text
-//! 100.0%  43.7 kB  app.Main.main                        calls without a branch stand in one column
+//! 100.0%  43.7 kB  app.Main.main                        calls without a branch share a column
 //!                  app.Main.work
-//!  93.7%  41.0 kB  ├─ = byte[]                          what happens in the method itself, by type
-//!   6.3%   2.7 kB  └─ app.Text.of  (+12 bytes in 1 smaller)    what is below the threshold, exactly
+//!  93.7%  41.0 kB  ├─ = byte[]                          events in the method itself, by type
+//!   6.3%   2.7 kB  └─ app.Text.of  (+12 bytes in 1 smaller)    the exact sum below the threshold
 //! ```
 
 use std::io::{self, Write};
@@ -24,29 +24,29 @@ use super::{ReportArgs, ReportSums};
 #[derive(Serialize)]
 pub struct ReportTree {
     by: String,
-    /// What amounts are in; empty: they are numbers of events, or without a unit.
+    /// The unit of amounts; empty: numbers of events, or no unit.
     amounts_in: String,
     inverted: bool,
-    /// Branches with less are summed up.
+    /// The minimum amount of a branch; smaller ones are summed up.
     least: u64,
-    /// Parents come before their children; the first is all that was drawn.
+    /// Parents precede their children; the first is the root, with the total.
     branches: Vec<TreeRow>,
 }
 
 #[derive(Serialize)]
 struct TreeRow {
-    /// Its parent's place in the list.
+    /// The index of its parent.
     parent: Option<usize>,
     name: String,
     amount: u64,
-    /// Percent of all.
+    /// Percentage of the total.
     share: f64,
-    /// What happened in its own code, by type; inverted: in stacks that begin here.
+    /// Amounts of its own code by type; inverted: of stacks that begin here.
     own: Vec<OwnAmount>,
-    /// What is in branches and types that are not drawn, and how many those are.
+    /// The sum of omitted branches and types; the next field: their number.
     rest: u64,
     small: u64,
-    /// What it calls is deeper than what is drawn.
+    /// Whether its callees are below the maximum depth.
     #[serde(skip)]
     is_deepest: bool,
 }
@@ -57,10 +57,10 @@ struct OwnAmount {
     amount: u64,
 }
 
-/// Percent: what is smaller is summed up if nothing else is asked for.
+/// Default of `--min-share` in percent.
 const DEFAULT_MIN_SHARE_PERCENT: f64 = 1.0;
-/// Calls, unless something else is asked for: a drawing has a column for each, and the inverted one looks at every stack
-/// as often. Stacks of deep recursions have a hundred thousand.
+/// Default of `--depth`. A drawing has a column for each call, and the inverted tree walks every stack to this depth.
+/// Stacks of deep recursions have a hundred thousand frames.
 const DEFAULT_MAX_DEPTH: usize = 500;
 
 impl ReportTree {
@@ -109,7 +109,7 @@ fn min_amount(threshold: &ThresholdArgs, whole: u64) -> u64 {
     }
 }
 
-/// How many calls lead to each branch.
+/// The depth of each branch.
 fn branch_depths(branches: &[CallTreeBranch]) -> Vec<usize> {
     let mut depths: Vec<usize> = Vec::with_capacity(branches.len());
     for branch in branches {
@@ -151,7 +151,7 @@ fn build_row(
 }
 
 impl TreeRow {
-    /// Why what is not drawn below it is not.
+    /// Why branches below it are omitted.
     fn why_omitted(&self) -> &'static str {
         match self.is_deepest {
             true => "deeper",
@@ -160,7 +160,7 @@ impl TreeRow {
     }
 }
 
-/// The children of each branch, in their order.
+/// The children of each branch, in order.
 struct ChildIndex {
     first_child: Vec<Option<usize>>,
     next_sibling: Vec<Option<usize>>,
@@ -191,7 +191,7 @@ impl ChildIndex {
     }
 }
 
-/// A line of the drawing that is not a branch.
+/// A line of the drawing besides branches.
 enum TreeLine {
     Branch(usize),
     Own(Option<String>, u64),
@@ -209,7 +209,7 @@ struct TreeWriter<'d> {
 
 impl TreeWriter<'_> {
     fn write_tree(&self, out: &mut impl Write) -> io::Result<()> {
-        // What is to be drawn, with the lines to its left.
+        // Lines to be drawn, each with the vertical lines to its left.
         let mut open: Vec<(TreeLine, String, &str)> = Vec::new();
         self.push_children(0, "", &mut open);
         while let Some((line, left, mark)) = open.pop() {
@@ -232,7 +232,7 @@ impl TreeWriter<'_> {
         Ok(())
     }
 
-    /// A branch, and below it in the same column what it alone calls.
+    /// Writes a branch, and below it in the same column its only callees.
     fn write_chain<'s>(
         &self,
         at: usize,
@@ -281,7 +281,7 @@ impl TreeWriter<'_> {
         Ok(())
     }
 
-    /// Its name, and what is small below it if that has no line of its own.
+    /// Formats a branch's name, with the omitted sum if that has no line of its own.
     fn format_name(&self, at: usize, row: &TreeRow) -> String {
         let name = EscapedText(&row.name);
         let small = grouped(row.small);
@@ -301,7 +301,7 @@ impl TreeWriter<'_> {
         has_own || self.children.child_rows(at).next().is_some()
     }
 
-    /// The only thing below a branch, if that is another one with nearly all that it has.
+    /// The only child of a branch, if it has nearly all of the branch's amount.
     fn only_child(&self, at: usize) -> Option<usize> {
         let row = self.rows.get(at)?;
         let mut children = self.children.child_rows(at);
@@ -343,7 +343,7 @@ impl TreeWriter<'_> {
             ));
         }
         let last = lines.len().saturating_sub(1);
-        // The threads' first frames have nothing to their left.
+        // The threads' first frames have no lines to their left.
         let is_root = at == 0;
         for (number, (_, line)) in lines.into_iter().enumerate().rev() {
             let mark = match (is_root, number == last) {

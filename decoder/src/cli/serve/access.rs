@@ -1,8 +1,8 @@
-//! Who may ask: a client that knows the secret in the address, from a page of this very address.
+//! Access control: a client must know the secret in the address, and its request must come from a page of this address.
 //!
-//! Other users of the machine can connect, and pages of other sites can make a browser ask. The former do not know the
-//! secret. The latter do not either; besides, a site whose name is made to mean 127.0.0.1 (DNS rebinding) gives itself away by
-//! the `Host` that the browser sends, and a script of another site by its `Origin`.
+//! Other users of the machine can connect, and pages of other sites can make a browser send requests. Neither knows the
+//! secret. In addition, the browser's `Host` reveals a site whose name was made to resolve to 127.0.0.1 (DNS rebinding),
+//! and `Origin` reveals a script of another site.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,24 +15,24 @@ pub struct PageAccess {
     secret: String,
 }
 
-/// What a request is for.
+/// The decision on a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AccessDecision {
     Page,
-    /// The newest data, if they are newer than this reading.
+    /// The newest data, if newer than this reading.
     Data {
         after: u64,
     },
-    /// The page has another address.
+    /// Redirects to the page's address.
     Redirect(String),
     Refused(&'static str),
     NotFound,
-    /// Something is to be changed.
+    /// The request's method would change something.
     MethodNotAllowed,
 }
 
 impl PageAccess {
-    /// To what listens there, by a new secret.
+    /// Creates a new secret for the server at this address.
     pub fn new(address: SocketAddr) -> io::Result<PageAccess> {
         let mut bits = [0_u8; 16];
         File::open("/dev/urandom")?.read_exact(&mut bits)?;
@@ -41,7 +41,7 @@ impl PageAccess {
         Ok(PageAccess { port, secret })
     }
 
-    /// What a person opens.
+    /// The address that the user opens.
     pub fn page_address(&self) -> String {
         format!("http://127.0.0.1:{}/{}/", self.port, self.secret)
     }
@@ -83,7 +83,7 @@ impl PageAccess {
         let host = host.to_ascii_lowercase();
         let names = ["127.0.0.1", "localhost"];
         names.iter().any(|name| {
-            // A browser leaves out the port that all of http has.
+            // A browser omits the default port of http.
             host == format!("{name}:{}", self.port) || self.port == 80 && host == *name
         })
     }
@@ -94,14 +94,14 @@ impl PageAccess {
     }
 }
 
-/// Takes as long for every wrong secret.
+/// Compares secrets in constant time.
 fn is_equal_secret(said: &str, secret: &str) -> bool {
     let different = said.bytes().zip(secret.bytes());
     let different = different.fold(0, |sum, (a, b)| sum | (a ^ b));
     said.len() == secret.len() && different == 0
 }
 
-/// `after=7`
+/// Parses `after=7`.
 fn parse_after(query: &str) -> u64 {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let said = pairs.find(|(key, _)| *key == "after");

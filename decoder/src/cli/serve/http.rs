@@ -1,27 +1,27 @@
-//! As much of HTTP/1.1 as a page on the loopback device takes: one request on a connection, one answer, and the end.
+//! The part of HTTP/1.1 that a page on the loopback device needs: a connection has one request and one answer.
 //!
-//! What a client sends is not trusted: a request's head has a limit, and so has the time that it may take, so a client can
-//! take no more of this process than one thread for some seconds.
+//! Clients are not trusted: the size of a request's head and its time are limited, so a client occupies at most one thread
+//! for some seconds.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A browser's request has one or two.
+/// Maximum bytes of a request's head; a browser's has one or two KB.
 const HEAD: usize = 16 << 10;
 const HEADERS: usize = 64;
-/// Until the head is there.
+/// Time limit for the head.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// For each piece of the answer.
+/// Time limit for each piece of the answer.
 const SLOW: Duration = Duration::from_secs(30);
 
-/// What is asked for, and by whom, as far as they say so.
+/// A request: its target and the client's headers about its origin.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PageRequest {
     pub method: String,
     pub target: String,
-    /// All headers of this name.
+    /// All `Host` headers.
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
 }
@@ -29,12 +29,12 @@ pub struct PageRequest {
 pub struct PageResponse {
     status: u16,
     kind: &'static str,
-    /// More headers.
+    /// Further headers.
     head: Vec<(&'static str, String)>,
     body: Arc<str>,
 }
 
-/// `None`: what came is no request, too long, or did not come in time.
+/// Reads a request. `None`: it is malformed, too long or too late.
 pub fn read_request(connection: &mut TcpStream) -> io::Result<Option<PageRequest>> {
     connection.set_write_timeout(Some(SLOW))?;
     let until = Instant::now() + PATIENCE;
@@ -98,8 +98,7 @@ impl PageRequest {
     }
 }
 
-/// Writes the answer. What the client still sends is taken, so that it reads the answer before it learns that the connection
-/// has ended.
+/// Writes the answer. Reads the rest of the client's data, so that the client sees the answer before the connection ends.
 pub fn write_response(
     connection: &mut TcpStream,
     with_body: bool,
@@ -132,7 +131,7 @@ impl PageResponse {
         }
     }
 
-    /// `policy`: what the page may load and run. No other page may hold it in a frame.
+    /// A page. `policy`: its content security policy. No other page may show it in a frame.
     pub fn from_page(html: Arc<str>, policy: &str) -> PageResponse {
         let policy = format!("{policy}; frame-ancestors 'none'");
         let mut answer = PageResponse::new(200, "text/html; charset=utf-8", html);
@@ -154,7 +153,7 @@ impl PageResponse {
         answer
     }
 
-    /// In words.
+    /// An error as text.
     pub fn from_error(status: u16, why: &str) -> PageResponse {
         let mut answer = PageResponse::new(
             status,
@@ -186,7 +185,8 @@ impl PageResponse {
         let more: String = more
             .map(|(key, text)| format!("{key}: {text}\r\n"))
             .collect();
-        // Neither is it kept, nor named to others, nor taken for something else than it says, nor shown within another site's.
+        // The page is not cached, not named to other sites, not reinterpreted as another type, and not shown within
+        // another site.
         format!(
             "HTTP/1.1 {} {reason}\r\nContent-Type: {}\r\n{length}{more}Cache-Control: no-store\r\n\
              Referrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n\

@@ -1,8 +1,8 @@
-//! `lucce serve`: the page of a JVM that runs, in a browser.
+//! `lucce serve`: serves the page of a running JVM to a browser.
 //!
 //! ```text
-//! log ─► readings: reads it anew when a browser asks, and not more often than said
-//! browser ─► http (a request, an answer) ─► access (who may ask) ─► the page, or the newest data for it
+//! log     ─► PageReader: reads the log when a browser asks, at most once per interval
+//! browser ─► http (request, answer) ─► access (checks the client) ─► the page, or its newest data
 //! ```
 
 mod access;
@@ -56,7 +56,7 @@ pub struct ServeArgs {
     classes: ClassFilterArgs,
 }
 
-/// More connections at a time than a few browsers have are closed unanswered.
+/// Maximum number of open connections, more than a few browsers need; further ones are closed.
 const CONNECTIONS: usize = 32;
 
 pub fn run(args: &ServeArgs) -> Result<CommandStatus, CommandError> {
@@ -69,7 +69,7 @@ pub fn run(args: &ServeArgs) -> Result<CommandStatus, CommandError> {
     let mut out = lock_stdout();
     writeln!(out, "{address}")?;
     out.flush()?;
-    // Else the lock of standard output would be held for as long as the page is served.
+    // Otherwise the lock of standard output would be held while the page is served.
     drop(out);
     print_diagnostic("serves this page to browsers of this machine until Ctrl-C");
     let opener = OpenerHolder::default();
@@ -94,24 +94,24 @@ pub fn run(args: &ServeArgs) -> Result<CommandStatus, CommandError> {
 
 struct PageServer<'a> {
     access: PageAccess,
-    /// Browsers wait for each other while the log is read: it is read once for all of them.
+    /// One lock: browsers wait while the log is read once for all of them.
     page_reader: Mutex<PageReader<'a>>,
-    /// Connections that are being answered.
+    /// Number of open connections.
     open: AtomicUsize,
     opener: OpenerHolder,
-    /// A browser was asked to show the page.
+    /// Whether a browser was started for the page.
     is_opened: bool,
 }
 
 impl PageServer<'_> {
-    /// Ends only with the process.
+    /// Serves connections until the process ends.
     fn accept_connections(&self, listener: &TcpListener) -> Result<CommandStatus, CommandError> {
         thread::scope(|scope| {
             if self.is_opened {
                 scope.spawn(|| self.opener.end_when_asked());
             }
             for connection in listener.incoming() {
-                // What one connection cannot have, as a file descriptor, the next may.
+                // A resource that this connection lacks, such as a file descriptor, may be free for the next one.
                 let Ok(connection) = connection else {
                     thread::sleep(Duration::from_millis(100));
                     continue;
@@ -123,7 +123,7 @@ impl PageServer<'_> {
                     continue;
                 }
                 scope.spawn(move || {
-                    // A browser that has gone away has no use for an answer.
+                    // A closed browser needs no answer.
                     let _ = self.serve_connection(connection);
                     self.open.fetch_sub(1, Ordering::Relaxed);
                 });
@@ -175,7 +175,7 @@ impl PageServer<'_> {
         &self,
         what: impl FnOnce(&mut PageReader<'_>) -> Result<PageResponse, String>,
     ) -> PageResponse {
-        // A reading that has panicked is not kept: the one before it still holds.
+        // A reading that panicked is not kept; the previous one stays valid.
         let readings = self.page_reader.lock();
         let mut readings = readings.unwrap_or_else(PoisonError::into_inner);
         what(&mut readings).unwrap_or_else(|why| PageResponse::from_error(500, &why))

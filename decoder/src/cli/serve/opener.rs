@@ -1,5 +1,5 @@
-//! The page's address on its way to the browser. Every user of the machine can read the command lines of all processes, so the address,
-//! which holds the secret, is in a file that forwards to it and that its user alone can read.
+//! Passes the page's address to the browser. Every user of the machine can read the command lines of all processes. So the
+//! address, which holds the secret, is in a file that forwards to it and that only its user can read.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
@@ -15,17 +15,17 @@ use lucce_control::stop_signal;
 use super::super::output::private_file_options;
 
 const NAME: &str = "open.html";
-/// From one look at whether to end to the next.
+/// Time between two checks for the end.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A file that forwards a browser to an address, in a folder of its own. Both go when this is dropped.
+/// A file that forwards a browser to an address, in its own folder. Dropping it removes both.
 pub struct OpenerFile {
     folder: PathBuf,
 }
 
 impl OpenerFile {
     /// # Errors
-    /// The folder or the file cannot be made.
+    /// The folder or the file cannot be created.
     pub fn new(address: &str) -> io::Result<OpenerFile> {
         let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         let runtime = runtime.filter(|folder| folder.is_dir());
@@ -35,7 +35,7 @@ impl OpenerFile {
         let mut file = private_file_options()
             .create_new(true)
             .open(opener.path())?;
-        // The address has letters, digits and `:/.` only.
+        // The address has only letters, digits and `:/.`.
         let page = format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
              <meta http-equiv=\"refresh\" content=\"0; url={address}\">\n<title>lucce serve</title>\n\
@@ -52,7 +52,7 @@ impl OpenerFile {
 
 impl Drop for OpenerFile {
     fn drop(&mut self) {
-        // What cannot be removed leads to a server that has ended.
+        // A file that cannot be removed leads to a server that has ended.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
@@ -65,7 +65,7 @@ fn new_folder(within: &Path) -> io::Result<PathBuf> {
     Ok(folder)
 }
 
-/// The file as long as a browser may want it: until the page was asked for, or the command is told to end.
+/// Holds the file until the page was requested, or the command ends.
 #[derive(Default)]
 pub struct OpenerHolder(Mutex<Option<OpenerFile>>);
 
@@ -78,7 +78,7 @@ impl OpenerHolder {
         drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
-    /// Ends the process, without the file, once Ctrl-C or SIGTERM asks for that (see `stop_signal::handle_stop_signals`).
+    /// Removes the file and ends the process after Ctrl-C or SIGTERM (see `stop_signal::handle_stop_signals`).
     pub fn end_when_asked(&self) {
         while !stop_signal::is_stop_requested() {
             thread::sleep(POLL_INTERVAL);

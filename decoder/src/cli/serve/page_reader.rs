@@ -1,4 +1,4 @@
-//! The newest data of the page: the log is read again when a browser asks and the last reading is old enough.
+//! Reads the newest data of the page, when a browser asks and the last reading is old enough.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,33 +13,33 @@ use super::super::{CommandError, leaks, process, view};
 
 pub struct PageReader<'a> {
     log: PathBuf,
-    /// The process that writes the log, or has written it.
+    /// The process that writes or wrote the log.
     pid: u32,
     classes: &'a ClassFilterArgs,
-    /// From one reading to the next, at least.
+    /// Minimum time between readings.
     interval: Duration,
     before: ContextCounters,
-    /// When these were read; none: there is one reading so far, and no interval.
+    /// Time of the reading before; `None`: there is one reading so far, and no interval.
     counted_at: Option<Instant>,
     newest: PageReading,
 }
 
-/// What was read once.
+/// The result of one reading.
 struct PageReading {
-    /// The first is 1.
+    /// The number of the reading, from 1.
     number: u64,
     at: Instant,
     read_duration: Duration,
     page: HtmlPage,
-    /// The page as a file, and its data alone, each made when it is first asked for.
+    /// The page as a file, and its data alone; each is built at its first request.
     html: Option<Arc<str>>,
     json: Option<Arc<str>>,
-    /// Nothing more will come.
+    /// Whether no more data will come.
     is_last: bool,
 }
 
 impl<'a> PageReader<'a> {
-    /// Reads the log for the first time.
+    /// Creates a reader and reads the log for the first time.
     pub fn new(
         log: PathBuf,
         classes: &'a ClassFilterArgs,
@@ -71,7 +71,7 @@ impl<'a> PageReader<'a> {
         ))
     }
 
-    /// The data alone; `None`: they are not newer than that reading.
+    /// The data alone; `None`: they are not newer than reading `after`.
     pub fn newer_data(&mut self, after: u64) -> Result<Option<Arc<str>>, String> {
         self.refresh_reading()?;
         let PageReading {
@@ -82,7 +82,7 @@ impl<'a> PageReader<'a> {
         Ok(json)
     }
 
-    /// From now to the next reading: reading takes a quarter of a processor at most.
+    /// Time until the next reading: reading takes at most a quarter of a processor.
     fn poll_interval(&self) -> Duration {
         self.interval.max(self.newest.read_duration * 4)
     }
@@ -92,7 +92,7 @@ impl<'a> PageReader<'a> {
         if self.newest.is_last || begun - self.newest.at < self.poll_interval() {
             return Ok(());
         }
-        // The process writes until it has ended, so that is asked before the log is read.
+        // The process writes until its end, so this is checked before the log is read.
         let is_last = process::is_gone(self.pid, &self.log);
         let profile = self.classes.open_log(&self.log);
         let mut profile = profile.map_err(|failure| {
@@ -160,7 +160,7 @@ impl PageReading {
     }
 }
 
-/// That beside the log, if it is there and of this run.
+/// The stream beside the log, if it exists and is of this run.
 fn open_stream(log: &Path, profile: &Profile) -> Option<EventStream> {
     let stream = EventStream::open(events_path(log)).ok()?;
     profile.check_same_run(&stream).ok().map(|()| stream)

@@ -1,8 +1,8 @@
-//! `lucce top`: what a JVM does now, on a terminal.
+//! `lucce top`: shows on a terminal what a JVM does now.
 //!
 //! ```text
-//! log ─► sampler: reads it again and again, in a thread of its own ─► Window: what was counted meanwhile
-//! keys ─► View: what is shown of it, and how ─► rows ─► screen
+//! log  ─► LogSampler: reads it repeatedly, in its own thread ─► SampleWindow: new events
+//! keys ─► TopView: the selected list and sort key ─► rows ─► screen
 //! ```
 
 mod rows;
@@ -76,12 +76,12 @@ pub fn run(args: &TopArgs) -> Result<CommandStatus, CommandError> {
     }
 }
 
-/// How many rows are printed at most: 0 stands for all.
+/// Maximum number of rows: 0 stands for all.
 fn row_limit(top: usize) -> usize {
     if top == 0 { usize::MAX } else { top }
 }
 
-/// As `lucce report`; kinds that the run was asked for may come yet.
+/// Checks the kind as `lucce report` does; kinds that the run is to record are valid, since events may follow.
 fn check_kind(event: &String, sampler: &LogSampler) -> Result<(), CommandError> {
     let kinds = sampler.kinds();
     if kinds.contains(event) {

@@ -1,4 +1,4 @@
-//! What is shown of a window: head and rows, as text.
+//! Formats a window: head and rows, as text.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -49,15 +49,15 @@ impl TopList {
     }
 }
 
-/// What a person wants to see.
+/// The user's selection.
 #[derive(Clone, Debug)]
 pub struct TopView {
-    /// `None`: the kind that is shown first.
+    /// The selected kind; `None`: the main kind.
     pub kind: Option<String>,
     pub list: TopList,
-    /// Sorted by the number of events, not by the sum of their values.
+    /// Whether rows are sorted by number of events instead of value.
     pub by_count: bool,
-    /// With threads that wait for work.
+    /// Whether idle threads are shown.
     pub with_idle: bool,
 }
 
@@ -75,7 +75,7 @@ impl TopView {
         self.kind.as_deref().unwrap_or(&window.main_kind)
     }
 
-    /// Whether rows are sorted by the number of events: by choice, or because the kind has no values.
+    /// Whether rows are sorted by number of events: by choice, or because the kind has no values.
     pub fn sorts_by_count(&self, window: &SampleWindow) -> bool {
         let kind = self.shown_kind(window);
         let known = window.totals.iter().find(|of| of.name == kind);
@@ -86,14 +86,14 @@ impl TopView {
         self.with_idle || !row.is_idle
     }
 
-    /// So many lists further.
+    /// Moves on by `steps` lists.
     pub fn advance_list(&mut self, steps: usize) {
         let at = TopList::ALL.iter().position(|list| *list == self.list);
         let next = (at.unwrap_or(0) + steps) % TopList::ALL.len();
         self.list = TopList::ALL.get(next).copied().unwrap_or(TopList::Context);
     }
 
-    /// The next kind of those that were ever counted.
+    /// Selects the next kind that was ever counted.
     pub fn next_kind(&mut self, window: &SampleWindow) {
         let now = self.shown_kind(window).to_owned();
         let names: Vec<&String> = window.totals.iter().map(|kind| &kind.name).collect();
@@ -103,16 +103,16 @@ impl TopView {
     }
 }
 
-/// One line of the list.
+/// A row of the list.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TopRow {
     pub key: GroupKey,
-    /// In percent of the window's.
+    /// Percentage of the window's total.
     pub share: f64,
-    /// For a second: in the kind's unit, and events.
+    /// Value per second in the kind's unit, and events per second.
     pub value: String,
     pub count: String,
-    /// Escaped.
+    /// The name, escaped.
     pub name: String,
 }
 
@@ -129,7 +129,7 @@ impl fmt::Display for TopRow {
     }
 }
 
-/// Run, kind and sums.
+/// Formats the head: run, kind and sums.
 pub fn format_head(window: &SampleWindow, view: &TopView) -> Vec<String> {
     let asked = view.shown_kind(window);
     let run = window.run.map_or_else(
@@ -181,7 +181,7 @@ fn sum_rows(window: &SampleWindow, is_wanted: impl Fn(&MergedCounter) -> bool) -
     })
 }
 
-/// Times that threads waited are a part of that time: nanoseconds in a second.
+/// Formats a rate. Durations are shown as nanoseconds per second.
 fn format_rate(sum: u64, window: &SampleWindow, unit: &str) -> String {
     let seconds = window.seconds.max(1e-3);
     let a_second = sum as f64 / seconds;
@@ -191,7 +191,7 @@ fn format_rate(sum: u64, window: &SampleWindow, unit: &str) -> String {
     }
 }
 
-/// The largest first.
+/// Builds the rows, largest first.
 pub fn build_rows(window: &SampleWindow, view: &TopView) -> Vec<TopRow> {
     let (kind, by) = (view.shown_kind(window), view.list.to_group_by());
     let of_kind = kind_filter(window, kind);
@@ -224,7 +224,7 @@ pub fn build_rows(window: &SampleWindow, view: &TopView) -> Vec<TopRow> {
     keys.into_iter().map(row).collect()
 }
 
-/// Of a context its type, the innermost frame of the program, and where in the JDK that has led to.
+/// Formats a group's name. A context has its type, its innermost application frame, and the JDK method that this called.
 fn format_key_name(window: &SampleWindow, key: GroupKey) -> String {
     let called = window.joined.group_name(key);
     let called = EscapedText(&called);
@@ -247,7 +247,7 @@ fn format_key_name(window: &SampleWindow, key: GroupKey) -> String {
     }
 }
 
-/// The context's number, its content id and its trace.
+/// Formats a context: its id, its content id and its trace.
 pub fn format_trace(window: &SampleWindow, key: GroupKey) -> Vec<String> {
     let GroupKey::Context(node, what) = key else {
         return Vec::new();

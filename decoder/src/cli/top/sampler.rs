@@ -1,4 +1,4 @@
-//! Reads the log of a JVM that runs, again and again: what its counters have more than the last time.
+//! Reads the log of a running JVM repeatedly, and returns what was counted since the last reading.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,26 +8,26 @@ use lucce_decoder::{ContextCounters, KindTotal, MergedProfile, OpenError, Profil
 use crate::cli::CommandError;
 use crate::cli::classes::ClassFilterArgs;
 
-/// What was counted between two readings.
+/// The events between two readings.
 pub struct SampleWindow {
-    /// One run, with what was counted meanwhile.
+    /// One run with these events.
     pub joined: MergedProfile,
     pub run: Option<RunId>,
     pub seconds: f64,
-    /// What was counted since the JVM started.
+    /// Events since the JVM's start.
     pub totals: Vec<KindTotal>,
-    /// The kind that is shown if none is asked for.
+    /// The kind that is shown by default.
     pub main_kind: String,
 }
 
 pub struct LogSampler {
     path: PathBuf,
     requested_interval: Duration,
-    /// What the last reading took.
+    /// Duration of the last reading.
     read_duration: Duration,
     before: ContextCounters,
     read_at: Instant,
-    /// Of what was counted or asked for.
+    /// Kinds that were counted, or that the run is to record.
     kinds: Vec<String>,
 }
 
@@ -58,18 +58,18 @@ impl LogSampler {
         &self.path
     }
 
-    /// Names of kinds that there are, or may be soon.
+    /// Names of kinds that have events or may have some later.
     pub fn kinds(&self) -> &[String] {
         &self.kinds
     }
 
-    /// A large log is read less often, so that this takes a quarter of a processor at most.
+    /// The time between readings: a large log is read less often, so that reading takes at most a quarter of a processor.
     pub fn poll_interval(&self) -> Duration {
         self.requested_interval.max(self.read_duration * 4)
     }
 
     /// # Errors
-    /// The log cannot be read any more.
+    /// The log cannot be read.
     pub fn read_window(&mut self) -> Result<SampleWindow, OpenError> {
         let begun = Instant::now();
         let mut profile = Profile::open(&self.path)?;
@@ -78,7 +78,7 @@ impl LogSampler {
         self.before = std::mem::replace(&mut profile.events, more);
         let mut joined = MergedProfile::default();
         joined.add_profile(&profile, &|_| ());
-        // Not since readings began: on a busy machine that is something else.
+        // Measured between the counters' readings, not between the starts of readings: on a busy machine these differ.
         let seconds = (profile.counted_at - self.read_at).as_secs_f64();
         self.read_at = profile.counted_at;
         self.read_duration = begun.elapsed();

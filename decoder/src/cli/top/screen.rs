@@ -1,4 +1,4 @@
-//! The terminal: keys come in, rows go out. The log is read in another thread, so keys are answered at once.
+//! The terminal: reads keys and draws rows. Another thread reads the log, so that keys are handled at once.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
@@ -18,11 +18,11 @@ use super::super::{CommandError, CommandStatus};
 use super::rows::{self, TopList, TopRow, TopView};
 use super::sampler::{LogSampler, SampleWindow};
 
-/// From one look at the keys to the next.
+/// Time between two checks for keys.
 const KEY_POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// How long a message is shown.
+/// Time for which a message is shown.
 const MESSAGE_TIME: Duration = Duration::from_secs(4);
-/// Rows for one key.
+/// Number of rows of a page key.
 const PAGE_ROWS: usize = 10;
 
 const HELP: &str = "←→ list  e kind  s sort  ↑↓ row  Enter trace  space pause  d dump  q quit";
@@ -31,18 +31,18 @@ struct TopScreen<'t> {
     target: &'t RunTarget,
     view: TopView,
     window: Option<SampleWindow>,
-    /// What is shown of the window: made when it comes or something else is wanted of it, not each time it is drawn.
+    /// The drawn text, rebuilt when the window or the selection changes, not at each drawing.
     head: Vec<String>,
     rows: Vec<TopRow>,
     selected: TableState,
-    /// The trace that is shown; empty: none.
+    /// The shown trace; empty: none.
     trace: Vec<String>,
-    /// The first line of it that is seen.
+    /// The first visible line of the trace.
     scrolled: usize,
-    /// How many lines of it are seen at a time.
+    /// Number of visible lines of the trace.
     visible_lines: usize,
     paused: bool,
-    /// What happened last, and since when that is shown.
+    /// The last message, and when it appeared.
     message: String,
     message_since: Instant,
 }
@@ -76,7 +76,7 @@ pub fn run_screen(
 
 type SampleResult = Result<SampleWindow, OpenError>;
 
-/// Looks, one after the other, until none is wanted any more or the log cannot be read.
+/// Reads windows until the receiver is dropped or the log cannot be read.
 fn spawn_sampler(mut sampler: LogSampler) -> Receiver<SampleResult> {
     let (sender, receiver): (Sender<SampleResult>, _) = mpsc::channel();
     thread::spawn(move || {
@@ -140,7 +140,7 @@ impl TopScreen<'_> {
         self.selected.select(last.map(|last| selected.min(last)));
     }
 
-    /// `false`: the person has seen enough.
+    /// Handles a key; `false`: quit.
     fn handle_key(&mut self, key: KeyEvent) -> bool {
         let is_interrupt =
             key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
@@ -188,7 +188,7 @@ impl TopScreen<'_> {
         self.update_rows();
     }
 
-    /// So many rows further; an open trace is then the one of that row.
+    /// Moves the selection by `rows`; an open trace changes to that row's.
     fn move_selection(&mut self, rows: isize) {
         let last = self.rows.len().saturating_sub(1);
         let selected = self.selected.selected().unwrap_or(0);
@@ -213,7 +213,7 @@ impl TopScreen<'_> {
         }
     }
 
-    /// A trace stays to be read: the screen stands still meanwhile.
+    /// Opens or closes a trace; the screen does not change while it is open.
     fn toggle_trace(&mut self) {
         let is_context = matches!(self.selected_key(), Some(GroupKey::Context(..)));
         self.trace = match self.trace.is_empty() {
@@ -228,7 +228,7 @@ impl TopScreen<'_> {
         };
     }
 
-    /// As `lucce ctl PID dump`; what is told of it.
+    /// Copies the log like `lucce ctl PID dump`; returns the message.
     fn dump_log(&self) -> String {
         let Some(pid) = self.target.pid else {
             return "this is a log already".into();
@@ -273,7 +273,7 @@ impl TopScreen<'_> {
         frame.render_widget(Paragraph::new(self.format_foot()), foot);
     }
 
-    /// As much of the trace as so many lines hold; the title says if that is not all.
+    /// The part of the trace that fits `height` lines; the title says if that is not all.
     fn trace_widget(&mut self, height: u16) -> Paragraph<'static> {
         let (all, height) = (self.trace.len(), usize::from(height));
         self.scrolled = self.scrolled.min(all.saturating_sub(height));

@@ -1,13 +1,13 @@
 package java.lang;
 
 /**
- * What the helper classes need to know of Class when it is compiled: the field is added to the real class by the
- * agent. Never part of the product.
+ * The part of Class that the helper classes are compiled against. The agent adds the field to the real class. Not part of
+ * the product.
  */
 public final class Class<T> {
     /**
-     * Number and size of the class's objects, see {@code types} in the agent; 0: none was made yet of which the
-     * place does not say the class.
+     * Type number and object size of the class, see {@code object_types} in the agent. 0: no object was allocated yet at a
+     * place that does not name its class.
      */
     public long $lc;
 }

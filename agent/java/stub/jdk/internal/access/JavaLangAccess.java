@@ -1,6 +1,6 @@
 package jdk.internal.access;
 
-/** What the helper classes need of it when it is compiled; JDK 21 and later have it. Never part of the product. */
+/** The part that the helper classes are compiled against; JDK 21 and later have it. Not part of the product. */
 public interface JavaLangAccess {
     void parkVirtualThread();
 
