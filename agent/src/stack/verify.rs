@@ -53,7 +53,7 @@ pub fn compare_number(
 /// Compares the number with the current thread's `frames`.
 ///
 /// An event without a number was dropped and has no trace, so it is not compared. Neither is an event whose frames
-/// the VM does not report.
+/// or lines the VM does not report, as when it has just ended.
 pub fn compare_frames(
     stack: &StackTracker,
     frames: StackWalk<'_>,
@@ -109,6 +109,11 @@ pub fn compare_frames(
     };
     if same {
         stack.verified_traces.add_trace(pair, age);
+        return;
+    }
+    // A VM that has ended in the meantime reports neither lines nor frames: nothing was compared.
+    if !raw.is_empty() && stack.jvmti.frame_location(0).is_none() {
+        increment_counter(&stack.counts.frames_unknown);
         return;
     }
     stack.verified_traces.remove_trace(pair);
