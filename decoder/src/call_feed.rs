@@ -19,8 +19,8 @@ pub enum CallMeasure {
     Calls,
     /// Events, in the method where they happen.
     Events,
-    /// Allocated bytes.
-    Bytes,
+    /// The events' values: bytes, nanoseconds, …
+    Value,
 }
 
 /// The innermost call of an event.
@@ -117,7 +117,7 @@ fn label_trace_calls(traces: &TraceTree<'_>, labels: &mut CallLabels) -> Vec<Lab
 
 fn measure_weight(count: CallMeasure, context: &EventContext) -> u64 {
     match count {
-        CallMeasure::Bytes => context.value,
+        CallMeasure::Value => context.value,
         CallMeasure::Calls | CallMeasure::Events => context.count,
     }
 }
@@ -145,7 +145,7 @@ impl From<&Recording> for CodeSymbols {
     }
 }
 
-/// Feeds recorded calls, by call labels, up to `limit` steps. Recordings have no bytes, so [`CallMeasure::Bytes`] counts
+/// Feeds recorded calls, by call labels, up to `limit` steps. Recordings have no bytes, so [`CallMeasure::Value`] counts
 /// nothing.
 ///
 /// # Errors
@@ -288,7 +288,7 @@ impl<L: Listener> CallFeeder<'_, L> {
         };
         match self.count {
             CallMeasure::Calls => self.listener.call(thread, (*call).into()),
-            CallMeasure::Events | CallMeasure::Bytes => self.listener.enter(thread, (*call).into()),
+            CallMeasure::Events | CallMeasure::Value => self.listener.enter(thread, (*call).into()),
         }
     }
 

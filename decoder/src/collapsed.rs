@@ -7,7 +7,7 @@ use lucce_callgraph::{ContextFrame, ContextId, MethodId, SiteId};
 use lucce_tracelog::EventTypeId;
 
 use crate::contexts::EventContext;
-use crate::escape::CollapsedFrameText as Escaped;
+use crate::escape::CollapsedFrameText;
 use crate::fingerprint::{TraceFingerprint, fingerprint_value};
 use crate::profile::{Profile, ProgressTick};
 use crate::traces::{TraceId, TraceTree};
@@ -118,7 +118,7 @@ impl CollapsedStacks {
         let stacks = stacks.collect();
         let mut names = HashMap::new();
         for (_, frame, _) in traces.nodes() {
-            let name = || Escaped(&profile.code.method_name(frame.method)).to_string();
+            let name = || CollapsedFrameText(&profile.code.method_name(frame.method)).to_string();
             names.entry(frame.method).or_insert_with(name);
         }
         CollapsedWriter {
@@ -182,7 +182,7 @@ impl CollapsedWriter<'_> {
             }
             let detail = self.profile.event_detail(leaf.event, leaf.site);
             match detail.filter(|_| self.collapsed.leaf_type) {
-                Some(name) => text.push_str(&Escaped(name).to_string()),
+                Some(name) => text.push_str(&CollapsedFrameText(name).to_string()),
                 None => {
                     text.pop();
                 }

@@ -110,7 +110,7 @@ pub use profile::{
     DecodeMismatch, LogSizes, Profile, ProfileThread, ProgressTick, SkippedCode, StackTrace,
 };
 pub use source::{LogSource, read_header};
-pub use stream_events::{EventExplanation as ToldEvent, EventWindow};
+pub use stream_events::{EventExplanation, EventWindow};
 pub use sufficiency::{
     EvidenceSufficiency, LiveCourse, MissingEvidence, judge_course, judge_sufficiency,
 };

@@ -121,7 +121,7 @@ fn a_logs_contexts_are_told_with_their_weights() {
         *expected.entry(names.collect()).or_default() += context.value;
     }
     let (mut labels, mut calls) = (CallLabels::default(), Trace::new(u32::MAX));
-    let what = (CallMeasure::Bytes, EventLeaf::Method);
+    let what = (CallMeasure::Value, EventLeaf::Method);
     let told = feed_log_calls(&profile, what, &mut labels, &mut calls, &|_| ()).unwrap();
     assert!(told.unknown.is_empty());
     assert_eq!(paths(&labels, &profile.code, &calls), expected);

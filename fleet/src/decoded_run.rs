@@ -566,12 +566,12 @@ fn kind_number(kinds: &mut Vec<(String, String)>, name: &str, unit: &str) -> u32
 
 #[cfg(test)]
 mod tests {
-    use lucce_decoder::KindDescriptor as KindOf;
+    use lucce_decoder::KindDescriptor;
 
     use super::*;
 
     #[test]
     fn names_of_kinds_are_known_to_the_command() {
-        assert_eq!(KindOf::for_kind(LIVE_OBJECTS).unit, ALLOC.unit);
+        assert_eq!(KindDescriptor::for_kind(LIVE_OBJECTS).unit, ALLOC.unit);
     }
 }

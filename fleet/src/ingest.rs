@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use crate::commits::{Commit, CommitLog, DatasetFile, DatasetRun as KnownRun, DatasetState};
+use crate::commits::{Commit, CommitLog, DatasetFile, DatasetRun, DatasetState};
 use crate::decoded_run::{DecodedRun, EventKey, EventSums};
 use crate::dedup::DedupIndex;
 use crate::delta;
@@ -365,7 +365,7 @@ impl<'s> CommitWriter<'s> {
         self.commit
             .remove
             .extend(old.map(|entry| entry.path.clone()));
-        let known = KnownRun {
+        let known = DatasetRun {
             part: part.clone(),
             last: counted_in.day.clone(),
             events,

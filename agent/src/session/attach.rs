@@ -10,7 +10,7 @@ use lucce_instrument::kinds::ALLOC;
 use lucce_jvmti::{JvmError, Jvmti, VmHandle};
 
 use crate::core::HooklessMode;
-use crate::events::wanted_sources as sources;
+use crate::events::wanted_sources;
 use crate::hookless::attach_options::{AttachOptions, DEFAULT_INTERVAL};
 use crate::hookless::{thread_storage, walk_cost};
 use crate::leaks;
@@ -251,7 +251,7 @@ fn jvmti_events(wanted: &EventSelection) -> Vec<ti::jvmtiEvent> {
         events.push(ti::JVMTI_EVENT_THREAD_START);
         events.push(ti::JVMTI_EVENT_THREAD_END);
     }
-    for source in sources(wanted) {
+    for source in wanted_sources(wanted) {
         events.extend(source.vm_events());
     }
     events
@@ -280,7 +280,7 @@ fn add_capabilities(jvmti: Jvmti, events: &EventSelection) -> Result<(), String>
 fn required_capabilities(jvmti: Jvmti, events: &EventSelection) -> ti::jvmtiCapabilities {
     let mut wanted = ti::jvmtiCapabilities::default();
     wanted.set_can_generate_sampled_object_alloc_events(samples_objects(events));
-    for source in sources(events) {
+    for source in wanted_sources(events) {
         source.add_capabilities(&mut wanted);
     }
     wanted.set_can_generate_garbage_collection_events(events.leak_interval().is_some());

@@ -73,9 +73,9 @@ pub fn compare_frames(
         increment_counter(&stack.counts.frames_unknown);
         return;
     };
-    let at = stack.count_compared() + 1;
     let pair = TraceHash::from_frames(number, returned, &raw);
     let Err(age) = stack.verified_traces.check_verified(pair) else {
+        stack.count_compared();
         return;
     };
     let mut real = true_frames(stack, env, &raw, stands);
@@ -107,13 +107,14 @@ pub fn compare_frames(
         }
         Err(_) => false,
     };
-    if same {
-        stack.verified_traces.add_trace(pair, age);
+    // A VM that has ended in the meantime reports neither lines nor frames: nothing was compared.
+    if !same && !raw.is_empty() && stack.jvmti.frame_location(0).is_none() {
+        increment_counter(&stack.counts.frames_unknown);
         return;
     }
-    // A VM that has ended in the meantime reports neither lines nor frames: nothing was compared.
-    if !raw.is_empty() && stack.jvmti.frame_location(0).is_none() {
-        increment_counter(&stack.counts.frames_unknown);
+    let at = stack.count_compared() + 1;
+    if same {
+        stack.verified_traces.add_trace(pair, age);
         return;
     }
     stack.verified_traces.remove_trace(pair);
@@ -230,7 +231,7 @@ fn append_expected(mut text: String, frame: &TrueFrame) -> String {
             let method = &frame.method;
             let _ = writeln!(
                 text,
-                "\tat {}.{}(not in the book)",
+                "\tat {}.{}(not in the code registry)",
                 EscapedText(&external_name(&method.class_name)),
                 EscapedText(&method.method_name)
             );

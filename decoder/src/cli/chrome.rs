@@ -10,8 +10,8 @@ use std::io::{self, Write};
 
 use lucce_decoder::escape;
 use lucce_decoder::{
-    ContextId, EventStream, EventTypeId, EventWindow, LogDamage, Profile, StreamEvent, ToldEvent,
-    TraceTree,
+    ContextId, EventExplanation, EventStream, EventTypeId, EventWindow, LogDamage, Profile,
+    StreamEvent, TraceTree,
 };
 use serde::{Serialize, Serializer};
 use serde_json::json;
@@ -56,7 +56,7 @@ struct ChromeTraceWriter<'c> {
     profile: &'c Profile,
     stream: &'c EventStream,
     /// Explained events; `None`: the event is left out.
-    described_events: HashMap<(ContextId, EventTypeId), Option<ToldEvent>>,
+    described_events: HashMap<(ContextId, EventTypeId), Option<EventExplanation>>,
     traces: TraceTree<'c>,
     written: ChromeExportResult,
 }

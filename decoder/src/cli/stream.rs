@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use lucce_decoder::escape::{CsvCellText, EscapedText};
 use lucce_decoder::{
-    ContextId, EventStream, EventTypeId, FrameList, LogDamage, Profile, StreamEvent, ThreadId,
-    ToldEvent, TraceTree, events_path, format_tags,
+    ContextId, EventExplanation, EventStream, EventTypeId, FrameList, LogDamage, Profile,
+    StreamEvent, ThreadId, TraceTree, events_path, format_tags,
 };
 use regex_lite::Regex;
 use serde::Serialize;
@@ -142,7 +142,7 @@ struct EventPrinter<'p> {
     profile: &'p Profile,
     stream: &'p EventStream,
     traces: TraceTree<'p>,
-    descriptions: HashMap<(ContextId, EventTypeId), Option<ToldEvent>>,
+    descriptions: HashMap<(ContextId, EventTypeId), Option<EventExplanation>>,
     /// The threads with the selected tags; `None`: all.
     tagged_threads: Option<BTreeSet<ThreadId>>,
     printed: &'p mut PrintedEvents,
@@ -293,7 +293,7 @@ impl<'p> EventPrinter<'p> {
     }
 
     /// Explains an event. `None`: it is not wanted, or the log does not explain it.
-    fn describe_event(&mut self, event: &StreamEvent) -> Option<&ToldEvent> {
+    fn describe_event(&mut self, event: &StreamEvent) -> Option<&EventExplanation> {
         let told = match self.descriptions.entry((event.id, event.event)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(free) => {

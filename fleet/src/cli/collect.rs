@@ -11,8 +11,7 @@ use lucce_ship::wire::{CollectorGeneration, MAX_PART_BYTES};
 use crate::cli::access::AccessArgs;
 use crate::cli::{FleetExitStatus, engine_args, format_count, print_error};
 use crate::collect::{
-    BatchIngester, BatchReport, LogSpool, PartOutcome, SpoolError, SpoolLimits,
-    parse_run_id as run_of,
+    BatchIngester, BatchReport, LogSpool, PartOutcome, SpoolError, SpoolLimits, parse_run_id,
 };
 use crate::error::FleetError;
 use crate::http::{self, HttpServer, ServerMetrics, ServerRequest, ServerResponse};
@@ -156,7 +155,7 @@ fn handle_request(
     match (method.as_str(), parts.as_slice()) {
         ("GET", ["metrics"]) => ServerResponse::from_metrics(metrics).with_route("metrics"),
         (method, ["v1", "logs", name]) => {
-            let Some(run) = run_of(name) else {
+            let Some(run) = parse_run_id(name) else {
                 return ServerResponse::from_message(400, "a run is 16 hexadecimal digits")
                     .with_route("logs");
             };

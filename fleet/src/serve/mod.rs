@@ -22,7 +22,7 @@ use crate::http::{ServerMetrics, ServerRequest, ServerResponse};
 use crate::output::{self, OutputFormat};
 use crate::questions::{ParameterValue, Question};
 use numbers::SymbolsCache;
-use routes::{ApiRoute, ResponseFormat as Shown};
+use routes::{ApiRoute, ResponseFormat};
 
 /// A request's body has not more.
 const MAX_BODY_BYTES: usize = 1 << 20;
@@ -92,12 +92,12 @@ impl DecodeService {
             // The server answers it.
             ApiRoute::Health => Ok(ServerResponse::from_text(200, "ok\n")),
             ApiRoute::Context => {
-                let (text, form) = Shown::for_context(second, request);
+                let (text, form) = ResponseFormat::for_context(second, request);
                 let number = numbers::parse_run_number(first, text)?;
                 self.context_response(number, form)
             }
             ApiRoute::Number => {
-                let (text, form) = Shown::for_context(first, request);
+                let (text, form) = ResponseFormat::for_context(first, request);
                 self.context_response(numbers::parse_number(text)?, form)
             }
             ApiRoute::Decode => {
@@ -137,14 +137,14 @@ impl DecodeService {
     fn context_response(
         &self,
         number: lucce_tracelog::ContextNumber,
-        form: Shown,
+        form: ResponseFormat,
     ) -> Result<ServerResponse, FleetError> {
         let state = self.read_state()?;
         let trace = self
             .symbols_cache
             .decode_trace(&self.dataset, &state, number)?;
         Ok(match form {
-            Shown::Text => {
+            ResponseFormat::Text => {
                 let text = format!("context {number}  {}\n{trace}", trace.stack);
                 ServerResponse::from_text(200, text)
             }
@@ -185,13 +185,13 @@ impl DecodeService {
         request: &ServerRequest,
     ) -> Result<ServerResponse, FleetError> {
         let (question, parameters) = self.resolve_question(name, request.query())?;
-        let form = Shown::for_rows(request)?;
+        let form = ResponseFormat::for_rows(request)?;
         let engine = self.open_engine(&parameters)?;
         let mut out = AnswerBuffer::new(self.max_answer_bytes);
         let (form, kind) = match form {
-            Shown::Csv => (OutputFormat::Csv, "text/csv; charset=utf-8"),
-            Shown::Text => (OutputFormat::Table, "text/plain; charset=utf-8"),
-            Shown::Json => (OutputFormat::Json, "application/json"),
+            ResponseFormat::Csv => (OutputFormat::Csv, "text/csv; charset=utf-8"),
+            ResponseFormat::Text => (OutputFormat::Table, "text/plain; charset=utf-8"),
+            ResponseFormat::Json => (OutputFormat::Json, "application/json"),
         };
         let written = output::write_answer(&engine, question.sql, form, &mut out);
         out.check_size(written)?;

@@ -50,8 +50,8 @@ impl HotPathsInput {
     pub fn measure_name(&self, measure: CallMeasure) -> String {
         match (measure, &self.file) {
             (CallMeasure::Calls, _) => "calls".to_owned(),
-            (CallMeasure::Bytes, OpenedInput::Log(profile)) => profile.main_kind().unit.to_string(),
-            (CallMeasure::Events | CallMeasure::Bytes, _) => "events".to_owned(),
+            (CallMeasure::Value, OpenedInput::Log(profile)) => profile.main_kind().unit.to_string(),
+            (CallMeasure::Events | CallMeasure::Value, _) => "events".to_owned(),
         }
     }
 

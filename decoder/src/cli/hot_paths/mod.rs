@@ -131,7 +131,7 @@ impl HotPathsArgs {
                     "a log has events, calls are in recordings".into(),
                 ));
             }
-            (Some(PathMeasureArg::Value), false) => CallMeasure::Bytes,
+            (Some(PathMeasureArg::Value), false) => CallMeasure::Value,
             _ => CallMeasure::Events,
         };
         let origin = match self.types {

@@ -20,7 +20,7 @@ use lucce_control::stop_signal;
 use lucce_decoder::units::{parse_duration, parse_interval};
 use lucce_ship::HttpEndpoint;
 
-use self::delivery::{DeliveryEnd as Ended, OtlpDelivery};
+use self::delivery::{DeliveryEnd, OtlpDelivery};
 use self::delivery_deadline::DeliveryDeadline;
 use self::log_delta::{LogDelta, LogDeltaReader};
 use super::output::{format_plural, lock_stdout, warn_if_readable, write_json};
@@ -100,9 +100,9 @@ pub fn run(args: &OtlpArgs) -> Result<CommandStatus, CommandError> {
             patience.end_now();
         }
         match delivery.deliver_run(&look.run, &mut patience)? {
-            Ended::Done => {}
-            Ended::Useless => return Ok(CommandStatus::Unusable),
-            Ended::GaveUp(_) => break count_undelivered(&mut looker, &mut delivery, look),
+            DeliveryEnd::Done => {}
+            DeliveryEnd::Useless => return Ok(CommandStatus::Unusable),
+            DeliveryEnd::GaveUp(_) => break count_undelivered(&mut looker, &mut delivery, look),
         }
         if is_last || args.once || look.ended {
             break look;
