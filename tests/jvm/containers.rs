@@ -326,7 +326,10 @@ impl Image {
         fs::copy(&setup.agent, &image.agent).map_err(failed)?;
         let programs = setup.harness.join("programs/target/programs.jar");
         fs::copy(programs, folder.join("programs.jar")).map_err(failed)?;
-        let api = format!("api/target/lucce-api-{}.jar", env!("CARGO_PKG_VERSION"));
+        let api = format!(
+            "artifacts/api/target/lucce-api-{}.jar",
+            env!("CARGO_PKG_VERSION")
+        );
         fs::copy(setup.harness.join(api), folder.join("api.jar")).map_err(failed)?;
         Ok(image)
     }

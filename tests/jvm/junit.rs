@@ -60,7 +60,11 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 }
 
 fn java<'a>(setup: &'a Setup, jdk: &'a Jdk, name: &str) -> Java<'a> {
-    let target = setup.harness.join("junit/target").display().to_string();
+    let target = setup
+        .harness
+        .join("artifacts/junit/target")
+        .display()
+        .to_string();
     let class_path = format!("{target}/test-classes:{target}/classes:{target}/lib/*");
     Java::new(setup, jdk, name)
         .class_path(class_path)

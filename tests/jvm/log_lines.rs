@@ -26,6 +26,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 fn annotated(setup: &Setup, jdk: &Jdk, (module, main): (&str, &str), numbers: usize) -> Checked {
     let target = setup
         .harness
+        .join("artifacts")
         .join(module)
         .join("target")
         .display()

@@ -204,7 +204,7 @@ fn dataset(folder: &Path) -> Result<PathBuf, String> {
 }
 
 fn api() -> PathBuf {
-    paths::harness().join(format!(
+    paths::artifacts().join(format!(
         "api/target/lucce-api-{}.jar",
         env!("CARGO_PKG_VERSION")
     ))

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use crate::{Outcome, build, jdk, paths, systems, tools};
 
-/// Folders of the Java side: each is an artifact.
+/// Folders of `java-harness/artifacts`: each is an artifact.
 const ARTIFACTS: [&str; 5] = ["api", "lucce", "junit", "logback", "log4j2"];
 
 /// The system for which `build` makes what it makes.
@@ -75,8 +75,9 @@ impl Maven {
     }
 
     fn deploy(&self, natives: &Path) -> Outcome {
+        let modules = ARTIFACTS.map(|name| format!("artifacts/{name}"));
         let mut mvn = self.mvn(&paths::harness());
-        mvn.args(["-P", "publish", "-DskipTests", "-pl", &ARTIFACTS.join(",")]);
+        mvn.args(["-P", "publish", "-DskipTests", "-pl", &modules.join(",")]);
         mvn.arg(format!("-Dlucce.natives={}", natives.display()));
         let repository = self.repository();
         mvn.arg(format!(

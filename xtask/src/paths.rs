@@ -27,6 +27,11 @@ pub fn harness() -> PathBuf {
     root().join("java-harness")
 }
 
+/// The Java libraries that are published.
+pub fn artifacts() -> PathBuf {
+    harness().join("artifacts")
+}
+
 /// The class path of the applications.
 pub fn apps() -> String {
     let apps = harness().join("apps/target");

@@ -142,7 +142,7 @@ impl Dist {
         ];
         let jars = JARS.map(|module| {
             let jar = format!("lucce-{module}-{}.jar", self.version);
-            let from = paths::harness().join(module).join("target").join(&jar);
+            let from = paths::artifacts().join(module).join("target").join(&jar);
             (from, format!("java/{jar}"))
         });
         for (from, to) in files.into_iter().chain(jars) {
