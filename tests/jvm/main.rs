@@ -45,6 +45,7 @@ mod replaced;
 mod running;
 mod samples;
 mod second_start;
+mod shop;
 mod starts;
 mod streams;
 mod tags;
@@ -162,6 +163,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         jdk_facts::tests(setup),
         real_java_agents::tests(setup),
         leak_suite::tests(setup),
+        shop::tests(setup),
         leaks::tests(setup),
         native_api::tests(setup),
         bursts::tests(setup),
