@@ -12,7 +12,7 @@ const DOCUMENTS: [&str; 5] = [
     "CONTRIBUTING.md",
     "docs/internals",
     "docs/reference",
-    "research/docs",
+    "lab/docs",
 ];
 
 /// As many lines as ARCHITECTURE.md may have: mechanism stands in `docs/internals`.

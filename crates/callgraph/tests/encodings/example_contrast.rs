@@ -1,4 +1,4 @@
-//! `research/docs/encodings.md`: the examples of `cct`, `adaptive` and `pcc`.
+//! `lab/docs/encodings.md`: the examples of `cct`, `adaptive` and `pcc`.
 
 use super::feed::*;
 use lucce_callgraph::encodings::*;

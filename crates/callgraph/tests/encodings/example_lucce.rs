@@ -127,7 +127,7 @@ fn what_exceeds_the_limit_is_lost() {
     feed.check(0);
 }
 
-/// `research/docs/encodings.md`: B and C call D, D calls E; every node keeps number 0 for sub-paths that begin.
+/// `lab/docs/encodings.md`: B and C call D, D calls E; every node keeps number 0 for sub-paths that begin.
 #[test]
 fn a_graph_numbered_in_advance() {
     let edges = graph(&["A", "AB", "AC", "BD", "CD", "DE"]);
