@@ -32,12 +32,12 @@ use std::time::{Duration, Instant};
 
 use super::thread_table::ThreadTable;
 use super::{
-    ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics, ProgramThreadId,
-    ReEncodingProgress,
+    ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics, ReEncodingProgress,
 };
-use crate::{CallEdge, ContextFrame, MethodId, SiteId};
 use dictionary::DacceDictionary;
 use dynamic_graph::DynamicCallGraph;
+use lucce_callgraph::ProgramThreadId;
+use lucce_callgraph::{CallEdge, ContextFrame, MethodId, SiteId};
 use trigger::ReEncodingTrigger;
 
 pub use trigger::DacceTuning;

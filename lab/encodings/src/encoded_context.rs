@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{ContextFrame, DecodeError};
+use lucce_callgraph::{ContextFrame, DecodeError};
 
 /// A context's number, with the additional numbers of some encodings.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

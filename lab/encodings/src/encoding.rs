@@ -1,11 +1,7 @@
 //! The trait of all encodings.
 
 use super::{ContextDecodeError, EncodedContext, EncodingStatistics};
-use crate::{CallEdge, ContextFrame};
-
-/// A thread of the program. Threads are counted from 0, in the order of their starts.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
-pub struct ProgramThreadId(pub u32);
+use lucce_callgraph::{CallEdge, ContextFrame, ProgramThreadId};
 
 /// An encoding, which keeps the current calling context of every thread.
 ///
@@ -34,7 +30,7 @@ pub trait ContextEncoding {
             .for_each(|edge| self.leave_call(thread, *edge));
     }
 
-    /// Returns the encoded context of an event at `place`. The site is [`SiteId::NONE`](crate::SiteId::NONE) if only
+    /// Returns the encoded context of an event at `place`. The site is [`SiteId::NONE`](lucce_callgraph::SiteId::NONE) if only
     /// the frame is meant.
     fn current_context(&mut self, thread: ProgramThreadId, place: ContextFrame) -> EncodedContext;
 

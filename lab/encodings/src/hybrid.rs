@@ -16,12 +16,11 @@ use std::collections::BTreeMap;
 
 use super::pcce::{numbering_rules, residence_map};
 use super::thread_table::ThreadTable;
-use super::{
-    AcyclicNumbering, ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics,
-    ProgramThreadId, WeightedEdge,
-};
-use crate::numbering::FastMap;
-use crate::{CallEdge, ContextFrame, MethodId, SiteId};
+use super::{ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics};
+use lucce_callgraph::ProgramThreadId;
+use lucce_callgraph::numbering::FastMap;
+use lucce_callgraph::numbering::{AcyclicNumbering, WeightedEdge};
+use lucce_callgraph::{CallEdge, ContextFrame, MethodId, SiteId};
 
 /// See the module's description.
 pub struct PcceHybridEncoding {

@@ -2,7 +2,7 @@
 //!
 //! | name | paper | what an event keeps |
 //! |---|---|---|
-//! | `lucce` | this crate's versioned graph, lazily | one number |
+//! | `lucce` | `callgraph`'s versioned graph, lazily | one number |
 //! | `adaptive` | as `lucce`, renumbered when it anchors often (DACCE's idea) | one number |
 //! | `static` | as `lucce`, numbered in advance (PCCE's idea) | one number |
 //! | `cct` | as `lucce`, every call interned: the calling context tree | one number |
@@ -36,12 +36,9 @@ mod pcc;
 mod pcce;
 mod versioned;
 
-pub use crate::numbering::{
-    AcyclicNumbering, FastMap, NodeNumbering, NumberingRules, SubPathStarts, WeightedEdge,
-};
 pub use dacce::{DacceEncoding, DacceTuning};
 pub use encoded_context::{ContextDecodeError, EncodedContext};
-pub use encoding::{ContextEncoding, ProgramThreadId};
+pub use encoding::ContextEncoding;
 pub use hybrid::PcceHybridEncoding;
 pub use lucce_paper::{CallIdVersion, LucceAlgorithm, LuccePaperEncoding, UpdateObserver};
 pub use pcc::PccEncoding;

@@ -24,10 +24,9 @@ mod algorithm;
 mod history;
 
 use super::thread_table::ThreadTable;
-use super::{
-    ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics, ProgramThreadId,
-};
-use crate::{CallEdge, ContextFrame};
+use super::{ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics};
+use lucce_callgraph::ProgramThreadId;
+use lucce_callgraph::{CallEdge, ContextFrame};
 
 pub use algorithm::{CallIdVersion, LucceAlgorithm, UpdateObserver};
 

@@ -6,11 +6,10 @@
 use std::collections::HashSet;
 
 use super::thread_table::ThreadTable;
-use super::{
-    ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics, ProgramThreadId,
-};
-use crate::numbering::FastMap;
-use crate::{CallEdge, ContextFrame, SiteId};
+use super::{ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics};
+use lucce_callgraph::ProgramThreadId;
+use lucce_callgraph::numbering::FastMap;
+use lucce_callgraph::{CallEdge, ContextFrame, SiteId};
 
 /// See the module's description.
 pub struct PccEncoding {

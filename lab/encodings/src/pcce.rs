@@ -13,12 +13,11 @@
 //! id has bits, its coldest callers push (Section 7).
 
 use super::thread_table::ThreadTable;
-use super::{
-    AcyclicNumbering, ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics,
-    NumberingRules, ProgramThreadId, WeightedEdge,
-};
-use crate::numbering::{FastMap, SubPathStarts};
-use crate::{CallEdge, ContextFrame, MethodId, SiteId};
+use super::{ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics};
+use lucce_callgraph::ProgramThreadId;
+use lucce_callgraph::numbering::{AcyclicNumbering, NumberingRules, WeightedEdge};
+use lucce_callgraph::numbering::{FastMap, SubPathStarts};
+use lucce_callgraph::{CallEdge, ContextFrame, MethodId, SiteId};
 
 /// See the module's description.
 pub struct PcceEncoding {
@@ -97,7 +96,7 @@ impl PcceEncoding {
 }
 
 /// Returns the rules of both PCCE algorithms.
-pub(super) fn numbering_rules(bits: u32, open: bool) -> NumberingRules {
+pub(crate) fn numbering_rules(bits: u32, open: bool) -> NumberingRules {
     let begins = match open {
         true => SubPathStarts::Anywhere,
         false => SubPathStarts::WhereNeeded,
@@ -109,7 +108,7 @@ pub(super) fn numbering_rules(bits: u32, open: bool) -> NumberingRules {
 }
 
 /// "The residence function of l".
-pub(super) fn residence_map(edges: &[WeightedEdge]) -> FastMap<SiteId, MethodId> {
+pub(crate) fn residence_map(edges: &[WeightedEdge]) -> FastMap<SiteId, MethodId> {
     let sites = edges.iter().map(|known| known.edge);
     sites.map(|edge| (edge.site, edge.caller)).collect()
 }

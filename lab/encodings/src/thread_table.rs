@@ -1,11 +1,11 @@
 //! A value for each thread.
 
-use super::ProgramThreadId;
-use crate::CallEdge;
+use lucce_callgraph::CallEdge;
+use lucce_callgraph::ProgramThreadId;
 
 /// A vector, because thread ids are dense.
 #[derive(Clone, Debug)]
-pub(super) struct ThreadTable<T>(Vec<T>);
+pub(crate) struct ThreadTable<T>(Vec<T>);
 
 impl<T> Default for ThreadTable<T> {
     fn default() -> Self {

@@ -4,10 +4,9 @@
 //! number. Other frames cost nothing.
 
 use super::thread_table::ThreadTable;
-use super::{
-    ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics, ProgramThreadId,
-};
-use crate::{
+use super::{ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics};
+use lucce_callgraph::ProgramThreadId;
+use lucce_callgraph::{
     Anchor, Base, CallEdge, ContextEncoder, ContextFrame, ContextId, ContextLayout, EncodingPolicy,
     GraphChange, GraphJournal, GraphNode, JournalError, MethodId, NumberingPlan, SiteId,
     TableMemory, Transition, TransitionEffect,

@@ -1,7 +1,7 @@
 //! What happened in a run, one thing after the other.
 
 pub use lucce_callgraph::CallEdge;
-pub use lucce_callgraph::encodings::ProgramThreadId;
+pub use lucce_callgraph::ProgramThreadId;
 
 /// Where a thread comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

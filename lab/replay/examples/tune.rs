@@ -12,8 +12,8 @@
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
-use lucce_callgraph::encodings::{ContextEncoding, EncodingStatistics, VersionedEncoding};
 use lucce_callgraph::{ContextFrame, ContextLayout, EncodingPolicy, SiteId, TableMemory};
+use lucce_encodings::{ContextEncoding, EncodingStatistics, VersionedEncoding};
 use lucce_recording::{CallEdge, ProgramThreadId, Recording, Step};
 use lucce_replay::Survey;
 

@@ -3,9 +3,7 @@
 use std::time::Instant;
 
 use lucce_callgraph::ContextFrame;
-use lucce_callgraph::encodings::{
-    ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics,
-};
+use lucce_encodings::{ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics};
 use lucce_recording::{CallEdge, ProgramThreadId, Step};
 
 use crate::feed::{At, Observer, feed};

@@ -1,6 +1,6 @@
 //! All encodings on several programs, as data.
 
-use lucce_callgraph::encodings::ReEncodingProgress;
+use lucce_encodings::ReEncodingProgress;
 use lucce_recording::Recording;
 use serde::{Serialize, Serializer};
 

@@ -1,10 +1,11 @@
 //! Encodings by their names.
 
-use lucce_callgraph::encodings::{
-    AcyclicNumbering, ContextEncoding, DacceEncoding, DacceTuning, FastMap, LuccePaperEncoding,
-    NumberingRules, PccEncoding, PcceEncoding, PcceHybridEncoding, VersionedEncoding,
-};
+use lucce_callgraph::numbering::{AcyclicNumbering, FastMap, NumberingRules};
 use lucce_callgraph::{ContextLayout, EncodingPolicy};
+use lucce_encodings::{
+    ContextEncoding, DacceEncoding, DacceTuning, LuccePaperEncoding, PccEncoding, PcceEncoding,
+    PcceHybridEncoding, VersionedEncoding,
+};
 
 use crate::Survey;
 

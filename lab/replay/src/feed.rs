@@ -1,7 +1,7 @@
 //! A recording's steps, handed to an encoding.
 
-use lucce_callgraph::encodings::ContextEncoding;
 use lucce_callgraph::{ContextFrame, SiteId};
+use lucce_encodings::ContextEncoding;
 use lucce_recording::{ProgramThreadId, Step};
 
 use crate::Tick;

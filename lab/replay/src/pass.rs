@@ -1,9 +1,7 @@
 //! One pass of a recording through an encoding, checked against the plain stacks.
 
 use lucce_callgraph::ContextFrame;
-use lucce_callgraph::encodings::{
-    ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics,
-};
+use lucce_encodings::{ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics};
 use lucce_recording::{ProgramThreadId, Recording};
 
 use crate::clock::Clock;
@@ -209,8 +207,8 @@ impl Checks {
 
 #[cfg(test)]
 mod tests {
-    use lucce_callgraph::encodings::PccEncoding;
     use lucce_callgraph::{MethodId, SiteId};
+    use lucce_encodings::PccEncoding;
     use lucce_recording::{CallEdge, Start, Step};
 
     use super::*;

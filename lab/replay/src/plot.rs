@@ -8,7 +8,7 @@
 use svg::node::element::{Line, Polyline, Rectangle, Style, Text, Title};
 use svg::{Document, Node};
 
-use lucce_callgraph::encodings::ReEncodingProgress;
+use lucce_encodings::ReEncodingProgress;
 
 use crate::depths::Point;
 use crate::{Comparison, Outcome, Program};

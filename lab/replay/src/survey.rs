@@ -1,7 +1,7 @@
 //! A first pass: what a recording holds, and what a static encoding must know in advance.
 
 use lucce_callgraph::CallEdge;
-use lucce_callgraph::encodings::{FastMap, WeightedEdge};
+use lucce_callgraph::numbering::{FastMap, WeightedEdge};
 use lucce_recording::{LogDamage, ProgramThreadId, Recording, Step};
 
 use crate::{Depths, Tick};

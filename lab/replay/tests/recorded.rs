@@ -2,8 +2,8 @@
 //! each costs what its paper says. `cargo xtask record --app FopRender --limit 280k` makes one of them, as
 //! `target/recordings/FopRender.calls`.
 
-use lucce_callgraph::encodings::{ContextEncoding, VersionedEncoding};
 use lucce_callgraph::{ContextFrame, ContextLayout, EncodingPolicy};
+use lucce_encodings::{ContextEncoding, VersionedEncoding};
 use lucce_recording::{CallEdge, ProgramThreadId, Recording, Step};
 use lucce_replay::*;
 

@@ -3,7 +3,7 @@
 use super::DacceStackEntry;
 use super::dictionary::DacceDictionary;
 use super::dynamic_graph::DynamicCallGraph;
-use crate::{CallEdge, ContextFrame, MethodId, SiteId};
+use lucce_callgraph::{CallEdge, ContextFrame, MethodId, SiteId};
 
 /// The sub-path that is being decoded.
 struct SubPathPosition {

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 
 use super::dynamic_graph::DynamicCallGraph;
-use crate::encodings::{AcyclicNumbering, NumberingRules};
-use crate::numbering::{FastMap, SubPathStarts};
-use crate::{CallEdge, MethodId, SiteId};
+use lucce_callgraph::numbering::{AcyclicNumbering, FastMap, NumberingRules, SubPathStarts};
+use lucce_callgraph::{CallEdge, MethodId, SiteId};
 
 /// A call site with more targets than this uses a hash table.
 const COMPARED: usize = 8;
@@ -82,7 +81,7 @@ impl DacceDictionary {
 }
 
 /// Removes targets whose place in the call site's table is taken. Returns the number of sites with a table.
-fn hash_targets(edges: &mut Vec<crate::encodings::WeightedEdge>) -> usize {
+fn hash_targets(edges: &mut Vec<lucce_callgraph::numbering::WeightedEdge>) -> usize {
     let mut sites: FastMap<SiteId, Vec<MethodId>> = FastMap::default();
     for known in edges.iter().filter(|known| !known.edge.is_entry()) {
         sites

@@ -1,8 +1,8 @@
 //! The call graph seen so far, and how often its edges occurred in sampled contexts.
 
-use crate::encodings::WeightedEdge;
-use crate::numbering::FastMap;
-use crate::{CallEdge, MethodId, SiteId};
+use lucce_callgraph::numbering::FastMap;
+use lucce_callgraph::numbering::WeightedEdge;
+use lucce_callgraph::{CallEdge, MethodId, SiteId};
 
 /// Edges in the order of their first call.
 #[derive(Default)]

@@ -2,8 +2,8 @@
 
 use super::super::{ContextDecodeError, EncodingStatistics};
 use super::history::{EXCEEDED, HistoricValue, PaperVersion, ValueHistory};
-use crate::numbering::FastMap;
-use crate::{CallEdge, MethodId, SiteId};
+use lucce_callgraph::numbering::FastMap;
+use lucce_callgraph::{CallEdge, MethodId, SiteId};
 
 /// A frame's two local variables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

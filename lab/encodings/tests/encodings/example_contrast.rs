@@ -1,8 +1,8 @@
 //! `lab/docs/encodings.md`: the examples of `cct`, `adaptive` and `pcc`.
 
 use super::feed::*;
-use lucce_callgraph::encodings::*;
 use lucce_callgraph::{ContextLayout, EncodingPolicy};
+use lucce_encodings::*;
 
 /// X B C D B C is six nodes; X B C C one more.
 #[test]

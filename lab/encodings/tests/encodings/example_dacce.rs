@@ -1,7 +1,7 @@
 //! The examples of DACCE's Section 3 and of its slides, with their numbers.
 
 use super::feed::*;
-use lucce_callgraph::encodings::*;
+use lucce_encodings::*;
 
 fn dacce() -> Feed<DacceEncoding> {
     Feed::new(DacceEncoding::new(DacceTuning::NEVER))

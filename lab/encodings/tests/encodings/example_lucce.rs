@@ -1,7 +1,8 @@
 //! The worked examples of the Lucce paper with the numbers of its text, by its own Algorithm 1.
 
 use super::feed::*;
-use lucce_callgraph::encodings::*;
+use lucce_callgraph::numbering::*;
+use lucce_encodings::*;
 
 /// callId and version.
 fn pair(number: &EncodedContext) -> (u64, u64) {

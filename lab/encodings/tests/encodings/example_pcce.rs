@@ -2,7 +2,7 @@
 //! Lucce paper's Example 1.
 
 use super::feed::*;
-use lucce_callgraph::encodings::*;
+use lucce_encodings::*;
 
 const FIGURE_2: [&str; 7] = ["A", "AB", "AC", "BD", "CD", "DE", "DF"];
 

@@ -1,7 +1,8 @@
 //! Feeds an encoding with a program's calls, and keeps the plain stacks beside it.
 
-use lucce_callgraph::encodings::*;
+use lucce_callgraph::numbering::*;
 use lucce_callgraph::*;
+use lucce_encodings::*;
 use proptest::prelude::*;
 
 pub const MAIN: ProgramThreadId = ProgramThreadId(0);

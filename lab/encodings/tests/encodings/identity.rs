@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 
 use super::feed::*;
-use lucce_callgraph::encodings::*;
+use lucce_callgraph::numbering::*;
 use lucce_callgraph::*;
+use lucce_encodings::*;
 use proptest::prelude::*;
 
 /// Numbers decode to their plain stacks when they are given, and still do at the end.

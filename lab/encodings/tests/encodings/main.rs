@@ -1,6 +1,5 @@
 //! The encodings: the papers' worked examples with the papers' numbers, and random programs against
 //! the plain stack.
-#![cfg(not(loom))]
 
 mod feed;
 
