@@ -3,20 +3,20 @@
 //! One word beside the scratch memory, which Java code reads at each event (its position is `shared_layout::GATE`):
 //! one bit for each kind. A closed mask changes nothing else, so contexts are still tracked.
 //!
-//! `models/` includes this file with atomics and locks of loom, and tries every interleaving.
+//! `tests/loom` tries every interleaving.
 
 use std::time::{Duration, Instant};
 
-use super::slots;
-use super::sync::{Mutex, MutexGuard, Ordering, PoisonError};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
 
 /// The kinds that can be switched.
-pub use lucce_instrument::kinds::event_mask::{
-    ALLOC, EXCEPTION, FOLLOW, LEAK, LOCK, OBJECTS, OWN, SAMPLES,
-};
+pub use crate::event_bits::{ALLOC, EXCEPTION, FOLLOW, LEAK, LOCK, OBJECTS, OWN, SAMPLES};
 
 /// The requested kinds, and whether they count now.
-pub struct EventMask(Mutex<EventMaskState>);
+pub struct EventMask {
+    state: Mutex<EventMaskState>,
+    word: Option<&'static AtomicU64>,
+}
 
 struct EventMaskState {
     request: EventMaskRequest,
@@ -55,41 +55,43 @@ pub struct BurstTimes {
 }
 
 impl EventMask {
-    /// A mask for these kinds.
-    pub fn new(kinds: u64) -> EventMask {
-        let asked = EventMaskRequest {
+    /// A mask for these kinds. `word` is what Java code reads; `None`: the agent has no memory for it.
+    pub fn new(kinds: u64, word: Option<&'static AtomicU64>) -> EventMask {
+        let request = EventMaskRequest {
             kinds,
             stopped: false,
             paused: false,
             ended: None,
             follows_tasks: false,
         };
-        asked.publish_mask();
-        let measured = None;
-        EventMask(Mutex::new(EventMaskState {
-            request: asked,
-            burst_timer: measured,
-        }))
+        request.publish_mask(word);
+        EventMask {
+            state: Mutex::new(EventMaskState {
+                request,
+                burst_timer: None,
+            }),
+            word,
+        }
     }
 
     /// Closes the mask until [`EventMask::start_counting`], as `lucce ctl` requests.
     pub fn stop_counting(&self) {
-        self.change_request(|asked| asked.stopped = true);
+        self.change_request(|request| request.stopped = true);
     }
 
     /// Whether submissions to other threads are reported to the agent from now on.
     pub fn follow_tasks(&self, is_so: bool) {
-        self.change_request(|asked| asked.follows_tasks = is_so);
+        self.change_request(|request| request.follows_tasks = is_so);
     }
 
     /// Ends a stop. The mask opens unless a pause between bursts closes it.
     pub fn start_counting(&self) {
-        self.change_request(|asked| asked.stopped = false);
+        self.change_request(|request| request.stopped = false);
     }
 
     /// Selects the kinds that count from now on.
     pub fn set_kinds(&self, kinds: u64) {
-        self.change_request(|asked| asked.kinds = kinds);
+        self.change_request(|request| request.kinds = kinds);
     }
 
     /// From now on, measures the time during which events count.
@@ -106,7 +108,7 @@ impl EventMask {
 
     /// Begins a burst; `lucce ctl` may have stopped counting.
     pub fn begin_burst(&self) {
-        self.change_request(|asked| asked.paused = false);
+        self.change_request(|request| request.paused = false);
         let mut state = self.lock();
         if let (true, Some(measured)) = (state.request.is_counting(), &mut state.burst_timer) {
             measured.bursts += 1;
@@ -115,7 +117,7 @@ impl EventMask {
 
     /// Begins the pause after a burst.
     pub fn pause_counting(&self) {
-        self.change_request(|asked| asked.paused = true);
+        self.change_request(|request| request.paused = true);
     }
 
     /// `None`: nothing was measured.
@@ -135,27 +137,28 @@ impl EventMask {
     /// Ends counting for good. After its end (JVMTI's dead phase) the VM no longer reports what threads do,
     /// exceptions and VM entries included. So slots are not corrected, and numbers would be wrong.
     pub fn end_counting(&self) {
-        self.change_request(|asked| {
-            asked.ended.get_or_insert_with(Instant::now);
+        self.change_request(|request| {
+            request.ended.get_or_insert_with(Instant::now);
         });
     }
 
     /// The requested kinds, and whether they count, in bursts or always.
     pub fn requested_state(&self) -> (u64, bool) {
-        let asked = self.lock().request;
-        (asked.kinds, !asked.stopped)
+        let request = self.lock().request;
+        (request.kinds, !request.stopped)
     }
 
     /// Whether events of a kind count now.
     pub fn is_enabled(&self, kind: u64) -> bool {
         // Relaxed: like in `publish_mask()`.
-        slots::event_mask_word().is_some_and(|open| open.load(Ordering::Relaxed) & kind != 0)
+        self.word
+            .is_some_and(|open| open.load(Ordering::Relaxed) & kind != 0)
     }
 
     fn change_request(&self, how: impl FnOnce(&mut EventMaskRequest)) {
         let mut state = self.lock();
         how(&mut state.request);
-        state.request.publish_mask();
+        state.request.publish_mask(self.word);
         let open = state.request.is_counting();
         let now = state.request.ended.unwrap_or_else(Instant::now);
         if let Some(measured) = &mut state.burst_timer {
@@ -164,7 +167,7 @@ impl EventMask {
     }
 
     fn lock(&self) -> MutexGuard<'_, EventMaskState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -186,7 +189,7 @@ impl EventMaskRequest {
         !self.stopped && !self.paused && self.ended.is_none()
     }
 
-    fn publish_mask(self) {
+    fn publish_mask(self, word: Option<&AtomicU64>) {
         let follow = if self.follows_tasks { FOLLOW } else { 0 };
         let open = if self.is_counting() {
             self.kinds | follow
@@ -194,21 +197,21 @@ impl EventMaskRequest {
             0
         };
         // Relaxed: no other memory depends on it. Threads see it soon.
-        if let Some(gate) = slots::event_mask_word() {
-            gate.store(open, Ordering::Relaxed);
+        if let Some(word) = word {
+            word.store(open, Ordering::Relaxed);
         }
     }
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
+mod event_mask_tests {
     use super::*;
 
     #[test]
     fn what_is_set_while_stopped_counts_from_the_start_on() {
-        crate::memory::address_space::shared_stacks();
-        let open = || slots::event_mask_word().unwrap().load(Ordering::Relaxed);
-        let gate = EventMask::new(ALLOC);
+        let word: &'static AtomicU64 = Box::leak(Box::default());
+        let open = || word.load(Ordering::Relaxed);
+        let gate = EventMask::new(ALLOC, Some(word));
         assert_eq!(open(), ALLOC);
         gate.stop_counting();
         assert_eq!((open(), gate.requested_state()), (0, (ALLOC, false)));

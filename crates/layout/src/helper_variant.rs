@@ -1,5 +1,5 @@
 //! Variants of the helper classes. All have the same source; the Java compiler omits the parts that a variant does not need.
-//! The agent's build reads this file as well.
+//! The agent's build compiles them, and the agent selects one.
 
 /// The features of a variant. `LucceRtEdition` has constants of the same names in capitals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,7 +61,6 @@ impl HelperVariant {
     ];
 
     /// The boot variant, and all live variants with and without `verify`.
-    #[allow(dead_code, reason = "for the agent's build")]
     pub fn all_variants() -> Vec<HelperVariant> {
         let live = HelperVariant::LIVE_VARIANTS.into_iter();
         let both = live
@@ -70,7 +69,6 @@ impl HelperVariant {
     }
 
     /// Name and value of each constant.
-    #[allow(dead_code, reason = "for the agent's build")]
     pub fn java_constants(self) -> [(&'static str, bool); 6] {
         [
             ("LIVE", self.live),

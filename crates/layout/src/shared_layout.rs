@@ -1,13 +1,12 @@
 //! The layout that helper classes and agent share: offsets in shared memory, and the meaning of numbers.
 //!
-//! The agent's build includes this file and makes the constants of `LucceRtLayout` from it, which the Java compiler
-//! copies into the helper classes. So no such number is written in Java.
+//! The agent's build makes the constants of `LucceRtLayout` from them, which the Java compiler copies into the helper
+//! classes. So no such number is written in Java.
 //!
 //! Offsets are in bytes. `…_BITS` are powers of two. The build takes constants of other crates from there
-//! (`callgraph`: ids and the encoder's tables; `stream`: entries; `instrument`: bits of the event mask).
+//! (`callgraph`: ids and the encoder's tables).
 
 /// Words of an entry of `1 << bits` bytes.
-#[allow(dead_code, reason = "for the agent")]
 pub const fn entry_words(bits: u32) -> usize {
     (1 << bits) / size_of::<u64>()
 }
@@ -15,10 +14,9 @@ pub const fn entry_words(bits: u32) -> usize {
 /// Defines constants, and a list of them.
 macro_rules! shared {
     ($($(#[$about:meta])* $name:ident: $kind:ident = $value:expr;)*) => {
-        $($(#[$about])* #[allow(dead_code, reason = "some are for Java code alone")] pub const $name: $kind = $value;)*
+        $($(#[$about])* pub const $name: $kind = $value;)*
 
         /// Name, type and value of each.
-        #[allow(dead_code, reason = "for the agent's build")]
         pub const ALL: &[(&str, &str, i64)] = &[$((stringify!($name), stringify!($kind), $name as i64)),*];
     };
 }

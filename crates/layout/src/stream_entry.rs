@@ -1,8 +1,6 @@
-//! The constants that Java code needs to write entries.
-//!
-//! The agent's build also reads this file and writes them into the helper class.
+//! The constants that Java code needs to write entries of the stream of events.
 
-/// Offsets of the fields of a thread's cursor; see `event_cursor`.
+/// Offsets of the fields of a thread's cursor; see `stream::event_cursor`.
 pub const PLACE_NEXT: usize = 0;
 pub const PLACE_END: usize = 8;
 pub const PLACE_CLOCK: usize = 16;

@@ -1,8 +1,8 @@
 //! A table of permanent texts with their numbers, read by Java code.
 //!
-//! The model check in `models/` compiles this file with its own atomics and locks, and explores what threads may see.
+//! `tests/loom` tries every interleaving.
 
-use super::sync::{AtomicU32, Mutex, MutexGuard, Ordering, PoisonError};
+use crate::sync::{AtomicU32, Mutex, MutexGuard, Ordering, PoisonError};
 
 /// The numbers of the texts, by slot.
 pub struct TextNumbers {
@@ -30,8 +30,8 @@ impl TextNumbers {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the slot's number, which is not 0, before the slot gets its text. `None`: another thread has taken the slot, or half of
-    /// all slots are used. The other half stays empty.
+    /// Sets the slot's number, which is not 0, before the slot gets its text. `None`: another thread has taken the slot,
+    /// or half of all slots are used. The other half stays empty.
     pub fn claim_place(&self, place: i32, number: u32) -> Option<()> {
         let mut taken = self.lock();
         let known = self.numbers.get(usize::try_from(place).ok()?)?;
@@ -43,15 +43,14 @@ impl TextNumbers {
         })
     }
 
-    /// As Java code reads it.
-    #[cfg(any(test, loom))]
+    /// As Java code reads it; for tests.
     pub fn get_number(&self, place: usize) -> u32 {
         self.numbers[place].load(Ordering::Relaxed)
     }
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
+mod text_numbers_tests {
     use super::*;
 
     #[test]

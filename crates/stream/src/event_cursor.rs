@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::StreamThread;
 use crate::entry::{LONGEST, StreamEntry, THREAD_SWITCH, WORD};
-use crate::java::{PLACE_CLOCK, PLACE_END, PLACE_NEXT};
 use crate::writer::{MappedBlock, StreamWriter};
+use lucce_layout::stream_entry::{PLACE_CLOCK, PLACE_END, PLACE_NEXT};
 
 const REFUSED: u64 = u64::MAX;
 

@@ -1,20 +1,28 @@
 //! Model of the event mask, which hooks read at each event while other threads switch kinds, stop, start and end.
 
 use loom::sync::Arc;
-use loom::sync::atomic::Ordering;
+use loom::sync::atomic::{AtomicU64, Ordering};
 
-use crate::memory::event_mask::{ALLOC, EventMask, LOCK};
-use crate::memory::slots;
+use lucce_layout::event_mask::{ALLOC, EventMask, LOCK};
+
+loom::lazy_static! {
+    /// In the agent, the word beside the scratch memory.
+    static ref WORD: AtomicU64 = AtomicU64::new(0);
+}
+
+fn new_mask() -> Arc<EventMask> {
+    Arc::new(EventMask::new(ALLOC, Some(&WORD)))
+}
 
 /// Reads the mask like a hook.
 fn read_mask() -> u64 {
-    slots::event_mask_word().map_or(0, |mask| mask.load(Ordering::Relaxed))
+    WORD.load(Ordering::Relaxed)
 }
 
 #[test]
-fn the_word_ends_as_all_asked_together() {
+fn the_word_ends_as_all_requests_together() {
     loom::model(|| {
-        let mask = Arc::new(EventMask::new(ALLOC));
+        let mask = new_mask();
         let [stops, sets] = [mask.clone(), mask.clone()];
         let stopping = loom::thread::spawn(move || stops.stop_counting());
         let setting = loom::thread::spawn(move || sets.set_kinds(LOCK));
@@ -30,9 +38,9 @@ fn the_word_ends_as_all_asked_together() {
 }
 
 #[test]
-fn nothing_is_counted_once_the_gate_has_ended() {
+fn nothing_is_counted_after_the_mask_has_ended() {
     loom::model(|| {
-        let mask = Arc::new(EventMask::new(ALLOC));
+        let mask = new_mask();
         let [ends, pauses] = [mask.clone(), mask.clone()];
         let ending = loom::thread::spawn(move || {
             ends.end_counting();

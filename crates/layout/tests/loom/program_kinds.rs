@@ -4,7 +4,7 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
 
-use crate::places::TextNumbers;
+use lucce_layout::text_numbers::TextNumbers;
 
 const PLACES: usize = 4;
 

@@ -7,7 +7,7 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
 
-use crate::memory::owner::set_method;
+use lucce_layout::site_method::set_method;
 
 const SITES: usize = 3;
 
