@@ -21,7 +21,7 @@ const BOUNDS: [(&str, f64); 1] = [("tracking", 3.0)];
 /// Warm after few iterations.
 const APP: &str = "JythonRun";
 
-const CONTEXTS: &str = "crates/callgraph/tests/data/javac.contexts.zst";
+const CONTEXTS: &str = "tests/contextkit/data/javac.contexts.zst";
 const WORK: [&str; 6] = [
     "rewrite",
     "encode",

@@ -7,16 +7,12 @@ use std::path::Path;
 use lucce_callgraph::*;
 
 use crate::measured;
-use recorded::Shadow;
-
-#[path = "../../../crates/callgraph/tests/support/recorded.rs"]
-#[allow(dead_code, reason = "shared with the tests, which use all of it")]
-mod recorded;
+use lucce_contextkit::Shadow;
 
 pub type Events = Vec<Vec<ContextFrame>>;
 
 pub fn events(file: &Path) -> Events {
-    recorded::read(File::open(file).expect("recorded contexts"))
+    lucce_contextkit::read(File::open(file).expect("recorded contexts"))
 }
 
 fn encoder() -> ContextEncoder<Vec<GraphChange>> {

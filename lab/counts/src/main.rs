@@ -15,9 +15,6 @@
 
 mod contexts;
 mod log;
-#[path = "../../../bytecode/tests/all/plans.rs"]
-#[allow(dead_code, reason = "shared with the tests, which use all of it")]
-mod plans;
 mod rewrite;
 
 use std::path::Path;

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{measured, plans};
+use lucce_classkit::plans;
+
+use crate::measured;
 
 /// How much was done.
 pub fn rewrite(folder: &Path) -> String {

@@ -2,12 +2,10 @@
 
 mod support;
 
+use lucce_contextkit::{FOP, JAVAC};
 use lucce_kcontexts::*;
 use support::paths;
 use support::recorded::{read, tell};
-
-const JAVAC: &[u8] = include_bytes!("../../../crates/callgraph/tests/data/javac.contexts.zst");
-const FOP: &[u8] = include_bytes!("../../../crates/callgraph/tests/data/fop.contexts.zst");
 
 #[test]
 fn both_inverses_of_real_programs_are_equal() {

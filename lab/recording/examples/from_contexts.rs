@@ -1,15 +1,11 @@
 //! Turns recorded contexts into a recording of calls: `from_contexts IN.contexts.zst OUT [EVENTS]`.
 //!
-//! A file of contexts holds events: a big-endian u32 length, then that many u32 sites from the
-//! thread's entry to the event, outermost first; `site >> 12` is the method. Events that hold a zero
-//! are skipped. Two events that follow each other say which frames ended and which were entered
-//! between them: a legitimate stream of calls, though calls without events are not in it.
+//! `lucce-contextkit` describes the file of contexts. Two events that follow each other say which frames
+//! ended and which were entered between them. Calls without events are missing.
 
-use std::collections::HashMap;
 use std::fs::File;
-use std::io::Read;
 
-use lucce_callgraph::{ContextFrame, MethodId, SiteId};
+use lucce_callgraph::ContextFrame;
 use lucce_recording::{CallEdge, ThreadWriter, Writer};
 
 fn main() {
@@ -23,7 +19,10 @@ fn main() {
     let writer = Writer::create(to, u64::MAX).expect(to);
     let mut thread = writer.start("main", None);
     let mut stack = Vec::new();
-    for event in contexts(from).iter().take(events) {
+    for event in lucce_contextkit::read(File::open(from).expect(from))
+        .iter()
+        .take(events)
+    {
         step(&writer, &mut thread, &mut stack, event);
     }
     thread.unwind(&writer, stack.len() as u32);
@@ -65,33 +64,4 @@ fn step(
     if let Some(place) = event.last() {
         thread.event(writer, CallEdge::from_event_frame(*place));
     }
-}
-
-fn contexts(from: &str) -> Vec<Vec<ContextFrame>> {
-    let file = File::open(from).expect(from);
-    let mut bytes = Vec::new();
-    let mut decoder = ruzstd::decoding::StreamingDecoder::new(file).expect("zstd");
-    decoder.read_to_end(&mut bytes).expect("zstd");
-    let mut words = bytes
-        .chunks_exact(4)
-        .map(|word| u32::from_be_bytes(word.try_into().expect("four bytes")));
-    let (mut sites, mut methods) = (HashMap::new(), HashMap::new());
-    let mut events = Vec::new();
-    while let Some(length) = words.next() {
-        let event: Vec<u32> = words.by_ref().take(length as usize).collect();
-        if !event.is_empty() && !event.contains(&0) {
-            let frame = |site: &u32| ContextFrame {
-                site: SiteId(dense(&mut sites, *site)),
-                method: MethodId(dense(&mut methods, site >> 12)),
-            };
-            events.push(event.iter().map(frame).collect());
-        }
-    }
-    events
-}
-
-/// Ids from 1 on, in the order of first use.
-fn dense(ids: &mut HashMap<u32, u32>, recorded: u32) -> u32 {
-    let next = ids.len() as u32 + 1;
-    *ids.entry(recorded).or_insert(next)
 }

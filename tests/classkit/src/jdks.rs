@@ -131,13 +131,9 @@ fn take_block<'a, const N: usize>(rest: &mut &'a [u8]) -> &'a [u8] {
 }
 
 pub fn source(name: &str) -> PathBuf {
-    // Tests of other crates include this file: the repository's root is some folders above theirs.
-    let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
-    let java = folders.find_map(|folder| {
-        let java = folder.join("bytecode/tests/java");
-        java.is_dir().then_some(java)
-    });
-    java.expect("bytecode/tests/java").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../bytecode/tests/java")
+        .join(name)
 }
 
 pub fn text(output: &Output) -> String {

@@ -9,6 +9,11 @@ use std::io::Read;
 
 use lucce_callgraph::*;
 
+/// The compiler of the JDK.
+pub const JAVAC: &[u8] = include_bytes!("../data/javac.contexts.zst");
+/// Apache FOP.
+pub const FOP: &[u8] = include_bytes!("../data/fop.contexts.zst");
+
 /// Events as frames, outermost first.
 pub fn read(source: impl Read) -> Vec<Vec<ContextFrame>> {
     let mut bytes = Vec::new();

@@ -1,35 +1,20 @@
 //! Recorded contexts of real programs, as calls: what changes from one event's stack to the next.
-//!
-//! A file holds events: a big-endian u32 length, then that many u32 sites from the thread's entry
-//! to the event, outermost first; `site >> 12` is the method. Events that hold a zero are skipped.
-
-use std::collections::HashMap;
-use std::io::Read;
 
 use lucce_kcontexts::*;
 
-/// The stacks of methods, outermost first, with methods counted from 0.
-pub fn read(source: impl Read) -> (Vec<Vec<Label>>, u32) {
-    let mut bytes = Vec::new();
-    let mut decoder = ruzstd::decoding::StreamingDecoder::new(source).expect("zstd");
-    decoder.read_to_end(&mut bytes).expect("zstd");
-    let mut words = bytes
-        .chunks_exact(4)
-        .map(|word| u32::from_be_bytes(word.try_into().unwrap()));
-    let (mut stacks, mut labels) = (Vec::new(), HashMap::new());
-    while let Some(length) = words.next() {
-        let sites: Vec<u32> = words.by_ref().take(length as usize).collect();
-        if sites.is_empty() || sites.contains(&0) {
-            continue;
-        }
-        let label = |site: u32| {
-            let next = labels.len() as u32;
-            Label(*labels.entry(site >> 12).or_insert(next))
-        };
-        stacks.push(sites.into_iter().map(label).collect());
-    }
-    let known = labels.len() as u32;
-    (stacks, known)
+/// The stacks of methods, outermost first, with methods counted from 0; and how many methods there are.
+pub fn read(recorded: &[u8]) -> (Vec<Vec<Label>>, u32) {
+    let mut methods = 0;
+    let mut label = |frame: &lucce_callgraph::ContextFrame| {
+        methods = methods.max(frame.method.0);
+        Label(frame.method.0 - 1)
+    };
+    let events = lucce_contextkit::read(recorded);
+    let stacks = events
+        .iter()
+        .map(|event| event.iter().map(&mut label).collect())
+        .collect();
+    (stacks, methods)
 }
 
 /// Leaves and calls from each stack to the next. Frames that two stacks share are one call.
