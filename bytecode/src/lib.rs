@@ -38,6 +38,7 @@ mod reader;
 mod rewrite;
 mod scan;
 mod tables;
+mod verification_type;
 
 pub use class::{ClassFile, ClassFileMethod};
 pub use code::CodeAttribute;

@@ -9,8 +9,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::dist::linked::PARTS;
 use crate::licence::{self, Allowed};
+use crate::linked::PARTS;
 use crate::{Outcome, paths, tools};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::pool::ConstantPool;
 use crate::pool::PoolCapacity;
 
 fn a_type() -> impl Strategy<Value = VerificationType<'static>> {

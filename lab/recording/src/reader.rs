@@ -10,7 +10,6 @@ use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
 use crate::format::{BLOCK_HEADER, BlockKind, FILE_HEADER, Head, check_file_header};
 use crate::limits::{MAX_EDGES, MAX_PACKED, MAX_THREADS, MAX_UNPACKED};
-use crate::steps::Steps;
 use crate::token::{take, take_small};
 use crate::{CallEdge, ProgramThreadId, Start};
 
@@ -76,13 +75,6 @@ impl Recording {
         recording.damage = recording.survey(&bytes).err();
         recording.bytes = bytes;
         Ok(recording)
-    }
-
-    /// What all threads did, in the file's order: each thread's steps are in order, and what a
-    /// thread did before it started another precedes that start. After an `Err` nothing follows.
-    #[must_use]
-    pub fn steps(&self) -> Steps<'_> {
-        Steps::new(self)
     }
 
     /// Classes, methods and sites, as far as the recording names them.

@@ -26,8 +26,17 @@ struct Open {
     at: usize,
 }
 
+impl Recording {
+    /// What all threads did, in the file's order: each thread's steps are in order, and what a
+    /// thread did before it started another precedes that start. After an `Err` nothing follows.
+    #[must_use]
+    pub fn steps(&self) -> Steps<'_> {
+        Steps::new(self)
+    }
+}
+
 impl<'r> Steps<'r> {
-    pub(crate) fn new(recording: &'r Recording) -> Self {
+    fn new(recording: &'r Recording) -> Self {
         Steps {
             recording,
             next: 0,

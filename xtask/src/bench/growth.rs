@@ -11,7 +11,7 @@ use lucce_bench::{Iterations, Variant};
 use serde_json::{Value, json};
 
 use super::apps;
-use super::footprint::{few, named};
+use super::apps::{few, named};
 use super::options::BenchOptions;
 use crate::jdk::Jdk;
 use crate::{Outcome, paths};
