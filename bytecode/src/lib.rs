@@ -46,6 +46,7 @@ pub use error::{BytecodeError, BytecodeErrorKind};
 pub use plan::{
     ClassPlan, CodeInsertion, EntryHook, HelperMethod, MethodPlan, NewField, NewMethod,
 };
+pub use pool::ConstantPool;
 pub use rewrite::{LONGEST_COMPILED, RewrittenClass, rewrite, rewrite_all_wide};
 pub use scan::{
     AllocationInstruction, AllocationOpcode, CodeScan, MethodCall, call_bcis, last_bcis,
