@@ -136,7 +136,7 @@ impl<'p> Assembler<'_, '_, '_, 'p> {
 }
 
 #[cfg(test)]
-mod tests {
+mod assemble_tests {
     use super::*;
     use crate::pool::ConstantPool;
     use crate::reader::ClassFileReader;

@@ -399,4 +399,4 @@ fn too_large(offset: u32) -> BytecodeError {
 }
 
 #[cfg(test)]
-mod tests;
+mod frames_tests;

@@ -291,7 +291,7 @@ fn folders(workspace: &str) -> Result<Folders, String> {
 }
 
 #[cfg(test)]
-mod tests {
+mod dependencies_tests {
     use super::*;
 
     fn package(line: &str) -> Package {

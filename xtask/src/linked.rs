@@ -176,7 +176,7 @@ impl Made {
 }
 
 #[cfg(test)]
-mod tests {
+mod linked_tests {
     use super::*;
     use crate::tools;
     use std::process::Command;

@@ -201,7 +201,7 @@ fn url(folder: &Path) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+mod maven_tests {
     use super::*;
 
     #[test]

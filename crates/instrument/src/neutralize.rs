@@ -219,7 +219,7 @@ pub(crate) mod constants {
 }
 
 #[cfg(test)]
-mod tests {
+mod neutralize_tests {
     use super::constants::{pair, utf8};
     use super::*;
     use crate::helpers::RT;

@@ -35,7 +35,7 @@ pub fn is_published_call(code: &[u8], at: u16, count: u16, pool: &[u8]) -> bool 
 }
 
 #[cfg(test)]
-mod tests {
+mod published_calls_tests {
     use super::*;
     use crate::helpers::{INHERITED, RT};
     use crate::neutralize::constants::{pair, utf8};

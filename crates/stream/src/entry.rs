@@ -76,7 +76,7 @@ fn read_word(bytes: &[u8], index: usize) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
+mod entry_tests {
     use super::*;
 
     fn bytes(entry: StreamEntry) -> Vec<u8> {

@@ -232,7 +232,7 @@ fn first_command(records: &[u8]) -> Option<(usize, Option<(usize, String)>)> {
 }
 
 #[cfg(test)]
-mod tests {
+mod block_spans_tests {
     use super::*;
     use crate::layout::LogHeader;
     use crate::record::{EndRecord, MetaRecord, StatRecord, ThreadId};

@@ -410,7 +410,7 @@ fn as_offset(v: u64) -> io::Result<libc::off_t> {
 }
 
 #[cfg(test)]
-mod tests {
+mod mapped_file_tests {
     use super::*;
     use crate::counters::AllocationCounter;
 

@@ -1043,7 +1043,7 @@ fn keep_counters(before: &[u8], now: &mut [u8]) {
 }
 
 #[cfg(test)]
-mod tests {
+mod reader_tests {
     use super::*;
 
     fn block(kind: u8, cells: &[[u64; 3]], sealed: bool) -> Vec<u8> {

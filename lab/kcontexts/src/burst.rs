@@ -196,7 +196,7 @@ impl<L: Listener> Listener for Bursting<L> {
 }
 
 #[cfg(test)]
-mod tests {
+mod burst_tests {
     use super::*;
 
     #[test]

@@ -215,7 +215,7 @@ fn k_contexts(compact: &CompactForest) -> Vec<(u32, u64, u64)> {
 }
 
 #[cfg(test)]
-mod tests {
+mod figures_tests {
     use super::*;
 
     #[test]

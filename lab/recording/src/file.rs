@@ -47,7 +47,7 @@ impl Write for OwnFile {
 }
 
 #[cfg(test)]
-mod tests {
+mod file_tests {
     use super::*;
 
     #[test]

@@ -72,7 +72,7 @@ pub(crate) fn take_small(bytes: &mut &[u8]) -> Result<u32, &'static str> {
 }
 
 #[cfg(test)]
-mod tests {
+mod token_tests {
     use super::*;
 
     #[test]

@@ -74,7 +74,7 @@ pub struct Point {
 }
 
 #[cfg(test)]
-mod tests {
+mod depths_tests {
     use super::*;
 
     #[test]

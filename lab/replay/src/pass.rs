@@ -206,7 +206,7 @@ impl Checks {
 }
 
 #[cfg(test)]
-mod tests {
+mod pass_tests {
     use lucce_callgraph::{MethodId, SiteId};
     use lucce_encodings::PccEncoding;
     use lucce_recording::{CallEdge, Start, Step};

@@ -224,4 +224,4 @@ fn share(of: u64, count: u64, all: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests;
+mod variations_tests;

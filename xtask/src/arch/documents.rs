@@ -96,7 +96,7 @@ fn is_there(name: &str, files: &[&str]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+mod documents_tests {
     use super::*;
 
     #[test]

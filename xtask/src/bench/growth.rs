@@ -167,7 +167,7 @@ impl Size {
 }
 
 #[cfg(test)]
-mod tests {
+mod growth_tests {
     use super::*;
 
     fn sizes(graph: &[u64]) -> Vec<Size> {

@@ -257,7 +257,7 @@ fn values(results: &Value) -> Result<Vec<(String, Vec<f64>)>, String> {
 }
 
 #[cfg(test)]
-mod tests {
+mod micro_tests {
     use serde_json::json;
 
     use super::*;

@@ -120,7 +120,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 #[cfg(test)]
-mod tests {
+mod documents_tests {
     use super::*;
 
     #[test]

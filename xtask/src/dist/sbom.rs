@@ -76,7 +76,7 @@ fn linked(part: &Part, compiler: &str, made: &Made) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
+mod sbom_tests {
     use super::*;
 
     #[test]

@@ -312,7 +312,7 @@ pub fn kind_helpers() -> impl Iterator<Item = HelperMethod<'static>> {
 }
 
 #[cfg(test)]
-mod tests {
+mod kinds_tests {
     use super::*;
 
     #[test]

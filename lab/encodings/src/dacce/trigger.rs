@@ -100,7 +100,7 @@ impl ReEncodingTrigger {
 
 /// Tests each of the paper's three cases (Section 4) alone.
 #[cfg(test)]
-mod tests {
+mod trigger_tests {
     use super::*;
 
     const TUNING: DacceTuning = DacceTuning {

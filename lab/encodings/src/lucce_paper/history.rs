@@ -65,7 +65,7 @@ impl ValueHistory {
 }
 
 #[cfg(test)]
-mod tests {
+mod history_tests {
     use super::*;
 
     fn squares() -> ValueHistory {
