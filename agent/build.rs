@@ -1,10 +1,10 @@
 //! Compiles the helper classes in their editions, with the JDK's own compiler, and what must be C.
 //!
 //! ```text
-//! shared_layout.rs, and those of other crates ─► LucceRtLayout.java ─┐
-//! helper_variant.rs ─► LucceRtEdition.java, one for each edition ───────────┤
-//! java/java/lang/*.java ─────────────────────────────────────────────┴► javac ─► classes, names of natives
-//!                                                                                  └► helper_classes.rs
+//! crates layout and callgraph ─► LucceRtLayout.java ──────────────────────┐
+//! HelperVariant               ─► LucceRtEdition.java, one for each variant ┤
+//! java/java/lang/*.java ───────────────────────────────────────────────────┴► javac ─► classes, names of natives
+//!                                                                                        └► helper_classes.rs
 //! ```
 
 use std::fmt::Write;
@@ -12,22 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::{env, fs};
 
-#[path = "../crates/stream/src/java.rs"]
-mod entry;
-#[path = "../crates/instrument/src/kinds/event_mask.rs"]
-mod event_mask;
-#[path = "src/session/helper_variant.rs"]
-mod helper_variant;
-#[allow(dead_code, reason = "only how wide ids are")]
-#[path = "../crates/callgraph/src/ids.rs"]
-mod ids;
-#[path = "src/memory/shared_layout.rs"]
-mod layout;
-#[path = "../crates/callgraph/src/raw.rs"]
-mod raw;
-
-use helper_variant::HelperVariant;
-use ids::{MethodId, SiteId};
+use lucce_callgraph::{MethodId, SiteId, raw};
+use lucce_layout::{HelperVariant, event_bits, shared_layout, stream_entry};
 
 /// The helper classes that the agent knows by their place here. Those of single kinds of events follow, by name.
 const FIRST: [&str; 4] = [
@@ -56,21 +42,12 @@ const STUBS: [&str; 3] = [
     "java/stub/java/lang/Thread.java",
     "java/stub/jdk/internal/access/JavaLangAccess.java",
 ];
-const FILES: [&str; 8] = [
-    "java",
-    "src/session/helper_variant.rs",
-    "src/memory/shared_layout.rs",
-    "../crates/stream/src/java.rs",
-    "../crates/callgraph/src/ids.rs",
-    "../crates/callgraph/src/raw.rs",
-    "../crates/instrument/src/kinds/event_mask.rs",
-    "include",
-];
+const FILES: [&str; 3] = ["java", "include", "c"];
 
 /// What other crates define, as Java code names it. Bytes in place of words.
 fn constants_of_other_crates() -> Vec<(&'static str, &'static str, i64)> {
-    let word = |words: usize| (words * entry::WORD) as i64;
-    let bits = |words: usize| i64::from((words * entry::WORD).ilog2());
+    let word = |words: usize| (words * stream_entry::WORD) as i64;
+    let bits = |words: usize| i64::from((words * stream_entry::WORD).ilog2());
     vec![
         ("SITE_BITS", "u32", SiteId::BITS.into()),
         ("METHOD_BITS", "u32", MethodId::BITS.into()),
@@ -92,13 +69,13 @@ fn constants_of_other_crates() -> Vec<(&'static str, &'static str, i64)> {
         ("ANCHOR_CONTEXT", "usize", word(raw::CONTEXT)),
         ("ANCHOR_PLACE", "usize", word(raw::PLACE)),
         ("ANCHOR_TO", "usize", word(raw::TO)),
-        ("PLACE_NEXT", "usize", entry::PLACE_NEXT as i64),
-        ("PLACE_END", "usize", entry::PLACE_END as i64),
-        ("PLACE_CLOCK", "usize", entry::PLACE_CLOCK as i64),
-        ("TIME_BITS", "u32", entry::TIME_BITS.into()),
-        ("WORD", "usize", entry::WORD as i64),
-        ("LONGEST", "usize", entry::LONGEST as i64),
-        ("HAS_VALUE", "u64", entry::HAS_VALUE.cast_signed()),
+        ("PLACE_NEXT", "usize", stream_entry::PLACE_NEXT as i64),
+        ("PLACE_END", "usize", stream_entry::PLACE_END as i64),
+        ("PLACE_CLOCK", "usize", stream_entry::PLACE_CLOCK as i64),
+        ("TIME_BITS", "u32", stream_entry::TIME_BITS.into()),
+        ("WORD", "usize", stream_entry::WORD as i64),
+        ("LONGEST", "usize", stream_entry::LONGEST as i64),
+        ("HAS_VALUE", "u64", stream_entry::HAS_VALUE.cast_signed()),
     ]
 }
 
@@ -106,7 +83,6 @@ fn main() {
     for file in FILES {
         println!("cargo::rerun-if-changed={file}");
     }
-    println!("cargo::rerun-if-changed=c");
     println!("cargo::rerun-if-env-changed=JAVA_HOME");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     cc::Build::new()
@@ -183,10 +159,10 @@ fn write_file(file: &Path, text: &str) {
 
 /// All constants, which the compiler copies: the class itself is not part of the agent.
 fn layout_class_source() -> String {
-    // Of the gate's word Java code reads half.
-    let bits = event_mask::ALL.iter();
+    // Java code reads half of the event mask's word.
+    let bits = event_bits::ALL.iter();
     let bits = bits.map(|(name, bit)| (*name, "bit", bit.cast_signed()));
-    let constants = layout::ALL
+    let constants = shared_layout::ALL
         .iter()
         .copied()
         .chain(constants_of_other_crates());

@@ -3,10 +3,10 @@
 
 use crate::descriptor::DescriptorParameters;
 use crate::error::{BytecodeError, BytecodeErrorKind};
-use crate::frames::VerificationType;
 use crate::opcode;
 use crate::plan::HelperMethod;
 use crate::pool::{PoolAdditions, PoolCapacity};
+use crate::verification_type::VerificationType;
 
 /// Appends instructions to code.
 pub(crate) struct Assembler<'x, 'c, 'a, 'p> {
@@ -136,7 +136,7 @@ impl<'p> Assembler<'_, '_, '_, 'p> {
 }
 
 #[cfg(test)]
-mod tests {
+mod assemble_tests {
     use super::*;
     use crate::pool::ConstantPool;
     use crate::reader::ClassFileReader;

@@ -7,16 +7,15 @@
 //! The stack depth at each instruction is found by following the control flow, each instruction once. From version 50
 //! on, the VM also checks unreachable code: the frames give its stack depth.
 
-use crate::class::{ClassFile, ClassFileMethod};
+use crate::class::{ClassFile, ClassFileMethod, FIRST_WITH_FRAMES};
 use crate::code::CodeAttribute;
 use crate::descriptor::{DescriptorParameters, single_field_type};
 use crate::error::{BytecodeError, BytecodeErrorKind};
-use crate::frames::{
-    FIRST_WITH_FRAMES, FramePosition, FrameReader, StackMapFrame, VerificationType,
-};
+use crate::frames::{FramePosition, FrameReader, StackMapFrame};
 use crate::opcode;
 use crate::pool::ConstantPool;
 use crate::reader::ClassFileReader;
+use crate::verification_type::VerificationType;
 
 /// An unknown depth.
 const UNKNOWN: u16 = u16::MAX;

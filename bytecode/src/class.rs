@@ -6,12 +6,13 @@ use std::ops::Range;
 use crate::annotations;
 use crate::code::CodeAttribute;
 use crate::error::{BytecodeError, BytecodeErrorKind};
-use crate::frames::FIRST_WITH_FRAMES;
 use crate::mutf8;
 use crate::pool::ConstantPool;
 use crate::reader::ClassFileReader;
 use crate::scan::CodeScan;
 
+/// First major version whose methods have a `StackMapTable`; older VMs do not read it.
+pub(crate) const FIRST_WITH_FRAMES: u16 = 50;
 const MAGIC: u32 = 0xCAFE_BABE;
 
 /// A parsed view of a class file; it borrows the bytes.

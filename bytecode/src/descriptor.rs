@@ -72,7 +72,7 @@ fn bad_descriptor() -> BytecodeError {
 }
 
 #[cfg(test)]
-mod tests {
+mod descriptor_tests {
     use super::*;
 
     #[test]

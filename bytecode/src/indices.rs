@@ -6,8 +6,8 @@
 
 use crate::annotations;
 use crate::class::ClassFile;
+use crate::class::FIRST_WITH_FRAMES;
 use crate::error::{BytecodeError, BytecodeErrorKind};
-use crate::frames::FIRST_WITH_FRAMES;
 use crate::opcode::{self, InstructionDecoder};
 use crate::reader::ClassFileReader;
 

@@ -10,11 +10,12 @@ use crate::code::CodeAttribute;
 use crate::descriptor::{DescriptorParameters, single_field_type};
 use crate::edits::is_constructor_call;
 use crate::error::{BytecodeError, BytecodeErrorKind};
-use crate::frames::{StackMapFrame, VerificationType};
+use crate::frames::StackMapFrame;
 use crate::opcode;
 use crate::pool;
 use crate::reader::ClassFileReader;
 use crate::scan::primitive_array;
+use crate::verification_type::VerificationType;
 
 /// Advances `frame` from its bci to another one in the same stretch of straight-line code.
 pub(crate) fn advance_frame<'a>(

@@ -38,6 +38,7 @@ mod reader;
 mod rewrite;
 mod scan;
 mod tables;
+mod verification_type;
 
 pub use class::{ClassFile, ClassFileMethod};
 pub use code::CodeAttribute;
@@ -45,6 +46,7 @@ pub use error::{BytecodeError, BytecodeErrorKind};
 pub use plan::{
     ClassPlan, CodeInsertion, EntryHook, HelperMethod, MethodPlan, NewField, NewMethod,
 };
+pub use pool::ConstantPool;
 pub use rewrite::{LONGEST_COMPILED, RewrittenClass, rewrite, rewrite_all_wide};
 pub use scan::{
     AllocationInstruction, AllocationOpcode, CodeScan, MethodCall, call_bcis, last_bcis,

@@ -187,7 +187,7 @@ fn encode_unit(bytes: &mut Vec<u8>, unit: u16) {
 }
 
 #[cfg(test)]
-mod tests {
+mod mutf8_tests {
     use proptest::prelude::*;
 
     use super::*;

@@ -26,9 +26,9 @@ pub(crate) const INVOKE_DYNAMIC: u8 = 18;
 const MODULE: u8 = 19;
 const PACKAGE: u8 = 20;
 
-/// The original pool of a class.
+/// The constants of a class, as they are in its file.
 #[derive(Debug)]
-pub(crate) struct ConstantPool<'a> {
+pub struct ConstantPool<'a> {
     /// The class file up to the end of the pool.
     bytes: &'a [u8],
     /// Offset of each entry's tag; 0 if an index has no entry.
@@ -44,6 +44,24 @@ pub(crate) struct MemberRef<'a> {
 }
 
 impl<'a> ConstantPool<'a> {
+    /// Tag of a text (JVMS 4.4.7).
+    pub const UTF8: u8 = UTF8;
+    /// Tag of a class (JVMS 4.4.1).
+    pub const CLASS: u8 = CLASS;
+    /// Tag of a method of a class (JVMS 4.4.2).
+    pub const METHODREF: u8 = METHODREF;
+    /// Tag of a name with a descriptor (JVMS 4.4.6).
+    pub const NAME_AND_TYPE: u8 = NAME_AND_TYPE;
+    /// Offset of `constant_pool_count` in a class file, behind magic and version.
+    pub const COUNT_OFFSET: usize = 8;
+
+    /// Reads the constants of a class alone. The bytes may end behind them; magic and version are not checked.
+    pub fn read_from_class(bytes: &'a [u8]) -> Result<Self, BytecodeError> {
+        let mut reader = ClassFileReader::new(bytes, 0, "class file");
+        reader.take_bytes(Self::COUNT_OFFSET)?;
+        Self::parse(bytes, &mut reader)
+    }
+
     /// Reads from `constant_pool_count` on and leaves the reader behind the last entry.
     pub(crate) fn parse(
         file: &'a [u8],
@@ -75,14 +93,30 @@ impl<'a> ConstantPool<'a> {
         Ok(Self { bytes, offsets })
     }
 
-    /// `constant_pool_count`.
-    pub(crate) fn count(&self) -> usize {
+    /// `constant_pool_count`: the number of indices, with the unused index 0.
+    pub fn count(&self) -> usize {
         self.offsets.len()
     }
 
     /// Returns the entries as they are in the file.
     pub(crate) fn entries(&self) -> &'a [u8] {
         self.bytes.get(10..).unwrap_or_default()
+    }
+
+    /// Returns the offset behind the last constant in the class file.
+    pub fn end_offset(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Returns the offset of a constant's tag in the class file. `None`: the index has no constant.
+    pub fn constant_offset(&self, index: u16) -> Option<usize> {
+        let offset = self.offsets.get(usize::from(index)).copied()?;
+        (offset != 0).then_some(offset as usize)
+    }
+
+    /// Returns the tag of a constant.
+    pub fn tag(&self, index: u16) -> Result<u8, BytecodeError> {
+        self.entry(index).map(|(tag, _)| tag)
     }
 
     /// Tag and contents of an entry.
@@ -104,7 +138,8 @@ impl<'a> ConstantPool<'a> {
         }
     }
 
-    pub(crate) fn utf8(&self, index: u16) -> Result<&'a [u8], BytecodeError> {
+    /// Returns the bytes of a text, in the modified UTF-8 of class files.
+    pub fn utf8(&self, index: u16) -> Result<&'a [u8], BytecodeError> {
         let mut reader = self.entry_with_tag(index, UTF8)?;
         let len = usize::from(reader.u2()?);
         reader.take_bytes(len)
@@ -114,7 +149,8 @@ impl<'a> ConstantPool<'a> {
         self.utf8(index).map(mutf8::decode)
     }
 
-    pub(crate) fn class_name(&self, index: u16) -> Result<&'a [u8], BytecodeError> {
+    /// Returns the internal name of a class constant.
+    pub fn class_name(&self, index: u16) -> Result<&'a [u8], BytecodeError> {
         let name = self.entry_with_tag(index, CLASS)?.u2()?;
         self.utf8(name)
     }
@@ -142,8 +178,8 @@ impl<'a> ConstantPool<'a> {
         })
     }
 
-    /// Returns the entries to which an entry refers; 0: none.
-    pub(crate) fn referenced_indices(&self, index: u16) -> Result<[u16; 2], BytecodeError> {
+    /// Returns the constants to which a constant refers; 0: none.
+    pub fn referenced_indices(&self, index: u16) -> Result<[u16; 2], BytecodeError> {
         let (tag, mut reader) = self.entry(index)?;
         Ok(match tag {
             CLASS | STRING | METHOD_TYPE | MODULE | PACKAGE => [reader.u2()?, 0],

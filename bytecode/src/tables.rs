@@ -1,18 +1,17 @@
 //! Writes the parts that belong to the code (JVMS 4.7.3): the exception table and the attributes that hold offsets.
 
 use crate::annotations;
-use crate::class::{ClassFile, ClassFileMethod};
+use crate::class::{ClassFile, ClassFileMethod, FIRST_WITH_FRAMES};
 use crate::code::CodeAttribute;
 use crate::edits::CodeEdits;
 use crate::error::{BytecodeError, BytecodeErrorKind};
-use crate::frames::{
-    FIRST_WITH_FRAMES, FramePosition, FrameReader, FrameWriter, StackMapFrame, VerificationType,
-};
+use crate::frames::{FramePosition, FrameReader, FrameWriter, StackMapFrame};
 use crate::infer;
 use crate::layout::CodeLayout;
 use crate::plan::MethodPlan;
 use crate::pool::PoolAdditions;
 use crate::reader::ClassFileReader;
+use crate::verification_type::VerificationType;
 
 /// A method whose code has its new layout.
 pub(crate) struct CodeTableWriter<'x, 'c, 'a, 'p> {

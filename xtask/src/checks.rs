@@ -113,7 +113,7 @@ fn watched() -> Command {
     cargo
 }
 
-/// The graph, and what of the agent can be in a model. In a target folder of its own: the flag would rebuild everything.
+/// The graph, and the words that Java code reads. In a target folder of its own: the flag would rebuild everything.
 pub fn loom() -> Outcome {
     let mut cargo = paths::cargo();
     cargo.env("RUSTFLAGS", "--cfg loom");
@@ -124,7 +124,7 @@ pub fn loom() -> Outcome {
         "-p",
         "lucce-callgraph",
         "-p",
-        "lucce-models",
+        "lucce-layout",
         "--lib",
         "--test",
         "loom",

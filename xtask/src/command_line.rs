@@ -116,7 +116,7 @@ pub enum XtaskCommand {
     },
     /// Record the applications' calls for `lucce replay`
     Record(RecordOptions),
-    /// Check instruction counts against research/counts/counts.txt, and one ratio of the agent's cost
+    /// Check instruction counts against lab/counts/counts.txt, and one ratio of the agent's cost
     PerfCheck {
         /// Write the counts to the file
         #[arg(long)]

@@ -296,7 +296,7 @@ fn application(log: &Path, app: &App) -> Result<Vec<Found>, String> {
 }
 
 #[cfg(test)]
-mod tests {
+mod coverage_tests {
     use super::*;
 
     #[test]

@@ -20,7 +20,7 @@ fn parse(stat: &str) -> Option<Duration> {
 }
 
 #[cfg(test)]
-mod tests {
+mod cpu_tests {
     use super::*;
 
     #[test]

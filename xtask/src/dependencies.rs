@@ -9,8 +9,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::dist::linked::PARTS;
 use crate::licence::{self, Allowed};
+use crate::linked::PARTS;
 use crate::{Outcome, paths, tools};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -291,7 +291,7 @@ fn folders(workspace: &str) -> Result<Folders, String> {
 }
 
 #[cfg(test)]
-mod tests {
+mod dependencies_tests {
     use super::*;
 
     fn package(line: &str) -> Package {

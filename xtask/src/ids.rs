@@ -211,7 +211,7 @@ fn shares(dataset: &Path, before: &Jvm, behind: &Jvm, of: &str) -> Result<Shares
 }
 
 #[cfg(test)]
-mod tests {
+mod ids_tests {
     use super::*;
 
     #[test]

@@ -164,7 +164,7 @@ fn copyright(line: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+mod licence_tests {
     use super::*;
 
     fn allowed() -> Allowed {

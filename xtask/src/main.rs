@@ -28,6 +28,7 @@ mod formats;
 mod ids;
 mod jvm;
 mod licence;
+mod linked;
 mod maven;
 mod pages;
 mod perf_check;

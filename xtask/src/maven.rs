@@ -202,7 +202,7 @@ fn url(folder: &Path) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+mod maven_tests {
     use super::*;
 
     #[test]

@@ -1,7 +1,7 @@
 //! `perf-check`: whether anything has become much slower.
 //!
 //! Counted are instructions (callgrind), which do not depend on how busy the machine is: no piece of
-//! `research/counts/` may take a third more than its `counts.txt` says. What the agent costs a JVM is a
+//! `lab/counts/` may take a third more than its `counts.txt` says. What the agent costs a JVM is a
 //! ratio to the same program without it, measured in the same minute, with a bound so wide that
 //! only a blunder breaks it.
 
@@ -21,7 +21,7 @@ const BOUNDS: [(&str, f64); 1] = [("tracking", 3.0)];
 /// Warm after few iterations.
 const APP: &str = "JythonRun";
 
-const CONTEXTS: &str = "crates/callgraph/tests/data/javac.contexts.zst";
+const CONTEXTS: &str = "tests/contextkit/data/javac.contexts.zst";
 const WORK: [&str; 6] = [
     "rewrite",
     "encode",
@@ -81,7 +81,7 @@ pub fn bless() -> Outcome {
 }
 
 fn file() -> PathBuf {
-    paths::root().join("research/counts/counts.txt")
+    paths::root().join("lab/counts/counts.txt")
 }
 
 fn known() -> Result<BTreeMap<String, u64>, String> {

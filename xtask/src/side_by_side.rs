@@ -37,7 +37,7 @@ pub fn map<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec
 }
 
 #[cfg(test)]
-mod tests {
+mod side_by_side_tests {
     use super::*;
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use lucce_callgraph::encodings::WeightedEdge;
+use lucce_callgraph::numbering::WeightedEdge;
 use lucce_callgraph::{Anchor, CallEdge, GraphChange, MethodId, SiteId, Transition};
 use lucce_tracelog::{
     ClassId, InMemoryLog, LoaderId, LogItem, LogRecord, MethodRecord, SiteKind, SiteRecord,

@@ -8,8 +8,8 @@
 //!         +8 u64 number             our graph's number of the context; 0: not resolved yet
 //! ```
 
-use lucce_callgraph::encodings::CallIdVersion;
 use lucce_callgraph::{CallEdge, ContextId, MethodId, SiteId};
+use lucce_encodings::CallIdVersion;
 
 use crate::comparison::paper_tracking::PaperTracking;
 use crate::core::AgentCore;

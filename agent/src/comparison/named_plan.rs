@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLockReadGuard};
 
-use lucce_callgraph::encodings::{
+use lucce_callgraph::numbering::{
     AcyclicNumbering, FastMap, NodeNumbering, NumberingRules, WeightedEdge,
 };
 use lucce_callgraph::{CallEdge, ContextLayout, EncodingPolicy, MethodId, NumberingPlan, SiteId};

@@ -18,10 +18,8 @@
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use lucce_callgraph::encodings::{
-    CallIdVersion, EncodingStatistics, LucceAlgorithm, UpdateObserver,
-};
 use lucce_callgraph::{CallEdge, ContextEncoder, ContextId, GraphJournal, MethodId};
+use lucce_encodings::{CallIdVersion, EncodingStatistics, LucceAlgorithm, UpdateObserver};
 
 use crate::memory::address_space;
 use crate::memory::counter::increment_counter;

@@ -35,6 +35,7 @@ use crate::memory::counter::increment_counter;
 use crate::memory::event_mask::EventMask;
 use crate::memory::locks::WatchedRwLock;
 use crate::memory::pages::SystemPages;
+use crate::memory::slots;
 use crate::options::{AgentOptions, LogLevel};
 use crate::registry::CodeRegistry;
 use crate::registry::agent_log::{AgentLog, LogJournal};
@@ -151,7 +152,7 @@ impl AgentCore {
             verify: VerifySchedule::new(options.verify),
             counts: AgentCounts::default(),
             totals,
-            event_mask: EventMask::new(options.events.event_mask()),
+            event_mask: EventMask::new(options.events.event_mask(), slots::event_mask_word()),
             vm_end: VmEndSignal::default(),
             agent_threads: AgentThreads::default(),
             options,

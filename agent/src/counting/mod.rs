@@ -6,20 +6,18 @@
 //! ```
 //!
 //! Read `event_types` first, then `counter_lookup` and `site_counter`. `object_types` and `object_sizes` find classes and
-//! sizes, `program_kinds` with `places` the program's own kinds.
+//! sizes, `program_kinds` the program's own kinds.
 
 pub mod counter_lookup;
 pub mod event_types;
 pub mod object_sizes;
 pub mod object_types;
-mod places;
 pub mod program_kinds;
 pub mod site_counter;
 pub mod stream;
 
 use std::ops::Deref;
 
-use crate::memory::sync;
 use crate::stack::StackTracker;
 
 use event_types::EventTypes;

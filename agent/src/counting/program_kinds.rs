@@ -7,9 +7,9 @@
 use std::sync::atomic::AtomicU32;
 
 use jvmti_bindings::sys::jni::{jclass, jobject};
+use lucce_layout::text_numbers::TextNumbers;
 use lucce_tracelog::EventTypeId;
 
-use crate::counting::places::TextNumbers;
 use crate::memory::shared_layout::INT_BITS;
 use crate::thread::coverage::CoverageTracker;
 use lucce_jvmti::JniEnvironment;

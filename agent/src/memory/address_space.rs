@@ -20,8 +20,8 @@ use lucce_tracelog::{ByteSize, MemoryLimit};
 
 use crate::memory::grow_only_array::release_pages;
 use crate::memory::locks::WatchedMutex;
-use crate::memory::owner;
 use crate::memory::shared_layout::{INT_BITS, SCRATCH_BITS};
+use crate::memory::site_method;
 use crate::memory::slots;
 use crate::memory::slots::{GATE, LOST, Slot, SlotMemoryPart};
 
@@ -485,13 +485,13 @@ impl MethodOfSite {
 
     /// The method of a site. 0: no such site.
     pub fn get(&self, site: u32) -> u32 {
-        self.method_word(site).map_or(0, owner::load_method)
+        self.method_word(site).map_or(0, site_method::load_method)
     }
 
     /// Sets the method of a site whose code has not run yet.
     pub fn set(&self, site: u32, method: u32) {
         if let Some(entry) = self.method_word(site) {
-            owner::set_method(entry, method);
+            site_method::set_method(entry, method);
         }
     }
 

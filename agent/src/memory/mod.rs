@@ -7,19 +7,12 @@ pub mod address_space;
 pub mod allocation_weight;
 pub mod bit_set;
 pub mod counter;
-pub mod event_mask;
 pub mod grow_only_array;
 pub mod java_caches;
 pub mod java_table;
 pub mod locks;
-pub mod owner;
 pub mod pages;
-pub mod shared_layout;
 pub mod slots;
 pub mod text_table;
 
-/// What the files that `models/` includes are made of.
-pub mod sync {
-    pub use std::sync::atomic::{AtomicU32, Ordering};
-    pub use std::sync::{Mutex, MutexGuard, PoisonError};
-}
+pub use lucce_layout::{event_mask, shared_layout, site_method};

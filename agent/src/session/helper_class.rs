@@ -18,7 +18,7 @@ use crate::memory::slots;
 use crate::memory::slots::Slot;
 use crate::options::{AgentOptions, RecordMode, TrackingMode};
 use crate::session::Agent;
-use crate::session::helper_variant::HelperVariant;
+use lucce_layout::HelperVariant;
 
 /// The output of the build:
 ///

@@ -19,7 +19,6 @@ pub mod file_watch;
 pub mod finish;
 pub mod guard;
 pub mod helper_class;
-mod helper_variant;
 pub mod holders_request;
 mod leaks_request;
 pub mod live;

@@ -3,7 +3,7 @@
 use lucce_bytecode::ClassFile;
 
 use crate::assembled::{Assembler, Body, u2};
-use crate::plans::rewrite_everything;
+use lucce_classkit::plans::rewrite_everything;
 
 /// Whether the VM would find the annotation `LA;` of `run` behind this many bytes of others.
 fn finds(contents: impl FnOnce(u16, u16) -> Vec<u8>) -> bool {

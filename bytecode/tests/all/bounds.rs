@@ -3,7 +3,7 @@
 use lucce_bytecode::{BytecodeErrorKind, ClassFile, rewrite};
 
 use crate::assembled::{Assembler, Body, u2};
-use crate::plans::{everything, rewrite_everything};
+use lucce_classkit::plans::{everything, rewrite_everything};
 
 /// `run` with this body, and what it may call: `none()V`, `one(J)I`.
 fn class(

@@ -7,9 +7,9 @@ use lucce_bytecode::ClassFile;
 use proptest::prelude::*;
 
 use crate::assembled;
-use crate::fuzz_body::fuzz_body;
-use crate::jdk::{self, Folder, source};
-use crate::plans::rewrite_everything;
+use lucce_classkit::fuzz_body;
+use lucce_classkit::jdks::{self, Folder, source};
+use lucce_classkit::plans::rewrite_everything;
 
 /// Compiled and assembled classes to damage.
 static SEEDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
@@ -18,7 +18,7 @@ static SEEDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         .map(|(_, bytes)| bytes)
         .collect();
     seeds.retain(|bytes| bytes.len() < 5000);
-    if let Some(jdk) = jdk::all().first() {
+    if let Some(jdk) = jdks::all().first() {
         let folder = Folder::new();
         jdk.compile(&folder.0, &["-g"], &[source("Edges.java")]);
         for file in fs::read_dir(&folder.0).expect("classes").flatten() {

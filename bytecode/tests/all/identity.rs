@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use lucce_bytecode::{ClassFile, ClassPlan, MethodPlan, rewrite};
 
-use crate::jdk;
+use lucce_classkit::jdks;
 
 /// An empty plan copies methods; empty method plans decode and write them anew.
 fn laid_out_anew(class: &ClassFile<'_>) -> ClassPlan<'static> {
@@ -20,7 +20,7 @@ fn laid_out_anew(class: &ClassFile<'_>) -> ClassPlan<'static> {
 
 #[test]
 fn nothing_to_insert_changes_nothing() {
-    for jdk in jdk::images() {
+    for jdk in jdks::images() {
         let (mut classes, mut methods, mut same) = (0, 0, 0);
         let mut time = [Duration::ZERO; 2];
         jdk.for_each_class(|one| {

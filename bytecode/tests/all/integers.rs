@@ -5,7 +5,7 @@ use lucce_bytecode::{
 };
 
 use crate::assembled::{Assembler, Body};
-use crate::plans::{MARK, hook};
+use lucce_classkit::plans::{MARK, hook};
 
 const CALLS: usize = 300;
 

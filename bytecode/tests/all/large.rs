@@ -5,7 +5,7 @@ use std::time::Duration;
 use lucce_bytecode::{ClassFile, ClassPlan, MethodPlan, rewrite, rewrite_all_wide};
 
 use crate::assembled::{Assembler, Body, u2};
-use crate::plans::{entry, rewrite_everything};
+use lucce_classkit::plans::{entry, rewrite_everything};
 
 /// Far more than it takes, and far less than a number that grows with the square.
 const ENOUGH: Duration = Duration::from_secs(4);

@@ -6,7 +6,9 @@ use lucce_bytecode::{
 };
 
 use crate::assembled::{self, Assembler, Body};
-use crate::plans::{ALLOC, ARRAY, BEFORE, CONCAT, MARK, MARK_TWO, entry, hook, rewrite_everything};
+use lucce_classkit::plans::{
+    ALLOC, ARRAY, BEFORE, CONCAT, MARK, MARK_TWO, entry, hook, rewrite_everything,
+};
 
 /// `run` has so many `nop`, then returns; a small method follows.
 fn with_long_method(nops: usize) -> Vec<u8> {

@@ -7,8 +7,8 @@ use std::process::Command;
 use lucce_bytecode::RewrittenClass;
 
 use crate::assembled;
-use crate::jdk::{self, Folder, Jdk, source, text};
-use crate::plans::{rewrite_everything, rewrite_everything_wide};
+use lucce_classkit::jdks::{self, Folder, Jdk, source, text};
+use lucce_classkit::plans::{rewrite_everything, rewrite_everything_wide};
 
 fn rewrite_folder(from: &Path, to: &Folder, rewrite: fn(&[u8]) -> RewrittenClass) {
     for file in fs::read_dir(from).expect("a folder").flatten() {
@@ -60,7 +60,7 @@ fn compare(jdk: &Jdk, plain: &Path, main: &[&str]) {
 
 #[test]
 fn compiled_programs_compute_the_same() {
-    for jdk in jdk::all() {
+    for jdk in jdks::all() {
         for options in [
             &["-g", "--release", "8"][..],
             &["-g"],
@@ -83,7 +83,7 @@ fn assembled_classes_compute_the_same() {
     }
     let mut main = vec!["Run"];
     main.extend(classes.iter().map(|(name, _)| name.as_str()));
-    for jdk in jdk::all() {
+    for jdk in jdks::all() {
         compare(&jdk, &plain.0, &main);
     }
 }

@@ -2,12 +2,12 @@
 
 use lucce_bytecode::ClassFile;
 
-use crate::jdk;
-use crate::plans::rewrite_everything;
+use lucce_classkit::jdks;
+use lucce_classkit::plans::rewrite_everything;
 
 #[test]
 fn everything_on_is_readable() {
-    for jdk in jdk::images() {
+    for jdk in jdks::images() {
         let (mut classes, mut refused, mut skipped) = (0, 0, 0);
         let (mut before, mut after) = (0, 0);
         jdk.for_each_class(|one| {

@@ -4,8 +4,8 @@ use std::fs;
 
 use cafebabe::attributes::{AttributeData, CodeData, TypeAnnotationTarget};
 
-use crate::jdk::{self, Folder, source};
-use crate::plans::rewrite_everything;
+use lucce_classkit::jdks::{self, Folder, source};
+use lucce_classkit::plans::rewrite_everything;
 
 /// Per method: the opcodes that type annotations name, and the first opcode of each annotated
 /// variable's range and its slot.
@@ -61,7 +61,7 @@ fn codes<T>(bytes: &[u8], visit: impl Fn(&CodeData<'_>) -> T) -> Vec<T> {
 
 #[test]
 fn tables_follow_the_code() {
-    let jdk = jdk::all().pop().expect("a JDK");
+    let jdk = jdks::all().pop().expect("a JDK");
     let folder = Folder::new();
     jdk.compile(&folder.0, &["-g"], &[source("Edges.java")]);
     let mut seen = 0;

@@ -5,7 +5,7 @@ use lucce_bytecode::{
 };
 
 use crate::assembled::{Assembler, Body};
-use crate::plans::{MARK, entry, hook};
+use lucce_classkit::plans::{MARK, entry, hook};
 
 const CALLS: usize = 3000;
 const METHODS: usize = 20;

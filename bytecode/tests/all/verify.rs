@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use lucce_bytecode::{BytecodeErrorKind, ClassFile, EntryHook, RewrittenClass, rewrite};
 
-use crate::jdk::{self, Folder, Jdk, source, text};
-use crate::plans::{everything, hook, rewrite_everything, rewrite_everything_wide};
+use lucce_classkit::jdks::{self, Folder, Jdk, source, text};
+use lucce_classkit::plans::{everything, hook, rewrite_everything, rewrite_everything_wide};
 
 const MODULES: [&str; 4] = ["java.xml", "jdk.compiler", "java.desktop", "jdk.javadoc"];
 
@@ -111,7 +111,7 @@ fn last_line(said: &str, with: &str) -> String {
 }
 
 fn check(rewrite: fn(&[u8]) -> RewrittenClass) {
-    for jdk in jdk::all() {
+    for jdk in jdks::all() {
         let patched = Patched::new(&jdk, rewrite);
         patched.link_all();
         patched.compile_something();
@@ -149,7 +149,7 @@ fn rewrite_wrongly(bytes: &[u8]) -> RewrittenClass {
 /// The JVM starts with every class of java.base hooked, and verifies the ones it has not used.
 #[test]
 fn jvms_start_with_a_hooked_base() {
-    for jdk in jdk::all() {
+    for jdk in jdks::all() {
         for rewrite in [rewrite_everything, rewrite_everything_wide] {
             let said = link_hooked_base(&jdk, rewrite);
             println!(

@@ -295,9 +295,9 @@ fn shortened(text: &str, most: usize) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+mod chart_tests {
     use super::*;
-    use crate::report::tests::sample;
+    use crate::report::report_tests::sample;
 
     #[test]
     fn every_cell_has_a_bar_or_a_word() {

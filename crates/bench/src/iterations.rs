@@ -77,7 +77,7 @@ fn milliseconds(text: &str, unit: &str) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
+mod iterations_tests {
     use super::*;
 
     #[test]

@@ -44,7 +44,7 @@ fn code(printed: &str) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
+mod jit_tests {
     use super::*;
 
     #[test]

@@ -186,7 +186,7 @@ pub fn readable<const N: usize>(files: [RawFd; N], longest: Duration) -> [bool; 
 }
 
 #[cfg(test)]
-mod tests {
+mod looking_tests {
     use std::process::Command;
 
     use crate::process::run;

@@ -350,7 +350,7 @@ fn milliseconds(time: libc::timeval) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
+mod process_tests {
     use super::*;
 
     fn shell(script: &str, limit: Duration) -> Ended {

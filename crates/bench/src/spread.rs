@@ -70,7 +70,7 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
+mod spread_tests {
     use proptest::prelude::*;
 
     use super::*;

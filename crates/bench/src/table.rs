@@ -163,9 +163,9 @@ fn mean(report: &Report, at: usize, metric: Metric) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+mod table_tests {
     use super::*;
-    use crate::report::tests::sample;
+    use crate::report::report_tests::sample;
 
     #[test]
     fn differences_are_told_with_their_ratio() {

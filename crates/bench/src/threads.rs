@@ -218,7 +218,7 @@ fn milliseconds(nanoseconds: u64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
+mod threads_tests {
     use std::process::Command;
     use std::thread;
 
@@ -272,7 +272,7 @@ mod tests {
     fn burnt(which: &str) -> Ended {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "threads::tests::burner"]);
+        command.args(["--exact", "threads::threads_tests::burner"]);
         command.env(BURNS, which);
         let ended = run(&mut command, folder.path(), Duration::from_secs(60)).unwrap();
         assert!(ended.status.success(), "{ended:?}");

@@ -228,7 +228,7 @@ fn utf8(path: &Path) -> Result<&str, String> {
 }
 
 #[cfg(test)]
-mod tests {
+mod variant_tests {
     use super::*;
 
     fn names(wanted: &[&str]) -> Result<Vec<String>, String> {

@@ -3,15 +3,12 @@
 //! `contexts [layout=12,18,34] [growth=20] [slack=1] [unroll=max] [node=32] [epoch=94]
 //! [budget=262144] [adapt=0] [verify=17] [tree=1] FILE.zst…`
 //!
-//! The file format is described in `tests/support/recorded.rs`.
-
-#[path = "../tests/support/recorded.rs"]
-mod recorded;
+//! `lucce-contextkit` describes the file format.
 
 use std::collections::HashMap;
 
 use lucce_callgraph::*;
-use recorded::Shadow;
+use lucce_contextkit::Shadow;
 
 struct Options {
     layout: ContextLayout,
@@ -41,7 +38,7 @@ fn main() {
         "verified"
     );
     for file in &options.files {
-        let events = recorded::read(std::fs::File::open(file).expect(file));
+        let events = lucce_contextkit::read(std::fs::File::open(file).expect(file));
         println!("{}", Run::of(&options, &events).row(file));
     }
 }

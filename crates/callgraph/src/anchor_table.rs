@@ -194,7 +194,7 @@ fn store_entry(words: &TableGeneration<ANCHOR_WORDS>, call: AnchorKey, to: u64) 
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
+mod anchor_table_tests {
     use super::*;
 
     #[test]

@@ -55,7 +55,7 @@ impl ForgottenAnchors {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
+mod forgotten_anchors_tests {
     use std::ops::Range;
 
     use super::*;

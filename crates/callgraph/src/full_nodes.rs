@@ -78,7 +78,7 @@ impl FullNodes {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
+mod full_nodes_tests {
     use super::*;
 
     #[test]

@@ -30,6 +30,10 @@ impl SiteId {
     pub const MAX: u32 = Self::ENTRY.0 - 1;
 }
 
+/// A thread of the program. Threads are counted from 0, in the order of their starts.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub struct ProgramThreadId(pub u32);
+
 /// A version of the graph. 0 is never used, so that no number is 0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct Version(pub u32);

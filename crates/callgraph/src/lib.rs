@@ -11,7 +11,7 @@
 //! ([`DeadCode`]) may leave the encoder; the journal keeps it.
 //!
 //! Reading order: `ids`, `layout`, `journal`, `graph`; then `encoder`, `learner`, `policy`; then `tables`,
-//! `transition_table`, `anchor_table`. `numbering` and `encodings` implement the papers.
+//! `transition_table`, `anchor_table`. `numbering` numbers a graph in advance.
 
 mod ids;
 mod journal;
@@ -23,7 +23,7 @@ mod error;
 mod graph;
 
 mod edge;
-mod numbering;
+pub mod numbering;
 mod plan;
 
 mod lock_wait;
@@ -40,8 +40,6 @@ mod forgotten_anchors;
 mod full_nodes;
 mod learner;
 mod tables;
-
-pub mod encodings;
 
 pub use edge::CallEdge;
 pub use encoder::ContextEncoder;

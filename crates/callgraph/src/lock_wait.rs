@@ -55,7 +55,7 @@ impl LockWait {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
+mod lock_wait_tests {
     use super::*;
 
     #[test]

@@ -1,7 +1,7 @@
 //! The encoder's policy: the width of new ranges, and when to anchor.
 //!
 //! The values were chosen with recorded calls of ten applications, with every allocation as an event, and with the six
-//! sparse recordings of the first design. `research/docs/encodings.md` has the tables and the commands that print them.
+//! sparse recordings of the first design. `lab/docs/encodings.md` has the tables and the commands that print them.
 //! Results:
 //!
 //! - Callees use up wide ranges. Small growth anchors less and costs nodes, until versions run out: then deep recursion

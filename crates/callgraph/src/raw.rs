@@ -1,6 +1,6 @@
 //! Offsets for readers in other languages, in words of 8 bytes: see [`RawTables`](crate::RawTables).
 //!
-//! The agent's build also reads this file and makes constants of the helper class from it.
+//! The agent's build makes constants of the helper classes from them.
 
 /// Hashes are products with this factor: their high bits count.
 pub const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;

@@ -3,14 +3,11 @@
 #![cfg(not(loom))]
 #![allow(unsafe_code, reason = "an allocator that counts")]
 
-mod support;
-
 use std::alloc::{GlobalAlloc, Layout as Bytes, System};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lucce_callgraph::*;
-use support::recorded;
 
 struct Counting;
 
@@ -45,12 +42,9 @@ impl GraphJournal for Nothing {
 
 #[test]
 fn the_encoder_counts_what_the_allocator_counts() {
-    let programs: [&[u8]; 2] = [
-        include_bytes!("data/javac.contexts.zst"),
-        include_bytes!("data/fop.contexts.zst"),
-    ];
+    let programs: [&[u8]; 2] = [lucce_contextkit::JAVAC, lucce_contextkit::FOP];
     for program in programs {
-        let events = recorded::read(program);
+        let events = lucce_contextkit::read(program);
         let before = LIVE.load(Ordering::Relaxed);
         let encoder = ContextEncoder::new(ContextLayout::DEFAULT, EncodingPolicy::LUCCE, Nothing);
         encode(&encoder, &events);
@@ -71,7 +65,7 @@ fn the_encoder_counts_what_the_allocator_counts() {
 }
 
 fn encode(encoder: &ContextEncoder<Nothing>, events: &[Vec<ContextFrame>]) {
-    let mut shadow = recorded::Shadow::new(encoder);
+    let mut shadow = lucce_contextkit::Shadow::new(encoder);
     for event in events {
         shadow.event(event);
     }

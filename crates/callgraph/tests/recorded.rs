@@ -4,11 +4,8 @@
 mod support;
 
 use lucce_callgraph::*;
-use support::recorded::{Shadow, read};
+use lucce_contextkit::{FOP, JAVAC, Shadow, read};
 use support::{TINY, replay};
-
-const JAVAC: &[u8] = include_bytes!("data/javac.contexts.zst");
-const FOP: &[u8] = include_bytes!("data/fop.contexts.zst");
 
 #[test]
 fn real_programs_decode_from_the_log_and_seldom_anchor() {

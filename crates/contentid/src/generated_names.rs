@@ -202,7 +202,7 @@ fn replace_tails<'a>(name: &'a str, marks: &[(&str, GeneratedTail, &str)]) -> Co
 }
 
 #[cfg(test)]
-mod tests {
+mod generated_names_tests {
     use super::*;
 
     #[test]

@@ -149,7 +149,7 @@ fn connect_agent(path: &Path, pid: u32) -> Result<UnixStream, ControlError> {
 }
 
 #[cfg(test)]
-mod tests {
+mod client_tests {
     use super::*;
     use crate::ControlListener;
     use std::io::Read;

@@ -58,7 +58,7 @@ impl Drop for ClientPermit {
 }
 
 #[cfg(test)]
-mod tests {
+mod client_threads_tests {
     use std::io::Read;
     use std::os::unix::net::UnixStream;
     use std::time::Duration;

@@ -311,7 +311,7 @@ impl AttachErrorFile {
 }
 
 #[cfg(test)]
-mod tests {
+mod hotspot_tests {
     use super::*;
 
     #[test]

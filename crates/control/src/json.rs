@@ -73,7 +73,7 @@ fn push_quoted(into: &mut String, text: &str) {
 }
 
 #[cfg(test)]
-mod tests {
+mod json_tests {
     use super::*;
 
     #[test]

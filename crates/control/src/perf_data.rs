@@ -114,7 +114,7 @@ fn read_u32(bytes: &[u8], at: usize) -> Option<usize> {
 }
 
 #[cfg(test)]
-mod tests {
+mod perf_data_tests {
     use super::*;
 
     /// Returns performance data in HotSpot's format, with two entries; the second one is the requested one.

@@ -148,7 +148,7 @@ fn status_field<'s>(status: &'s str, name: &str) -> Option<&'s str> {
 }
 
 #[cfg(test)]
-mod tests {
+mod socket_location_tests {
     use super::*;
 
     #[test]

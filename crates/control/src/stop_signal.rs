@@ -41,7 +41,7 @@ extern "C" fn ask(_: libc::c_int) {
 }
 
 #[cfg(test)]
-mod tests {
+mod stop_signal_tests {
     use super::*;
 
     #[test]

@@ -281,7 +281,7 @@ fn header_length(bytes: &[u8]) -> Option<usize> {
 }
 
 #[cfg(test)]
-mod tests {
+mod gzip_tests {
     use super::*;
 
     /// In any portions.

@@ -56,7 +56,7 @@ impl OtlpAnswer {
 }
 
 #[cfg(test)]
-mod tests {
+mod otlp_answer_tests {
     use super::*;
 
     #[test]

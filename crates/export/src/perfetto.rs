@@ -545,7 +545,7 @@ impl SliceNesting {
 }
 
 #[cfg(test)]
-mod tests {
+mod perfetto_tests {
     use super::*;
 
     fn placed(bars: &[(u64, u64)]) -> Vec<(u64, u64)> {

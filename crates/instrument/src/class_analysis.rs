@@ -446,7 +446,7 @@ pub fn find_frame_hiding(class: &str, scan: &CodeScan<'_>) -> Vec<HookPlace> {
 }
 
 #[cfg(test)]
-mod tests {
+mod class_analysis_tests {
     use super::*;
 
     fn shape(marks: &[HookSiteKind]) -> MethodInstrumentation {

@@ -9,6 +9,7 @@ use std::fmt::Write;
 use std::sync::LazyLock;
 
 use lucce_bytecode::ClassFile;
+use lucce_classkit::jdks;
 
 use crate::jdk::hidden::is_hidden;
 use crate::jdk::leaf_methods::{INVOKE_CLEANER, UNSAFE};
@@ -16,13 +17,6 @@ use crate::jdk::roles::HIDDEN;
 use crate::jdk::{JdkFact, TESTED_JDKS, all_facts};
 use crate::kinds::{ALLOC, CALL, EventKindSet};
 use crate::{FrameKind, InstrumentationOptions, MethodInstrumentation, analyze_class};
-
-#[path = "../../../bytecode/tests/all/jdk.rs"]
-#[expect(
-    dead_code,
-    reason = "the tests of bytecode compile and keep files, too"
-)]
-mod jdk;
 
 type Key = (String, String, String);
 
@@ -57,7 +51,7 @@ const JVMCI: &str = "jdk/vm/ci/";
 
 /// All JDKs of this machine, read once.
 static JDKS: LazyLock<Vec<JdkClasses>> = LazyLock::new(|| {
-    let images = jdk::images();
+    let images = jdks::images();
     std::thread::scope(|scope| {
         let reading: Vec<_> = images
             .iter()
@@ -68,7 +62,7 @@ static JDKS: LazyLock<Vec<JdkClasses>> = LazyLock::new(|| {
     })
 });
 
-fn read_jdk(jdk: &jdk::Jdk) -> JdkClasses {
+fn read_jdk(jdk: &jdks::Jdk) -> JdkClasses {
     let named = all_facts();
     let mut read = JdkClasses {
         version: jdk.version,

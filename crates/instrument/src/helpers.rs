@@ -204,7 +204,7 @@ pub const fn public_field(name: &'static str) -> NewField<'static> {
 }
 
 #[cfg(test)]
-mod tests {
+mod helpers_tests {
     use super::*;
 
     #[test]

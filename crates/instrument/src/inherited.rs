@@ -95,7 +95,7 @@ fn noop_helper(helper: &HelperMethod<'static>) -> HelperMethod<'static> {
 }
 
 #[cfg(test)]
-mod tests {
+mod inherited_tests {
     use std::collections::HashSet;
 
     use super::*;

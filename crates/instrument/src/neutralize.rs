@@ -11,19 +11,14 @@
 //! `park`, which need a context, ask the VM for the caller. The others (`defineClass0`, …), used by the JDK's own
 //! classes, find no slot, and their events are dropped.
 
+use lucce_bytecode::ConstantPool;
+
 use crate::helpers::{ASKING, INHERITED, WAS, WAS_ASKED, WAS_ENTERED, WAS_SAID};
 use crate::inherited::{
     SILENT_ASKED as INHERITED_WAS_ASKED, SILENT_ENTERED as INHERITED_WAS_ENTERED,
     SILENT_SAID as INHERITED_WAS,
 };
 use crate::kinds::CALLED_BY_HOOKS;
-
-const METHOD_REF: u8 = 10;
-const CLASS: u8 = 7;
-const NAME_AND_TYPE: u8 = 12;
-const UTF8: u8 = 1;
-/// Magic and version.
-const COUNT: usize = 8;
 
 /// Helper methods that replace a call of the program and need no context.
 pub const REPLACEMENT_HELPERS: [&str; 4] = ["defineClass0", "hides", "newBytesFor", "transform"];
@@ -33,122 +28,73 @@ pub const REPLACEMENT_HELPERS: [&str; 4] = ["defineClass0", "hides", "newBytesFo
 /// `None`: the class is malformed, its constant pool is full, or it is `java.lang.Object`, which holds the inherited
 /// helpers.
 pub fn neutralize_class(class: &[u8]) -> Option<Vec<u8>> {
-    let pool = RawConstantPool::read_pool(class)?;
-    if pool.this_class()? == b"java/lang/Object" {
+    let pool = ConstantPool::read_from_class(class).ok()?;
+    let end = pool.end_offset();
+    // The access flags precede the class's own constant.
+    let this_class = u16_at(class, end + 2)?;
+    if pool.class_name(this_class).ok()? == b"java/lang/Object" {
         return None;
     }
     let mut out = class.to_vec();
     let mut added = NoopConstants::behind_pool(&pool);
-    for index in 1..pool.entries.len() {
-        if let Some(note) = pool.hook_call(index) {
-            let at = pool.offset_of(index)? + 1;
+    for index in 1..u16::try_from(pool.count()).ok()? {
+        if let Some(note) = hook_call(&pool, index) {
+            let at = pool.constant_offset(index)? + 1;
             if !note.is_inherited {
                 put_u16(&mut out, at, added.noop_class()?)?;
             }
             put_u16(&mut out, at + 2, added.noop_method(&pool, note)?)?;
         }
     }
-    put_u16(&mut out, COUNT, u16::try_from(added.next).ok()?)?;
-    out.splice(pool.end..pool.end, added.bytes);
+    put_u16(
+        &mut out,
+        ConstantPool::COUNT_OFFSET,
+        u16::try_from(added.next).ok()?,
+    )?;
+    out.splice(end..end, added.bytes);
     Some(out)
 }
 
-/// The offsets of a class's constants; 0 for indices without one.
-pub(crate) struct RawConstantPool<'c> {
-    class: &'c [u8],
-    entries: Vec<usize>,
-    end: usize,
+/// Whether this constant calls the helper with this name.
+pub(crate) fn calls_helper(pool: &ConstantPool<'_>, index: u16, helper: &str) -> bool {
+    let called = called_helper(pool, index);
+    called.is_some_and(|called| called.name == helper.as_bytes())
 }
 
-impl<'c> RawConstantPool<'c> {
-    /// Reads the constants of a class; the bytes may end behind the constants.
-    pub(crate) fn read_pool(class: &'c [u8]) -> Option<RawConstantPool<'c>> {
-        let count = usize::from(u16_at(class, COUNT)?);
-        let mut entries = vec![0];
-        let mut at = COUNT + 2;
-        while entries.len() < count {
-            let (size, is_wide) = match *class.get(at)? {
-                UTF8 => (2 + usize::from(u16_at(class, at + 1)?), false),
-                3 | 4 | 9 | METHOD_REF | 11 | NAME_AND_TYPE | 17 | 18 => (4, false),
-                5 | 6 => (8, true),
-                CLASS | 8 | 16 | 19 | 20 => (2, false),
-                15 => (3, false),
-                _ => return None,
-            };
-            entries.push(at);
-            if is_wide {
-                entries.push(0);
-            }
-            at += 1 + size;
-        }
-        (at <= class.len()).then_some(RawConstantPool {
-            class,
-            entries,
-            end: at,
-        })
-    }
+/// Returns the helper that this constant calls.
+fn called_helper<'c>(pool: &ConstantPool<'c>, index: u16) -> Option<CalledHelper<'c>> {
+    let [class, method] = read_pair(pool, index, ConstantPool::METHODREF)?;
+    let owner = pool.class_name(class).ok()?;
+    let [name, descriptor] = read_pair(pool, method, ConstantPool::NAME_AND_TYPE)?;
+    let name = pool.utf8(name).ok()?;
+    let inherited = name.strip_prefix(INHERITED.as_bytes());
+    let name = match inherited {
+        Some(name) => name,
+        None if calls_hook(owner) => name,
+        None => return None,
+    };
+    Some(CalledHelper {
+        name,
+        descriptor,
+        is_inherited: inherited.is_some(),
+    })
+}
 
-    fn offset_of(&self, index: usize) -> Option<usize> {
-        self.entries.get(index).copied().filter(|at| *at != 0)
-    }
+/// Returns the call of this constant, if it is a hook that replaces no call of the program.
+fn hook_call(pool: &ConstantPool<'_>, index: u16) -> Option<HookCall> {
+    let called = called_helper(pool, index)?;
+    let is_one_of = |names: &[&str]| names.iter().any(|name| name.as_bytes() == called.name);
+    (!is_one_of(&REPLACEMENT_HELPERS)).then_some(HookCall {
+        descriptor: called.descriptor,
+        is_inherited: called.is_inherited,
+        asks: is_one_of(&ASKING),
+    })
+}
 
-    /// Returns the two indices of a constant with this tag. For a class, the second is the bytes that follow.
-    fn index_pair(&self, index: usize, tag: u8) -> Option<(usize, usize)> {
-        let at = self.offset_of(index)?;
-        let first = u16_at(self.class, at + 1)?;
-        let second = u16_at(self.class, at + 3)?;
-        (*self.class.get(at)? == tag).then_some((first.into(), second.into()))
-    }
-
-    fn utf8_at(&self, index: usize) -> Option<&'c [u8]> {
-        let at = self.offset_of(index)?;
-        let length = usize::from(u16_at(self.class, at + 1)?);
-        let text = self.class.get(at + 3..at + 3 + length)?;
-        (*self.class.get(at)? == UTF8).then_some(text)
-    }
-
-    /// Returns the name of the class, which follows its flags.
-    fn this_class(&self) -> Option<&'c [u8]> {
-        let index = u16_at(self.class, self.end + 2)?;
-        let (name, _) = self.index_pair(index.into(), CLASS)?;
-        self.utf8_at(name)
-    }
-
-    /// Returns the helper that this constant calls.
-    fn called_helper(&self, index: usize) -> Option<CalledHelper<'c>> {
-        let (class, method) = self.index_pair(index, METHOD_REF)?;
-        let (owner, _) = self.index_pair(class, CLASS)?;
-        let (name, descriptor) = self.index_pair(method, NAME_AND_TYPE)?;
-        let name = self.utf8_at(name)?;
-        let inherited = name.strip_prefix(INHERITED.as_bytes());
-        let name = match inherited {
-            Some(name) => name,
-            None if calls_hook(self.utf8_at(owner)?) => name,
-            None => return None,
-        };
-        Some(CalledHelper {
-            name,
-            descriptor,
-            is_inherited: inherited.is_some(),
-        })
-    }
-
-    /// Whether this constant calls the helper with this name.
-    pub(crate) fn calls_helper(&self, index: usize, helper: &str) -> bool {
-        let called = self.called_helper(index);
-        called.is_some_and(|called| called.name == helper.as_bytes())
-    }
-
-    /// Returns the call of this constant, if it is a hook that replaces no call of the program.
-    fn hook_call(&self, index: usize) -> Option<HookCall> {
-        let called = self.called_helper(index)?;
-        let is_one_of = |names: &[&str]| names.iter().any(|name| name.as_bytes() == called.name);
-        (!is_one_of(&REPLACEMENT_HELPERS)).then_some(HookCall {
-            descriptor: called.descriptor,
-            is_inherited: called.is_inherited,
-            asks: is_one_of(&ASKING),
-        })
-    }
+/// Returns the two indices of a constant with this tag.
+fn read_pair(pool: &ConstantPool<'_>, index: u16, tag: u8) -> Option<[u16; 2]> {
+    let is_wanted = pool.tag(index).ok()? == tag;
+    is_wanted.then(|| pool.referenced_indices(index).ok())?
 }
 
 fn calls_hook(owner: &[u8]) -> bool {
@@ -162,14 +108,14 @@ struct CalledHelper<'c> {
     /// Without [`INHERITED`].
     name: &'c [u8],
     /// The constant's index.
-    descriptor: usize,
+    descriptor: u16,
     is_inherited: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 struct HookCall {
     /// The constant's index.
-    descriptor: usize,
+    descriptor: u16,
     is_inherited: bool,
     /// It replaces a call of the program and asks the VM for the caller.
     asks: bool,
@@ -187,9 +133,9 @@ struct NoopConstants {
 }
 
 impl NoopConstants {
-    fn behind_pool(pool: &RawConstantPool<'_>) -> NoopConstants {
+    fn behind_pool(pool: &ConstantPool<'_>) -> NoopConstants {
         NoopConstants {
-            next: pool.entries.len(),
+            next: pool.count(),
             bytes: Vec::new(),
             texts: Vec::new(),
             class: None,
@@ -200,16 +146,16 @@ impl NoopConstants {
     fn noop_class(&mut self) -> Option<u16> {
         if self.class.is_none() {
             let name = self.intern_text(WAS)?;
-            self.class = Some(self.add_constant(CLASS, &[name])?);
+            self.class = Some(self.add_constant(ConstantPool::CLASS, &[name])?);
         }
         self.class
     }
 
-    fn noop_method(&mut self, pool: &RawConstantPool<'_>, note: HookCall) -> Option<u16> {
+    fn noop_method(&mut self, pool: &ConstantPool<'_>, note: HookCall) -> Option<u16> {
         if let Some((_, known)) = self.methods.iter().find(|(of, _)| *of == note) {
             return Some(*known);
         }
-        let enters = pool.utf8_at(note.descriptor)?.ends_with(b"J");
+        let enters = pool.utf8(note.descriptor).ok()?.ends_with(b"J");
         let name = self.intern_text(match (note.is_inherited, enters) {
             (false, _) if note.asks => WAS_ASKED,
             (true, _) if note.asks => INHERITED_WAS_ASKED,
@@ -218,8 +164,7 @@ impl NoopConstants {
             (true, false) => INHERITED_WAS,
             (true, true) => INHERITED_WAS_ENTERED,
         })?;
-        let descriptor = u16::try_from(note.descriptor).ok()?;
-        let method = self.add_constant(NAME_AND_TYPE, &[name, descriptor])?;
+        let method = self.add_constant(ConstantPool::NAME_AND_TYPE, &[name, note.descriptor])?;
         self.methods.push((note, method));
         Some(method)
     }
@@ -228,7 +173,7 @@ impl NoopConstants {
         if let Some((_, known)) = self.texts.iter().find(|(of, _)| *of == text) {
             return Some(*known);
         }
-        let index = self.add_constant(UTF8, &[text.len() as u16])?;
+        let index = self.add_constant(ConstantPool::UTF8, &[text.len() as u16])?;
         self.bytes.extend_from_slice(text.as_bytes());
         self.texts.push((text, index));
         Some(index)
@@ -258,10 +203,10 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
 /// Constants in the format of class files.
 #[cfg(test)]
 pub(crate) mod constants {
-    use super::UTF8;
+    use lucce_bytecode::ConstantPool;
 
     pub(crate) fn utf8(text: &str) -> Vec<u8> {
-        let mut bytes = vec![UTF8];
+        let mut bytes = vec![ConstantPool::UTF8];
         bytes.extend((text.len() as u16).to_be_bytes());
         bytes.extend(text.as_bytes());
         bytes
@@ -274,7 +219,7 @@ pub(crate) mod constants {
 }
 
 #[cfg(test)]
-mod tests {
+mod neutralize_tests {
     use super::constants::{pair, utf8};
     use super::*;
     use crate::helpers::RT;
@@ -283,13 +228,13 @@ mod tests {
     fn class(count: u16) -> Vec<u8> {
         let constants = [
             utf8(RT),
-            vec![CLASS, 0, 1],
+            vec![ConstantPool::CLASS, 0, 1],
             utf8("pub"),
             utf8("(JI)V"),
-            pair(NAME_AND_TYPE, 3, 4),
-            pair(METHOD_REF, 2, 5),
+            pair(ConstantPool::NAME_AND_TYPE, 3, 4),
+            pair(ConstantPool::METHODREF, 2, 5),
             utf8("Program"),
-            vec![CLASS, 0, 7],
+            vec![ConstantPool::CLASS, 0, 7],
         ];
         let numbers = usize::from(count) - 1 - constants.len();
         let mut bytes = vec![0xCA, 0xFE, 0xBA, 0xBE, 0, 0, 0, 52];
@@ -308,7 +253,7 @@ mod tests {
         assert_eq!(neutralize_class(b""), None);
         assert_eq!(neutralize_class(&small[..small.len() / 4]), None);
         let full = class(u16::MAX);
-        assert!(RawConstantPool::read_pool(&full).is_some());
+        assert!(ConstantPool::read_from_class(&full).is_ok());
         assert_eq!(neutralize_class(&full), None);
     }
 }

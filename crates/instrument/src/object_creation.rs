@@ -113,7 +113,7 @@ pub fn unseen_places(class: &ClassFile<'_>, scan: &CodeScan<'_>) -> Vec<HookPlac
 }
 
 #[cfg(test)]
-mod tests {
+mod object_creation_tests {
     use super::*;
 
     #[test]

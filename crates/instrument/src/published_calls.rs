@@ -1,9 +1,9 @@
 //! Finds out whether a call has its hook right before it, in code as the VM runs it.
 
-use lucce_bytecode::call_bcis;
+use lucce_bytecode::{ConstantPool, call_bcis};
 
 use crate::helpers::PUB;
-use crate::neutralize::RawConstantPool;
+use crate::neutralize::calls_helper;
 
 const INVOKESTATIC: u8 = 0xb8;
 /// Length of an `invokestatic` with its constant's index, in bytes.
@@ -20,7 +20,7 @@ pub fn is_published_call(code: &[u8], at: u16, count: u16, pool: &[u8]) -> bool 
     class.extend(count.to_be_bytes());
     class.extend(pool);
     let hook = || {
-        let pool = RawConstantPool::read_pool(&class)?;
+        let pool = ConstantPool::read_from_class(&class).ok()?;
         let before = at.checked_sub(CALL)?;
         let places = call_bcis(code);
         let is_call = |bci| places.binary_search(&bci).is_ok();
@@ -29,13 +29,13 @@ pub fn is_published_call(code: &[u8], at: u16, count: u16, pool: &[u8]) -> bool 
             return None;
         };
         let constant = u16::from_be_bytes([high, low]);
-        Some(is_call(before) && is_call(at) && pool.calls_helper(constant.into(), PUB.name))
+        Some(is_call(before) && is_call(at) && calls_helper(&pool, constant, PUB.name))
     };
     hook() == Some(true)
 }
 
 #[cfg(test)]
-mod tests {
+mod published_calls_tests {
     use super::*;
     use crate::helpers::{INHERITED, RT};
     use crate::neutralize::constants::{pair, utf8};

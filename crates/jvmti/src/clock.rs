@@ -71,7 +71,7 @@ fn civil_date(days: u64) -> (u64, u64, u64) {
 }
 
 #[cfg(test)]
-mod tests {
+mod clock_tests {
     #[test]
     fn dates() {
         assert_eq!(super::civil_date(0), (1970, 1, 1));

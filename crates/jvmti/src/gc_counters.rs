@@ -173,7 +173,7 @@ unsafe fn copy_bytes(at: usize, length: usize) -> Vec<u8> {
 }
 
 #[cfg(test)]
-mod tests {
+mod gc_counters_tests {
     use super::*;
 
     /// Returns counters in HotSpot's format, at an aligned address.

@@ -82,7 +82,7 @@ impl fmt::Display for HttpEndpoint {
 }
 
 #[cfg(test)]
-mod tests {
+mod endpoint_tests {
     use super::*;
 
     const PATH: &str = "/otherwise";

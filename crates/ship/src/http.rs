@@ -210,7 +210,7 @@ fn decode_chunks(mut body: &[u8]) -> (Vec<u8>, bool) {
 }
 
 #[cfg(test)]
-mod tests {
+mod http_tests {
     use super::*;
 
     fn told(text: &str) -> Option<(u16, Option<u64>, String)> {

@@ -131,7 +131,7 @@ pub fn host_name() -> String {
 }
 
 #[cfg(test)]
-mod tests {
+mod push_mark_tests {
     use super::*;
 
     #[test]

@@ -48,7 +48,7 @@ impl Default for RetryBackoff {
 }
 
 #[cfg(test)]
-mod tests {
+mod retry_backoff_tests {
     use super::*;
 
     #[test]

@@ -274,7 +274,7 @@ impl CollectorGeneration {
 }
 
 #[cfg(test)]
-mod tests {
+mod wire_tests {
     use super::*;
 
     fn head() -> PartHeader {

@@ -10,9 +10,9 @@
 //! Word 0 is stored last: if it is 0, there is no entry, and none follows in its block. The helper class writes such
 //! entries (`LucceRtEvents.stream`).
 
-use crate::java::HAS_VALUE;
-pub use crate::java::TIME_BITS;
-pub(crate) use crate::java::{LONGEST, WORD};
+use lucce_layout::stream_entry::HAS_VALUE;
+pub use lucce_layout::stream_entry::TIME_BITS;
+pub(crate) use lucce_layout::stream_entry::{LONGEST, WORD};
 
 /// The largest id of a type.
 pub const MAX_TYPE_ID: u32 = THREAD_SWITCH - 1;
@@ -76,7 +76,7 @@ fn read_word(bytes: &[u8], index: usize) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
+mod entry_tests {
     use super::*;
 
     fn bytes(entry: StreamEntry) -> Vec<u8> {

@@ -14,10 +14,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::StreamThread;
 use crate::entry::{LONGEST, StreamEntry, THREAD_SWITCH, WORD};
-use crate::java::{PLACE_CLOCK, PLACE_END, PLACE_NEXT};
-use crate::writer::{MappedBlock, StreamWriter};
+use lucce_layout::stream_entry::{PLACE_CLOCK, PLACE_END, PLACE_NEXT};
 
 const REFUSED: u64 = u64::MAX;
+
+/// A block of events.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct MappedBlock {
+    /// The file offset of its header.
+    pub at: u64,
+    /// The address of its first entry.
+    pub address: usize,
+    pub capacity: u64,
+    pub clock: u64,
+}
 
 /// See the module's description; the fields that Java code uses come first.
 #[repr(C)]
@@ -117,19 +127,9 @@ impl EventCursor {
         room.saturating_sub(next) >= 2 * LONGEST as u64 && self.write_switch(now, thread)
     }
 
-    /// Returns a cursor with room for the thread's next event in a new block; if the file is full, one without room.
-    pub fn renew_block(
-        &self,
-        writer: &StreamWriter,
-        (lane, thread): (crate::ThreadId, StreamThread),
-        now: u64,
-    ) {
-        let old = self.block.get();
-        if let Some(old) = old {
-            writer.seal_block(old, self.used_bytes());
-        }
-        let capacity = old.map_or(0, |old| old.capacity * 2);
-        self.move_to(writer.allocate_cursor(lane, thread, capacity, now));
+    /// Returns the block in which events are written.
+    pub(crate) fn block(&self) -> Option<MappedBlock> {
+        self.block.get()
     }
 
     /// Whether there is a block.

@@ -16,8 +16,6 @@
     clippy::panic
 )]
 
-mod java;
-
 mod entry;
 mod layout;
 pub mod limits;

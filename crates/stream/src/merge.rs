@@ -9,7 +9,6 @@ use lucce_tracelog::{EventTypeId, ThreadId};
 
 use crate::StreamThread;
 use crate::entry::{StreamEntry, THREAD_SWITCH};
-use crate::reader::BlockEntries;
 
 /// An event of the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,6 +24,16 @@ pub struct StreamEvent {
     pub value: i64,
     /// The file offset of its entry.
     pub offset: u64,
+}
+
+/// The entries of one block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockEntries {
+    /// The file offset of the first entry.
+    pub offset: usize,
+    pub used: usize,
+    pub clock: u64,
+    pub thread: StreamThread,
 }
 
 /// See [`EventStream::iter_events`](crate::EventStream::iter_events).
@@ -50,9 +59,9 @@ struct LogThreadCursor<'s> {
 impl<'s> StreamEventIter<'s> {
     pub(crate) fn new(
         bytes: &'s [u8],
-        lanes: impl Iterator<Item = (&'s ThreadId, &'s Vec<BlockEntries>)>,
+        threads: impl Iterator<Item = (&'s ThreadId, &'s Vec<BlockEntries>)>,
     ) -> Self {
-        let lanes = lanes.map(|(id, parts)| LogThreadCursor {
+        let threads = threads.map(|(id, parts)| LogThreadCursor {
             id: *id,
             bytes,
             parts: parts.iter(),
@@ -63,7 +72,7 @@ impl<'s> StreamEventIter<'s> {
             event: None,
         });
         let mut events = StreamEventIter {
-            cursors: lanes.collect(),
+            cursors: threads.collect(),
             next: BinaryHeap::new(),
         };
         for index in 0..events.cursors.len() {
@@ -74,10 +83,10 @@ impl<'s> StreamEventIter<'s> {
 
     /// Advances a cursor and returns its event.
     fn advance_cursor(&mut self, index: usize) -> Option<StreamEvent> {
-        let lane = self.cursors.get_mut(index)?;
-        let before = lane.event.take();
-        lane.event = lane.next_event();
-        if let Some(event) = lane.event {
+        let cursor = self.cursors.get_mut(index)?;
+        let before = cursor.event.take();
+        cursor.event = cursor.next_event();
+        if let Some(event) = cursor.event {
             self.next.push(Reverse((event.clock, index)));
         }
         before

@@ -17,7 +17,7 @@ use crate::layout::{
     StreamBlockHeader, StreamHeader,
 };
 use crate::limits::{LARGEST_BLOCK, MAX_NAME};
-use crate::merge::StreamEventIter;
+use crate::merge::{BlockEntries, StreamEventIter};
 
 /// A stream in memory, as it was when it was read.
 pub struct EventStream {
@@ -39,16 +39,6 @@ pub struct StreamThreadInfo {
     pub is_virtual: bool,
     /// The thread id of the log's counters.
     pub log_thread: ThreadId,
-}
-
-/// The entries of one block.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BlockEntries {
-    /// The file offset of the first entry.
-    pub offset: usize,
-    pub used: usize,
-    pub clock: u64,
-    pub thread: StreamThread,
 }
 
 /// A block of events, from its header.

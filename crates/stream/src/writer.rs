@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use lucce_tracelog::{FileLoss, MappedFile, PIECE, ThreadId, file_size_limit, new_file};
 
 use crate::StreamThread;
-use crate::event_cursor::EventCursor;
+use crate::event_cursor::{EventCursor, MappedBlock};
 use crate::layout::{
     ALIGN, AT_ENDED, AT_FULL, AT_SUM, AT_USED, BLOCK_HEADER, BLOCK_MAGIC, BlockKind, FILE_HEADER,
     StreamBlockHeader, StreamHeader,
@@ -47,17 +47,6 @@ struct StreamWriterState {
     closed: bool,
 }
 
-/// A block of events.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct MappedBlock {
-    /// The file offset of its header.
-    pub at: u64,
-    /// The address of its first entry.
-    pub address: usize,
-    pub capacity: u64,
-    pub clock: u64,
-}
-
 impl StreamWriter {
     /// Creates the file. `limit` is its maximum size in bytes.
     ///
@@ -84,7 +73,12 @@ impl StreamWriter {
     }
 
     /// Adds a thread at its first event. `None`: the file is full.
-    pub fn add_thread(&self, lane: ThreadId, name: &str, is_virtual: bool) -> Option<StreamThread> {
+    pub fn add_thread(
+        &self,
+        log_thread: ThreadId,
+        name: &str,
+        is_virtual: bool,
+    ) -> Option<StreamThread> {
         let name = clip_name(name).as_bytes();
         let mut shared = self.lock();
         let thread = StreamThread(shared.threads.checked_add(1)?);
@@ -93,7 +87,7 @@ impl StreamWriter {
             kind: BlockKind::Thread,
             is_virtual,
             capacity: u32::try_from(capacity).ok()?,
-            log_thread: lane.0,
+            log_thread: log_thread.0,
             thread: thread.0,
             clock: 0,
         };
@@ -103,14 +97,14 @@ impl StreamWriter {
     }
 
     /// Allocates about `bytes` of room for a thread's events from `now` on.
-    pub(crate) fn allocate_cursor(
+    fn allocate_cursor(
         &self,
-        lane: ThreadId,
+        log_thread: ThreadId,
         thread: StreamThread,
         bytes: u64,
         now: u64,
     ) -> EventCursor {
-        let placed = self.add_event_block(lane, thread, bytes, now);
+        let placed = self.add_event_block(log_thread, thread, bytes, now);
         placed.map_or_else(|| self.refuse_event(now), EventCursor::new)
     }
 
@@ -128,7 +122,7 @@ impl StreamWriter {
 
     fn add_event_block(
         &self,
-        lane: ThreadId,
+        log_thread: ThreadId,
         thread: StreamThread,
         bytes: u64,
         now: u64,
@@ -139,7 +133,7 @@ impl StreamWriter {
             kind: BlockKind::Events,
             is_virtual: false,
             capacity: u32::try_from(capacity).ok()?,
-            log_thread: lane.0,
+            log_thread: log_thread.0,
             thread: thread.0,
             clock,
         };
@@ -193,7 +187,7 @@ impl StreamWriter {
     }
 
     /// Seals a block that its thread no longer writes: stores a checksum of its content.
-    pub(crate) fn seal_block(&self, block: MappedBlock, used: u64) {
+    fn seal_block(&self, block: MappedBlock, used: u64) {
         let sum = self
             .map
             .read(block.at + BLOCK_HEADER, used, crc32fast::hash);
@@ -246,6 +240,23 @@ impl StreamWriter {
     /// Locks the state. A panic in another thread leaves no partial block, so a poisoned lock can be used.
     fn lock(&self) -> MutexGuard<'_, StreamWriterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl EventCursor {
+    /// Moves the thread's cursor to a new block with room for its next event; if the file is full, it has no room.
+    pub fn renew_block(
+        &self,
+        writer: &StreamWriter,
+        (log_thread, thread): (ThreadId, StreamThread),
+        now: u64,
+    ) {
+        let old = self.block();
+        if let Some(old) = old {
+            writer.seal_block(old, self.used_bytes());
+        }
+        let capacity = old.map_or(0, |old| old.capacity * 2);
+        self.move_to(writer.allocate_cursor(log_thread, thread, capacity, now));
     }
 }
 

@@ -1,6 +1,5 @@
 //! Foreign and damaged files: an error with its offset, whatever the bytes are, and never a panic.
 
-#[path = "support.rs"]
 mod support;
 
 use std::fs;

@@ -1,6 +1,5 @@
 //! What threads wrote is what is read, in the order of time, however much each of them wrote.
 
-#[path = "support.rs"]
 mod support;
 
 use std::fs;

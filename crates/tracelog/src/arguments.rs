@@ -33,7 +33,7 @@ fn property_name(word: &str) -> Option<(&str, bool)> {
 }
 
 #[cfg(test)]
-mod tests {
+mod arguments_tests {
     use super::*;
 
     #[test]

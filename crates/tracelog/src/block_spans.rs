@@ -7,10 +7,10 @@ use crate::arguments::{COMMAND, mask_arguments};
 use crate::byte_fields::{put_bytes, u32_at, u64_at};
 use crate::layout::{
     AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, FILE_HEADER, LogBlockHead, RECORDS,
+    cells_size, unseal_header,
 };
 use crate::layout::{CELL, COUNTERS, EVENT_CELL, EVENT_COUNTERS, TOTALS, VM_COUNTERS};
 use crate::limits::{MAX_CAPACITY, MAX_CELLS};
-use crate::reader::cells_size;
 use crate::record::LogRecord;
 use crate::record_codec::{MalformedRecord, RecordDecoder};
 
@@ -187,14 +187,6 @@ impl BlockSpan {
     }
 }
 
-/// Removes the seal from a block's header.
-pub(crate) fn unseal_header(header: &mut [u8]) {
-    let seal = AT_CRC as usize..AT_SEALED as usize + 4;
-    if let Some(seal) = header.get_mut(seal) {
-        seal.fill(0);
-    }
-}
-
 /// Returns the end of the last block of a log.
 ///
 /// The blocks must follow each other. `is_there` gets the offset and the size of each block's records, and returns
@@ -240,7 +232,7 @@ fn first_command(records: &[u8]) -> Option<(usize, Option<(usize, String)>)> {
 }
 
 #[cfg(test)]
-mod tests {
+mod block_spans_tests {
     use super::*;
     use crate::layout::LogHeader;
     use crate::record::{EndRecord, MetaRecord, StatRecord, ThreadId};

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use lucce_callgraph::ContextId;
 
-use crate::mapped_file::MappedFile;
+use crate::mapped_file::{MappedFile, SharedCounter};
 use crate::record::{EventTypeId, ThreadId};
 
 /// The events of one context in one thread.
@@ -228,12 +228,7 @@ pub struct CounterBlock<C = AllocationCounter> {
 )]
 mod shared {
     use super::{AllocationCounter, CounterBlock, Deref, EventCounter, TotalCounter, VmCounter};
-
-    /// A counter that one process writes while others read it.
-    ///
-    /// # Safety
-    /// Made of atomics alone; every bit pattern is one.
-    pub unsafe trait SharedCounter {}
+    use crate::mapped_file::SharedCounter;
 
     // SAFETY: see its fields.
     unsafe impl SharedCounter for AllocationCounter {}
@@ -270,8 +265,6 @@ mod shared {
         }
     }
 }
-
-pub(crate) use shared::SharedCounter;
 
 impl<C: SharedCounter> CounterBlock<C> {
     pub(crate) fn new(

@@ -78,7 +78,7 @@ pub fn is_plain(c: char) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+mod escape_tests {
     use super::*;
 
     #[test]

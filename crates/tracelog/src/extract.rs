@@ -93,7 +93,7 @@ impl BlockBuilder {
 }
 
 #[cfg(test)]
-mod tests {
+mod extract_tests {
     use super::*;
     use crate::layout::LogHeader;
     use crate::reader::InMemoryLog;

@@ -97,7 +97,7 @@ pub fn data_end(file: &File) -> io::Result<u64> {
 }
 
 #[cfg(test)]
-mod tests {
+mod files_tests {
     use super::*;
     use std::io::Write;
     use std::os::unix::net::UnixListener;

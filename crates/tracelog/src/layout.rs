@@ -209,3 +209,22 @@ impl LogBlockHead {
         })
     }
 }
+
+/// Returns the number of bytes of a counters block that are whole counters.
+pub(crate) fn cells_size(head: LogBlockHead) -> u64 {
+    let each = match head.kind {
+        COUNTERS => CELL,
+        TOTALS => TOTAL,
+        VM_COUNTERS => VM_CELL,
+        _ => EVENT_CELL,
+    };
+    u64::from(head.cells) * each
+}
+
+/// Removes the seal from a block's header.
+pub(crate) fn unseal_header(header: &mut [u8]) {
+    let seal = AT_CRC as usize..AT_SEALED as usize + 4;
+    if let Some(seal) = header.get_mut(seal) {
+        seal.fill(0);
+    }
+}

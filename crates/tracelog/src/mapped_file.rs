@@ -18,7 +18,6 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use crate::counters::SharedCounter;
 use crate::memory_limit::MemoryLimit;
 use crate::page_loss::WatchedMapping;
 
@@ -27,6 +26,12 @@ pub const PIECE: u64 = 64 << 10;
 
 /// If addresses are scarce, one file takes at most 1/`PART` of them.
 const PART: u64 = 8;
+
+/// A counter in the file, which one process writes while others read it.
+///
+/// # Safety
+/// Made of atomics alone; every bit pattern is a counter.
+pub unsafe trait SharedCounter {}
 
 /// A mapped file that only grows and never moves.
 pub struct MappedFile {
@@ -405,7 +410,7 @@ fn as_offset(v: u64) -> io::Result<libc::off_t> {
 }
 
 #[cfg(test)]
-mod tests {
+mod mapped_file_tests {
     use super::*;
     use crate::counters::AllocationCounter;
 

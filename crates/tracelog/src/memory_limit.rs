@@ -135,7 +135,7 @@ fn meminfo_bytes(meminfo: &str, name: &str) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
+mod memory_limit_tests {
     use super::*;
 
     #[test]

@@ -14,7 +14,6 @@ use std::time::Instant;
 
 use lucce_callgraph::ContextId;
 
-use crate::block_spans::unseal_header;
 use crate::byte_fields::{u32_at, u64_at};
 use crate::counters::VmCounter;
 use crate::error::{LogDamage, OpenError};
@@ -22,7 +21,7 @@ use crate::files::{next_data, open_file};
 use crate::layout::{
     AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, CELL, COUNTERS, EVENT_CELL,
     EVENT_COUNTERS, FILE_HEADER, LogBlockHead, LogHeader, RECORDS, TOTAL, TOTAL_KEY, TOTALS,
-    VM_CELL, VM_COUNTERS,
+    VM_CELL, VM_COUNTERS, cells_size, unseal_header,
 };
 use crate::limits::{MAX_CAPACITY, MAX_CELLS, MAX_RECORDS_BLOCK, MAX_ROOM};
 use crate::record::{EventTypeId, LogRecord, RecordKind, ThreadId};
@@ -989,17 +988,6 @@ fn seal_state(header: &[u8], cells: &[u8]) -> SealState {
     }
 }
 
-/// Returns the number of bytes of a counters block that are whole counters.
-pub(crate) fn cells_size(head: LogBlockHead) -> u64 {
-    let each = match head.kind {
-        COUNTERS => CELL,
-        TOTALS => TOTAL,
-        VM_COUNTERS => VM_CELL,
-        _ => EVENT_CELL,
-    };
-    u64::from(head.cells) * each
-}
-
 /// Returns the blocks of a file with valid headers: offset and header.
 fn iter_blocks(bytes: &[u8]) -> impl Iterator<Item = (usize, LogBlockHead)> {
     let mut at = FILE_HEADER as usize;
@@ -1055,7 +1043,7 @@ fn keep_counters(before: &[u8], now: &mut [u8]) {
 }
 
 #[cfg(test)]
-mod tests {
+mod reader_tests {
     use super::*;
 
     fn block(kind: u8, cells: &[[u64; 3]], sealed: bool) -> Vec<u8> {

@@ -342,4 +342,4 @@ into_record!(
 );
 
 #[cfg(test)]
-mod tests;
+mod record_tests;

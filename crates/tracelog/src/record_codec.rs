@@ -140,7 +140,7 @@ impl<'a> RecordDecoder<'a> {
 }
 
 #[cfg(test)]
-mod tests {
+mod record_codec_tests {
     use super::*;
 
     #[test]

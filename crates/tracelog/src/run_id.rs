@@ -158,7 +158,7 @@ impl fmt::Display for ContextNumber {
 }
 
 #[cfg(test)]
-mod tests {
+mod run_id_tests {
     use super::*;
 
     const RUN: RunId = RunId(NonZeroU64::new(0x0123_4567_89ab_cdef).unwrap());

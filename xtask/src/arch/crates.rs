@@ -18,7 +18,7 @@ enum Forbidden {
     AnyOfTheWorkspace,
 }
 
-const RULES: [DependencyRule; 8] = [
+const RULES: [DependencyRule; 10] = [
     DependencyRule {
         of: "lucce-bytecode",
         never: Forbidden::AnyOfTheWorkspace,
@@ -28,6 +28,16 @@ const RULES: [DependencyRule; 8] = [
         of: "lucce-callgraph",
         never: Forbidden::AnyOfTheWorkspace,
         reason: "encoding and decoding need neither files nor a JVM",
+    },
+    DependencyRule {
+        of: "lucce-encodings",
+        never: Forbidden::These(&["lucce-tracelog", "lucce-recording", "lucce-jvmti"]),
+        reason: "the papers' encodings need neither files nor a JVM",
+    },
+    DependencyRule {
+        of: "lucce-kcontexts",
+        never: Forbidden::AnyOfTheWorkspace,
+        reason: "k-calling contexts are computed from calls alone",
     },
     DependencyRule {
         of: "lucce-filter",

@@ -12,7 +12,7 @@ const DOCUMENTS: [&str; 5] = [
     "CONTRIBUTING.md",
     "docs/internals",
     "docs/reference",
-    "research/docs",
+    "lab/docs",
 ];
 
 /// As many lines as ARCHITECTURE.md may have: mechanism stands in `docs/internals`.
@@ -96,7 +96,7 @@ fn is_there(name: &str, files: &[&str]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+mod documents_tests {
     use super::*;
 
     #[test]

@@ -205,7 +205,7 @@ fn drawing(imports: &Imports) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+mod floors_tests {
     use super::*;
 
     #[test]

@@ -60,3 +60,21 @@ pub fn program(options: &BenchOptions, app: &App, jdk: &Jdk, threads: Option<usi
         turns: true,
     }
 }
+
+/// The first name only if the run is quick, else all.
+pub fn few(
+    options: &BenchOptions,
+    all: &'static [&'static str],
+) -> impl Iterator<Item = &'static str> {
+    let count = if options.quick { 1 } else { all.len() };
+    all.iter().copied().take(count)
+}
+
+/// The application with this name.
+///
+/// # Panics
+/// There is none: names are constants of the callers.
+pub fn named(name: &str) -> &'static App {
+    let found = APPS.iter().find(|app| app.name == name);
+    found.expect("an application of this name")
+}

@@ -215,7 +215,7 @@ fn opened(manifest: &str) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
+mod dacapo_tests {
     use lucce_bench::{Metric, Outcome};
 
     use super::*;

@@ -2,10 +2,10 @@
 
 use lucce_bench::{Plan, Program};
 
+use super::apps::{few, named};
 use super::options::BenchOptions;
 use super::{apps, growth, measured, show};
 use crate::jdk::Jdk;
-use crate::workloads::{APPS, App};
 use crate::{Outcome, paths};
 
 /// With so little work that it is their start that is measured.
@@ -101,19 +101,4 @@ fn threads(options: &BenchOptions, jdk: &Jdk) -> Plan {
         })
     };
     options.plan(few(options, &THREADED).flat_map(of).collect())
-}
-
-/// One application is enough for a quick run.
-pub fn few(
-    options: &BenchOptions,
-    all: &'static [&'static str],
-) -> impl Iterator<Item = &'static str> {
-    let count = if options.quick { 1 } else { all.len() };
-    all.iter().copied().take(count)
-}
-
-/// One of those in the tables above.
-pub fn named(name: &str) -> &'static App {
-    let found = APPS.iter().find(|app| app.name == name);
-    found.expect("the tables above name applications")
 }

@@ -11,7 +11,7 @@ use lucce_bench::{Iterations, Variant};
 use serde_json::{Value, json};
 
 use super::apps;
-use super::footprint::{few, named};
+use super::apps::{few, named};
 use super::options::BenchOptions;
 use crate::jdk::Jdk;
 use crate::{Outcome, paths};
@@ -167,7 +167,7 @@ impl Size {
 }
 
 #[cfg(test)]
-mod tests {
+mod growth_tests {
     use super::*;
 
     fn sizes(graph: &[u64]) -> Vec<Size> {

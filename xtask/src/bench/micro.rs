@@ -27,7 +27,9 @@ pub fn run(options: &BenchOptions) -> Result<Report, String> {
     for (at, benchmark) in benchmarks.iter().enumerate() {
         println!("[{:>3}/{}] {benchmark}", at + 1, benchmarks.len());
         rows.extend(jmh.rows(benchmark, &refused));
-        callbacks::tell(&jmh, benchmark)?;
+        callbacks::print_times(&jmh.plan, &jmh.jdk, benchmark, |variant, flags| {
+            jmh.command(benchmark, variant, flags)
+        })?;
     }
     let column = |variant: &Variant| Column {
         name: variant.name.clone(),
@@ -51,11 +53,11 @@ pub fn run(options: &BenchOptions) -> Result<Report, String> {
     Ok(report)
 }
 
-pub struct Jmh<'a> {
+struct Jmh<'a> {
     options: &'a BenchOptions,
-    pub jdk: Jdk,
+    jdk: Jdk,
     flags: Vec<String>,
-    pub plan: Plan,
+    plan: Plan,
 }
 
 impl<'a> Jmh<'a> {
@@ -135,7 +137,7 @@ impl<'a> Jmh<'a> {
     }
 
     /// `first`: flags of the JVM before those of the variant.
-    pub fn command(
+    fn command(
         &self,
         benchmark: &str,
         variant: &Variant,
@@ -255,7 +257,7 @@ fn values(results: &Value) -> Result<Vec<(String, Vec<f64>)>, String> {
 }
 
 #[cfg(test)]
-mod tests {
+mod micro_tests {
     use serde_json::json;
 
     use super::*;

@@ -323,7 +323,7 @@ impl BenchOptions {
 }
 
 #[cfg(test)]
-mod tests {
+mod options_tests {
     use super::*;
 
     #[test]

@@ -131,7 +131,7 @@ pub fn sums(at: &Path) -> Outcome {
 }
 
 #[cfg(test)]
-mod tests {
+mod archive_tests {
     use super::*;
     use crate::paths;
 

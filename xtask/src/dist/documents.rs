@@ -20,8 +20,8 @@ const ALL: [&str; 13] = [
     "LICENSE",
     "NOTICE",
     "docs",
-    "research/docs",
-    "research/notes",
+    "lab/docs",
+    "lab/notes",
     "agent/include/lucce.h",
     "java-harness/README.md",
     "java-harness/native/sampler.c",
@@ -120,7 +120,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 #[cfg(test)]
-mod tests {
+mod documents_tests {
     use super::*;
 
     #[test]

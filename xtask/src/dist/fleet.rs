@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::archive::{self, DebianPackage};
-use super::{Dist, SBOM, created, linked, sbom, tried, wanted_glibc};
+use super::{Dist, SBOM, created, sbom, tried, wanted_glibc};
 use crate::systems::BuildSources;
-use crate::{Outcome, dependencies, paths, tools};
+use crate::{Outcome, dependencies, linked, paths, tools};
 
 const NAME: &str = "lucce-fleet";
 const PROGRAM: &str = "bin/lucce-fleet";

@@ -17,7 +17,6 @@
 mod archive;
 mod documents;
 mod fleet;
-pub mod linked;
 mod manual;
 mod sbom;
 mod tried;
@@ -28,7 +27,7 @@ use std::path::{Path, PathBuf};
 use crate::shipped::FLOOR;
 use crate::shipped::glibc::{self, Glibc};
 use crate::systems::{BuildSources, System, Tools};
-use crate::{Outcome, build, dependencies, paths, tools};
+use crate::{Outcome, build, dependencies, linked, paths, tools};
 
 /// What programs and their tests put on the class path.
 const JARS: [&str; 4] = ["api", "junit", "logback", "log4j2"];

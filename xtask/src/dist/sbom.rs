@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::linked::{Made, PARTS, Part};
 use crate::dependencies::Package;
+use crate::linked::{Made, PARTS, Part};
 
 /// `name`: of the product; `made`: its program, which tells of the compiler.
 pub fn text(
@@ -76,7 +76,7 @@ fn linked(part: &Part, compiler: &str, made: &Made) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
+mod sbom_tests {
     use super::*;
 
     #[test]

@@ -139,7 +139,7 @@ fn symbol(line: &str) -> Option<Symbol> {
 }
 
 #[cfg(test)]
-mod tests {
+mod glibc_tests {
     use super::*;
 
     const SAID: &str = "\

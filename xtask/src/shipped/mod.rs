@@ -95,7 +95,7 @@ fn stripped_size(file: &Path) -> Result<u64, String> {
 }
 
 #[cfg(test)]
-mod tests {
+mod shipped_tests {
     use super::*;
 
     const MUCH: Limits = Limits {

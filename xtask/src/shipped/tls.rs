@@ -39,7 +39,7 @@ fn read(said: &str) -> Option<Tls> {
 }
 
 #[cfg(test)]
-mod tests {
+mod tls_tests {
     use super::*;
 
     #[test]

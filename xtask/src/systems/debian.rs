@@ -199,7 +199,7 @@ fn made(folder: &Path) -> Outcome {
 }
 
 #[cfg(test)]
-mod tests {
+mod debian_tests {
     use super::*;
 
     #[test]

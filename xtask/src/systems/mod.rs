@@ -301,7 +301,7 @@ fn cargo_home() -> Option<PathBuf> {
 }
 
 #[cfg(test)]
-mod tests {
+mod systems_tests {
     use super::*;
 
     /// What a shell makes of it is the word.

@@ -26,7 +26,7 @@ import jdk.internal.vm.annotation.Hidden;
  * <p>These classes are compiled from their texts in several helper variants. The boot variant is defined before any Java
  * code runs, and only moves pointers, because Unsafe must not be used yet. When the VM is ready, the agent redefines all
  * of them at once to the live variant, or a variant that also verifies or records calls. Hence they have no field
- * initializers. Constants that the agent shares (offsets, and the meaning of numbers) are in its `shared_layout.rs`. The
+ * initializers. Constants that the agent shares (offsets, and the meaning of numbers) are in `shared_layout.rs`. The
  * build generates LucceRtLayout from them, and LucceRtEdition with the properties of a variant.
  *
  * <p>Nothing here allocates, locks or throws. All methods are hidden from stack traces.
@@ -35,7 +35,7 @@ import jdk.internal.vm.annotation.Hidden;
  * <pre>
  * METHODS               plain. The agent stores a site's method before the VM gets the class with the site. The site is in that
  *                       class's code, and the VM publishes classes and compiled code: a thread that has the site sees earlier
- *                       stores. There is a model of this (agent/models).
+ *                       stores. There is a model of this (crates/layout/tests/loom).
  * tables of the graph   acquire: their address, their keys, and the targets of anchors; all that was stored before these is read
  *                       after them. A model of the relaxed memory of C++ runs all interleavings (callgraph/tests/loom.rs).
  * shift of versions     plain. It is stored once, before the live variant exists.
@@ -43,7 +43,7 @@ import jdk.internal.vm.annotation.Hidden;
  *                       finally has the requests of all threads that switch it.
  * kinds and their types plain. A place gets its type before its text, and never another one. A type without its text is not
  *                       read; for a text without its type the agent is asked. A text is a String, whose fields are final. There
- *                       is a model of this (agent/models).
+ *                       is a model of this (crates/layout/tests/loom).
  * $lc of a class        plain, one word of 64 bits: a number and a size. Natives look up the number's meaning under a lock.
  * the paper's graph     between two equal readings of UPDATES; its table's address is acquired, since the table is behind it.
  * slots, a thread's record, its index, its place in the stream: written by the thread itself and by natives that it calls. A

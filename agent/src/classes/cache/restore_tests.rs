@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use lucce_bytecode::{ClassFile, rewrite};
+use lucce_classkit::jdks;
 use lucce_instrument::kinds::{ALLOC, IO, LOCK, THREAD};
 use lucce_instrument::{
     self as hooks, EventKindSet, HookOptions, InstrumentationOptions, MethodInstrumentation,
@@ -18,13 +19,6 @@ use crate::registry::class_image::ClassImage;
 use crate::registry::{
     ClassDefinition, ClassLoaderId, CodeRegistry, FirstClassIds, may_be_untracked,
 };
-
-#[path = "../../../../bytecode/tests/all/jdk.rs"]
-#[expect(
-    dead_code,
-    reason = "the tests of bytecode compile and keep files, too"
-)]
-mod jdk;
 
 /// All kinds but method entries.
 fn kinds_without_entries() -> EventKindSet {
@@ -192,7 +186,7 @@ fn compare_class(
 
 #[test]
 fn what_is_kept_is_what_rewriting_makes() {
-    for jdk in jdk::images() {
+    for jdk in jdks::images() {
         let (mut made, mut restored) = (CodeRegistry::default(), CodeRegistry::default());
         let mut seen = RestoredClassCounts::default();
         jdk.for_each_class(|class| {

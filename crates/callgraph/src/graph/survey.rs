@@ -119,7 +119,7 @@ impl VersionedGraph {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
+mod survey_tests {
     use super::*;
     use crate::{ContextEncoder, ContextLayout, DeadCode, EncodingPolicy, SiteId};
 

@@ -1,8 +1,6 @@
 //! Random programs, and the plain stack that every number is checked against.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-pub mod recorded;
-
 use lucce_callgraph::*;
 use proptest::prelude::*;
 

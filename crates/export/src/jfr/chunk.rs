@@ -105,7 +105,7 @@ impl JfrBuffer {
 }
 
 #[cfg(test)]
-mod tests {
+mod chunk_tests {
     use super::*;
 
     #[test]

@@ -207,7 +207,7 @@ pub fn internal_class_name(what: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+mod pools_tests {
     use super::*;
 
     #[test]

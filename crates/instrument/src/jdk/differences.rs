@@ -95,7 +95,7 @@ fn is_known_native(class: &str, native: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+mod differences_tests {
     use super::*;
 
     #[test]

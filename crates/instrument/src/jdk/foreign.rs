@@ -27,9 +27,9 @@ pub fn calls_function(call: &MethodCall<'_>) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+mod foreign_tests {
     use super::*;
-    use crate::api_calls::tests::call;
+    use crate::api_calls::api_calls_tests::call;
 
     #[test]
     fn only_the_methods_of_stubs_have_frames_of_their_own() {

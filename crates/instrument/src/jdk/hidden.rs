@@ -85,7 +85,7 @@ pub fn is_hidden(release: u32, class: &str, method: &str, descriptor: &str) -> b
 }
 
 #[cfg(test)]
-mod tests {
+mod hidden_tests {
     use super::*;
 
     #[test]

@@ -185,7 +185,7 @@ pub fn operation_purpose(operation: usize) -> Option<IoPurpose> {
 }
 
 #[cfg(test)]
-mod tests {
+mod io_tests {
     use super::*;
 
     fn call(

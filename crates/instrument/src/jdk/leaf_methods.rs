@@ -91,9 +91,9 @@ pub fn is_native_leaf(call: &MethodCall<'_>) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+mod leaf_methods_tests {
     use super::*;
-    use crate::api_calls::tests::call;
+    use crate::api_calls::api_calls_tests::call;
 
     #[test]
     fn calls_that_cannot_lead_to_an_event_are_not_marked() {

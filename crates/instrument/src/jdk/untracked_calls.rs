@@ -120,7 +120,7 @@ fn has_harmless_parameters(descriptor: &str, owner: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+mod untracked_calls_tests {
     use super::*;
 
     fn call(

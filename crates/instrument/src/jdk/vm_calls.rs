@@ -257,7 +257,7 @@ fn matches_pattern(pattern: &str, name: &str, descriptor: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+mod vm_calls_tests {
     use super::*;
 
     #[test]

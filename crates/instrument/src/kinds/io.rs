@@ -120,7 +120,7 @@ pub fn operation_of_site(site: i32) -> Option<u8> {
 }
 
 #[cfg(test)]
-mod tests {
+mod io_tests {
     use super::*;
 
     #[test]

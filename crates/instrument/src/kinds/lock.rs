@@ -115,9 +115,9 @@ impl EventHooks for LockHooks {
 }
 
 #[cfg(test)]
-mod tests {
+mod lock_tests {
     use super::*;
-    use crate::api_calls::tests::call;
+    use crate::api_calls::api_calls_tests::call;
 
     #[test]
     fn parking_of_virtual_threads_is_counted_once() {

@@ -1,7 +1,7 @@
 //! Kinds of events, one file each.
 //!
 //! A kind defines its name in `events=`, its bit in the event mask, its conflicts with options, and its hooks. [`ALL`]
-//! is the list. A new kind needs a file, a line in the list, and a bit in `event_mask`.
+//! is the list. A new kind needs a file, a line in the list, and a bit in `event_bits` of `lucce-layout`.
 //!
 //! ```text
 //! events=…, ctl=all, conflicts, `lucce ctl`       read EventKindInfo        (options and session of the agent)
@@ -11,7 +11,6 @@
 
 mod alloc;
 mod call;
-pub mod event_mask;
 mod exception;
 mod io;
 mod leak;
@@ -35,6 +34,7 @@ pub use exception::EXCEPTION;
 pub use io::{IO, IO_TIME, operation_of_site};
 pub use leak::LEAK;
 pub use lock::LOCK;
+pub use lucce_layout::event_bits as event_mask;
 pub use objects::OBJECTS;
 pub use samples::SAMPLES;
 pub use thread::{TASK, THREAD};
@@ -312,7 +312,7 @@ pub fn kind_helpers() -> impl Iterator<Item = HelperMethod<'static>> {
 }
 
 #[cfg(test)]
-mod tests {
+mod kinds_tests {
     use super::*;
 
     #[test]

@@ -47,7 +47,7 @@ pub unsafe fn replace_function(place: *mut usize, function: usize) {
 }
 
 #[cfg(test)]
-mod tests {
+mod tool_table_tests {
     use super::*;
 
     #[test]

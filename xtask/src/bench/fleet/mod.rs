@@ -1,7 +1,7 @@
 //! `--fleet`: a dataset that grows, run by run: what it costs to add to it, to compact it and to ask it.
 //!
 //! ```text
-//! an application under the agent ─► its log ─► research/variations: logs of other runs ─► lucce-fleet add, compact, ask, decode
+//! an application under the agent ─► its log ─► lab/variations: logs of other runs ─► lucce-fleet add, compact, ask, decode
 //! ```
 //! Runs are a thousand a day. A release comes behind the sixth run, the sixtieth, the six hundredth and so on, so that each size has
 //! runs of two.

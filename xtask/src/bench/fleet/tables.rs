@@ -261,7 +261,7 @@ fn a_day(report: &Value, out: &mut String) -> std::fmt::Result {
 }
 
 #[cfg(test)]
-mod tests {
+mod tables_tests {
     use serde_json::json;
 
     use super::*;

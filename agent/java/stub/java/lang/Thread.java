@@ -5,7 +5,7 @@ package java.lang;
  * of the product.
  */
 public class Thread implements Runnable {
-    /** Slot of the next callee, relative to BASE in the agent's `shared_layout.rs`. */
+    /** Slot of the next callee, relative to BASE in `shared_layout.rs`. */
     public long $fp;
     /** Address of the index of this thread's events; 0: none yet. */
     public long $ev;

@@ -1,0 +1,104 @@
+//! What a call costs: the same steps, from memory, with and without the encoding.
+
+use std::time::Instant;
+
+use lucce_callgraph::ContextFrame;
+use lucce_encodings::{ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics};
+use lucce_recording::{CallEdge, ProgramThreadId, Step};
+
+use crate::feed::{At, Observer, feed};
+use crate::{Survey, make};
+
+/// The beginning of a recording: what fits a hundred megabytes.
+pub struct Clock {
+    steps: Vec<(ProgramThreadId, Step)>,
+    calls: u64,
+    at_events: bool,
+}
+
+/// So many steps are timed.
+const STEPS: usize = 2_000_000;
+/// Other programs only ever make a round slower: the fastest counts.
+const ROUNDS: usize = 3;
+
+impl Clock {
+    pub fn new(steps: impl Iterator<Item = (ProgramThreadId, Step)>, at_events: bool) -> Clock {
+        let steps: Vec<_> = steps.take(STEPS).collect();
+        let is_call = |(_, step): &&(ProgramThreadId, Step)| matches!(step, Step::Enter(_));
+        let calls = steps.iter().filter(is_call).count();
+        Clock {
+            calls: calls.max(1) as u64,
+            steps,
+            at_events,
+        }
+    }
+
+    /// Nanoseconds per call beyond keeping the plain stacks; none if no encoding has this name.
+    pub fn of(&self, name: &str, survey: &Survey) -> Option<f64> {
+        let (mut with, mut without) = (f64::INFINITY, f64::INFINITY);
+        for _ in 0..ROUNDS {
+            with = with.min(self.round(make(name, survey)?.as_mut()));
+            without = without.min(self.round(&mut Nothing));
+        }
+        Some((with - without).max(0.0) / self.calls as f64)
+    }
+
+    fn round(&self, encoding: &mut dyn ContextEncoding) -> f64 {
+        let began = Instant::now();
+        feed(
+            self.steps.iter().copied(),
+            encoding,
+            self.at_events,
+            &mut Asks,
+            &|_| (),
+        );
+        began.elapsed().as_nanos() as f64
+    }
+}
+
+/// Only asks.
+struct Asks;
+
+impl Observer for Asks {
+    fn started(&mut self, _: &mut At<'_>, _: Option<(ProgramThreadId, ContextFrame)>) {}
+
+    fn entered(&mut self, _: &mut At<'_>) {}
+
+    fn asked(&mut self, at: &mut At<'_>, place: ContextFrame) {
+        std::hint::black_box(at.encoding.current_context(at.thread, place));
+    }
+}
+
+/// The encoding that does nothing.
+struct Nothing;
+
+impl ContextEncoding for Nothing {
+    fn name(&self) -> &'static str {
+        "nothing"
+    }
+
+    fn start_thread(&mut self, _: ProgramThreadId, _: Option<(ProgramThreadId, ContextFrame)>) {}
+
+    fn enter_call(&mut self, _: ProgramThreadId, _: CallEdge) {}
+
+    fn leave_call(&mut self, _: ProgramThreadId, _: CallEdge) {}
+
+    fn unwind_calls(&mut self, _: ProgramThreadId, _: &[CallEdge]) {}
+
+    fn current_context(&mut self, _: ProgramThreadId, place: ContextFrame) -> EncodedContext {
+        let (id, beside) = (0, Vec::new());
+        EncodedContext {
+            frame: place,
+            id,
+            extra_numbers: beside,
+        }
+    }
+
+    fn decode_context(&self, _: &EncodedContext) -> Result<Vec<ContextFrame>, ContextDecodeError> {
+        Err(ContextDecodeError::Unknown)
+    }
+
+    fn collect_statistics(&self) -> EncodingStatistics {
+        EncodingStatistics::default()
+    }
+}

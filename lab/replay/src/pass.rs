@@ -1,0 +1,313 @@
+//! One pass of a recording through an encoding, checked against the plain stacks.
+
+use lucce_callgraph::ContextFrame;
+use lucce_encodings::{ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics};
+use lucce_recording::{ProgramThreadId, Recording};
+
+use crate::clock::Clock;
+use crate::feed::{At, Observer, feed};
+use crate::{Depths, Survey, Tick, make};
+
+/// What a pass does beside encoding.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Every so many numbers one is decoded; 0: none.
+    pub check_every: u64,
+    /// Whether calls are timed; it takes several times as long as everything else.
+    pub timed: bool,
+}
+
+/// What an encoding made of a recording.
+pub struct Outcome {
+    pub name: &'static str,
+    pub asked: u64,
+    /// Numbers that events keep: on average and at most.
+    pub numbers_mean: f64,
+    pub numbers_max: usize,
+    /// Bits that they use.
+    pub bits_mean: f64,
+    pub bits_max: u32,
+    /// Beyond keeping the plain stacks; 0 if it was not timed.
+    pub nanos_per_call: f64,
+    /// Of the encoding stack, at every call.
+    pub depths: Depths,
+    /// Whether numbers can be decoded at all.
+    pub decodes: bool,
+    pub checked: u64,
+    pub mismatches: u64,
+    /// The first of them.
+    pub first: Option<Mismatch>,
+    pub statistics: EncodingStatistics,
+}
+
+/// A number that did not decode to the plain stack.
+#[derive(Clone, Debug)]
+pub struct Mismatch {
+    /// It was the so-many-th that was asked for, from 1.
+    pub at: u64,
+    pub number: EncodedContext,
+    /// The plain stack, innermost first.
+    pub plain: Vec<ContextFrame>,
+    pub decoded: Result<Vec<ContextFrame>, ContextDecodeError>,
+}
+
+/// Feeds the encoding of this name, and times it.
+#[must_use]
+pub fn run(
+    name: &str,
+    recording: &Recording,
+    survey: &Survey,
+    settings: Settings,
+    tick: Tick<'_>,
+) -> Option<Outcome> {
+    let clock = clock(recording, survey, settings);
+    timed(name, recording, survey, settings, clock.as_ref(), tick)
+}
+
+/// For several encodings of one recording.
+pub(crate) fn clock(recording: &Recording, survey: &Survey, settings: Settings) -> Option<Clock> {
+    let steps = recording.steps().map_while(Result::ok);
+    settings
+        .timed
+        .then(|| Clock::new(steps, survey.asks_at_events()))
+}
+
+pub(crate) fn timed(
+    name: &str,
+    recording: &Recording,
+    survey: &Survey,
+    settings: Settings,
+    clock: Option<&Clock>,
+    tick: Tick<'_>,
+) -> Option<Outcome> {
+    let nanos_per_call = match clock {
+        Some(clock) => clock.of(name, survey)?,
+        None => 0.0,
+    };
+    let mut encoding = make(name, survey)?;
+    let mut checks = Checks {
+        every: settings.check_every,
+        ..Checks::default()
+    };
+    let steps = recording.steps().map_while(Result::ok);
+    feed(
+        steps,
+        encoding.as_mut(),
+        survey.asks_at_events(),
+        &mut checks,
+        tick,
+    );
+    checks.compare_kept(encoding.as_ref());
+    Some(checks.outcome(encoding.as_ref(), nanos_per_call))
+}
+
+/// Numbers that are decoded again at the end.
+const KEPT: usize = 2_000;
+
+#[derive(Default)]
+struct Checks {
+    every: u64,
+    depths: Depths,
+    asked: u64,
+    numbers: (u64, usize),
+    bits: (u64, u32),
+    checked: u64,
+    mismatches: u64,
+    first: Option<Mismatch>,
+    kept: Vec<(u64, EncodedContext, Vec<ContextFrame>)>,
+}
+
+impl Observer for Checks {
+    /// The context in which a thread was started, if the encoding keeps it.
+    fn started(&mut self, at: &mut At<'_>, parent: Option<(ProgramThreadId, ContextFrame)>) {
+        let kept = at.encoding.start_context(at.thread).cloned();
+        if let Some(((parent, place), number)) = parent.zip(kept) {
+            let plain = at.stacks.frames(parent, place);
+            self.compare(at.encoding, 0, number, plain);
+        }
+    }
+
+    fn entered(&mut self, at: &mut At<'_>) {
+        self.depths.add(at.encoding.stack_depth(at.thread));
+    }
+
+    fn asked(&mut self, at: &mut At<'_>, place: ContextFrame) {
+        let number = at.encoding.current_context(at.thread, place);
+        self.asked += 1;
+        self.numbers.0 += number.number_count() as u64;
+        self.numbers.1 = self.numbers.1.max(number.number_count());
+        self.bits.0 += u64::from(number.used_bits());
+        self.bits.1 = self.bits.1.max(number.used_bits());
+        if self.every > 0 && self.asked.is_multiple_of(self.every) && at.encoding.is_decodable() {
+            let plain = at.stacks.frames(at.thread, place);
+            self.keep(&number, &plain);
+            self.compare(at.encoding, self.asked, number, plain);
+        }
+    }
+}
+
+impl Checks {
+    /// Those that are kept are spread over the run.
+    fn keep(&mut self, number: &EncodedContext, plain: &[ContextFrame]) {
+        let kept = (self.asked, number.clone(), plain.to_vec());
+        if self.kept.len() < KEPT {
+            self.kept.push(kept);
+        } else if let Some(old) = self.kept.get_mut(self.checked as usize * 7919 % (4 * KEPT)) {
+            *old = kept;
+        }
+    }
+
+    /// A number that the encoding itself calls lost is no mismatch; it is counted there.
+    fn compare(
+        &mut self,
+        encoding: &dyn ContextEncoding,
+        at: u64,
+        number: EncodedContext,
+        plain: Vec<ContextFrame>,
+    ) {
+        let decoded = encoding.decode_context(&number);
+        self.checked += 1;
+        if decoded.as_ref() == Ok(&plain) || decoded == Err(ContextDecodeError::Lost) {
+            return;
+        }
+        self.mismatches += 1;
+        self.first.get_or_insert(Mismatch {
+            at,
+            number,
+            plain,
+            decoded,
+        });
+    }
+
+    fn compare_kept(&mut self, encoding: &dyn ContextEncoding) {
+        for (at, number, plain) in std::mem::take(&mut self.kept) {
+            self.compare(encoding, at, number, plain);
+        }
+    }
+
+    fn outcome(self, encoding: &dyn ContextEncoding, nanos_per_call: f64) -> Outcome {
+        let asked = self.asked.max(1) as f64;
+        Outcome {
+            name: encoding.name(),
+            asked: self.asked,
+            numbers_mean: self.numbers.0 as f64 / asked,
+            numbers_max: self.numbers.1,
+            bits_mean: self.bits.0 as f64 / asked,
+            bits_max: self.bits.1,
+            nanos_per_call,
+            depths: self.depths,
+            decodes: encoding.is_decodable(),
+            checked: self.checked,
+            mismatches: self.mismatches,
+            first: self.first,
+            statistics: encoding.collect_statistics(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod pass_tests {
+    use lucce_callgraph::{MethodId, SiteId};
+    use lucce_encodings::PccEncoding;
+    use lucce_recording::{CallEdge, Start, Step};
+
+    use super::*;
+
+    /// Decodes the `wrong`-th number to a trace without its caller.
+    struct Wrong {
+        encoding: PccEncoding,
+        asked: u64,
+        wrong: u64,
+    }
+
+    impl ContextEncoding for Wrong {
+        fn name(&self) -> &'static str {
+            "wrong"
+        }
+
+        fn start_thread(
+            &mut self,
+            thread: ProgramThreadId,
+            parent: Option<(ProgramThreadId, ContextFrame)>,
+        ) {
+            self.encoding.start_thread(thread, parent);
+        }
+
+        fn enter_call(&mut self, thread: ProgramThreadId, edge: CallEdge) {
+            self.encoding.enter_call(thread, edge);
+        }
+
+        fn leave_call(&mut self, thread: ProgramThreadId, edge: CallEdge) {
+            self.encoding.leave_call(thread, edge);
+        }
+
+        fn current_context(&mut self, _: ProgramThreadId, place: ContextFrame) -> EncodedContext {
+            self.asked += 1;
+            let (id, beside) = (self.asked, Vec::new());
+            EncodedContext {
+                frame: place,
+                id,
+                extra_numbers: beside,
+            }
+        }
+
+        fn decode_context(
+            &self,
+            number: &EncodedContext,
+        ) -> Result<Vec<ContextFrame>, ContextDecodeError> {
+            let caller = CallEdge::from_event_frame(CALL.caller_frame()).caller_frame();
+            match number.id == self.wrong {
+                true => Ok(vec![number.frame]),
+                false => Ok(vec![number.frame, caller]),
+            }
+        }
+
+        fn collect_statistics(&self) -> EncodingStatistics {
+            EncodingStatistics::default()
+        }
+    }
+
+    const CALL: CallEdge = CallEdge {
+        site: SiteId(1),
+        caller: MethodId(1),
+        callee: MethodId(2),
+    };
+
+    #[test]
+    fn a_difference_is_found_and_kept() {
+        let thread = ProgramThreadId(0);
+        let event = CallEdge::from_event_frame(ContextFrame {
+            site: SiteId(2),
+            method: MethodId(2),
+        });
+        let start = Step::Start(Start {
+            parent: None,
+            position: 0,
+        });
+        let mut steps = vec![
+            start,
+            Step::Enter(CallEdge::from_thread_entry(MethodId(1))),
+            Step::Enter(CALL),
+        ];
+        steps.extend([Step::Event(event); 5]);
+        for (wrong, every, found) in [(0, 1, 0), (3, 1, 2), (4, 2, 2), (3, 2, 0)] {
+            let mut encoding = Wrong {
+                encoding: PccEncoding::new(32),
+                asked: 0,
+                wrong,
+            };
+            let mut checks = Checks {
+                every,
+                ..Checks::default()
+            };
+            let steps = steps.iter().map(|step| (thread, *step));
+            feed(steps, &mut encoding, true, &mut checks, &|_| ());
+            checks.compare_kept(&encoding);
+            let outcome = checks.outcome(&encoding, 0.0);
+            // At once, and again at the end.
+            assert_eq!(outcome.mismatches, found, "{wrong} of every {every}");
+            let first = outcome.first.map(|first| (first.at, first.plain.len()));
+            assert_eq!(first, (found > 0).then_some((wrong, 2)));
+        }
+    }
+}
