@@ -1,4 +1,4 @@
-//! Decodes event logs into stack traces: the library behind the `lucce` command.
+//! Decodes event logs into stack traces: the library behind `lucce` and `lucce-fleet`.
 //!
 //! ```text
 //! LogSource ──► Profile { graph, code, events, … } ──► decode_trace(id): frames
@@ -16,8 +16,7 @@
 //! - time: `stream_events` (single events with their times), `bursts`, `delta` (counters since the last reading of a running JVM)
 //! - live objects: `followed_objects` (sampled live objects), `evidence`, `sufficiency` and `leaks` (contexts that leak, and
 //!   whether a leak can be excluded), `alive` (live objects without a proof)
-//! - output: `tree` (calling context tree), `merged` (runs merged by names), `export` (one run for other tools), `view` (a page
-//!   for a browser)
+//! - output: `tree` (calling context tree), `merged` (runs merged by names), `export` (one run for other tools)
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -79,8 +78,6 @@ mod merged;
 
 mod export;
 
-mod view;
-
 pub use alive::{AgeClass, AliveAmount, AliveObjects, AliveRow};
 pub use bursts::BurstSummary;
 pub use call_feed::{CallFeedOutcome, CallMeasure, EventLeaf, feed_log_calls, feed_recorded_calls};
@@ -102,8 +99,8 @@ pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
 pub use lucce_stream::{EventStream, StreamEvent, events_path};
 pub use lucce_tracelog::{ContextNumber, EventTypeId, LogDamage, OpenError, RunId, ThreadId};
 pub use merged::{
-    CallTreeBranch, CallTreeOptions, GroupBy, GroupKey, Measure, MergedCounter, MergedProfile,
-    PathSum,
+    CallTreeBranch, CallTreeOptions, EventMeaning, GroupBy, GroupKey, KindName, Measure,
+    MergedCounter, MergedNames, MergedProfile, MergedRun, PathSum, TaggedThread,
 };
 pub use origins::{StartOrigin, SubmissionIndex};
 pub use profile::{
@@ -118,7 +115,3 @@ pub use symbols::SymbolsExtract;
 pub use tags::{UNTAGGED, format_tags};
 pub use traces::{FrameList, TraceId, TraceSums, TraceTree, TraceVisit};
 pub use tree::{ContextTree, NodeId, TreeFrameKey};
-pub use view::{
-    AliveTable, AliveText, HtmlPage, LeakText, LeaksText, PageOpening, PageRefresh, RunText,
-    SuspectText,
-};

@@ -28,7 +28,7 @@ use lucce_tracelog::{EventTypeId, RunId, ThreadId};
 
 pub use branches::{CallTreeBranch, CallTreeOptions};
 pub use group_sums::{GroupBy, GroupKey, Measure};
-pub(crate) use names::ValueInterner;
+pub use names::ValueInterner;
 pub use names::{FrameIdentity, KindName, MergedNames, TaggedThread};
 pub use path_sums::PathSum;
 
