@@ -8,7 +8,8 @@
 //! - text: `escape` (how names are written), `units` (durations and sizes of options), `frame`
 //! - content of a log: `code` (names and lines of sites and methods), `events` (counters), `kinds` (kinds of events), `profile`,
 //!   `load` (log → profile), `limits` (of packed logs), `source` (the log's file), `symbols` (a log without counters)
-//! - contexts: `scope` (classes whose frames are shown), `fingerprint` (content ids of traces), `traces` (a tree of frames),
+//! - contexts: `scope` (classes whose frames are shown), `context_walk` (folds frames of contexts), `call_tree` (calling context
+//!   tree), `fingerprint` (content ids of traces), `traces` (a call tree with names),
 //!   `contexts` (events by trace), `origins` (who started a thread), `idle` (threads that wait for work), `tags` (of the program)
 //! - sums: `kind_totals` (by kind), `coverage` (counted bytes divided by allocated bytes), `recorded_options` (the run's options),
 //!   `collapsed` (stacks for flame graphs)
@@ -16,7 +17,7 @@
 //! - time: `stream_events` (single events with their times), `bursts`, `delta` (counters since the last reading of a running JVM)
 //! - live objects: `followed_objects` (sampled live objects), `evidence`, `sufficiency` and `leaks` (contexts that leak, and
 //!   whether a leak can be excluded), `alive` (live objects without a proof)
-//! - output: `tree` (calling context tree), `merged` (runs merged by names), `export` (one run for other tools)
+//! - output: `merged` (runs merged by names), `export` (one run for other tools)
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -72,7 +73,8 @@ mod leaks;
 
 mod alive;
 
-mod tree;
+mod call_tree;
+mod context_walk;
 
 mod merged;
 
@@ -80,6 +82,7 @@ mod export;
 
 pub use alive::{AgeClass, AliveAmount, AliveObjects, AliveRow};
 pub use bursts::BurstSummary;
+pub use call_tree::{CallTree, NodeId, TreeFrameKey};
 pub use call_feed::{CallFeedOutcome, CallMeasure, EventLeaf, feed_log_calls, feed_recorded_calls};
 pub use call_labels::{CallLabels, CallTarget, SiteCall};
 pub use code::{CodeSymbols, type_name};
@@ -114,4 +117,4 @@ pub use sufficiency::{
 pub use symbols::SymbolsExtract;
 pub use tags::{UNTAGGED, format_tags};
 pub use traces::{FrameList, TraceId, TraceSums, TraceTree, TraceVisit};
-pub use tree::{ContextTree, NodeId, TreeFrameKey};
+

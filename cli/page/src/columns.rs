@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use lucce_decoder::ContextTree;
+use lucce_decoder::CallTree;
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{KindName, MergedNames};
 
@@ -300,7 +300,7 @@ impl MethodColumns {
 }
 
 impl NodeColumns {
-    pub fn new(tree: &ContextTree, heavy: &HeavyNodes, names: &MergedNames) -> NodeColumns {
+    pub fn new(tree: &CallTree, heavy: &HeavyNodes, names: &MergedNames) -> NodeColumns {
         let mut nodes = NodeColumns::default();
         for node in heavy.kept_nodes() {
             let step = tree.caller_and_frame(*node);

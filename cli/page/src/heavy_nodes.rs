@@ -1,7 +1,7 @@
 //! Selects the heaviest nodes of the tree for a page. Omitted callees of a node are summed up in one node.
 
 use lucce_decoder::MergedCounter;
-use lucce_decoder::{ContextTree, NodeId};
+use lucce_decoder::{CallTree, NodeId};
 
 /// The selected nodes. A node's weight is the fraction of each kind's total, by value and by count, that it has with all
 /// its callees.
@@ -23,7 +23,7 @@ pub enum NodePlacement {
 
 impl HeavyNodes {
     /// Selects at most `nodes` nodes, and the root. `weights`: the weight of each node's own events.
-    pub fn new(tree: &ContextTree, mut weights: Vec<f32>, nodes: usize) -> HeavyNodes {
+    pub fn new(tree: &CallTree, mut weights: Vec<f32>, nodes: usize) -> HeavyNodes {
         for node in (1..tree.len()).rev() {
             let own = weights.get(node).copied().unwrap_or_default();
             if let Some((caller, _)) = tree.caller_and_frame(NodeId(node as u32))
@@ -35,7 +35,7 @@ impl HeavyNodes {
         let least = weight_threshold(&weights, nodes);
         let mut heavy = HeavyNodes {
             placements: vec![NodePlacement::Own(0)],
-            kept_nodes: vec![ContextTree::ROOT],
+            kept_nodes: vec![CallTree::ROOT],
         };
         for node in 1..tree.len() {
             let place =
@@ -49,14 +49,14 @@ impl HeavyNodes {
     /// rounding.
     fn place_node(
         &mut self,
-        tree: &ContextTree,
+        tree: &CallTree,
         node: NodeId,
         weight: Option<f32>,
         least: f32,
     ) -> NodePlacement {
         let caller = tree
             .caller_and_frame(node)
-            .map_or(ContextTree::ROOT, |(caller, _)| caller);
+            .map_or(CallTree::ROOT, |(caller, _)| caller);
         match self.node_placement(caller) {
             NodePlacement::Own(caller) if weight.is_none_or(|weight| weight <= least) => {
                 NodePlacement::Below(caller)
@@ -93,7 +93,7 @@ fn weight_threshold(weights: &[f32], nodes: usize) -> f32 {
 
 /// The weights of the nodes' own events.
 pub fn node_weights<'c>(
-    tree: &ContextTree,
+    tree: &CallTree,
     counted: impl Iterator<Item = &'c MergedCounter>,
     totals: &[(u64, u64)],
 ) -> Vec<f32> {
@@ -118,8 +118,8 @@ mod tests {
     use super::*;
 
     /// root ─ 1 ─ 2, 3 ─ 4; root ─ 5
-    fn tree() -> ContextTree {
-        let mut tree = ContextTree::default();
+    fn tree() -> CallTree {
+        let mut tree = CallTree::default();
         for (caller, key) in [(0, 1), (1, 1), (1, 2), (3, 1), (0, 2)] {
             tree.get_or_insert_child(NodeId(caller), TreeFrameKey(key));
         }

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use lucce_contentid::StackId;
 
 use lucce_decoder::ContextNumber;
-use lucce_decoder::{ContextTree, NodeId, TreeFrameKey};
+use lucce_decoder::{CallTree, NodeId, TreeFrameKey};
 use lucce_decoder::{EventMeaning, MergedNames, MergedProfile, MergedRun, TaggedThread};
 
 use super::columns::{ContextColumns, CounterColumns, NodeColumns, OmittedContexts};
@@ -187,7 +187,7 @@ impl<'p> PageSums<'p> {
 }
 
 /// The content ids of the page's nodes.
-fn page_stack_ids(tree: &ContextTree, heavy: &HeavyNodes, names: &MergedNames) -> Vec<StackId> {
+fn page_stack_ids(tree: &CallTree, heavy: &HeavyNodes, names: &MergedNames) -> Vec<StackId> {
     let id = |key: TreeFrameKey| names.frames.get(key.0).map(|frame| frame.id);
     let all = tree.stack_ids(id);
     let kept = heavy.kept_nodes().iter();

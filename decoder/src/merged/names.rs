@@ -8,7 +8,7 @@ use lucce_contentid::{ContentDetail, FrameId};
 
 use crate::frame::StackFrame;
 use crate::profile::Profile;
-use crate::tree::TreeFrameKey;
+use crate::call_tree::TreeFrameKey;
 
 /// Interned values, numbered in order of insertion.
 #[derive(Debug)]

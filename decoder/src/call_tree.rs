@@ -4,29 +4,24 @@
 //! ROOT ── main ── parse ── next      a node is one path of frames from the thread's entry;
 //!              └─ write              paths with a common prefix share its nodes
 //! ```
-//! Memory is proportional to the number of nodes, not to the lengths of paths. A path is walked up only to a place that an
-//! earlier walk remembered. One place in [`SPACING`] is remembered, chosen by its own context id, so two walks that meet
-//! reach a remembered place soon after.
+//! Memory is proportional to the number of nodes, not to the lengths of paths.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use lucce_callgraph::{ContextFrame, ContextId, DecodeError, MethodId, VersionedGraph};
+use lucce_callgraph::{ContextFrame, ContextId, DecodeError};
 use lucce_contentid::{FrameId, StackId};
 use rustc_hash::FxHashMap;
 
-use crate::profile::{MethodInContext, Profile};
+use crate::context_walk::{ContextWalker, PathFold, WalkLimits};
+use crate::profile::Profile;
 
-/// A node of a [`ContextTree`].
+/// A node of a [`CallTree`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeId(pub u32);
 
 /// A key for equal frames, assigned by the user of the tree.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TreeFrameKey(pub u32);
-
-/// One place in this number is remembered; a power of two. A walk passes this number of known places on average before it
-/// finds a remembered one. Half the number shortens walks by half and takes twice the memory.
-const SPACING: u64 = 2;
 
 /// Maximum number of children in a node's list; further ones are in a table.
 const MAX_LISTED_CHILDREN: usize = 12;
@@ -35,14 +30,14 @@ const NONE: u32 = u32::MAX;
 
 /// A calling context tree.
 #[derive(Debug)]
-pub struct ContextTree {
-    nodes: Vec<ContextTreeNode>,
+pub struct CallTree {
+    nodes: Vec<CallTreeNode>,
     /// Children beyond the list: (parent, key) → child.
     many_children: FxHashMap<(u32, u32), u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct ContextTreeNode {
+struct CallTreeNode {
     parent: u32,
     key: u32,
     /// Its first child.
@@ -51,22 +46,22 @@ struct ContextTreeNode {
     next_sibling: u32,
 }
 
-impl Default for ContextTree {
+impl Default for CallTree {
     fn default() -> Self {
-        let root = ContextTreeNode {
+        let root = CallTreeNode {
             parent: NONE,
             key: NONE,
             first_child: NONE,
             next_sibling: NONE,
         };
-        ContextTree {
+        CallTree {
             nodes: vec![root],
             many_children: FxHashMap::default(),
         }
     }
 }
 
-impl ContextTree {
+impl CallTree {
     /// The node of the empty path.
     pub const ROOT: NodeId = NodeId(0);
 
@@ -115,7 +110,7 @@ impl ContextTree {
         let new = u32::try_from(self.nodes.len())
             .ok()
             .filter(|new| *new != NONE)?;
-        self.nodes.push(ContextTreeNode {
+        self.nodes.push(CallTreeNode {
             parent: parent.0,
             key: key.0,
             first_child: NONE,
@@ -132,16 +127,6 @@ impl ContextTree {
     }
 }
 
-/// A place without padding: there are millions of them.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct PackedPosition([u32; 3]);
-
-impl From<MethodInContext> for PackedPosition {
-    fn from((id, method): MethodInContext) -> PackedPosition {
-        PackedPosition([id.0 as u32, (id.0 >> 32) as u32, method.0])
-    }
-}
-
 /// Finds one node to represent all nodes whose paths have equal content ids.
 #[derive(Default)]
 pub struct EqualStacks {
@@ -151,9 +136,9 @@ pub struct EqualStacks {
 }
 
 impl EqualStacks {
-    /// `frames`: content ids by key, see [`ContextTree::stack_ids`].
+    /// `frames`: content ids by key, see [`CallTree::stack_ids`].
     #[must_use]
-    pub fn new(tree: &ContextTree, frames: &[Option<FrameId>]) -> Self {
+    pub fn new(tree: &CallTree, frames: &[Option<FrameId>]) -> Self {
         let mut different = HashSet::with_capacity(frames.len());
         let are_different = frames.iter().all(|id| different.insert(id));
         let id = |key: TreeFrameKey| frames.get(key.0 as usize).copied().flatten();
@@ -176,95 +161,65 @@ impl EqualStacks {
 }
 
 /// Inserts the contexts of one run into a tree.
-pub struct ContextTreeBuilder<'p, F> {
-    graph: &'p VersionedGraph,
-    /// The method of frames whose callers belong to another thread.
-    boundary_method: Option<MethodId>,
+pub struct CallTreeBuilder<'p, F> {
+    profile: &'p Profile,
     key: F,
-    memos: FxHashMap<PackedPosition, NodeId>,
-    path: Vec<(MethodInContext, ContextFrame)>,
+    walker: ContextWalker<'p, NodeId>,
 }
 
-impl Profile {
-    /// Builds a tree. `key`: equal for frames that share a node; `None` leaves a frame out, such as frames out of scope.
-    pub fn tree_builder<F: FnMut(ContextFrame) -> Option<TreeFrameKey>>(
-        &self,
-        mut key: F,
-    ) -> ContextTreeBuilder<'_, impl FnMut(ContextFrame) -> Option<TreeFrameKey>> {
-        ContextTreeBuilder {
-            graph: &self.graph,
-            boundary_method: (!self.across_threads)
-                .then(|| self.code.submission_method())
-                .flatten(),
-            key: move |frame| {
-                self.scope
-                    .contains_frame(frame)
-                    .then(|| key(frame))
-                    .flatten()
-            },
-            memos: HashMap::default(),
-            path: Vec::new(),
+impl<'p, F: FnMut(ContextFrame) -> Option<TreeFrameKey>> CallTreeBuilder<'p, F> {
+    /// `key`: equal for frames that share a node; `None` leaves a frame out. Frames out of scope are left out.
+    pub fn new(profile: &'p Profile, key: F) -> Self {
+        CallTreeBuilder {
+            profile,
+            key,
+            walker: ContextWalker::new(&profile.graph, WalkLimits::default()),
         }
     }
-}
 
-impl<F: FnMut(ContextFrame) -> Option<TreeFrameKey>> ContextTreeBuilder<'_, F> {
     /// Inserts a context. Returns its node and the frame of its event.
     ///
     /// # Errors
     /// The log does not explain this context id.
     pub fn insert_context(
         &mut self,
-        tree: &mut ContextTree,
+        tree: &mut CallTree,
         id: ContextId,
     ) -> Result<(NodeId, Option<ContextFrame>), DecodeError> {
-        let at = (id, MethodId::EVENT);
-        let Some((parent, leaf)) = self.graph.find_caller(at.0, at.1)? else {
-            return Ok((ContextTree::ROOT, None));
+        let mut fold = NodeFold {
+            profile: self.profile,
+            tree,
+            key: &mut self.key,
         };
-        self.path.clear();
-        self.path.push((at, leaf));
-        let mut node = self.walk_up((parent, leaf.method))?;
-        while let Some((place, frame)) = self.path.pop() {
-            node = match self.boundary_method == Some(frame.method) {
-                true => ContextTree::ROOT,
-                false => match (self.key)(frame) {
-                    Some(key) => tree
-                        .get_or_insert_child(node, key)
-                        .ok_or(DecodeError::TooDeep)?,
-                    None => node,
-                },
-            };
-            if is_remembered(place) {
-                self.memos.insert(place.into(), node);
-            }
-        }
-        Ok((node, Some(leaf)))
-    }
-
-    /// Walks up to a known node, and inserts the nodes below it.
-    fn walk_up(&mut self, mut at: MethodInContext) -> Result<NodeId, DecodeError> {
-        loop {
-            if is_remembered(at)
-                && let Some(node) = self.memos.get(&at.into())
-            {
-                return Ok(*node);
-            }
-            let Some((parent, frame)) = self.graph.find_caller(at.0, at.1)? else {
-                return Ok(ContextTree::ROOT);
-            };
-            if self.path.len() >= VersionedGraph::MAX_FRAMES {
-                return Err(DecodeError::TooDeep);
-            }
-            self.path.push((at, frame));
-            at = (parent, frame.method);
-        }
+        self.walker.walk_context(&mut fold, id)
     }
 }
 
-/// Whether a place is remembered. An event's own place never is: only its own id reaches it. The multiplication spreads
-/// ids that differ by a constant, as in a recursion.
-fn is_remembered((id, method): MethodInContext) -> bool {
-    let mixed = (id.0 ^ u64::from(method.0) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    method != MethodId::EVENT && mixed.leading_zeros() >= SPACING.ilog2()
+/// Finds the node of a path.
+struct NodeFold<'f, F> {
+    profile: &'f Profile,
+    tree: &'f mut CallTree,
+    key: &'f mut F,
+}
+
+impl<F: FnMut(ContextFrame) -> Option<TreeFrameKey>> PathFold for NodeFold<'_, F> {
+    type Value = NodeId;
+    const EMPTY: NodeId = CallTree::ROOT;
+    const MEMO_SPACING: u64 = 2;
+
+    fn push_frame(&mut self, callers: NodeId, frame: ContextFrame) -> Result<NodeId, DecodeError> {
+        let profile = self.profile;
+        // The callers of this frame belong to the thread that submitted the task.
+        if !profile.across_threads && profile.code.is_submission_frame(frame) {
+            return Ok(CallTree::ROOT);
+        }
+        let in_scope = profile.scope.contains_frame(frame);
+        match in_scope.then(|| (self.key)(frame)).flatten() {
+            Some(key) => self
+                .tree
+                .get_or_insert_child(callers, key)
+                .ok_or(DecodeError::TooDeep),
+            None => Ok(callers),
+        }
+    }
 }
