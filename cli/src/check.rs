@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lucce_decoder::escape::{EscapedLine, EscapedText};
+use lucce_decoder::read_recorded_options;
 use lucce_decoder::{ContextSummary, DecodeMismatch, Profile};
 use serde::Serialize;
 
@@ -291,9 +292,7 @@ impl CheckResult {
 
 /// Whether the run was to compare traces, but the log has no result.
 fn is_comparison_unreported(profile: &Profile) -> bool {
-    let is_asked = profile
-        .recorded_options("verify")
-        .any(|number| number != "0");
+    let is_asked = read_recorded_options(&profile, "verify").any(|number| number != "0");
     is_asked && !profile.stats.contains_key("verify.compared")
 }
 

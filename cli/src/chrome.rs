@@ -9,6 +9,7 @@ use std::collections::hash_map::Entry;
 use std::io::{self, Write};
 
 use lucce_decoder::escape;
+use lucce_decoder::explain_event;
 use lucce_decoder::{
     ContextId, EventExplanation, EventStream, EventTypeId, EventWindow, LogDamage, Profile,
     StreamEvent, TraceTree,
@@ -97,7 +98,7 @@ impl ChromeTraceWriter<'_> {
         let told = match self.described_events.entry((event.id, event.event)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(free) => {
-                let told = profile.explain_event(traces, event);
+                let told = explain_event(&profile, traces, event);
                 let told = told.map_err(|damage| self.written.damage.get_or_insert(damage));
                 free.insert(told.ok().filter(|told| !traces.is_outside(told.trace)))
             }

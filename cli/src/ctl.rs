@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use lucce_control::{ControlCommand, ControlError, send_command};
 use lucce_decoder::EventStream;
+use lucce_decoder::count_unstreamed_events;
 use lucce_decoder::escape::EscapedText;
 use serde_json::Value;
 
@@ -88,7 +89,7 @@ fn add_stream_entries(answer: String) -> String {
     let lost = match status["stream"]["full"] == true {
         true => open_profile(&log)
             .ok()
-            .map(|log| log.count_unstreamed_events(&stream)),
+            .map(|log| count_unstreamed_events(&log, &stream)),
         false => Some(BTreeMap::new()),
     };
     status["stream"]["entries"] = stream.event_count().into();

@@ -5,6 +5,8 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use lucce_decoder::export_run;
+use lucce_decoder::has_followed_objects;
 use lucce_decoder::{
     CollapsedStacks, ContextList, ExportOptions, KindTotal, Profile, StackMeasure, events_path,
     write_difference,
@@ -145,7 +147,7 @@ fn export_other(
     };
     args.tagged.apply(&args.file, &mut profile)?;
     let asked = args.event.as_deref();
-    if let Some(asked) = asked.filter(|asked| !profile.has_followed_objects(asked)) {
+    if let Some(asked) = asked.filter(|asked| !has_followed_objects(&profile, asked)) {
         find_kind(&args.file, &profile, Some(asked), streamed)?;
     }
     if args.content_ids && !format.has_content_ids() {
@@ -161,7 +163,7 @@ fn export_other(
         content_ids: args.content_ids,
         admits: &|sum, whole| args.threshold.admits(sum, whole),
     };
-    let exported = profile.export_run(&wish, times.as_ref(), &|more| bar.tick(more));
+    let exported = export_run(&profile, &wish, times.as_ref(), &|more| bar.tick(more));
     drop(bar);
     let bytes = format.estimate_stack_bytes(&exported.run);
     let stacks = exported.run.rows.len() as u64;

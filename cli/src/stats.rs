@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use lucce_decoder::compute_coverage;
 use lucce_decoder::escape::{EscapedLine, EscapedText};
 use lucce_decoder::{
     ALLOC, AllocationCoverage, ContextSummary, CoverageBytes, EventStream, Profile, SkippedCode,
@@ -129,7 +130,7 @@ impl<'a> LogStats<'a> {
         let (graph, code) = (&profile.graph, &profile.code);
         let coverage = match profile.is_restricted() {
             true => Err("only some classes are shown (--include, --exclude)"),
-            false => profile.allocation_coverage(),
+            false => compute_coverage(&profile),
         };
         LogStats {
             run: &profile.meta,

@@ -9,6 +9,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use lucce_decoder::escape::{CsvCellText, EscapedText};
+use lucce_decoder::explain_event;
+use lucce_decoder::find_thread_tags;
 use lucce_decoder::{
     ContextId, EventExplanation, EventStream, EventTypeId, FrameList, LogDamage, Profile,
     StreamEvent, ThreadId, TraceTree, events_path, format_tags,
@@ -84,7 +86,7 @@ pub fn run(args: &StreamArgs) -> Result<CommandStatus, CommandError> {
         if !args.follow {
             // The kind must exist now; otherwise its events may still come.
             find_kind(&log, &profile, args.event.as_deref(), end)?;
-            args.tagged.check_tags(&log, &profile)?;
+            args.tagged.check_log_tags(&log, &profile)?;
         }
         let is_last = !args.follow || !is_running(&log, &profile, &stream);
         let mut printer = EventPrinter::new(args, &profile, &stream, &mut printed);
@@ -274,7 +276,7 @@ impl<'p> EventPrinter<'p> {
             time: stream.since_start(event.clock),
             thread: &name,
             is_virtual: thread.is_some_and(|thread| thread.is_virtual),
-            tags: profile.tags_by_key(event.log_thread),
+            tags: find_thread_tags(&profile, event.log_thread),
             event: &told.info.kind,
             detail,
             value: told.event_value(event),
@@ -297,7 +299,7 @@ impl<'p> EventPrinter<'p> {
         let told = match self.descriptions.entry((event.id, event.event)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(free) => {
-                let told = self.profile.explain_event(&mut self.traces, event);
+                let told = explain_event(&self.profile, &mut self.traces, event);
                 let told = told.map_err(|damage| self.damage.get_or_insert(damage));
                 free.insert(told.ok())
             }

@@ -4,6 +4,9 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
+use lucce_decoder::check_same_run;
+use lucce_decoder::count_streamed_events;
+use lucce_decoder::count_unstreamed_events;
 use lucce_decoder::units::parse_duration;
 use lucce_decoder::{EventStream, EventWindow, OpenError, Profile, events_path, read_header};
 use regex_lite::Regex;
@@ -89,7 +92,7 @@ impl StreamWindowArgs {
         let end = check_stream(log, profile, &stream)?;
         let (events, unknown) = self
             .times
-            .with_window(|window| profile.count_streamed_events(&stream, window));
+            .with_window(|window| count_streamed_events(&profile, &stream, window));
         warn_about_unstreamed(log, profile, &stream);
         profile.events = events;
         Ok(report_damage(&events_path(log), unknown.as_ref(), end))
@@ -118,7 +121,7 @@ pub fn check_stream(
     stream: &EventStream,
 ) -> Result<CommandStatus, CommandError> {
     let path = events_path(log);
-    match profile.check_same_run(stream) {
+    match check_same_run(&profile, stream) {
         Ok(()) => Ok(report_damage(&path, stream.damage(), CommandStatus::Fine)),
         Err(e) => Err(CommandError::Open(path, e)),
     }
@@ -129,7 +132,7 @@ pub fn warn_about_unstreamed(log: &Path, profile: &Profile, stream: &EventStream
     let Some(full) = stream.full_since() else {
         return;
     };
-    let rest = profile.count_unstreamed_events(stream);
+    let rest = count_unstreamed_events(&profile, stream);
     let rest: Vec<_> = rest
         .iter()
         .map(|(kind, count)| format!("{kind} {}", super::output::grouped(*count)))

@@ -7,7 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, UNIX_EPOCH};
 
+use lucce_decoder::compute_coverage;
 use lucce_decoder::escape::EscapedText;
+use lucce_decoder::explain_sample_bias;
+use lucce_decoder::read_sampled_bytes;
+use lucce_decoder::summarize_bursts;
 use lucce_decoder::{ALLOC, Profile, events_path};
 use lucce_page::{HtmlPage, PageOpening, RunText};
 
@@ -205,23 +209,23 @@ fn format_coverage(profile: &Profile) -> Option<String> {
         .iter()
         .any(|kind| ALLOC.is_kind(&kind.name));
     let covered =
-        (has_allocations && !profile.is_restricted()).then(|| profile.allocation_coverage())?;
+        (has_allocations && !profile.is_restricted()).then(|| compute_coverage(&profile))?;
     covered.ok().map(|coverage| coverage.to_string())
 }
 
 /// Notes on the counts for the reader.
 fn collect_notes(profile: &Profile) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Some(bytes) = profile.sampled_bytes() {
+    if let Some(bytes) = read_sampled_bytes(&profile) {
         notes.push(format!(
             "Allocations are estimated from samples, one every {} bytes on average.",
             grouped(bytes)
         ));
     }
-    if let Some(bias) = profile.sample_bias() {
+    if let Some(bias) = explain_sample_bias(&profile) {
         notes.push(format!("Samples: {bias}."));
     }
-    if let Some(bursts) = profile.burst_summary() {
+    if let Some(bursts) = summarize_bursts(&profile) {
         notes.push(bursts.to_string());
     }
     if profile.is_restricted() {

@@ -8,6 +8,7 @@ use lucce_tracelog::EventTypeId;
 
 use crate::contexts::EventContext;
 use crate::escape::CollapsedFrameText;
+use crate::fingerprint::fingerprint_traces;
 use crate::fingerprint::{TraceFingerprint, fingerprint_value};
 use crate::profile::{Profile, ProgressTick};
 use crate::traces::{TraceId, TraceTree};
@@ -59,8 +60,9 @@ impl CollapsedStacks {
         tick: ProgressTick<'_>,
     ) -> Self {
         let ids: Vec<_> = contexts.iter().map(|context| context.id).collect();
-        let stacks =
-            profile.fingerprint_traces(&ids, tick, |frame| profile.code.name_key(frame.method));
+        let stacks = fingerprint_traces(&profile, &ids, tick, |frame| {
+            profile.code.name_key(frame.method)
+        });
         let mut sums: HashMap<u128, (StackLeaf, u64)> = HashMap::new();
         for (context, stack) in contexts.iter().zip(stacks) {
             let Ok(stack) = stack else { continue };

@@ -11,6 +11,7 @@ use lucce_contentid::StackId;
 use lucce_tracelog::{EventTypeId, LogDamage};
 
 use crate::events::{ContextCounter, ContextCounters};
+use crate::fingerprint::fold_stacks;
 use crate::fingerprint::{TraceFingerprint, join_halves, split_halves};
 use crate::kinds::ALLOCATION;
 use crate::profile::{Profile, ProgressTick};
@@ -216,7 +217,7 @@ impl Profile {
             let stack = split_halves(printed.fingerprint);
             Some(TraceLeaf { stack, site })
         };
-        self.fold_stacks(ids, tick, take)
+        fold_stacks(&self, ids, tick, take)
     }
 
     /// Whether no frame of a trace is in scope.

@@ -14,6 +14,8 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use lucce_decoder::analyze_leaks;
+use lucce_decoder::list_alive_objects;
 use lucce_decoder::units::parse_interval;
 use lucce_decoder::{LeakAnalysis, LogDamage, Profile};
 use lucce_page::{AliveTable, LeaksText};
@@ -102,7 +104,7 @@ pub fn leaks_text(profile: &Profile, pid: Option<u32>) -> LeaksText {
     const SUSPECTS: usize = 30;
     const ALIVE: usize = 200;
     let bar = ProgressMeter::new("looking for leaks", 0);
-    let leaks = profile.analyze_leaks(&|more| bar.tick(more));
+    let leaks = analyze_leaks(&profile, &|more| bar.tick(more));
     drop(bar);
     let report = LeaksReport::new(profile, &leaks, TOP, SUSPECTS)
         .with_process(profile, &leaks, pid)
@@ -125,7 +127,7 @@ fn alive_listing(
 ) -> Option<(AliveListing, Option<LogDamage>)> {
     let census = profile.followed_objects.last_census()?;
     let bar = ProgressMeter::new("decoding", 0);
-    let objects = profile.alive_objects(census, &|more| bar.tick(more));
+    let objects = list_alive_objects(&profile, census, &|more| bar.tick(more));
     drop(bar);
     let now = pid.map(|_| SystemTime::now());
     let as_of = AsOfTime::new(profile.header.start, census.record.millis, now);
@@ -200,7 +202,7 @@ fn read_leaks(
 ) -> Result<(Profile, LeakAnalysis), CommandError> {
     let profile = classes.open_log(log)?;
     let bar = ProgressMeter::new("decoding", 0);
-    let leaks = profile.analyze_leaks(&|more| bar.tick(more));
+    let leaks = analyze_leaks(&profile, &|more| bar.tick(more));
     drop(bar);
     Ok((profile, leaks))
 }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use lucce_contentid::StackId;
 use lucce_decoder::escape::EscapedText;
+use lucce_decoder::index_submissions;
 use lucce_decoder::{
     ContextId, EventContext, FrameList, KindTotal, Profile, StackMeasure, SubmissionIndex, TraceId,
     TraceTree,
@@ -107,7 +108,7 @@ impl<'r> ContextRows<'r> {
             sorted_by,
             whole: value_of(sorted_by, totals),
             times: collect_operation_times(profile, kind),
-            submissions: across_threads.then(|| profile.index_submissions()),
+            submissions: across_threads.then(|| index_submissions(&profile)),
         }
     }
 

@@ -14,7 +14,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use lucce_decoder::compute_coverage;
 use lucce_decoder::escape::EscapedText;
+use lucce_decoder::explain_sample_bias;
+use lucce_decoder::list_recorded_kinds;
+use lucce_decoder::read_sampled_bytes;
+use lucce_decoder::summarize_bursts;
 use lucce_decoder::{
     ALLOC, AllocationCoverage, BurstSummary, ContextList, EventContext, KindDescriptor, KindTotal,
     LEAK, Measure, MergedCounter, MergedProfile, Profile, StackMeasure,
@@ -130,7 +135,7 @@ fn resolve_kind(
     streamed: CommandStatus,
 ) -> Result<KindTotal, CommandError> {
     let known = profile.counted_kinds();
-    let asked = profile.recorded_kinds();
+    let asked = list_recorded_kinds(&profile);
     let without_events = match &args.event {
         Some(event) => Some(event.as_str())
             .filter(|event| known.iter().all(|kind| kind.name != *event))
@@ -274,9 +279,7 @@ impl<'r> ReportRequest<'r> {
             args.part.is_whole() && args.tagged.is_unrestricted() && !profile.is_restricted();
         let is_whole = is_whole && ALLOC.is_kind(&kind.name);
         let mut report = ContextReport::new(profile, contexts, kind, (totals, body));
-        report.coverage = is_whole
-            .then(|| profile.allocation_coverage().ok())
-            .flatten();
+        report.coverage = is_whole.then(|| compute_coverage(&profile).ok()).flatten();
         report.idle = (idle.contexts > 0).then_some(idle);
         let is_none = report.totals.count == 0 && report.idle.is_none();
         let mut out = lock_stdout();
@@ -491,13 +494,11 @@ impl<'r> ContextReport<'r> {
                 reason: damage.reason.to_string(),
             }),
             lost: profile.dropped_events(),
-            bursts: profile.burst_summary(),
+            bursts: summarize_bursts(&profile),
             outside: contexts.outside,
             skipped: SkippedCounts { classes, methods },
-            sampled_bytes: profile
-                .sampled_bytes()
-                .filter(|_| ALLOC.is_kind(&kind.name)),
-            sample_bias: profile.sample_bias().filter(|_| ALLOC.is_kind(&kind.name)),
+            sampled_bytes: read_sampled_bytes(&profile).filter(|_| ALLOC.is_kind(&kind.name)),
+            sample_bias: explain_sample_bias(&profile).filter(|_| ALLOC.is_kind(&kind.name)),
             idle: None,
             event: kind.name.clone(),
             unit: kind.unit.clone(),

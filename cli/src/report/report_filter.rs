@@ -1,5 +1,6 @@
 //! Selects the events of a report: by type, by method, and without idle threads.
 
+use lucce_decoder::find_idle_contexts;
 use lucce_decoder::{
     ContextCounters, EventContext, KindTotal, MergedCounter, MergedProfile, Profile, TraceTree,
 };
@@ -36,7 +37,7 @@ impl<'a> ReportFilter<'a> {
         if !self.without_idle {
             return (events, ContextCounters::default());
         }
-        let idle = profile.find_idle_contexts(&events);
+        let idle = find_idle_contexts(&profile, &events);
         events.partition_counters(|share| !idle.is_idle(share.id, share.event))
     }
 

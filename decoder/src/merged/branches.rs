@@ -302,8 +302,8 @@ impl<'j> BottomUpTree<'j> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::merged::MergedRun;
     use crate::call_tree::TreeFrameKey;
+    use crate::merged::MergedRun;
     use lucce_callgraph::ContextId;
     use lucce_contentid::{ContentDetail, FrameId, FrameText};
 

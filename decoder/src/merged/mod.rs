@@ -32,13 +32,15 @@ pub use names::ValueInterner;
 pub use names::{FrameIdentity, KindName, MergedNames, TaggedThread};
 pub use path_sums::PathSum;
 
+use crate::call_tree::{CallTree, EqualStacks, NodeId};
 use crate::contexts::ContextList;
 use crate::events::{ContextCounter, ContextCounters};
 use crate::frame::StackFrame;
 use crate::idle::IdleContexts;
+use crate::idle::find_idle_contexts;
 use crate::kinds::{ALLOC, ALLOCATION};
 use crate::profile::{Profile, ProgressTick};
-use crate::call_tree::{CallTree, EqualStacks, NodeId};
+use crate::tags::format_thread_tags;
 
 /// The events of several runs.
 #[derive(Default)]
@@ -203,7 +205,7 @@ impl MergedProfile {
             profile,
             by_context: walked.positions,
             unknown: walked.unknown,
-            idle: profile.find_idle_contexts(events),
+            idle: find_idle_contexts(&profile, events),
         };
         let left_out = places.take_left_out(events);
         let mut equal = self.equal_stacks();
@@ -361,7 +363,9 @@ impl<'p> RunNames<'p> {
         *self.tagged_threads.entry(thread).or_insert_with(|| {
             let lane = TaggedThread {
                 thread: names.threads.intern_value(profile.thread_name(thread)),
-                tags: names.tags.intern_value(profile.tags_of(thread)),
+                tags: names
+                    .tags
+                    .intern_value(format_thread_tags(&profile, thread)),
             };
             names.tagged_threads.intern_value(lane)
         })

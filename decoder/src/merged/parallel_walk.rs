@@ -13,8 +13,8 @@ use lucce_callgraph::{ContextFrame, ContextId, DecodeError, MethodId, SiteId};
 
 use super::names::FrameIdentity;
 use super::{ContextPosition, MergedProfile};
-use crate::profile::{Profile, ProgressTick};
 use crate::call_tree::{CallTree, CallTreeBuilder, NodeId, TreeFrameKey};
+use crate::profile::{Profile, ProgressTick};
 
 /// Minimum number of contexts for a second thread.
 const MIN_PARALLEL_CONTEXTS: usize = 100_000;

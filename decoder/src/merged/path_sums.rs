@@ -5,9 +5,9 @@ use lucce_contentid::ContentDetail;
 
 use super::names::{FrameName, KindName, MethodName, TaggedThread};
 use super::{MergedCounter, MergedProfile, MergedRun};
+use crate::call_tree::{CallTree, TreeFrameKey};
 use crate::frame::StackFrame;
 use crate::kinds::ALLOC;
-use crate::call_tree::{CallTree, TreeFrameKey};
 
 /// The events of one kind and one path.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,6 +1,14 @@
 //! What is done with a file, whatever is in it: the work of all verbs that read it. It must not panic, and must end.
 
 use lucce_callgraph::ContextId;
+use lucce_decoder::analyze_leaks;
+use lucce_decoder::check_same_run;
+use lucce_decoder::count_streamed_events;
+use lucce_decoder::count_unstreamed_events;
+use lucce_decoder::explain_event;
+use lucce_decoder::index_submissions;
+use lucce_decoder::summarize_bursts;
+use lucce_decoder::trace_submitters;
 use lucce_decoder::{
     CallLabels, CallMeasure, CodeSymbols, CollapsedStacks, EventLeaf, EventStream, EventWindow,
     Profile, StackMeasure, TraceTree,
@@ -61,18 +69,18 @@ pub fn log(bytes: &[u8]) {
     let what = (CallMeasure::Events, EventLeaf::Type);
     let told = feed_log_calls(&profile, what, &mut labels, &mut tree, &|_| ());
     told.expect("contexts are paths");
-    let submissions = profile.index_submissions();
+    let submissions = index_submissions(&profile);
     for context in contexts.list.iter().take(MOST) {
-        let _ = profile.submitter_traces(&submissions, context.id);
+        let _ = trace_submitters(&profile, &submissions, context.id);
     }
-    let leaks = profile.analyze_leaks(&|_| ());
+    let leaks = analyze_leaks(&profile, &|_| ());
     assert!(leaks.judged <= leaks.alive);
     let summary = profile.summarize_contexts(&|_| ());
     assert_eq!(summary.event_count(), contexts.event_count());
     assert_eq!(summary.unknown, contexts.unknown);
     let _ = (
         profile.counted_kinds(),
-        profile.burst_summary(),
+        summarize_bursts(&profile),
         summary.by_kind(&profile),
     );
     let skipped: Vec<String> = profile.skipped.iter().map(ToString::to_string).collect();
@@ -92,16 +100,16 @@ pub fn stream(log: &[u8], bytes: &[u8]) {
     else {
         return;
     };
-    let _ = profile.check_same_run(&stream);
+    let _ = check_same_run(&profile, &stream);
     let window = EventWindow {
         times: 0..u64::MAX,
         is_thread: &|_| true,
     };
-    let (events, _) = profile.count_streamed_events(&stream, &window);
+    let (events, _) = count_streamed_events(&profile, &stream, &window);
     assert!(events.event_count() <= stream.event_count());
     let mut traces = TraceTree::new(&profile);
     for event in stream.iter_events() {
-        if let Ok(told) = profile.explain_event(&mut traces, &event) {
+        if let Ok(told) = explain_event(&profile, &mut traces, &event) {
             let _ = (
                 told.event_value(&event),
                 told.event_duration(&event),
@@ -109,7 +117,7 @@ pub fn stream(log: &[u8], bytes: &[u8]) {
             );
         }
     }
-    let _ = profile.count_unstreamed_events(&stream);
+    let _ = count_unstreamed_events(&profile, &stream);
 }
 
 pub fn recording(bytes: &[u8]) {
