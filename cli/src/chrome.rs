@@ -17,6 +17,8 @@ use lucce_decoder::{
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
+use super::selection::Selection;
+
 /// The result of an export.
 #[derive(Default)]
 pub struct ChromeExportResult {
@@ -29,7 +31,7 @@ pub struct ChromeExportResult {
 pub fn write_events(
     profile: &Profile,
     stream: &EventStream,
-    (window, kind): (&EventWindow<'_>, Option<&str>),
+    (window, selection): (&EventWindow<'_>, &Selection),
     out: &mut impl Write,
 ) -> io::Result<ChromeExportResult> {
     let mut chrome = ChromeTraceWriter {
@@ -45,7 +47,7 @@ pub fn write_events(
         .iter_events()
         .filter(|event| window.contains_event(stream, event))
     {
-        chrome.write_event(&event, kind, out)?;
+        chrome.write_event(&event, selection, out)?;
     }
     write!(out, "\n],\"stackFrames\":")?;
     escape::write_escaped_json(out, &ChromeFrames(&chrome.traces))?;
@@ -83,7 +85,7 @@ impl ChromeTraceWriter<'_> {
     fn write_event(
         &mut self,
         event: &StreamEvent,
-        kind: Option<&str>,
+        selection: &Selection,
         out: &mut impl Write,
     ) -> io::Result<()> {
         let (profile, traces) = (self.profile, &mut self.traces);
@@ -92,7 +94,7 @@ impl ChromeTraceWriter<'_> {
             info.is_none_or(|info| info.kind == kind)
         };
         // The file has no frames of other kinds.
-        if !kind.is_none_or(is_kind) {
+        if !selection.event.as_deref().is_none_or(is_kind) {
             return Ok(());
         }
         let told = match self.described_events.entry((event.id, event.event)) {
@@ -100,7 +102,10 @@ impl ChromeTraceWriter<'_> {
             Entry::Vacant(free) => {
                 let told = explain_event(&profile, traces, event);
                 let told = told.map_err(|damage| self.written.damage.get_or_insert(damage));
-                free.insert(told.ok().filter(|told| !traces.is_outside(told.trace)))
+                let filter = selection.event_filter();
+                free.insert(told.ok().filter(|told| {
+                    !traces.is_outside(told.trace) && filter.admits_event(traces, told)
+                }))
             }
         };
         let Some(told) = told else {

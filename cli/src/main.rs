@@ -37,6 +37,7 @@ mod record;
 mod replay;
 mod report;
 mod run;
+mod selection;
 mod serve;
 mod stats;
 mod stream;
@@ -57,9 +58,7 @@ use std::process::ExitCode;
 
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use lucce_decoder::escape::EscapedLine;
-use lucce_decoder::{
-    ContextList, KindTotal, LogDamage, LogSource, OpenError, Profile, StackMeasure,
-};
+use lucce_decoder::{ContextList, KindTotal, LogDamage, LogSource, Measure, OpenError, Profile};
 
 use progress::ProgressMeter;
 
@@ -260,15 +259,6 @@ fn open_profile(path: &Path) -> Result<Profile, CommandError> {
         .map_err(failed)
 }
 
-/// An amount of events.
-#[derive(Clone, Copy, ValueEnum)]
-enum MeasureArg {
-    /// Sum of the events' values: bytes, nanoseconds, …
-    Value,
-    /// Number of events
-    Count,
-}
-
 /// What rows are sorted by that may include callees.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SortArg {
@@ -282,29 +272,11 @@ enum SortArg {
 
 impl SortArg {
     /// The named amount; `None`: the kind's own.
-    fn to_measure_arg(self) -> Option<MeasureArg> {
+    fn to_measure(self) -> Option<Measure> {
         match self {
-            SortArg::Value => Some(MeasureArg::Value),
-            SortArg::Count => Some(MeasureArg::Count),
+            SortArg::Value => Some(Measure::Value),
+            SortArg::Count => Some(Measure::Count),
             SortArg::Total => None,
-        }
-    }
-}
-
-impl MeasureArg {
-    fn to_measure(self) -> StackMeasure {
-        match self {
-            MeasureArg::Value => StackMeasure::Sum,
-            MeasureArg::Count => StackMeasure::Count,
-        }
-    }
-
-    /// Chooses the measure. `sum`: the sum of all values of the kind.
-    fn choose_measure(asked: Option<MeasureArg>, kind: &KindTotal, sum: u64) -> StackMeasure {
-        match asked {
-            Some(asked) => asked.to_measure(),
-            None if kind.unit.is_empty() && sum == 0 => StackMeasure::Count,
-            None => StackMeasure::Sum,
         }
     }
 }

@@ -14,7 +14,7 @@ use regex_lite::Regex;
 use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, report_damage};
 
 /// Which events of a stream are shown.
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub struct TimeWindowArgs {
     /// Show only events from this time after the start on, e.g. 12.5s (agent option record=stream)
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
@@ -54,28 +54,15 @@ impl TimeWindowArgs {
             is_thread: &is_thread,
         })
     }
-}
 
-/// For verbs that show counts: the stream's events in place of the log's counters.
-#[derive(clap::Args)]
-pub struct StreamWindowArgs {
-    #[command(flatten)]
-    pub times: TimeWindowArgs,
-    /// Count the events of the stream (agent option record=stream); implied by --from, --to and --thread
-    #[arg(long)]
-    stream: bool,
-}
-
-impl StreamWindowArgs {
-    /// Whether the log's counters are shown, and not a part of them.
-    pub fn is_whole(&self) -> bool {
-        !self.stream && self.times.is_unrestricted()
-    }
-
-    /// The stream beside the log, if these options need it.
-    pub fn open_stream(&self, log: &Path) -> Result<Option<EventStream>, CommandError> {
-        self.times.check_order()?;
-        let is_wanted = self.stream || !self.times.is_unrestricted();
+    /// The stream beside the log, if these options need it, or if it is to be counted anyway.
+    pub fn open_stream(
+        &self,
+        log: &Path,
+        is_wanted: bool,
+    ) -> Result<Option<EventStream>, CommandError> {
+        self.check_order()?;
+        let is_wanted = is_wanted || !self.is_unrestricted();
         is_wanted.then(|| read_stream(log)).transpose()
     }
 
@@ -90,9 +77,8 @@ impl StreamWindowArgs {
             return Ok(CommandStatus::Fine);
         };
         let end = check_stream(log, profile, &stream)?;
-        let (events, unknown) = self
-            .times
-            .with_window(|window| count_streamed_events(&profile, &stream, window));
+        let (events, unknown) =
+            self.with_window(|window| count_streamed_events(&profile, &stream, window));
         warn_about_unstreamed(log, profile, &stream);
         profile.events = events;
         Ok(report_damage(&events_path(log), unknown.as_ref(), end))

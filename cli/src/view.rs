@@ -15,13 +15,12 @@ use lucce_decoder::summarize_bursts;
 use lucce_decoder::{ALLOC, Profile, events_path};
 use lucce_page::{HtmlPage, PageOpening, RunText};
 
-use super::classes::ClassFilterArgs;
 use super::leaks;
 use super::output::{format_plural, grouped, private_file_options};
 use super::progress::ProgressMeter;
-use super::tag_filter::TagFilterArgs;
+use super::selection::{SelectedRun, Selection};
 use super::time_window;
-use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, report_damage};
+use super::{CommandError, CommandStatus, find_kind, prefix_path, print_diagnostic, report_damage};
 
 /// Make one page of a run, or of two runs and their difference: a file that needs nothing else.
 ///
@@ -44,9 +43,7 @@ pub struct ViewArgs {
     #[arg(long)]
     open: bool,
     #[command(flatten)]
-    tagged: TagFilterArgs,
-    #[command(flatten)]
-    classes: ClassFilterArgs,
+    selection: Selection,
 }
 
 /// The text that every page has near its beginning.
@@ -60,8 +57,12 @@ pub fn run(args: &ViewArgs) -> Result<CommandStatus, CommandError> {
     }
     let output = args.output.clone();
     let output = output.unwrap_or_else(|| free_name(&args.files));
-    let what = (&args.classes, &args.tagged);
-    let end = write_page(&args.files, &output, what, PageOpening::default())?;
+    let end = write_page(
+        &args.files,
+        &output,
+        &args.selection,
+        PageOpening::default(),
+    )?;
     if args.open {
         open_in_browser(output.as_os_str())?;
     }
@@ -100,13 +101,13 @@ pub fn check_output(output: &Path) -> Result<(), CommandError> {
 pub fn write_page(
     files: &[PathBuf],
     output: &Path,
-    what: (&ClassFilterArgs, &TagFilterArgs),
+    selection: &Selection,
     opening: PageOpening,
 ) -> Result<CommandStatus, CommandError> {
     check_output(output)?;
     let (mut page, mut end) = (HtmlPage::default(), CommandStatus::Fine);
     for file in files {
-        end = end.max(add_run(&mut page, file, what)?);
+        end = end.max(add_run(&mut page, file, selection)?);
     }
     page.set_opening(opening);
     let html = page.to_html();
@@ -135,18 +136,29 @@ fn is_page(path: &Path) -> bool {
 fn add_run(
     page: &mut HtmlPage,
     file: &Path,
-    (classes, tagged): (&ClassFilterArgs, &TagFilterArgs),
+    selection: &Selection,
 ) -> Result<CommandStatus, CommandError> {
-    // Events of the stream cannot be selected by tags here.
-    let has_stream = events_path(file).exists() && tagged.is_unrestricted();
+    let filter = selection.event_filter();
+    let is_whole = selection.is_whole_kind() && selection.event.is_none() && !filter.has_patterns();
+    // The page's time line has all events.
+    let has_stream = events_path(file).exists() && is_whole;
     let stream = has_stream
         .then(|| time_window::read_stream(file))
         .transpose()?;
-    let mut profile = classes.open_log(file)?;
-    tagged.apply(file, &mut profile)?;
+    let SelectedRun {
+        mut profile,
+        status,
+    } = selection.open_run(file, false)?;
+    if let Some(kind) = &selection.event {
+        find_kind(file, &profile, Some(kind), status)?;
+        profile.events = profile.events_of_kind(kind);
+    }
+    if filter.has_patterns() {
+        profile.events = filter.select_counters(&profile, &profile.events);
+    }
     let mut end = match &stream {
         Some(stream) => time_window::check_stream(file, &profile, stream)?,
-        None => CommandStatus::Fine,
+        None => status,
     };
     let bar = ProgressMeter::new("decoding", profile.events.by_context().count() as u64);
     let mut said = run_text(file, &profile);
@@ -154,9 +166,13 @@ fn add_run(
         let note = "The JVM was killed or still runs: its counters have no checksums.";
         said.notes.push(note.into());
     }
-    if !tagged.is_unrestricted() {
+    if !is_whole {
         said.coverage = None;
-        said.notes.push(tagged.to_string());
+    }
+    if !selection.tagged.is_unrestricted() {
+        said.notes.push(selection.tagged.to_string());
+    } else if !is_whole {
+        said.notes.push("Only selected events are shown.".into());
     }
     page.add_profile(said, &profile, stream.as_ref(), &|more| bar.tick(more));
     drop(bar);

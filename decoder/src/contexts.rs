@@ -14,6 +14,7 @@ use crate::events::{ContextCounter, ContextCounters};
 use crate::fingerprint::fold_stacks;
 use crate::fingerprint::{TraceFingerprint, join_halves, split_halves};
 use crate::kinds::ALLOCATION;
+use crate::measure::Measure;
 use crate::profile::{Profile, ProgressTick};
 
 /// The events of one stack trace, kind and type.
@@ -58,6 +59,13 @@ pub struct ContextSummary {
     pub outside: u64,
     pub unknown: Vec<(ContextId, DecodeError)>,
     pub damage: Option<LogDamage>,
+}
+
+impl EventContext {
+    #[must_use]
+    pub fn amount(&self, measure: Measure) -> u64 {
+        measure.select_amount(self.value, self.count)
+    }
 }
 
 impl ContextSummary {

@@ -18,11 +18,11 @@ use rustc_hash::FxHashMap;
 
 use crate::call_tree::{CallTree, CallTreeBuilder, EqualStacks, NodeId, TreeFrameKey};
 use crate::code::CodeSymbols;
-use crate::collapsed::StackMeasure;
 use crate::contexts::ContextList;
 use crate::escape::EscapedText;
 use crate::events::ContextCounter;
 use crate::kinds::{ALLOCATION, INUSE, KindDescriptor, LEAK};
+use crate::measure::Measure;
 use crate::merged::ValueInterner;
 use crate::profile::{Profile, ProgressTick};
 use crate::stream_events::EventWindow;
@@ -32,7 +32,7 @@ pub struct ExportOptions<'w> {
     /// Only events of this kind; `None`: all.
     pub kind: Option<&'w str>,
     /// The measure that is shown first; `None`: sums of values if there are any.
-    pub value: Option<StackMeasure>,
+    pub value: Option<Measure>,
     /// Whether types are one more frame at the end of their stacks.
     pub leaf_type: bool,
     /// Whether content ids are written, in formats that have room for them.
@@ -274,7 +274,7 @@ impl<'p> ExportBuilder<'p> {
         let main = asked.unwrap_or_else(|| self.profile.main_kind().name);
         let main_kind = kinds.iter().position(|kind| kind.name == main).unwrap_or(0);
         let counts_first = match wish.value {
-            Some(value) => value == StackMeasure::Count,
+            Some(value) => value == Measure::Count,
             None => kinds.get(main_kind).is_none_or(|kind| !kind.has_values),
         };
         if wish.leaf_type {
@@ -366,7 +366,7 @@ impl<'p> ExportBuilder<'p> {
         let of = |row: &ExportRow, kinds: &[ExportEventKind]| {
             let kind = kinds.get(row.kind as usize);
             let by_value =
-                kind.is_some_and(|kind| kind.has_values) && wish.value != Some(StackMeasure::Count);
+                kind.is_some_and(|kind| kind.has_values) && wish.value != Some(Measure::Count);
             if by_value { row.value } else { row.count }
         };
         let mut whole: HashMap<u32, u64> = HashMap::new();

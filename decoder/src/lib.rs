@@ -11,7 +11,7 @@
 //! - contexts: `scope` (classes whose frames are shown), `context_walk` (folds frames of contexts), `call_tree` (calling context
 //!   tree), `fingerprint` (content ids of traces), `traces` (a call tree with names),
 //!   `contexts` (events by trace), `origins` (who started a thread), `idle` (threads that wait for work), `tags` (of the program)
-//! - sums: `kind_totals` (by kind), `coverage` (counted bytes divided by allocated bytes), `recorded_options` (the run's options),
+//! - sums: `measure` (what is summed, by what), `kind_totals` (by kind), `coverage` (counted bytes divided by allocated bytes), `recorded_options` (the run's options),
 //!   `collapsed` (stacks for flame graphs)
 //! - calls: `call_labels` and `call_feed` (calls of a run, for k-calling contexts)
 //! - time: `stream_events` (single events with their times), `bursts`, `delta` (counters since the last reading of a running JVM)
@@ -40,6 +40,7 @@ mod followed_objects;
 mod scope;
 
 mod load;
+mod measure;
 mod profile;
 
 mod limits;
@@ -86,7 +87,7 @@ pub use call_feed::{CallFeedOutcome, CallMeasure, EventLeaf, feed_log_calls, fee
 pub use call_labels::{CallLabels, CallTarget, SiteCall};
 pub use call_tree::{CallTree, NodeId, TreeFrameKey};
 pub use code::{CodeSymbols, type_name};
-pub use collapsed::{CollapsedStacks, StackMeasure, write_difference};
+pub use collapsed::{CollapsedStacks, write_difference};
 pub use contexts::{ContextList, ContextSummary, EventContext};
 pub use coverage::{
     AllocationCoverage, CoverageBytes, ThreadCoverage, compute_coverage, explain_sample_bias,
@@ -104,9 +105,10 @@ pub use leaks::{LeakAnalysis, LeakFinding, LeakSuspect, SuspectVerdict, analyze_
 pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
 pub use lucce_stream::{EventStream, StreamEvent, events_path};
 pub use lucce_tracelog::{ContextNumber, EventTypeId, LogDamage, OpenError, RunId, ThreadId};
+pub use measure::{GroupBy, Measure};
 pub use merged::{
-    CallTreeBranch, CallTreeOptions, EventMeaning, GroupBy, GroupKey, KindName, Measure,
-    MergedCounter, MergedNames, MergedProfile, MergedRun, PathSum, TaggedThread,
+    CallTreeBranch, CallTreeOptions, EventMeaning, GroupKey, KindName, MergedCounter, MergedNames,
+    MergedProfile, MergedRun, PathSum, TaggedThread,
 };
 pub use origins::{StartOrigin, SubmissionIndex, index_submissions, trace_submitters};
 pub use profile::{

@@ -14,7 +14,10 @@ pub fn list_recorded_kinds(profile: &Profile) -> Vec<&str> {
 }
 
 /// The values of an option of the agent, once for each time it was given.
-pub fn read_recorded_options<'p>(profile: &'p Profile, key: &'static str) -> impl Iterator<Item = &'p str> {
+pub fn read_recorded_options<'p>(
+    profile: &'p Profile,
+    key: &'static str,
+) -> impl Iterator<Item = &'p str> {
     let options = profile.meta.get("options");
     options
         .into_iter()

@@ -7,7 +7,7 @@ use lucce_contentid::StackId;
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::index_submissions;
 use lucce_decoder::{
-    ContextId, EventContext, FrameList, KindTotal, Profile, StackMeasure, SubmissionIndex, TraceId,
+    ContextId, EventContext, FrameList, KindTotal, Measure, Profile, SubmissionIndex, TraceId,
     TraceTree,
 };
 use serde::{Serialize, Serializer};
@@ -18,7 +18,7 @@ use crate::style::TerminalStyle;
 use crate::thread_start::ThreadStartTraces;
 use crate::threshold::estimate_frame_bytes;
 
-use super::{ReportArgs, ReportTotals, format_value, value_in_bytes, value_of};
+use super::{ReportArgs, ReportTotals, format_value, value_in_bytes};
 
 /// The durations of contexts whose bytes are listed: another kind in the log has them under the same context ids.
 fn collect_operation_times(
@@ -40,14 +40,12 @@ fn collect_operation_times(
 pub fn select_listed<'c>(
     list: &'c [EventContext],
     args: &ReportArgs,
-    sorted_by: StackMeasure,
+    sorted_by: Measure,
     whole: u64,
 ) -> &'c [EventContext] {
     let top = if args.top == 0 { usize::MAX } else { args.top };
-    let is_large = |context: &&EventContext| {
-        args.threshold
-            .admits(sorted_by.measure_context(context), whole)
-    };
+    let is_large =
+        |context: &&EventContext| args.threshold.admits(context.amount(sorted_by), whole);
     let number = list.iter().take(top).take_while(is_large).count();
     list.get(..number).unwrap_or_default()
 }
@@ -80,7 +78,7 @@ pub struct ContextRows<'r> {
     traces: TraceTree<'r>,
     pub list: Vec<(&'r EventContext, TraceId, StackId)>,
     kind: &'r KindTotal,
-    sorted_by: StackMeasure,
+    sorted_by: Measure,
     whole: u64,
     times: HashMap<(StackId, Option<String>), u64>,
     /// Set with `--across-threads`.
@@ -91,7 +89,7 @@ impl<'r> ContextRows<'r> {
     pub fn new(
         profile: &'r Profile,
         kind: &'r KindTotal,
-        (totals, sorted_by): (&ReportTotals, StackMeasure),
+        (totals, sorted_by): (&ReportTotals, Measure),
         contexts: &'r [EventContext],
         across_threads: bool,
     ) -> Self {
@@ -106,7 +104,7 @@ impl<'r> ContextRows<'r> {
             traces,
             kind,
             sorted_by,
-            whole: value_of(sorted_by, totals),
+            whole: sorted_by.select_amount(totals.value, totals.count),
             times: collect_operation_times(profile, kind),
             submissions: across_threads.then(|| index_submissions(&profile)),
         }
@@ -127,7 +125,7 @@ impl<'r> ContextRows<'r> {
                 value: context.value,
                 bytes: value_in_bytes(self.kind, context.value),
                 nanos: self.times.get(&key).copied(),
-                share: percent_of(self.sorted_by.measure_context(context), self.whole),
+                share: percent_of(context.amount(self.sorted_by), self.whole),
                 frames: self.traces.list_frames(*trace, usize::MAX),
                 started_by: started.map(|of| ThreadStartTraces::new(self.profile, of, context.id)),
             }

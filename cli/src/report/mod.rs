@@ -1,10 +1,9 @@
 //! `lucce report`: prints where memory was allocated, or where other events happened.
 //!
-//! Reading order: `report_filter` (selected events), `report_head` (the run), `listing` (contexts), `sum_table` (`--by`),
+//! Reading order: `report_head` (the run), `listing` (contexts), `sum_table` (`--by`),
 //! `tree` (`--tree`).
 
 mod listing;
-mod report_filter;
 mod report_head;
 mod sum_table;
 mod tree;
@@ -21,26 +20,21 @@ use lucce_decoder::list_recorded_kinds;
 use lucce_decoder::read_sampled_bytes;
 use lucce_decoder::summarize_bursts;
 use lucce_decoder::{
-    ALLOC, AllocationCoverage, BurstSummary, ContextList, EventContext, KindDescriptor, KindTotal,
-    LEAK, Measure, MergedCounter, MergedProfile, Profile, StackMeasure,
+    ALLOC, AllocationCoverage, BurstSummary, ContextList, EventContext, GroupBy, KindDescriptor,
+    KindTotal, LEAK, Measure, MergedCounter, MergedProfile, Profile,
 };
-use regex_lite::Regex;
 use serde::Serialize;
 
 use super::amounts::format_amount;
-use super::classes::ClassFilterArgs;
-use super::compare::GroupByArg;
 use super::output::{format_plural, grouped, lock_stdout, write_json};
 use super::progress::ProgressMeter;
-use super::tag_filter::TagFilterArgs;
+use super::selection::{EventFilter, RowClass, RowFilter, SelectedRun, Selection};
 use super::threshold::{ThresholdArgs, warn_if_traces_are_large};
-use super::time_window::StreamWindowArgs;
 use super::{
-    CommandError, CommandStatus, MeasureArg, SortArg, find_kind, prefix_path, print_diagnostic,
+    CommandError, CommandStatus, SortArg, find_kind, prefix_path, print_diagnostic,
     report_contexts_damage,
 };
 use listing::ContextRows;
-use report_filter::{ReportFilter, RowClass, RowFilter};
 use report_head::ReportHead;
 
 /// Print what allocates most, or where other events happened: contexts with their stack traces, sums by type, class, package,
@@ -63,7 +57,7 @@ pub struct ReportArgs {
     top: usize,
     /// Sum up by this; with --tree the kind of its branches: class, package, method or line [default: context; with --tree method]
     #[arg(long, value_name = "BY", value_enum)]
-    by: Option<GroupByArg>,
+    by: Option<GroupBy>,
     /// Print a tree of calls from thread entries; branches below 1% are summed up (--min-share)
     #[arg(long)]
     tree: bool,
@@ -76,26 +70,16 @@ pub struct ReportArgs {
     /// Sort key [default: value; count for events without values]
     #[arg(long, value_name = "KEY", value_enum)]
     sort: Option<SortArg>,
-    /// Report events of this kind [default: allocations, else the most frequent kind]
-    #[arg(long, value_name = "KIND")]
-    event: Option<String>,
-    /// Report only matching types of objects
-    #[arg(long = "type", value_name = "REGEX")]
-    type_pattern: Option<Regex>,
-    /// Report only stacks with a matching method (package.Class.method)
-    #[arg(long, value_name = "REGEX")]
-    through: Option<Regex>,
     /// Report waits of idle pool threads too, instead of one line for them (kinds that count time)
     #[arg(long)]
     idle: bool,
     #[command(flatten)]
     threshold: ThresholdArgs,
     #[command(flatten)]
-    classes: ClassFilterArgs,
-    #[command(flatten)]
-    part: StreamWindowArgs,
-    #[command(flatten)]
-    tagged: TagFilterArgs,
+    selection: Selection,
+    /// Count the events of the stream (agent option record=stream); implied by --from, --to and --thread
+    #[arg(long)]
+    stream: bool,
     /// Continue in the context that started the thread (agent option events=thread)
     #[arg(long)]
     across_threads: bool,
@@ -106,23 +90,26 @@ pub struct ReportArgs {
 
 pub fn run(args: &ReportArgs) -> Result<CommandStatus, CommandError> {
     check_args(args)?;
-    let stream = args.part.open_stream(&args.file)?;
-    let mut profile = args.classes.open_log(&args.file)?;
+    let SelectedRun {
+        mut profile,
+        status: streamed,
+    } = args.selection.open_run(&args.file, args.stream)?;
     if args.across_threads {
         profile.distinguish_submitters();
     }
-    let streamed = args.part.apply(&args.file, &mut profile, stream)?;
-    args.tagged.apply(&args.file, &mut profile)?;
     let kind = resolve_kind(args, &profile, streamed)?;
     let of = ReportRequest {
         args,
         profile: &profile,
         kind: &kind,
-        filter: ReportFilter::new(args, &kind),
+        filter: match args.idle {
+            true => args.selection.event_filter(),
+            false => args.selection.event_filter().without_idle(&kind),
+        },
     };
     let end = match (args.tree, args.by) {
-        (true, by) => of.report_sums(SumLayout::Tree(by.unwrap_or(GroupByArg::Method)))?,
-        (false, Some(by)) if by != GroupByArg::Context => of.report_sums(SumLayout::Table(by))?,
+        (true, by) => of.report_sums(SumLayout::Tree(by.unwrap_or(GroupBy::Method)))?,
+        (false, Some(by)) if by != GroupBy::Context => of.report_sums(SumLayout::Table(by))?,
         (false, _) => of.report_contexts()?,
     };
     Ok(end.max(streamed))
@@ -136,7 +123,7 @@ fn resolve_kind(
 ) -> Result<KindTotal, CommandError> {
     let known = profile.counted_kinds();
     let asked = list_recorded_kinds(&profile);
-    let without_events = match &args.event {
+    let without_events = match &args.selection.event {
         Some(event) => Some(event.as_str())
             .filter(|event| known.iter().all(|kind| kind.name != *event))
             .and_then(|event| asked.iter().find(|name| **name == event)),
@@ -151,14 +138,19 @@ fn resolve_kind(
             name: (*name).to_owned(),
             ..KindDescriptor::for_kind(name).to_total(0)
         }),
-        None => find_kind(&args.file, profile, args.event.as_deref(), streamed),
+        None => find_kind(
+            &args.file,
+            profile,
+            args.selection.event.as_deref(),
+            streamed,
+        ),
     }
 }
 
 fn check_args(args: &ReportArgs) -> Result<(), CommandError> {
     let has_frames = !matches!(
         args.by,
-        Some(GroupByArg::Context | GroupByArg::Type | GroupByArg::Thread | GroupByArg::Tag)
+        Some(GroupBy::Context | GroupBy::Type | GroupBy::Thread | GroupBy::Tag)
     );
     if args.tree && !has_frames {
         return Err(CommandError::Usage(
@@ -176,8 +168,8 @@ fn check_args(args: &ReportArgs) -> Result<(), CommandError> {
 
 impl ReportArgs {
     /// The amount of the sort key, if one is named.
-    fn sorted_measure(&self) -> Option<MeasureArg> {
-        self.sort.and_then(SortArg::to_measure_arg)
+    fn sorted_measure(&self) -> Option<Measure> {
+        self.sort.and_then(SortArg::to_measure)
     }
 }
 
@@ -186,14 +178,14 @@ struct ReportRequest<'r> {
     args: &'r ReportArgs,
     profile: &'r Profile,
     kind: &'r KindTotal,
-    filter: ReportFilter<'r>,
+    filter: EventFilter<'r>,
 }
 
 /// The layout of sums.
 #[derive(Clone, Copy)]
 enum SumLayout {
-    Table(GroupByArg),
-    Tree(GroupByArg),
+    Table(GroupBy),
+    Tree(GroupBy),
 }
 
 impl<'r> ReportRequest<'r> {
@@ -209,16 +201,15 @@ impl<'r> ReportRequest<'r> {
         drop(bar);
         contexts.add_left_out(&mut idle);
         let all = contexts.total_value().saturating_add(idle.total_value());
-        let value = MeasureArg::choose_measure(args.sorted_measure(), kind, all);
+        let value = Measure::resolve(args.sorted_measure(), &kind.unit, all);
         for list in [&mut contexts.list, &mut idle.list] {
-            self.filter.retain_wanted(profile, list);
+            self.filter.retain_contexts(profile, list);
         }
-        let largest_first =
-            |context: &EventContext| (Reverse(value.measure_context(context)), context.id);
+        let largest_first = |context: &EventContext| (Reverse(context.amount(value)), context.id);
         contexts.list.sort_by_key(largest_first);
         let totals = ReportTotals::new(kind, &contexts.list);
         let idle = ReportTotals::new(kind, &idle.list);
-        let whole = value_of(value, &totals);
+        let whole = value.select_amount(totals.value, totals.count);
         let shown = listing::select_listed(&contexts.list, args, value, whole);
         let rows = ContextRows::new(profile, kind, (&totals, value), shown, args.across_threads);
         let number = rows.list.len();
@@ -243,9 +234,9 @@ impl<'r> ReportRequest<'r> {
             MergedProfile::from_events(profile, &events, &|more| bar.tick(more));
         drop(bar);
         let all = joined.filter_counters(0, |_| true).map(|row| row.value);
-        let value = MeasureArg::choose_measure(
+        let value = Measure::resolve(
             args.sorted_measure(),
-            kind,
+            &kind.unit,
             all.fold(0, u64::saturating_add),
         );
         let sorted = &self.filter.build_row_filter(&joined);
@@ -257,8 +248,8 @@ impl<'r> ReportRequest<'r> {
             joined: &joined,
             row_filter: sorted,
             value,
-            unit: unit_of(value, kind),
-            whole: value_of(value, &totals),
+            unit: value.select_unit(&kind.unit),
+            whole: value.select_amount(totals.value, totals.count),
         };
         let body = match sums {
             SumLayout::Table(by) => ReportBody::Sums(sum_table::SumTable::new(&summed, args, by)),
@@ -275,8 +266,7 @@ impl<'r> ReportRequest<'r> {
         body: ReportBody<'_>,
     ) -> Result<CommandStatus, CommandError> {
         let (args, profile, kind) = (self.args, self.profile, self.kind);
-        let is_whole =
-            args.part.is_whole() && args.tagged.is_unrestricted() && !profile.is_restricted();
+        let is_whole = !args.stream && args.selection.is_whole_kind() && !profile.is_restricted();
         let is_whole = is_whole && ALLOC.is_kind(&kind.name);
         let mut report = ContextReport::new(profile, contexts, kind, (totals, body));
         report.coverage = is_whole.then(|| compute_coverage(&profile).ok()).flatten();
@@ -301,15 +291,8 @@ impl<'r> ReportRequest<'r> {
 
 /// Warns if the kind has events but none is reported: a pattern may be mistyped.
 fn warn_about_patterns(args: &ReportArgs, kind: &KindTotal) {
-    let asked = [("--type", &args.type_pattern), ("--through", &args.through)];
-    let asked = asked.iter().filter_map(|(option, pattern)| {
-        let pattern = pattern.as_ref()?.as_str();
-        Some(format!("{option} '{pattern}'"))
-    });
-    let asked: Vec<_> = asked.collect();
-    if !asked.is_empty() {
-        let asked = asked.join(" and ");
-        let message = format_args!("no event of kind {} matches {asked}", kind.name);
+    if args.selection.event_filter().has_patterns() {
+        let message = args.selection.nothing_matches(&kind.name);
         print_diagnostic(prefix_path(&args.file, message));
     }
 }
@@ -317,8 +300,8 @@ fn warn_about_patterns(args: &ReportArgs, kind: &KindTotal) {
 /// The tree from which sums are made.
 struct ReportSums<'r> {
     joined: &'r MergedProfile,
-    row_filter: &'r RowFilter<'r>,
-    value: StackMeasure,
+    row_filter: &'r RowFilter,
+    value: Measure,
     /// The unit of amounts.
     unit: &'r str,
     /// The total of the selected events.
@@ -326,30 +309,8 @@ struct ReportSums<'r> {
 }
 
 impl ReportSums<'_> {
-    fn measure(&self) -> Measure {
-        match self.value {
-            StackMeasure::Sum => Measure::Value,
-            StackMeasure::Count => Measure::Count,
-        }
-    }
-
     fn is_wanted(&self, row: &MergedCounter) -> bool {
         self.row_filter.classify_row(row) == RowClass::Wanted
-    }
-}
-
-/// The unit of amounts; counts have none.
-fn unit_of(value: StackMeasure, kind: &KindTotal) -> &str {
-    match value {
-        StackMeasure::Sum => &kind.unit,
-        StackMeasure::Count => "",
-    }
-}
-
-fn value_of(sorted_by: StackMeasure, totals: &ReportTotals) -> u64 {
-    match sorted_by {
-        StackMeasure::Sum => totals.value,
-        StackMeasure::Count => totals.count,
     }
 }
 

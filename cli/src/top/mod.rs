@@ -13,12 +13,13 @@ use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 use lucce_decoder::units::parse_interval;
+use lucce_decoder::{GroupBy, Measure};
 
-use self::rows::{TopList, TopView};
+use self::rows::TopView;
 use self::sampler::LogSampler;
 use super::output::lock_stdout;
 use super::target::RunTarget;
-use super::{CommandError, CommandStatus, MeasureArg, prefix_path};
+use super::{CommandError, CommandStatus, prefix_path};
 
 /// Show what a JVM does now: events of the last seconds by context, type, method or thread.
 ///
@@ -42,10 +43,10 @@ pub struct TopArgs {
     event: Option<String>,
     /// Sum up by this first
     #[arg(long, value_name = "BY", value_enum, default_value = "context")]
-    by: TopList,
+    by: GroupBy,
     /// Sort key at first [default: value; count for events without values]
     #[arg(long, value_name = "KEY", value_enum)]
-    sort: Option<MeasureArg>,
+    sort: Option<Measure>,
     /// Show waits of idle pool threads too, instead of one line for them (kinds that count time)
     #[arg(long)]
     idle: bool,
@@ -68,7 +69,7 @@ pub fn run(args: &TopArgs) -> Result<CommandStatus, CommandError> {
         check_kind(event, &sampler)?;
     }
     let mut view = TopView::new(args.event.clone(), args.by);
-    view.by_count = matches!(args.sort, Some(MeasureArg::Count));
+    view.by_count = matches!(args.sort, Some(Measure::Count));
     view.with_idle = args.idle;
     match args.once {
         true => print_once(sampler, view, row_limit(args.top)),

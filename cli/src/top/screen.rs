@@ -13,9 +13,11 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph, Row as TableRow, Table, TableState};
 use ratatui::{DefaultTerminal, Frame};
 
+use lucce_decoder::GroupBy;
+
 use super::super::target::RunTarget;
 use super::super::{CommandError, CommandStatus};
-use super::rows::{self, TopList, TopRow, TopView};
+use super::rows::{self, TopRow, TopView};
 use super::sampler::{LogSampler, SampleWindow};
 
 /// Time between two checks for keys.
@@ -150,7 +152,7 @@ impl TopScreen<'_> {
             KeyCode::Esc if self.trace.is_empty() => return false,
             KeyCode::Esc => self.trace.clear(),
             KeyCode::Right | KeyCode::Tab => self.switch_list(1),
-            KeyCode::Left | KeyCode::BackTab => self.switch_list(TopList::ALL.len() - 1),
+            KeyCode::Left | KeyCode::BackTab => self.switch_list(GroupBy::ALL.len() - 1),
             KeyCode::Char('e') => {
                 if let Some(window) = &self.window {
                     self.view.next_kind(window);
@@ -299,7 +301,7 @@ impl TopScreen<'_> {
 
     fn list_tabs(&self) -> Line<'static> {
         let reversed = Style::new().add_modifier(Modifier::REVERSED);
-        let spans = TopList::ALL.iter().flat_map(|list| {
+        let spans = GroupBy::ALL.iter().flat_map(|list| {
             let style = match *list == self.view.list {
                 true => reversed,
                 false => Style::new(),

@@ -27,7 +27,7 @@ use lucce_stream::StreamEvent;
 use lucce_tracelog::{EventTypeId, RunId, ThreadId};
 
 pub use branches::{CallTreeBranch, CallTreeOptions};
-pub use group_sums::{GroupBy, GroupKey, Measure};
+pub use group_sums::GroupKey;
 pub use names::ValueInterner;
 pub use names::{FrameIdentity, KindName, MergedNames, TaggedThread};
 pub use path_sums::PathSum;
@@ -39,6 +39,7 @@ use crate::frame::StackFrame;
 use crate::idle::IdleContexts;
 use crate::idle::find_idle_contexts;
 use crate::kinds::{ALLOC, ALLOCATION};
+use crate::measure::Measure;
 use crate::profile::{Profile, ProgressTick};
 use crate::tags::format_thread_tags;
 
@@ -92,6 +93,11 @@ pub struct EventMeaning {
 }
 
 impl MergedCounter {
+    #[must_use]
+    pub fn amount(&self, measure: Measure) -> u64 {
+        measure.select_amount(self.value, self.count)
+    }
+
     #[must_use]
     pub fn event_meaning(&self) -> EventMeaning {
         EventMeaning {

@@ -6,7 +6,7 @@ use std::path::Path;
 use lucce_decoder::export_run;
 use lucce_decoder::has_followed_objects;
 use lucce_decoder::{
-    CollapsedStacks, EventStream, EventWindow, ExportOptions, LogSource, Profile, StackMeasure,
+    CollapsedStacks, EventStream, EventWindow, ExportOptions, LogSource, Measure, Profile,
     events_path, write_difference,
 };
 use lucce_export::{ExportEvent, ExportRun};
@@ -138,8 +138,7 @@ fn stacks_of_one_text_are_one_line() {
     let dir = tempfile::tempdir().unwrap();
     let profile = made(dir.path(), lucce_testkit::overloaded);
     let contexts = profile.list_contexts(&|_| ());
-    let collapsed =
-        CollapsedStacks::new(&profile, &contexts.list, StackMeasure::Sum, false, &|_| ());
+    let collapsed = CollapsedStacks::new(&profile, &contexts.list, Measure::Value, false, &|_| ());
     let written = collapsed.prepare_writer(&profile);
     let (mut one, mut both) = (Vec::new(), Vec::new());
     written.write(&mut one, &|_| ()).unwrap();

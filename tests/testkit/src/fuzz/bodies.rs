@@ -11,7 +11,7 @@ use lucce_decoder::summarize_bursts;
 use lucce_decoder::trace_submitters;
 use lucce_decoder::{
     CallLabels, CallMeasure, CodeSymbols, CollapsedStacks, EventLeaf, EventStream, EventWindow,
-    Profile, StackMeasure, TraceTree,
+    Measure, Profile, TraceTree,
 };
 use lucce_decoder::{feed_log_calls, feed_recorded_calls};
 use lucce_kcontexts::CallingContextTree;
@@ -53,8 +53,7 @@ pub fn log(bytes: &[u8]) {
             profile.single_thread_name(context.id),
         );
     }
-    let collapsed =
-        CollapsedStacks::new(&profile, &contexts.list, StackMeasure::Count, true, &|_| ());
+    let collapsed = CollapsedStacks::new(&profile, &contexts.list, Measure::Count, true, &|_| ());
     let mut out = Vec::new();
     let written = collapsed.prepare_writer(&profile);
     if written.estimate_bytes() < 1 << 24 {
