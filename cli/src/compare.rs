@@ -25,14 +25,14 @@ use super::amounts::format_amount;
 use super::output::grouped;
 use super::progress::ProgressMeter;
 use super::selection::{RowFilter, SelectedRun, Selection};
-use super::{CommandError, CommandStatus, prefix_path, report_damage};
+use super::{CommandError, CommandStatus, SortArg, prefix_path, report_damage};
 
 /// Which events, and what they are compared by.
 #[derive(clap::Args)]
 pub struct CompareArgs {
-    /// Compare this amount [default: value; count for events without values]
-    #[arg(long, value_name = "AMOUNT", value_enum)]
-    pub measure: Option<Measure>,
+    /// Compare this amount, and sort by it [default: value; count for events without values]
+    #[arg(long, value_name = "KEY", value_enum)]
+    pub sort: Option<SortArg>,
     /// Divide by the number of events of this kind, e.g. requests that the program counts by CallContext.event
     #[arg(long, value_name = "KIND")]
     pub per: Option<String>,
@@ -44,6 +44,13 @@ pub struct CompareArgs {
     pub idle: bool,
     #[command(flatten)]
     pub selection: Selection,
+}
+
+impl CompareArgs {
+    /// The amount of the sort key, if one is named.
+    pub fn requested_measure(&self) -> Option<Measure> {
+        self.sort.and_then(SortArg::to_measure)
+    }
 }
 
 /// The runs of both sides.
@@ -120,7 +127,7 @@ impl RunComparison {
         compared
             .remarks
             .extend(compared.empty_remark(&what.selection));
-        compared.choose_measure(what.measure);
+        compared.choose_measure(what.requested_measure());
         compared.divide_per_event(old.iter().chain(new), what.per.as_deref())?;
         compared.remarks.extend(compared.idle_remark());
         compared.remarks.extend(compared.outside_remark());

@@ -168,7 +168,8 @@ fn absolute_path(file: &PathBuf) -> Result<String, CommandError> {
 
 /// Writes rows of keys and values; nested values have both keys.
 fn write_rows(out: &mut impl Write, above: &str, value: &Value) -> std::io::Result<()> {
-    for (key, value) in value.as_object().into_iter().flatten() {
+    let entries = value.as_object().into_iter().flatten();
+    for (key, value) in entries.filter(|(_, value)| !value.is_null()) {
         let key = EscapedText(&key.replace('_', " ")).to_string();
         let key = format!("{above}{key}");
         if value.is_object() {

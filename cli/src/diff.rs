@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::amounts::{format_amount, format_change as signed, format_growth};
 use super::compare::{ChangeRow, CompareArgs, RunComparison, RunFacts};
 use super::output::{format_plural, grouped, lock_stdout, write_json};
-use super::{CommandError, CommandStatus, view};
+use super::{CommandError, CommandStatus, SortArg, view};
 
 /// Compare runs of a program: what allocates more now, or less.
 ///
@@ -73,6 +73,7 @@ struct DiffReport<'c> {
 
 pub fn run(args: &DiffArgs) -> Result<CommandStatus, CommandError> {
     let (old, new) = split_sides(args)?;
+    SortArg::check_total(args.what.sort, args.by.includes_callees())?;
     if let Some(page) = &args.html {
         return write_page(args, (old, new), page);
     }
@@ -144,7 +145,7 @@ fn write_page(
     let opening = PageOpening {
         tab: "difference".into(),
         kind: args.what.selection.event.clone().unwrap_or_default(),
-        measure: match args.what.measure {
+        measure: match args.what.requested_measure() {
             None => String::new(),
             Some(Measure::Value) => "value".into(),
             Some(Measure::Count) => "count".into(),

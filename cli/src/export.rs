@@ -58,7 +58,7 @@ pub struct ExportArgs {
     stream: bool,
     /// Write to this file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    out: Option<PathBuf>,
 }
 
 /// The output format.
@@ -123,7 +123,7 @@ fn export_other(
     args: &ExportArgs,
     format: &dyn lucce_export::ExportFormat,
 ) -> Result<CommandStatus, CommandError> {
-    if args.output.is_none() && !format.is_text() && io::stdout().is_terminal() {
+    if args.out.is_none() && !format.is_text() && io::stdout().is_terminal() {
         let name = format.name();
         let text = format!("--format {name} is no text for a terminal: -o FILE keeps it");
         return Err(CommandError::Usage(text));
@@ -178,7 +178,7 @@ fn export_other(
             format.write(&exported.run, Some(&events), out)
         }),
     };
-    write_output(args.output.as_deref(), write, |written| match written {
+    write_output(args.out.as_deref(), write, |written| match written {
         ExportCount::Stacks(number) => format_plural(*number, "stack"),
         ExportCount::Events(number) => format_plural(*number, "event"),
     })?;
@@ -215,7 +215,7 @@ fn export_collapsed(args: &ExportArgs) -> Result<CommandStatus, CommandError> {
     warn_if_traces_are_large(written.estimate_bytes(), stacks, false);
     let bar = ProgressMeter::new("writing", stacks);
     let write = |mut out: &mut dyn Write| written.write(&mut out, &|more| bar.tick(more));
-    write_output(args.output.as_deref(), write, |()| {
+    write_output(args.out.as_deref(), write, |()| {
         format_plural(stacks, "stack")
     })?;
     Ok(side.end)
@@ -294,7 +294,7 @@ fn export_difference(args: &ExportArgs, old: &Path) -> Result<CommandStatus, Com
     warn_if_traces_are_large(bytes, (of_old.len() + of_new.len()) as u64, false);
     let admits = |sum| args.threshold.admits(sum, whole);
     let write = |out: &mut dyn Write| write_difference((&written.0, &written.1), admits, out);
-    write_output(args.output.as_deref(), write, |lines| {
+    write_output(args.out.as_deref(), write, |lines| {
         format_plural(*lines, "stack")
     })?;
     Ok(old.end.max(new.end))
@@ -316,7 +316,7 @@ fn export_chrome(args: &ExportArgs) -> Result<CommandStatus, CommandError> {
             chrome::write_events(profile, &stream, wanted, &mut out)
         })
     };
-    let written = write_output(args.output.as_deref(), write, |written| {
+    let written = write_output(args.out.as_deref(), write, |written| {
         format_plural(written.events, "event")
     })?;
     time_window::warn_about_unstreamed(&args.file, profile, &stream);

@@ -17,7 +17,7 @@ use super::compare::{
     ChangeRow, CompareArgs, CompareRemark, LineShifts, RemarkSeverity, RunComparison, RunFacts,
 };
 use super::output::{lock_stdout, refuse_lucce_file, write_json};
-use super::{CommandError, CommandStatus, prefix_path};
+use super::{CommandError, CommandStatus, SortArg, prefix_path};
 
 /// Fail, with exit code 1, if new runs exceed old ones by more than a limit; print the contexts that grew.
 ///
@@ -91,6 +91,8 @@ enum GateVerdict {
 }
 
 pub fn run(args: &GateArgs) -> Result<CommandStatus, CommandError> {
+    // A gate compares contexts, which have no callees.
+    SortArg::check_total(args.what.sort, false)?;
     let mut targets = args.junit.iter().chain(&args.markdown);
     targets.try_for_each(|path| refuse_lucce_file(path))?;
     let compared = match RunComparison::open_runs(&args.base, &args.new, &args.what) {

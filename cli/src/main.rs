@@ -27,14 +27,13 @@ mod export;
 mod fleet;
 mod gate;
 mod holders;
-mod hot_paths;
+mod lab;
 mod leaks;
 mod list;
 mod man;
 mod otlp;
 mod push;
 mod record;
-mod replay;
 mod report;
 mod run;
 mod selection;
@@ -103,9 +102,8 @@ enum CliCommand {
     Check(check::CheckArgs),
     Export(export::ExportArgs),
     Fleet(fleet::FleetCommandArgs),
-    HotPaths(hot_paths::HotPathsArgs),
+    Lab(lab::LabArgs),
     Leaks(leaks::LeaksArgs),
-    Replay(replay::ReplayArgs),
     Stream(stream::StreamArgs),
     Man(man::ManArgs),
     Completions(completions::CompletionsArgs),
@@ -121,10 +119,10 @@ const COMMAND_GROUPS: [(&str, &[&str]); 7] = [
             "check", "export", "otlp",
         ],
     ),
-    ("Compare", &["diff", "gate"]),
+    ("Compare", &["diff", "gate", "bench"]),
     ("Leaks", &["leaks"]),
     ("Fleet", &["fleet", "push"]),
-    ("Lab", &["bench", "hot-paths", "replay"]),
+    ("Lab", &["lab"]),
     ("Setup", &["man", "completions"]),
 ];
 
@@ -206,9 +204,8 @@ fn main() -> ExitCode {
         CliCommand::Check(args) => check::run(&args),
         CliCommand::Export(args) => export::run(&args),
         CliCommand::Fleet(args) => fleet::run(&args),
-        CliCommand::HotPaths(args) => hot_paths::run(&args),
+        CliCommand::Lab(args) => lab::run(&args),
         CliCommand::Leaks(args) => leaks::run(&args),
-        CliCommand::Replay(args) => replay::run(&args),
         CliCommand::Stream(args) => stream::run(&args),
         CliCommand::Man(args) => man::run(&args),
         CliCommand::Completions(args) => completions::run(&args),
@@ -259,7 +256,7 @@ fn open_profile(path: &Path) -> Result<Profile, CommandError> {
         .map_err(failed)
 }
 
-/// What rows are sorted by that may include callees.
+/// What rows are sorted by.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SortArg {
     /// Sum of the events' values: bytes, nanoseconds, …
@@ -271,6 +268,16 @@ enum SortArg {
 }
 
 impl SortArg {
+    /// Refuses `total` where rows have no callees.
+    fn check_total(sort: Option<SortArg>, has_callees: bool) -> Result<(), CommandError> {
+        match sort == Some(SortArg::Total) && !has_callees {
+            true => Err(CommandError::Usage(
+                "--sort total needs rows with callees: --by class, package, method or line".into(),
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// The named amount; `None`: the kind's own.
     fn to_measure(self) -> Option<Measure> {
         match self {

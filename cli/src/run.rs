@@ -40,7 +40,7 @@ pub struct RecordingArgs {
     #[arg(long, value_name = "EVENTS")]
     pub events: Option<String>,
     /// Write the log to this file; %p is the process id, %t the time [default: lucce-%p-%t.lucce]
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     pub out: Option<OsString>,
     /// Set an option of the agent; repeatable
     #[arg(long = "opt", value_name = "KEY=VALUE", value_parser = key_value)]

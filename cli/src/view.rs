@@ -38,7 +38,7 @@ pub struct ViewArgs {
     /// Write the page to this file, which may replace such a page only. Only its user can read it [default: the logs' names
     /// with .html, numbered if that exists]
     #[arg(short, long, value_name = "PAGE")]
-    output: Option<PathBuf>,
+    out: Option<PathBuf>,
     /// Open the page in the browser
     #[arg(long)]
     open: bool,
@@ -55,7 +55,7 @@ pub fn run(args: &ViewArgs) -> Result<CommandStatus, CommandError> {
             "a page is of one run or of two; `lucce diff OLD… -- NEW…` compares several with several".into(),
         ));
     }
-    let output = args.output.clone();
+    let output = args.out.clone();
     let output = output.unwrap_or_else(|| free_name(&args.files));
     let end = write_page(
         &args.files,

@@ -10,6 +10,7 @@ mod report;
 mod snapshot_request;
 mod watch;
 
+use std::cmp::Reverse;
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -17,14 +18,14 @@ use std::time::{Duration, SystemTime};
 use lucce_decoder::analyze_leaks;
 use lucce_decoder::list_alive_objects;
 use lucce_decoder::units::parse_interval;
-use lucce_decoder::{LeakAnalysis, LogDamage, Profile};
+use lucce_decoder::{LeakAnalysis, LogDamage, Measure, Profile};
 use lucce_page::{AliveTable, LeaksText};
 
 use super::classes::ClassFilterArgs;
 use super::holders::{SearchLimits, find_holders, parse_pause_budget};
 use super::output::{format_plural, lock_stdout, write_json};
 use super::progress::ProgressMeter;
-use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, report_damage};
+use super::{CommandError, CommandStatus, SortArg, prefix_path, print_diagnostic, report_damage};
 use alive::{AliveListing, AliveReport};
 use as_of_time::AsOfTime;
 use exhaustion::HeapExhaustion;
@@ -63,6 +64,9 @@ pub struct LeaksArgs {
     /// Print what is alive by context, type and age, without judgement
     #[arg(long, conflicts_with = "watch")]
     alive: bool,
+    /// With --alive: sort key [default: value, the estimated bytes; count: objects]
+    #[arg(long, value_name = "KEY", value_enum, requires = "alive")]
+    sort: Option<SortArg>,
     /// Collect the whole heap of the JVM first; the program stands still meanwhile
     #[arg(long, conflicts_with = "watch")]
     gc: bool,
@@ -94,7 +98,7 @@ pub fn run(args: &LeaksArgs) -> Result<CommandStatus, CommandError> {
         return print_alive(&log, args);
     }
     let (profile, leaks) = read_leaks(&log, &args.classes)?;
-    print_report(&profile, &leaks, args)?;
+    print_report(&log, &profile, &leaks, args)?;
     Ok(report_outcome(&log, &profile, &leaks))
 }
 
@@ -109,7 +113,7 @@ pub fn leaks_text(profile: &Profile, pid: Option<u32>) -> LeaksText {
     let report = LeaksReport::new(profile, &leaks, TOP, SUSPECTS)
         .with_process(profile, &leaks, pid)
         .with_exhaustion(HeapExhaustion::from_profile(profile, pid.is_none(), TOP));
-    let listing = alive_listing(profile, pid, ALIVE);
+    let listing = alive_listing(profile, pid, Measure::Value, ALIVE);
     LeaksText {
         alive: listing.map(|(listing, _)| AliveTable {
             says: listing.format_headline(),
@@ -123,12 +127,18 @@ pub fn leaks_text(profile: &Profile, pid: Option<u32>) -> LeaksText {
 fn alive_listing(
     profile: &Profile,
     pid: Option<u32>,
+    measure: Measure,
     top: usize,
 ) -> Option<(AliveListing, Option<LogDamage>)> {
     let census = profile.followed_objects.last_census()?;
     let bar = ProgressMeter::new("decoding", 0);
-    let objects = list_alive_objects(&profile, census, &|more| bar.tick(more));
+    let mut objects = list_alive_objects(profile, census, &|more| bar.tick(more));
     drop(bar);
+    if measure == Measure::Count {
+        objects
+            .rows
+            .sort_by_key(|row| Reverse(row.total_amount().objects));
+    }
     let now = pid.map(|_| SystemTime::now());
     let as_of = AsOfTime::new(profile.header.start, census.record.millis, now);
     let listing = AliveListing::new(profile, &objects, as_of, top);
@@ -136,11 +146,13 @@ fn alive_listing(
 }
 
 fn print_alive(log: &Path, args: &LeaksArgs) -> Result<CommandStatus, CommandError> {
+    SortArg::check_total(args.sort, false)?;
+    let measure = args.sort.and_then(SortArg::to_measure).unwrap_or_default();
     let profile = args.classes.open_log(log)?;
-    let pid = args.source.running_pid(profile.header.pid);
+    let pid = args.source.running_pid(profile.header.pid, log);
     let pid = pid.filter(|_| !profile.ended);
     let top = if args.top == 0 { usize::MAX } else { args.top };
-    let Some((listing, damage)) = alive_listing(&profile, pid, top) else {
+    let Some((listing, damage)) = alive_listing(&profile, pid, measure, top) else {
         let reason = not_followed_reason(&profile).unwrap_or_else(|| {
             "no object was sampled yet, or an older agent wrote the log, which lists snapshots only"
                 .into()
@@ -208,11 +220,12 @@ fn read_leaks(
 }
 
 fn print_report(
+    log: &Path,
     profile: &Profile,
     leaks: &LeakAnalysis,
     args: &LeaksArgs,
 ) -> Result<(), CommandError> {
-    let pid = args.source.running_pid(profile.header.pid);
+    let pid = args.source.running_pid(profile.header.pid, log);
     let top = if args.top == 0 { usize::MAX } else { args.top };
     let exhaustion = HeapExhaustion::from_profile(profile, pid.is_none(), top);
     let pid = pid.filter(|_| !profile.ended);

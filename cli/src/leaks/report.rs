@@ -386,10 +386,11 @@ impl LeaksReport {
 
     fn write_notes(&self, out: &mut impl Write) -> io::Result<()> {
         let totals = &self.totals;
-        if totals.snapshots < 3 && self.missing.is_none() {
+        let is_early = totals.snapshots < 3 && self.missing.is_none();
+        if let Some(pid) = self.pid.filter(|_| is_early) {
             writeln!(
                 out,
-                "note: too early to tell: it takes some collections of the old generation (`lucce leaks PID --gc` makes one)"
+                "note: too early to tell: it takes some collections of the old generation (`lucce leaks {pid} --gc` makes one)"
             )?;
         } else if let Some(unproven) = &self.unproven {
             writeln!(

@@ -67,6 +67,9 @@ pub struct ContextRow<'r> {
     nanos: Option<u64>,
     /// Percentage of the sort key's total.
     share: f64,
+    /// Whose percentage it is, if that is not the value's.
+    #[serde(skip)]
+    share_of: &'static str,
     frames: FrameList<'r>,
     #[serde(skip_serializing_if = "Option::is_none")]
     started_by: Option<ThreadStartTraces>,
@@ -126,6 +129,10 @@ impl<'r> ContextRows<'r> {
                 bytes: value_in_bytes(self.kind, context.value),
                 nanos: self.times.get(&key).copied(),
                 share: percent_of(context.amount(self.sorted_by), self.whole),
+                share_of: match self.sorted_by {
+                    Measure::Count if context.value > 0 => " of events",
+                    Measure::Count | Measure::Value => "",
+                },
                 frames: self.traces.list_frames(*trace, usize::MAX),
                 started_by: started.map(|of| ThreadStartTraces::new(self.profile, of, context.id)),
             }
@@ -173,7 +180,7 @@ impl ContextRow<'_> {
         let value =
             format_value(self.value, unit).map_or_else(String::new, |text| text + "  ") + &nanos;
         let style = TerminalStyle::for_stdout();
-        let share = style.strong(format!("#{number} {:.2}%", self.share));
+        let share = style.strong(format!("#{number} {:.2}%{}", self.share, self.share_of));
         let ids = style.faint(format!("{}  {}", self.id, self.stack));
         writeln!(out, "{share}  {value}{events}  {ids}")?;
         self.frames

@@ -158,12 +158,7 @@ fn check_args(args: &ReportArgs) -> Result<(), CommandError> {
         ));
     }
     let has_callees = args.tree || (args.by.is_some() && has_frames);
-    match args.sort == Some(SortArg::Total) && !has_callees {
-        true => Err(CommandError::Usage(
-            "--sort total needs rows with callees: --by class, package, method or line".into(),
-        )),
-        false => Ok(()),
-    }
+    SortArg::check_total(args.sort, has_callees)
 }
 
 impl ReportArgs {

@@ -12,14 +12,14 @@ mod screen;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
+use lucce_decoder::GroupBy;
 use lucce_decoder::units::parse_interval;
-use lucce_decoder::{GroupBy, Measure};
 
 use self::rows::TopView;
 use self::sampler::LogSampler;
 use super::output::lock_stdout;
 use super::target::RunTarget;
-use super::{CommandError, CommandStatus, prefix_path};
+use super::{CommandError, CommandStatus, SortArg, prefix_path};
 
 /// Show what a JVM does now: events of the last seconds by context, type, method or thread.
 ///
@@ -46,7 +46,7 @@ pub struct TopArgs {
     by: GroupBy,
     /// Sort key at first [default: value; count for events without values]
     #[arg(long, value_name = "KEY", value_enum)]
-    sort: Option<Measure>,
+    sort: Option<SortArg>,
     /// Show waits of idle pool threads too, instead of one line for them (kinds that count time)
     #[arg(long)]
     idle: bool,
@@ -63,13 +63,14 @@ pub fn run(args: &TopArgs) -> Result<CommandStatus, CommandError> {
         let message = "standard output is no terminal; --once prints one screen as text";
         return Err(CommandError::Usage(message.into()));
     }
+    SortArg::check_total(args.sort, args.by.includes_callees())?;
     let target = RunTarget::from_name(&args.jvm)?;
     let sampler = LogSampler::new(&target.log, args.interval)?;
     if let Some(event) = &args.event {
         check_kind(event, &sampler)?;
     }
     let mut view = TopView::new(args.event.clone(), args.by);
-    view.by_count = matches!(args.sort, Some(Measure::Count));
+    view.by_count = args.sort == Some(SortArg::Count);
     view.with_idle = args.idle;
     match args.once {
         true => print_once(sampler, view, row_limit(args.top)),

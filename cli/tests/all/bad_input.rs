@@ -27,8 +27,8 @@ const VERBS: [(&str, &str); 20] = [
     ("log", "stats FILE --json"),
     ("log", "check FILE"),
     ("log", "export FILE --leaf-type"),
-    ("log", "hot-paths FILE"),
-    ("log", "hot-paths FILE --tables"),
+    ("log", "lab hot-paths FILE"),
+    ("log", "lab hot-paths FILE --tables"),
     ("log", "leaks FILE --json"),
     ("log", "view FILE -o /dev/null"),
     ("log", "diff FILE FILE --by line"),
@@ -36,9 +36,9 @@ const VERBS: [(&str, &str); 20] = [
     ("stream", "stream FILE --traces"),
     ("stream", "report FILE --stream"),
     ("stream", "export FILE --format chrome"),
-    ("calls", "replay FILE --encoding dacce"),
-    ("calls", "replay --compare FILE"),
-    ("calls", "hot-paths FILE"),
+    ("calls", "lab replay FILE --encoding dacce"),
+    ("calls", "lab replay --compare FILE"),
+    ("calls", "lab hot-paths FILE"),
 ];
 
 /// Also when there are no events of that kind: the damage may have taken them.
@@ -305,9 +305,13 @@ fn what_is_asked_of_a_good_file_has_its_code() {
         ("report sample.log --stream", 2, "No such file"),
         ("leaks sample.log", 2, "no objects were followed"),
         ("report figure.calls", 3, "not a lucce log"),
-        ("replay sample.log --encoding dacce", 3, "not a recording"),
         (
-            "replay figure.calls --encoding nothing",
+            "lab replay sample.log --encoding dacce",
+            3,
+            "not a recording",
+        ),
+        (
+            "lab replay figure.calls --encoding nothing",
             2,
             "no encoding is called",
         ),

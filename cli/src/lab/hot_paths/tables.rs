@@ -7,11 +7,11 @@ use lucce_decoder::{CallLabels, CallMeasure, EventLeaf};
 use lucce_kcontexts::{Bursts, CallingContextTree, Error, Figures, Sizes, Times, Trace, Unit};
 use serde::Serialize;
 
-use super::super::output::{grouped, lock_stdout, write_json};
-use super::super::progress::ProgressMeter;
-use super::super::{CommandError, CommandStatus, prefix_path, print_diagnostic};
 use super::input::HotPathsInput;
 use super::{HotPathsArgs, figures};
+use crate::output::{grouped, lock_stdout, write_json};
+use crate::progress::ProgressMeter;
+use crate::{CommandError, CommandStatus, prefix_path, print_diagnostic};
 
 /// One program's rows and curves.
 #[derive(Serialize)]
