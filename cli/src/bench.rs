@@ -8,7 +8,7 @@ use std::time::Duration;
 use std::{env, fs, process};
 
 use lucce_bench::{Centre, JavaCommand, Outcome, Plan, Program, Report, Step, Tools, Variant};
-use lucce_decoder::units::parse_interval;
+use lucce_command::units::parse_interval;
 
 use super::output;
 use super::progress::ProgressMeter;

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use lucce_command::units::parse_duration_within;
 use lucce_control::{ControlCommand, HolderSearchOptions, send_command};
 use lucce_decoder::escape::EscapedText;
-use lucce_decoder::units::parse_duration_within;
 use lucce_decoder::{ContextNumber, Profile, type_name};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

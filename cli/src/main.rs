@@ -56,7 +56,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use lucce_decoder::escape::EscapedLine;
+use lucce_command::{CommandStatus, is_closed_pipe, print_message};
 use lucce_decoder::{ContextList, KindTotal, LogDamage, LogSource, Measure, OpenError, Profile};
 
 use progress::ProgressMeter;
@@ -153,15 +153,6 @@ fn format_command_groups(command: &Command) -> String {
     text
 }
 
-/// The result of a command.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum CommandStatus {
-    Fine = 0,
-    Finding = 1,
-    Unusable = 2,
-    Damaged = 3,
-}
-
 /// The error of a command that could not do anything.
 enum CommandError {
     Open(PathBuf, OpenError),
@@ -210,7 +201,7 @@ fn main() -> ExitCode {
         CliCommand::Man(args) => man::run(&args),
         CliCommand::Completions(args) => completions::run(&args),
     };
-    ExitCode::from(ended.unwrap_or_else(CommandError::report_to_stderr) as u8)
+    ended.unwrap_or_else(CommandError::report_to_stderr).into()
 }
 
 impl CommandError {
@@ -218,7 +209,7 @@ impl CommandError {
     fn report_to_stderr(self) -> CommandStatus {
         let (message, end) = match self {
             // The reader of the pipe has closed it.
-            CommandError::Output(e) if e.kind() == io::ErrorKind::BrokenPipe => {
+            CommandError::Output(e) if is_closed_pipe(&e) => {
                 return CommandStatus::Fine;
             }
             CommandError::Output(e) => (format!("cannot write: {e}"), CommandStatus::Unusable),
@@ -242,9 +233,7 @@ fn prefix_path(path: &Path, what: impl std::fmt::Display) -> String {
 
 /// Prints one line on standard error; names in it are escaped.
 fn print_diagnostic(message: impl std::fmt::Display) {
-    use io::Write;
-    // If this fails, there is no other stream for the message.
-    let _ = writeln!(io::stderr(), "lucce: {}", EscapedLine(&message.to_string()));
+    print_message("lucce", message);
 }
 
 fn open_profile(path: &Path) -> Result<Profile, CommandError> {

@@ -4,8 +4,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use lucce_command::units::parse_duration;
 use lucce_control::stop_signal;
-use lucce_decoder::units::parse_duration;
 use lucce_ship::push_mark::{PushMark, host_name, list_marked_logs};
 use lucce_ship::wire::RunLabels;
 use lucce_ship::{

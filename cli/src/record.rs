@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use lucce_command::units::parse_duration;
 use lucce_control::{ControlCommand, send_command, stop_signal};
-use lucce_decoder::units::parse_duration;
 use lucce_page::PageOpening;
 
 use super::attach::{agent_options, attach_agent, ensure_not_attached};

@@ -4,10 +4,10 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
+use lucce_command::units::parse_duration;
 use lucce_decoder::check_same_run;
 use lucce_decoder::count_streamed_events;
 use lucce_decoder::count_unstreamed_events;
-use lucce_decoder::units::parse_duration;
 use lucce_decoder::{EventStream, EventWindow, OpenError, Profile, events_path, read_header};
 use regex_lite::Regex;
 

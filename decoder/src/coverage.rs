@@ -7,7 +7,7 @@ use lucce_callgraph::{ContextId, MethodId};
 use lucce_tracelog::{CountedSum, ThreadId, VmCounterValue};
 use serde::Serialize;
 
-use lucce_replay::grouped;
+use lucce_command::grouped;
 
 use crate::kinds::{ALLOC, ALLOCATION};
 use crate::profile::Profile;

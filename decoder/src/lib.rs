@@ -5,7 +5,7 @@
 //!                                                  └─► list_contexts(): all events, by stack trace
 //! ```
 //! Reading order:
-//! - text: `escape` (how names are written), `units` (durations and sizes of options), `frame`
+//! - text: `escape` (how names are written), `frame`
 //! - content of a log: `code` (names and lines of sites and methods), `events` (counters), `kinds` (kinds of events), `profile`,
 //!   `load` (log → profile), `limits` (of packed logs), `source` (the log's file), `symbols` (a log without counters)
 //! - contexts: `scope` (classes whose frames are shown), `context_walk` (folds frames of contexts), `call_tree` (calling context
@@ -27,7 +27,6 @@
 
 pub mod escape;
 mod frame;
-pub mod units;
 
 mod code;
 mod events;

@@ -15,9 +15,9 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use lucce_command::units::parse_interval;
 use lucce_decoder::analyze_leaks;
 use lucce_decoder::list_alive_objects;
-use lucce_decoder::units::parse_interval;
 use lucce_decoder::{LeakAnalysis, LogDamage, Measure, Profile};
 use lucce_page::{AliveTable, LeaksText};
 

@@ -16,8 +16,8 @@ mod log_delta;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use lucce_command::units::{parse_duration, parse_interval};
 use lucce_control::stop_signal;
-use lucce_decoder::units::{parse_duration, parse_interval};
 use lucce_ship::HttpEndpoint;
 
 use self::delivery::{DeliveryEnd, OtlpDelivery};
