@@ -5,8 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lucce_decoder::escape::{EscapedLine, EscapedText};
-use lucce_decoder::read_recorded_options;
-use lucce_decoder::{ContextSummary, DecodeMismatch, Profile};
+use lucce_decoder::{ContextSummary, DecodeMismatch, Profile, read_recorded_options};
 use serde::Serialize;
 
 use super::classes::ClassFilterArgs;

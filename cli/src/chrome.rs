@@ -8,11 +8,9 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::{self, Write};
 
-use lucce_decoder::escape;
-use lucce_decoder::explain_event;
 use lucce_decoder::{
     ContextId, EventExplanation, EventStream, EventTypeId, EventWindow, LogDamage, Profile,
-    StreamEvent, TraceTree,
+    StreamEvent, TraceTree, escape, explain_event,
 };
 use serde::{Serialize, Serializer};
 use serde_json::json;

@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use lucce_decoder::Profile;
-use lucce_decoder::is_symbols;
-use lucce_decoder::summarize_bursts;
+use lucce_decoder::{Profile, is_symbols, summarize_bursts};
 use lucce_filter::{ClassFilter, PatternList};
 
 use super::{CommandError, open_profile, prefix_path, print_diagnostic};

@@ -6,9 +6,8 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use lucce_control::{ControlCommand, ControlError, send_command};
-use lucce_decoder::EventStream;
-use lucce_decoder::count_unstreamed_events;
 use lucce_decoder::escape::EscapedText;
+use lucce_decoder::{EventStream, count_unstreamed_events};
 use serde_json::Value;
 
 use super::list::resolve_pid;

@@ -4,9 +4,9 @@ use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 
 use lucce_decoder::escape::EscapedText;
-use lucce_decoder::index_submissions;
 use lucce_decoder::{
     ContextId, ContextNumber, DecodeError, Profile, RunId, StackFrame, StackTrace, SubmissionIndex,
+    index_submissions,
 };
 use serde::Serialize;
 

@@ -5,11 +5,9 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use lucce_decoder::export_run;
-use lucce_decoder::has_followed_objects;
 use lucce_decoder::{
     CollapsedStacks, ContextList, ExportOptions, KindTotal, Measure, Profile, events_path,
-    write_difference,
+    export_run, has_followed_objects, write_difference,
 };
 use lucce_export::{ExportCount, ExportEvent};
 

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use lucce_decoder::compute_coverage;
 use lucce_decoder::escape::{EscapedLine, EscapedText};
 use lucce_decoder::{
     ALLOC, AllocationCoverage, ContextSummary, CoverageBytes, EventStream, Profile, SkippedCode,
-    events_path,
+    compute_coverage, events_path,
 };
 use lucce_tracelog::LogFullCause;
 use serde::Serialize;

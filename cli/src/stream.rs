@@ -9,11 +9,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use lucce_decoder::escape::{CsvCellText, EscapedText};
-use lucce_decoder::explain_event;
-use lucce_decoder::find_thread_tags;
 use lucce_decoder::{
     ContextId, EventExplanation, EventStream, EventTypeId, FrameList, LogDamage, Profile,
-    StreamEvent, ThreadId, TraceTree, events_path, format_tags,
+    StreamEvent, ThreadId, TraceTree, events_path, explain_event, find_thread_tags, format_tags,
 };
 use serde::Serialize;
 

@@ -4,11 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
-use lucce_decoder::check_tags;
 use lucce_decoder::escape::EscapedText;
-use lucce_decoder::keep_tagged;
-use lucce_decoder::threads_with_tags;
-use lucce_decoder::{Profile, ThreadId};
+use lucce_decoder::{Profile, ThreadId, check_tags, keep_tagged, threads_with_tags};
 
 use super::{CommandError, prefix_path};
 

@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
-use lucce_decoder::trace_submitters;
-use lucce_decoder::{ContextId, Profile, StackFrame, StackTrace, StartOrigin, SubmissionIndex};
+use lucce_decoder::{
+    ContextId, Profile, StackFrame, StackTrace, StartOrigin, SubmissionIndex, trace_submitters,
+};
 use serde::Serialize;
 
 /// The traces of `--across-threads`.

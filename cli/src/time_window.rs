@@ -5,10 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use lucce_command::units::parse_duration;
-use lucce_decoder::check_same_run;
-use lucce_decoder::count_streamed_events;
-use lucce_decoder::count_unstreamed_events;
-use lucce_decoder::{EventStream, EventWindow, OpenError, Profile, events_path, read_header};
+use lucce_decoder::{
+    EventStream, EventWindow, OpenError, Profile, check_same_run, count_streamed_events,
+    count_unstreamed_events, events_path, read_header,
+};
 use regex_lite::Regex;
 
 use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, report_damage};

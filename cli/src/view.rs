@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, UNIX_EPOCH};
 
-use lucce_decoder::compute_coverage;
 use lucce_decoder::escape::EscapedText;
-use lucce_decoder::explain_sample_bias;
-use lucce_decoder::read_sampled_bytes;
-use lucce_decoder::summarize_bursts;
-use lucce_decoder::{ALLOC, Profile, events_path};
+use lucce_decoder::{
+    ALLOC, Profile, compute_coverage, events_path, explain_sample_bias, read_sampled_bytes,
+    summarize_bursts,
+};
 use lucce_page::{HtmlPage, PageOpening, RunText};
 
 use super::leaks;

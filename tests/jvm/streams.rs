@@ -5,12 +5,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use lucce_decoder::check_same_run;
-use lucce_decoder::count_streamed_events;
-use lucce_decoder::count_unstreamed_events;
 use lucce_decoder::{
     ContextCounters, ContextId, EventStream, EventTypeId, EventWindow, Profile, ThreadId,
-    events_path,
+    check_same_run, count_streamed_events, count_unstreamed_events, events_path,
 };
 use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
 use serde_json::Value;

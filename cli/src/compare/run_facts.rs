@@ -4,10 +4,9 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use lucce_decoder::escape::EscapedText;
-use lucce_decoder::explain_sample_bias;
-use lucce_decoder::read_sampled_bytes;
-use lucce_decoder::summarize_bursts;
-use lucce_decoder::{ALLOC, KindTotal, Profile};
+use lucce_decoder::{
+    ALLOC, KindTotal, Profile, explain_sample_bias, read_sampled_bytes, summarize_bursts,
+};
 use serde::Serialize;
 
 use super::super::output::{format_plural, grouped};

@@ -2,9 +2,8 @@
 
 use std::io::{self, Write};
 
-use lucce_decoder::Profile;
 use lucce_decoder::escape::EscapedText;
-use lucce_decoder::list_alive_objects;
+use lucce_decoder::{Profile, list_alive_objects};
 use serde::Serialize;
 
 use super::alive::AliveListing;

@@ -1,12 +1,13 @@
 //! `lucce leaks`: finds contexts whose objects are never released.
 //!
-//! Reading order: `report` (evidence as text and JSON), `alive` (live objects), `exhaustion` (heap of a JVM that ran out
+//! Reading order: `report` (evidence as text and JSON), `rows` (its rows), `alive` (live objects), `exhaustion` (heap of a JVM that ran out
 //! of memory), `watch` (follows a running JVM), `snapshot_request` (asks the agent for newer data), `as_of_time`.
 
 mod alive;
 mod as_of_time;
 mod exhaustion;
 mod report;
+mod rows;
 mod snapshot_request;
 mod watch;
 
@@ -16,9 +17,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use lucce_command::units::parse_interval;
-use lucce_decoder::analyze_leaks;
-use lucce_decoder::list_alive_objects;
-use lucce_decoder::{LeakAnalysis, LogDamage, Measure, Profile};
+use lucce_decoder::{LeakAnalysis, LogDamage, Measure, Profile, analyze_leaks, list_alive_objects};
 use lucce_page::{AliveTable, LeaksText};
 
 use super::classes::ClassFilterArgs;

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use lucce_decoder::export_run;
-use lucce_decoder::{DeltaTracker, ExportOptions, FollowedObjects, LogSource, OpenError};
+use lucce_decoder::{
+    DeltaTracker, ExportOptions, FollowedObjects, LogSource, OpenError, export_run,
+};
 use lucce_export::ExportRun;
 
 /// Reads a log repeatedly, without contact to its JVM.

@@ -5,10 +5,9 @@ use std::io::{self, Write};
 
 use lucce_contentid::StackId;
 use lucce_decoder::escape::EscapedText;
-use lucce_decoder::index_submissions;
 use lucce_decoder::{
     ContextId, EventContext, FrameList, KindTotal, Measure, Profile, SubmissionIndex, TraceId,
-    TraceTree,
+    TraceTree, index_submissions,
 };
 use serde::{Serialize, Serializer};
 
@@ -18,7 +17,8 @@ use crate::style::TerminalStyle;
 use crate::thread_start::ThreadStartTraces;
 use crate::threshold::estimate_frame_bytes;
 
-use super::{ReportArgs, ReportTotals, format_value, value_in_bytes};
+use super::ReportArgs;
+use super::context_report::{ReportTotals, format_value, value_in_bytes};
 
 /// The durations of contexts whose bytes are listed: another kind in the log has them under the same context ids.
 fn collect_operation_times(

@@ -1,32 +1,24 @@
 //! `lucce report`: prints where memory was allocated, or where other events happened.
 //!
-//! Reading order: `report_head` (the run), `listing` (contexts), `sum_table` (`--by`),
+//! Reading order: `context_report` (the whole), `report_head` (the run), `listing` (contexts), `sum_table` (`--by`),
 //! `tree` (`--tree`).
 
+mod context_report;
 mod listing;
 mod report_head;
 mod sum_table;
 mod tree;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
-use lucce_decoder::compute_coverage;
-use lucce_decoder::escape::EscapedText;
-use lucce_decoder::explain_sample_bias;
-use lucce_decoder::list_recorded_kinds;
-use lucce_decoder::read_sampled_bytes;
-use lucce_decoder::summarize_bursts;
 use lucce_decoder::{
-    ALLOC, AllocationCoverage, BurstSummary, ContextList, EventContext, GroupBy, KindDescriptor,
-    KindTotal, LEAK, Measure, MergedCounter, MergedProfile, Profile,
+    ALLOC, ContextList, EventContext, GroupBy, KindDescriptor, KindTotal, Measure, MergedCounter,
+    MergedProfile, Profile, compute_coverage, list_recorded_kinds,
 };
-use serde::Serialize;
 
-use super::amounts::format_amount;
-use super::output::{format_plural, grouped, lock_stdout, write_json};
+use super::output::{lock_stdout, write_json};
 use super::progress::ProgressMeter;
 use super::selection::{EventFilter, RowClass, RowFilter, SelectedRun, Selection};
 use super::threshold::{ThresholdArgs, warn_if_traces_are_large};
@@ -34,8 +26,8 @@ use super::{
     CommandError, CommandStatus, SortArg, find_kind, prefix_path, print_diagnostic,
     report_contexts_damage,
 };
+use context_report::{ContextReport, ReportBody, ReportTotals};
 use listing::ContextRows;
-use report_head::ReportHead;
 
 /// Print what allocates most, or where other events happened: contexts with their stack traces, sums by type, class, package,
 /// method, line, thread or tag, or a tree of calls.
@@ -306,279 +298,5 @@ struct ReportSums<'r> {
 impl ReportSums<'_> {
     fn is_wanted(&self, row: &MergedCounter) -> bool {
         self.row_filter.classify_row(row) == RowClass::Wanted
-    }
-}
-
-#[derive(Serialize)]
-struct ContextReport<'r> {
-    schema: &'static str,
-    version: u32,
-    #[serde(flatten)]
-    head: ReportHead,
-    event: String,
-    /// The unit of `value`; empty: a plain number of the program.
-    unit: String,
-    /// Number of events of the other kinds in the log.
-    others: BTreeMap<String, u64>,
-    totals: ReportTotals,
-    /// The allocation coverage, if it is known.
-    coverage: Option<AllocationCoverage>,
-    /// Whether the JVM ended normally.
-    ended: bool,
-    damage: Option<ReportDamage>,
-    lost: u64,
-    /// Set if events were counted in bursts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bursts: Option<BurstSummary>,
-    /// Number of events without a frame of the selected classes.
-    outside: u64,
-    skipped: SkippedCounts,
-    /// The sampling interval in bytes, if counts are estimated from samples.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sampled_bytes: Option<u64>,
-    /// A known bias of this JVM's samples.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sample_bias: Option<&'static str>,
-    /// Waits of idle threads, which the other sums exclude.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    idle: Option<ReportTotals>,
-    #[serde(flatten)]
-    body: ReportBody<'r>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum ReportBody<'r> {
-    Contexts {
-        contexts: Box<ContextRows<'r>>,
-        /// With a threshold: the sum of unlisted contexts.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        rest: Option<ReportTotals>,
-    },
-    Sums(sum_table::SumTable),
-    Tree(tree::ReportTree),
-}
-
-#[derive(Serialize)]
-struct ReportTotals {
-    contexts: u64,
-    count: u64,
-    value: u64,
-    /// The value, if it is in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bytes: Option<u64>,
-}
-
-impl ReportTotals {
-    fn new(kind: &KindTotal, contexts: &[EventContext]) -> Self {
-        let sum =
-            |of: fn(&EventContext) -> u64| contexts.iter().map(of).fold(0, u64::saturating_add);
-        let mut traces: Vec<_> = contexts.iter().map(|context| context.stack).collect();
-        traces.sort_unstable();
-        traces.dedup();
-        let value = sum(|context| context.value);
-        ReportTotals {
-            contexts: traces.len() as u64,
-            count: sum(|context| context.count),
-            value,
-            bytes: value_in_bytes(kind, value),
-        }
-    }
-
-    fn from_rows<'c>(kind: &KindTotal, rows: impl Iterator<Item = &'c MergedCounter>) -> Self {
-        let (mut traces, mut count, mut value) = (HashSet::new(), 0_u64, 0_u64);
-        for row in rows {
-            traces.insert(row.node);
-            count = count.saturating_add(row.count);
-            value = value.saturating_add(row.value);
-        }
-        ReportTotals {
-            contexts: traces.len() as u64,
-            count,
-            value,
-            bytes: value_in_bytes(kind, value),
-        }
-    }
-
-    /// `12 bytes, 3 events in 2 contexts`
-    fn write(&self, unit: &str, out: &mut impl Write) -> io::Result<()> {
-        if self.count == 0 {
-            return writeln!(out, "none");
-        }
-        let value = format_value(self.value, unit).map_or_else(String::new, |text| text + ", ");
-        let contexts = format_plural(self.contexts, "context");
-        writeln!(
-            out,
-            "{value}{} in {contexts}",
-            format_plural(self.count, "event")
-        )
-    }
-}
-
-#[derive(Serialize)]
-struct ReportDamage {
-    offset: u64,
-    reason: String,
-}
-
-#[derive(Serialize)]
-struct SkippedCounts {
-    classes: u64,
-    methods: u64,
-}
-
-impl<'r> ContextReport<'r> {
-    fn new(
-        profile: &Profile,
-        contexts: &ContextList,
-        kind: &KindTotal,
-        (totals, body): (ReportTotals, ReportBody<'r>),
-    ) -> Self {
-        let others = profile.counted_kinds().into_iter();
-        let others = others.filter(|other| other.name != kind.name);
-        let (classes, methods) = profile.skipped_counts();
-        ContextReport {
-            schema: "lucce-report",
-            version: 1,
-            head: ReportHead::new(profile),
-            others: others.map(|other| (other.name, other.count)).collect(),
-            totals,
-            coverage: None,
-            ended: profile.ended,
-            damage: contexts.damage.as_ref().map(|damage| ReportDamage {
-                offset: damage.offset,
-                reason: damage.reason.to_string(),
-            }),
-            lost: profile.dropped_events(),
-            bursts: summarize_bursts(&profile),
-            outside: contexts.outside,
-            skipped: SkippedCounts { classes, methods },
-            sampled_bytes: read_sampled_bytes(&profile).filter(|_| ALLOC.is_kind(&kind.name)),
-            sample_bias: explain_sample_bias(&profile).filter(|_| ALLOC.is_kind(&kind.name)),
-            idle: None,
-            event: kind.name.clone(),
-            unit: kind.unit.clone(),
-            body,
-        }
-    }
-
-    fn write(&self, profile: &Profile, out: &mut impl Write) -> io::Result<()> {
-        self.write_head(out)?;
-        match &self.body {
-            ReportBody::Contexts { contexts, rest } => {
-                contexts.write(&self.unit, out)?;
-                if let Some(rest) = rest {
-                    write!(out, "rest, not listed: ")?;
-                    rest.write(&self.unit, out)?;
-                }
-            }
-            ReportBody::Sums(table) => table.write(out)?,
-            ReportBody::Tree(drawn) => drawn.write(out)?,
-        }
-        if let Some(idle) = &self.idle {
-            write!(
-                out,
-                "idle, threads that wait for work (--idle shows them): "
-            )?;
-            idle.write(&self.unit, out)?;
-        }
-        write!(out, "total: ")?;
-        self.totals.write(&self.unit, out)?;
-        if LEAK.is_kind(&self.event) && self.totals.count == 0 {
-            writeln!(
-                out,
-                "note: objects were followed, which are no events: `lucce leaks` says what of them lives"
-            )?;
-        }
-        self.write_notes(profile, out)
-    }
-
-    fn write_head(&self, out: &mut impl Write) -> io::Result<()> {
-        self.head.write(out)?;
-        if let Some(coverage) = &self.coverage {
-            writeln!(out, "counted: {coverage}")?;
-        }
-        let lost = match self.lost {
-            0 => "none lost".to_owned(),
-            lost => format!("{} lost", format_plural(lost, "event")),
-        };
-        let unit = match self.unit.as_str() {
-            "" => String::new(),
-            unit => format!(" in {}", EscapedText(unit)),
-        };
-        write!(out, "events: {}{unit}, {lost}", EscapedText(&self.event))?;
-        let others = self.others.iter();
-        let others: Vec<_> = others
-            .map(|(name, count)| format!("{} {}", EscapedText(name), grouped(*count)))
-            .collect();
-        if !others.is_empty() {
-            write!(out, "; others, for --event: {}", others.join(", "))?;
-        }
-        writeln!(out, "\n")
-    }
-
-    fn write_notes(&self, profile: &Profile, out: &mut impl Write) -> io::Result<()> {
-        if let Some(damage) = &self.damage {
-            writeln!(
-                out,
-                "note: the log is damaged at offset {}; what could be read is counted",
-                damage.offset
-            )?;
-        } else if !self.ended {
-            writeln!(
-                out,
-                "note: the JVM was killed or still runs; all it recorded is here, its counters without checksums"
-            )?;
-        } else if profile.unsealed > 0 {
-            writeln!(
-                out,
-                "note: the log's counters have no checksums (an older version wrote it, or it was copied while it ended)"
-            )?;
-        }
-        if let Some(bursts) = &self.bursts {
-            writeln!(out, "note: {}", EscapedText(&bursts.to_string()))?;
-        }
-        if let Some(bytes) = self.sampled_bytes {
-            let bytes = grouped(bytes);
-            writeln!(
-                out,
-                "note: estimated from samples, one every {bytes} bytes on average"
-            )?;
-        }
-        if let Some(bias) = self.sample_bias {
-            writeln!(out, "note: {bias}")?;
-        }
-        if self.outside > 0 {
-            let events = format_plural(self.outside, "event");
-            writeln!(
-                out,
-                "note: {events} without any frame of these classes left out"
-            )?;
-        }
-        let SkippedCounts { classes, methods } = self.skipped;
-        if classes + methods > 0 {
-            let (classes, methods) = (grouped(classes), grouped(methods));
-            writeln!(
-                out,
-                "note: without hooks: classes {classes}, single methods {methods} (lucce stats)"
-            )?;
-        }
-        profile
-            .warnings
-            .iter()
-            .try_for_each(|warning| writeln!(out, "warning: {}", EscapedText(warning)))
-    }
-}
-
-fn value_in_bytes(kind: &KindTotal, value: u64) -> Option<u64> {
-    kind.is_bytes().then_some(value)
-}
-
-/// Formats a value with its unit, exactly if that is short; `None`: the kind has no values.
-fn format_value(value: u64, unit: &str) -> Option<String> {
-    match (value, unit) {
-        (0, "") => None,
-        (value, "") => Some(format!("value {}", grouped(value))),
-        (value, unit) => Some(format_amount(value as f64, &EscapedText(unit).to_string())),
     }
 }

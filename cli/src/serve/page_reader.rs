@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lucce_decoder::check_same_run;
-use lucce_decoder::{ContextCounters, EventStream, Profile, events_path, read_header};
+use lucce_decoder::{
+    ContextCounters, EventStream, Profile, check_same_run, events_path, read_header,
+};
 use lucce_page::{HtmlPage, PageRefresh};
 
 use super::super::classes::ClassFilterArgs;

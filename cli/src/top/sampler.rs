@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use lucce_decoder::list_recorded_kinds;
-use lucce_decoder::{ContextCounters, KindTotal, MergedProfile, OpenError, Profile, RunId};
+use lucce_decoder::{
+    ContextCounters, KindTotal, MergedProfile, OpenError, Profile, RunId, list_recorded_kinds,
+};
 
 use crate::CommandError;
 use crate::classes::ClassFilterArgs;

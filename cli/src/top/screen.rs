@@ -5,15 +5,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lucce_control::{ControlCommand, send_command};
-use lucce_decoder::{GroupKey, OpenError};
+use lucce_decoder::{GroupBy, GroupKey, OpenError};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph, Row as TableRow, Table, TableState};
 use ratatui::{DefaultTerminal, Frame};
-
-use lucce_decoder::GroupBy;
 
 use super::super::target::RunTarget;
 use super::super::{CommandError, CommandStatus};

@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lucce_decoder::export_run;
-use lucce_decoder::{ExportOptions, Profile, StackFrame};
+use lucce_decoder::{ExportOptions, Profile, StackFrame, export_run};
 use lucce_testkit::random;
 use serde_json::Value;
 

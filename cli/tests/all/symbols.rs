@@ -6,8 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use lucce_decoder::is_symbols;
-use lucce_decoder::{LogSource, Profile};
+use lucce_decoder::{LogSource, Profile, is_symbols};
 
 fn lucce() -> Command {
     Command::new(env!("CARGO_BIN_EXE_lucce"))

@@ -3,11 +3,9 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use lucce_decoder::export_run;
-use lucce_decoder::has_followed_objects;
 use lucce_decoder::{
     CollapsedStacks, EventStream, EventWindow, ExportOptions, LogSource, Measure, Profile,
-    events_path, write_difference,
+    events_path, export_run, has_followed_objects, write_difference,
 };
 use lucce_export::{ExportEvent, ExportRun};
 

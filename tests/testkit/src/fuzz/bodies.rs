@@ -1,17 +1,10 @@
 //! What is done with a file, whatever is in it: the work of all verbs that read it. It must not panic, and must end.
 
 use lucce_callgraph::ContextId;
-use lucce_decoder::analyze_leaks;
-use lucce_decoder::check_same_run;
-use lucce_decoder::count_streamed_events;
-use lucce_decoder::count_unstreamed_events;
-use lucce_decoder::explain_event;
-use lucce_decoder::index_submissions;
-use lucce_decoder::summarize_bursts;
-use lucce_decoder::trace_submitters;
 use lucce_decoder::{
     CallLabels, CallMeasure, CodeSymbols, CollapsedStacks, EventLeaf, EventStream, EventWindow,
-    Measure, Profile, TraceTree,
+    Measure, Profile, TraceTree, analyze_leaks, check_same_run, count_streamed_events,
+    count_unstreamed_events, explain_event, index_submissions, summarize_bursts, trace_submitters,
 };
 use lucce_decoder::{feed_log_calls, feed_recorded_calls};
 use lucce_kcontexts::CallingContextTree;
