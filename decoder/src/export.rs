@@ -1,7 +1,7 @@
 //! Builds the model of one run from which `lucce-export` writes files for other tools.
 //!
 //! ```text
-//! Profile     ──► ContextTree, frames by names ──► rows: counters by context, type and thread
+//! Profile     ──► CallTree, frames by names ──► rows: counters by context, type and thread
 //! EventStream ──► events, each with the meaning of its row
 //! ```
 
@@ -16,23 +16,23 @@ use lucce_stream::EventStream;
 use lucce_tracelog::{EventTypeId, ThreadId};
 use rustc_hash::FxHashMap;
 
+use crate::call_tree::{CallTree, CallTreeBuilder, EqualStacks, NodeId, TreeFrameKey};
 use crate::code::CodeSymbols;
-use crate::collapsed::StackMeasure;
 use crate::contexts::ContextList;
 use crate::escape::EscapedText;
 use crate::events::ContextCounter;
 use crate::kinds::{ALLOCATION, INUSE, KindDescriptor, LEAK};
+use crate::measure::Measure;
 use crate::merged::ValueInterner;
 use crate::profile::{Profile, ProgressTick};
 use crate::stream_events::EventWindow;
-use crate::tree::{ContextTree, EqualStacks, NodeId, TreeFrameKey};
 
 /// Options of an export.
 pub struct ExportOptions<'w> {
     /// Only events of this kind; `None`: all.
     pub kind: Option<&'w str>,
     /// The measure that is shown first; `None`: sums of values if there are any.
-    pub value: Option<StackMeasure>,
+    pub value: Option<Measure>,
     /// Whether types are one more frame at the end of their stacks.
     pub leaf_type: bool,
     /// Whether content ids are written, in formats that have room for them.
@@ -70,47 +70,45 @@ struct ExportFrames {
     ids: Vec<FrameId>,
 }
 
-impl Profile {
-    /// Whether the kind is that of sampled live objects, which have no counters, and the log has some.
-    #[must_use]
-    pub fn has_followed_objects(&self, kind: &str) -> bool {
-        let is_theirs = INUSE.is_kind(kind) || LEAK.is_kind(kind);
-        is_theirs && !self.followed_objects.snapshots().is_empty()
-    }
+/// Whether the kind is that of sampled live objects, which have no counters, and the log has some.
+#[must_use]
+pub fn has_followed_objects(profile: &Profile, kind: &str) -> bool {
+    let is_theirs = INUSE.is_kind(kind) || LEAK.is_kind(kind);
+    is_theirs && !profile.followed_objects.snapshots().is_empty()
+}
 
-    /// Builds the model. `stream`: the model also has its threads, and its events can be read. Calls `tick` with the
-    /// number of decoded contexts.
-    #[must_use]
-    pub fn export_run(
-        &self,
-        wish: &ExportOptions<'_>,
-        stream: Option<&EventStream>,
-        tick: ProgressTick<'_>,
-    ) -> RunExport<'_> {
-        let mut building = ExportBuilder {
-            profile: self,
-            tree: ContextTree::default(),
-            frames: ExportFrames::default(),
-            labels: ExportNames::default(),
-            rows: Vec::new(),
-            places: FxHashMap::default(),
-            left_out: ContextList::default(),
-        };
-        building.add_counters(wish.kind, tick);
-        building.add_live_objects(wish.kind);
-        if let Some(stream) = stream {
-            building.place_streamed_events(wish.kind, stream);
-        }
-        let threads = stream.map_or(&[][..], EventStream::threads).iter();
-        let number = |thread: &lucce_stream::StreamThreadInfo| {
-            let name = EscapedText(&self.stream_thread_name(thread)).to_string();
-            // Each thread has a track of its own, even if names are equal.
-            building.labels.threads.push(name)
-        };
-        let stream_threads = threads.map(number).collect();
-        building.unite_stacks();
-        building.finish_run(wish, stream_threads)
+/// Builds the model. `stream`: the model also has its threads, and its events can be read. Calls `tick` with the
+/// number of decoded contexts.
+#[must_use]
+pub fn export_run<'p>(
+    profile: &'p Profile,
+    wish: &ExportOptions<'_>,
+    stream: Option<&EventStream>,
+    tick: ProgressTick<'_>,
+) -> RunExport<'p> {
+    let mut building = ExportBuilder {
+        profile: profile,
+        tree: CallTree::default(),
+        frames: ExportFrames::default(),
+        labels: ExportNames::default(),
+        rows: Vec::new(),
+        places: FxHashMap::default(),
+        left_out: ContextList::default(),
+    };
+    building.add_counters(wish.kind, tick);
+    building.add_live_objects(wish.kind);
+    if let Some(stream) = stream {
+        building.place_streamed_events(wish.kind, stream);
     }
+    let threads = stream.map_or(&[][..], EventStream::threads).iter();
+    let number = |thread: &lucce_stream::StreamThreadInfo| {
+        let name = EscapedText(&profile.stream_thread_name(thread)).to_string();
+        // Each thread has a track of its own, even if names are equal.
+        building.labels.threads.push(name)
+    };
+    let stream_threads = threads.map(number).collect();
+    building.unite_stacks();
+    building.finish_run(wish, stream_threads)
 }
 
 /// The key of a row.
@@ -124,7 +122,7 @@ struct ExportRowKey {
 
 struct ExportBuilder<'p> {
     profile: &'p Profile,
-    tree: ContextTree,
+    tree: CallTree,
     frames: ExportFrames,
     labels: ExportNames,
     rows: Vec<ExportRow>,
@@ -165,13 +163,13 @@ impl<'p> ExportBuilder<'p> {
         is_wanted: impl Fn(&ContextCounter) -> bool,
     ) {
         let (profile, frames, tree) = (self.profile, &mut self.frames, &mut self.tree);
-        let mut grower = profile.tree_builder(frames.number_frames(&profile.code));
+        let mut grower = CallTreeBuilder::new(profile, frames.number_frames(&profile.code));
         for shares in profile.events.by_context() {
             tick(1);
             let mut wanted = shares.iter().filter(|share| is_wanted(share));
             let Some(first) = wanted.next() else { continue };
             match grower.insert_context(tree, first.id) {
-                Ok((ContextTree::ROOT, _)) if profile.is_restricted() => {
+                Ok((CallTree::ROOT, _)) if profile.is_restricted() => {
                     let counts = wanted.chain([first]).map(|share| share.count);
                     let outside = &mut self.left_out.outside;
                     *outside = counts.fold(*outside, u64::saturating_add);
@@ -196,13 +194,13 @@ impl<'p> ExportBuilder<'p> {
             return;
         };
         let alive = self.labels.kinds.intern_value(INUSE.name.to_owned());
-        let mut grower = profile.tree_builder(self.frames.number_frames(&profile.code));
+        let mut grower = CallTreeBuilder::new(profile, self.frames.number_frames(&profile.code));
         for row in &last.rows {
             let Some((id, of)) = profile.followed_objects.context_and_type(row.key) else {
                 continue;
             };
             match grower.insert_context(&mut self.tree, *id) {
-                Ok((ContextTree::ROOT, _)) if profile.is_restricted() => {}
+                Ok((CallTree::ROOT, _)) if profile.is_restricted() => {}
                 Ok((node, _)) => self.rows.push(ExportRow {
                     node: node.0,
                     kind: alive,
@@ -220,7 +218,7 @@ impl<'p> ExportBuilder<'p> {
     /// Adds positions and meanings of events without counters: of sampled live objects.
     fn place_streamed_events(&mut self, kind: Option<&str>, stream: &EventStream) {
         let profile = self.profile;
-        let mut grower = profile.tree_builder(self.frames.number_frames(&profile.code));
+        let mut grower = CallTreeBuilder::new(profile, self.frames.number_frames(&profile.code));
         let is_kind = |event| kind.is_none_or(|kind| profile.is_event_of_kind(event, kind));
         for event in stream.iter_events().filter(|event| is_kind(event.event)) {
             let known = self.places.get(&event.id).copied();
@@ -228,7 +226,7 @@ impl<'p> ExportBuilder<'p> {
                 Some((_, site)) => site,
                 // Contexts out of scope or unknown have no position and are reported as left out.
                 None => match grower.insert_context(&mut self.tree, event.id) {
-                    Ok((node, leaf)) if node != ContextTree::ROOT => {
+                    Ok((node, leaf)) if node != CallTree::ROOT => {
                         let site = leaf.map_or(SiteId::NONE, |leaf| leaf.site);
                         self.places.insert(event.id, (node, site));
                         site
@@ -276,7 +274,7 @@ impl<'p> ExportBuilder<'p> {
         let main = asked.unwrap_or_else(|| self.profile.main_kind().name);
         let main_kind = kinds.iter().position(|kind| kind.name == main).unwrap_or(0);
         let counts_first = match wish.value {
-            Some(value) => value == StackMeasure::Count,
+            Some(value) => value == Measure::Count,
             None => kinds.get(main_kind).is_none_or(|kind| !kind.has_values),
         };
         if wish.leaf_type {
@@ -368,7 +366,7 @@ impl<'p> ExportBuilder<'p> {
         let of = |row: &ExportRow, kinds: &[ExportEventKind]| {
             let kind = kinds.get(row.kind as usize);
             let by_value =
-                kind.is_some_and(|kind| kind.has_values) && wish.value != Some(StackMeasure::Count);
+                kind.is_some_and(|kind| kind.has_values) && wish.value != Some(Measure::Count);
             if by_value { row.value } else { row.count }
         };
         let mut whole: HashMap<u32, u64> = HashMap::new();
@@ -385,7 +383,7 @@ impl<'p> ExportBuilder<'p> {
         }
         let mut rest: HashMap<u32, ExportRow> = HashMap::new();
         let key = self.frames.number_pseudo_frame("[rest]");
-        let Some(node) = self.tree.get_or_insert_child(ContextTree::ROOT, key) else {
+        let Some(node) = self.tree.get_or_insert_child(CallTree::ROOT, key) else {
             return;
         };
         run.rows.retain(|row| {
@@ -413,7 +411,7 @@ impl<'p> ExportBuilder<'p> {
     fn list_nodes(&self) -> Vec<ExportNode> {
         let step = |number: usize| self.tree.caller_and_frame(NodeId(number as u32));
         let nodes = (0..self.tree.len()).map(|number| {
-            let (caller, key) = step(number).unwrap_or((ContextTree::ROOT, TreeFrameKey(0)));
+            let (caller, key) = step(number).unwrap_or((CallTree::ROOT, TreeFrameKey(0)));
             ExportNode {
                 caller: caller.0,
                 frame: key.0,

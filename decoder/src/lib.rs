@@ -1,23 +1,23 @@
-//! Decodes event logs into stack traces: the library behind the `lucce` command.
+//! Decodes event logs into stack traces: the library behind `lucce` and `lucce-fleet`.
 //!
 //! ```text
 //! LogSource ──► Profile { graph, code, events, … } ──► decode_trace(id): frames
 //!                                                  └─► list_contexts(): all events, by stack trace
 //! ```
 //! Reading order:
-//! - text: `escape` (how names are written), `units` (durations and sizes of options), `frame`
+//! - text: `escape` (how names are written), `frame`
 //! - content of a log: `code` (names and lines of sites and methods), `events` (counters), `kinds` (kinds of events), `profile`,
 //!   `load` (log → profile), `limits` (of packed logs), `source` (the log's file), `symbols` (a log without counters)
-//! - contexts: `scope` (classes whose frames are shown), `fingerprint` (content ids of traces), `traces` (a tree of frames),
+//! - contexts: `scope` (classes whose frames are shown), `context_walk` (folds frames of contexts), `call_tree` (calling context
+//!   tree), `fingerprint` (content ids of traces), `traces` (a call tree with names),
 //!   `contexts` (events by trace), `origins` (who started a thread), `idle` (threads that wait for work), `tags` (of the program)
-//! - sums: `kind_totals` (by kind), `coverage` (counted bytes divided by allocated bytes), `recorded_options` (the run's options),
+//! - sums: `measure` (what is summed, by what), `kind_totals` (by kind), `coverage` (counted bytes divided by allocated bytes), `recorded_options` (the run's options),
 //!   `collapsed` (stacks for flame graphs)
 //! - calls: `call_labels` and `call_feed` (calls of a run, for k-calling contexts)
 //! - time: `stream_events` (single events with their times), `bursts`, `delta` (counters since the last reading of a running JVM)
 //! - live objects: `followed_objects` (sampled live objects), `evidence`, `sufficiency` and `leaks` (contexts that leak, and
 //!   whether a leak can be excluded), `alive` (live objects without a proof)
-//! - output: `tree` (calling context tree), `merged` (runs merged by names), `export` (one run for other tools), `view` (a page
-//!   for a browser)
+//! - output: `merged` (runs merged by names), `export` (one run for other tools)
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -27,7 +27,6 @@
 
 pub mod escape;
 mod frame;
-pub mod units;
 
 mod code;
 mod events;
@@ -40,6 +39,7 @@ mod followed_objects;
 mod scope;
 
 mod load;
+mod measure;
 mod profile;
 
 mod limits;
@@ -73,52 +73,58 @@ mod leaks;
 
 mod alive;
 
-mod tree;
+mod call_tree;
+mod context_walk;
 
 mod merged;
 
 mod export;
 
-mod view;
-
-pub use alive::{AgeClass, AliveAmount, AliveObjects, AliveRow};
-pub use bursts::BurstSummary;
+pub use alive::{AgeClass, AliveAmount, AliveObjects, AliveRow, list_alive_objects};
+pub use bursts::{BurstSummary, summarize_bursts};
 pub use call_feed::{CallFeedOutcome, CallMeasure, EventLeaf, feed_log_calls, feed_recorded_calls};
 pub use call_labels::{CallLabels, CallTarget, SiteCall};
+pub use call_tree::{CallTree, NodeId, TreeFrameKey};
 pub use code::{CodeSymbols, type_name};
-pub use collapsed::{CollapsedStacks, StackMeasure, write_difference};
+pub use collapsed::{CollapsedStacks, write_difference};
 pub use contexts::{ContextList, ContextSummary, EventContext};
-pub use coverage::{AllocationCoverage, CoverageBytes, ThreadCoverage};
+pub use coverage::{
+    AllocationCoverage, CoverageBytes, ThreadCoverage, compute_coverage, explain_sample_bias,
+    read_sampled_bytes,
+};
 pub use delta::DeltaTracker;
 pub use events::{ContextCounter, ContextCounters};
 pub use evidence::{LeakEvidence, LiveAmount, SnapshotPoint};
-pub use export::{ExportOptions, RunExport};
+pub use export::{ExportOptions, RunExport, export_run, has_followed_objects};
 pub use followed_objects::{FollowedObjects, LiveObjectCensus, LiveObjectRow, LiveObjectSnapshot};
 pub use frame::{StackFrame, is_jdk_name};
-pub use idle::IdleContexts;
+pub use idle::{IdleContexts, find_idle_contexts};
 pub use kinds::{ALLOC, ALLOCATION, EventTypeTable, KindDescriptor, KindTotal, LEAK, TypeInfo};
-pub use leaks::{LeakAnalysis, LeakFinding, LeakSuspect, SuspectVerdict};
+pub use leaks::{LeakAnalysis, LeakFinding, LeakSuspect, SuspectVerdict, analyze_leaks};
 pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
 pub use lucce_stream::{EventStream, StreamEvent, events_path};
 pub use lucce_tracelog::{ContextNumber, EventTypeId, LogDamage, OpenError, RunId, ThreadId};
+pub use measure::{GroupBy, Measure};
 pub use merged::{
-    CallTreeBranch, CallTreeOptions, GroupBy, GroupKey, Measure, MergedCounter, MergedProfile,
-    PathSum,
+    CallTreeBranch, CallTreeOptions, EventMeaning, GroupKey, KindName, MergedCounter, MergedNames,
+    MergedProfile, MergedRun, PathSum, TaggedThread,
 };
-pub use origins::{StartOrigin, SubmissionIndex};
+pub use origins::{StartOrigin, SubmissionIndex, index_submissions, trace_submitters};
 pub use profile::{
     DecodeMismatch, LogSizes, Profile, ProfileThread, ProgressTick, SkippedCode, StackTrace,
 };
+pub use recorded_options::{list_recorded_kinds, read_recorded_options};
 pub use source::{LogSource, read_header};
-pub use stream_events::{EventExplanation, EventWindow};
+pub use stream_events::{
+    EventExplanation, EventWindow, check_same_run, count_streamed_events, count_unstreamed_events,
+    explain_event,
+};
 pub use sufficiency::{
     EvidenceSufficiency, LiveCourse, MissingEvidence, judge_course, judge_sufficiency,
 };
-pub use symbols::SymbolsExtract;
-pub use tags::{UNTAGGED, format_tags};
-pub use traces::{FrameList, TraceId, TraceSums, TraceTree, TraceVisit};
-pub use tree::{ContextTree, NodeId, TreeFrameKey};
-pub use view::{
-    AliveTable, AliveText, HtmlPage, LeakText, LeaksText, PageOpening, PageRefresh, RunText,
-    SuspectText,
+pub use symbols::{SymbolsExtract, is_symbols};
+pub use tags::{
+    UNTAGGED, check_tags, find_thread_tags, format_tags, format_thread_tags, has_tags, keep_tagged,
+    threads_with_tags,
 };
+pub use traces::{FrameList, TraceId, TraceSums, TraceTree, TraceVisit};

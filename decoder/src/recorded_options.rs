@@ -3,24 +3,25 @@
 use crate::kinds::{ALLOC, KindDescriptor, LEAK};
 use crate::profile::Profile;
 
-impl Profile {
-    /// The kinds that the run was to record, if the log has its options. A kind may have no events.
-    #[must_use]
-    pub fn recorded_kinds(&self) -> Vec<&str> {
-        match self.meta.get("options") {
-            Some(_) => parse_kinds(self.recorded_options("events").next()),
-            None if self.meta.contains_key("leak.interval") => vec![LEAK.name],
-            None => Vec::new(),
-        }
+/// The kinds that the run was to record, if the log has its options. A kind may have no events.
+#[must_use]
+pub fn list_recorded_kinds(profile: &Profile) -> Vec<&str> {
+    match profile.meta.get("options") {
+        Some(_) => parse_kinds(read_recorded_options(profile, "events").next()),
+        None if profile.meta.contains_key("leak.interval") => vec![LEAK.name],
+        None => Vec::new(),
     }
+}
 
-    /// The values of an option of the agent, once for each time it was given.
-    pub fn recorded_options(&self, key: &'static str) -> impl Iterator<Item = &str> {
-        let options = self.meta.get("options");
-        options
-            .into_iter()
-            .flat_map(move |options| option_values(options, key))
-    }
+/// The values of an option of the agent, once for each time it was given.
+pub fn read_recorded_options<'p>(
+    profile: &'p Profile,
+    key: &'static str,
+) -> impl Iterator<Item = &'p str> {
+    let options = profile.meta.get("options");
+    options
+        .into_iter()
+        .flat_map(move |options| option_values(options, key))
 }
 
 /// Values of a key in options such as `events=alloc+leak=16k,out=…`

@@ -11,10 +11,11 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::tree::NodeId;
+use crate::call_tree::NodeId;
 
 use super::group_sums::FrameGroupKeys;
-use super::{GroupBy, GroupKey, Measure, MergedCounter, MergedProfile};
+use super::{GroupKey, MergedCounter, MergedProfile};
+use crate::measure::{GroupBy, Measure};
 
 /// Options of a call tree.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -75,7 +76,7 @@ impl MergedProfile {
     ) -> Vec<CallTreeBranch> {
         let rows = self
             .filter_counters(run, is_wanted)
-            .map(|row| (row, drawing.measure.measure_counter(row)));
+            .map(|row| (row, row.amount(drawing.measure)));
         match drawing.inverted {
             true => BottomUpTree::new(self, drawing).build_branches(rows),
             false => TopDownTree::new(self, drawing, rows).build_branches(),
@@ -302,8 +303,8 @@ impl<'j> BottomUpTree<'j> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call_tree::TreeFrameKey;
     use crate::merged::MergedRun;
-    use crate::tree::TreeFrameKey;
     use lucce_callgraph::ContextId;
     use lucce_contentid::{ContentDetail, FrameId, FrameText};
 
@@ -314,7 +315,7 @@ mod tests {
         let mut joined = MergedProfile::default();
         let mut counted = Vec::new();
         for (path, value) in paths {
-            let mut node = crate::tree::ContextTree::ROOT;
+            let mut node = crate::call_tree::CallTree::ROOT;
             for name in *path {
                 let class = joined.names.classes.intern_value("C".to_owned());
                 let method = joined.names.methods.intern_value(MethodName {

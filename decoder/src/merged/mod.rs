@@ -3,7 +3,7 @@
 //! ```text
 //! Profile ─┬─► MergedNames: each text, method and frame once
 //! Profile ─┤
-//!          └─► ContextTree: each path of frames once ─► MergedRun: each run's counters, by node
+//!          └─► CallTree: each path of frames once ─► MergedRun: each run's counters, by node
 //! ```
 //! Paths with equal content ids are one context, represented by the first: copies of a class by several loaders, and
 //! hidden classes whose names differ from run to run.
@@ -27,23 +27,26 @@ use lucce_stream::StreamEvent;
 use lucce_tracelog::{EventTypeId, RunId, ThreadId};
 
 pub use branches::{CallTreeBranch, CallTreeOptions};
-pub use group_sums::{GroupBy, GroupKey, Measure};
-pub(crate) use names::ValueInterner;
+pub use group_sums::GroupKey;
+pub use names::ValueInterner;
 pub use names::{FrameIdentity, KindName, MergedNames, TaggedThread};
 pub use path_sums::PathSum;
 
+use crate::call_tree::{CallTree, EqualStacks, NodeId};
 use crate::contexts::ContextList;
 use crate::events::{ContextCounter, ContextCounters};
 use crate::frame::StackFrame;
 use crate::idle::IdleContexts;
+use crate::idle::find_idle_contexts;
 use crate::kinds::{ALLOC, ALLOCATION};
+use crate::measure::Measure;
 use crate::profile::{Profile, ProgressTick};
-use crate::tree::{ContextTree, EqualStacks, NodeId};
+use crate::tags::format_thread_tags;
 
 /// The events of several runs.
 #[derive(Default)]
 pub struct MergedProfile {
-    pub tree: ContextTree,
+    pub tree: CallTree,
     pub names: MergedNames,
     pub runs: Vec<MergedRun>,
 }
@@ -90,6 +93,11 @@ pub struct EventMeaning {
 }
 
 impl MergedCounter {
+    #[must_use]
+    pub fn amount(&self, measure: Measure) -> u64 {
+        measure.select_amount(self.value, self.count)
+    }
+
     #[must_use]
     pub fn event_meaning(&self) -> EventMeaning {
         EventMeaning {
@@ -203,7 +211,7 @@ impl MergedProfile {
             profile,
             by_context: walked.positions,
             unknown: walked.unknown,
-            idle: profile.find_idle_contexts(events),
+            idle: find_idle_contexts(&profile, events),
         };
         let left_out = places.take_left_out(events);
         let mut equal = self.equal_stacks();
@@ -256,7 +264,7 @@ impl ContextPositions<'_> {
         let mut left_out = ContextList::default();
         if self.profile.is_restricted() {
             for (shares, place) in events.by_context().zip(&mut self.by_context) {
-                if place.is_some_and(|place| place.node == ContextTree::ROOT) {
+                if place.is_some_and(|place| place.node == CallTree::ROOT) {
                     let counts = shares.iter().map(|share| share.count);
                     left_out.outside = counts.fold(left_out.outside, u64::saturating_add);
                     *place = None;
@@ -361,7 +369,9 @@ impl<'p> RunNames<'p> {
         *self.tagged_threads.entry(thread).or_insert_with(|| {
             let lane = TaggedThread {
                 thread: names.threads.intern_value(profile.thread_name(thread)),
-                tags: names.tags.intern_value(profile.tags_of(thread)),
+                tags: names
+                    .tags
+                    .intern_value(format_thread_tags(&profile, thread)),
             };
             names.tagged_threads.intern_value(lane)
         })

@@ -5,16 +5,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lucce_decoder::units::{parse_duration, parse_interval};
+use lucce_command::units::{parse_duration, parse_interval};
 use lucce_ship::wire::{CollectorGeneration, MAX_PART_BYTES};
 
 use crate::cli::access::AccessArgs;
-use crate::cli::{FleetExitStatus, engine_args, format_count, print_error};
+use crate::cli::{engine_args, print_error};
 use crate::collect::{
     BatchIngester, BatchReport, LogSpool, PartOutcome, SpoolError, SpoolLimits, parse_run_id,
 };
 use crate::error::FleetError;
 use crate::http::{self, HttpServer, ServerMetrics, ServerRequest, ServerResponse};
+use lucce_command::{CommandStatus, format_plural};
 
 /// Take the logs that JVMs send (`push=` of the agent, `lucce push`): to this disk first, into the dataset by batches.
 #[derive(clap::Args)]
@@ -53,7 +54,7 @@ pub struct FleetCollectArgs {
     drain: bool,
 }
 
-pub fn run(args: &FleetCollectArgs) -> Result<FleetExitStatus, FleetError> {
+pub fn run(args: &FleetCollectArgs) -> Result<CommandStatus, FleetError> {
     let limits = SpoolLimits {
         log: args.largest as u64,
         all: args.spool_limit as u64,
@@ -71,9 +72,9 @@ pub fn run(args: &FleetCollectArgs) -> Result<FleetExitStatus, FleetError> {
         let done = batches.add_waiting_runs(&mut |why| print_error(why));
         println!("{}", describe_batch(&done));
         return Ok(match (done.refused, done.waiting) {
-            (0, 0) => FleetExitStatus::Fine,
-            (0, _) => FleetExitStatus::Unusable,
-            (_, _) => FleetExitStatus::Damaged,
+            (0, 0) => CommandStatus::Fine,
+            (0, _) => CommandStatus::Unusable,
+            (_, _) => CommandStatus::Damaged,
         });
     }
     let token = args.access.load_token()?;
@@ -94,7 +95,7 @@ pub fn run(args: &FleetCollectArgs) -> Result<FleetExitStatus, FleetError> {
         handle_request(&spool, &shown, request)
     })?;
     // What was taken is on the disk: the next collector adds it.
-    Ok(FleetExitStatus::Fine)
+    Ok(CommandStatus::Fine)
 }
 
 /// For as long as the process lives.
@@ -135,8 +136,8 @@ fn describe_batch(done: &BatchReport) -> String {
     } = done;
     format!(
         "added {} of {}, {ended} ended, {refused} refused, {waiting} wait",
-        format_count(*events, "event"),
-        format_count(*runs, "run")
+        format_plural(*events, "event"),
+        format_plural(*runs, "run")
     )
 }
 

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use lucce_decoder::units::parse_duration;
+use lucce_command::units::parse_duration;
 
-use crate::cli::{FleetExitStatus, engine_args};
+use crate::cli::engine_args;
 use crate::compact::{RetentionPolicy, compact_dataset};
 use crate::engine::QueryLimits;
 use crate::error::FleetError;
+use lucce_command::CommandStatus;
 
 /// Merge small files into few large ones, and drop old data. Readers and writers go on meanwhile.
 #[derive(clap::Args)]
@@ -43,7 +44,7 @@ fn parse_days(text: &str) -> Result<u32, String> {
         .ok_or_else(|| "the time must be a number of days, such as 30d".to_owned())
 }
 
-pub fn run(args: &FleetCompactArgs) -> Result<FleetExitStatus, FleetError> {
+pub fn run(args: &FleetCompactArgs) -> Result<CommandStatus, FleetError> {
     let policy = RetentionPolicy {
         numbers: args.numbers,
         runs: args.runs,
@@ -65,7 +66,7 @@ pub fn run(args: &FleetCompactArgs) -> Result<FleetExitStatus, FleetError> {
         done.runs_summed,
         done.files_removed
     );
-    Ok(FleetExitStatus::Fine)
+    Ok(CommandStatus::Fine)
 }
 
 #[cfg(test)]

@@ -12,11 +12,10 @@ mod query;
 mod serve;
 mod views;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use lucce_decoder::escape::EscapedLine;
+use lucce_command::{CommandStatus, is_closed_pipe, print_message};
 
 use crate::error::FleetError;
 
@@ -45,15 +44,6 @@ enum FleetCommand {
     Views(views::FleetViewsArgs),
 }
 
-/// How a verb ended.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum FleetExitStatus {
-    Fine = 0,
-    Finding = 1,
-    Unusable = 2,
-    Damaged = 3,
-}
-
 pub fn main() -> ExitCode {
     let ended = match FleetCli::parse().verb {
         FleetCommand::Add(args) => add::run(&args),
@@ -68,38 +58,30 @@ pub fn main() -> ExitCode {
     let ended = ended.unwrap_or_else(|error| {
         let end = match &error {
             // The reader of a pipe has seen enough.
-            FleetError::Output(e) if e.kind() == io::ErrorKind::BrokenPipe => {
-                return FleetExitStatus::Fine;
+            FleetError::Output(e) if is_closed_pipe(e) => {
+                return CommandStatus::Fine;
             }
             FleetError::Engine(what) if what.contains("Broken pipe") => {
-                return FleetExitStatus::Fine;
+                return CommandStatus::Fine;
             }
-            FleetError::Absent(_) => FleetExitStatus::Finding,
-            FleetError::Dataset(..) | FleetError::Collision(_) => FleetExitStatus::Damaged,
+            FleetError::Absent(_) => CommandStatus::Finding,
+            FleetError::Dataset(..) | FleetError::Collision(_) => CommandStatus::Damaged,
             FleetError::File(..)
             | FleetError::Usage(_)
             | FleetError::Engine(_)
             | FleetError::Time(_)
-            | FleetError::Output(_) => FleetExitStatus::Unusable,
+            | FleetError::Output(_) => CommandStatus::Unusable,
         };
         print_error(error);
         end
     });
-    ExitCode::from(ended as u8)
+    ended.into()
 }
 
-/// On standard error, whatever names it holds; what the engine says may have several lines.
+/// Prints a message, which may have several lines.
 fn print_error(message: impl std::fmt::Display) {
     let message = message.to_string();
-    for line in message.lines() {
-        // No reader is left to hear of it if this fails.
-        let _ = writeln!(io::stderr(), "lucce fleet: {}", EscapedLine(line));
-    }
-}
-
-fn format_count(count: u64, what: &str) -> String {
-    match count {
-        1 => format!("1 {what}"),
-        count => format!("{count} {what}s"),
-    }
+    message
+        .lines()
+        .for_each(|line| print_message("lucce fleet", line));
 }

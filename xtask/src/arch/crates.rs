@@ -18,7 +18,7 @@ enum Forbidden {
     AnyOfTheWorkspace,
 }
 
-const RULES: [DependencyRule; 10] = [
+const RULES: [DependencyRule; 11] = [
     DependencyRule {
         of: "lucce-bytecode",
         never: Forbidden::AnyOfTheWorkspace,
@@ -60,7 +60,7 @@ const RULES: [DependencyRule; 10] = [
         reason: "it carries requests and answers as text",
     },
     DependencyRule {
-        of: "lucce-decoder",
+        of: "lucce-cli",
         never: Forbidden::These(&[
             "lucce-agent",
             "lucce-bytecode",
@@ -70,9 +70,16 @@ const RULES: [DependencyRule; 10] = [
         reason: "logs are read without a JVM",
     },
     DependencyRule {
+        of: "lucce-decoder",
+        never: Forbidden::These(&["lucce-control", "lucce-ship", "lucce-bench"]),
+        reason: "it turns logs into profiles; commands, connections and measurements are others' work",
+    },
+    DependencyRule {
         of: "lucce-agent",
         never: Forbidden::These(&[
             "lucce-decoder",
+            "lucce-cli",
+            "lucce-page",
             "lucce-export",
             "lucce-bench",
             "lucce-kcontexts",

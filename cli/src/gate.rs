@@ -1,0 +1,301 @@
+//! `lucce gate`: ends with exit code 1 if a newer run exceeds a limit, for continuous integration.
+//!
+//! It passes only runs that it can judge. Dropped events, a truncated log, samples beside exact counts, or a pattern
+//! without a match make the sums meaningless; it then ends with 2 or 3. `result_formats` writes the result.
+
+mod result_formats;
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use lucce_decoder::GroupBy;
+use lucce_decoder::escape::{EscapedLine, EscapedText};
+
+use super::amounts::{format_amount, format_growth};
+use super::compare::{
+    ChangeRow, CompareArgs, CompareRemark, LineShifts, RemarkSeverity, RunComparison, RunFacts,
+};
+use super::output::{lock_stdout, refuse_lucce_file, write_json};
+use super::{CommandError, CommandStatus, SortArg, prefix_path};
+
+/// Fail, with exit code 1, if new runs exceed old ones by more than a limit; print the contexts that grew.
+///
+/// Counts are exact and nearly equal in every run, so a limit of a few percent is useful. The sum of all
+/// events is compared, or of events through a method. Runs that cannot be judged end with 2, a damaged log with 3.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  lucce gate new.lucce --base old.lucce --max-growth 3%
+  lucce gate new.lucce --base old.lucce --through 'com\\.acme\\.Search' --per request --junit gate.xml")]
+pub struct GateArgs {
+    /// Logs of the new version
+    #[arg(required = true, value_name = "NEW")]
+    new: Vec<PathBuf>,
+    /// Log of the old version; repeatable
+    #[arg(long, required = true, value_name = "OLD")]
+    base: Vec<PathBuf>,
+    /// Maximum growth of the runs' mean
+    #[arg(long, default_value = "3%", value_name = "PERCENT", value_parser = parse_growth_percent)]
+    max_growth: f64,
+    /// Maximum number of contexts to print; 0: all that grew
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    top: usize,
+    /// Judge runs with dropped events or a missing end (the JVM was killed or still runs)
+    #[arg(long)]
+    allow_incomplete: bool,
+    #[command(flatten)]
+    what: CompareArgs,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Write the result as JUnit XML, for CI servers
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Write the result as Markdown, for a comment on a change
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+/// The result of a gate.
+struct GateResult<'c> {
+    verdict: GateVerdict,
+    /// `alloc per request`
+    title: String,
+    /// `None`: no logs could be compared.
+    sums: Option<GateSums>,
+    /// Reasons why the runs are not judged.
+    reasons: Vec<String>,
+    /// `old: app.Main, OpenJDK 17.0.21, 1 run`
+    sides: Vec<String>,
+    /// Further remarks on the runs.
+    remarks: Vec<String>,
+    runs: &'c [RunFacts],
+    /// The contexts that grew.
+    grown: Vec<ChangeRow>,
+}
+
+/// The judged sums.
+struct GateSums {
+    event: String,
+    unit: String,
+    total: ChangeRow,
+    /// Limit in percent.
+    max_growth: f64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum GateVerdict {
+    Passed,
+    Failed,
+    NotJudged,
+}
+
+pub fn run(args: &GateArgs) -> Result<CommandStatus, CommandError> {
+    // A gate compares contexts, which have no callees.
+    SortArg::check_total(args.what.sort, false)?;
+    let mut targets = args.junit.iter().chain(&args.markdown);
+    targets.try_for_each(|path| refuse_lucce_file(path))?;
+    let compared = match RunComparison::open_runs(&args.base, &args.new, &args.what) {
+        Ok(compared) => compared,
+        Err(failure) => {
+            if let Err(too) = write_result_files(&GateResult::from_failure(args, &failure), args) {
+                too.report_to_stderr();
+            }
+            return Err(failure);
+        }
+    };
+    let found = GateResult::new(&compared, args);
+    let mut out = lock_stdout();
+    match args.json {
+        true => write_json(&mut out, &found.to_json())?,
+        false => out.write_all(found.to_text().as_bytes())?,
+    }
+    out.flush()?;
+    write_result_files(&found, args)?;
+    Ok(found.verdict.to_status().max(compared.end))
+}
+
+fn write_result_files(found: &GateResult, args: &GateArgs) -> Result<(), CommandError> {
+    let write = |path: &Path, text: String| {
+        fs::write(path, text).map_err(|e| CommandError::Usage(prefix_path(path, e)))
+    };
+    if let Some(path) = &args.junit {
+        write(path, found.to_junit())?;
+    }
+    match &args.markdown {
+        Some(path) => write(path, found.to_markdown()),
+        None => Ok(()),
+    }
+}
+
+fn parse_growth_percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).parse::<f64>().ok();
+    let number = number.filter(|number| *number >= 0.0 && number.is_finite());
+    number.ok_or_else(|| "a growth is a number of percent, from 0 on".to_owned())
+}
+
+impl GateVerdict {
+    fn to_status(self) -> CommandStatus {
+        match self {
+            GateVerdict::Passed => CommandStatus::Fine,
+            GateVerdict::Failed => CommandStatus::Finding,
+            GateVerdict::NotJudged => CommandStatus::Unusable,
+        }
+    }
+
+    fn display_name(self) -> &'static str {
+        match self {
+            GateVerdict::Passed => "passed",
+            GateVerdict::Failed => "failed",
+            GateVerdict::NotJudged => "not judged",
+        }
+    }
+}
+
+impl<'c> GateResult<'c> {
+    fn new(compared: &'c RunComparison, args: &GateArgs) -> GateResult<'c> {
+        let sums = GateSums {
+            event: compared.kind.clone(),
+            unit: compared.unit.clone(),
+            total: ChangeRow::new(compared, &compared.total_change(), &LineShifts::new()),
+            max_growth: args.max_growth,
+        };
+        let grew = sums.has_grown();
+        let (grown, lines) = match grew {
+            true => (
+                collect_grown_rows(compared, args.top),
+                compared.lines_remark(),
+            ),
+            false => (Vec::new(), None),
+        };
+        let (doubts, remarks): (Vec<_>, Vec<_>) = compared
+            .remarks
+            .iter()
+            .chain(&lines)
+            .partition(|remark| is_doubt(remark, args));
+        let (old, new) = compared.describe_sides();
+        let remarks = remarks.into_iter().map(|remark| remark.text.clone());
+        GateResult {
+            verdict: match (doubts.is_empty(), grew) {
+                (false, _) => GateVerdict::NotJudged,
+                (true, true) => GateVerdict::Failed,
+                (true, false) => GateVerdict::Passed,
+            },
+            title: format_title(&compared.kind, &args.what),
+            sums: Some(sums),
+            reasons: doubts.into_iter().map(format_reason).collect(),
+            sides: vec![format!("old: {old}"), format!("new: {new}")],
+            remarks: remarks.collect(),
+            runs: &compared.facts,
+            grown,
+        }
+    }
+
+    /// The result if nothing could be compared.
+    fn from_failure(args: &GateArgs, failure: &CommandError) -> GateResult<'c> {
+        let kind = args.what.selection.event.as_deref().unwrap_or("events");
+        GateResult {
+            verdict: GateVerdict::NotJudged,
+            title: format_title(kind, &args.what),
+            sums: None,
+            reasons: vec![describe_failure(failure)],
+            sides: Vec::new(),
+            remarks: Vec::new(),
+            runs: &[],
+            grown: Vec::new(),
+        }
+    }
+}
+
+impl GateSums {
+    fn has_grown(&self) -> bool {
+        let (old, new) = self.total.side_means();
+        new > old * (1.0 + self.max_growth / 100.0)
+    }
+
+    /// `951.2 MB → 1.02 GB (+7.2%), allowed +3%`
+    fn to_text(&self) -> String {
+        let (old, new) = self.total.side_means();
+        format!(
+            "{} → {} ({}), allowed +{}%",
+            format_amount(old, &self.unit),
+            format_amount(new, &self.unit),
+            format_growth(old, new),
+            self.max_growth
+        )
+    }
+}
+
+/// The failure's message, as on standard error.
+fn describe_failure(failure: &CommandError) -> String {
+    let text = match failure {
+        CommandError::Open(path, e) => prefix_path(path, e),
+        CommandError::Output(e) => e.to_string(),
+        CommandError::Usage(text)
+        | CommandError::Absent(text, _)
+        | CommandError::Refused(text, _) => text.clone(),
+    };
+    EscapedLine(&text).to_string()
+}
+
+/// Whether a remark prevents judging the sums.
+fn is_doubt(remark: &CompareRemark, args: &GateArgs) -> bool {
+    match remark.severity {
+        RemarkSeverity::Note => false,
+        RemarkSeverity::Incomplete => !args.allow_incomplete,
+        RemarkSeverity::Incomparable => true,
+    }
+}
+
+fn format_reason(doubt: &CompareRemark) -> String {
+    match doubt.severity {
+        RemarkSeverity::Incomplete => format!("{} (--allow-incomplete judges it)", doubt.text),
+        RemarkSeverity::Note | RemarkSeverity::Incomparable => doubt.text.clone(),
+    }
+}
+
+/// The title: `alloc per request through com\.acme\.`
+fn format_title(kind: &str, what: &CompareArgs) -> String {
+    let per = what.per.as_ref();
+    let through = what.selection.through.as_ref();
+    format!(
+        "{}{}{}",
+        EscapedText(kind),
+        per.map_or_else(String::new, |per| format!(" per {}", EscapedText(per))),
+        // The pattern as typed: its backslashes are not escapes of a name.
+        through.map_or_else(String::new, |through| {
+            format!(" through {}", EscapedLine(&through.to_string()))
+        })
+    )
+}
+
+/// The contexts that grew.
+fn collect_grown_rows(compared: &RunComparison, top: usize) -> Vec<ChangeRow> {
+    let top = if top == 0 { usize::MAX } else { top };
+    let changes = compared.list_changes(GroupBy::Context);
+    let shifts = compared.line_shifts(&changes);
+    let grown = changes
+        .iter()
+        .filter(|change| change.difference() > 0.0)
+        .take(top);
+    let row = |change| ChangeRow::new(compared, change, &shifts);
+    grown.map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_is_in_percent() {
+        assert_eq!(
+            ["3%", "0", "12.5%"].map(|text| parse_growth_percent(text).unwrap()),
+            [3.0, 0.0, 12.5]
+        );
+        assert!(
+            ["", "-1%", "x", "inf"]
+                .iter()
+                .all(|text| parse_growth_percent(text).is_err())
+        );
+    }
+}

@@ -1,0 +1,120 @@
+//! Reads what a log has counted since the last reading, as a run of its own.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+
+use lucce_decoder::{
+    DeltaTracker, ExportOptions, FollowedObjects, LogSource, OpenError, export_run,
+};
+use lucce_export::ExportRun;
+
+/// Reads a log repeatedly, without contact to its JVM.
+pub struct LogDeltaReader {
+    log: PathBuf,
+    /// Only events of this kind; `None`: all.
+    kind: Option<String>,
+    contents: bool,
+    arguments: bool,
+    delta_tracker: DeltaTracker,
+    /// Number of reported snapshots of live objects.
+    snapshots: usize,
+    /// End of the reported time, in nanoseconds since 1970. `None`: nothing was reported.
+    until: Option<u64>,
+    /// Duration of the last reading.
+    read_duration: Duration,
+}
+
+/// The result of one reading.
+pub struct LogDelta {
+    /// The new events.
+    pub run: ExportRun,
+    /// Number of events whose context ids the log does not explain: it is damaged.
+    pub unexplained: u64,
+    pub damage: Option<String>,
+    /// Number of dropped events.
+    pub lost: u64,
+    pub pid: u32,
+    /// Whether the log has its end.
+    pub ended: bool,
+}
+
+impl LogDeltaReader {
+    pub fn new(log: PathBuf, kind: Option<String>, contents: bool) -> Self {
+        LogDeltaReader {
+            log,
+            kind,
+            contents,
+            arguments: false,
+            delta_tracker: DeltaTracker::default(),
+            snapshots: 0,
+            until: None,
+            read_duration: Duration::ZERO,
+        }
+    }
+
+    /// Reports the program's arguments unmasked.
+    pub fn show_arguments(&mut self) {
+        self.arguments = true;
+    }
+
+    /// The time between readings: a large log is read less often, so that reading takes at most a quarter of a processor.
+    pub fn poll_interval(&self, asked: Duration) -> Duration {
+        asked.max(self.read_duration * 4)
+    }
+
+    /// # Errors
+    /// The log cannot be read.
+    pub fn read_delta(&mut self) -> Result<LogDelta, OpenError> {
+        let begun = Instant::now();
+        let now = nanos_since_1970();
+        let mut profile = LogSource::open(&self.log)?.read_profile(&|_| ())?;
+        if self.arguments {
+            profile.show_arguments();
+        }
+        profile.events = self.delta_tracker.next_delta(&profile);
+        // Live objects at a snapshot are not a difference, so each snapshot is reported once, as it is.
+        let snapshots = profile.followed_objects.snapshots().len();
+        if snapshots == self.snapshots {
+            profile.followed_objects = FollowedObjects::default();
+        }
+        self.snapshots = snapshots;
+        let wish = ExportOptions {
+            kind: self.kind.as_deref(),
+            value: None,
+            leaf_type: false,
+            content_ids: self.contents,
+            admits: &|_, _| true,
+        };
+        let exported = export_run(&profile, &wish, None, &|_| ());
+        let unknown = exported.left_out.unknown.iter();
+        let counts = unknown
+            .flat_map(|(id, _)| profile.events.counters_of_context(*id))
+            .map(|share| share.count);
+        let unexplained = counts.fold(0, u64::saturating_add);
+        let damage = exported.left_out.damage.as_ref().map(ToString::to_string);
+        let mut run = exported.run;
+        let end = run
+            .duration_ns
+            .map(|lasted| run.start_ns.saturating_add(lasted));
+        let until = end.filter(|_| profile.ended).unwrap_or(now);
+        run.start_ns = self.until.unwrap_or(run.start_ns);
+        run.duration_ns = Some(until.saturating_sub(run.start_ns));
+        self.until = Some(until.max(run.start_ns));
+        self.read_duration = begun.elapsed();
+        Ok(LogDelta {
+            run,
+            unexplained,
+            damage,
+            lost: profile.dropped_events(),
+            pid: profile.header.pid,
+            ended: profile.ended,
+        })
+    }
+}
+
+fn nanos_since_1970() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    })
+}

@@ -1,0 +1,302 @@
+//! `lucce report`: prints where memory was allocated, or where other events happened.
+//!
+//! Reading order: `context_report` (the whole), `report_head` (the run), `listing` (contexts), `sum_table` (`--by`),
+//! `tree` (`--tree`).
+
+mod context_report;
+mod listing;
+mod report_head;
+mod sum_table;
+mod tree;
+
+use std::cmp::Reverse;
+use std::io::Write;
+use std::path::PathBuf;
+
+use lucce_decoder::{
+    ALLOC, ContextList, EventContext, GroupBy, KindDescriptor, KindTotal, Measure, MergedCounter,
+    MergedProfile, Profile, compute_coverage, list_recorded_kinds,
+};
+
+use super::output::{lock_stdout, write_json};
+use super::progress::ProgressMeter;
+use super::selection::{EventFilter, RowClass, RowFilter, SelectedRun, Selection};
+use super::threshold::{ThresholdArgs, warn_if_traces_are_large};
+use super::{
+    CommandError, CommandStatus, SortArg, find_kind, prefix_path, print_diagnostic,
+    report_contexts_damage,
+};
+use context_report::{ContextReport, ReportBody, ReportTotals};
+use listing::ContextRows;
+
+/// Print what allocates most, or where other events happened: contexts with their stack traces, sums by type, class, package,
+/// method, line, thread or tag, or a tree of calls.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  lucce report run-1234.lucce --top 5 --sort count --type 'java\\.lang\\.String'
+  lucce report run-1234.lucce --by method --sort total
+  lucce report run-1234.lucce --tree --through 'com\\.acme\\.'
+  lucce report run-1234.lucce --tree --inverted --min-share 5
+  lucce report run-1234.lucce --event lock
+  lucce report run-1234.lucce --from 10s --to 12s --thread 'http-.*'
+  lucce report run-1234.lucce --include 'com.acme.*' --exclude 'com.acme.util.*'")]
+pub struct ReportArgs {
+    /// Log of the run
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Maximum number of contexts or sums; 0: all
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    /// Sum up by this; with --tree the kind of its branches: class, package, method or line [default: context; with --tree method]
+    #[arg(long, value_name = "BY", value_enum)]
+    by: Option<GroupBy>,
+    /// Print a tree of calls from thread entries; branches below 1% are summed up (--min-share)
+    #[arg(long)]
+    tree: bool,
+    /// Print the tree from events to their callers
+    #[arg(long, requires = "tree")]
+    inverted: bool,
+    /// Maximum depth of the tree [default: 500]
+    #[arg(long, value_name = "N", requires = "tree", value_parser = clap::value_parser!(u32).range(1..))]
+    depth: Option<u32>,
+    /// Sort key [default: value; count for events without values]
+    #[arg(long, value_name = "KEY", value_enum)]
+    sort: Option<SortArg>,
+    /// Report waits of idle pool threads too, instead of one line for them (kinds that count time)
+    #[arg(long)]
+    idle: bool,
+    #[command(flatten)]
+    threshold: ThresholdArgs,
+    #[command(flatten)]
+    selection: Selection,
+    /// Count the events of the stream (agent option record=stream); implied by --from, --to and --thread
+    #[arg(long)]
+    stream: bool,
+    /// Continue in the context that started the thread (agent option events=thread)
+    #[arg(long)]
+    across_threads: bool,
+    /// Print one JSON object; docs/reference/json.md describes it
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &ReportArgs) -> Result<CommandStatus, CommandError> {
+    check_args(args)?;
+    let SelectedRun {
+        mut profile,
+        status: streamed,
+    } = args.selection.open_run(&args.file, args.stream)?;
+    if args.across_threads {
+        profile.distinguish_submitters();
+    }
+    let kind = resolve_kind(args, &profile, streamed)?;
+    let of = ReportRequest {
+        args,
+        profile: &profile,
+        kind: &kind,
+        filter: match args.idle {
+            true => args.selection.event_filter(),
+            false => args.selection.event_filter().without_idle(&kind),
+        },
+    };
+    let end = match (args.tree, args.by) {
+        (true, by) => of.report_sums(SumLayout::Tree(by.unwrap_or(GroupBy::Method)))?,
+        (false, Some(by)) if by != GroupBy::Context => of.report_sums(SumLayout::Table(by))?,
+        (false, _) => of.report_contexts()?,
+    };
+    Ok(end.max(streamed))
+}
+
+/// The reported kind. A kind that the run was to record is valid even without events.
+fn resolve_kind(
+    args: &ReportArgs,
+    profile: &Profile,
+    streamed: CommandStatus,
+) -> Result<KindTotal, CommandError> {
+    let known = profile.counted_kinds();
+    let asked = list_recorded_kinds(&profile);
+    let without_events = match &args.selection.event {
+        Some(event) => Some(event.as_str())
+            .filter(|event| known.iter().all(|kind| kind.name != *event))
+            .and_then(|event| asked.iter().find(|name| **name == event)),
+        None => asked
+            .iter()
+            .find(|name| ALLOC.is_kind(name))
+            .or(asked.first())
+            .filter(|_| known.is_empty()),
+    };
+    match without_events {
+        Some(name) => Ok(KindTotal {
+            name: (*name).to_owned(),
+            ..KindDescriptor::for_kind(name).to_total(0)
+        }),
+        None => find_kind(
+            &args.file,
+            profile,
+            args.selection.event.as_deref(),
+            streamed,
+        ),
+    }
+}
+
+fn check_args(args: &ReportArgs) -> Result<(), CommandError> {
+    let has_frames = !matches!(
+        args.by,
+        Some(GroupBy::Context | GroupBy::Type | GroupBy::Thread | GroupBy::Tag)
+    );
+    if args.tree && !has_frames {
+        return Err(CommandError::Usage(
+            "--tree is one of classes, packages, methods or lines (--by)".into(),
+        ));
+    }
+    let has_callees = args.tree || (args.by.is_some() && has_frames);
+    SortArg::check_total(args.sort, has_callees)
+}
+
+impl ReportArgs {
+    /// The amount of the sort key, if one is named.
+    fn sorted_measure(&self) -> Option<Measure> {
+        self.sort.and_then(SortArg::to_measure)
+    }
+}
+
+/// The request of a report.
+struct ReportRequest<'r> {
+    args: &'r ReportArgs,
+    profile: &'r Profile,
+    kind: &'r KindTotal,
+    filter: EventFilter<'r>,
+}
+
+/// The layout of sums.
+#[derive(Clone, Copy)]
+enum SumLayout {
+    Table(GroupBy),
+    Tree(GroupBy),
+}
+
+impl<'r> ReportRequest<'r> {
+    /// Reports single contexts.
+    fn report_contexts(&self) -> Result<CommandStatus, CommandError> {
+        let (args, profile, kind) = (self.args, self.profile, self.kind);
+        let events = profile.events_of_kind(&kind.name);
+        let (events, idle) = self.filter.split_idle(profile, events);
+        let all = events.context_ids().len() + idle.context_ids().len();
+        let bar = ProgressMeter::new("decoding", all as u64);
+        let mut contexts = profile.list_contexts_of(&events, &|more| bar.tick(more));
+        let mut idle = profile.list_contexts_of(&idle, &|more| bar.tick(more));
+        drop(bar);
+        contexts.add_left_out(&mut idle);
+        let all = contexts.total_value().saturating_add(idle.total_value());
+        let value = Measure::resolve(args.sorted_measure(), &kind.unit, all);
+        for list in [&mut contexts.list, &mut idle.list] {
+            self.filter.retain_contexts(profile, list);
+        }
+        let largest_first = |context: &EventContext| (Reverse(context.amount(value)), context.id);
+        contexts.list.sort_by_key(largest_first);
+        let totals = ReportTotals::new(kind, &contexts.list);
+        let idle = ReportTotals::new(kind, &idle.list);
+        let whole = value.select_amount(totals.value, totals.count);
+        let shown = listing::select_listed(&contexts.list, args, value, whole);
+        let rows = ContextRows::new(profile, kind, (&totals, value), shown, args.across_threads);
+        let number = rows.list.len();
+        warn_if_traces_are_large(rows.estimate_bytes(args.json), number as u64, false);
+        let left = contexts.list.get(number..).unwrap_or_default();
+        let body = ReportBody::Contexts {
+            contexts: Box::new(rows),
+            rest: args
+                .threshold
+                .is_set()
+                .then(|| ReportTotals::new(kind, left)),
+        };
+        self.print_report(&contexts, (totals, idle), body)
+    }
+
+    /// Reports sums. Each context is decoded once; its node in the tree has everything needed.
+    fn report_sums(&self, sums: SumLayout) -> Result<CommandStatus, CommandError> {
+        let (args, profile, kind) = (self.args, self.profile, self.kind);
+        let events = profile.events_of_kind(&kind.name);
+        let bar = ProgressMeter::new("decoding", events.context_ids().len() as u64);
+        let (joined, left_out) =
+            MergedProfile::from_events(profile, &events, &|more| bar.tick(more));
+        drop(bar);
+        let all = joined.filter_counters(0, |_| true).map(|row| row.value);
+        let value = Measure::resolve(
+            args.sorted_measure(),
+            &kind.unit,
+            all.fold(0, u64::saturating_add),
+        );
+        let sorted = &self.filter.build_row_filter(&joined);
+        let of_sort =
+            |sort: RowClass| joined.filter_counters(0, move |row| sorted.classify_row(row) == sort);
+        let totals = ReportTotals::from_rows(kind, of_sort(RowClass::Wanted));
+        let idle = ReportTotals::from_rows(kind, of_sort(RowClass::Idle));
+        let summed = ReportSums {
+            joined: &joined,
+            row_filter: sorted,
+            value,
+            unit: value.select_unit(&kind.unit),
+            whole: value.select_amount(totals.value, totals.count),
+        };
+        let body = match sums {
+            SumLayout::Table(by) => ReportBody::Sums(sum_table::SumTable::new(&summed, args, by)),
+            SumLayout::Tree(by) => ReportBody::Tree(tree::ReportTree::new(&summed, args, by)),
+        };
+        self.print_report(&left_out, (totals, idle), body)
+    }
+
+    /// Prints a report. `contexts`: what was left out, and damage.
+    fn print_report(
+        &self,
+        contexts: &ContextList,
+        (totals, idle): (ReportTotals, ReportTotals),
+        body: ReportBody<'_>,
+    ) -> Result<CommandStatus, CommandError> {
+        let (args, profile, kind) = (self.args, self.profile, self.kind);
+        let is_whole = !args.stream && args.selection.is_whole_kind() && !profile.is_restricted();
+        let is_whole = is_whole && ALLOC.is_kind(&kind.name);
+        let mut report = ContextReport::new(profile, contexts, kind, (totals, body));
+        report.coverage = is_whole.then(|| compute_coverage(&profile).ok()).flatten();
+        report.idle = (idle.contexts > 0).then_some(idle);
+        let is_none = report.totals.count == 0 && report.idle.is_none();
+        let mut out = lock_stdout();
+        match args.json {
+            true => write_json(&mut out, &report)?,
+            false => report.write(profile, &mut out)?,
+        }
+        out.flush()?;
+        if is_none && kind.count > 0 {
+            warn_about_patterns(args, kind);
+        }
+        Ok(report_contexts_damage(
+            &args.file,
+            contexts,
+            CommandStatus::Fine,
+        ))
+    }
+}
+
+/// Warns if the kind has events but none is reported: a pattern may be mistyped.
+fn warn_about_patterns(args: &ReportArgs, kind: &KindTotal) {
+    if args.selection.event_filter().has_patterns() {
+        let message = args.selection.nothing_matches(&kind.name);
+        print_diagnostic(prefix_path(&args.file, message));
+    }
+}
+
+/// The tree from which sums are made.
+struct ReportSums<'r> {
+    joined: &'r MergedProfile,
+    row_filter: &'r RowFilter,
+    value: Measure,
+    /// The unit of amounts.
+    unit: &'r str,
+    /// The total of the selected events.
+    whole: u64,
+}
+
+impl ReportSums<'_> {
+    fn is_wanted(&self, row: &MergedCounter) -> bool {
+        self.row_filter.classify_row(row) == RowClass::Wanted
+    }
+}

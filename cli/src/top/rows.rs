@@ -1,0 +1,250 @@
+//! Formats a window: head and rows, as text.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use lucce_decoder::escape::EscapedText;
+use lucce_decoder::{
+    ContextId, ContextNumber, GroupBy, GroupKey, Measure, MergedCounter, NodeId, StackFrame,
+};
+
+use super::super::amounts::format_amount;
+use super::super::output::{grouped, percent_of};
+use super::sampler::SampleWindow;
+
+/// The user's selection.
+#[derive(Clone, Debug)]
+pub struct TopView {
+    /// The selected kind; `None`: the main kind.
+    pub kind: Option<String>,
+    pub list: GroupBy,
+    /// Whether rows are sorted by number of events instead of value.
+    pub by_count: bool,
+    /// Whether idle threads are shown.
+    pub with_idle: bool,
+}
+
+impl TopView {
+    pub fn new(kind: Option<String>, list: GroupBy) -> TopView {
+        TopView {
+            kind,
+            list,
+            by_count: false,
+            with_idle: false,
+        }
+    }
+
+    pub fn shown_kind<'v>(&'v self, window: &'v SampleWindow) -> &'v str {
+        self.kind.as_deref().unwrap_or(&window.main_kind)
+    }
+
+    /// Whether rows are sorted by number of events: by choice, or because the kind has no values.
+    pub fn sorts_by_count(&self, window: &SampleWindow) -> bool {
+        let kind = self.shown_kind(window);
+        let known = window.totals.iter().find(|of| of.name == kind);
+        self.by_count || known.is_none_or(|kind| kind.unit.is_empty())
+    }
+
+    fn shows_row(&self, row: &MergedCounter) -> bool {
+        self.with_idle || !row.is_idle
+    }
+
+    /// Moves on by `steps` lists.
+    pub fn advance_list(&mut self, steps: usize) {
+        let at = GroupBy::ALL.iter().position(|list| *list == self.list);
+        let next = (at.unwrap_or(0) + steps) % GroupBy::ALL.len();
+        self.list = GroupBy::ALL.get(next).copied().unwrap_or(GroupBy::Context);
+    }
+
+    /// Selects the next kind that was ever counted.
+    pub fn next_kind(&mut self, window: &SampleWindow) {
+        let now = self.shown_kind(window).to_owned();
+        let names: Vec<&String> = window.totals.iter().map(|kind| &kind.name).collect();
+        let at = names.iter().position(|name| **name == now);
+        let next = at.map_or(0, |at| at + 1) % names.len().max(1);
+        self.kind = names.get(next).map(|name| (*name).clone());
+    }
+}
+
+/// A row of the list.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TopRow {
+    pub key: GroupKey,
+    /// Percentage of the window's total.
+    pub share: f64,
+    /// Value per second in the kind's unit, and events per second.
+    pub value: String,
+    pub count: String,
+    /// The name, escaped.
+    pub name: String,
+}
+
+impl fmt::Display for TopRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TopRow {
+            share,
+            value,
+            count,
+            name,
+            ..
+        } = self;
+        write!(f, "{share:>6.1}%  {value:>14}  {count:>12}  {name}")
+    }
+}
+
+/// Formats the head: run, kind and sums.
+pub fn format_head(window: &SampleWindow, view: &TopView) -> Vec<String> {
+    let asked = view.shown_kind(window);
+    let run = window.run.map_or_else(
+        || "run without an id".to_owned(),
+        |run| format!("run {run}"),
+    );
+    let total = window.totals.iter().find(|kind| kind.name == asked);
+    let (unit, since_start) = total.map_or(("", 0), |kind| (kind.unit.as_str(), kind.count));
+    let sums = |is_wanted: &dyn Fn(&MergedCounter) -> bool| {
+        let of_kind = kind_filter(window, asked);
+        sum_rows(window, |row| of_kind(row) && is_wanted(row))
+    };
+    let (value, count) = sums(&|row| view.shows_row(row));
+    let (idle, idle_count) = sums(&|row| row.is_idle);
+    let values = match unit {
+        "" => String::new(),
+        unit => format!("{} a second, ", format_rate(value, window, unit)),
+    };
+    let mut lines = vec![
+        format!("{run}, the last {:.1} s", window.seconds),
+        format!(
+            "{}: {values}{} events a second, {} since the start",
+            EscapedText(asked),
+            format_rate(count, window, ""),
+            grouped(since_start)
+        ),
+    ];
+    if idle_count > 0 && !view.with_idle {
+        let idle = format_rate(idle, window, unit);
+        lines.push(format!(
+            "idle, threads that wait for work (--idle shows them): {idle} a second"
+        ));
+    }
+    lines
+}
+
+fn kind_filter(window: &SampleWindow, kind: &str) -> impl Fn(&MergedCounter) -> bool + use<> {
+    let kind = window.joined.find_kind(kind);
+    move |row| Some(row.kind) == kind
+}
+
+fn sum_rows(window: &SampleWindow, is_wanted: impl Fn(&MergedCounter) -> bool) -> (u64, u64) {
+    let rows = window.joined.filter_counters(0, is_wanted);
+    rows.fold((0, 0), |(value, count), row| {
+        (
+            value.saturating_add(row.value),
+            count.saturating_add(row.count),
+        )
+    })
+}
+
+/// Formats a rate. Durations are shown as nanoseconds per second.
+fn format_rate(sum: u64, window: &SampleWindow, unit: &str) -> String {
+    let seconds = window.seconds.max(1e-3);
+    let a_second = sum as f64 / seconds;
+    match a_second {
+        few if few > 0.0 && few < 10.0 && unit.is_empty() => format!("{few:.1}"),
+        many => format_amount(many.round(), unit),
+    }
+}
+
+/// Builds the rows, largest first.
+pub fn build_rows(window: &SampleWindow, view: &TopView) -> Vec<TopRow> {
+    let (kind, by) = (view.shown_kind(window), view.list);
+    let of_kind = kind_filter(window, kind);
+    let is_shown = |row: &MergedCounter| of_kind(row) && view.shows_row(row);
+    let sum = |measure| window.joined.own_sums_by_group(0, measure, by, is_shown);
+    let (values, counts) = (sum(Measure::Value), sum(Measure::Count));
+    let known = window.totals.iter().find(|of| of.name == kind);
+    let unit = known.map_or("", |kind| kind.unit.as_str());
+    let weighed = match view.sorts_by_count(window) {
+        true => &counts,
+        false => &values,
+    };
+    let of = |sums: &HashMap<GroupKey, u64>, key: &GroupKey| sums.get(key).copied().unwrap_or(0);
+    let whole = weighed
+        .values()
+        .fold(0, |sum: u64, value| sum.saturating_add(*value));
+    let keys: HashSet<GroupKey> = counts.keys().chain(values.keys()).copied().collect();
+    let mut keys: Vec<GroupKey> = keys.into_iter().collect();
+    keys.sort_unstable_by_key(|key| (std::cmp::Reverse(of(weighed, key)), *key));
+    let row = |key: GroupKey| TopRow {
+        key,
+        share: percent_of(of(weighed, &key), whole),
+        value: match unit {
+            "" => String::new(),
+            unit => format!("{}/s", format_rate(of(&values, &key), window, unit)),
+        },
+        count: format!("{}/s", format_rate(of(&counts, &key), window, "")),
+        name: format_key_name(window, key),
+    };
+    keys.into_iter().map(row).collect()
+}
+
+/// Formats a group's name. A context has its type, its innermost application frame, and the JDK method that this called.
+fn format_key_name(window: &SampleWindow, key: GroupKey) -> String {
+    let called = window.joined.group_name(key);
+    let called = EscapedText(&called);
+    let GroupKey::Context(node, _) = key else {
+        return called.to_string();
+    };
+    let trace = window.joined.path_frames(node);
+    match (
+        StackFrame::innermost_application_frame(&trace),
+        trace.first(),
+    ) {
+        (Some(frame), Some(first)) if frame != first => {
+            format!(
+                "{called}  {frame} … {}",
+                EscapedText(&first.qualified_method())
+            )
+        }
+        (Some(frame), _) => format!("{called}  {frame}"),
+        (None, _) => called.to_string(),
+    }
+}
+
+/// Formats a context: its id, its content id and its trace.
+pub fn format_trace(window: &SampleWindow, key: GroupKey) -> Vec<String> {
+    let GroupKey::Context(node, what) = key else {
+        return Vec::new();
+    };
+    let number = ContextNumber {
+        run: window.run,
+        id: find_number(window, node, what).unwrap_or(ContextId::UNKNOWN),
+    };
+    let frames = window.joined.path_frames(node);
+    let frames = frames.iter().map(|frame| format!("    at {frame}"));
+    let ids = format!("{number}  {}", window.joined.stack_id(node));
+    std::iter::once(ids).chain(frames).collect()
+}
+
+fn find_number(window: &SampleWindow, node: NodeId, what: Option<u32>) -> Option<ContextId> {
+    let is_it = |row: &MergedCounter| row.node == node && row.what == what;
+    window
+        .joined
+        .filter_counters(0, is_it)
+        .map(|row| row.id)
+        .next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_turn_in_both_directions() {
+        let mut view = TopView::new(None, GroupBy::Context);
+        view.advance_list(1);
+        assert_eq!(view.list, GroupBy::Type);
+        view.advance_list(GroupBy::ALL.len() - 1);
+        view.advance_list(GroupBy::ALL.len() - 1);
+        assert_eq!(view.list, GroupBy::Thread);
+    }
+}
