@@ -30,7 +30,7 @@ pub(crate) const FILE_HEADER: usize = 16;
 pub(crate) const BLOCK_HEADER: usize = 28;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum BlockKind {
+pub(crate) enum RecordingBlockKind {
     Names = 1,
     Edges = 2,
     Start = 3,
@@ -39,15 +39,15 @@ pub(crate) enum BlockKind {
     End = 6,
 }
 
-impl BlockKind {
-    fn of(byte: u8) -> Option<BlockKind> {
+impl RecordingBlockKind {
+    fn from_byte(byte: u8) -> Option<RecordingBlockKind> {
         [
-            BlockKind::Names,
-            BlockKind::Edges,
-            BlockKind::Start,
-            BlockKind::Calls,
-            BlockKind::Cut,
-            BlockKind::End,
+            RecordingBlockKind::Names,
+            RecordingBlockKind::Edges,
+            RecordingBlockKind::Start,
+            RecordingBlockKind::Calls,
+            RecordingBlockKind::Cut,
+            RecordingBlockKind::End,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == byte)
@@ -56,23 +56,23 @@ impl BlockKind {
 
 /// A block's header without its checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Head {
-    pub kind: BlockKind,
+pub(crate) struct RecordingBlockHead {
+    pub kind: RecordingBlockKind,
     pub thread: u32,
     pub nanos: u64,
     pub unpacked: u32,
     pub packed: u32,
 }
 
-impl Head {
+impl RecordingBlockHead {
     /// The whole block: header, checksum, bytes.
-    pub fn block(&self, packed: &[u8]) -> Vec<u8> {
+    pub fn encode_block(&self, packed: &[u8]) -> Vec<u8> {
         let mut bytes = vec![self.kind as u8, 0, 0, 0];
         bytes.extend_from_slice(&self.thread.to_le_bytes());
         bytes.extend_from_slice(&self.nanos.to_le_bytes());
         bytes.extend_from_slice(&self.unpacked.to_le_bytes());
         bytes.extend_from_slice(&self.packed.to_le_bytes());
-        bytes.extend_from_slice(&crc(&bytes, packed).to_le_bytes());
+        bytes.extend_from_slice(&block_checksum(&bytes, packed).to_le_bytes());
         bytes.extend_from_slice(packed);
         bytes
     }
@@ -81,26 +81,26 @@ impl Head {
     ///
     /// # Errors
     /// Why there is none.
-    pub fn split(bytes: &[u8]) -> Result<(Head, &[u8], &[u8]), &'static str> {
+    pub fn split_block(bytes: &[u8]) -> Result<(RecordingBlockHead, &[u8], &[u8]), &'static str> {
         let (header, rest) = bytes
             .split_at_checked(BLOCK_HEADER)
             .ok_or("a block's header ends early")?;
         let (fields, sum) = header.split_at(BLOCK_HEADER - 4);
-        let head = Head::parse(fields).ok_or("no such kind of block")?;
+        let head = RecordingBlockHead::parse_fields(fields).ok_or("no such kind of block")?;
         let (packed, rest) = rest
             .split_at_checked(head.packed as usize)
             .ok_or("a block ends early")?;
-        match sum == crc(fields, packed).to_le_bytes() {
+        match sum == block_checksum(fields, packed).to_le_bytes() {
             true => Ok((head, packed, rest)),
             false => Err("a block's checksum is wrong"),
         }
     }
 
-    fn parse(fields: &[u8]) -> Option<Head> {
+    fn parse_fields(fields: &[u8]) -> Option<RecordingBlockHead> {
         let (kind, rest) = fields.split_first()?;
         let rest = rest.get(3..)?;
-        Some(Head {
-            kind: BlockKind::of(*kind)?,
+        Some(RecordingBlockHead {
+            kind: RecordingBlockKind::from_byte(*kind)?,
             thread: u32_at(rest, 0)?,
             nanos: u64::from(u32_at(rest, 4)?) | u64::from(u32_at(rest, 8)?) << 32,
             unpacked: u32_at(rest, 12)?,
@@ -113,17 +113,17 @@ pub(crate) fn file_header() -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
     bytes.extend_from_slice(&[0, 0]);
-    bytes.extend_from_slice(&crc(&bytes, &[]).to_le_bytes());
+    bytes.extend_from_slice(&block_checksum(&bytes, &[]).to_le_bytes());
     bytes
 }
 
 pub(crate) fn check_file_header(bytes: &[u8]) -> Result<(), OpenError> {
     let header = header_bytes(bytes, &MAGIC, FILE_HEADER, "a recording of calls")?;
     let (fields, sum) = header.split_at(FILE_HEADER - 4);
-    if sum != crc(fields, &[]).to_le_bytes() {
-        return Err(broken());
+    if sum != block_checksum(fields, &[]).to_le_bytes() {
+        return Err(checksum_error());
     }
-    let version = u32_at(fields, 8).ok_or_else(broken)? as u16;
+    let version = u32_at(fields, 8).ok_or_else(checksum_error)? as u16;
     match version <= FORMAT_VERSION {
         true => Ok(()),
         false => Err(OpenError::Newer {
@@ -134,11 +134,11 @@ pub(crate) fn check_file_header(bytes: &[u8]) -> Result<(), OpenError> {
 }
 
 #[cold]
-fn broken() -> OpenError {
+fn checksum_error() -> OpenError {
     OpenError::Damaged(LogDamage::at_offset(0, "file header: wrong checksum"))
 }
 
-fn crc(header: &[u8], bytes: &[u8]) -> u32 {
+fn block_checksum(header: &[u8], bytes: &[u8]) -> u32 {
     let mut sum = crc32fast::Hasher::new();
     sum.update(header);
     sum.update(bytes);

@@ -31,13 +31,13 @@ mod comparison;
 mod plot;
 mod tables;
 
-pub use comparison::{Comparison, Program};
-pub use depths::Depths;
-pub use encodings::{NAMES, make};
-pub use pass::{Mismatch, Outcome, Settings, run};
-pub use plot::plot;
-pub use survey::Survey;
-pub use tables::{grouped, tables};
+pub use comparison::{ComparedProgram, EncodingComparison};
+pub use depths::DepthDistribution;
+pub use encodings::{NAMES, create_encoding};
+pub use pass::{ContextMismatch, EncodingOutcome, ReplaySettings, run};
+pub use plot::draw_comparison;
+pub use survey::RecordingSurvey;
+pub use tables::{grouped, render_tables};
 
 /// Told how many more steps were taken, for progress bars.
 pub type Tick<'a> = &'a dyn Fn(u64);
