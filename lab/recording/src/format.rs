@@ -19,12 +19,21 @@
 //! `n` is LEB128. A site always has the same caller. Edges precede the blocks that use them, a thread's start precedes its calls, and
 //! what the parent did before it precedes the start. After a cut or an end nothing follows.
 
+use lucce_tracelog::OpenError;
+use lucce_tracelog::block_file::{FileFormat, joint_checksum};
 use lucce_tracelog::byte_fields::u32_at;
-use lucce_tracelog::{LogDamage, OpenError, header_bytes};
 
 /// 2026-11: first version.
 pub const FORMAT_VERSION: u16 = 1;
 pub const MAGIC: [u8; 8] = *b"LUCCECAL";
+
+const FORMAT: FileFormat = FileFormat {
+    magic: MAGIC,
+    version: FORMAT_VERSION,
+    header_bytes: FILE_HEADER,
+    checksum_at: FILE_HEADER - 4,
+    description: "a recording of calls",
+};
 
 pub(crate) const FILE_HEADER: usize = 16;
 pub(crate) const BLOCK_HEADER: usize = 28;
@@ -72,7 +81,7 @@ impl RecordingBlockHead {
         bytes.extend_from_slice(&self.nanos.to_le_bytes());
         bytes.extend_from_slice(&self.unpacked.to_le_bytes());
         bytes.extend_from_slice(&self.packed.to_le_bytes());
-        bytes.extend_from_slice(&block_checksum(&bytes, packed).to_le_bytes());
+        bytes.extend_from_slice(&joint_checksum(&bytes, packed).to_le_bytes());
         bytes.extend_from_slice(packed);
         bytes
     }
@@ -90,7 +99,7 @@ impl RecordingBlockHead {
         let (packed, rest) = rest
             .split_at_checked(head.packed as usize)
             .ok_or("a block ends early")?;
-        match sum == block_checksum(fields, packed).to_le_bytes() {
+        match sum == joint_checksum(fields, packed).to_le_bytes() {
             true => Ok((head, packed, rest)),
             false => Err("a block's checksum is wrong"),
         }
@@ -109,38 +118,12 @@ impl RecordingBlockHead {
     }
 }
 
-pub(crate) fn file_header() -> Vec<u8> {
-    let mut bytes = MAGIC.to_vec();
-    bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
-    bytes.extend_from_slice(&[0, 0]);
-    bytes.extend_from_slice(&block_checksum(&bytes, &[]).to_le_bytes());
+pub(crate) fn file_header() -> [u8; FILE_HEADER] {
+    let mut bytes = [0; FILE_HEADER];
+    FORMAT.seal_header(&mut bytes);
     bytes
 }
 
 pub(crate) fn check_file_header(bytes: &[u8]) -> Result<(), OpenError> {
-    let header = header_bytes(bytes, &MAGIC, FILE_HEADER, "a recording of calls")?;
-    let (fields, sum) = header.split_at(FILE_HEADER - 4);
-    if sum != block_checksum(fields, &[]).to_le_bytes() {
-        return Err(checksum_error());
-    }
-    let version = u32_at(fields, 8).ok_or_else(checksum_error)? as u16;
-    match version <= FORMAT_VERSION {
-        true => Ok(()),
-        false => Err(OpenError::Newer {
-            version,
-            known: FORMAT_VERSION,
-        }),
-    }
-}
-
-#[cold]
-fn checksum_error() -> OpenError {
-    OpenError::Damaged(LogDamage::at_offset(0, "file header: wrong checksum"))
-}
-
-fn block_checksum(header: &[u8], bytes: &[u8]) -> u32 {
-    let mut sum = crc32fast::Hasher::new();
-    sum.update(header);
-    sum.update(bytes);
-    sum.finalize()
+    FORMAT.check_header(bytes).map(|_| ())
 }

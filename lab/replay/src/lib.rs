@@ -1,8 +1,8 @@
 //! Feeds recorded calls to every encoding of the papers and compares what that takes.
 //!
 //! ```text
-//! Recording ─► Survey (contexts, profile, depths)
-//!     └──────► pass ─► an Encoding, the plain stacks beside it ─► Outcome ─► Comparison ─► tables, plot
+//! Recording ─► RecordingSurvey (contexts, profile, depths)
+//!     └──────► pass ─► a ContextEncoding, the plain stacks beside it ─► EncodingOutcome ─► EncodingComparison ─► tables, plot
 //! ```
 //! Every k-th number is decoded and compared with the plain stack: at once, and some of them again
 //! at the end.
