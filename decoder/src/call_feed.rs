@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use lucce_callgraph::{MethodId, SiteId};
-use lucce_kcontexts::{Error, Label, Listener, Thread};
-use lucce_recording::{CallEdge, LogDamage, ProgramThreadId, Recording, Step};
+use lucce_kcontexts::{CallLabel, CallListener, KContextError, TraceThreadId};
+use lucce_recording::{CallEdge, LogDamage, ProgramThreadId, RecordedStep, Recording};
 
 use crate::call_labels::{CallLabels, CallTarget};
 use crate::code::CodeSymbols;
@@ -50,9 +50,9 @@ pub fn feed_log_calls(
     profile: &Profile,
     (count, origin): (CallMeasure, EventLeaf),
     labels: &mut CallLabels,
-    listener: &mut impl Listener,
+    listener: &mut impl CallListener,
     tick: ProgressTick<'_>,
-) -> Result<ContextList, Error> {
+) -> Result<ContextList, KContextError> {
     let events = profile.events_of_kind(&profile.main_kind().name);
     let contexts = profile.list_contexts_of(&events, tick);
     let mut traces = TraceTree::new(profile);
@@ -74,17 +74,17 @@ fn feed_trace_tree(
     ends: &[(TraceId, u64)],
     (code, origin): (&CodeSymbols, EventLeaf),
     labels: &mut CallLabels,
-    listener: &mut impl Listener,
-) -> Result<(), Error> {
-    const THREAD: Thread = Thread(0);
+    listener: &mut impl CallListener,
+) -> Result<(), KContextError> {
+    const THREAD: TraceThreadId = TraceThreadId(0);
     let calls = label_trace_calls(traces, labels);
     traces.visit_traces(&mut |visit| {
         let trace = match visit {
             TraceVisit::Begin(trace) => trace,
-            TraceVisit::End(_) => return listener.leave(THREAD),
+            TraceVisit::End(_) => return listener.leave_call(THREAD),
         };
-        let call = calls.get(trace.to_index()).copied().unwrap_or(Label(0));
-        listener.enter(THREAD, call.into())?;
+        let call = calls.get(trace.to_index()).copied().unwrap_or(CallLabel(0));
+        listener.enter_call(THREAD, call.into())?;
         let from = ends.partition_point(|(end, _)| *end < trace);
         let here = ends.get(from..).unwrap_or_default().iter();
         for (_, weight) in here.take_while(|(end, _)| *end == trace) {
@@ -93,11 +93,11 @@ fn feed_trace_tree(
                 .next()
                 .map_or(SiteId::NONE, |leaf| leaf.site);
             match allocation_label(code, site, origin, labels) {
-                None => listener.count(THREAD, *weight)?,
+                None => listener.add_count(THREAD, *weight)?,
                 Some(kind) => {
-                    listener.enter(THREAD, kind.into())?;
-                    listener.count(THREAD, *weight)?;
-                    listener.leave(THREAD)?;
+                    listener.enter_call(THREAD, kind.into())?;
+                    listener.add_count(THREAD, *weight)?;
+                    listener.leave_call(THREAD)?;
                 }
             }
         }
@@ -106,7 +106,7 @@ fn feed_trace_tree(
 }
 
 /// For each trace, the label of the call of its innermost method.
-fn label_trace_calls(traces: &TraceTree<'_>, labels: &mut CallLabels) -> Vec<Label> {
+fn label_trace_calls(traces: &TraceTree<'_>, labels: &mut CallLabels) -> Vec<CallLabel> {
     let calls = traces.nodes().map(|(caller, frame, _)| {
         let caller = caller.and_then(|caller| traces.frames_of_trace(caller).next());
         let site = caller.map_or(SiteId::ENTRY, |caller| caller.site);
@@ -127,7 +127,7 @@ fn allocation_label(
     site: SiteId,
     origin: EventLeaf,
     labels: &mut CallLabels,
-) -> Option<Label> {
+) -> Option<CallLabel> {
     let name = code
         .allocated_type(site)
         .filter(|_| origin == EventLeaf::Type)?;
@@ -154,10 +154,10 @@ pub fn feed_recorded_calls(
     recording: &Recording,
     (count, origin): (CallMeasure, EventLeaf),
     labels: &mut CallLabels,
-    listener: &mut impl Listener,
+    listener: &mut impl CallListener,
     limit: u64,
     tick: ProgressTick<'_>,
-) -> Result<CallFeedOutcome, Error> {
+) -> Result<CallFeedOutcome, KContextError> {
     let code = CodeSymbols::from(recording);
     let mut teller = CallFeeder {
         calls: label_calls(recording, labels),
@@ -184,7 +184,7 @@ pub fn feed_recorded_calls(
     Ok(told)
 }
 
-fn label_calls(recording: &Recording, labels: &mut CallLabels) -> HashMap<CallEdge, Label> {
+fn label_calls(recording: &Recording, labels: &mut CallLabels) -> HashMap<CallEdge, CallLabel> {
     let calls = recording.edges().iter();
     let calls = calls.filter(|edge| edge.callee != MethodId::EVENT);
     let label = |edge: &CallEdge| {
@@ -201,7 +201,7 @@ fn label_allocations(
     code: &CodeSymbols,
     origin: EventLeaf,
     labels: &mut CallLabels,
-) -> HashMap<SiteId, Label> {
+) -> HashMap<SiteId, CallLabel> {
     let events = recording.edges().iter();
     let events = events.filter(|edge| edge.callee == MethodId::EVENT);
     let label = |edge: &CallEdge| {
@@ -219,11 +219,11 @@ const CLOCK_STEP_NS: u64 = 10_000;
 /// Replays blocks of steps with times. A recording has one time per block, of its writing. Steps are assumed to be evenly
 /// spread over the time since the thread's previous block.
 struct CallFeeder<'l, L> {
-    calls: HashMap<CallEdge, Label>,
-    allocations: HashMap<SiteId, Label>,
+    calls: HashMap<CallEdge, CallLabel>,
+    allocations: HashMap<SiteId, CallLabel>,
     count: CallMeasure,
     /// The steps of one block, its thread and when it was written.
-    block: Vec<Step>,
+    block: Vec<RecordedStep>,
     thread: ProgramThreadId,
     block_time: u64,
     /// When the last block of each thread was written.
@@ -232,14 +232,14 @@ struct CallFeeder<'l, L> {
     listener: &'l mut L,
 }
 
-impl<L: Listener> CallFeeder<'_, L> {
+impl<L: CallListener> CallFeeder<'_, L> {
     fn push_step(
         &mut self,
         thread: ProgramThreadId,
         nanos: u64,
-        step: Step,
+        step: RecordedStep,
         tick: ProgressTick<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), KContextError> {
         if (thread, nanos) != (self.thread, self.block_time) {
             self.flush_block(tick)?;
             (self.thread, self.block_time) = (thread, nanos);
@@ -248,7 +248,7 @@ impl<L: Listener> CallFeeder<'_, L> {
         Ok(())
     }
 
-    fn flush_block(&mut self, tick: ProgressTick<'_>) -> Result<(), Error> {
+    fn flush_block(&mut self, tick: ProgressTick<'_>) -> Result<(), KContextError> {
         let block = std::mem::take(&mut self.block);
         let since = self.last_block_times.insert(self.thread, self.block_time);
         let since = since.unwrap_or(self.block_time);
@@ -267,40 +267,44 @@ impl<L: Listener> CallFeeder<'_, L> {
     fn report_time(&mut self, nanos: u64) {
         let nanos = nanos - nanos % CLOCK_STEP_NS;
         if self.reported_time.replace(nanos) != Some(nanos) {
-            self.listener.time(nanos);
+            self.listener.set_time(nanos);
         }
     }
 
-    fn feed_step(&mut self, step: Step) -> Result<(), Error> {
-        let thread = Thread(u64::from(self.thread.0));
+    fn feed_step(&mut self, step: RecordedStep) -> Result<(), KContextError> {
+        let thread = TraceThreadId(u64::from(self.thread.0));
         match step {
-            Step::Start(_) => Ok(()),
-            Step::Enter(edge) => self.enter_call(thread, edge),
-            Step::Event(edge) => self.count_event(thread, edge),
-            Step::Exit => self.listener.leave(thread),
-            Step::Unwind(frames) => (0..frames).try_for_each(|_| self.listener.leave(thread)),
+            RecordedStep::Start(_) => Ok(()),
+            RecordedStep::Enter(edge) => self.enter_call(thread, edge),
+            RecordedStep::Event(edge) => self.count_event(thread, edge),
+            RecordedStep::Exit => self.listener.leave_call(thread),
+            RecordedStep::Unwind(frames) => {
+                (0..frames).try_for_each(|_| self.listener.leave_call(thread))
+            }
         }
     }
 
-    fn enter_call(&mut self, thread: Thread, edge: CallEdge) -> Result<(), Error> {
+    fn enter_call(&mut self, thread: TraceThreadId, edge: CallEdge) -> Result<(), KContextError> {
         let Some(call) = self.calls.get(&edge) else {
             return Ok(());
         };
         match self.count {
-            CallMeasure::Calls => self.listener.call(thread, (*call).into()),
-            CallMeasure::Events | CallMeasure::Value => self.listener.enter(thread, (*call).into()),
+            CallMeasure::Calls => self.listener.enter_and_count(thread, (*call).into()),
+            CallMeasure::Events | CallMeasure::Value => {
+                self.listener.enter_call(thread, (*call).into())
+            }
         }
     }
 
-    fn count_event(&mut self, thread: Thread, edge: CallEdge) -> Result<(), Error> {
+    fn count_event(&mut self, thread: TraceThreadId, edge: CallEdge) -> Result<(), KContextError> {
         if self.count != CallMeasure::Events {
             return Ok(());
         }
         match self.allocations.get(&edge.site) {
-            None => self.listener.count(thread, 1),
+            None => self.listener.add_count(thread, 1),
             Some(kind) => {
-                self.listener.call(thread, (*kind).into())?;
-                self.listener.leave(thread)
+                self.listener.enter_and_count(thread, (*kind).into())?;
+                self.listener.leave_call(thread)
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use lucce_callgraph::{ContextFrame, MethodId, SiteId};
-use lucce_kcontexts::Label;
+use lucce_kcontexts::CallLabel;
 
 use crate::code::CodeSymbols;
 
@@ -19,7 +19,7 @@ pub enum CallTarget {
 pub struct SiteCall {
     pub site: SiteId,
     /// The callee's label.
-    pub routine: Label,
+    pub routine: CallLabel,
 }
 
 /// Labels of routines, and labels of calls.
@@ -31,7 +31,7 @@ pub struct CallLabels {
 
 struct LabelTable<T> {
     list: Vec<T>,
-    index: HashMap<T, Label>,
+    index: HashMap<T, CallLabel>,
 }
 
 impl<T> Default for LabelTable<T> {
@@ -42,8 +42,8 @@ impl<T> Default for LabelTable<T> {
 }
 
 impl<T: Clone + Eq + std::hash::Hash> LabelTable<T> {
-    fn get_or_insert(&mut self, what: T) -> Label {
-        let next = Label(self.list.len() as u32);
+    fn get_or_insert(&mut self, what: T) -> CallLabel {
+        let next = CallLabel(self.list.len() as u32);
         *self.index.entry(what).or_insert_with_key(|what| {
             self.list.push(what.clone());
             next
@@ -53,20 +53,20 @@ impl<T: Clone + Eq + std::hash::Hash> LabelTable<T> {
 
 impl CallLabels {
     /// The label of a call; adds the call if it is new.
-    pub fn label_call(&mut self, site: SiteId, routine: CallTarget) -> Label {
+    pub fn label_call(&mut self, site: SiteId, routine: CallTarget) -> CallLabel {
         let routine = self.routines.get_or_insert(routine);
         self.calls.get_or_insert(SiteCall { site, routine })
     }
 
     /// The call with this label.
     #[must_use]
-    pub fn find_call(&self, call: Label) -> Option<SiteCall> {
+    pub fn find_call(&self, call: CallLabel) -> Option<SiteCall> {
         self.calls.list.get(call.0 as usize).copied()
     }
 
     /// The routine of each call, indexed by the call's label.
     #[must_use]
-    pub fn routine_of_each(&self) -> Vec<Label> {
+    pub fn routine_of_each(&self) -> Vec<CallLabel> {
         self.calls.list.iter().map(|call| call.routine).collect()
     }
 
@@ -78,7 +78,7 @@ impl CallLabels {
 
     /// A routine's name: `a.b.C.m`, or a type.
     #[must_use]
-    pub fn routine_name(&self, code: &CodeSymbols, routine: Label) -> String {
+    pub fn routine_name(&self, code: &CodeSymbols, routine: CallLabel) -> String {
         match self.routines.list.get(routine.0 as usize) {
             Some(CallTarget::Method(method)) => code.method_name(*method),
             Some(CallTarget::Type(name)) => name.clone(),
@@ -88,7 +88,7 @@ impl CallLabels {
 
     /// A routine's frame while it calls from `site`: `a.b.C.m(C.java:12)`.
     #[must_use]
-    pub fn frame_name(&self, code: &CodeSymbols, routine: Label, site: SiteId) -> String {
+    pub fn frame_name(&self, code: &CodeSymbols, routine: CallLabel, site: SiteId) -> String {
         match self.routines.list.get(routine.0 as usize) {
             Some(&CallTarget::Method(method)) => code
                 .resolve_frame(ContextFrame { site, method })

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use lucce_callgraph::{CallEdge, ContextFrame};
 use lucce_decoder::{CodeSymbols, Profile};
-use lucce_recording::{Recording, Step};
+use lucce_recording::{RecordedStep, Recording};
 use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
 
 use crate::modes::FEWER_THREADS;
@@ -120,11 +120,11 @@ fn recorded(recording: &Recording) -> Result<Events, String> {
         let (thread, step) = step.map_err(|damage| damage.to_string())?;
         let stack = stacks.entry(thread.0).or_default();
         match step {
-            Step::Start(_) => {}
-            Step::Enter(edge) => stack.push(edge),
-            Step::Exit => drop(stack.pop()),
-            Step::Unwind(frames) => stack.truncate(stack.len() - frames as usize),
-            Step::Event(edge) => {
+            RecordedStep::Start(_) => {}
+            RecordedStep::Enter(edge) => stack.push(edge),
+            RecordedStep::Exit => drop(stack.pop()),
+            RecordedStep::Unwind(frames) => stack.truncate(stack.len() - frames as usize),
+            RecordedStep::Event(edge) => {
                 let callers = stack.iter().rev().filter(|edge| !edge.is_entry());
                 let frames = [edge.caller_frame()]
                     .into_iter()
@@ -160,7 +160,7 @@ fn threads_were_started_somewhere(recording: &Recording) -> Checked {
     let mut by_main = 0;
     for step in recording.steps() {
         let (_, step) = step.map_err(|damage| damage.to_string())?;
-        if let Step::Start(start) = step
+        if let RecordedStep::Start(start) = step
             && let Some(parent) = start.parent
         {
             let parent = recording.threads().get(parent.0 as usize);

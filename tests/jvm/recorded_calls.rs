@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use lucce_callgraph::{CallEdge, ContextFrame, MethodId};
 use lucce_decoder::{CodeSymbols, Profile};
-use lucce_recording::{Recording, Step};
+use lucce_recording::{RecordedStep, Recording};
 use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
 
 use crate::entries::{Counts, expected, same};
@@ -143,8 +143,8 @@ impl Calls {
             let (thread, step) = step.map_err(|damage| damage.to_string())?;
             let stack = stacks.entry(thread.0).or_default();
             match step {
-                Step::Start(_) | Step::Event(_) => {}
-                Step::Enter(edge) => {
+                RecordedStep::Start(_) | RecordedStep::Event(_) => {}
+                RecordedStep::Enter(edge) => {
                     stack.push(edge);
                     let callers = stack.iter().rev().filter(|edge| !edge.is_entry());
                     let key = (
@@ -153,8 +153,8 @@ impl Calls {
                     );
                     *calls.entries.entry(key).or_default() += 1;
                 }
-                Step::Exit => end(stack, 1, &mut calls.returned),
-                Step::Unwind(frames) => end(stack, frames as usize, &mut calls.thrown),
+                RecordedStep::Exit => end(stack, 1, &mut calls.returned),
+                RecordedStep::Unwind(frames) => end(stack, frames as usize, &mut calls.thrown),
             }
         }
         Ok(calls)

@@ -23,7 +23,7 @@ use std::sync::{Arc, MutexGuard};
 use std::{io, mem};
 
 use lucce_callgraph::{CallEdge, MethodId, SiteId};
-use lucce_recording::{ThreadWriter, Writer};
+use lucce_recording::{RecordingWriter, ThreadWriter};
 use lucce_tracelog::FileLoss;
 
 use crate::memory::address_space::MethodOfSite;
@@ -41,7 +41,7 @@ const START_METHODS: usize = 2;
 
 /// The recording of all threads.
 pub struct CallRecorder {
-    writer: Writer,
+    writer: RecordingWriter,
     path: PathBuf,
     registry: Arc<WatchedRwLock<CodeRegistry>>,
     written_records: WatchedMutex<WrittenRecords>,
@@ -104,7 +104,7 @@ pub fn calls_file_path(log: &Path) -> PathBuf {
 
 /// A recording that no thread has written to yet.
 pub struct CallsFile {
-    writer: Writer,
+    writer: RecordingWriter,
     path: PathBuf,
 }
 
@@ -114,7 +114,7 @@ impl CallsFile {
     /// # Errors
     /// The file cannot be created, or the name is taken.
     pub fn create(path: &Path, limit: u64) -> io::Result<CallsFile> {
-        let writer = Writer::create(path, limit)?;
+        let writer = RecordingWriter::create(path, limit)?;
         let path = path.to_owned();
         Ok(CallsFile { writer, path })
     }
@@ -135,7 +135,7 @@ impl CallRecorder {
 
     /// The state of the recording's file.
     pub fn file_state(&self) -> FileState {
-        let Ok(file) = self.writer.file() else {
+        let Ok(file) = self.writer.clone_file() else {
             return FileState::Failed;
         };
         let size = file.metadata().map_or(0, |found| found.len());
@@ -305,7 +305,7 @@ impl CallRecorder {
 
     /// Writes the site and the callee of an edge that the thread has not used yet.
     fn write_edge_names(&self, thread: &ThreadWriter, edge: CallEdge) {
-        if thread.knows(edge) {
+        if thread.has_used_edge(edge) {
             return;
         }
         let mut told = lock(&self.written_records);

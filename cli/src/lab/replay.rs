@@ -8,7 +8,8 @@ use lucce_decoder::CodeSymbols;
 use lucce_decoder::escape::{EscapedLine, EscapedText};
 use lucce_recording::Recording;
 use lucce_replay::{
-    Comparison, Mismatch, NAMES, Outcome, Program, Settings, Survey, plot, run as pass, tables,
+    ComparedProgram, ContextMismatch, EncodingComparison, EncodingOutcome, NAMES, RecordingSurvey,
+    ReplaySettings, draw_comparison, render_tables, run as pass,
 };
 use serde::Serialize;
 
@@ -63,19 +64,19 @@ pub fn run(args: &ReplayArgs) -> Result<CommandStatus, CommandError> {
 /// A recording in memory, surveyed.
 struct SurveyedRecording {
     recording: Recording,
-    survey: Survey,
+    survey: RecordingSurvey,
 }
 
 fn open_recording(path: &Path) -> Result<SurveyedRecording, CommandError> {
     let failed = |e| CommandError::Open(path.to_owned(), e);
     let recording = Recording::open(path).map_err(failed)?;
     let bar = ProgressMeter::new("reading", 0);
-    let survey = Survey::of(&recording, &|steps| bar.tick(steps));
+    let survey = RecordingSurvey::from_recording(&recording, &|steps| bar.tick(steps));
     Ok(SurveyedRecording { recording, survey })
 }
 
 /// Reports damage, if any, and returns the command's result.
-fn report_survey_damage(path: &Path, survey: &Survey, mismatches: u64) -> CommandStatus {
+fn report_survey_damage(path: &Path, survey: &RecordingSurvey, mismatches: u64) -> CommandStatus {
     match &survey.damage {
         Some(damage) => {
             print_diagnostic(prefix_path(path, damage));
@@ -121,7 +122,7 @@ fn replay_file(
     file: &Path,
 ) -> Result<CommandStatus, CommandError> {
     let SurveyedRecording { recording, survey } = open_recording(file)?;
-    let settings = Settings {
+    let settings = ReplaySettings {
         check_every: args.check_every.unwrap_or(100),
         timed: true,
     };
@@ -159,7 +160,11 @@ fn replay_file(
     Ok(report_survey_damage(file, &survey, outcome.mismatches))
 }
 
-fn write_mismatch(mismatch: &Mismatch, code: &CodeSymbols, out: &mut impl Write) -> io::Result<()> {
+fn write_mismatch(
+    mismatch: &ContextMismatch,
+    code: &CodeSymbols,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let number = &mismatch.number;
     writeln!(
         out,
@@ -181,8 +186,8 @@ fn write_mismatch(mismatch: &Mismatch, code: &CodeSymbols, out: &mut impl Write)
 
 fn write_outcome(
     file: &Path,
-    outcome: &Outcome,
-    survey: &Survey,
+    outcome: &EncodingOutcome,
+    survey: &RecordingSurvey,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let statistics = &outcome.statistics;
@@ -225,7 +230,7 @@ fn write_outcome(
         out,
         "  stack: {}, at most {} deep",
         format_plural(statistics.stack_operations, "operation"),
-        outcome.depths.max()
+        outcome.depths.max_depth()
     )?;
     writeln!(
         out,
@@ -249,7 +254,7 @@ fn write_outcome(
 }
 
 fn compare_encodings(args: &ReplayArgs) -> Result<CommandStatus, CommandError> {
-    let settings = Settings {
+    let settings = ReplaySettings {
         check_every: args.check_every.unwrap_or(1000),
         timed: true,
     };
@@ -265,23 +270,24 @@ fn compare_encodings(args: &ReplayArgs) -> Result<CommandStatus, CommandError> {
         };
         let bar = ProgressMeter::new("comparing", survey.steps * NAMES.len() as u64);
         let tick = |steps| bar.tick(steps);
-        let program = Program::of(program_name(file), &recording, survey, settings, &tick);
+        let program =
+            ComparedProgram::from_outcomes(program_name(file), &recording, survey, settings, &tick);
         drop(bar);
         end = end.max(report_survey_damage(
             file,
             &program.survey,
-            program.mismatches(),
+            program.count_mismatches(),
         ));
         programs.push(program);
     }
-    let comparison = Comparison { programs };
+    let comparison = EncodingComparison { programs };
     if let Some(folder) = &args.plot {
-        write_chart(folder, "encodings.svg", &plot(&comparison))?;
+        write_chart(folder, "encodings.svg", &draw_comparison(&comparison))?;
     }
     let mut out = lock_stdout();
     match args.json {
         true => write_json(&mut out, &comparison)?,
-        false => out.write_all(tables(&comparison).as_bytes())?,
+        false => out.write_all(render_tables(&comparison).as_bytes())?,
     }
     out.flush()?;
     Ok(end)
@@ -304,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_difference_is_a_finding() {
-        let (file, survey) = (Path::new("run.calls"), Survey::default());
+        let (file, survey) = (Path::new("run.calls"), RecordingSurvey::default());
         assert!(matches!(
             report_survey_damage(file, &survey, 0),
             CommandStatus::Fine

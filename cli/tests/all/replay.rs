@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use lucce_callgraph::{MethodId, SiteId};
-use lucce_recording::{CallEdge, ThreadWriter, Writer};
+use lucce_recording::{CallEdge, RecordingWriter, ThreadWriter};
 use serde_json::Value;
 
 fn lucce(dir: &Path, arguments: &str) -> Output {
@@ -116,8 +116,8 @@ fn impossible_calls_end_in_an_offset() {
         caller: MethodId(1),
         callee: MethodId(2),
     };
-    let impossible = |name: &str, run: &dyn Fn(&Writer, &mut ThreadWriter)| {
-        let writer = Writer::create(dir.path().join(name), 1 << 20).unwrap();
+    let impossible = |name: &str, run: &dyn Fn(&RecordingWriter, &mut ThreadWriter)| {
+        let writer = RecordingWriter::create(dir.path().join(name), 1 << 20).unwrap();
         let mut thread = writer.start("main", None);
         thread.enter(&writer, CallEdge::from_thread_entry(MethodId(1)));
         thread.enter(&writer, call(1));

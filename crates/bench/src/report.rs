@@ -378,7 +378,7 @@ impl fmt::Display for Ratio {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+pub(crate) mod report_tests {
     use super::*;
 
     /// Returns two programs under a baseline and three variants; the second variant could not run, the third fails in

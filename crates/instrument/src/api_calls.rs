@@ -65,7 +65,7 @@ pub fn allocation_site_kind(alloc: &AllocationInstruction<'_>) -> HookSiteKind {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub mod api_calls_tests {
     use super::*;
 
     /// Returns a call of a static method without arguments.

@@ -37,13 +37,22 @@
 //! Format versions:
 //! * 1 (2026-11-21): the first.
 
-use lucce_tracelog::byte_fields::{array_at, put_bytes, u32_at, u64_at};
-use lucce_tracelog::{LogDamage, OpenError, header_bytes};
+use lucce_tracelog::OpenError;
+use lucce_tracelog::block_file::{FileFormat, damaged_header, has_checksum, put_checksum};
+use lucce_tracelog::byte_fields::{put_bytes, u32_at, u64_at};
 
 /// The version that this crate writes, and the newest version that it reads.
 pub const FORMAT_VERSION: u16 = 1;
 /// The first bytes of every file.
 pub const MAGIC: [u8; 8] = *b"LUCCEEVT";
+
+const FORMAT: FileFormat = FileFormat {
+    magic: MAGIC,
+    version: FORMAT_VERSION,
+    header_bytes: FILE_HEADER as usize,
+    checksum_at: 40,
+    description: "a stream of events",
+};
 
 pub(crate) const FILE_HEADER: u64 = 64;
 pub(crate) const BLOCK_HEADER: u64 = 64;
@@ -67,45 +76,21 @@ pub struct StreamHeader {
 impl StreamHeader {
     pub(crate) fn encode(&self) -> [u8; FILE_HEADER as usize] {
         let mut bytes = [0; FILE_HEADER as usize];
-        put_bytes(&mut bytes, 0, &MAGIC);
-        put_bytes(&mut bytes, 8, &FORMAT_VERSION.to_le_bytes());
         put_bytes(&mut bytes, 16, &self.pid.to_le_bytes());
         put_bytes(&mut bytes, 24, &self.start.to_le_bytes());
         put_bytes(&mut bytes, 32, &self.clock.to_le_bytes());
-        let crc = crc32fast::hash(bytes.get(..40).unwrap_or_default());
-        put_bytes(&mut bytes, 40, &crc.to_le_bytes());
+        FORMAT.seal_header(&mut bytes);
         bytes
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, OpenError> {
-        let whole = header_bytes(
-            bytes,
-            &MAGIC[..],
-            FILE_HEADER as usize,
-            "a stream of events",
-        )?;
-        let checked = whole.get(..40).ok_or_else(checksum_error)?;
-        if Some(crc32fast::hash(checked)) != u32_at(bytes, 40) {
-            return Err(checksum_error());
-        }
-        let version = u16::from_le_bytes(array_at(bytes, 8).ok_or_else(checksum_error)?);
-        if version > FORMAT_VERSION {
-            return Err(OpenError::Newer {
-                version,
-                known: FORMAT_VERSION,
-            });
-        }
+        let bytes = FORMAT.check_header(bytes)?;
         Ok(StreamHeader {
-            pid: u32_at(bytes, 16).ok_or_else(checksum_error)?,
-            start: u64_at(bytes, 24).ok_or_else(checksum_error)?,
-            clock: u64_at(bytes, 32).ok_or_else(checksum_error)?,
+            pid: u32_at(bytes, 16).ok_or_else(damaged_header)?,
+            start: u64_at(bytes, 24).ok_or_else(damaged_header)?,
+            clock: u64_at(bytes, 32).ok_or_else(damaged_header)?,
         })
     }
-}
-
-#[cold]
-fn checksum_error() -> OpenError {
-    OpenError::Damaged(LogDamage::at_offset(0, "file header: wrong checksum"))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -134,8 +119,7 @@ impl StreamBlockHeader {
         put_bytes(&mut bytes, 8, &self.log_thread.to_le_bytes());
         put_bytes(&mut bytes, 12, &self.thread.to_le_bytes());
         put_bytes(&mut bytes, 20, &self.clock.to_le_bytes());
-        let crc = crc32fast::hash(bytes.get(..28).unwrap_or_default());
-        put_bytes(&mut bytes, 28, &crc.to_le_bytes());
+        put_checksum(&mut bytes, 28);
         bytes
     }
 
@@ -145,8 +129,10 @@ impl StreamBlockHeader {
     /// Why the bytes are no header.
     pub fn decode(bytes: &[u8]) -> Result<Self, &'static str> {
         const SHORT: &str = "a block header ends early";
-        let checked = bytes.get(..28).ok_or(SHORT)?;
-        if Some(crc32fast::hash(checked)) != u32_at(bytes, 28) {
+        if bytes.len() < 32 {
+            return Err(SHORT);
+        }
+        if !has_checksum(bytes, 28) {
             return Err("block header: wrong checksum");
         }
         let kind = match bytes.first() {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
+use lucce_tracelog::block_file::content_checksum;
 use lucce_tracelog::byte_fields::{u32_at, u64_at};
 use lucce_tracelog::{LogDamage, OpenError, ThreadId, data_end, open_file};
 
@@ -307,7 +308,7 @@ fn sealed_bytes<'b>(
     let sealed = bytes
         .get(first..first + used as usize)
         .ok_or("a block ends early")?;
-    match u32_at(bytes, at + AT_SUM as usize) == Some(crc32fast::hash(sealed)) {
+    match u32_at(bytes, at + AT_SUM as usize) == Some(content_checksum(sealed)) {
         true => Ok(Some(sealed)),
         false => Err("a block's checksum is wrong"),
     }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use lucce_tracelog::block_file::content_checksum;
 use lucce_tracelog::{FileLoss, MappedFile, PIECE, ThreadId, file_size_limit, new_file};
 
 use crate::StreamThread;
@@ -171,7 +172,7 @@ impl StreamWriter {
 
     fn seal_bytes(&self, at: u64, payload: &[u8]) -> bool {
         self.map.write(at + BLOCK_HEADER, payload)
-            && self.map.publish_u32(at + AT_SUM, crc32fast::hash(payload))
+            && self.map.publish_u32(at + AT_SUM, content_checksum(payload))
             && self.map.publish_u32(at + AT_USED, payload.len() as u32)
     }
 
@@ -190,7 +191,7 @@ impl StreamWriter {
     fn seal_block(&self, block: MappedBlock, used: u64) {
         let sum = self
             .map
-            .read(block.at + BLOCK_HEADER, used, crc32fast::hash);
+            .read(block.at + BLOCK_HEADER, used, content_checksum);
         if let Some(sum) = sum
             && used > 0
             && self.map.publish_u32(block.at + AT_SUM, sum)

@@ -4,6 +4,7 @@
 //! them afterwards, the copy explains its counters: the records of a context id precede its first count.
 
 use crate::arguments::{COMMAND, mask_arguments};
+use crate::block_file::content_checksum;
 use crate::byte_fields::{put_bytes, u32_at, u64_at};
 use crate::layout::{
     AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, FILE_HEADER, LogBlockHead, RECORDS,
@@ -169,7 +170,7 @@ impl BlockSpan {
         } = &mut self.content
             && is_changed
         {
-            *crc = crc32fast::hash(content);
+            *crc = content_checksum(content);
             put_bytes(&mut self.header, AT_CRC as usize, &crc.to_le_bytes());
         }
     }
@@ -181,7 +182,7 @@ impl BlockSpan {
         match self.content {
             SpanContent::Records {
                 sealed: true, crc, ..
-            } => crc32fast::hash(content) == crc,
+            } => content_checksum(content) == crc,
             _ => true,
         }
     }

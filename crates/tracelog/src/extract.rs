@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::ControlFlow;
 
+use crate::block_file::content_checksum;
 use crate::error::LogDamage;
 use crate::layout::{
     ALIGN, AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, LogBlockHead, RECORDS,
@@ -83,7 +84,7 @@ impl BlockBuilder {
         self.file.extend((used as u64).to_le_bytes());
         self.file.resize(at + AT_CRC as usize, 0);
         self.file
-            .extend(crc32fast::hash(&self.payload).to_le_bytes());
+            .extend(content_checksum(&self.payload).to_le_bytes());
         self.file.resize(at + AT_SEALED as usize, 0);
         self.file.extend(1u32.to_le_bytes());
         self.file.resize(at + BLOCK_HEADER as usize, 0);

@@ -68,14 +68,23 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use crate::block_file::{FileFormat, damaged_header, has_checksum, put_checksum};
 use crate::byte_fields::{array_at, put_bytes, u32_at, u64_at};
-use crate::error::{LogDamage, OpenError, header_bytes};
+use crate::error::OpenError;
 use crate::run_id::RunId;
 
 /// The version that this crate writes, and the newest version that it reads.
 pub const FORMAT_VERSION: u16 = 4;
 /// The first bytes of every log.
 pub const MAGIC: [u8; 8] = *b"LUCCELOG";
+
+const FORMAT: FileFormat = FileFormat {
+    magic: MAGIC,
+    version: FORMAT_VERSION,
+    header_bytes: FILE_HEADER as usize,
+    checksum_at: 60,
+    description: "a lucce log",
+};
 
 pub(crate) const FILE_HEADER: u64 = 64;
 pub(crate) const BLOCK_HEADER: u64 = 64;
@@ -113,8 +122,6 @@ pub struct LogHeader {
 impl LogHeader {
     pub(crate) fn encode(&self) -> [u8; FILE_HEADER as usize] {
         let mut bytes = [0; FILE_HEADER as usize];
-        put_bytes(&mut bytes, 0, &MAGIC);
-        put_bytes(&mut bytes, 8, &FORMAT_VERSION.to_le_bytes());
         put_bytes(
             &mut bytes,
             10,
@@ -124,8 +131,7 @@ impl LogHeader {
         put_bytes(&mut bytes, 24, &self.start.to_le_bytes());
         let run = self.run.map_or(0, RunId::bits);
         put_bytes(&mut bytes, 32, &run.to_le_bytes());
-        let crc = crc32fast::hash(bytes.get(..60).unwrap_or_default());
-        put_bytes(&mut bytes, 60, &crc.to_le_bytes());
+        FORMAT.seal_header(&mut bytes);
         bytes
     }
 
@@ -144,34 +150,18 @@ impl LogHeader {
     /// # Errors
     /// The bytes are no log, a log of a newer version, or damaged.
     pub fn decode(bytes: &[u8]) -> Result<Self, OpenError> {
-        let bytes = header_bytes(bytes, &MAGIC[..], FILE_HEADER as usize, "a lucce log")?;
-        let checked = bytes.get(..60).ok_or_else(broken_header)?;
-        if Some(crc32fast::hash(checked)) != u32_at(bytes, 60) {
-            return Err(broken_header());
-        }
-        let version = u16::from_le_bytes(array_at(bytes, 8).ok_or_else(broken_header)?);
-        if version > FORMAT_VERSION {
-            return Err(OpenError::Newer {
-                version,
-                known: FORMAT_VERSION,
-            });
-        }
+        let bytes = FORMAT.check_header(bytes)?;
         let [version_bits, anchor_bits, call_bits] =
-            array_at(bytes, 10).ok_or_else(broken_header)?;
+            array_at(bytes, 10).ok_or_else(damaged_header)?;
         Ok(LogHeader {
             version_bits,
             anchor_bits,
             call_bits,
-            pid: u32_at(bytes, 16).ok_or_else(broken_header)?,
-            start: u64_at(bytes, 24).ok_or_else(broken_header)?,
-            run: RunId::new(u64_at(bytes, 32).ok_or_else(broken_header)?),
+            pid: u32_at(bytes, 16).ok_or_else(damaged_header)?,
+            start: u64_at(bytes, 24).ok_or_else(damaged_header)?,
+            run: RunId::new(u64_at(bytes, 32).ok_or_else(damaged_header)?),
         })
     }
-}
-
-#[cold]
-fn broken_header() -> OpenError {
-    OpenError::Damaged(LogDamage::at_offset(0, "file header: wrong checksum"))
 }
 
 /// The part of a block header that never changes.
@@ -191,14 +181,13 @@ impl LogBlockHead {
         put_bytes(&mut bytes, 4, &self.capacity.to_le_bytes());
         put_bytes(&mut bytes, 8, &self.thread.to_le_bytes());
         put_bytes(&mut bytes, 12, &self.cells.to_le_bytes());
-        let crc = crc32fast::hash(bytes.get(..16).unwrap_or_default());
-        put_bytes(&mut bytes, 16, &crc.to_le_bytes());
+        put_checksum(&mut bytes, 16);
         bytes
     }
 
     /// `None`: the checksum is wrong.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        if crc32fast::hash(bytes.get(..16)?) != u32_at(bytes, 16)? {
+        if !has_checksum(bytes, 16) {
             return None;
         }
         Some(LogBlockHead {

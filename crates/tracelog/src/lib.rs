@@ -9,7 +9,7 @@
 //!                     └─ CounterBlock ─►                  └──► BlockSpan (copies), extract_records (symbols)
 //! ```
 //!
-//! Reading order: `arguments` (of the recorded program), `error`, `escape`, `byte_fields`, `files`, `run_id`; `layout`
+//! Reading order: `arguments` (of the recorded program), `error`, `escape`, `byte_fields`, `block_file`, `files`, `run_id`; `layout`
 //! (the file and its blocks), `record` (the content of blocks), `record_codec` (its fields), `limits`; then
 //! `mapped_file`, `counters`, `writer`; then `reader`, `block_spans`, `extract`.
 #![deny(
@@ -20,6 +20,7 @@
 )]
 
 mod arguments;
+pub mod block_file;
 pub mod byte_fields;
 mod error;
 pub mod escape;

@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use lucce_callgraph::ContextId;
 
+use crate::block_file::content_checksum;
 use crate::byte_fields::{u32_at, u64_at};
 use crate::counters::VmCounter;
 use crate::error::{LogDamage, OpenError};
@@ -960,7 +961,7 @@ impl<'a> LogItems<'a> {
             _ => {}
         }
         let sealed = is_sealed(header) && self.then.is_none();
-        if sealed && u32_at(header, AT_CRC as usize) != Some(crc32fast::hash(there)) {
+        if sealed && u32_at(header, AT_CRC as usize) != Some(content_checksum(there)) {
             return Err(LogDamage::at_offset(start, "block: wrong checksum"));
         }
         (self.records, self.records_at) = (RecordDecoder(there), start);
@@ -983,7 +984,7 @@ fn seal_state(header: &[u8], cells: &[u8]) -> SealState {
     let word = |at: u64| u32_at(header, at as usize).unwrap_or(0);
     match (word(AT_SEALED), word(AT_CRC)) {
         (0, 0) => SealState::Absent,
-        (1, crc) if crc == crc32fast::hash(cells) => SealState::Right,
+        (1, crc) if crc == content_checksum(cells) => SealState::Right,
         _ => SealState::Wrong,
     }
 }

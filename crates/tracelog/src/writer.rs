@@ -20,6 +20,7 @@ use std::{error, fmt};
 
 use lucce_callgraph::{GraphChange, GraphJournal, JournalError};
 
+use crate::block_file::content_checksum;
 use crate::block_spans::{BlockSpan, SpanContent};
 use crate::counters::{CounterBlock, EventCounter, TotalCounter, VmCounter};
 use crate::layout::{
@@ -479,7 +480,7 @@ impl LogWriter {
         };
         let crc = self
             .map
-            .read(open.at + BLOCK_HEADER, open.committed, crc32fast::hash);
+            .read(open.at + BLOCK_HEADER, open.committed, content_checksum);
         if let Some(crc) = crc
             && self.map.publish_u32(open.at + AT_CRC, crc)
         {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lucce_decoder::*;
-use lucce_kcontexts::{CallingContextTree, Error, Listener, Trace};
+use lucce_kcontexts::{CallListener, CallTrace, CallingContextTree, KContextError};
 use lucce_recording::Recording;
 
 const CALLS: (CallMeasure, EventLeaf) = (CallMeasure::Calls, EventLeaf::Method);
@@ -19,15 +19,15 @@ fn hear(
     recording: &Recording,
     what: (CallMeasure, EventLeaf),
     limit: u64,
-) -> (CallLabels, Trace, CallFeedOutcome) {
-    let (mut labels, mut trace) = (CallLabels::default(), Trace::new(u32::MAX));
+) -> (CallLabels, CallTrace, CallFeedOutcome) {
+    let (mut labels, mut trace) = (CallLabels::default(), CallTrace::new(u32::MAX));
     let told =
         feed_recorded_calls(recording, what, &mut labels, &mut trace, limit, &|_| ()).unwrap();
     (labels, trace, told)
 }
 
 /// Full paths of methods' names, root first, and what counts under each.
-fn paths(labels: &CallLabels, code: &CodeSymbols, calls: &Trace) -> BTreeMap<String, u64> {
+fn paths(labels: &CallLabels, code: &CodeSymbols, calls: &CallTrace) -> BTreeMap<String, u64> {
     let mut tree: CallingContextTree = CallingContextTree::new();
     calls.replay(&mut tree).unwrap();
     let forest = tree.forest();
@@ -37,7 +37,7 @@ fn paths(labels: &CallLabels, code: &CodeSymbols, calls: &Trace) -> BTreeMap<Str
         name.rsplit('.').next().unwrap().to_owned()
     };
     let path = |node| {
-        let mut names: Vec<String> = forest.upwards(node).map(name).collect();
+        let mut names: Vec<String> = forest.labels_upwards(node).map(name).collect();
         names.reverse();
         (names.concat(), forest.count(node))
     };
@@ -118,7 +118,7 @@ fn a_logs_contexts_are_told_with_their_weights() {
         let names = frames.iter().rev().map(|frame| frame.method.clone());
         *expected.entry(names.collect()).or_default() += context.value;
     }
-    let (mut labels, mut calls) = (CallLabels::default(), Trace::new(u32::MAX));
+    let (mut labels, mut calls) = (CallLabels::default(), CallTrace::new(u32::MAX));
     let what = (CallMeasure::Value, EventLeaf::Method);
     let told = feed_log_calls(&profile, what, &mut labels, &mut calls, &|_| ()).unwrap();
     assert!(told.unknown.is_empty());
@@ -129,23 +129,27 @@ fn a_logs_contexts_are_told_with_their_weights() {
 #[test]
 fn a_listeners_error_is_passed_on() {
     struct Full;
-    impl Listener for Full {
-        fn enter(
+    impl CallListener for Full {
+        fn enter_call(
             &mut self,
-            _: lucce_kcontexts::Thread,
-            _: lucce_kcontexts::Callee,
-        ) -> Result<(), Error> {
-            Err(Error::TooManyNodes)
+            _: lucce_kcontexts::TraceThreadId,
+            _: lucce_kcontexts::LabeledCallee,
+        ) -> Result<(), KContextError> {
+            Err(KContextError::TooManyNodes)
         }
-        fn count(&mut self, _: lucce_kcontexts::Thread, _: u64) -> Result<(), Error> {
+        fn add_count(
+            &mut self,
+            _: lucce_kcontexts::TraceThreadId,
+            _: u64,
+        ) -> Result<(), KContextError> {
             Ok(())
         }
-        fn leave(&mut self, _: lucce_kcontexts::Thread) -> Result<(), Error> {
+        fn leave_call(&mut self, _: lucce_kcontexts::TraceThreadId) -> Result<(), KContextError> {
             Ok(())
         }
     }
     let recording = Recording::from_bytes(recorded()).unwrap();
     let mut labels = CallLabels::default();
     let told = feed_recorded_calls(&recording, CALLS, &mut labels, &mut Full, u64::MAX, &|_| ());
-    assert_eq!(told.err(), Some(Error::TooManyNodes));
+    assert_eq!(told.err(), Some(KContextError::TooManyNodes));
 }

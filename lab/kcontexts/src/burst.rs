@@ -9,59 +9,60 @@ use std::str::FromStr;
 
 use rustc_hash::FxHashMap;
 
-use crate::error::Error;
-use crate::ids::{Callee, Thread};
-use crate::listener::Listener;
+use crate::error::KContextError;
+use crate::ids::{LabeledCallee, TraceThreadId};
+use crate::listener::CallListener;
 
 /// A burst's length and how often one begins: `0.2ms/2ms`, or `200/2000` in calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Bursts {
+pub struct BurstIntervals {
     /// Nanoseconds or calls.
     pub length: u64,
     /// Nanoseconds or calls.
     pub interval: u64,
-    pub unit: Unit,
+    pub unit: IntervalUnit,
 }
 
 /// What a burst is measured by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unit {
+pub enum IntervalUnit {
     /// The stream's clock, in nanoseconds.
     Time,
     /// Calls of all threads, for streams without a clock.
     Calls,
 }
 
-impl Bursts {
+impl BurstIntervals {
     /// The paper's: 0.2 ms in every 2 ms.
-    pub const PAPER: Bursts = Bursts {
+    pub const PAPER: BurstIntervals = BurstIntervals {
         length: 200_000,
         interval: 2_000_000,
-        unit: Unit::Time,
+        unit: IntervalUnit::Time,
     };
 
     /// In calls, one of which is taken for each microsecond.
     #[must_use]
-    pub fn in_calls(self) -> Bursts {
+    pub fn in_calls(self) -> BurstIntervals {
         let calls = |nanos: u64| (nanos / 1000).max(1);
         match self.unit {
-            Unit::Calls => self,
-            Unit::Time => Bursts {
+            IntervalUnit::Calls => self,
+            IntervalUnit::Time => BurstIntervals {
                 length: calls(self.length),
                 interval: calls(self.interval),
-                unit: Unit::Calls,
+                unit: IntervalUnit::Calls,
             },
         }
     }
 }
 
-impl FromStr for Bursts {
+impl FromStr for BurstIntervals {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let parts = text.split_once('/').and_then(|(length, interval)| {
-            let ((length, unit), (interval, same)) = (span(length)?, span(interval)?);
-            (unit == same && 0 < length && length <= interval).then_some(Bursts {
+            let ((length, unit), (interval, same)) =
+                (parse_interval(length)?, parse_interval(interval)?);
+            (unit == same && 0 < length && length <= interval).then_some(BurstIntervals {
                 length,
                 interval,
                 unit,
@@ -73,10 +74,10 @@ impl FromStr for Bursts {
     }
 }
 
-fn span(text: &str) -> Option<(u64, Unit)> {
+fn parse_interval(text: &str) -> Option<(u64, IntervalUnit)> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let scale = match text.get(digits.len()..)? {
-        "" => return Some((digits.parse().ok()?, Unit::Calls)),
+        "" => return Some((digits.parse().ok()?, IntervalUnit::Calls)),
         "ns" => 1.0,
         "us" => 1e3,
         "ms" => 1e6,
@@ -86,17 +87,17 @@ fn span(text: &str) -> Option<(u64, Unit)> {
     let nanos = digits.parse::<f64>().ok()? * scale;
     (0.0..1e18)
         .contains(&nanos)
-        .then_some((nanos.round() as u64, Unit::Time))
+        .then_some((nanos.round() as u64, IntervalUnit::Time))
 }
 
-impl fmt::Display for Bursts {
+impl fmt::Display for BurstIntervals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Bursts {
+        let BurstIntervals {
             length, interval, ..
         } = self;
         match self.unit {
-            Unit::Calls => write!(f, "{length} of every {interval} calls"),
-            Unit::Time => {
+            IntervalUnit::Calls => write!(f, "{length} of every {interval} calls"),
+            IntervalUnit::Time => {
                 let ms = |nanos: &u64| *nanos as f64 / 1e6;
                 write!(f, "{} ms of every {} ms", ms(length), ms(interval))
             }
@@ -105,26 +106,26 @@ impl fmt::Display for Bursts {
 }
 
 /// Passes on what happens in bursts.
-pub struct Bursting<L> {
-    bursts: Bursts,
+pub struct BurstListener<L> {
+    bursts: BurstIntervals,
     now: u64,
-    threads: FxHashMap<Thread, Walked>,
+    threads: FxHashMap<TraceThreadId, ReportedStack>,
     listener: L,
 }
 
 /// A thread's stack, and what the listener knows of it.
 #[derive(Default)]
-struct Walked {
-    stack: Vec<Callee>,
+struct ReportedStack {
+    stack: Vec<LabeledCallee>,
     /// Calls that the listener has entered and not left.
     known: usize,
     /// The first so many of them are still on the stack.
     same: usize,
 }
 
-impl<L: Listener> Bursting<L> {
-    pub fn new(bursts: Bursts, listener: L) -> Self {
-        Bursting {
+impl<L: CallListener> BurstListener<L> {
+    pub fn new(bursts: BurstIntervals, listener: L) -> Self {
+        BurstListener {
             bursts,
             now: 0,
             threads: FxHashMap::default(),
@@ -142,16 +143,20 @@ impl<L: Listener> Bursting<L> {
     }
 }
 
-impl Walked {
+impl ReportedStack {
     /// Walks what the listener does not know.
-    fn tell(&mut self, thread: Thread, listener: &mut impl Listener) -> Result<(), Error> {
+    fn report_calls(
+        &mut self,
+        thread: TraceThreadId,
+        listener: &mut impl CallListener,
+    ) -> Result<(), KContextError> {
         while self.known > self.same {
-            listener.leave(thread)?;
+            listener.leave_call(thread)?;
             self.known -= 1;
         }
         let news = self.stack.iter().skip(self.same);
         for callee in news {
-            listener.enter(thread, *callee)?;
+            listener.enter_call(thread, *callee)?;
         }
         self.known = self.stack.len();
         self.same = self.known;
@@ -159,37 +164,41 @@ impl Walked {
     }
 }
 
-impl<L: Listener> Listener for Bursting<L> {
-    fn enter(&mut self, thread: Thread, callee: Callee) -> Result<(), Error> {
+impl<L: CallListener> CallListener for BurstListener<L> {
+    fn enter_call(
+        &mut self,
+        thread: TraceThreadId,
+        callee: LabeledCallee,
+    ) -> Result<(), KContextError> {
         self.threads.entry(thread).or_default().stack.push(callee);
         Ok(())
     }
 
-    fn count(&mut self, thread: Thread, weight: u64) -> Result<(), Error> {
+    fn add_count(&mut self, thread: TraceThreadId, weight: u64) -> Result<(), KContextError> {
         let is_burst = self.is_burst();
         let walked = self.threads.entry(thread).or_default();
         if walked.stack.is_empty() {
-            return Err(Error::NothingEntered(thread));
+            return Err(KContextError::NothingEntered(thread));
         }
         if is_burst {
-            walked.tell(thread, &mut self.listener)?;
-            self.listener.count(thread, weight)?;
+            walked.report_calls(thread, &mut self.listener)?;
+            self.listener.add_count(thread, weight)?;
         }
-        if self.bursts.unit == Unit::Calls {
+        if self.bursts.unit == IntervalUnit::Calls {
             self.now += 1;
         }
         Ok(())
     }
 
-    fn leave(&mut self, thread: Thread) -> Result<(), Error> {
+    fn leave_call(&mut self, thread: TraceThreadId) -> Result<(), KContextError> {
         let walked = self.threads.entry(thread).or_default();
         let left = walked.stack.pop();
         walked.same = walked.same.min(walked.stack.len());
-        left.map(drop).ok_or(Error::NothingToLeave(thread))
+        left.map(drop).ok_or(KContextError::NothingToLeave(thread))
     }
 
-    fn time(&mut self, nanos: u64) {
-        if self.bursts.unit == Unit::Time {
+    fn set_time(&mut self, nanos: u64) {
+        if self.bursts.unit == IntervalUnit::Time {
             self.now = nanos;
         }
     }
@@ -201,14 +210,14 @@ mod burst_tests {
 
     #[test]
     fn bursts_are_read_as_they_are_written() {
-        let paper = "0.2ms/2ms".parse::<Bursts>();
-        assert_eq!(paper, Ok(Bursts::PAPER));
-        assert_eq!("200us/2ms".parse::<Bursts>(), paper);
-        assert_eq!(Bursts::PAPER.to_string(), "0.2 ms of every 2 ms");
-        let calls = "200/2000".parse::<Bursts>();
-        assert_eq!(calls, Ok(Bursts::PAPER.in_calls()));
+        let paper = "0.2ms/2ms".parse::<BurstIntervals>();
+        assert_eq!(paper, Ok(BurstIntervals::PAPER));
+        assert_eq!("200us/2ms".parse::<BurstIntervals>(), paper);
+        assert_eq!(BurstIntervals::PAPER.to_string(), "0.2 ms of every 2 ms");
+        let calls = "200/2000".parse::<BurstIntervals>();
+        assert_eq!(calls, Ok(BurstIntervals::PAPER.in_calls()));
         assert_eq!(
-            Bursts::PAPER.in_calls().to_string(),
+            BurstIntervals::PAPER.in_calls().to_string(),
             "200 of every 2000 calls"
         );
     }
@@ -227,7 +236,7 @@ mod burst_tests {
             "1e999s/1e999s",
             "ms/ms",
         ] {
-            assert!(text.parse::<Bursts>().is_err(), "{text}");
+            assert!(text.parse::<BurstIntervals>().is_err(), "{text}");
         }
     }
 }

@@ -10,56 +10,81 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::ids::{Callee, Label, NodeId};
+use crate::ids::{CallLabel, ForestNodeId, LabeledCallee};
 
 /// A node's children by label.
-pub trait Children: Default {
+pub trait ForestChildren: Default {
     /// The child and how many entries were looked at.
-    fn find(&self, parent: NodeId, callee: Callee) -> (Option<NodeId>, u64);
+    fn find_child(
+        &self,
+        parent: ForestNodeId,
+        callee: LabeledCallee,
+    ) -> (Option<ForestNodeId>, u64);
 
     /// `child` has no parent yet and `parent` no child of this label. Nodes are added in the order
     /// of their numbers.
-    fn add(&mut self, parent: Option<NodeId>, callee: Callee, child: NodeId);
+    fn add_child(
+        &mut self,
+        parent: Option<ForestNodeId>,
+        callee: LabeledCallee,
+        child: ForestNodeId,
+    );
 }
 
 /// One hash table for all nodes.
 #[derive(Default)]
-pub struct Hashed(FxHashMap<u64, u32>);
+pub struct HashedChildren(FxHashMap<u64, u32>);
 
-fn key(parent: NodeId, label: Label) -> u64 {
+fn child_key(parent: ForestNodeId, label: CallLabel) -> u64 {
     u64::from(parent.0) << 32 | u64::from(label.0)
 }
 
-impl Children for Hashed {
-    fn find(&self, parent: NodeId, callee: Callee) -> (Option<NodeId>, u64) {
-        let child = self.0.get(&key(parent, callee.label));
-        (child.copied().map(NodeId), 1)
+impl ForestChildren for HashedChildren {
+    fn find_child(
+        &self,
+        parent: ForestNodeId,
+        callee: LabeledCallee,
+    ) -> (Option<ForestNodeId>, u64) {
+        let child = self.0.get(&child_key(parent, callee.label));
+        (child.copied().map(ForestNodeId), 1)
     }
 
-    fn add(&mut self, parent: Option<NodeId>, callee: Callee, child: NodeId) {
+    fn add_child(
+        &mut self,
+        parent: Option<ForestNodeId>,
+        callee: LabeledCallee,
+        child: ForestNodeId,
+    ) {
         if let Some(parent) = parent {
-            self.0.insert(key(parent, callee.label), child.0);
+            self.0.insert(child_key(parent, callee.label), child.0);
         }
     }
 }
 
 /// First child, next sibling: the paper's standard representation.
 #[derive(Default)]
-pub struct Siblings(Vec<Sibling>);
+pub struct SiblingLists(Vec<SiblingLink>);
 
-struct Sibling {
-    label: Label,
-    first: Option<NodeId>,
-    next: Option<NodeId>,
+struct SiblingLink {
+    label: CallLabel,
+    first: Option<ForestNodeId>,
+    next: Option<ForestNodeId>,
 }
 
-impl Children for Siblings {
-    fn find(&self, parent: NodeId, callee: Callee) -> (Option<NodeId>, u64) {
+impl ForestChildren for SiblingLists {
+    fn find_child(
+        &self,
+        parent: ForestNodeId,
+        callee: LabeledCallee,
+    ) -> (Option<ForestNodeId>, u64) {
         let mut looked = 0;
-        let mut next = self.0.get(parent.at()).and_then(|parent| parent.first);
+        let mut next = self
+            .0
+            .get(parent.as_index())
+            .and_then(|parent| parent.first);
         while let Some(id) = next {
             looked += 1;
-            match self.0.get(id.at()) {
+            match self.0.get(id.as_index()) {
                 Some(child) if child.label == callee.label => return (next, looked),
                 child => next = child.and_then(|child| child.next),
             }
@@ -67,10 +92,15 @@ impl Children for Siblings {
         (None, looked)
     }
 
-    fn add(&mut self, parent: Option<NodeId>, callee: Callee, child: NodeId) {
-        let parent = parent.and_then(|parent| self.0.get_mut(parent.at()));
+    fn add_child(
+        &mut self,
+        parent: Option<ForestNodeId>,
+        callee: LabeledCallee,
+        child: ForestNodeId,
+    ) {
+        let parent = parent.and_then(|parent| self.0.get_mut(parent.as_index()));
         let next = parent.and_then(|parent| parent.first.replace(child));
-        self.0.push(Sibling {
+        self.0.push(SiblingLink {
             label: callee.label,
             first: None,
             next,
@@ -81,18 +111,27 @@ impl Children for Siblings {
 /// An array per node, indexed by the callee's number in its caller: the paper's indexed
 /// representation. The array grows to the largest number that was called.
 #[derive(Default)]
-pub struct Indexed(Vec<Vec<Option<NodeId>>>);
+pub struct IndexedChildren(Vec<Vec<Option<ForestNodeId>>>);
 
-impl Children for Indexed {
-    fn find(&self, parent: NodeId, callee: Callee) -> (Option<NodeId>, u64) {
-        let slots = self.0.get(parent.at());
+impl ForestChildren for IndexedChildren {
+    fn find_child(
+        &self,
+        parent: ForestNodeId,
+        callee: LabeledCallee,
+    ) -> (Option<ForestNodeId>, u64) {
+        let slots = self.0.get(parent.as_index());
         let child = slots.and_then(|slots| slots.get(callee.slot as usize));
         (child.copied().flatten(), 1)
     }
 
-    fn add(&mut self, parent: Option<NodeId>, callee: Callee, child: NodeId) {
+    fn add_child(
+        &mut self,
+        parent: Option<ForestNodeId>,
+        callee: LabeledCallee,
+        child: ForestNodeId,
+    ) {
         self.0.push(Vec::new());
-        let Some(slots) = parent.and_then(|parent| self.0.get_mut(parent.at())) else {
+        let Some(slots) = parent.and_then(|parent| self.0.get_mut(parent.as_index())) else {
             return;
         };
         let at = callee.slot as usize;

@@ -10,18 +10,18 @@
 //! above); the lengths of common prefixes of neighbours make the tree. Time O(n log n log d), space
 //! O(n log d) while it is built, for n nodes and depth d.
 
-use crate::forest::Forest;
-use crate::ids::NodeId;
+use crate::forest::LabelForest;
+use crate::ids::ForestNodeId;
 use crate::similar::is_similar;
 
 /// All k-CCFs of one CCT.
 pub struct CompactForest {
-    edges: Vec<Edge>,
+    edges: Vec<CompactEdge>,
 }
 
 /// A path of the ∞-CCF without branches. It holds the levels `from ..= to`, all with one counter.
 #[derive(Clone, Copy, Debug)]
-struct Edge {
+struct CompactEdge {
     parent: Option<u32>,
     from: u32,
     to: u32,
@@ -33,7 +33,7 @@ struct Edge {
 
 /// How large an x%-similar ∞-CCF is.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Similar {
+pub struct SimilarForestSize {
     pub nodes: u64,
     /// The sum of the trees' depths.
     pub depths: u64,
@@ -43,16 +43,16 @@ pub struct Similar {
 impl CompactForest {
     /// From a CCT.
     #[must_use]
-    pub fn new<C>(tree: &Forest<C>) -> Self {
-        let order = Order::new(tree);
-        let mut builder = Builder::default();
+    pub fn new<C>(tree: &LabelForest<C>) -> Self {
+        let order = ReverseLabelOrder::new(tree);
+        let mut builder = CompactForestBuilder::default();
         let mut before = None;
         for &node in &order.sorted {
-            let shared = before.map_or(0, |before| order.shared(before, node));
-            builder.add(shared, tree.level(node) + 1, tree.count(node));
+            let shared = before.map_or(0, |before| order.count_shared_labels(before, node));
+            builder.add_context(shared, tree.level(node) + 1, tree.count(node));
             before = Some(node);
         }
-        builder.close(0);
+        builder.close_edges(0);
         CompactForest {
             edges: builder.edges,
         }
@@ -60,37 +60,37 @@ impl CompactForest {
 
     /// Nodes of the k-CCF for k = 0, 1, … up to the depth of the CCT. The last is the ∞-CCF.
     #[must_use]
-    pub fn sizes(&self) -> Vec<u64> {
-        let mut sums = Sums::new(self.depth());
+    pub fn inverse_sizes(&self) -> Vec<u64> {
+        let mut sums = LevelSums::new(self.depth());
         for edge in &self.edges {
-            sums.add(edge.from, 1);
-            sums.add(edge.to + 1, -1);
+            sums.add_difference(edge.from, 1);
+            sums.add_difference(edge.to + 1, -1);
         }
-        sums.total().total().values()
+        sums.accumulate_levels().accumulate_levels().into_values()
     }
 
     /// Nodes of the pruned k-CCF for k = 0, 1, … up to the depth of the CCT.
     #[must_use]
     pub fn pruned_sizes(&self) -> Vec<u64> {
-        let mut sums = Sums::new(self.depth());
+        let mut sums = LevelSums::new(self.depth());
         for edge in &self.edges {
             if edge.from == 0 {
-                sums.add(0, 1);
+                sums.add_difference(0, 1);
             }
             if edge.children > 0 {
                 // In forests down to a level above the branch, all below the path's first node is a
                 // chain and is cut; from then on the rest of the path and the branches are there.
                 let rest = edge.to - edge.from + edge.children;
-                sums.add(edge.to + 1, i64::from(rest));
+                sums.add_difference(edge.to + 1, i64::from(rest));
             }
         }
-        sums.total().values()
+        sums.accumulate_levels().into_values()
     }
 
     /// The x%-similar ∞-CCF.
     #[must_use]
-    pub fn similar(&self, percent: u32) -> Similar {
-        let mut similar = Similar::default();
+    pub fn similar_size(&self, percent: u32) -> SimilarForestSize {
+        let mut similar = SimilarForestSize::default();
         // Parents come after their children.
         let mut roots: Vec<(u64, u32)> = vec![(0, 0); self.edges.len()];
         for (at, edge) in self.edges.iter().enumerate().rev() {
@@ -121,9 +121,9 @@ impl CompactForest {
     /// the k-CCF, and contexts that end within it where a root function recurs. Their sum is the
     /// number of activations.
     #[must_use]
-    pub fn contexts(&self, k: u32) -> Vec<u64> {
-        let cut = |edge: &Edge| edge.from <= k && k <= edge.to;
-        let whole = |edge: &Edge| edge.to < k && edge.own > 0;
+    pub fn context_counts(&self, k: u32) -> Vec<u64> {
+        let cut = |edge: &CompactEdge| edge.from <= k && k <= edge.to;
+        let whole = |edge: &CompactEdge| edge.to < k && edge.own > 0;
         let counts = self.edges.iter().filter_map(|edge| match edge {
             edge if cut(edge) => Some(edge.count),
             edge if whole(edge) => Some(edge.own),
@@ -140,21 +140,21 @@ impl CompactForest {
 }
 
 /// Numbers by level, given as differences.
-struct Sums(Vec<i64>);
+struct LevelSums(Vec<i64>);
 
-impl Sums {
+impl LevelSums {
     fn new(depth: u32) -> Self {
-        Sums(vec![0; depth as usize + 1])
+        LevelSums(vec![0; depth as usize + 1])
     }
 
-    fn add(&mut self, level: u32, more: i64) {
+    fn add_difference(&mut self, level: u32, more: i64) {
         if let Some(sum) = self.0.get_mut(level as usize) {
             *sum += more;
         }
     }
 
     /// Each level with all before it.
-    fn total(mut self) -> Self {
+    fn accumulate_levels(mut self) -> Self {
         let mut sum = 0;
         for level in &mut self.0 {
             sum += *level;
@@ -163,49 +163,50 @@ impl Sums {
         self
     }
 
-    fn values(self) -> Vec<u64> {
+    fn into_values(self) -> Vec<u64> {
         self.0.into_iter().map(i64::unsigned_abs).collect()
     }
 }
 
 /// Contexts in the order of their labels, read backwards.
-struct Order {
-    sorted: Vec<NodeId>,
+struct ReverseLabelOrder {
+    sorted: Vec<ForestNodeId>,
     /// Row i: by node, the order of the 2^i labels up from it, and the ancestor that many levels
     /// above. Nodes count from 1; 0 is above all roots.
-    rows: Vec<Row>,
+    rows: Vec<DoublingRow>,
 }
 
-struct Row {
+struct DoublingRow {
     ranks: Vec<u32>,
     ancestors: Vec<u32>,
 }
 
-impl Order {
-    fn new<C>(tree: &Forest<C>) -> Self {
-        let mut rows = vec![Row::first(tree)];
+impl ReverseLabelOrder {
+    fn new<C>(tree: &LabelForest<C>) -> Self {
+        let mut rows = vec![DoublingRow::from_tree(tree)];
         let mut height = 1u64;
         while height <= u64::from(tree.depth()) {
-            let next = rows.last().map(Row::next);
+            let next = rows.last().map(DoublingRow::double_height);
             rows.extend(next);
             height *= 2;
         }
-        let mut sorted: Vec<NodeId> = tree.nodes().filter(|node| tree.count(*node) > 0).collect();
+        let mut sorted: Vec<ForestNodeId> =
+            tree.nodes().filter(|node| tree.count(*node) > 0).collect();
         let ranks = rows
             .last()
             .map(|row| row.ranks.as_slice())
             .unwrap_or_default();
-        sorted.sort_unstable_by_key(|node| at(ranks, node.0 + 1));
-        Order { sorted, rows }
+        sorted.sort_unstable_by_key(|node| entry_at(ranks, node.0 + 1));
+        ReverseLabelOrder { sorted, rows }
     }
 
     /// How many labels two contexts have in common, read backwards.
-    fn shared(&self, a: NodeId, b: NodeId) -> u32 {
+    fn count_shared_labels(&self, a: ForestNodeId, b: ForestNodeId) -> u32 {
         let (mut a, mut b, mut shared) = (a.0 + 1, b.0 + 1, 0);
         for (i, row) in self.rows.iter().enumerate().rev() {
             // Different nodes: equal labels all the way to both roots would make them one.
-            if a != 0 && b != 0 && at(&row.ranks, a) == at(&row.ranks, b) {
-                (a, b) = (at(&row.ancestors, a), at(&row.ancestors, b));
+            if a != 0 && b != 0 && entry_at(&row.ranks, a) == entry_at(&row.ranks, b) {
+                (a, b) = (entry_at(&row.ancestors, a), entry_at(&row.ancestors, b));
                 shared += 1 << i;
             }
         }
@@ -213,36 +214,39 @@ impl Order {
     }
 }
 
-fn at(list: &[u32], index: u32) -> u32 {
+fn entry_at(list: &[u32], index: u32) -> u32 {
     list.get(index as usize).copied().unwrap_or(0)
 }
 
-impl Row {
-    fn first<C>(tree: &Forest<C>) -> Self {
+impl DoublingRow {
+    fn from_tree<C>(tree: &LabelForest<C>) -> Self {
         let keys = tree.nodes().map(|node| u64::from(tree.label(node).0) + 1);
         let parents = tree.nodes().map(|node| tree.parent(node));
         let parents = parents.map(|parent| parent.map_or(0, |parent| parent.0 + 1));
-        Row {
-            ranks: ranks([0].into_iter().chain(keys).collect()),
+        DoublingRow {
+            ranks: rank_keys([0].into_iter().chain(keys).collect()),
             ancestors: [0].into_iter().chain(parents).collect(),
         }
     }
 
     /// Twice as high.
-    fn next(&self) -> Self {
-        let above = |node: u32| at(&self.ranks, node);
+    fn double_height(&self) -> Self {
+        let above = |node: u32| entry_at(&self.ranks, node);
         let pairs = self.ranks.iter().zip(&self.ancestors);
         let keys = pairs.map(|(rank, up)| u64::from(*rank) << 32 | u64::from(above(*up)));
-        let ancestors = self.ancestors.iter().map(|up| at(&self.ancestors, *up));
-        Row {
-            ranks: ranks(keys.collect()),
+        let ancestors = self
+            .ancestors
+            .iter()
+            .map(|up| entry_at(&self.ancestors, *up));
+        DoublingRow {
+            ranks: rank_keys(keys.collect()),
             ancestors: ancestors.collect(),
         }
     }
 }
 
 /// For each key how many different ones are smaller.
-fn ranks(keys: Vec<u64>) -> Vec<u32> {
+fn rank_keys(keys: Vec<u64>) -> Vec<u32> {
     let mut order: Vec<u32> = (0..keys.len() as u32).collect();
     let key = |index: u32| keys.get(index as usize).copied().unwrap_or(0);
     order.sort_unstable_by_key(|index| key(*index));
@@ -261,12 +265,12 @@ fn ranks(keys: Vec<u64>) -> Vec<u32> {
 
 /// Makes the tree from sorted contexts; `open` is the path of the last one. Lengths count labels.
 #[derive(Default)]
-struct Builder {
-    edges: Vec<Edge>,
-    open: Vec<Open>,
+struct CompactForestBuilder {
+    edges: Vec<CompactEdge>,
+    open: Vec<OpenEdge>,
 }
 
-struct Open {
+struct OpenEdge {
     length: u32,
     count: u64,
     own: u64,
@@ -274,11 +278,11 @@ struct Open {
     children: Vec<u32>,
 }
 
-impl Builder {
+impl CompactForestBuilder {
     /// A context of `length` labels, the first `shared` of which are the last one's too.
-    fn add(&mut self, shared: u32, length: u32, count: u64) {
-        self.close(shared);
-        self.open.push(Open {
+    fn add_context(&mut self, shared: u32, length: u32, count: u64) {
+        self.close_edges(shared);
+        self.open.push(OpenEdge {
             length,
             count,
             own: count,
@@ -287,31 +291,31 @@ impl Builder {
     }
 
     /// Ends what is longer than `shared`.
-    fn close(&mut self, shared: u32) {
+    fn close_edges(&mut self, shared: u32) {
         while self.open.last().is_some_and(|open| open.length > shared) {
             let Some(done) = self.open.pop() else { return };
             let above = self.open.last().map_or(0, |open| open.length);
             if above < shared {
                 // The last context branches within this edge.
-                self.open.push(Open {
+                self.open.push(OpenEdge {
                     length: shared,
                     count: 0,
                     own: 0,
                     children: Vec::new(),
                 });
             }
-            self.finish(&done, above.max(shared));
+            self.finish_edge(&done, above.max(shared));
         }
     }
 
-    fn finish(&mut self, done: &Open, from: u32) {
+    fn finish_edge(&mut self, done: &OpenEdge, from: u32) {
         let number = self.edges.len() as u32;
         for child in &done.children {
             if let Some(child) = self.edges.get_mut(*child as usize) {
                 child.parent = Some(number);
             }
         }
-        self.edges.push(Edge {
+        self.edges.push(CompactEdge {
             parent: None,
             from,
             to: done.length - 1,

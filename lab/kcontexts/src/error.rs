@@ -2,39 +2,41 @@
 
 use std::fmt;
 
-use crate::ids::{Label, Thread};
+use crate::ids::{CallLabel, TraceThreadId};
 
 /// Why a stream of calls is none, or does not fit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Error {
+pub enum KContextError {
     /// An exit without an enter.
-    NothingToLeave(Thread),
+    NothingToLeave(TraceThreadId),
     /// An event outside of all calls.
-    NothingEntered(Thread),
+    NothingEntered(TraceThreadId),
     /// A label that was not announced; the second number is how many were.
-    UnknownLabel(Label, u32),
+    UnknownLabel(CallLabel, u32),
     /// A forest has at most 2^32 - 1 nodes.
     TooManyNodes,
     /// Slabs of no height, or contexts longer than the slabs they are to be read from.
     Height,
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for KContextError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::NothingToLeave(Thread(thread)) => {
+            KContextError::NothingToLeave(TraceThreadId(thread)) => {
                 write!(f, "thread {thread} leaves a call that it did not enter")
             }
-            Error::NothingEntered(Thread(thread)) => {
+            KContextError::NothingEntered(TraceThreadId(thread)) => {
                 write!(f, "thread {thread} has an event outside of all calls")
             }
-            Error::UnknownLabel(Label(label), known) => {
+            KContextError::UnknownLabel(CallLabel(label), known) => {
                 write!(f, "label {label} of {known} is called")
             }
-            Error::TooManyNodes => f.write_str("more nodes than a forest can hold"),
-            Error::Height => f.write_str("slabs of height k give contexts of length 1 to k only"),
+            KContextError::TooManyNodes => f.write_str("more nodes than a forest can hold"),
+            KContextError::Height => {
+                f.write_str("slabs of height k give contexts of length 1 to k only")
+            }
         }
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for KContextError {}

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::burst::{Bursting, Bursts};
-use crate::children::Hashed;
+use crate::burst::{BurstIntervals, BurstListener};
+use crate::children::HashedChildren;
 use crate::compact::CompactForest;
-use crate::error::Error;
-use crate::forest::Forest;
-use crate::ids::Label;
+use crate::error::KContextError;
+use crate::forest::LabelForest;
+use crate::ids::CallLabel;
 use crate::slab::SlabForest;
-use crate::trace::Trace;
+use crate::trace::CallTrace;
 use crate::tree::CallingContextTree;
 
 /// Percentages for which similarity is looked at.
@@ -25,7 +25,7 @@ const EACH: u32 = 16;
 
 /// Everything that Figures 8 to 13 show; lengths are in calls, sizes in nodes.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Figures {
+pub struct ForestFigures {
     /// Figure 8: x, and the average depth of trees in the x%-similar ∞-CCF.
     pub similar_depth: Vec<(u32, f64)>,
     /// Figure 9.
@@ -59,12 +59,16 @@ pub struct Figures {
 /// Sizes by k.
 pub type Curve = Vec<(u32, u64)>;
 
-impl Figures {
+impl ForestFigures {
     /// `routines`: calls labelled by routine. `tick` is called after each step.
     ///
     /// # Errors
     /// A forest is too large.
-    pub fn new(routines: &Trace, bursts: Option<Bursts>, tick: &dyn Fn()) -> Result<Self, Error> {
+    pub fn new(
+        routines: &CallTrace,
+        bursts: Option<BurstIntervals>,
+        tick: &dyn Fn(),
+    ) -> Result<Self, KContextError> {
         let mut tree: CallingContextTree = CallingContextTree::new();
         routines.replay(&mut tree)?;
         let burst = bursts
@@ -73,35 +77,35 @@ impl Figures {
         let forest = tree.forest();
         let compact = CompactForest::new(forest);
         tick();
-        let ks = heights(forest.depth());
-        let (sizes, pruned) = (compact.sizes(), compact.pruned_sizes());
+        let ks = plotted_heights(forest.depth());
+        let (sizes, pruned) = (compact.inverse_sizes(), compact.pruned_sizes());
         let cct = forest.len() as u64;
         let share = |nodes: u64| nodes as f64 / cct.max(1) as f64;
         let infinite = |sizes: &[u64]| share(sizes.last().copied().unwrap_or(0));
-        let by_x = SIMILAR.map(|percent| (percent, compact.similar(percent)));
+        let by_x = SIMILAR.map(|percent| (percent, compact.similar_size(percent)));
         let counts: Vec<u64> = forest.nodes().map(|node| forest.count(node)).collect();
-        let by_routine = by_routine(forest);
+        let by_routine = sum_by_routine(forest);
         let k_sf = slab_sizes(forest, &ks, tick)?;
-        Ok(Figures {
+        Ok(ForestFigures {
             similar_depth: by_x
                 .map(|(x, similar)| (x, similar.depths as f64 / similar.trees.max(1) as f64))
                 .into(),
             routines: by_routine.len() as u64,
-            hot_routines: hot(by_routine.into_values().collect(), HOT),
+            hot_routines: count_hottest(by_routine.into_values().collect(), HOT),
             contexts: counts.iter().filter(|count| **count > 0).count() as u64,
-            hot_contexts: hot(counts, HOT),
+            hot_contexts: count_hottest(counts, HOT),
             k_contexts: k_contexts(&compact),
             cct,
-            k_ccf: curve(&ks, &sizes),
+            k_ccf: size_curve(&ks, &sizes),
             largest_k_sf: smaller_slabs(forest, &k_sf, tick)?,
             k_sf,
-            pruned_k_ccf: curve(&ks, &pruned),
+            pruned_k_ccf: size_curve(&ks, &pruned),
             burst_cct: burst.as_ref().map(|burst| burst.forest().len() as u64),
             burst_k_sf: burst
                 .map(|burst| slab_sizes(burst.forest(), &ks, tick))
                 .transpose()?,
-            largest_k_ccf: smaller(&sizes, cct),
-            largest_pruned: smaller(&pruned, cct),
+            largest_k_ccf: largest_smaller_k(&sizes, cct),
+            largest_pruned: largest_smaller_k(&pruned, cct),
             smallest_ccf: share(sizes.first().copied().unwrap_or(0)),
             largest_ccf: infinite(&sizes),
             largest_pruned_ccf: infinite(&pruned),
@@ -110,15 +114,18 @@ impl Figures {
     }
 }
 
-fn burst_tree(trace: &Trace, bursts: Bursts) -> Result<CallingContextTree, Error> {
-    let mut bursting = Bursting::new(bursts, CallingContextTree::new());
+fn burst_tree(
+    trace: &CallTrace,
+    bursts: BurstIntervals,
+) -> Result<CallingContextTree, KContextError> {
+    let mut bursting = BurstListener::new(bursts, CallingContextTree::new());
     trace.replay(&mut bursting)?;
     Ok(bursting.into_inner())
 }
 
 /// How many of the highest counters make `percent` of all together.
 #[must_use]
-pub fn hot(mut counts: Vec<u64>, percent: u32) -> u64 {
+pub fn count_hottest(mut counts: Vec<u64>, percent: u32) -> u64 {
     counts.sort_unstable_by(|a, b| b.cmp(a));
     let total: u128 = counts.iter().copied().map(u128::from).sum();
     let wanted = total * u128::from(percent);
@@ -131,7 +138,7 @@ pub fn hot(mut counts: Vec<u64>, percent: u32) -> u64 {
     enough.count() as u64
 }
 
-fn by_routine(forest: &Forest<Hashed>) -> BTreeMap<Label, u64> {
+fn sum_by_routine(forest: &LabelForest<HashedChildren>) -> BTreeMap<CallLabel, u64> {
     let mut sums = BTreeMap::new();
     for node in forest.nodes().filter(|node| forest.count(*node) > 0) {
         let sum: &mut u64 = sums.entry(forest.label(node)).or_default();
@@ -141,7 +148,7 @@ fn by_routine(forest: &Forest<Hashed>) -> BTreeMap<Label, u64> {
 }
 
 /// Each k at first, then a quarter more, up to a little more than the depth; 50 is among them.
-pub(crate) fn heights(depth: u32) -> Vec<u32> {
+pub(crate) fn plotted_heights(depth: u32) -> Vec<u32> {
     let most = depth.saturating_add(1);
     let next = |k: &u32| Some(k.saturating_add(k / 4)).filter(|_| *k < most);
     let each = 1..EACH.min(most.saturating_add(1));
@@ -155,13 +162,17 @@ pub(crate) fn heights(depth: u32) -> Vec<u32> {
 }
 
 /// Sizes beyond the last are as the last.
-fn curve(ks: &[u32], sizes: &[u64]) -> Curve {
+fn size_curve(ks: &[u32], sizes: &[u64]) -> Curve {
     let last = sizes.last().copied().unwrap_or(0);
     let size = |k: u32| sizes.get(k as usize).copied().unwrap_or(last);
     ks.iter().map(|k| (*k, size(*k))).collect()
 }
 
-fn slab_sizes(tree: &Forest<Hashed>, ks: &[u32], tick: &dyn Fn()) -> Result<Curve, Error> {
+fn slab_sizes(
+    tree: &LabelForest<HashedChildren>,
+    ks: &[u32],
+    tick: &dyn Fn(),
+) -> Result<Curve, KContextError> {
     let size = |k: &u32| {
         tick();
         slab_size(tree, *k).map(|size| (*k, size))
@@ -169,13 +180,13 @@ fn slab_sizes(tree: &Forest<Hashed>, ks: &[u32], tick: &dyn Fn()) -> Result<Curv
     ks.iter().map(size).collect()
 }
 
-fn slab_size(tree: &Forest<Hashed>, k: u32) -> Result<u64, Error> {
-    let slabs = SlabForest::<Hashed>::from_tree(k, tree)?;
+fn slab_size(tree: &LabelForest<HashedChildren>, k: u32) -> Result<u64, KContextError> {
+    let slabs = SlabForest::<HashedChildren>::from_tree(k, tree)?;
     Ok(slabs.forest().len() as u64)
 }
 
 /// The last k before the first whose size is not below the CCT's.
-fn smaller(sizes: &[u64], cct: u64) -> Option<u32> {
+fn largest_smaller_k(sizes: &[u64], cct: u64) -> Option<u32> {
     let below = sizes.iter().take_while(|size| **size < cct).count();
     (below as u32).checked_sub(1)
 }
@@ -183,10 +194,10 @@ fn smaller(sizes: &[u64], cct: u64) -> Option<u32> {
 /// The last k whose slabs are smaller than the CCT; sizes of slabs are known for some k only: between the last that is smaller and the
 /// first that is not, sizes are taken to grow.
 fn smaller_slabs(
-    tree: &Forest<Hashed>,
+    tree: &LabelForest<HashedChildren>,
     sizes: &Curve,
     tick: &dyn Fn(),
-) -> Result<Option<u32>, Error> {
+) -> Result<Option<u32>, KContextError> {
     let cct = tree.len() as u64;
     let below = sizes.iter().take_while(|(_, size)| *size < cct).count();
     let k = |at: Option<usize>| at.and_then(|at| sizes.get(at)).map(|(k, _)| *k);
@@ -208,8 +219,8 @@ fn smaller_slabs(
 fn k_contexts(compact: &CompactForest) -> Vec<(u32, u64, u64)> {
     let ks = 0..=compact.depth().min(FIGURE_10);
     ks.map(|k| {
-        let contexts = compact.contexts(k);
-        (k, contexts.len() as u64, hot(contexts, HOT))
+        let contexts = compact.context_counts(k);
+        (k, contexts.len() as u64, count_hottest(contexts, HOT))
     })
     .collect()
 }
@@ -220,11 +231,11 @@ mod figures_tests {
 
     #[test]
     fn heights_go_a_little_beyond_the_depth() {
-        assert_eq!(heights(0), [1]);
-        assert_eq!(heights(3), [1, 2, 3, 4]);
-        let all = heights(60);
+        assert_eq!(plotted_heights(0), [1]);
+        assert_eq!(plotted_heights(3), [1, 2, 3, 4]);
+        let all = plotted_heights(60);
         assert_eq!(all[..16], (1..=16).collect::<Vec<u32>>());
         assert_eq!(all[16..], [20, 25, 31, 38, 47, 50, 58, 72]);
-        assert!(heights(u32::MAX).len() < 120);
+        assert!(plotted_heights(u32::MAX).len() < 120);
     }
 }

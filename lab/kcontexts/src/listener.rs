@@ -1,51 +1,64 @@
 //! What calls are: the interface between a program's run and what is built from it.
 
-use crate::error::Error;
-use crate::ids::{Callee, Label, Thread};
+use crate::error::KContextError;
+use crate::ids::{CallLabel, LabeledCallee, TraceThreadId};
 
 /// Something that hears a program's calls and returns (Section 2), thread by thread.
 ///
 /// Recorded calls are `call` and `leave`. Counted events under known stacks are `context`.
-pub trait Listener {
+pub trait CallListener {
     /// A call begins; by itself it counts nothing.
     ///
     /// # Errors
     /// See [`Error`]; so for all that follows.
-    fn enter(&mut self, thread: Thread, callee: Callee) -> Result<(), Error>;
+    fn enter_call(
+        &mut self,
+        thread: TraceThreadId,
+        callee: LabeledCallee,
+    ) -> Result<(), KContextError>;
 
     /// `weight` events happen in the innermost call.
     ///
     /// # Errors
     /// Nothing was entered.
-    fn count(&mut self, thread: Thread, weight: u64) -> Result<(), Error>;
+    fn add_count(&mut self, thread: TraceThreadId, weight: u64) -> Result<(), KContextError>;
 
     /// The innermost call ends, by a return or an exception.
     ///
     /// # Errors
     /// Nothing was entered.
-    fn leave(&mut self, thread: Thread) -> Result<(), Error>;
+    fn leave_call(&mut self, thread: TraceThreadId) -> Result<(), KContextError>;
 
     /// The stream's clock in nanoseconds since its start. Streams without a clock never say.
-    fn time(&mut self, _nanos: u64) {}
+    fn set_time(&mut self, _nanos: u64) {}
 
     /// `call(x)` of the paper: an activation, which counts 1.
     ///
     /// # Errors
     /// Those of `enter`.
-    fn call(&mut self, thread: Thread, callee: Callee) -> Result<(), Error> {
-        self.enter(thread, callee)?;
-        self.count(thread, 1)
+    fn enter_and_count(
+        &mut self,
+        thread: TraceThreadId,
+        callee: LabeledCallee,
+    ) -> Result<(), KContextError> {
+        self.enter_call(thread, callee)?;
+        self.add_count(thread, 1)
     }
 
     /// `weight` events under the stack `path`, outermost first.
     ///
     /// # Errors
     /// Those of `enter`; the path is empty.
-    fn context(&mut self, thread: Thread, path: &[Label], weight: u64) -> Result<(), Error> {
+    fn count_context(
+        &mut self,
+        thread: TraceThreadId,
+        path: &[CallLabel],
+        weight: u64,
+    ) -> Result<(), KContextError> {
         for &label in path {
-            self.enter(thread, label.into())?;
+            self.enter_call(thread, label.into())?;
         }
-        self.count(thread, weight)?;
-        path.iter().try_for_each(|_| self.leave(thread))
+        self.add_count(thread, weight)?;
+        path.iter().try_for_each(|_| self.leave_call(thread))
     }
 }

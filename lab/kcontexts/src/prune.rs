@@ -7,22 +7,22 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::error::Error;
-use crate::forest::Forest;
-use crate::ids::{Label, NodeId};
+use crate::error::KContextError;
+use crate::forest::LabelForest;
+use crate::ids::{CallLabel, ForestNodeId};
 use crate::inverse::ContextForest;
 
 /// The pruned k-CCF.
 pub struct PrunedForest {
-    forest: Forest,
-    chains: FxHashMap<NodeId, Chain>,
+    forest: LabelForest,
+    chains: FxHashMap<ForestNodeId, PrunedChain>,
 }
 
 /// What was cut below a node: one path, as often activated as the node's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Chain {
+pub struct PrunedChain {
     /// A node of the CCT or k-SF from which the k-CCF was made.
-    pub origin: NodeId,
+    pub origin: ForestNodeId,
     /// How many nodes were cut.
     pub length: u32,
 }
@@ -30,34 +30,34 @@ pub struct Chain {
 impl ContextForest {
     /// # Errors
     /// None that the k-CCF itself did not meet.
-    pub fn pruned(&self) -> Result<PrunedForest, Error> {
-        let tails = self.tails();
-        let tail = |node: NodeId| tails.get(node.at()).copied().flatten();
+    pub fn prune_tails(&self) -> Result<PrunedForest, KContextError> {
+        let tails = self.find_tails();
+        let tail = |node: ForestNodeId| tails.get(node.as_index()).copied().flatten();
         let mut pruned = PrunedForest {
-            forest: Forest::default(),
+            forest: LabelForest::default(),
             chains: FxHashMap::default(),
         };
-        let mut copies: Vec<Option<NodeId>> = Vec::new();
+        let mut copies: Vec<Option<ForestNodeId>> = Vec::new();
         for node in self.forest().nodes() {
             let parent = self.forest().parent(node);
             let cut = parent.is_some_and(|parent| tail(parent).is_some());
-            let copied = parent.and_then(|parent| copies.get(parent.at()).copied().flatten());
+            let copied = parent.and_then(|parent| copies.get(parent.as_index()).copied().flatten());
             copies.push(match cut {
                 true => None,
-                false => Some(pruned.copy(self, node, copied, tail(node))?),
+                false => Some(pruned.copy_nodes(self, node, copied, tail(node))?),
             });
         }
         Ok(pruned)
     }
 
     /// How many nodes follow each node whose subtree is a chain.
-    fn tails(&self) -> Vec<Option<u32>> {
+    fn find_tails(&self) -> Vec<Option<u32>> {
         let forest = self.forest();
-        let degrees = forest.degrees();
+        let degrees = forest.child_counts();
         let mut tails = vec![None; forest.len()];
         for (node, degree) in forest.nodes().zip(&degrees) {
             if *degree == 0
-                && let Some(tail) = tails.get_mut(node.at())
+                && let Some(tail) = tails.get_mut(node.as_index())
             {
                 *tail = Some(0);
             }
@@ -67,10 +67,10 @@ impl ContextForest {
             let Some(parent) = forest.parent(node) else {
                 continue;
             };
-            let only = degrees.get(parent.at()) == Some(&1);
+            let only = degrees.get(parent.as_index()) == Some(&1);
             let same = forest.count(parent) == forest.count(node);
-            let tail = tails.get(node.at()).copied().flatten();
-            if let Some(above) = tails.get_mut(parent.at()).filter(|_| only && same) {
+            let tail = tails.get(node.as_index()).copied().flatten();
+            if let Some(above) = tails.get_mut(parent.as_index()).filter(|_| only && same) {
                 *above = tail.map(|tail: u32| tail + 1);
             }
         }
@@ -79,47 +79,47 @@ impl ContextForest {
 }
 
 impl PrunedForest {
-    fn copy(
+    fn copy_nodes(
         &mut self,
         from: &ContextForest,
-        node: NodeId,
-        parent: Option<NodeId>,
+        node: ForestNodeId,
+        parent: Option<ForestNodeId>,
         tail: Option<u32>,
-    ) -> Result<NodeId, Error> {
+    ) -> Result<ForestNodeId, KContextError> {
         let label = from.forest().label(node);
         let copy = match parent {
-            None => self.forest.root(label),
-            Some(parent) => self.forest.child(parent, label.into()),
+            None => self.forest.find_or_add_root(label),
+            Some(parent) => self.forest.find_or_add_child(parent, label.into()),
         }?;
-        self.forest.add(copy, from.forest().count(node));
+        self.forest.add_weight(copy, from.forest().count(node));
         if let Some(length) = tail.filter(|length| *length > 0) {
             let origin = from.origin(node);
-            self.chains.insert(copy, Chain { origin, length });
+            self.chains.insert(copy, PrunedChain { origin, length });
         }
         Ok(copy)
     }
 
     #[must_use]
-    pub fn forest(&self) -> &Forest {
+    pub fn forest(&self) -> &LabelForest {
         &self.forest
     }
 
     #[must_use]
-    pub fn chain(&self, node: NodeId) -> Option<Chain> {
+    pub fn chain_below(&self, node: ForestNodeId) -> Option<PrunedChain> {
         self.chains.get(&node).copied()
     }
 
     /// The labels that were cut below `node`, callee first. `source`: the forest that the k-CCF was
     /// made from.
-    pub fn cut<'s, C>(
+    pub fn cut_to_length<'s, C>(
         &self,
-        source: &'s Forest<C>,
-        node: NodeId,
-    ) -> impl Iterator<Item = Label> + use<'s, C> {
+        source: &'s LabelForest<C>,
+        node: ForestNodeId,
+    ) -> impl Iterator<Item = CallLabel> + use<'s, C> {
         let above = self.forest.level(node) as usize + 1;
-        let chain = self.chain(node);
+        let chain = self.chain_below(node);
         let length = chain.map_or(0, |chain| chain.length as usize);
-        let labels = chain.map(|chain| source.upwards(chain.origin));
+        let labels = chain.map(|chain| source.labels_upwards(chain.origin));
         labels.into_iter().flatten().skip(above).take(length)
     }
 }

@@ -1,8 +1,8 @@
 //! The x%-similar forest (Section 6): of each routine's tree what makes at least x% of its activations.
 
-use crate::error::Error;
-use crate::forest::Forest;
-use crate::ids::NodeId;
+use crate::error::KContextError;
+use crate::forest::LabelForest;
+use crate::ids::ForestNodeId;
 use crate::inverse::ContextForest;
 
 /// `c(u) ≥ (x/100) c(r)`
@@ -16,34 +16,34 @@ impl ContextForest {
     ///
     /// # Errors
     /// None that the k-CCF itself did not meet.
-    pub fn similar(&self, percent: u32) -> Result<Forest, Error> {
-        self.forest().similar(percent)
+    pub fn prune_similar(&self, percent: u32) -> Result<LabelForest, KContextError> {
+        self.forest().prune_similar(percent)
     }
 }
 
-impl<C> Forest<C> {
+impl<C> LabelForest<C> {
     /// See [`ContextForest::similar`].
     ///
     /// # Errors
     /// None that the forest itself did not meet.
-    pub fn similar(&self, percent: u32) -> Result<Forest, Error> {
-        let mut similar = Forest::default();
+    pub fn prune_similar(&self, percent: u32) -> Result<LabelForest, KContextError> {
+        let mut similar = LabelForest::default();
         // Per node: its copy, and its root's counter. Counters fall with the level, so a node that
         // is left out has no descendant that is not.
-        let mut copies: Vec<Option<(NodeId, u64)>> = Vec::new();
+        let mut copies: Vec<Option<(ForestNodeId, u64)>> = Vec::new();
         for node in self.nodes() {
             let (label, count) = (self.label(node), self.count(node));
             let copy = match self.parent(node) {
-                None => Some((similar.root(label)?, count)),
-                Some(parent) => match copies.get(parent.at()).copied().flatten() {
+                None => Some((similar.find_or_add_root(label)?, count)),
+                Some(parent) => match copies.get(parent.as_index()).copied().flatten() {
                     Some((parent, root)) if is_similar(count, root, percent) => {
-                        Some((similar.child(parent, label.into())?, root))
+                        Some((similar.find_or_add_child(parent, label.into())?, root))
                     }
                     _ => None,
                 },
             };
             if let Some((copy, _)) = copy {
-                similar.add(copy, count);
+                similar.add_weight(copy, count);
             }
             copies.push(copy);
         }

@@ -11,43 +11,43 @@
 //! ```
 //! A call takes at most two look-ups, two new nodes and one push, whatever k and the depth.
 
-use crate::children::{Children, Hashed};
-use crate::error::Error;
-use crate::forest::Forest;
-use crate::ids::{Callee, NodeId, Thread};
+use crate::children::{ForestChildren, HashedChildren};
+use crate::error::KContextError;
+use crate::forest::LabelForest;
+use crate::ids::{ForestNodeId, LabeledCallee, TraceThreadId};
 use crate::inverse::ContextForest;
-use crate::listener::Listener;
-use crate::stacks::Stacks;
+use crate::listener::CallListener;
+use crate::stacks::ThreadStacks;
 
 /// The k-SF.
-pub struct SlabForest<C = Hashed> {
+pub struct SlabForest<C = HashedChildren> {
     k: u32,
-    forest: Forest<C>,
+    forest: LabelForest<C>,
     /// What top regions counted while no bottom region did: in slab 0.
     outermost: Vec<u64>,
-    stacks: Stacks<Locations>,
+    stacks: ThreadStacks<SlabLocations>,
 }
 
 /// `⟨t, b⟩` of Figure 7.
 #[derive(Clone, Copy)]
-struct Locations {
-    top: NodeId,
-    bottom: Option<NodeId>,
+struct SlabLocations {
+    top: ForestNodeId,
+    bottom: Option<ForestNodeId>,
 }
 
-impl<C: Children> SlabForest<C> {
+impl<C: ForestChildren> SlabForest<C> {
     /// `k`: height of a slab in calls, at least 1; beyond the depth of the CCT this is the CCT.
     ///
     /// # Errors
     /// `k` is 0.
-    pub fn new(k: u32) -> Result<Self, Error> {
+    pub fn new(k: u32) -> Result<Self, KContextError> {
         match k {
-            0 => Err(Error::Height),
+            0 => Err(KContextError::Height),
             _ => Ok(SlabForest {
                 k,
-                forest: Forest::default(),
+                forest: LabelForest::default(),
                 outermost: Vec::new(),
-                stacks: Stacks::default(),
+                stacks: ThreadStacks::default(),
             }),
         }
     }
@@ -56,14 +56,14 @@ impl<C: Children> SlabForest<C> {
     ///
     /// # Errors
     /// `k` is 0; the forest is too large.
-    pub fn from_tree<D>(k: u32, tree: &Forest<D>) -> Result<Self, Error> {
+    pub fn from_tree<D>(k: u32, tree: &LabelForest<D>) -> Result<Self, KContextError> {
         let mut slabs = Self::new(k)?;
-        let mut all: Vec<Locations> = Vec::with_capacity(tree.len());
+        let mut all: Vec<SlabLocations> = Vec::with_capacity(tree.len());
         // Parents come first.
         for node in tree.nodes() {
             let parent = tree.parent(node);
-            let parent = parent.and_then(|parent| all.get(parent.at()).copied());
-            let at = slabs.step(parent, tree.level(node), tree.label(node).into())?;
+            let parent = parent.and_then(|parent| all.get(parent.as_index()).copied());
+            let at = slabs.find_locations(parent, tree.level(node), tree.label(node).into())?;
             slabs.count_at(at, tree.count(node));
             all.push(at);
         }
@@ -72,24 +72,31 @@ impl<C: Children> SlabForest<C> {
 
     /// `call(x)` without its counters: from the caller's locations to the callee's, which is `depth`
     /// calls from the thread's first.
-    fn step(&mut self, from: Option<Locations>, depth: u32, x: Callee) -> Result<Locations, Error> {
-        let Some(Locations { top, bottom }) = from else {
-            let top = self.forest.root(x.label)?;
-            return Ok(Locations { top, bottom: None });
+    fn find_locations(
+        &mut self,
+        from: Option<SlabLocations>,
+        depth: u32,
+        x: LabeledCallee,
+    ) -> Result<SlabLocations, KContextError> {
+        let Some(SlabLocations { top, bottom }) = from else {
+            let top = self.forest.find_or_add_root(x.label)?;
+            return Ok(SlabLocations { top, bottom: None });
         };
         let (top, above) = match depth.is_multiple_of(self.k) {
-            true => (self.forest.root(x.label)?, Some(top)),
-            false => (self.forest.child(top, x)?, bottom),
+            true => (self.forest.find_or_add_root(x.label)?, Some(top)),
+            false => (self.forest.find_or_add_child(top, x)?, bottom),
         };
-        let bottom = above.map(|above| self.forest.child(above, x)).transpose()?;
-        Ok(Locations { top, bottom })
+        let bottom = above
+            .map(|above| self.forest.find_or_add_child(above, x))
+            .transpose()?;
+        Ok(SlabLocations { top, bottom })
     }
 }
 
 impl<C> SlabForest<C> {
     /// Its nodes; counters are those of Figure 7: the same activation counts in two regions.
     #[must_use]
-    pub fn forest(&self) -> &Forest<C> {
+    pub fn forest(&self) -> &LabelForest<C> {
         &self.forest
     }
 
@@ -100,58 +107,62 @@ impl<C> SlabForest<C> {
     ///
     /// # Errors
     /// `k` is larger than the slabs' height; the forest is too large.
-    pub fn inverse(&self, k: u32) -> Result<ContextForest, Error> {
+    pub fn inverse(&self, k: u32) -> Result<ContextForest, KContextError> {
         if k > self.k {
-            return Err(Error::Height);
+            return Err(KContextError::Height);
         }
-        ContextForest::new(&self.forest, k, |node| self.once(node))
+        ContextForest::new(&self.forest, k, |node| self.outermost_count(node))
     }
 
     /// What is counted here and nowhere else.
-    fn once(&self, node: NodeId) -> u64 {
+    fn outermost_count(&self, node: ForestNodeId) -> u64 {
         match self.forest.level(node) < self.k {
-            true => self.outermost.get(node.at()).copied().unwrap_or(0),
+            true => self.outermost.get(node.as_index()).copied().unwrap_or(0),
             false => self.forest.count(node),
         }
     }
 
     /// Lines 16 and 24.
-    fn count_at(&mut self, Locations { top, bottom }: Locations, weight: u64) {
-        self.forest.add(top, weight);
+    fn count_at(&mut self, SlabLocations { top, bottom }: SlabLocations, weight: u64) {
+        self.forest.add_weight(top, weight);
         match bottom {
-            Some(bottom) => self.forest.add(bottom, weight),
+            Some(bottom) => self.forest.add_weight(bottom, weight),
             None => self.count_outermost(top, weight),
         }
     }
 
-    fn count_outermost(&mut self, node: NodeId, weight: u64) {
-        if self.outermost.len() <= node.at() {
+    fn count_outermost(&mut self, node: ForestNodeId, weight: u64) {
+        if self.outermost.len() <= node.as_index() {
             self.outermost.resize(self.forest.len(), 0);
         }
-        if let Some(count) = self.outermost.get_mut(node.at()) {
+        if let Some(count) = self.outermost.get_mut(node.as_index()) {
             *count = count.saturating_add(weight);
         }
     }
 }
 
-impl<C: Children> Listener for SlabForest<C> {
-    fn enter(&mut self, thread: Thread, callee: Callee) -> Result<(), Error> {
-        let stack = self.stacks.of(thread);
-        let depth = u32::try_from(stack.len()).map_err(|_| Error::TooManyNodes)?;
+impl<C: ForestChildren> CallListener for SlabForest<C> {
+    fn enter_call(
+        &mut self,
+        thread: TraceThreadId,
+        callee: LabeledCallee,
+    ) -> Result<(), KContextError> {
+        let stack = self.stacks.stack_mut(thread);
+        let depth = u32::try_from(stack.len()).map_err(|_| KContextError::TooManyNodes)?;
         let caller = stack.last().copied();
-        let at = self.step(caller, depth, callee)?;
-        self.stacks.of(thread).push(at);
+        let at = self.find_locations(caller, depth, callee)?;
+        self.stacks.stack_mut(thread).push(at);
         Ok(())
     }
 
-    fn count(&mut self, thread: Thread, weight: u64) -> Result<(), Error> {
-        let top = self.stacks.of(thread).last().copied();
-        self.count_at(top.ok_or(Error::NothingEntered(thread))?, weight);
+    fn add_count(&mut self, thread: TraceThreadId, weight: u64) -> Result<(), KContextError> {
+        let top = self.stacks.stack_mut(thread).last().copied();
+        self.count_at(top.ok_or(KContextError::NothingEntered(thread))?, weight);
         Ok(())
     }
 
-    fn leave(&mut self, thread: Thread) -> Result<(), Error> {
-        let left = self.stacks.of(thread).pop();
-        left.map(drop).ok_or(Error::NothingToLeave(thread))
+    fn leave_call(&mut self, thread: TraceThreadId) -> Result<(), KContextError> {
+        let left = self.stacks.stack_mut(thread).pop();
+        left.map(drop).ok_or(KContextError::NothingToLeave(thread))
     }
 }

@@ -2,18 +2,18 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::ids::Thread;
+use crate::ids::TraceThreadId;
 
 /// One stack per thread. The thread that ran last is found without a look-up.
-pub struct Stacks<T> {
-    index: FxHashMap<Thread, usize>,
+pub struct ThreadStacks<T> {
+    index: FxHashMap<TraceThreadId, usize>,
     stacks: Vec<Vec<T>>,
-    last: Option<(Thread, usize)>,
+    last: Option<(TraceThreadId, usize)>,
 }
 
-impl<T> Default for Stacks<T> {
+impl<T> Default for ThreadStacks<T> {
     fn default() -> Self {
-        Stacks {
+        ThreadStacks {
             index: FxHashMap::default(),
             stacks: Vec::new(),
             last: None,
@@ -21,11 +21,11 @@ impl<T> Default for Stacks<T> {
     }
 }
 
-impl<T> Stacks<T> {
-    pub fn of(&mut self, thread: Thread) -> &mut Vec<T> {
+impl<T> ThreadStacks<T> {
+    pub fn stack_mut(&mut self, thread: TraceThreadId) -> &mut Vec<T> {
         let at = match self.last {
             Some((last, at)) if last == thread => at,
-            _ => self.switch(thread),
+            _ => self.switch_thread(thread),
         };
         if at >= self.stacks.len() {
             self.stacks.resize_with(at + 1, Vec::new);
@@ -36,7 +36,7 @@ impl<T> Stacks<T> {
     }
 
     #[cold]
-    fn switch(&mut self, thread: Thread) -> usize {
+    fn switch_thread(&mut self, thread: TraceThreadId) -> usize {
         let next = self.index.len();
         let at = *self.index.entry(thread).or_insert(next);
         self.last = Some((thread, at));

@@ -4,18 +4,18 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::children::{Children, Hashed, Indexed, Siblings};
-use crate::error::Error;
-use crate::figures::heights;
-use crate::ids::Label;
+use crate::children::{ForestChildren, HashedChildren, IndexedChildren, SiblingLists};
+use crate::error::KContextError;
+use crate::figures::plotted_heights;
+use crate::ids::CallLabel;
 use crate::inverse::UNBOUNDED;
 use crate::slab::SlabForest;
-use crate::trace::Trace;
+use crate::trace::CallTrace;
 use crate::tree::CallingContextTree;
 
 /// A row of Table 1: numbers of nodes, and the CCT's depth in calls.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Sizes {
+pub struct ForestSizes {
     /// Routines.
     pub call_graph: u64,
     /// Pairs of caller and callee; not in the paper's table.
@@ -28,19 +28,19 @@ pub struct Sizes {
     pub depth: u32,
 }
 
-impl Sizes {
+impl ForestSizes {
     /// `sites`: calls labelled by call site and callee; `routine`: the routine of each such label.
     ///
     /// # Errors
     /// A label has no routine.
-    pub fn new(sites: &Trace, routine: &[Label]) -> Result<Self, Error> {
-        let by_site = tree(sites)?;
-        let routines = sites.relabelled(routine)?;
-        let by_routine = tree(&routines)?;
+    pub fn new(sites: &CallTrace, routine: &[CallLabel]) -> Result<Self, KContextError> {
+        let by_site = build_tree(sites)?;
+        let routines = sites.relabel_trace(routine)?;
+        let by_routine = build_tree(&routines)?;
         let forest = by_routine.forest();
         let labels = forest.nodes().map(|node| forest.label(node));
-        let labels: std::collections::BTreeSet<Label> = labels.collect();
-        Ok(Sizes {
+        let labels: std::collections::BTreeSet<CallLabel> = labels.collect();
+        Ok(ForestSizes {
             call_graph: labels.len() as u64,
             call_graph_edges: routines.edges() as u64,
             cct: forest.len() as u64,
@@ -51,7 +51,7 @@ impl Sizes {
     }
 }
 
-fn tree(trace: &Trace) -> Result<CallingContextTree, Error> {
+fn build_tree(trace: &CallTrace) -> Result<CallingContextTree, KContextError> {
     let mut tree = CallingContextTree::new();
     trace.replay(&mut tree)?;
     Ok(tree)
@@ -61,7 +61,7 @@ fn tree(trace: &Trace) -> Result<CallingContextTree, Error> {
 ///
 /// The plain columns use first child and next sibling, as the paper's do.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Times {
+pub struct BuildTimes {
     /// Of ∞-SF, too.
     pub cct: f64,
     pub sf1: f64,
@@ -75,32 +75,36 @@ pub struct Times {
     pub sf1_hashed: f64,
 }
 
-impl Times {
+impl BuildTimes {
     /// `depth`: the CCT's. `tick` is called after each measurement.
     ///
     /// # Errors
     /// A forest is too large.
-    pub fn new(trace: &Trace, depth: u32, tick: &dyn Fn()) -> Result<Self, Error> {
+    pub fn new(trace: &CallTrace, depth: u32, tick: &dyn Fn()) -> Result<Self, KContextError> {
         let measured = |seconds| {
             tick();
             seconds
         };
-        Ok(Times {
-            cct: measured(time_tree::<Siblings>(trace)?),
-            sf1: measured(time_slabs::<Siblings>(trace, 1)?),
-            sf1_indexed: measured(time_slabs::<Indexed>(trace, 1)?),
-            sf_inf_indexed: measured(time_slabs::<Indexed>(trace, UNBOUNDED)?),
+        Ok(BuildTimes {
+            cct: measured(time_tree::<SiblingLists>(trace)?),
+            sf1: measured(time_slabs::<SiblingLists>(trace, 1)?),
+            sf1_indexed: measured(time_slabs::<IndexedChildren>(trace, 1)?),
+            sf_inf_indexed: measured(time_slabs::<IndexedChildren>(trace, UNBOUNDED)?),
             k: measured_k(trace, depth, tick)?,
-            cct_hashed: measured(time_tree::<Hashed>(trace)?),
-            sf1_hashed: measured(time_slabs::<Hashed>(trace, 1)?),
+            cct_hashed: measured(time_tree::<HashedChildren>(trace)?),
+            sf1_hashed: measured(time_slabs::<HashedChildren>(trace, 1)?),
         })
     }
 }
 
-fn measured_k(trace: &Trace, depth: u32, tick: &dyn Fn()) -> Result<Option<u32>, Error> {
-    for k in heights(depth) {
-        let siblings = time_slabs::<Siblings>(trace, k)?;
-        let indexed = time_slabs::<Indexed>(trace, k)?;
+fn measured_k(
+    trace: &CallTrace,
+    depth: u32,
+    tick: &dyn Fn(),
+) -> Result<Option<u32>, KContextError> {
+    for k in plotted_heights(depth) {
+        let siblings = time_slabs::<SiblingLists>(trace, k)?;
+        let indexed = time_slabs::<IndexedChildren>(trace, k)?;
         tick();
         if siblings < indexed {
             return Ok(Some(k));
@@ -109,16 +113,16 @@ fn measured_k(trace: &Trace, depth: u32, tick: &dyn Fn()) -> Result<Option<u32>,
     Ok(None)
 }
 
-fn time_tree<C: Children>(trace: &Trace) -> Result<f64, Error> {
-    best(|| {
+fn time_tree<C: ForestChildren>(trace: &CallTrace) -> Result<f64, KContextError> {
+    time_fastest(|| {
         let mut tree = CallingContextTree::<C>::new();
         trace.replay(&mut tree)?;
         Ok(tree)
     })
 }
 
-fn time_slabs<C: Children>(trace: &Trace, k: u32) -> Result<f64, Error> {
-    best(|| {
+fn time_slabs<C: ForestChildren>(trace: &CallTrace, k: u32) -> Result<f64, KContextError> {
+    time_fastest(|| {
         let mut slabs = SlabForest::<C>::new(k)?;
         trace.replay(&mut slabs)?;
         Ok(slabs)
@@ -126,7 +130,9 @@ fn time_slabs<C: Children>(trace: &Trace, k: u32) -> Result<f64, Error> {
 }
 
 /// Seconds; what is built is dropped when the clock has stopped.
-fn best<T>(mut build: impl FnMut() -> Result<T, Error>) -> Result<f64, Error> {
+fn time_fastest<T>(
+    mut build: impl FnMut() -> Result<T, KContextError>,
+) -> Result<f64, KContextError> {
     let mut best = Duration::MAX;
     for _ in 0..3 {
         let start = Instant::now();

@@ -2,46 +2,46 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::error::Error;
-use crate::ids::{Callee, Label, Thread};
-use crate::listener::Listener;
-use crate::stacks::Stacks;
+use crate::error::KContextError;
+use crate::ids::{CallLabel, LabeledCallee, TraceThreadId};
+use crate::listener::CallListener;
+use crate::stacks::ThreadStacks;
 
 /// What happened, in order.
 #[derive(Default)]
-pub struct Trace {
+pub struct CallTrace {
     labels: u32,
-    events: Vec<Event>,
-    stacks: Stacks<Label>,
-    current: Option<Thread>,
+    events: Vec<TraceEvent>,
+    stacks: ThreadStacks<CallLabel>,
+    current: Option<TraceThreadId>,
     /// Callees by caller, numbered from 0 for each; a thread's first calls have no caller.
-    slots: FxHashMap<(Option<Label>, Label), u32>,
-    fan_out: FxHashMap<Option<Label>, u32>,
+    slots: FxHashMap<(Option<CallLabel>, CallLabel), u32>,
+    fan_out: FxHashMap<Option<CallLabel>, u32>,
     calls: u64,
     timed: bool,
 }
 
 /// 16 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
-    Enter(Callee),
+pub enum TraceEvent {
+    Enter(LabeledCallee),
     /// An enter that counts 1.
-    Call(Callee),
+    Call(LabeledCallee),
     Count(u64),
     Leave,
     /// What follows happens in this thread.
-    Thread(Thread),
+    Thread(TraceThreadId),
     /// Nanoseconds since the stream's start.
     Time(u64),
 }
 
-impl Trace {
+impl CallTrace {
     /// Of labels below `labels`.
     #[must_use]
     pub fn new(labels: u32) -> Self {
-        Trace {
+        CallTrace {
             labels,
-            ..Trace::default()
+            ..CallTrace::default()
         }
     }
 
@@ -49,16 +49,16 @@ impl Trace {
     ///
     /// # Errors
     /// The listener's own: calls are in order here.
-    pub fn replay(&self, listener: &mut impl Listener) -> Result<(), Error> {
-        let mut thread = Thread(0);
+    pub fn replay(&self, listener: &mut impl CallListener) -> Result<(), KContextError> {
+        let mut thread = TraceThreadId(0);
         for event in &self.events {
             match *event {
-                Event::Enter(callee) => listener.enter(thread, callee)?,
-                Event::Call(callee) => listener.call(thread, callee)?,
-                Event::Count(weight) => listener.count(thread, weight)?,
-                Event::Leave => listener.leave(thread)?,
-                Event::Thread(next) => thread = next,
-                Event::Time(nanos) => listener.time(nanos),
+                TraceEvent::Enter(callee) => listener.enter_call(thread, callee)?,
+                TraceEvent::Call(callee) => listener.enter_and_count(thread, callee)?,
+                TraceEvent::Count(weight) => listener.add_count(thread, weight)?,
+                TraceEvent::Leave => listener.leave_call(thread)?,
+                TraceEvent::Thread(next) => thread = next,
+                TraceEvent::Time(nanos) => listener.set_time(nanos),
             }
         }
         Ok(())
@@ -68,10 +68,10 @@ impl Trace {
     ///
     /// # Errors
     /// A label has no name.
-    pub fn relabelled(&self, names: &[Label]) -> Result<Trace, Error> {
+    pub fn relabel_trace(&self, names: &[CallLabel]) -> Result<CallTrace, KContextError> {
         let labels = names.iter().map(|label| label.0.saturating_add(1));
-        let mut trace = Trace::new(labels.max().unwrap_or(0));
-        self.replay(&mut Relabel {
+        let mut trace = CallTrace::new(labels.max().unwrap_or(0));
+        self.replay(&mut RelabelingListener {
             names,
             trace: &mut trace,
         })?;
@@ -79,7 +79,7 @@ impl Trace {
     }
 
     #[must_use]
-    pub fn events(&self) -> &[Event] {
+    pub fn events(&self) -> &[TraceEvent] {
         &self.events
     }
 
@@ -102,103 +102,124 @@ impl Trace {
         called.count()
     }
 
-    fn entered(&mut self, thread: Thread, label: Label) -> Result<Callee, Error> {
+    fn record_enter(
+        &mut self,
+        thread: TraceThreadId,
+        label: CallLabel,
+    ) -> Result<LabeledCallee, KContextError> {
         if label.0 >= self.labels {
-            return Err(Error::UnknownLabel(label, self.labels));
+            return Err(KContextError::UnknownLabel(label, self.labels));
         }
-        self.switch(thread);
-        let stack = self.stacks.of(thread);
+        self.switch_thread(thread);
+        let stack = self.stacks.stack_mut(thread);
         let caller = stack.last().copied();
         stack.push(label);
-        Ok(self.callee(caller, label))
+        Ok(self.number_callee(caller, label))
     }
 
-    fn callee(&mut self, caller: Option<Label>, label: Label) -> Callee {
+    fn number_callee(&mut self, caller: Option<CallLabel>, label: CallLabel) -> LabeledCallee {
         let slot = self.slots.entry((caller, label)).or_insert_with(|| {
             let next = self.fan_out.entry(caller).or_insert(0);
             *next += 1;
             *next - 1
         });
-        Callee { label, slot: *slot }
+        LabeledCallee { label, slot: *slot }
     }
 
-    fn switch(&mut self, thread: Thread) {
+    fn switch_thread(&mut self, thread: TraceThreadId) {
         if self.current.is_none_or(|current| current != thread) {
             self.current = Some(thread);
-            self.events.push(Event::Thread(thread));
+            self.events.push(TraceEvent::Thread(thread));
         }
     }
 }
 
-impl Listener for Trace {
-    fn enter(&mut self, thread: Thread, callee: Callee) -> Result<(), Error> {
-        let callee = self.entered(thread, callee.label)?;
-        self.events.push(Event::Enter(callee));
+impl CallListener for CallTrace {
+    fn enter_call(
+        &mut self,
+        thread: TraceThreadId,
+        callee: LabeledCallee,
+    ) -> Result<(), KContextError> {
+        let callee = self.record_enter(thread, callee.label)?;
+        self.events.push(TraceEvent::Enter(callee));
         Ok(())
     }
 
-    fn call(&mut self, thread: Thread, callee: Callee) -> Result<(), Error> {
-        let callee = self.entered(thread, callee.label)?;
-        self.events.push(Event::Call(callee));
+    fn enter_and_count(
+        &mut self,
+        thread: TraceThreadId,
+        callee: LabeledCallee,
+    ) -> Result<(), KContextError> {
+        let callee = self.record_enter(thread, callee.label)?;
+        self.events.push(TraceEvent::Call(callee));
         self.calls = self.calls.saturating_add(1);
         Ok(())
     }
 
-    fn count(&mut self, thread: Thread, weight: u64) -> Result<(), Error> {
-        if self.stacks.of(thread).is_empty() {
-            return Err(Error::NothingEntered(thread));
+    fn add_count(&mut self, thread: TraceThreadId, weight: u64) -> Result<(), KContextError> {
+        if self.stacks.stack_mut(thread).is_empty() {
+            return Err(KContextError::NothingEntered(thread));
         }
-        self.switch(thread);
-        self.events.push(Event::Count(weight));
+        self.switch_thread(thread);
+        self.events.push(TraceEvent::Count(weight));
         self.calls = self.calls.saturating_add(weight);
         Ok(())
     }
 
-    fn leave(&mut self, thread: Thread) -> Result<(), Error> {
-        let left = self.stacks.of(thread).pop();
-        left.ok_or(Error::NothingToLeave(thread))?;
-        self.switch(thread);
-        self.events.push(Event::Leave);
+    fn leave_call(&mut self, thread: TraceThreadId) -> Result<(), KContextError> {
+        let left = self.stacks.stack_mut(thread).pop();
+        left.ok_or(KContextError::NothingToLeave(thread))?;
+        self.switch_thread(thread);
+        self.events.push(TraceEvent::Leave);
         Ok(())
     }
 
-    fn time(&mut self, nanos: u64) {
+    fn set_time(&mut self, nanos: u64) {
         self.timed = true;
-        self.events.push(Event::Time(nanos));
+        self.events.push(TraceEvent::Time(nanos));
     }
 }
 
-struct Relabel<'a> {
-    names: &'a [Label],
-    trace: &'a mut Trace,
+struct RelabelingListener<'a> {
+    names: &'a [CallLabel],
+    trace: &'a mut CallTrace,
 }
 
-impl Relabel<'_> {
-    fn name(&self, callee: Callee) -> Result<Callee, Error> {
+impl RelabelingListener<'_> {
+    fn rename_callee(&self, callee: LabeledCallee) -> Result<LabeledCallee, KContextError> {
         let name = self.names.get(callee.label.0 as usize);
-        let unknown = Error::UnknownLabel(callee.label, self.names.len() as u32);
+        let unknown = KContextError::UnknownLabel(callee.label, self.names.len() as u32);
         name.map(|name| (*name).into()).ok_or(unknown)
     }
 }
 
-impl Listener for Relabel<'_> {
-    fn enter(&mut self, thread: Thread, callee: Callee) -> Result<(), Error> {
-        self.trace.enter(thread, self.name(callee)?)
+impl CallListener for RelabelingListener<'_> {
+    fn enter_call(
+        &mut self,
+        thread: TraceThreadId,
+        callee: LabeledCallee,
+    ) -> Result<(), KContextError> {
+        self.trace.enter_call(thread, self.rename_callee(callee)?)
     }
 
-    fn call(&mut self, thread: Thread, callee: Callee) -> Result<(), Error> {
-        self.trace.call(thread, self.name(callee)?)
+    fn enter_and_count(
+        &mut self,
+        thread: TraceThreadId,
+        callee: LabeledCallee,
+    ) -> Result<(), KContextError> {
+        self.trace
+            .enter_and_count(thread, self.rename_callee(callee)?)
     }
 
-    fn count(&mut self, thread: Thread, weight: u64) -> Result<(), Error> {
-        self.trace.count(thread, weight)
+    fn add_count(&mut self, thread: TraceThreadId, weight: u64) -> Result<(), KContextError> {
+        self.trace.add_count(thread, weight)
     }
 
-    fn leave(&mut self, thread: Thread) -> Result<(), Error> {
-        self.trace.leave(thread)
+    fn leave_call(&mut self, thread: TraceThreadId) -> Result<(), KContextError> {
+        self.trace.leave_call(thread)
     }
 
-    fn time(&mut self, nanos: u64) {
-        self.trace.time(nanos);
+    fn set_time(&mut self, nanos: u64) {
+        self.trace.set_time(nanos);
     }
 }

@@ -1,26 +1,26 @@
 //! The calling context tree (Sections 1 and 3): one node for each distinct stack.
 
-use crate::children::{Children, Hashed};
-use crate::error::Error;
-use crate::forest::Forest;
-use crate::ids::{Callee, Label, NodeId, Thread};
+use crate::children::{ForestChildren, HashedChildren};
+use crate::error::KContextError;
+use crate::forest::LabelForest;
+use crate::ids::{CallLabel, ForestNodeId, LabeledCallee, TraceThreadId};
 use crate::inverse::ContextForest;
-use crate::listener::Listener;
-use crate::stacks::Stacks;
+use crate::listener::CallListener;
+use crate::stacks::ThreadStacks;
 
 /// The CCT; threads with different first routines give trees of their own.
 #[derive(Default)]
-pub struct CallingContextTree<C = Hashed> {
-    forest: Forest<C>,
-    stacks: Stacks<NodeId>,
+pub struct CallingContextTree<C = HashedChildren> {
+    forest: LabelForest<C>,
+    stacks: ThreadStacks<ForestNodeId>,
 }
 
-impl<C: Children> CallingContextTree<C> {
+impl<C: ForestChildren> CallingContextTree<C> {
     #[must_use]
     pub fn new() -> Self {
         CallingContextTree {
-            forest: Forest::default(),
-            stacks: Stacks::default(),
+            forest: LabelForest::default(),
+            stacks: ThreadStacks::default(),
         }
     }
 }
@@ -28,7 +28,7 @@ impl<C: Children> CallingContextTree<C> {
 impl<C> CallingContextTree<C> {
     /// Its nodes; counters are those of full contexts.
     #[must_use]
-    pub fn forest(&self) -> &Forest<C> {
+    pub fn forest(&self) -> &LabelForest<C> {
         &self.forest
     }
 
@@ -36,7 +36,7 @@ impl<C> CallingContextTree<C> {
     ///
     /// # Errors
     /// The forest is too large.
-    pub fn inverse(&self, k: u32) -> Result<ContextForest, Error> {
+    pub fn inverse(&self, k: u32) -> Result<ContextForest, KContextError> {
         ContextForest::new(&self.forest, k, |node| self.forest.count(node))
     }
 
@@ -47,32 +47,36 @@ impl<C> CallingContextTree<C> {
     pub fn inverse_of(
         &self,
         k: u32,
-        wanted: impl Fn(Label) -> bool,
-    ) -> Result<ContextForest, Error> {
-        ContextForest::of(&self.forest, k, |node| self.forest.count(node), wanted)
+        wanted: impl Fn(CallLabel) -> bool,
+    ) -> Result<ContextForest, KContextError> {
+        ContextForest::from_subtree(&self.forest, k, |node| self.forest.count(node), wanted)
     }
 }
 
-impl<C: Children> Listener for CallingContextTree<C> {
-    fn enter(&mut self, thread: Thread, callee: Callee) -> Result<(), Error> {
-        let stack = self.stacks.of(thread);
+impl<C: ForestChildren> CallListener for CallingContextTree<C> {
+    fn enter_call(
+        &mut self,
+        thread: TraceThreadId,
+        callee: LabeledCallee,
+    ) -> Result<(), KContextError> {
+        let stack = self.stacks.stack_mut(thread);
         let node = match stack.last() {
-            None => self.forest.root(callee.label),
-            Some(&top) => self.forest.child(top, callee),
+            None => self.forest.find_or_add_root(callee.label),
+            Some(&top) => self.forest.find_or_add_child(top, callee),
         }?;
         stack.push(node);
         Ok(())
     }
 
-    fn count(&mut self, thread: Thread, weight: u64) -> Result<(), Error> {
-        let top = self.stacks.of(thread).last();
+    fn add_count(&mut self, thread: TraceThreadId, weight: u64) -> Result<(), KContextError> {
+        let top = self.stacks.stack_mut(thread).last();
         self.forest
-            .add(*top.ok_or(Error::NothingEntered(thread))?, weight);
+            .add_weight(*top.ok_or(KContextError::NothingEntered(thread))?, weight);
         Ok(())
     }
 
-    fn leave(&mut self, thread: Thread) -> Result<(), Error> {
-        let left = self.stacks.of(thread).pop();
-        left.map(drop).ok_or(Error::NothingToLeave(thread))
+    fn leave_call(&mut self, thread: TraceThreadId) -> Result<(), KContextError> {
+        let left = self.stacks.stack_mut(thread).pop();
+        left.map(drop).ok_or(KContextError::NothingToLeave(thread))
     }
 }

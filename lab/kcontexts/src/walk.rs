@@ -1,36 +1,36 @@
 //! A forest as calls.
 
-use crate::error::Error;
-use crate::forest::Forest;
-use crate::ids::{NodeId, Thread};
-use crate::listener::Listener;
+use crate::error::KContextError;
+use crate::forest::LabelForest;
+use crate::ids::{ForestNodeId, TraceThreadId};
+use crate::listener::CallListener;
 
-impl<C> Forest<C> {
+impl<C> LabelForest<C> {
     /// Tells a listener each node as one call that counts what the node does, depth first.
     ///
     /// # Errors
     /// The listener's own.
-    pub fn walk(&self, listener: &mut impl Listener) -> Result<(), Error> {
-        let thread = Thread(0);
-        let family = Family::new(self);
+    pub fn walk_contexts(&self, listener: &mut impl CallListener) -> Result<(), KContextError> {
+        let thread = TraceThreadId(0);
+        let family = FirstChildLinks::new(self);
         let mut next = family.roots;
-        let mut entered: Vec<NodeId> = Vec::new();
+        let mut entered: Vec<ForestNodeId> = Vec::new();
         loop {
             match next {
                 Some(node) => {
-                    listener.enter(thread, self.label(node).into())?;
+                    listener.enter_call(thread, self.label(node).into())?;
                     if self.count(node) > 0 {
-                        listener.count(thread, self.count(node))?;
+                        listener.add_count(thread, self.count(node))?;
                     }
                     entered.push(node);
-                    next = at(&family.first, node);
+                    next = link_of(&family.first, node);
                 }
                 None => {
                     let Some(left) = entered.pop() else {
                         return Ok(());
                     };
-                    listener.leave(thread)?;
-                    next = at(&family.sibling, left);
+                    listener.leave_call(thread)?;
+                    next = link_of(&family.sibling, left);
                 }
             }
         }
@@ -38,15 +38,15 @@ impl<C> Forest<C> {
 }
 
 /// Every node's first child and next sibling, in the order of their numbers.
-struct Family {
-    roots: Option<NodeId>,
-    first: Vec<Option<NodeId>>,
-    sibling: Vec<Option<NodeId>>,
+struct FirstChildLinks {
+    roots: Option<ForestNodeId>,
+    first: Vec<Option<ForestNodeId>>,
+    sibling: Vec<Option<ForestNodeId>>,
 }
 
-impl Family {
-    fn new<C>(forest: &Forest<C>) -> Self {
-        let mut family = Family {
+impl FirstChildLinks {
+    fn new<C>(forest: &LabelForest<C>) -> Self {
+        let mut family = FirstChildLinks {
             roots: None,
             first: vec![None; forest.len()],
             sibling: vec![None; forest.len()],
@@ -54,10 +54,10 @@ impl Family {
         for node in forest.nodes().rev() {
             let head = match forest.parent(node) {
                 None => Some(&mut family.roots),
-                Some(parent) => family.first.get_mut(parent.at()),
+                Some(parent) => family.first.get_mut(parent.as_index()),
             };
             let before = head.and_then(|head| head.replace(node));
-            if let Some(sibling) = family.sibling.get_mut(node.at()) {
+            if let Some(sibling) = family.sibling.get_mut(node.as_index()) {
                 *sibling = before;
             }
         }
@@ -65,6 +65,6 @@ impl Family {
     }
 }
 
-fn at(list: &[Option<NodeId>], node: NodeId) -> Option<NodeId> {
-    list.get(node.at()).copied().flatten()
+fn link_of(list: &[Option<ForestNodeId>], node: ForestNodeId) -> Option<ForestNodeId> {
+    list.get(node.as_index()).copied().flatten()
 }

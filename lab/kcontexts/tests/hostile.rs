@@ -28,13 +28,13 @@ fn anything() -> impl Strategy<Value = Vec<(u64, Any)>> {
 }
 
 /// Tells all of it; what is refused is left out. Gives the number of refusals.
-fn tell(stream: &[(u64, Any)], listener: &mut impl Listener) -> usize {
+fn tell(stream: &[(u64, Any)], listener: &mut impl CallListener) -> usize {
     let told = stream.iter().map(|(thread, any)| match *any {
-        Any::Enter(label) => listener.enter(Thread(*thread), Label(label).into()),
-        Any::Count(weight) => listener.count(Thread(*thread), weight),
-        Any::Leave => listener.leave(Thread(*thread)),
+        Any::Enter(label) => listener.enter_call(TraceThreadId(*thread), CallLabel(label).into()),
+        Any::Count(weight) => listener.add_count(TraceThreadId(*thread), weight),
+        Any::Leave => listener.leave_call(TraceThreadId(*thread)),
         Any::Time(nanos) => {
-            listener.time(nanos);
+            listener.set_time(nanos);
             Ok(())
         }
     });
@@ -67,50 +67,68 @@ proptest! {
         let wrong = wrong(stream);
         let mut tree: CallingContextTree = CallingContextTree::new();
         let mut slabs: SlabForest = SlabForest::new(k).unwrap();
-        let bursts = Bursts { length: 3, interval: 7, unit: Unit::Time };
-        let mut bursting = Bursting::new(bursts, CallingContextTree::<Siblings>::new());
-        let mut trace = Trace::new(u32::MAX);
+        let bursts = BurstIntervals { length: 3, interval: 7, unit: IntervalUnit::Time };
+        let mut bursting = BurstListener::new(bursts, CallingContextTree::<SiblingLists>::new());
+        let mut trace = CallTrace::new(u32::MAX);
         prop_assert_eq!(tell(stream, &mut tree), wrong);
         prop_assert_eq!(tell(stream, &mut slabs), wrong);
         prop_assert_eq!(tell(stream, &mut bursting), wrong);
         prop_assert!(tell(stream, &mut trace) >= wrong);
-        let _ = (tree.inverse(k).unwrap().pruned(), slabs.inverse(k).unwrap().similar(50));
+        let _ = (tree.inverse(k).unwrap().prune_tails(), slabs.inverse(k).unwrap().prune_similar(50));
         let compact = CompactForest::new(tree.forest());
-        let _ = (compact.sizes(), compact.pruned_sizes(), compact.similar(50), compact.contexts(k));
+        let _ = (compact.inverse_sizes(), compact.pruned_sizes(), compact.similar_size(50), compact.context_counts(k));
     }
 }
 
 #[test]
 fn an_exit_without_an_enter_is_named() {
     let mut tree: CallingContextTree = CallingContextTree::new();
-    tree.call(Thread(1), Label(0).into()).unwrap();
-    assert_eq!(tree.leave(Thread(7)), Err(Error::NothingToLeave(Thread(7))));
-    assert_eq!(tree.leave(Thread(1)), Ok(()));
-    assert_eq!(tree.leave(Thread(1)), Err(Error::NothingToLeave(Thread(1))));
+    tree.enter_and_count(TraceThreadId(1), CallLabel(0).into())
+        .unwrap();
     assert_eq!(
-        tree.count(Thread(1), 5),
-        Err(Error::NothingEntered(Thread(1)))
+        tree.leave_call(TraceThreadId(7)),
+        Err(KContextError::NothingToLeave(TraceThreadId(7)))
+    );
+    assert_eq!(tree.leave_call(TraceThreadId(1)), Ok(()));
+    assert_eq!(
+        tree.leave_call(TraceThreadId(1)),
+        Err(KContextError::NothingToLeave(TraceThreadId(1)))
     );
     assert_eq!(
-        tree.context(Thread(2), &[], 1),
-        Err(Error::NothingEntered(Thread(2)))
+        tree.add_count(TraceThreadId(1), 5),
+        Err(KContextError::NothingEntered(TraceThreadId(1)))
+    );
+    assert_eq!(
+        tree.count_context(TraceThreadId(2), &[], 1),
+        Err(KContextError::NothingEntered(TraceThreadId(2)))
     );
 }
 
 #[test]
 fn labels_that_nobody_announced_are_refused() {
-    let mut trace = Trace::new(3);
-    let unknown = Err(Error::UnknownLabel(Label(3), 3));
-    assert_eq!(trace.call(Thread(0), Label(3).into()), unknown);
-    trace.call(Thread(0), Label(2).into()).unwrap();
+    let mut trace = CallTrace::new(3);
+    let unknown = Err(KContextError::UnknownLabel(CallLabel(3), 3));
+    assert_eq!(
+        trace.enter_and_count(TraceThreadId(0), CallLabel(3).into()),
+        unknown
+    );
+    trace
+        .enter_and_count(TraceThreadId(0), CallLabel(2).into())
+        .unwrap();
     assert_eq!(trace.events().len(), 2);
-    let without_name = trace.relabelled(&[Label(0), Label(1)]).err();
-    assert_eq!(without_name, Some(Error::UnknownLabel(Label(2), 2)));
+    let without_name = trace.relabel_trace(&[CallLabel(0), CallLabel(1)]).err();
+    assert_eq!(
+        without_name,
+        Some(KContextError::UnknownLabel(CallLabel(2), 2))
+    );
 }
 
 #[test]
 fn slabs_have_a_height() {
-    assert_eq!(SlabForest::<Hashed>::new(0).err(), Some(Error::Height));
+    assert_eq!(
+        SlabForest::<HashedChildren>::new(0).err(),
+        Some(KContextError::Height)
+    );
 }
 
 /// Stacks deeper than any thread's own: nothing here recurs.
@@ -119,8 +137,11 @@ fn deep_recursion_is_no_danger() {
     let mut tree: CallingContextTree = CallingContextTree::new();
     let mut slabs: SlabForest = SlabForest::new(10).unwrap();
     for depth in 0..300_000u32 {
-        tree.call(Thread(0), Label(depth % 3).into()).unwrap();
-        slabs.call(Thread(0), Label(depth % 3).into()).unwrap();
+        tree.enter_and_count(TraceThreadId(0), CallLabel(depth % 3).into())
+            .unwrap();
+        slabs
+            .enter_and_count(TraceThreadId(0), CallLabel(depth % 3).into())
+            .unwrap();
     }
     assert_eq!(tree.forest().depth(), 299_999);
     // Slabs are few however deep it is: three trees of 20 levels.
@@ -130,35 +151,41 @@ fn deep_recursion_is_no_danger() {
     assert_eq!(from_tree.forest().len(), 33);
     let compact = CompactForest::new(tree.forest());
     // Three trees; each is a chain of as many nodes as there are calls up to its last.
-    assert_eq!(compact.sizes().last(), Some(&(300_000 + 299_999 + 299_998)));
+    assert_eq!(
+        compact.inverse_sizes().last(),
+        Some(&(300_000 + 299_999 + 299_998))
+    );
 }
 
 #[test]
 fn counters_do_not_wrap() {
     let mut tree: CallingContextTree = CallingContextTree::new();
     for _ in 0..2 {
-        tree.context(Thread(0), &[Label(1), Label(2)], u64::MAX)
+        tree.count_context(TraceThreadId(0), &[CallLabel(1), CallLabel(2)], u64::MAX)
             .unwrap();
     }
     let inverse = tree.inverse(1).unwrap();
     assert_eq!(
         inverse
             .forest()
-            .count(inverse.forest().find_root(Label(2)).unwrap()),
+            .count(inverse.forest().find_root(CallLabel(2)).unwrap()),
         u64::MAX
     );
-    assert_eq!(hot(vec![u64::MAX; 3], 90), 3);
+    assert_eq!(count_hottest(vec![u64::MAX; 3], 90), 3);
 }
 
 /// Everything that the tables ask, of a program whose contexts are 200 million labels long together.
 #[test]
 fn tables_of_deep_recursion_are_no_danger() {
     let depth = 20_000u32;
-    let mut trace = Trace::new(1);
+    let mut trace = CallTrace::new(1);
     for _ in 0..depth {
-        trace.call(Thread(0), Label(0).into()).unwrap();
+        trace
+            .enter_and_count(TraceThreadId(0), CallLabel(0).into())
+            .unwrap();
     }
-    let figures = Figures::new(&trace, Some(Bursts::PAPER.in_calls()), &|| ()).unwrap();
+    let figures =
+        ForestFigures::new(&trace, Some(BurstIntervals::PAPER.in_calls()), &|| ()).unwrap();
     // A chain in the ∞-CCF, too; one tree of 2k levels in the k-SF.
     assert_eq!(figures.largest_ccf, 1.0);
     assert_eq!(figures.largest_k_sf, Some((depth - 1) / 2));

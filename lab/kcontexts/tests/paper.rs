@@ -22,7 +22,7 @@ fn figure_1_a_short_path_leads_to_the_hottest_routine() {
     // e calls b too, which then does not call c.
     let program = calls("rc.abc...dabc....eb.abc.....");
     let tree = tree_of(&program);
-    let c = Label(u32::from('c'));
+    let c = CallLabel(u32::from('c'));
     let forest = tree.forest();
     let in_cct: Vec<_> = forest.nodes().filter(|n| forest.label(*n) == c).collect();
     assert_eq!(in_cct.len(), 4);
@@ -46,7 +46,7 @@ fn figure_1_a_short_path_leads_to_the_hottest_routine() {
     );
 
     // The path that makes 75% is the only leaf of c's tree in the 75%-similar ∞-CCF.
-    let similar = all.similar(75).unwrap();
+    let similar = all.prune_similar(75).unwrap();
     let of_c: Vec<String> = paths(&similar)
         .into_keys()
         .filter(|path| path[0] == c.0)
@@ -118,13 +118,15 @@ fn figure_2_counters_of_all_activated_paths() {
 /// whose roots differ stay apart.
 #[test]
 fn figure_3_joining_weighted_trees() {
-    let mut forest: Forest = Forest::default();
+    let mut forest: LabelForest = LabelForest::default();
     let mut join = |trees: &[(&str, u64)]| {
         for (labels, count) in trees {
-            let mut labels = labels.chars().map(|c| Label(u32::from(c)));
-            let root = forest.root(labels.next().unwrap()).unwrap();
-            let node = labels.fold(root, |at, label| forest.child(at, label.into()).unwrap());
-            forest.add(node, *count);
+            let mut labels = labels.chars().map(|c| CallLabel(u32::from(c)));
+            let root = forest.find_or_add_root(labels.next().unwrap()).unwrap();
+            let node = labels.fold(root, |at, label| {
+                forest.find_or_add_child(at, label.into()).unwrap()
+            });
+            forest.add_weight(node, *count);
         }
     };
     join(&[("a", 3), ("ab", 2), ("abc", 1), ("ad", 4)]);
@@ -150,8 +152,8 @@ fn section_3_the_cct_is_the_join_of_the_call_trees_paths() {
     let program = calls("rab.b.c..bca...");
     let mut joined: CallingContextTree = CallingContextTree::new();
     for leaf in ["rab", "rab", "rac", "rbca"] {
-        let labels: Vec<Label> = leaf.chars().map(|c| Label(u32::from(c))).collect();
-        joined.context(Thread(0), &labels, 0).unwrap();
+        let labels: Vec<CallLabel> = leaf.chars().map(|c| CallLabel(u32::from(c))).collect();
+        joined.count_context(TraceThreadId(0), &labels, 0).unwrap();
     }
     let joined: Vec<Path> = paths(joined.forest()).into_keys().collect();
     let tree: Vec<Path> = paths(tree_of(&program).forest()).into_keys().collect();
@@ -164,7 +166,7 @@ fn figure_4_properties_of_the_k_ccf() {
     let program = calls("rab.b.c..bca...");
     let tree = tree_of(&program);
     let (n, d) = (tree.forest().len(), tree.forest().depth());
-    let r = Label(u32::from('r'));
+    let r = CallLabel(u32::from('r'));
     let mut smaller: Option<Profile> = None;
     for k in 0..=d + 1 {
         let inverse = tree.inverse(k).unwrap();
@@ -194,8 +196,8 @@ fn figure_4_properties_of_the_k_ccf() {
     assert_eq!(leaves.len(), n);
 }
 
-fn leaves(forest: &Forest) -> Vec<NodeId> {
-    let degrees = forest.degrees();
+fn leaves(forest: &LabelForest) -> Vec<ForestNodeId> {
+    let degrees = forest.child_counts();
     let leaves = forest
         .nodes()
         .zip(degrees)
@@ -204,8 +206,8 @@ fn leaves(forest: &Forest) -> Vec<NodeId> {
 }
 
 /// (a) counters fall, (b) and are the sum of the children's, (c) those of all leaves are all calls.
-fn check_counters(forest: &Forest, program: &[Turn]) {
-    let mut sums: BTreeMap<NodeId, u64> = BTreeMap::new();
+fn check_counters(forest: &LabelForest, program: &[Turn]) {
+    let mut sums: BTreeMap<ForestNodeId, u64> = BTreeMap::new();
     for node in forest.nodes() {
         if let Some(parent) = forest.parent(node) {
             assert!(forest.count(parent) >= forest.count(node));
@@ -224,7 +226,7 @@ fn check_counters(forest: &Forest, program: &[Turn]) {
 #[test]
 fn section_4_vertices_and_edges() {
     let program = calls("rab.b.c..bca...");
-    let mut trace = Trace::new(200);
+    let mut trace = CallTrace::new(200);
     run(&program, &mut trace);
     let tree = tree_of(&program);
     let size = |k| tree.inverse(k).unwrap().forest().len();
@@ -238,18 +240,19 @@ fn section_4_vertices_and_edges() {
 #[test]
 fn section_4_a_chain() {
     for n in [1u64, 2, 7, 40, 100] {
-        let path: Vec<Label> = (0..n as u32).map(Label).collect();
+        let path: Vec<CallLabel> = (0..n as u32).map(CallLabel).collect();
         let mut tree: CallingContextTree = CallingContextTree::new();
         for label in path {
-            tree.call(Thread(0), label.into()).unwrap();
+            tree.enter_and_count(TraceThreadId(0), label.into())
+                .unwrap();
         }
         let compact = CompactForest::new(tree.forest());
         for k in 0..n {
             let inverse = tree.inverse(k as u32).unwrap();
             let expected = (n - k) * (k + 1) + k * (k + 1) / 2;
             assert_eq!(inverse.forest().len() as u64, expected, "n {n} k {k}");
-            assert_eq!(compact.sizes()[k as usize], expected);
-            assert_eq!(inverse.pruned().unwrap().forest().len() as u64, n);
+            assert_eq!(compact.inverse_sizes()[k as usize], expected);
+            assert_eq!(inverse.prune_tails().unwrap().forest().len() as u64, n);
             assert_eq!(compact.pruned_sizes()[k as usize], n);
         }
     }
@@ -262,14 +265,16 @@ fn section_4_a_chain() {
 fn figure_5_a_k_ccf_much_smaller_than_the_cct() {
     for t in [4u32, 10, 50] {
         let mut tree: CallingContextTree = CallingContextTree::new();
-        let thread = Thread(0);
-        tree.call(thread, Label(0).into()).unwrap();
+        let thread = TraceThreadId(0);
+        tree.enter_and_count(thread, CallLabel(0).into()).unwrap();
         for child in 1..=t {
-            tree.call(thread, Label(1000 + child).into()).unwrap();
+            tree.enter_and_count(thread, CallLabel(1000 + child).into())
+                .unwrap();
             for level in 2..=t {
-                tree.call(thread, Label(level).into()).unwrap();
+                tree.enter_and_count(thread, CallLabel(level).into())
+                    .unwrap();
             }
-            (0..t).for_each(|_| tree.leave(thread).unwrap());
+            (0..t).for_each(|_| tree.leave_call(thread).unwrap());
         }
         let n = u64::from(t) * u64::from(t) + 1;
         assert_eq!(tree.forest().len() as u64, n);

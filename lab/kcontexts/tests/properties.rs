@@ -40,7 +40,7 @@ proptest! {
             let inverse = slabs.inverse(shorter).unwrap();
             prop_assert_eq!(paths(inverse.forest()), oracle.profile(shorter as usize));
         }
-        prop_assert_eq!(slabs.inverse(k + 1).err(), Some(Error::Height));
+        prop_assert_eq!(slabs.inverse(k + 1).err(), Some(KContextError::Height));
     }
 
     /// Definition 7: joined from the CCT's subtrees, of depth at most 2k - 1, at levels 0, k, 2k, …
@@ -50,7 +50,7 @@ proptest! {
         let forest = tree.forest();
         let mut expected: Profile = Profile::new();
         for node in forest.nodes() {
-            let mut path: Path = forest.upwards(node).map(|label| label.0).collect();
+            let mut path: Path = forest.labels_upwards(node).map(|label| label.0).collect();
             path.reverse();
             let level = path.len() - 1;
             for boundary in (0..=level).step_by(k as usize) {
@@ -60,7 +60,7 @@ proptest! {
             }
         }
         prop_assert_eq!(&paths(slabs_of(&turns, k).forest()), &expected);
-        prop_assert_eq!(&paths(SlabForest::<Hashed>::from_tree(k, forest).unwrap().forest()), &expected);
+        prop_assert_eq!(&paths(SlabForest::<HashedChildren>::from_tree(k, forest).unwrap().forest()), &expected);
         // Lemma 2.
         prop_assert!(expected.len() <= 2 * forest.len());
     }
@@ -82,22 +82,22 @@ proptest! {
     fn a_call_takes_constantly_many_operations(turns in turns(), k in 1..FEW) {
         let mut tree: CallingContextTree = CallingContextTree::new();
         let mut slabs: SlabForest = SlabForest::new(k).unwrap();
-        let mut indexed: SlabForest<Indexed> = SlabForest::new(k).unwrap();
+        let mut indexed: SlabForest<IndexedChildren> = SlabForest::new(k).unwrap();
         let mut depth = 0u32;
         for turn in turns.iter().filter(|turn| turn.thread == 0) {
             let before = [tree.forest().work(), slabs.forest().work(), indexed.forest().work()];
             let is_call = matches!(turn.step, Step::Call(..));
             match turn.step {
                 Step::Call(label, weight) => {
-                    for listener in [&mut tree as &mut dyn Listener, &mut slabs, &mut indexed] {
-                        listener.enter(Thread(0), Label(label).into()).unwrap();
-                        listener.count(Thread(0), weight).unwrap();
+                    for listener in [&mut tree as &mut dyn CallListener, &mut slabs, &mut indexed] {
+                        listener.enter_call(TraceThreadId(0), CallLabel(label).into()).unwrap();
+                        listener.add_count(TraceThreadId(0), weight).unwrap();
                     }
                     depth += 1;
                 }
                 Step::Return if depth > 0 => {
-                    for listener in [&mut tree as &mut dyn Listener, &mut slabs, &mut indexed] {
-                        listener.leave(Thread(0)).unwrap();
+                    for listener in [&mut tree as &mut dyn CallListener, &mut slabs, &mut indexed] {
+                        listener.leave_call(TraceThreadId(0)).unwrap();
                     }
                     depth -= 1;
                 }
@@ -125,10 +125,10 @@ proptest! {
     /// All three ways to find children give the same forests.
     #[test]
     fn representations_differ_in_speed_only(turns in turns(), k in 1..FEW) {
-        let mut trace = Trace::new(6);
+        let mut trace = CallTrace::new(6);
         run(&turns, &mut trace);
-        let mut siblings: SlabForest<Siblings> = SlabForest::new(k).unwrap();
-        let mut indexed: SlabForest<Indexed> = SlabForest::new(k).unwrap();
+        let mut siblings: SlabForest<SiblingLists> = SlabForest::new(k).unwrap();
+        let mut indexed: SlabForest<IndexedChildren> = SlabForest::new(k).unwrap();
         trace.replay(&mut siblings).unwrap();
         trace.replay(&mut indexed).unwrap();
         let hashed = paths(slabs_of(&turns, k).forest());
@@ -143,9 +143,9 @@ proptest! {
         let (tree, slabs) = (tree_of(&turns), slabs_of(&turns, k));
         let whole = tree.inverse(k).unwrap();
         let expected = paths(whole.forest());
-        let pruned = whole.pruned().unwrap();
+        let pruned = whole.prune_tails().unwrap();
         prop_assert_eq!(&restored(&pruned, tree.forest()), &expected);
-        let from_slabs = slabs.inverse(k).unwrap().pruned().unwrap();
+        let from_slabs = slabs.inverse(k).unwrap().prune_tails().unwrap();
         prop_assert_eq!(&restored(&from_slabs, slabs.forest()), &expected);
         prop_assert_eq!(paths(pruned.forest()), pruned_by_definition(&expected));
     }
@@ -157,16 +157,16 @@ proptest! {
         let compact = CompactForest::new(tree.forest());
         let infinite = tree.inverse(UNBOUNDED).unwrap();
         prop_assert_eq!(compact.depth(), infinite.forest().depth());
-        let (sizes, pruned) = (compact.sizes(), compact.pruned_sizes());
+        let (sizes, pruned) = (compact.inverse_sizes(), compact.pruned_sizes());
         prop_assert_eq!(sizes.len(), compact.depth() as usize + 1);
         for k in 0..=compact.depth() {
             let inverse = tree.inverse(k).unwrap();
             prop_assert_eq!(sizes[k as usize], inverse.forest().len() as u64);
-            let by_rule = inverse.pruned().unwrap();
+            let by_rule = inverse.prune_tails().unwrap();
             prop_assert_eq!(pruned[k as usize], by_rule.forest().len() as u64);
-            prop_assert_eq!(sorted(compact.contexts(k)), sorted(oracle.k_contexts(k as usize)));
+            prop_assert_eq!(sorted(compact.context_counts(k)), sorted(oracle.k_contexts(k as usize)));
         }
-        let similar = infinite.similar(percent).unwrap();
+        let similar = infinite.prune_similar(percent).unwrap();
         let mut depths: BTreeMap<u32, u32> = BTreeMap::new();
         for path in paths(&similar).into_keys() {
             let depth = depths.entry(path[0]).or_default();
@@ -174,7 +174,7 @@ proptest! {
         }
         let depths = depths.into_values().map(u64::from).sum();
         let (nodes, trees) = (similar.len() as u64, similar.trees() as u64);
-        prop_assert_eq!(compact.similar(percent), Similar { nodes, depths, trees });
+        prop_assert_eq!(compact.similar_size(percent), SimilarForestSize { nodes, depths, trees });
     }
 
     /// Section 6: c(u) ≥ (x/100) c(r), no less and no more.
@@ -184,7 +184,7 @@ proptest! {
         let all = paths(inverse.forest());
         let similar = |path: &Path, count: u64| count * 100 >= u64::from(percent) * all[&path[..1]];
         let expected = all.clone().into_iter().filter(|(path, count)| similar(path, *count));
-        prop_assert_eq!(paths(&inverse.similar(percent).unwrap()), expected.collect());
+        prop_assert_eq!(paths(&inverse.prune_similar(percent).unwrap()), expected.collect());
     }
 
     /// Properties (a) to (c) and 6, 7, where they are claimed: no recursion of the root function.
@@ -195,7 +195,7 @@ proptest! {
         for k in lengths(tree.forest().depth()) {
             let inverse = tree.inverse(k).unwrap();
             let forest = inverse.forest();
-            let degrees = forest.degrees();
+            let degrees = forest.child_counts();
             let mut below = vec![0; forest.len()];
             let (mut leaves, mut at_leaves) = (0, 0);
             for (node, degree) in forest.nodes().zip(&degrees) {
@@ -206,7 +206,7 @@ proptest! {
                 if *degree == 0 {
                     leaves += 1;
                     at_leaves += forest.count(node);
-                    prop_assert!(k <= forest.depth() || forest.label(node) == Label(100));
+                    prop_assert!(k <= forest.depth() || forest.label(node) == CallLabel(100));
                 }
             }
             for ((node, degree), below) in forest.nodes().zip(degrees).zip(below) {
@@ -221,8 +221,8 @@ proptest! {
     #[test]
     fn bursts_count_what_falls_into_them(turns in turns(), length in 1..20u64, pause in 0..40u64) {
         let interval = length + pause;
-        let bursts = Bursts { length, interval, unit: Unit::Calls };
-        let mut bursting = Bursting::new(bursts, CallingContextTree::<Hashed>::new());
+        let bursts = BurstIntervals { length, interval, unit: IntervalUnit::Calls };
+        let mut bursting = BurstListener::new(bursts, CallingContextTree::<HashedChildren>::new());
         run(&turns, &mut bursting);
         let heard = paths(bursting.into_inner().forest());
         let mut expected = Sampled { oracle: Oracle::default(), bursts, now: 0, counted: Profile::new() };
@@ -238,22 +238,22 @@ proptest! {
     /// A call is an enter that counts 1, also in memory.
     #[test]
     fn calls_are_enters_that_count(turns in plain_turns()) {
-        struct Calls<'t>(&'t mut Trace);
-        impl Listener for Calls<'_> {
-            fn enter(&mut self, thread: Thread, callee: Callee) -> Result<(), Error> {
-                self.0.call(thread, callee)
+        struct Calls<'t>(&'t mut CallTrace);
+        impl CallListener for Calls<'_> {
+            fn enter_call(&mut self, thread: TraceThreadId, callee: LabeledCallee) -> Result<(), KContextError> {
+                self.0.enter_and_count(thread, callee)
             }
-            fn count(&mut self, _: Thread, _: u64) -> Result<(), Error> {
+            fn add_count(&mut self, _: TraceThreadId, _: u64) -> Result<(), KContextError> {
                 Ok(())
             }
-            fn leave(&mut self, thread: Thread) -> Result<(), Error> {
-                self.0.leave(thread)
+            fn leave_call(&mut self, thread: TraceThreadId) -> Result<(), KContextError> {
+                self.0.leave_call(thread)
             }
         }
-        let mut trace = Trace::new(101);
+        let mut trace = CallTrace::new(101);
         run(&turns, &mut Calls(&mut trace));
-        let same: Vec<Label> = (0..101).map(Label).collect();
-        let again = trace.relabelled(&same).unwrap();
+        let same: Vec<CallLabel> = (0..101).map(CallLabel).collect();
+        let again = trace.relabel_trace(&same).unwrap();
         prop_assert_eq!(again.events(), trace.events());
         prop_assert_eq!(again.calls(), trace.calls());
         let mut tree: CallingContextTree = CallingContextTree::new();
@@ -264,42 +264,42 @@ proptest! {
     /// What is in memory is what was heard.
     #[test]
     fn a_trace_tells_what_it_was_told(turns in turns()) {
-        let mut trace = Trace::new(6);
+        let mut trace = CallTrace::new(6);
         run(&turns, &mut trace);
         let mut tree: CallingContextTree = CallingContextTree::new();
         trace.replay(&mut tree).unwrap();
         prop_assert_eq!(paths(tree.forest()), paths(tree_of(&turns).forest()));
         let (tree, mut by_half) = (tree_of(&turns), Profile::new());
-        let halves: Vec<Label> = (0..6).map(|label| Label(label / 2)).collect();
+        let halves: Vec<CallLabel> = (0..6).map(|label| CallLabel(label / 2)).collect();
         for (path, count) in paths(tree.forest()) {
             *by_half.entry(path.into_iter().map(|label| label / 2).collect()).or_default() += count;
         }
         let mut halved: CallingContextTree = CallingContextTree::new();
-        trace.relabelled(&halves).unwrap().replay(&mut halved).unwrap();
+        trace.relabel_trace(&halves).unwrap().replay(&mut halved).unwrap();
         prop_assert_eq!(&paths(halved.forest()), &by_half);
         let half = |node| halves[tree.forest().label(node).0 as usize];
-        prop_assert_eq!(paths(&tree.forest().relabelled(half).unwrap()), by_half);
+        prop_assert_eq!(paths(&tree.forest().relabel_nodes(half).unwrap()), by_half);
     }
 
     /// A tree told as calls is the tree, and calls are in order.
     #[test]
     fn a_tree_told_as_calls_is_the_tree(turns in turns()) {
         let tree = tree_of(&turns);
-        let mut trace = Trace::new(6);
-        tree.forest().walk(&mut trace).unwrap();
-        let enters = trace.events().iter().filter(|event| matches!(event, Event::Enter(_)));
+        let mut trace = CallTrace::new(6);
+        tree.forest().walk_contexts(&mut trace).unwrap();
+        let enters = trace.events().iter().filter(|event| matches!(event, TraceEvent::Enter(_)));
         prop_assert_eq!(enters.count(), tree.forest().len());
         let mut again: CallingContextTree = CallingContextTree::new();
         trace.replay(&mut again).unwrap();
         prop_assert_eq!(paths(again.forest()), paths(tree.forest()));
-        let leaves = trace.events().iter().filter(|event| **event == Event::Leave);
+        let leaves = trace.events().iter().filter(|event| **event == TraceEvent::Leave);
         prop_assert_eq!(leaves.count(), tree.forest().len());
     }
 
     /// The fewest that reach the share, and no fewer.
     #[test]
     fn hot_counters_are_the_fewest(counts in prop::collection::vec(0..50u64, 0..40), percent in 0..=100u32) {
-        let number = hot(counts.clone(), percent) as usize;
+        let number = count_hottest(counts.clone(), percent) as usize;
         let mut sorted = sorted(counts);
         sorted.reverse();
         let total: u64 = sorted.iter().sum();
@@ -309,7 +309,7 @@ proptest! {
     }
 }
 
-fn index(forest: &Forest, node: NodeId) -> usize {
+fn index(forest: &LabelForest, node: ForestNodeId) -> usize {
     forest.nodes().position(|other| other == node).unwrap()
 }
 
@@ -319,12 +319,16 @@ fn sorted(mut list: Vec<u64>) -> Vec<u64> {
 }
 
 /// The k-CCF that was pruned.
-fn restored<C>(pruned: &PrunedForest, source: &Forest<C>) -> Profile {
+fn restored<C>(pruned: &PrunedForest, source: &LabelForest<C>) -> Profile {
     let mut all = paths(pruned.forest());
     for node in pruned.forest().nodes() {
-        let mut path: Path = pruned.forest().upwards(node).map(|label| label.0).collect();
+        let mut path: Path = pruned
+            .forest()
+            .labels_upwards(node)
+            .map(|label| label.0)
+            .collect();
         path.reverse();
-        for label in pruned.cut(source, node) {
+        for label in pruned.cut_to_length(source, node) {
             path.push(label.0);
             let twice = all.insert(path.clone(), pruned.forest().count(node));
             assert_eq!(twice, None);
@@ -353,20 +357,24 @@ fn pruned_by_definition(all: &Profile) -> Profile {
 /// The plain stacks, looked at in bursts of calls.
 struct Sampled {
     oracle: Oracle,
-    bursts: Bursts,
+    bursts: BurstIntervals,
     now: u64,
     counted: Profile,
 }
 
-impl Listener for Sampled {
-    fn enter(&mut self, thread: Thread, callee: Callee) -> Result<(), Error> {
-        self.oracle.enter(thread, callee)
+impl CallListener for Sampled {
+    fn enter_call(
+        &mut self,
+        thread: TraceThreadId,
+        callee: LabeledCallee,
+    ) -> Result<(), KContextError> {
+        self.oracle.enter_call(thread, callee)
     }
 
-    fn count(&mut self, thread: Thread, weight: u64) -> Result<(), Error> {
+    fn add_count(&mut self, thread: TraceThreadId, weight: u64) -> Result<(), KContextError> {
         if self.now % self.bursts.interval < self.bursts.length {
             let before = self.oracle.stacks_counted.clone();
-            self.oracle.count(thread, weight)?;
+            self.oracle.add_count(thread, weight)?;
             for (stack, count) in &self.oracle.stacks_counted {
                 let old = before.get(stack).copied().unwrap_or(0);
                 *self.counted.entry(stack.clone()).or_default() += count - old;
@@ -376,7 +384,7 @@ impl Listener for Sampled {
         Ok(())
     }
 
-    fn leave(&mut self, thread: Thread) -> Result<(), Error> {
-        self.oracle.leave(thread)
+    fn leave_call(&mut self, thread: TraceThreadId) -> Result<(), KContextError> {
+        self.oracle.leave_call(thread)
     }
 }

@@ -19,9 +19,9 @@ fn both_inverses_of_real_programs_are_equal() {
             tell(&stacks, &mut slabs).unwrap();
             let (from_tree, from_slabs) = (tree.inverse(k).unwrap(), slabs.inverse(k).unwrap());
             assert_eq!(paths(from_tree.forest()), paths(from_slabs.forest()));
-            let size = compact.sizes()[k as usize];
+            let size = compact.inverse_sizes()[k as usize];
             assert_eq!(from_tree.forest().len() as u64, size);
-            let pruned = from_tree.pruned().unwrap();
+            let pruned = from_tree.prune_tails().unwrap();
             assert_eq!(
                 pruned.forest().len() as u64,
                 compact.pruned_sizes()[k as usize]
@@ -36,10 +36,10 @@ fn both_inverses_of_real_programs_are_equal() {
 fn real_programs_are_as_section_7_finds_them() {
     for program in [JAVAC, FOP] {
         let (stacks, labels) = read(program);
-        let mut trace = Trace::new(labels);
+        let mut trace = CallTrace::new(labels);
         tell(&stacks, &mut trace).unwrap();
-        let bursts = Some(Bursts::PAPER.in_calls());
-        let figures = Figures::new(&trace, bursts, &|| ()).unwrap();
+        let bursts = Some(BurstIntervals::PAPER.in_calls());
+        let figures = ForestFigures::new(&trace, bursts, &|| ()).unwrap();
         let size = |curve: &Curve, k: u32| curve.iter().find(|(at, _)| *at == k).unwrap().1;
         assert!(size(&figures.k_ccf, 1) < figures.cct);
         assert!(size(&figures.k_sf, 1) < figures.cct);

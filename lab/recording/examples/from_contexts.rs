@@ -6,7 +6,7 @@
 use std::fs::File;
 
 use lucce_callgraph::ContextFrame;
-use lucce_recording::{CallEdge, ThreadWriter, Writer};
+use lucce_recording::{CallEdge, RecordingWriter, ThreadWriter};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -16,7 +16,7 @@ fn main() {
     let events = rest
         .first()
         .map_or(usize::MAX, |n| n.parse().expect("a number"));
-    let writer = Writer::create(to, u64::MAX).expect(to);
+    let writer = RecordingWriter::create(to, u64::MAX).expect(to);
     let mut thread = writer.start("main", None);
     let mut stack = Vec::new();
     for event in lucce_contextkit::read(File::open(from).expect(from))
@@ -33,7 +33,7 @@ fn main() {
 
 /// From the stack of the last event to this one's. `stack` holds where each frame calls from.
 fn step(
-    writer: &Writer,
+    writer: &RecordingWriter,
     thread: &mut ThreadWriter,
     stack: &mut Vec<ContextFrame>,
     event: &[ContextFrame],

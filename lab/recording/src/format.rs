@@ -19,18 +19,27 @@
 //! `n` is LEB128. A site always has the same caller. Edges precede the blocks that use them, a thread's start precedes its calls, and
 //! what the parent did before it precedes the start. After a cut or an end nothing follows.
 
+use lucce_tracelog::OpenError;
+use lucce_tracelog::block_file::{FileFormat, joint_checksum};
 use lucce_tracelog::byte_fields::u32_at;
-use lucce_tracelog::{LogDamage, OpenError, header_bytes};
 
 /// 2026-11: first version.
 pub const FORMAT_VERSION: u16 = 1;
 pub const MAGIC: [u8; 8] = *b"LUCCECAL";
 
+const FORMAT: FileFormat = FileFormat {
+    magic: MAGIC,
+    version: FORMAT_VERSION,
+    header_bytes: FILE_HEADER,
+    checksum_at: FILE_HEADER - 4,
+    description: "a recording of calls",
+};
+
 pub(crate) const FILE_HEADER: usize = 16;
 pub(crate) const BLOCK_HEADER: usize = 28;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum BlockKind {
+pub(crate) enum RecordingBlockKind {
     Names = 1,
     Edges = 2,
     Start = 3,
@@ -39,15 +48,15 @@ pub(crate) enum BlockKind {
     End = 6,
 }
 
-impl BlockKind {
-    fn of(byte: u8) -> Option<BlockKind> {
+impl RecordingBlockKind {
+    fn from_byte(byte: u8) -> Option<RecordingBlockKind> {
         [
-            BlockKind::Names,
-            BlockKind::Edges,
-            BlockKind::Start,
-            BlockKind::Calls,
-            BlockKind::Cut,
-            BlockKind::End,
+            RecordingBlockKind::Names,
+            RecordingBlockKind::Edges,
+            RecordingBlockKind::Start,
+            RecordingBlockKind::Calls,
+            RecordingBlockKind::Cut,
+            RecordingBlockKind::End,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == byte)
@@ -56,23 +65,23 @@ impl BlockKind {
 
 /// A block's header without its checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Head {
-    pub kind: BlockKind,
+pub(crate) struct RecordingBlockHead {
+    pub kind: RecordingBlockKind,
     pub thread: u32,
     pub nanos: u64,
     pub unpacked: u32,
     pub packed: u32,
 }
 
-impl Head {
+impl RecordingBlockHead {
     /// The whole block: header, checksum, bytes.
-    pub fn block(&self, packed: &[u8]) -> Vec<u8> {
+    pub fn encode_block(&self, packed: &[u8]) -> Vec<u8> {
         let mut bytes = vec![self.kind as u8, 0, 0, 0];
         bytes.extend_from_slice(&self.thread.to_le_bytes());
         bytes.extend_from_slice(&self.nanos.to_le_bytes());
         bytes.extend_from_slice(&self.unpacked.to_le_bytes());
         bytes.extend_from_slice(&self.packed.to_le_bytes());
-        bytes.extend_from_slice(&crc(&bytes, packed).to_le_bytes());
+        bytes.extend_from_slice(&joint_checksum(&bytes, packed).to_le_bytes());
         bytes.extend_from_slice(packed);
         bytes
     }
@@ -81,26 +90,26 @@ impl Head {
     ///
     /// # Errors
     /// Why there is none.
-    pub fn split(bytes: &[u8]) -> Result<(Head, &[u8], &[u8]), &'static str> {
+    pub fn split_block(bytes: &[u8]) -> Result<(RecordingBlockHead, &[u8], &[u8]), &'static str> {
         let (header, rest) = bytes
             .split_at_checked(BLOCK_HEADER)
             .ok_or("a block's header ends early")?;
         let (fields, sum) = header.split_at(BLOCK_HEADER - 4);
-        let head = Head::parse(fields).ok_or("no such kind of block")?;
+        let head = RecordingBlockHead::parse_fields(fields).ok_or("no such kind of block")?;
         let (packed, rest) = rest
             .split_at_checked(head.packed as usize)
             .ok_or("a block ends early")?;
-        match sum == crc(fields, packed).to_le_bytes() {
+        match sum == joint_checksum(fields, packed).to_le_bytes() {
             true => Ok((head, packed, rest)),
             false => Err("a block's checksum is wrong"),
         }
     }
 
-    fn parse(fields: &[u8]) -> Option<Head> {
+    fn parse_fields(fields: &[u8]) -> Option<RecordingBlockHead> {
         let (kind, rest) = fields.split_first()?;
         let rest = rest.get(3..)?;
-        Some(Head {
-            kind: BlockKind::of(*kind)?,
+        Some(RecordingBlockHead {
+            kind: RecordingBlockKind::from_byte(*kind)?,
             thread: u32_at(rest, 0)?,
             nanos: u64::from(u32_at(rest, 4)?) | u64::from(u32_at(rest, 8)?) << 32,
             unpacked: u32_at(rest, 12)?,
@@ -109,38 +118,12 @@ impl Head {
     }
 }
 
-pub(crate) fn file_header() -> Vec<u8> {
-    let mut bytes = MAGIC.to_vec();
-    bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
-    bytes.extend_from_slice(&[0, 0]);
-    bytes.extend_from_slice(&crc(&bytes, &[]).to_le_bytes());
+pub(crate) fn file_header() -> [u8; FILE_HEADER] {
+    let mut bytes = [0; FILE_HEADER];
+    FORMAT.seal_header(&mut bytes);
     bytes
 }
 
 pub(crate) fn check_file_header(bytes: &[u8]) -> Result<(), OpenError> {
-    let header = header_bytes(bytes, &MAGIC, FILE_HEADER, "a recording of calls")?;
-    let (fields, sum) = header.split_at(FILE_HEADER - 4);
-    if sum != crc(fields, &[]).to_le_bytes() {
-        return Err(broken());
-    }
-    let version = u32_at(fields, 8).ok_or_else(broken)? as u16;
-    match version <= FORMAT_VERSION {
-        true => Ok(()),
-        false => Err(OpenError::Newer {
-            version,
-            known: FORMAT_VERSION,
-        }),
-    }
-}
-
-#[cold]
-fn broken() -> OpenError {
-    OpenError::Damaged(LogDamage::at_offset(0, "file header: wrong checksum"))
-}
-
-fn crc(header: &[u8], bytes: &[u8]) -> u32 {
-    let mut sum = crc32fast::Hasher::new();
-    sum.update(header);
-    sum.update(bytes);
-    sum.finalize()
+    FORMAT.check_header(bytes).map(|_| ())
 }

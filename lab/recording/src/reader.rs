@@ -8,16 +8,18 @@ use lucce_callgraph::{MethodId, SiteId};
 use lucce_tracelog::{LogDamage, LogRecord, OpenError, open_file};
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
-use crate::format::{BLOCK_HEADER, BlockKind, FILE_HEADER, Head, check_file_header};
+use crate::format::{
+    BLOCK_HEADER, FILE_HEADER, RecordingBlockHead, RecordingBlockKind, check_file_header,
+};
 use crate::limits::{MAX_EDGES, MAX_PACKED, MAX_THREADS, MAX_UNPACKED};
-use crate::token::{take, take_small};
-use crate::{CallEdge, ProgramThreadId, Start};
+use crate::token::{read_number, read_u32};
+use crate::{CallEdge, ProgramThreadId, RecordedStart};
 
 /// A recording in memory: its dictionary is read, its steps are unpacked on the way.
 pub struct Recording {
     bytes: Vec<u8>,
     /// Of starts and calls, in the file's order.
-    blocks: Vec<Block>,
+    blocks: Vec<StepBlock>,
     edges: Vec<CallEdge>,
     names: Vec<u8>,
     threads: Vec<String>,
@@ -32,12 +34,12 @@ type Callers = HashMap<SiteId, MethodId>;
 
 /// Something that threads did.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Block {
+pub(crate) struct StepBlock {
     pub offset: usize,
     pub thread: ProgramThreadId,
     pub nanos: u64,
     /// The block is a thread's start; otherwise calls.
-    pub start: Option<Start>,
+    pub start: Option<RecordedStart>,
     /// Edges that the file had told before this block.
     pub edges: u32,
 }
@@ -72,7 +74,7 @@ impl Recording {
             cut: false,
             damage: None,
         };
-        recording.damage = recording.survey(&bytes).err();
+        recording.damage = recording.scan_blocks(&bytes).err();
         recording.bytes = bytes;
         Ok(recording)
     }
@@ -134,75 +136,76 @@ impl Recording {
         self.damage.as_ref()
     }
 
-    pub(crate) fn blocks(&self) -> &[Block] {
+    pub(crate) fn blocks(&self) -> &[StepBlock] {
         &self.blocks
     }
 
     /// The unpacked bytes of a block that was surveyed.
-    pub(crate) fn unpack(&self, block: &Block) -> Result<Vec<u8>, LogDamage> {
-        let failed = |reason| damage(block.offset, reason);
+    pub(crate) fn unpack_block(&self, block: &StepBlock) -> Result<Vec<u8>, LogDamage> {
+        let failed = |reason| damage_at(block.offset, reason);
         let bytes = self.bytes.get(block.offset..).unwrap_or_default();
-        let (head, packed, _) = Head::split(bytes).map_err(failed)?;
-        unpack(&head, packed).map_err(failed)
+        let (head, packed, _) = RecordingBlockHead::split_block(bytes).map_err(failed)?;
+        unpack_bytes(&head, packed).map_err(failed)
     }
 
     /// Reads everything but calls.
-    fn survey(&mut self, bytes: &[u8]) -> Result<(), LogDamage> {
+    fn scan_blocks(&mut self, bytes: &[u8]) -> Result<(), LogDamage> {
         let mut rest = bytes.get(FILE_HEADER..).unwrap_or_default();
         let mut callers = Callers::new();
         while !rest.is_empty() {
             let offset = bytes.len() - rest.len();
-            let (head, packed, behind) = Head::split(rest).map_err(|e| damage(offset, e))?;
+            let (head, packed, behind) =
+                RecordingBlockHead::split_block(rest).map_err(|e| damage_at(offset, e))?;
             if self.ended || self.cut {
-                return Err(damage(offset, "a block after the end"));
+                return Err(damage_at(offset, "a block after the end"));
             }
-            self.block(offset, &head, packed, &mut callers)?;
+            self.read_block(offset, &head, packed, &mut callers)?;
             self.nanos = self.nanos.max(head.nanos);
             rest = behind;
         }
         Ok(())
     }
 
-    fn block(
+    fn read_block(
         &mut self,
         offset: usize,
-        head: &Head,
+        head: &RecordingBlockHead,
         packed: &[u8],
         callers: &mut Callers,
     ) -> Result<(), LogDamage> {
-        let failed = |reason| damage(offset, reason);
+        let failed = |reason| damage_at(offset, reason);
         let fits = head.packed as usize <= MAX_PACKED && head.unpacked as usize <= MAX_UNPACKED;
         if !fits {
             return Err(failed("a block is larger than the format allows"));
         }
-        let bytes = || unpack(head, packed).map_err(failed);
+        let bytes = || unpack_bytes(head, packed).map_err(failed);
         match head.kind {
-            BlockKind::Names => self.take_names(offset, &bytes()?),
-            BlockKind::Edges => self.take_edges(offset, &bytes()?, callers),
-            BlockKind::Start => self.take_start(head, offset, &bytes()?),
-            BlockKind::Calls => self.take_calls(head, offset),
-            BlockKind::Cut => {
+            RecordingBlockKind::Names => self.read_names(offset, &bytes()?),
+            RecordingBlockKind::Edges => self.read_edges(offset, &bytes()?, callers),
+            RecordingBlockKind::Start => self.read_start(head, offset, &bytes()?),
+            RecordingBlockKind::Calls => self.add_calls(head, offset),
+            RecordingBlockKind::Cut => {
                 self.cut = true;
                 Ok(())
             }
-            BlockKind::End => {
+            RecordingBlockKind::End => {
                 self.ended = true;
                 Ok(())
             }
         }
     }
 
-    fn take_names(&mut self, offset: usize, bytes: &[u8]) -> Result<(), LogDamage> {
+    fn read_names(&mut self, offset: usize, bytes: &[u8]) -> Result<(), LogDamage> {
         let mut rest = bytes;
         while !rest.is_empty() {
             let within = bytes.len() - rest.len();
-            LogRecord::parse_next(&mut rest).map_err(|e| inner(offset, within, e))?;
+            LogRecord::parse_next(&mut rest).map_err(|e| damage_within(offset, within, e))?;
         }
         self.names.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn take_edges(
+    fn read_edges(
         &mut self,
         offset: usize,
         bytes: &[u8],
@@ -211,26 +214,39 @@ impl Recording {
         let mut rest = bytes;
         while !rest.is_empty() {
             let within = bytes.len() - rest.len();
-            let edge = edge(&mut rest).map_err(|e| inner(offset, within, e))?;
+            let edge = read_edge(&mut rest).map_err(|e| damage_within(offset, within, e))?;
             if self.edges.len() as u32 == MAX_EDGES {
-                return Err(inner(offset, within, "more edges than the format allows"));
+                return Err(damage_within(
+                    offset,
+                    within,
+                    "more edges than the format allows",
+                ));
             }
             if *callers.entry(edge.site).or_insert(edge.caller) != edge.caller {
-                return Err(inner(offset, within, "a site that lies in two methods"));
+                return Err(damage_within(
+                    offset,
+                    within,
+                    "a site that lies in two methods",
+                ));
             }
             self.edges.push(edge);
         }
         Ok(())
     }
 
-    fn take_start(&mut self, head: &Head, offset: usize, bytes: &[u8]) -> Result<(), LogDamage> {
-        let failed = |reason| damage(offset, reason);
+    fn read_start(
+        &mut self,
+        head: &RecordingBlockHead,
+        offset: usize,
+        bytes: &[u8],
+    ) -> Result<(), LogDamage> {
+        let failed = |reason| damage_at(offset, reason);
         if head.thread as usize != self.threads.len() || head.thread >= MAX_THREADS {
             return Err(failed("threads do not start in order"));
         }
         let mut rest = bytes;
-        let parent = take(&mut rest).map_err(failed)?;
-        let position = take(&mut rest).map_err(failed)?;
+        let parent = read_number(&mut rest).map_err(failed)?;
+        let position = read_number(&mut rest).map_err(failed)?;
         if parent > u64::from(head.thread) {
             return Err(failed("a thread was started by one that is not there yet"));
         }
@@ -239,20 +255,25 @@ impl Recording {
             .map(|parent| ProgramThreadId(parent as u32));
         let name = std::str::from_utf8(rest).map_err(|_| failed("a name is not UTF-8"))?;
         self.threads.push(name.to_owned());
-        self.push(head, offset, Some(Start { parent, position }));
+        self.add_block(head, offset, Some(RecordedStart { parent, position }));
         Ok(())
     }
 
-    fn take_calls(&mut self, head: &Head, offset: usize) -> Result<(), LogDamage> {
+    fn add_calls(&mut self, head: &RecordingBlockHead, offset: usize) -> Result<(), LogDamage> {
         if head.thread as usize >= self.threads.len() {
-            return Err(damage(offset, "calls of a thread that has not started"));
+            return Err(damage_at(offset, "calls of a thread that has not started"));
         }
-        self.push(head, offset, None);
+        self.add_block(head, offset, None);
         Ok(())
     }
 
-    fn push(&mut self, head: &Head, offset: usize, start: Option<Start>) {
-        self.blocks.push(Block {
+    fn add_block(
+        &mut self,
+        head: &RecordingBlockHead,
+        offset: usize,
+        start: Option<RecordedStart>,
+    ) {
+        self.blocks.push(StepBlock {
             offset,
             thread: ProgramThreadId(head.thread),
             nanos: head.nanos,
@@ -262,7 +283,7 @@ impl Recording {
     }
 }
 
-fn unpack(head: &Head, packed: &[u8]) -> Result<Vec<u8>, &'static str> {
+fn unpack_bytes(head: &RecordingBlockHead, packed: &[u8]) -> Result<Vec<u8>, &'static str> {
     let bytes = decompress_to_vec_with_limit(packed, head.unpacked as usize)
         .map_err(|_| "a block cannot be unpacked")?;
     match bytes.len() == head.unpacked as usize {
@@ -271,10 +292,10 @@ fn unpack(head: &Head, packed: &[u8]) -> Result<Vec<u8>, &'static str> {
     }
 }
 
-fn edge(bytes: &mut &[u8]) -> Result<CallEdge, &'static str> {
-    let site = SiteId(take_small(bytes)?);
-    let caller = MethodId(take_small(bytes)?);
-    let callee = MethodId(take_small(bytes)?);
+fn read_edge(bytes: &mut &[u8]) -> Result<CallEdge, &'static str> {
+    let site = SiteId(read_u32(bytes)?);
+    let caller = MethodId(read_u32(bytes)?);
+    let callee = MethodId(read_u32(bytes)?);
     let edge = CallEdge {
         site,
         caller,
@@ -290,15 +311,15 @@ fn edge(bytes: &mut &[u8]) -> Result<CallEdge, &'static str> {
 }
 
 #[cold]
-fn damage(offset: usize, reason: &'static str) -> LogDamage {
+fn damage_at(offset: usize, reason: &'static str) -> LogDamage {
     LogDamage::at_offset(offset as u64, reason)
 }
 
 #[cold]
-pub(crate) fn inner(offset: usize, within: usize, reason: &'static str) -> LogDamage {
+pub(crate) fn damage_within(offset: usize, within: usize, reason: &'static str) -> LogDamage {
     LogDamage {
         within: Some(within),
-        ..damage(offset, reason)
+        ..damage_at(offset, reason)
     }
 }
 

@@ -5,7 +5,7 @@ pub use lucce_callgraph::ProgramThreadId;
 
 /// Where a thread comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Start {
+pub struct RecordedStart {
     /// The thread that started it. That thread's stack, at this point of the recording, is the
     /// context of the start. `None`: the VM started it, or the context is not known.
     pub parent: Option<ProgramThreadId>,
@@ -15,9 +15,9 @@ pub struct Start {
 
 /// One step of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum RecordedStep {
     /// The thread's first step.
-    Start(Start),
+    Start(RecordedStart),
     Enter(CallEdge),
     /// Something that wants to know its context; the edge's callee is [`MethodId::EVENT`].
     Event(CallEdge),

@@ -4,24 +4,24 @@ use lucce_callgraph::MethodId;
 use lucce_tracelog::LogDamage;
 
 use crate::limits::MAX_DEPTH;
-use crate::reader::{Block, Recording, inner};
-use crate::token::Token;
-use crate::{CallEdge, ProgramThreadId, Step};
+use crate::reader::{Recording, StepBlock, damage_within};
+use crate::token::StepToken;
+use crate::{CallEdge, ProgramThreadId, RecordedStep};
 
 /// See [`Recording::steps`]. Every step is possible: an edge's caller is the innermost frame's
 /// method, and frames that end were entered before.
-pub struct Steps<'r> {
+pub struct RecordedSteps<'r> {
     recording: &'r Recording,
     /// Of the next block.
     next: usize,
-    block: Option<Open>,
+    block: Option<OpenStepBlock>,
     /// Each thread's methods, outermost first, and how many steps it made.
     threads: Vec<(Vec<MethodId>, u64)>,
     failed: bool,
 }
 
-struct Open {
-    block: Block,
+struct OpenStepBlock {
+    block: StepBlock,
     bytes: Vec<u8>,
     at: usize,
 }
@@ -30,14 +30,14 @@ impl Recording {
     /// What all threads did, in the file's order: each thread's steps are in order, and what a
     /// thread did before it started another precedes that start. After an `Err` nothing follows.
     #[must_use]
-    pub fn steps(&self) -> Steps<'_> {
-        Steps::new(self)
+    pub fn steps(&self) -> RecordedSteps<'_> {
+        RecordedSteps::new(self)
     }
 }
 
-impl<'r> Steps<'r> {
+impl<'r> RecordedSteps<'r> {
     fn new(recording: &'r Recording) -> Self {
-        Steps {
+        RecordedSteps {
             recording,
             next: 0,
             block: None,
@@ -54,95 +54,106 @@ impl<'r> Steps<'r> {
         block.map_or(0, |block| block.nanos)
     }
 
-    fn advance(&mut self) -> Option<Result<(ProgramThreadId, Step), LogDamage>> {
+    fn advance(&mut self) -> Option<Result<(ProgramThreadId, RecordedStep), LogDamage>> {
         loop {
             if let Some(open) = self.block.take_if(|open| open.at < open.bytes.len()) {
-                return Some(self.step(open));
+                return Some(self.read_step(open));
             }
             let Some(&block) = self.recording.blocks().get(self.next) else {
                 return self.recording.damage().cloned().map(Err);
             };
             self.next += 1;
             if let Some(start) = block.start {
-                return Some(self.started(block, Step::Start(start)));
+                return Some(self.check_start(block, RecordedStep::Start(start)));
             }
-            match self.recording.unpack(&block) {
+            match self.recording.unpack_block(&block) {
                 Ok(bytes) => {
                     let at = 0;
-                    self.block = Some(Open { block, bytes, at });
+                    self.block = Some(OpenStepBlock { block, bytes, at });
                 }
                 Err(damage) => return Some(Err(damage)),
             }
         }
     }
 
-    fn started(&mut self, block: Block, step: Step) -> Result<(ProgramThreadId, Step), LogDamage> {
+    fn check_start(
+        &mut self,
+        block: StepBlock,
+        step: RecordedStep,
+    ) -> Result<(ProgramThreadId, RecordedStep), LogDamage> {
         if let Some(start) = block.start
             && let Some(parent) = start.parent
         {
             let steps = self.threads.get(parent.0 as usize).map(|(_, steps)| *steps);
             if steps.is_none_or(|steps| steps < start.position) {
                 let reason = "a thread was started at a place that its parent has not reached";
-                return Err(inner(block.offset, 0, reason));
+                return Err(damage_within(block.offset, 0, reason));
             }
         }
         self.threads.push((Vec::new(), 0));
         Ok((block.thread, step))
     }
 
-    fn step(&mut self, mut open: Open) -> Result<(ProgramThreadId, Step), LogDamage> {
+    fn read_step(
+        &mut self,
+        mut open: OpenStepBlock,
+    ) -> Result<(ProgramThreadId, RecordedStep), LogDamage> {
         let (offset, within) = (open.block.offset, open.at);
-        let failed = |reason| inner(offset, within, reason);
+        let failed = |reason| damage_within(offset, within, reason);
         let mut rest = open.bytes.get(open.at..).unwrap_or_default();
-        let token = Token::take_from(&mut rest).map_err(failed)?;
+        let token = StepToken::take_from(&mut rest).map_err(failed)?;
         open.at = open.bytes.len() - rest.len();
         let thread = open.block.thread;
-        let step = self.check(&open.block, token).map_err(failed)?;
+        let step = self.check_token(&open.block, token).map_err(failed)?;
         self.block = Some(open);
         Ok((thread, step))
     }
 
-    fn check(&mut self, block: &Block, token: Token) -> Result<Step, &'static str> {
+    fn check_token(
+        &mut self,
+        block: &StepBlock,
+        token: StepToken,
+    ) -> Result<RecordedStep, &'static str> {
         let place = self.threads.get_mut(block.thread.0 as usize);
         let (stack, steps) = place.ok_or("calls of a thread that has not started")?;
         *steps += 1;
         match token {
-            Token::Exit => stack
+            StepToken::Exit => stack
                 .pop()
-                .map(|_| Step::Exit)
+                .map(|_| RecordedStep::Exit)
                 .ok_or("an exit without an enter"),
-            Token::Unwind(frames) => {
+            StepToken::Unwind(frames) => {
                 let left = stack.len().checked_sub(frames as usize);
                 let left = left.filter(|_| frames > 0);
                 stack.truncate(left.ok_or("more frames end than were entered")?);
-                Ok(Step::Unwind(frames))
+                Ok(RecordedStep::Unwind(frames))
             }
-            Token::Edge(number) => {
+            StepToken::Edge(number) => {
                 let known = number < block.edges;
                 let edge = self.recording.edges().get(number as usize);
                 let edge = *edge.filter(|_| known).ok_or("an edge that is not known")?;
-                taken(stack, edge)
+                apply_edge(stack, edge)
             }
         }
     }
 }
 
-fn taken(stack: &mut Vec<MethodId>, edge: CallEdge) -> Result<Step, &'static str> {
+fn apply_edge(stack: &mut Vec<MethodId>, edge: CallEdge) -> Result<RecordedStep, &'static str> {
     if stack.last().copied().unwrap_or(CallEdge::NO_CALLER) != edge.caller {
         return Err("a call from a method that is not the innermost frame's");
     }
     if edge.callee == MethodId::EVENT {
-        return Ok(Step::Event(edge));
+        return Ok(RecordedStep::Event(edge));
     }
     if stack.len() == MAX_DEPTH {
         return Err("more frames than the format allows");
     }
     stack.push(edge.callee);
-    Ok(Step::Enter(edge))
+    Ok(RecordedStep::Enter(edge))
 }
 
-impl Iterator for Steps<'_> {
-    type Item = Result<(ProgramThreadId, Step), LogDamage>;
+impl Iterator for RecordedSteps<'_> {
+    type Item = Result<(ProgramThreadId, RecordedStep), LogDamage>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.failed {

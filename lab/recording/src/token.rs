@@ -14,36 +14,36 @@
 //! ```
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Token {
+pub(crate) enum StepToken {
     Exit,
     Unwind(u32),
     Edge(u32),
 }
 
-impl Token {
+impl StepToken {
     pub fn append_to(self, bytes: &mut Vec<u8>) {
         match self {
-            Token::Exit => bytes.push(0),
-            Token::Unwind(frames) => {
+            StepToken::Exit => bytes.push(0),
+            StepToken::Unwind(frames) => {
                 bytes.push(1);
-                put(bytes, frames.into());
+                append_number(bytes, frames.into());
             }
-            Token::Edge(edge) => put(bytes, u64::from(edge) + 2),
+            StepToken::Edge(edge) => append_number(bytes, u64::from(edge) + 2),
         }
     }
 
-    pub fn take_from(bytes: &mut &[u8]) -> Result<Token, &'static str> {
-        match take(bytes)? {
-            0 => Ok(Token::Exit),
-            1 => take_small(bytes).map(Token::Unwind),
+    pub fn take_from(bytes: &mut &[u8]) -> Result<StepToken, &'static str> {
+        match read_number(bytes)? {
+            0 => Ok(StepToken::Exit),
+            1 => read_u32(bytes).map(StepToken::Unwind),
             edge => u32::try_from(edge - 2)
-                .map(Token::Edge)
+                .map(StepToken::Edge)
                 .map_err(|_| "an edge's number is out of range"),
         }
     }
 }
 
-pub(crate) fn put(bytes: &mut Vec<u8>, mut number: u64) {
+pub(crate) fn append_number(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
         number >>= 7;
@@ -51,7 +51,7 @@ pub(crate) fn put(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-pub(crate) fn take(bytes: &mut &[u8]) -> Result<u64, &'static str> {
+pub(crate) fn read_number(bytes: &mut &[u8]) -> Result<u64, &'static str> {
     let mut number = 0u64;
     for shift in (0..64).step_by(7) {
         let (byte, rest) = bytes.split_first().ok_or("a number ends early")?;
@@ -67,8 +67,8 @@ pub(crate) fn take(bytes: &mut &[u8]) -> Result<u64, &'static str> {
     Err("a number has more than 64 bits")
 }
 
-pub(crate) fn take_small(bytes: &mut &[u8]) -> Result<u32, &'static str> {
-    u32::try_from(take(bytes)?).map_err(|_| "a number is out of range")
+pub(crate) fn read_u32(bytes: &mut &[u8]) -> Result<u32, &'static str> {
+    u32::try_from(read_number(bytes)?).map_err(|_| "a number is out of range")
 }
 
 #[cfg(test)]
@@ -79,10 +79,10 @@ mod token_tests {
     fn the_example() {
         let mut bytes = Vec::new();
         for token in [
-            Token::Edge(5),
-            Token::Edge(130),
-            Token::Exit,
-            Token::Unwind(1),
+            StepToken::Edge(5),
+            StepToken::Edge(130),
+            StepToken::Exit,
+            StepToken::Unwind(1),
         ] {
             token.append_to(&mut bytes);
         }
@@ -92,12 +92,12 @@ mod token_tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let two_to_the_64 = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2];
-        assert!(take(&mut &two_to_the_64[..]).is_err());
-        assert!(take(&mut &[0xff; 10][..]).is_err());
-        assert!(take(&mut &[0x80][..]).is_err());
+        assert!(read_number(&mut &two_to_the_64[..]).is_err());
+        assert!(read_number(&mut &[0xff; 10][..]).is_err());
+        assert!(read_number(&mut &[0x80][..]).is_err());
         let mut largest = Vec::new();
-        put(&mut largest, u64::MAX);
-        assert_eq!(take(&mut &largest[..]), Ok(u64::MAX));
-        assert!(Token::take_from(&mut &largest[..]).is_err());
+        append_number(&mut largest, u64::MAX);
+        assert_eq!(read_number(&mut &largest[..]), Ok(u64::MAX));
+        assert!(StepToken::take_from(&mut &largest[..]).is_err());
     }
 }

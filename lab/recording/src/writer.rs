@@ -15,10 +15,12 @@ use std::time::Instant;
 use lucce_callgraph::MethodId;
 use lucce_tracelog::LogRecord;
 
-use crate::file::OwnFile;
-use crate::format::{BLOCK_HEADER, BlockKind, FILE_HEADER, Head, file_header};
+use crate::file::RecordingFile;
+use crate::format::{
+    BLOCK_HEADER, FILE_HEADER, RecordingBlockHead, RecordingBlockKind, file_header,
+};
 use crate::limits::{MAX_EDGES, MAX_NAME, MAX_THREADS, MAX_UNPACKED, RESERVE};
-use crate::token::{Token, put};
+use crate::token::{StepToken, append_number};
 use crate::{CallEdge, ProgramThreadId};
 
 /// A thread's buffer is written when it holds this much.
@@ -27,12 +29,12 @@ const FULL: usize = MAX_UNPACKED / 2;
 const LEVEL: u8 = 6;
 
 /// The file of a recording, shared by all threads.
-pub struct Writer<W: Write = OwnFile> {
+pub struct RecordingWriter<W: Write = RecordingFile> {
     began: Instant,
-    shared: Mutex<Shared<W>>,
+    shared: Mutex<RecordingState<W>>,
 }
 
-struct Shared<W> {
+struct RecordingState<W> {
     to: W,
     written: u64,
     limit: u64,
@@ -46,30 +48,33 @@ struct Shared<W> {
     told: Vec<u8>,
 }
 
-impl Writer<OwnFile> {
+impl RecordingWriter<RecordingFile> {
     /// `limit` is the largest size of the file in bytes.
     ///
     /// # Errors
     /// The file cannot be made, or something has the name already.
-    pub fn create(path: impl AsRef<Path>, limit: u64) -> io::Result<Writer<OwnFile>> {
-        Writer::new(OwnFile::create(path.as_ref())?, limit)
+    pub fn create(
+        path: impl AsRef<Path>,
+        limit: u64,
+    ) -> io::Result<RecordingWriter<RecordingFile>> {
+        RecordingWriter::new(RecordingFile::create(path.as_ref())?, limit)
     }
 
     /// The file, to be looked at.
     ///
     /// # Errors
     /// The system's.
-    pub fn file(&self) -> io::Result<File> {
-        self.lock().to.file()
+    pub fn clone_file(&self) -> io::Result<File> {
+        self.lock().to.clone_file()
     }
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> RecordingWriter<W> {
     /// # Errors
     /// The header cannot be written.
-    pub fn new(mut to: W, limit: u64) -> io::Result<Writer<W>> {
+    pub fn new(mut to: W, limit: u64) -> io::Result<RecordingWriter<W>> {
         to.write_all(&file_header())?;
-        let shared = Shared {
+        let shared = RecordingState {
             to,
             written: FILE_HEADER as u64,
             limit: limit.saturating_sub(RESERVE),
@@ -80,7 +85,7 @@ impl<W: Write> Writer<W> {
             names: Vec::new(),
             told: Vec::new(),
         };
-        Ok(Writer {
+        Ok(RecordingWriter {
             began: Instant::now(),
             shared: Mutex::new(shared),
         })
@@ -99,7 +104,7 @@ impl<W: Write> Writer<W> {
             shared.names.truncate(before);
         } else if shared.names.len() >= FULL {
             let last = shared.names.split_off(before);
-            shared.tell_names(nanos);
+            shared.write_names(nanos);
             shared.names = last;
         }
     }
@@ -113,17 +118,17 @@ impl<W: Write> Writer<W> {
         let (nanos, mut shared) = (self.nanos(), self.lock());
         let id = ProgramThreadId(shared.threads);
         if shared.threads == MAX_THREADS {
-            shared.cut(nanos);
+            shared.cut_recording(nanos);
         }
         shared.threads = shared.threads.saturating_add(1);
         let mut bytes = Vec::new();
-        put(
+        append_number(
             &mut bytes,
             parent.map_or(0, |(parent, _)| u64::from(parent.0) + 1),
         );
-        put(&mut bytes, parent.map_or(0, |(_, position)| position));
-        bytes.extend_from_slice(clip(name).as_bytes());
-        shared.block(BlockKind::Start, id.0, nanos, &bytes);
+        append_number(&mut bytes, parent.map_or(0, |(_, position)| position));
+        bytes.extend_from_slice(clip_name(name).as_bytes());
+        shared.write_block(RecordingBlockKind::Start, id.0, nanos, &bytes);
         ThreadWriter {
             id,
             steps: 0,
@@ -136,9 +141,9 @@ impl<W: Write> Writer<W> {
     /// everything that was flushed is in the file.
     pub fn finish(&self) -> bool {
         let (nanos, mut shared) = (self.nanos(), self.lock());
-        shared.tell(nanos);
+        shared.write_pending(nanos);
         if !shared.closed {
-            shared.close(BlockKind::End, nanos);
+            shared.close_recording(RecordingBlockKind::End, nanos);
         }
         !shared.cut
     }
@@ -159,13 +164,13 @@ impl<W: Write> Writer<W> {
     }
 
     /// A panic in another thread leaves no half block behind, so poison is no reason to stop.
-    fn lock(&self) -> MutexGuard<'_, Shared<W>> {
+    fn lock(&self) -> MutexGuard<'_, RecordingState<W>> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<W: Write> Shared<W> {
-    fn edge(&mut self, edge: CallEdge, nanos: u64) -> Option<u32> {
+impl<W: Write> RecordingState<W> {
+    fn number_edge(&mut self, edge: CallEdge, nanos: u64) -> Option<u32> {
         if self.closed {
             return None;
         }
@@ -174,41 +179,41 @@ impl<W: Write> Shared<W> {
         }
         let id = self.edges.len() as u32;
         if id == MAX_EDGES {
-            self.cut(nanos);
+            self.cut_recording(nanos);
             return None;
         }
         self.edges.insert(edge, id);
         for number in [edge.site.0, edge.caller.0, edge.callee.0] {
-            put(&mut self.told, number.into());
+            append_number(&mut self.told, number.into());
         }
         if self.told.len() >= FULL {
-            self.tell(nanos);
+            self.write_pending(nanos);
         }
         Some(id)
     }
 
-    fn tell_names(&mut self, nanos: u64) {
+    fn write_names(&mut self, nanos: u64) {
         let names = std::mem::take(&mut self.names);
         if !names.is_empty() {
-            self.block(BlockKind::Names, 0, nanos, &names);
+            self.write_block(RecordingBlockKind::Names, 0, nanos, &names);
         }
     }
 
     /// What later blocks build upon.
-    fn tell(&mut self, nanos: u64) {
-        self.tell_names(nanos);
+    fn write_pending(&mut self, nanos: u64) {
+        self.write_names(nanos);
         let told = std::mem::take(&mut self.told);
         if !told.is_empty() {
-            self.block(BlockKind::Edges, 0, nanos, &told);
+            self.write_block(RecordingBlockKind::Edges, 0, nanos, &told);
         }
     }
 
-    fn block(&mut self, kind: BlockKind, thread: u32, nanos: u64, bytes: &[u8]) {
+    fn write_block(&mut self, kind: RecordingBlockKind, thread: u32, nanos: u64, bytes: &[u8]) {
         if self.closed {
             return;
         }
         let packed = miniz_oxide::deflate::compress_to_vec(bytes, LEVEL);
-        let head = Head {
+        let head = RecordingBlockHead {
             kind,
             thread,
             nanos,
@@ -217,24 +222,24 @@ impl<W: Write> Shared<W> {
         };
         let size = (BLOCK_HEADER + packed.len()) as u64;
         let fits = self.written + size <= self.limit;
-        if !fits || self.to.write_all(&head.block(&packed)).is_err() {
-            return self.cut(nanos);
+        if !fits || self.to.write_all(&head.encode_block(&packed)).is_err() {
+            return self.cut_recording(nanos);
         }
         self.written += size;
     }
 
     #[cold]
-    fn cut(&mut self, nanos: u64) {
+    fn cut_recording(&mut self, nanos: u64) {
         self.cut = true;
-        self.close(BlockKind::Cut, nanos);
+        self.close_recording(RecordingBlockKind::Cut, nanos);
     }
 
-    fn close(&mut self, kind: BlockKind, nanos: u64) {
+    fn close_recording(&mut self, kind: RecordingBlockKind, nanos: u64) {
         if self.closed {
             return;
         }
         self.closed = true;
-        let head = Head {
+        let head = RecordingBlockHead {
             kind,
             thread: 0,
             nanos,
@@ -242,7 +247,7 @@ impl<W: Write> Shared<W> {
             packed: 0,
         };
         // Without it a reader says that the file ends early, which is as true.
-        let told = self.to.write_all(&head.block(&[]));
+        let told = self.to.write_all(&head.encode_block(&[]));
         if told.and_then(|()| self.to.flush()).is_ok() {
             self.written += BLOCK_HEADER as u64;
         } else {
@@ -269,52 +274,52 @@ impl ThreadWriter {
 
     /// Whether this thread has used the edge before.
     #[must_use]
-    pub fn knows(&self, edge: CallEdge) -> bool {
+    pub fn has_used_edge(&self, edge: CallEdge) -> bool {
         self.known.contains_key(&edge)
     }
 
     /// The innermost frame, `edge.caller`, calls `edge.callee`.
-    pub fn enter<W: Write>(&mut self, writer: &Writer<W>, edge: CallEdge) {
+    pub fn enter<W: Write>(&mut self, writer: &RecordingWriter<W>, edge: CallEdge) {
         let known = self.known.get(&edge).copied();
         let number = known.or_else(|| {
-            let number = writer.lock().edge(edge, writer.nanos())?;
+            let number = writer.lock().number_edge(edge, writer.nanos())?;
             self.known.insert(edge, number);
             Some(number)
         });
         if let Some(number) = number {
-            self.token(writer, Token::Edge(number));
+            self.append_token(writer, StepToken::Edge(number));
         }
     }
 
     /// The innermost frame, `edge.caller`, wants to know its context at `edge.site`.
-    pub fn event<W: Write>(&mut self, writer: &Writer<W>, edge: CallEdge) {
+    pub fn event<W: Write>(&mut self, writer: &RecordingWriter<W>, edge: CallEdge) {
         let callee = MethodId::EVENT;
         self.enter(writer, CallEdge { callee, ..edge });
     }
 
-    pub fn exit<W: Write>(&mut self, writer: &Writer<W>) {
-        self.token(writer, Token::Exit);
+    pub fn exit<W: Write>(&mut self, writer: &RecordingWriter<W>) {
+        self.append_token(writer, StepToken::Exit);
     }
 
     /// An exception ended `frames` frames.
-    pub fn unwind<W: Write>(&mut self, writer: &Writer<W>, frames: u32) {
+    pub fn unwind<W: Write>(&mut self, writer: &RecordingWriter<W>, frames: u32) {
         if frames > 0 {
-            self.token(writer, Token::Unwind(frames));
+            self.append_token(writer, StepToken::Unwind(frames));
         }
     }
 
     /// Writes what the buffer holds.
-    pub fn flush<W: Write>(&mut self, writer: &Writer<W>) {
+    pub fn flush<W: Write>(&mut self, writer: &RecordingWriter<W>) {
         if self.bytes.is_empty() {
             return;
         }
         let (nanos, mut shared) = (writer.nanos(), writer.lock());
-        shared.tell(nanos);
-        shared.block(BlockKind::Calls, self.id.0, nanos, &self.bytes);
+        shared.write_pending(nanos);
+        shared.write_block(RecordingBlockKind::Calls, self.id.0, nanos, &self.bytes);
         self.bytes.clear();
     }
 
-    fn token<W: Write>(&mut self, writer: &Writer<W>, token: Token) {
+    fn append_token<W: Write>(&mut self, writer: &RecordingWriter<W>, token: StepToken) {
         self.steps += 1;
         token.append_to(&mut self.bytes);
         if self.bytes.len() >= FULL {
@@ -323,7 +328,7 @@ impl ThreadWriter {
     }
 }
 
-fn clip(name: &str) -> &str {
+fn clip_name(name: &str) -> &str {
     let end = (0..=MAX_NAME.min(name.len()))
         .rev()
         .find(|at| name.is_char_boundary(*at));

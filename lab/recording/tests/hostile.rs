@@ -6,9 +6,9 @@ use lucce_callgraph::{ContextFrame, MethodId, SiteId};
 use lucce_recording::*;
 use support::{Memory, read};
 
-fn recorded(run: impl FnOnce(&Writer<Memory>, &mut ThreadWriter)) -> Vec<u8> {
+fn recorded(run: impl FnOnce(&RecordingWriter<Memory>, &mut ThreadWriter)) -> Vec<u8> {
     let memory = Memory::default();
-    let writer = Writer::new(memory.clone(), u64::MAX).unwrap();
+    let writer = RecordingWriter::new(memory.clone(), u64::MAX).unwrap();
     let mut thread = writer.start("main", None);
     run(&writer, &mut thread);
     thread.flush(&writer);

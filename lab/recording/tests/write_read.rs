@@ -12,7 +12,7 @@ use support::*;
 
 fn written(acts: &[(usize, Act)], limit: u64) -> (Vec<u8>, Plain, bool) {
     let memory = Memory::default();
-    let writer = Writer::new(memory.clone(), limit).unwrap();
+    let writer = RecordingWriter::new(memory.clone(), limit).unwrap();
     let plain = record(&writer, acts);
     let whole = writer.finish();
     assert_eq!(writer.bytes(), memory.bytes().len() as u64);
@@ -37,11 +37,11 @@ proptest! {
         let mut steps = Vec::new();
         for step in Recording::from_bytes(bytes).unwrap().steps() {
             let (thread, step) = step.unwrap();
-            if let Step::Start(Start { parent: Some(parent), position }) = step {
+            if let RecordedStep::Start(RecordedStart { parent: Some(parent), position }) = step {
                 prop_assert_eq!(steps[parent.0 as usize], position);
             }
             steps.resize(steps.len().max(thread.0 as usize + 1), 0u64);
-            steps[thread.0 as usize] += u64::from(!matches!(step, Step::Start(_)));
+            steps[thread.0 as usize] += u64::from(!matches!(step, RecordedStep::Start(_)));
         }
     }
 
@@ -115,7 +115,7 @@ fn names_come_back() {
     };
     let records = [LogRecord::from(class), method.into(), site.into()];
     let memory = Memory::default();
-    let writer = Writer::new(memory.clone(), u64::MAX).unwrap();
+    let writer = RecordingWriter::new(memory.clone(), u64::MAX).unwrap();
     records.iter().for_each(|record| writer.name(record));
     assert!(writer.finish());
     let recording = Recording::from_bytes(memory.bytes()).unwrap();
@@ -125,7 +125,7 @@ fn names_come_back() {
 #[test]
 fn large_streams_take_several_blocks_and_little_space() {
     let memory = Memory::default();
-    let writer = Writer::new(memory.clone(), u64::MAX).unwrap();
+    let writer = RecordingWriter::new(memory.clone(), u64::MAX).unwrap();
     let mut thread = writer.start("main", None);
     thread.enter(&writer, CallEdge::from_thread_entry(MethodId(1)));
     for callee in (2..500).cycle().take(1_000_000) {
@@ -163,7 +163,7 @@ impl std::io::Write for Full {
 
 #[test]
 fn a_full_disk_ends_the_recording_and_nothing_else() {
-    let writer = Writer::new(Full, u64::MAX).unwrap();
+    let writer = RecordingWriter::new(Full, u64::MAX).unwrap();
     let mut thread = writer.start("main", None);
     thread.enter(&writer, CallEdge::from_thread_entry(MethodId(1)));
     thread.exit(&writer);

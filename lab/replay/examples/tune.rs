@@ -14,8 +14,8 @@ use std::sync::atomic::AtomicU64;
 
 use lucce_callgraph::{ContextFrame, ContextLayout, EncodingPolicy, SiteId, TableMemory};
 use lucce_encodings::{ContextEncoding, EncodingStatistics, VersionedEncoding};
-use lucce_recording::{CallEdge, ProgramThreadId, Recording, Step};
-use lucce_replay::Survey;
+use lucce_recording::{CallEdge, ProgramThreadId, RecordedStep, Recording};
+use lucce_replay::RecordingSurvey;
 
 fn main() {
     let (mut layout, mut policy, mut files) =
@@ -99,7 +99,7 @@ fn tree_memory(recording: &Recording) -> u64 {
 
 fn row(file: &str, layout: ContextLayout, policy: EncodingPolicy, with_tree: bool) {
     let recording = Recording::open(file).expect(file);
-    let survey = Survey::of(&recording, &|_| ());
+    let survey = RecordingSurvey::from_recording(&recording, &|_| ());
     let mut encoding = VersionedEncoding::with_memory("tuned", layout, policy, &Pages);
     feed(&recording, &mut encoding, false);
     let EncodingStatistics {
@@ -149,7 +149,7 @@ fn feed(recording: &Recording, encoding: &mut dyn ContextEncoding, at_calls: boo
     let mut stacks: Vec<Vec<CallEdge>> = Vec::new();
     let mut threads = 0;
     for (thread, step) in recording.steps().map_while(Result::ok) {
-        if let Step::Start(_) = step {
+        if let RecordedStep::Start(_) = step {
             threads = threads.max(thread.0 as usize + 1);
             stacks.resize_with(threads, Vec::new);
         }
@@ -161,13 +161,13 @@ fn feed(recording: &Recording, encoding: &mut dyn ContextEncoding, at_calls: boo
 fn take(
     encoding: &mut dyn ContextEncoding,
     thread: ProgramThreadId,
-    step: Step,
+    step: RecordedStep,
     stack: &mut Vec<CallEdge>,
     at_calls: bool,
 ) {
     match step {
-        Step::Start(_) => encoding.start_thread(thread, None),
-        Step::Enter(edge) => {
+        RecordedStep::Start(_) => encoding.start_thread(thread, None),
+        RecordedStep::Enter(edge) => {
             encoding.enter_call(thread, edge);
             stack.push(edge);
             if at_calls {
@@ -178,17 +178,17 @@ fn take(
                 encoding.current_context(thread, place);
             }
         }
-        Step::Event(_) if at_calls => {}
-        Step::Event(edge) => {
+        RecordedStep::Event(_) if at_calls => {}
+        RecordedStep::Event(edge) => {
             let ContextFrame { site, method } = edge.caller_frame();
             encoding.current_context(thread, ContextFrame { site, method });
         }
-        Step::Exit => {
+        RecordedStep::Exit => {
             if let Some(edge) = stack.pop() {
                 encoding.leave_call(thread, edge);
             }
         }
-        Step::Unwind(frames) => {
+        RecordedStep::Unwind(frames) => {
             let left = stack.len() - frames as usize;
             encoding.unwind_calls(thread, &stack[left..]);
             stack.truncate(left);

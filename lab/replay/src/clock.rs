@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use lucce_callgraph::ContextFrame;
 use lucce_encodings::{ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics};
-use lucce_recording::{CallEdge, ProgramThreadId, Step};
+use lucce_recording::{CallEdge, ProgramThreadId, RecordedStep};
 
-use crate::feed::{At, Observer, feed};
-use crate::{Survey, make};
+use crate::feed::{ReplayObserver, ReplayPosition, replay_steps};
+use crate::{RecordingSurvey, create_encoding};
 
 /// The beginning of a recording: what fits a hundred megabytes.
-pub struct Clock {
-    steps: Vec<(ProgramThreadId, Step)>,
+pub struct EncodingClock {
+    steps: Vec<(ProgramThreadId, RecordedStep)>,
     calls: u64,
     at_events: bool,
 }
@@ -21,12 +21,16 @@ const STEPS: usize = 2_000_000;
 /// Other programs only ever make a round slower: the fastest counts.
 const ROUNDS: usize = 3;
 
-impl Clock {
-    pub fn new(steps: impl Iterator<Item = (ProgramThreadId, Step)>, at_events: bool) -> Clock {
+impl EncodingClock {
+    pub fn new(
+        steps: impl Iterator<Item = (ProgramThreadId, RecordedStep)>,
+        at_events: bool,
+    ) -> EncodingClock {
         let steps: Vec<_> = steps.take(STEPS).collect();
-        let is_call = |(_, step): &&(ProgramThreadId, Step)| matches!(step, Step::Enter(_));
+        let is_call =
+            |(_, step): &&(ProgramThreadId, RecordedStep)| matches!(step, RecordedStep::Enter(_));
         let calls = steps.iter().filter(is_call).count();
-        Clock {
+        EncodingClock {
             calls: calls.max(1) as u64,
             steps,
             at_events,
@@ -34,22 +38,22 @@ impl Clock {
     }
 
     /// Nanoseconds per call beyond keeping the plain stacks; none if no encoding has this name.
-    pub fn of(&self, name: &str, survey: &Survey) -> Option<f64> {
+    pub fn time_encoding(&self, name: &str, survey: &RecordingSurvey) -> Option<f64> {
         let (mut with, mut without) = (f64::INFINITY, f64::INFINITY);
         for _ in 0..ROUNDS {
-            with = with.min(self.round(make(name, survey)?.as_mut()));
-            without = without.min(self.round(&mut Nothing));
+            with = with.min(self.time_round(create_encoding(name, survey)?.as_mut()));
+            without = without.min(self.time_round(&mut NoEncoding));
         }
         Some((with - without).max(0.0) / self.calls as f64)
     }
 
-    fn round(&self, encoding: &mut dyn ContextEncoding) -> f64 {
+    fn time_round(&self, encoding: &mut dyn ContextEncoding) -> f64 {
         let began = Instant::now();
-        feed(
+        replay_steps(
             self.steps.iter().copied(),
             encoding,
             self.at_events,
-            &mut Asks,
+            &mut ContextQueries,
             &|_| (),
         );
         began.elapsed().as_nanos() as f64
@@ -57,22 +61,27 @@ impl Clock {
 }
 
 /// Only asks.
-struct Asks;
+struct ContextQueries;
 
-impl Observer for Asks {
-    fn started(&mut self, _: &mut At<'_>, _: Option<(ProgramThreadId, ContextFrame)>) {}
+impl ReplayObserver for ContextQueries {
+    fn thread_started(
+        &mut self,
+        _: &mut ReplayPosition<'_>,
+        _: Option<(ProgramThreadId, ContextFrame)>,
+    ) {
+    }
 
-    fn entered(&mut self, _: &mut At<'_>) {}
+    fn call_entered(&mut self, _: &mut ReplayPosition<'_>) {}
 
-    fn asked(&mut self, at: &mut At<'_>, place: ContextFrame) {
+    fn event_reached(&mut self, at: &mut ReplayPosition<'_>, place: ContextFrame) {
         std::hint::black_box(at.encoding.current_context(at.thread, place));
     }
 }
 
 /// The encoding that does nothing.
-struct Nothing;
+struct NoEncoding;
 
-impl ContextEncoding for Nothing {
+impl ContextEncoding for NoEncoding {
     fn name(&self) -> &'static str {
         "nothing"
     }

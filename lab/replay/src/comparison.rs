@@ -4,41 +4,42 @@ use lucce_encodings::ReEncodingProgress;
 use lucce_recording::Recording;
 use serde::{Serialize, Serializer};
 
-use crate::depths::Point;
-use crate::pass::{clock, timed};
-use crate::{NAMES, Outcome, Settings, Survey, Tick};
+use crate::depths::CumulativeShare;
+use crate::pass::{create_clock, run_timed};
+use crate::{EncodingOutcome, NAMES, RecordingSurvey, ReplaySettings, Tick};
 
 /// The programs in the order in which they were given.
 #[derive(Serialize)]
-pub struct Comparison {
-    pub programs: Vec<Program>,
+pub struct EncodingComparison {
+    pub programs: Vec<ComparedProgram>,
 }
 
 /// A recording and what every encoding made of it.
-pub struct Program {
+pub struct ComparedProgram {
     pub name: String,
-    pub survey: Survey,
-    pub outcomes: Vec<Outcome>,
+    pub survey: RecordingSurvey,
+    pub outcomes: Vec<EncodingOutcome>,
     /// Bytes of the recording.
     pub size: u64,
     /// The limit was reached while recording.
     pub cut: bool,
 }
 
-impl Program {
+impl ComparedProgram {
     /// Runs all encodings; `tick` is told of as many steps for each as the recording has.
     #[must_use]
-    pub fn of(
+    pub fn from_outcomes(
         name: String,
         recording: &Recording,
-        survey: Survey,
-        settings: Settings,
+        survey: RecordingSurvey,
+        settings: ReplaySettings,
         tick: Tick<'_>,
-    ) -> Program {
-        let clock = clock(recording, &survey, settings);
-        let outcome =
-            |encoding: &&str| timed(encoding, recording, &survey, settings, clock.as_ref(), tick);
-        Program {
+    ) -> ComparedProgram {
+        let clock = create_clock(recording, &survey, settings);
+        let outcome = |encoding: &&str| {
+            run_timed(encoding, recording, &survey, settings, clock.as_ref(), tick)
+        };
+        ComparedProgram {
             name,
             outcomes: NAMES.iter().filter_map(outcome).collect(),
             survey,
@@ -48,25 +49,25 @@ impl Program {
     }
 
     #[must_use]
-    pub fn outcome(&self, name: &str) -> Option<&Outcome> {
+    pub fn find_outcome(&self, name: &str) -> Option<&EncodingOutcome> {
         self.outcomes.iter().find(|outcome| outcome.name == name)
     }
 
     #[must_use]
-    pub fn mismatches(&self) -> u64 {
+    pub fn count_mismatches(&self) -> u64 {
         self.outcomes.iter().map(|outcome| outcome.mismatches).sum()
     }
 }
 
-impl Outcome {
+impl EncodingOutcome {
     /// Stack operations of a million calls.
     #[must_use]
-    pub fn operations_per_million(&self, survey: &Survey) -> f64 {
+    pub fn operations_per_million(&self, survey: &RecordingSurvey) -> f64 {
         self.statistics.stack_operations as f64 * 1e6 / survey.calls.max(1) as f64
     }
 
     #[must_use]
-    pub fn log_per_context(&self, survey: &Survey) -> f64 {
+    pub fn log_per_context(&self, survey: &RecordingSurvey) -> f64 {
         self.statistics.log_bytes as f64 / survey.asked_contexts().max(1) as f64
     }
 
@@ -78,7 +79,7 @@ impl Outcome {
 
     /// A count that this encoding alone has.
     #[must_use]
-    pub fn count(&self, name: &str) -> u64 {
+    pub fn other_count(&self, name: &str) -> u64 {
         let found = self
             .statistics
             .other_counts
@@ -111,7 +112,7 @@ struct DepthJson {
     mean: f64,
     p90: usize,
     max: usize,
-    cumulative: Vec<Point>,
+    cumulative: Vec<CumulativeShare>,
 }
 
 #[derive(Serialize)]
@@ -154,7 +155,7 @@ struct ProgressJson {
     max_id: u64,
 }
 
-impl Serialize for Program {
+impl Serialize for ComparedProgram {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let survey = &self.survey;
         let program = ProgramJson {
@@ -168,11 +169,11 @@ impl Serialize for Program {
             edges: survey.profile.len(),
             contexts: survey.contexts,
             event_contexts: survey.event_contexts,
-            depth: DepthJson::of(&survey.depths),
+            depth: DepthJson::from_depths(&survey.depths),
             encodings: self
                 .outcomes
                 .iter()
-                .map(|outcome| outcome.json(survey))
+                .map(|outcome| outcome.as_json(survey))
                 .collect(),
         };
         program.serialize(to)
@@ -180,18 +181,18 @@ impl Serialize for Program {
 }
 
 impl DepthJson {
-    fn of(depths: &crate::Depths) -> DepthJson {
+    fn from_depths(depths: &crate::DepthDistribution) -> DepthJson {
         DepthJson {
-            mean: depths.mean(),
+            mean: depths.mean_depth(),
             p90: depths.percentile(90),
-            max: depths.max(),
-            cumulative: depths.cumulative(),
+            max: depths.max_depth(),
+            cumulative: depths.cumulative_shares(),
         }
     }
 }
 
-impl Outcome {
-    fn json(&self, survey: &Survey) -> OutcomeJson<'_> {
+impl EncodingOutcome {
+    fn as_json(&self, survey: &RecordingSurvey) -> OutcomeJson<'_> {
         let statistics = &self.statistics;
         OutcomeJson {
             encoding: self.name,
@@ -210,14 +211,18 @@ impl Outcome {
             lost: statistics.unnumbered,
             stack_operations: statistics.stack_operations,
             stack_operations_per_million_calls: self.operations_per_million(survey),
-            stack_depth: DepthJson::of(&self.depths),
+            stack_depth: DepthJson::from_depths(&self.depths),
             anchors: statistics.anchors,
             steps: statistics.steps,
             anchoring_percent: self.anchoring_percent(),
             re_encodings: statistics.re_encodings,
             re_encoding_micros: statistics.re_encoding_time.as_micros(),
             collisions: statistics.collisions,
-            progress: statistics.progress.iter().map(ProgressJson::of).collect(),
+            progress: statistics
+                .progress
+                .iter()
+                .map(ProgressJson::from_progress)
+                .collect(),
             more: statistics.other_counts.iter().copied().collect(),
             checked: self.checked,
             mismatches: self.mismatches,
@@ -226,13 +231,13 @@ impl Outcome {
 
     /// As one JSON object, for a report on this encoding alone.
     #[must_use]
-    pub fn to_json<'a>(&'a self, survey: &Survey) -> impl Serialize + use<'a> {
-        self.json(survey)
+    pub fn to_json<'a>(&'a self, survey: &RecordingSurvey) -> impl Serialize + use<'a> {
+        self.as_json(survey)
     }
 }
 
 impl ProgressJson {
-    fn of(progress: &ReEncodingProgress) -> ProgressJson {
+    fn from_progress(progress: &ReEncodingProgress) -> ProgressJson {
         ProgressJson {
             calls: progress.calls,
             samples: progress.samples,

@@ -7,7 +7,7 @@ use lucce_encodings::{
     PcceHybridEncoding, VersionedEncoding,
 };
 
-use crate::Survey;
+use crate::RecordingSurvey;
 
 /// All of them, ours first.
 pub const NAMES: [&str; 9] = [
@@ -25,7 +25,7 @@ pub const NAMES: [&str; 9] = [
 /// A fresh encoding for the surveyed recording. The static ones know all its calls in advance, as if
 /// a run with the same input had been recorded before.
 #[must_use]
-pub fn make(name: &str, survey: &Survey) -> Option<Box<dyn ContextEncoding>> {
+pub fn create_encoding(name: &str, survey: &RecordingSurvey) -> Option<Box<dyn ContextEncoding>> {
     let layout = ContextLayout::DEFAULT;
     let profile = &survey.profile;
     Some(match name {
@@ -39,7 +39,7 @@ pub fn make(name: &str, survey: &Survey) -> Option<Box<dyn ContextEncoding>> {
             layout,
             EncodingPolicy::ADAPTIVE,
         )),
-        "static" => Box::new(planned(layout, survey)),
+        "static" => Box::new(planned_encoding(layout, survey)),
         "cct" => Box::new(VersionedEncoding::new("cct", layout, EncodingPolicy::CCT)),
         "lucce-paper" => Box::new(LuccePaperEncoding::new(63)),
         "pcce" => Box::new(PcceEncoding::new(profile, PcceEncoding::BITS, false)),
@@ -58,7 +58,7 @@ pub fn make(name: &str, survey: &Survey) -> Option<Box<dyn ContextEncoding>> {
     })
 }
 
-fn planned(layout: ContextLayout, survey: &Survey) -> VersionedEncoding {
+fn planned_encoding(layout: ContextLayout, survey: &RecordingSurvey) -> VersionedEncoding {
     let known: Vec<_> = [&survey.profile[..], &survey.event_profile[..]].concat();
     let plan = AcyclicNumbering::from_edges(
         &known,

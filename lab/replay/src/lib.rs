@@ -1,8 +1,8 @@
 //! Feeds recorded calls to every encoding of the papers and compares what that takes.
 //!
 //! ```text
-//! Recording ─► Survey (contexts, profile, depths)
-//!     └──────► pass ─► an Encoding, the plain stacks beside it ─► Outcome ─► Comparison ─► tables, plot
+//! Recording ─► RecordingSurvey (contexts, profile, depths)
+//!     └──────► pass ─► a ContextEncoding, the plain stacks beside it ─► EncodingOutcome ─► EncodingComparison ─► tables, plot
 //! ```
 //! Every k-th number is decoded and compared with the plain stack: at once, and some of them again
 //! at the end.
@@ -31,13 +31,13 @@ mod comparison;
 mod plot;
 mod tables;
 
-pub use comparison::{Comparison, Program};
-pub use depths::Depths;
-pub use encodings::{NAMES, make};
-pub use pass::{Mismatch, Outcome, Settings, run};
-pub use plot::plot;
-pub use survey::Survey;
-pub use tables::tables;
+pub use comparison::{ComparedProgram, EncodingComparison};
+pub use depths::DepthDistribution;
+pub use encodings::{NAMES, create_encoding};
+pub use pass::{ContextMismatch, EncodingOutcome, ReplaySettings, run};
+pub use plot::draw_comparison;
+pub use survey::RecordingSurvey;
+pub use tables::render_tables;
 
 /// Told how many more steps were taken, for progress bars.
 pub type Tick<'a> = &'a dyn Fn(u64);

@@ -4,13 +4,13 @@ use lucce_callgraph::ContextFrame;
 use lucce_encodings::{ContextDecodeError, ContextEncoding, EncodedContext, EncodingStatistics};
 use lucce_recording::{ProgramThreadId, Recording};
 
-use crate::clock::Clock;
-use crate::feed::{At, Observer, feed};
-use crate::{Depths, Survey, Tick, make};
+use crate::clock::EncodingClock;
+use crate::feed::{ReplayObserver, ReplayPosition, replay_steps};
+use crate::{DepthDistribution, RecordingSurvey, Tick, create_encoding};
 
 /// What a pass does beside encoding.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct ReplaySettings {
     /// Every so many numbers one is decoded; 0: none.
     pub check_every: u64,
     /// Whether calls are timed; it takes several times as long as everything else.
@@ -18,7 +18,7 @@ pub struct Settings {
 }
 
 /// What an encoding made of a recording.
-pub struct Outcome {
+pub struct EncodingOutcome {
     pub name: &'static str,
     pub asked: u64,
     /// Numbers that events keep: on average and at most.
@@ -30,19 +30,19 @@ pub struct Outcome {
     /// Beyond keeping the plain stacks; 0 if it was not timed.
     pub nanos_per_call: f64,
     /// Of the encoding stack, at every call.
-    pub depths: Depths,
+    pub depths: DepthDistribution,
     /// Whether numbers can be decoded at all.
     pub decodes: bool,
     pub checked: u64,
     pub mismatches: u64,
     /// The first of them.
-    pub first: Option<Mismatch>,
+    pub first: Option<ContextMismatch>,
     pub statistics: EncodingStatistics,
 }
 
 /// A number that did not decode to the plain stack.
 #[derive(Clone, Debug)]
-pub struct Mismatch {
+pub struct ContextMismatch {
     /// It was the so-many-th that was asked for, from 1.
     pub at: u64,
     pub number: EncodedContext,
@@ -56,41 +56,45 @@ pub struct Mismatch {
 pub fn run(
     name: &str,
     recording: &Recording,
-    survey: &Survey,
-    settings: Settings,
+    survey: &RecordingSurvey,
+    settings: ReplaySettings,
     tick: Tick<'_>,
-) -> Option<Outcome> {
-    let clock = clock(recording, survey, settings);
-    timed(name, recording, survey, settings, clock.as_ref(), tick)
+) -> Option<EncodingOutcome> {
+    let clock = create_clock(recording, survey, settings);
+    run_timed(name, recording, survey, settings, clock.as_ref(), tick)
 }
 
 /// For several encodings of one recording.
-pub(crate) fn clock(recording: &Recording, survey: &Survey, settings: Settings) -> Option<Clock> {
+pub(crate) fn create_clock(
+    recording: &Recording,
+    survey: &RecordingSurvey,
+    settings: ReplaySettings,
+) -> Option<EncodingClock> {
     let steps = recording.steps().map_while(Result::ok);
     settings
         .timed
-        .then(|| Clock::new(steps, survey.asks_at_events()))
+        .then(|| EncodingClock::new(steps, survey.asks_at_events()))
 }
 
-pub(crate) fn timed(
+pub(crate) fn run_timed(
     name: &str,
     recording: &Recording,
-    survey: &Survey,
-    settings: Settings,
-    clock: Option<&Clock>,
+    survey: &RecordingSurvey,
+    settings: ReplaySettings,
+    clock: Option<&EncodingClock>,
     tick: Tick<'_>,
-) -> Option<Outcome> {
+) -> Option<EncodingOutcome> {
     let nanos_per_call = match clock {
-        Some(clock) => clock.of(name, survey)?,
+        Some(clock) => clock.time_encoding(name, survey)?,
         None => 0.0,
     };
-    let mut encoding = make(name, survey)?;
-    let mut checks = Checks {
+    let mut encoding = create_encoding(name, survey)?;
+    let mut checks = ContextChecks {
         every: settings.check_every,
-        ..Checks::default()
+        ..ContextChecks::default()
     };
     let steps = recording.steps().map_while(Result::ok);
-    feed(
+    replay_steps(
         steps,
         encoding.as_mut(),
         survey.asks_at_events(),
@@ -98,40 +102,44 @@ pub(crate) fn timed(
         tick,
     );
     checks.compare_kept(encoding.as_ref());
-    Some(checks.outcome(encoding.as_ref(), nanos_per_call))
+    Some(checks.into_outcome(encoding.as_ref(), nanos_per_call))
 }
 
 /// Numbers that are decoded again at the end.
 const KEPT: usize = 2_000;
 
 #[derive(Default)]
-struct Checks {
+struct ContextChecks {
     every: u64,
-    depths: Depths,
+    depths: DepthDistribution,
     asked: u64,
     numbers: (u64, usize),
     bits: (u64, u32),
     checked: u64,
     mismatches: u64,
-    first: Option<Mismatch>,
+    first: Option<ContextMismatch>,
     kept: Vec<(u64, EncodedContext, Vec<ContextFrame>)>,
 }
 
-impl Observer for Checks {
+impl ReplayObserver for ContextChecks {
     /// The context in which a thread was started, if the encoding keeps it.
-    fn started(&mut self, at: &mut At<'_>, parent: Option<(ProgramThreadId, ContextFrame)>) {
+    fn thread_started(
+        &mut self,
+        at: &mut ReplayPosition<'_>,
+        parent: Option<(ProgramThreadId, ContextFrame)>,
+    ) {
         let kept = at.encoding.start_context(at.thread).cloned();
         if let Some(((parent, place), number)) = parent.zip(kept) {
-            let plain = at.stacks.frames(parent, place);
-            self.compare(at.encoding, 0, number, plain);
+            let plain = at.stacks.plain_frames(parent, place);
+            self.compare_context(at.encoding, 0, number, plain);
         }
     }
 
-    fn entered(&mut self, at: &mut At<'_>) {
-        self.depths.add(at.encoding.stack_depth(at.thread));
+    fn call_entered(&mut self, at: &mut ReplayPosition<'_>) {
+        self.depths.add_depth(at.encoding.stack_depth(at.thread));
     }
 
-    fn asked(&mut self, at: &mut At<'_>, place: ContextFrame) {
+    fn event_reached(&mut self, at: &mut ReplayPosition<'_>, place: ContextFrame) {
         let number = at.encoding.current_context(at.thread, place);
         self.asked += 1;
         self.numbers.0 += number.number_count() as u64;
@@ -139,16 +147,16 @@ impl Observer for Checks {
         self.bits.0 += u64::from(number.used_bits());
         self.bits.1 = self.bits.1.max(number.used_bits());
         if self.every > 0 && self.asked.is_multiple_of(self.every) && at.encoding.is_decodable() {
-            let plain = at.stacks.frames(at.thread, place);
-            self.keep(&number, &plain);
-            self.compare(at.encoding, self.asked, number, plain);
+            let plain = at.stacks.plain_frames(at.thread, place);
+            self.keep_sample(&number, &plain);
+            self.compare_context(at.encoding, self.asked, number, plain);
         }
     }
 }
 
-impl Checks {
+impl ContextChecks {
     /// Those that are kept are spread over the run.
-    fn keep(&mut self, number: &EncodedContext, plain: &[ContextFrame]) {
+    fn keep_sample(&mut self, number: &EncodedContext, plain: &[ContextFrame]) {
         let kept = (self.asked, number.clone(), plain.to_vec());
         if self.kept.len() < KEPT {
             self.kept.push(kept);
@@ -158,7 +166,7 @@ impl Checks {
     }
 
     /// A number that the encoding itself calls lost is no mismatch; it is counted there.
-    fn compare(
+    fn compare_context(
         &mut self,
         encoding: &dyn ContextEncoding,
         at: u64,
@@ -171,7 +179,7 @@ impl Checks {
             return;
         }
         self.mismatches += 1;
-        self.first.get_or_insert(Mismatch {
+        self.first.get_or_insert(ContextMismatch {
             at,
             number,
             plain,
@@ -181,13 +189,13 @@ impl Checks {
 
     fn compare_kept(&mut self, encoding: &dyn ContextEncoding) {
         for (at, number, plain) in std::mem::take(&mut self.kept) {
-            self.compare(encoding, at, number, plain);
+            self.compare_context(encoding, at, number, plain);
         }
     }
 
-    fn outcome(self, encoding: &dyn ContextEncoding, nanos_per_call: f64) -> Outcome {
+    fn into_outcome(self, encoding: &dyn ContextEncoding, nanos_per_call: f64) -> EncodingOutcome {
         let asked = self.asked.max(1) as f64;
-        Outcome {
+        EncodingOutcome {
             name: encoding.name(),
             asked: self.asked,
             numbers_mean: self.numbers.0 as f64 / asked,
@@ -209,7 +217,7 @@ impl Checks {
 mod pass_tests {
     use lucce_callgraph::{MethodId, SiteId};
     use lucce_encodings::PccEncoding;
-    use lucce_recording::{CallEdge, Start, Step};
+    use lucce_recording::{CallEdge, RecordedStart, RecordedStep};
 
     use super::*;
 
@@ -280,30 +288,30 @@ mod pass_tests {
             site: SiteId(2),
             method: MethodId(2),
         });
-        let start = Step::Start(Start {
+        let start = RecordedStep::Start(RecordedStart {
             parent: None,
             position: 0,
         });
         let mut steps = vec![
             start,
-            Step::Enter(CallEdge::from_thread_entry(MethodId(1))),
-            Step::Enter(CALL),
+            RecordedStep::Enter(CallEdge::from_thread_entry(MethodId(1))),
+            RecordedStep::Enter(CALL),
         ];
-        steps.extend([Step::Event(event); 5]);
+        steps.extend([RecordedStep::Event(event); 5]);
         for (wrong, every, found) in [(0, 1, 0), (3, 1, 2), (4, 2, 2), (3, 2, 0)] {
             let mut encoding = Wrong {
                 encoding: PccEncoding::new(32),
                 asked: 0,
                 wrong,
             };
-            let mut checks = Checks {
+            let mut checks = ContextChecks {
                 every,
-                ..Checks::default()
+                ..ContextChecks::default()
             };
             let steps = steps.iter().map(|step| (thread, *step));
-            feed(steps, &mut encoding, true, &mut checks, &|_| ());
+            replay_steps(steps, &mut encoding, true, &mut checks, &|_| ());
             checks.compare_kept(&encoding);
-            let outcome = checks.outcome(&encoding, 0.0);
+            let outcome = checks.into_outcome(&encoding, 0.0);
             // At once, and again at the end.
             assert_eq!(outcome.mismatches, found, "{wrong} of every {every}");
             let first = outcome.first.map(|first| (first.at, first.plain.len()));

@@ -10,8 +10,8 @@ use svg::{Document, Node};
 
 use lucce_encodings::ReEncodingProgress;
 
-use crate::depths::Point;
-use crate::{Comparison, Outcome, Program};
+use crate::depths::CumulativeShare;
+use crate::{ComparedProgram, EncodingComparison, EncodingOutcome};
 
 const PANEL: f64 = 250.0;
 const HEIGHT: f64 = 170.0;
@@ -47,10 +47,10 @@ const STYLE: &str = "text { font: 11px sans-serif; fill: #222 } \
 
 /// A document of its own, white, without scripts.
 #[must_use]
-pub fn plot(comparison: &Comparison) -> String {
+pub fn draw_comparison(comparison: &EncodingComparison) -> String {
     let width = LEFT + 4.0 * (PANEL + GAP);
     let height = TOP + ROW * comparison.programs.len() as f64;
-    let mut drawing = Drawing(
+    let mut drawing = SvgDrawing(
         Document::new()
             .set("viewBox", (0, 0, width, height))
             .set("width", width)
@@ -63,7 +63,7 @@ pub fn plot(comparison: &Comparison) -> String {
                     .set("fill", "#fff"),
             ),
     );
-    drawing.text(
+    drawing.add_text(
         24.0,
         30.0,
         "title",
@@ -76,14 +76,14 @@ pub fn plot(comparison: &Comparison) -> String {
         "Memory of graphs and tables, in bytes",
     ];
     for (at, title) in titles.into_iter().enumerate() {
-        drawing.text(left_of(at), 60.0, "heading", title);
+        drawing.add_text(left_of(at), 60.0, "heading", title);
     }
-    drawing.legend(0, &PROGRESS);
-    drawing.legend(1, &DEPTHS);
-    drawing.legend(2, &OWNERS);
-    drawing.legend(3, &OWNERS);
+    drawing.draw_legend(0, &PROGRESS);
+    drawing.draw_legend(1, &DEPTHS);
+    drawing.draw_legend(2, &OWNERS);
+    drawing.draw_legend(3, &OWNERS);
     for (at, program) in comparison.programs.iter().enumerate() {
-        drawing.program(program, TOP + ROW * at as f64);
+        drawing.draw_program(program, TOP + ROW * at as f64);
     }
     drawing.0.to_string()
 }
@@ -92,74 +92,74 @@ fn left_of(panel: usize) -> f64 {
     LEFT + panel as f64 * (PANEL + GAP)
 }
 
-struct Drawing(Document);
+struct SvgDrawing(Document);
 
 /// Where a panel's axes are.
 #[derive(Clone, Copy)]
-struct Panel {
+struct PlotPanel {
     x: f64,
     y: f64,
 }
 
-impl Drawing {
-    fn add(&mut self, node: impl Into<Box<dyn Node>>) {
+impl SvgDrawing {
+    fn add_node(&mut self, node: impl Into<Box<dyn Node>>) {
         self.0.append(node);
     }
 
-    fn text(&mut self, x: f64, y: f64, class: &str, text: &str) {
+    fn add_text(&mut self, x: f64, y: f64, class: &str, text: &str) {
         let text = Text::new(text).set("x", x).set("y", y).set("class", class);
-        self.add(text);
+        self.add_node(text);
     }
 
-    fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
+    fn add_line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
         let line = Line::new()
             .set("x1", from.0)
             .set("y1", from.1)
             .set("x2", to.0)
             .set("y2", to.1)
             .set("class", class);
-        self.add(line);
+        self.add_node(line);
     }
 
-    fn program(&mut self, program: &Program, y: f64) {
-        let calls = short(program.survey.calls as f64);
-        let contexts = short(program.survey.contexts as f64);
-        self.text(24.0, y - 20.0, "program", &program.name);
+    fn draw_program(&mut self, program: &ComparedProgram, y: f64) {
+        let calls = format_short(program.survey.calls as f64);
+        let contexts = format_short(program.survey.contexts as f64);
+        self.add_text(24.0, y - 20.0, "program", &program.name);
         let about = format!("{calls} calls in {contexts} contexts");
-        self.text(
+        self.add_text(
             24.0 + 9.0 * program.name.len() as f64 + 12.0,
             y - 20.0,
             "small",
             &about,
         );
-        let panel = |at| Panel {
+        let panel = |at| PlotPanel {
             x: left_of(at),
             y: y + 8.0,
         };
-        self.progress(program, panel(0));
-        self.depths(program, panel(1));
-        self.bars(program, panel(2), &NANOS);
-        self.bars(program, panel(3), &MEMORY);
+        self.draw_progress(program, panel(0));
+        self.draw_depths(program, panel(1));
+        self.draw_bars(program, panel(2), &NANOS);
+        self.draw_bars(program, panel(3), &MEMORY);
     }
 
-    fn frame(&mut self, Panel { x, y }: Panel) {
+    fn draw_frame(&mut self, PlotPanel { x, y }: PlotPanel) {
         for at in 0..=4 {
             let height = y + HEIGHT * f64::from(at) / 4.0;
-            self.line((x, height), (x + PANEL, height), "grid");
+            self.add_line((x, height), (x + PANEL, height), "grid");
         }
-        self.line((x, y), (x, y + HEIGHT), "axis");
-        self.line((x, y + HEIGHT), (x + PANEL, y + HEIGHT), "axis");
+        self.add_line((x, y), (x, y + HEIGHT), "axis");
+        self.add_line((x, y + HEIGHT), (x + PANEL, y + HEIGHT), "axis");
     }
 
     /// Nodes and edges to the left scale, maxID to its own, logarithmic one.
-    fn progress(&mut self, program: &Program, panel: Panel) {
-        self.frame(panel);
-        let Some(dacce) = program.outcome("dacce") else {
+    fn draw_progress(&mut self, program: &ComparedProgram, panel: PlotPanel) {
+        self.draw_frame(panel);
+        let Some(dacce) = program.find_outcome("dacce") else {
             return;
         };
         let statistics = &dacce.statistics;
         let progress = &statistics.progress;
-        let samples = dacce.count("samples").max(1) as f64;
+        let samples = dacce.other_count("samples").max(1) as f64;
         let early = |sample: f64| (sample + 1.0).ln() / (samples + 1.0).ln();
         let most = statistics.edges.max(1) as f64;
         let largest = progress.iter().map(|at| at.max_id).max().unwrap_or(0) as f64;
@@ -171,53 +171,59 @@ impl Drawing {
                 "edges" | "nodes" => value(at) as f64 / most,
                 _ => log(value(at) as f64),
             };
-            let mut points = steps(progress.iter().map(|at| (at.samples, scaled(at))));
+            let mut points = step_points(progress.iter().map(|at| (at.samples, scaled(at))));
             if let Some((_, last)) = points.last().copied() {
                 points.push((samples, last));
             }
             let points = points.into_iter().map(|(x, y)| (early(x), y));
-            self.curve(panel, colour, points);
+            self.draw_curve(panel, colour, points);
         }
-        self.heights(panel, [0.0, 0.5, 1.0].map(|at| (at, short(at * most))));
-        self.widths(panel, decades(samples).map(|n| (early(n), short(n))));
-        self.names(panel, "edges, nodes", "samples taken, logarithmic");
+        self.draw_height_labels(
+            panel,
+            [0.0, 0.5, 1.0].map(|at| (at, format_short(at * most))),
+        );
+        self.draw_width_labels(
+            panel,
+            iter_decades(samples).map(|n| (early(n), format_short(n))),
+        );
+        self.draw_axis_names(panel, "edges, nodes", "samples taken, logarithmic");
         let right = panel.x + PANEL;
-        self.line((right, panel.y), (right, panel.y + HEIGHT), "axis");
-        for id in decades(largest) {
+        self.add_line((right, panel.y), (right, panel.y + HEIGHT), "axis");
+        for id in iter_decades(largest) {
             let height = panel.y + (1.0 - log(id)) * HEIGHT + 4.0;
-            self.text(right + 5.0, height, "small", &short(id));
+            self.add_text(right + 5.0, height, "small", &format_short(id));
         }
-        self.text(right, panel.y - 6.0, "small end", "maxID, logarithmic");
+        self.add_text(right, panel.y - 6.0, "small end", "maxID, logarithmic");
     }
 
-    fn depths(&mut self, program: &Program, panel: Panel) {
-        self.frame(panel);
-        let deepest = program.survey.depths.max().max(1) as f64;
+    fn draw_depths(&mut self, program: &ComparedProgram, panel: PlotPanel) {
+        self.draw_frame(panel);
+        let deepest = program.survey.depths.max_depth().max(1) as f64;
         let scale = |depth: f64| (depth + 1.0).log2() / (deepest + 1.0).log2();
         for (name, colour) in DEPTHS {
-            let depths = match program.outcome(name) {
-                Some(outcome) => outcome.depths.cumulative(),
-                None => program.survey.depths.cumulative(),
+            let depths = match program.find_outcome(name) {
+                Some(outcome) => outcome.depths.cumulative_shares(),
+                None => program.survey.depths.cumulative_shares(),
             };
-            let points = shares(&depths).map(|(depth, share)| (scale(depth as f64), share));
+            let points = iter_shares(&depths).map(|(depth, share)| (scale(depth as f64), share));
             let points: Vec<_> = points.chain([(1.0, 1.0)]).collect();
-            self.curve(panel, colour, points.into_iter());
+            self.draw_curve(panel, colour, points.into_iter());
         }
         let percent = |at: f64| (at, format!("{:.0}%", at * 100.0));
-        self.heights(panel, [0.0, 0.25, 0.5, 0.75, 1.0].map(percent));
+        self.draw_height_labels(panel, [0.0, 0.25, 0.5, 0.75, 1.0].map(percent));
         let powers = (0..16)
             .map(|n| f64::from(1 << n))
             .take_while(|n| *n < deepest * 0.8);
         let all = [0.0].into_iter().chain(powers).chain([deepest]);
-        self.widths(panel, all.map(|n| (scale(n), n.to_string())));
-        self.names(
+        self.draw_width_labels(panel, all.map(|n| (scale(n), n.to_string())));
+        self.draw_axis_names(
             panel,
             "calls",
             "frames, or entries of the encoding stack, logarithmic",
         );
     }
 
-    fn bars(&mut self, program: &Program, panel: Panel, bars: &Bars) {
+    fn draw_bars(&mut self, program: &ComparedProgram, panel: PlotPanel, bars: &PanelBars) {
         let values = || {
             program
                 .outcomes
@@ -243,9 +249,9 @@ impl Drawing {
                 .set("height", step - 4.0)
                 .set("fill", if ours { BLUE } else { PALE });
             let exact = format!("{}: {value:.1}", outcome.name);
-            self.add(bar.add(Title::new(exact)));
-            self.text(x - 6.0, y + step / 2.0 + 4.0, "end", outcome.name);
-            self.text(
+            self.add_node(bar.add(Title::new(exact)));
+            self.add_text(x - 6.0, y + step / 2.0 + 4.0, "end", outcome.name);
+            self.add_text(
                 x + width + 5.0,
                 y + step / 2.0 + 4.0,
                 "small",
@@ -253,12 +259,17 @@ impl Drawing {
             );
         }
         let x = panel.x + name_width;
-        self.line((x, panel.y), (x, panel.y + HEIGHT), "axis");
-        self.text(x, panel.y + HEIGHT + 14.0, "small", bars.scale);
+        self.add_line((x, panel.y), (x, panel.y + HEIGHT), "axis");
+        self.add_text(x, panel.y + HEIGHT + 14.0, "small", bars.scale);
     }
 
     /// Points in the unit square.
-    fn curve(&mut self, panel: Panel, colour: &str, points: impl Iterator<Item = (f64, f64)>) {
+    fn draw_curve(
+        &mut self,
+        panel: PlotPanel,
+        colour: &str,
+        points: impl Iterator<Item = (f64, f64)>,
+    ) {
         let place = |(x, y): (f64, f64)| {
             format!(
                 "{:.1},{:.1}",
@@ -270,11 +281,11 @@ impl Drawing {
         let line = Polyline::new()
             .set("points", points.join(" "))
             .set("stroke", colour);
-        self.add(line);
+        self.add_node(line);
     }
 
     /// Once, above a column of panels.
-    fn legend(&mut self, column: usize, legend: &Legend) {
+    fn draw_legend(&mut self, column: usize, legend: &Legend) {
         let mut x = left_of(column);
         for (name, colour) in legend {
             let mark = Rectangle::new()
@@ -283,48 +294,56 @@ impl Drawing {
                 .set("width", 14)
                 .set("height", 4)
                 .set("fill", *colour);
-            self.add(mark);
-            self.text(x + 19.0, 78.0, "", name);
+            self.add_node(mark);
+            self.add_text(x + 19.0, 78.0, "", name);
             x += 19.0 + 6.2 * name.len() as f64 + 16.0;
         }
     }
 
     /// Labels of the left axis, from 0 at the bottom to 1.
-    fn heights(&mut self, panel: Panel, labels: impl IntoIterator<Item = (f64, String)>) {
+    fn draw_height_labels(
+        &mut self,
+        panel: PlotPanel,
+        labels: impl IntoIterator<Item = (f64, String)>,
+    ) {
         for (at, label) in labels {
             let y = panel.y + (1.0 - at) * HEIGHT + 4.0;
-            self.text(panel.x - 5.0, y, "small end", &label);
+            self.add_text(panel.x - 5.0, y, "small end", &label);
         }
     }
 
     /// Labels of the lower axis, from 0 at the left to 1.
-    fn widths(&mut self, panel: Panel, labels: impl IntoIterator<Item = (f64, String)>) {
+    fn draw_width_labels(
+        &mut self,
+        panel: PlotPanel,
+        labels: impl IntoIterator<Item = (f64, String)>,
+    ) {
         let bottom = panel.y + HEIGHT;
         for (at, label) in labels {
             let x = panel.x + at * PANEL;
-            self.line((x, bottom), (x, bottom + 4.0), "axis");
-            self.text(x, bottom + 16.0, "small middle", &label);
+            self.add_line((x, bottom), (x, bottom + 4.0), "axis");
+            self.add_text(x, bottom + 16.0, "small middle", &label);
         }
     }
 
     /// What the axes tell.
-    fn names(&mut self, panel: Panel, height: &str, width: &str) {
-        self.text(panel.x, panel.y - 6.0, "small", height);
+    fn draw_axis_names(&mut self, panel: PlotPanel, height: &str, width: &str) {
+        self.add_text(panel.x, panel.y - 6.0, "small", height);
         let (x, y) = (panel.x + PANEL / 2.0, panel.y + HEIGHT + 32.0);
-        self.text(x, y, "small middle", width);
+        self.add_text(x, y, "small middle", width);
     }
 }
 
 /// One bar per encoding.
-struct Bars {
-    value: fn(&Outcome) -> f64,
+struct PanelBars {
+    value: fn(&EncodingOutcome) -> f64,
     /// Between 0 and 1, of a value between the least and the most.
     length: fn(f64, f64, f64) -> f64,
     shown: fn(f64) -> String,
     scale: &'static str,
 }
 
-const NANOS: Bars = Bars {
+const NANOS: PanelBars = PanelBars {
     value: |outcome| outcome.nanos_per_call,
     length: |value, _, most| value / most,
     shown: |value| format!("{value:.0}"),
@@ -332,21 +351,21 @@ const NANOS: Bars = Bars {
 };
 
 /// Factors of a hundred lie between them.
-const MEMORY: Bars = Bars {
+const MEMORY: PanelBars = PanelBars {
     value: |outcome| outcome.statistics.memory_bytes as f64,
     length: |value, least, most| {
         let low = (least / 4.0).ln();
         ((value.max(1.0).ln() - low) / (most.ln() - low)).max(0.0)
     },
     shown: |value| match value > 0.0 {
-        true => format!("{}B", short(value)),
+        true => format!("{}B", format_short(value)),
         false => "none".to_owned(),
     },
     scale: "logarithmic scale",
 };
 
 /// 1, 10, 100, … up to `most`: six of them at most.
-fn decades(most: f64) -> impl Iterator<Item = f64> {
+fn iter_decades(most: f64) -> impl Iterator<Item = f64> {
     let last = most.max(1.0).log10().floor() as i32;
     let step = (last / 6 + 1) as usize;
     (0..=last)
@@ -355,7 +374,7 @@ fn decades(most: f64) -> impl Iterator<Item = f64> {
 }
 
 /// Values hold until the next one.
-fn steps(values: impl Iterator<Item = (u64, f64)>) -> Vec<(f64, f64)> {
+fn step_points(values: impl Iterator<Item = (u64, f64)>) -> Vec<(f64, f64)> {
     let mut points = vec![(0.0, 0.0)];
     for (at, value) in values {
         let before = points.last().map_or(0.0, |(_, value)| *value);
@@ -365,14 +384,14 @@ fn steps(values: impl Iterator<Item = (u64, f64)>) -> Vec<(f64, f64)> {
     points
 }
 
-fn shares(points: &[Point]) -> impl Iterator<Item = (usize, f64)> {
+fn iter_shares(points: &[CumulativeShare]) -> impl Iterator<Item = (usize, f64)> {
     let first = points.first().map(|point| (point.depth, 0.0));
     let rest = points.iter().map(|point| (point.depth, point.share));
     first.into_iter().chain(rest)
 }
 
 /// 1234567 is `1.2M`.
-fn short(number: f64) -> String {
+fn format_short(number: f64) -> String {
     let units = [
         (1e18, "e18"),
         (1e15, "e15"),

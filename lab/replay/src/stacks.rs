@@ -4,10 +4,10 @@ use lucce_callgraph::{CallEdge, ContextFrame, SiteId};
 use lucce_recording::ProgramThreadId;
 
 #[derive(Default)]
-pub struct Stacks(Vec<Vec<CallEdge>>);
+pub struct ReplayStacks(Vec<Vec<CallEdge>>);
 
-impl Stacks {
-    pub fn of(&mut self, thread: ProgramThreadId) -> &mut Vec<CallEdge> {
+impl ReplayStacks {
+    pub fn stack_mut(&mut self, thread: ProgramThreadId) -> &mut Vec<CallEdge> {
         let index = thread.0 as usize;
         if index >= self.0.len() {
             self.0.resize_with(index + 1, Vec::new);
@@ -20,8 +20,8 @@ impl Stacks {
     }
 
     /// Where the thread stands; its site is not known between its calls.
-    pub fn top(&mut self, thread: ProgramThreadId) -> Option<ContextFrame> {
-        let top = self.of(thread).last()?;
+    pub fn top_frame(&mut self, thread: ProgramThreadId) -> Option<ContextFrame> {
+        let top = self.stack_mut(thread).last()?;
         Some(ContextFrame {
             site: SiteId::NONE,
             method: top.callee,
@@ -29,8 +29,12 @@ impl Stacks {
     }
 
     /// Innermost first, `place` being the first.
-    pub fn frames(&mut self, thread: ProgramThreadId, place: ContextFrame) -> Vec<ContextFrame> {
-        let callers = self.of(thread).iter().rev();
+    pub fn plain_frames(
+        &mut self,
+        thread: ProgramThreadId,
+        place: ContextFrame,
+    ) -> Vec<ContextFrame> {
+        let callers = self.stack_mut(thread).iter().rev();
         let callers = callers
             .filter(|edge| !edge.is_entry())
             .map(|edge| edge.caller_frame());

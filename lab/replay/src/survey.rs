@@ -2,13 +2,13 @@
 
 use lucce_callgraph::CallEdge;
 use lucce_callgraph::numbering::{FastMap, WeightedEdge};
-use lucce_recording::{LogDamage, ProgramThreadId, Recording, Step};
+use lucce_recording::{LogDamage, ProgramThreadId, RecordedStep, Recording};
 
-use crate::{Depths, Tick};
+use crate::{DepthDistribution, Tick};
 
 /// See the module's description.
 #[derive(Default)]
-pub struct Survey {
+pub struct RecordingSurvey {
     pub steps: u64,
     pub calls: u64,
     pub events: u64,
@@ -21,15 +21,15 @@ pub struct Survey {
     /// Nodes of the calling context tree: different contexts of calls, and of events.
     pub contexts: u64,
     pub event_contexts: u64,
-    pub depths: Depths,
+    pub depths: DepthDistribution,
     pub damage: Option<LogDamage>,
 }
 
-impl Survey {
+impl RecordingSurvey {
     #[must_use]
-    pub fn of(recording: &Recording, tick: Tick<'_>) -> Survey {
-        let mut survey = Survey::default();
-        let mut tree = Tree::default();
+    pub fn from_recording(recording: &Recording, tick: Tick<'_>) -> RecordingSurvey {
+        let mut survey = RecordingSurvey::default();
+        let mut tree = ContextTreeIndex::default();
         let mut index: FastMap<CallEdge, usize> = FastMap::default();
         let mut stacks: Vec<Vec<u32>> = Vec::new();
         for item in recording.steps() {
@@ -44,7 +44,12 @@ impl Survey {
             if survey.steps.is_multiple_of(TICK) {
                 tick(TICK);
             }
-            survey.step(&mut tree, &mut index, of(&mut stacks, thread), step);
+            survey.add_step(
+                &mut tree,
+                &mut index,
+                thread_entry(&mut stacks, thread),
+                step,
+            );
         }
         survey.contexts = tree.calls;
         survey.event_contexts = tree.events;
@@ -59,31 +64,31 @@ impl Survey {
         survey
     }
 
-    fn step(
+    fn add_step(
         &mut self,
-        tree: &mut Tree,
+        tree: &mut ContextTreeIndex,
         index: &mut FastMap<CallEdge, usize>,
         stack: &mut Vec<u32>,
-        step: Step,
+        step: RecordedStep,
     ) {
         let top = stack.last().copied().unwrap_or(0);
         match step {
-            Step::Start(_) => self.threads += 1,
-            Step::Enter(edge) => {
+            RecordedStep::Start(_) => self.threads += 1,
+            RecordedStep::Enter(edge) => {
                 self.calls += 1;
-                count(&mut self.profile, index, edge);
-                stack.push(tree.child(top, edge, false));
-                self.depths.add(stack.len());
+                count_edge(&mut self.profile, index, edge);
+                stack.push(tree.find_or_add_child(top, edge, false));
+                self.depths.add_depth(stack.len());
             }
-            Step::Event(edge) => {
+            RecordedStep::Event(edge) => {
                 self.events += 1;
-                count(&mut self.event_profile, index, edge);
-                tree.child(top, edge, true);
+                count_edge(&mut self.event_profile, index, edge);
+                tree.find_or_add_child(top, edge, true);
             }
-            Step::Exit => {
+            RecordedStep::Exit => {
                 stack.pop();
             }
-            Step::Unwind(frames) => {
+            RecordedStep::Unwind(frames) => {
                 stack.truncate(stack.len().saturating_sub(frames as usize));
             }
         }
@@ -108,7 +113,11 @@ impl Survey {
 /// Steps between two ticks.
 pub(crate) const TICK: u64 = 1 << 16;
 
-fn count(profile: &mut Vec<WeightedEdge>, index: &mut FastMap<CallEdge, usize>, edge: CallEdge) {
+fn count_edge(
+    profile: &mut Vec<WeightedEdge>,
+    index: &mut FastMap<CallEdge, usize>,
+    edge: CallEdge,
+) {
     let at = *index.entry(edge).or_insert(profile.len());
     match profile.get_mut(at) {
         Some(known) => known.weight += 1,
@@ -116,7 +125,7 @@ fn count(profile: &mut Vec<WeightedEdge>, index: &mut FastMap<CallEdge, usize>, 
     }
 }
 
-fn of<T: Default>(all: &mut Vec<T>, thread: ProgramThreadId) -> &mut T {
+fn thread_entry<T: Default>(all: &mut Vec<T>, thread: ProgramThreadId) -> &mut T {
     let index = thread.0 as usize;
     if index >= all.len() {
         all.resize_with(index + 1, T::default);
@@ -130,14 +139,14 @@ fn of<T: Default>(all: &mut Vec<T>, thread: ProgramThreadId) -> &mut T {
 
 /// The calling context tree; node 0 is the root, whose children are threads' entries.
 #[derive(Default)]
-struct Tree {
+struct ContextTreeIndex {
     children: FastMap<(u32, CallEdge), u32>,
     calls: u64,
     events: u64,
 }
 
-impl Tree {
-    fn child(&mut self, parent: u32, edge: CallEdge, is_event: bool) -> u32 {
+impl ContextTreeIndex {
+    fn find_or_add_child(&mut self, parent: u32, edge: CallEdge, is_event: bool) -> u32 {
         let next = self.children.len() as u32 + 1;
         let child = *self.children.entry((parent, edge)).or_insert(next);
         if child == next {

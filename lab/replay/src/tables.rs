@@ -3,11 +3,11 @@
 use comfy_table::{CellAlignment, Table, presets};
 use lucce_command::grouped;
 
-use crate::{Comparison, Outcome, Program};
+use crate::{ComparedProgram, EncodingComparison, EncodingOutcome};
 
 /// All tables, each under its title.
 #[must_use]
-pub fn tables(comparison: &Comparison) -> String {
+pub fn render_tables(comparison: &EncodingComparison) -> String {
     let mut text = String::new();
     let mut add = |title: &str, table: Table| {
         text.push_str(title);
@@ -15,31 +15,31 @@ pub fn tables(comparison: &Comparison) -> String {
         text.push_str(&table.to_string());
         text.push_str("\n\n");
     };
-    add("Programs", programs(comparison));
+    add("Programs", program_table(comparison));
     add(
         "Depth of encoding stacks (PCCE, Table 2); * nodes were reduced to fit 32 bits",
-        stacks(comparison),
+        stack_table(comparison),
     );
     add(
         "Characteristics (DACCE, Table 1); ccStack operations per million calls",
-        characteristics(comparison),
+        characteristics_table(comparison),
     );
     add(
         "Numbering over time (DACCE, Figure 9): after each renumbering",
-        progress(comparison),
+        progress_table(comparison),
     );
     add(
         "Depth that so many percent of calls need (DACCE, Figure 10; PCCE, Figure 9)",
-        distribution(comparison),
+        distribution_table(comparison),
     );
     for program in &comparison.programs {
         add(
             &format!(
                 "All encodings on {}: {} numbers",
                 program.name,
-                grouped(asked(program))
+                grouped(checked_contexts(program))
             ),
-            encodings(program),
+            encoding_table(program),
         );
     }
     text.truncate(text.trim_end().len());
@@ -47,11 +47,11 @@ pub fn tables(comparison: &Comparison) -> String {
     text
 }
 
-fn asked(program: &Program) -> u64 {
+fn checked_contexts(program: &ComparedProgram) -> u64 {
     program.outcomes.first().map_or(0, |outcome| outcome.asked)
 }
 
-fn table(header: &[&str]) -> Table {
+fn new_table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header);
     for column in table.column_iter_mut().skip(1) {
@@ -60,8 +60,8 @@ fn table(header: &[&str]) -> Table {
     table
 }
 
-fn programs(comparison: &Comparison) -> Table {
-    let mut table = table(&[
+fn program_table(comparison: &EncodingComparison) -> Table {
+    let mut table = new_table(&[
         "program",
         "calls",
         "events",
@@ -85,15 +85,15 @@ fn programs(comparison: &Comparison) -> Table {
             grouped(survey.profile.len() as u64),
             grouped(survey.contexts),
             grouped(survey.contexts + survey.event_contexts),
-            format!("{:.1}", survey.depths.mean()),
-            survey.depths.max().to_string(),
+            format!("{:.1}", survey.depths.mean_depth()),
+            survey.depths.max_depth().to_string(),
         ]);
     }
     table
 }
 
-fn stacks(comparison: &Comparison) -> Table {
-    let mut table = table(&[
+fn stack_table(comparison: &EncodingComparison) -> Table {
+    let mut table = new_table(&[
         "program",
         "max: ours",
         "plain",
@@ -103,14 +103,14 @@ fn stacks(comparison: &Comparison) -> Table {
         "max ID",
     ]);
     for program in &comparison.programs {
-        let Some(pcce) = program.outcome("pcce") else {
+        let Some(pcce) = program.find_outcome("pcce") else {
             continue;
         };
         let plain = &program.survey.depths;
         table.add_row([
             program.name.clone(),
-            pcce.depths.max().to_string(),
-            plain.max().to_string(),
+            pcce.depths.max_depth().to_string(),
+            plain.max_depth().to_string(),
             pcce.depths.percentile(90).to_string(),
             plain.percentile(90).to_string(),
             grouped(program.survey.contexts),
@@ -120,16 +120,16 @@ fn stacks(comparison: &Comparison) -> Table {
     table
 }
 
-fn max_id(pcce: &Outcome) -> String {
-    let reduced = pcce.count("reduced nodes");
+fn max_id(pcce: &EncodingOutcome) -> String {
+    let reduced = pcce.other_count("reduced nodes");
     match reduced {
         0 => grouped(pcce.statistics.max_id),
         _ => format!("{}* ({reduced})", grouped(pcce.statistics.max_id)),
     }
 }
 
-fn characteristics(comparison: &Comparison) -> Table {
-    let mut table = table(&[
+fn characteristics_table(comparison: &EncodingComparison) -> Table {
+    let mut table = new_table(&[
         "program",
         "PCCE: nodes",
         "edges",
@@ -147,16 +147,18 @@ fn characteristics(comparison: &Comparison) -> Table {
     ]);
     for program in &comparison.programs {
         let survey = &program.survey;
-        let (Some(pcce), Some(dacce)) = (program.outcome("pcce"), program.outcome("dacce")) else {
+        let (Some(pcce), Some(dacce)) =
+            (program.find_outcome("pcce"), program.find_outcome("dacce"))
+        else {
             continue;
         };
-        let half = |outcome: &Outcome| {
+        let half = |outcome: &EncodingOutcome| {
             [
                 grouped(outcome.statistics.nodes),
                 grouped(outcome.statistics.edges),
-                scientific(outcome.statistics.max_id),
+                format_scientific(outcome.statistics.max_id),
                 grouped(outcome.operations_per_million(survey) as u64),
-                format!("{:.2}", outcome.depths.mean()),
+                format!("{:.2}", outcome.depths.mean_depth()),
             ]
         };
         let mut row = vec![program.name.clone()];
@@ -173,8 +175,8 @@ fn characteristics(comparison: &Comparison) -> Table {
 /// So many rows of a program's progress are shown: JSON has all.
 const SHOWN: usize = 6;
 
-fn progress(comparison: &Comparison) -> Table {
-    let mut table = table(&[
+fn progress_table(comparison: &EncodingComparison) -> Table {
+    let mut table = new_table(&[
         "program",
         "renumbering",
         "samples",
@@ -184,7 +186,7 @@ fn progress(comparison: &Comparison) -> Table {
         "maxID",
     ]);
     for program in &comparison.programs {
-        let Some(dacce) = program.outcome("dacce") else {
+        let Some(dacce) = program.find_outcome("dacce") else {
             continue;
         };
         let progress = &dacce.statistics.progress;
@@ -201,24 +203,24 @@ fn progress(comparison: &Comparison) -> Table {
                 grouped(shown.calls),
                 grouped(shown.nodes),
                 grouped(shown.edges),
-                scientific(shown.max_id),
+                format_scientific(shown.max_id),
             ]);
         }
     }
     table
 }
 
-fn distribution(comparison: &Comparison) -> Table {
-    let mut table = table(&["program", "stack", "50%", "90%", "99%", "100%"]);
+fn distribution_table(comparison: &EncodingComparison) -> Table {
+    let mut table = new_table(&["program", "stack", "50%", "90%", "99%", "100%"]);
     for program in &comparison.programs {
-        let mut add = |stack: &str, depths: &crate::Depths| {
+        let mut add = |stack: &str, depths: &crate::DepthDistribution| {
             let mut row = vec![program.name.clone(), stack.to_owned()];
             row.extend([50, 90, 99, 100].map(|percent| depths.percentile(percent).to_string()));
             table.add_row(row);
         };
         add("call stack", &program.survey.depths);
         for name in ["pcce", "pcce-hybrid", "dacce"] {
-            if let Some(outcome) = program.outcome(name) {
+            if let Some(outcome) = program.find_outcome(name) {
                 add(name, &outcome.depths);
             }
         }
@@ -226,8 +228,8 @@ fn distribution(comparison: &Comparison) -> Table {
     table
 }
 
-fn encodings(program: &Program) -> Table {
-    let mut table = table(&[
+fn encoding_table(program: &ComparedProgram) -> Table {
+    let mut table = new_table(&[
         "encoding",
         "numbers",
         "max",
@@ -245,7 +247,7 @@ fn encodings(program: &Program) -> Table {
         "differ",
     ]);
     let tree = program
-        .outcome("cct")
+        .find_outcome("cct")
         .map_or(1, |cct| cct.statistics.memory_bytes);
     for outcome in &program.outcomes {
         let statistics = &outcome.statistics;
@@ -261,9 +263,9 @@ fn encodings(program: &Program) -> Table {
             format!("{:.1}", outcome.bits_mean),
             outcome.bits_max.to_string(),
             format!("{:.1}", outcome.nanos_per_call),
-            size(statistics.memory_bytes),
+            format_size(statistics.memory_bytes),
             or_none(
-                percent(statistics.memory_bytes, tree),
+                format_percent(statistics.memory_bytes, tree),
                 statistics.memory_bytes > 0,
             ),
             or_none(grouped(statistics.log_bytes), statistics.log_bytes > 0),
@@ -290,11 +292,11 @@ fn encodings(program: &Program) -> Table {
     table
 }
 
-fn percent(part: u64, whole: u64) -> String {
+fn format_percent(part: u64, whole: u64) -> String {
     format!("{:.0}%", part as f64 * 100.0 / whole.max(1) as f64)
 }
 
-fn size(bytes: u64) -> String {
+fn format_size(bytes: u64) -> String {
     match bytes {
         0 => "-".to_owned(),
         1..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
@@ -303,7 +305,7 @@ fn size(bytes: u64) -> String {
 }
 
 /// Large numbers as the paper writes them: `1.4e11`.
-fn scientific(number: u64) -> String {
+fn format_scientific(number: u64) -> String {
     match number {
         0..10_000_000 => grouped(number),
         _ => format!("{:.1e}", number as f64),

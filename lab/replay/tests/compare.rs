@@ -21,9 +21,9 @@ impl Write for Memory {
     }
 }
 
-fn recorded(run: impl FnOnce(&Writer<Memory>, &mut ThreadWriter)) -> Recording {
+fn recorded(run: impl FnOnce(&RecordingWriter<Memory>, &mut ThreadWriter)) -> Recording {
     let memory = Memory::default();
-    let writer = Writer::new(memory.clone(), u64::MAX).unwrap();
+    let writer = RecordingWriter::new(memory.clone(), u64::MAX).unwrap();
     let mut thread = writer.start("main", None);
     run(&writer, &mut thread);
     thread.flush(&writer);
@@ -46,18 +46,18 @@ fn call(caller: u32, site: u32, callee: u32) -> CallEdge {
     }
 }
 
-const ALL: Settings = Settings {
+const ALL: ReplaySettings = ReplaySettings {
     check_every: 1,
     timed: true,
 };
 
-fn program(recording: &Recording) -> Program {
-    let survey = Survey::of(recording, &|_| ());
-    Program::of("made up".into(), recording, survey, ALL, &|_| ())
+fn program(recording: &Recording) -> ComparedProgram {
+    let survey = RecordingSurvey::from_recording(recording, &|_| ());
+    ComparedProgram::from_outcomes("made up".into(), recording, survey, ALL, &|_| ())
 }
 
 /// main calls a and b by turns, both call c, c has an event.
-fn diamond(writer: &Writer<Memory>, thread: &mut ThreadWriter) {
+fn diamond(writer: &RecordingWriter<Memory>, thread: &mut ThreadWriter) {
     thread.enter(writer, CallEdge::from_thread_entry(MethodId(1)));
     for turn in 0..100 {
         let middle = 2 + turn % 2;
@@ -79,8 +79,11 @@ fn what_is_counted_of_a_small_program() {
         (survey.methods, survey.contexts, survey.event_contexts),
         (4, 5, 2)
     );
-    assert_eq!((survey.depths.max(), survey.depths.percentile(90)), (3, 3));
-    assert_eq!(program.mismatches(), 0);
+    assert_eq!(
+        (survey.depths.max_depth(), survey.depths.percentile(90)),
+        (3, 3)
+    );
+    assert_eq!(program.count_mismatches(), 0);
     let names: Vec<&str> = program
         .outcomes
         .iter()
@@ -93,17 +96,21 @@ fn what_is_counted_of_a_small_program() {
         assert_eq!(outcome.checked, 200, "{}", outcome.name);
     }
     let ours = ["lucce", "adaptive", "static", "cct"];
-    for outcome in ours.map(|name| program.outcome(name).unwrap()) {
+    for outcome in ours.map(|name| program.find_outcome(name).unwrap()) {
         assert_eq!((outcome.numbers_mean, outcome.numbers_max), (1.0, 1));
         assert!(outcome.bits_max <= 64 && outcome.statistics.log_bytes > 0);
     }
     // Both paths in one id of one bit, no stack.
-    let pcce = program.outcome("pcce").unwrap();
+    let pcce = program.find_outcome("pcce").unwrap();
     assert_eq!(
-        (pcce.statistics.max_id, pcce.bits_max, pcce.depths.max()),
+        (
+            pcce.statistics.max_id,
+            pcce.bits_max,
+            pcce.depths.max_depth()
+        ),
         (1, 1, 0)
     );
-    let paper = program.outcome("lucce-paper").unwrap();
+    let paper = program.find_outcome("lucce-paper").unwrap();
     assert_eq!((paper.numbers_max, paper.statistics.edges), (2, 5));
 }
 
@@ -116,7 +123,7 @@ fn a_recording_without_events_asks_at_every_call() {
         }
     });
     let program = program(&recording);
-    assert_eq!(program.mismatches(), 0);
+    assert_eq!(program.count_mismatches(), 0);
     assert!(program.outcomes.iter().all(|outcome| outcome.asked == 50));
     assert_eq!(program.survey.asked_contexts(), 50);
 }
@@ -131,23 +138,30 @@ fn recursion_costs_each_encoding_what_its_paper_says() {
         }
     });
     let program = program(&recording);
-    assert_eq!(program.mismatches(), 0);
+    assert_eq!(program.count_mismatches(), 0);
     // One entry that is repeated, behind the one of the thread's entry.
-    assert!(program.outcome("pcce").unwrap().depths.max() <= 2);
-    assert_eq!(program.outcome("pcce-hybrid").unwrap().depths.max(), 200);
-    let paper = program.outcome("lucce-paper").unwrap();
+    assert!(program.find_outcome("pcce").unwrap().depths.max_depth() <= 2);
+    assert_eq!(
+        program
+            .find_outcome("pcce-hybrid")
+            .unwrap()
+            .depths
+            .max_depth(),
+        200
+    );
+    let paper = program.find_outcome("lucce-paper").unwrap();
     assert!(paper.statistics.log_bytes > 200 * 6);
     // Each version's range is wider than the one before, until it is as wide as it may be.
-    assert_eq!(program.outcome("lucce").unwrap().statistics.anchors, 2);
+    assert_eq!(program.find_outcome("lucce").unwrap().statistics.anchors, 2);
 }
 
 #[test]
 fn text_json_and_plot_say_the_same() {
     let recording = recorded(diamond);
-    let comparison = Comparison {
+    let comparison = EncodingComparison {
         programs: vec![program(&recording), program(&recording)],
     };
-    let text = tables(&comparison);
+    let text = render_tables(&comparison);
     for title in ["PCCE, Table 2", "DACCE, Table 1", "Figure 9", "Figure 10"] {
         assert!(text.contains(title), "{title}");
     }
@@ -163,7 +177,7 @@ fn text_json_and_plot_say_the_same() {
     assert_eq!(dacce["asked"], 100);
     assert_eq!(json["programs"][1]["contexts"], 5);
     assert_eq!(json["programs"][1]["depth"]["cumulative"][3]["share"], 1.0);
-    let plot = plot(&comparison);
+    let plot = draw_comparison(&comparison);
     assert!(plot.starts_with("<svg") && plot.trim_end().ends_with("</svg>"));
     assert_eq!(plot.matches("made up").count(), 2);
     assert!(!plot.contains("NaN") && !plot.contains("inf"));
@@ -176,7 +190,7 @@ fn a_damaged_recording_is_compared_as_far_as_it_goes() {
         thread.exit(writer);
         diamond(writer, thread);
     });
-    let survey = Survey::of(&recording, &|_| ());
+    let survey = RecordingSurvey::from_recording(&recording, &|_| ());
     assert!(survey.damage.is_some());
     assert_eq!(survey.calls, 201);
     let lucce = run("lucce", &recording, &survey, ALL, &|_| ()).unwrap();
@@ -236,6 +250,6 @@ proptest! {
         });
         let program = program(&recording);
         prop_assert!(program.survey.damage.is_none());
-        prop_assert_eq!(program.mismatches(), 0);
+        prop_assert_eq!(program.count_mismatches(), 0);
     }
 }

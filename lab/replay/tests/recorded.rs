@@ -4,7 +4,7 @@
 
 use lucce_callgraph::{ContextFrame, ContextLayout, EncodingPolicy};
 use lucce_encodings::{ContextEncoding, VersionedEncoding};
-use lucce_recording::{CallEdge, ProgramThreadId, Recording, Step};
+use lucce_recording::{CallEdge, ProgramThreadId, RecordedStep, Recording};
 use lucce_replay::*;
 
 const PROGRAMS: [(&str, &[u8]); 3] = [
@@ -18,26 +18,27 @@ fn real_programs_in_every_encoding() {
     for (name, bytes) in PROGRAMS {
         let recording = Recording::from_bytes(bytes.to_vec()).unwrap();
         assert!(recording.is_cut());
-        let survey = Survey::of(&recording, &|_| ());
+        let survey = RecordingSurvey::from_recording(&recording, &|_| ());
         assert!(survey.damage.is_none());
         assert!(survey.calls > 500_000 && survey.events > 10_000 && survey.threads > 1);
-        let settings = Settings {
+        let settings = ReplaySettings {
             check_every: 97,
             timed: false,
         };
-        let program = Program::of(name.into(), &recording, survey, settings, &|_| ());
+        let program =
+            ComparedProgram::from_outcomes(name.into(), &recording, survey, settings, &|_| ());
         check(&program);
     }
 }
 
-fn check(program: &Program) {
+fn check(program: &ComparedProgram) {
     let name = &program.name;
     for outcome in program.outcomes.iter().filter(|outcome| outcome.decodes) {
         let first = outcome.first.as_ref();
         assert!(first.is_none(), "{name}, {}: {first:?}", outcome.name);
         assert!(outcome.checked > 200, "{name}, {}", outcome.name);
     }
-    let of = |encoding| program.outcome(encoding).unwrap();
+    let of = |encoding| program.find_outcome(encoding).unwrap();
     let plain = &program.survey.depths;
     // One number per event, none lost, few calls anchor, and far fewer nodes than the tree has.
     let lucce = of("lucce");
@@ -100,12 +101,12 @@ fn walk(recording: &Recording, encoding: &mut VersionedEncoding) -> Vec<u64> {
         stacks.resize_with(stacks.len().max(at + 1), Vec::new);
         let stack = &mut stacks[at];
         match step {
-            Step::Start(_) => encoding.start_thread(thread, None),
-            Step::Enter(edge) => {
+            RecordedStep::Start(_) => encoding.start_thread(thread, None),
+            RecordedStep::Enter(edge) => {
                 encoding.enter_call(thread, edge);
                 stack.push(edge);
             }
-            Step::Event(edge) => {
+            RecordedStep::Event(edge) => {
                 let ContextFrame { site, method } = edge.caller_frame();
                 numbers.push(
                     encoding
@@ -113,8 +114,8 @@ fn walk(recording: &Recording, encoding: &mut VersionedEncoding) -> Vec<u64> {
                         .id,
                 );
             }
-            Step::Exit => encoding.leave_call(thread, stack.pop().unwrap()),
-            Step::Unwind(frames) => {
+            RecordedStep::Exit => encoding.leave_call(thread, stack.pop().unwrap()),
+            RecordedStep::Unwind(frames) => {
                 let left = stack.len() - frames as usize;
                 encoding.unwind_calls(thread, &stack.split_off(left));
             }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use lucce_tracelog::InMemoryLog;
-use lucce_variations::{Variation, write};
+use lucce_variations::{RunVariation, write_variation};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -30,13 +30,13 @@ fn run(args: &[String]) -> Result<(), String> {
     };
     let recorded = InMemoryLog::open(log).map_err(|e| format!("{log}: {e}"))?;
     for at in 0..count {
-        let variation = Variation {
+        let variation = RunVariation {
             number: first + at,
             release: u32::try_from(release).map_err(|e| e.to_string())?,
             start_ms: start + at * step,
         };
         let to = Path::new(folder).join(format!("{name}-{}.lucce", variation.number));
-        let run = write(&recorded, name, variation, &to);
+        let run = write_variation(&recorded, name, variation, &to);
         println!("{}", run.map_err(|e| format!("{}: {e}", to.display()))?);
     }
     Ok(())

@@ -61,12 +61,12 @@ fn recorded(folder: &Path) -> InMemoryLog {
 
 fn varied(log: &InMemoryLog, folder: &Path, number: u64, release: u32) -> (PathBuf, InMemoryLog) {
     let path = folder.join(format!("{number}-{release}-{:p}", &number));
-    let variation = Variation {
+    let variation = RunVariation {
         number,
         release,
         start_ms: 9,
     };
-    write(log, "shop", variation, &path).unwrap();
+    write_variation(log, "shop", variation, &path).unwrap();
     let log = InMemoryLog::open(&path).unwrap();
     (path, log)
 }
@@ -139,12 +139,12 @@ fn what_it_is_depends_on_its_arguments_alone() {
     let log = recorded(dir.path());
     let (one, _) = varied(&log, dir.path(), 1, 2);
     let again = dir.path().join("again");
-    let variation = Variation {
+    let variation = RunVariation {
         number: 1,
         release: 2,
         start_ms: 9,
     };
-    write(&log, "shop", variation, &again).unwrap();
+    write_variation(&log, "shop", variation, &again).unwrap();
     assert_eq!(std::fs::read(one).unwrap(), std::fs::read(again).unwrap());
 }
 
@@ -180,11 +180,11 @@ fn a_run_that_has_not_ended_is_refused() {
     writer.append(MetaRecord { key, value }).unwrap();
     drop(writer);
     let log = InMemoryLog::open(&path).unwrap();
-    let variation = Variation {
+    let variation = RunVariation {
         number: 1,
         release: 0,
         start_ms: 9,
     };
-    let refused = write(&log, "shop", variation, &dir.path().join("other")).unwrap_err();
+    let refused = write_variation(&log, "shop", variation, &dir.path().join("other")).unwrap_err();
     assert!(refused.to_string().contains("not ended"), "{refused}");
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use lucce_decoder::EventLeaf;
 use lucce_decoder::escape::{CollapsedFrameText, EscapedLine};
-use lucce_kcontexts::{Error, NodeId};
+use lucce_kcontexts::{ForestNodeId, KContextError};
 use serde::Serialize;
 
 use super::input::HotPathsInput;
@@ -77,7 +77,7 @@ impl HotPathsAnswer {
         (measure, origin): (String, EventLeaf),
         hot: &HotRoutines,
         paths: NamedForest,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, KContextError> {
         Ok(HotPathsAnswer {
             value: measure,
             thing: match origin {
@@ -156,7 +156,7 @@ fn push_callers<'c>(
 fn callee_trees(paths: &NamedForest, total: u64) -> Vec<HotCallee> {
     let forest = &paths.forest;
     let roots = root_counts(paths);
-    let mut callers: BTreeMap<Option<NodeId>, Vec<HotCallee>> = BTreeMap::new();
+    let mut callers: BTreeMap<Option<ForestNodeId>, Vec<HotCallee>> = BTreeMap::new();
     // Children follow their parents.
     for (node, root) in forest.nodes().zip(roots).rev() {
         let parent = forest.parent(node);
@@ -175,7 +175,7 @@ fn callee_trees(paths: &NamedForest, total: u64) -> Vec<HotCallee> {
 
 /// The count of each node's root.
 fn root_counts(paths: &NamedForest) -> Vec<u64> {
-    let mut roots: BTreeMap<NodeId, u64> = BTreeMap::new();
+    let mut roots: BTreeMap<ForestNodeId, u64> = BTreeMap::new();
     for node in paths.forest.nodes() {
         let parent = paths.forest.parent(node);
         let root = parent.and_then(|parent| roots.get(&parent).copied());
@@ -195,7 +195,7 @@ fn sort_hottest_first(callees: Option<Vec<HotCallee>>) -> Vec<HotCallee> {
 /// Writes each k-calling context, hot method first, with the count that no longer context has.
 fn write_collapsed(paths: &NamedForest, out: &mut impl Write) -> io::Result<()> {
     let forest = &paths.forest;
-    let mut own: BTreeMap<NodeId, u64> = BTreeMap::new();
+    let mut own: BTreeMap<ForestNodeId, u64> = BTreeMap::new();
     for node in forest.nodes() {
         let count = forest.count(node);
         own.insert(node, count);
@@ -204,7 +204,7 @@ fn write_collapsed(paths: &NamedForest, out: &mut impl Write) -> io::Result<()> 
             *above = above.saturating_sub(count);
         }
     }
-    let mut own: Vec<(NodeId, u64)> = own.into_iter().filter(|(_, own)| *own > 0).collect();
+    let mut own: Vec<(ForestNodeId, u64)> = own.into_iter().filter(|(_, own)| *own > 0).collect();
     own.sort_by_key(|(node, own)| (Reverse(*own), *node));
     for (node, own) in own {
         let up = std::iter::successors(Some(node), |node| forest.parent(*node));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use lucce_kcontexts::{Curve, Figures};
+use lucce_kcontexts::{Curve, ForestFigures};
 use plotters::chart::SeriesLabelPosition::{UpperLeft, UpperRight};
 
 use super::charts::{ChartAxis, ChartSeries, draw_bars, draw_lines};
@@ -79,7 +79,7 @@ fn program_names(programs: &[ProgramTables]) -> Vec<String> {
 fn series_per_program(
     name: &str,
     programs: &[ProgramTables],
-    value: impl Fn(&Figures) -> Option<f64>,
+    value: impl Fn(&ForestFigures) -> Option<f64>,
 ) -> ChartSeries<Option<f64>> {
     named_series(name, programs.iter().map(|program| value(&program.figures)))
 }
@@ -101,7 +101,7 @@ fn figure_9(path: &Path, programs: &[ProgramTables]) -> Result<(), String> {
     )
 }
 
-fn figure_10(path: &Path, name: &str, figures: &Figures) -> Result<(), String> {
+fn figure_10(path: &Path, name: &str, figures: &ForestFigures) -> Result<(), String> {
     let title = format!(
         "Figure 10, {}: k-contexts, and those that make 90%",
         short_name(name)
@@ -126,7 +126,7 @@ fn figure_10(path: &Path, name: &str, figures: &Figures) -> Result<(), String> {
     draw_lines(path, &title, axes, UpperLeft, &all)
 }
 
-fn figure_11(path: &Path, name: &str, figures: &Figures) -> Result<(), String> {
+fn figure_11(path: &Path, name: &str, figures: &ForestFigures) -> Result<(), String> {
     let title = format!(
         "Figure 11, {}: nodes of the forests, by k",
         short_name(name)
@@ -182,7 +182,7 @@ fn figure_12(path: &Path, programs: &[ProgramTables]) -> Result<(), String> {
 fn figure_13(path: &Path, programs: &[ProgramTables]) -> Result<(), String> {
     let title = "Figure 13: size of the k-CCF and of the x%-similar ∞-CCF";
     let similar = |x: u32| {
-        let size = move |f: &Figures| {
+        let size = move |f: &ForestFigures| {
             let found = f.similar_size.iter().find(|(at, _)| *at == x);
             found.map(|(_, size)| *size)
         };

@@ -7,7 +7,7 @@ use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
     CallLabels, CallMeasure, CodeSymbols, EventLeaf, Profile, feed_log_calls, feed_recorded_calls,
 };
-use lucce_kcontexts::Listener;
+use lucce_kcontexts::CallListener;
 use lucce_recording::{MAGIC, Recording};
 use lucce_tracelog::open_file;
 
@@ -75,7 +75,7 @@ impl HotPathsInput {
         &self,
         what: (CallMeasure, EventLeaf),
         labels: &mut CallLabels,
-        listener: &mut impl Listener,
+        listener: &mut impl CallListener,
         limit: u64,
     ) -> Result<CommandStatus, CommandError> {
         let failed = |e| CommandError::Usage(prefix_path(&self.path, e));

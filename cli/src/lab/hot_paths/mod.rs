@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use lucce_decoder::{CallMeasure, EventLeaf};
-use lucce_kcontexts::Bursts;
+use lucce_kcontexts::BurstIntervals;
 
 use crate::classes::ClassFilterArgs;
 use crate::{CommandError, CommandStatus};
@@ -77,7 +77,7 @@ pub struct HotPathsArgs {
         default_value = "0.2ms/2ms",
         requires = "tables"
     )]
-    burst: Bursts,
+    burst: BurstIntervals,
     /// With --tables: maximum number of recorded steps, each of which takes 32 bytes of memory
     #[arg(
         long,

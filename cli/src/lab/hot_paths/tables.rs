@@ -4,7 +4,10 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use lucce_decoder::{CallLabels, CallMeasure, EventLeaf};
-use lucce_kcontexts::{Bursts, CallingContextTree, Error, Figures, Sizes, Times, Trace, Unit};
+use lucce_kcontexts::{
+    BuildTimes, BurstIntervals, CallTrace, CallingContextTree, ForestFigures, ForestSizes,
+    IntervalUnit, KContextError,
+};
 use serde::Serialize;
 
 use super::input::HotPathsInput;
@@ -19,12 +22,12 @@ pub struct ProgramTables {
     pub name: String,
     /// What the call tree's nodes are: `calls` or `events`.
     pub value: String,
-    pub sizes: Sizes,
+    pub sizes: ForestSizes,
     /// Times, for recorded calls only: a log's contexts have no order.
-    pub times: Option<Times>,
+    pub times: Option<BuildTimes>,
     /// The bursts of static bursting, for recorded calls only.
     pub bursts: Option<String>,
-    pub figures: Figures,
+    pub figures: ForestFigures,
 }
 
 #[derive(Serialize)]
@@ -87,23 +90,23 @@ fn measure_program(
     let mut labels = CallLabels::default();
     let (calls, end) = build_trace(args, input, what, &mut labels)?;
     let routine_of_each = labels.routine_of_each();
-    let sizes = Sizes::new(&calls, &routine_of_each).map_err(failed)?;
+    let sizes = ForestSizes::new(&calls, &routine_of_each).map_err(failed)?;
     tick();
-    let routines = calls.relabelled(&routine_of_each).map_err(failed)?;
+    let routines = calls.relabel_trace(&routine_of_each).map_err(failed)?;
     drop(calls);
     let bursts = input
         .is_recording()
         .then(|| effective_bursts(args.burst, &routines));
     let times = input
         .is_recording()
-        .then(|| Times::new(&routines, sizes.depth, tick));
+        .then(|| BuildTimes::new(&routines, sizes.depth, tick));
     let program = ProgramTables {
         name: input.file_name(),
         value: input.measure_name(what.0),
         sizes,
         times: times.transpose().map_err(failed)?,
         bursts: bursts.map(|bursts| bursts.to_string()),
-        figures: Figures::new(&routines, bursts, tick).map_err(failed)?,
+        figures: ForestFigures::new(&routines, bursts, tick).map_err(failed)?,
     };
     Ok((program, end))
 }
@@ -114,23 +117,23 @@ fn build_trace(
     input: &HotPathsInput,
     what: (CallMeasure, EventLeaf),
     labels: &mut CallLabels,
-) -> Result<(Trace, CommandStatus), CommandError> {
+) -> Result<(CallTrace, CommandStatus), CommandError> {
     // Labels get their numbers while calls are fed.
-    let mut trace = Trace::new(u32::MAX);
+    let mut trace = CallTrace::new(u32::MAX);
     if input.is_recording() {
         let end = input.feed_calls(what, labels, &mut trace, args.steps)?;
         return Ok((trace, end));
     }
     let mut tree: CallingContextTree = CallingContextTree::new();
     let end = input.feed_calls(what, labels, &mut tree, u64::MAX)?;
-    let told: Result<(), Error> = tree.forest().walk(&mut trace);
+    let told: Result<(), KContextError> = tree.forest().walk_contexts(&mut trace);
     told.map_err(|e| CommandError::Usage(prefix_path(&input.path, e)))?;
     Ok((trace, end))
 }
 
-fn effective_bursts(wanted: Bursts, trace: &Trace) -> Bursts {
+fn effective_bursts(wanted: BurstIntervals, trace: &CallTrace) -> BurstIntervals {
     match wanted.unit {
-        Unit::Time if !trace.is_timed() => wanted.in_calls(),
+        IntervalUnit::Time if !trace.is_timed() => wanted.in_calls(),
         _ => wanted,
     }
 }
@@ -234,7 +237,7 @@ fn write_figures(programs: &[ProgramTables], out: &mut impl Write) -> io::Result
                 .into()
         },
     )?;
-    let k_contexts = |f: &Figures| {
+    let k_contexts = |f: &ForestFigures| {
         let at = |k: usize| f.k_contexts.get(k).or(f.k_contexts.last());
         let hot = |k| at(k).map_or_else(String::new, |(_, n, hot)| format!("{n}/{hot}"));
         [1, 2, 5, 10, 20, 50].map(hot).into()
@@ -310,7 +313,7 @@ fn write_table(
     programs: &[ProgramTables],
     title: &str,
     head: &[&str],
-    cells: impl Fn(&Figures) -> Vec<String>,
+    cells: impl Fn(&ForestFigures) -> Vec<String>,
 ) -> io::Result<()> {
     writeln!(out, "\n{title}")?;
     let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();

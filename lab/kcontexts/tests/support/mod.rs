@@ -27,18 +27,23 @@ pub struct Turn {
 }
 
 /// Calls to the listener only what a program can do: nothing is left that was not entered.
-pub fn run(turns: &[Turn], listener: &mut impl Listener) {
+pub fn run(turns: &[Turn], listener: &mut impl CallListener) {
     let mut depths: BTreeMap<u64, usize> = BTreeMap::new();
     for turn in turns {
-        let (thread, depth) = (Thread(turn.thread), depths.entry(turn.thread).or_default());
+        let (thread, depth) = (
+            TraceThreadId(turn.thread),
+            depths.entry(turn.thread).or_default(),
+        );
         match turn.step {
             Step::Call(label, weight) => {
-                listener.enter(thread, Label(label).into()).unwrap();
-                listener.count(thread, weight).unwrap();
+                listener
+                    .enter_call(thread, CallLabel(label).into())
+                    .unwrap();
+                listener.add_count(thread, weight).unwrap();
                 *depth += 1;
             }
             Step::Return if *depth > 0 => {
-                listener.leave(thread).unwrap();
+                listener.leave_call(thread).unwrap();
                 *depth -= 1;
             }
             Step::Return => {}
@@ -61,22 +66,26 @@ pub fn slabs_of(turns: &[Turn], k: u32) -> SlabForest {
 /// Plain stacks; what is told of them is up to `activated`.
 #[derive(Default)]
 pub struct Oracle {
-    stacks: BTreeMap<Thread, Path>,
+    stacks: BTreeMap<TraceThreadId, Path>,
     /// Every stack that something was counted for, root first, and the sum.
     pub stacks_counted: Profile,
     /// Every stack that ever was.
     pub contexts: BTreeSet<Path>,
 }
 
-impl Listener for Oracle {
-    fn enter(&mut self, thread: Thread, callee: Callee) -> Result<(), Error> {
+impl CallListener for Oracle {
+    fn enter_call(
+        &mut self,
+        thread: TraceThreadId,
+        callee: LabeledCallee,
+    ) -> Result<(), KContextError> {
         let stack = self.stacks.entry(thread).or_default();
         stack.push(callee.label.0);
         self.contexts.insert(stack.clone());
         Ok(())
     }
 
-    fn count(&mut self, thread: Thread, weight: u64) -> Result<(), Error> {
+    fn add_count(&mut self, thread: TraceThreadId, weight: u64) -> Result<(), KContextError> {
         *self
             .stacks_counted
             .entry(self.stacks[&thread].clone())
@@ -84,7 +93,7 @@ impl Listener for Oracle {
         Ok(())
     }
 
-    fn leave(&mut self, thread: Thread) -> Result<(), Error> {
+    fn leave_call(&mut self, thread: TraceThreadId) -> Result<(), KContextError> {
         self.stacks.get_mut(&thread).unwrap().pop();
         Ok(())
     }
@@ -129,9 +138,9 @@ impl Oracle {
 }
 
 /// All root paths of a forest and their counters.
-pub fn paths<C>(forest: &Forest<C>) -> Profile {
+pub fn paths<C>(forest: &LabelForest<C>) -> Profile {
     let path = |node| {
-        let mut path: Path = forest.upwards(node).map(|label| label.0).collect();
+        let mut path: Path = forest.labels_upwards(node).map(|label| label.0).collect();
         path.reverse();
         (path, forest.count(node))
     };

@@ -3,11 +3,11 @@
 use lucce_kcontexts::*;
 
 /// The stacks of methods, outermost first, with methods counted from 0; and how many methods there are.
-pub fn read(recorded: &[u8]) -> (Vec<Vec<Label>>, u32) {
+pub fn read(recorded: &[u8]) -> (Vec<Vec<CallLabel>>, u32) {
     let mut methods = 0;
     let mut label = |frame: &lucce_callgraph::ContextFrame| {
         methods = methods.max(frame.method.0);
-        Label(frame.method.0 - 1)
+        CallLabel(frame.method.0 - 1)
     };
     let events = lucce_contextkit::read(recorded);
     let stacks = events
@@ -18,16 +18,19 @@ pub fn read(recorded: &[u8]) -> (Vec<Vec<Label>>, u32) {
 }
 
 /// Leaves and calls from each stack to the next. Frames that two stacks share are one call.
-pub fn tell(stacks: &[Vec<Label>], listener: &mut impl Listener) -> Result<(), Error> {
-    let thread = Thread(0);
-    let mut last: &[Label] = &[];
+pub fn tell(
+    stacks: &[Vec<CallLabel>],
+    listener: &mut impl CallListener,
+) -> Result<(), KContextError> {
+    let thread = TraceThreadId(0);
+    let mut last: &[CallLabel] = &[];
     for stack in stacks {
         let same = last.iter().zip(stack).take_while(|(a, b)| a == b).count();
         for _ in same..last.len() {
-            listener.leave(thread)?;
+            listener.leave_call(thread)?;
         }
         for label in &stack[same..] {
-            listener.call(thread, (*label).into())?;
+            listener.enter_and_count(thread, (*label).into())?;
         }
         last = stack;
     }

@@ -51,15 +51,15 @@ pub fn acts() -> impl Strategy<Value = Vec<(usize, Act)>> {
 }
 
 /// What the recording must say, by thread.
-pub type Plain = Vec<Vec<Step>>;
+pub type Plain = Vec<Vec<RecordedStep>>;
 
 struct Live {
     writer: ThreadWriter,
     stack: Vec<u32>,
 }
 
-pub fn record<W: Write>(writer: &Writer<W>, acts: &[(usize, Act)]) -> Plain {
-    let mut plain: Plain = vec![vec![Step::Start(NOBODY)]];
+pub fn record<W: Write>(writer: &RecordingWriter<W>, acts: &[(usize, Act)]) -> Plain {
+    let mut plain: Plain = vec![vec![RecordedStep::Start(NOBODY)]];
     let mut threads = vec![Live {
         writer: writer.start("main", None),
         stack: Vec::new(),
@@ -74,7 +74,10 @@ pub fn record<W: Write>(writer: &Writer<W>, acts: &[(usize, Act)]) -> Plain {
                 writer: started,
                 stack: Vec::new(),
             });
-            plain.push(vec![Step::Start(Start { parent, position })]);
+            plain.push(vec![RecordedStep::Start(RecordedStart {
+                parent,
+                position,
+            })]);
             continue;
         }
         let Live { writer: to, stack } = &mut threads[thread];
@@ -85,34 +88,36 @@ pub fn record<W: Write>(writer: &Writer<W>, acts: &[(usize, Act)]) -> Plain {
                 continue;
             }
             (Act::Call { callee, .. }, None) => {
-                Step::Enter(CallEdge::from_thread_entry(MethodId(callee)))
+                RecordedStep::Enter(CallEdge::from_thread_entry(MethodId(callee)))
             }
-            (Act::Call { site, callee }, Some(caller)) => Step::Enter(CallEdge {
+            (Act::Call { site, callee }, Some(caller)) => RecordedStep::Enter(CallEdge {
                 callee: MethodId(callee),
                 ..CallEdge::from_event_frame(place(caller, site))
             }),
             (Act::Event { site }, Some(caller)) => {
-                Step::Event(CallEdge::from_event_frame(place(caller, site)))
+                RecordedStep::Event(CallEdge::from_event_frame(place(caller, site)))
             }
-            (Act::Return, Some(_)) => Step::Exit,
-            (Act::Throw { frames }, Some(_)) => Step::Unwind(frames.min(stack.len() as u32)),
+            (Act::Return, Some(_)) => RecordedStep::Exit,
+            (Act::Throw { frames }, Some(_)) => {
+                RecordedStep::Unwind(frames.min(stack.len() as u32))
+            }
             _ => continue,
         };
         match step {
-            Step::Enter(edge) => {
+            RecordedStep::Enter(edge) => {
                 stack.push(edge.callee.0);
                 to.enter(writer, edge);
             }
-            Step::Event(edge) => to.event(writer, edge),
-            Step::Exit => {
+            RecordedStep::Event(edge) => to.event(writer, edge),
+            RecordedStep::Exit => {
                 stack.pop();
                 to.exit(writer);
             }
-            Step::Unwind(frames) => {
+            RecordedStep::Unwind(frames) => {
                 stack.truncate(stack.len() - frames as usize);
                 to.unwind(writer, frames);
             }
-            Step::Start(_) => {}
+            RecordedStep::Start(_) => {}
         }
         plain[thread].push(step);
     }
@@ -122,7 +127,7 @@ pub fn record<W: Write>(writer: &Writer<W>, acts: &[(usize, Act)]) -> Plain {
     plain
 }
 
-pub const NOBODY: Start = Start {
+pub const NOBODY: RecordedStart = RecordedStart {
     parent: None,
     position: 0,
 };

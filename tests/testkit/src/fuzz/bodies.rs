@@ -9,7 +9,7 @@ use lucce_decoder::{
 use lucce_decoder::{feed_log_calls, feed_recorded_calls};
 use lucce_kcontexts::CallingContextTree;
 use lucce_recording::Recording;
-use lucce_replay::{Settings, Survey, run};
+use lucce_replay::{RecordingSurvey, ReplaySettings, run};
 use lucce_tracelog::InMemoryLog;
 
 /// Of each list so many are looked at in full.
@@ -123,11 +123,11 @@ pub fn recording(bytes: &[u8]) {
     let what = (CallMeasure::Calls, EventLeaf::Method);
     // Why it is not one is an answer, too.
     let _ = feed_recorded_calls(&recording, what, &mut labels, &mut tree, STEPS, &|_| ());
-    let survey = Survey::of(&recording, &|_| ());
+    let survey = RecordingSurvey::from_recording(&recording, &|_| ());
     if survey.steps > STEPS {
         return;
     }
-    let settings = Settings {
+    let settings = ReplaySettings {
         check_every: 7,
         timed: false,
     };
