@@ -13,7 +13,7 @@ use std::sync::MutexGuard;
 use lucce_bytecode::ClassFile;
 use rustc_hash::{FxHashMap, FxHasher};
 
-use crate::classes::AgentClasses;
+use crate::classes::ClassParts;
 use crate::memory::counter::increment_counter;
 use crate::memory::locks::WatchedMutex;
 use crate::registry::ClassLoaderId;
@@ -53,10 +53,10 @@ struct LoaderKind {
 }
 
 impl LoaderKind {
-    fn for_loader(classes: &AgentClasses, loader: ClassLoaderId) -> LoaderKind {
+    fn for_loader(agent: ClassParts<'_>, loader: ClassLoaderId) -> LoaderKind {
         LoaderKind {
-            is_trusted: classes.loaders.is_trusted(loader),
-            is_own: classes.loaders.is_own(loader),
+            is_trusted: agent.core.loaders.is_trusted(loader),
+            is_own: agent.core.loaders.is_own(loader),
         }
     }
 }
@@ -65,36 +65,37 @@ impl DuplicateClasses {
     /// The class with its hooks, if it was kept. The loader is added to its loaders.
     pub fn find_hooked(
         &self,
-        classes: &AgentClasses,
+        agent: ClassParts<'_>,
         loader: ClassLoaderId,
         bytes: &[u8],
     ) -> Option<Vec<u8>> {
         if loader == ClassLoaderId::BOOT {
             return None;
         }
-        let kind = LoaderKind::for_loader(classes, loader);
+        let kind = LoaderKind::for_loader(agent, loader);
         let known = self.lock();
         let twin = known.classes.get(&hash_class(bytes))?;
         // The bytes decide: hashes may collide.
         if *twin.plain != *bytes || twin.kind != kind {
             return None;
         }
-        let mut book = classes.registry_mut();
+        let mut book = agent.core.registry_mut();
         book.link_loader_once(loader, twin.class);
         if let Some(class) = book.class(twin.class) {
-            classes
+            agent
+                .classes
                 .method_watch
                 .forget_class(loader, book.name_text(class.name));
         }
         drop(book);
-        increment_counter(&classes.counts.classes);
+        increment_counter(&agent.core.counts.classes);
         Some(twin.hooked.to_vec())
     }
 
     /// Records a class that has got its hooks.
     pub fn record_hooked(
         &self,
-        classes: &AgentClasses,
+        agent: ClassParts<'_>,
         loader: ClassLoaderId,
         (class, bytes): (&ClassFile<'_>, &[u8]),
         shapes: &[MethodInstrumentation],
@@ -108,7 +109,7 @@ impl DuplicateClasses {
         if !known.record_hash(sum) || known.classes.contains_key(&sum) {
             return;
         }
-        let mut book = classes.registry_mut();
+        let mut book = agent.core.registry_mut();
         let Some(id) = book.find_class_id(loader, class.name()) else {
             return;
         };
@@ -116,7 +117,7 @@ impl DuplicateClasses {
         let twin = DuplicateClass {
             plain: bytes.into(),
             hooked: hooked.into(),
-            kind: LoaderKind::for_loader(classes, loader),
+            kind: LoaderKind::for_loader(agent, loader),
             class: id,
         };
         for gone in known.insert_class(sum, twin) {

@@ -12,7 +12,7 @@ use lucce_bytecode::{
 };
 use lucce_instrument::kinds::ALLOC;
 
-use crate::classes::AgentClasses;
+use crate::classes::ClassParts;
 use crate::classes::cache::{
     self, CacheableClass, NATIVE_PLACEHOLDERS, PLACEHOLDER_IDS, PlaceholderConstants,
     UntrackedQueries, find_placeholders, replace_placeholders,
@@ -37,22 +37,22 @@ pub enum ClassArrival {
 
 /// New bytes for a class. `None`: it stays unchanged.
 pub fn transform_class(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     bytes: &[u8],
     arrival: ClassArrival,
 ) -> Option<Vec<u8>> {
     if arrival == ClassArrival::Load {
-        if let Some(known) = classes.duplicates.find_hooked(classes, loader, bytes) {
+        if let Some(known) = agent.classes.duplicates.find_hooked(agent, loader, bytes) {
             return Some(known);
         }
-        if let Some(known) = classes.cache.find_class(classes, loader, bytes) {
+        if let Some(known) = agent.classes.cache.find_class(agent, loader, bytes) {
             return known;
         }
     }
     let class = match ClassFile::parse(bytes) {
         Ok(class) => class,
-        Err(_) => return pass_unreadable(classes),
+        Err(_) => return pass_unreadable(agent),
     };
     if class.name() == "module-info" {
         return None;
@@ -61,26 +61,31 @@ pub fn transform_class(
     if acts_as_carrier {
         carrier::enable_carrier_lookup();
     }
-    report_jdk_differences(classes, loader, &class);
-    classes.method_watch.forget_class(loader, class.name());
-    if !is_in_scope(classes, loader, class.name()) {
-        return rewrite_outside_scope(classes, loader, &class);
+    report_jdk_differences(agent, loader, &class);
+    agent
+        .classes
+        .method_watch
+        .forget_class(loader, class.name());
+    if !is_in_scope(agent.core, loader, class.name()) {
+        return rewrite_outside_scope(agent, loader, &class);
     }
     let asked = UntrackedQueries::default();
-    let Ok(mut shapes) = decide_instrumentation(classes, loader, &class, &asked) else {
-        return pass_unreadable(classes);
+    let Ok(mut shapes) = decide_instrumentation(agent, loader, &class, &asked) else {
+        return pass_unreadable(agent);
     };
     if arrival == ClassArrival::Change {
-        set_vm_entered_if_old_callers(classes, loader, &class, &mut shapes);
+        set_vm_entered_if_old_callers(agent, loader, &class, &mut shapes);
     }
-    let Some(ids) = register_class(classes, loader, &class, &shapes) else {
-        increment_counter(&classes.counts.classes_skipped);
-        classes.report_skipped(class.name(), None, "no more ids for methods and sites");
+    let Some(ids) = register_class(agent, loader, &class, &shapes) else {
+        increment_counter(&agent.core.counts.classes_skipped);
+        agent
+            .core
+            .report_skipped(class.name(), None, "no more ids for methods and sites");
         // Its frames have no numbers, but its callees find their slots.
         for method in class.methods() {
             let place = (loader, class.name());
-            let _ = classes.method_watch.add_method(
-                classes.jvmti,
+            let _ = agent.classes.method_watch.add_method(
+                agent.core.jvmti,
                 place,
                 (&method.name, &method.descriptor),
             );
@@ -95,7 +100,7 @@ pub fn transform_class(
         untracked_queries: &asked,
         arrival,
     };
-    insert_hooks(classes, loader, &planned, ids)
+    insert_hooks(agent, loader, &planned, ids)
 }
 
 /// A class whose instrumentation is decided.
@@ -112,9 +117,10 @@ struct PlannedClass<'p> {
 static DIFFERENCES: AtomicU32 = AtomicU32::new(0);
 
 /// Compares a class of an unknown JDK with a known JDK, and reports the first differences.
-fn report_jdk_differences(classes: &AgentClasses, loader: ClassLoaderId, class: &ClassFile<'_>) {
+fn report_jdk_differences(agent: ClassParts<'_>, loader: ClassLoaderId, class: &ClassFile<'_>) {
     const MOST: u32 = 20;
-    let Some(like) = classes
+    let Some(like) = agent
+        .core
         .options
         .compared_jdk
         .filter(|_| loader == ClassLoaderId::BOOT)
@@ -124,8 +130,8 @@ fn report_jdk_differences(classes: &AgentClasses, loader: ClassLoaderId, class: 
     for difference in hooks::jdk::find_differences(class, like) {
         // Relaxed: a number; no other data depends on it.
         match DIFFERENCES.fetch_add(1, Ordering::Relaxed) {
-            ..MOST => classes.report_message(LogLevel::Warn, &difference),
-            MOST => classes.report_message(
+            ..MOST => agent.core.report_message(LogLevel::Warn, &difference),
+            MOST => agent.core.report_message(
                 LogLevel::Warn,
                 "this JDK differs in more ways from those that lucce knows",
             ),
@@ -135,25 +141,28 @@ fn report_jdk_differences(classes: &AgentClasses, loader: ClassLoaderId, class: 
 }
 
 /// The VM will reject the class with an error of its own. If it accepts the class, the class is watched.
-fn pass_unreadable(classes: &AgentClasses) -> Option<Vec<u8>> {
-    if classes
+fn pass_unreadable(agent: ClassParts<'_>) -> Option<Vec<u8>> {
+    if agent
+        .classes
         .method_watch
-        .watch_unreadable(classes.jvmti)
+        .watch_unreadable(agent.core.jvmti)
         .is_err()
     {
-        classes.report_message(LogLevel::Warn, "a class cannot be read, nor watched");
+        agent
+            .core
+            .report_message(LogLevel::Warn, "a class cannot be read, nor watched");
     }
     None
 }
 
 /// Decides the hooks of a class. Lookups of untracked methods are added to `asked`.
 fn decide_instrumentation(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     class: &ClassFile<'_>,
     asked: &UntrackedQueries,
 ) -> Result<Vec<MethodInstrumentation>, BytecodeError> {
-    let book = classes.registry();
+    let book = agent.core.registry();
     let is_quiet = |class: &str, name: &str, descriptor: &str| {
         if may_be_untracked(class) {
             cache::record_untracked_query(asked, &book, class);
@@ -161,11 +170,11 @@ fn decide_instrumentation(
         book.is_untracked(class, name, descriptor)
     };
     let wants = InstrumentationOptions {
-        events: classes.options.hooked_events().kinds_in_code(),
-        idle: classes.options.is_idle(),
-        trusted: classes.loaders.is_trusted(loader),
-        holds: &|class| is_in_scope(classes, ClassLoaderId::BOOT, class),
-        jdk_is_out_of_scope: is_jdk_excluded(&classes.options),
+        events: agent.core.options.hooked_events().kinds_in_code(),
+        idle: agent.core.options.is_idle(),
+        trusted: agent.core.loaders.is_trusted(loader),
+        holds: &|class| is_in_scope(agent.core, ClassLoaderId::BOOT, class),
+        jdk_is_out_of_scope: is_jdk_excluded(&agent.core.options),
         calls_untracked: &|call| is_quiet(&call.owner, &call.name, &call.descriptor),
     };
     let mut shapes = hooks::analyze_class(class, wants)?;
@@ -196,12 +205,12 @@ fn set_vm_entered(shape: &mut MethodInstrumentation) {
 /// The method had no hooks, so other methods of its class call it without hooks. Now it gets some, while present frames continue
 /// in the old code without limit. A method that has asked the VM once continues to ask: an old frame may still exist.
 fn set_vm_entered_if_old_callers(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     class: &ClassFile<'_>,
     shapes: &mut [MethodInstrumentation],
 ) {
-    let book = classes.registry();
+    let book = agent.core.registry();
     let Some(before) = book.find_class(loader, class.name()) else {
         return;
     };
@@ -220,18 +229,18 @@ fn set_vm_entered_if_old_callers(
 
 /// Rewrites a class outside the instrumentation scope.
 fn rewrite_outside_scope(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     class: &ClassFile<'_>,
 ) -> Option<Vec<u8>> {
-    let creates = |of: &str| may_create(classes, loader, of);
-    let counts = classes.options.hooked_events().kinds_in_code();
-    let trusted = classes.loaders.is_trusted(loader);
+    let creates = |of: &str| may_create(agent.core, loader, of);
+    let counts = agent.core.options.hooked_events().kinds_in_code();
+    let trusted = agent.core.loaders.is_trusted(loader);
     let plan = hooks::plan_outside(class, trusted, &creates, counts).ok()?;
     rewrite_untraced(
-        classes,
+        agent,
         (loader, class),
-        set_inherited(plan, classes.loaders.is_own(loader)),
+        set_inherited(plan, agent.core.loaders.is_own(loader)),
     )
 }
 
@@ -252,7 +261,7 @@ fn is_empty_plan(plan: &ClassPlan<'_>) -> bool {
 
 /// Rewrites a class that no trace shows.
 fn rewrite_untraced(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     (loader, class): (ClassLoaderId, &ClassFile<'_>),
     mut plan: ClassPlan<'_>,
 ) -> Option<Vec<u8>> {
@@ -262,20 +271,25 @@ fn rewrite_untraced(
     }
     match rewrite(class, &plan) {
         Ok(done) => {
-            classes
+            agent
+                .classes
                 .long_methods
-                .report_outgrown(classes, class, &done.outgrown);
+                .report_outgrown(agent, class, &done.outgrown);
             for (index, _) in &done.skipped {
-                watch_method(classes, loader, class, *index);
+                watch_method(agent, loader, class, *index);
             }
             Some(done.bytes)
         }
         Err(error) => {
-            increment_counter(&classes.counts.classes_skipped);
-            classes.report_message(LogLevel::Debug, &format!("{}: {error}", class.name()));
-            classes.report_skipped(class.name(), None, &error.to_string());
+            increment_counter(&agent.core.counts.classes_skipped);
+            agent
+                .core
+                .report_message(LogLevel::Debug, &format!("{}: {error}", class.name()));
+            agent
+                .core
+                .report_skipped(class.name(), None, &error.to_string());
             for index in plan.methods.keys() {
-                watch_method(classes, loader, class, *index);
+                watch_method(agent, loader, class, *index);
             }
             None
         }
@@ -283,7 +297,7 @@ fn rewrite_untraced(
 }
 
 fn register_class(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     class: &ClassFile<'_>,
     shapes: &[MethodInstrumentation],
@@ -301,9 +315,9 @@ fn register_class(
         methods: &methods,
         instrumentations: shapes,
     };
-    let mut book = classes.registry_mut();
+    let mut book = agent.core.registry_mut();
     let ids = book.add_class(&new)?;
-    if let Some(recorder) = &classes.recorder {
+    if let Some(recorder) = &agent.core.recorder {
         for (method, (name, ..)) in (ids.first_method..).zip(&methods) {
             recorder.on_method_loaded(class.name(), name, method);
         }
@@ -312,20 +326,20 @@ fn register_class(
 }
 
 /// What hooks of a loader's classes depend on besides the classes and the kinds of events.
-pub fn hooks_for_loader(classes: &AgentClasses, loader: ClassLoaderId) -> HookOptions {
+pub fn hooks_for_loader(agent: ClassParts<'_>, loader: ClassLoaderId) -> HookOptions {
     HookOptions {
-        exits: classes.recorder.is_some(),
-        at_entry: !classes.comparison.is_off(),
-        restores: classes.options.is_partial(),
-        trusted: classes.loaders.is_trusted(loader),
-        inherits: classes.loaders.is_own(loader),
-        kinds: classes.options.hooked_events().kinds_in_code(),
+        exits: agent.core.recorder.is_some(),
+        at_entry: !agent.counters.comparison.is_off(),
+        restores: agent.core.options.is_partial(),
+        trusted: agent.core.loaders.is_trusted(loader),
+        inherits: agent.core.loaders.is_own(loader),
+        kinds: agent.core.options.hooked_events().kinds_in_code(),
     }
 }
 
 /// The plan with these ids. `native_site` gives the sites of natives with a bracket.
 fn build_plan(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     planned: &PlannedClass<'_>,
     ids: FirstClassIds,
@@ -337,24 +351,24 @@ fn build_plan(
         ids.first_method,
         ids.first_site,
         native_site,
-        hooks_for_loader(classes, loader),
+        hooks_for_loader(agent, loader),
     );
     remove_present_fields(planned.class, &mut plan);
     plan
 }
 
 fn insert_hooks(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     planned: &PlannedClass<'_>,
     ids: FirstClassIds,
 ) -> Option<Vec<u8>> {
     let natives = bracketed_natives(planned.shapes);
-    let sites = cache::add_native_sites(classes, &natives, ids);
+    let sites = cache::add_native_sites(agent, &natives, ids);
     let is_usual = planned.arrival == ClassArrival::Load;
     if is_usual
-        && classes.cache.accepts_loader(loader)
-        && let Some(made) = insert_and_cache(classes, loader, planned, (ids, &natives, &sites))
+        && agent.classes.cache.accepts_loader(loader)
+        && let Some(made) = insert_and_cache(agent, loader, planned, (ids, &natives, &sites))
     {
         return made;
     }
@@ -363,30 +377,36 @@ fn insert_hooks(
         all.find(|(native, _)| **native == index)
             .map_or(0, |(_, site)| *site)
     };
-    let plan = build_plan(classes, loader, planned, ids, &site);
+    let plan = build_plan(agent, loader, planned, ids, &site);
     if is_empty_plan(&plan) {
         return None;
     }
     let class = planned.class;
     match rewrite(class, &plan) {
         Ok(done) => {
-            increment_counter(&classes.counts.classes);
+            increment_counter(&agent.core.counts.classes);
             let is_whole = is_usual && done.skipped.is_empty();
-            let hooked = accept_rewritten(classes, loader, class, ids, done);
+            let hooked = accept_rewritten(agent, loader, class, ids, done);
             if is_whole {
                 let (plain, shapes) = (planned.plain, planned.shapes);
-                classes
-                    .duplicates
-                    .record_hooked(classes, loader, (class, plain), shapes, &hooked);
+                agent.classes.duplicates.record_hooked(
+                    agent,
+                    loader,
+                    (class, plain),
+                    shapes,
+                    &hooked,
+                );
             }
             Some(hooked)
         }
         Err(error) => {
-            increment_counter(&classes.counts.classes_skipped);
+            increment_counter(&agent.core.counts.classes_skipped);
             for index in plan.methods.keys() {
-                leave_unhooked(classes, loader, class, ids, *index);
+                leave_unhooked(agent, loader, class, ids, *index);
             }
-            classes.report_skipped(class.name(), None, &error.to_string());
+            agent
+                .core
+                .report_skipped(class.name(), None, &error.to_string());
             None
         }
     }
@@ -395,7 +415,7 @@ fn insert_hooks(
 /// Like `insert_hooks`, through a class with placeholders for ids that other runs can use. `None`: this is impossible for the
 /// class.
 fn insert_and_cache(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     planned: &PlannedClass<'_>,
     (ids, natives, sites): (FirstClassIds, &[usize], &[u32]),
@@ -410,13 +430,13 @@ fn insert_and_cache(
             natives,
             hooked,
         };
-        classes.cache.add_class(classes, &kept);
+        agent.classes.cache.add_class(agent, &kept);
     };
     let standing_for = |index: usize| {
         let native = natives.iter().position(|native| *native == index);
         native.map_or(0, |native| NATIVE_PLACEHOLDERS + native as u32)
     };
-    let plan = build_plan(classes, loader, planned, PLACEHOLDER_IDS, &standing_for);
+    let plan = build_plan(agent, loader, planned, PLACEHOLDER_IDS, &standing_for);
     if is_empty_plan(&plan) {
         keep(None);
         return Some(None);
@@ -430,45 +450,51 @@ fn insert_and_cache(
     let mut hooked = done.bytes.clone();
     replace_placeholders(&mut hooked, constants.iter().copied(), ids, sites)?;
     keep(Some((&done.bytes, &constants)));
-    increment_counter(&classes.counts.classes);
+    increment_counter(&agent.core.counts.classes);
     Some(Some(hooked))
 }
 
 fn accept_rewritten(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     class: &ClassFile<'_>,
     ids: FirstClassIds,
     done: RewrittenClass,
 ) -> Vec<u8> {
-    classes
+    agent
+        .classes
         .long_methods
-        .report_outgrown(classes, class, &done.outgrown);
+        .report_outgrown(agent, class, &done.outgrown);
     for (index, error) in &done.skipped {
-        increment_counter(&classes.counts.methods_skipped);
-        leave_unhooked(classes, loader, class, ids, *index);
+        increment_counter(&agent.core.counts.methods_skipped);
+        leave_unhooked(agent, loader, class, ids, *index);
         let name = class.methods().get(*index).map_or("", |m| &m.name);
-        classes.report_skipped(class.name(), Some(name), &error.to_string());
+        agent
+            .core
+            .report_skipped(class.name(), Some(name), &error.to_string());
     }
     done.bytes
 }
 
 /// Leaves a method without hooks.
 fn leave_unhooked(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     class: &ClassFile<'_>,
     ids: FirstClassIds,
     index: usize,
 ) {
-    let is_watched = watch_method(classes, loader, class, index);
+    let is_watched = watch_method(agent, loader, class, index);
     let id = ids.first_method + index as u32;
-    classes.registry_mut().mark_uninstrumented(id, is_watched);
+    agent
+        .core
+        .registry_mut()
+        .mark_uninstrumented(id, is_watched);
 }
 
 /// Makes the VM stop in a method without hooks, whose callees would not know their slots. `false`: the VM refuses.
 fn watch_method(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     class: &ClassFile<'_>,
     index: usize,
@@ -476,8 +502,8 @@ fn watch_method(
     let Some(method) = class.methods().get(index) else {
         return false;
     };
-    let watched = classes.method_watch.add_method(
-        classes.jvmti,
+    let watched = agent.classes.method_watch.add_method(
+        agent.core.jvmti,
         (loader, class.name()),
         (&method.name, &method.descriptor),
     );
@@ -487,7 +513,7 @@ fn watch_method(
             class.name(),
             method.name
         );
-        classes.report_message(LogLevel::Warn, &text);
+        agent.core.report_message(LogLevel::Warn, &text);
     }
     watched.is_ok()
 }
@@ -509,26 +535,22 @@ pub fn bracketed_natives(shapes: &[MethodInstrumentation]) -> Vec<usize> {
 /// New bytes for a hidden class. Its frames are not shown, but its callees must find their slots, and its objects are counted for
 /// its caller.
 pub fn transform_hidden_class(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     bytes: &[u8],
 ) -> Option<Vec<u8>> {
     let class = ClassFile::parse(bytes).ok()?;
-    let alloc = classes.options.hooked_events().has_kind(&ALLOC);
-    let trusted = classes.loaders.is_trusted(loader);
-    let plan = match classes.options.is_partial() {
+    let alloc = agent.core.options.hooked_events().has_kind(&ALLOC);
+    let trusted = agent.core.loaders.is_trusted(loader);
+    let plan = match agent.core.options.is_partial() {
         true => {
-            let creates = |of: &str| may_be_created(classes, of);
-            let counts = alloc && is_in_scope(classes, loader, class.name());
-            let holds = |of: &str| is_in_scope(classes, ClassLoaderId::BOOT, of);
+            let creates = |of: &str| may_be_created(agent.core, of);
+            let counts = alloc && is_in_scope(agent.core, loader, class.name());
+            let holds = |of: &str| is_in_scope(agent.core, ClassLoaderId::BOOT, of);
             hooks::hidden_plan_outside(&class, trusted, &creates, (counts, &holds))
         }
         false => hooks::plan_hidden_class(&class, trusted, alloc),
     };
     // A hidden class is in the package of a class of its loader.
-    rewrite_untraced(
-        classes,
-        (loader, &class),
-        set_inherited(plan.ok()?, !trusted),
-    )
+    rewrite_untraced(agent, (loader, &class), set_inherited(plan.ok()?, !trusted))
 }

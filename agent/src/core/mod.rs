@@ -100,8 +100,8 @@ pub struct HooklessMode {
     pub sampling_interval: u32,
 }
 
-/// The parts of an [`AgentCore`].
-pub struct CoreParts {
+/// What an [`AgentCore`] is made from.
+pub struct CoreInputs {
     pub run: RunId,
     pub stacks: ShadowStacks,
     pub method_of_site: MethodOfSite,
@@ -117,32 +117,32 @@ pub struct CoreParts {
 const TOTALS: [&str; 2] = ["verify.compared", "verify.mismatches"];
 
 impl AgentCore {
-    pub fn new(options: AgentOptions, jvmti: Jvmti, mut parts: CoreParts) -> AgentCore {
-        let totals = parts.writer.add_totals(&TOTALS).ok();
-        let log = Arc::new(AgentLog::new(parts.writer));
+    pub fn new(options: AgentOptions, jvmti: Jvmti, mut inputs: CoreInputs) -> AgentCore {
+        let totals = inputs.writer.add_totals(&TOTALS).ok();
+        let log = Arc::new(AgentLog::new(inputs.writer));
         let journal = LogJournal {
-            registry: Arc::clone(&parts.registry),
+            registry: Arc::clone(&inputs.registry),
             log: Arc::clone(&log),
         };
         AgentCore {
-            run: parts.run,
+            run: inputs.run,
             jvmti,
-            stacks: parts.stacks,
-            method_of_site: parts.method_of_site,
-            registry: parts.registry,
+            stacks: inputs.stacks,
+            method_of_site: inputs.method_of_site,
+            registry: inputs.registry,
             log,
-            recorder: parts.recorder,
-            streamer: parts.streamer,
+            recorder: inputs.recorder,
+            streamer: inputs.streamer,
             encoder: ContextEncoder::with_plan_and_memory(
                 ContextLayout::DEFAULT,
                 options.encoding,
                 journal,
-                parts.plan,
+                inputs.plan,
                 Some(&SystemPages),
             ),
             loaders: ClassLoaders::default(),
             warnings: LoggedWarnings::default(),
-            hookless: parts.hookless,
+            hookless: inputs.hookless,
             live: AtomicBool::new(false),
             started: Instant::now(),
             jni: AtomicPtr::default(),

@@ -8,7 +8,7 @@ use lucce_stream::{EventCursor, MAX_TYPE_ID, StreamThread, ThreadId};
 use lucce_tracelog::EventTypeId;
 
 use crate::core::EventStreamer;
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::thread::ThreadState;
 use crate::thread::counter_access;
 use crate::thread::counter_access::current_counters;
@@ -20,14 +20,14 @@ impl EventStreamer {
     /// Makes room for the thread's next event at time `now`, or records that there is none.
     fn make_room(
         &self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         state: &ThreadState,
         now: u64,
     ) {
         let known = state.stream_thread.get();
-        let mut lane = current_counters(counting, env, state);
-        let id = counter_access::log_thread_id(counting, &mut lane);
+        let mut lane = current_counters(agent.thread_parts(), env, state);
+        let id = counter_access::log_thread_id(agent.thread_parts(), &mut lane);
         if known != StreamThread::default() {
             return state.place.renew_block(&self.writer, (id, known), now);
         }
@@ -56,13 +56,13 @@ impl EventStreamer {
 
 /// With `record=stream`, writes an event that the current thread, whose state is passed, has just counted.
 pub fn record_event(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     (event, number): (EventTypeId, ContextId),
     value: i64,
 ) {
-    let Some(streamer) = &counting.streamer else {
+    let Some(streamer) = &agent.core.streamer else {
         return;
     };
     if number == ContextId::UNKNOWN || event.0 > MAX_TYPE_ID {
@@ -73,15 +73,15 @@ pub fn record_event(
     }
     let now = clock::nano_time();
     if !state.place.write_event(now, event.0, number.0, value) {
-        streamer.make_room(counting, env, state, now);
+        streamer.make_room(agent, env, state, now);
         // Without room the event is only counted.
         state.place.write_event(now, event.0, number.0, value);
     }
 }
 
 /// Makes room for an event that Java code writes at time `now`.
-pub fn make_room(counting: &AgentCounting, env: JniEnvironment, state: &ThreadState, now: u64) {
-    if let Some(streamer) = &counting.streamer {
-        streamer.make_room(counting, env, state, now);
+pub fn make_room(agent: CountingParts<'_>, env: JniEnvironment, state: &ThreadState, now: u64) {
+    if let Some(streamer) = &agent.core.streamer {
+        streamer.make_room(agent, env, state, now);
     }
 }

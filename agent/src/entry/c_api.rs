@@ -137,17 +137,28 @@ pub extern "C" fn lucce_event(env: *mut JNIEnv, kind: *const c_char, value: i64)
         // SAFETY: the caller passes a text that ends with a zero byte.
         let kind = unsafe { CStr::from_ptr(kind) }.to_string_lossy();
         let kind: String = kind.chars().take(MOST_OF_KIND).collect();
-        if !agent.event_mask.is_enabled(event_mask::OWN) {
+        if !agent.core.event_mask.is_enabled(event_mask::OWN) {
             return Ok(());
         }
-        if agent.is_hookless() {
-            let counted = call_context::count_program_event(agent, thread.env, (&kind, value), 0);
+        if agent.core.is_hookless() {
+            let counted = call_context::count_program_event(
+                agent.counting_parts(),
+                thread.env,
+                (&kind, value),
+                0,
+            );
             return counted.map(|_| ()).ok_or(ApiStatus::Full);
         }
         let kind = program_kind_name(&kind);
         let number = thread.context_number(agent)?;
-        let event = agent.find_or_add_event_type(&kind, "", "");
-        let counted = agent.count_event(thread.env, thread.thread_state()?, number, event, value);
+        let event = agent.counting_parts().find_or_add_event_type(&kind, "", "");
+        let counted = agent.counting_parts().count_event(
+            thread.env,
+            thread.thread_state()?,
+            number,
+            event,
+            value,
+        );
         counted.ok_or(ApiStatus::Full)
     })
 }
@@ -197,7 +208,7 @@ pub extern "C" fn lucce_decode(
     frames: *mut usize,
 ) -> i32 {
     answer_call(|agent| {
-        let decoded = trace::decode_trace(agent, ContextId(context));
+        let decoded = trace::decode_trace(agent.stack_parts(), ContextId(context));
         let texts = TraceText::new(&decoded.map_err(|_| ApiStatus::UnknownContext)?);
         for (into, value) in [(needed, texts.byte_count()), (frames, texts.frames.len())] {
             if !into.is_null() {
@@ -227,7 +238,7 @@ pub extern "C" fn lucce_text(context: u64, text: *mut c_char, size: usize) -> i3
         return ApiStatus::BadArgument as i32;
     }
     let number = ContextNumber {
-        run: Some(agent.run),
+        run: Some(agent.core.run),
         id: ContextId(context),
     };
     // SAFETY: the caller's memory of `size` bytes.
@@ -256,7 +267,7 @@ unsafe fn write_text(number: ContextNumber, text: *mut u8, size: usize) -> ApiRe
 /// The agent, if it was loaded at the start of the JVM. It does not leave while the guard exists.
 fn agent_from_start() -> Option<(AgentUseGuard, &'static Agent)> {
     let inside = AgentUseGuard::enter();
-    let agent = Agent::get().filter(|agent| !agent.is_attached())?;
+    let agent = Agent::get().filter(|agent| !agent.core.is_attached())?;
     Some((inside, agent))
 }
 
@@ -285,18 +296,28 @@ impl CallingThread {
         if env.is_null() || argument.is_null() {
             return Err(ApiStatus::BadArgument);
         }
-        if !agent.is_live() {
+        if !agent.core.is_live() {
             return Err(ApiStatus::NotRunning);
         }
         if current_env()? != env {
             return Err(ApiStatus::WrongThread);
         }
-        let env = agent.jni_env(env);
-        let (method, _) = agent.jvmti.frame_location(0).ok_or(ApiStatus::NoContext)?;
-        if agent.frames.resolve_method(agent, env, method).kind == MethodKind::Helper {
+        let env = agent.core.jni_env(env);
+        let (method, _) = agent
+            .core
+            .jvmti
+            .frame_location(0)
+            .ok_or(ApiStatus::NoContext)?;
+        if agent
+            .stack
+            .frames
+            .resolve_method(agent.stack_parts(), env, method)
+            .kind
+            == MethodKind::Helper
+        {
             return Err(ApiStatus::Busy);
         }
-        let own = current_state(agent, env);
+        let own = current_state(agent.thread_parts(), env);
         Ok(CallingThread { env, own })
     }
 
@@ -305,13 +326,14 @@ impl CallingThread {
     }
 
     fn context_number(&self, agent: &'static Agent) -> Result<ContextId, ApiStatus> {
-        if agent.is_hookless() {
-            return call_context::find_number(agent, self.env, 0).ok_or(ApiStatus::NoContext);
+        if agent.core.is_hookless() {
+            return call_context::find_number(agent.counting_parts(), self.env, 0)
+                .ok_or(ApiStatus::NoContext);
         }
         let state = self.thread_state()?;
-        let here = current_location::locate_current(agent, self.env, state, 0)
+        let here = current_location::locate_current(agent.stack_parts(), self.env, state, 0)
             .ok_or(ApiStatus::NoContext)?;
-        match contexts::event_number(agent, state, here) {
+        match contexts::event_number(agent.stack_parts(), state, here) {
             ContextId::UNKNOWN => Err(ApiStatus::NoContext),
             number => Ok(number),
         }

@@ -16,7 +16,7 @@ use lucce_jvmti::JniEnvironment;
 use crate::classes::java_agents::ArrivingClass;
 use crate::classes::load::ClassArrival;
 use crate::classes::{java_agents, load, method_watch, unloading};
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::entry::{c_api, hookless_callbacks, jni_allocations, jni_brackets, tool_calls};
 use crate::events::{self, EventCallback, samples};
 use crate::leaks;
@@ -40,23 +40,23 @@ impl EventCallback for AgentEntryPoint {
         kind: u64,
         env: *mut JNIEnv,
         thread: jobject,
-        body: impl FnOnce(&AgentCounting, JniEnvironment, &ThreadState),
+        body: impl FnOnce(CountingParts<'_>, JniEnvironment, &ThreadState),
     ) {
         guard_vm_event(kind, env, thread, |agent, env, state| {
-            body(agent, env, state);
+            body(agent.counting_parts(), env, state);
         });
     }
 
     fn handle_end(
         env: *mut JNIEnv,
         thread: jobject,
-        body: impl FnOnce(&AgentCounting, JniEnvironment, &ThreadState),
+        body: impl FnOnce(CountingParts<'_>, JniEnvironment, &ThreadState),
     ) {
         guard_callback((), |agent| {
-            let env = agent.jni_env(env);
-            let own = state_of(agent, env, thread);
-            if let Some(state) = own.get().filter(|_| agent.is_live()) {
-                body(agent, env, state);
+            let env = agent.core.jni_env(env);
+            let own = state_of(agent.thread_parts(), env, thread);
+            if let Some(state) = own.get().filter(|_| agent.core.is_live()) {
+                body(agent.counting_parts(), env, state);
             }
         });
     }
@@ -132,8 +132,8 @@ fn callback_table() -> ti::jvmtiEventCallbacks {
 
 unsafe extern "system" fn vm_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
     guard_callback((), |agent| {
-        if helper_class::define_boot_variant(agent, agent.jni_env(env)).is_none() {
-            agent.report_message(
+        if helper_class::define_boot_variant(agent, agent.core.jni_env(env)).is_none() {
+            agent.core.report_message(
                 LogLevel::Error,
                 "the helper class could not be defined; nothing is recorded",
             );
@@ -142,7 +142,7 @@ unsafe extern "system" fn vm_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
 }
 
 unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: jobject) {
-    guard_callback((), |agent| handle_vm_init(agent, agent.jni_env(env)));
+    guard_callback((), |agent| handle_vm_init(agent, agent.core.jni_env(env)));
 }
 
 /// Makes hooks live when the VM is initialised. Called by VMInit, or earlier by the first Java agent on the command
@@ -156,34 +156,43 @@ pub fn handle_vm_init(agent: &'static Agent, env: JniEnvironment) {
     // For one reference to each thread, and for references that the VM makes while it binds native methods.
     env.reserve_references(64);
     if live::start_live_recording(agent, env, &ENTRY_POINTS).is_none() {
-        agent.report_message(
+        agent.core.report_message(
             LogLevel::Error,
             "the hooks could not be made live; nothing is recorded",
         );
     }
     if let Some(leaks) = &agent.leaks
-        && leaks::start_sampling(agent, leaks, holders_request::loading_vm()).is_err()
+        && leaks::start_sampling(agent.counting_parts(), leaks, holders_request::loading_vm())
+            .is_err()
     {
-        agent.report_message(LogLevel::Error, "this VM does not sample allocations");
+        agent
+            .core
+            .report_message(LogLevel::Error, "this VM does not sample allocations");
     }
-    if let Some(bytes) = agent.options.events.alloc_interval()
-        && samples::start_sampling(agent, bytes).is_err()
+    if let Some(bytes) = agent.core.options.events.alloc_interval()
+        && samples::start_sampling(agent.counting_parts(), bytes).is_err()
     {
-        agent.report_message(LogLevel::Error, "this VM does not sample allocations");
+        agent
+            .core
+            .report_message(LogLevel::Error, "this VM does not sample allocations");
     }
     if agent
+        .core
         .options
         .events
         .leak_interval()
-        .or(agent.options.events.alloc_interval())
+        .or(agent.core.options.events.alloc_interval())
         .is_some()
     {
-        agent.coverage.renew_buffer(agent, env);
+        agent
+            .counters
+            .coverage
+            .renew_buffer(agent.thread_parts(), env);
     }
     // The VM has the address space that was kept for it.
     lucce_tracelog::keep_addresses(0);
     live::write_vm_properties(agent);
-    if agent.is_live() {
+    if agent.core.is_live() {
         control::start_listener(agent);
         burst::start_bursts(agent);
         malloc_trim::start_trimming(agent);
@@ -196,10 +205,13 @@ pub fn handle_vm_init(agent: &'static Agent, env: JniEnvironment) {
 /// initialised and frames can be kept.
 unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject) {
     guard_callback((), |agent| {
-        let env = agent.jni_env(env);
-        if agent.is_live() {
-            agent.coverage.begin_thread(agent, env, thread);
-            lifecycle::begin_started(agent, env, thread);
+        let env = agent.core.jni_env(env);
+        if agent.core.is_live() {
+            agent
+                .counters
+                .coverage
+                .begin_thread(agent.thread_parts(), env, thread);
+            lifecycle::begin_started(agent.thread_parts(), env, thread);
         } else {
             helper_class::mark_threads_started(env);
         }
@@ -208,9 +220,9 @@ unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, t
 
 unsafe extern "system" fn thread_end(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject) {
     guard_callback((), |agent| {
-        let env = agent.jni_env(env);
-        agent.coverage.end_thread(env);
-        lifecycle::end_thread(agent, env, thread);
+        let env = agent.core.jni_env(env);
+        agent.counters.coverage.end_thread(env);
+        lifecycle::end_thread(agent.thread_parts(), env, thread);
     });
 }
 
@@ -221,7 +233,7 @@ unsafe extern "system" fn virtual_thread_end(
     thread: jobject,
 ) {
     guard_callback((), |agent| {
-        lifecycle::end_thread(agent, agent.jni_env(env), thread)
+        lifecycle::end_thread(agent.thread_parts(), agent.core.jni_env(env), thread)
     });
 }
 
@@ -233,9 +245,11 @@ unsafe extern "system" fn class_prepare(
     class: jclass,
 ) {
     guard_callback((), |agent| {
-        agent
-            .method_watch
-            .handle_prepared(agent, agent.jni_env(env), class)
+        agent.classes.method_watch.handle_prepared(
+            agent.class_parts(),
+            agent.core.jni_env(env),
+            class,
+        )
     });
 }
 
@@ -248,7 +262,12 @@ unsafe extern "system" fn breakpoint(
     location: i64,
 ) {
     guard_callback((), |agent| {
-        method_watch::handle_breakpoint(agent, agent.jni_env(env), thread, (method, location));
+        method_watch::handle_breakpoint(
+            agent.class_parts(),
+            agent.core.jni_env(env),
+            thread,
+            (method, location),
+        );
     });
 }
 
@@ -263,12 +282,24 @@ unsafe extern "system" fn sampled_object_alloc(
 ) {
     let size = u64::try_from(size).unwrap_or(0);
     guard_callback((), |agent| {
-        if let (Some(leaks), true) = (&agent.leaks, agent.is_live()) {
-            leaks.on_sample(agent, agent.jni_env(env), object, class, size);
+        if let (Some(leaks), true) = (&agent.leaks, agent.core.is_live()) {
+            leaks.on_sample(
+                agent.counting_parts(),
+                agent.core.jni_env(env),
+                object,
+                class,
+                size,
+            );
         }
     });
     guard_event(event_mask::SAMPLES, |agent| {
-        samples::handle_sample(agent, agent.jni_env(env), thread, class, size);
+        samples::handle_sample(
+            agent.counting_parts(),
+            agent.core.jni_env(env),
+            thread,
+            class,
+            size,
+        );
     });
 }
 
@@ -279,7 +310,7 @@ unsafe extern "system" fn sampled_object_alloc(
 pub unsafe extern "system" fn garbage_collection_finish(_: *mut ti::jvmtiEnv) {
     guard_callback((), |agent| {
         if let Some(leaks) = &agent.leaks {
-            leaks.on_collection(agent);
+            leaks.on_collection(agent.counting_parts());
         }
     });
 }
@@ -301,8 +332,8 @@ pub unsafe extern "system" fn resource_exhausted(
     // SAFETY: the VM passes a terminated string or null.
     let what = unsafe { string_from_c(description) };
     guard_callback((), |agent| {
-        if let (Some(leaks), true) = (&agent.leaks, agent.is_live()) {
-            leaks.on_heap_exhausted(agent, agent.jni_env(env), &what);
+        if let (Some(leaks), true) = (&agent.leaks, agent.core.is_live()) {
+            leaks.on_heap_exhausted(agent.counting_parts(), agent.core.jni_env(env), &what);
         }
     });
 }
@@ -310,9 +341,12 @@ pub unsafe extern "system" fn resource_exhausted(
 unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
     guard_callback((), |agent| {
         if let Some(leaks) = &agent.leaks {
-            leaks.finish_sampling(agent, agent.jni_env(env));
+            leaks.finish_sampling(agent.counting_parts(), agent.core.jni_env(env));
         }
-        agent.coverage.end_all_threads(agent, agent.jni_env(env));
+        agent
+            .counters
+            .coverage
+            .end_all_threads(agent.thread_parts(), agent.core.jni_env(env));
         finish_recording(agent);
     });
 }
@@ -346,32 +380,40 @@ unsafe extern "system" fn class_file_load_hook(
             ArrivingClass::Hooked => return,
             ArrivingClass::KeepsOldHooks => {
                 return java_agents::report_kept_hooks(
-                    agent,
+                    agent.class_parts(),
                     &mutf8::decode(name.unwrap_or_default()),
                 );
             }
         };
         let class = &*class;
-        let loader = agent
-            .loaders
-            .loader_id(agent.jvmti, agent.jni_env(env), loader);
-        if agent.is_live() {
-            unloading::forget_unloaded_classes(agent, agent.jni_env(env));
+        let loader =
+            agent
+                .core
+                .loaders
+                .loader_id(agent.core.jvmti, agent.core.jni_env(env), loader);
+        if agent.core.is_live() {
+            unloading::forget_unloaded_classes(agent.class_parts(), agent.core.jni_env(env));
         }
         let arrival = match redefined.is_null() {
             true => ClassArrival::Load,
             false => ClassArrival::Change,
         };
-        let Some(new) = load::transform_class(agent, loader, class, arrival) else {
+        let Some(new) = load::transform_class(agent.class_parts(), loader, class, arrival) else {
             return;
         };
         java_agents::record_hooked(class, &new);
         if let Some(name) = name {
-            agent
-                .original_classes
-                .record_class(loader, mutf8::decode(name).as_bytes(), class);
+            agent.classes.original_classes.record_class(
+                loader,
+                mutf8::decode(name).as_bytes(),
+                class,
+            );
         }
-        let memory = agent.jvmti.bytes_for_vm(&new).unwrap_or(ptr::null_mut());
+        let memory = agent
+            .core
+            .jvmti
+            .bytes_for_vm(&new)
+            .unwrap_or(ptr::null_mut());
         if !memory.is_null() {
             // SAFETY: the VM's out parameters; the memory is from its own allocator.
             unsafe {

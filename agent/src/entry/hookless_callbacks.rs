@@ -59,18 +59,21 @@ unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: job
     guard_callback((), |agent| {
         lucce_tracelog::keep_addresses(0);
         if let Err(message) = attach::start_events(agent, Some(env)) {
-            agent.report_message(LogLevel::Error, &message);
+            agent.core.report_message(LogLevel::Error, &message);
         }
     });
 }
 
 unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
     guard_callback((), |agent| {
-        if agent.is_live() {
+        if agent.core.is_live() {
             if let Some(leaks) = &agent.leaks {
-                leaks.finish_sampling(agent, agent.jni_env(env));
+                leaks.finish_sampling(agent.counting_parts(), agent.core.jni_env(env));
             }
-            agent.coverage.end_all_threads(agent, agent.jni_env(env));
+            agent
+                .counters
+                .coverage
+                .end_all_threads(agent.thread_parts(), agent.core.jni_env(env));
             finish_recording(agent);
         }
     });
@@ -80,15 +83,16 @@ unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
 unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject) {
     guard_callback((), |agent| {
         agent
+            .counters
             .coverage
-            .begin_thread(agent, agent.jni_env(env), thread);
+            .begin_thread(agent.thread_parts(), agent.core.jni_env(env), thread);
     });
 }
 
 unsafe extern "system" fn thread_end(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject) {
     guard_callback((), |agent| {
-        thread_storage::end_thread(agent.jvmti, thread);
-        agent.coverage.end_thread(agent.jni_env(env));
+        thread_storage::end_thread(agent.core.jvmti, thread);
+        agent.counters.coverage.end_thread(agent.core.jni_env(env));
     });
 }
 
@@ -97,7 +101,9 @@ unsafe extern "system" fn virtual_thread_end(
     _: *mut JNIEnv,
     thread: jobject,
 ) {
-    guard_callback((), |agent| thread_storage::end_thread(agent.jvmti, thread));
+    guard_callback((), |agent| {
+        thread_storage::end_thread(agent.core.jvmti, thread)
+    });
 }
 
 unsafe extern "system" fn sampled_object_alloc(
@@ -110,23 +116,40 @@ unsafe extern "system" fn sampled_object_alloc(
 ) {
     let size = u64::try_from(size).unwrap_or(0);
     // Only the outermost guard counts an event, so each event has a guard of its own.
-    guard_callback((), |agent| stack_samples::walk_once(agent, true));
+    guard_callback((), |agent| {
+        stack_samples::walk_once(agent.counting_parts(), true)
+    });
     guard_event(event_mask::LEAK, |agent| {
         if let Some(leaks) = &agent.leaks {
-            leaks.on_sample(agent, agent.jni_env(env), object, class, size);
+            leaks.on_sample(
+                agent.counting_parts(),
+                agent.core.jni_env(env),
+                object,
+                class,
+                size,
+            );
         }
     });
     guard_event(sample_event_kind(), |agent| {
-        stack_samples::record_allocation(agent, agent.jni_env(env), thread, (class, size));
+        stack_samples::record_allocation(
+            agent.counting_parts(),
+            agent.core.jni_env(env),
+            thread,
+            (class, size),
+        );
     });
-    guard_callback((), |agent| stack_samples::walk_once(agent, false));
+    guard_callback((), |agent| {
+        stack_samples::walk_once(agent.counting_parts(), false)
+    });
 }
 
 /// The kind of a sample: an attached agent counts samples as allocations.
 fn sample_event_kind() -> u64 {
-    guard_callback(event_mask::SAMPLES, |agent| match agent.is_attached() {
-        true => event_mask::ALLOC,
-        false => event_mask::SAMPLES,
+    guard_callback(event_mask::SAMPLES, |agent| {
+        match agent.core.is_attached() {
+            true => event_mask::ALLOC,
+            false => event_mask::SAMPLES,
+        }
     })
 }
 
@@ -142,7 +165,12 @@ unsafe extern "system" fn exception_thrown(
 ) {
     guard_event(event_mask::EXCEPTION, |agent| {
         let is_caught = !catch_method.is_null();
-        exceptions::record_exception(agent, agent.jni_env(env), (thread, exception), is_caught);
+        exceptions::record_exception(
+            agent.counting_parts(),
+            agent.core.jni_env(env),
+            (thread, exception),
+            is_caught,
+        );
     });
 }
 
@@ -156,13 +184,25 @@ impl MonitorCallbacks for HooklessMonitors {
         since: u64,
     ) {
         guard_event(event_mask::LOCK, |agent| {
-            locks::begin_wait(agent, agent.jni_env(env), place, kind, since);
+            locks::begin_wait(
+                agent.counting_parts(),
+                agent.core.jni_env(env),
+                place,
+                kind,
+                since,
+            );
         });
     }
 
     fn end_wait(env: *mut JNIEnv, thread: jobject, kind: &'static EventKind, now: u64) {
         guard_callback((), |agent| {
-            locks::end_wait(agent, agent.jni_env(env), thread, kind, now);
+            locks::end_wait(
+                agent.counting_parts(),
+                agent.core.jni_env(env),
+                thread,
+                kind,
+                now,
+            );
         });
     }
 }

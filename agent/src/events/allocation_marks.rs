@@ -26,7 +26,7 @@ use lucce_instrument::kinds::THREAD;
 use lucce_tracelog::{EventTypeId, ThreadId};
 use rustc_hash::FxHashMap;
 
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::counting::object_sizes::find_site_size;
 use crate::events::ownership::{
     MAX_MEASUREMENTS, MeasurementSet, OwnershipResolver, any_runs_task,
@@ -219,13 +219,13 @@ struct CounterReadings {
 }
 
 /// Why allocations of the current thread cannot be counted. `None`: they can.
-pub fn refusal_reason(counting: &AgentCounting, state: &ThreadState) -> Option<&'static str> {
-    let options = &counting.options;
-    if !counting.is_live() {
+pub fn refusal_reason(agent: CountingParts<'_>, state: &ThreadState) -> Option<&'static str> {
+    let options = &agent.core.options;
+    if !agent.core.is_live() {
         Some("the agent is not recording yet")
     } else if options.burst.is_some() {
         Some("the agent counts in bursts only (burst=)")
-    } else if !counting.event_mask.is_enabled(event_mask::ALLOC) {
+    } else if !agent.core.event_mask.is_enabled(event_mask::ALLOC) {
         Some(
             "the agent does not count every allocation now: it wants events=alloc, and no `lucce ctl stop`",
         )
@@ -239,23 +239,23 @@ pub fn refusal_reason(counting: &AgentCounting, state: &ThreadState) -> Option<&
 }
 
 /// Dropped events of the whole JVM whose thread is unknown.
-fn dropped_by_all(counting: &AgentCounting) -> u64 {
-    counting.counts.events_dropped.load(Ordering::Relaxed)
+fn dropped_by_all(agent: CountingParts<'_>) -> u64 {
+    agent.core.counts.events_dropped.load(Ordering::Relaxed)
 }
 
 impl AllocationMarks {
     /// Begins a mark. `with_tasks`: work that the code hands to other threads counts as well.
     pub fn begin_mark(
         &self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         (state, with_tasks): (&ThreadState, bool),
     ) -> MarkStart {
         let address = std::ptr::from_ref(state) as usize;
-        let measurement = match with_tasks && knows_origins(counting) {
+        let measurement = match with_tasks && knows_origins(agent) {
             false => None,
             true => {
-                let measurement = self.lock().take_measurement(counting);
+                let measurement = self.lock().take_measurement(agent);
                 if measurement.is_none() {
                     return MarkStart::TooMany;
                 }
@@ -263,21 +263,21 @@ impl AllocationMarks {
             }
         };
         if measurement.is_some() {
-            counting.event_mask.follow_tasks(true);
+            agent.core.event_mask.follow_tasks(true);
         }
-        let others = with_tasks.then(|| OtherThreadCounts::read_all(counting));
-        let lane = current_counters(counting, env, state);
+        let others = with_tasks.then(|| OtherThreadCounts::read_all(agent));
+        let lane = current_counters(agent.thread_parts(), env, state);
         let mark = AllocationMark {
             state: address,
             counted: CounterReadings::read_counters(&lane),
             dropped: lane.dropped_events(),
-            dropped_by_all: dropped_by_all(counting),
+            dropped_by_all: dropped_by_all(agent),
             earlier: MarkCounts::default(),
             is_stopped: false,
             own_counters: Vec::from_iter(lane.id),
             others,
             measurement,
-            unfollowed: counting.tasks.unfollowed.load(Ordering::Relaxed),
+            unfollowed: agent.stack.tasks.unfollowed.load(Ordering::Relaxed),
         };
         drop(lane);
         let mut open = self.lock();
@@ -296,11 +296,11 @@ impl AllocationMarks {
     /// The current thread has run the code of a mark to its end. Its further events do not count.
     pub fn stop_mark(
         &self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         (state, number): (&ThreadState, u64),
     ) {
-        let lane = current_counters(counting, env, state);
+        let lane = current_counters(agent.thread_parts(), env, state);
         let mut open = self.lock();
         if let Some(mark) = open.marks.get_mut(&number)
             && mark.state == std::ptr::from_ref(state) as usize
@@ -313,12 +313,12 @@ impl AllocationMarks {
     /// Called before the current thread changes its counters.
     pub fn leave_counters(
         &self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         state: &ThreadState,
     ) {
         self.for_each_own(state, |mark| {
-            let lane = current_counters(counting, env, state);
+            let lane = current_counters(agent.thread_parts(), env, state);
             if !mark.is_stopped {
                 mark.keep_counts(&lane);
             }
@@ -328,12 +328,12 @@ impl AllocationMarks {
     /// Called after the thread has changed to other counters, or back to earlier ones.
     pub fn enter_counters(
         &self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         state: &ThreadState,
     ) {
         self.for_each_own(state, |mark| {
-            let lane = current_counters(counting, env, state);
+            let lane = current_counters(agent.thread_parts(), env, state);
             mark.counted = CounterReadings::read_counters(&lane);
             mark.dropped = lane.dropped_events();
         });
@@ -354,12 +354,12 @@ impl AllocationMarks {
     /// The current thread hands a task or a thread to others in a context. `is_plain`: the object does not report whether it has run.
     pub fn hand_task(
         &self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         (task, number): (jobject, ContextId),
         is_plain: bool,
     ) {
-        let Some(whose) = self.lock_ownership().resolve_context(counting, number) else {
+        let Some(whose) = self.lock_ownership().resolve_context(agent, number) else {
             return;
         };
         if whose.owners.is_empty() || whose.adds_worker {
@@ -403,16 +403,16 @@ impl AllocationMarks {
     /// the task is plain.
     pub fn begin_task(
         &self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         (state, slot): (&ThreadState, usize),
         (task, number): (jobject, ContextId),
     ) {
         let known = match number {
             ContextId::UNKNOWN => None,
-            number => self.lock_ownership().resolve_context(counting, number),
+            number => self.lock_ownership().resolve_context(agent, number),
         };
-        let Some(thread) = counting.jvmti.current_thread() else {
+        let Some(thread) = agent.core.jvmti.current_thread() else {
             return;
         };
         let address = std::ptr::from_ref(state) as usize;
@@ -449,7 +449,7 @@ impl AllocationMarks {
     /// Also the number of its tasks that run, and of its plain tasks that wait.
     pub fn take_handed(
         &self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         mark: u64,
     ) -> (Vec<jobject>, u64) {
@@ -457,7 +457,7 @@ impl AllocationMarks {
         let Some(at) = measurement else {
             return (Vec::new(), 0);
         };
-        self.end_finished_tasks(counting, env, at);
+        self.end_finished_tasks(agent, env, at);
         let mut open = self.lock();
         let waiting = open
             .plain
@@ -474,7 +474,7 @@ impl AllocationMarks {
     /// Ends tasks of threads in which no frame runs a task any more: the end of a task of a `ForkJoinPool` has no hook.
     fn end_finished_tasks(
         &self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         measurement: usize,
     ) {
@@ -493,7 +493,7 @@ impl AllocationMarks {
             }
         }
         for (address, thread, tasks) in threads {
-            let runs_tasks = AllocationMarks::runs_tasks(counting, env, thread);
+            let runs_tasks = AllocationMarks::runs_tasks(agent, env, thread);
             env.delete_local(thread);
             let mut open = self.lock();
             let is_unchanged = |running: &RunningTasks| running.tasks == tasks;
@@ -504,27 +504,30 @@ impl AllocationMarks {
     }
 
     /// Whether a frame of a thread may run a task.
-    fn runs_tasks(counting: &AgentCounting, env: JniEnvironment, thread: jobject) -> bool {
+    fn runs_tasks(agent: CountingParts<'_>, env: JniEnvironment, thread: jobject) -> bool {
         const MOST_FRAMES: usize = 4096;
         let empty = FrameInfo {
             method: std::ptr::null_mut(),
             location: 0,
         };
         let mut frames = vec![empty; MOST_FRAMES];
-        let Ok(found) = counting.jvmti.read_stack(thread, &mut frames) else {
+        let Ok(found) = agent.core.jvmti.read_stack(thread, &mut frames) else {
             // The thread has ended.
             return false;
         };
         let frames = frames.get(..found).unwrap_or_default();
         let methods = frames.iter().map(|frame| {
-            let method = counting.frames.resolve_method(counting, env, frame.method);
+            let method = agent
+                .stack
+                .frames
+                .resolve_method(agent.stack_parts(), env, frame.method);
             match method.kind {
                 MethodKind::Known(id) => MethodId(id),
                 // Including a helper that reports the begin of the task.
                 _ => MethodId(0),
             }
         });
-        found == MOST_FRAMES || any_runs_task(counting, &methods.collect::<Vec<_>>())
+        found == MOST_FRAMES || any_runs_task(agent, &methods.collect::<Vec<_>>())
     }
 
     /// Ends a mark and returns its result as text.
@@ -534,7 +537,7 @@ impl AllocationMarks {
     /// thread, or counting has ended.
     pub fn end_mark(
         &self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         (state, number, left_running): (Option<&ThreadState>, u64, bool),
     ) -> Option<String> {
@@ -542,14 +545,14 @@ impl AllocationMarks {
         let mut cells = Vec::new();
         let told = state.and_then(|state| {
             let is_own = mark.state == std::ptr::from_ref(state) as usize;
-            let counts = is_own && refusal_reason(counting, state).is_none();
+            let counts = is_own && refusal_reason(agent, state).is_none();
             counts.then(|| {
                 if !mark.is_stopped {
-                    let lane = current_counters(counting, env, state);
+                    let lane = current_counters(agent.thread_parts(), env, state);
                     mark.keep_counts(&lane);
                 }
-                let told = self.sum_up(counting, &mark);
-                let text = told.to_text(counting, env);
+                let told = self.sum_up(agent, &mark);
+                let text = told.to_text(agent, env);
                 cells = told.cells;
                 text
             })
@@ -577,15 +580,14 @@ impl AllocationMarks {
             for running in std::mem::take(&mut open.running).into_values() {
                 env.delete_global(running.thread);
             }
-            counting.event_mask.follow_tasks(false);
+            agent.core.event_mask.follow_tasks(false);
         }
         told
     }
 
-    fn sum_up(&self, counting: &AgentCounting, mark: &AllocationMark) -> MarkReport {
+    fn sum_up(&self, agent: CountingParts<'_>, mark: &AllocationMark) -> MarkReport {
         let mut told = MarkReport {
-            dropped: dropped_by_all(counting).wrapping_sub(mark.dropped_by_all)
-                + mark.earlier.dropped,
+            dropped: dropped_by_all(agent).wrapping_sub(mark.dropped_by_all) + mark.earlier.dropped,
             by_type: mark.earlier.by_type.clone(),
             ..MarkReport::default()
         };
@@ -594,7 +596,7 @@ impl AllocationMarks {
         let mut is_foreign = |number: ContextId| {
             mark.measurement.is_some_and(|at| {
                 let whose = belongings
-                    .resolve_context(counting, number)
+                    .resolve_context(agent, number)
                     .unwrap_or_default();
                 whose.hosts.contains(at) && !whose.owners.contains(at)
             })
@@ -605,18 +607,18 @@ impl AllocationMarks {
         let changes = mark
             .others
             .as_ref()
-            .map(|others| others.find_changes(counting, &mark.own_counters));
+            .map(|others| others.find_changes(agent, &mark.own_counters));
         let mut unknown: BTreeMap<String, u64> = BTreeMap::new();
         for change in changes.into_iter().flatten() {
             let number = change.counts.number;
-            let name = counting.thread_name(change.thread);
+            let name = agent.counters.thread_name(change.thread);
             let Some(measurement) = mark.measurement else {
                 if !INFRASTRUCTURE.contains(&&*name) {
                     *unknown.entry(name).or_default() += change.counts.count;
                 }
                 continue;
             };
-            match belongings.resolve_context(counting, number) {
+            match belongings.resolve_context(agent, number) {
                 None => told.dropped += change.counts.count.max(1),
                 Some(whose) if whose.owners.contains(measurement) => {
                     told.cells.push((change.place, change.all));
@@ -635,7 +637,7 @@ impl AllocationMarks {
             told.reasons
                 .push(unknown_reason(mark.measurement.is_some(), &unknown));
         }
-        let unfollowed = counting.tasks.unfollowed.load(Ordering::Relaxed);
+        let unfollowed = agent.stack.tasks.unfollowed.load(Ordering::Relaxed);
         if mark.measurement.is_some() && unfollowed != mark.unfollowed {
             let reason = "tasks were submitted at too many places, so whose they are is not known";
             told.reasons.push(reason.into());
@@ -745,15 +747,15 @@ fn unknown_reason(knows_origins: bool, events: &BTreeMap<String, u64>) -> String
 }
 
 /// Whether contexts of tasks and threads continue where they were submitted and started.
-fn knows_origins(counting: &AgentCounting) -> bool {
-    counting.options.hooked_events().has_kind(&THREAD)
-        && counting.event_mask.is_enabled(THREAD.mask_bit)
-        && counting.comparison.is_off()
+fn knows_origins(agent: CountingParts<'_>) -> bool {
+    agent.core.options.hooked_events().has_kind(&THREAD)
+        && agent.core.event_mask.is_enabled(THREAD.mask_bit)
+        && agent.counters.comparison.is_off()
 }
 
 impl OpenMarks {
     /// The first call site that is free and whose earlier work has ended. `None`: all are in use.
-    fn take_measurement(&mut self, counting: &AgentCounting) -> Option<usize> {
+    fn take_measurement(&mut self, agent: CountingParts<'_>) -> Option<usize> {
         for (at, measurement) in self.measurements.0.iter_mut().enumerate() {
             if measurement.use_state != UseState::Free {
                 continue;
@@ -762,7 +764,7 @@ impl OpenMarks {
             if measurement
                 .counted
                 .iter()
-                .any(|(place, all)| place.read_count(counting) != *all)
+                .any(|(place, all)| place.read_count(agent) != *all)
             {
                 measurement.use_state = UseState::LeftRunning;
                 continue;
@@ -798,7 +800,7 @@ impl OpenMarks {
 }
 
 impl CounterLocation {
-    fn read_count(self, counting: &AgentCounting) -> u64 {
+    fn read_count(self, agent: CountingParts<'_>) -> u64 {
         let CounterLocation {
             is_by_type,
             block,
@@ -807,14 +809,14 @@ impl CounterLocation {
         let load = |word: &AtomicU64| u64::from_le(word.load(Ordering::Relaxed));
         let count = match is_by_type {
             true => {
-                let blocks = counting.lock_event_counter_blocks();
+                let blocks = agent.counters.lock_event_counter_blocks();
                 blocks
                     .get(block)
                     .and_then(|block| block.get(at))
                     .map(|cell| load(&cell.count))
             }
             false => {
-                let blocks = counting.lock_counter_blocks();
+                let blocks = agent.counters.lock_counter_blocks();
                 blocks
                     .get(block)
                     .and_then(|block| block.get(at))
@@ -827,10 +829,10 @@ impl CounterLocation {
 
 impl OtherThreadCounts {
     /// Readings of all counters.
-    fn read_all(counting: &AgentCounting) -> OtherThreadCounts {
+    fn read_all(agent: CountingParts<'_>) -> OtherThreadCounts {
         // Relaxed: each number stands for itself.
         let load = |word: &AtomicU64| u64::from_le(word.load(Ordering::Relaxed));
-        let cells = counting.lock_counter_blocks();
+        let cells = agent.counters.lock_counter_blocks();
         let cells = cells.iter().map(|block| {
             let counts = block
                 .iter()
@@ -838,7 +840,7 @@ impl OtherThreadCounts {
             counts.collect()
         });
         let cells = cells.collect();
-        let by_type = counting.lock_event_counter_blocks();
+        let by_type = agent.counters.lock_event_counter_blocks();
         let by_type = by_type.iter().map(|block| {
             let counts = block
                 .iter()
@@ -852,9 +854,9 @@ impl OtherThreadCounts {
     }
 
     /// Counters of other threads that have changed. Counters by type: only of allocations.
-    fn find_changes(&self, counting: &AgentCounting, own: &[ThreadId]) -> Vec<CounterChange> {
-        let now = OtherThreadCounts::read_all(counting);
-        let allocations = counting.event_types.details_of_kind(KIND);
+    fn find_changes(&self, agent: CountingParts<'_>, own: &[ThreadId]) -> Vec<CounterChange> {
+        let now = OtherThreadCounts::read_all(agent);
+        let allocations = agent.counting.event_types.details_of_kind(KIND);
         let mut changes = Vec::new();
         let mut add =
             |place: CounterLocation, thread, counts: CounterReading, before: Option<&[u64; 2]>| {
@@ -879,7 +881,7 @@ impl OtherThreadCounts {
                 .and_then(|block| block.get(place.at))
                 .copied()
         };
-        let of_cells = counting.lock_counter_blocks();
+        let of_cells = agent.counters.lock_counter_blocks();
         for (block, cells) in of_cells.iter().enumerate() {
             if own.contains(&cells.thread()) {
                 continue;
@@ -908,7 +910,12 @@ impl OtherThreadCounts {
             }
         }
         drop(of_cells);
-        for (block, cells) in counting.lock_event_counter_blocks().iter().enumerate() {
+        for (block, cells) in agent
+            .counters
+            .lock_event_counter_blocks()
+            .iter()
+            .enumerate()
+        {
             if own.contains(&cells.thread()) {
                 continue;
             }
@@ -960,14 +967,14 @@ fn sum_readings(parts: &[CounterReading]) -> impl Iterator<Item = CounterReading
 
 impl MarkReport {
     /// The caller holds no lock: measuring sizes creates objects in this thread.
-    fn to_text(&self, counting: &AgentCounting, env: JniEnvironment) -> String {
+    fn to_text(&self, agent: CountingParts<'_>, env: JniEnvironment) -> String {
         let mut lost = self.dropped;
         let mut lines = String::new();
         let mut line = |made: CounterReading, bytes: u64, of: &str| {
             let _ = writeln!(lines, "{:x} {} {bytes} {of}", made.number.0, made.count);
         };
         for made in sum_readings(&self.made) {
-            match find_allocation(counting, env, made.number) {
+            match find_allocation(agent, env, made.number) {
                 SiteAllocation::Object { size, of } => {
                     line(made, made.value + made.count * size, &of)
                 }
@@ -975,7 +982,7 @@ impl MarkReport {
                 SiteAllocation::Unknown => lost += made.count.max(1),
             }
         }
-        let details = counting.event_types.details_of_kind(KIND);
+        let details = agent.counting.event_types.details_of_kind(KIND);
         for made in sum_readings(&self.by_type) {
             if let Some(of) = details.get(&made.event) {
                 line(made, made.value, of);
@@ -997,18 +1004,18 @@ enum SiteAllocation {
 }
 
 fn find_allocation(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     number: ContextId,
 ) -> SiteAllocation {
-    let frames = counting.encoder.decode_context(number, MethodId::EVENT);
+    let frames = agent.core.encoder.decode_context(number, MethodId::EVENT);
     let Some(site) = frames
         .ok()
         .and_then(|frames| frames.first().map(|frame| frame.site.0))
     else {
         return SiteAllocation::Unknown;
     };
-    let book = counting.registry();
+    let book = agent.core.registry();
     let Some(info) = book.site(site) else {
         return SiteAllocation::Unknown;
     };
@@ -1019,6 +1026,6 @@ fn find_allocation(
         _ => return SiteAllocation::Nothing,
     };
     drop(book);
-    let size = find_site_size(counting, env, site).unwrap_or(0);
+    let size = find_site_size(agent, env, site).unwrap_or(0);
     SiteAllocation::Object { size, of }
 }

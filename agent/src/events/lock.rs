@@ -13,7 +13,7 @@ use lucce_instrument::EventKindInfo;
 use lucce_instrument::kinds::LOCK;
 use lucce_jvmti::{FieldId, JniEnvironment, clock};
 
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::counting::counter_lookup::{
     find_counter, find_counter_by_number, find_counter_here, verify_location,
 };
@@ -57,14 +57,14 @@ impl EventSource for LockSource {
     /// The current thread has parked.
     fn record_hook_event(
         &self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         state: &ThreadState,
         told: HookEvent,
     ) {
         if !told.object.is_null() {
             let place = (told.object, told.number);
-            count_parked(counting, env, state, place, told.passed);
+            count_parked(agent, env, state, place, told.passed);
         }
     }
 }
@@ -140,18 +140,18 @@ impl<D: EventCallback> MonitorCallbacks for D {
             LOCK.mask_bit,
             env,
             place.0,
-            |counting, env, state| match ptr::eq(kind, &ENTER) {
-                true => begin_enter(counting, env, state, place, since),
-                false => begin_notify_wait(counting, env, state, place.1, since),
+            |agent, env, state| match ptr::eq(kind, &ENTER) {
+                true => begin_enter(agent, env, state, place, since),
+                false => begin_notify_wait(agent, env, state, place.1, since),
             },
         );
     }
 
     fn end_wait(env: *mut JNIEnv, thread: jobject, kind: &'static EventKind, now: u64) {
-        D::handle_end(env, thread, |counting, env, state| {
+        D::handle_end(env, thread, |agent, env, state| {
             match ptr::eq(kind, &ENTER) {
-                true => end_enter(counting, env, state, now),
-                false => end_notify_wait(counting, env, state, now),
+                true => end_enter(agent, env, state, now),
+                false => end_notify_wait(agent, env, state, now),
             }
         });
     }
@@ -159,19 +159,19 @@ impl<D: EventCallback> MonitorCallbacks for D {
 
 /// The current thread begins to wait at time `since` for the monitor of `object`.
 fn begin_enter(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     (thread, object): (jobject, jobject),
     since: u64,
 ) {
-    let arrived = monitor_location::locate_at_monitor(counting, env, state, thread);
+    let arrived = monitor_location::locate_at_monitor(agent.stack_parts(), env, state, thread);
     let location = arrived.location;
     let here = arrived
         .here
-        .or_else(|| current_location::locate_at(counting, env, state, location));
-    verify_location(counting, env, state, (here, location));
-    let found = find_counter(counting, env, state, here, (&ENTER, object));
+        .or_else(|| current_location::locate_at(agent.stack_parts(), env, state, location));
+    verify_location(agent, env, state, (here, location));
+    let found = find_counter(agent, env, state, here, (&ENTER, object));
     let waiting = found.map(|found| MonitorWait {
         counter: found,
         since,
@@ -180,19 +180,19 @@ fn begin_enter(
 }
 
 /// The thread owns the monitor.
-fn end_enter(counting: &AgentCounting, env: JniEnvironment, state: &ThreadState, now: u64) {
-    count_waited(counting, env, state, (state.waits.enter.take(), now));
+fn end_enter(agent: CountingParts<'_>, env: JniEnvironment, state: &ThreadState, now: u64) {
+    count_waited(agent, env, state, (state.waits.enter.take(), now));
 }
 
 /// The current thread begins to wait at time `since` for a notification by `object`.
 fn begin_notify_wait(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     object: jobject,
     since: u64,
 ) {
-    let found = find_counter_here(counting, env, state, (&WAIT, object));
+    let found = find_counter_here(agent, env, state, (&WAIT, object));
     let waiting = found.map(|found| MonitorWait {
         counter: found,
         since,
@@ -201,29 +201,29 @@ fn begin_notify_wait(
 }
 
 /// The wait has ended, by a notification or otherwise.
-fn end_notify_wait(counting: &AgentCounting, env: JniEnvironment, state: &ThreadState, now: u64) {
-    count_waited(counting, env, state, (state.waits.wait.take(), now));
+fn end_notify_wait(agent: CountingParts<'_>, env: JniEnvironment, state: &ThreadState, now: u64) {
+    count_waited(agent, env, state, (state.waits.wait.take(), now));
 }
 
 /// Counts the wait. It is forgotten even if locks are not counted any more.
 fn count_waited(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     (waiting, now): (Option<MonitorWait>, u64),
 ) {
     if let Some(waiting) = waiting
-        && counting.event_mask.is_enabled(LOCK.mask_bit)
+        && agent.core.event_mask.is_enabled(LOCK.mask_bit)
     {
         let passed = now.saturating_sub(waiting.since);
-        waiting.counter.count_event(counting, env, state, passed);
+        waiting.counter.count_event(agent, env, state, passed);
     }
 }
 
 /// Counts `passed` nanoseconds of parking by `thread`, the current one. Number 0: the caller is out of scope, so the agent asks
 /// the VM for the calling frame in scope.
 fn count_parked(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     (thread, number): (jobject, ContextId),
@@ -235,11 +235,11 @@ fn count_parked(
     let blocker = blocker.map_or(std::ptr::null_mut(), |field| env.get_object(thread, field));
     let what = (&PARK, blocker);
     let found = match number {
-        ContextId::UNKNOWN => find_counter_here(counting, env, state, what),
-        number => find_counter_by_number(counting, env, state, number, what),
+        ContextId::UNKNOWN => find_counter_here(agent, env, state, what),
+        number => find_counter_by_number(agent, env, state, number, what),
     };
     if let Some(found) = found {
-        found.count_event(counting, env, state, passed);
+        found.count_event(agent, env, state, passed);
     }
 }
 

@@ -30,7 +30,7 @@ use lucce_callgraph::ContextId;
 use lucce_instrument::EventKindInfo;
 use lucce_jvmti::{JniEnvironment, Jvmti};
 
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::options::EventSelection;
 use crate::thread::ThreadState;
 
@@ -71,7 +71,7 @@ pub trait EventSource: Sync {
     /// Handles an event that a hook reports in the current thread, whose state is passed (`LucceRtEvents.happened0`).
     fn record_hook_event(
         &self,
-        _counting: &AgentCounting,
+        _agent: CountingParts<'_>,
         _env: JniEnvironment,
         _state: &ThreadState,
         _told: HookEvent,
@@ -100,14 +100,14 @@ pub trait EventCallback: 'static {
         kind: u64,
         env: *mut JNIEnv,
         thread: jobject,
-        body: impl FnOnce(&AgentCounting, JniEnvironment, &ThreadState),
+        body: impl FnOnce(CountingParts<'_>, JniEnvironment, &ThreadState),
     );
 
     /// Ends something that the current thread has begun, even if its kind is not counted any more.
     fn handle_end(
         env: *mut JNIEnv,
         thread: jobject,
-        body: impl FnOnce(&AgentCounting, JniEnvironment, &ThreadState),
+        body: impl FnOnce(CountingParts<'_>, JniEnvironment, &ThreadState),
     );
 }
 

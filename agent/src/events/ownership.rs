@@ -7,7 +7,7 @@ use lucce_callgraph::{ContextFrame, ContextId, MethodId, SiteId};
 use lucce_instrument::jdk::tasks::{MethodRole, method_role};
 use rustc_hash::FxHashMap;
 
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::stack::tasks::MEASURING;
 
 /// Maximum number of simultaneous measurements: the call sites of `Allocations.run`.
@@ -74,45 +74,46 @@ impl OwnershipResolver {
     /// The owners of a context's events. `None`: the context is not in the graph any more.
     pub fn resolve_context(
         &mut self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         number: ContextId,
     ) -> Option<EventOwnership> {
         if let Some(known) = self.resolved.get(&number) {
             return *known;
         }
-        let found = counting
+        let found = agent
+            .core
             .encoder
             .decode_context(number, MethodId::EVENT)
             .ok();
-        let found = found.map(|frames| self.resolve_frames(counting, &frames));
+        let found = found.map(|frames| self.resolve_frames(agent, &frames));
         self.resolved.insert(number, found);
         found
     }
 
     fn resolve_frames(
         &mut self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         frames: &[ContextFrame],
     ) -> EventOwnership {
-        let roles = frames.iter().map(|frame| self.frame_role(counting, *frame));
+        let roles = frames.iter().map(|frame| self.frame_role(agent, *frame));
         determine_ownership(&roles.collect::<Vec<_>>())
     }
 
-    fn frame_role(&mut self, counting: &AgentCounting, frame: ContextFrame) -> (FrameRole, u32) {
+    fn frame_role(&mut self, agent: CountingParts<'_>, frame: ContextFrame) -> (FrameRole, u32) {
         let site = frame.site.0;
         let role = *self
             .roles
             .entry(frame.method)
-            .or_insert_with(|| find_role(counting, frame));
+            .or_insert_with(|| find_role(agent, frame));
         (role, site)
     }
 }
 
-fn find_role(counting: &AgentCounting, frame: ContextFrame) -> FrameRole {
-    if counting.tasks.is_submission_frame(frame.method) {
+fn find_role(agent: CountingParts<'_>, frame: ContextFrame) -> FrameRole {
+    if agent.stack.tasks.is_submission_frame(frame.method) {
         return FrameRole::Between;
     }
-    let book = counting.registry();
+    let book = agent.core.registry();
     let names = book.method(frame.method.0).and_then(|method| {
         let class = book.class(method.class)?;
         Some((book.name_text(class.name), book.name_text(method.name)))
@@ -133,9 +134,9 @@ fn find_role(counting: &AgentCounting, frame: ContextFrame) -> FrameRole {
 
 /// Whether one of these methods, innermost first, runs a task that an executor has received, or is about to run one. An unknown
 /// method has the number 0.
-pub fn any_runs_task(counting: &AgentCounting, methods: &[MethodId]) -> bool {
+pub fn any_runs_task(agent: CountingParts<'_>, methods: &[MethodId]) -> bool {
     let role = |method: &MethodId| {
-        let jdk = with_method_names(counting, *method, method_role);
+        let jdk = with_method_names(agent, *method, method_role);
         (jdk.flatten().map_or(FrameRole::Plain, FrameRole::Jdk), 0)
     };
     let roles: Vec<_> = methods.iter().map(role).collect();
@@ -148,11 +149,11 @@ pub fn any_runs_task(counting: &AgentCounting, methods: &[MethodId]) -> bool {
 
 /// The result of `body` for the names of a method and its class. `None`: the method is unknown.
 fn with_method_names<T>(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     method: MethodId,
     body: impl FnOnce(&str, &str) -> T,
 ) -> Option<T> {
-    let book = counting.registry();
+    let book = agent.core.registry();
     let method = book.method(method.0)?;
     let class = book.class(method.class)?;
     Some(body(

@@ -30,13 +30,13 @@ use jvmti_bindings::sys::jni::jobject;
 use lucce_jvmti::JniEnvironment;
 use lucce_tracelog::EventTypeId;
 
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::counting::counter_lookup::event_detail;
 use crate::thread::event_kind::EventKind;
 
 /// The type of an event of this kind that happened to `object`.
 fn find_event_type(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     object: jobject,
     kind: &'static EventKind,
@@ -46,7 +46,7 @@ fn find_event_type(
         false => env.class_of(object),
     };
     let event =
-        counting.find_or_add_event_type(kind.name, kind.unit, &event_detail(counting, class, kind));
+        agent.find_or_add_event_type(kind.name, kind.unit, &event_detail(agent, class, kind));
     env.delete_local(class);
     event
 }

@@ -9,7 +9,7 @@ use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
 use lucce_jvmti::{JniEnvironment, Jvmti};
 
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::hookless::locks::HooklessWaits;
 use crate::thread::tags::{OpenTags, TagSet};
 
@@ -52,11 +52,12 @@ static IS_USED: AtomicBool = AtomicBool::new(false);
 /// Runs `body` with the thread's data, which is created if necessary. `body` must not call the VM. `None`: the VM has no memory
 /// for it.
 pub fn with_storage<T>(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     thread: jobject,
     body: impl FnOnce(&mut ThreadStorage) -> T,
 ) -> Option<T> {
-    let known = counting
+    let known = agent
+        .core
         .jvmti
         .thread_storage(thread)?
         .cast::<ThreadStorage>();
@@ -67,7 +68,8 @@ pub fn with_storage<T>(
     // SAFETY: made here, and used by callbacks of its own thread only, one after the other.
     let done = body(unsafe { &mut *kept });
     if known.is_null()
-        && counting
+        && agent
+            .core
             .jvmti
             .set_thread_storage(thread, kept.cast())
             .is_err()
@@ -81,11 +83,12 @@ pub fn with_storage<T>(
 
 /// Like [`with_storage`], for a thread with data. Data that has become empty is freed.
 pub fn with_existing_storage<T>(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     thread: jobject,
     body: impl FnOnce(&mut ThreadStorage) -> T,
 ) -> Option<T> {
-    let kept = counting
+    let kept = agent
+        .core
         .jvmti
         .thread_storage(thread)?
         .cast::<ThreadStorage>();
@@ -93,7 +96,8 @@ pub fn with_existing_storage<T>(
     let known = unsafe { kept.as_mut() }?;
     let done = body(known);
     if known.is_empty()
-        && counting
+        && agent
+            .core
             .jvmti
             .set_thread_storage(thread, ptr::null_mut())
             .is_ok()
@@ -105,7 +109,7 @@ pub fn with_existing_storage<T>(
 }
 
 /// The program uses tags or scopes: from now on events look them up, and a thread's open ones end with the thread.
-pub fn enable_storage(counting: &AgentCounting) {
+pub fn enable_storage(agent: CountingParts<'_>) {
     if IS_USED.swap(true, Ordering::Relaxed) {
         return;
     }
@@ -114,27 +118,27 @@ pub fn enable_storage(counting: &AgentCounting) {
         ti::JVMTI_EVENT_THREAD_END,
         ti::JVMTI_EVENT_VIRTUAL_THREAD_END,
     ] {
-        let _ = counting.jvmti.enable_event(event);
+        let _ = agent.core.jvmti.enable_event(event);
     }
 }
 
 /// The tags that the thread counts under now.
-pub fn current_tags(counting: &AgentCounting, thread: jobject) -> TagSet {
-    read_if_used(counting, thread, |kept| kept.tags.current_set())
+pub fn current_tags(agent: CountingParts<'_>, thread: jobject) -> TagSet {
+    read_if_used(agent, thread, |kept| kept.tags.current_set())
 }
 
 /// The scopes that the thread is in now.
-pub fn current_scopes(counting: &AgentCounting, thread: jobject) -> Vec<CallContextScope> {
-    read_if_used(counting, thread, |kept| kept.scopes.clone())
+pub fn current_scopes(agent: CountingParts<'_>, thread: jobject) -> Vec<CallContextScope> {
+    read_if_used(agent, thread, |kept| kept.scopes.clone())
 }
 
 fn read_if_used<T: Default>(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     thread: jobject,
     of: impl FnOnce(&mut ThreadStorage) -> T,
 ) -> T {
     match IS_USED.load(Ordering::Relaxed) {
-        true => with_existing_storage(counting, thread, of).unwrap_or_default(),
+        true => with_existing_storage(agent, thread, of).unwrap_or_default(),
         false => T::default(),
     }
 }

@@ -106,7 +106,7 @@ pub fn attach_agent(
     };
     set_detachable(vm, true);
     log_options_and_set_callbacks(agent, text, callbacks)?;
-    agent.append_meta("attached", "yes");
+    agent.core.append_meta("attached", "yes");
     start_events(agent, VmHandle::new(vm).thread_env())
 }
 
@@ -143,7 +143,7 @@ pub fn start_hookless(
     let agent = Agent::install(options, jvmti, ground)?;
     set_detachable(vm, false);
     log_options_and_set_callbacks(agent, text, callbacks)?;
-    agent.append_meta("tracking", "none");
+    agent.core.append_meta("tracking", "none");
     for event in [ti::JVMTI_EVENT_VM_INIT, ti::JVMTI_EVENT_VM_DEATH] {
         jvmti
             .enable_event(event)
@@ -157,12 +157,13 @@ fn log_options_and_set_callbacks(
     text: &str,
     callbacks: &ti::jvmtiEventCallbacks,
 ) -> Result<(), String> {
-    agent.append_meta("lucce", env!("CARGO_PKG_VERSION"));
+    agent.core.append_meta("lucce", env!("CARGO_PKG_VERSION"));
     if let Some(leaks) = &agent.leaks {
-        leaks::write_interval(agent, leaks);
+        leaks::write_interval(agent.counting_parts(), leaks);
     }
-    agent.append_meta("options", text);
+    agent.core.append_meta("options", text);
     agent
+        .core
         .jvmti
         .set_callbacks(callbacks)
         .map_err(unsupported_message("the agent's callbacks"))
@@ -182,16 +183,18 @@ fn set_detachable(vm: *mut JavaVM, came_later: bool) {
 /// # Errors
 /// One line for the user.
 pub fn start_events(agent: &'static Agent, env: Option<*mut JNIEnv>) -> Result<(), String> {
-    let (jvmti, wanted) = (agent.jvmti, &agent.options.events);
+    let (jvmti, wanted) = (agent.core.jvmti, &agent.core.options.events);
     live::write_vm_properties(agent);
-    if let Some(interval) = agent.sampling_interval() {
-        agent.append_meta("sampled.bytes", &interval.to_string());
+    if let Some(interval) = agent.core.sampling_interval() {
+        agent
+            .core
+            .append_meta("sampled.bytes", &interval.to_string());
     }
     if let Some(env) = env {
-        live::prepare_class_watch(agent, agent.jni_env(env));
+        live::prepare_class_watch(agent, agent.core.jni_env(env));
     }
-    agent.live.store(true, Ordering::Release);
-    if let Some(attached) = agent.hookless.filter(|_| samples_objects(wanted)) {
+    agent.core.live.store(true, Ordering::Release);
+    if let Some(attached) = agent.core.hookless.filter(|_| samples_objects(wanted)) {
         jvmti
             .set_sampling_interval(attached.sampling_interval)
             .map_err(unsupported_message("samples of allocations"))?;
@@ -206,20 +209,26 @@ pub fn start_events(agent: &'static Agent, env: Option<*mut JNIEnv>) -> Result<(
         .partition(|event| *event == ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC);
     others.into_iter().try_for_each(enable)?;
     if let Some(env) = env {
-        let env = agent.jni_env(env);
+        let env = agent.core.jni_env(env);
         // Threads are registered before the VM reports their allocations.
-        agent.coverage.start_following(agent, env);
-        if !agent.is_attached() {
+        agent
+            .counters
+            .coverage
+            .start_following(agent.thread_parts(), env);
+        if !agent.core.is_attached() {
             live::set_program_properties(agent, env);
         }
     }
     allocations.into_iter().try_for_each(enable)?;
     if let Some(leaks) = &agent.leaks {
-        leaks::start_sampling(agent, leaks, holders_request::loading_vm())
+        leaks::start_sampling(agent.counting_parts(), leaks, holders_request::loading_vm())
             .map_err(unsupported_message("events=leak"))?;
     }
-    if let Some(env) = env.filter(|_| samples_objects(wanted) && !agent.is_attached()) {
-        agent.coverage.renew_buffer(agent, agent.jni_env(env));
+    if let Some(env) = env.filter(|_| samples_objects(wanted) && !agent.core.is_attached()) {
+        agent
+            .counters
+            .coverage
+            .renew_buffer(agent.thread_parts(), agent.core.jni_env(env));
     }
     control::start_listener(agent);
     push::start_push(agent);
@@ -310,27 +319,30 @@ pub fn detach_agent(agent: &Agent) -> Result<String, String> {
     attached
         .vm
         .run_attached(|env| {
-            agent.coverage.end_all_threads(agent, agent.jni_env(env));
-            let events = jvmti_events(&agent.options.events);
+            agent
+                .counters
+                .coverage
+                .end_all_threads(agent.thread_parts(), agent.core.jni_env(env));
+            let events = jvmti_events(&agent.core.options.events);
             let told = events
                 .into_iter()
                 .filter(|event| *event != ti::JVMTI_EVENT_VM_DEATH);
             let of_leaks = agent.leaks.is_some().then_some(leaks::EVENTS);
             for event in told.chain(of_leaks.into_iter().flatten()) {
-                agent.jvmti.disable_event(event)?;
+                agent.core.jvmti.disable_event(event)?;
             }
             if let Some(leaks) = &agent.leaks {
-                leaks.finish_and_release(agent, agent.jni_env(env));
+                leaks.finish_and_release(agent.counting_parts(), agent.core.jni_env(env));
             }
-            if samples_objects(&agent.options.events) {
-                agent.jvmti.set_sampling_interval(DEFAULT_INTERVAL)?;
+            if samples_objects(&agent.core.options.events) {
+                agent.core.jvmti.set_sampling_interval(DEFAULT_INTERVAL)?;
             }
-            let mut given = required_capabilities(agent.jvmti, &agent.options.events);
+            let mut given = required_capabilities(agent.core.jvmti, &agent.core.options.events);
             // An event in progress still needs these, and they cost nothing.
             given.set_can_get_bytecodes(false);
             given.set_can_get_line_numbers(false);
             given.set_can_get_source_file_name(false);
-            agent.jvmti.relinquish_capabilities(&given)
+            agent.core.jvmti.relinquish_capabilities(&given)
         })
         .map_err(failed)?
         .map_err(failed)?;
@@ -349,17 +361,17 @@ pub fn release_detached() {
         return;
     };
     if let Some(agent) = Agent::get() {
-        agent.agent_threads.join_all();
+        agent.core.agent_threads.join_all();
     }
     let left = Agent::uninstall(|agent| {
         // If the VM refuses this thread, its references and JVMTI environment remain.
         let _ = vm.run_attached(|env| {
-            let env = agent.jni_env(env);
-            thread_storage::release_all(agent.jvmti, env);
-            agent.loaders.release_all(env);
-            agent.frames.versions.release_all(env);
-            agent.throwables.release_classes(env);
-            agent.jvmti.dispose_environment();
+            let env = agent.core.jni_env(env);
+            thread_storage::release_all(agent.core.jvmti, env);
+            agent.core.loaders.release_all(env);
+            agent.stack.frames.versions.release_all(env);
+            agent.stack.throwables.release_classes(env);
+            agent.core.jvmti.dispose_environment();
         });
     });
     if left {

@@ -36,7 +36,7 @@ fn lock<T>(mutex: &WatchedMutex<T>) -> MutexGuard<'_, T> {
 /// Starts listening, unless the options disable it. A JVM that cannot be controlled continues to run.
 pub fn start_listener(agent: &'static Agent) {
     *lock(&STARTED) = Some(Instant::now());
-    if agent.options.ctl == ControlMode::Off {
+    if agent.core.options.ctl == ControlMode::Off {
         return;
     }
     let listening =
@@ -55,7 +55,7 @@ pub fn start_listener(agent: &'static Agent) {
     if let Err(error) = listening {
         let path = SocketLocation::for_current_process().socket_path();
         let text = format!("`lucce ctl` will not work: {}: {error}", path.display());
-        agent.report_message(LogLevel::Info, &text);
+        agent.core.report_message(LogLevel::Info, &text);
         stop_listener();
     }
 }
@@ -75,11 +75,11 @@ static ANSWERING: WatchedMutex<()> = WatchedMutex::new(());
 fn serve_clients(agent: &'static Agent, listener: &ControlListener) {
     let clients = ClientThreads::default();
     remove_dead_sockets(&SocketLocation::for_current_process());
-    while agent.is_live() {
+    while agent.core.is_live() {
         // A client with a malformed message already has its answer.
         let client = listener.accept();
         if let Ok(client) = client
-            && agent.is_live()
+            && agent.core.is_live()
         {
             // If no thread is available, the client finds the connection closed.
             let _ = clients.spawn_client(client, |client| {
@@ -95,7 +95,7 @@ fn serve_command(agent: &Agent, client: &ClientConnection) {
         let answer = execute_command(agent, &command);
         drop(answering);
         let failed = client.send_reply(answer).is_err();
-        agent.report_message(
+        agent.core.report_message(
             LogLevel::Debug,
             &format!("ctl: {command:?}, failed: {failed}"),
         );
@@ -104,14 +104,20 @@ fn serve_command(agent: &Agent, client: &ClientConnection) {
 
 fn execute_command(agent: &Agent, command: &ControlCommand) -> Result<String, String> {
     match command {
-        ControlCommand::Start => agent.event_mask.start_counting(),
+        ControlCommand::Start => agent.core.event_mask.start_counting(),
         ControlCommand::Stop => {
-            agent.event_mask.stop_counting();
-            coverage::record_interruption(agent, "counting was stopped (lucce ctl stop)");
+            agent.core.event_mask.stop_counting();
+            coverage::record_interruption(
+                agent.thread_parts(),
+                "counting was stopped (lucce ctl stop)",
+            );
         }
         ControlCommand::Set(setting) => set_events(agent, setting)?,
         ControlCommand::Dump(file) => {
-            agent.coverage.write_totals(agent, None);
+            agent
+                .counters
+                .coverage
+                .write_totals(agent.thread_parts(), None);
             return dump::dump_files(agent, file.as_deref());
         }
         ControlCommand::Holders(numbers, walks) => {
@@ -144,7 +150,7 @@ fn set_events(agent: &Agent, setting: &str) -> Result<(), String> {
         .filter(|value| !value.contains(','))
         .ok_or("only events can be set: events=alloc, events=none")?;
     let wanted = AgentOptions::parse(&format!("events={value}")).map_err(|e| e.to_string())?;
-    if wanted.events.has_kind(&ALLOC) && !agent.options.has_alloc_hooks() {
+    if wanted.events.has_kind(&ALLOC) && !agent.core.options.has_alloc_hooks() {
         return Err(
             "the classes have no hooks for alloc: start the JVM with events=alloc or with ctl=all"
                 .into(),
@@ -153,9 +159,9 @@ fn set_events(agent: &Agent, setting: &str) -> Result<(), String> {
     if wanted
         .events
         .alloc_interval()
-        .or(agent.options.events.alloc_interval())
-        != agent.options.events.alloc_interval()
-        || wanted.events.has_kind(&ALLOC) && agent.options.events.alloc_interval().is_some()
+        .or(agent.core.options.events.alloc_interval())
+        != agent.core.options.events.alloc_interval()
+        || wanted.events.has_kind(&ALLOC) && agent.core.options.events.alloc_interval().is_some()
     {
         return Err("allocations are counted, or sampled, as they were from the start".into());
     }
@@ -163,9 +169,9 @@ fn set_events(agent: &Agent, setting: &str) -> Result<(), String> {
         return Err("no objects are followed: start the JVM with events=leak".into());
     }
     let wanted = wanted.events.event_mask();
-    let has = agent.options.hooked_events().event_mask();
+    let has = agent.core.options.hooked_events().event_mask();
     if let Some(name) = kind_names(wanted & !has).first() {
-        return Err(match agent.options.is_hookless() {
+        return Err(match agent.core.options.is_hookless() {
             true => format!(
                 "start the JVM with events={name}, or with ctl=all: with tracking=auto nothing else is prepared"
             ),
@@ -174,10 +180,10 @@ fn set_events(agent: &Agent, setting: &str) -> Result<(), String> {
             }
         });
     }
-    agent.event_mask.set_kinds(wanted);
-    if agent.event_mask.requested_state().0 & (event_mask::ALLOC | event_mask::SAMPLES) == 0 {
+    agent.core.event_mask.set_kinds(wanted);
+    if agent.core.event_mask.requested_state().0 & (event_mask::ALLOC | event_mask::SAMPLES) == 0 {
         coverage::record_interruption(
-            agent,
+            agent.thread_parts(),
             "allocations were not counted all the time (lucce ctl set)",
         );
     }

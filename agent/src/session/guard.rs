@@ -27,7 +27,7 @@ pub fn guard_callback<T>(otherwise: T, body: impl FnOnce(&'static Agent) -> T) -
     let done = catch_unwind(AssertUnwindSafe(|| body(agent)));
     DEPTH.set(DEPTH.get() - 1);
     done.unwrap_or_else(|_| {
-        increment_counter(&agent.counts.panics);
+        increment_counter(&agent.core.counts.panics);
         otherwise
     })
 }
@@ -35,7 +35,7 @@ pub fn guard_callback<T>(otherwise: T, body: impl FnOnce(&'static Agent) -> T) -
 /// Like [`guard_callback`], for an event of a kind that the event mask enables. Events that the agent itself causes are ignored.
 pub fn guard_event(kind: u64, body: impl FnOnce(&'static Agent)) {
     guard_callback((), |agent| {
-        if DEPTH.get() == 1 && agent.is_live() && agent.event_mask.is_enabled(kind) {
+        if DEPTH.get() == 1 && agent.core.is_live() && agent.core.event_mask.is_enabled(kind) {
             body(agent);
         }
     });
@@ -49,8 +49,8 @@ pub fn guard_vm_event(
     body: impl FnOnce(&'static Agent, JniEnvironment, &ThreadState),
 ) {
     guard_event(kind, |agent| {
-        let env = agent.jni_env(env);
-        if let Some(state) = state_of(agent, env, thread).get() {
+        let env = agent.core.jni_env(env);
+        if let Some(state) = state_of(agent.thread_parts(), env, thread).get() {
             body(agent, env, state);
         }
     });
@@ -65,7 +65,7 @@ pub fn guard_hook_event(
 ) {
     guard_event(kind, |agent| {
         if let (Some(state), false) = (own.get(), object.is_null()) {
-            body(agent, agent.jni_env(env), state);
+            body(agent, agent.core.jni_env(env), state);
         }
     });
 }

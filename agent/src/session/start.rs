@@ -143,12 +143,12 @@ fn start_with_resources(
         events::add_source_capabilities(jvmti, source)?;
     }
     let agent = Agent::install(options, jvmti, ground)?;
-    agent.long_methods.set_vm(VmHandle::new(vm));
-    agent.append_meta("lucce", env!("CARGO_PKG_VERSION"));
+    agent.classes.long_methods.set_vm(VmHandle::new(vm));
+    agent.core.append_meta("lucce", env!("CARGO_PKG_VERSION"));
     if let Some(leaks) = &agent.leaks {
-        leaks::write_interval(agent, leaks);
+        leaks::write_interval(agent.counting_parts(), leaks);
     }
-    agent.append_meta("options", text);
+    agent.core.append_meta("options", text);
     jvmti
         .set_callbacks(&doors.hooked)
         .map_err(unsupported_message("the agent's callbacks"))?;

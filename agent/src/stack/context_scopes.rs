@@ -9,7 +9,7 @@ use std::sync::RwLockReadGuard;
 use lucce_callgraph::{ContextEncoder, ContextFrame, ContextId, GraphJournal, MethodId};
 
 use crate::registry::CodeRegistry;
-use crate::stack::StackTracker;
+use crate::stack::StackParts;
 
 const CLASS: &str = "io/lucce/CallContext$Scope";
 /// The method that captures the number for its caller.
@@ -20,17 +20,19 @@ const SCOPE_METHODS: [&str; 2] = ["run", "call"];
 /// The context of a frame of `method` that continues where `number` was captured. `None`: the number names no such
 /// place.
 pub fn scope_context(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     number: ContextId,
     method: MethodId,
 ) -> Option<ContextId> {
-    let taken = stack
+    let taken = agent
+        .counters
         .comparison
         .is_off()
-        .then(|| find_capture(&stack.encoder, || stack.registry(), number));
+        .then(|| find_capture(&agent.core.encoder, || agent.core.registry(), number));
     let (caller, frame) = taken.flatten()?;
     Some(
-        stack
+        agent
+            .core
             .encoder
             .encode_call(caller, frame.site, frame.method, method),
     )

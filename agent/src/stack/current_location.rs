@@ -13,7 +13,7 @@ use crate::stack::frames::{MethodKind, ResolvedFrame, StackWalk};
 use crate::stack::innermost_frames;
 use crate::stack::vm_entry;
 use crate::stack::vm_entry::CallerFrames;
-use crate::stack::{StackTracker, contexts};
+use crate::stack::{StackParts, contexts};
 use crate::thread::ThreadState;
 use crate::thread::carrier;
 use lucce_jvmti::JniEnvironment;
@@ -21,12 +21,12 @@ use lucce_jvmti::JniEnvironment;
 /// The location of the current thread, without the innermost `own` frames that the VM reports. `None`: no frame is
 /// left, or the caller of a frame is not known. `state` must be the current thread's.
 pub fn locate_current(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     own: usize,
 ) -> Option<EventLocation> {
-    locate_stable(stack, env, state, (own, None)).here
+    locate_stable(agent, env, state, (own, None)).here
 }
 
 /// The place of an allocation.
@@ -42,11 +42,11 @@ pub enum AllocationPlace {
 
 /// The place at which the current thread has just made the object that the VM reports.
 pub fn locate_allocation(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
 ) -> AllocationPlace {
-    match locate_stable(stack, env, state, (0, None)) {
+    match locate_stable(agent, env, state, (0, None)) {
         CurrentLocation {
             in_helper: true, ..
         } => AllocationPlace::Ours,
@@ -69,18 +69,18 @@ struct CurrentLocation {
 /// Like [`locate_current`], with `location` as the location of the innermost frame, even if the VM reports another
 /// one.
 pub fn locate_at(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     location: Option<i64>,
 ) -> Option<EventLocation> {
-    locate_stable(stack, env, state, (0, location)).here
+    locate_stable(agent, env, state, (0, location)).here
 }
 
 /// Tries the innermost frames alone, then all frames. Repeats the walk if a method was resolved meanwhile: its code
 /// may have been replaced after the walk.
 fn locate_stable(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     place: (usize, Option<i64>),
@@ -88,9 +88,9 @@ fn locate_stable(
     const MOST_WALKS: usize = 8;
     let mut walks = 1;
     loop {
-        let before = stack.frames.resolution_count();
-        let asked = locate_once(stack, env, state, place);
-        if stack.frames.resolution_count() == before || walks == MOST_WALKS {
+        let before = agent.stack.frames.resolution_count();
+        let asked = locate_once(agent, env, state, place);
+        if agent.stack.frames.resolution_count() == before || walks == MOST_WALKS {
             return asked;
         }
         walks += 1;
@@ -98,15 +98,15 @@ fn locate_stable(
 }
 
 fn locate_once(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     (own, location): (usize, Option<i64>),
 ) -> CurrentLocation {
-    let mut walk = StackWalk::new(stack, env, own + innermost_frames::FIRST_FRAMES)
+    let mut walk = StackWalk::new(agent, env, own + innermost_frames::FIRST_FRAMES)
         .with_innermost_location(location);
     let mut frames = Vec::new();
-    let here = find_location(stack, env, state, (&mut frames, own, &mut walk));
+    let here = find_location(agent, env, state, (&mut frames, own, &mut walk));
     let is_shown = |frame: &ResolvedFrame| frame.method.kind != MethodKind::Hidden;
     let has_all = frames.len() < own + innermost_frames::MOST_FRAMES;
     CurrentLocation {
@@ -118,38 +118,39 @@ fn locate_once(
 
 /// `frames` holds all frames that `walk` has given; new ones are appended.
 fn find_location(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     (frames, own, walk): (&mut Vec<ResolvedFrame>, usize, &mut StackWalk<'_>),
 ) -> Option<EventLocation> {
     let asked = (&mut *frames, own, &mut *walk);
-    let near = thread_pointer(stack, env)
-        .and_then(|pointer| innermost_frames::find_callers(stack, state, asked, pointer));
+    let near = thread_pointer(agent, env)
+        .and_then(|pointer| innermost_frames::find_callers(agent, state, asked, pointer));
     let callers = match near {
         Some(callers) => callers,
         None => {
             frames.extend(walk.collect_rest()?);
-            vm_entry::match_all_callers(&stack.registry(), state, frames.get(own..)?)?
+            vm_entry::match_all_callers(&agent.core.registry(), state, frames.get(own..)?)?
         }
     };
-    locate_by_callers(stack, state, &callers)
+    locate_by_callers(agent, state, &callers)
 }
 
 /// The current thread's pointer, which may be stale.
-fn thread_pointer(stack: &StackTracker, env: JniEnvironment) -> Option<Slot> {
-    let fields = stack.fields.get()?;
-    let thread = stack.jvmti.current_thread()?;
+fn thread_pointer(agent: StackParts<'_>, env: JniEnvironment) -> Option<Slot> {
+    let fields = agent.core.fields.get()?;
+    let thread = agent.core.jvmti.current_thread()?;
     let field = fields.pointer.as_raw();
-    let pointer =
-        carrier::with_field_holder(stack, env, thread, |thread| env.get_long(thread, field));
+    let pointer = carrier::with_field_holder(agent.thread_parts(), env, thread, |thread| {
+        env.get_long(thread, field)
+    });
     env.delete_local(thread);
     usize::try_from(pointer).ok().map(Slot::from_pointer)
 }
 
 /// The location of the innermost frame, computed from the known callers.
 pub fn locate_by_callers(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     state: &ThreadState,
     callers: &CallerFrames,
 ) -> Option<EventLocation> {
@@ -157,17 +158,17 @@ pub fn locate_by_callers(
         return None;
     }
     for &(slot, stands) in &callers.slots_without_site {
-        slot.write_site(known_site(stands.extra_site(stack))?);
+        slot.write_site(known_site(stands.extra_site(agent))?);
     }
-    let mut here = innermost_location(stack, state, callers)?;
+    let mut here = innermost_location(agent, state, callers)?;
     for &stands in callers
         .missing
         .iter()
         .skip(usize::from(callers.innermost.is_none()))
     {
         here = EventLocation {
-            context: contexts::step_context(stack, state, here, stands.method)?,
-            site: known_site(stands.extra_site(stack))?,
+            context: contexts::step_context(agent, state, here, stands.method)?,
+            site: known_site(stands.extra_site(agent))?,
             method: stands.method,
         };
     }
@@ -176,7 +177,7 @@ pub fn locate_by_callers(
 
 /// The location of the innermost frame that has a slot. If there is none: of the thread's first frame.
 fn innermost_location(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     state: &ThreadState,
     callers: &CallerFrames,
 ) -> Option<EventLocation> {
@@ -185,13 +186,13 @@ fn innermost_location(
         Some(stands) => (stands, slot.site()),
         None => (*callers.missing.first()?, SiteId(0)),
     };
-    let site = vm_entry::wanted_site(stack, stands, known).unwrap_or(known);
+    let site = vm_entry::wanted_site(agent, stands, known).unwrap_or(known);
     let site = known_site(site)?;
     // The frame may run older code. Then the slot's site belongs to that code's method, which has another id.
-    let method = known_method(stack.method_of_site.get(site.0))?;
+    let method = known_method(agent.core.method_of_site.get(site.0))?;
     let context = match callers.innermost {
-        Some(_) => slot_context(stack, state, slot, method)?,
-        None => contexts::first_context(stack, state, method)?,
+        Some(_) => slot_context(agent, state, slot, method)?,
+        None => contexts::first_context(agent, state, method)?,
     };
     Some(EventLocation {
         context,
@@ -203,15 +204,19 @@ fn innermost_location(
 /// The context of the frame of `method` with slot `slot`. Computed from the nearest known context below, like
 /// `LucceRt.walk`. All slots below must belong to frames that are calling.
 pub fn slot_context(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     state: &ThreadState,
     slot: Slot,
     method: MethodId,
 ) -> Option<u64> {
-    if let Some(context) = stack.comparison.context_in_slots(stack, slot, method) {
+    if let Some(context) = agent
+        .counters
+        .comparison
+        .context_in_slots(agent.core, slot, method)
+    {
         return context;
     }
-    let methods = &stack.method_of_site;
+    let methods = &agent.core.method_of_site;
     let (mut at, mut callee) = (slot, method);
     let mut context = loop {
         let below = at.below();
@@ -221,7 +226,7 @@ pub fn slot_context(
         }
         match below.site() {
             SiteId::ENTRY => {
-                let context = contexts::first_context(stack, state, callee)?;
+                let context = contexts::first_context(agent, state, callee)?;
                 below.write_memo(callee, ContextId(context));
                 break context;
             }
@@ -242,7 +247,7 @@ pub fn slot_context(
             site,
             method: caller,
         };
-        context = contexts::step_context(stack, state, here, callee)?;
+        context = contexts::step_context(agent, state, here, callee)?;
         at.write_memo(callee, ContextId(context));
         at = at.above();
     }

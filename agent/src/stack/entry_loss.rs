@@ -7,7 +7,7 @@ use crate::memory::counter::increment_counter;
 use crate::options::LogLevel;
 use crate::registry::CodeRegistry;
 use crate::registry::written_records::external_name;
-use crate::stack::StackTracker;
+use crate::stack::StackParts;
 use crate::stack::frames::{MethodKind, ResolvedFrame};
 use crate::stack::vm_entry;
 use crate::thread::ThreadState;
@@ -66,14 +66,16 @@ impl<'f> EntryLoss<'f> {
     }
 
     /// Counts the loss, and reports it to the user unless the VM has ended.
-    pub fn count_and_report(&self, stack: &StackTracker, state: &ThreadState) {
+    pub fn count_and_report(&self, agent: StackParts<'_>, state: &ThreadState) {
         // Relaxed: a statistic; no other memory depends on it.
-        let is_first = stack
+        let is_first = agent
+            .core
             .counts
             .vm_entries_unresolved
             .fetch_add(1, Ordering::Relaxed)
             == 0;
-        if let Some(of_reason) = stack
+        if let Some(of_reason) = agent
+            .core
             .counts
             .vm_entries_unresolved_by
             .get(self.reason as usize)
@@ -81,14 +83,14 @@ impl<'f> EntryLoss<'f> {
             increment_counter(of_reason);
         }
         // After its end the VM reports no frames, but threads may run until the process ends.
-        if !stack.vm_end.has_ended() {
-            self.report_loss(stack, state, is_first);
+        if !agent.core.vm_end.has_ended() {
+            self.report_loss(agent, state, is_first);
         }
     }
 
     /// Reports the loss the first time in a run, and each time with `log=debug`.
-    fn report_loss(&self, stack: &StackTracker, state: &ThreadState, is_first: bool) {
-        let is_debugging = LogLevel::Debug >= stack.options.log;
+    fn report_loss(&self, agent: StackParts<'_>, state: &ThreadState, is_first: bool) {
+        let is_debugging = LogLevel::Debug >= agent.core.options.log;
         let level = match is_first {
             true => LogLevel::Warn,
             false => LogLevel::Debug,
@@ -117,16 +119,18 @@ impl<'f> EntryLoss<'f> {
             "cannot find the caller of {entered}, which the JVM entered by itself: {why}. Events in it have no trace and count as \
              lost; other traces stay right. `lucce check` counts such methods. Please report this with the output of log=debug"
         );
-        stack.report_message(level, &told);
+        agent.core.report_message(level, &told);
         if is_debugging {
-            stack.report_message(LogLevel::Debug, &self.dump_frames(stack, state));
+            agent
+                .core
+                .report_message(LogLevel::Debug, &self.dump_frames(agent, state));
         }
     }
 
     /// Text of the frames that the VM reports and of the slots, outermost first.
-    fn dump_frames(&self, stack: &StackTracker, state: &ThreadState) -> String {
+    fn dump_frames(&self, agent: StackParts<'_>, state: &ThreadState) -> String {
         let mut text = String::from("frames and slots of that entry, outermost first:");
-        let book = stack.registry();
+        let book = agent.core.registry();
         for frame in self.callers.iter().rev() {
             let slot = if frame.has_slot() { "slot" } else { "no slot" };
             let _ = write!(

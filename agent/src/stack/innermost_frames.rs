@@ -13,7 +13,7 @@ use lucce_callgraph::{MethodId, SiteId};
 
 use crate::memory::slots::{LOST, Slot};
 use crate::registry::CodeRegistry;
-use crate::stack::StackTracker;
+use crate::stack::StackParts;
 use crate::stack::frames::{MethodKind, ResolvedFrame, StackWalk};
 use crate::stack::vm_entry::{CallerFrames, VmFramePosition};
 use crate::thread::ThreadState;
@@ -29,19 +29,19 @@ const FEWEST: usize = 4;
 /// frames that `walk` has given; the innermost `own` of them do not count, and new ones are appended. `None`: all
 /// frames are needed.
 pub fn find_callers(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     state: &ThreadState,
     (frames, own, walk): (&mut Vec<ResolvedFrame>, usize, &mut StackWalk<'_>),
     pointer: Slot,
 ) -> Option<CallerFrames> {
     // Out of scope the pointer is restored, so it may lie below the slot.
-    let usual = stack.comparison.is_off()
-        && !stack.options.is_partial()
-        && stack.counts.untracked_calls.load(Ordering::Relaxed) == 0;
+    let usual = agent.counters.comparison.is_off()
+        && !agent.core.options.is_partial()
+        && agent.core.counts.untracked_calls.load(Ordering::Relaxed) == 0;
     let mut stages = [FIRST_FRAMES, MOST_FRAMES].into_iter().filter(|_| usual);
     stages.find_map(|most| {
         frames.extend(walk.take((own + most).saturating_sub(frames.len())));
-        prove_callers(&stack.registry(), state, frames.get(own..)?, pointer)
+        prove_callers(&agent.core.registry(), state, frames.get(own..)?, pointer)
     })
 }
 

@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use crate::registry::{ClassDefinition, ClassLoaderId};
-use crate::stack::StackTracker;
+use crate::stack::StackParts;
 use lucce_instrument::MethodInstrumentation;
 use lucce_instrument::jdk::hidden;
 use lucce_jvmti::Jvmti;
@@ -13,12 +13,12 @@ use jvmti_bindings::sys::jni::jclass;
 
 /// Adds a class with its methods. `None`: no ids are left, or the VM does not report the methods.
 pub fn add_class(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     class: jclass,
     loader: ClassLoaderId,
     name: &str,
 ) -> Option<()> {
-    let jvmti = stack.jvmti;
+    let jvmti = agent.core.jvmti;
     let methods: Vec<MethodSignature> = jvmti
         .class_methods(class)
         .into_iter()
@@ -29,7 +29,7 @@ pub fn add_class(
         .iter()
         .map(|method| {
             let hidden = hidden::is_hidden(release, name, &method.name, &method.descriptor);
-            MethodInstrumentation::without_hooks(hidden && stack.loaders.is_trusted(loader))
+            MethodInstrumentation::without_hooks(hidden && agent.core.loaders.is_trusted(loader))
         })
         .collect();
     let methods: Vec<_> = methods
@@ -37,7 +37,7 @@ pub fn add_class(
         .map(|told| (&*told.name, &*told.descriptor, told.access))
         .collect();
     let source = jvmti.source_file(class);
-    let mut book = stack.registry_mut();
+    let mut book = agent.core.registry_mut();
     let is_known = |(name_of_method, descriptor, _): &(&str, &str, u16)| {
         let class = book.find_class(loader, name);
         class.is_some_and(|class| {
@@ -62,12 +62,12 @@ pub fn add_class(
 /// Adds a method that Flight Recorder inserted into a registered class after the hooks; it has no hooks. `class` is
 /// the class's id. Returns the method's id. `None`: no ids are left.
 pub fn add_method(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     class: u32,
     (name, descriptor): (&str, &str),
     access: u16,
 ) -> Option<u32> {
-    let mut book = stack.registry_mut();
+    let mut book = agent.core.registry_mut();
     let info = book.class(class)?;
     let loader = info.loader;
     let class_name = book.name_text(info.name).to_owned();

@@ -34,9 +34,8 @@ pub mod verify;
 pub mod vm_entry;
 pub mod vm_entry_cache;
 
-use std::ops::Deref;
-
-use crate::thread::CounterStore;
+use crate::core::AgentCore;
+use crate::thread::{CounterStore, ThreadParts};
 
 use frames::FrameCache;
 use tasks::TaskOrigins;
@@ -47,9 +46,26 @@ use vm_entry_cache::VmEntryCache;
 
 pub use late_classes::add_class;
 
-/// The state of stack tracking: counters of threads, and caches of frames and VM entries.
+/// The parts of the agent that the layer of stacks uses: its own, and those of the layers below.
+#[derive(Clone, Copy)]
+pub struct StackParts<'a> {
+    pub core: &'a AgentCore,
+    pub counters: &'a CounterStore,
+    pub stack: &'a StackTracker,
+}
+
+impl<'a> StackParts<'a> {
+    pub fn thread_parts(self) -> ThreadParts<'a> {
+        ThreadParts {
+            core: self.core,
+            counters: self.counters,
+        }
+    }
+}
+
+/// The state of stack tracking: caches of frames and VM entries.
+#[derive(Default)]
 pub struct StackTracker {
-    pub counters: CounterStore,
     pub frames: FrameCache,
     /// Places from which the VM enters methods: one or two frames prove the slot there.
     pub vm_entry_cache: VmEntryCache,
@@ -63,31 +79,11 @@ pub struct StackTracker {
     pub throwables: ThrowableTraces,
 }
 
-impl Deref for StackTracker {
-    type Target = CounterStore;
-
-    fn deref(&self) -> &CounterStore {
-        &self.counters
-    }
-}
-
 impl StackTracker {
     /// Forgets everything that was read from code, because methods may have other code now.
     pub fn forget_code(&self) {
         self.frames.forget_all();
         self.vm_entry_cache.forget_all();
         self.verified_traces.forget_all();
-    }
-
-    pub fn new(counters: CounterStore) -> StackTracker {
-        StackTracker {
-            counters,
-            frames: FrameCache::default(),
-            vm_entry_cache: VmEntryCache::default(),
-            verified_traces: VerifiedTraces::default(),
-            archive: LogArchive::default(),
-            tasks: TaskOrigins::default(),
-            throwables: ThrowableTraces::default(),
-        }
     }
 }

@@ -19,7 +19,7 @@ use lucce_callgraph::{ContextId, MethodId, SiteId};
 use crate::memory::counter::increment_counter;
 use crate::memory::slots::{LOST, Slot};
 use crate::registry::CodeRegistry;
-use crate::stack::StackTracker;
+use crate::stack::StackParts;
 use crate::stack::entry_loss::{EntryLoss, LossReason};
 use crate::stack::frames::{MethodKind, PIECE, ResolvedFrame, StackWalk};
 use crate::stack::vm_entry_cache::VmEntrySite;
@@ -50,8 +50,8 @@ impl VmFramePosition {
     }
 
     /// A site in this method at this line, added if needed. 0: no ids are left.
-    pub fn extra_site(self, stack: &StackTracker) -> SiteId {
-        SiteId(stack.find_or_add_site(self.method.0, self.line))
+    pub fn extra_site(self, agent: StackParts<'_>) -> SiteId {
+        SiteId(agent.core.find_or_add_site(self.method.0, self.line))
     }
 }
 
@@ -84,19 +84,19 @@ struct MatchedSlots {
 /// Finds the slot of a frame that the VM has entered. `pointer`: the thread's pointer at the entry. The innermost
 /// `own` frames are the entered frame itself.
 pub fn enter_frame(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     pointer: Slot,
     own: usize,
 ) -> Slot {
-    increment_counter(&stack.counts.vm_entries);
-    let site_for = &mut |stands, site| wanted_site(stack, stands, site);
-    if let Some((callers, slotless)) = find_near_callers(stack, env, state, pointer, own) {
-        increment_counter(&stack.counts.vm_entries_near);
+    increment_counter(&agent.core.counts.vm_entries);
+    let site_for = &mut |stands, site| wanted_site(agent, stands, site);
+    if let Some((callers, slotless)) = find_near_callers(agent, env, state, pointer, own) {
+        increment_counter(&agent.core.counts.vm_entries_near);
         return callers.begin_entry(state, (pointer, slotless), site_for);
     }
-    let mut walk = StackWalk::new(stack, env, HELPERS + own + innermost_frames::FIRST_FRAMES);
+    let mut walk = StackWalk::new(agent, env, HELPERS + own + innermost_frames::FIRST_FRAMES);
     let entered: Vec<ResolvedFrame> = walk.by_ref().take(own).collect();
     let slotless = !entered.iter().any(|frame| frame.method.slot);
     let mut frames: Vec<ResolvedFrame> =
@@ -104,14 +104,15 @@ pub fn enter_frame(
     let called = match &frames[..] {
         _ if !state.owns_slot(pointer) => None,
         [native, caller, ..] => {
-            let called = callers_at_native_call(&stack.registry(), native, caller, pointer);
+            let called = callers_at_native_call(&agent.core.registry(), native, caller, pointer);
             if called.is_some() {
-                stack
+                agent
+                    .stack
                     .vm_entry_cache
                     .record_native_call(pointer.below().site());
             }
             let asked = (&mut frames, 0, &mut walk);
-            called.or_else(|| innermost_frames::find_callers(stack, state, asked, pointer))
+            called.or_else(|| innermost_frames::find_callers(agent, state, asked, pointer))
         }
         _ => None,
     };
@@ -120,7 +121,7 @@ pub fn enter_frame(
         Some(callers) => callers,
         None => {
             let all = walk.collect_rest().map(|rest| frames.extend(rest));
-            match count_callers(stack, state, all.map(|()| &*frames)) {
+            match count_callers(agent, state, all.map(|()| &*frames)) {
                 Ok(callers) => callers,
                 Err(reason) => {
                     let loss = EntryLoss {
@@ -128,15 +129,18 @@ pub fn enter_frame(
                         entered: &entered,
                         callers: &frames,
                     };
-                    return enter_unlocated(stack, state, pointer, &loss);
+                    return enter_unlocated(agent, state, pointer, &loss);
                 }
             }
         }
     };
     if let Some(caller) = caller.filter(|_| callers.slot == pointer) {
         let site = pointer.below().site();
-        if callers_at_call(&stack.registry(), &caller, pointer).is_some() {
-            stack.vm_entry_cache.record_call(stack, env, site, &caller);
+        if callers_at_call(&agent.core.registry(), &caller, pointer).is_some() {
+            agent
+                .stack
+                .vm_entry_cache
+                .record_call(agent, env, site, &caller);
         }
     }
     callers.begin_entry(state, (pointer, slotless), site_for)
@@ -149,7 +153,7 @@ const HELPERS: usize = 3;
 /// value is whether the entered frames have no slot. `None`: they prove nothing, or the cache does not know the site
 /// below the pointer.
 fn find_near_callers(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     pointer: Slot,
@@ -158,21 +162,24 @@ fn find_near_callers(
     if !state.owns_slot(pointer) {
         return None;
     }
-    let place = stack.vm_entry_cache.get_site(pointer.below().site())?;
+    let place = agent
+        .stack
+        .vm_entry_cache
+        .get_site(pointer.below().site())?;
     let below = match place {
         VmEntrySite::Call(..) => 1,
         VmEntrySite::Native => 2,
         VmEntrySite::Seen(_) | VmEntrySite::Unclear => return None,
     };
-    let mut walk = StackWalk::new(stack, env, HELPERS + own + below);
+    let mut walk = StackWalk::new(agent, env, HELPERS + own + below);
     let slotless = !walk.by_ref().take(own).any(|frame| frame.method.slot);
     let caller = walk.next()?;
     let callers = match place {
         VmEntrySite::Call(method, location) => {
             let is_there = Arc::ptr_eq(&method, &caller.method) && location == caller.location;
-            is_there.then(|| callers_at_call(&stack.registry(), &caller, pointer))?
+            is_there.then(|| callers_at_call(&agent.core.registry(), &caller, pointer))?
         }
-        _ => callers_at_native_call(&stack.registry(), &caller, &walk.next()?, pointer),
+        _ => callers_at_native_call(&agent.core.registry(), &caller, &walk.next()?, pointer),
     };
     Some((callers?, slotless))
 }
@@ -223,7 +230,7 @@ fn pointer_before(state: &ThreadState, next: Slot, pointer: Slot) -> Slot {
 
 /// Matches all frames below the entered one. `frames`: innermost first; `None`: the VM does not report them.
 fn count_callers(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     state: &ThreadState,
     frames: Option<&[ResolvedFrame]>,
 ) -> Result<CallerFrames, LossReason> {
@@ -232,25 +239,25 @@ fn count_callers(
     if !are_known(frames) {
         return Err(LossReason::UnknownFrame);
     }
-    match_callers(&stack.registry(), state, frames).ok_or(LossReason::OtherSlot)
+    match_callers(&agent.core.registry(), state, frames).ok_or(LossReason::OtherSlot)
 }
 
 /// Enters a frame whose callers do not match the slots. The frame's slot is the one above the pointer, and its caller
 /// has no slot. If all frames below are known, the frame's context is computed from them and stored as the memo
 /// there. Otherwise the frame has no context: no trace is better than a wrong one.
 fn enter_unlocated(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     state: &ThreadState,
     pointer: Slot,
     loss: &EntryLoss<'_>,
 ) -> Slot {
     pointer.write_site(SiteId(LOST));
-    match context_by_frames(stack, state, loss) {
+    match context_by_frames(agent, state, loss) {
         Some((method, context)) => {
-            increment_counter(&stack.counts.vm_entries_by_frames);
+            increment_counter(&agent.core.counts.vm_entries_by_frames);
             pointer.write_memo(method, context);
         }
-        None => loss.count_and_report(stack, state),
+        None => loss.count_and_report(agent, state),
     }
     let slot = pointer.above();
     state.push_entry(VmEntry {
@@ -266,12 +273,12 @@ fn enter_unlocated(
 /// Marks the next callee as lost, because the slots do not match: no trace is better than a wrong one. Returns the
 /// callee's slot.
 pub fn lose_callee(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     state: &ThreadState,
     pointer: Slot,
     loss: &EntryLoss<'_>,
 ) -> Slot {
-    loss.count_and_report(stack, state);
+    loss.count_and_report(agent, state);
     // The slot below the first frame's is the mark where the thread begins.
     let (below, next) = match state.owns_slot(pointer.below()) {
         true => (pointer.below(), pointer),
@@ -284,16 +291,16 @@ pub fn lose_callee(
 /// The entered method and the context of its frame, computed step by step along the VM's frames. `None`: a frame is
 /// not known, its context comes from another thread, or no number is left.
 fn context_by_frames(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     state: &ThreadState,
     loss: &EntryLoss<'_>,
 ) -> Option<(MethodId, ContextId)> {
-    if loss.reason != LossReason::OtherSlot || !stack.comparison.is_off() {
+    if loss.reason != LossReason::OtherSlot || !agent.counters.comparison.is_off() {
         return None;
     }
     let method = loss.entered.first()?.method.id()?;
     let stands = frame_positions(&shown_frames(loss.callers));
-    let book = stack.registry();
+    let book = agent.core.registry();
     if stands
         .iter()
         .any(|of| context_scopes::is_scope_method(&book, of.method.0))
@@ -302,19 +309,19 @@ fn context_by_frames(
     }
     drop(book);
     let caller = current_location::locate_by_callers(
-        stack,
+        agent,
         state,
         &CallerFrames::without_slots(state, stands),
     )?;
-    let context = contexts::step_context(stack, state, caller, method)?;
+    let context = contexts::step_context(agent, state, caller, method)?;
     Some((method, ContextId(context)))
 }
 
 /// The slot of the next callee of code without hooks.
-pub fn next_slot(stack: &StackTracker, env: JniEnvironment, state: &ThreadState) -> Option<Slot> {
-    let frames = StackWalk::new(stack, env, PIECE).collect_rest()?;
-    let callers = match_callers(&stack.registry(), state, &frames)?;
-    Some(callers.fill_missing(&mut |stands, _| Some(stands.extra_site(stack))))
+pub fn next_slot(agent: StackParts<'_>, env: JniEnvironment, state: &ThreadState) -> Option<Slot> {
+    let frames = StackWalk::new(agent, env, PIECE).collect_rest()?;
+    let callers = match_callers(&agent.core.registry(), state, &frames)?;
+    Some(callers.fill_missing(&mut |stands, _| Some(stands.extra_site(agent))))
 }
 
 /// Returns the site for a frame at a position. `None`: the slot's current site, the second argument, is right.
@@ -502,9 +509,9 @@ fn match_slots(
 }
 
 /// The site for a frame at this position. `None`: `site` is right.
-pub fn wanted_site(stack: &StackTracker, stands: VmFramePosition, site: SiteId) -> Option<SiteId> {
-    let is_right = stands.matches_site(&stack.registry(), site);
-    (!is_right).then(|| stands.extra_site(stack))
+pub fn wanted_site(agent: StackParts<'_>, stands: VmFramePosition, site: SiteId) -> Option<SiteId> {
+    let is_right = stands.matches_site(&agent.core.registry(), site);
+    (!is_right).then(|| stands.extra_site(agent))
 }
 
 /// Ends the VM entry with slot `slot`, and returns the pointer from before it.
@@ -522,21 +529,21 @@ pub fn leave_frame(state: &ThreadState, slot: Slot) -> Slot {
 /// Writes sites to slots that have none, because their frames were entered before the hooks were live. `top`: the
 /// innermost frame's slot. Returns whether `slot` has a site now.
 pub fn repair_slots(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     slot: Slot,
     top: Slot,
 ) -> bool {
-    increment_counter(&stack.counts.repairs);
-    let Some(frames) = StackWalk::new(stack, env, PIECE).collect_rest() else {
+    increment_counter(&agent.core.counts.repairs);
+    let Some(frames) = StackWalk::new(agent, env, PIECE).collect_rest() else {
         return false;
     };
     // Native methods and methods without hooks have slots as well, below a VM entry.
-    let found = match_callers(&stack.registry(), state, &frames);
+    let found = match_callers(&agent.core.registry(), state, &frames);
     let Some(callers) = found.filter(|found| found.slot == top.above()) else {
         return false;
     };
-    callers.repair_sites(top, &mut |stands, _| Some(stands.extra_site(stack)));
+    callers.repair_sites(top, &mut |stands, _| Some(stands.extra_site(agent)));
     slot.site() != NO_SITE
 }

@@ -20,7 +20,6 @@ pub mod thread_counters;
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::collections::HashMap;
 use std::mem::offset_of;
-use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard};
 
@@ -41,9 +40,15 @@ use crate::thread::event_kind::MonitorWaits;
 use crate::thread::tags::{OpenTags, TagRegistry};
 use crate::thread::thread_counters::{ThreadCounterPool, ThreadCounters};
 
+/// The parts of the agent that the layer of threads uses.
+#[derive(Clone, Copy)]
+pub struct ThreadParts<'a> {
+    pub core: &'a AgentCore,
+    pub counters: &'a CounterStore,
+}
+
 /// Counters of all threads, and what belongs to them.
 pub struct CounterStore {
-    pub core: AgentCore,
     pub comparison: AgentComparison,
     pub counter_pool: ThreadCounterPool,
     pub tags: TagRegistry,
@@ -56,18 +61,9 @@ pub struct CounterStore {
     names: WatchedMutex<HashMap<ThreadId, String>>,
 }
 
-impl Deref for CounterStore {
-    type Target = AgentCore;
-
-    fn deref(&self) -> &AgentCore {
-        &self.core
-    }
-}
-
 impl CounterStore {
-    pub fn new(core: AgentCore, comparison: AgentComparison) -> CounterStore {
+    pub fn new(comparison: AgentComparison) -> CounterStore {
         CounterStore {
-            core,
             comparison,
             counter_pool: ThreadCounterPool::default(),
             tags: TagRegistry::default(),

@@ -28,7 +28,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lucce_instrument::MethodInstrumentation;
 
-use crate::classes::AgentClasses;
+use crate::classes::ClassParts;
 use crate::memory::counter::increment_counter;
 use crate::options::LogLevel;
 use crate::registry::class_image::ClassImage;
@@ -101,18 +101,18 @@ pub struct CacheableClass<'k> {
 
 impl HookedClassCache {
     /// Opens the cache, if hooks depend on nothing beyond its key.
-    pub fn open(classes: &AgentClasses) -> HookedClassCache {
-        let options = &classes.options;
+    pub fn open(agent: ClassParts<'_>) -> HookedClassCache {
+        let options = &agent.core.options;
         let depends_on_more = options.is_partial()
             || options.compared_jdk.is_some()
-            || classes.recorder.is_some()
-            || classes.hookless.is_some()
-            || !classes.comparison.is_off();
+            || agent.core.recorder.is_some()
+            || agent.core.hookless.is_some()
+            || !agent.counters.comparison.is_off();
         let folder = cache_folder::choose_folder(&options.class_cache).filter(|_| !depends_on_more);
         let Some((folder, own)) = folder.zip(own_code::hash_own_code()) else {
             return HookedClassCache::default();
         };
-        let hooks = super::load::hooks_for_loader(classes, ClassLoaderId::BOOT);
+        let hooks = super::load::hooks_for_loader(agent, ClassLoaderId::BOOT);
         let kinds = (options.hooked_events().kinds_in_code(), options.is_idle());
         let key = hash_bytes(format!("{own:x} {hooks:?} {kinds:?}").as_bytes());
         let known = cache_folder::open(&folder, &cache_folder::file_name(key));
@@ -139,7 +139,7 @@ impl HookedClassCache {
     /// The class as an earlier run made it, now registered. The inner value: its bytes, if it has hooks. `None`: not cached.
     pub fn find_class(
         &self,
-        classes: &AgentClasses,
+        agent: ClassParts<'_>,
         loader: ClassLoaderId,
         bytes: &[u8],
     ) -> Option<Option<Vec<u8>>> {
@@ -147,16 +147,16 @@ impl HookedClassCache {
         place.lookups.fetch_add(1, Ordering::Relaxed);
         let known = place.written.as_ref()?;
         known.find_entry(hash_bytes(bytes), |entry| {
-            restore_class(classes, loader, &CacheEntryView::parse(entry)?)
+            restore_class(agent, loader, &CacheEntryView::parse(entry)?)
         })
     }
 
     /// Keeps a class for the next file.
-    pub fn add_class(&self, classes: &AgentClasses, kept: &CacheableClass<'_>) {
+    pub fn add_class(&self, agent: ClassParts<'_>, kept: &CacheableClass<'_>) {
         let Some(place) = self.file_for_loader(ClassLoaderId::BOOT) else {
             return;
         };
-        let entry = kept.encode_entry(&classes.registry());
+        let entry = kept.encode_entry(&agent.core.registry());
         let mut new = place.lock_unwritten();
         let Some(entry) = entry.filter(|_| !new.is_closed) else {
             return;
@@ -170,17 +170,17 @@ impl HookedClassCache {
 
     /// Called some seconds after the start. On a slow machine the program may still be starting. So the file is written only if
     /// hardly any class was loaded in this time, or no room is left.
-    pub fn write_if_settled(&self, classes: &AgentClasses) {
+    pub fn write_if_settled(&self, agent: ClassParts<'_>) {
         let Some(place) = &self.0 else { return };
         let now = place.lookups.load(Ordering::Relaxed);
         let before = place.lookups_before.swap(now, Ordering::Relaxed);
         if now - before < MIN_NEW_CLASSES || place.lock_unwritten().is_full {
-            self.close(classes);
+            self.close(agent);
         }
     }
 
     /// Writes new entries, and accepts no more.
-    pub fn close(&self, classes: &AgentClasses) {
+    pub fn close(&self, agent: ClassParts<'_>) {
         let Some(place) = &self.0 else { return };
         let new = {
             let mut new = place.lock_unwritten();
@@ -196,8 +196,8 @@ impl HookedClassCache {
         }
         if let Err(error) = place.write_file(new) {
             let folder = place.folder.display();
-            let text = format!("no cache of classes in {folder}: {error}");
-            classes.options.print_message(LogLevel::Debug, &text);
+            let text = format!("no cache of agent in {folder}: {error}");
+            agent.core.options.print_message(LogLevel::Debug, &text);
         }
     }
 }
@@ -241,19 +241,20 @@ impl CacheableClass<'_> {
 
 /// `None`: the entry is invalid, the registry has changed since, or it is full.
 fn restore_class(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     entry: &CacheEntryView<'_>,
 ) -> Option<Option<Vec<u8>>> {
     let image = ClassImage::parse(entry.image)?;
-    let mut book = classes.registry_mut();
+    let mut book = agent.core.registry_mut();
     let as_it_was = |(class, state): &(&str, u64)| book.untracked_hash(class) == *state;
     if !entry.untracked_states.iter().all(as_it_was) {
         return None;
     }
     let ids = book.restore_class(loader, &image)?;
     drop(book);
-    classes
+    agent
+        .classes
         .method_watch
         .forget_class(loader, image.class_name());
     if entry.acts_as_carrier {
@@ -262,17 +263,20 @@ fn restore_class(
     let Some((bytes, rows)) = entry.hooked else {
         return Some(None);
     };
-    let sites = add_native_sites(classes, &entry.natives, ids);
+    let sites = add_native_sites(agent, &entry.natives, ids);
     let mut bytes = bytes.to_vec();
     replace_placeholders(&mut bytes, read_constants(rows), ids, &sites)?;
-    increment_counter(&classes.counts.classes);
-    increment_counter(&classes.counts.classes_cached);
+    increment_counter(&agent.core.counts.classes);
+    increment_counter(&agent.core.counts.classes_cached);
     Some(Some(bytes))
 }
 
 /// Adds the sites of natives with a bracket.
-pub fn add_native_sites(classes: &AgentClasses, natives: &[usize], ids: FirstClassIds) -> Vec<u32> {
-    let site =
-        |index: &usize| classes.find_or_add_site(ids.first_method + *index as u32, NATIVE_LINE);
+pub fn add_native_sites(agent: ClassParts<'_>, natives: &[usize], ids: FirstClassIds) -> Vec<u32> {
+    let site = |index: &usize| {
+        agent
+            .core
+            .find_or_add_site(ids.first_method + *index as u32, NATIVE_LINE)
+    };
     natives.iter().map(site).collect()
 }
