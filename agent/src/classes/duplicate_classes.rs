@@ -79,15 +79,15 @@ impl DuplicateClasses {
         if *twin.plain != *bytes || twin.kind != kind {
             return None;
         }
-        let mut book = agent.core.registry_mut();
-        book.link_loader_once(loader, twin.class);
-        if let Some(class) = book.class(twin.class) {
+        let mut registry = agent.core.registry_mut();
+        registry.link_loader_once(loader, twin.class);
+        if let Some(class) = registry.class(twin.class) {
             agent
                 .classes
                 .method_watch
-                .forget_class(loader, book.name_text(class.name));
+                .forget_class(loader, registry.name_text(class.name));
         }
-        drop(book);
+        drop(registry);
         increment_counter(&agent.core.counts.classes);
         Some(twin.hooked.to_vec())
     }
@@ -98,10 +98,10 @@ impl DuplicateClasses {
         agent: ClassParts<'_>,
         loader: ClassLoaderId,
         (class, bytes): (&ClassFile<'_>, &[u8]),
-        shapes: &[MethodInstrumentation],
+        instrumentations: &[MethodInstrumentation],
         hooked: &[u8],
     ) {
-        if loader == ClassLoaderId::BOOT || !is_loader_independent(class, shapes) {
+        if loader == ClassLoaderId::BOOT || !is_loader_independent(class, instrumentations) {
             return;
         }
         let sum = hash_class(bytes);
@@ -109,11 +109,11 @@ impl DuplicateClasses {
         if !known.record_hash(sum) || known.classes.contains_key(&sum) {
             return;
         }
-        let mut book = agent.core.registry_mut();
-        let Some(id) = book.find_class_id(loader, class.name()) else {
+        let mut registry = agent.core.registry_mut();
+        let Some(id) = registry.find_class_id(loader, class.name()) else {
             return;
         };
-        book.retain_class(id);
+        registry.retain_class(id);
         let twin = DuplicateClass {
             plain: bytes.into(),
             hooked: hooked.into(),
@@ -121,7 +121,7 @@ impl DuplicateClasses {
             class: id,
         };
         for gone in known.insert_class(sum, twin) {
-            book.release_class(gone);
+            registry.release_class(gone);
         }
     }
 
@@ -160,7 +160,10 @@ impl DuplicateClassTable {
 
 /// Whether all objects that the class creates have the same size in every loader: objects of the JDK's classes, and of the class
 /// itself if it extends a class of the JDK.
-fn is_loader_independent(class: &ClassFile<'_>, shapes: &[MethodInstrumentation]) -> bool {
+fn is_loader_independent(
+    class: &ClassFile<'_>,
+    instrumentations: &[MethodInstrumentation],
+) -> bool {
     const JAVA: &str = "java/";
     let extends_java = || {
         class
@@ -171,7 +174,9 @@ fn is_loader_independent(class: &ClassFile<'_>, shapes: &[MethodInstrumentation]
         let name = descriptor.trim_start_matches('L').trim_end_matches(';');
         name.starts_with(JAVA) || name == class.name() && extends_java()
     };
-    let places = shapes.iter().flat_map(|shape| &shape.places);
+    let places = instrumentations
+        .iter()
+        .flat_map(|instrumentation| &instrumentation.places);
     places.into_iter().all(|place| match &place.kind {
         HookSiteKind::New(of) => of_java(of),
         _ => true,

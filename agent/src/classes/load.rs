@@ -69,14 +69,14 @@ pub fn transform_class(
     if !is_in_scope(agent.core, loader, class.name()) {
         return rewrite_outside_scope(agent, loader, &class);
     }
-    let asked = UntrackedQueries::default();
-    let Ok(mut shapes) = decide_instrumentation(agent, loader, &class, &asked) else {
+    let queries = UntrackedQueries::default();
+    let Ok(mut instrumentations) = decide_instrumentation(agent, loader, &class, &queries) else {
         return pass_unreadable(agent);
     };
     if arrival == ClassArrival::Change {
-        set_vm_entered_if_old_callers(agent, loader, &class, &mut shapes);
+        set_vm_entered_if_old_callers(agent, loader, &class, &mut instrumentations);
     }
-    let Some(ids) = register_class(agent, loader, &class, &shapes) else {
+    let Some(ids) = register_class(agent, loader, &class, &instrumentations) else {
         increment_counter(&agent.core.counts.classes_skipped);
         agent
             .core
@@ -96,8 +96,8 @@ pub fn transform_class(
         class: &class,
         plain: bytes,
         acts_as_carrier,
-        shapes: &shapes,
-        untracked_queries: &asked,
+        instrumentations: &instrumentations,
+        untracked_queries: &queries,
         arrival,
     };
     insert_hooks(agent, loader, &planned, ids)
@@ -108,7 +108,7 @@ struct PlannedClass<'p> {
     class: &'p ClassFile<'p>,
     plain: &'p [u8],
     acts_as_carrier: bool,
-    shapes: &'p [MethodInstrumentation],
+    instrumentations: &'p [MethodInstrumentation],
     untracked_queries: &'p UntrackedQueries,
     arrival: ClassArrival,
 }
@@ -160,14 +160,14 @@ fn decide_instrumentation(
     agent: ClassParts<'_>,
     loader: ClassLoaderId,
     class: &ClassFile<'_>,
-    asked: &UntrackedQueries,
+    queries: &UntrackedQueries,
 ) -> Result<Vec<MethodInstrumentation>, BytecodeError> {
-    let book = agent.core.registry();
+    let registry = agent.core.registry();
     let is_quiet = |class: &str, name: &str, descriptor: &str| {
         if may_be_untracked(class) {
-            cache::record_untracked_query(asked, &book, class);
+            cache::record_untracked_query(queries, &registry, class);
         }
-        book.is_untracked(class, name, descriptor)
+        registry.is_untracked(class, name, descriptor)
     };
     let wants = InstrumentationOptions {
         events: agent.core.options.hooked_events().kinds_in_code(),
@@ -177,29 +177,29 @@ fn decide_instrumentation(
         jdk_is_out_of_scope: is_jdk_excluded(&agent.core.options),
         calls_untracked: &|call| is_quiet(&call.owner, &call.name, &call.descriptor),
     };
-    let mut shapes = hooks::analyze_class(class, wants)?;
-    set_vm_entered_if_untracked(&is_quiet, class, &mut shapes);
-    Ok(shapes)
+    let mut instrumentations = hooks::analyze_class(class, wants)?;
+    set_vm_entered_if_untracked(&is_quiet, class, &mut instrumentations);
+    Ok(instrumentations)
 }
 
 /// Another agent has changed untracked methods. They ask the VM for their callers.
 fn set_vm_entered_if_untracked(
     is_quiet: &dyn Fn(&str, &str, &str) -> bool,
     class: &ClassFile<'_>,
-    shapes: &mut [MethodInstrumentation],
+    instrumentations: &mut [MethodInstrumentation],
 ) {
-    for (method, shape) in class.methods().iter().zip(shapes) {
+    for (method, instrumentation) in class.methods().iter().zip(instrumentations) {
         let was_quiet = || is_quiet(class.name(), &method.name, &method.descriptor);
-        if shape.frame == FrameKind::OwnSlot && was_quiet() {
-            set_vm_entered(shape);
+        if instrumentation.frame == FrameKind::OwnSlot && was_quiet() {
+            set_vm_entered(instrumentation);
         }
     }
 }
 
 /// The method asks the VM for its caller.
-fn set_vm_entered(shape: &mut MethodInstrumentation) {
-    shape.frame = FrameKind::VmEntered;
-    shape.keeps_no_slot = false;
+fn set_vm_entered(instrumentation: &mut MethodInstrumentation) {
+    instrumentation.frame = FrameKind::VmEntered;
+    instrumentation.keeps_no_slot = false;
 }
 
 /// The method had no hooks, so other methods of its class call it without hooks. Now it gets some, while present frames continue
@@ -208,21 +208,21 @@ fn set_vm_entered_if_old_callers(
     agent: ClassParts<'_>,
     loader: ClassLoaderId,
     class: &ClassFile<'_>,
-    shapes: &mut [MethodInstrumentation],
+    instrumentations: &mut [MethodInstrumentation],
 ) {
-    let book = agent.core.registry();
-    let Some(before) = book.find_class(loader, class.name()) else {
+    let registry = agent.core.registry();
+    let Some(before) = registry.find_class(loader, class.name()) else {
         return;
     };
     let has_silent_callers = |method: &ClassFileMethod<'_>| {
-        let id = book.find_method(before, &method.name, &method.descriptor);
-        let info = id.and_then(|id| book.method(id));
+        let id = registry.find_method(before, &method.name, &method.descriptor);
+        let info = id.and_then(|id| registry.method(id));
         info.is_some_and(|info| matches!(info.frame, FrameKind::Leaf | FrameKind::VmEntered))
             && hooks::is_bound(class, method)
     };
-    for (method, shape) in class.methods().iter().zip(shapes) {
-        if shape.frame == FrameKind::OwnSlot && has_silent_callers(method) {
-            set_vm_entered(shape);
+    for (method, instrumentation) in class.methods().iter().zip(instrumentations) {
+        if instrumentation.frame == FrameKind::OwnSlot && has_silent_callers(method) {
+            set_vm_entered(instrumentation);
         }
     }
 }
@@ -300,7 +300,7 @@ fn register_class(
     agent: ClassParts<'_>,
     loader: ClassLoaderId,
     class: &ClassFile<'_>,
-    shapes: &[MethodInstrumentation],
+    instrumentations: &[MethodInstrumentation],
 ) -> Option<FirstClassIds> {
     let source = class.source_file();
     let methods: Vec<_> = class
@@ -313,10 +313,10 @@ fn register_class(
         source: source.as_deref(),
         loader,
         methods: &methods,
-        instrumentations: shapes,
+        instrumentations,
     };
-    let mut book = agent.core.registry_mut();
-    let ids = book.add_class(&new)?;
+    let mut registry = agent.core.registry_mut();
+    let ids = registry.add_class(&new)?;
     if let Some(recorder) = &agent.core.recorder {
         for (method, (name, ..)) in (ids.first_method..).zip(&methods) {
             recorder.on_method_loaded(class.name(), name, method);
@@ -347,7 +347,7 @@ fn build_plan(
 ) -> ClassPlan<'static> {
     let mut plan = hooks::plan_class(
         planned.class,
-        planned.shapes,
+        planned.instrumentations,
         ids.first_method,
         ids.first_site,
         native_site,
@@ -363,7 +363,7 @@ fn insert_hooks(
     planned: &PlannedClass<'_>,
     ids: FirstClassIds,
 ) -> Option<Vec<u8>> {
-    let natives = bracketed_natives(planned.shapes);
+    let natives = bracketed_natives(planned.instrumentations);
     let sites = cache::add_native_sites(agent, &natives, ids);
     let is_usual = planned.arrival == ClassArrival::Load;
     if is_usual
@@ -388,12 +388,12 @@ fn insert_hooks(
             let is_whole = is_usual && done.skipped.is_empty();
             let hooked = accept_rewritten(agent, loader, class, ids, done);
             if is_whole {
-                let (plain, shapes) = (planned.plain, planned.shapes);
+                let (plain, instrumentations) = (planned.plain, planned.instrumentations);
                 agent.classes.duplicates.record_hooked(
                     agent,
                     loader,
                     (class, plain),
-                    shapes,
+                    instrumentations,
                     &hooked,
                 );
             }
@@ -425,7 +425,7 @@ fn insert_and_cache(
             plain: planned.plain,
             acts_as_carrier: planned.acts_as_carrier,
             name: planned.class.name(),
-            shapes: planned.shapes,
+            instrumentations: planned.instrumentations,
             untracked_queries: planned.untracked_queries,
             natives,
             hooked,
@@ -519,9 +519,12 @@ fn watch_method(
 }
 
 /// Natives that are called with a bracket, each once, by their methods' indices.
-pub fn bracketed_natives(shapes: &[MethodInstrumentation]) -> Vec<usize> {
+pub fn bracketed_natives(instrumentations: &[MethodInstrumentation]) -> Vec<usize> {
     let mut natives = Vec::new();
-    for place in shapes.iter().flat_map(|shape| &shape.places) {
+    for place in instrumentations
+        .iter()
+        .flat_map(|instrumentation| &instrumentation.places)
+    {
         if let HookSiteKind::NativeBracket(index) | HookSiteKind::CreatingBracket(index) =
             place.kind
             && !natives.contains(&index)

@@ -163,15 +163,15 @@ fn find_or_add_counter(
             kind.unit,
             &event_detail(agent, class, kind),
         )?;
-        let mut lane = current_counters(agent.thread_parts(), env, state);
+        let mut counters = current_counters(agent.thread_parts(), env, state);
         let found = EventCounterRef(event_counter(
             agent.thread_parts(),
-            &mut lane,
+            &mut counters,
             number,
             event,
         )?);
         let recent = RecentCounter::new(env, place, kind, class, found);
-        lane.recent.insert_counter(env, recent);
+        counters.recent.insert_counter(env, recent);
         Some(found)
     })
 }

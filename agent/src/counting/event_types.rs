@@ -109,13 +109,13 @@ impl CountingParts<'_> {
             };
         };
         if new {
-            let told = self.core.log.append_record(EventType {
+            let appended = self.core.log.append_record(EventType {
                 id,
                 kind: kind.into(),
                 unit: unit.into(),
                 detail: detail.into(),
             });
-            told.ok()?;
+            appended.ok()?;
             if kind == ALLOC.name {
                 self.counters.coverage.add_allocation_type(id);
             }
@@ -135,8 +135,8 @@ impl CountingParts<'_> {
         value: i64,
     ) -> Option<()> {
         let cell = event.and_then(|event| {
-            let mut lane = current_counters(self.thread_parts(), env, state);
-            event_counter(self.thread_parts(), &mut lane, number, event)
+            let mut counters = current_counters(self.thread_parts(), env, state);
+            event_counter(self.thread_parts(), &mut counters, number, event)
         });
         match cell {
             Some(cell) => {

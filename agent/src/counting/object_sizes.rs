@@ -9,15 +9,15 @@ use crate::registry::ClassLoaderId;
 /// Measures the size of the site's objects, once per site, and writes it to the log.
 pub fn record_site_size(agent: CountingParts<'_>, env: JniEnvironment, site: u32) {
     let found = {
-        let mut book = agent.core.registry_mut();
-        book.start_measuring_class(site)
+        let mut registry = agent.core.registry_mut();
+        registry.start_measuring_class(site)
     };
     if let Some(found) = found
         && let Some(bytes) = measure_site(agent, env, site, &found)
     {
-        let book = agent.core.registry();
+        let registry = agent.core.registry();
         // On failure the log is full, which is reported at the end.
-        let _ = agent.core.log.append_site_size(&book, site, bytes);
+        let _ = agent.core.log.append_site_size(&registry, site, bytes);
     }
 }
 

@@ -123,12 +123,12 @@ fn assign_word(
         env.set_long(class, field.as_raw(), word);
         return Some(word);
     }
-    let mut book = agent.core.registry_mut();
-    let number = book.add_class_number(signature)?;
+    let mut registry = agent.core.registry_mut();
+    let number = registry.add_class_number(signature)?;
     for gone in types.add_class(env, class, number) {
-        book.remove_class_number(gone);
+        registry.remove_class_number(gone);
     }
-    drop(book);
+    drop(registry);
     let word = jlong::from(number) << CLASS_NUMBER_SHIFT | jlong::from(low);
     env.set_long(class, field.as_raw(), word);
     Some(word)

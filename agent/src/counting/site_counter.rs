@@ -45,34 +45,35 @@ pub fn insert_counter(
         increment_counter(&agent.core.counts.events_dropped);
         return None;
     }
-    let lane = &mut *current_counters(agent.thread_parts(), env, state);
-    counter_access::sweep_index(agent.thread_parts(), lane);
+    let counters = &mut *current_counters(agent.thread_parts(), env, state);
+    counter_access::sweep_index(agent.thread_parts(), counters);
     let kind = match info.kind {
         RegisteredSiteKind::Entry => Some(CALL.name),
         RegisteredSiteKind::EventCall(of) => counted_as(of),
         _ => None,
     };
     let cell = match kind {
-        Some(kind) => typed_counter(agent, lane, number, kind),
-        None => match counter_access::new_counter(agent.thread_parts(), lane, number) {
+        Some(kind) => typed_counter(agent, counters, number, kind),
+        None => match counter_access::new_counter(agent.thread_parts(), counters, number) {
             Some(cell) => counter_address(cell),
-            None => counter_address(lane.dropped_counter()),
+            None => counter_address(counters.dropped_counter()),
         },
     };
-    lane.insert_counter(context, site.0, cell);
-    state.publish_index(lane);
+    counters.insert_counter(context, site.0, cell);
+    state.publish_index(counters);
     Some(cell)
 }
 
 /// The address of a counter by type, at a site with events of one type only.
 fn typed_counter(
     agent: CountingParts<'_>,
-    lane: &mut ThreadCounters,
+    counters: &mut ThreadCounters,
     number: ContextId,
     kind: &str,
 ) -> usize {
     let event = agent.find_or_add_event_type(kind, "", "");
-    let cell = event
-        .and_then(|event| counter_access::event_counter(agent.thread_parts(), lane, number, event));
-    counter_address(cell.unwrap_or_else(|| lane.dropped_event_counter()))
+    let cell = event.and_then(|event| {
+        counter_access::event_counter(agent.thread_parts(), counters, number, event)
+    });
+    counter_address(cell.unwrap_or_else(|| counters.dropped_event_counter()))
 }

@@ -26,12 +26,12 @@ impl EventStreamer {
         now: u64,
     ) {
         let known = state.stream_thread.get();
-        let mut lane = current_counters(agent.thread_parts(), env, state);
-        let id = counter_access::log_thread_id(agent.thread_parts(), &mut lane);
+        let mut counters = current_counters(agent.thread_parts(), env, state);
+        let id = counter_access::log_thread_id(agent.thread_parts(), &mut counters);
         if known != StreamThread::default() {
             return state.place.renew_block(&self.writer, (id, known), now);
         }
-        let (thread, place) = self.begin_thread(&mut lane, id, now);
+        let (thread, place) = self.begin_thread(&mut counters, id, now);
         state.stream_thread.set(thread);
         state.place.move_to(place);
     }
@@ -39,14 +39,17 @@ impl EventStreamer {
     /// Registers the thread at its first event, and returns its position.
     fn begin_thread(
         &self,
-        lane: &mut ThreadCounters,
+        counters: &mut ThreadCounters,
         id: ThreadId,
         now: u64,
     ) -> (StreamThread, EventCursor) {
-        let Some(thread) = self.writer.add_thread(id, &lane.name, lane.is_virtual) else {
+        let Some(thread) = self
+            .writer
+            .add_thread(id, &counters.name, counters.is_virtual)
+        else {
             return (StreamThread::default(), self.writer.refuse_event(now));
         };
-        let place = std::mem::take(&mut lane.place);
+        let place = std::mem::take(&mut counters.place);
         if !place.hand_over_to(now, thread) {
             place.renew_block(&self.writer, (id, thread), now);
         }

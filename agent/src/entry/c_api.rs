@@ -440,23 +440,23 @@ mod tests {
 
     #[test]
     fn a_trace_with_a_frame_that_nobody_knows_is_refused() {
-        let mut book = CodeRegistry::default();
-        let shape = MethodInstrumentation::without_hooks(false);
-        let ids = book.add_class(&ClassDefinition {
+        let mut registry = CodeRegistry::default();
+        let instrumentation = MethodInstrumentation::without_hooks(false);
+        let ids = registry.add_class(&ClassDefinition {
             name: "a/B",
             source: Some("B.java"),
             loader: ClassLoaderId::BOOT,
             methods: &[("m", "()V", 0)],
-            instrumentations: &[shape],
+            instrumentations: &[instrumentation],
         });
         let method = ids.unwrap().first_method;
-        let site = book.resolve_line_site(method, 7).unwrap();
+        let site = registry.resolve_line_site(method, 7).unwrap();
         let frame = |site| lucce_callgraph::ContextFrame {
             method: MethodId(method),
             site: SiteId(site),
         };
         let texts =
-            |frames: &[_]| resolve_elements(&book, frames).map(|known| TraceText::new(&known));
+            |frames: &[_]| resolve_elements(&registry, frames).map(|known| TraceText::new(&known));
         let known = texts(&[frame(site)]).unwrap();
         assert_eq!((known.frames.len(), known.frames[0].line), (1, 7));
         for unknown in [site + 1, u32::MAX] {

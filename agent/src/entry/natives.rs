@@ -435,8 +435,8 @@ pub extern "system" fn Java_java_lang_LucceRt_record(
 ) {
     guard_callback((), |agent| {
         if let Some(state) = own.get() {
-            let told = (what, Slot::from_pointer(slot as usize), site as u32);
-            call_recording::record_step(agent.stack_parts(), agent.core.jni_env(env), state, told);
+            let step = (what, Slot::from_pointer(slot as usize), site as u32);
+            call_recording::record_step(agent.stack_parts(), agent.core.jni_env(env), state, step);
         }
     });
 }
@@ -692,14 +692,19 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_happened0(
     guard_event(kind, |agent| {
         let [amount, passed] = [amount, passed].map(|value| u64::try_from(value).unwrap_or(0));
         if let (Some(state), Some(source)) = (own.get(), events::find_source(kind)) {
-            let told = HookEvent {
+            let event = HookEvent {
                 number: ContextId(number as u64),
                 site,
                 object,
                 amount,
                 passed,
             };
-            source.record_hook_event(agent.counting_parts(), agent.core.jni_env(env), state, told);
+            source.record_hook_event(
+                agent.counting_parts(),
+                agent.core.jni_env(env),
+                state,
+                event,
+            );
         }
     });
 }

@@ -266,20 +266,20 @@ impl AllocationMarks {
             agent.core.event_mask.follow_tasks(true);
         }
         let others = with_tasks.then(|| OtherThreadCounts::read_all(agent));
-        let lane = current_counters(agent.thread_parts(), env, state);
+        let counters = current_counters(agent.thread_parts(), env, state);
         let mark = AllocationMark {
             state: address,
-            counted: CounterReadings::read_counters(&lane),
-            dropped: lane.dropped_events(),
+            counted: CounterReadings::read_counters(&counters),
+            dropped: counters.dropped_events(),
             dropped_by_all: dropped_by_all(agent),
             earlier: MarkCounts::default(),
             is_stopped: false,
-            own_counters: Vec::from_iter(lane.id),
+            own_counters: Vec::from_iter(counters.id),
             others,
             measurement,
             unfollowed: agent.stack.tasks.unfollowed.load(Ordering::Relaxed),
         };
-        drop(lane);
+        drop(counters);
         let mut open = self.lock();
         open.last += 1;
         let number = open.last;
@@ -300,12 +300,12 @@ impl AllocationMarks {
         env: JniEnvironment,
         (state, number): (&ThreadState, u64),
     ) {
-        let lane = current_counters(agent.thread_parts(), env, state);
+        let counters = current_counters(agent.thread_parts(), env, state);
         let mut open = self.lock();
         if let Some(mark) = open.marks.get_mut(&number)
             && mark.state == std::ptr::from_ref(state) as usize
         {
-            mark.keep_counts(&lane);
+            mark.keep_counts(&counters);
             mark.is_stopped = true;
         }
     }
@@ -318,9 +318,9 @@ impl AllocationMarks {
         state: &ThreadState,
     ) {
         self.for_each_own(state, |mark| {
-            let lane = current_counters(agent.thread_parts(), env, state);
+            let counters = current_counters(agent.thread_parts(), env, state);
             if !mark.is_stopped {
-                mark.keep_counts(&lane);
+                mark.keep_counts(&counters);
             }
         });
     }
@@ -333,9 +333,9 @@ impl AllocationMarks {
         state: &ThreadState,
     ) {
         self.for_each_own(state, |mark| {
-            let lane = current_counters(agent.thread_parts(), env, state);
-            mark.counted = CounterReadings::read_counters(&lane);
-            mark.dropped = lane.dropped_events();
+            let counters = current_counters(agent.thread_parts(), env, state);
+            mark.counted = CounterReadings::read_counters(&counters);
+            mark.dropped = counters.dropped_events();
         });
     }
 
@@ -543,17 +543,17 @@ impl AllocationMarks {
     ) -> Option<String> {
         let mut mark = self.lock().marks.remove(&number)?;
         let mut cells = Vec::new();
-        let told = state.and_then(|state| {
+        let text = state.and_then(|state| {
             let is_own = mark.state == std::ptr::from_ref(state) as usize;
             let counts = is_own && refusal_reason(agent, state).is_none();
             counts.then(|| {
                 if !mark.is_stopped {
-                    let lane = current_counters(agent.thread_parts(), env, state);
-                    mark.keep_counts(&lane);
+                    let counters = current_counters(agent.thread_parts(), env, state);
+                    mark.keep_counts(&counters);
                 }
-                let told = self.sum_up(agent, &mark);
-                let text = told.to_text(agent, env);
-                cells = told.cells;
+                let report = self.sum_up(agent, &mark);
+                let text = report.to_text(agent, env);
+                cells = report.cells;
                 text
             })
         });
@@ -582,11 +582,11 @@ impl AllocationMarks {
             }
             agent.core.event_mask.follow_tasks(false);
         }
-        told
+        text
     }
 
     fn sum_up(&self, agent: CountingParts<'_>, mark: &AllocationMark) -> MarkReport {
-        let mut told = MarkReport {
+        let mut report = MarkReport {
             dropped: dropped_by_all(agent).wrapping_sub(mark.dropped_by_all) + mark.earlier.dropped,
             by_type: mark.earlier.by_type.clone(),
             ..MarkReport::default()
@@ -602,7 +602,8 @@ impl AllocationMarks {
             })
         };
         let own = mark.earlier.made.iter();
-        told.made
+        report
+            .made
             .extend(own.filter(|made| !is_foreign(made.number)));
         let changes = mark
             .others
@@ -619,12 +620,12 @@ impl AllocationMarks {
                 continue;
             };
             match belongings.resolve_context(agent, number) {
-                None => told.dropped += change.counts.count.max(1),
+                None => report.dropped += change.counts.count.max(1),
                 Some(whose) if whose.owners.contains(measurement) => {
-                    told.cells.push((change.place, change.all));
+                    report.cells.push((change.place, change.all));
                     match change.place.is_by_type {
-                        true => told.by_type.push(change.counts),
-                        false => told.made.push(change.counts),
+                        true => report.by_type.push(change.counts),
+                        false => report.made.push(change.counts),
                     }
                 }
                 Some(whose) if whose.is_unknown_task => {
@@ -634,15 +635,16 @@ impl AllocationMarks {
             }
         }
         if !unknown.is_empty() {
-            told.reasons
+            report
+                .reasons
                 .push(unknown_reason(mark.measurement.is_some(), &unknown));
         }
         let unfollowed = agent.stack.tasks.unfollowed.load(Ordering::Relaxed);
         if mark.measurement.is_some() && unfollowed != mark.unfollowed {
             let reason = "tasks were submitted at too many places, so whose they are is not known";
-            told.reasons.push(reason.into());
+            report.reasons.push(reason.into());
         }
-        told
+        report
     }
 
     fn lock_ownership(&self) -> MutexGuard<'_, OwnershipResolver> {
@@ -655,9 +657,9 @@ impl AllocationMarks {
 }
 
 impl CounterReadings {
-    fn read_counters(lane: &ThreadCounters) -> CounterReadings {
+    fn read_counters(counters: &ThreadCounters) -> CounterReadings {
         let mut counted = CounterReadings::default();
-        lane.for_each_counter(|cell, [number, count, value]| {
+        counters.for_each_counter(|cell, [number, count, value]| {
             let (number, event) = (ContextId(number), EventTypeId::default());
             let counts = CounterReading {
                 number,
@@ -667,7 +669,7 @@ impl CounterReadings {
             };
             counted.cells.insert(cell, counts);
         });
-        lane.for_each_event_counter(|cell, [number, event, count, value]| {
+        counters.for_each_event_counter(|cell, [number, event, count, value]| {
             let counts = CounterReading {
                 number: ContextId(number),
                 // The upper half is zero.
@@ -700,24 +702,24 @@ fn subtract_readings<'a>(
 
 impl AllocationMark {
     /// Adds the events since the last reading to the mark.
-    fn keep_counts(&mut self, lane: &ThreadCounters) {
-        let since = self.counts_since(lane);
+    fn keep_counts(&mut self, counters: &ThreadCounters) {
+        let since = self.counts_since(counters);
         self.earlier.made.extend(since.made);
         self.earlier.by_type.extend(since.by_type);
         self.earlier.dropped += since.dropped;
-        self.own_counters.extend(lane.id);
+        self.own_counters.extend(counters.id);
     }
 
     /// Events since the mark began, or since the thread changed to these counters.
-    fn counts_since(&self, lane: &ThreadCounters) -> MarkCounts {
-        let now = CounterReadings::read_counters(lane);
+    fn counts_since(&self, counters: &ThreadCounters) -> MarkCounts {
+        let now = CounterReadings::read_counters(counters);
         // A missing counter belonged to a number that has left the graph. Its last count is unknown.
         let is_gone = |cell: &&usize| !now.cells.contains_key(*cell);
         let gone = self.counted.cells.keys().filter(is_gone).count() as u64;
         MarkCounts {
             made: subtract_readings(&now.cells, &self.counted.cells).collect(),
             by_type: subtract_readings(&now.by_type, &self.counted.by_type).collect(),
-            dropped: lane.dropped_events().wrapping_sub(self.dropped) + gone,
+            dropped: counters.dropped_events().wrapping_sub(self.dropped) + gone,
         }
     }
 }
@@ -1015,17 +1017,17 @@ fn find_allocation(
     else {
         return SiteAllocation::Unknown;
     };
-    let book = agent.core.registry();
-    let Some(info) = book.site(site) else {
+    let registry = agent.core.registry();
+    let Some(info) = registry.site(site) else {
         return SiteAllocation::Unknown;
     };
     let of = match info.kind {
         RegisteredSiteKind::New(of) | RegisteredSiteKind::Array(of) => {
-            book.name_text(of).to_string()
+            registry.name_text(of).to_string()
         }
         _ => return SiteAllocation::Nothing,
     };
-    drop(book);
+    drop(registry);
     let size = find_site_size(agent, env, site).unwrap_or(0);
     SiteAllocation::Object { size, of }
 }

@@ -62,15 +62,15 @@ impl EventSource for IoSource {
         agent: CountingParts<'_>,
         env: JniEnvironment,
         state: &ThreadState,
-        told: HookEvent,
+        event: HookEvent,
     ) {
         let done = IoCompletion {
-            bytes: told.amount,
-            passed: told.passed,
+            bytes: event.amount,
+            passed: event.passed,
         };
-        match operation_of_site(told.site) {
+        match operation_of_site(event.site) {
             Some(operation) => done.count_outside_scope(agent, env, state, operation),
-            None => done.count_event(agent, env, state, (told.number, told.site as u32)),
+            None => done.count_event(agent, env, state, (event.number, event.site as u32)),
         }
     }
 }

@@ -60,11 +60,11 @@ impl EventSource for LockSource {
         agent: CountingParts<'_>,
         env: JniEnvironment,
         state: &ThreadState,
-        told: HookEvent,
+        event: HookEvent,
     ) {
-        if !told.object.is_null() {
-            let place = (told.object, told.number);
-            count_parked(agent, env, state, place, told.passed);
+        if !event.object.is_null() {
+            let place = (event.object, event.number);
+            count_parked(agent, env, state, place, event.passed);
         }
     }
 }

@@ -74,7 +74,7 @@ pub trait EventSource: Sync {
         _agent: CountingParts<'_>,
         _env: JniEnvironment,
         _state: &ThreadState,
-        _told: HookEvent,
+        _event: HookEvent,
     ) {
     }
 }

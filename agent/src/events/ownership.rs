@@ -113,14 +113,17 @@ fn find_role(agent: CountingParts<'_>, frame: ContextFrame) -> FrameRole {
     if agent.stack.tasks.is_submission_frame(frame.method) {
         return FrameRole::Between;
     }
-    let book = agent.core.registry();
-    let names = book.method(frame.method.0).and_then(|method| {
-        let class = book.class(method.class)?;
-        Some((book.name_text(class.name), book.name_text(method.name)))
+    let registry = agent.core.registry();
+    let names = registry.method(frame.method.0).and_then(|method| {
+        let class = registry.class(method.class)?;
+        Some((
+            registry.name_text(class.name),
+            registry.name_text(method.name),
+        ))
     });
     match names {
         Some(MEASURING) => {
-            let is_here = |site: u32| book.method_of_site(SiteId(site)) == frame.method;
+            let is_here = |site: u32| registry.method_of_site(SiteId(site)) == frame.method;
             let before = (1..=frame.site.0).rev().take_while(|site| is_here(*site));
             let first_site = before.last().unwrap_or(frame.site.0);
             FrameRole::Measures { first_site }
@@ -153,12 +156,12 @@ fn with_method_names<T>(
     method: MethodId,
     body: impl FnOnce(&str, &str) -> T,
 ) -> Option<T> {
-    let book = agent.core.registry();
-    let method = book.method(method.0)?;
-    let class = book.class(method.class)?;
+    let registry = agent.core.registry();
+    let method = registry.method(method.0)?;
+    let class = registry.class(method.class)?;
     Some(body(
-        book.name_text(class.name),
-        book.name_text(method.name),
+        registry.name_text(class.name),
+        registry.name_text(method.name),
     ))
 }
 

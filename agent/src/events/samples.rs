@@ -77,8 +77,10 @@ fn record_sample(
         AllocationPlace::Unknown => return count_dropped_in_scope(agent, env),
     };
     let line = {
-        let book = agent.core.registry();
-        book.site(here.site.0).map(|site| book.line_of_site(&site))
+        let registry = agent.core.registry();
+        registry
+            .site(here.site.0)
+            .map(|site| registry.line_of_site(&site))
     };
     let of = agent.core.jvmti.class_signature(class);
     let site = line.zip(of);
@@ -115,20 +117,21 @@ fn record_sample(
 /// Counts a sample of `size` bytes in a context, taken every `interval` bytes. Interval 0: every allocation.
 pub fn add_sample(
     agent: CountingParts<'_>,
-    lane: &mut ThreadCounters,
+    counters: &mut ThreadCounters,
     number: ContextId,
     (size, interval): (u64, u32),
 ) {
-    let objects = lane.weight.count_objects(size, interval);
-    let cell = match lane.samples.get(&number) {
+    let objects = counters.weight.count_objects(size, interval);
+    let cell = match counters.samples.get(&number) {
         Some(known) => *known,
         None => {
-            let Some(cell) = counter_access::new_counter(agent.thread_parts(), lane, number) else {
-                lane.dropped_counter().add_events(objects, 0);
+            let Some(cell) = counter_access::new_counter(agent.thread_parts(), counters, number)
+            else {
+                counters.dropped_counter().add_events(objects, 0);
                 return;
             };
-            counter_access::sweep_samples(agent.thread_parts(), lane);
-            lane.samples.insert(number, cell);
+            counter_access::sweep_samples(agent.thread_parts(), counters);
+            counters.samples.insert(number, cell);
             cell
         }
     };

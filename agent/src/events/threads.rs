@@ -26,10 +26,10 @@ impl EventSource for ThreadStartSource {
         agent: CountingParts<'_>,
         env: JniEnvironment,
         state: &ThreadState,
-        told: HookEvent,
+        event: HookEvent,
     ) {
-        if !told.object.is_null() {
-            record_thread_start(agent, env, state, told.object);
+        if !event.object.is_null() {
+            record_thread_start(agent, env, state, event.object);
         }
     }
 }

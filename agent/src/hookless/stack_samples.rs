@@ -315,8 +315,8 @@ impl HooklessThread {
         value: u64,
     ) -> Option<()> {
         let agent = self.agent;
-        let lane = self.find_or_add_counters(env, thread)?;
-        counter_access::event_counter(agent.thread_parts(), lane, number, event)?
+        let counters = self.find_or_add_counters(env, thread)?;
+        counter_access::event_counter(agent.thread_parts(), counters, number, event)?
             .count_event(value);
         Some(())
     }
@@ -478,8 +478,8 @@ impl HooklessThread {
     ) -> Option<()> {
         let agent = self.agent;
         let interval = agent.core.sampling_interval().unwrap_or(0);
-        let lane = self.find_or_add_counters(env, thread)?;
-        samples::add_sample(agent, lane, number, (size, interval));
+        let counters = self.find_or_add_counters(env, thread)?;
+        samples::add_sample(agent, counters, number, (size, interval));
         Some(())
     }
 
@@ -492,11 +492,11 @@ impl HooklessThread {
         let whose = (env.is_virtual_thread(thread), tags);
         let known = self.counters.iter().position(|(of, _)| *of == whose);
         let at = known.unwrap_or_else(|| {
-            let lane = self.acquire_counters(env, whose);
-            self.counters.push((whose, lane));
+            let counters = self.acquire_counters(env, whose);
+            self.counters.push((whose, counters));
             self.counters.len() - 1
         });
-        self.counters.get_mut(at).map(|(_, lane)| lane)
+        self.counters.get_mut(at).map(|(_, counters)| counters)
     }
 
     fn acquire_counters(
@@ -514,14 +514,14 @@ impl HooklessThread {
             return counter_access::take_counters(agent.thread_parts(), env, name, whose);
         }
         let kind = thread_kind(&name);
-        let lane = counter_access::take_tagged_counters(
+        let counters = counter_access::take_tagged_counters(
             agent.thread_parts(),
             env,
             (tags, &*kind, &*name),
             whose,
         );
-        agent.counters.coverage.assign_counters(&lane);
-        lane
+        agent.counters.coverage.assign_counters(&counters);
+        counters
     }
 
     /// Returns the counters of tags that no thread here uses any more to the pool.
@@ -531,8 +531,8 @@ impl HooklessThread {
             .partition(|((_, of), _)| *of == tags && tags != TagSet::NONE);
         self.counters = kept;
         let left: Vec<_> = left;
-        for (_, lane) in left {
-            self.agent.counters.counter_pool.return_counters(lane);
+        for (_, counters) in left {
+            self.agent.counters.counter_pool.return_counters(counters);
         }
     }
 
@@ -662,16 +662,16 @@ fn read_older_lines(
 impl Drop for HooklessThread {
     /// The thread ends: the next thread of its kind takes over its counters.
     fn drop(&mut self) {
-        let lanes = mem::take(&mut self.counters);
+        let all_counters = mem::take(&mut self.counters);
         let inside = AgentUseGuard::enter();
         if !inside.is_for_run(self.run) {
             return;
         }
         self.agent.core.verify.end_shared(&self.countdown);
-        for ((_, tags), lane) in lanes {
+        for ((_, tags), counters) in all_counters {
             match tags == TagSet::NONE {
-                true => counter_access::return_counters(self.agent.thread_parts(), lane),
-                false => self.agent.counters.counter_pool.return_counters(lane),
+                true => counter_access::return_counters(self.agent.thread_parts(), counters),
+                false => self.agent.counters.counter_pool.return_counters(counters),
             }
         }
     }

@@ -57,39 +57,39 @@ pub struct BurstTimes {
 impl EventMask {
     /// A mask for these kinds.
     pub fn new(kinds: u64) -> EventMask {
-        let asked = EventMaskRequest {
+        let request = EventMaskRequest {
             kinds,
             stopped: false,
             paused: false,
             ended: None,
             follows_tasks: false,
         };
-        asked.publish_mask();
+        request.publish_mask();
         let measured = None;
         EventMask(Mutex::new(EventMaskState {
-            request: asked,
+            request,
             burst_timer: measured,
         }))
     }
 
     /// Closes the mask until [`EventMask::start_counting`], as `lucce ctl` requests.
     pub fn stop_counting(&self) {
-        self.change_request(|asked| asked.stopped = true);
+        self.change_request(|request| request.stopped = true);
     }
 
     /// Whether submissions to other threads are reported to the agent from now on.
     pub fn follow_tasks(&self, is_so: bool) {
-        self.change_request(|asked| asked.follows_tasks = is_so);
+        self.change_request(|request| request.follows_tasks = is_so);
     }
 
     /// Ends a stop. The mask opens unless a pause between bursts closes it.
     pub fn start_counting(&self) {
-        self.change_request(|asked| asked.stopped = false);
+        self.change_request(|request| request.stopped = false);
     }
 
     /// Selects the kinds that count from now on.
     pub fn set_kinds(&self, kinds: u64) {
-        self.change_request(|asked| asked.kinds = kinds);
+        self.change_request(|request| request.kinds = kinds);
     }
 
     /// From now on, measures the time during which events count.
@@ -106,7 +106,7 @@ impl EventMask {
 
     /// Begins a burst; `lucce ctl` may have stopped counting.
     pub fn begin_burst(&self) {
-        self.change_request(|asked| asked.paused = false);
+        self.change_request(|request| request.paused = false);
         let mut state = self.lock();
         if let (true, Some(measured)) = (state.request.is_counting(), &mut state.burst_timer) {
             measured.bursts += 1;
@@ -115,7 +115,7 @@ impl EventMask {
 
     /// Begins the pause after a burst.
     pub fn pause_counting(&self) {
-        self.change_request(|asked| asked.paused = true);
+        self.change_request(|request| request.paused = true);
     }
 
     /// `None`: nothing was measured.
@@ -135,15 +135,15 @@ impl EventMask {
     /// Ends counting for good. After its end (JVMTI's dead phase) the VM no longer reports what threads do,
     /// exceptions and VM entries included. So slots are not corrected, and numbers would be wrong.
     pub fn end_counting(&self) {
-        self.change_request(|asked| {
-            asked.ended.get_or_insert_with(Instant::now);
+        self.change_request(|request| {
+            request.ended.get_or_insert_with(Instant::now);
         });
     }
 
     /// The requested kinds, and whether they count, in bursts or always.
     pub fn requested_state(&self) -> (u64, bool) {
-        let asked = self.lock().request;
-        (asked.kinds, !asked.stopped)
+        let request = self.lock().request;
+        (request.kinds, !request.stopped)
     }
 
     /// Whether events of a kind count now.

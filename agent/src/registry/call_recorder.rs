@@ -121,11 +121,11 @@ impl CallsFile {
 }
 
 impl CallRecorder {
-    pub fn new(calls: CallsFile, book: Arc<WatchedRwLock<CodeRegistry>>) -> CallRecorder {
+    pub fn new(calls: CallsFile, registry: Arc<WatchedRwLock<CodeRegistry>>) -> CallRecorder {
         CallRecorder {
             writer: calls.writer,
             path: calls.path,
-            registry: book,
+            registry,
             written_records: WatchedMutex::default(),
             threads: WatchedMutex::default(),
             start_methods: Default::default(),
@@ -308,15 +308,15 @@ impl CallRecorder {
         if thread.knows(edge) {
             return;
         }
-        let mut told = lock(&self.written_records);
-        let book = self.registry.read();
+        let mut written = lock(&self.written_records);
+        let registry = self.registry.read();
         let to = &mut |record: lucce_tracelog::LogRecord<'_>| {
             self.writer.name(&record);
             Ok(())
         };
         // The sink never refuses.
-        let _ = told.write_site(&book, edge.site.0, to);
-        let _ = told.write_method(&book, edge.callee, to);
+        let _ = written.write_site(&registry, edge.site.0, to);
+        let _ = written.write_method(&registry, edge.callee, to);
     }
 }
 

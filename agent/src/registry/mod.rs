@@ -160,7 +160,7 @@ const _: () = assert!(MAX_CLASS_NUMBERS <= crate::memory::shared_layout::MAKER a
 impl CodeRegistry {
     /// `method_of_site` gets the method of each site when the site is registered.
     pub fn new(method_of_site: MethodOfSite) -> CodeRegistry {
-        let mut book = CodeRegistry {
+        let mut registry = CodeRegistry {
             texts: TextTable::default(),
             classes: GrowOnlyArray::new(1 << MethodId::BITS),
             removed_classes: BitSet::default(),
@@ -186,13 +186,13 @@ impl CodeRegistry {
             untracked_hashes: FxHashMap::default(),
         };
         for _ in INTRINSICS {
-            book.add_unpacked_site(RegisteredSite {
+            registry.add_unpacked_site(RegisteredSite {
                 method: 0,
                 position: SitePosition::from_line(NO_LINE),
                 kind: RegisteredSiteKind::Call,
             });
         }
-        book
+        registry
     }
 
     /// The text of an interned name.
@@ -235,7 +235,7 @@ impl CodeRegistry {
         let allocates = class
             .instrumentations
             .iter()
-            .flat_map(|shape| &shape.places);
+            .flat_map(|instrumentation| &instrumentation.places);
         for place in allocates {
             if let HookSiteKind::New(of) | HookSiteKind::Array(of) | HookSiteKind::Arrays(of) =
                 &place.kind
@@ -248,20 +248,22 @@ impl CodeRegistry {
         self.link_loader(class.loader, index);
         let mut allocated = FxHashMap::default();
         let methods = names.iter().zip(class.methods);
-        for (((name, descriptor), (.., access)), shape) in methods.zip(class.instrumentations) {
+        for (((name, descriptor), (.., access)), instrumentation) in
+            methods.zip(class.instrumentations)
+        {
             let from = self.lines.len() as u32;
-            self.lines.extend(&shape.lines)?;
+            self.lines.extend(&instrumentation.lines)?;
             self.methods.push(RegisteredMethod {
                 class: index,
                 name: *name,
                 descriptor: *descriptor,
                 access: *access,
-                frame: shape.frame,
-                transparent: shape.transparent,
+                frame: instrumentation.frame,
+                transparent: instrumentation.transparent,
                 lines: (from, self.lines.len() as u32),
             })?;
-            self.add_sites(shape, &mut allocated)?;
-            if shape.untracked && is_jdk_class(class.loader, class.name) {
+            self.add_sites(instrumentation, &mut allocated)?;
+            if instrumentation.untracked && is_jdk_class(class.loader, class.name) {
                 self.add_untracked(info.name, *name, *descriptor);
             }
         }
@@ -306,9 +308,16 @@ impl CodeRegistry {
     }
 
     /// `None`: there is no room. Method ids have 24 bits, site ids 28.
-    fn check_room(&self, methods: usize, shapes: &[MethodInstrumentation]) -> Option<()> {
-        let places = || shapes.iter().flat_map(|shape| &shape.places);
-        let lines: usize = shapes.iter().map(|shape| shape.lines.len()).sum();
+    fn check_room(&self, methods: usize, instrumentations: &[MethodInstrumentation]) -> Option<()> {
+        let places = || {
+            instrumentations
+                .iter()
+                .flat_map(|instrumentation| &instrumentation.places)
+        };
+        let lines: usize = instrumentations
+            .iter()
+            .map(|instrumentation| instrumentation.lines.len())
+            .sum();
         // At most one for each site.
         let allocated = places().count();
         self.has_room_for(methods, places().count(), lines, allocated)
@@ -424,8 +433,8 @@ mod tests {
 
     #[test]
     fn a_class_that_is_changed_has_its_methods_still() {
-        let mut book = CodeRegistry::default();
-        let shapes = [
+        let mut registry = CodeRegistry::default();
+        let instrumentations = [
             MethodInstrumentation::without_hooks(false),
             MethodInstrumentation::without_hooks(false),
         ];
@@ -436,9 +445,9 @@ mod tests {
                 source: None,
                 loader,
                 methods: &methods,
-                instrumentations: &shapes,
+                instrumentations: &instrumentations,
             };
-            book.add_class(&class).unwrap().first_method
+            registry.add_class(&class).unwrap().first_method
         };
         let [before, after] = [0; 2].map(|_| add(ClassLoaderId::BOOT, "a/B"));
         let others = [
@@ -447,36 +456,39 @@ mod tests {
             before + 1,
         ];
         assert_ne!(before, after);
-        assert!(book.is_same_method(before, after) && book.is_same_method(before + 1, after + 1));
+        assert!(
+            registry.is_same_method(before, after)
+                && registry.is_same_method(before + 1, after + 1)
+        );
         for other in others {
-            assert!(!book.is_same_method(other, after), "{other}");
+            assert!(!registry.is_same_method(other, after), "{other}");
         }
         // There is no such class.
-        assert!(!book.is_same_method(100, 101));
+        assert!(!registry.is_same_method(100, 101));
     }
 
     #[test]
     fn only_methods_of_the_jdk_are_quiet_for_all() {
-        let mut book = CodeRegistry::default();
+        let mut registry = CodeRegistry::default();
         let mut quiet = MethodInstrumentation::without_hooks(false);
         quiet.untracked = true;
-        let shapes = [quiet, MethodInstrumentation::without_hooks(false)];
+        let instrumentations = [quiet, MethodInstrumentation::without_hooks(false)];
         let classes = [
             ("java/util/A", ClassLoaderId::BOOT),
             ("java/util/B", ClassLoaderId(7)),
             ("org/C", ClassLoaderId::BOOT),
         ];
         for (name, loader) in classes {
-            let ids = book.add_class(&ClassDefinition {
+            let ids = registry.add_class(&ClassDefinition {
                 name,
                 source: None,
                 loader,
                 methods: &[("f", "()V", 0), ("g", "()V", 0)],
-                instrumentations: &shapes,
+                instrumentations: &instrumentations,
             });
             assert!(ids.is_some());
         }
-        assert!(book.is_untracked("java/util/A", "f", "()V"));
+        assert!(registry.is_untracked("java/util/A", "f", "()V"));
         for (class, method, descriptor) in [
             ("java/util/A", "g", "()V"),
             ("java/util/A", "f", "()I"),
@@ -487,7 +499,7 @@ mod tests {
             ("java/util/D", "f", "()V"),
         ] {
             assert!(
-                !book.is_untracked(class, method, descriptor),
+                !registry.is_untracked(class, method, descriptor),
                 "{class}.{method}{descriptor}"
             );
         }

@@ -148,14 +148,14 @@ impl CodeRegistry {
     /// Adds the sites of the last method. `allocated`: the class's allocated types so far, with their indexes.
     pub(super) fn add_sites(
         &mut self,
-        shape: &MethodInstrumentation,
+        instrumentation: &MethodInstrumentation,
         allocated: &mut FxHashMap<InternedText, u32>,
     ) -> Option<()> {
         let id = self.methods.len() as u32;
-        if let Some((index, bci)) = shape.intrinsic {
+        if let Some((index, bci)) = instrumentation.intrinsic {
             self.define_intrinsic_site(index, id, bci);
         }
-        for place in &shape.places {
+        for place in &instrumentation.places {
             let what = match &place.kind {
                 HookSiteKind::New(of) => RegisteredSiteKind::New(self.texts.intern_text(of)?),
                 HookSiteKind::Array(of) | HookSiteKind::Arrays(of) => {
@@ -311,34 +311,34 @@ mod tests {
 
     #[test]
     fn a_site_has_a_bci_or_a_line() {
-        let mut book = CodeRegistry::default();
+        let mut registry = CodeRegistry::default();
         let lines = [NATIVE_LINE, NO_LINE, 0, 1, 65_535];
         for (method, line) in (1..).zip(lines) {
-            let id = book.resolve_line_site(method, line).unwrap();
-            let site = book.site(id).unwrap();
+            let id = registry.resolve_line_site(method, line).unwrap();
+            let site = registry.site(id).unwrap();
             assert_eq!((site.bci(), site.line()), (-1, Some(line)));
-            assert_eq!(book.line_of_site(&site), line);
-            assert_eq!(book.resolve_line_site(method, line), Some(id));
-            assert_eq!(book.method_of_site.get(id), method);
+            assert_eq!(registry.line_of_site(&site), line);
+            assert_eq!(registry.resolve_line_site(method, line), Some(id));
+            assert_eq!(registry.method_of_site.get(id), method);
         }
         let places = [0, 1, 7, u16::MAX].map(|bci| lucce_instrument::HookPlace {
             bci,
             kind: HookSiteKind::Call,
         });
-        let mut shape = MethodInstrumentation::without_hooks(false);
-        shape.places = places.to_vec();
-        shape.lines = vec![(1, 20), (8, 10)];
-        let ids = book.add_class(&ClassDefinition {
+        let mut instrumentation = MethodInstrumentation::without_hooks(false);
+        instrumentation.places = places.to_vec();
+        instrumentation.lines = vec![(1, 20), (8, 10)];
+        let ids = registry.add_class(&ClassDefinition {
             name: "a/B",
             source: None,
             loader: ClassLoaderId::BOOT,
             methods: &[("f", "()V", 0)],
-            instrumentations: &[shape],
+            instrumentations: &[instrumentation],
         });
         let first = ids.unwrap().first_site;
         let shown = |n| {
-            let site = book.site(first + n).unwrap();
-            (site.bci(), site.line(), book.line_of_site(&site))
+            let site = registry.site(first + n).unwrap();
+            (site.bci(), site.line(), registry.line_of_site(&site))
         };
         assert_eq!(shown(0), (0, None, NO_LINE));
         assert_eq!(shown(1), (1, None, 20));
@@ -351,52 +351,52 @@ mod tests {
         let marked = |mark| lucce_instrument::HookPlace { bci: 3, kind: mark };
         // More than a packed site can distinguish.
         let kinds = PackedSite::PAYLOADS + 5;
-        let mut shapes = Vec::new();
+        let mut instrumentations = Vec::new();
         for part in 0..2 {
-            let mut shape = MethodInstrumentation::without_hooks(false);
-            shape.places = (0..kinds)
+            let mut instrumentation = MethodInstrumentation::without_hooks(false);
+            instrumentation.places = (0..kinds)
                 .map(|n| marked(HookSiteKind::New(format!("La/C{n};"))))
                 .collect();
-            shape
+            instrumentation
                 .places
                 .push(marked(HookSiteKind::Array(format!("[I{part}"))));
-            shape
+            instrumentation
                 .places
                 .push(marked(HookSiteKind::EventCall(EventCall::from_packed(
                     8 << 8 | 200,
                 ))));
-            shape
+            instrumentation
                 .places
                 .push(marked(HookSiteKind::EventCall(EventCall::from_packed(
                     7 << 8 | 1,
                 ))));
-            shapes.push(shape);
+            instrumentations.push(instrumentation);
         }
-        let mut book = CodeRegistry::default();
+        let mut registry = CodeRegistry::default();
         let class = ClassDefinition {
             name: "a/B",
             source: None,
             loader: ClassLoaderId::BOOT,
             methods: &[("f", "()V", 0), ("g", "()V", 0)],
-            instrumentations: &shapes,
+            instrumentations: &instrumentations,
         };
         // The second class has descriptors of its own.
         for _ in 0..2 {
-            let ids = book.add_class(&class).unwrap();
+            let ids = registry.add_class(&class).unwrap();
             let mut site = ids.first_site;
             for part in 0..2 {
                 let mut next = || {
-                    let info = book.site(site).unwrap();
+                    let info = registry.site(site).unwrap();
                     assert_eq!((info.method, info.bci()), (ids.first_method + part, 3));
-                    assert_eq!(book.method_of_site.get(site), info.method);
+                    assert_eq!(registry.method_of_site.get(site), info.method);
                     site += 1;
                     info.kind
                 };
                 for n in 0..kinds {
-                    let name = book.find_name(&format!("La/C{n};")).unwrap();
+                    let name = registry.find_name(&format!("La/C{n};")).unwrap();
                     assert_eq!(next(), RegisteredSiteKind::New(name));
                 }
-                let array = book.find_name(&format!("[I{part}")).unwrap();
+                let array = registry.find_name(&format!("[I{part}")).unwrap();
                 assert_eq!(next(), RegisteredSiteKind::Array(array));
                 let packed = |what| match what {
                     RegisteredSiteKind::EventCall(of) => of.to_packed(),
@@ -404,9 +404,9 @@ mod tests {
                 };
                 assert_eq!((packed(next()), packed(next())), (8 << 8 | 200, 7 << 8 | 1));
             }
-            assert!(book.site(site).is_none());
+            assert!(registry.site(site).is_none());
         }
-        let reserved = book.site(1).unwrap();
+        let reserved = registry.site(1).unwrap();
         assert_eq!(
             (reserved.method, reserved.kind),
             (0, RegisteredSiteKind::Call)

@@ -122,57 +122,66 @@ mod tests {
 
     #[test]
     fn what_is_made_of_a_class_that_is_gone_goes() {
-        let mut book = CodeRegistry::default();
-        let ids = book.add_class(&ClassDefinition {
+        let mut registry = CodeRegistry::default();
+        let ids = registry.add_class(&ClassDefinition {
             name: "a/B",
             source: None,
             loader: ClassLoaderId::BOOT,
             methods: &[("f", "()V", 0)],
             instrumentations: &[MethodInstrumentation::without_hooks(false)],
         });
-        let site = book
+        let site = registry
             .resolve_line_site(ids.unwrap().first_method, 7)
             .unwrap();
-        let other = book.add_class_number("La/Other;").unwrap();
-        let made = book.resolve_typed_site(site, other).unwrap();
+        let other = registry.add_class_number("La/Other;").unwrap();
+        let made = registry.resolve_typed_site(site, other).unwrap();
         // Two classes with one name; array classes are separate classes.
-        let twice = [0, 1].map(|_| book.add_class_number("La/Twice;").unwrap());
-        let twice_made = book.resolve_typed_site(site, twice[0]).unwrap();
-        assert_eq!(book.resolve_typed_site(site, twice[1]), Some(twice_made));
-        book.remove_class_number(twice[0]);
-        book.sweep_indexes();
-        assert_eq!(book.resolve_typed_site(site, twice[1]), Some(twice_made));
+        let twice = [0, 1].map(|_| registry.add_class_number("La/Twice;").unwrap());
+        let twice_made = registry.resolve_typed_site(site, twice[0]).unwrap();
+        assert_eq!(
+            registry.resolve_typed_site(site, twice[1]),
+            Some(twice_made)
+        );
+        registry.remove_class_number(twice[0]);
+        registry.sweep_indexes();
+        assert_eq!(
+            registry.resolve_typed_site(site, twice[1]),
+            Some(twice_made)
+        );
         let most = 1 << 14;
         let mut numbers = Vec::new();
         for n in 0..most {
-            let number = book.add_class_number(&format!("[La/Made{n};")).unwrap();
-            numbers.push((number, book.resolve_typed_site(site, number).unwrap()));
+            let number = registry.add_class_number(&format!("[La/Made{n};")).unwrap();
+            numbers.push((number, registry.resolve_typed_site(site, number).unwrap()));
         }
         for (number, _) in &numbers[1..] {
-            book.remove_class_number(*number);
-            assert!(!book.is_sweep_due());
+            registry.remove_class_number(*number);
+            assert!(!registry.is_sweep_due());
         }
-        book.remove_class_number(numbers[0].0);
-        book.remove_class_number(twice[1]);
-        assert!(book.is_sweep_due());
+        registry.remove_class_number(numbers[0].0);
+        registry.remove_class_number(twice[1]);
+        assert!(registry.is_sweep_due());
         // One class returns in time.
-        let again = book.add_class_number("[La/Made5;").unwrap();
-        book.sweep_indexes();
-        assert!(!book.is_sweep_due());
+        let again = registry.add_class_number("[La/Made5;").unwrap();
+        registry.sweep_indexes();
+        assert!(!registry.is_sweep_due());
         for (n, (_, typed)) in numbers.iter().enumerate() {
-            assert_eq!(book.site(*typed).is_some(), n == 5);
-            assert_eq!(book.method_of_site.get(*typed) == 0, n != 5);
+            assert_eq!(registry.site(*typed).is_some(), n == 5);
+            assert_eq!(registry.method_of_site.get(*typed) == 0, n != 5);
         }
-        assert!(book.site(twice_made).is_none() && book.find_name("La/Twice;").is_none());
-        assert_eq!(book.resolve_typed_site(site, again), Some(numbers[5].1));
-        assert_eq!(book.resolve_typed_site(site, other), Some(made));
+        assert!(registry.site(twice_made).is_none() && registry.find_name("La/Twice;").is_none());
+        assert_eq!(registry.resolve_typed_site(site, again), Some(numbers[5].1));
+        assert_eq!(registry.resolve_typed_site(site, other), Some(made));
         assert_eq!(
-            (book.allocation_sites.len(), book.unpacked_sites.len()),
+            (
+                registry.allocation_sites.len(),
+                registry.unpacked_sites.len()
+            ),
             (2, INTRINSICS.len() + 3)
         );
         // A new class with the name has a site of its own.
-        let number = book.add_class_number("La/Twice;").unwrap();
-        let new = book.resolve_typed_site(site, number).unwrap();
-        assert!(new > twice_made && book.site(new).is_some());
+        let number = registry.add_class_number("La/Twice;").unwrap();
+        let new = registry.resolve_typed_site(site, number).unwrap();
+        assert!(new > twice_made && registry.site(new).is_some());
     }
 }

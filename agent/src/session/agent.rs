@@ -195,9 +195,9 @@ impl Agent {
     ) -> Result<&'static Agent, String> {
         let mut outputs = ground.outputs;
         let writer = outputs.log.take().ok_or("there is no log")?;
-        let book = Arc::new(WatchedRwLock::new(CodeRegistry::new(ground.method_of_site)));
+        let registry = Arc::new(WatchedRwLock::new(CodeRegistry::new(ground.method_of_site)));
         let calls = outputs.calls.take();
-        let mut planned = ground.prepared.into_plan(&options, &book);
+        let mut planned = ground.prepared.into_plan(&options, &registry);
         let comparison =
             AgentComparison::new(&options, &planned).ok_or_else(address_space_message)?;
         let inputs = CoreInputs {
@@ -205,9 +205,9 @@ impl Agent {
             stacks: ground.stacks,
             method_of_site: ground.method_of_site,
             writer,
-            recorder: calls.map(|calls| CallRecorder::new(calls, Arc::clone(&book))),
+            recorder: calls.map(|calls| CallRecorder::new(calls, Arc::clone(&registry))),
             streamer: outputs.streamer.take(),
-            registry: book,
+            registry,
             plan: planned.plan.take(),
             hookless: ground.attached,
         };

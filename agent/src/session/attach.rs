@@ -324,11 +324,11 @@ pub fn detach_agent(agent: &Agent) -> Result<String, String> {
                 .coverage
                 .end_all_threads(agent.thread_parts(), agent.core.jni_env(env));
             let events = jvmti_events(&agent.core.options.events);
-            let told = events
+            let selected = events
                 .into_iter()
                 .filter(|event| *event != ti::JVMTI_EVENT_VM_DEATH);
             let of_leaks = agent.leaks.is_some().then_some(leaks::EVENTS);
-            for event in told.chain(of_leaks.into_iter().flatten()) {
+            for event in selected.chain(of_leaks.into_iter().flatten()) {
                 agent.core.jvmti.disable_event(event)?;
             }
             if let Some(leaks) = &agent.leaks {

@@ -114,8 +114,8 @@ fn start_with_resources(
     (text, doors): StartArguments<'_>,
 ) -> Result<(), String> {
     if options.is_hookless() {
-        let told = (text, &doors.hookless);
-        return attach::start_hookless(vm, jvmti, (options, ground), told);
+        let start = (text, &doors.hookless);
+        return attach::start_hookless(vm, jvmti, (options, ground), start);
     }
     file_watch::survive_truncation(vm);
     holders_request::remember_vm(vm);
@@ -285,9 +285,12 @@ mod tests {
             assert_eq!(of(tried, "log=none,facts=on").0, Some(tried));
         }
         assert_eq!(of(19, "log=none"), (Some(17), 0, Vec::new()));
-        let (like, verify, told) = of(NEWEST + 1, "log=none");
+        let (like, verify, warnings) = of(NEWEST + 1, "log=none");
         assert_eq!((like, verify), (Some(NEWEST), SAMPLE));
-        assert!(told[0].starts_with("JDK 26 is newer than 25"), "{told:?}");
+        assert!(
+            warnings[0].starts_with("JDK 26 is newer than 25"),
+            "{warnings:?}"
+        );
         assert_eq!(of(NEWEST + 1, "log=none,verify=7").1, 7);
     }
 }

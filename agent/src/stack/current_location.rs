@@ -89,9 +89,9 @@ fn locate_stable(
     let mut walks = 1;
     loop {
         let before = agent.stack.frames.resolution_count();
-        let asked = locate_once(agent, env, state, place);
+        let location = locate_once(agent, env, state, place);
         if agent.stack.frames.resolution_count() == before || walks == MOST_WALKS {
-            return asked;
+            return location;
         }
         walks += 1;
     }
@@ -123,9 +123,9 @@ fn find_location(
     state: &ThreadState,
     (frames, own, walk): (&mut Vec<ResolvedFrame>, usize, &mut StackWalk<'_>),
 ) -> Option<EventLocation> {
-    let asked = (&mut *frames, own, &mut *walk);
+    let walked = (&mut *frames, own, &mut *walk);
     let near = thread_pointer(agent, env)
-        .and_then(|pointer| innermost_frames::find_callers(agent, state, asked, pointer));
+        .and_then(|pointer| innermost_frames::find_callers(agent, state, walked, pointer));
     let callers = match near {
         Some(callers) => callers,
         None => {

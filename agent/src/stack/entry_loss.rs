@@ -115,11 +115,11 @@ impl<'f> EntryLoss<'f> {
             },
             LossReason::OtherSlot => "a frame below it was entered in an unknown way".to_owned(),
         };
-        let told = format!(
+        let message = format!(
             "cannot find the caller of {entered}, which the JVM entered by itself: {why}. Events in it have no trace and count as \
              lost; other traces stay right. `lucce check` counts such methods. Please report this with the output of log=debug"
         );
-        agent.core.report_message(level, &told);
+        agent.core.report_message(level, &message);
         if is_debugging {
             agent
                 .core
@@ -130,7 +130,7 @@ impl<'f> EntryLoss<'f> {
     /// Text of the frames that the VM reports and of the slots, outermost first.
     fn dump_frames(&self, agent: StackParts<'_>, state: &ThreadState) -> String {
         let mut text = String::from("frames and slots of that entry, outermost first:");
-        let book = agent.core.registry();
+        let registry = agent.core.registry();
         for frame in self.callers.iter().rev() {
             let slot = if frame.has_slot() { "slot" } else { "no slot" };
             let _ = write!(
@@ -145,13 +145,13 @@ impl<'f> EntryLoss<'f> {
             .slots_until(state.first_slot().up_by(self.callers.len()))
         {
             let site = slot.site();
-            let _ = match book.site(site.0) {
+            let _ = match registry.site(site.0) {
                 Some(info) => write!(
                     text,
                     "\n  {} {}:{}",
                     site.0,
-                    name_by_id(&book, info.method),
-                    book.line_of_site(&info)
+                    name_by_id(&registry, info.method),
+                    registry.line_of_site(&info)
                 ),
                 None => write!(text, "\n  {}", site.0),
             };
@@ -169,14 +169,14 @@ fn frame_name(frame: &ResolvedFrame) -> String {
     )
 }
 
-fn name_by_id(book: &CodeRegistry, method: u32) -> String {
+fn name_by_id(registry: &CodeRegistry, method: u32) -> String {
     let name = || {
-        let info = book.method(method)?;
-        let class = book.name_text(book.class(info.class)?.name);
+        let info = registry.method(method)?;
+        let class = registry.name_text(registry.class(info.class)?.name);
         Some(format!(
             "{}.{}",
             external_name(class),
-            book.name_text(info.name)
+            registry.name_text(info.name)
         ))
     };
     name().unwrap_or_default()

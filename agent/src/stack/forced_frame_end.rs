@@ -56,8 +56,8 @@ fn pointer_at_entry(
         return Some(vm_entry::lose_callee(agent, state, pointer, &loss));
     };
     let slot = callers.slot.up_by(callers.missing.len());
-    let asked = innermost.method.is_entered_by_vm() && innermost.has_slot();
-    Some(match asked {
+    let needs_vm_entry = innermost.method.is_entered_by_vm() && innermost.has_slot();
+    Some(match needs_vm_entry {
         true => vm_entry::leave_frame(state, slot),
         false => slot,
     })

@@ -457,9 +457,9 @@ fn fill_method(
         return None;
     }
     let is_known = || {
-        let book = agent.core.registry();
-        let class = book.find_class(id, name)?;
-        book.find_method(class, &resolved.method_name, &descriptor)
+        let registry = agent.core.registry();
+        let class = registry.find_class(id, name)?;
+        registry.find_method(class, &resolved.method_name, &descriptor)
     };
     // A redefined class may have more methods than before, if the VM was started with the option that allows it.
     if agent.core.hookless.is_some() && is_known().is_none() {
@@ -469,10 +469,10 @@ fn fill_method(
         }
         late_classes::add_class(agent, class, id, name)?;
     }
-    let book = agent.core.registry();
-    let class = book.find_class_id(id, name)?;
-    let known = book.find_method(book.class(class)?, &resolved.method_name, &descriptor);
-    drop(book);
+    let registry = agent.core.registry();
+    let class = registry.find_class_id(id, name)?;
+    let known = registry.find_method(registry.class(class)?, &resolved.method_name, &descriptor);
+    drop(registry);
     let id = match known {
         Some(id) => id,
         None => {
@@ -484,8 +484,8 @@ fn fill_method(
             })?
         }
     };
-    let book = agent.core.registry();
-    let info = book.method(id)?;
+    let registry = agent.core.registry();
+    let info = registry.method(id)?;
     resolved.kind = if info.transparent {
         MethodKind::Hidden
     } else {
@@ -500,7 +500,7 @@ fn fill_method(
     let vm = info.frame == FrameKind::VmEntered;
     resolved.entered_with_lock =
         info.frame == FrameKind::OwnSlot && info.access & SYNCHRONIZED != 0 && !resolved.native;
-    drop(book);
+    drop(registry);
     if vm {
         resolved.vm = Some(location_behind_entry(agent, method));
         if resolved.method_name != "<init>" {

@@ -48,7 +48,7 @@ pub fn find_callers(
 /// The callers, if there is one candidate. `None` also if a lost frame may lie below. Its caller's slot has no site,
 /// and the frames above it are not at their usual slots.
 pub fn prove_callers(
-    book: &CodeRegistry,
+    registry: &CodeRegistry,
     state: &ThreadState,
     frames: &[ResolvedFrame],
     pointer: Slot,
@@ -81,7 +81,7 @@ pub fn prove_callers(
         let slots = (0..index).rev().map(|index| first.up_by(index));
         slots
             .zip(&below)
-            .all(|(slot, stands)| may_be_at(book, slot.site(), *stands))
+            .all(|(slot, stands)| may_be_at(registry, slot.site(), *stands))
     };
     let index = find_unique(below.len(), pointer.frames_above(first), fits)?;
     Some(CallerFrames {
@@ -114,13 +114,13 @@ fn frame_position((method, frame): &(MethodId, &ResolvedFrame)) -> VmFramePositi
 }
 
 /// Whether a slot's site can belong to a frame of this method at this line.
-fn may_be_at(book: &CodeRegistry, site: SiteId, stands: VmFramePosition) -> bool {
+fn may_be_at(registry: &CodeRegistry, site: SiteId, stands: VmFramePosition) -> bool {
     // No site: the frame was entered before the hooks were live.
     site == SiteId(0)
-        || book.method_of_site(site) == stands.method
-            && book
+        || registry.method_of_site(site) == stands.method
+            && registry
                 .site(site.0)
-                .is_none_or(|info| book.line_of_site(&info) == stands.line)
+                .is_none_or(|info| registry.line_of_site(&info) == stands.line)
 }
 
 /// The index from `least` to `most` that fits, if it is the only one.

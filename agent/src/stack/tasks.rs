@@ -345,10 +345,13 @@ fn measured_frames<'f>(
 }
 
 fn is_measurement(agent: StackParts<'_>, method: MethodId) -> bool {
-    let book = agent.core.registry();
-    let names = book.method(method.0).and_then(|method| {
-        let class = book.class(method.class)?;
-        Some((book.name_text(class.name), book.name_text(method.name)))
+    let registry = agent.core.registry();
+    let names = registry.method(method.0).and_then(|method| {
+        let class = registry.class(method.class)?;
+        Some((
+            registry.name_text(class.name),
+            registry.name_text(method.name),
+        ))
     });
     names == Some(MEASURING)
 }

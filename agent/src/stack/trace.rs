@@ -91,17 +91,22 @@ pub fn decode_across_threads(
 }
 
 /// The elements of `frames`. `None`: a frame is not in the code registry.
-pub fn resolve_elements(book: &CodeRegistry, frames: &[ContextFrame]) -> Option<Vec<StackElement>> {
+pub fn resolve_elements(
+    registry: &CodeRegistry,
+    frames: &[ContextFrame],
+) -> Option<Vec<StackElement>> {
     let element = |frame: &ContextFrame| {
-        let site = book.site(frame.site.0)?;
-        let method = book.method(site.method)?;
-        let class = book.class(method.class)?;
+        let site = registry.site(frame.site.0)?;
+        let method = registry.method(site.method)?;
+        let class = registry.class(method.class)?;
         Some(StackElement {
-            class: external_name(book.name_text(class.name)),
-            method: book.name_text(method.name).to_string(),
-            descriptor: book.name_text(method.descriptor).to_string(),
-            file: class.source.map(|name| book.name_text(name).to_string()),
-            line: book.line_of_site(&site),
+            class: external_name(registry.name_text(class.name)),
+            method: registry.name_text(method.name).to_string(),
+            descriptor: registry.name_text(method.descriptor).to_string(),
+            file: class
+                .source
+                .map(|name| registry.name_text(name).to_string()),
+            line: registry.line_of_site(&site),
         })
     };
     frames.iter().map(element).collect()

@@ -34,9 +34,9 @@ pub fn handle_stop(
     (pointer, place): (Slot, StopPlace),
 ) -> Option<Slot> {
     let frames = StackWalk::new(agent, env, PIECE).collect_rest()?;
-    let book = agent.core.registry();
-    let callers = vm_entry::match_callers(&book, state, &frames);
-    drop(book);
+    let registry = agent.core.registry();
+    let callers = vm_entry::match_callers(&registry, state, &frames);
+    drop(registry);
     let Some(callers) = callers else {
         return match place {
             StopPlace::Call => {

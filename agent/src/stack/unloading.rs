@@ -32,17 +32,17 @@ pub fn sweep_unloaded(agent: StackParts<'_>) {
     {
         return;
     }
-    let mut book = agent.core.registry_mut();
-    if !book.is_sweep_due() {
+    let mut registry = agent.core.registry_mut();
+    if !registry.is_sweep_due() {
         return;
     }
-    book.sweep_indexes();
+    registry.sweep_indexes();
     let gone = UnloadedCode {
-        methods: book.removed_methods().clone(),
+        methods: registry.removed_methods().clone(),
         sites: agent.core.method_of_site,
     };
     // Lock order: the encoder takes its own lock before the registry's.
-    drop(book);
+    drop(registry);
     agent.core.encoder.sweep_dead_code(&gone);
     // Traces that were compared meanwhile may contain freed methods.
     agent.stack.verified_traces.forget_all();

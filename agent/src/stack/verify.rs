@@ -83,7 +83,7 @@ pub fn compare_frames(
     real.drain(..own.min(real.len()));
     real.retain(|frame| frame.method.kind != MethodKind::Hidden);
     let decoded = agent.core.encoder.decode_context(number, MethodId::EVENT);
-    let book = agent.core.registry();
+    let registry = agent.core.registry();
     let same = match &decoded {
         Ok(frames) => {
             let frames = frames
@@ -92,7 +92,7 @@ pub fn compare_frames(
             // Below a scope the trace continues in another thread.
             let above = real.iter().position(|frame| {
                 let method = frame.method.id();
-                method.is_some_and(|method| context_scopes::is_scope_method(&book, method.0))
+                method.is_some_and(|method| context_scopes::is_scope_method(&registry, method.0))
             });
             let shown = above.map_or(real.len(), |at| at + 1);
             let expected = real.iter().take(shown).map(expected_frame);
@@ -101,7 +101,7 @@ pub fn compare_frames(
                 .iter()
                 .skip(returned)
                 .take(shown)
-                .filter_map(|frame| decoded_frame(&book, frame.site.0))
+                .filter_map(|frame| decoded_frame(&registry, frame.site.0))
                 .map(Some);
             expected.eq(found)
         }
@@ -124,11 +124,11 @@ pub fn compare_frames(
     let expected = real.iter().fold(String::new(), append_expected);
     let decoded = match decoded {
         Ok(frames) => frames.iter().fold(String::new(), |text, frame| {
-            append_decoded(text, &book, frame.site.0)
+            append_decoded(text, &registry, frame.site.0)
         }),
         Err(error) => format!("\t{error}\n"),
     };
-    drop(book);
+    drop(registry);
     agent.core.report_message(
         LogLevel::Debug,
         &format!("mismatch {number}\nexpected\n{expected}decoded\n{decoded}"),
@@ -214,13 +214,15 @@ fn expected_frame(frame: &TrueFrame) -> Option<VerifiedFrame> {
 }
 
 /// The frame of a site. Frames that get no slot on purpose are in no trace, unless a VM entry added them.
-fn decoded_frame(book: &CodeRegistry, site: u32) -> Option<VerifiedFrame> {
-    let info = book.site(site)?;
-    let method = book.method(info.method)?;
+fn decoded_frame(registry: &CodeRegistry, site: u32) -> Option<VerifiedFrame> {
+    let info = registry.site(site)?;
+    let method = registry.method(info.method)?;
     Some(VerifiedFrame {
-        class: book.name_text(book.class(method.class)?.name).to_string(),
-        method: book.name_text(method.name).to_string(),
-        line: book.line_of_site(&info),
+        class: registry
+            .name_text(registry.class(method.class)?.name)
+            .to_string(),
+        method: registry.name_text(method.name).to_string(),
+        line: registry.line_of_site(&info),
     })
 }
 
@@ -240,8 +242,8 @@ fn append_expected(mut text: String, frame: &TrueFrame) -> String {
     }
 }
 
-fn append_decoded(text: String, book: &CodeRegistry, site: u32) -> String {
-    match decoded_frame(book, site) {
+fn append_decoded(text: String, registry: &CodeRegistry, site: u32) -> String {
+    match decoded_frame(registry, site) {
         Some(shown) => append_frame(text, &shown),
         None => text + "\tat an unknown site\n",
     }

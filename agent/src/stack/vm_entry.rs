@@ -43,9 +43,10 @@ impl VmFramePosition {
     }
 
     /// Whether `site` is in this method at this line.
-    fn matches_site(self, book: &CodeRegistry, site: SiteId) -> bool {
-        book.site(site.0).is_some_and(|info| {
-            book.is_same_method(info.method, self.method.0) && book.line_of_site(&info) == self.line
+    fn matches_site(self, registry: &CodeRegistry, site: SiteId) -> bool {
+        registry.site(site.0).is_some_and(|info| {
+            registry.is_same_method(info.method, self.method.0)
+                && registry.line_of_site(&info) == self.line
         })
     }
 
@@ -111,8 +112,8 @@ pub fn enter_frame(
                     .vm_entry_cache
                     .record_native_call(pointer.below().site());
             }
-            let asked = (&mut frames, 0, &mut walk);
-            called.or_else(|| innermost_frames::find_callers(agent, state, asked, pointer))
+            let walked = (&mut frames, 0, &mut walk);
+            called.or_else(|| innermost_frames::find_callers(agent, state, walked, pointer))
         }
         _ => None,
     };
@@ -187,12 +188,12 @@ fn find_near_callers(
 /// The callers, if `caller` is stopped at an instrumented call, whose hook it has just executed. `None`: the slot
 /// below the pointer is not the caller's.
 pub fn callers_at_call(
-    book: &CodeRegistry,
+    registry: &CodeRegistry,
     caller: &ResolvedFrame,
     pointer: Slot,
 ) -> Option<CallerFrames> {
     let stands = VmFramePosition::from_frame(caller.method.id()?, caller);
-    let is_there = caller.has_slot() && stands.matches_site(book, pointer.below().site());
+    let is_there = caller.has_slot() && stands.matches_site(registry, pointer.below().site());
     is_there.then(|| CallerFrames {
         slot: pointer,
         innermost: Some(stands),
@@ -206,14 +207,14 @@ pub fn callers_at_call(
 /// valid from the hook before that call on: in between, Java code runs only in VM entries, and these restore the
 /// pointer. `None`: all frames must be matched.
 fn callers_at_native_call(
-    book: &CodeRegistry,
+    registry: &CodeRegistry,
     native: &ResolvedFrame,
     caller: &ResolvedFrame,
     pointer: Slot,
 ) -> Option<CallerFrames> {
     let native_at = VmFramePosition::from_frame(native.method.id()?, native);
     let is_announced = native.method.is_located_by_caller();
-    let callers = is_announced.then(|| callers_at_call(book, caller, pointer))??;
+    let callers = is_announced.then(|| callers_at_call(registry, caller, pointer))??;
     Some(CallerFrames {
         missing: vec![native_at],
         ..callers
@@ -300,14 +301,14 @@ fn context_by_frames(
     }
     let method = loss.entered.first()?.method.id()?;
     let stands = frame_positions(&shown_frames(loss.callers));
-    let book = agent.core.registry();
+    let registry = agent.core.registry();
     if stands
         .iter()
-        .any(|of| context_scopes::is_scope_method(&book, of.method.0))
+        .any(|of| context_scopes::is_scope_method(&registry, of.method.0))
     {
         return None;
     }
-    drop(book);
+    drop(registry);
     let caller = current_location::locate_by_callers(
         agent,
         state,
@@ -401,7 +402,7 @@ impl CallerFrames {
 /// Matches the current thread's `frames`, innermost first, with its slots. `None`: a slot does not belong to the
 /// frame that must own it.
 pub fn match_callers(
-    book: &CodeRegistry,
+    registry: &CodeRegistry,
     state: &ThreadState,
     frames: &[ResolvedFrame],
 ) -> Option<CallerFrames> {
@@ -418,7 +419,7 @@ pub fn match_callers(
         slot,
         slots_without_site: bare,
         has_gaps: gaps,
-    } = match_slots(book, below, state.first_slot())?;
+    } = match_slots(registry, below, state.first_slot())?;
     let (own, above) = above.split_first()?;
     Some(CallerFrames {
         slot: slot.above(),
@@ -433,18 +434,18 @@ pub fn match_callers(
 /// for a slot, so the slots from there on do not belong to their frames. Slots below do, and each frame above is one
 /// transition more.
 pub fn match_all_callers(
-    book: &CodeRegistry,
+    registry: &CodeRegistry,
     state: &ThreadState,
     frames: &[ResolvedFrame],
 ) -> Option<CallerFrames> {
-    if let Some(all) = match_callers(book, state, frames).filter(|all| all.is_complete) {
+    if let Some(all) = match_callers(registry, state, frames).filter(|all| all.is_complete) {
         return Some(all);
     }
     let outermost = frames
         .iter()
         .rposition(innermost_frames::is_error_constructor)?;
     let (entered, below) = frames.split_at(outermost + 1);
-    let mut callers = match_callers(book, state, below)?;
+    let mut callers = match_callers(registry, state, below)?;
     callers
         .missing
         .extend(frame_positions(&shown_frames(entered)));
@@ -475,7 +476,7 @@ fn frame_positions(frames: &[(MethodId, &ResolvedFrame)]) -> Vec<VmFramePosition
 /// Matches slots with `frames`, outermost first. Below another frame, native methods and methods without hooks have
 /// slots as well. `None`: a frame has no slot, so the next frame was entered in an unknown way.
 fn match_slots(
-    book: &CodeRegistry,
+    registry: &CodeRegistry,
     frames: &[(MethodId, &ResolvedFrame)],
     first: Slot,
 ) -> Option<MatchedSlots> {
@@ -494,9 +495,9 @@ fn match_slots(
                 .push((below.slot, VmFramePosition::from_frame(*id, frame)));
         }
         if is_bare
-            || book
+            || registry
                 .site(site.0)
-                .is_some_and(|info| book.is_same_method(info.method, id.0))
+                .is_some_and(|info| registry.is_same_method(info.method, id.0))
         {
             below.slot = below.slot.above();
         } else if site != NO_SITE {

@@ -34,9 +34,9 @@ pub fn current_counters<'s>(
             false => {
                 let kind = thread_kind(&name);
                 let named = (tags, &*kind, &*name);
-                let lane = take_tagged_counters(agent, env, named, (is_virtual, origin));
-                agent.counters.coverage.assign_counters(&lane);
-                lane
+                let counters = take_tagged_counters(agent, env, named, (is_virtual, origin));
+                agent.counters.coverage.assign_counters(&counters);
+                counters
             }
         }
     })
@@ -49,15 +49,15 @@ pub fn take_counters(
     name: String,
     (is_virtual, origin): (bool, ContextId),
 ) -> ThreadCounters {
-    let mut lane = agent.counters.counter_pool.take_for_thread(name);
-    assign_thread(agent, env, &mut lane, (is_virtual, origin));
-    agent.counters.coverage.assign_counters(&lane);
-    if let (Some(id), false) = (lane.id, lane.shared) {
+    let mut counters = agent.counters.counter_pool.take_for_thread(name);
+    assign_thread(agent, env, &mut counters, (is_virtual, origin));
+    agent.counters.coverage.assign_counters(&counters);
+    if let (Some(id), false) = (counters.id, counters.shared) {
         // From now on these agent cover several threads.
-        mark_shared(agent, &mut lane, id);
+        mark_shared(agent, &mut counters, id);
     }
-    log_origin(agent, &mut lane);
-    lane
+    log_origin(agent, &mut counters);
+    counters
 }
 
 /// Takes counters for events of the current thread under `tags`. `kind`: the kind of its name.
@@ -67,60 +67,60 @@ pub fn take_tagged_counters(
     (tags, kind, name): (TagSet, &str, &str),
     (is_virtual, origin): (bool, ContextId),
 ) -> ThreadCounters {
-    let mut lane = agent.counters.counter_pool.take_free(tags, kind);
-    let is_known = lane.name == name;
+    let mut counters = agent.counters.counter_pool.take_free(tags, kind);
+    let is_known = counters.name == name;
     if !is_known {
-        lane.name = name.to_owned();
+        counters.name = name.to_owned();
     }
-    assign_thread(agent, env, &mut lane, (is_virtual, origin));
-    if let (Some(id), false, false) = (lane.id, lane.shared, is_known) {
-        mark_shared(agent, &mut lane, id);
+    assign_thread(agent, env, &mut counters, (is_virtual, origin));
+    if let (Some(id), false, false) = (counters.id, counters.shared, is_known) {
+        mark_shared(agent, &mut counters, id);
     }
-    log_origin(agent, &mut lane);
-    lane
+    log_origin(agent, &mut counters);
+    counters
 }
 
 fn assign_thread(
     agent: ThreadParts<'_>,
     env: JniEnvironment,
-    lane: &mut ThreadCounters,
+    counters: &mut ThreadCounters,
     (is_virtual, origin): (bool, ContextId),
 ) {
-    lane.is_virtual = is_virtual;
-    lane.env = env.as_raw() as usize;
+    counters.is_virtual = is_virtual;
+    counters.env = env.as_raw() as usize;
     // Virtual threads share agent. Their contexts contain the origin: see `tasks`.
-    lane.origin = match is_virtual && agent.counters.comparison.is_off() {
+    counters.origin = match is_virtual && agent.counters.comparison.is_off() {
         true => ContextId::UNKNOWN,
         false => origin,
     };
 }
 
 /// Logs that several threads have used these counters.
-fn mark_shared(agent: ThreadParts<'_>, lane: &mut ThreadCounters, id: ThreadId) {
-    lane.shared = true;
-    agent.counters.name_thread(id, &lane.kind);
+fn mark_shared(agent: ThreadParts<'_>, counters: &mut ThreadCounters, id: ThreadId) {
+    counters.shared = true;
+    agent.counters.name_thread(id, &counters.kind);
     agent.core.append_record(ThreadRecord {
         id,
-        name: lane.kind.as_str().into(),
-        is_virtual: lane.is_virtual,
+        name: counters.kind.as_str().into(),
+        is_virtual: counters.is_virtual,
     });
 }
 
 /// Returns the counters of a thread that has ended. The next thread of its kind takes them over.
-pub fn return_counters(agent: ThreadParts<'_>, lane: ThreadCounters) {
-    if let (Some(id), false) = (lane.id, lane.shared) {
+pub fn return_counters(agent: ThreadParts<'_>, counters: ThreadCounters) {
+    if let (Some(id), false) = (counters.id, counters.shared) {
         agent.core.append_record(ThreadEnd { id });
     }
     match agent.counters.comparison.has_own_indices() {
-        false => agent.counters.counter_pool.return_counters(lane),
+        false => agent.counters.counter_pool.return_counters(counters),
         // Their index is meaningless to another thread.
-        true => agent.counters.counter_pool.discard_counters(lane),
+        true => agent.counters.counter_pool.discard_counters(counters),
     }
 }
 
 /// The thread id of these counters in the log, with the name of their first thread. The first call logs it.
-pub fn log_thread_id(agent: ThreadParts<'_>, lane: &mut ThreadCounters) -> ThreadId {
-    if let Some(known) = lane.id {
+pub fn log_thread_id(agent: ThreadParts<'_>, counters: &mut ThreadCounters) -> ThreadId {
+    if let Some(known) = counters.id {
         return known;
     }
     let id = ThreadId(
@@ -131,29 +131,29 @@ pub fn log_thread_id(agent: ThreadParts<'_>, lane: &mut ThreadCounters) -> Threa
             .fetch_add(1, Ordering::Relaxed)
             + 1,
     );
-    agent.counters.name_thread(id, &lane.name);
+    agent.counters.name_thread(id, &counters.name);
     agent.core.append_record(ThreadRecord {
         id,
-        name: lane.name.as_str().into(),
-        is_virtual: lane.is_virtual,
+        name: counters.name.as_str().into(),
+        is_virtual: counters.is_virtual,
     });
-    for (key, value) in agent.counters.tags.pairs(lane.tags).iter() {
+    for (key, value) in agent.counters.tags.pairs(counters.tags).iter() {
         agent.core.append_record(ThreadTag {
             thread: id,
             key: (&**key).into(),
             value: (&**value).into(),
         });
     }
-    lane.id = Some(id);
-    agent.counters.coverage.assign_counters(lane);
-    log_origin(agent, lane);
+    counters.id = Some(id);
+    agent.counters.coverage.assign_counters(counters);
+    log_origin(agent, counters);
     id
 }
 
 /// Logs the context that started the current thread, if these counters' thread id is in the log.
-fn log_origin(agent: ThreadParts<'_>, lane: &mut ThreadCounters) {
-    if let Some(thread) = lane.id
-        && let Some(context) = lane.take_new_origin()
+fn log_origin(agent: ThreadParts<'_>, counters: &mut ThreadCounters) {
+    if let Some(thread) = counters.id
+        && let Some(context) = counters.take_new_origin()
     {
         agent.core.append_record(ThreadOrigin { thread, context });
     }
@@ -161,15 +161,15 @@ fn log_origin(agent: ThreadParts<'_>, lane: &mut ThreadCounters) {
 
 /// Removes contexts that left the graph from the index before it grows. Java code is then given the index's new
 /// address.
-pub fn sweep_index(agent: ThreadParts<'_>, lane: &mut ThreadCounters) {
-    lane.sweep_index(agent.core.encoder.sweep_count(), |numbers| {
+pub fn sweep_index(agent: ThreadParts<'_>, counters: &mut ThreadCounters) {
+    counters.sweep_index(agent.core.encoder.sweep_count(), |numbers| {
         living_numbers(agent, numbers)
     });
 }
 
 /// Removes samples' counters whose contexts left the graph, before their table grows.
-pub fn sweep_samples(agent: ThreadParts<'_>, lane: &mut ThreadCounters) {
-    lane.sweep_samples(agent.core.encoder.sweep_count(), |numbers| {
+pub fn sweep_samples(agent: ThreadParts<'_>, counters: &mut ThreadCounters) {
+    counters.sweep_samples(agent.core.encoder.sweep_count(), |numbers| {
         living_numbers(agent, numbers)
     });
 }
@@ -181,11 +181,11 @@ fn living_numbers(agent: ThreadParts<'_>, numbers: &[ContextId]) -> Vec<bool> {
 /// A new allocation counter. `None`: the log is full.
 pub fn new_counter(
     agent: ThreadParts<'_>,
-    lane: &mut ThreadCounters,
+    counters: &mut ThreadCounters,
     number: ContextId,
 ) -> Option<&'static AllocationCounter> {
-    let id = log_thread_id(agent, lane);
-    lane.next_counter(number, |cells| {
+    let id = log_thread_id(agent, counters);
+    counters.next_counter(number, |cells| {
         let block = agent.core.log.add_counters(id, cells).ok()?;
         // SAFETY: the block is kept as long as the agent, and per-thread agent are used no longer than that.
         let cells = unsafe { block.as_static() };
@@ -197,18 +197,18 @@ pub fn new_counter(
 /// The counter of a context and a type. `None`: the context is unknown, or the log is full.
 pub fn event_counter(
     agent: ThreadParts<'_>,
-    lane: &mut ThreadCounters,
+    counters: &mut ThreadCounters,
     number: ContextId,
     event: EventTypeId,
 ) -> Option<&'static EventCounter> {
     if number == ContextId::UNKNOWN {
         return None;
     }
-    let id = log_thread_id(agent, lane);
-    lane.sweep_types(agent.core.encoder.sweep_count(), |numbers| {
+    let id = log_thread_id(agent, counters);
+    counters.sweep_types(agent.core.encoder.sweep_count(), |numbers| {
         living_numbers(agent, numbers)
     });
-    lane.event_counter(number, event, |cells| {
+    counters.event_counter(number, event, |cells| {
         let block = agent.core.log.add_event_counters(id, cells).ok()?;
         // SAFETY: the block is kept as long as the agent, and per-thread agent are used no longer than that.
         let cells = unsafe { block.as_static() };

@@ -173,11 +173,11 @@ impl CoverageTracker {
     }
 
     /// Connects the current thread with the thread id of its counters.
-    pub fn assign_counters(&self, lane: &ThreadCounters) {
-        let (Some(vm), Some(id), false) = (self.vm.get(), lane.id, lane.is_virtual) else {
+    pub fn assign_counters(&self, counters: &ThreadCounters) {
+        let (Some(vm), Some(id), false) = (self.vm.get(), counters.id, counters.is_virtual) else {
             return;
         };
-        let thread = vm.count.thread_of_env(lane.env as *mut JNIEnv);
+        let thread = vm.count.thread_of_env(counters.env as *mut JNIEnv);
         let mut state = self.lock_state();
         // If native code attaches a thread, the constructor of its `Thread` runs before the thread's start event.
         let living = state
@@ -186,7 +186,7 @@ impl CoverageTracker {
             .or_insert_with(FollowedThread::new_started);
         living.is_sure = true;
         // The VM's count is not divided by tags.
-        if lane.tags == TagSet::NONE || living.group.thread == ThreadId(0) {
+        if counters.tags == TagSet::NONE || living.group.thread == ThreadId(0) {
             living.group.thread = id;
         }
     }

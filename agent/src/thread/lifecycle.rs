@@ -184,12 +184,12 @@ pub fn end_thread(agent: ThreadParts<'_>, env: JniEnvironment, thread: jobject) 
     let Some(mut state) = (unsafe { own.into_state() }) else {
         return;
     };
-    if let Some(mut lane) = state.take_counters() {
-        lane.place = std::mem::take(&mut state.place);
-        counter_access::return_counters(agent, lane);
+    if let Some(mut counters) = state.take_counters() {
+        counters.place = std::mem::take(&mut state.place);
+        counter_access::return_counters(agent, counters);
     }
-    if let Some(lane) = state.untagged_counters.take() {
-        counter_access::return_counters(agent, *lane);
+    if let Some(counters) = state.untagged_counters.take() {
+        counter_access::return_counters(agent, *counters);
     }
     if let (Some(recorder), Some(recorded)) = (&agent.core.recorder, state.recording.get()) {
         recorder.end_thread(recorded);

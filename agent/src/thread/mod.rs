@@ -261,15 +261,16 @@ impl ThreadState {
             self.index.store(taken.index_address(), Ordering::Relaxed);
             self.thread_counters.replace(Some(taken));
         }
-        RefMut::map(self.thread_counters.borrow_mut(), |lane| {
+        RefMut::map(self.thread_counters.borrow_mut(), |counters| {
             // There is one: see above.
-            lane.get_or_insert_with(|| ThreadCounters::new(String::new()))
+            counters.get_or_insert_with(|| ThreadCounters::new(String::new()))
         })
     }
 
     /// Publishes the index's new address to Java code.
-    pub fn publish_index(&self, lane: &ThreadCounters) {
-        self.index.store(lane.index_address(), Ordering::Relaxed);
+    pub fn publish_index(&self, counters: &ThreadCounters) {
+        self.index
+            .store(counters.index_address(), Ordering::Relaxed);
     }
 
     /// Takes the counters from the thread: it has ended, or switches to others.
@@ -279,9 +280,9 @@ impl ThreadState {
     }
 
     /// Gives counters to the thread, which has none now.
-    pub fn put_counters(&self, lane: ThreadCounters) {
-        self.publish_index(&lane);
-        self.thread_counters.replace(Some(lane));
+    pub fn put_counters(&self, counters: ThreadCounters) {
+        self.publish_index(&counters);
+        self.thread_counters.replace(Some(counters));
     }
 
     /// The address of the counters' index, as Java code keeps it in the thread's field.

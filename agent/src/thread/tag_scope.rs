@@ -81,8 +81,8 @@ fn switch_counters(
             true => state.untagged_counters.take(),
             false => None,
         };
-        if let Some(lane) = untagged {
-            adopt_counters(agent, state, *lane);
+        if let Some(counters) = untagged {
+            adopt_counters(agent, state, *counters);
         }
         return;
     };
@@ -90,7 +90,7 @@ fn switch_counters(
         old.place = state.place.take_cursor();
     }
     let new = match to == TagSet::NONE {
-        true => state.untagged_counters.take().map(|lane| *lane),
+        true => state.untagged_counters.take().map(|counters| *counters),
         false => {
             let whose = (state.is_virtual, state.origin);
             let named = (to, &*old.kind, &*old.name);
@@ -106,25 +106,25 @@ fn switch_counters(
         // The thread itself has not ended, so its end is not logged.
         false => agent.counters.counter_pool.return_counters(old),
     }
-    if let Some(lane) = new {
-        adopt_counters(agent, state, lane);
+    if let Some(counters) = new {
+        adopt_counters(agent, state, counters);
     }
 }
 
 /// Continues the thread in these counters, and in the rest of their block of the stream.
-fn adopt_counters(agent: ThreadParts<'_>, state: &ThreadState, mut lane: ThreadCounters) {
+fn adopt_counters(agent: ThreadParts<'_>, state: &ThreadState, mut counters: ThreadCounters) {
     let thread = state.stream_thread.get();
     if let Some(streamer) = &agent.core.streamer
         && thread != StreamThread::default()
     {
-        state.place.move_to(std::mem::take(&mut lane.place));
+        state.place.move_to(std::mem::take(&mut counters.place));
         if state.place.has_block() {
             let now = clock::nano_time();
             if !state.place.hand_over_to(now, thread) {
-                let id = counter_access::log_thread_id(agent, &mut lane);
+                let id = counter_access::log_thread_id(agent, &mut counters);
                 state.place.renew_block(&streamer.writer, (id, thread), now);
             }
         }
     }
-    state.put_counters(lane);
+    state.put_counters(counters);
 }

@@ -29,7 +29,7 @@ type Key = (String, String, String);
 /// The instrumentation of the methods that a call may reach.
 struct CalleeInstrumentation {
     native: bool,
-    shape: MethodInstrumentation,
+    instrumentation: MethodInstrumentation,
 }
 
 #[derive(Default)]
@@ -133,7 +133,7 @@ fn the_list_of_facts_is_what_the_jdks_have() {
     }
     // Skips JDKs that are not installed, and images without the module of the line's class.
     let of_tested = |version: &u32| JDKS.iter().any(|jdk| jdk.version == *version);
-    let asked: Vec<u32> = TESTED.into_iter().filter(of_tested).collect();
+    let tested: Vec<u32> = TESTED.into_iter().filter(of_tested).collect();
     let has_jvmci = |version: u32| {
         let mut jdks = JDKS.iter().filter(|jdk| jdk.version == version);
         jdks.any(|jdk| jdk.has_jvmci)
@@ -146,7 +146,7 @@ fn the_list_of_facts_is_what_the_jdks_have() {
         let words = line.split(' ');
         let kept = words.filter(|word| {
             word.parse().map_or(true, |version: u32| {
-                asked.contains(&version) && (!is_jvmci || has_jvmci(version))
+                tested.contains(&version) && (!is_jvmci || has_jvmci(version))
             })
         });
         kept.collect::<Vec<_>>().join(" ")
@@ -159,7 +159,7 @@ fn the_list_of_facts_is_what_the_jdks_have() {
         .into_iter()
         .filter(|line| !row(line))
         .collect();
-    let all = asked.len() == TESTED.len() && [17, 25].into_iter().all(has_jvmci);
+    let all = tested.len() == TESTED.len() && [17, 25].into_iter().all(has_jvmci);
     assert!(!all || of_none.is_empty(), "of no JDK: {of_none:#?}");
 }
 
@@ -255,15 +255,20 @@ impl ClosedWorld {
                 quiet.contains(&method_key(&call.owner, &call.name, &call.descriptor))
             },
         };
-        let shapes = analyze_class(class, wants).unwrap();
-        for (method, shape) in class.methods().iter().zip(shapes) {
+        let instrumentations = analyze_class(class, wants).unwrap();
+        for (method, instrumentation) in class.methods().iter().zip(instrumentations) {
             let key = method_key(class.name(), &method.name, &method.descriptor);
-            if shape.untracked && class.name().starts_with("java/") {
+            if instrumentation.untracked && class.name().starts_with("java/") {
                 self.quiet.insert(key.clone());
             }
             let native = method.code.is_none();
-            self.methods
-                .insert(key, CalleeInstrumentation { native, shape });
+            self.methods.insert(
+                key,
+                CalleeInstrumentation {
+                    native,
+                    instrumentation,
+                },
+            );
         }
         if let Some(of) = class.super_name() {
             self.supers.insert(class.name().into(), of.into());
@@ -298,8 +303,8 @@ impl ClosedWorld {
         let mut found = Vec::new();
         for method in class.methods() {
             let Some(code) = &method.code else { continue };
-            let own =
-                &self.methods[&method_key(class.name(), &method.name, &method.descriptor)].shape;
+            let own = &self.methods[&method_key(class.name(), &method.name, &method.descriptor)]
+                .instrumentation;
             let is_unsafe = class.name() == UNSAFE && method.name != INVOKE_CLEANER;
             if own.transparent || own.frame == FrameKind::Leaf && !is_leaf(own) && !is_unsafe {
                 continue;
@@ -313,9 +318,9 @@ impl ClosedWorld {
                 let called = self.resolve_method(&call.owner, &call.name, &call.descriptor);
                 let is_safe = called.is_none_or(|called| {
                     called.native
-                        || called.shape.frame == FrameKind::VmEntered
+                        || called.instrumentation.frame == FrameKind::VmEntered
                         || call.owner == UNSAFE && call.name != INVOKE_CLEANER
-                        || is_leaf(&called.shape)
+                        || is_leaf(&called.instrumentation)
                 });
                 if !throws && !is_safe {
                     let from = format!("{}.{}", class.name(), method.name);
@@ -330,8 +335,10 @@ impl ClosedWorld {
     }
 }
 
-fn is_leaf(shape: &MethodInstrumentation) -> bool {
-    shape.frame == FrameKind::Leaf && shape.places.is_empty() && shape.restores.is_empty()
+fn is_leaf(instrumentation: &MethodInstrumentation) -> bool {
+    instrumentation.frame == FrameKind::Leaf
+        && instrumentation.places.is_empty()
+        && instrumentation.restores.is_empty()
 }
 
 #[test]

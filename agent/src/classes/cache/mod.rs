@@ -79,10 +79,10 @@ struct UnwrittenEntries {
 pub type UntrackedQueries = RefCell<BTreeMap<String, u64>>;
 
 /// Records a lookup of the class's untracked methods.
-pub fn record_untracked_query(asked: &UntrackedQueries, book: &CodeRegistry, class: &str) {
-    let mut asked = asked.borrow_mut();
-    if !asked.contains_key(class) {
-        asked.insert(class.into(), book.untracked_hash(class));
+pub fn record_untracked_query(queries: &UntrackedQueries, registry: &CodeRegistry, class: &str) {
+    let mut queries = queries.borrow_mut();
+    if !queries.contains_key(class) {
+        queries.insert(class.into(), registry.untracked_hash(class));
     }
 }
 
@@ -91,7 +91,7 @@ pub struct CacheableClass<'k> {
     pub plain: &'k [u8],
     pub acts_as_carrier: bool,
     pub name: &'k str,
-    pub shapes: &'k [MethodInstrumentation],
+    pub instrumentations: &'k [MethodInstrumentation],
     pub untracked_queries: &'k UntrackedQueries,
     /// Indices of natives with a bracket.
     pub natives: &'k [usize],
@@ -225,9 +225,9 @@ impl CacheFile {
 
 impl CacheableClass<'_> {
     /// `None`: an entry cannot express what the registry has of the class.
-    fn encode_entry(&self, book: &CodeRegistry) -> Option<Vec<u8>> {
-        let class = book.find_class_id(ClassLoaderId::BOOT, self.name)?;
-        let image = book.write_class_image(class, self.shapes)?;
+    fn encode_entry(&self, registry: &CodeRegistry) -> Option<Vec<u8>> {
+        let class = registry.find_class_id(ClassLoaderId::BOOT, self.name)?;
+        let image = registry.write_class_image(class, self.instrumentations)?;
         let made = NewCacheEntry {
             acts_as_carrier: self.acts_as_carrier,
             untracked_states: &self.untracked_queries.borrow(),
@@ -246,13 +246,13 @@ fn restore_class(
     entry: &CacheEntryView<'_>,
 ) -> Option<Option<Vec<u8>>> {
     let image = ClassImage::parse(entry.image)?;
-    let mut book = agent.core.registry_mut();
-    let as_it_was = |(class, state): &(&str, u64)| book.untracked_hash(class) == *state;
+    let mut registry = agent.core.registry_mut();
+    let as_it_was = |(class, state): &(&str, u64)| registry.untracked_hash(class) == *state;
     if !entry.untracked_states.iter().all(as_it_was) {
         return None;
     }
-    let ids = book.restore_class(loader, &image)?;
-    drop(book);
+    let ids = registry.restore_class(loader, &image)?;
+    drop(registry);
     agent
         .classes
         .method_watch

@@ -89,15 +89,15 @@ pub fn is_excluded(class: &str, method: &ClassFileMethod<'_>) -> bool {
 pub fn frame_kind(
     class: &str,
     method: &ClassFileMethod<'_>,
-    shape: &MethodInstrumentation,
+    instrumentation: &MethodInstrumentation,
 ) -> FrameKind {
     if let Some(kind) = switch_frame_kind(class, method) {
         kind
     } else if recorder::may_call_untracked(class, &method.name) {
         FrameKind::VmEntered
-    } else if !shape.restores.is_empty() || !shape.unseen.is_empty() {
+    } else if !instrumentation.restores.is_empty() || !instrumentation.unseen.is_empty() {
         unshown_frame(class, method)
-    } else if shape.places.is_empty() {
+    } else if instrumentation.places.is_empty() {
         FrameKind::Leaf
     } else {
         kind_by_name(class, method)
