@@ -7,7 +7,7 @@
 //!
 //! A class that is already loaded (`retransformClasses`) comes from the VM with its hooks. If the original bytes can be read
 //! from its loader, Java agents get those, see `original_classes`. Otherwise they get the class with hooks, and the result's
-//! old hooks are replaced, see `lucce_instrument::neutralize`.
+//! old hooks are replaced, see `lucce_instrument::old_hooks`.
 
 use std::borrow::Cow;
 use std::ffi::CStr;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use jvmti_bindings::sys::jni::{jint, jobject, jvalue};
 use lucce_instrument::jdk::agents::IMPLEMENTATION;
-use lucce_instrument::{INHERITED, neutralize_class};
+use lucce_instrument::{INHERITED, disable_old_hooks};
 
 use crate::classes::ClassParts;
 use crate::classes::load;
@@ -57,7 +57,7 @@ pub fn classify_class(class: &[u8]) -> ArrivingClass<'_> {
     if recent_classes::is_hooked(class) {
         return ArrivingClass::Hooked;
     }
-    neutralize_class(class).map_or(ArrivingClass::KeepsOldHooks, |class| {
+    disable_old_hooks(class).map_or(ArrivingClass::KeepsOldHooks, |class| {
         ArrivingClass::Plain(Cow::Owned(class))
     })
 }
@@ -161,7 +161,7 @@ impl TransformRequest {
     ) -> Option<jobject> {
         let mut class = env.read_all_bytes(made)?;
         if has_hooks(&class) {
-            let Some(silenced) = neutralize_class(&class) else {
+            let Some(silenced) = disable_old_hooks(&class) else {
                 report_kept_hooks(agent, &self.class_name(env).unwrap_or_default());
                 return None;
             };

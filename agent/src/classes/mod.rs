@@ -5,16 +5,16 @@
 //!                                                └ method_watch: methods without hooks get breakpoints
 //! ```
 //!
-//! Read `load` first, then `cache`, `duplicate_classes`, `java_agents` with `original_classes`, `method_watch`,
+//! Read `load` first, then `cache`, `shared_class_copies`, `java_agents` with `original_classes`, `method_watch`,
 //! `long_methods`, and `unloading`.
 
 pub mod cache;
-pub mod duplicate_classes;
 pub mod java_agents;
 pub mod load;
 pub mod long_methods;
 pub mod method_watch;
 pub mod original_classes;
+pub mod shared_class_copies;
 pub mod unloading;
 
 use crate::core::AgentCore;
@@ -22,10 +22,10 @@ use crate::stack::{StackParts, StackTracker};
 use crate::thread::{CounterStore, ThreadParts};
 
 use cache::HookedClassCache;
-use duplicate_classes::DuplicateClasses;
 use long_methods::LongMethodReport;
 use method_watch::MethodWatch;
 use original_classes::OriginalClasses;
+use shared_class_copies::DuplicateClasses;
 
 /// The parts of the agent that the layer of classes uses: its own, and those of the layers below.
 #[derive(Clone, Copy)]

@@ -25,7 +25,7 @@ mod leaks_request;
 pub mod live;
 pub mod malloc_trim;
 #[cfg(test)]
-mod neutral_hooks_tests;
+mod old_hooks_tests;
 pub mod push;
 mod repeated_start;
 pub mod start;

@@ -336,7 +336,7 @@ impl FrameCache {
         };
         if before.is_some() {
             // The code of its class was replaced.
-            agent.stack.vm_entry_cache.forget_all();
+            agent.stack.vm_entry_sites.forget_all();
             agent.stack.verified_traces.forget_all();
         }
         let mut resolved = resolve_uncached(agent, env, method);

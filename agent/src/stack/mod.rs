@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! event, VM entry ─► frames: the VM's frames, resolved by the registry
-//!                      ├─► innermost_frames, vm_entry_cache: a few frames prove the slot
+//!                      ├─► innermost_frames, vm_entry_sites: a few frames prove the slot
 //!                      └─► vm_entry: all frames are matched with all slots
 //! slot, site      ─► current_location ─► contexts ─► number
 //! number          ─► trace: frames for the program; verify: comparison with the VM's trace
@@ -32,7 +32,7 @@ pub mod unloading;
 pub mod verified_traces;
 pub mod verify;
 pub mod vm_entry;
-pub mod vm_entry_cache;
+pub mod vm_entry_sites;
 
 use crate::core::AgentCore;
 use crate::thread::{CounterStore, ThreadParts};
@@ -42,7 +42,7 @@ use tasks::TaskOrigins;
 use throwable_trace::ThrowableTraces;
 use trace::LogArchive;
 use verified_traces::VerifiedTraces;
-use vm_entry_cache::VmEntryCache;
+use vm_entry_sites::VmEntryCache;
 
 pub use late_classes::add_class;
 
@@ -68,7 +68,7 @@ impl<'a> StackParts<'a> {
 pub struct StackTracker {
     pub frames: FrameCache,
     /// Places from which the VM enters methods: one or two frames prove the slot there.
-    pub vm_entry_cache: VmEntryCache,
+    pub vm_entry_sites: VmEntryCache,
     /// Only with `verify=N`: traces that were compared already.
     pub verified_traces: VerifiedTraces,
     /// The log's records of unloaded classes.
@@ -83,7 +83,7 @@ impl StackTracker {
     /// Forgets everything that was read from code, because methods may have other code now.
     pub fn forget_code(&self) {
         self.frames.forget_all();
-        self.vm_entry_cache.forget_all();
+        self.vm_entry_sites.forget_all();
         self.verified_traces.forget_all();
     }
 }

@@ -16,7 +16,7 @@ use crate::stack::StackParts;
 /// Frees everything about classes of these unloaded loaders.
 pub fn forget_loaders(agent: StackParts<'_>, loaders: &[ClassLoaderId]) {
     agent.stack.frames.forget_loaders(loaders);
-    agent.stack.vm_entry_cache.forget_loaders(loaders);
+    agent.stack.vm_entry_sites.forget_loaders(loaders);
     // New methods may get the addresses of freed ones.
     agent.stack.verified_traces.forget_all();
     if agent.counters.comparison.may_forget(&agent.core.options) {

@@ -22,7 +22,7 @@ use crate::registry::CodeRegistry;
 use crate::stack::StackParts;
 use crate::stack::entry_loss::{EntryLoss, LossReason};
 use crate::stack::frames::{MethodKind, PIECE, ResolvedFrame, StackWalk};
-use crate::stack::vm_entry_cache::VmEntrySite;
+use crate::stack::vm_entry_sites::VmEntrySite;
 use crate::stack::{context_scopes, contexts, current_location, innermost_frames};
 use crate::thread::{ThreadState, VmEntry};
 use lucce_jvmti::JniEnvironment;
@@ -109,7 +109,7 @@ pub fn enter_frame(
             if called.is_some() {
                 agent
                     .stack
-                    .vm_entry_cache
+                    .vm_entry_sites
                     .record_native_call(pointer.below().site());
             }
             let walked = (&mut frames, 0, &mut walk);
@@ -140,7 +140,7 @@ pub fn enter_frame(
         if callers_at_call(&agent.core.registry(), &caller, pointer).is_some() {
             agent
                 .stack
-                .vm_entry_cache
+                .vm_entry_sites
                 .record_call(agent, env, site, &caller);
         }
     }
@@ -165,7 +165,7 @@ fn find_near_callers(
     }
     let place = agent
         .stack
-        .vm_entry_cache
+        .vm_entry_sites
         .get_site(pointer.below().site())?;
     let below = match place {
         VmEntrySite::Call(..) => 1,

@@ -32,7 +32,7 @@ pub const REPLACEMENT_HELPERS: [&str; 4] = ["defineClass0", "hides", "newBytesFo
 ///
 /// `None`: the class is malformed, its constant pool is full, or it is `java.lang.Object`, which holds the inherited
 /// helpers.
-pub fn neutralize_class(class: &[u8]) -> Option<Vec<u8>> {
+pub fn disable_old_hooks(class: &[u8]) -> Option<Vec<u8>> {
     let pool = RawConstantPool::read_pool(class)?;
     if pool.this_class()? == b"java/lang/Object" {
         return None;
@@ -304,11 +304,11 @@ mod tests {
     #[test]
     fn what_is_no_class_or_has_a_full_pool_is_left_alone() {
         let small = class(20);
-        assert!(neutralize_class(&small).is_some_and(|silenced| silenced != small));
-        assert_eq!(neutralize_class(b""), None);
-        assert_eq!(neutralize_class(&small[..small.len() / 4]), None);
+        assert!(disable_old_hooks(&small).is_some_and(|silenced| silenced != small));
+        assert_eq!(disable_old_hooks(b""), None);
+        assert_eq!(disable_old_hooks(&small[..small.len() / 4]), None);
         let full = class(u16::MAX);
         assert!(RawConstantPool::read_pool(&full).is_some());
-        assert_eq!(neutralize_class(&full), None);
+        assert_eq!(disable_old_hooks(&full), None);
     }
 }

@@ -11,7 +11,7 @@ use lucce_instrument::inherited::{
     SILENT_SAID as INHERITED_WAS, inherited_methods,
 };
 use lucce_instrument::kinds::{self, CALLED_BY_HOOKS};
-use lucce_instrument::{REPLACEMENT_HELPERS, neutralize_class};
+use lucce_instrument::{REPLACEMENT_HELPERS, disable_old_hooks};
 
 use crate::session::helper_class::bytes_in_live;
 
@@ -118,7 +118,7 @@ fn whatever_hooks_call_has_a_neutral_counterpart() {
 #[test]
 fn calls_of_hooks_become_calls_that_do_nothing_and_others_stay() {
     for class in hooked_classes() {
-        let after = neutralize_class(class).unwrap();
+        let after = disable_old_hooks(class).unwrap();
         let (before, after) = (called_methods(class), called_methods(&after));
         assert_eq!(before.len(), after.len());
         let mut count = 0;
@@ -168,6 +168,6 @@ fn inherited_hooks_become_inherited_ones_that_do_nothing() {
         let (name, descriptor) = neutral_counterpart(&name, &descriptor);
         (owner, name, descriptor)
     });
-    let after = neutralize_class(&hooked).unwrap();
+    let after = disable_old_hooks(&hooked).unwrap();
     assert_eq!(inherited(&after), silent.collect::<Vec<_>>());
 }
