@@ -12,7 +12,7 @@ fn read_mask() -> u64 {
 }
 
 #[test]
-fn the_word_ends_as_all_asked_together() {
+fn the_mask_ends_as_all_requests_together() {
     loom::model(|| {
         let mask = Arc::new(EventMask::new(ALLOC));
         let [stops, sets] = [mask.clone(), mask.clone()];
@@ -30,7 +30,7 @@ fn the_word_ends_as_all_asked_together() {
 }
 
 #[test]
-fn nothing_is_counted_once_the_gate_has_ended() {
+fn nothing_is_counted_once_counting_has_ended() {
     loom::model(|| {
         let mask = Arc::new(EventMask::new(ALLOC));
         let [ends, pauses] = [mask.clone(), mask.clone()];

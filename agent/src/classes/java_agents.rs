@@ -161,11 +161,11 @@ impl TransformRequest {
     ) -> Option<jobject> {
         let mut class = env.read_all_bytes(made)?;
         if has_hooks(&class) {
-            let Some(silenced) = disable_old_hooks(&class) else {
+            let Some(disabled) = disable_old_hooks(&class) else {
                 report_kept_hooks(agent, &self.class_name(env).unwrap_or_default());
                 return None;
             };
-            class = silenced;
+            class = disabled;
         }
         let loader = agent
             .core

@@ -43,7 +43,11 @@ pub fn transform_class(
     arrival: ClassArrival,
 ) -> Option<Vec<u8>> {
     if arrival == ClassArrival::Load {
-        if let Some(known) = agent.classes.duplicates.find_hooked(agent, loader, bytes) {
+        if let Some(known) = agent
+            .classes
+            .shared_copies
+            .find_hooked(agent, loader, bytes)
+        {
             return Some(known);
         }
         if let Some(known) = agent.classes.cache.find_class(agent, loader, bytes) {
@@ -155,7 +159,7 @@ fn pass_unreadable(agent: ClassParts<'_>) -> Option<Vec<u8>> {
     None
 }
 
-/// Decides the hooks of a class. Lookups of untracked methods are added to `asked`.
+/// Decides the hooks of a class. Lookups of untracked methods are added to `queries`.
 fn decide_instrumentation(
     agent: ClassParts<'_>,
     loader: ClassLoaderId,
@@ -163,7 +167,7 @@ fn decide_instrumentation(
     queries: &UntrackedQueries,
 ) -> Result<Vec<MethodInstrumentation>, BytecodeError> {
     let registry = agent.core.registry();
-    let is_quiet = |class: &str, name: &str, descriptor: &str| {
+    let is_untracked = |class: &str, name: &str, descriptor: &str| {
         if may_be_untracked(class) {
             cache::record_untracked_query(queries, &registry, class);
         }
@@ -175,22 +179,22 @@ fn decide_instrumentation(
         trusted: agent.core.loaders.is_trusted(loader),
         holds: &|class| is_in_scope(agent.core, ClassLoaderId::BOOT, class),
         jdk_is_out_of_scope: is_jdk_excluded(&agent.core.options),
-        calls_untracked: &|call| is_quiet(&call.owner, &call.name, &call.descriptor),
+        calls_untracked: &|call| is_untracked(&call.owner, &call.name, &call.descriptor),
     };
     let mut instrumentations = hooks::analyze_class(class, wants)?;
-    set_vm_entered_if_untracked(&is_quiet, class, &mut instrumentations);
+    set_vm_entered_if_untracked(&is_untracked, class, &mut instrumentations);
     Ok(instrumentations)
 }
 
 /// Another agent has changed untracked methods. They ask the VM for their callers.
 fn set_vm_entered_if_untracked(
-    is_quiet: &dyn Fn(&str, &str, &str) -> bool,
+    is_untracked: &dyn Fn(&str, &str, &str) -> bool,
     class: &ClassFile<'_>,
     instrumentations: &mut [MethodInstrumentation],
 ) {
     for (method, instrumentation) in class.methods().iter().zip(instrumentations) {
-        let was_quiet = || is_quiet(class.name(), &method.name, &method.descriptor);
-        if instrumentation.frame == FrameKind::OwnSlot && was_quiet() {
+        let was_untracked = || is_untracked(class.name(), &method.name, &method.descriptor);
+        if instrumentation.frame == FrameKind::OwnSlot && was_untracked() {
             set_vm_entered(instrumentation);
         }
     }
@@ -199,7 +203,7 @@ fn set_vm_entered_if_untracked(
 /// The method asks the VM for its caller.
 fn set_vm_entered(instrumentation: &mut MethodInstrumentation) {
     instrumentation.frame = FrameKind::VmEntered;
-    instrumentation.keeps_no_slot = false;
+    instrumentation.needs_no_slot_local = false;
 }
 
 /// The method had no hooks, so other methods of its class call it without hooks. Now it gets some, while present frames continue
@@ -214,14 +218,14 @@ fn set_vm_entered_if_old_callers(
     let Some(before) = registry.find_class(loader, class.name()) else {
         return;
     };
-    let has_silent_callers = |method: &ClassFileMethod<'_>| {
+    let has_untracked_callers = |method: &ClassFileMethod<'_>| {
         let id = registry.find_method(before, &method.name, &method.descriptor);
         let info = id.and_then(|id| registry.method(id));
         info.is_some_and(|info| matches!(info.frame, FrameKind::Leaf | FrameKind::VmEntered))
             && hooks::is_bound(class, method)
     };
     for (method, instrumentation) in class.methods().iter().zip(instrumentations) {
-        if instrumentation.frame == FrameKind::OwnSlot && has_silent_callers(method) {
+        if instrumentation.frame == FrameKind::OwnSlot && has_untracked_callers(method) {
             set_vm_entered(instrumentation);
         }
     }
@@ -389,7 +393,7 @@ fn insert_hooks(
             let hooked = accept_rewritten(agent, loader, class, ids, done);
             if is_whole {
                 let (plain, instrumentations) = (planned.plain, planned.instrumentations);
-                agent.classes.duplicates.record_hooked(
+                agent.classes.shared_copies.record_hooked(
                     agent,
                     loader,
                     (class, plain),

@@ -25,7 +25,7 @@ use cache::HookedClassCache;
 use long_methods::LongMethodReport;
 use method_watch::MethodWatch;
 use original_classes::OriginalClasses;
-use shared_class_copies::DuplicateClasses;
+use shared_class_copies::SharedClassCopies;
 
 /// The parts of the agent that the layer of classes uses: its own, and those of the layers below.
 #[derive(Clone, Copy)]
@@ -61,7 +61,7 @@ pub struct LoadedClasses {
     /// Hashes of classes without their hooks.
     pub original_classes: OriginalClasses,
     /// Classes that several loaders have.
-    pub duplicates: DuplicateClasses,
+    pub shared_copies: SharedClassCopies,
     pub method_watch: MethodWatch,
     /// Methods that become too long for the VM's compilers by their hooks.
     pub long_methods: LongMethodReport,

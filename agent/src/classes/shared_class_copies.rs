@@ -26,19 +26,19 @@ const MAX_BYTES: usize = 32 << 20;
 
 /// Classes with their hooks, for loaders that load them again.
 #[derive(Default)]
-pub struct DuplicateClasses(WatchedMutex<DuplicateClassTable>);
+pub struct SharedClassCopies(WatchedMutex<SharedCopyTable>);
 
 #[derive(Default)]
-struct DuplicateClassTable {
+struct SharedCopyTable {
     /// Hashes of classes seen, by their low bits; 0: none.
     hashes: Vec<u64>,
-    classes: FxHashMap<u64, DuplicateClass>,
+    classes: FxHashMap<u64, SharedClassCopy>,
     /// The hashes of kept classes, the oldest first.
     order: VecDeque<u64>,
     bytes: usize,
 }
 
-struct DuplicateClass {
+struct SharedClassCopy {
     plain: Box<[u8]>,
     hooked: Box<[u8]>,
     kind: LoaderKind,
@@ -61,7 +61,7 @@ impl LoaderKind {
     }
 }
 
-impl DuplicateClasses {
+impl SharedClassCopies {
     /// The class with its hooks, if it was kept. The loader is added to its loaders.
     pub fn find_hooked(
         &self,
@@ -114,7 +114,7 @@ impl DuplicateClasses {
             return;
         };
         registry.retain_class(id);
-        let twin = DuplicateClass {
+        let twin = SharedClassCopy {
             plain: bytes.into(),
             hooked: hooked.into(),
             kind: LoaderKind::for_loader(agent, loader),
@@ -125,12 +125,12 @@ impl DuplicateClasses {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, DuplicateClassTable> {
+    fn lock(&self) -> MutexGuard<'_, SharedCopyTable> {
         self.0.lock()
     }
 }
 
-impl DuplicateClassTable {
+impl SharedCopyTable {
     /// Whether a class with this hash was seen and is still remembered.
     fn record_hash(&mut self, sum: u64) -> bool {
         if self.hashes.is_empty() {
@@ -141,7 +141,7 @@ impl DuplicateClassTable {
     }
 
     /// Keeps a class. Returns the registry ids of the classes that were dropped for it.
-    fn insert_class(&mut self, sum: u64, twin: DuplicateClass) -> Vec<u32> {
+    fn insert_class(&mut self, sum: u64, twin: SharedClassCopy) -> Vec<u32> {
         self.bytes += twin.plain.len() + twin.hooked.len();
         self.classes.insert(sum, twin);
         self.order.push_back(sum);
@@ -194,8 +194,8 @@ fn hash_class(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    fn twin(class: u32, bytes: usize) -> DuplicateClass {
-        DuplicateClass {
+    fn twin(class: u32, bytes: usize) -> SharedClassCopy {
+        SharedClassCopy {
             plain: vec![0; bytes / 2].into(),
             hooked: vec![0; bytes / 2].into(),
             kind: LoaderKind {
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_class_is_kept_the_second_time_and_the_oldest_goes() {
-        let mut known = DuplicateClassTable::default();
+        let mut known = SharedCopyTable::default();
         assert!(!known.record_hash(5) && known.record_hash(5));
         // Another hash in the same slot.
         assert!(!known.record_hash(5 + HASH_SLOTS as u64) && !known.record_hash(5));

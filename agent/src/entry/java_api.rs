@@ -94,7 +94,7 @@ pub extern "system" fn Java_io_lucce_CallContext_event0(
     });
 }
 
-/// `current` in code whose hooks are neutralized; frames of the helper do not count. If the location is unknown, it
+/// `current` in code whose hooks are disabled; frames of the helper do not count. If the location is unknown, it
 /// returns 0 and counts a dropped event.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtEvents_asked0(env: *mut JNIEnv, _: jclass) -> jlong {

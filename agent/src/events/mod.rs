@@ -118,9 +118,9 @@ pub fn wanted_sources(events: &EventSelection) -> impl Iterator<Item = &'static 
 }
 
 /// The source of a kind, by its bit in the event mask.
-pub fn find_source(gate: u64) -> Option<&'static dyn EventSource> {
+pub fn find_source(mask_bit: u64) -> Option<&'static dyn EventSource> {
     let mut sources = SOURCES.into_iter();
-    sources.find(|source| source.kind().mask_bit == gate)
+    sources.find(|source| source.kind().mask_bit == mask_bit)
 }
 
 /// Requests the source's capabilities. Some are only granted before the VM starts.

@@ -88,7 +88,7 @@ pub struct HooklessThread {
     /// The scopes of the last stack.
     scopes: Vec<CallContextScope>,
     countdown: Arc<VerifyCountdown>,
-    walk_policy: WalkPolicy,
+    walk_reuse: WalkReuse,
     /// An allocation of the thread was sampled.
     has_sampled: bool,
 }
@@ -104,7 +104,7 @@ pub struct WalkPosition {
 
 /// How often the stack is walked.
 #[derive(Clone, Copy)]
-enum WalkPolicy {
+enum WalkReuse {
     EachTime,
     /// Several events happen at one moment.
     Once {
@@ -115,11 +115,11 @@ enum WalkPolicy {
 /// Until the next call with `false`, the current thread's location does not change: its stack is walked once.
 pub fn walk_once(agent: CountingParts<'static>, is_so: bool) {
     let walked = match is_so {
-        true => WalkPolicy::Once { done: false },
-        false => WalkPolicy::EachTime,
+        true => WalkReuse::Once { done: false },
+        false => WalkReuse::EachTime,
     };
     // If an event is being recorded, this event comes from the agent's own actions, and is not counted.
-    let _ = with_current(agent, |local| local.walk_policy = walked);
+    let _ = with_current(agent, |local| local.walk_reuse = walked);
 }
 
 /// A frame of the last stack.
@@ -171,7 +171,7 @@ impl HooklessThread {
             counters: Vec::new(),
             scopes: Vec::new(),
             countdown: agent.core.verify.begin_shared(),
-            walk_policy: WalkPolicy::EachTime,
+            walk_reuse: WalkReuse::EachTime,
             has_sampled: false,
         }
     }
@@ -222,10 +222,10 @@ impl HooklessThread {
         spot: WalkPosition,
     ) -> Option<Option<FrameContext>> {
         let is_plain = spot.own == 0 && spot.location.is_none();
-        let is_known = is_plain && matches!(self.walk_policy, WalkPolicy::Once { done: true });
+        let is_known = is_plain && matches!(self.walk_reuse, WalkReuse::Once { done: true });
         if !is_known {
             self.walk_stack(whose, spot)?;
-            if let WalkPolicy::Once { done } = &mut self.walk_policy {
+            if let WalkReuse::Once { done } = &mut self.walk_reuse {
                 *done = is_plain;
             }
         }

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_user_is_told_beyond_the_line_only() {
+    fn the_user_is_warned_only_above_the_limit() {
         let at = |walking| WalkCosts {
             walks: 50_000,
             frames: 2_000_000,

@@ -937,7 +937,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_roots_the_one_is_told_that_says_most() {
+    fn of_several_roots_the_most_specific_is_reported() {
         let local = ReferenceKind::Local {
             thread: 1,
             method: 0,

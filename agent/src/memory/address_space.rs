@@ -509,7 +509,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pointers_of_boot_threads_are_told_from_all_others() {
+    fn pointers_of_boot_threads_are_recognized() {
         let stacks = shared_stacks();
         let second = stacks.boot.start + stacks.boot_stack;
         let of = |address| {

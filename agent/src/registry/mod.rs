@@ -82,8 +82,8 @@ impl RegisteredMethod {
         !matches!(
             self.frame,
             FrameKind::Leaf
-                | FrameKind::NoSlot
-                | FrameKind::NoSlotVmEntered
+                | FrameKind::Hidden
+                | FrameKind::HiddenVmEntered
                 | FrameKind::Downcall
                 | FrameKind::Upcall
                 | FrameKind::ToCarrier
@@ -468,11 +468,11 @@ mod tests {
     }
 
     #[test]
-    fn only_methods_of_the_jdk_are_quiet_for_all() {
+    fn only_methods_of_the_jdk_are_untracked() {
         let mut registry = CodeRegistry::default();
-        let mut quiet = MethodInstrumentation::without_hooks(false);
-        quiet.untracked = true;
-        let instrumentations = [quiet, MethodInstrumentation::without_hooks(false)];
+        let mut untracked = MethodInstrumentation::without_hooks(false);
+        untracked.untracked = true;
+        let instrumentations = [untracked, MethodInstrumentation::without_hooks(false)];
         let classes = [
             ("java/util/A", ClassLoaderId::BOOT),
             ("java/util/B", ClassLoaderId(7)),

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn every_choice_of_options_has_its_edition() {
+    fn every_choice_of_options_has_its_helper_variant() {
         for tracking in ["lazy", "cct", "paper"] {
             for record in ["", ",record=calls", ",record=stream"] {
                 for verify in ["", ",verify=1"] {
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn editions_are_different_and_take_addresses() {
+    fn helper_variants_differ_and_take_addresses() {
         for (index, (edition, classes)) in built::EDITIONS.iter().enumerate() {
             let others = built::EDITIONS.iter().skip(index + 1);
             for (other, others_classes) in others {

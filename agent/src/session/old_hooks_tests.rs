@@ -7,8 +7,7 @@ use lucce_instrument::helpers::{
     self, ASKING, ENTER, EXIT_VM, INHERITED, RT, WAS, WAS_ASKED, WAS_ENTERED, WAS_SAID,
 };
 use lucce_instrument::inherited::{
-    SILENT_ASKED as INHERITED_WAS_ASKED, SILENT_ENTERED as INHERITED_WAS_ENTERED,
-    SILENT_SAID as INHERITED_WAS, inherited_methods,
+    INHERITED_WAS, INHERITED_WAS_ASKED, INHERITED_WAS_ENTERED, inherited_methods,
 };
 use lucce_instrument::kinds::{self, CALLED_BY_HOOKS};
 use lucce_instrument::{REPLACEMENT_HELPERS, disable_old_hooks};
@@ -49,7 +48,7 @@ fn called_methods(bytes: &[u8]) -> Vec<(String, String, String)> {
 }
 
 fn neutral_counterpart(name: &str, descriptor: &str) -> (String, String) {
-    let silent = match name.starts_with(INHERITED) {
+    let noop = match name.starts_with(INHERITED) {
         true => [INHERITED_WAS, INHERITED_WAS_ENTERED, INHERITED_WAS_ASKED],
         false => [WAS_SAID, WAS_ENTERED, WAS_ASKED],
     };
@@ -57,7 +56,7 @@ fn neutral_counterpart(name: &str, descriptor: &str) -> (String, String) {
         _ if ASKING.contains(&name.trim_start_matches(INHERITED)) => 2,
         enters => usize::from(enters),
     };
-    (silent[kind].into(), descriptor.into())
+    (noop[kind].into(), descriptor.into())
 }
 
 /// The methods that the hooks' crate names exist, and no other methods that hooks could call.
@@ -92,9 +91,9 @@ fn what_hooks_call_is_there() {
 /// A hook that is added to a helper class has a neutral counterpart.
 #[test]
 fn whatever_hooks_call_has_a_neutral_counterpart() {
-    let silents = public_static_methods(bytes_in_live(WAS));
+    let noop_methods = public_static_methods(bytes_in_live(WAS));
     for (name, descriptor) in hooked_classes().flat_map(public_static_methods) {
-        let is_there = silents.contains(&neutral_counterpart(&name, &descriptor));
+        let is_there = noop_methods.contains(&neutral_counterpart(&name, &descriptor));
         assert!(
             is_there || REPLACEMENT_HELPERS.contains(&&*name),
             "{name}{descriptor}"
@@ -164,10 +163,10 @@ fn inherited_hooks_become_inherited_ones_that_do_nothing() {
     };
     let before = inherited(&hooked);
     assert_eq!(before.len(), 2);
-    let silent = before.into_iter().map(|(owner, name, descriptor)| {
+    let noop = before.into_iter().map(|(owner, name, descriptor)| {
         let (name, descriptor) = neutral_counterpart(&name, &descriptor);
         (owner, name, descriptor)
     });
     let after = disable_old_hooks(&hooked).unwrap();
-    assert_eq!(inherited(&after), silent.collect::<Vec<_>>());
+    assert_eq!(inherited(&after), noop.collect::<Vec<_>>());
 }

@@ -83,9 +83,9 @@ mod tests {
     use crate::registry::{ClassDefinition, ClassLoaderId};
 
     /// Like the agent's journal: takes the registry's lock while the graph changes.
-    struct WithBook(Arc<RwLock<CodeRegistry>>);
+    struct WithRegistry(Arc<RwLock<CodeRegistry>>);
 
-    impl GraphJournal for WithBook {
+    impl GraphJournal for WithRegistry {
         fn append_change(&mut self, _: GraphChange) -> Result<(), JournalError> {
             drop(self.0.read().unwrap());
             Ok(())
@@ -112,7 +112,7 @@ mod tests {
         let capture = MethodId(ids.unwrap().first_method);
         let main = MethodId(capture.0 + 1);
         let registry = Arc::new(RwLock::new(registry));
-        let journal = WithBook(Arc::clone(&registry));
+        let journal = WithRegistry(Arc::clone(&registry));
         let encoder = Arc::new(ContextEncoder::new(
             ContextLayout::DEFAULT,
             EncodingPolicy::LUCCE,

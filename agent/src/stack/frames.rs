@@ -492,7 +492,7 @@ fn fill_method(
         MethodKind::Known(id)
     };
     resolved.slot = info.has_slot();
-    resolved.restores = matches!(info.frame, FrameKind::NoSlot | FrameKind::NoSlotVmEntered);
+    resolved.restores = matches!(info.frame, FrameKind::Hidden | FrameKind::HiddenVmEntered);
     resolved.counts_what_it_makes = info.frame != FrameKind::Leaf;
     // Constructors of exceptions run without asking the VM, and they call `fillInStackTrace`.
     resolved.located_by_caller =

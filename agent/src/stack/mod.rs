@@ -42,7 +42,7 @@ use tasks::TaskOrigins;
 use throwable_trace::ThrowableTraces;
 use trace::LogArchive;
 use verified_traces::VerifiedTraces;
-use vm_entry_sites::VmEntryCache;
+use vm_entry_sites::VmEntrySites;
 
 pub use late_classes::add_class;
 
@@ -68,7 +68,7 @@ impl<'a> StackParts<'a> {
 pub struct StackTracker {
     pub frames: FrameCache,
     /// Places from which the VM enters methods: one or two frames prove the slot there.
-    pub vm_entry_sites: VmEntryCache,
+    pub vm_entry_sites: VmEntrySites,
     /// Only with `verify=N`: traces that were compared already.
     pub verified_traces: VerifiedTraces,
     /// The log's records of unloaded classes.

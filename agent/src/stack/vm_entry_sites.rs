@@ -36,9 +36,9 @@ pub enum VmEntrySite {
 
 /// What is known about the call sites of VM entries, by the site in the slot below the pointer.
 #[derive(Default)]
-pub struct VmEntryCache(WatchedRwLock<FxHashMap<SiteId, VmEntrySite>>);
+pub struct VmEntrySites(WatchedRwLock<FxHashMap<SiteId, VmEntrySite>>);
 
-impl VmEntryCache {
+impl VmEntrySites {
     pub fn get_site(&self, site: SiteId) -> Option<VmEntrySite> {
         let places = self.0.read();
         places.get(&site).cloned()

@@ -211,31 +211,31 @@ impl ThreadState {
     }
 
     /// Adds a VM entry, which is the innermost one now.
-    pub fn push_entry(&self, upcall: VmEntry) {
-        self.vm_entries.borrow_mut().push(upcall);
+    pub fn push_entry(&self, entry: VmEntry) {
+        self.vm_entries.borrow_mut().push(entry);
     }
 
     /// Removes the VM entry with slot `slot`, and the entries above it that did not report their end.
     pub fn pop_entry(&self, slot: Slot) -> Option<VmEntry> {
         let mut upcalls = self.vm_entries.borrow_mut();
-        let found = upcalls.iter().rposition(|upcall| upcall.slot == slot)?;
-        let upcall = upcalls[found];
+        let found = upcalls.iter().rposition(|entry| entry.slot == slot)?;
+        let entry = upcalls[found];
         upcalls.truncate(found);
-        Some(upcall)
+        Some(entry)
     }
 
     /// The pointer from before the innermost VM entry with this slot. That entry may have ended without a report.
     pub fn pointer_before_entry(&self, slot: Slot) -> Option<Slot> {
         let upcalls = self.vm_entries.borrow();
-        let found = upcalls.iter().rfind(|upcall| upcall.slot == slot);
-        found.map(|upcall| upcall.pointer)
+        let found = upcalls.iter().rfind(|entry| entry.slot == slot);
+        found.map(|entry| entry.pointer)
     }
 
     /// Forgets VM entries that ended without a report. The VM enters a frame with slot `new` now, and the innermost
     /// frame with a slot of its own lies below `above`. Frames without a slot share the slot of their callee.
     pub fn forget_ended_entries(&self, above: Slot, new: Slot) {
         let has_ended =
-            |upcall: &VmEntry| upcall.slot > new || upcall.slot >= above && !upcall.slotless;
+            |entry: &VmEntry| entry.slot > new || entry.slot >= above && !entry.slotless;
         let mut upcalls = self.vm_entries.borrow_mut();
         while upcalls.last().is_some_and(has_ended) {
             upcalls.pop();
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn upcalls_end_in_any_order() {
+    fn vm_entries_end_in_any_order() {
         let state = state();
         let at = Slot::from_pointer;
         for slot in [0x1010, 0x1020, 0x1040].map(at) {
@@ -358,7 +358,7 @@ mod tests {
         }
         // The innermost entry never reported its end.
         assert_eq!(
-            state.pop_entry(at(0x1020)).map(|upcall| upcall.pointer),
+            state.pop_entry(at(0x1020)).map(|entry| entry.pointer),
             Some(at(0x1010))
         );
         assert!(state.pop_entry(at(0x1040)).is_none());
@@ -370,29 +370,29 @@ mod tests {
     fn frames_without_slots_share_one() {
         let state = state();
         let at = Slot::from_pointer;
-        let upcall = |pointer, slotless| VmEntry {
+        let entry = |pointer, slotless| VmEntry {
             slot: at(0x1020),
             pointer: at(pointer),
             changed_site: None,
             slotless,
         };
         // An exception ended a frame with a slot. Two frames without a slot follow, one within the other.
-        state.push_entry(upcall(1, false));
+        state.push_entry(entry(1, false));
         state.forget_ended_entries(at(0x1020), at(0x1020));
-        state.push_entry(upcall(2, true));
+        state.push_entry(entry(2, true));
         state.forget_ended_entries(at(0x1020), at(0x1020));
-        state.push_entry(upcall(3, true));
+        state.push_entry(entry(3, true));
         let pointers = || {
             state
                 .pop_entry(at(0x1020))
-                .map(|upcall| upcall.pointer.pointer())
+                .map(|entry| entry.pointer.pointer())
         };
         assert_eq!(
             (pointers(), pointers(), pointers()),
             (Some(3), Some(2), None)
         );
         // An entry above the new frame has ended in any case.
-        state.push_entry(upcall(4, true));
+        state.push_entry(entry(4, true));
         state.forget_ended_entries(at(0x1000), at(0x1010));
         assert!(state.pop_entry(at(0x1020)).is_none());
     }

@@ -549,7 +549,8 @@ mod tests {
 
     #[test]
     fn each_context_and_type_has_a_cell_of_its_own() {
-        let folder = std::env::temp_dir().join(format!("lucce-lane-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("lucce-thread-counters-{}", std::process::id()));
         let mut log = lucce_tracelog::LogWriter::create(&folder, &Default::default()).unwrap();
         let mut counters = ThreadCounters::new(String::new());
         for round in 1..4 {
@@ -577,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_goes_on_with_the_lane_of_one_of_its_kind_that_ended() {
+    fn a_thread_takes_over_the_counters_of_an_ended_thread_of_its_kind() {
         let pool = ThreadCounterPool::default();
         let mut first = pool.take_for_thread("pool-1-thread-1".into());
         assert_eq!(first.kind, "pool-*-thread-*");

@@ -237,8 +237,8 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         {
             instrumentation.frame = FrameKind::VmEntered;
         }
-        instrumentation.keeps_no_slot =
-            keeps_no_slot(&instrumentation, scan.has_loops, has_handlers(method));
+        instrumentation.needs_no_slot_local =
+            needs_no_slot_local(&instrumentation, scan.has_loops, has_handlers(method));
         instrumentation.lines.clone_from(&scan.lines);
         instrumentation
     }
@@ -426,7 +426,7 @@ const INTERFACE: u16 = 0x0200;
 ///
 /// The method has at most one such hook, no loop back to it, and no hook behind it. Methods that the VM calls in
 /// between restore `$fp`, unless they throw; so the method may have no exception handler.
-fn keeps_no_slot(
+fn needs_no_slot_local(
     instrumentation: &MethodInstrumentation,
     has_loops: bool,
     has_handlers: bool,
@@ -488,17 +488,17 @@ mod tests {
             vec![new(), new()],
         ] {
             assert!(
-                keeps_no_slot(&instrumentation(&marks), false, false),
+                needs_no_slot_local(&instrumentation(&marks), false, false),
                 "{marks:?}"
             );
             // An exception may come from code that the VM calls, and leave `$fp` moved.
             assert!(
-                !keeps_no_slot(&instrumentation(&marks), false, true),
+                !needs_no_slot_local(&instrumentation(&marks), false, true),
                 "{marks:?}"
             );
             let calls = marks.contains(&HookSiteKind::Call);
             assert_eq!(
-                keeps_no_slot(&instrumentation(&marks), true, false),
+                needs_no_slot_local(&instrumentation(&marks), true, false),
                 !calls,
                 "{marks:?}"
             );
@@ -516,7 +516,7 @@ mod tests {
             vec![HookSiteKind::Entry, HookSiteKind::Call],
         ] {
             assert!(
-                !keeps_no_slot(&instrumentation(&marks), false, false),
+                !needs_no_slot_local(&instrumentation(&marks), false, false),
                 "{marks:?}"
             );
         }
@@ -531,12 +531,15 @@ mod tests {
                 frame,
                 ..instrumentation(&[HookSiteKind::Call])
             };
-            assert!(!keeps_no_slot(&instrumentation, false, false), "{frame:?}");
+            assert!(
+                !needs_no_slot_local(&instrumentation, false, false),
+                "{frame:?}"
+            );
         }
         let switching = MethodInstrumentation {
             switches: true,
             ..instrumentation(&[HookSiteKind::Call])
         };
-        assert!(!keeps_no_slot(&switching, false, false));
+        assert!(!needs_no_slot_local(&switching, false, false));
     }
 }

@@ -36,7 +36,7 @@ struct CalleeInstrumentation {
 struct ClosedWorld {
     methods: HashMap<Key, CalleeInstrumentation>,
     supers: HashMap<String, String>,
-    quiet: HashSet<Key>,
+    untracked: HashSet<Key>,
 }
 
 /// What the tests need of a JDK.
@@ -233,18 +233,18 @@ impl ClosedWorld {
     fn from_classes(classes: &[ClassFile<'_>], events: EventKindSet) -> ClosedWorld {
         let mut known = ClosedWorld::default();
         loop {
-            let before = known.quiet.len();
+            let before = known.untracked.len();
             for class in classes {
                 known.add_class(class, events);
             }
-            if known.quiet.len() == before {
+            if known.untracked.len() == before {
                 return known;
             }
         }
     }
 
     fn add_class(&mut self, class: &ClassFile<'_>, events: EventKindSet) {
-        let quiet = &self.quiet;
+        let untracked = &self.untracked;
         let wants = InstrumentationOptions {
             events,
             idle: false,
@@ -252,14 +252,14 @@ impl ClosedWorld {
             holds: &|_| true,
             jdk_is_out_of_scope: false,
             calls_untracked: &|call| {
-                quiet.contains(&method_key(&call.owner, &call.name, &call.descriptor))
+                untracked.contains(&method_key(&call.owner, &call.name, &call.descriptor))
             },
         };
         let instrumentations = analyze_class(class, wants).unwrap();
         for (method, instrumentation) in class.methods().iter().zip(instrumentations) {
             let key = method_key(class.name(), &method.name, &method.descriptor);
             if instrumentation.untracked && class.name().starts_with("java/") {
-                self.quiet.insert(key.clone());
+                self.untracked.insert(key.clone());
             }
             let native = method.code.is_none();
             self.methods.insert(
@@ -362,9 +362,9 @@ fn check_classes(classes: &[Vec<u8>]) {
     for events in [none, none.with_kind(&ALLOC), none.with_kind(&CALL), others] {
         let known = ClosedWorld::from_classes(&classes, events);
         assert!(
-            events.contains(&CALL) || known.quiet.len() > 1000,
-            "{} quiet methods",
-            known.quiet.len()
+            events.contains(&CALL) || known.untracked.len() > 1000,
+            "{} untracked methods",
+            known.untracked.len()
         );
         let open: Vec<String> = classes
             .iter()

@@ -115,7 +115,7 @@ pub fn plan_class(
     for (index, instrumentation) in instrumentations.iter().enumerate() {
         let id = first_method + index as u32;
         let entry_site = instrumentation.counts_entries().then_some(site as i32);
-        let here = instrumentation.keeps_no_slot && hooks.needs_no_slot_address();
+        let here = instrumentation.needs_no_slot_local && hooks.needs_no_slot_address();
         let inserts = instrumentation.places.iter().flat_map(|place| {
             let inserts = insertions_at(place, (instrumentation, here), site as i32, native_site);
             site += 1;
@@ -159,8 +159,8 @@ fn count_entries(method: &mut MethodPlan<'static>, frame: FrameKind, site: Optio
         FrameKind::Premain => CALLED_PREMAIN,
         FrameKind::VmEntered => CALLED_VM,
         FrameKind::Leaf
-        | FrameKind::NoSlot
-        | FrameKind::NoSlotVmEntered
+        | FrameKind::Hidden
+        | FrameKind::HiddenVmEntered
         | FrameKind::Downcall
         | FrameKind::Upcall
         | FrameKind::ToCarrier
@@ -183,7 +183,7 @@ fn method_plan(
 ) -> MethodPlan<'static> {
     // Native code that calls the same method again finds `$fp` unchanged.
     let (entry, exit, unwind) = match instrumentation.frame {
-        FrameKind::NoSlot => {
+        FrameKind::Hidden => {
             let moves = !instrumentation.restores.is_empty();
             (ENTER, moves.then_some(RESTORE), None)
         }
@@ -196,14 +196,14 @@ fn method_plan(
         FrameKind::Pinned => (ENTER_PINNED, Some(EXIT_PINNED), Some(EXIT_PINNED)),
         FrameKind::AttachedThread => (ENTER_THREAD, None, None),
         FrameKind::Premain => (ENTER_PREMAIN, None, None),
-        FrameKind::VmEntered | FrameKind::NoSlotVmEntered => {
+        FrameKind::VmEntered | FrameKind::HiddenVmEntered => {
             (ENTER_VM, Some(EXIT_VM), Some(EXIT_VM))
         }
     };
     let argument = match instrumentation.frame {
         FrameKind::VmEntered => Some(id as i32),
         // Traces omit the method.
-        FrameKind::NoSlotVmEntered => Some(0),
+        FrameKind::HiddenVmEntered => Some(0),
         _ => None,
     };
     let helper = match instrumentation.frame {
@@ -228,7 +228,7 @@ fn method_plan(
     }
 }
 
-/// Returns the hooks of one place. `here`: see [`MethodInstrumentation::keeps_no_slot`].
+/// Returns the hooks of one place. `here`: see [`MethodInstrumentation::needs_no_slot_local`].
 fn insertions_at(
     place: &HookPlace,
     (instrumentation, here): (&MethodInstrumentation, bool),
@@ -367,7 +367,7 @@ pub fn plan_hidden_class(
         }
         // Counting needs the slot unchanged.
         if instrumentation.frame == FrameKind::Upcall && !instrumentation.unseen.is_empty() {
-            instrumentation.frame = FrameKind::NoSlotVmEntered;
+            instrumentation.frame = FrameKind::HiddenVmEntered;
         }
         instrumentation.restores = calls_to_restore(instrumentation.frame, method, &scan);
         if !instrumentation.restores.is_empty() || !instrumentation.unseen.is_empty() {

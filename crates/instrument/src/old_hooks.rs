@@ -2,7 +2,7 @@
 //!
 //! The VM returns a loaded class with its hooks. Where the class's original code is not known, Java agents insert their
 //! code among these hooks. This happens if the class was generated, or if a Java agent changed it that is not asked
-//! again. The hooks are then neutralized and the class gets new hooks, which also cover the Java agent's code.
+//! again. The hooks are then disabled, and the class gets new hooks, which also cover the Java agent's code.
 //!
 //! A hook is a call of the helper class, so the code itself need not change. The constants that name the called methods
 //! are redirected to methods that do nothing (`LucceRtWas`), and inherited helpers to inherited ones.
@@ -12,10 +12,7 @@
 //! classes, find no slot, and their events are dropped.
 
 use crate::helpers::{ASKING, INHERITED, WAS, WAS_ASKED, WAS_ENTERED, WAS_SAID};
-use crate::inherited::{
-    SILENT_ASKED as INHERITED_WAS_ASKED, SILENT_ENTERED as INHERITED_WAS_ENTERED,
-    SILENT_SAID as INHERITED_WAS,
-};
+use crate::inherited::{INHERITED_WAS, INHERITED_WAS_ASKED, INHERITED_WAS_ENTERED};
 use crate::kinds::CALLED_BY_HOOKS;
 
 const METHOD_REF: u8 = 10;
@@ -304,7 +301,7 @@ mod tests {
     #[test]
     fn what_is_no_class_or_has_a_full_pool_is_left_alone() {
         let small = class(20);
-        assert!(disable_old_hooks(&small).is_some_and(|silenced| silenced != small));
+        assert!(disable_old_hooks(&small).is_some_and(|disabled| disabled != small));
         assert_eq!(disable_old_hooks(b""), None);
         assert_eq!(disable_old_hooks(&small[..small.len() / 4]), None);
         let full = class(u16::MAX);

@@ -85,7 +85,7 @@ mod tests {
             (RT, "public"),
             (RT, "enter"),
             (crate::helpers::WAS, crate::helpers::WAS_SAID),
-            ("java/lang/Object", crate::inherited::SILENT_SAID),
+            ("java/lang/Object", crate::inherited::INHERITED_WAS),
         ] {
             let (count, pool) = pool(owner, first);
             assert!(
