@@ -175,7 +175,7 @@ impl TransformRequest {
             true => ClassArrival::Change,
             false => ClassArrival::Load,
         };
-        let hooked = load::transform_class(agent, loader, &class, arrival)?;
+        let hooked = load::transform_class(agent, loader, &class, arrival).into_bytes()?;
         let array = agent
             .counters
             .coverage

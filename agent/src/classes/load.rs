@@ -17,14 +17,14 @@ use crate::classes::cache::{
     self, CacheableClass, NATIVE_PLACEHOLDERS, PLACEHOLDER_IDS, PlaceholderConstants,
     UntrackedQueries, find_placeholders, replace_placeholders,
 };
+use crate::classes::rewriting::{RewriteOutcome, hooks_for_loader};
 use crate::core::{is_in_scope, is_jdk_excluded, may_be_created, may_create};
 use crate::memory::counter::increment_counter;
 use crate::options::LogLevel;
 use crate::registry::{ClassDefinition, ClassLoaderId, FirstClassIds, may_be_untracked};
 use crate::thread::carrier;
 use lucce_instrument::{
-    self as hooks, FrameKind, HookOptions, HookSiteKind, InstrumentationOptions,
-    MethodInstrumentation,
+    self as hooks, FrameKind, HookSiteKind, InstrumentationOptions, MethodInstrumentation,
 };
 
 /// Why a class arrives.
@@ -35,20 +35,20 @@ pub enum ClassArrival {
     Change,
 }
 
-/// New bytes for a class. `None`: it stays unchanged.
+/// Inserts the hooks of a class.
 pub fn transform_class(
     agent: ClassParts<'_>,
     loader: ClassLoaderId,
     bytes: &[u8],
     arrival: ClassArrival,
-) -> Option<Vec<u8>> {
+) -> RewriteOutcome {
     if arrival == ClassArrival::Load {
         if let Some(known) = agent
             .classes
             .shared_copies
             .find_hooked(agent, loader, bytes)
         {
-            return Some(known);
+            return RewriteOutcome::Hooked(known);
         }
         if let Some(known) = agent.classes.cache.find_class(agent, loader, bytes) {
             return known;
@@ -59,7 +59,7 @@ pub fn transform_class(
         Err(_) => return pass_unreadable(agent),
     };
     if class.name() == "module-info" {
-        return None;
+        return RewriteOutcome::NoHooks;
     }
     let acts_as_carrier = hooks::acts_as_carrier(class.name(), class.methods());
     if acts_as_carrier {
@@ -94,7 +94,7 @@ pub fn transform_class(
                 (&method.name, &method.descriptor),
             );
         }
-        return None;
+        return RewriteOutcome::Failed;
     };
     let planned = PlannedClass {
         class: &class,
@@ -145,7 +145,7 @@ fn report_jdk_differences(agent: ClassParts<'_>, loader: ClassLoaderId, class: &
 }
 
 /// The VM will reject the class with an error of its own. If it accepts the class, the class is watched.
-fn pass_unreadable(agent: ClassParts<'_>) -> Option<Vec<u8>> {
+fn pass_unreadable(agent: ClassParts<'_>) -> RewriteOutcome {
     if agent
         .classes
         .method_watch
@@ -156,7 +156,7 @@ fn pass_unreadable(agent: ClassParts<'_>) -> Option<Vec<u8>> {
             .core
             .report_message(LogLevel::Warn, "a class cannot be read, nor watched");
     }
-    None
+    RewriteOutcome::Failed
 }
 
 /// Decides the hooks of a class. Lookups of untracked methods are added to `queries`.
@@ -236,11 +236,13 @@ fn rewrite_outside_scope(
     agent: ClassParts<'_>,
     loader: ClassLoaderId,
     class: &ClassFile<'_>,
-) -> Option<Vec<u8>> {
+) -> RewriteOutcome {
     let creates = |of: &str| may_create(agent.core, loader, of);
     let counts = agent.core.options.hooked_events().kinds_in_code();
     let trusted = agent.core.loaders.is_trusted(loader);
-    let plan = hooks::plan_outside(class, trusted, &creates, counts).ok()?;
+    let Ok(plan) = hooks::plan_outside(class, trusted, &creates, counts) else {
+        return RewriteOutcome::Failed;
+    };
     rewrite_untraced(
         agent,
         (loader, class),
@@ -268,10 +270,10 @@ fn rewrite_untraced(
     agent: ClassParts<'_>,
     (loader, class): (ClassLoaderId, &ClassFile<'_>),
     mut plan: ClassPlan<'_>,
-) -> Option<Vec<u8>> {
+) -> RewriteOutcome {
     remove_present_fields(class, &mut plan);
     if is_empty_plan(&plan) {
-        return None;
+        return RewriteOutcome::NoHooks;
     }
     match rewrite(class, &plan) {
         Ok(done) => {
@@ -282,7 +284,7 @@ fn rewrite_untraced(
             for (index, _) in &done.skipped {
                 watch_method(agent, loader, class, *index);
             }
-            Some(done.bytes)
+            RewriteOutcome::Hooked(done.bytes)
         }
         Err(error) => {
             increment_counter(&agent.core.counts.classes_skipped);
@@ -295,7 +297,7 @@ fn rewrite_untraced(
             for index in plan.methods.keys() {
                 watch_method(agent, loader, class, *index);
             }
-            None
+            RewriteOutcome::Failed
         }
     }
 }
@@ -329,18 +331,6 @@ fn register_class(
     Some(ids)
 }
 
-/// What hooks of a loader's classes depend on besides the classes and the kinds of events.
-pub fn hooks_for_loader(agent: ClassParts<'_>, loader: ClassLoaderId) -> HookOptions {
-    HookOptions {
-        exits: agent.core.recorder.is_some(),
-        at_entry: !agent.counters.comparison.is_off(),
-        restores: agent.core.options.is_partial(),
-        trusted: agent.core.loaders.is_trusted(loader),
-        inherits: agent.core.loaders.is_own(loader),
-        kinds: agent.core.options.hooked_events().kinds_in_code(),
-    }
-}
-
 /// The plan with these ids. `native_site` gives the sites of natives with a bracket.
 fn build_plan(
     agent: ClassParts<'_>,
@@ -366,15 +356,15 @@ fn insert_hooks(
     loader: ClassLoaderId,
     planned: &PlannedClass<'_>,
     ids: FirstClassIds,
-) -> Option<Vec<u8>> {
+) -> RewriteOutcome {
     let natives = bracketed_natives(planned.instrumentations);
     let sites = cache::add_native_sites(agent, &natives, ids);
     let is_usual = planned.arrival == ClassArrival::Load;
     if is_usual
         && agent.classes.cache.accepts_loader(loader)
-        && let Some(made) = insert_and_cache(agent, loader, planned, (ids, &natives, &sites))
+        && let Some(cached) = insert_and_cache(agent, loader, planned, (ids, &natives, &sites))
     {
-        return made;
+        return cached;
     }
     let site = |index: usize| {
         let mut all = natives.iter().zip(&sites);
@@ -383,7 +373,7 @@ fn insert_hooks(
     };
     let plan = build_plan(agent, loader, planned, ids, &site);
     if is_empty_plan(&plan) {
-        return None;
+        return RewriteOutcome::NoHooks;
     }
     let class = planned.class;
     match rewrite(class, &plan) {
@@ -401,7 +391,7 @@ fn insert_hooks(
                     &hooked,
                 );
             }
-            Some(hooked)
+            RewriteOutcome::Hooked(hooked)
         }
         Err(error) => {
             increment_counter(&agent.core.counts.classes_skipped);
@@ -411,7 +401,7 @@ fn insert_hooks(
             agent
                 .core
                 .report_skipped(class.name(), None, &error.to_string());
-            None
+            RewriteOutcome::Failed
         }
     }
 }
@@ -423,7 +413,7 @@ fn insert_and_cache(
     loader: ClassLoaderId,
     planned: &PlannedClass<'_>,
     (ids, natives, sites): (FirstClassIds, &[usize], &[u32]),
-) -> Option<Option<Vec<u8>>> {
+) -> Option<RewriteOutcome> {
     let keep = |hooked: Option<(&[u8], &PlaceholderConstants)>| {
         let kept = CacheableClass {
             plain: planned.plain,
@@ -443,7 +433,7 @@ fn insert_and_cache(
     let plan = build_plan(agent, loader, planned, PLACEHOLDER_IDS, &standing_for);
     if is_empty_plan(&plan) {
         keep(None);
-        return Some(None);
+        return Some(RewriteOutcome::NoHooks);
     }
     let done = rewrite(planned.class, &plan).ok()?;
     // A cached class would not report methods that are too long for compilers.
@@ -455,7 +445,7 @@ fn insert_and_cache(
     replace_placeholders(&mut hooked, constants.iter().copied(), ids, sites)?;
     keep(Some((&done.bytes, &constants)));
     increment_counter(&agent.core.counts.classes);
-    Some(Some(hooked))
+    Some(RewriteOutcome::Hooked(hooked))
 }
 
 fn accept_rewritten(
@@ -539,14 +529,16 @@ pub fn bracketed_natives(instrumentations: &[MethodInstrumentation]) -> Vec<usiz
     natives
 }
 
-/// New bytes for a hidden class. Its frames are not shown, but its callees must find their slots, and its objects are counted for
+/// Inserts the hooks of a hidden class. Its frames are not shown, but its callees must find their slots, and its objects are counted for
 /// its caller.
 pub fn transform_hidden_class(
     agent: ClassParts<'_>,
     loader: ClassLoaderId,
     bytes: &[u8],
-) -> Option<Vec<u8>> {
-    let class = ClassFile::parse(bytes).ok()?;
+) -> RewriteOutcome {
+    let Ok(class) = ClassFile::parse(bytes) else {
+        return RewriteOutcome::Failed;
+    };
     let alloc = agent.core.options.hooked_events().has_kind(&ALLOC);
     let trusted = agent.core.loaders.is_trusted(loader);
     let plan = match agent.core.options.is_partial() {
@@ -559,5 +551,8 @@ pub fn transform_hidden_class(
         false => hooks::plan_hidden_class(&class, trusted, alloc),
     };
     // A hidden class is in the package of a class of its loader.
-    rewrite_untraced(agent, (loader, &class), set_inherited(plan.ok()?, !trusted))
+    match plan {
+        Ok(plan) => rewrite_untraced(agent, (loader, &class), set_inherited(plan, !trusted)),
+        Err(_) => RewriteOutcome::Failed,
+    }
 }

@@ -14,6 +14,7 @@ pub mod load;
 pub mod long_methods;
 pub mod method_watch;
 pub mod original_classes;
+pub mod rewriting;
 pub mod shared_class_copies;
 pub mod unloading;
 

@@ -15,6 +15,7 @@ use lucce_jvmti::JniEnvironment;
 
 use crate::classes::java_agents::ArrivingClass;
 use crate::classes::load::ClassArrival;
+use crate::classes::rewriting::RewriteOutcome;
 use crate::classes::{java_agents, load, method_watch, unloading};
 use crate::counting::CountingParts;
 use crate::entry::{c_api, hookless_callbacks, jni_allocations, jni_brackets, tool_calls};
@@ -398,7 +399,8 @@ unsafe extern "system" fn class_file_load_hook(
             true => ClassArrival::Load,
             false => ClassArrival::Change,
         };
-        let Some(new) = load::transform_class(agent.class_parts(), loader, class, arrival) else {
+        let outcome = load::transform_class(agent.class_parts(), loader, class, arrival);
+        let RewriteOutcome::Hooked(new) = outcome else {
             return;
         };
         java_agents::record_hooked(class, &new);

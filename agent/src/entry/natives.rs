@@ -14,6 +14,7 @@ use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jclass, jint, jlong, jobject, j
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 
 use crate::classes::java_agents::TransformRequest;
+use crate::classes::rewriting::RewriteOutcome;
 use crate::classes::{java_agents, load};
 use crate::counting::event_types::count_program_event;
 use crate::counting::{object_types, site_counter, stream};
@@ -479,7 +480,8 @@ pub extern "system" fn Java_java_lang_LucceRt_hidden(
         let loader = agent.core.loaders.loader_id(agent.core.jvmti, env, loader);
         let repaired = env
             .read_bytes(bytes, offset, length)
-            .and_then(|bytes| load::transform_hidden_class(agent.class_parts(), loader, &bytes))
+            .map(|bytes| load::transform_hidden_class(agent.class_parts(), loader, &bytes))
+            .and_then(RewriteOutcome::into_bytes)
             .and_then(|bytes| {
                 agent
                     .counters

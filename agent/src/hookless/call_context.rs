@@ -6,7 +6,7 @@ use lucce_jvmti::JniEnvironment;
 
 use crate::counting::CountingParts;
 use crate::counting::event_types::program_kind_name;
-use crate::hookless::stack_samples::{WalkPosition, with_current};
+use crate::hookless::stack_samples::{ShownFrame, WalkPosition, with_current};
 use crate::hookless::thread_storage::{self, CallContextScope};
 use crate::memory::counter::increment_counter;
 use crate::thread::tag_scope;
@@ -19,27 +19,33 @@ pub fn find_number(
     env: JniEnvironment,
     own: usize,
 ) -> Option<ContextId> {
-    find_shown_number(agent, env, own).flatten()
+    match find_shown_number(agent, env, own)? {
+        ShownFrame::Visible(number) => Some(number),
+        ShownFrame::AllHidden => None,
+    }
 }
 
-/// Like [`find_number`]. `None`: it is unknown. `Some(None)`: traces omit all frames.
+/// Like [`find_number`]. `None`: it is unknown.
 pub fn find_shown_number(
     agent: CountingParts<'static>,
     env: JniEnvironment,
     own: usize,
-) -> Option<Option<ContextId>> {
+) -> Option<ShownFrame<ContextId>> {
     let shown = with_current_thread(agent, env, |thread| {
         Some(find_number_in_thread(agent, (env, thread), own))
     });
     // The VM creates the object of a thread that is about to begin.
-    shown.unwrap_or_else(|| agent.core.jvmti.frame_location(0).is_none().then_some(None))
+    shown.unwrap_or_else(|| {
+        let has_no_frame = agent.core.jvmti.frame_location(0).is_none();
+        has_no_frame.then_some(ShownFrame::AllHidden)
+    })
 }
 
 fn find_number_in_thread(
     agent: CountingParts<'static>,
     whose: (JniEnvironment, jobject),
     own: usize,
-) -> Option<Option<ContextId>> {
+) -> Option<ShownFrame<ContextId>> {
     let spot = WalkPosition {
         own,
         location: None,
@@ -55,7 +61,9 @@ pub fn count_program_event(
     own: usize,
 ) -> Option<ContextId> {
     let counted = with_current_thread(agent, env, |thread| {
-        let number = find_number_in_thread(agent, (env, thread), own)??;
+        let ShownFrame::Visible(number) = find_number_in_thread(agent, (env, thread), own)? else {
+            return None;
+        };
         let event = agent.find_or_add_event_type(&program_kind_name(kind), "", "")?;
         let value = u64::try_from(value).unwrap_or(0);
         with_current(agent, |local| {

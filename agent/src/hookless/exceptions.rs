@@ -5,7 +5,7 @@ use lucce_jvmti::JniEnvironment;
 
 use crate::counting::CountingParts;
 use crate::events::exception::{CAUGHT, UNCAUGHT};
-use crate::hookless::stack_samples::{WalkPosition, with_current};
+use crate::hookless::stack_samples::{ShownFrame, WalkPosition, with_current};
 use crate::memory::counter::increment_counter;
 
 /// Records an exception that the current thread throws.
@@ -30,7 +30,9 @@ fn count_exception(
     let kind = if is_caught { &CAUGHT } else { &UNCAUGHT };
     with_current(agent, |local| {
         // Without a visible frame it has no context.
-        let Some(number) = local.find_number((env, thread), WalkPosition::default())? else {
+        let ShownFrame::Visible(number) =
+            local.find_number((env, thread), WalkPosition::default())?
+        else {
             return Some(());
         };
         let event = super::find_event_type(agent, env, exception, kind)?;

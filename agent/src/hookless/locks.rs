@@ -12,7 +12,7 @@ use lucce_tracelog::EventTypeId;
 
 use crate::counting::CountingParts;
 use crate::events::lock::ENTER;
-use crate::hookless::stack_samples::{WalkPosition, with_current};
+use crate::hookless::stack_samples::{ShownFrame, WalkPosition, with_current};
 use crate::hookless::thread_storage;
 use crate::memory::counter::increment_counter;
 use crate::memory::event_mask;
@@ -70,7 +70,9 @@ pub fn begin_wait(
         return;
     };
     // Without a frame it has no context.
-    let Some(number) = number else { return };
+    let ShownFrame::Visible(number) = number else {
+        return;
+    };
     let event = super::find_event_type(agent, env, object, kind);
     let waiting = event.map(|event| HooklessWait {
         number,

@@ -102,6 +102,14 @@ pub struct WalkPosition {
     pub location: Option<i64>,
 }
 
+/// The innermost frame that traces show, or what is known of it.
+#[derive(Clone, Copy)]
+pub enum ShownFrame<T> {
+    Visible(T),
+    /// Traces omit all frames of the thread.
+    AllHidden,
+}
+
 /// How often the stack is walked.
 #[derive(Clone, Copy)]
 enum WalkReuse {
@@ -192,7 +200,9 @@ impl HooklessThread {
             agent.counters.coverage.record_first_allocation(env, size);
         }
         // Without a Java frame, the VM allocates for itself, and there is no context.
-        let Some(at) = self.find_shown_frame((env, thread), WalkPosition::default())? else {
+        let ShownFrame::Visible(at) =
+            self.find_shown_frame((env, thread), WalkPosition::default())?
+        else {
             return Some(());
         };
         let allocated = self.agent.core.jvmti.class_signature(class)?;
@@ -215,12 +225,12 @@ impl HooklessThread {
         Some(())
     }
 
-    /// The innermost visible frame of the current thread. `None`: it is unknown. `Some(None)`: no frame is visible.
+    /// The innermost visible frame of the current thread. `None`: it is unknown.
     fn find_shown_frame(
         &mut self,
         whose: (JniEnvironment, jobject),
         spot: WalkPosition,
-    ) -> Option<Option<FrameContext>> {
+    ) -> Option<ShownFrame<FrameContext>> {
         let is_plain = spot.own == 0 && spot.location.is_none();
         let is_known = is_plain && matches!(self.walk_reuse, WalkReuse::Once { done: true });
         if !is_known {
@@ -229,7 +239,8 @@ impl HooklessThread {
                 *done = is_plain;
             }
         }
-        Some(self.last_stack.last().and_then(|known| known.shown))
+        let shown = self.last_stack.last().and_then(|known| known.shown);
+        Some(shown.map_or(ShownFrame::AllHidden, ShownFrame::Visible))
     }
 
     fn walk_stack(
@@ -277,9 +288,9 @@ impl HooklessThread {
         &mut self,
         whose: (JniEnvironment, jobject),
         spot: WalkPosition,
-    ) -> Option<Option<ContextId>> {
-        let Some(at) = self.find_shown_frame(whose, spot)? else {
-            return Some(None);
+    ) -> Option<ShownFrame<ContextId>> {
+        let ShownFrame::Visible(at) = self.find_shown_frame(whose, spot)? else {
+            return Some(ShownFrame::AllHidden);
         };
         let FrameSite { method, site, .. } = at.site;
         let number = self
@@ -297,7 +308,7 @@ impl HooklessThread {
                 .without_own_frames(spot.own);
             verify::compare_frames(self.agent.stack_parts(), frames, number, 0);
         }
-        Some(Some(number))
+        Some(ShownFrame::Visible(number))
     }
 
     /// The number of the current thread's frames, without the innermost `own`.

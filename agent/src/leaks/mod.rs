@@ -43,6 +43,7 @@ use lucce_tracelog::CensusCause;
 use crate::counting::CountingParts;
 use crate::counting::stream;
 use crate::hookless::call_context;
+use crate::hookless::stack_samples::ShownFrame;
 use crate::leaks::canaries::{CanaryObject, CanarySet, UnusedReference};
 use crate::leaks::collection_watcher::CollectionWatcher;
 use crate::leaks::full_collections::FullCollections;
@@ -631,8 +632,8 @@ fn current_context(
 ) -> Result<Option<ContextId>, NotProgramContext> {
     if agent.core.is_hookless() {
         return match call_context::find_shown_number(agent, env, 0) {
-            Some(Some(number)) => Ok(Some(number)),
-            Some(None) => Err(NotProgramContext),
+            Some(ShownFrame::Visible(number)) => Ok(Some(number)),
+            Some(ShownFrame::AllHidden) => Err(NotProgramContext),
             None => Ok(None),
         };
     }

@@ -29,6 +29,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use lucce_instrument::MethodInstrumentation;
 
 use crate::classes::ClassParts;
+use crate::classes::rewriting::{RewriteOutcome, hooks_for_loader};
 use crate::memory::counter::increment_counter;
 use crate::options::LogLevel;
 use crate::registry::class_image::ClassImage;
@@ -112,7 +113,7 @@ impl HookedClassCache {
         let Some((folder, own)) = folder.zip(own_code::hash_own_code()) else {
             return HookedClassCache::default();
         };
-        let hooks = super::load::hooks_for_loader(agent, ClassLoaderId::BOOT);
+        let hooks = hooks_for_loader(agent, ClassLoaderId::BOOT);
         let kinds = (options.hooked_events().kinds_in_code(), options.is_idle());
         let key = hash_bytes(format!("{own:x} {hooks:?} {kinds:?}").as_bytes());
         let known = cache_folder::open(&folder, &cache_folder::file_name(key));
@@ -136,13 +137,13 @@ impl HookedClassCache {
             .is_some_and(|place| !place.lock_unwritten().is_closed)
     }
 
-    /// The class as an earlier run made it, now registered. The inner value: its bytes, if it has hooks. `None`: not cached.
+    /// The class as an earlier run made it, now registered. `None`: not cached.
     pub fn find_class(
         &self,
         agent: ClassParts<'_>,
         loader: ClassLoaderId,
         bytes: &[u8],
-    ) -> Option<Option<Vec<u8>>> {
+    ) -> Option<RewriteOutcome> {
         let place = self.file_for_loader(loader)?;
         place.lookups.fetch_add(1, Ordering::Relaxed);
         let known = place.written.as_ref()?;
@@ -244,7 +245,7 @@ fn restore_class(
     agent: ClassParts<'_>,
     loader: ClassLoaderId,
     entry: &CacheEntryView<'_>,
-) -> Option<Option<Vec<u8>>> {
+) -> Option<RewriteOutcome> {
     let image = ClassImage::parse(entry.image)?;
     let mut registry = agent.core.registry_mut();
     let as_it_was = |(class, state): &(&str, u64)| registry.untracked_hash(class) == *state;
@@ -261,14 +262,14 @@ fn restore_class(
         carrier::enable_carrier_lookup();
     }
     let Some((bytes, rows)) = entry.hooked else {
-        return Some(None);
+        return Some(RewriteOutcome::NoHooks);
     };
     let sites = add_native_sites(agent, &entry.natives, ids);
     let mut bytes = bytes.to_vec();
     replace_placeholders(&mut bytes, read_constants(rows), ids, &sites)?;
     increment_counter(&agent.core.counts.classes);
     increment_counter(&agent.core.counts.classes_cached);
-    Some(Some(bytes))
+    Some(RewriteOutcome::Hooked(bytes))
 }
 
 /// Adds the sites of natives with a bracket.
