@@ -362,7 +362,7 @@ fn insert_hooks(
     let is_usual = planned.arrival == ClassArrival::Load;
     if is_usual
         && agent.classes.cache.accepts_loader(loader)
-        && let Some(cached) = insert_and_cache(agent, loader, planned, (ids, &natives, &sites))
+        && let Some(cached) = insert_and_cache(agent, loader, planned, ids, (&natives, &sites))
     {
         return cached;
     }
@@ -412,7 +412,8 @@ fn insert_and_cache(
     agent: ClassParts<'_>,
     loader: ClassLoaderId,
     planned: &PlannedClass<'_>,
-    (ids, natives, sites): (FirstClassIds, &[usize], &[u32]),
+    ids: FirstClassIds,
+    (natives, sites): (&[usize], &[u32]),
 ) -> Option<RewriteOutcome> {
     let keep = |hooked: Option<(&[u8], &PlaceholderConstants)>| {
         let kept = CacheableClass {

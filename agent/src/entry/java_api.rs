@@ -10,7 +10,7 @@ use lucce_callgraph::ContextId;
 use lucce_jvmti::JniEnvironment;
 
 use crate::counting::event_types::{MOST_OF_KIND, count_program_event};
-use crate::events::allocation_marks::{self, MarkStart};
+use crate::events::allocation_marks::{self, EndedMark, MarkStart};
 use crate::hookless::call_context;
 use crate::memory::counter::increment_counter;
 use crate::memory::event_mask;
@@ -473,8 +473,13 @@ pub extern "system" fn Java_io_lucce_Allocations_end0(
     guard_callback(std::ptr::null_mut(), |agent| {
         let env = agent.core.jni_env(env);
         let state = current_state(agent.thread_parts(), env);
-        let mark = (state.get(), mark as u64, left_running != 0);
-        let text = agent.marks.end_mark(agent.counting_parts(), env, mark);
+        let ended = EndedMark {
+            number: mark as u64,
+            left_running: left_running != 0,
+        };
+        let text = agent
+            .marks
+            .end_mark(agent.counting_parts(), env, state.get(), ended);
         let text = text.and_then(|text| env.new_string(&text));
         text.unwrap_or(std::ptr::null_mut())
     })

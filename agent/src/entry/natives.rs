@@ -436,8 +436,9 @@ pub extern "system" fn Java_java_lang_LucceRt_record(
 ) {
     guard_callback((), |agent| {
         if let Some(state) = own.get() {
-            let step = (what, Slot::from_pointer(slot as usize), site as u32);
-            call_recording::record_step(agent.stack_parts(), agent.core.jni_env(env), state, step);
+            let (agent, env) = (agent.stack_parts(), agent.core.jni_env(env));
+            let frame = (Slot::from_pointer(slot as usize), site as u32);
+            call_recording::record_step(agent, env, state, what, frame);
         }
     });
 }

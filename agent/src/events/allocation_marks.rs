@@ -126,6 +126,14 @@ unsafe impl Send for PlainTask {}
 // SAFETY: as above.
 unsafe impl Send for RunningTasks {}
 
+/// How a mark ends.
+#[derive(Clone, Copy)]
+pub struct EndedMark {
+    pub number: u64,
+    /// Work that the code has started continues.
+    pub left_running: bool,
+}
+
 /// The result of beginning a mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MarkStart {
@@ -533,15 +541,15 @@ impl AllocationMarks {
     /// Ends a mark and returns its result as text.
     ///
     /// Line 1: the number of dropped events. Line 2: why the counts are incomplete, or empty. Then a line for each context: number,
-    /// objects, bytes and type. `left_running`: work that the code has started continues. `None`: the mark does not belong to this
-    /// thread, or counting has ended.
+    /// objects, bytes and type. `None`: the mark does not belong to this thread, or counting has ended.
     pub fn end_mark(
         &self,
         agent: CountingParts<'_>,
         env: JniEnvironment,
-        (state, number, left_running): (Option<&ThreadState>, u64, bool),
+        state: Option<&ThreadState>,
+        ended: EndedMark,
     ) -> Option<String> {
-        let mut mark = self.lock().marks.remove(&number)?;
+        let mut mark = self.lock().marks.remove(&ended.number)?;
         let mut cells = Vec::new();
         let text = state.and_then(|state| {
             let is_own = mark.state == std::ptr::from_ref(state) as usize;
@@ -563,7 +571,7 @@ impl AllocationMarks {
             .measurement
             .and_then(|at| open.measurements.0.get_mut(at))
         {
-            measurement.use_state = match left_running {
+            measurement.use_state = match ended.left_running {
                 true => UseState::LeftRunning,
                 false => UseState::Free,
             };

@@ -69,12 +69,12 @@ fn count_exception(
 ) {
     if is_handler_part(agent, env, thrown, HandlerPart::Rethrow) {
         if let Some(here) = state.rethrown_at.take() {
-            count_by_catch(agent, env, state, (here, exception, catch));
+            count_by_catch(agent, env, state, (here, exception), catch);
         }
         return;
     }
     match verified_location(agent, env, state) {
-        Some(here) => count_by_catch(agent, env, state, (here, exception, catch)),
+        Some(here) => count_by_catch(agent, env, state, (here, exception), catch),
         None => count_dropped_in_scope(agent, env),
     }
 }
@@ -85,7 +85,8 @@ fn count_by_catch(
     agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
-    (here, exception, catch): (EventLocation, jobject, Option<BytecodeLocation>),
+    (here, exception): (EventLocation, jobject),
+    catch: Option<BytecodeLocation>,
 ) {
     let kind = match catch {
         Some(catch) if is_handler_part(agent, env, catch, HandlerPart::Handler) => {

@@ -81,7 +81,7 @@ fn count_vm_object(
     bytes: u64,
 ) {
     if let Some(how) = find_vm_object_kind(agent, env, object) {
-        count_object(agent, env, state, (how, object, bytes));
+        count_object(agent, env, state, (how, object), bytes);
     }
 }
 
@@ -173,9 +173,10 @@ fn count_object(
     agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
-    (kind, object, bytes): (&'static EventKind, jobject, u64),
+    what: (&'static EventKind, jobject),
+    bytes: u64,
 ) {
-    if let Some(found) = find_counter_here(agent, env, state, (kind, object)) {
+    if let Some(found) = find_counter_here(agent, env, state, what) {
         found.count_event(agent, env, state, bytes);
     }
 }
@@ -213,6 +214,6 @@ pub fn count_jni_object(agent: CountingParts<'_>, env: JniEnvironment, object: j
         Some(_) => current_state(agent.thread_parts(), env),
     };
     if let Some(state) = own.get() {
-        count_object(agent, env, state, (&JNI, object, bytes));
+        count_object(agent, env, state, (&JNI, object), bytes);
     }
 }

@@ -258,29 +258,51 @@ mod tests {
         (FrameRole::Measures { first_site: 100 }, 100 + number)
     }
 
-    fn of(frames: &[(FrameRole, u32)]) -> (Vec<usize>, Vec<usize>, bool) {
+    #[derive(PartialEq, Debug)]
+    struct OwnerLists {
+        owners: Vec<usize>,
+        hosts: Vec<usize>,
+        is_unknown_task: bool,
+    }
+
+    fn lists(owners: &[usize], hosts: &[usize], is_unknown_task: bool) -> OwnerLists {
+        OwnerLists {
+            owners: owners.to_vec(),
+            hosts: hosts.to_vec(),
+            is_unknown_task,
+        }
+    }
+
+    fn owners_of(frames: &[(FrameRole, u32)]) -> OwnerLists {
         let found = determine_ownership(frames);
         let list =
             |set: MeasurementSet| (0..MAX_MEASUREMENTS).filter(|n| set.contains(*n)).collect();
-        (list(found.owners), list(found.hosts), found.is_unknown_task)
+        OwnerLists {
+            owners: list(found.owners),
+            hosts: list(found.hosts),
+            is_unknown_task: found.is_unknown_task,
+        }
     }
 
     #[test]
     fn what_the_code_does_itself_is_its_own() {
-        assert_eq!(of(&[PLAIN, measures(3), PLAIN]), (vec![3], vec![], false));
-        assert_eq!(of(&[PLAIN]), (vec![], vec![], false));
+        assert_eq!(
+            owners_of(&[PLAIN, measures(3), PLAIN]),
+            lists(&[3], &[], false)
+        );
+        assert_eq!(owners_of(&[PLAIN]), lists(&[], &[], false));
         let nested = [PLAIN, measures(1), PLAIN, measures(0), PLAIN];
-        assert_eq!(of(&nested), (vec![0, 1], vec![], false));
+        assert_eq!(owners_of(&nested), lists(&[0, 1], &[], false));
     }
 
     #[test]
     fn tasks_and_threads_are_whose_code_submitted_them() {
         let task = [PLAIN, RUNS, PLAIN, BETWEEN, PLAIN, measures(2), PLAIN];
-        assert_eq!(of(&task), (vec![2], vec![], false));
+        assert_eq!(owners_of(&task), lists(&[2], &[], false));
         let thread = [PLAIN, BETWEEN, STARTS, PLAIN, measures(2), PLAIN];
-        assert_eq!(of(&thread), (vec![2], vec![], false));
+        assert_eq!(owners_of(&thread), lists(&[2], &[], false));
         let other = [PLAIN, RUNS, PLAIN, BETWEEN, PLAIN];
-        assert_eq!(of(&other), (vec![], vec![], false));
+        assert_eq!(owners_of(&other), lists(&[], &[], false));
         // A task that a task has submitted.
         let hops = [
             PLAIN,
@@ -294,7 +316,7 @@ mod tests {
             PLAIN,
             measures(0),
         ];
-        assert_eq!(of(&hops), (vec![0], vec![], false));
+        assert_eq!(owners_of(&hops), lists(&[0], &[], false));
     }
 
     #[test]
@@ -309,16 +331,16 @@ mod tests {
             PLAIN,
             measures(4),
         ];
-        assert_eq!(of(&helps), (vec![4], vec![1], false));
+        assert_eq!(owners_of(&helps), lists(&[4], &[1], false));
         // A measurement within the task belongs to the task's own code.
         let within = [PLAIN, measures(5), RUNS, PLAIN, BETWEEN, PLAIN, measures(4)];
-        assert_eq!(of(&within), (vec![4, 5], vec![], false));
+        assert_eq!(owners_of(&within), lists(&[4, 5], &[], false));
     }
 
     #[test]
     fn an_executors_thread_is_not_whose_code_made_it() {
         let idle = [PLAIN, BETWEEN, STARTS, ADDS, PLAIN, measures(0)];
-        assert_eq!(of(&idle), (vec![], vec![], false));
+        assert_eq!(owners_of(&idle), lists(&[], &[], false));
         let next = [
             PLAIN,
             NEXT,
@@ -330,7 +352,7 @@ mod tests {
             PLAIN,
             measures(0),
         ];
-        assert_eq!(of(&next), (vec![], vec![], false));
+        assert_eq!(owners_of(&next), lists(&[], &[], false));
         let unknown = [
             PLAIN,
             RUNS,
@@ -342,7 +364,7 @@ mod tests {
             PLAIN,
             measures(0),
         ];
-        assert_eq!(of(&unknown), (vec![], vec![], true));
+        assert_eq!(owners_of(&unknown), lists(&[], &[], true));
         assert!(determine_ownership(&[STARTS, ADDS, PLAIN, measures(0)]).adds_worker);
         assert!(!determine_ownership(&[STARTS, PLAIN, measures(0)]).adds_worker);
     }
@@ -350,12 +372,15 @@ mod tests {
     #[test]
     fn a_task_that_nobody_submitted_is_of_its_caller_or_of_nobody_known() {
         let called = [PLAIN, RUNS, PLAIN, measures(0), PLAIN];
-        assert_eq!(of(&called), (vec![0], vec![], false));
-        assert_eq!(of(&[PLAIN, RUNS, LOOP, PLAIN]), (vec![], vec![], true));
+        assert_eq!(owners_of(&called), lists(&[0], &[], false));
+        assert_eq!(
+            owners_of(&[PLAIN, RUNS, LOOP, PLAIN]),
+            lists(&[], &[], true)
+        );
         // By another thread without a measurement.
-        assert_eq!(of(&[PLAIN, RUNS, PLAIN]), (vec![], vec![], false));
+        assert_eq!(owners_of(&[PLAIN, RUNS, PLAIN]), lists(&[], &[], false));
         // In a task's thread, called by the measured code.
         let inner = [PLAIN, RUNS, PLAIN, measures(0), RUNS, PLAIN];
-        assert_eq!(of(&inner), (vec![0], vec![], false));
+        assert_eq!(owners_of(&inner), lists(&[0], &[], false));
     }
 }

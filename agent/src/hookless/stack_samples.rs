@@ -23,7 +23,7 @@ use crate::registry::written_records::external_name;
 use crate::stack::frames::{MethodKind, ResolvedMethod, StackWalk, can_watch};
 use crate::stack::throwable_trace::{TraceLine, match_lines, read_trace};
 use crate::stack::{context_scopes, verify};
-use crate::thread::counter_access;
+use crate::thread::counter_access::{self, CounterUser};
 use crate::thread::tags::TagSet;
 use crate::thread::thread_counters::{ThreadCounters, thread_kind};
 
@@ -525,12 +525,12 @@ impl HooklessThread {
             return counter_access::take_counters(agent.thread_parts(), env, name, whose);
         }
         let kind = thread_kind(&name);
-        let counters = counter_access::take_tagged_counters(
-            agent.thread_parts(),
-            env,
-            (tags, &*kind, &*name),
-            whose,
-        );
+        let user = CounterUser {
+            tags,
+            kind: &kind,
+            name: &name,
+        };
+        let counters = counter_access::take_tagged_counters(agent.thread_parts(), env, user, whose);
         agent.counters.coverage.assign_counters(&counters);
         counters
     }

@@ -145,15 +145,15 @@ pub fn find_holders(
     (contexts, walks): (&[ContextId], &HolderSearchOptions),
 ) -> Result<HolderSearchResult, JvmError> {
     let tools = vm.new_tool_environment()?;
-    let found = search_with_tools(leaks, (tools, lines, env), (contexts, walks));
+    let found = search_with_tools((leaks, lines), (tools, env), (contexts, walks));
     // Frees its tags.
     tools.dispose_environment();
     found
 }
 
 fn search_with_tools(
-    leaks: &LeakDetector,
-    (tools, lines, env): (Jvmti, Jvmti, JniEnvironment),
+    (leaks, lines): (&LeakDetector, Jvmti),
+    (tools, env): (Jvmti, JniEnvironment),
     (contexts, walks): (&[ContextId], &HolderSearchOptions),
 ) -> Result<HolderSearchResult, JvmError> {
     let chosen = leaks.select_objects(env, (contexts, walks.type_descriptor.as_deref()), LIMITS);

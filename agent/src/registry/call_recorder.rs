@@ -120,6 +120,15 @@ impl CallsFile {
     }
 }
 
+/// A frame that a hook reports.
+#[derive(Clone, Copy)]
+pub struct RecordedFrame {
+    /// The thread's first slot.
+    pub first: Slot,
+    pub slot: Slot,
+    pub site: u32,
+}
+
 impl CallRecorder {
     pub fn new(calls: CallsFile, registry: Arc<WatchedRwLock<CodeRegistry>>) -> CallRecorder {
         CallRecorder {
@@ -202,14 +211,15 @@ impl CallRecorder {
         thread
     }
 
-    /// Records a call or an event at `site`, in the frame with slot `slot`. The thread's first slot is `first`.
+    /// Records a call or an event at the frame's site.
     pub fn record_site(
         &self,
         thread: &WatchedMutex<ThreadCallRecord>,
         methods: &MethodOfSite,
-        (first, slot, site): (Slot, Slot, u32),
+        frame: RecordedFrame,
         is_event: bool,
     ) {
+        let RecordedFrame { first, slot, site } = frame;
         let mut thread = lock(thread);
         let method = methods.get(site);
         if method == 0 || slot < first {
@@ -248,13 +258,14 @@ impl CallRecorder {
         slot >= first && between.any(|at| at.site() == SiteId(0))
     }
 
-    /// Records the entry of the method that contains `site`. Its slot is `slot`; the thread's first slot is `first`.
+    /// Records the entry of the method that contains the frame's site.
     pub fn record_entry(
         &self,
         thread: &WatchedMutex<ThreadCallRecord>,
         methods: &MethodOfSite,
-        (first, slot, site): (Slot, Slot, u32),
+        frame: RecordedFrame,
     ) {
+        let RecordedFrame { first, slot, site } = frame;
         let method = methods.get(site);
         if method == 0 || slot < first {
             return;

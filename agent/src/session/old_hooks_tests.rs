@@ -31,23 +31,28 @@ fn public_static_methods(bytes: &[u8]) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-fn called_methods(bytes: &[u8]) -> Vec<(String, String, String)> {
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct CalledMethod {
+    owner: String,
+    name: String,
+    descriptor: String,
+}
+
+fn called_methods(bytes: &[u8]) -> Vec<CalledMethod> {
     let class = ClassFile::parse(bytes).unwrap();
     let methods = class.methods().iter();
     let codes = methods.filter_map(|method| method.code.as_ref());
     let calls = codes.flat_map(|code| class.scan_code(code).unwrap().calls);
     calls
-        .map(|call| {
-            (
-                call.owner.to_string(),
-                call.name.to_string(),
-                call.descriptor.to_string(),
-            )
+        .map(|call| CalledMethod {
+            owner: call.owner.to_string(),
+            name: call.name.to_string(),
+            descriptor: call.descriptor.to_string(),
         })
         .collect()
 }
 
-fn neutral_counterpart(name: &str, descriptor: &str) -> (String, String) {
+fn disabled_counterpart(name: &str, descriptor: &str) -> (String, String) {
     let noop = match name.starts_with(INHERITED) {
         true => [INHERITED_WAS, INHERITED_WAS_ENTERED, INHERITED_WAS_ASKED],
         false => [WAS_SAID, WAS_ENTERED, WAS_ASKED],
@@ -90,10 +95,10 @@ fn what_hooks_call_is_there() {
 
 /// A hook that is added to a helper class has a neutral counterpart.
 #[test]
-fn whatever_hooks_call_has_a_neutral_counterpart() {
+fn whatever_hooks_call_has_a_disabled_counterpart() {
     let noop_methods = public_static_methods(bytes_in_live(WAS));
     for (name, descriptor) in hooked_classes().flat_map(public_static_methods) {
-        let is_there = noop_methods.contains(&neutral_counterpart(&name, &descriptor));
+        let is_there = noop_methods.contains(&disabled_counterpart(&name, &descriptor));
         assert!(
             is_there || REPLACEMENT_HELPERS.contains(&&*name),
             "{name}{descriptor}"
@@ -108,7 +113,7 @@ fn whatever_hooks_call_has_a_neutral_counterpart() {
         .collect();
     for (name, descriptor) in &inherited {
         let is_instead = REPLACEMENT_HELPERS.contains(&name.trim_start_matches(INHERITED));
-        let is_there = inherited.contains(&neutral_counterpart(name, descriptor));
+        let is_there = inherited.contains(&disabled_counterpart(name, descriptor));
         assert!(is_there || is_instead, "{name}{descriptor}");
     }
 }
@@ -122,10 +127,15 @@ fn calls_of_hooks_become_calls_that_do_nothing_and_others_stay() {
         assert_eq!(before.len(), after.len());
         let mut count = 0;
         for (old, new) in before.iter().zip(&after) {
-            let is_hook = CALLED_BY_HOOKS.contains(&&*old.0);
-            if is_hook && !REPLACEMENT_HELPERS.contains(&&*old.1) {
-                let (name, descriptor) = neutral_counterpart(&old.1, &old.2);
-                assert_eq!(new, &(WAS.into(), name, descriptor));
+            let is_hook = CALLED_BY_HOOKS.contains(&&*old.owner);
+            if is_hook && !REPLACEMENT_HELPERS.contains(&&*old.name) {
+                let (name, descriptor) = disabled_counterpart(&old.name, &old.descriptor);
+                let expected = CalledMethod {
+                    owner: WAS.into(),
+                    name,
+                    descriptor,
+                };
+                assert_eq!(new, &expected);
                 count += 1;
             } else {
                 assert_eq!(new, old);
@@ -158,14 +168,18 @@ fn inherited_hooks_become_inherited_ones_that_do_nothing() {
     let hooked = rewrite(&class, &plan).unwrap().bytes;
     let inherited = |bytes: &[u8]| {
         let calls = called_methods(bytes).into_iter();
-        let calls = calls.filter(|call| call.1.starts_with(INHERITED));
+        let calls = calls.filter(|call| call.name.starts_with(INHERITED));
         calls.collect::<Vec<_>>()
     };
     let before = inherited(&hooked);
     assert_eq!(before.len(), 2);
-    let noop = before.into_iter().map(|(owner, name, descriptor)| {
-        let (name, descriptor) = neutral_counterpart(&name, &descriptor);
-        (owner, name, descriptor)
+    let noop = before.into_iter().map(|call| {
+        let (name, descriptor) = disabled_counterpart(&call.name, &call.descriptor);
+        CalledMethod {
+            owner: call.owner,
+            name,
+            descriptor,
+        }
     });
     let after = disable_old_hooks(&hooked).unwrap();
     assert_eq!(inherited(&after), noop.collect::<Vec<_>>());

@@ -7,18 +7,21 @@ use lucce_jvmti::JniEnvironment;
 
 use crate::memory::locks::WatchedMutex;
 use crate::memory::slots::Slot;
-use crate::registry::call_recorder::{CallRecorder, FrameNotification, ThreadCallRecord};
+use crate::registry::call_recorder::{
+    CallRecorder, FrameNotification, RecordedFrame, ThreadCallRecord,
+};
 use crate::stack::{StackParts, vm_entry};
 use crate::thread::ThreadState;
 use crate::thread::lifecycle::{read_name, thread_name};
 
-/// Records one step of the current thread. `what` is the code that the helper class passes: see
-/// [`FrameNotification`].
+/// Records one step of the current thread, in the frame with slot `slot`. `what` is the code that the helper class
+/// passes: see [`FrameNotification`].
 pub fn record_step(
     agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
-    (what, slot, site): (i32, Slot, u32),
+    what: i32,
+    (slot, site): (Slot, u32),
 ) {
     let Some(recorder) = &agent.core.recorder else {
         return;
@@ -27,15 +30,18 @@ pub fn record_step(
     if recorder.has_unhooked_frames(&recorded, (state.first_slot(), slot)) {
         vm_entry::repair_slots(agent, env, state, slot, slot);
     }
+    let frame = RecordedFrame {
+        first: state.first_slot(),
+        slot,
+        site,
+    };
     match FrameNotification::from_code(what) {
         Some(FrameNotification::Entered) => {
-            let place = (state.first_slot(), slot, site);
-            recorder.record_entry(&recorded, &agent.core.method_of_site, place);
+            recorder.record_entry(&recorded, &agent.core.method_of_site, frame);
         }
         Some(what @ (FrameNotification::Call | FrameNotification::Event)) => {
-            let place = (state.first_slot(), slot, site);
             let methods = &agent.core.method_of_site;
-            recorder.record_site(&recorded, methods, place, what == FrameNotification::Event);
+            recorder.record_site(&recorded, methods, frame, what == FrameNotification::Event);
             if recorder.is_thread_start(methods.get(site)) {
                 give_ticket(agent, recorder, env, &recorded);
             }

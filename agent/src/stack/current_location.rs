@@ -11,6 +11,7 @@ use crate::core::EventLocation;
 use crate::memory::slots::{LOST, Slot};
 use crate::stack::frames::{MethodKind, ResolvedFrame, StackWalk};
 use crate::stack::innermost_frames;
+use crate::stack::innermost_frames::WalkedFrames;
 use crate::stack::vm_entry;
 use crate::stack::vm_entry::CallerFrames;
 use crate::stack::{StackParts, contexts};
@@ -106,7 +107,12 @@ fn locate_once(
     let mut walk = StackWalk::new(agent, env, own + innermost_frames::FIRST_FRAMES)
         .with_innermost_location(location);
     let mut frames = Vec::new();
-    let here = find_location(agent, env, state, (&mut frames, own, &mut walk));
+    let mut walked = WalkedFrames {
+        frames: &mut frames,
+        own,
+        walk: &mut walk,
+    };
+    let here = find_location(agent, env, state, &mut walked);
     let is_shown = |frame: &ResolvedFrame| frame.method.kind != MethodKind::Hidden;
     let has_all = frames.len() < own + innermost_frames::MOST_FRAMES;
     CurrentLocation {
@@ -116,21 +122,19 @@ fn locate_once(
     }
 }
 
-/// `frames` holds all frames that `walk` has given; new ones are appended.
 fn find_location(
     agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
-    (frames, own, walk): (&mut Vec<ResolvedFrame>, usize, &mut StackWalk<'_>),
+    walked: &mut WalkedFrames<'_, '_>,
 ) -> Option<EventLocation> {
-    let walked = (&mut *frames, own, &mut *walk);
     let near = thread_pointer(agent, env)
         .and_then(|pointer| innermost_frames::find_callers(agent, state, walked, pointer));
     let callers = match near {
         Some(callers) => callers,
         None => {
-            frames.extend(walk.collect_rest()?);
-            vm_entry::match_all_callers(&agent.core.registry(), state, frames.get(own..)?)?
+            walked.frames.extend(walked.walk.collect_rest()?);
+            vm_entry::match_all_callers(&agent.core.registry(), state, walked.callers()?)?
         }
     };
     locate_by_callers(agent, state, &callers)

@@ -25,13 +25,28 @@ pub const MOST_FRAMES: usize = 16;
 /// Minimum number of callers: fewer seldom prove a slot.
 const FEWEST: usize = 4;
 
-/// The callers of the current thread by its innermost frames. `pointer` is the thread's pointer. `frames` are the
-/// frames that `walk` has given; the innermost `own` of them do not count, and new ones are appended. `None`: all
-/// frames are needed.
+/// The frames that a walk has given so far.
+pub struct WalkedFrames<'f, 'w> {
+    /// Further frames of the walk are appended.
+    pub frames: &'f mut Vec<ResolvedFrame>,
+    /// The number of innermost frames that do not count.
+    pub own: usize,
+    pub walk: &'f mut StackWalk<'w>,
+}
+
+impl WalkedFrames<'_, '_> {
+    /// The frames that count. `None`: there are too few.
+    pub fn callers(&self) -> Option<&[ResolvedFrame]> {
+        self.frames.get(self.own..)
+    }
+}
+
+/// The callers of the current thread by its innermost frames. `pointer` is the thread's pointer. `None`: all frames
+/// are needed.
 pub fn find_callers(
     agent: StackParts<'_>,
     state: &ThreadState,
-    (frames, own, walk): (&mut Vec<ResolvedFrame>, usize, &mut StackWalk<'_>),
+    walked: &mut WalkedFrames<'_, '_>,
     pointer: Slot,
 ) -> Option<CallerFrames> {
     // Out of scope the pointer is restored, so it may lie below the slot.
@@ -40,8 +55,9 @@ pub fn find_callers(
         && agent.core.counts.untracked_calls.load(Ordering::Relaxed) == 0;
     let mut stages = [FIRST_FRAMES, MOST_FRAMES].into_iter().filter(|_| usual);
     stages.find_map(|most| {
-        frames.extend(walk.take((own + most).saturating_sub(frames.len())));
-        prove_callers(&agent.core.registry(), state, frames.get(own..)?, pointer)
+        let missing = (walked.own + most).saturating_sub(walked.frames.len());
+        walked.frames.extend(walked.walk.by_ref().take(missing));
+        prove_callers(&agent.core.registry(), state, walked.callers()?, pointer)
     })
 }
 

@@ -22,6 +22,7 @@ use crate::registry::CodeRegistry;
 use crate::stack::StackParts;
 use crate::stack::entry_loss::{EntryLoss, LossReason};
 use crate::stack::frames::{MethodKind, PIECE, ResolvedFrame, StackWalk};
+use crate::stack::innermost_frames::WalkedFrames;
 use crate::stack::vm_entry_sites::VmEntrySite;
 use crate::stack::{context_scopes, contexts, current_location, innermost_frames};
 use crate::thread::{ThreadState, VmEntry};
@@ -112,8 +113,12 @@ pub fn enter_frame(
                     .vm_entry_sites
                     .record_native_call(pointer.below().site());
             }
-            let walked = (&mut frames, 0, &mut walk);
-            called.or_else(|| innermost_frames::find_callers(agent, state, walked, pointer))
+            let mut walked = WalkedFrames {
+                frames: &mut frames,
+                own: 0,
+                walk: &mut walk,
+            };
+            called.or_else(|| innermost_frames::find_callers(agent, state, &mut walked, pointer))
         }
         _ => None,
     };

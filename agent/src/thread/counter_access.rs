@@ -33,8 +33,12 @@ pub fn current_counters<'s>(
             true => take_counters(agent, env, name, (is_virtual, origin)),
             false => {
                 let kind = thread_kind(&name);
-                let named = (tags, &*kind, &*name);
-                let counters = take_tagged_counters(agent, env, named, (is_virtual, origin));
+                let user = CounterUser {
+                    tags,
+                    kind: &kind,
+                    name: &name,
+                };
+                let counters = take_tagged_counters(agent, env, user, (is_virtual, origin));
                 agent.counters.coverage.assign_counters(&counters);
                 counters
             }
@@ -53,24 +57,33 @@ pub fn take_counters(
     assign_thread(agent, env, &mut counters, (is_virtual, origin));
     agent.counters.coverage.assign_counters(&counters);
     if let (Some(id), false) = (counters.id, counters.shared) {
-        // From now on these agent cover several threads.
+        // From now on these counters cover several threads.
         mark_shared(agent, &mut counters, id);
     }
     log_origin(agent, &mut counters);
     counters
 }
 
-/// Takes counters for events of the current thread under `tags`. `kind`: the kind of its name.
+/// Who uses counters: a thread while it has these tags.
+#[derive(Clone, Copy)]
+pub struct CounterUser<'n> {
+    pub tags: TagSet,
+    /// The kind of the thread's name.
+    pub kind: &'n str,
+    pub name: &'n str,
+}
+
+/// Takes counters for events of the current thread under the user's tags.
 pub fn take_tagged_counters(
     agent: ThreadParts<'_>,
     env: JniEnvironment,
-    (tags, kind, name): (TagSet, &str, &str),
+    user: CounterUser<'_>,
     (is_virtual, origin): (bool, ContextId),
 ) -> ThreadCounters {
-    let mut counters = agent.counters.counter_pool.take_free(tags, kind);
-    let is_known = counters.name == name;
+    let mut counters = agent.counters.counter_pool.take_free(user.tags, user.kind);
+    let is_known = counters.name == user.name;
     if !is_known {
-        counters.name = name.to_owned();
+        counters.name = user.name.to_owned();
     }
     assign_thread(agent, env, &mut counters, (is_virtual, origin));
     if let (Some(id), false, false) = (counters.id, counters.shared, is_known) {
@@ -187,7 +200,7 @@ pub fn new_counter(
     let id = log_thread_id(agent, counters);
     counters.next_counter(number, |cells| {
         let block = agent.core.log.add_counters(id, cells).ok()?;
-        // SAFETY: the block is kept as long as the agent, and per-thread agent are used no longer than that.
+        // SAFETY: the block is kept as long as the agent, and per-thread counters are used no longer than that.
         let cells = unsafe { block.as_static() };
         agent.counters.lock_counter_blocks().push(block);
         Some(cells)
@@ -210,7 +223,7 @@ pub fn event_counter(
     });
     counters.event_counter(number, event, |cells| {
         let block = agent.core.log.add_event_counters(id, cells).ok()?;
-        // SAFETY: the block is kept as long as the agent, and per-thread agent are used no longer than that.
+        // SAFETY: the block is kept as long as the agent, and per-thread counters are used no longer than that.
         let cells = unsafe { block.as_static() };
         agent.counters.lock_event_counter_blocks().push(block);
         Some(cells)

@@ -6,7 +6,7 @@ use lucce_stream::StreamThread;
 use crate::options::LogLevel;
 use crate::thread::ThreadParts;
 use crate::thread::ThreadState;
-use crate::thread::counter_access;
+use crate::thread::counter_access::{self, CounterUser};
 use crate::thread::tags::{OpenTags, TagLimit, TagSet};
 use crate::thread::thread_counters::ThreadCounters;
 
@@ -93,9 +93,13 @@ fn switch_counters(
         true => state.untagged_counters.take().map(|counters| *counters),
         false => {
             let whose = (state.is_virtual, state.origin);
-            let named = (to, &*old.kind, &*old.name);
+            let user = CounterUser {
+                tags: to,
+                kind: &old.kind,
+                name: &old.name,
+            };
             Some(counter_access::take_tagged_counters(
-                agent, env, named, whose,
+                agent, env, user, whose,
             ))
         }
     };

@@ -197,7 +197,7 @@ impl HookedClassCache {
         }
         if let Err(error) = place.write_file(new) {
             let folder = place.folder.display();
-            let text = format!("no cache of agent in {folder}: {error}");
+            let text = format!("no cache of classes in {folder}: {error}");
             agent.core.options.print_message(LogLevel::Debug, &text);
         }
     }
