@@ -1,14 +1,13 @@
-//! Callbacks of the VM for an agent that was loaded at the start of the JVM.
+//! Callbacks of the VM about itself, its threads and classes, with hooks and in hookless mode.
 //!
-//! Read `Agent_OnLoad`, then `handle_vm_init` and `class_file_load_hook`. Events of locks, exceptions and objects
-//! come through `AgentEntryPoint`.
-#![allow(unsafe_code, reason = "entry points and callbacks of the JVM")]
+//! Read `handle_vm_init` first, then `class_file_load_hook`. Callbacks of events are in `event_callbacks`.
+#![allow(unsafe_code, reason = "callbacks of the JVM")]
 
 use std::ffi::{CStr, c_char, c_int, c_uchar, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jmethodID, jobject};
+use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_bytecode::mutf8;
 use lucce_jvmti::JniEnvironment;
@@ -17,86 +16,25 @@ use crate::classes::java_agents::ArrivingClass;
 use crate::classes::load::ClassArrival;
 use crate::classes::rewriting::RewriteOutcome;
 use crate::classes::{java_agents, load, method_watch, unloading};
-use crate::counting::CountingParts;
-use crate::entry::{c_api, hookless_callbacks, jni_allocations, jni_brackets, tool_calls};
-use crate::events::{self, EventCallback, samples};
+use crate::entry::{event_callbacks, jni_allocations, jni_brackets, tool_calls};
+use crate::events::samples;
+use crate::hookless::thread_storage;
 use crate::leaks;
-use crate::memory::event_mask;
 use crate::options::LogLevel;
 use crate::session::Agent;
 use crate::session::finish::finish_recording;
-use crate::session::guard::{guard_callback, guard_event, guard_vm_event};
+use crate::session::guard::guard_callback;
 use crate::session::live::CallInterceptors;
 use crate::session::{
-    burst, control, file_watch, helper_class, holders_request, live, malloc_trim, push, start,
+    attach, burst, control, file_watch, helper_class, holders_request, live, malloc_trim, push,
 };
-use crate::thread::lifecycle::state_of;
-use crate::thread::{ThreadState, lifecycle};
-
-/// Passes events of the VM to the code that counts them.
-struct AgentEntryPoint;
-
-impl EventCallback for AgentEntryPoint {
-    fn handle_event(
-        kind: u64,
-        env: *mut JNIEnv,
-        thread: jobject,
-        body: impl FnOnce(CountingParts<'_>, JniEnvironment, &ThreadState),
-    ) {
-        guard_vm_event(kind, env, thread, |agent, env, state| {
-            body(agent.counting_parts(), env, state);
-        });
-    }
-
-    fn handle_end(
-        env: *mut JNIEnv,
-        thread: jobject,
-        body: impl FnOnce(CountingParts<'_>, JniEnvironment, &ThreadState),
-    ) {
-        guard_callback((), |agent| {
-            let env = agent.core.jni_env(env);
-            let own = state_of(agent.thread_parts(), env, thread);
-            if let Some(state) = own.get().filter(|_| agent.core.is_live()) {
-                body(agent.counting_parts(), env, state);
-            }
-        });
-    }
-}
+use crate::thread::lifecycle;
 
 const ENTRY_POINTS: CallInterceptors = CallInterceptors {
     bracket: jni_brackets::install_brackets,
     objects: jni_allocations::install_allocation_functions,
     tool_calls: tool_calls::install_tool_functions,
 };
-
-/// Loaded by the VM before any Java code runs.
-///
-/// # Safety
-/// Called by the VM with its own pointers.
-#[unsafe(no_mangle)]
-pub unsafe extern "system" fn Agent_OnLoad(
-    vm: *mut JavaVM,
-    options: *const c_char,
-    _: *mut c_void,
-) -> jint {
-    // SAFETY: the VM passes a terminated string or null.
-    let text = unsafe { string_from_c(options) };
-    let started = std::panic::catch_unwind(|| {
-        c_api::set_vm(vm);
-        let doors = start::CallbackTables {
-            hooked: callback_table(),
-            hookless: hookless_callbacks::callback_table(),
-        };
-        start::start_agent(vm, &text, &doors)
-    });
-    match started.unwrap_or_else(|_| Err("the agent failed to start".into())) {
-        Ok(()) => JNI_OK,
-        Err(message) => {
-            eprintln!("lucce: {message}");
-            JNI_ERR
-        }
-    }
-}
 
 /// The text of the agent's options.
 ///
@@ -112,8 +50,8 @@ pub unsafe fn string_from_c(options: *const c_char) -> String {
     }
 }
 
-/// The callbacks of an agent that was loaded at the start of the JVM.
-fn callback_table() -> ti::jvmtiEventCallbacks {
+/// The callbacks of the agent. The VM calls those whose events are enabled.
+pub fn callback_table() -> ti::jvmtiEventCallbacks {
     let mut callbacks = ti::jvmtiEventCallbacks::default();
     callbacks.VMStart = Some(vm_start);
     callbacks.VMInit = Some(vm_init);
@@ -124,10 +62,9 @@ fn callback_table() -> ti::jvmtiEventCallbacks {
     callbacks.ClassPrepare = Some(class_prepare);
     callbacks.Breakpoint = Some(breakpoint);
     callbacks.ClassFileLoadHook = Some(class_file_load_hook);
-    callbacks.SampledObjectAlloc = Some(sampled_object_alloc);
     callbacks.GarbageCollectionFinish = Some(garbage_collection_finish);
     callbacks.ResourceExhausted = Some(resource_exhausted);
-    events::add_callbacks::<AgentEntryPoint>(&mut callbacks);
+    event_callbacks::add_callbacks(&mut callbacks);
     callbacks
 }
 
@@ -143,7 +80,18 @@ unsafe extern "system" fn vm_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
 }
 
 unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: jobject) {
-    guard_callback((), |agent| handle_vm_init(agent, agent.core.jni_env(env)));
+    guard_callback((), |agent| match agent.core.is_hookless() {
+        true => start_hookless_events(agent, env),
+        false => handle_vm_init(agent, agent.core.jni_env(env)),
+    });
+}
+
+/// An attached agent has started its events by itself.
+fn start_hookless_events(agent: &'static Agent, env: *mut JNIEnv) {
+    lucce_tracelog::keep_addresses(0);
+    if let Err(message) = attach::start_events(agent, Some(env)) {
+        agent.core.report_message(LogLevel::Error, &message);
+    }
 }
 
 /// Makes hooks live when the VM is initialised. Called by VMInit, or earlier by the first Java agent on the command
@@ -207,14 +155,14 @@ pub fn handle_vm_init(agent: &'static Agent, env: JniEnvironment) {
 unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject) {
     guard_callback((), |agent| {
         let env = agent.core.jni_env(env);
-        if agent.core.is_live() {
-            agent
-                .counters
-                .coverage
-                .begin_thread(agent.thread_parts(), env, thread);
-            lifecycle::begin_started(agent.thread_parts(), env, thread);
-        } else {
+        if !agent.core.is_hookless() && !agent.core.is_live() {
             helper_class::mark_threads_started(env);
+            return;
+        }
+        let parts = agent.thread_parts();
+        agent.counters.coverage.begin_thread(parts, env, thread);
+        if !agent.core.is_hookless() {
+            lifecycle::begin_started(parts, env, thread);
         }
     });
 }
@@ -222,8 +170,13 @@ unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, t
 unsafe extern "system" fn thread_end(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject) {
     guard_callback((), |agent| {
         let env = agent.core.jni_env(env);
+        if agent.core.is_hookless() {
+            thread_storage::end_thread(agent.core.jvmti, thread);
+        }
         agent.counters.coverage.end_thread(env);
-        lifecycle::end_thread(agent.thread_parts(), env, thread);
+        if !agent.core.is_hookless() {
+            lifecycle::end_thread(agent.thread_parts(), env, thread);
+        }
     });
 }
 
@@ -233,8 +186,9 @@ unsafe extern "system" fn virtual_thread_end(
     env: *mut JNIEnv,
     thread: jobject,
 ) {
-    guard_callback((), |agent| {
-        lifecycle::end_thread(agent.thread_parts(), agent.core.jni_env(env), thread)
+    guard_callback((), |agent| match agent.core.is_hookless() {
+        true => thread_storage::end_thread(agent.core.jvmti, thread),
+        false => lifecycle::end_thread(agent.thread_parts(), agent.core.jni_env(env), thread),
     });
 }
 
@@ -272,43 +226,8 @@ unsafe extern "system" fn breakpoint(
     });
 }
 
-/// Enabled only with `events=leak` or `alloc=SIZE`. Runs in the thread that has made the object.
-unsafe extern "system" fn sampled_object_alloc(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    object: jobject,
-    class: jclass,
-    size: i64,
-) {
-    let size = u64::try_from(size).unwrap_or(0);
-    guard_callback((), |agent| {
-        if let (Some(leaks), true) = (&agent.leaks, agent.core.is_live()) {
-            leaks.on_sample(
-                agent.counting_parts(),
-                agent.core.jni_env(env),
-                object,
-                class,
-                size,
-            );
-        }
-    });
-    guard_event(event_mask::SAMPLES, |agent| {
-        samples::handle_sample(
-            agent.counting_parts(),
-            agent.core.jni_env(env),
-            thread,
-            class,
-            size,
-        );
-    });
-}
-
 /// Enabled only with `events=leak`. No function of the VM may be called here.
-///
-/// # Safety
-/// Called by the VM.
-pub unsafe extern "system" fn garbage_collection_finish(_: *mut ti::jvmtiEnv) {
+unsafe extern "system" fn garbage_collection_finish(_: *mut ti::jvmtiEnv) {
     guard_callback((), |agent| {
         if let Some(leaks) = &agent.leaks {
             leaks.on_collection(agent.counting_parts());
@@ -317,10 +236,7 @@ pub unsafe extern "system" fn garbage_collection_finish(_: *mut ti::jvmtiEnv) {
 }
 
 /// Enabled only with `events=leak`. Runs in the thread that gets the error, before it gets it.
-///
-/// # Safety
-/// Called by the VM.
-pub unsafe extern "system" fn resource_exhausted(
+unsafe extern "system" fn resource_exhausted(
     _: *mut ti::jvmtiEnv,
     env: *mut JNIEnv,
     flags: jint,
@@ -341,6 +257,10 @@ pub unsafe extern "system" fn resource_exhausted(
 
 unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
     guard_callback((), |agent| {
+        // The agent was detached, or its events could not be started.
+        if agent.core.is_hookless() && !agent.core.is_live() {
+            return;
+        }
         if let Some(leaks) = &agent.leaks {
             leaks.finish_sampling(agent.counting_parts(), agent.core.jni_env(env));
         }

@@ -1,6 +1,6 @@
 //! `events=exception`: exceptions thrown by bytecode, by native methods and by the VM itself, as caught or uncaught. An exception
 //! that is thrown again is counted again.
-use jvmti_bindings::sys::jni::{JNIEnv, jmethodID, jobject};
+use jvmti_bindings::sys::jni::{jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_instrument::EventKindInfo;
 use lucce_instrument::kinds::EXCEPTION;
@@ -9,7 +9,7 @@ use lucce_jvmti::JniEnvironment;
 use crate::core::EventLocation;
 use crate::counting::CountingParts;
 use crate::counting::counter_lookup::{count_dropped_in_scope, find_counter, verified_location};
-use crate::events::{EventCallback, EventSource};
+use crate::events::EventSource;
 use crate::thread::ThreadState;
 use crate::thread::event_kind::EventKind;
 
@@ -35,32 +35,11 @@ impl EventSource for ExceptionSource {
     }
 }
 
-/// Sets the callback of exceptions.
-pub fn add_callbacks<D: EventCallback>(callbacks: &mut ti::jvmtiEventCallbacks) {
-    callbacks.Exception = Some(raised::<D>);
-}
-
-extern "system" fn raised<D: EventCallback>(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    method: jmethodID,
-    location: i64,
-    exception: jobject,
-    catch_method: jmethodID,
-    catch_location: i64,
-) {
-    D::handle_event(EXCEPTION.mask_bit, env, thread, |agent, env, state| {
-        let catch = (!catch_method.is_null()).then_some((catch_method, catch_location));
-        count_exception(agent, env, state, (exception, (method, location)), catch);
-    });
-}
-
 /// A method and a bci.
-type BytecodeLocation = (jmethodID, i64);
+pub type BytecodeLocation = (jmethodID, i64);
 
 /// Counts an exception thrown at `thrown`. `catch`: the place that will catch it.
-fn count_exception(
+pub fn count_exception(
     agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,

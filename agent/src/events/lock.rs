@@ -6,18 +6,18 @@
 use std::ptr;
 use std::sync::OnceLock;
 
-use jvmti_bindings::sys::jni::{JNIEnv, jlong, jobject};
+use jvmti_bindings::sys::jni::jobject;
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
 use lucce_instrument::EventKindInfo;
 use lucce_instrument::kinds::LOCK;
-use lucce_jvmti::{FieldId, JniEnvironment, clock};
+use lucce_jvmti::{FieldId, JniEnvironment};
 
 use crate::counting::CountingParts;
 use crate::counting::counter_lookup::{
     find_counter, find_counter_by_number, find_counter_here, verify_location,
 };
-use crate::events::{EventCallback, EventSource, HookEvent};
+use crate::events::{EventSource, HookEvent};
 use crate::stack::{current_location, monitor_location};
 use crate::thread::ThreadState;
 use crate::thread::event_kind::{EventKind, MonitorWait};
@@ -69,91 +69,37 @@ impl EventSource for LockSource {
     }
 }
 
-/// Called when a thread begins to wait for a monitor, to enter it or to be notified, and when it continues.
-pub trait MonitorCallbacks: 'static {
-    /// `place`: the current thread, and the monitor's object. `kind`: [`ENTER`] or [`WAIT`].
-    fn begin_wait(
-        env: *mut JNIEnv,
-        place: (jobject, jobject),
-        kind: &'static EventKind,
-        since: u64,
-    );
-
-    fn end_wait(env: *mut JNIEnv, thread: jobject, kind: &'static EventKind, now: u64);
-}
-
-/// Sets the callbacks of monitors.
-pub fn add_callbacks<M: MonitorCallbacks>(callbacks: &mut ti::jvmtiEventCallbacks) {
-    callbacks.MonitorContendedEnter = Some(contended_enter::<M>);
-    callbacks.MonitorContendedEntered = Some(contended_entered::<M>);
-    callbacks.MonitorWait = Some(monitor_wait::<M>);
-    callbacks.MonitorWaited = Some(monitor_waited::<M>);
-}
-
-extern "system" fn contended_enter<M: MonitorCallbacks>(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    object: jobject,
+/// The current thread begins to wait. `place`: the thread, and the monitor's object. `begin`: [`ENTER`] or [`WAIT`], and the
+/// time.
+pub fn begin_wait(
+    agent: CountingParts<'_>,
+    env: JniEnvironment,
+    state: &ThreadState,
+    place: (jobject, jobject),
+    (kind, since): (&'static EventKind, u64),
 ) {
-    M::begin_wait(env, (thread, object), &ENTER, clock::nano_time());
-}
-
-extern "system" fn contended_entered<M: MonitorCallbacks>(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    _: jobject,
-) {
-    M::end_wait(env, thread, &ENTER, clock::nano_time());
-}
-
-extern "system" fn monitor_wait<M: MonitorCallbacks>(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    object: jobject,
-    _: jlong,
-) {
-    M::begin_wait(env, (thread, object), &WAIT, clock::nano_time());
-}
-
-extern "system" fn monitor_waited<M: MonitorCallbacks>(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    _: jobject,
-    _: u8,
-) {
-    M::end_wait(env, thread, &WAIT, clock::nano_time());
-}
-
-/// With hooks in classes.
-impl<D: EventCallback> MonitorCallbacks for D {
-    fn begin_wait(
-        env: *mut JNIEnv,
-        place: (jobject, jobject),
-        kind: &'static EventKind,
-        since: u64,
-    ) {
-        D::handle_event(
-            LOCK.mask_bit,
-            env,
-            place.0,
-            |agent, env, state| match ptr::eq(kind, &ENTER) {
-                true => begin_enter(agent, env, state, place, since),
-                false => begin_notify_wait(agent, env, state, place.1, since),
-            },
-        );
+    match ptr::eq(kind, &ENTER) {
+        true => begin_enter(agent, env, state, place, since),
+        false => begin_notify_wait(agent, env, state, place.1, since),
     }
+}
 
-    fn end_wait(env: *mut JNIEnv, thread: jobject, kind: &'static EventKind, now: u64) {
-        D::handle_end(env, thread, |agent, env, state| {
-            match ptr::eq(kind, &ENTER) {
-                true => end_enter(agent, env, state, now),
-                false => end_notify_wait(agent, env, state, now),
-            }
-        });
+/// Ends the wait and counts it. It is forgotten even if locks are not counted any more.
+pub fn end_wait(
+    agent: CountingParts<'_>,
+    env: JniEnvironment,
+    state: &ThreadState,
+    (kind, now): (&'static EventKind, u64),
+) {
+    let wait = match ptr::eq(kind, &ENTER) {
+        true => state.waits.enter.take(),
+        false => state.waits.wait.take(),
+    };
+    if let Some(waiting) = wait
+        && agent.core.event_mask.is_enabled(LOCK.mask_bit)
+    {
+        let passed = now.saturating_sub(waiting.since);
+        waiting.counter.count_event(agent, env, state, passed);
     }
 }
 
@@ -179,11 +125,6 @@ fn begin_enter(
     state.waits.enter.set(waiting);
 }
 
-/// The thread owns the monitor.
-fn end_enter(agent: CountingParts<'_>, env: JniEnvironment, state: &ThreadState, now: u64) {
-    count_waited(agent, env, state, (state.waits.enter.take(), now));
-}
-
 /// The current thread begins to wait at time `since` for a notification by `object`.
 fn begin_notify_wait(
     agent: CountingParts<'_>,
@@ -198,26 +139,6 @@ fn begin_notify_wait(
         since,
     });
     state.waits.wait.set(waiting);
-}
-
-/// The wait has ended, by a notification or otherwise.
-fn end_notify_wait(agent: CountingParts<'_>, env: JniEnvironment, state: &ThreadState, now: u64) {
-    count_waited(agent, env, state, (state.waits.wait.take(), now));
-}
-
-/// Counts the wait. It is forgotten even if locks are not counted any more.
-fn count_waited(
-    agent: CountingParts<'_>,
-    env: JniEnvironment,
-    state: &ThreadState,
-    (waiting, now): (Option<MonitorWait>, u64),
-) {
-    if let Some(waiting) = waiting
-        && agent.core.event_mask.is_enabled(LOCK.mask_bit)
-    {
-        let passed = now.saturating_sub(waiting.since);
-        waiting.counter.count_event(agent, env, state, passed);
-    }
 }
 
 /// Counts `passed` nanoseconds of parking by `thread`, the current one. Number 0: the caller is out of scope, so the agent asks

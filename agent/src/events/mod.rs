@@ -1,7 +1,7 @@
-//! Kinds of events, one file for each: the VM's events that it enables, their callbacks, and the events that hooks report.
+//! Kinds of events, one file for each: the VM's events that it enables, and the events that hooks report.
 //!
 //! ```text
-//! VM event    ─► EventCallback::handle_event ─► source ─► counting: counter of (context, type)
+//! VM event    ─► entry/event_callbacks ─► functions of the kind ─► counting: counter of (context, type)
 //! hook's call ─► EventSource::record_hook_event ──┘
 //! ```
 //!
@@ -24,7 +24,7 @@ pub mod ownership;
 pub mod samples;
 pub mod threads;
 
-use jvmti_bindings::sys::jni::{JNIEnv, jobject};
+use jvmti_bindings::sys::jni::jobject;
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
 use lucce_instrument::EventKindInfo;
@@ -48,13 +48,6 @@ const SOURCES: [&dyn EventSource; 5] = [
     &IoSource,
     &ThreadStartSource,
 ];
-
-/// Sets the VM's callbacks of all kinds.
-pub fn add_callbacks<D: EventCallback>(callbacks: &mut ti::jvmtiEventCallbacks) {
-    lock::add_callbacks::<D>(callbacks);
-    exception::add_callbacks::<D>(callbacks);
-    objects::add_callbacks::<D>(callbacks);
-}
 
 /// A kind of events that the VM or hooks report.
 pub trait EventSource: Sync {
@@ -91,24 +84,6 @@ pub struct HookEvent {
     pub amount: u64,
     /// Duration in nanoseconds.
     pub passed: u64,
-}
-
-/// How the VM's callbacks reach the agent, which only higher layers know.
-pub trait EventCallback: 'static {
-    /// Handles an event of the current thread, if the event mask enables its kind.
-    fn handle_event(
-        kind: u64,
-        env: *mut JNIEnv,
-        thread: jobject,
-        body: impl FnOnce(CountingParts<'_>, JniEnvironment, &ThreadState),
-    );
-
-    /// Ends something that the current thread has begun, even if its kind is not counted any more.
-    fn handle_end(
-        env: *mut JNIEnv,
-        thread: jobject,
-        body: impl FnOnce(CountingParts<'_>, JniEnvironment, &ThreadState),
-    );
 }
 
 /// The sources of the selected kinds that need events of the VM.

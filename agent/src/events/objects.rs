@@ -6,7 +6,7 @@
 //! counted with `events=alloc` already (`exception_trace.rs`).
 use std::sync::OnceLock;
 
-use jvmti_bindings::sys::jni::{JNIEnv, jclass, jobject};
+use jvmti_bindings::sys::jni::jobject;
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_instrument::EventKindInfo;
 use lucce_instrument::kinds::OBJECTS;
@@ -14,7 +14,7 @@ use lucce_jvmti::{FieldId, JniEnvironment};
 
 use crate::counting::CountingParts;
 use crate::counting::counter_lookup::find_counter_here;
-use crate::events::{EventCallback, EventSource};
+use crate::events::EventSource;
 use crate::thread::event_kind::EventKind;
 use crate::thread::lifecycle::current_state;
 use crate::thread::{OwnState, ThreadState};
@@ -53,27 +53,8 @@ impl EventSource for VmObjectSource {
     }
 }
 
-/// Sets the callback of the VM's objects.
-pub fn add_callbacks<D: EventCallback>(callbacks: &mut ti::jvmtiEventCallbacks) {
-    callbacks.VMObjectAlloc = Some(made_by_vm::<D>);
-}
-
-extern "system" fn made_by_vm<D: EventCallback>(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    object: jobject,
-    _: jclass,
-    bytes: i64,
-) {
-    D::handle_event(OBJECTS.mask_bit, env, thread, |agent, env, state| {
-        let bytes = u64::try_from(bytes).unwrap_or(0);
-        count_vm_object(agent, env, state, object, bytes);
-    });
-}
-
 /// Counts an object that the VM has created in the current thread.
-fn count_vm_object(
+pub fn count_vm_object(
     agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,

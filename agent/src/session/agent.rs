@@ -191,25 +191,27 @@ impl Agent {
     pub fn install(
         options: AgentOptions,
         jvmti: Jvmti,
-        ground: AgentResources,
+        resources: AgentResources,
     ) -> Result<&'static Agent, String> {
-        let mut outputs = ground.outputs;
+        let mut outputs = resources.outputs;
         let writer = outputs.log.take().ok_or("there is no log")?;
-        let registry = Arc::new(WatchedRwLock::new(CodeRegistry::new(ground.method_of_site)));
+        let registry = Arc::new(WatchedRwLock::new(CodeRegistry::new(
+            resources.method_of_site,
+        )));
         let calls = outputs.calls.take();
-        let mut planned = ground.prepared.into_plan(&options, &registry);
+        let mut planned = resources.prepared.into_plan(&options, &registry);
         let comparison =
             AgentComparison::new(&options, &planned).ok_or_else(address_space_message)?;
         let inputs = CoreInputs {
-            run: ground.run,
-            stacks: ground.stacks,
-            method_of_site: ground.method_of_site,
+            run: resources.run,
+            stacks: resources.stacks,
+            method_of_site: resources.method_of_site,
             writer,
             recorder: calls.map(|calls| CallRecorder::new(calls, Arc::clone(&registry))),
             streamer: outputs.streamer.take(),
             registry,
             plan: planned.plan.take(),
-            hookless: ground.attached,
+            hookless: resources.attached,
         };
         let leaks = options.events.leak_interval().map(LeakDetector::new);
         let mut agent = Agent {

@@ -95,7 +95,7 @@ pub fn attach_agent(
             )
             .map_err(StartError::into_message)
         })
-        .and_then(|ground| Agent::install(options, jvmti, ground));
+        .and_then(|resources| Agent::install(options, jvmti, resources));
     let agent = match started {
         Ok(agent) => agent,
         Err(message) => {
@@ -130,7 +130,7 @@ pub fn hookless_attachment(options: &AgentOptions) -> Option<HooklessMode> {
 pub fn start_hookless(
     vm: *mut JavaVM,
     jvmti: Jvmti,
-    (options, ground): (AgentOptions, AgentResources),
+    (options, resources): (AgentOptions, AgentResources),
     (text, callbacks): (&str, &ti::jvmtiEventCallbacks),
 ) -> Result<(), String> {
     file_watch::survive_truncation(vm);
@@ -140,7 +140,7 @@ pub fn start_hookless(
         let interval = hookless_attachment(&options).map(|attached| attached.sampling_interval);
         start::set_sampling_interval_early(jvmti, interval);
     }
-    let agent = Agent::install(options, jvmti, ground)?;
+    let agent = Agent::install(options, jvmti, resources)?;
     set_detachable(vm, false);
     log_options_and_set_callbacks(agent, text, callbacks)?;
     agent.core.append_meta("tracking", "none");

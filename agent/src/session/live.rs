@@ -40,15 +40,15 @@ pub fn write_vm_properties(agent: &Agent) {
     }
 }
 
-/// Starts recording once the VM is initialized. `doors`: see [`CallInterceptors`].
+/// Starts recording once the VM is initialized. `interceptors`: see [`CallInterceptors`].
 pub fn start_live_recording(
     agent: &'static Agent,
     env: JniEnvironment,
-    doors: &CallInterceptors,
+    interceptors: &CallInterceptors,
 ) -> Option<()> {
     prepare_class_watch(agent, env);
     let helper = helper_class::find_classes(env)?;
-    helper_class::prepare_live_variant(agent, env, helper, doors.bracket)?;
+    helper_class::prepare_live_variant(agent, env, helper, interceptors.bracket)?;
     if agent.core.options.is_partial() {
         begin_all_threads(agent, env);
     }
@@ -60,8 +60,8 @@ pub fn start_live_recording(
         .start_following(agent.thread_parts(), env);
     helper_class::redefine_live_variant(agent, env, helper)?;
     set_slot_pointer(agent, env);
-    start_event_sources(agent, doors);
-    if (doors.tool_calls)(agent, env).is_none() {
+    start_event_sources(agent, interceptors);
+    if (interceptors.tool_calls)(agent, env).is_none() {
         agent.core.report_message(
             LogLevel::Warn,
             "this VM does not let its tool interface be watched: where a debugger pops a frame, or another agent \
@@ -149,9 +149,9 @@ fn hide_inherited_helpers(env: JniEnvironment) -> Option<()> {
     (!env.has_exception()).then_some(())
 }
 
-fn start_event_sources(agent: &Agent, doors: &CallInterceptors) {
+fn start_event_sources(agent: &Agent, interceptors: &CallInterceptors) {
     let events = agent.core.options.hooked_events();
-    if events.has_kind(&OBJECTS) && (doors.objects)(agent).is_none() {
+    if events.has_kind(&OBJECTS) && (interceptors.objects)(agent).is_none() {
         agent.core.report_message(
             LogLevel::Warn,
             "objects that native code makes are not counted",

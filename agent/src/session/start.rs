@@ -14,18 +14,15 @@ use crate::options::{AgentOptions, LogLevel, program_filter};
 use crate::session::agent::{Agent, AgentResources, StartError};
 use crate::session::{attach, file_watch, holders_request, repeated_start};
 
-/// The VM's callbacks with hooks, and in hookless mode.
-#[derive(Clone, Copy)]
-pub struct CallbackTables {
-    pub hooked: ti::jvmtiEventCallbacks,
-    pub hookless: ti::jvmtiEventCallbacks,
-}
-
-/// Starts the agent, before any Java code runs. `doors`: the VM's callbacks.
+/// Starts the agent, before any Java code runs. `callbacks`: those of the VM.
 ///
 /// # Errors
 /// One line for the user: the VM must not start.
-pub fn start_agent(vm: *mut JavaVM, text: &str, doors: &CallbackTables) -> Result<(), String> {
+pub fn start_agent(
+    vm: *mut JavaVM,
+    text: &str,
+    callbacks: &ti::jvmtiEventCallbacks,
+) -> Result<(), String> {
     if let Some(first) = repeated_start::recorded_options() {
         // The VM must start, so even wrong options are no error: the first options hold.
         let said = repeated_start::repetition_message(&first, text);
@@ -39,7 +36,7 @@ pub fn start_agent(vm: *mut JavaVM, text: &str, doors: &CallbackTables) -> Resul
     let jvmti = Jvmti::from_vm(vm).map_err(unsupported_message("JVMTI 11"))?;
     let started = match is_program_selected(jvmti, &options) {
         true => check_jdk_supported(jvmti)
-            .and_then(|()| acquire_and_start(vm, jvmti, options, (text, doors))),
+            .and_then(|()| acquire_and_start(vm, jvmti, options, (text, callbacks))),
         false => Ok(false),
     };
     if started != Ok(true) {
@@ -71,7 +68,7 @@ fn is_program_selected(jvmti: Jvmti, options: &AgentOptions) -> bool {
 }
 
 /// The text of the options, and the VM's callbacks.
-type StartArguments<'t> = (&'t str, &'t CallbackTables);
+type StartArguments<'t> = (&'t str, &'t ti::jvmtiEventCallbacks);
 
 /// Starts the agent, or reports why the program runs without recording. `false`: it runs without.
 ///
@@ -81,7 +78,7 @@ fn acquire_and_start(
     vm: *mut JavaVM,
     jvmti: Jvmti,
     mut options: AgentOptions,
-    (text, doors): StartArguments<'_>,
+    (text, callbacks): StartArguments<'_>,
 ) -> Result<bool, String> {
     lucce_tracelog::keep_addresses(flags::expected_addresses(vm));
     adapt_to_untried_jdk(jvmti, &mut options);
@@ -93,8 +90,8 @@ fn acquire_and_start(
         }
     };
     match missing {
-        Ok(ground) => {
-            start_with_resources(vm, jvmti, (options, ground), (text, doors)).map(|()| true)
+        Ok(resources) => {
+            start_with_resources(vm, jvmti, (options, resources), (text, callbacks)).map(|()| true)
         }
         Err(StartError::NoResources(why)) if !options.strict => {
             options.print_message(
@@ -110,12 +107,11 @@ fn acquire_and_start(
 fn start_with_resources(
     vm: *mut JavaVM,
     jvmti: Jvmti,
-    (options, ground): (AgentOptions, AgentResources),
-    (text, doors): StartArguments<'_>,
+    (options, resources): (AgentOptions, AgentResources),
+    (text, callbacks): StartArguments<'_>,
 ) -> Result<(), String> {
     if options.is_hookless() {
-        let start = (text, &doors.hookless);
-        return attach::start_hookless(vm, jvmti, (options, ground), start);
+        return attach::start_hookless(vm, jvmti, (options, resources), (text, callbacks));
     }
     file_watch::survive_truncation(vm);
     holders_request::remember_vm(vm);
@@ -142,7 +138,7 @@ fn start_with_resources(
     for source in events::wanted_sources(&options.hooked_events()) {
         events::add_source_capabilities(jvmti, source)?;
     }
-    let agent = Agent::install(options, jvmti, ground)?;
+    let agent = Agent::install(options, jvmti, resources)?;
     agent.classes.long_methods.set_vm(VmHandle::new(vm));
     agent.core.append_meta("lucce", env!("CARGO_PKG_VERSION"));
     if let Some(leaks) = &agent.leaks {
@@ -150,7 +146,7 @@ fn start_with_resources(
     }
     agent.core.append_meta("options", text);
     jvmti
-        .set_callbacks(&doors.hooked)
+        .set_callbacks(callbacks)
         .map_err(unsupported_message("the agent's callbacks"))?;
     for event in [
         ti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK,
