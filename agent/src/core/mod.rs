@@ -114,7 +114,7 @@ pub struct CoreInputs {
 }
 
 /// Names of the counts in the log's mapped pages.
-const TOTALS: [&str; 2] = ["verify.compared", "verify.mismatches"];
+const TOTALS: [&str; 3] = ["verify.compared", "verify.mismatches", "agent.panics"];
 
 impl AgentCore {
     pub fn new(options: AgentOptions, jvmti: Jvmti, mut inputs: CoreInputs) -> AgentCore {
@@ -186,6 +186,11 @@ impl AgentCore {
     pub fn count_mismatch(&self) -> u64 {
         self.count_total(1);
         increment_counter(&self.counts.mismatches)
+    }
+
+    /// Counts a caught panic where the log of a killed JVM has it.
+    pub fn count_panic(&self) {
+        self.count_total(2);
     }
 
     fn count_total(&self, index: usize) {

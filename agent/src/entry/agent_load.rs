@@ -8,7 +8,8 @@ use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JavaVM, jint};
 use crate::entry::c_api;
 use crate::entry::callbacks::{callback_table, string_from_c};
 use crate::hookless::attach_options;
-use crate::session::{attach, start};
+use crate::session::guard::install_panic_hook;
+use crate::session::{attach, control, start};
 
 /// Loaded by the VM before any Java code runs.
 ///
@@ -23,6 +24,7 @@ pub unsafe extern "system" fn Agent_OnLoad(
     // SAFETY: the VM passes a terminated string or null.
     let text = unsafe { string_from_c(options) };
     let started = std::panic::catch_unwind(|| {
+        install_panic_hook();
         c_api::set_vm(vm);
         start::start_agent(vm, &text, &callback_table())
     });
@@ -47,9 +49,15 @@ pub unsafe extern "system" fn Agent_OnAttach(
 ) -> jint {
     // SAFETY: the VM passes a terminated string or null.
     let text = unsafe { string_from_c(options) };
-    let started = std::panic::catch_unwind(|| attach::attach_agent(vm, &text, &callback_table()));
+    let started = std::panic::catch_unwind(|| {
+        install_panic_hook();
+        attach::attach_agent(vm, &text, &callback_table())
+    });
     match started.unwrap_or_else(|_| Err("the agent failed to start".into())) {
-        Ok(()) => JNI_OK,
+        Ok(agent) => {
+            control::start_listener(agent);
+            JNI_OK
+        }
         Err(message) => {
             attach_options::write_refusal(&text, &message);
             JNI_ERR

@@ -259,7 +259,7 @@ unsafe fn write_text(number: ContextNumber, text: *mut u8, size: usize) -> ApiRe
     if used > size {
         return Err(ApiStatus::TooSmall);
     }
-    // SAFETY: as promised; the bytes are this function's own.
+    // SAFETY: `text` points to `size` writable bytes, and `used` is at most `size`. The bytes are this function's own.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), text, used) };
     Ok(())
 }
@@ -398,7 +398,7 @@ impl TraceText {
     /// # Safety
     /// `memory` points to `byte_count()` writable bytes, aligned for frames.
     unsafe fn copy_to(&self, memory: *mut ApiFrame) {
-        // SAFETY: as promised; no memory of the agent overlaps with the caller's.
+        // SAFETY: `memory` has room for all frames and the text, and is aligned for frames. It is not the agent's memory.
         unsafe {
             let text = memory.add(self.frames.len()).cast::<u8>();
             ptr::copy_nonoverlapping(self.text.as_ptr(), text, self.text.len());
@@ -507,7 +507,7 @@ mod tests {
             outer: ptr::null_mut(),
         };
         let (mut outer, mut inner, mut number) = (scope(), scope(), 0);
-        // SAFETY: both live until they are closed.
+        // SAFETY: the caller keeps both scopes in memory until they are closed.
         unsafe {
             lucce_place_open(&mut outer, 5);
             assert_eq!((lucce_current_in_signal(&mut number), number), (1, 5));

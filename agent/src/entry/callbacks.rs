@@ -43,7 +43,7 @@ const ENTRY_POINTS: CallInterceptors = CallInterceptors {
 pub unsafe fn string_from_c(options: *const c_char) -> String {
     match options.is_null() {
         true => String::new(),
-        // SAFETY: as promised.
+        // SAFETY: the caller passes a terminated string, or null, which is excluded here.
         false => unsafe { CStr::from_ptr(options) }
             .to_string_lossy()
             .into_owned(),
@@ -89,8 +89,9 @@ unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: job
 /// An attached agent has started its events by itself.
 fn start_hookless_events(agent: &'static Agent, env: *mut JNIEnv) {
     lucce_tracelog::keep_addresses(0);
-    if let Err(message) = attach::start_events(agent, Some(env)) {
-        agent.core.report_message(LogLevel::Error, &message);
+    match attach::start_events(agent, Some(env)) {
+        Ok(()) => control::start_listener(agent),
+        Err(message) => agent.core.report_message(LogLevel::Error, &message),
     }
 }
 

@@ -31,7 +31,7 @@ struct OriginalFunctions {
 
 // SAFETY: a copy of a table of functions, which any thread may call.
 unsafe impl Send for OriginalFunctions {}
-// SAFETY: as above; nobody changes it.
+// SAFETY: the copy is never changed, and any thread may call its functions.
 unsafe impl Sync for OriginalFunctions {}
 
 static ORIGINALS: OnceLock<OriginalFunctions> = OnceLock::new();
@@ -193,7 +193,7 @@ unsafe extern "system" fn retransform_classes(
 /// `first` points to `count` elements.
 unsafe fn iter_array<'g, T>(count: jint, first: *const T) -> slice::Iter<'g, T> {
     match usize::try_from(count) {
-        // SAFETY: as promised.
+        // SAFETY: the caller passes `count` elements at `first`, which is not null.
         Ok(count) if !first.is_null() => unsafe { slice::from_raw_parts(first, count) }.iter(),
         _ => [].iter(),
     }

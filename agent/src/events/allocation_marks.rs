@@ -121,9 +121,9 @@ enum UseState {
 
 // SAFETY: global references may be used by any thread.
 unsafe impl Send for MeasurementSlot {}
-// SAFETY: as above.
+// SAFETY: its object is a global reference, which any thread may use.
 unsafe impl Send for PlainTask {}
-// SAFETY: as above.
+// SAFETY: its threads are global references, which any thread may use.
 unsafe impl Send for RunningTasks {}
 
 /// How a mark ends.

@@ -6,50 +6,17 @@
 use std::ptr;
 
 use jvmti_bindings::sys::jni::jobject;
-use lucce_callgraph::ContextId;
 use lucce_jvmti::JniEnvironment;
-use lucce_tracelog::EventTypeId;
 
 use crate::counting::CountingParts;
 use crate::events::lock::ENTER;
 use crate::hookless::stack_samples::{ShownFrame, WalkPosition, with_current};
 use crate::hookless::thread_storage;
+use crate::hookless::waits::HooklessWait;
 use crate::memory::counter::increment_counter;
 use crate::memory::event_mask;
 use crate::stack::monitor_location::find_monitorenter as at_monitor;
 use crate::thread::event_kind::EventKind;
-
-/// The object that a thread waits for, and since when.
-#[derive(Clone, Copy)]
-pub struct HooklessWait {
-    number: ContextId,
-    event: EventTypeId,
-    since: u64,
-}
-
-/// The waits of one thread. A wait for a notification may end while the thread enters the monitor again.
-#[derive(Default)]
-pub struct HooklessWaits {
-    enter: Option<HooklessWait>,
-    wait: Option<HooklessWait>,
-}
-
-impl HooklessWaits {
-    pub fn is_empty(&self) -> bool {
-        self.enter.is_none() && self.wait.is_none()
-    }
-}
-
-/// The thread's wait of this kind.
-fn wait_of_kind<'w>(
-    waits: &'w mut HooklessWaits,
-    kind: &EventKind,
-) -> &'w mut Option<HooklessWait> {
-    match ptr::eq(kind, &ENTER) {
-        true => &mut waits.enter,
-        false => &mut waits.wait,
-    }
-}
 
 /// The current thread begins to wait at time `since` for `object`.
 pub fn begin_wait(
@@ -80,7 +47,7 @@ pub fn begin_wait(
         since,
     });
     let kept = thread_storage::with_storage(agent, thread, |kept| {
-        *wait_of_kind(&mut kept.waits, kind) = waiting;
+        *kept.waits.wait_of_kind(kind) = waiting;
     });
     if waiting.is_none() || kept.is_none() {
         increment_counter(&agent.core.counts.events_dropped);
@@ -96,7 +63,7 @@ pub fn end_wait(
     now: u64,
 ) {
     let taken = thread_storage::with_existing_storage(agent, thread, |kept| {
-        wait_of_kind(&mut kept.waits, kind).take()
+        kept.waits.wait_of_kind(kind).take()
     });
     let is_counted = agent.core.event_mask.is_enabled(event_mask::LOCK);
     let Some(waiting) = taken.flatten().filter(|_| is_counted) else {

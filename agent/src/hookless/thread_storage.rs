@@ -10,7 +10,7 @@ use lucce_callgraph::ContextId;
 use lucce_jvmti::{JniEnvironment, Jvmti};
 
 use crate::counting::CountingParts;
-use crate::hookless::locks::HooklessWaits;
+use crate::hookless::waits::HooklessWaits;
 use crate::thread::tags::{OpenTags, TagSet};
 
 /// A frame of `CallContext.Scope` whose callers are replaced by a context number.
@@ -65,7 +65,7 @@ pub fn with_storage<T>(
         true => Box::into_raw(Box::new(ThreadStorage::new())),
         false => known,
     };
-    // SAFETY: made here, and used by callbacks of its own thread only, one after the other.
+    // SAFETY: this function made it. Only callbacks of its own thread use it, one after the other.
     let done = body(unsafe { &mut *kept });
     if known.is_null()
         && agent
@@ -74,7 +74,7 @@ pub fn with_storage<T>(
             .set_thread_storage(thread, kept.cast())
             .is_err()
     {
-        // SAFETY: made above, and no other owner has it.
+        // SAFETY: this call made it, and the VM has not taken it, so it has no other owner.
         drop(unsafe { Box::from_raw(kept) });
         return None;
     }
@@ -92,7 +92,7 @@ pub fn with_existing_storage<T>(
         .jvmti
         .thread_storage(thread)?
         .cast::<ThreadStorage>();
-    // SAFETY: null, or as in with().
+    // SAFETY: null, or made by `with_storage`. Only callbacks of its own thread use it, one after the other.
     let known = unsafe { kept.as_mut() }?;
     let done = body(known);
     if known.is_empty()
@@ -102,7 +102,7 @@ pub fn with_existing_storage<T>(
             .set_thread_storage(thread, ptr::null_mut())
             .is_ok()
     {
-        // SAFETY: made in with(), and the thread has it no more.
+        // SAFETY: `with_storage` made it. The thread has just lost it, so nothing else refers to it.
         drop(unsafe { Box::from_raw(kept) });
     }
     Some(done)
@@ -149,7 +149,7 @@ pub fn end_thread(jvmti: Jvmti, thread: jobject) {
     if let Some(kept) = kept
         && jvmti.set_thread_storage(thread, ptr::null_mut()).is_ok()
     {
-        // SAFETY: made in with(); the thread has it no more, and no callback uses it.
+        // SAFETY: `with_storage` made it. The thread has lost it, and no callback uses it.
         drop(unsafe { Box::from_raw(kept.cast::<ThreadStorage>()) });
     }
 }

@@ -20,8 +20,8 @@ use crate::session::Agent;
 use crate::session::agent::AgentResources;
 use crate::session::agent::StartError;
 use crate::session::finish::finish_recording;
-use crate::session::start::unsupported_message;
-use crate::session::{control, file_watch, holders_request, live, push, start};
+use crate::session::vm_support::{self, unsupported_message};
+use crate::session::{file_watch, holders_request, live, push, status};
 
 /// An agent that can be detached.
 #[derive(Clone, Copy)]
@@ -70,7 +70,7 @@ pub fn attach_agent(
     vm: *mut JavaVM,
     text: &str,
     callbacks: &ti::jvmtiEventCallbacks,
-) -> Result<(), String> {
+) -> Result<&'static Agent, String> {
     wait_until_detached()?;
     let AttachOptions {
         mut options,
@@ -79,9 +79,9 @@ pub fn attach_agent(
     file_watch::survive_truncation(vm);
     holders_request::remember_vm(vm);
     let jvmti = wait_for_jvmti(vm).map_err(unsupported_message("JVMTI 11"))?;
-    let started = start::check_jdk_supported(jvmti)
+    let started = vm_support::check_jdk_supported(jvmti)
         .and_then(|()| {
-            start::adapt_to_untried_jdk(jvmti, &mut options);
+            vm_support::adapt_to_untried_jdk(jvmti, &mut options);
             add_capabilities(jvmti, &options.events)
         })
         .and_then(|()| {
@@ -107,7 +107,8 @@ pub fn attach_agent(
     set_detachable(vm, true);
     log_options_and_set_callbacks(agent, text, callbacks)?;
     agent.core.append_meta("attached", "yes");
-    start_events(agent, VmHandle::new(vm).thread_env())
+    start_events(agent, VmHandle::new(vm).thread_env())?;
+    Ok(agent)
 }
 
 /// The hookless mode of an agent that starts with the JVM. `None`: it needs hooks.
@@ -138,7 +139,7 @@ pub fn start_hookless(
     add_capabilities(jvmti, &options.events)?;
     if samples_objects(&options.events) {
         let interval = hookless_attachment(&options).map(|attached| attached.sampling_interval);
-        start::set_sampling_interval_early(jvmti, interval);
+        vm_support::set_sampling_interval_early(jvmti, interval);
     }
     let agent = Agent::install(options, jvmti, resources)?;
     set_detachable(vm, false);
@@ -230,7 +231,6 @@ pub fn start_events(agent: &'static Agent, env: Option<*mut JNIEnv>) -> Result<(
             .coverage
             .renew_buffer(agent.thread_parts(), agent.core.jni_env(env));
     }
-    control::start_listener(agent);
     push::start_push(agent);
     file_watch::start_watching(agent);
     Ok(())
@@ -283,7 +283,7 @@ fn add_capabilities(jvmti: Jvmti, events: &EventSelection) -> Result<(), String>
     sampling.set_can_generate_sampled_object_alloc_events(true);
     jvmti
         .add_capabilities(&sampling)
-        .map_err(start::sampling_taken_message)
+        .map_err(vm_support::sampling_taken_message)
 }
 
 fn required_capabilities(jvmti: Jvmti, events: &EventSelection) -> ti::jvmtiCapabilities {
@@ -349,7 +349,7 @@ pub fn detach_agent(agent: &Agent) -> Result<String, String> {
     if let Some(guest) = lock_detachable().as_mut() {
         guest.is_detached = true;
     }
-    let last = control::current_status(agent);
+    let last = status::current_status(agent);
     finish_recording(agent);
     Ok(last)
 }

@@ -3,8 +3,7 @@
 //!
 //! The worst effect of any message is an error for its sender.
 
-use std::sync::{Arc, MutexGuard};
-use std::time::Instant;
+use std::sync::Arc;
 
 use lucce_control::{
     ClientConnection, ClientThreads, ControlCommand, ControlListener, SocketLocation,
@@ -17,6 +16,7 @@ use crate::memory::locks::WatchedMutex;
 use crate::options::{AgentOptions, ControlMode, LogLevel, kind_names};
 use crate::session::Agent;
 use crate::session::attach;
+use crate::session::control_socket;
 use crate::session::dump;
 use crate::session::guard::guard_callback;
 use crate::session::holders_request;
@@ -25,24 +25,16 @@ use crate::session::status;
 use crate::thread::coverage;
 use lucce_jvmti::signals;
 
-/// The socket of the present agent.
-static LISTENER: WatchedMutex<Option<Arc<ControlListener>>> = WatchedMutex::new(None);
-static STARTED: WatchedMutex<Option<Instant>> = WatchedMutex::new(None);
-
-fn lock<T>(mutex: &WatchedMutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
-}
-
 /// Starts listening, unless the options disable it. A JVM that cannot be controlled continues to run.
 pub fn start_listener(agent: &'static Agent) {
-    *lock(&STARTED) = Some(Instant::now());
+    control_socket::begin_uptime();
     if agent.core.options.ctl == ControlMode::Off {
         return;
     }
     let listening =
         ControlListener::bind(&SocketLocation::for_current_process()).and_then(|listener| {
             let listener = Arc::new(listener);
-            *lock(&LISTENER) = Some(Arc::clone(&listener));
+            control_socket::keep_listener(Arc::clone(&listener));
             let thread = std::thread::Builder::new().name("lucce-ctl".into());
             signals::with_signals_blocked(|| {
                 thread.spawn(move || {
@@ -56,16 +48,7 @@ pub fn start_listener(agent: &'static Agent) {
         let path = SocketLocation::for_current_process().socket_path();
         let text = format!("`lucce ctl` will not work: {}: {error}", path.display());
         agent.core.report_message(LogLevel::Info, &text);
-        stop_listener();
-    }
-}
-
-/// Removes the socket and ends the thread, when the VM ends.
-pub fn stop_listener() {
-    let listener = lock(&LISTENER).take();
-    if let Some(listener) = listener {
-        listener.wake_accept();
-        listener.remove_socket();
+        control_socket::stop_listener();
     }
 }
 
@@ -127,21 +110,7 @@ fn execute_command(agent: &Agent, command: &ControlCommand) -> Result<String, St
         ControlCommand::Detach => return attach::detach_agent(agent),
         ControlCommand::Status => {}
     }
-    Ok(current_status(agent))
-}
-
-/// The answer to `status`, as JSON.
-pub fn current_status(agent: &Agent) -> String {
-    status::status_json(agent, uptime_ms())
-}
-
-/// Milliseconds since the VM was initialized.
-fn uptime_ms() -> u64 {
-    let elapsed = lock(&STARTED)
-        .as_ref()
-        .map(Instant::elapsed)
-        .unwrap_or_default();
-    elapsed.as_millis() as u64
+    Ok(status::current_status(agent))
 }
 
 fn set_events(agent: &Agent, setting: &str) -> Result<(), String> {

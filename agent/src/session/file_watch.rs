@@ -12,7 +12,7 @@ use jvmti_bindings::sys::jni::JavaVM;
 use crate::options::LogLevel;
 use crate::registry::file_state::FileState;
 use crate::session::Agent;
-use crate::session::finish::count_dropped_events;
+use crate::session::event_totals::count_dropped_events;
 use lucce_jvmti::flags;
 use lucce_tracelog::LogFullCause;
 

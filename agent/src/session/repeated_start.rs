@@ -84,7 +84,7 @@ fn query_options(library: &CStr) -> Option<String> {
             .to_string_lossy()
             .into_owned()
     });
-    // SAFETY: opened above, once.
+    // SAFETY: the library was opened once by this function, and is closed once.
     unsafe { libc::dlclose(handle) };
     text
 }

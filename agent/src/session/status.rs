@@ -10,13 +10,18 @@ use crate::core::EventStreamer;
 use crate::options::kind_names;
 use crate::registry::file_state::FileState;
 use crate::session::Agent;
-use crate::session::finish::{
+use crate::session::event_totals::{
     ContextNumberScope, EventTotals, count_context_numbers, count_dropped_events,
 };
-use crate::session::push;
+use crate::session::{control_socket, push};
+
+/// The answer to `status`.
+pub fn current_status(agent: &Agent) -> String {
+    status_json(agent, control_socket::uptime_ms())
+}
 
 /// `uptime`: in milliseconds.
-pub fn status_json(agent: &Agent, uptime: u64) -> String {
+fn status_json(agent: &Agent, uptime: u64) -> String {
     let (kinds, counting) = agent.core.event_mask.requested_state();
     let events = EventTotals::count_events(agent).sum_events();
     let numbers = count_context_numbers(agent, ContextNumberScope::All);

@@ -12,7 +12,7 @@ use crate::registry::call_recorder::{
 };
 use crate::stack::{StackParts, vm_entry};
 use crate::thread::ThreadState;
-use crate::thread::lifecycle::{read_name, thread_name};
+use crate::thread::names::{read_name, thread_name};
 
 /// Records one step of the current thread, in the frame with slot `slot`. `what` is the code that the helper class
 /// passes: see [`FrameNotification`].

@@ -9,11 +9,10 @@ use lucce_callgraph::{ContextId, MethodId, SiteId};
 
 use crate::core::EventLocation;
 use crate::memory::slots::{LOST, Slot};
+use crate::stack::caller_frames::{self, CallerFrames};
 use crate::stack::frames::{MethodKind, ResolvedFrame, StackWalk};
 use crate::stack::innermost_frames;
 use crate::stack::innermost_frames::WalkedFrames;
-use crate::stack::vm_entry;
-use crate::stack::vm_entry::CallerFrames;
 use crate::stack::{StackParts, contexts};
 use crate::thread::ThreadState;
 use crate::thread::carrier;
@@ -134,7 +133,7 @@ fn find_location(
         Some(callers) => callers,
         None => {
             walked.frames.extend(walked.walk.collect_rest()?);
-            vm_entry::match_all_callers(&agent.core.registry(), state, walked.callers()?)?
+            caller_frames::match_all_callers(&agent.core.registry(), state, walked.callers()?)?
         }
     };
     locate_by_callers(agent, state, &callers)
@@ -190,7 +189,7 @@ fn innermost_location(
         Some(stands) => (stands, slot.site()),
         None => (*callers.missing.first()?, SiteId(0)),
     };
-    let site = vm_entry::wanted_site(agent, stands, known).unwrap_or(known);
+    let site = caller_frames::wanted_site(agent, stands, known).unwrap_or(known);
     let site = known_site(site)?;
     // The frame may run older code. Then the slot's site belongs to that code's method, which has another id.
     let method = known_method(agent.core.method_of_site.get(site.0))?;

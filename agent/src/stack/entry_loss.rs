@@ -8,8 +8,8 @@ use crate::options::LogLevel;
 use crate::registry::CodeRegistry;
 use crate::registry::written_records::external_name;
 use crate::stack::StackParts;
+use crate::stack::caller_frames;
 use crate::stack::frames::{MethodKind, ResolvedFrame};
-use crate::stack::vm_entry;
 use crate::thread::ThreadState;
 
 /// The reason why the caller of a VM-entered frame is not known.
@@ -54,7 +54,7 @@ impl<'f> EntryLoss<'f> {
     /// The loss of the next callee of the innermost of these frames. `frames`: innermost first; their slots do not
     /// match.
     pub fn from_callee_frames(frames: &'f [ResolvedFrame]) -> EntryLoss<'f> {
-        let reason = match vm_entry::are_known(frames) {
+        let reason = match caller_frames::are_known(frames) {
             true => LossReason::OtherSlot,
             false => LossReason::UnknownFrame,
         };

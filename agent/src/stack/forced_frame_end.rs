@@ -12,6 +12,7 @@ use lucce_jvmti::JniEnvironment;
 use crate::core::thread_fields;
 use crate::memory::slots::Slot;
 use crate::stack::StackParts;
+use crate::stack::caller_frames;
 use crate::stack::entry_loss::EntryLoss;
 use crate::stack::frames::{PIECE, ResolvedFrame, StackWalk};
 use crate::stack::vm_entry;
@@ -50,7 +51,7 @@ fn pointer_at_entry(
         return None;
     }
     let below = walk.collect_rest()?;
-    let callers = vm_entry::match_callers(&agent.core.registry(), state, &below);
+    let callers = caller_frames::match_callers(&agent.core.registry(), state, &below);
     let Some(callers) = callers else {
         let loss = EntryLoss::from_callee_frames(&below);
         return Some(vm_entry::lose_callee(agent, state, pointer, &loss));

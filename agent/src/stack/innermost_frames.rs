@@ -14,8 +14,8 @@ use lucce_callgraph::{MethodId, SiteId};
 use crate::memory::slots::{LOST, Slot};
 use crate::registry::CodeRegistry;
 use crate::stack::StackParts;
+use crate::stack::caller_frames::{CallerFrames, VmFramePosition, is_error_constructor};
 use crate::stack::frames::{MethodKind, ResolvedFrame, StackWalk};
-use crate::stack::vm_entry::{CallerFrames, VmFramePosition};
 use crate::thread::ThreadState;
 
 /// Frames of the first attempt. They mostly suffice, and each frame takes the VM about a microsecond.
@@ -113,16 +113,6 @@ pub fn prove_callers(
 fn has_lost_frame(state: &ThreadState, pointer: Slot) -> bool {
     let mut slots = state.first_slot().slots_until(pointer.above());
     slots.any(|slot| slot.site() == SiteId(LOST))
-}
-
-/// Whether the frame is a constructor of an error that the VM makes. The VM enters such constructors without a
-/// request for the slot, so their slots are not directly above their caller's.
-pub fn is_error_constructor(frame: &ResolvedFrame) -> bool {
-    const NAMES: [&str; 3] = ["Error", "Exception", "Throwable"];
-    let class = &frame.method.class_name;
-    frame.method.method_name == "<init>"
-        && class.starts_with("java/")
-        && NAMES.iter().any(|name| class.ends_with(name))
 }
 
 fn frame_position((method, frame): &(MethodId, &ResolvedFrame)) -> VmFramePosition {

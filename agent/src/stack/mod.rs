@@ -8,10 +8,11 @@
 //! number          ─► trace: frames for the program; verify: comparison with the VM's trace
 //! ```
 //!
-//! Read [`frames`] and [`vm_entry`] first, then [`current_location`] and [`tasks`]. `simulated_thread` tests the
+//! Read [`frames`], [`caller_frames`] and [`vm_entry`] first, then [`current_location`] and [`tasks`]. `simulated_thread` tests the
 //! matching against a plain stack.
 
 pub mod call_recording;
+pub mod caller_frames;
 pub mod class_versions;
 pub mod context_scopes;
 pub mod contexts;

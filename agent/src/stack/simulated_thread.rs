@@ -15,10 +15,10 @@ use crate::core::VerifyCountdown;
 use crate::memory::address_space;
 use crate::memory::slots::{LOST, Slot};
 use crate::registry::{ClassDefinition, ClassLoaderId, CodeRegistry};
+use crate::stack::caller_frames::{self, VmFramePosition};
 use crate::stack::frames::{ResolvedFrame, ResolvedMethod};
 use crate::stack::innermost_frames;
 use crate::stack::vm_entry;
-use crate::stack::vm_entry::VmFramePosition;
 use crate::thread::ThreadState;
 use lucce_instrument::MethodInstrumentation;
 
@@ -203,9 +203,9 @@ impl SimulatedThread {
         self.frame_slot(depth - 1).write_site(site);
         self.pointer = self.frame_slot(depth);
         let frames = self.innermost_frames(1);
-        let near = vm_entry::callers_at_call(&self.registry, &frames[0], self.pointer);
+        let near = caller_frames::callers_at_call(&self.registry, &frames[0], self.pointer);
         let near = near.expect("the caller has said where it stands");
-        let all = vm_entry::match_callers(
+        let all = caller_frames::match_callers(
             &self.registry,
             &self.state,
             &self.innermost_frames(usize::MAX),
@@ -222,7 +222,7 @@ impl SimulatedThread {
     /// Does what `vm_entry::enter_frame` does.
     fn enter_method(&mut self, method: u32) {
         let all = self.innermost_frames(usize::MAX);
-        let counted = vm_entry::match_callers(&self.registry, &self.state, &all)
+        let counted = caller_frames::match_callers(&self.registry, &self.state, &all)
             .expect("every slot is right");
         for many in [
             innermost_frames::FIRST_FRAMES,
@@ -324,7 +324,7 @@ proptest! {
             thread.run_step(step);
         }
         let frames = thread.innermost_frames(usize::MAX);
-        let found = vm_entry::match_callers(&thread.registry, &thread.state, &frames).unwrap();
+        let found = caller_frames::match_callers(&thread.registry, &thread.state, &frames).unwrap();
         if found.innermost.is_some() {
             let registry = &mut thread.registry;
             found.repair_sites(found.slot.below(), &mut |stands, _| {
@@ -410,7 +410,7 @@ fn frames_of_an_error_that_the_vm_makes_have_callers() {
     }
     let traced = |thread: &SimulatedThread| {
         let frames = thread.innermost_frames(usize::MAX);
-        let all = vm_entry::match_all_callers(&thread.registry, &thread.state, &frames);
+        let all = caller_frames::match_all_callers(&thread.registry, &thread.state, &frames);
         all.map(|all| (all.slot, all.innermost, all.missing, all.is_complete))
     };
     assert!(traced(&thread).is_none(), "no frame is an error's");

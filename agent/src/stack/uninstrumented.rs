@@ -12,9 +12,10 @@ use lucce_jvmti::JniEnvironment;
 
 use crate::memory::slots::Slot;
 use crate::stack::StackParts;
+use crate::stack::caller_frames::{self, CallerFrames};
 use crate::stack::entry_loss::EntryLoss;
 use crate::stack::frames::{PIECE, ResolvedFrame, StackWalk};
-use crate::stack::vm_entry::{self, CallerFrames};
+use crate::stack::vm_entry;
 use crate::thread::ThreadState;
 
 /// The position at which the VM has stopped the current thread.
@@ -35,7 +36,7 @@ pub fn handle_stop(
 ) -> Option<Slot> {
     let frames = StackWalk::new(agent, env, PIECE).collect_rest()?;
     let registry = agent.core.registry();
-    let callers = vm_entry::match_callers(&registry, state, &frames);
+    let callers = caller_frames::match_callers(&registry, state, &frames);
     drop(registry);
     let Some(callers) = callers else {
         return match place {
@@ -59,10 +60,9 @@ pub fn handle_stop(
             if state.pointer_before_entry(own).is_none() {
                 vm_entry::enter_frame(agent, env, state, pointer, 1);
             }
-            Some(
-                callers
-                    .prepare_callee(&mut |stands, site| vm_entry::wanted_site(agent, stands, site)),
-            )
+            Some(callers.prepare_callee(&mut |stands, site| {
+                caller_frames::wanted_site(agent, stands, site)
+            }))
         }
         StopPlace::Return => state
             .pointer_before_entry(own)

@@ -48,7 +48,7 @@ fn find_carrier(agent: ThreadParts<'_>, env: JniEnvironment, thread: jobject) ->
     }
     let fields = agent.core.fields.get()?;
     // Its field holds the carrier's state.
-    // SAFETY: of the current thread.
+    // SAFETY: `thread` is the current thread, so its field holds the state of the thread that runs here.
     let own = unsafe { OwnState::from_field(env.get_long(thread, fields.state.as_raw())) };
     if own.get()?.is_virtual {
         return None;

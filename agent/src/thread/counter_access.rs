@@ -14,7 +14,7 @@ use lucce_tracelog::{
 
 use crate::thread::ThreadParts;
 use crate::thread::ThreadState;
-use crate::thread::lifecycle::thread_name;
+use crate::thread::names::thread_name;
 use crate::thread::tags::TagSet;
 use crate::thread::thread_counters::{ThreadCounters, thread_kind};
 use lucce_jvmti::JniEnvironment;

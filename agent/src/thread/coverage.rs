@@ -224,7 +224,7 @@ impl CoverageTracker {
     ) {
         let Some(vm) = self.vm.get() else { return };
         let thread = vm.count.thread_of_env(env.as_raw());
-        // SAFETY: the current thread.
+        // SAFETY: `thread` is the current thread, which cannot end meanwhile.
         let now = unsafe { vm.count.read_allocated(thread) };
         if let (Some(now), Some(living)) = (now, self.lock_state().followed.get_mut(&thread)) {
             note(living, now.saturating_sub(size));
@@ -237,7 +237,7 @@ impl CoverageTracker {
         let thread = vm.count.thread_of_env(env.as_raw());
         let mut state = self.lock_state();
         if let Some(living) = state.followed.remove(&thread) {
-            // SAFETY: the current thread.
+            // SAFETY: `thread` is the current thread, which cannot end meanwhile.
             let now = || unsafe { vm.count.read_allocated(thread) };
             let all = living.until.or_else(now).unwrap_or(living.last);
             // The next reading writes the sum, so that all counters are of one moment.
@@ -334,7 +334,7 @@ impl CoverageTracker {
             return make();
         };
         let thread = vm.count.thread_of_env(env.as_raw());
-        // SAFETY: here and below, the current thread.
+        // SAFETY: `thread` is the current thread, which cannot end meanwhile.
         let read = || unsafe { vm.count.read_allocated(thread) };
         let before = read();
         let made = make();
@@ -361,7 +361,7 @@ impl CoverageTracker {
         let Some(vm) = self.vm.get().or(new.as_ref()) else {
             return;
         };
-        // SAFETY: the current thread.
+        // SAFETY: the environment is the current thread's.
         let left = unsafe { vm.count.buffer_left(vm.count.thread_of_env(env.as_raw())) };
         let fillers = [left.checked_sub(HEADER), Some(HEADER)];
         self.exclude_allocations(env, || {

@@ -12,6 +12,7 @@ pub mod counter_access;
 pub mod coverage;
 pub mod event_kind;
 pub mod lifecycle;
+pub mod names;
 pub mod recent_counters;
 pub mod tag_scope;
 pub mod tags;
