@@ -26,6 +26,7 @@ mod full_collections;
 pub mod heap_search;
 pub mod holder_search;
 pub mod object_selection;
+mod sample_origin;
 pub mod sampled_objects;
 pub mod snapshots;
 
@@ -41,23 +42,19 @@ use lucce_callgraph::ContextId;
 use lucce_tracelog::CensusCause;
 
 use crate::counting::CountingParts;
-use crate::counting::stream;
-use crate::hookless::call_context;
-use crate::hookless::stack_samples::ShownFrame;
 use crate::leaks::canaries::{CanaryObject, CanarySet, UnusedReference};
 use crate::leaks::collection_watcher::CollectionWatcher;
 use crate::leaks::full_collections::FullCollections;
 use crate::leaks::object_selection::{SelectionLimits, select_survivors};
-use crate::leaks::sampled_objects::{AgedReference, AllocationOrigin, SampledObjectTable};
+use crate::leaks::sample_origin::{
+    NotProgramContext, allocation_origin, current_context, stream_sample,
+};
+use crate::leaks::sampled_objects::{AgedReference, SampledObjectTable};
 use crate::leaks::snapshots::{SlotReliability, SnapshotTimes, WriteSchedule};
 use crate::memory::counter::increment_counter;
 use crate::memory::event_mask;
 use crate::memory::locks::WatchedMutex;
-use crate::stack::current_location;
-use crate::stack::current_location::AllocationPlace;
-use crate::stack::{contexts, verify};
 use crate::thread::coverage::CoverageTracker;
-use crate::thread::lifecycle::current_state;
 use lucce_jvmti::{JniEnvironment, JvmError, VmHandle};
 
 /// Maximum number of followed objects. With a sampling interval of 512 KB they represent 8 GB.
@@ -69,8 +66,6 @@ const PAUSE_DIVISOR: u32 = 20;
 /// The same for censuses.
 const MIN_CENSUS_PAUSE: Duration = Duration::from_secs(1);
 const CENSUS_PAUSE_DIVISOR: u32 = 10;
-/// The kind of the events in a stream.
-const LEAK: &str = "leak";
 
 /// Followed objects, and the evidence of collections.
 pub struct LeakDetector {
@@ -621,70 +616,6 @@ fn liveness_check(env: JniEnvironment, slots: &SlotReliability) -> impl Fn(usize
         let is_gone = env.is_cleared(weak as jobject);
         slots.compare_slot(weak, is_gone);
         !is_gone
-    }
-}
-
-/// The current thread's context. `Err`: the object is not the program's: it comes from a hook's slow path, or from the VM, where
-/// no frame is visible.
-fn current_context(
-    agent: CountingParts<'static>,
-    env: JniEnvironment,
-) -> Result<Option<ContextId>, NotProgramContext> {
-    if agent.core.is_hookless() {
-        return match call_context::find_shown_number(agent, env, 0) {
-            Some(ShownFrame::Visible(number)) => Ok(Some(number)),
-            Some(ShownFrame::AllHidden) => Err(NotProgramContext),
-            None => Ok(None),
-        };
-    }
-    let own = current_state(agent.thread_parts(), env);
-    let Some(state) = own.get() else {
-        let has_frames = agent.core.jvmti.frame_location(0).is_some();
-        return has_frames.then_some(None).ok_or(NotProgramContext);
-    };
-    match current_location::locate_allocation(agent.stack_parts(), env, state) {
-        AllocationPlace::Ours | AllocationPlace::Nowhere => Err(NotProgramContext),
-        AllocationPlace::Unknown => Ok(None),
-        AllocationPlace::Here(here) => {
-            let number = contexts::event_number(agent.stack_parts(), state, here);
-            if state.countdown.count_event(agent.core.options.verify) {
-                verify::compare_number(agent.stack_parts(), env, number, 0);
-            }
-            Ok(Some(number))
-        }
-    }
-}
-
-struct NotProgramContext;
-
-fn allocation_origin(
-    agent: CountingParts<'_>,
-    context: Option<ContextId>,
-    class: jclass,
-) -> Option<AllocationOrigin> {
-    let context = context?;
-    let of = agent.core.jvmti.class_signature(class)?;
-    (context != ContextId::UNKNOWN).then(|| AllocationOrigin {
-        context,
-        descriptor: of.into(),
-    })
-}
-
-/// With `record=stream`, writes a followed object as an event.
-fn stream_sample(
-    agent: CountingParts<'_>,
-    env: JniEnvironment,
-    place: &AllocationOrigin,
-    size: u64,
-) {
-    if agent.core.streamer.is_none() {
-        return;
-    }
-    let event = agent.find_or_add_event_type(LEAK, "bytes", &place.descriptor);
-    let own = current_state(agent.thread_parts(), env);
-    if let (Some(event), Some(state)) = (event, own.get()) {
-        let size = i64::try_from(size).unwrap_or(i64::MAX);
-        stream::record_event(agent, env, state, (event, place.context), size);
     }
 }
 

@@ -13,33 +13,39 @@
 //! threads. With `events=thread`, the context of each changed counter determines its owner ([`OwnershipResolver`]). Without
 //! it, a changed counter is a reason for incomplete counts. The mark keeps the tasks that the code submits until its end, so
 //! that the program can wait for all of them.
+//!
+//! `counts` reads and compares counters, `tasks` follows the tasks of measured code, and `report` writes the result.
 #![allow(unsafe_code, reason = "global references of the VM's")]
 
+mod counts;
+mod report;
+mod tasks;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::fmt::Write;
 use std::sync::MutexGuard;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jvmti_bindings::sys::jni::jobject;
-use lucce_callgraph::{ContextId, MethodId};
+use lucce_callgraph::ContextId;
 use lucce_instrument::kinds::THREAD;
-use lucce_tracelog::{EventTypeId, ThreadId};
-use rustc_hash::FxHashMap;
+use lucce_jvmti::JniEnvironment;
+use lucce_tracelog::ThreadId;
 
 use crate::counting::CountingParts;
-use crate::counting::object_sizes::find_site_size;
-use crate::events::ownership::{
-    MAX_MEASUREMENTS, MeasurementSet, OwnershipResolver, any_runs_task,
-};
+use crate::events::ownership::{MAX_MEASUREMENTS, OwnershipResolver};
 use crate::memory::event_mask;
 use crate::memory::locks::WatchedMutex;
 use crate::options::InstrumentScope;
-use crate::registry::RegisteredSiteKind;
-use crate::stack::frames::MethodKind;
 use crate::thread::ThreadState;
 use crate::thread::counter_access::current_counters;
 use crate::thread::thread_counters::ThreadCounters;
-use lucce_jvmti::{FrameInfo, JniEnvironment};
+
+use counts::{
+    CounterChange, CounterLocation, CounterReadings, MarkCounts, OtherThreadCounts,
+    subtract_readings,
+};
+use report::{MarkReport, unknown_reason};
+use tasks::{PlainTask, RunningTasks};
 
 const KIND: &str = "alloc";
 
@@ -52,8 +58,6 @@ const INFRASTRUCTURE: [&str; 6] = [
     "Attach Listener",
     "Notification Thread",
 ];
-/// Maximum number of threads that a reason names.
-const MAX_NAMES: usize = 3;
 
 /// Marks that have begun and not ended.
 #[derive(Default)]
@@ -74,21 +78,6 @@ struct OpenMarks {
     plain: VecDeque<PlainTask>,
     /// Threads that run tasks of measured code, by the addresses of their states.
     running: HashMap<usize, RunningTasks>,
-}
-
-/// The tasks of measured code that a thread runs.
-struct RunningTasks {
-    /// A global reference.
-    thread: jobject,
-    /// The outermost first: the slot of the frame that runs the task, and its owners.
-    tasks: Vec<(usize, MeasurementSet)>,
-}
-
-/// A task whose end only the agent notices.
-struct PlainTask {
-    /// A global reference.
-    object: jobject,
-    whose: MeasurementSet,
 }
 
 /// One slot for each call site.
@@ -121,17 +110,21 @@ enum UseState {
 
 // SAFETY: global references may be used by any thread.
 unsafe impl Send for MeasurementSlot {}
-// SAFETY: its object is a global reference, which any thread may use.
-unsafe impl Send for PlainTask {}
-// SAFETY: its threads are global references, which any thread may use.
-unsafe impl Send for RunningTasks {}
-
 /// How a mark ends.
 #[derive(Clone, Copy)]
 pub struct EndedMark {
     pub number: u64,
     /// Work that the code has started continues.
     pub left_running: bool,
+}
+
+/// Whose the events of another thread's counter are.
+enum ChangeOwner {
+    Mark,
+    /// The name of the thread that ran the task.
+    UnknownSubmitter(String),
+    UnknownContext,
+    OtherCode,
 }
 
 /// The result of beginning a mark.
@@ -162,68 +155,6 @@ struct AllocationMark {
     measurement: Option<usize>,
     /// Tasks whose origin found no room.
     unfollowed: u64,
-}
-
-/// Readings of all threads' counters, block by block: count and value.
-struct OtherThreadCounts {
-    cells: Vec<Vec<[u64; 2]>>,
-    by_type: Vec<Vec<[u64; 2]>>,
-}
-
-/// The position of a counter: a block of all threads' blocks, and an index.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct CounterLocation {
-    is_by_type: bool,
-    block: usize,
-    at: usize,
-}
-
-/// A changed counter of another thread.
-struct CounterChange {
-    thread: ThreadId,
-    place: CounterLocation,
-    /// Its total number of events.
-    all: u64,
-    /// Its events since the mark began.
-    counts: CounterReading,
-}
-
-/// The result of a mark.
-#[derive(Default)]
-struct MarkReport {
-    dropped: u64,
-    /// Reasons why the counts are incomplete.
-    reasons: Vec<String>,
-    made: Vec<CounterReading>,
-    by_type: Vec<CounterReading>,
-    /// Counters of other threads that belong to the measurement, with their present counts.
-    cells: Vec<(CounterLocation, u64)>,
-}
-
-/// Counted events, and the number of dropped events.
-#[derive(Default)]
-struct MarkCounts {
-    made: Vec<CounterReading>,
-    by_type: Vec<CounterReading>,
-    dropped: u64,
-}
-
-/// The reading of a counter: context, event type (of a counter by type), number of events, and sum of values. Sizes that
-/// sites determine are not in the sum.
-#[derive(Clone, Copy)]
-struct CounterReading {
-    number: ContextId,
-    event: EventTypeId,
-    count: u64,
-    value: u64,
-}
-
-#[derive(Default)]
-struct CounterReadings {
-    /// By the counter's address.
-    cells: FxHashMap<usize, CounterReading>,
-    /// Counters of the VM's own objects, with `alloc=all`.
-    by_type: FxHashMap<usize, CounterReading>,
 }
 
 /// Why allocations of the current thread cannot be counted. `None`: they can.
@@ -359,185 +290,6 @@ impl AllocationMarks {
         own.for_each(&mut each);
     }
 
-    /// The current thread hands a task or a thread to others in a context. `is_plain`: the object does not report whether it has run.
-    pub fn hand_task(
-        &self,
-        agent: CountingParts<'_>,
-        env: JniEnvironment,
-        (task, number): (jobject, ContextId),
-        is_plain: bool,
-    ) {
-        let Some(whose) = self.lock_ownership().resolve_context(agent, number) else {
-            return;
-        };
-        if whose.owners.is_empty() || whose.adds_worker {
-            return;
-        }
-        let mut open = self.lock();
-        for (at, measurement) in open.measurements.0.iter_mut().enumerate() {
-            if !whose.owners.contains(at) || measurement.use_state != UseState::Open {
-                continue;
-            }
-            if !is_plain {
-                measurement.handed.push(env.new_global(task));
-            }
-        }
-        if is_plain {
-            open.plain.push_back(PlainTask {
-                object: env.new_global(task),
-                whose: whose.owners,
-            });
-        }
-    }
-
-    /// Removes a task that an executor has just refused.
-    pub fn take_back_task(&self, env: JniEnvironment, task: jobject) {
-        let mut open = self.lock();
-        let is_it = |plain: &PlainTask| env.is_same(plain.object, task);
-        let plain = open.plain.iter().rposition(is_it);
-        if let Some(plain) = plain.and_then(|at| open.plain.remove(at)) {
-            env.delete_global(plain.object);
-            return;
-        }
-        for measurement in &mut open.measurements.0 {
-            let handed = &mut measurement.handed;
-            if let Some(at) = handed.iter().rposition(|known| env.is_same(*known, task)) {
-                env.delete_global(handed.swap_remove(at));
-            }
-        }
-    }
-
-    /// The current thread begins to run a task in the frame with this slot. `number`: the context that the task carries; unknown if
-    /// the task is plain.
-    pub fn begin_task(
-        &self,
-        agent: CountingParts<'_>,
-        env: JniEnvironment,
-        (state, slot): (&ThreadState, usize),
-        (task, number): (jobject, ContextId),
-    ) {
-        let known = match number {
-            ContextId::UNKNOWN => None,
-            number => self.lock_ownership().resolve_context(agent, number),
-        };
-        let Some(thread) = agent.core.jvmti.current_thread() else {
-            return;
-        };
-        let address = std::ptr::from_ref(state) as usize;
-        let mut open = self.lock();
-        let whose = match known {
-            Some(whose) => whose.owners,
-            None => open.take_plain(env, task),
-        };
-        open.end_tasks_from(env, address, slot);
-        if !whose.is_empty() {
-            let running = open.running.entry(address).or_insert_with(|| RunningTasks {
-                thread: env.new_global(thread),
-                tasks: Vec::new(),
-            });
-            if !env.is_same(running.thread, thread) {
-                // The thread that had its state here has ended.
-                env.delete_global(running.thread);
-                running.thread = env.new_global(thread);
-                running.tasks.clear();
-            }
-            running.tasks.push((slot, whose));
-        }
-        drop(open);
-        env.delete_local(thread);
-    }
-
-    /// The current thread has finished the task of the frame with this slot.
-    pub fn end_task(&self, env: JniEnvironment, state: &ThreadState, slot: usize) {
-        let address = std::ptr::from_ref(state) as usize;
-        self.lock().end_tasks_from(env, address, slot);
-    }
-
-    /// Tasks that the code of a mark has handed to others since the last call, as global references that the caller must delete.
-    /// Also the number of its tasks that run, and of its plain tasks that wait.
-    pub fn take_handed(
-        &self,
-        agent: CountingParts<'_>,
-        env: JniEnvironment,
-        mark: u64,
-    ) -> (Vec<jobject>, u64) {
-        let measurement = self.measurement_of_mark(mark);
-        let Some(at) = measurement else {
-            return (Vec::new(), 0);
-        };
-        self.end_finished_tasks(agent, env, at);
-        let mut open = self.lock();
-        let waiting = open
-            .plain
-            .iter()
-            .filter(|plain| plain.whose.contains(at))
-            .count();
-        let running = open.running.values().flat_map(|running| &running.tasks);
-        let running = running.filter(|(_, whose)| whose.contains(at)).count();
-        let handed = open.measurements.0.get_mut(at);
-        let handed = handed.map(|of| std::mem::take(&mut of.handed));
-        (handed.unwrap_or_default(), (waiting + running) as u64)
-    }
-
-    /// Ends tasks of threads in which no frame runs a task any more: the end of a task of a `ForkJoinPool` has no hook.
-    fn end_finished_tasks(
-        &self,
-        agent: CountingParts<'_>,
-        env: JniEnvironment,
-        measurement: usize,
-    ) {
-        let mut threads = Vec::new();
-        for (address, running) in &self.lock().running {
-            if running
-                .tasks
-                .iter()
-                .any(|(_, whose)| whose.contains(measurement))
-            {
-                threads.push((
-                    *address,
-                    env.new_local(running.thread),
-                    running.tasks.clone(),
-                ));
-            }
-        }
-        for (address, thread, tasks) in threads {
-            let runs_tasks = AllocationMarks::runs_tasks(agent, env, thread);
-            env.delete_local(thread);
-            let mut open = self.lock();
-            let is_unchanged = |running: &RunningTasks| running.tasks == tasks;
-            if !runs_tasks && open.running.get(&address).is_some_and(is_unchanged) {
-                open.end_tasks_from(env, address, 0);
-            }
-        }
-    }
-
-    /// Whether a frame of a thread may run a task.
-    fn runs_tasks(agent: CountingParts<'_>, env: JniEnvironment, thread: jobject) -> bool {
-        const MOST_FRAMES: usize = 4096;
-        let empty = FrameInfo {
-            method: std::ptr::null_mut(),
-            location: 0,
-        };
-        let mut frames = vec![empty; MOST_FRAMES];
-        let Ok(found) = agent.core.jvmti.read_stack(thread, &mut frames) else {
-            // The thread has ended.
-            return false;
-        };
-        let frames = frames.get(..found).unwrap_or_default();
-        let methods = frames.iter().map(|frame| {
-            let method = agent
-                .stack
-                .frames
-                .resolve_method(agent.stack_parts(), env, frame.method);
-            match method.kind {
-                MethodKind::Known(id) => MethodId(id),
-                // Including a helper that reports the begin of the task.
-                _ => MethodId(0),
-            }
-        });
-        found == MOST_FRAMES || any_runs_task(agent, &methods.collect::<Vec<_>>())
-    }
-
     /// Ends a mark and returns its result as text.
     ///
     /// Line 1: the number of dropped events. Line 2: why the counts are incomplete, or empty. Then a line for each context: number,
@@ -599,53 +351,28 @@ impl AllocationMarks {
             by_type: mark.earlier.by_type.clone(),
             ..MarkReport::default()
         };
-        let mut belongings = self.lock_ownership();
-        // A thread that waits for its own tasks may run tasks of others.
-        let mut is_foreign = |number: ContextId| {
-            mark.measurement.is_some_and(|at| {
-                let whose = belongings
-                    .resolve_context(agent, number)
-                    .unwrap_or_default();
-                whose.hosts.contains(at) && !whose.owners.contains(at)
-            })
-        };
-        let own = mark.earlier.made.iter();
-        report
-            .made
-            .extend(own.filter(|made| !is_foreign(made.number)));
-        let changes = mark
-            .others
-            .as_ref()
-            .map(|others| others.find_changes(agent, &mark.own_counters));
+        let mut ownership = self.lock_ownership();
+        for made in &mark.earlier.made {
+            if !mark.is_only_host(agent, &mut ownership, made.number) {
+                report.made.push(*made);
+            }
+        }
+        let others = mark.others.as_ref();
+        let changes = others.map(|others| others.find_changes(agent, &mark.own_counters));
         let mut unknown: BTreeMap<String, u64> = BTreeMap::new();
         for change in changes.into_iter().flatten() {
-            let number = change.counts.number;
-            let name = agent.counters.thread_name(change.thread);
-            let Some(measurement) = mark.measurement else {
-                if !INFRASTRUCTURE.contains(&&*name) {
-                    *unknown.entry(name).or_default() += change.counts.count;
+            match mark.find_owner(agent, &mut ownership, &change) {
+                ChangeOwner::Mark => report.add_change(change),
+                ChangeOwner::UnknownSubmitter(thread) => {
+                    *unknown.entry(thread).or_default() += change.counts.count;
                 }
-                continue;
-            };
-            match belongings.resolve_context(agent, number) {
-                None => report.dropped += change.counts.count.max(1),
-                Some(whose) if whose.owners.contains(measurement) => {
-                    report.cells.push((change.place, change.all));
-                    match change.place.is_by_type {
-                        true => report.by_type.push(change.counts),
-                        false => report.made.push(change.counts),
-                    }
-                }
-                Some(whose) if whose.is_unknown_task => {
-                    *unknown.entry(name).or_default() += change.counts.count;
-                }
-                Some(_) => {}
+                ChangeOwner::UnknownContext => report.dropped += change.counts.count.max(1),
+                ChangeOwner::OtherCode => {}
             }
         }
         if !unknown.is_empty() {
-            report
-                .reasons
-                .push(unknown_reason(mark.measurement.is_some(), &unknown));
+            let reason = unknown_reason(mark.measurement.is_some(), &unknown);
+            report.reasons.push(reason);
         }
         let unfollowed = agent.stack.tasks.unfollowed.load(Ordering::Relaxed);
         if mark.measurement.is_some() && unfollowed != mark.unfollowed {
@@ -664,51 +391,44 @@ impl AllocationMarks {
     }
 }
 
-impl CounterReadings {
-    fn read_counters(counters: &ThreadCounters) -> CounterReadings {
-        let mut counted = CounterReadings::default();
-        counters.for_each_counter(|cell, [number, count, value]| {
-            let (number, event) = (ContextId(number), EventTypeId::default());
-            let counts = CounterReading {
-                number,
-                event,
-                count,
-                value,
-            };
-            counted.cells.insert(cell, counts);
-        });
-        counters.for_each_event_counter(|cell, [number, event, count, value]| {
-            let counts = CounterReading {
-                number: ContextId(number),
-                // The upper half is zero.
-                event: EventTypeId(event as u32),
-                count,
-                value,
-            };
-            counted.by_type.insert(cell, counts);
-        });
-        counted
-    }
-}
-
-/// Differences between two readings.
-fn subtract_readings<'a>(
-    now: &'a FxHashMap<usize, CounterReading>,
-    before: &'a FxHashMap<usize, CounterReading>,
-) -> impl Iterator<Item = CounterReading> + 'a {
-    now.iter().filter_map(|(cell, counts)| {
-        let old = before.get(cell);
-        let count = counts.count.wrapping_sub(old.map_or(0, |old| old.count));
-        let value = counts.value.wrapping_sub(old.map_or(0, |old| old.value));
-        (count != 0 || value != 0).then_some(CounterReading {
-            count,
-            value,
-            ..*counts
-        })
-    })
-}
-
 impl AllocationMark {
+    /// Whether the context's code belongs to others, and only ran in this thread while it waited for its own tasks.
+    fn is_only_host(
+        &self,
+        agent: CountingParts<'_>,
+        ownership: &mut OwnershipResolver,
+        number: ContextId,
+    ) -> bool {
+        self.measurement.is_some_and(|at| {
+            let whose = ownership.resolve_context(agent, number);
+            let whose = whose.unwrap_or_default();
+            whose.hosts.contains(at) && !whose.owners.contains(at)
+        })
+    }
+
+    /// Whose the events of another thread's counter are.
+    fn find_owner(
+        &self,
+        agent: CountingParts<'_>,
+        ownership: &mut OwnershipResolver,
+        change: &CounterChange,
+    ) -> ChangeOwner {
+        let thread = || agent.counters.thread_name(change.thread);
+        let Some(measurement) = self.measurement else {
+            let thread = thread();
+            return match INFRASTRUCTURE.contains(&&*thread) {
+                true => ChangeOwner::OtherCode,
+                false => ChangeOwner::UnknownSubmitter(thread),
+            };
+        };
+        match ownership.resolve_context(agent, change.counts.number) {
+            None => ChangeOwner::UnknownContext,
+            Some(whose) if whose.owners.contains(measurement) => ChangeOwner::Mark,
+            Some(whose) if whose.is_unknown_task => ChangeOwner::UnknownSubmitter(thread()),
+            Some(_) => ChangeOwner::OtherCode,
+        }
+    }
+
     /// Adds the events since the last reading to the mark.
     fn keep_counts(&mut self, counters: &ThreadCounters) {
         let since = self.counts_since(counters);
@@ -729,30 +449,6 @@ impl AllocationMark {
             by_type: subtract_readings(&now.by_type, &self.counted.by_type).collect(),
             dropped: counters.dropped_events().wrapping_sub(self.dropped) + gone,
         }
-    }
-}
-
-/// Why the counts lack events of these threads.
-fn unknown_reason(knows_origins: bool, events: &BTreeMap<String, u64>) -> String {
-    let objects: u64 = events.values().sum();
-    let names: Vec<&str> = events.keys().take(MAX_NAMES).map(|name| &**name).collect();
-    let more = match events.len() > MAX_NAMES {
-        true => ", …",
-        false => "",
-    };
-    let names = format!("{}{more}", names.join(", "));
-    let made = match objects {
-        1 => "an object".to_owned(),
-        objects => format!("{objects} objects"),
-    };
-    match knows_origins {
-        true => format!(
-            "tasks in other threads made {made} ({names}), and the agent does not know who submitted them"
-        ),
-        false => format!(
-            "other threads made {made} meanwhile ({names}), and the agent knows only with events=alloc+thread whether the \
-             code has started them"
-        ),
     }
 }
 
@@ -784,258 +480,4 @@ impl OpenMarks {
         }
         None
     }
-
-    /// Removes a plain task that begins. Returns its owners.
-    fn take_plain(&mut self, env: JniEnvironment, task: jobject) -> MeasurementSet {
-        let is_it = |plain: &PlainTask| env.is_same(plain.object, task);
-        let plain = self.plain.iter().position(is_it);
-        let plain = plain.and_then(|at| self.plain.remove(at));
-        plain.map_or(MeasurementSet::default(), |plain| {
-            env.delete_global(plain.object);
-            plain.whose
-        })
-    }
-
-    /// Ends the tasks in the frame with this slot and in frames above it.
-    fn end_tasks_from(&mut self, env: JniEnvironment, address: usize, slot: usize) {
-        if let Some(running) = self.running.get_mut(&address) {
-            running.tasks.retain(|(at, _)| *at < slot);
-            if running.tasks.is_empty()
-                && let Some(running) = self.running.remove(&address)
-            {
-                env.delete_global(running.thread);
-            }
-        }
-    }
-}
-
-impl CounterLocation {
-    fn read_count(self, agent: CountingParts<'_>) -> u64 {
-        let CounterLocation {
-            is_by_type,
-            block,
-            at,
-        } = self;
-        let load = |word: &AtomicU64| u64::from_le(word.load(Ordering::Relaxed));
-        let count = match is_by_type {
-            true => {
-                let blocks = agent.counters.lock_event_counter_blocks();
-                blocks
-                    .get(block)
-                    .and_then(|block| block.get(at))
-                    .map(|cell| load(&cell.count))
-            }
-            false => {
-                let blocks = agent.counters.lock_counter_blocks();
-                blocks
-                    .get(block)
-                    .and_then(|block| block.get(at))
-                    .map(|cell| load(&cell.count))
-            }
-        };
-        count.unwrap_or(0)
-    }
-}
-
-impl OtherThreadCounts {
-    /// Readings of all counters.
-    fn read_all(agent: CountingParts<'_>) -> OtherThreadCounts {
-        // Relaxed: each number stands for itself.
-        let load = |word: &AtomicU64| u64::from_le(word.load(Ordering::Relaxed));
-        let cells = agent.counters.lock_counter_blocks();
-        let cells = cells.iter().map(|block| {
-            let counts = block
-                .iter()
-                .map(|cell| [load(&cell.count), load(&cell.bytes)]);
-            counts.collect()
-        });
-        let cells = cells.collect();
-        let by_type = agent.counters.lock_event_counter_blocks();
-        let by_type = by_type.iter().map(|block| {
-            let counts = block
-                .iter()
-                .map(|cell| [load(&cell.count), load(&cell.value)]);
-            counts.collect()
-        });
-        OtherThreadCounts {
-            cells,
-            by_type: by_type.collect(),
-        }
-    }
-
-    /// Counters of other threads that have changed. Counters by type: only of allocations.
-    fn find_changes(&self, agent: CountingParts<'_>, own: &[ThreadId]) -> Vec<CounterChange> {
-        let now = OtherThreadCounts::read_all(agent);
-        let allocations = agent.counting.event_types.details_of_kind(KIND);
-        let mut changes = Vec::new();
-        let mut add =
-            |place: CounterLocation, thread, counts: CounterReading, before: Option<&[u64; 2]>| {
-                let [count, value] = before.copied().unwrap_or_default();
-                let since = CounterReading {
-                    count: counts.count.wrapping_sub(count),
-                    value: counts.value.wrapping_sub(value),
-                    ..counts
-                };
-                if since.count != 0 || since.value != 0 {
-                    changes.push(CounterChange {
-                        thread,
-                        place,
-                        all: counts.count,
-                        counts: since,
-                    });
-                }
-            };
-        let old = |blocks: &'_ [Vec<[u64; 2]>], place: CounterLocation| {
-            blocks
-                .get(place.block)
-                .and_then(|block| block.get(place.at))
-                .copied()
-        };
-        let of_cells = agent.counters.lock_counter_blocks();
-        for (block, cells) in of_cells.iter().enumerate() {
-            if own.contains(&cells.thread()) {
-                continue;
-            }
-            for (at, cell) in cells.iter().enumerate() {
-                let place = CounterLocation {
-                    is_by_type: false,
-                    block,
-                    at,
-                };
-                let Some([count, value]) = old(&now.cells, place) else {
-                    continue;
-                };
-                let counts = CounterReading {
-                    number: cell.id(),
-                    event: EventTypeId::default(),
-                    count,
-                    value,
-                };
-                add(
-                    place,
-                    cells.thread(),
-                    counts,
-                    old(&self.cells, place).as_ref(),
-                );
-            }
-        }
-        drop(of_cells);
-        for (block, cells) in agent
-            .counters
-            .lock_event_counter_blocks()
-            .iter()
-            .enumerate()
-        {
-            if own.contains(&cells.thread()) {
-                continue;
-            }
-            for (at, cell) in cells.iter().enumerate() {
-                let place = CounterLocation {
-                    is_by_type: true,
-                    block,
-                    at,
-                };
-                let event = cell.event_type();
-                let Some([count, value]) = old(&now.by_type, place) else {
-                    continue;
-                };
-                if allocations.contains_key(&event) {
-                    let counts = CounterReading {
-                        number: cell.id(),
-                        event,
-                        count,
-                        value,
-                    };
-                    add(
-                        place,
-                        cells.thread(),
-                        counts,
-                        old(&self.by_type, place).as_ref(),
-                    );
-                }
-            }
-        }
-        changes
-    }
-}
-
-/// Sums up readings of one context and type.
-fn sum_readings(parts: &[CounterReading]) -> impl Iterator<Item = CounterReading> {
-    let mut sums: FxHashMap<(ContextId, EventTypeId), CounterReading> = FxHashMap::default();
-    for counts in parts {
-        let key = (counts.number, counts.event);
-        let sum = sums.entry(key).or_insert(CounterReading {
-            count: 0,
-            value: 0,
-            ..*counts
-        });
-        sum.count = sum.count.wrapping_add(counts.count);
-        sum.value = sum.value.wrapping_add(counts.value);
-    }
-    sums.into_values()
-}
-
-impl MarkReport {
-    /// The caller holds no lock: measuring sizes creates objects in this thread.
-    fn to_text(&self, agent: CountingParts<'_>, env: JniEnvironment) -> String {
-        let mut lost = self.dropped;
-        let mut lines = String::new();
-        let mut line = |made: CounterReading, bytes: u64, of: &str| {
-            let _ = writeln!(lines, "{:x} {} {bytes} {of}", made.number.0, made.count);
-        };
-        for made in sum_readings(&self.made) {
-            match find_allocation(agent, env, made.number) {
-                SiteAllocation::Object { size, of } => {
-                    line(made, made.value + made.count * size, &of)
-                }
-                SiteAllocation::Nothing => {}
-                SiteAllocation::Unknown => lost += made.count.max(1),
-            }
-        }
-        let details = agent.counting.event_types.details_of_kind(KIND);
-        for made in sum_readings(&self.by_type) {
-            if let Some(of) = details.get(&made.event) {
-                line(made, made.value, of);
-            }
-        }
-        format!("{lost}\n{}\n{lines}", self.reasons.join("; "))
-    }
-}
-
-enum SiteAllocation {
-    /// Bytes of each object in addition to the counter's sum, and the descriptor.
-    Object {
-        size: u64,
-        of: String,
-    },
-    /// A site of other events, which have counters as well.
-    Nothing,
-    Unknown,
-}
-
-fn find_allocation(
-    agent: CountingParts<'_>,
-    env: JniEnvironment,
-    number: ContextId,
-) -> SiteAllocation {
-    let frames = agent.core.encoder.decode_context(number, MethodId::EVENT);
-    let Some(site) = frames
-        .ok()
-        .and_then(|frames| frames.first().map(|frame| frame.site.0))
-    else {
-        return SiteAllocation::Unknown;
-    };
-    let registry = agent.core.registry();
-    let Some(info) = registry.site(site) else {
-        return SiteAllocation::Unknown;
-    };
-    let of = match info.kind {
-        RegisteredSiteKind::New(of) | RegisteredSiteKind::Array(of) => {
-            registry.name_text(of).to_string()
-        }
-        _ => return SiteAllocation::Nothing,
-    };
-    drop(registry);
-    let size = find_site_size(agent, env, site).unwrap_or(0);
-    SiteAllocation::Object { size, of }
 }
