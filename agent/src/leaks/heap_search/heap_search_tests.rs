@@ -4,6 +4,17 @@ use std::time::Duration;
 
 use super::*;
 
+#[derive(Clone, Copy)]
+struct TestReference {
+    from: usize,
+    to: usize,
+    by: ReferenceKind,
+}
+
+fn refer(from: usize, to: usize, by: ReferenceKind) -> TestReference {
+    TestReference { from, to, by }
+}
+
 /// A heap: references and roots. Objects are numbers from 1.
 struct Heap {
     roots: Vec<usize>,
@@ -16,20 +27,16 @@ struct Heap {
 impl Heap {
     fn new(size: usize, roots: &[usize], references: &[(usize, usize)]) -> Heap {
         let by_field = |(at, &(from, to)): (usize, &(usize, usize))| {
-            (from, to, ReferenceKind::Field(at as i32))
+            refer(from, to, ReferenceKind::Field(at as i32))
         };
         let references: Vec<_> = references.iter().enumerate().map(by_field).collect();
         Heap::of_kinds(size, roots, &references)
     }
 
-    fn of_kinds(
-        size: usize,
-        roots: &[usize],
-        references: &[(usize, usize, ReferenceKind)],
-    ) -> Heap {
+    fn of_kinds(size: usize, roots: &[usize], references: &[TestReference]) -> Heap {
         let mut by_object: HashMap<usize, Vec<_>> = HashMap::new();
-        for &(from, to, kind) in references {
-            by_object.entry(from).or_default().push((to, kind));
+        for &TestReference { from, to, by } in references {
+            by_object.entry(from).or_default().push((to, by));
         }
         Heap {
             roots: roots.to_vec(),
@@ -195,7 +202,11 @@ fn of_several_roots_the_most_specific_is_reported() {
 #[test]
 fn a_static_field_is_followed_to_what_holds_its_class() {
     use ReferenceKind::{Class, Field, Static};
-    let references = [(1, 2, Field(0)), (2, 3, Class), (3, 4, Static(1))];
+    let references = [
+        refer(1, 2, Field(0)),
+        refer(2, 3, Class),
+        refer(3, 4, Static(1)),
+    ];
     let heap = || Heap::of_kinds(4, &[1], &references);
     assert_eq!(heap().search(4, Vec::new()).0, Some(vec![1, 2, 3, 4]));
     // The VM never unloads a class of its own loaders: the path begins there.
@@ -266,9 +277,9 @@ fn only_what_was_looked_for_is_said_to_be_left_out() {
     let many = 3 * MAX_REFERRERS as usize;
     use ReferenceKind::{Class, Field, Static};
     // 1 refers to all; class 2 holds object 3 and is the class of the others; object 4 is dead.
-    let mut references = vec![(1, 2, Field(0)), (2, 3, Static(0))];
-    references.extend((5..5 + many).map(|at| (1, at, ReferenceKind::Element(at as i32))));
-    references.extend((5..5 + many).map(|at| (at, 2, Class)));
+    let mut references = vec![refer(1, 2, Field(0)), refer(2, 3, Static(0))];
+    references.extend((5..5 + many).map(|at| refer(1, at, ReferenceKind::Element(at as i32))));
+    references.extend((5..5 + many).map(|at| refer(at, 2, Class)));
     let mut heap = Heap::of_kinds(many + 5, &[1], &references);
     (heap.tags[3], heap.tags[4]) = (1, 2);
     let mut search = HeapSearch::new(2, Vec::new());
@@ -337,11 +348,11 @@ const LINK: ReferenceKind = ReferenceKind::Field(7);
 const BACK: ReferenceKind = ReferenceKind::Field(8);
 
 /// 1 is a list, the others are its elements; the element before the last holds the target.
-fn list(length: usize, links: impl Fn(usize) -> Vec<(usize, usize, ReferenceKind)>) -> Heap {
+fn list(length: usize, links: impl Fn(usize) -> Vec<TestReference>) -> Heap {
     let mut references: Vec<_> = (2..length).flat_map(links).collect();
-    references.push((length - 1, length + 1, ReferenceKind::Field(9)));
-    references.push((1, 2, ReferenceKind::Field(0)));
-    references.push((1, length, ReferenceKind::Field(1)));
+    references.push(refer(length - 1, length + 1, ReferenceKind::Field(9)));
+    references.push(refer(1, 2, ReferenceKind::Field(0)));
+    references.push(refer(1, length, ReferenceKind::Field(1)));
     let mut heap = Heap::of_kinds(length + 1, &[1], &references);
     for element in 2..=length {
         heap.class_tags[element] = -9;
@@ -350,7 +361,13 @@ fn list(length: usize, links: impl Fn(usize) -> Vec<(usize, usize, ReferenceKind
     heap
 }
 
-fn search_list(mut heap: Heap) -> (u32, u32, usize) {
+struct ListSearch {
+    walks: u32,
+    links: u32,
+    tags: usize,
+}
+
+fn search_list(mut heap: Heap) -> ListSearch {
     let mut search = HeapSearch::new(1, Vec::new());
     let paths = heap.search_all(&mut search, &[]);
     let TargetPath::Held(steps) = &paths[0] else {
@@ -359,13 +376,18 @@ fn search_list(mut heap: Heap) -> (u32, u32, usize) {
     let links = steps.iter().filter(|step| [LINK, BACK].contains(&step.by));
     let links = links.map(|step| step.times).sum();
     let tags = heap.tags.iter().filter(|tag| **tag != 0).count();
-    (heap.walks, links, tags)
+    ListSearch {
+        walks: heap.walks,
+        links,
+        tags,
+    }
 }
 
 #[test]
 fn a_chain_of_any_length_takes_few_walks_and_tags() {
     const LENGTH: usize = 100_000;
-    let (walks, links, tags) = search_list(list(LENGTH, |at| vec![(at, at + 1, LINK)]));
+    let ListSearch { walks, links, tags } =
+        search_list(list(LENGTH, |at| vec![refer(at, at + 1, LINK)]));
     assert_eq!(links as usize, LENGTH - 3);
     assert!(walks < 10 && tags < 100, "{walks} {tags}");
 }
@@ -374,10 +396,10 @@ fn a_chain_of_any_length_takes_few_walks_and_tags() {
 #[test]
 fn a_chain_is_measured_from_either_end() {
     const LENGTH: usize = 10_000;
-    let both = |at| vec![(at, at + 1, LINK), (at + 1, at, BACK)];
-    let turned = |at| vec![(at + 1, at, BACK), (at, at + 1, LINK)];
+    let both = |at| vec![refer(at, at + 1, LINK), refer(at + 1, at, BACK)];
+    let turned = |at| vec![refer(at + 1, at, BACK), refer(at, at + 1, LINK)];
     for heap in [list(LENGTH, both), list(LENGTH, turned)] {
-        let (walks, links, _) = search_list(heap);
+        let ListSearch { walks, links, .. } = search_list(heap);
         // The target is near the end.
         assert!(walks < 10 && links == 1, "{walks} {links}");
     }
@@ -391,7 +413,7 @@ fn a_chain_is_measured_from_either_end() {
         .get_mut(&5_000)
         .unwrap()
         .push((LENGTH + 1, ReferenceKind::Field(9)));
-    let (walks, links, _) = search_list(heap);
+    let ListSearch { walks, links, .. } = search_list(heap);
     assert!(walks < 12 && links > 4_000, "{walks} {links}");
 }
 
@@ -399,7 +421,8 @@ fn a_chain_is_measured_from_either_end() {
 fn a_circle_of_elements_ends() {
     const LENGTH: usize = 1_000;
     let next = |at| if at + 1 == LENGTH { 2 } else { at + 1 };
-    let (walks, links, _) = search_list(list(LENGTH, |at| vec![(at, next(at), LINK)]));
+    let ListSearch { walks, links, .. } =
+        search_list(list(LENGTH, |at| vec![refer(at, next(at), LINK)]));
     assert!(
         walks < 10 && links as usize == LENGTH - 3,
         "{walks} {links}"
