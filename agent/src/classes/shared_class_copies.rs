@@ -74,14 +74,14 @@ impl SharedClassCopies {
         }
         let kind = LoaderKind::for_loader(agent, loader);
         let known = self.lock();
-        let twin = known.classes.get(&hash_class(bytes))?;
+        let copy = known.classes.get(&hash_class(bytes))?;
         // The bytes decide: hashes may collide.
-        if *twin.plain != *bytes || twin.kind != kind {
+        if *copy.plain != *bytes || copy.kind != kind {
             return None;
         }
         let mut registry = agent.core.registry_mut();
-        registry.link_loader_once(loader, twin.class);
-        if let Some(class) = registry.class(twin.class) {
+        registry.link_loader_once(loader, copy.class);
+        if let Some(class) = registry.class(copy.class) {
             agent
                 .classes
                 .method_watch
@@ -89,7 +89,7 @@ impl SharedClassCopies {
         }
         drop(registry);
         increment_counter(&agent.core.counts.classes);
-        Some(twin.hooked.to_vec())
+        Some(copy.hooked.to_vec())
     }
 
     /// Records a class that has got its hooks.
@@ -114,13 +114,13 @@ impl SharedClassCopies {
             return;
         };
         registry.retain_class(id);
-        let twin = SharedClassCopy {
+        let copy = SharedClassCopy {
             plain: bytes.into(),
             hooked: hooked.into(),
             kind: LoaderKind::for_loader(agent, loader),
             class: id,
         };
-        for gone in known.insert_class(sum, twin) {
+        for gone in known.insert_class(sum, copy) {
             registry.release_class(gone);
         }
     }
@@ -141,17 +141,17 @@ impl SharedCopyTable {
     }
 
     /// Keeps a class. Returns the registry ids of the classes that were dropped for it.
-    fn insert_class(&mut self, sum: u64, twin: SharedClassCopy) -> Vec<u32> {
-        self.bytes += twin.plain.len() + twin.hooked.len();
-        self.classes.insert(sum, twin);
+    fn insert_class(&mut self, sum: u64, copy: SharedClassCopy) -> Vec<u32> {
+        self.bytes += copy.plain.len() + copy.hooked.len();
+        self.classes.insert(sum, copy);
         self.order.push_back(sum);
         let mut gone = Vec::new();
         while self.bytes > MAX_BYTES
             && let Some(oldest) = self.order.pop_front()
         {
-            if let Some(twin) = self.classes.remove(&oldest) {
-                self.bytes -= twin.plain.len() + twin.hooked.len();
-                gone.push(twin.class);
+            if let Some(copy) = self.classes.remove(&oldest) {
+                self.bytes -= copy.plain.len() + copy.hooked.len();
+                gone.push(copy.class);
             }
         }
         gone
@@ -194,7 +194,7 @@ fn hash_class(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    fn twin(class: u32, bytes: usize) -> SharedClassCopy {
+    fn copy(class: u32, bytes: usize) -> SharedClassCopy {
         SharedClassCopy {
             plain: vec![0; bytes / 2].into(),
             hooked: vec![0; bytes / 2].into(),
@@ -213,10 +213,10 @@ mod tests {
         // Another hash in the same slot.
         assert!(!known.record_hash(5 + HASH_SLOTS as u64) && !known.record_hash(5));
         let third = MAX_BYTES / 3 + 2;
-        assert!(known.insert_class(1, twin(11, third)).is_empty());
-        assert!(known.insert_class(2, twin(12, third)).is_empty());
-        assert_eq!(known.insert_class(3, twin(13, third)), [11]);
-        assert_eq!(known.insert_class(4, twin(14, 2 * MAX_BYTES)), [12, 13, 14]);
+        assert!(known.insert_class(1, copy(11, third)).is_empty());
+        assert!(known.insert_class(2, copy(12, third)).is_empty());
+        assert_eq!(known.insert_class(3, copy(13, third)), [11]);
+        assert_eq!(known.insert_class(4, copy(14, 2 * MAX_BYTES)), [12, 13, 14]);
         assert_eq!(
             (known.bytes, known.classes.len(), known.order.len()),
             (0, 0, 0)

@@ -46,14 +46,14 @@ fn wait_until_detached() -> Result<(), String> {
     const PATIENCE: Duration = Duration::from_secs(20);
     let until = Instant::now() + PATIENCE;
     loop {
-        let guest = *lock_detachable();
-        match guest {
+        let detachable = *lock_detachable();
+        match detachable {
             None if !Agent::is_installed() => return Ok(()),
-            Some(guest) if guest.is_detached && Instant::now() < until => {}
-            Some(guest) if guest.is_detached => {
+            Some(detachable) if detachable.is_detached && Instant::now() < until => {}
+            Some(detachable) if detachable.is_detached => {
                 return Err("the agent that was here before does not go: try again later".into());
             }
-            Some(guest) if guest.is_attached => {
+            Some(detachable) if detachable.is_attached => {
                 return Err("the agent is attached already: use `lucce ctl`".into());
             }
             _ => return Err("the JVM was started with the agent: use `lucce ctl`".into()),
@@ -346,8 +346,8 @@ pub fn detach_agent(agent: &Agent) -> Result<String, String> {
         })
         .map_err(failed)?
         .map_err(failed)?;
-    if let Some(guest) = lock_detachable().as_mut() {
-        guest.is_detached = true;
+    if let Some(detachable) = lock_detachable().as_mut() {
+        detachable.is_detached = true;
     }
     let last = status::current_status(agent);
     finish_recording(agent);
@@ -356,7 +356,8 @@ pub fn detach_agent(agent: &Agent) -> Result<String, String> {
 
 /// Called when the listening thread ends. If the agent was detached, frees everything: another agent may come.
 pub fn release_detached() {
-    let Some(DetachableAgent { vm, .. }) = lock_detachable().filter(|guest| guest.is_detached)
+    let Some(DetachableAgent { vm, .. }) =
+        lock_detachable().filter(|detachable| detachable.is_detached)
     else {
         return;
     };

@@ -20,14 +20,14 @@ use crate::session::Agent;
 /// # Errors
 /// One line for the user: the disk's error, or another file exists.
 pub fn dump_files(agent: &Agent, file: Option<&str>) -> Result<String, String> {
-    let fate = agent.core.log.file_state(&agent.core.options.out);
-    if let FileState::Truncated | FileState::Failed = fate {
-        return Err(fate
+    let file_state = agent.core.log.file_state(&agent.core.options.out);
+    if let FileState::Truncated | FileState::Failed = file_state {
+        return Err(file_state
             .describe_loss(&agent.core.options.out)
             .unwrap_or_default());
     }
     let Some(file) = file else {
-        return sync_files(agent, &fate);
+        return sync_files(agent, &file_state);
     };
     // The stream comes first, so that the log explains everything in it.
     let stream = copy_stream(agent, file)?;
@@ -54,8 +54,8 @@ pub fn dump_files(agent: &Agent, file: Option<&str>) -> Result<String, String> {
 }
 
 /// Writes the files to the disk without a copy.
-fn sync_files(agent: &Agent, fate: &FileState) -> Result<String, String> {
-    if *fate == FileState::Removed {
+fn sync_files(agent: &Agent, file_state: &FileState) -> Result<String, String> {
+    if *file_state == FileState::Removed {
         let log = agent.core.options.out.display();
         return Err(format!(
             "{log} was removed while the JVM ran: say in which file it is to be saved"
@@ -74,7 +74,7 @@ fn sync_files(agent: &Agent, fate: &FileState) -> Result<String, String> {
     });
     let bytes = synced.map_err(|e| format!("cannot write the log: {e}"))?;
     Ok(dump_json(
-        fate.current_path(&agent.core.options.out),
+        file_state.current_path(&agent.core.options.out),
         bytes,
         streamed,
     ))
@@ -85,9 +85,11 @@ fn copy_stream(agent: &Agent, file: &str) -> Result<Option<UnfinishedCopy>, Stri
     let Some(streamer) = &agent.core.streamer else {
         return Ok(None);
     };
-    let fate = streamer.file_state();
-    if let FileState::Truncated | FileState::Failed = fate {
-        return Err(fate.describe_loss(streamer.path()).unwrap_or_default());
+    let file_state = streamer.file_state();
+    if let FileState::Truncated | FileState::Failed = file_state {
+        return Err(file_state
+            .describe_loss(streamer.path())
+            .unwrap_or_default());
     }
     let from = streamer.file_with_size();
     let (stream, _) = from.map_err(|e| format!("cannot read the stream: {e}"))?;

@@ -86,12 +86,12 @@ pub fn report_full_log(agent: &Agent) -> Option<LogFullCause> {
     Some(why)
 }
 
-fn report_state(agent: &Agent, said: &mut Option<FileState>, fate: FileState, path: &Path) {
-    if said.as_ref() == Some(&fate) {
+fn report_state(agent: &Agent, said: &mut Option<FileState>, file_state: FileState, path: &Path) {
+    if said.as_ref() == Some(&file_state) {
         return;
     }
-    if let Some(what) = fate.describe_loss(path) {
-        let (level, then) = match fate {
+    if let Some(what) = file_state.describe_loss(path) {
+        let (level, then) = match file_state {
             FileState::Removed => (
                 LogLevel::Error,
                 format!(
@@ -108,5 +108,5 @@ fn report_state(agent: &Agent, said: &mut Option<FileState>, fate: FileState, pa
         };
         agent.core.report_message(level, &format!("{what}{then}"));
     }
-    *said = Some(fate);
+    *said = Some(file_state);
 }

@@ -47,7 +47,7 @@ pub fn finish_recording(agent: &Agent) {
         agent.core.append_stat(why.key(), 1);
     }
     agent.core.append_record(EndRecord {});
-    let fate = agent.core.log.file_state(&agent.core.options.out);
+    let file_state = agent.core.log.file_state(&agent.core.options.out);
     let _ = agent.core.log.close();
     let recorded = RunSummary {
         totals: counted,
@@ -55,13 +55,13 @@ pub fn finish_recording(agent: &Agent) {
         samples: sampled,
         dropped: lost,
     };
-    let level = match fate.is_lost() {
+    let level = match file_state.is_lost() {
         true => LogLevel::Error,
         false => LogLevel::Info,
     };
     agent
         .core
-        .report_message(level, &recorded.format_line(agent, &fate));
+        .report_message(level, &recorded.format_line(agent, &file_state));
     finish_other_files(agent);
     push::finish_push(agent);
 }
@@ -182,16 +182,16 @@ fn finish_other_files(agent: &Agent) {
         return;
     };
     let (bytes, whole) = recorder.finish_file();
-    let fate = recorder.file_state();
-    let path = fate.current_path(recorder.path()).display();
+    let file_state = recorder.file_state();
+    let path = file_state.current_path(recorder.path()).display();
     let megabytes = bytes as f64 / 1e6;
     let cut = match whole {
         true => "",
         false => ", cut: the limit was reached",
     };
-    match fate
+    match file_state
         .describe_loss(recorder.path())
-        .filter(|_| fate.is_lost())
+        .filter(|_| file_state.is_lost())
     {
         Some(what) => agent
             .core
@@ -214,8 +214,8 @@ struct RunSummary {
 }
 
 impl RunSummary {
-    fn format_line(&self, agent: &Agent, fate: &FileState) -> String {
-        let log = fate.current_path(&agent.core.options.out).display();
+    fn format_line(&self, agent: &Agent, file_state: &FileState) -> String {
+        let log = file_state.current_path(&agent.core.options.out).display();
         let megabytes = agent.core.log.written_bytes() as f64 / 1e6;
         let RunSummary {
             totals: counted,
@@ -248,9 +248,9 @@ impl RunSummary {
         if !rest.is_empty() {
             parts.push(format!("{} more kinds of events", rest.len()));
         }
-        if let Some(what) = fate
+        if let Some(what) = file_state
             .describe_loss(&agent.core.options.out)
-            .filter(|_| fate.is_lost())
+            .filter(|_| file_state.is_lost())
         {
             let lost = lost + counted.sum_events();
             return format!("{what}: nothing is recorded, at least {lost} events are lost");

@@ -282,8 +282,8 @@ pub fn finish_push(agent: &Agent) {
         return agent.core.options.print_message(LogLevel::Info, &text);
     }
     let why = last.fault.unwrap_or("no answer in time".into());
-    let fate = agent.core.log.file_state(&agent.core.options.out);
-    let log = fate.current_path(&agent.core.options.out).display();
+    let file_state = agent.core.log.file_state(&agent.core.options.out);
+    let log = file_state.current_path(&agent.core.options.out).display();
     let text = format!(
         "push: {to}: {why}; not all is pushed, but it is in {log}: lucce push --collector {to} {log}"
     );

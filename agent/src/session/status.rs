@@ -102,17 +102,17 @@ fn stream_json(agent: &Agent) -> String {
 }
 
 /// The file's present path and state.
-fn file_object(fate: &FileState, path: &Path) -> ReplyObject {
-    let path = fate.current_path(path);
+fn file_object(file_state: &FileState, path: &Path) -> ReplyObject {
+    let path = file_state.current_path(path);
     let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     ReplyObject::default()
         .with_text("file", &file.to_string_lossy())
-        .with_text("state", fate.as_str())
+        .with_text("state", file_state.as_str())
 }
 
 fn log_json(agent: &Agent) -> String {
-    let fate = agent.core.log.file_state(&agent.core.options.out);
-    let known = file_object(&fate, &agent.core.options.out)
+    let file_state = agent.core.log.file_state(&agent.core.options.out);
+    let known = file_object(&file_state, &agent.core.options.out)
         .with_raw("bytes", agent.core.log.written_bytes())
         .with_raw("refused", agent.core.log.refused_records());
     // Why the log is full.

@@ -68,11 +68,11 @@ pub type SiteFor<'a> = dyn FnMut(VmFramePosition, SiteId) -> Option<SiteId> + 'a
 
 impl CallerFrames {
     /// The callers if no frame has a slot. `stands`: the positions of all frames, outermost first.
-    pub fn without_slots(state: &ThreadState, stands: Vec<VmFramePosition>) -> CallerFrames {
+    pub fn without_slots(state: &ThreadState, position: Vec<VmFramePosition>) -> CallerFrames {
         CallerFrames {
             slot: state.first_slot(),
             innermost: None,
-            missing: stands,
+            missing: position,
             slots_without_site: Vec::new(),
             is_complete: true,
         }
@@ -117,10 +117,10 @@ impl CallerFrames {
 
     /// Writes sites to the slots that hold none, up to `top`, the innermost frame's slot.
     pub fn repair_sites(&self, top: Slot, site_for: &mut SiteFor<'_>) {
-        let innermost = self.innermost.map(|stands| (top, stands));
-        for &(at, stands) in self.slots_without_site.iter().chain(&innermost) {
+        let innermost = self.innermost.map(|position| (top, position));
+        for &(at, position) in self.slots_without_site.iter().chain(&innermost) {
             if at.site() == NO_SITE {
-                at.write_site(site_for(stands, NO_SITE).unwrap_or(NO_SITE));
+                at.write_site(site_for(position, NO_SITE).unwrap_or(NO_SITE));
             }
         }
     }
@@ -152,11 +152,11 @@ pub fn callers_at_call(
     caller: &ResolvedFrame,
     pointer: Slot,
 ) -> Option<CallerFrames> {
-    let stands = VmFramePosition::from_frame(caller.method.id()?, caller);
-    let is_there = caller.has_slot() && stands.matches_site(registry, pointer.below().site());
+    let position = VmFramePosition::from_frame(caller.method.id()?, caller);
+    let is_there = caller.has_slot() && position.matches_site(registry, pointer.below().site());
     is_there.then(|| CallerFrames {
         slot: pointer,
-        innermost: Some(stands),
+        innermost: Some(position),
         missing: Vec::new(),
         slots_without_site: Vec::new(),
         is_complete: true,
@@ -290,9 +290,13 @@ fn match_slots(
 }
 
 /// The site for a frame at this position. `None`: `site` is right.
-pub fn wanted_site(agent: StackParts<'_>, stands: VmFramePosition, site: SiteId) -> Option<SiteId> {
-    let is_right = stands.matches_site(&agent.core.registry(), site);
-    (!is_right).then(|| stands.extra_site(agent))
+pub fn wanted_site(
+    agent: StackParts<'_>,
+    position: VmFramePosition,
+    site: SiteId,
+) -> Option<SiteId> {
+    let is_right = position.matches_site(&agent.core.registry(), site);
+    (!is_right).then(|| position.extra_site(agent))
 }
 
 /// Whether the frame is a constructor of an error that the VM makes. The VM enters such constructors without a

@@ -160,19 +160,19 @@ pub fn locate_by_callers(
     if !callers.is_complete {
         return None;
     }
-    for &(slot, stands) in &callers.slots_without_site {
-        slot.write_site(known_site(stands.extra_site(agent))?);
+    for &(slot, position) in &callers.slots_without_site {
+        slot.write_site(known_site(position.extra_site(agent))?);
     }
     let mut here = innermost_location(agent, state, callers)?;
-    for &stands in callers
+    for &position in callers
         .missing
         .iter()
         .skip(usize::from(callers.innermost.is_none()))
     {
         here = EventLocation {
-            context: contexts::step_context(agent, state, here, stands.method)?,
-            site: known_site(stands.extra_site(agent))?,
-            method: stands.method,
+            context: contexts::step_context(agent, state, here, position.method)?,
+            site: known_site(position.extra_site(agent))?,
+            method: position.method,
         };
     }
     Some(here)
@@ -185,11 +185,11 @@ fn innermost_location(
     callers: &CallerFrames,
 ) -> Option<EventLocation> {
     let slot = callers.slot.below();
-    let (stands, known) = match callers.innermost {
-        Some(stands) => (stands, slot.site()),
+    let (position, known) = match callers.innermost {
+        Some(position) => (position, slot.site()),
         None => (*callers.missing.first()?, SiteId(0)),
     };
-    let site = caller_frames::wanted_site(agent, stands, known).unwrap_or(known);
+    let site = caller_frames::wanted_site(agent, position, known).unwrap_or(known);
     let site = known_site(site)?;
     // The frame may run older code. Then the slot's site belongs to that code's method, which has another id.
     let method = known_method(agent.core.method_of_site.get(site.0))?;

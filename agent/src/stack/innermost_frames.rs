@@ -97,7 +97,7 @@ pub fn prove_callers(
         let slots = (0..index).rev().map(|index| first.up_by(index));
         slots
             .zip(&below)
-            .all(|(slot, stands)| may_be_at(registry, slot.site(), *stands))
+            .all(|(slot, position)| may_be_at(registry, slot.site(), *position))
     };
     let index = find_unique(below.len(), pointer.frames_above(first), fits)?;
     Some(CallerFrames {
@@ -120,13 +120,13 @@ fn frame_position((method, frame): &(MethodId, &ResolvedFrame)) -> VmFramePositi
 }
 
 /// Whether a slot's site can belong to a frame of this method at this line.
-fn may_be_at(registry: &CodeRegistry, site: SiteId, stands: VmFramePosition) -> bool {
+fn may_be_at(registry: &CodeRegistry, site: SiteId, position: VmFramePosition) -> bool {
     // No site: the frame was entered before the hooks were live.
     site == SiteId(0)
-        || registry.method_of_site(site) == stands.method
+        || registry.method_of_site(site) == position.method
             && registry
                 .site(site.0)
-                .is_none_or(|info| registry.line_of_site(&info) == stands.line)
+                .is_none_or(|info| registry.line_of_site(&info) == position.line)
 }
 
 /// The index from `least` to `most` that fits, if it is the only one.

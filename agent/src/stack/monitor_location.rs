@@ -46,7 +46,7 @@ struct MonitorPlace {
     location: i64,
     id: MethodId,
     proof: PointerProof,
-    stands: i64,
+    position: i64,
 }
 
 /// The location that the innermost frame proves.
@@ -79,7 +79,7 @@ pub fn locate_at_monitor(
     let known = cached_place(agent, env, method, location);
     MonitorLocation {
         here: prove_location(agent, env, state, (thread, known)),
-        location: Some(known.stands),
+        location: Some(known.position),
     }
 }
 
@@ -143,14 +143,14 @@ fn analyze_place(
     let resolved = agent.stack.frames.resolve_method(agent, env, method);
     let id = resolved.id().unwrap_or(MethodId(0));
     let mut proof = PointerProof::Nothing;
-    let mut stands = location;
+    let mut position = location;
     if location == 0 && resolved.is_entered_with_lock() {
         proof = PointerProof::Entered(SiteId(
             agent.core.find_or_add_site(id.0, resolved.line_number(0)),
         ));
     } else if let Some(at) = find_monitorenter(&agent.core.jvmti.method_bytecodes(method), location)
     {
-        stands = at;
+        position = at;
         if resolved.slot && agent.core.options.events.has_kind(&LOCK) {
             proof = PointerProof::Monitor;
         }
@@ -160,7 +160,7 @@ fn analyze_place(
         location,
         id,
         proof,
-        stands,
+        position,
     }
 }
 

@@ -139,10 +139,10 @@ impl SimulatedThread {
         self.state.first_slot().up_by(depth)
     }
 
-    fn site_at(&mut self, stands: VmFramePosition) -> SiteId {
+    fn site_at(&mut self, position: VmFramePosition) -> SiteId {
         SiteId(
             self.registry
-                .resolve_line_site(stands.method.0, stands.line)
+                .resolve_line_site(position.method.0, position.line)
                 .unwrap(),
         )
     }
@@ -240,18 +240,20 @@ impl SimulatedThread {
             }
         }
         let registry = &mut self.registry;
-        let slot = counted.begin_entry(&self.state, (self.pointer, false), &mut |stands, site| {
-            let said = registry.site(site.0).is_some_and(|info| {
-                info.method == stands.method.0 && registry.line_of_site(&info) == stands.line
+        let slot =
+            counted.begin_entry(&self.state, (self.pointer, false), &mut |position, site| {
+                let said = registry.site(site.0).is_some_and(|info| {
+                    info.method == position.method.0
+                        && registry.line_of_site(&info) == position.line
+                });
+                (!said).then(|| {
+                    SiteId(
+                        registry
+                            .resolve_line_site(position.method.0, position.line)
+                            .unwrap(),
+                    )
+                })
             });
-            (!said).then(|| {
-                SiteId(
-                    registry
-                        .resolve_line_site(stands.method.0, stands.line)
-                        .unwrap(),
-                )
-            })
-        });
         assert_eq!(
             slot,
             self.frame_slot(self.stack.len()),
@@ -284,8 +286,8 @@ impl SimulatedThread {
             if site != SiteId(0) {
                 let info = self.registry.site(site.0).unwrap();
                 let said = (MethodId(info.method), self.registry.line_of_site(&info));
-                let stands = self.frame_position(*plain);
-                assert_eq!(said, (stands.method, stands.line), "{:?}", self.stack);
+                let position = self.frame_position(*plain);
+                assert_eq!(said, (position.method, position.line), "{:?}", self.stack);
             }
         }
     }
@@ -327,8 +329,8 @@ proptest! {
         let found = caller_frames::match_callers(&thread.registry, &thread.state, &frames).unwrap();
         if found.innermost.is_some() {
             let registry = &mut thread.registry;
-            found.repair_sites(found.slot.below(), &mut |stands, _| {
-                registry.resolve_line_site(stands.method.0, stands.line).map(SiteId)
+            found.repair_sites(found.slot.below(), &mut |position, _| {
+                registry.resolve_line_site(position.method.0, position.line).map(SiteId)
             });
             let first = thread.state.first_slot();
             let below = first.slots_until(found.slot.below());

@@ -60,8 +60,8 @@ pub fn handle_stop(
             if state.pointer_before_entry(own).is_none() {
                 vm_entry::enter_frame(agent, env, state, pointer, 1);
             }
-            Some(callers.prepare_callee(&mut |stands, site| {
-                caller_frames::wanted_site(agent, stands, site)
+            Some(callers.prepare_callee(&mut |position, site| {
+                caller_frames::wanted_site(agent, position, site)
             }))
         }
         StopPlace::Return => state

@@ -60,7 +60,7 @@ pub fn compare_frames(
     number: ContextId,
     returned: usize,
 ) {
-    let (env, own, stands) = (
+    let (env, own, position) = (
         frames.env(),
         frames.own_frame_count(),
         frames.has_other_location(),
@@ -78,7 +78,7 @@ pub fn compare_frames(
         agent.core.count_compared();
         return;
     };
-    let mut real = true_frames(agent, env, &raw, stands);
+    let mut real = true_frames(agent, env, &raw, position);
     real.retain(|frame| frame.method.kind != MethodKind::Helper);
     real.drain(..own.min(real.len()));
     real.retain(|frame| frame.method.kind != MethodKind::Hidden);
@@ -148,7 +148,7 @@ fn true_frames(
     agent: StackParts<'_>,
     env: JniEnvironment,
     raw: &[FrameInfo],
-    stands: bool,
+    position: bool,
 ) -> Vec<TrueFrame> {
     let frame = |info: &FrameInfo| {
         let method = agent.stack.frames.resolve_method(agent, env, info.method);
@@ -180,7 +180,7 @@ fn true_frames(
     let names = classes.iter().zip(&frames);
     let names = names.map(|(class, frame)| (class.as_str(), frame.method.method_name.as_str()));
     let lines = match_lines(&trace, names);
-    for (frame, line) in frames.iter_mut().zip(lines).skip(usize::from(stands)) {
+    for (frame, line) in frames.iter_mut().zip(lines).skip(usize::from(position)) {
         if let TraceLine::Line(line) = line {
             frame.line = line;
         }

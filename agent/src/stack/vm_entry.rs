@@ -41,7 +41,7 @@ pub fn enter_frame(
     own: usize,
 ) -> Slot {
     increment_counter(&agent.core.counts.vm_entries);
-    let site_for = &mut |stands, site| wanted_site(agent, stands, site);
+    let site_for = &mut |position, site| wanted_site(agent, position, site);
     if let Some((callers, slotless)) = find_near_callers(agent, env, state, pointer, own) {
         increment_counter(&agent.core.counts.vm_entries_near);
         return callers.begin_entry(state, (pointer, slotless), site_for);
@@ -209,9 +209,9 @@ fn context_by_frames(
         return None;
     }
     let method = loss.entered.first()?.method.id()?;
-    let stands = frame_positions(&shown_frames(loss.callers));
+    let position = frame_positions(&shown_frames(loss.callers));
     let registry = agent.core.registry();
-    if stands
+    if position
         .iter()
         .any(|of| context_scopes::is_scope_method(&registry, of.method.0))
     {
@@ -221,7 +221,7 @@ fn context_by_frames(
     let caller = current_location::locate_by_callers(
         agent,
         state,
-        &CallerFrames::without_slots(state, stands),
+        &CallerFrames::without_slots(state, position),
     )?;
     let context = contexts::step_context(agent, state, caller, method)?;
     Some((method, ContextId(context)))
@@ -231,7 +231,7 @@ fn context_by_frames(
 pub fn next_slot(agent: StackParts<'_>, env: JniEnvironment, state: &ThreadState) -> Option<Slot> {
     let frames = StackWalk::new(agent, env, PIECE).collect_rest()?;
     let callers = match_callers(&agent.core.registry(), state, &frames)?;
-    Some(callers.fill_missing(&mut |stands, _| Some(stands.extra_site(agent))))
+    Some(callers.fill_missing(&mut |position, _| Some(position.extra_site(agent))))
 }
 
 /// Ends the VM entry with slot `slot`, and returns the pointer from before it.
@@ -264,6 +264,6 @@ pub fn repair_slots(
     let Some(callers) = found.filter(|found| found.slot == top.above()) else {
         return false;
     };
-    callers.repair_sites(top, &mut |stands, _| Some(stands.extra_site(agent)));
+    callers.repair_sites(top, &mut |position, _| Some(position.extra_site(agent)));
     slot.site() != NO_SITE
 }
