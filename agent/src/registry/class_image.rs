@@ -234,7 +234,7 @@ impl<'a> ClassImage<'a> {
 }
 
 impl CodeRegistry {
-    /// Writes the image of a class that was added with `shapes`. It must be the newest class of its name in its loader.
+    /// Writes the image of a class that was added with `instrumentations`. It must be the newest class of its name in its loader.
     /// `None`: the image cannot express a part of the class.
     pub fn write_class_image(
         &self,

@@ -67,7 +67,7 @@ struct MatchedSlots {
 pub type SiteFor<'a> = dyn FnMut(VmFramePosition, SiteId) -> Option<SiteId> + 'a;
 
 impl CallerFrames {
-    /// The callers if no frame has a slot. `stands`: the positions of all frames, outermost first.
+    /// The callers if no frame has a slot. `position`: the positions of all frames, outermost first.
     pub fn without_slots(state: &ThreadState, position: Vec<VmFramePosition>) -> CallerFrames {
         CallerFrames {
             slot: state.first_slot(),

@@ -142,7 +142,7 @@ pub fn compare_frames(
 }
 
 /// The frames as the VM reports them now, without any cache. Only names of methods, which never change, and whether
-/// traces show a method come from the verified data. `stands`: the innermost frame has another location than the VM
+/// traces show a method come from the verified data. `position`: the innermost frame has another location than the VM
 /// reports.
 fn true_frames(
     agent: StackParts<'_>,
