@@ -67,12 +67,12 @@ struct MatchedSlots {
 pub type SiteFor<'a> = dyn FnMut(VmFramePosition, SiteId) -> Option<SiteId> + 'a;
 
 impl CallerFrames {
-    /// The callers if no frame has a slot. `position`: the positions of all frames, outermost first.
-    pub fn without_slots(state: &ThreadState, position: Vec<VmFramePosition>) -> CallerFrames {
+    /// The callers if no frame has a slot. `positions`: of all frames, outermost first.
+    pub fn without_slots(state: &ThreadState, positions: Vec<VmFramePosition>) -> CallerFrames {
         CallerFrames {
             slot: state.first_slot(),
             innermost: None,
-            missing: position,
+            missing: positions,
             slots_without_site: Vec::new(),
             is_complete: true,
         }

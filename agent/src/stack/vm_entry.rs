@@ -209,9 +209,9 @@ fn context_by_frames(
         return None;
     }
     let method = loss.entered.first()?.method.id()?;
-    let position = frame_positions(&shown_frames(loss.callers));
+    let positions = frame_positions(&shown_frames(loss.callers));
     let registry = agent.core.registry();
-    if position
+    if positions
         .iter()
         .any(|of| context_scopes::is_scope_method(&registry, of.method.0))
     {
@@ -221,7 +221,7 @@ fn context_by_frames(
     let caller = current_location::locate_by_callers(
         agent,
         state,
-        &CallerFrames::without_slots(state, position),
+        &CallerFrames::without_slots(state, positions),
     )?;
     let context = contexts::step_context(agent, state, caller, method)?;
     Some((method, ContextId(context)))
