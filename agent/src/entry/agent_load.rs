@@ -51,13 +51,10 @@ pub unsafe extern "system" fn Agent_OnAttach(
     let text = unsafe { string_from_c(options) };
     let started = std::panic::catch_unwind(|| {
         install_panic_hook();
-        attach::attach_agent(vm, &text, &callback_table())
+        attach::attach_agent(vm, &text, &callback_table()).map(control::start_listener)
     });
     match started.unwrap_or_else(|_| Err("the agent failed to start".into())) {
-        Ok(agent) => {
-            control::start_listener(agent);
-            JNI_OK
-        }
+        Ok(()) => JNI_OK,
         Err(message) => {
             attach_options::write_refusal(&text, &message);
             JNI_ERR
