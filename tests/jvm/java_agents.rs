@@ -29,8 +29,8 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
             tests.push(test(name, quick, move || check(setup, jdk, way)));
         }
         for how in ["twice", "full"] {
-            let name = format!("java_agents::{}::silenced-{how}", jdk.version);
-            tests.push(test(name, false, move || silenced(setup, jdk, how)));
+            let name = format!("java_agents::{}::disabled-{how}", jdk.version);
+            tests.push(test(name, false, move || disabled(setup, jdk, how)));
         }
         for how in ["redefine", "retransform"] {
             let name = format!("java_agents::{}::gains-hooks-{how}", jdk.version);
@@ -91,8 +91,8 @@ fn check(
 
 /// A class that its loader cannot read again, so that Java agents have it with its hooks, asks for its number and tells of
 /// an event: changed, it has the VM's own trace for both; what keeps the hooks of before is told, and counted.
-fn silenced(setup: &Setup, jdk: &Jdk, how: &str) -> Checked {
-    let java = Java::new(setup, jdk, &format!("silenced-{}-{how}", jdk.version));
+fn disabled(setup: &Setup, jdk: &Jdk, how: &str) -> Checked {
+    let java = Java::new(setup, jdk, &format!("disabled-{}-{how}", jdk.version));
     fs::create_dir_all(java.folder()).map_err(|e| e.to_string())?;
     let theirs = format!(
         "-javaagent:{}",

@@ -7,7 +7,7 @@
 //!
 //! A class that is already loaded (`retransformClasses`) comes from the VM with its hooks. If the original bytes can be read
 //! from its loader, Java agents get those, see `original_classes`. Otherwise they get the class with hooks, and the result's
-//! old hooks are replaced, see `lucce_instrument::neutralize`.
+//! old hooks are replaced, see `lucce_instrument::old_hooks`.
 
 use std::borrow::Cow;
 use std::ffi::CStr;
@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use jvmti_bindings::sys::jni::{jint, jobject, jvalue};
 use lucce_instrument::jdk::agents::IMPLEMENTATION;
-use lucce_instrument::{INHERITED, neutralize_class};
+use lucce_instrument::{INHERITED, disable_old_hooks};
 
-use crate::classes::AgentClasses;
+use crate::classes::ClassParts;
 use crate::classes::load;
 use crate::classes::load::ClassArrival;
 use crate::memory::counter::increment_counter;
@@ -57,19 +57,19 @@ pub fn classify_class(class: &[u8]) -> ArrivingClass<'_> {
     if recent_classes::is_hooked(class) {
         return ArrivingClass::Hooked;
     }
-    neutralize_class(class).map_or(ArrivingClass::KeepsOldHooks, |class| {
+    disable_old_hooks(class).map_or(ArrivingClass::KeepsOldHooks, |class| {
         ArrivingClass::Plain(Cow::Owned(class))
     })
 }
 
 /// Warns that a class changed by a Java agent keeps its old hooks.
-pub fn report_kept_hooks(classes: &AgentClasses, name: &str) {
+pub fn report_kept_hooks(agent: ClassParts<'_>, name: &str) {
     let name = name.replace('/', ".");
-    increment_counter(&classes.counts.classes_kept);
+    increment_counter(&agent.core.counts.classes_kept);
     let message = format!(
         "a Java agent has changed {name}, which keeps the hooks of before: events in what it calls there may have wrong traces"
     );
-    classes.report_message(LogLevel::Warn, &message);
+    agent.core.report_message(LogLevel::Warn, &message);
 }
 
 fn has_hooks(class: &[u8]) -> bool {
@@ -96,31 +96,36 @@ impl TransformRequest {
     /// The bytes that Java agents get. `None`: `bytes` unchanged.
     pub fn find_plain_bytes(
         self,
-        classes: &AgentClasses,
+        agent: ClassParts<'_>,
         env: JniEnvironment,
         bytes: jobject,
     ) -> Option<jobject> {
         let given = env.read_all_bytes(bytes)?;
         let plain = recent_classes::find_plain(&given).or_else(|| {
             let must = self.is_loaded && has_hooks(&given);
-            must.then(|| self.find_original(classes, env)).flatten()
+            must.then(|| self.find_original(agent, env)).flatten()
         })?;
-        classes
+        agent
+            .counters
             .coverage
             .exclude_allocations(env, || env.new_byte_array(&plain))
     }
 
     /// The class from its loader. Runs Java code, which finds its slot where `$fp` points; restores `$fp` afterwards.
-    fn find_original(self, classes: &AgentClasses, env: JniEnvironment) -> Option<Vec<u8>> {
+    fn find_original(self, agent: ClassParts<'_>, env: JniEnvironment) -> Option<Vec<u8>> {
         let name = self.class_name(env)?;
-        let field = classes.fields.get()?.pointer.as_raw();
-        let thread = classes.jvmti.current_thread()?;
+        let field = agent.core.fields.get()?.pointer.as_raw();
+        let thread = agent.core.jvmti.current_thread()?;
         let loader = (
-            classes.loaders.loader_id(classes.jvmti, env, self.loader),
+            agent
+                .core
+                .loaders
+                .loader_id(agent.core.jvmti, env, self.loader),
             self.loader,
         );
         let pointer = env.get_long(thread, field);
-        let found = classes
+        let found = agent
+            .classes
             .original_classes
             .find_class(env, loader, &name, &|| {
                 env.set_long(thread, field, pointer);
@@ -136,49 +141,57 @@ impl TransformRequest {
     /// The Java agents' result with hooks. `None`: the class stays unchanged.
     pub fn hook_answer(
         self,
-        classes: &AgentClasses,
+        agent: ClassParts<'_>,
         env: JniEnvironment,
         (manager, made): (jobject, jobject),
     ) -> Option<jobject> {
-        let hooked = self.insert_hooks(classes, env, made);
+        let hooked = self.insert_hooks(agent, env, made);
         // When a loaded class changes, retransformable agents are called again with this result.
         if !is_retransformable(env, manager) {
-            self.record_original(classes, env, made);
+            self.record_original(agent, env, made);
         }
         hooked
     }
 
     fn insert_hooks(
         self,
-        classes: &AgentClasses,
+        agent: ClassParts<'_>,
         env: JniEnvironment,
         made: jobject,
     ) -> Option<jobject> {
         let mut class = env.read_all_bytes(made)?;
         if has_hooks(&class) {
-            let Some(silenced) = neutralize_class(&class) else {
-                report_kept_hooks(classes, &self.class_name(env).unwrap_or_default());
+            let Some(disabled) = disable_old_hooks(&class) else {
+                report_kept_hooks(agent, &self.class_name(env).unwrap_or_default());
                 return None;
             };
-            class = silenced;
+            class = disabled;
         }
-        let loader = classes.loaders.loader_id(classes.jvmti, env, self.loader);
+        let loader = agent
+            .core
+            .loaders
+            .loader_id(agent.core.jvmti, env, self.loader);
         let arrival = match self.is_loaded {
             true => ClassArrival::Change,
             false => ClassArrival::Load,
         };
-        let hooked = load::transform_class(classes, loader, &class, arrival)?;
-        let array = classes
+        let hooked = load::transform_class(agent, loader, &class, arrival).into_bytes()?;
+        let array = agent
+            .counters
             .coverage
             .exclude_allocations(env, || env.new_byte_array(&hooked));
         recent_classes::remember_class(class, hooked);
         array
     }
 
-    fn record_original(self, classes: &AgentClasses, env: JniEnvironment, made: jobject) {
+    fn record_original(self, agent: ClassParts<'_>, env: JniEnvironment, made: jobject) {
         if let (Some(name), Some(bytes)) = (self.class_name(env), env.read_all_bytes(made)) {
-            let loader = classes.loaders.loader_id(classes.jvmti, env, self.loader);
-            classes
+            let loader = agent
+                .core
+                .loaders
+                .loader_id(agent.core.jvmti, env, self.loader);
+            agent
+                .classes
                 .original_classes
                 .record_class(loader, name.as_bytes(), &bytes);
         }

@@ -12,19 +12,19 @@ use lucce_bytecode::{
 };
 use lucce_instrument::kinds::ALLOC;
 
-use crate::classes::AgentClasses;
+use crate::classes::ClassParts;
 use crate::classes::cache::{
     self, CacheableClass, NATIVE_PLACEHOLDERS, PLACEHOLDER_IDS, PlaceholderConstants,
     UntrackedQueries, find_placeholders, replace_placeholders,
 };
+use crate::classes::rewriting::{RewriteOutcome, hooks_for_loader};
 use crate::core::{is_in_scope, is_jdk_excluded, may_be_created, may_create};
 use crate::memory::counter::increment_counter;
 use crate::options::LogLevel;
 use crate::registry::{ClassDefinition, ClassLoaderId, FirstClassIds, may_be_untracked};
 use crate::thread::carrier;
 use lucce_instrument::{
-    self as hooks, FrameKind, HookOptions, HookSiteKind, InstrumentationOptions,
-    MethodInstrumentation,
+    self as hooks, FrameKind, HookSiteKind, InstrumentationOptions, MethodInstrumentation,
 };
 
 /// Why a class arrives.
@@ -35,67 +35,76 @@ pub enum ClassArrival {
     Change,
 }
 
-/// New bytes for a class. `None`: it stays unchanged.
+/// Inserts the hooks of a class.
 pub fn transform_class(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     bytes: &[u8],
     arrival: ClassArrival,
-) -> Option<Vec<u8>> {
+) -> RewriteOutcome {
     if arrival == ClassArrival::Load {
-        if let Some(known) = classes.duplicates.find_hooked(classes, loader, bytes) {
-            return Some(known);
+        if let Some(known) = agent
+            .classes
+            .shared_copies
+            .find_hooked(agent, loader, bytes)
+        {
+            return RewriteOutcome::Hooked(known);
         }
-        if let Some(known) = classes.cache.find_class(classes, loader, bytes) {
+        if let Some(known) = agent.classes.cache.find_class(agent, loader, bytes) {
             return known;
         }
     }
     let class = match ClassFile::parse(bytes) {
         Ok(class) => class,
-        Err(_) => return pass_unreadable(classes),
+        Err(_) => return pass_unreadable(agent),
     };
     if class.name() == "module-info" {
-        return None;
+        return RewriteOutcome::NoHooks;
     }
     let acts_as_carrier = hooks::acts_as_carrier(class.name(), class.methods());
     if acts_as_carrier {
         carrier::enable_carrier_lookup();
     }
-    report_jdk_differences(classes, loader, &class);
-    classes.method_watch.forget_class(loader, class.name());
-    if !is_in_scope(classes, loader, class.name()) {
-        return rewrite_outside_scope(classes, loader, &class);
+    report_jdk_differences(agent, loader, &class);
+    agent
+        .classes
+        .method_watch
+        .forget_class(loader, class.name());
+    if !is_in_scope(agent.core, loader, class.name()) {
+        return rewrite_outside_scope(agent, loader, &class);
     }
-    let asked = UntrackedQueries::default();
-    let Ok(mut shapes) = decide_instrumentation(classes, loader, &class, &asked) else {
-        return pass_unreadable(classes);
+    let queries = UntrackedQueries::default();
+    let Ok(mut instrumentations) = decide_instrumentation(agent, loader, &class, &queries) else {
+        return pass_unreadable(agent);
     };
     if arrival == ClassArrival::Change {
-        set_vm_entered_if_old_callers(classes, loader, &class, &mut shapes);
+        set_vm_entered_if_old_callers(agent, loader, &class, &mut instrumentations);
     }
-    let Some(ids) = register_class(classes, loader, &class, &shapes) else {
-        increment_counter(&classes.counts.classes_skipped);
-        classes.report_skipped(class.name(), None, "no more ids for methods and sites");
+    let Some(ids) = register_class(agent, loader, &class, &instrumentations) else {
+        increment_counter(&agent.core.counts.classes_skipped);
+        agent
+            .core
+            .report_skipped(class.name(), None, "no more ids for methods and sites");
         // Its frames have no numbers, but its callees find their slots.
         for method in class.methods() {
             let place = (loader, class.name());
-            let _ = classes.method_watch.add_method(
-                classes.jvmti,
+            let _ = agent.classes.method_watch.add_method(
+                agent.core.jvmti,
                 place,
                 (&method.name, &method.descriptor),
             );
         }
-        return None;
+        return RewriteOutcome::Failed;
     };
     let planned = PlannedClass {
         class: &class,
         plain: bytes,
         acts_as_carrier,
-        shapes: &shapes,
-        untracked_queries: &asked,
+        instrumentations: &instrumentations,
+        untracked_queries: &queries,
         arrival,
     };
-    insert_hooks(classes, loader, &planned, ids)
+    insert_hooks(agent, loader, &planned, ids)
 }
 
 /// A class whose instrumentation is decided.
@@ -103,7 +112,7 @@ struct PlannedClass<'p> {
     class: &'p ClassFile<'p>,
     plain: &'p [u8],
     acts_as_carrier: bool,
-    shapes: &'p [MethodInstrumentation],
+    instrumentations: &'p [MethodInstrumentation],
     untracked_queries: &'p UntrackedQueries,
     arrival: ClassArrival,
 }
@@ -112,9 +121,10 @@ struct PlannedClass<'p> {
 static DIFFERENCES: AtomicU32 = AtomicU32::new(0);
 
 /// Compares a class of an unknown JDK with a known JDK, and reports the first differences.
-fn report_jdk_differences(classes: &AgentClasses, loader: ClassLoaderId, class: &ClassFile<'_>) {
+fn report_jdk_differences(agent: ClassParts<'_>, loader: ClassLoaderId, class: &ClassFile<'_>) {
     const MOST: u32 = 20;
-    let Some(like) = classes
+    let Some(like) = agent
+        .core
         .options
         .compared_jdk
         .filter(|_| loader == ClassLoaderId::BOOT)
@@ -124,8 +134,8 @@ fn report_jdk_differences(classes: &AgentClasses, loader: ClassLoaderId, class: 
     for difference in hooks::jdk::find_differences(class, like) {
         // Relaxed: a number; no other data depends on it.
         match DIFFERENCES.fetch_add(1, Ordering::Relaxed) {
-            ..MOST => classes.report_message(LogLevel::Warn, &difference),
-            MOST => classes.report_message(
+            ..MOST => agent.core.report_message(LogLevel::Warn, &difference),
+            MOST => agent.core.report_message(
                 LogLevel::Warn,
                 "this JDK differs in more ways from those that lucce knows",
             ),
@@ -135,103 +145,108 @@ fn report_jdk_differences(classes: &AgentClasses, loader: ClassLoaderId, class: 
 }
 
 /// The VM will reject the class with an error of its own. If it accepts the class, the class is watched.
-fn pass_unreadable(classes: &AgentClasses) -> Option<Vec<u8>> {
-    if classes
+fn pass_unreadable(agent: ClassParts<'_>) -> RewriteOutcome {
+    if agent
+        .classes
         .method_watch
-        .watch_unreadable(classes.jvmti)
+        .watch_unreadable(agent.core.jvmti)
         .is_err()
     {
-        classes.report_message(LogLevel::Warn, "a class cannot be read, nor watched");
+        agent
+            .core
+            .report_message(LogLevel::Warn, "a class cannot be read, nor watched");
     }
-    None
+    RewriteOutcome::Failed
 }
 
-/// Decides the hooks of a class. Lookups of untracked methods are added to `asked`.
+/// Decides the hooks of a class. Lookups of untracked methods are added to `queries`.
 fn decide_instrumentation(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     class: &ClassFile<'_>,
-    asked: &UntrackedQueries,
+    queries: &UntrackedQueries,
 ) -> Result<Vec<MethodInstrumentation>, BytecodeError> {
-    let book = classes.registry();
-    let is_quiet = |class: &str, name: &str, descriptor: &str| {
+    let registry = agent.core.registry();
+    let is_untracked = |class: &str, name: &str, descriptor: &str| {
         if may_be_untracked(class) {
-            cache::record_untracked_query(asked, &book, class);
+            cache::record_untracked_query(queries, &registry, class);
         }
-        book.is_untracked(class, name, descriptor)
+        registry.is_untracked(class, name, descriptor)
     };
     let wants = InstrumentationOptions {
-        events: classes.options.hooked_events().kinds_in_code(),
-        idle: classes.options.is_idle(),
-        trusted: classes.loaders.is_trusted(loader),
-        holds: &|class| is_in_scope(classes, ClassLoaderId::BOOT, class),
-        jdk_is_out_of_scope: is_jdk_excluded(&classes.options),
-        calls_untracked: &|call| is_quiet(&call.owner, &call.name, &call.descriptor),
+        events: agent.core.options.hooked_events().kinds_in_code(),
+        idle: agent.core.options.is_idle(),
+        trusted: agent.core.loaders.is_trusted(loader),
+        holds: &|class| is_in_scope(agent.core, ClassLoaderId::BOOT, class),
+        jdk_is_out_of_scope: is_jdk_excluded(&agent.core.options),
+        calls_untracked: &|call| is_untracked(&call.owner, &call.name, &call.descriptor),
     };
-    let mut shapes = hooks::analyze_class(class, wants)?;
-    set_vm_entered_if_untracked(&is_quiet, class, &mut shapes);
-    Ok(shapes)
+    let mut instrumentations = hooks::analyze_class(class, wants)?;
+    set_vm_entered_if_untracked(&is_untracked, class, &mut instrumentations);
+    Ok(instrumentations)
 }
 
 /// Another agent has changed untracked methods. They ask the VM for their callers.
 fn set_vm_entered_if_untracked(
-    is_quiet: &dyn Fn(&str, &str, &str) -> bool,
+    is_untracked: &dyn Fn(&str, &str, &str) -> bool,
     class: &ClassFile<'_>,
-    shapes: &mut [MethodInstrumentation],
+    instrumentations: &mut [MethodInstrumentation],
 ) {
-    for (method, shape) in class.methods().iter().zip(shapes) {
-        let was_quiet = || is_quiet(class.name(), &method.name, &method.descriptor);
-        if shape.frame == FrameKind::OwnSlot && was_quiet() {
-            set_vm_entered(shape);
+    for (method, instrumentation) in class.methods().iter().zip(instrumentations) {
+        let was_untracked = || is_untracked(class.name(), &method.name, &method.descriptor);
+        if instrumentation.frame == FrameKind::OwnSlot && was_untracked() {
+            set_vm_entered(instrumentation);
         }
     }
 }
 
 /// The method asks the VM for its caller.
-fn set_vm_entered(shape: &mut MethodInstrumentation) {
-    shape.frame = FrameKind::VmEntered;
-    shape.keeps_no_slot = false;
+fn set_vm_entered(instrumentation: &mut MethodInstrumentation) {
+    instrumentation.frame = FrameKind::VmEntered;
+    instrumentation.needs_no_slot_local = false;
 }
 
 /// The method had no hooks, so other methods of its class call it without hooks. Now it gets some, while present frames continue
 /// in the old code without limit. A method that has asked the VM once continues to ask: an old frame may still exist.
 fn set_vm_entered_if_old_callers(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     class: &ClassFile<'_>,
-    shapes: &mut [MethodInstrumentation],
+    instrumentations: &mut [MethodInstrumentation],
 ) {
-    let book = classes.registry();
-    let Some(before) = book.find_class(loader, class.name()) else {
+    let registry = agent.core.registry();
+    let Some(before) = registry.find_class(loader, class.name()) else {
         return;
     };
-    let has_silent_callers = |method: &ClassFileMethod<'_>| {
-        let id = book.find_method(before, &method.name, &method.descriptor);
-        let info = id.and_then(|id| book.method(id));
+    let has_untracked_callers = |method: &ClassFileMethod<'_>| {
+        let id = registry.find_method(before, &method.name, &method.descriptor);
+        let info = id.and_then(|id| registry.method(id));
         info.is_some_and(|info| matches!(info.frame, FrameKind::Leaf | FrameKind::VmEntered))
             && hooks::is_bound(class, method)
     };
-    for (method, shape) in class.methods().iter().zip(shapes) {
-        if shape.frame == FrameKind::OwnSlot && has_silent_callers(method) {
-            set_vm_entered(shape);
+    for (method, instrumentation) in class.methods().iter().zip(instrumentations) {
+        if instrumentation.frame == FrameKind::OwnSlot && has_untracked_callers(method) {
+            set_vm_entered(instrumentation);
         }
     }
 }
 
 /// Rewrites a class outside the instrumentation scope.
 fn rewrite_outside_scope(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     class: &ClassFile<'_>,
-) -> Option<Vec<u8>> {
-    let creates = |of: &str| may_create(classes, loader, of);
-    let counts = classes.options.hooked_events().kinds_in_code();
-    let trusted = classes.loaders.is_trusted(loader);
-    let plan = hooks::plan_outside(class, trusted, &creates, counts).ok()?;
+) -> RewriteOutcome {
+    let creates = |of: &str| may_create(agent.core, loader, of);
+    let counts = agent.core.options.hooked_events().kinds_in_code();
+    let trusted = agent.core.loaders.is_trusted(loader);
+    let Ok(plan) = hooks::plan_outside(class, trusted, &creates, counts) else {
+        return RewriteOutcome::Failed;
+    };
     rewrite_untraced(
-        classes,
+        agent,
         (loader, class),
-        set_inherited(plan, classes.loaders.is_own(loader)),
+        set_inherited(plan, agent.core.loaders.is_own(loader)),
     )
 }
 
@@ -252,41 +267,46 @@ fn is_empty_plan(plan: &ClassPlan<'_>) -> bool {
 
 /// Rewrites a class that no trace shows.
 fn rewrite_untraced(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     (loader, class): (ClassLoaderId, &ClassFile<'_>),
     mut plan: ClassPlan<'_>,
-) -> Option<Vec<u8>> {
+) -> RewriteOutcome {
     remove_present_fields(class, &mut plan);
     if is_empty_plan(&plan) {
-        return None;
+        return RewriteOutcome::NoHooks;
     }
     match rewrite(class, &plan) {
         Ok(done) => {
-            classes
+            agent
+                .classes
                 .long_methods
-                .report_outgrown(classes, class, &done.outgrown);
+                .report_outgrown(agent, class, &done.outgrown);
             for (index, _) in &done.skipped {
-                watch_method(classes, loader, class, *index);
+                watch_method(agent, loader, class, *index);
             }
-            Some(done.bytes)
+            RewriteOutcome::Hooked(done.bytes)
         }
         Err(error) => {
-            increment_counter(&classes.counts.classes_skipped);
-            classes.report_message(LogLevel::Debug, &format!("{}: {error}", class.name()));
-            classes.report_skipped(class.name(), None, &error.to_string());
+            increment_counter(&agent.core.counts.classes_skipped);
+            agent
+                .core
+                .report_message(LogLevel::Debug, &format!("{}: {error}", class.name()));
+            agent
+                .core
+                .report_skipped(class.name(), None, &error.to_string());
             for index in plan.methods.keys() {
-                watch_method(classes, loader, class, *index);
+                watch_method(agent, loader, class, *index);
             }
-            None
+            RewriteOutcome::Failed
         }
     }
 }
 
 fn register_class(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     class: &ClassFile<'_>,
-    shapes: &[MethodInstrumentation],
+    instrumentations: &[MethodInstrumentation],
 ) -> Option<FirstClassIds> {
     let source = class.source_file();
     let methods: Vec<_> = class
@@ -299,11 +319,11 @@ fn register_class(
         source: source.as_deref(),
         loader,
         methods: &methods,
-        instrumentations: shapes,
+        instrumentations,
     };
-    let mut book = classes.registry_mut();
-    let ids = book.add_class(&new)?;
-    if let Some(recorder) = &classes.recorder {
+    let mut registry = agent.core.registry_mut();
+    let ids = registry.add_class(&new)?;
+    if let Some(recorder) = &agent.core.recorder {
         for (method, (name, ..)) in (ids.first_method..).zip(&methods) {
             recorder.on_method_loaded(class.name(), name, method);
         }
@@ -311,21 +331,9 @@ fn register_class(
     Some(ids)
 }
 
-/// What hooks of a loader's classes depend on besides the classes and the kinds of events.
-pub fn hooks_for_loader(classes: &AgentClasses, loader: ClassLoaderId) -> HookOptions {
-    HookOptions {
-        exits: classes.recorder.is_some(),
-        at_entry: !classes.comparison.is_off(),
-        restores: classes.options.is_partial(),
-        trusted: classes.loaders.is_trusted(loader),
-        inherits: classes.loaders.is_own(loader),
-        kinds: classes.options.hooked_events().kinds_in_code(),
-    }
-}
-
 /// The plan with these ids. `native_site` gives the sites of natives with a bracket.
 fn build_plan(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     planned: &PlannedClass<'_>,
     ids: FirstClassIds,
@@ -333,61 +341,67 @@ fn build_plan(
 ) -> ClassPlan<'static> {
     let mut plan = hooks::plan_class(
         planned.class,
-        planned.shapes,
+        planned.instrumentations,
         ids.first_method,
         ids.first_site,
         native_site,
-        hooks_for_loader(classes, loader),
+        hooks_for_loader(agent, loader),
     );
     remove_present_fields(planned.class, &mut plan);
     plan
 }
 
 fn insert_hooks(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     planned: &PlannedClass<'_>,
     ids: FirstClassIds,
-) -> Option<Vec<u8>> {
-    let natives = bracketed_natives(planned.shapes);
-    let sites = cache::add_native_sites(classes, &natives, ids);
+) -> RewriteOutcome {
+    let natives = bracketed_natives(planned.instrumentations);
+    let sites = cache::add_native_sites(agent, &natives, ids);
     let is_usual = planned.arrival == ClassArrival::Load;
     if is_usual
-        && classes.cache.accepts_loader(loader)
-        && let Some(made) = insert_and_cache(classes, loader, planned, (ids, &natives, &sites))
+        && agent.classes.cache.accepts_loader(loader)
+        && let Some(cached) = insert_and_cache(agent, loader, planned, ids, (&natives, &sites))
     {
-        return made;
+        return cached;
     }
     let site = |index: usize| {
         let mut all = natives.iter().zip(&sites);
         all.find(|(native, _)| **native == index)
             .map_or(0, |(_, site)| *site)
     };
-    let plan = build_plan(classes, loader, planned, ids, &site);
+    let plan = build_plan(agent, loader, planned, ids, &site);
     if is_empty_plan(&plan) {
-        return None;
+        return RewriteOutcome::NoHooks;
     }
     let class = planned.class;
     match rewrite(class, &plan) {
         Ok(done) => {
-            increment_counter(&classes.counts.classes);
+            increment_counter(&agent.core.counts.classes);
             let is_whole = is_usual && done.skipped.is_empty();
-            let hooked = accept_rewritten(classes, loader, class, ids, done);
+            let hooked = accept_rewritten(agent, loader, class, ids, done);
             if is_whole {
-                let (plain, shapes) = (planned.plain, planned.shapes);
-                classes
-                    .duplicates
-                    .record_hooked(classes, loader, (class, plain), shapes, &hooked);
+                let (plain, instrumentations) = (planned.plain, planned.instrumentations);
+                agent.classes.shared_copies.record_hooked(
+                    agent,
+                    loader,
+                    (class, plain),
+                    instrumentations,
+                    &hooked,
+                );
             }
-            Some(hooked)
+            RewriteOutcome::Hooked(hooked)
         }
         Err(error) => {
-            increment_counter(&classes.counts.classes_skipped);
+            increment_counter(&agent.core.counts.classes_skipped);
             for index in plan.methods.keys() {
-                leave_unhooked(classes, loader, class, ids, *index);
+                leave_unhooked(agent, loader, class, ids, *index);
             }
-            classes.report_skipped(class.name(), None, &error.to_string());
-            None
+            agent
+                .core
+                .report_skipped(class.name(), None, &error.to_string());
+            RewriteOutcome::Failed
         }
     }
 }
@@ -395,31 +409,32 @@ fn insert_hooks(
 /// Like `insert_hooks`, through a class with placeholders for ids that other runs can use. `None`: this is impossible for the
 /// class.
 fn insert_and_cache(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     planned: &PlannedClass<'_>,
-    (ids, natives, sites): (FirstClassIds, &[usize], &[u32]),
-) -> Option<Option<Vec<u8>>> {
+    ids: FirstClassIds,
+    (natives, sites): (&[usize], &[u32]),
+) -> Option<RewriteOutcome> {
     let keep = |hooked: Option<(&[u8], &PlaceholderConstants)>| {
         let kept = CacheableClass {
             plain: planned.plain,
             acts_as_carrier: planned.acts_as_carrier,
             name: planned.class.name(),
-            shapes: planned.shapes,
+            instrumentations: planned.instrumentations,
             untracked_queries: planned.untracked_queries,
             natives,
             hooked,
         };
-        classes.cache.add_class(classes, &kept);
+        agent.classes.cache.add_class(agent, &kept);
     };
     let standing_for = |index: usize| {
         let native = natives.iter().position(|native| *native == index);
         native.map_or(0, |native| NATIVE_PLACEHOLDERS + native as u32)
     };
-    let plan = build_plan(classes, loader, planned, PLACEHOLDER_IDS, &standing_for);
+    let plan = build_plan(agent, loader, planned, PLACEHOLDER_IDS, &standing_for);
     if is_empty_plan(&plan) {
         keep(None);
-        return Some(None);
+        return Some(RewriteOutcome::NoHooks);
     }
     let done = rewrite(planned.class, &plan).ok()?;
     // A cached class would not report methods that are too long for compilers.
@@ -430,45 +445,51 @@ fn insert_and_cache(
     let mut hooked = done.bytes.clone();
     replace_placeholders(&mut hooked, constants.iter().copied(), ids, sites)?;
     keep(Some((&done.bytes, &constants)));
-    increment_counter(&classes.counts.classes);
-    Some(Some(hooked))
+    increment_counter(&agent.core.counts.classes);
+    Some(RewriteOutcome::Hooked(hooked))
 }
 
 fn accept_rewritten(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     class: &ClassFile<'_>,
     ids: FirstClassIds,
     done: RewrittenClass,
 ) -> Vec<u8> {
-    classes
+    agent
+        .classes
         .long_methods
-        .report_outgrown(classes, class, &done.outgrown);
+        .report_outgrown(agent, class, &done.outgrown);
     for (index, error) in &done.skipped {
-        increment_counter(&classes.counts.methods_skipped);
-        leave_unhooked(classes, loader, class, ids, *index);
+        increment_counter(&agent.core.counts.methods_skipped);
+        leave_unhooked(agent, loader, class, ids, *index);
         let name = class.methods().get(*index).map_or("", |m| &m.name);
-        classes.report_skipped(class.name(), Some(name), &error.to_string());
+        agent
+            .core
+            .report_skipped(class.name(), Some(name), &error.to_string());
     }
     done.bytes
 }
 
 /// Leaves a method without hooks.
 fn leave_unhooked(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     class: &ClassFile<'_>,
     ids: FirstClassIds,
     index: usize,
 ) {
-    let is_watched = watch_method(classes, loader, class, index);
+    let is_watched = watch_method(agent, loader, class, index);
     let id = ids.first_method + index as u32;
-    classes.registry_mut().mark_uninstrumented(id, is_watched);
+    agent
+        .core
+        .registry_mut()
+        .mark_uninstrumented(id, is_watched);
 }
 
 /// Makes the VM stop in a method without hooks, whose callees would not know their slots. `false`: the VM refuses.
 fn watch_method(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     class: &ClassFile<'_>,
     index: usize,
@@ -476,8 +497,8 @@ fn watch_method(
     let Some(method) = class.methods().get(index) else {
         return false;
     };
-    let watched = classes.method_watch.add_method(
-        classes.jvmti,
+    let watched = agent.classes.method_watch.add_method(
+        agent.core.jvmti,
         (loader, class.name()),
         (&method.name, &method.descriptor),
     );
@@ -487,15 +508,18 @@ fn watch_method(
             class.name(),
             method.name
         );
-        classes.report_message(LogLevel::Warn, &text);
+        agent.core.report_message(LogLevel::Warn, &text);
     }
     watched.is_ok()
 }
 
 /// Natives that are called with a bracket, each once, by their methods' indices.
-pub fn bracketed_natives(shapes: &[MethodInstrumentation]) -> Vec<usize> {
+pub fn bracketed_natives(instrumentations: &[MethodInstrumentation]) -> Vec<usize> {
     let mut natives = Vec::new();
-    for place in shapes.iter().flat_map(|shape| &shape.places) {
+    for place in instrumentations
+        .iter()
+        .flat_map(|instrumentation| &instrumentation.places)
+    {
         if let HookSiteKind::NativeBracket(index) | HookSiteKind::CreatingBracket(index) =
             place.kind
             && !natives.contains(&index)
@@ -506,29 +530,30 @@ pub fn bracketed_natives(shapes: &[MethodInstrumentation]) -> Vec<usize> {
     natives
 }
 
-/// New bytes for a hidden class. Its frames are not shown, but its callees must find their slots, and its objects are counted for
+/// Inserts the hooks of a hidden class. Its frames are not shown, but its callees must find their slots, and its objects are counted for
 /// its caller.
 pub fn transform_hidden_class(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     bytes: &[u8],
-) -> Option<Vec<u8>> {
-    let class = ClassFile::parse(bytes).ok()?;
-    let alloc = classes.options.hooked_events().has_kind(&ALLOC);
-    let trusted = classes.loaders.is_trusted(loader);
-    let plan = match classes.options.is_partial() {
+) -> RewriteOutcome {
+    let Ok(class) = ClassFile::parse(bytes) else {
+        return RewriteOutcome::Failed;
+    };
+    let alloc = agent.core.options.hooked_events().has_kind(&ALLOC);
+    let trusted = agent.core.loaders.is_trusted(loader);
+    let plan = match agent.core.options.is_partial() {
         true => {
-            let creates = |of: &str| may_be_created(classes, of);
-            let counts = alloc && is_in_scope(classes, loader, class.name());
-            let holds = |of: &str| is_in_scope(classes, ClassLoaderId::BOOT, of);
+            let creates = |of: &str| may_be_created(agent.core, of);
+            let counts = alloc && is_in_scope(agent.core, loader, class.name());
+            let holds = |of: &str| is_in_scope(agent.core, ClassLoaderId::BOOT, of);
             hooks::hidden_plan_outside(&class, trusted, &creates, (counts, &holds))
         }
         false => hooks::plan_hidden_class(&class, trusted, alloc),
     };
     // A hidden class is in the package of a class of its loader.
-    rewrite_untraced(
-        classes,
-        (loader, &class),
-        set_inherited(plan.ok()?, !trusted),
-    )
+    match plan {
+        Ok(plan) => rewrite_untraced(agent, (loader, &class), set_inherited(plan, !trusted)),
+        Err(_) => RewriteOutcome::Failed,
+    }
 }

@@ -12,7 +12,7 @@ use lucce_bytecode::{ClassFile, LONGEST_COMPILED};
 use lucce_jvmti::VmHandle;
 use lucce_jvmti::flags::compile_long_methods;
 
-use crate::classes::AgentClasses;
+use crate::classes::ClassParts;
 use crate::options::LogLevel;
 
 /// Switches `DontCompileHugeMethods` off once, and reports it.
@@ -31,7 +31,7 @@ impl LongMethodReport {
     /// Handles methods of a class being loaded that have become too long.
     pub fn report_outgrown(
         &self,
-        classes: &AgentClasses,
+        agent: ClassParts<'_>,
         class: &ClassFile<'_>,
         outgrown: &[usize],
     ) {
@@ -48,11 +48,11 @@ impl LongMethodReport {
             method.name
         );
         match self.vm.get().copied().is_some_and(compile_long_methods) {
-            true => classes.report_message(
+            true => agent.core.report_message(
                 LogLevel::Debug,
                 &format!("{what}: methods of that length are compiled, too, from here on"),
             ),
-            false => classes.report_message(
+            false => agent.core.report_message(
                 LogLevel::Warn,
                 &format!(
                     "{what}, and HotSpot compiles no such method: -XX:-DontCompileHugeMethods makes it do so"

@@ -17,7 +17,7 @@ use jvmti_bindings::sys::jvmti::JVMTI_EVENT_CLASS_PREPARE;
 use lucce_bytecode::{call_bcis, return_bcis};
 use rustc_hash::FxHashMap;
 
-use crate::classes::AgentClasses;
+use crate::classes::ClassParts;
 use crate::core::is_in_scope;
 use crate::memory::counter::increment_counter;
 use crate::memory::locks::{WatchedMutex, WatchedRwLock};
@@ -135,8 +135,8 @@ impl MethodWatch {
     }
 
     /// Sets breakpoints in a class that the VM has prepared.
-    pub fn handle_prepared(&self, classes: &AgentClasses, env: JniEnvironment, class: jclass) {
-        let jvmti = classes.jvmti;
+    pub fn handle_prepared(&self, agent: ClassParts<'_>, env: JniEnvironment, class: jclass) {
+        let jvmti = agent.core.jvmti;
         let Some(signature) = jvmti.class_signature(class) else {
             return;
         };
@@ -146,7 +146,7 @@ impl MethodWatch {
         let (Some(name), Some(loader)) = (name, jvmti.class_loader(class)) else {
             return;
         };
-        let id = classes.loaders.loader_id(jvmti, env, loader);
+        let id = agent.core.loaders.loader_id(jvmti, env, loader);
         env.delete_local(loader);
         // The name of a hidden class without its suffix.
         let plain = name.split('.').next().unwrap_or(name);
@@ -160,12 +160,13 @@ impl MethodWatch {
                     self.set_breakpoints(jvmti, id, method);
                 }
             }
-        } else if self.has_unreadable.load(Ordering::Relaxed) && is_unregistered(classes, id, name)
-        {
-            increment_counter(&classes.counts.classes_skipped);
-            classes.report_skipped(name, None, "its class file cannot be read");
+        } else if self.has_unreadable.load(Ordering::Relaxed) && is_unregistered(agent, id, name) {
+            increment_counter(&agent.core.counts.classes_skipped);
+            agent
+                .core
+                .report_skipped(name, None, "its class file cannot be read");
             // Without ids its frames appear in no trace, but the VM still stops.
-            let _ = add_class(classes, class, id, name);
+            let _ = add_class(agent.stack_parts(), class, id, name);
             for method in jvmti.class_methods(class) {
                 if let Some((method_name, descriptor)) = jvmti.method_name(method) {
                     let _ = self.add_method(jvmti, (id, name), (&method_name, &descriptor));
@@ -176,9 +177,9 @@ impl MethodWatch {
     }
 
     /// Sets the breakpoints again after the VM has given a class other code.
-    pub fn handle_changed(&self, classes: &AgentClasses, env: JniEnvironment, class: jclass) {
+    pub fn handle_changed(&self, agent: ClassParts<'_>, env: JniEnvironment, class: jclass) {
         if self.has_methods.load(Ordering::Relaxed) {
-            self.handle_prepared(classes, env, class);
+            self.handle_prepared(agent, env, class);
         }
     }
 
@@ -214,31 +215,31 @@ fn enable_events(jvmti: Jvmti) -> Result<(), JvmError> {
 }
 
 /// Whether the class is in scope and not registered. Hidden classes (a dot in the name) and the agent's own are never registered.
-fn is_unregistered(classes: &AgentClasses, loader: ClassLoaderId, name: &str) -> bool {
+fn is_unregistered(agent: ClassParts<'_>, loader: ClassLoaderId, name: &str) -> bool {
     !name.contains('.')
         && !name.starts_with("java/lang/LucceRt")
-        && is_in_scope(classes, loader, name)
-        && classes.registry().find_class(loader, name).is_none()
+        && is_in_scope(agent.core, loader, name)
+        && agent.core.registry().find_class(loader, name).is_none()
 }
 
 /// Handles a stop of the thread at this location of a method without hooks.
 pub fn handle_breakpoint(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     env: JniEnvironment,
     thread: jobject,
     (method, location): (jmethodID, i64),
 ) {
-    let Some(fields) = classes.fields.get() else {
+    let Some(fields) = agent.core.fields.get() else {
         return;
     };
-    carrier::with_field_holder(classes, env, thread, |thread| {
+    carrier::with_field_holder(agent.thread_parts(), env, thread, |thread| {
         // SAFETY: the thread is the current one, or the carrier that it acts as.
         let own = unsafe { OwnState::from_field(env.get_long(thread, fields.state.as_raw())) };
         let Some(state) = own.get() else { return };
-        for place in classes.method_watch.find_places(method, location) {
+        for place in agent.classes.method_watch.find_places(method, location) {
             let pointer =
                 Slot::from_pointer(env.get_long(thread, fields.pointer.as_raw()) as usize);
-            if let Some(slot) = handle_stop(classes, env, state, (pointer, place)) {
+            if let Some(slot) = handle_stop(agent.stack_parts(), env, state, (pointer, place)) {
                 env.set_long(thread, fields.pointer.as_raw(), slot.pointer() as i64);
             }
         }

@@ -5,61 +5,65 @@
 //!                                                └ method_watch: methods without hooks get breakpoints
 //! ```
 //!
-//! Read `load` first, then `cache`, `duplicate_classes`, `java_agents` with `original_classes`, `method_watch`,
+//! Read `load` first, then `cache`, `shared_class_copies`, `java_agents` with `original_classes`, `method_watch`,
 //! `long_methods`, and `unloading`.
 
 pub mod cache;
-pub mod duplicate_classes;
 pub mod java_agents;
 pub mod load;
 pub mod long_methods;
 pub mod method_watch;
 pub mod original_classes;
+pub mod rewriting;
+pub mod shared_class_copies;
 pub mod unloading;
 
-use std::ops::Deref;
-
-use crate::counting::AgentCounting;
+use crate::core::AgentCore;
+use crate::stack::{StackParts, StackTracker};
+use crate::thread::{CounterStore, ThreadParts};
 
 use cache::HookedClassCache;
-use duplicate_classes::DuplicateClasses;
 use long_methods::LongMethodReport;
 use method_watch::MethodWatch;
 use original_classes::OriginalClasses;
+use shared_class_copies::SharedClassCopies;
 
-/// The layer of classes, on top of counting.
-pub struct AgentClasses {
-    pub counting: AgentCounting,
+/// The parts of the agent that the layer of classes uses: its own, and those of the layers below.
+#[derive(Clone, Copy)]
+pub struct ClassParts<'a> {
+    pub core: &'a AgentCore,
+    pub counters: &'a CounterStore,
+    pub stack: &'a StackTracker,
+    pub classes: &'a LoadedClasses,
+}
+
+impl<'a> ClassParts<'a> {
+    pub fn thread_parts(self) -> ThreadParts<'a> {
+        ThreadParts {
+            core: self.core,
+            counters: self.counters,
+        }
+    }
+
+    pub fn stack_parts(self) -> StackParts<'a> {
+        StackParts {
+            core: self.core,
+            counters: self.counters,
+            stack: self.stack,
+        }
+    }
+}
+
+/// What is kept about classes on their way into the VM.
+#[derive(Default)]
+pub struct LoadedClasses {
     /// The JDK's classes with hooks from earlier runs.
     pub cache: HookedClassCache,
     /// Hashes of classes without their hooks.
     pub original_classes: OriginalClasses,
     /// Classes that several loaders have.
-    pub duplicates: DuplicateClasses,
+    pub shared_copies: SharedClassCopies,
     pub method_watch: MethodWatch,
     /// Methods that become too long for the VM's compilers by their hooks.
     pub long_methods: LongMethodReport,
-}
-
-impl Deref for AgentClasses {
-    type Target = AgentCounting;
-
-    fn deref(&self) -> &AgentCounting {
-        &self.counting
-    }
-}
-
-impl AgentClasses {
-    pub fn new(counting: AgentCounting) -> AgentClasses {
-        let mut classes = AgentClasses {
-            counting,
-            cache: HookedClassCache::default(),
-            original_classes: OriginalClasses::default(),
-            duplicates: DuplicateClasses::default(),
-            method_watch: MethodWatch::default(),
-            long_methods: LongMethodReport::default(),
-        };
-        classes.cache = HookedClassCache::open(&classes);
-        classes
-    }
 }

@@ -2,15 +2,15 @@
 
 use lucce_jvmti::JniEnvironment;
 
-use crate::classes::AgentClasses;
+use crate::classes::ClassParts;
 use crate::stack::unloading;
 
 /// Checks a few loaders for unloading. Called for each class that is loaded.
-pub fn forget_unloaded_classes(classes: &AgentClasses, env: JniEnvironment) {
-    let gone = classes.loaders.remove_unloaded(env);
+pub fn forget_unloaded_classes(agent: ClassParts<'_>, env: JniEnvironment) {
+    let gone = agent.core.loaders.remove_unloaded(env);
     if !gone.is_empty() {
-        classes.original_classes.forget_loaders(&gone);
-        classes.method_watch.forget_loaders(&gone);
-        unloading::forget_loaders(classes, &gone);
+        agent.classes.original_classes.forget_loaders(&gone);
+        agent.classes.method_watch.forget_loaders(&gone);
+        unloading::forget_loaders(agent.stack_parts(), &gone);
     }
 }

@@ -165,7 +165,7 @@ mod tests {
                 std::thread::yield_now();
                 let hide = || works.store(std::ptr::null_mut(), Ordering::SeqCst);
                 assert!(end_run(hide, Duration::from_secs(60)));
-                // SAFETY: made above, and no thread finds it any more.
+                // SAFETY: `Box::into_raw` made it, and no thread finds it any more.
                 let made = unsafe { Box::from_raw(made) };
                 made.store(0, Ordering::Relaxed);
             }

@@ -101,8 +101,8 @@ pub struct HooklessMode {
     pub sampling_interval: u32,
 }
 
-/// The parts of an [`AgentCore`].
-pub struct CoreParts {
+/// What an [`AgentCore`] is made from.
+pub struct CoreInputs {
     pub run: RunId,
     pub stacks: ShadowStacks,
     pub method_of_site: MethodOfSite,
@@ -115,35 +115,35 @@ pub struct CoreParts {
 }
 
 /// Names of the counts in the log's mapped pages.
-const TOTALS: [&str; 2] = ["verify.compared", "verify.mismatches"];
+const TOTALS: [&str; 3] = ["verify.compared", "verify.mismatches", "agent.panics"];
 
 impl AgentCore {
-    pub fn new(options: AgentOptions, jvmti: Jvmti, mut parts: CoreParts) -> AgentCore {
-        let totals = parts.writer.add_totals(&TOTALS).ok();
-        let log = Arc::new(AgentLog::new(parts.writer));
+    pub fn new(options: AgentOptions, jvmti: Jvmti, mut inputs: CoreInputs) -> AgentCore {
+        let totals = inputs.writer.add_totals(&TOTALS).ok();
+        let log = Arc::new(AgentLog::new(inputs.writer));
         let journal = LogJournal {
-            registry: Arc::clone(&parts.registry),
+            registry: Arc::clone(&inputs.registry),
             log: Arc::clone(&log),
         };
         AgentCore {
-            run: parts.run,
+            run: inputs.run,
             jvmti,
-            stacks: parts.stacks,
-            method_of_site: parts.method_of_site,
-            registry: parts.registry,
+            stacks: inputs.stacks,
+            method_of_site: inputs.method_of_site,
+            registry: inputs.registry,
             log,
-            recorder: parts.recorder,
-            streamer: parts.streamer,
+            recorder: inputs.recorder,
+            streamer: inputs.streamer,
             encoder: ContextEncoder::with_plan_and_memory(
                 ContextLayout::DEFAULT,
                 options.encoding,
                 journal,
-                parts.plan,
+                inputs.plan,
                 Some(&SystemPages),
             ),
             loaders: ClassLoaders::default(),
             warnings: LoggedWarnings::default(),
-            hookless: parts.hookless,
+            hookless: inputs.hookless,
             live: AtomicBool::new(false),
             started: Instant::now(),
             jni: AtomicPtr::default(),
@@ -187,6 +187,11 @@ impl AgentCore {
     pub fn count_mismatch(&self) -> u64 {
         self.count_total(1);
         increment_counter(&self.counts.mismatches)
+    }
+
+    /// Counts a caught panic where the log of a killed JVM has it.
+    pub fn count_panic(&self) {
+        self.count_total(2);
     }
 
     fn count_total(&self, index: usize) {

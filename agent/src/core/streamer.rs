@@ -71,9 +71,12 @@ impl EventStreamer {
             true => "; it is full, later events are counted only",
             false => "",
         };
-        let fate = self.file_state();
-        let path = fate.current_path(&self.path).display();
-        match fate.describe_loss(&self.path).filter(|_| fate.is_lost()) {
+        let file_state = self.file_state();
+        let path = file_state.current_path(&self.path).display();
+        match file_state
+            .describe_loss(&self.path)
+            .filter(|_| file_state.is_lost())
+        {
             Some(what) => {
                 let line = format!("{what}: the events' times are lost");
                 (LogLevel::Error, line)

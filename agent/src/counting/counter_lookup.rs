@@ -8,7 +8,7 @@ use lucce_callgraph::ContextId;
 use lucce_jvmti::JniEnvironment;
 
 use crate::core::EventLocation;
-use crate::counting::{AgentCounting, stream};
+use crate::counting::{CountingParts, stream};
 use crate::memory::counter::increment_counter;
 use crate::stack::frames;
 use crate::stack::frames::{PIECE, ResolvedFrame, StackWalk};
@@ -22,7 +22,7 @@ impl EventCounterRef {
     /// Counts one event now. Only the thread that found this counter may call it, with its own state.
     pub fn count_event(
         self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         state: &ThreadState,
         value: u64,
@@ -30,117 +30,118 @@ impl EventCounterRef {
         let EventCounterRef(cell) = self;
         cell.count_event(value);
         let value = i64::try_from(value).unwrap_or(i64::MAX);
-        stream::record_event(counting, env, state, (cell.event_type(), cell.id()), value);
+        stream::record_event(agent, env, state, (cell.event_type(), cell.id()), value);
     }
 }
 
 /// The location of the current thread, compared with the VM's stack every N events.
 pub fn verified_location(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
 ) -> Option<EventLocation> {
-    let here = current_location::locate_current(counting, env, state, 0);
-    verify_location(counting, env, state, (here, None));
+    let here = current_location::locate_current(agent.stack_parts(), env, state, 0);
+    verify_location(agent, env, state, (here, None));
     here
 }
 
 /// With `verify=N`, compares the trace of `here` with the current thread's stack every N events. `location`: the bci of the
 /// innermost frame, if the VM's differs.
 pub fn verify_location(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     (here, location): (Option<EventLocation>, Option<i64>),
 ) {
     if let Some(here) = here
-        && state.countdown.count_event(counting.options.verify)
+        && state.countdown.count_event(agent.core.options.verify)
     {
-        let number = contexts::event_number(counting, state, here);
-        let frames = StackWalk::new(counting, env, 256).with_innermost_location(location);
-        verify::compare_frames(counting, frames, number, 0);
+        let number = contexts::event_number(agent.stack_parts(), state, here);
+        let frames =
+            StackWalk::new(agent.stack_parts(), env, 256).with_innermost_location(location);
+        verify::compare_frames(agent.stack_parts(), frames, number, 0);
     }
 }
 
 /// Like `verify_location`, without the innermost `own` frames.
 pub fn verify_location_below(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     (here, own): (Option<EventLocation>, usize),
 ) {
     if let Some(here) = here
-        && state.countdown.count_event(counting.options.verify)
+        && state.countdown.count_event(agent.core.options.verify)
     {
-        let number = contexts::event_number(counting, state, here);
-        let frames = StackWalk::new(counting, env, 256).without_own_frames(own);
-        verify::compare_frames(counting, frames, number, 0);
+        let number = contexts::event_number(agent.stack_parts(), state, here);
+        let frames = StackWalk::new(agent.stack_parts(), env, 256).without_own_frames(own);
+        verify::compare_frames(agent.stack_parts(), frames, number, 0);
     }
 }
 
 /// The current thread's counter for events of `kind` on `object` at `here`. `None`: the event counts as dropped, or is out of
 /// scope.
 pub fn find_counter(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     here: Option<EventLocation>,
     what: (&'static EventKind, jobject),
 ) -> Option<EventCounterRef> {
     let Some(here) = here else {
-        count_dropped_in_scope(counting, env);
+        count_dropped_in_scope(agent, env);
         return None;
     };
     let place = (here.context, here.site.0);
-    let found = find_or_add_counter(counting, env, state, place, what, |state| {
-        contexts::event_number(counting, state, here)
+    let found = find_or_add_counter(agent, env, state, place, what, |state| {
+        contexts::event_number(agent.stack_parts(), state, here)
     });
-    count_if_dropped(counting, found)
+    count_if_dropped(agent, found)
 }
 
 /// Counts an event of unknown location as dropped, unless traces omit all frames of the thread.
-pub fn count_dropped_in_scope(counting: &AgentCounting, env: JniEnvironment) {
+pub fn count_dropped_in_scope(agent: CountingParts<'_>, env: JniEnvironment) {
     let is_hidden = |frame: ResolvedFrame| frame.method.kind == frames::MethodKind::Hidden;
-    if !StackWalk::new(counting, env, PIECE).all(is_hidden) {
-        increment_counter(&counting.counts.events_dropped);
+    if !StackWalk::new(agent.stack_parts(), env, PIECE).all(is_hidden) {
+        increment_counter(&agent.core.counts.events_dropped);
     }
 }
 
 /// Like `find_counter`, at the current thread's location.
 pub fn find_counter_here(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     what: (&'static EventKind, jobject),
 ) -> Option<EventCounterRef> {
-    let here = verified_location(counting, env, state);
-    find_counter(counting, env, state, here, what)
+    let here = verified_location(agent, env, state);
+    find_counter(agent, env, state, here, what)
 }
 
 /// Like `find_counter`, for an event with a known context number.
 pub fn find_counter_by_number(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     number: ContextId,
     what: (&'static EventKind, jobject),
 ) -> Option<EventCounterRef> {
-    let found = find_or_add_counter(counting, env, state, (number.0, 0), what, |_| number);
-    count_if_dropped(counting, found)
+    let found = find_or_add_counter(agent, env, state, (number.0, 0), what, |_| number);
+    count_if_dropped(agent, found)
 }
 
 fn count_if_dropped(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     found: Option<EventCounterRef>,
 ) -> Option<EventCounterRef> {
     if found.is_none() {
-        increment_counter(&counting.counts.events_dropped);
+        increment_counter(&agent.core.counts.events_dropped);
     }
     found
 }
 
 fn find_or_add_counter(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     place: (u64, u32),
@@ -151,29 +152,34 @@ fn find_or_add_counter(
         true => object,
         false => env.class_of(object),
     };
-    let known = current_counters(counting, env, state)
+    let known = current_counters(agent.thread_parts(), env, state)
         .recent
         .find_counter(env, place, kind, class);
     // The VM deletes the local reference to the class after the callback.
     known.or_else(|| {
         let number = number(state);
-        let event = counting.find_or_add_event_type(
+        let event = agent.find_or_add_event_type(
             kind.name,
             kind.unit,
-            &event_detail(counting, class, kind),
+            &event_detail(agent, class, kind),
         )?;
-        let mut lane = current_counters(counting, env, state);
-        let found = EventCounterRef(event_counter(counting, &mut lane, number, event)?);
+        let mut counters = current_counters(agent.thread_parts(), env, state);
+        let found = EventCounterRef(event_counter(
+            agent.thread_parts(),
+            &mut counters,
+            number,
+            event,
+        )?);
         let recent = RecentCounter::new(env, place, kind, class, found);
-        lane.recent.insert_counter(env, recent);
+        counters.recent.insert_counter(env, recent);
         Some(found)
     })
 }
 
 /// The detail of an event type: the class's descriptor, if there is a class, and the kind's word.
-pub fn event_detail(counting: &AgentCounting, class: jclass, kind: &EventKind) -> String {
+pub fn event_detail(agent: CountingParts<'_>, class: jclass, kind: &EventKind) -> String {
     let signature = (!class.is_null())
-        .then(|| counting.jvmti.class_signature(class))
+        .then(|| agent.core.jvmti.class_signature(class))
         .flatten();
     match signature {
         Some(signature) => format!("{signature} ({})", kind.how),

@@ -12,7 +12,7 @@ use lucce_callgraph::ContextId;
 use lucce_instrument::kinds::ALLOC;
 use lucce_tracelog::{EventType, EventTypeId};
 
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::counting::stream;
 use crate::memory::counter::increment_counter;
 use crate::memory::locks::WatchedMutex;
@@ -30,7 +30,7 @@ const MAX_KINDS: usize = 1 << 10;
 
 /// Counts an event of the program; `kind` is a Java string. Returns its type, if it was counted.
 pub fn count_program_event(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     number: ContextId,
@@ -38,8 +38,8 @@ pub fn count_program_event(
     value: i64,
 ) -> Option<EventTypeId> {
     let kind = program_kind_name(&env.read_string(kind, MOST_OF_KIND));
-    let event = counting.find_or_add_event_type(&kind, "", "");
-    counting.count_event(env, state, number, event, value)?;
+    let event = agent.find_or_add_event_type(&kind, "", "");
+    agent.count_event(env, state, number, event, value)?;
     event
 }
 
@@ -93,31 +93,31 @@ impl EventTypes {
     }
 }
 
-impl AgentCounting {
+impl CountingParts<'_> {
     /// The type of events of `kind` on `detail`, with values in `unit` (`bytes`, `ns` or nothing). It is valid for the whole run
     /// and may be cached. `None`: the log has no room, or there are too many types.
     pub fn find_or_add_event_type(
-        &self,
+        self,
         kind: &str,
         unit: &str,
         detail: &str,
     ) -> Option<EventTypeId> {
-        let Some((id, new)) = self.event_types.get_or_add(kind, detail) else {
+        let Some((id, new)) = self.counting.event_types.get_or_add(kind, detail) else {
             return match detail {
                 "" => None,
                 _ => self.find_or_add_event_type(kind, unit, ""),
             };
         };
         if new {
-            let told = self.log.append_record(EventType {
+            let appended = self.core.log.append_record(EventType {
                 id,
                 kind: kind.into(),
                 unit: unit.into(),
                 detail: detail.into(),
             });
-            told.ok()?;
+            appended.ok()?;
             if kind == ALLOC.name {
-                self.coverage.add_allocation_type(id);
+                self.counters.coverage.add_allocation_type(id);
             }
         }
         Some(id)
@@ -127,7 +127,7 @@ impl AgentCounting {
     /// `ContextEncoder::encode_event` returns it. Negative values add nothing to the sum. `None`: the number is unknown or the log
     /// is full, and the event counts as dropped. Not for fast paths: it looks the counter up in a hash table.
     pub fn count_event(
-        &self,
+        self,
         env: JniEnvironment,
         state: &ThreadState,
         number: ContextId,
@@ -135,8 +135,8 @@ impl AgentCounting {
         value: i64,
     ) -> Option<()> {
         let cell = event.and_then(|event| {
-            let mut lane = current_counters(self, env, state);
-            event_counter(self, &mut lane, number, event)
+            let mut counters = current_counters(self.thread_parts(), env, state);
+            event_counter(self.thread_parts(), &mut counters, number, event)
         });
         match cell {
             Some(cell) => {
@@ -145,7 +145,7 @@ impl AgentCounting {
                 stream::record_event(self, env, state, (event, number), value);
             }
             None => {
-                increment_counter(&self.counts.events_dropped);
+                increment_counter(&self.core.counts.events_dropped);
                 return None;
             }
         }
@@ -153,9 +153,9 @@ impl AgentCounting {
     }
 
     /// Sums of all counters by type, by kind.
-    pub fn events_by_kind(&self) -> HashMap<String, u64> {
-        let kinds = self.event_types.kinds_by_id();
-        let cells = self.lock_event_counter_blocks();
+    pub fn events_by_kind(self) -> HashMap<String, u64> {
+        let kinds = self.counting.event_types.kinds_by_id();
+        let cells = self.counters.lock_event_counter_blocks();
         let mut sums = HashMap::new();
         for cell in cells.iter().flat_map(|counters| counters.iter()) {
             let count = u64::from_le(cell.count.load(Ordering::Relaxed));

@@ -16,37 +16,44 @@ pub mod program_kinds;
 pub mod site_counter;
 pub mod stream;
 
-use std::ops::Deref;
-
-use crate::stack::StackTracker;
+use crate::core::AgentCore;
+use crate::stack::{StackParts, StackTracker};
+use crate::thread::{CounterStore, ThreadParts};
 
 use event_types::EventTypes;
 use object_types::ObjectTypes;
 use program_kinds::ProgramKinds;
 
-/// The layer of counting, on top of stack tracking.
-pub struct AgentCounting {
-    pub stack: StackTracker,
+/// The parts of the agent that the layer of counting uses: its own, and those of the layers below.
+#[derive(Clone, Copy)]
+pub struct CountingParts<'a> {
+    pub core: &'a AgentCore,
+    pub counters: &'a CounterStore,
+    pub stack: &'a StackTracker,
+    pub counting: &'a EventCounting,
+}
+
+impl<'a> CountingParts<'a> {
+    pub fn thread_parts(self) -> ThreadParts<'a> {
+        ThreadParts {
+            core: self.core,
+            counters: self.counters,
+        }
+    }
+
+    pub fn stack_parts(self) -> StackParts<'a> {
+        StackParts {
+            core: self.core,
+            counters: self.counters,
+            stack: self.stack,
+        }
+    }
+}
+
+/// Types of events and of objects.
+#[derive(Default)]
+pub struct EventCounting {
     pub event_types: EventTypes,
     pub program_kinds: ProgramKinds,
     pub object_types: ObjectTypes,
-}
-
-impl Deref for AgentCounting {
-    type Target = StackTracker;
-
-    fn deref(&self) -> &StackTracker {
-        &self.stack
-    }
-}
-
-impl AgentCounting {
-    pub fn new(stack: StackTracker) -> AgentCounting {
-        AgentCounting {
-            stack,
-            event_types: EventTypes::default(),
-            program_kinds: ProgramKinds::default(),
-            object_types: ObjectTypes::default(),
-        }
-    }
 }

@@ -3,33 +3,33 @@
 use jvmti_bindings::sys::jni::{jclass, jobject, jvalue};
 use lucce_jvmti::{JniEnvironment, c_string};
 
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::registry::ClassLoaderId;
 
 /// Measures the size of the site's objects, once per site, and writes it to the log.
-pub fn record_site_size(counting: &AgentCounting, env: JniEnvironment, site: u32) {
+pub fn record_site_size(agent: CountingParts<'_>, env: JniEnvironment, site: u32) {
     let found = {
-        let mut book = counting.registry_mut();
-        book.start_measuring_class(site)
+        let mut registry = agent.core.registry_mut();
+        registry.start_measuring_class(site)
     };
     if let Some(found) = found
-        && let Some(bytes) = measure_site(counting, env, site, &found)
+        && let Some(bytes) = measure_site(agent, env, site, &found)
     {
-        let book = counting.registry();
+        let registry = agent.core.registry();
         // On failure the log is full, which is reported at the end.
-        let _ = counting.log.append_site_size(&book, site, bytes);
+        let _ = agent.core.log.append_site_size(&registry, site, bytes);
     }
 }
 
 /// The size of the site's objects in bytes, as in the log. `None`: the site's counters contain the bytes.
-pub fn find_site_size(counting: &AgentCounting, env: JniEnvironment, site: u32) -> Option<u64> {
-    let found = counting.registry().measured_class(site)?;
-    measure_site(counting, env, site, &found)
+pub fn find_site_size(agent: CountingParts<'_>, env: JniEnvironment, site: u32) -> Option<u64> {
+    let found = agent.core.registry().measured_class(site)?;
+    measure_site(agent, env, site, &found)
 }
 
 /// `loader`: the loader of the class that refers to `class`.
 fn measure_site(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     site: u32,
     (loader, class): &(ClassLoaderId, String),
@@ -37,49 +37,50 @@ fn measure_site(
     if env.has_exception() {
         return None;
     }
-    let of = |loader| measure_instance(counting, env, loader, class);
+    let of = |loader| measure_instance(agent, env, loader, class);
     // If the loader is gone, other loaders have the class.
     let others = || {
-        let loaders = counting.registry().loaders_of_site(site);
+        let loaders = agent.core.registry().loaders_of_site(site);
         loaders.into_iter().find_map(of)
     };
     of(*loader).or_else(others)
 }
 
 fn measure_instance(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     loader: ClassLoaderId,
     class: &str,
 ) -> Option<u64> {
-    let class = find_loaded(counting, env, loader, class)?;
-    let size = measure_new_instance(counting, env, class);
+    let class = find_loaded(agent, env, loader, class)?;
+    let size = measure_new_instance(agent, env, class);
     env.delete_local(class);
     size
 }
 
 /// The size in bytes of a new instance.
 pub fn measure_new_instance(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     class: jclass,
 ) -> Option<u64> {
-    let object = counting
+    let object = agent
+        .counters
         .coverage
         .exclude_allocations(env, || env.allocate_object(class))?;
-    let size = counting.jvmti.object_size(object);
+    let size = agent.core.jvmti.object_size(object);
     env.delete_local(object);
     size
 }
 
 /// A class that `loader` has loaded or found elsewhere. Runs no Java code.
 fn find_loaded(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     loader: ClassLoaderId,
     class: &str,
 ) -> Option<jobject> {
-    let loader = counting.loaders.loader_object(env, loader)?;
+    let loader = agent.core.loaders.loader_object(env, loader)?;
     if loader.is_null() {
         return env.find_class(&c_string(class));
     }
@@ -90,7 +91,8 @@ fn find_loaded(
         c"(Ljava/lang/String;)Ljava/lang/Class;",
     );
     env.delete_local(base);
-    let name = counting
+    let name = agent
+        .counters
         .coverage
         .exclude_allocations(env, || env.new_string(&class.replace('/', ".")))?;
     let found = env.call_object(loader, method?, &[jvalue { l: name }]);

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 use jvmti_bindings::sys::jni::{jclass, jlong, jobject};
 
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::counting::object_sizes::measure_new_instance;
 use crate::memory::locks::WatchedMutex;
 use crate::memory::shared_layout::{CLASS_CLONES as CLONES, CLASS_NUMBER_SHIFT, OBJECT_ALIGNMENT};
@@ -64,51 +64,51 @@ impl ObjectTypeTable {
 
 /// The word of a class; `made` is one of its objects, or null. `None`: the class gets no word.
 pub fn resolve_object_word(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     class: jclass,
     made: jobject,
 ) -> Option<jlong> {
-    let word = assign_object_word(counting, env, class, made);
-    unloading::sweep_unloaded(counting);
+    let word = assign_object_word(agent, env, class, made);
+    unloading::sweep_unloaded(agent.stack_parts());
     word
 }
 
 /// The word of a class; its low half may be 0.
 pub fn resolve_number_word(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     class: jclass,
 ) -> Option<jlong> {
-    let signature = counting.jvmti.class_signature(class);
-    let word = signature.and_then(|signature| assign_word(counting, env, class, (&signature, 0)));
-    unloading::sweep_unloaded(counting);
+    let signature = agent.core.jvmti.class_signature(class);
+    let word = signature.and_then(|signature| assign_word(agent, env, class, (&signature, 0)));
+    unloading::sweep_unloaded(agent.stack_parts());
     word
 }
 
 fn assign_object_word(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     class: jclass,
     made: jobject,
 ) -> Option<jlong> {
-    let signature = counting.jvmti.class_signature(class)?;
+    let signature = agent.core.jvmti.class_signature(class)?;
     let low = match signature.starts_with('[') {
         true => ARRAY,
-        false => instance_bytes(counting, env, class, made)? | clone_flag(counting, env, class),
+        false => instance_bytes(agent, env, class, made)? | clone_flag(agent, env, class),
     };
-    assign_word(counting, env, class, (&signature, low))
+    assign_word(agent, env, class, (&signature, low))
 }
 
 /// Sets the word's number, if it has none, and its low half.
 fn assign_word(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     class: jclass,
     (signature, low): (&str, u32),
 ) -> Option<jlong> {
     // The lock comes last: before it, a class may be initialized, which runs code of the program.
-    let mut types = counting.object_types.0.lock();
+    let mut types = agent.counting.object_types.0.lock();
     let field = match types.field {
         Some(known) => known,
         None => *types.field.insert(find_word_field(env, class)?),
@@ -123,12 +123,12 @@ fn assign_word(
         env.set_long(class, field.as_raw(), word);
         return Some(word);
     }
-    let mut book = counting.registry_mut();
-    let number = book.add_class_number(signature)?;
+    let mut registry = agent.core.registry_mut();
+    let number = registry.add_class_number(signature)?;
     for gone in types.add_class(env, class, number) {
-        book.remove_class_number(gone);
+        registry.remove_class_number(gone);
     }
-    drop(book);
+    drop(registry);
     let word = jlong::from(number) << CLASS_NUMBER_SHIFT | jlong::from(low);
     env.set_long(class, field.as_raw(), word);
     Some(word)
@@ -142,14 +142,14 @@ fn find_word_field(env: JniEnvironment, class: jclass) -> Option<FieldId> {
 }
 
 fn instance_bytes(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     class: jclass,
     made: jobject,
 ) -> Option<u32> {
     let bytes = match made.is_null() {
-        true => measure_new_instance(counting, env, class)?,
-        false => counting.jvmti.object_size(made)?,
+        true => measure_new_instance(agent, env, class)?,
+        false => agent.core.jvmti.object_size(made)?,
     };
     // Objects are aligned to 8 bytes or more, and an object without array elements is smaller than 2 GB.
     u32::try_from(bytes)
@@ -158,11 +158,11 @@ fn instance_bytes(
 }
 
 /// [`CLONES`] if the class's `clone` is `Object.clone`.
-fn clone_flag(counting: &AgentCounting, env: JniEnvironment, class: jclass) -> u32 {
+fn clone_flag(agent: CountingParts<'_>, env: JniEnvironment, class: jclass) -> u32 {
     let method = env.method_id(class, c"clone", c"()Ljava/lang/Object;");
-    let owner = method.and_then(|method| counting.jvmti.declaring_class(method));
+    let owner = method.and_then(|method| agent.core.jvmti.declaring_class(method));
     let signature = owner.and_then(|owner| {
-        let signature = counting.jvmti.class_signature(owner);
+        let signature = agent.core.jvmti.class_signature(owner);
         env.delete_local(owner);
         signature
     });

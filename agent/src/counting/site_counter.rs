@@ -4,7 +4,7 @@ use lucce_callgraph::{ContextId, MethodId, SiteId};
 use lucce_instrument::kinds::{CALL, counted_as};
 use lucce_jvmti::JniEnvironment;
 
-use crate::counting::{AgentCounting, object_sizes};
+use crate::counting::{CountingParts, object_sizes};
 use crate::memory::counter::increment_counter;
 use crate::registry;
 use crate::registry::RegisteredSiteKind;
@@ -16,59 +16,64 @@ use crate::thread::thread_counters::{ThreadCounters, counter_address};
 
 /// The address of the counter for events at `site` of a frame with this context.
 pub fn insert_counter(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     (context, site): (u64, SiteId),
     info: &registry::RegisteredSite,
 ) -> Option<usize> {
     // The counters may come from an earlier thread that has it.
-    if let Some(known) = current_counters(counting, env, state).find_counter(context, site.0) {
+    if let Some(known) =
+        current_counters(agent.thread_parts(), env, state).find_counter(context, site.0)
+    {
         return Some(known);
     }
-    let frame = contexts::context_number(counting, state, context);
+    let frame = contexts::context_number(agent.stack_parts(), state, context);
     let number = match frame {
         ContextId::UNKNOWN => frame,
         _ => {
             if let RegisteredSiteKind::New(_) = info.kind {
-                object_sizes::record_site_size(counting, env, site.0);
+                object_sizes::record_site_size(agent, env, site.0);
             }
-            counting
+            agent
+                .core
                 .encoder
                 .encode_event(frame, site, MethodId(info.method))
         }
     };
     if number == ContextId::UNKNOWN {
-        increment_counter(&counting.counts.events_dropped);
+        increment_counter(&agent.core.counts.events_dropped);
         return None;
     }
-    let lane = &mut *current_counters(counting, env, state);
-    counter_access::sweep_index(counting, lane);
+    let counters = &mut *current_counters(agent.thread_parts(), env, state);
+    counter_access::sweep_index(agent.thread_parts(), counters);
     let kind = match info.kind {
         RegisteredSiteKind::Entry => Some(CALL.name),
         RegisteredSiteKind::EventCall(of) => counted_as(of),
         _ => None,
     };
     let cell = match kind {
-        Some(kind) => typed_counter(counting, lane, number, kind),
-        None => match counter_access::new_counter(counting, lane, number) {
+        Some(kind) => typed_counter(agent, counters, number, kind),
+        None => match counter_access::new_counter(agent.thread_parts(), counters, number) {
             Some(cell) => counter_address(cell),
-            None => counter_address(lane.dropped_counter()),
+            None => counter_address(counters.dropped_counter()),
         },
     };
-    lane.insert_counter(context, site.0, cell);
-    state.publish_index(lane);
+    counters.insert_counter(context, site.0, cell);
+    state.publish_index(counters);
     Some(cell)
 }
 
 /// The address of a counter by type, at a site with events of one type only.
 fn typed_counter(
-    counting: &AgentCounting,
-    lane: &mut ThreadCounters,
+    agent: CountingParts<'_>,
+    counters: &mut ThreadCounters,
     number: ContextId,
     kind: &str,
 ) -> usize {
-    let event = counting.find_or_add_event_type(kind, "", "");
-    let cell = event.and_then(|event| counter_access::event_counter(counting, lane, number, event));
-    counter_address(cell.unwrap_or_else(|| lane.dropped_event_counter()))
+    let event = agent.find_or_add_event_type(kind, "", "");
+    let cell = event.and_then(|event| {
+        counter_access::event_counter(agent.thread_parts(), counters, number, event)
+    });
+    counter_address(cell.unwrap_or_else(|| counters.dropped_event_counter()))
 }

@@ -8,7 +8,7 @@ use lucce_stream::{EventCursor, MAX_TYPE_ID, StreamThread, ThreadId};
 use lucce_tracelog::EventTypeId;
 
 use crate::core::EventStreamer;
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::thread::ThreadState;
 use crate::thread::counter_access;
 use crate::thread::counter_access::current_counters;
@@ -20,18 +20,18 @@ impl EventStreamer {
     /// Makes room for the thread's next event at time `now`, or records that there is none.
     fn make_room(
         &self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         state: &ThreadState,
         now: u64,
     ) {
         let known = state.stream_thread.get();
-        let mut lane = current_counters(counting, env, state);
-        let id = counter_access::log_thread_id(counting, &mut lane);
+        let mut counters = current_counters(agent.thread_parts(), env, state);
+        let id = counter_access::log_thread_id(agent.thread_parts(), &mut counters);
         if known != StreamThread::default() {
             return state.place.renew_block(&self.writer, (id, known), now);
         }
-        let (thread, place) = self.begin_thread(&mut lane, id, now);
+        let (thread, place) = self.begin_thread(&mut counters, id, now);
         state.stream_thread.set(thread);
         state.place.move_to(place);
     }
@@ -39,14 +39,17 @@ impl EventStreamer {
     /// Registers the thread at its first event, and returns its position.
     fn begin_thread(
         &self,
-        lane: &mut ThreadCounters,
+        counters: &mut ThreadCounters,
         id: ThreadId,
         now: u64,
     ) -> (StreamThread, EventCursor) {
-        let Some(thread) = self.writer.add_thread(id, &lane.name, lane.is_virtual) else {
+        let Some(thread) = self
+            .writer
+            .add_thread(id, &counters.name, counters.is_virtual)
+        else {
             return (StreamThread::default(), self.writer.refuse_event(now));
         };
-        let place = std::mem::take(&mut lane.place);
+        let place = std::mem::take(&mut counters.place);
         if !place.hand_over_to(now, thread) {
             place.renew_block(&self.writer, (id, thread), now);
         }
@@ -56,13 +59,13 @@ impl EventStreamer {
 
 /// With `record=stream`, writes an event that the current thread, whose state is passed, has just counted.
 pub fn record_event(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     (event, number): (EventTypeId, ContextId),
     value: i64,
 ) {
-    let Some(streamer) = &counting.streamer else {
+    let Some(streamer) = &agent.core.streamer else {
         return;
     };
     if number == ContextId::UNKNOWN || event.0 > MAX_TYPE_ID {
@@ -73,15 +76,15 @@ pub fn record_event(
     }
     let now = clock::nano_time();
     if !state.place.write_event(now, event.0, number.0, value) {
-        streamer.make_room(counting, env, state, now);
+        streamer.make_room(agent, env, state, now);
         // Without room the event is only counted.
         state.place.write_event(now, event.0, number.0, value);
     }
 }
 
 /// Makes room for an event that Java code writes at time `now`.
-pub fn make_room(counting: &AgentCounting, env: JniEnvironment, state: &ThreadState, now: u64) {
-    if let Some(streamer) = &counting.streamer {
-        streamer.make_room(counting, env, state, now);
+pub fn make_room(agent: CountingParts<'_>, env: JniEnvironment, state: &ThreadState, now: u64) {
+    if let Some(streamer) = &agent.core.streamer {
+        streamer.make_room(agent, env, state, now);
     }
 }

@@ -137,17 +137,28 @@ pub extern "C" fn lucce_event(env: *mut JNIEnv, kind: *const c_char, value: i64)
         // SAFETY: the caller passes a text that ends with a zero byte.
         let kind = unsafe { CStr::from_ptr(kind) }.to_string_lossy();
         let kind: String = kind.chars().take(MOST_OF_KIND).collect();
-        if !agent.event_mask.is_enabled(event_mask::OWN) {
+        if !agent.core.event_mask.is_enabled(event_mask::OWN) {
             return Ok(());
         }
-        if agent.is_hookless() {
-            let counted = call_context::count_program_event(agent, thread.env, (&kind, value), 0);
+        if agent.core.is_hookless() {
+            let counted = call_context::count_program_event(
+                agent.counting_parts(),
+                thread.env,
+                (&kind, value),
+                0,
+            );
             return counted.map(|_| ()).ok_or(ApiStatus::Full);
         }
         let kind = program_kind_name(&kind);
         let number = thread.context_number(agent)?;
-        let event = agent.find_or_add_event_type(&kind, "", "");
-        let counted = agent.count_event(thread.env, thread.thread_state()?, number, event, value);
+        let event = agent.counting_parts().find_or_add_event_type(&kind, "", "");
+        let counted = agent.counting_parts().count_event(
+            thread.env,
+            thread.thread_state()?,
+            number,
+            event,
+            value,
+        );
         counted.ok_or(ApiStatus::Full)
     })
 }
@@ -197,7 +208,7 @@ pub extern "C" fn lucce_decode(
     frames: *mut usize,
 ) -> i32 {
     answer_call(|agent| {
-        let decoded = trace::decode_trace(agent, ContextId(context));
+        let decoded = trace::decode_trace(agent.stack_parts(), ContextId(context));
         let texts = TraceText::new(&decoded.map_err(|_| ApiStatus::UnknownContext)?);
         for (into, value) in [(needed, texts.byte_count()), (frames, texts.frames.len())] {
             if !into.is_null() {
@@ -227,7 +238,7 @@ pub extern "C" fn lucce_text(context: u64, text: *mut c_char, size: usize) -> i3
         return ApiStatus::BadArgument as i32;
     }
     let number = ContextNumber {
-        run: Some(agent.run),
+        run: Some(agent.core.run),
         id: ContextId(context),
     };
     // SAFETY: the caller's memory of `size` bytes.
@@ -248,7 +259,7 @@ unsafe fn write_text(number: ContextNumber, text: *mut u8, size: usize) -> ApiRe
     if used > size {
         return Err(ApiStatus::TooSmall);
     }
-    // SAFETY: as promised; the bytes are this function's own.
+    // SAFETY: `text` points to `size` writable bytes, and `used` is at most `size`. The bytes are this function's own.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), text, used) };
     Ok(())
 }
@@ -256,7 +267,7 @@ unsafe fn write_text(number: ContextNumber, text: *mut u8, size: usize) -> ApiRe
 /// The agent, if it was loaded at the start of the JVM. It does not leave while the guard exists.
 fn agent_from_start() -> Option<(AgentUseGuard, &'static Agent)> {
     let inside = AgentUseGuard::enter();
-    let agent = Agent::get().filter(|agent| !agent.is_attached())?;
+    let agent = Agent::get().filter(|agent| !agent.core.is_attached())?;
     Some((inside, agent))
 }
 
@@ -285,18 +296,28 @@ impl CallingThread {
         if env.is_null() || argument.is_null() {
             return Err(ApiStatus::BadArgument);
         }
-        if !agent.is_live() {
+        if !agent.core.is_live() {
             return Err(ApiStatus::NotRunning);
         }
         if current_env()? != env {
             return Err(ApiStatus::WrongThread);
         }
-        let env = agent.jni_env(env);
-        let (method, _) = agent.jvmti.frame_location(0).ok_or(ApiStatus::NoContext)?;
-        if agent.frames.resolve_method(agent, env, method).kind == MethodKind::Helper {
+        let env = agent.core.jni_env(env);
+        let (method, _) = agent
+            .core
+            .jvmti
+            .frame_location(0)
+            .ok_or(ApiStatus::NoContext)?;
+        if agent
+            .stack
+            .frames
+            .resolve_method(agent.stack_parts(), env, method)
+            .kind
+            == MethodKind::Helper
+        {
             return Err(ApiStatus::Busy);
         }
-        let own = current_state(agent, env);
+        let own = current_state(agent.thread_parts(), env);
         Ok(CallingThread { env, own })
     }
 
@@ -305,13 +326,14 @@ impl CallingThread {
     }
 
     fn context_number(&self, agent: &'static Agent) -> Result<ContextId, ApiStatus> {
-        if agent.is_hookless() {
-            return call_context::find_number(agent, self.env, 0).ok_or(ApiStatus::NoContext);
+        if agent.core.is_hookless() {
+            return call_context::find_number(agent.counting_parts(), self.env, 0)
+                .ok_or(ApiStatus::NoContext);
         }
         let state = self.thread_state()?;
-        let here = current_location::locate_current(agent, self.env, state, 0)
+        let here = current_location::locate_current(agent.stack_parts(), self.env, state, 0)
             .ok_or(ApiStatus::NoContext)?;
-        match contexts::event_number(agent, state, here) {
+        match contexts::event_number(agent.stack_parts(), state, here) {
             ContextId::UNKNOWN => Err(ApiStatus::NoContext),
             number => Ok(number),
         }
@@ -376,7 +398,7 @@ impl TraceText {
     /// # Safety
     /// `memory` points to `byte_count()` writable bytes, aligned for frames.
     unsafe fn copy_to(&self, memory: *mut ApiFrame) {
-        // SAFETY: as promised; no memory of the agent overlaps with the caller's.
+        // SAFETY: `memory` has room for all frames and the text, and is aligned for frames. It is not the agent's memory.
         unsafe {
             let text = memory.add(self.frames.len()).cast::<u8>();
             ptr::copy_nonoverlapping(self.text.as_ptr(), text, self.text.len());
@@ -418,23 +440,23 @@ mod tests {
 
     #[test]
     fn a_trace_with_a_frame_that_nobody_knows_is_refused() {
-        let mut book = CodeRegistry::default();
-        let shape = MethodInstrumentation::without_hooks(false);
-        let ids = book.add_class(&ClassDefinition {
+        let mut registry = CodeRegistry::default();
+        let instrumentation = MethodInstrumentation::without_hooks(false);
+        let ids = registry.add_class(&ClassDefinition {
             name: "a/B",
             source: Some("B.java"),
             loader: ClassLoaderId::BOOT,
             methods: &[("m", "()V", 0)],
-            instrumentations: &[shape],
+            instrumentations: &[instrumentation],
         });
         let method = ids.unwrap().first_method;
-        let site = book.resolve_line_site(method, 7).unwrap();
+        let site = registry.resolve_line_site(method, 7).unwrap();
         let frame = |site| lucce_callgraph::ContextFrame {
             method: MethodId(method),
             site: SiteId(site),
         };
         let texts =
-            |frames: &[_]| resolve_elements(&book, frames).map(|known| TraceText::new(&known));
+            |frames: &[_]| resolve_elements(&registry, frames).map(|known| TraceText::new(&known));
         let known = texts(&[frame(site)]).unwrap();
         assert_eq!((known.frames.len(), known.frames[0].line), (1, 7));
         for unknown in [site + 1, u32::MAX] {
@@ -485,7 +507,7 @@ mod tests {
             outer: ptr::null_mut(),
         };
         let (mut outer, mut inner, mut number) = (scope(), scope(), 0);
-        // SAFETY: both live until they are closed.
+        // SAFETY: the caller keeps both scopes in memory until they are closed.
         unsafe {
             lucce_place_open(&mut outer, 5);
             assert_eq!((lucce_current_in_signal(&mut number), number), (1, 5));

@@ -1,101 +1,40 @@
-//! Callbacks of the VM for an agent that was loaded at the start of the JVM.
+//! Callbacks of the VM about itself, its threads and classes, with hooks and in hookless mode.
 //!
-//! Read `Agent_OnLoad`, then `handle_vm_init` and `class_file_load_hook`. Events of locks, exceptions and objects
-//! come through `AgentEntryPoint`.
-#![allow(unsafe_code, reason = "entry points and callbacks of the JVM")]
+//! Read `handle_vm_init` first, then `class_file_load_hook`. Callbacks of events are in `event_callbacks`.
+#![allow(unsafe_code, reason = "callbacks of the JVM")]
 
 use std::ffi::{CStr, c_char, c_int, c_uchar, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jmethodID, jobject};
+use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_bytecode::mutf8;
 use lucce_jvmti::JniEnvironment;
 
 use crate::classes::java_agents::ArrivingClass;
 use crate::classes::load::ClassArrival;
+use crate::classes::rewriting::RewriteOutcome;
 use crate::classes::{java_agents, load, method_watch, unloading};
-use crate::counting::AgentCounting;
-use crate::entry::{c_api, hookless_callbacks, jni_allocations, jni_brackets, tool_calls};
-use crate::events::{self, EventCallback, samples};
+use crate::entry::{event_callbacks, jni_allocations, jni_brackets, tool_calls};
+use crate::events::samples;
+use crate::hookless::thread_storage;
 use crate::leaks;
-use crate::memory::event_mask;
 use crate::options::LogLevel;
 use crate::session::Agent;
 use crate::session::finish::finish_recording;
-use crate::session::guard::{guard_callback, guard_event, guard_vm_event};
+use crate::session::guard::guard_callback;
 use crate::session::live::CallInterceptors;
 use crate::session::{
-    burst, control, file_watch, helper_class, holders_request, live, malloc_trim, push, start,
+    attach, burst, control, file_watch, helper_class, holders_request, live, malloc_trim, push,
 };
-use crate::thread::lifecycle::state_of;
-use crate::thread::{ThreadState, lifecycle};
-
-/// Passes events of the VM to the code that counts them.
-struct AgentEntryPoint;
-
-impl EventCallback for AgentEntryPoint {
-    fn handle_event(
-        kind: u64,
-        env: *mut JNIEnv,
-        thread: jobject,
-        body: impl FnOnce(&AgentCounting, JniEnvironment, &ThreadState),
-    ) {
-        guard_vm_event(kind, env, thread, |agent, env, state| {
-            body(agent, env, state);
-        });
-    }
-
-    fn handle_end(
-        env: *mut JNIEnv,
-        thread: jobject,
-        body: impl FnOnce(&AgentCounting, JniEnvironment, &ThreadState),
-    ) {
-        guard_callback((), |agent| {
-            let env = agent.jni_env(env);
-            let own = state_of(agent, env, thread);
-            if let Some(state) = own.get().filter(|_| agent.is_live()) {
-                body(agent, env, state);
-            }
-        });
-    }
-}
+use crate::thread::lifecycle;
 
 const ENTRY_POINTS: CallInterceptors = CallInterceptors {
     bracket: jni_brackets::install_brackets,
     objects: jni_allocations::install_allocation_functions,
     tool_calls: tool_calls::install_tool_functions,
 };
-
-/// Loaded by the VM before any Java code runs.
-///
-/// # Safety
-/// Called by the VM with its own pointers.
-#[unsafe(no_mangle)]
-pub unsafe extern "system" fn Agent_OnLoad(
-    vm: *mut JavaVM,
-    options: *const c_char,
-    _: *mut c_void,
-) -> jint {
-    // SAFETY: the VM passes a terminated string or null.
-    let text = unsafe { string_from_c(options) };
-    let started = std::panic::catch_unwind(|| {
-        c_api::set_vm(vm);
-        let doors = start::CallbackTables {
-            hooked: callback_table(),
-            hookless: hookless_callbacks::callback_table(),
-        };
-        start::start_agent(vm, &text, &doors)
-    });
-    match started.unwrap_or_else(|_| Err("the agent failed to start".into())) {
-        Ok(()) => JNI_OK,
-        Err(message) => {
-            eprintln!("lucce: {message}");
-            JNI_ERR
-        }
-    }
-}
 
 /// The text of the agent's options.
 ///
@@ -104,15 +43,15 @@ pub unsafe extern "system" fn Agent_OnLoad(
 pub unsafe fn string_from_c(options: *const c_char) -> String {
     match options.is_null() {
         true => String::new(),
-        // SAFETY: as promised.
+        // SAFETY: the caller passes a terminated string, or null, which is excluded here.
         false => unsafe { CStr::from_ptr(options) }
             .to_string_lossy()
             .into_owned(),
     }
 }
 
-/// The callbacks of an agent that was loaded at the start of the JVM.
-fn callback_table() -> ti::jvmtiEventCallbacks {
+/// The callbacks of the agent. The VM calls those whose events are enabled.
+pub fn callback_table() -> ti::jvmtiEventCallbacks {
     let mut callbacks = ti::jvmtiEventCallbacks::default();
     callbacks.VMStart = Some(vm_start);
     callbacks.VMInit = Some(vm_init);
@@ -123,17 +62,16 @@ fn callback_table() -> ti::jvmtiEventCallbacks {
     callbacks.ClassPrepare = Some(class_prepare);
     callbacks.Breakpoint = Some(breakpoint);
     callbacks.ClassFileLoadHook = Some(class_file_load_hook);
-    callbacks.SampledObjectAlloc = Some(sampled_object_alloc);
     callbacks.GarbageCollectionFinish = Some(garbage_collection_finish);
     callbacks.ResourceExhausted = Some(resource_exhausted);
-    events::add_callbacks::<AgentEntryPoint>(&mut callbacks);
+    event_callbacks::add_callbacks(&mut callbacks);
     callbacks
 }
 
 unsafe extern "system" fn vm_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
     guard_callback((), |agent| {
-        if helper_class::define_boot_variant(agent, agent.jni_env(env)).is_none() {
-            agent.report_message(
+        if helper_class::define_boot_variant(agent, agent.core.jni_env(env)).is_none() {
+            agent.core.report_message(
                 LogLevel::Error,
                 "the helper class could not be defined; nothing is recorded",
             );
@@ -142,7 +80,19 @@ unsafe extern "system" fn vm_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
 }
 
 unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: jobject) {
-    guard_callback((), |agent| handle_vm_init(agent, agent.jni_env(env)));
+    guard_callback((), |agent| match agent.core.is_hookless() {
+        true => start_hookless_events(agent, env),
+        false => handle_vm_init(agent, agent.core.jni_env(env)),
+    });
+}
+
+/// An attached agent has started its events by itself.
+fn start_hookless_events(agent: &'static Agent, env: *mut JNIEnv) {
+    lucce_tracelog::keep_addresses(0);
+    match attach::start_events(agent, Some(env)) {
+        Ok(()) => control::start_listener(agent),
+        Err(message) => agent.core.report_message(LogLevel::Error, &message),
+    }
 }
 
 /// Makes hooks live when the VM is initialised. Called by VMInit, or earlier by the first Java agent on the command
@@ -156,34 +106,43 @@ pub fn handle_vm_init(agent: &'static Agent, env: JniEnvironment) {
     // For one reference to each thread, and for references that the VM makes while it binds native methods.
     env.reserve_references(64);
     if live::start_live_recording(agent, env, &ENTRY_POINTS).is_none() {
-        agent.report_message(
+        agent.core.report_message(
             LogLevel::Error,
             "the hooks could not be made live; nothing is recorded",
         );
     }
     if let Some(leaks) = &agent.leaks
-        && leaks::start_sampling(agent, leaks, holders_request::loading_vm()).is_err()
+        && leaks::start_sampling(agent.counting_parts(), leaks, holders_request::loading_vm())
+            .is_err()
     {
-        agent.report_message(LogLevel::Error, "this VM does not sample allocations");
+        agent
+            .core
+            .report_message(LogLevel::Error, "this VM does not sample allocations");
     }
-    if let Some(bytes) = agent.options.events.alloc_interval()
-        && samples::start_sampling(agent, bytes).is_err()
+    if let Some(bytes) = agent.core.options.events.alloc_interval()
+        && samples::start_sampling(agent.counting_parts(), bytes).is_err()
     {
-        agent.report_message(LogLevel::Error, "this VM does not sample allocations");
+        agent
+            .core
+            .report_message(LogLevel::Error, "this VM does not sample allocations");
     }
     if agent
+        .core
         .options
         .events
         .leak_interval()
-        .or(agent.options.events.alloc_interval())
+        .or(agent.core.options.events.alloc_interval())
         .is_some()
     {
-        agent.coverage.renew_buffer(agent, env);
+        agent
+            .counters
+            .coverage
+            .renew_buffer(agent.thread_parts(), env);
     }
     // The VM has the address space that was kept for it.
     lucce_tracelog::keep_addresses(0);
     live::write_vm_properties(agent);
-    if agent.is_live() {
+    if agent.core.is_live() {
         control::start_listener(agent);
         burst::start_bursts(agent);
         malloc_trim::start_trimming(agent);
@@ -196,21 +155,29 @@ pub fn handle_vm_init(agent: &'static Agent, env: JniEnvironment) {
 /// initialised and frames can be kept.
 unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject) {
     guard_callback((), |agent| {
-        let env = agent.jni_env(env);
-        if agent.is_live() {
-            agent.coverage.begin_thread(agent, env, thread);
-            lifecycle::begin_started(agent, env, thread);
-        } else {
+        let env = agent.core.jni_env(env);
+        if !agent.core.is_hookless() && !agent.core.is_live() {
             helper_class::mark_threads_started(env);
+            return;
+        }
+        let parts = agent.thread_parts();
+        agent.counters.coverage.begin_thread(parts, env, thread);
+        if !agent.core.is_hookless() {
+            lifecycle::begin_started(parts, env, thread);
         }
     });
 }
 
 unsafe extern "system" fn thread_end(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject) {
     guard_callback((), |agent| {
-        let env = agent.jni_env(env);
-        agent.coverage.end_thread(env);
-        lifecycle::end_thread(agent, env, thread);
+        let env = agent.core.jni_env(env);
+        if agent.core.is_hookless() {
+            thread_storage::end_thread(agent.core.jvmti, thread);
+        }
+        agent.counters.coverage.end_thread(env);
+        if !agent.core.is_hookless() {
+            lifecycle::end_thread(agent.thread_parts(), env, thread);
+        }
     });
 }
 
@@ -220,8 +187,9 @@ unsafe extern "system" fn virtual_thread_end(
     env: *mut JNIEnv,
     thread: jobject,
 ) {
-    guard_callback((), |agent| {
-        lifecycle::end_thread(agent, agent.jni_env(env), thread)
+    guard_callback((), |agent| match agent.core.is_hookless() {
+        true => thread_storage::end_thread(agent.core.jvmti, thread),
+        false => lifecycle::end_thread(agent.thread_parts(), agent.core.jni_env(env), thread),
     });
 }
 
@@ -233,9 +201,11 @@ unsafe extern "system" fn class_prepare(
     class: jclass,
 ) {
     guard_callback((), |agent| {
-        agent
-            .method_watch
-            .handle_prepared(agent, agent.jni_env(env), class)
+        agent.classes.method_watch.handle_prepared(
+            agent.class_parts(),
+            agent.core.jni_env(env),
+            class,
+        )
     });
 }
 
@@ -248,47 +218,26 @@ unsafe extern "system" fn breakpoint(
     location: i64,
 ) {
     guard_callback((), |agent| {
-        method_watch::handle_breakpoint(agent, agent.jni_env(env), thread, (method, location));
-    });
-}
-
-/// Enabled only with `events=leak` or `alloc=SIZE`. Runs in the thread that has made the object.
-unsafe extern "system" fn sampled_object_alloc(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    object: jobject,
-    class: jclass,
-    size: i64,
-) {
-    let size = u64::try_from(size).unwrap_or(0);
-    guard_callback((), |agent| {
-        if let (Some(leaks), true) = (&agent.leaks, agent.is_live()) {
-            leaks.on_sample(agent, agent.jni_env(env), object, class, size);
-        }
-    });
-    guard_event(event_mask::SAMPLES, |agent| {
-        samples::handle_sample(agent, agent.jni_env(env), thread, class, size);
+        method_watch::handle_breakpoint(
+            agent.class_parts(),
+            agent.core.jni_env(env),
+            thread,
+            (method, location),
+        );
     });
 }
 
 /// Enabled only with `events=leak`. No function of the VM may be called here.
-///
-/// # Safety
-/// Called by the VM.
-pub unsafe extern "system" fn garbage_collection_finish(_: *mut ti::jvmtiEnv) {
+unsafe extern "system" fn garbage_collection_finish(_: *mut ti::jvmtiEnv) {
     guard_callback((), |agent| {
         if let Some(leaks) = &agent.leaks {
-            leaks.on_collection(agent);
+            leaks.on_collection(agent.counting_parts());
         }
     });
 }
 
 /// Enabled only with `events=leak`. Runs in the thread that gets the error, before it gets it.
-///
-/// # Safety
-/// Called by the VM.
-pub unsafe extern "system" fn resource_exhausted(
+unsafe extern "system" fn resource_exhausted(
     _: *mut ti::jvmtiEnv,
     env: *mut JNIEnv,
     flags: jint,
@@ -301,18 +250,25 @@ pub unsafe extern "system" fn resource_exhausted(
     // SAFETY: the VM passes a terminated string or null.
     let what = unsafe { string_from_c(description) };
     guard_callback((), |agent| {
-        if let (Some(leaks), true) = (&agent.leaks, agent.is_live()) {
-            leaks.on_heap_exhausted(agent, agent.jni_env(env), &what);
+        if let (Some(leaks), true) = (&agent.leaks, agent.core.is_live()) {
+            leaks.on_heap_exhausted(agent.counting_parts(), agent.core.jni_env(env), &what);
         }
     });
 }
 
 unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
     guard_callback((), |agent| {
-        if let Some(leaks) = &agent.leaks {
-            leaks.finish_sampling(agent, agent.jni_env(env));
+        // The agent was detached, or its events could not be started.
+        if agent.core.is_hookless() && !agent.core.is_live() {
+            return;
         }
-        agent.coverage.end_all_threads(agent, agent.jni_env(env));
+        if let Some(leaks) = &agent.leaks {
+            leaks.finish_sampling(agent.counting_parts(), agent.core.jni_env(env));
+        }
+        agent
+            .counters
+            .coverage
+            .end_all_threads(agent.thread_parts(), agent.core.jni_env(env));
         finish_recording(agent);
     });
 }
@@ -346,32 +302,41 @@ unsafe extern "system" fn class_file_load_hook(
             ArrivingClass::Hooked => return,
             ArrivingClass::KeepsOldHooks => {
                 return java_agents::report_kept_hooks(
-                    agent,
+                    agent.class_parts(),
                     &mutf8::decode(name.unwrap_or_default()),
                 );
             }
         };
         let class = &*class;
-        let loader = agent
-            .loaders
-            .loader_id(agent.jvmti, agent.jni_env(env), loader);
-        if agent.is_live() {
-            unloading::forget_unloaded_classes(agent, agent.jni_env(env));
+        let loader =
+            agent
+                .core
+                .loaders
+                .loader_id(agent.core.jvmti, agent.core.jni_env(env), loader);
+        if agent.core.is_live() {
+            unloading::forget_unloaded_classes(agent.class_parts(), agent.core.jni_env(env));
         }
         let arrival = match redefined.is_null() {
             true => ClassArrival::Load,
             false => ClassArrival::Change,
         };
-        let Some(new) = load::transform_class(agent, loader, class, arrival) else {
+        let outcome = load::transform_class(agent.class_parts(), loader, class, arrival);
+        let RewriteOutcome::Hooked(new) = outcome else {
             return;
         };
         java_agents::record_hooked(class, &new);
         if let Some(name) = name {
-            agent
-                .original_classes
-                .record_class(loader, mutf8::decode(name).as_bytes(), class);
+            agent.classes.original_classes.record_class(
+                loader,
+                mutf8::decode(name).as_bytes(),
+                class,
+            );
         }
-        let memory = agent.jvmti.bytes_for_vm(&new).unwrap_or(ptr::null_mut());
+        let memory = agent
+            .core
+            .jvmti
+            .bytes_for_vm(&new)
+            .unwrap_or(ptr::null_mut());
         if !memory.is_null() {
             // SAFETY: the VM's out parameters; the memory is from its own allocator.
             unsafe {

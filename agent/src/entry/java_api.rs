@@ -10,13 +10,13 @@ use lucce_callgraph::ContextId;
 use lucce_jvmti::JniEnvironment;
 
 use crate::counting::event_types::{MOST_OF_KIND, count_program_event};
-use crate::events::allocation_marks::{self, MarkStart};
+use crate::events::allocation_marks::{self, EndedMark, MarkStart};
 use crate::hookless::call_context;
 use crate::memory::counter::increment_counter;
 use crate::memory::event_mask;
 use crate::session::Agent;
 use crate::session::guard::guard_callback;
-use crate::stack::StackTracker;
+use crate::stack::StackParts;
 use crate::stack::trace::StackElement;
 use crate::stack::{contexts, current_location, trace};
 use crate::thread::lifecycle::{current_state, state_of};
@@ -49,7 +49,7 @@ pub extern "system" fn Java_io_lucce_CallContext_contentId0(
 fn object_for_number(
     env: *mut JNIEnv,
     id: jlong,
-    frames: fn(&StackTracker, ContextId) -> Result<Vec<StackElement>, String>,
+    frames: fn(StackParts<'_>, ContextId) -> Result<Vec<StackElement>, String>,
     made: impl FnOnce(JniEnvironment, &[StackElement]) -> Option<jobject>,
 ) -> jobject {
     guard_callback(std::ptr::null_mut(), |agent| {
@@ -61,7 +61,7 @@ fn object_for_number(
             env.throw_new(c"java/lang/IllegalArgumentException", &text);
         };
         // The registry's lock is released when the elements' constructors run.
-        let elements = frames(agent, number).map_err(refuse).ok();
+        let elements = frames(agent.stack_parts(), number).map_err(refuse).ok();
         let object = elements.and_then(|elements| made(env, &elements));
         object.unwrap_or(std::ptr::null_mut())
     })
@@ -74,7 +74,7 @@ const ASKING_FRAMES: usize = 2;
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_lucce_CallContext_current0(env: *mut JNIEnv, _: jclass) -> jlong {
     guard_callback(0, |agent| {
-        let number = current_number(agent, agent.jni_env(env), ASKING_FRAMES);
+        let number = current_number(agent, agent.core.jni_env(env), ASKING_FRAMES);
         number.map_or(0, |number| number.0 as jlong)
     })
 }
@@ -88,20 +88,20 @@ pub extern "system" fn Java_io_lucce_CallContext_event0(
     value: jlong,
 ) {
     guard_callback((), |agent| {
-        if agent.event_mask.is_enabled(event_mask::OWN) {
-            record_own_event(agent, agent.jni_env(env), (kind, value), ASKING_FRAMES);
+        if agent.core.event_mask.is_enabled(event_mask::OWN) {
+            record_own_event(agent, agent.core.jni_env(env), (kind, value), ASKING_FRAMES);
         }
     });
 }
 
-/// `current` in code whose hooks are neutralized; frames of the helper do not count. If the location is unknown, it
+/// `current` in code whose hooks are disabled; frames of the helper do not count. If the location is unknown, it
 /// returns 0 and counts a dropped event.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtEvents_asked0(env: *mut JNIEnv, _: jclass) -> jlong {
     guard_callback(0, |agent| {
-        let number = current_number(agent, agent.jni_env(env), 0);
+        let number = current_number(agent, agent.core.jni_env(env), 0);
         if number == Some(ContextId::UNKNOWN) {
-            increment_counter(&agent.counts.events_dropped);
+            increment_counter(&agent.core.counts.events_dropped);
         }
         number.map_or(0, |number| number.0 as jlong)
     })
@@ -116,22 +116,25 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_told0(
     value: jlong,
 ) -> jlong {
     guard_callback(0, |agent| {
-        record_own_event(agent, agent.jni_env(env), (kind, value), 0).0 as jlong
+        record_own_event(agent, agent.core.jni_env(env), (kind, value), 0).0 as jlong
     })
 }
 
 /// The number of the current thread's context, without the innermost `own` frames. `None`: nothing is recorded in the
 /// thread.
 fn current_number(agent: &'static Agent, env: JniEnvironment, own: usize) -> Option<ContextId> {
-    if agent.is_hookless() {
-        let number = || call_context::find_number(agent, env, own).unwrap_or(ContextId::UNKNOWN);
-        return agent.is_live().then(number);
+    if agent.core.is_hookless() {
+        let number = || {
+            call_context::find_number(agent.counting_parts(), env, own)
+                .unwrap_or(ContextId::UNKNOWN)
+        };
+        return agent.core.is_live().then(number);
     }
-    let state = current_state(agent, env);
-    let state = state.get().filter(|_| agent.is_live())?;
-    let here = current_location::locate_current(agent, env, state, own);
+    let state = current_state(agent.thread_parts(), env);
+    let state = state.get().filter(|_| agent.core.is_live())?;
+    let here = current_location::locate_current(agent.stack_parts(), env, state, own);
     Some(here.map_or(ContextId::UNKNOWN, |here| {
-        contexts::event_number(agent, state, here)
+        contexts::event_number(agent.stack_parts(), state, here)
     }))
 }
 
@@ -142,20 +145,22 @@ fn record_own_event(
     (kind, value): (jobject, jlong),
     own: usize,
 ) -> ContextId {
-    if agent.is_hookless() {
+    if agent.core.is_hookless() {
         let event = || {
             let kind = env.read_string(kind, MOST_OF_KIND);
-            call_context::count_program_event(agent, env, (&kind, value), own)
+            call_context::count_program_event(agent.counting_parts(), env, (&kind, value), own)
         };
-        let counted = (agent.is_live() && !kind.is_null()).then(event).flatten();
+        let counted = (agent.core.is_live() && !kind.is_null())
+            .then(event)
+            .flatten();
         return counted.unwrap_or(ContextId::UNKNOWN);
     }
-    let own_state = current_state(agent, env);
+    let own_state = current_state(agent.thread_parts(), env);
     let number = current_number(agent, env, own).filter(|_| !kind.is_null());
     let (Some(state), Some(number)) = (own_state.get(), number) else {
         return ContextId::UNKNOWN;
     };
-    let _ = count_program_event(agent, env, state, number, kind, value);
+    let _ = count_program_event(agent.counting_parts(), env, state, number, kind, value);
     number
 }
 
@@ -172,20 +177,22 @@ pub extern "system" fn Java_io_lucce_CallContext_tag0(
         if key.is_null() || value.is_null() {
             return 0;
         }
-        let env = agent.jni_env(env);
+        let env = agent.core.jni_env(env);
         // One unit more than the limit, so that longer texts are recognized.
         let [key, value] = [key, value].map(|text| env.read_string(text, tags::LONGEST + 1));
         if key.is_empty() || key.encode_utf16().count() > tags::LONGEST {
             return 0;
         }
-        if agent.is_hookless() {
-            return match agent.is_live() {
-                true => call_context::open_tag(agent, env, (&key, &value)) as jlong,
+        if agent.core.is_hookless() {
+            return match agent.core.is_live() {
+                true => {
+                    call_context::open_tag(agent.counting_parts(), env, (&key, &value)) as jlong
+                }
                 false => 0,
             };
         }
         let number = with_switched_counters(agent, env, |state| {
-            tag_scope::open_tag(agent, env, state, (&key, &value))
+            tag_scope::open_tag(agent.thread_parts(), env, state, (&key, &value))
         });
         number.map_or(0, |number| number as jlong)
     })
@@ -199,12 +206,12 @@ pub extern "system" fn Java_io_lucce_CallContext_untag0(
     number: jlong,
 ) {
     guard_callback((), |agent| {
-        let env = agent.jni_env(env);
-        if agent.is_hookless() {
-            return call_context::close_tag(agent, env, number as u64);
+        let env = agent.core.jni_env(env);
+        if agent.core.is_hookless() {
+            return call_context::close_tag(agent.counting_parts(), env, number as u64);
         }
         with_switched_counters(agent, env, |state| {
-            tag_scope::close_tag(agent, env, state, number as u64);
+            tag_scope::close_tag(agent.thread_parts(), env, state, number as u64);
         });
     });
 }
@@ -221,9 +228,14 @@ pub extern "system" fn Java_io_lucce_CallContext_00024Scope_begin0(
     id: jlong,
 ) {
     guard_callback((), |agent| {
-        if agent.is_hookless() && agent.is_live() {
+        if agent.core.is_hookless() && agent.core.is_live() {
             let number = ContextId(id as u64);
-            call_context::begin_scope(agent, agent.jni_env(env), number, BEGINNING_FRAMES);
+            call_context::begin_scope(
+                agent.counting_parts(),
+                agent.core.jni_env(env),
+                number,
+                BEGINNING_FRAMES,
+            );
         }
     });
 }
@@ -232,8 +244,8 @@ pub extern "system" fn Java_io_lucce_CallContext_00024Scope_begin0(
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_lucce_CallContext_00024Scope_end0(env: *mut JNIEnv, _: jclass) {
     guard_callback((), |agent| {
-        if agent.is_hookless() {
-            call_context::end_scope(agent, agent.jni_env(env));
+        if agent.core.is_hookless() {
+            call_context::end_scope(agent.counting_parts(), agent.core.jni_env(env));
         }
     });
 }
@@ -246,18 +258,22 @@ fn with_switched_counters<T>(
     go_on: impl FnOnce(&ThreadState) -> T,
 ) -> Option<T> {
     // In comparison modes the index of other counters is meaningless.
-    if !agent.is_live() || !agent.comparison.is_off() || env.has_exception() {
+    if !agent.core.is_live() || !agent.counters.comparison.is_off() || env.has_exception() {
         return None;
     }
-    let thread = agent.jvmti.current_thread()?;
-    let own: OwnState = state_of(agent, env, thread);
+    let thread = agent.core.jvmti.current_thread()?;
+    let own: OwnState = state_of(agent.thread_parts(), env, thread);
     let done = own.get().map(|state| {
         let before = state.index_address();
-        agent.marks.leave_counters(agent, env, state);
+        agent
+            .marks
+            .leave_counters(agent.counting_parts(), env, state);
         let done = go_on(state);
-        agent.marks.enter_counters(agent, env, state);
+        agent
+            .marks
+            .enter_counters(agent.counting_parts(), env, state);
         if state.index_address() != before
-            && let Some(fields) = agent.fields.get()
+            && let Some(fields) = agent.core.fields.get()
         {
             env.set_long(
                 thread,
@@ -317,13 +333,13 @@ impl StackElement {
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_lucce_Allocations_unable0(env: *mut JNIEnv, _: jclass) -> jobject {
     guard_callback(std::ptr::null_mut(), |agent| {
-        let env = agent.jni_env(env);
-        let text = match current_state(agent, env).get() {
-            _ if agent.is_hookless() => Some(
+        let env = agent.core.jni_env(env);
+        let text = match current_state(agent.thread_parts(), env).get() {
+            _ if agent.core.is_hookless() => Some(
                 "no class has hooks, so not every allocation is counted: it wants events=alloc, or tracking=lazy and \
                  `lucce ctl`",
             ),
-            Some(state) => allocation_marks::refusal_reason(agent, state),
+            Some(state) => allocation_marks::refusal_reason(agent.counting_parts(), state),
             None => Some("the agent does not know this thread"),
         };
         let text = text.and_then(|text| env.new_string(text));
@@ -340,11 +356,17 @@ pub extern "system" fn Java_io_lucce_Allocations_begin0(
     with_tasks: jboolean,
 ) -> jlong {
     guard_callback(0, |agent| {
-        let env = agent.jni_env(env);
-        let state = current_state(agent, env);
+        let env = agent.core.jni_env(env);
+        let state = current_state(agent.thread_parts(), env);
         let state = state.get();
-        let state = state.filter(|state| allocation_marks::refusal_reason(agent, state).is_none());
-        let begun = state.map(|state| agent.marks.begin_mark(agent, env, (state, with_tasks != 0)));
+        let state = state.filter(|state| {
+            allocation_marks::refusal_reason(agent.counting_parts(), state).is_none()
+        });
+        let begun = state.map(|state| {
+            agent
+                .marks
+                .begin_mark(agent.counting_parts(), env, (state, with_tasks != 0))
+        });
         match begun {
             Some(MarkStart::Mark(mark)) => mark as jlong,
             Some(MarkStart::TooMany) => -1,
@@ -371,9 +393,11 @@ pub extern "system" fn Java_io_lucce_Allocations_site0(
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_lucce_Allocations_stop0(env: *mut JNIEnv, _: jclass, mark: jlong) {
     guard_callback((), |agent| {
-        let env = agent.jni_env(env);
-        if let Some(state) = current_state(agent, env).get() {
-            agent.marks.stop_mark(agent, env, (state, mark as u64));
+        let env = agent.core.jni_env(env);
+        if let Some(state) = current_state(agent.thread_parts(), env).get() {
+            agent
+                .marks
+                .stop_mark(agent.counting_parts(), env, (state, mark as u64));
         }
     });
 }
@@ -387,8 +411,10 @@ pub extern "system" fn Java_io_lucce_Allocations_handed0(
     mark: jlong,
 ) -> jobject {
     guard_callback(std::ptr::null_mut(), |agent| {
-        let env = agent.jni_env(env);
-        let (handed, plain) = agent.marks.take_handed(agent, env, mark as u64);
+        let env = agent.core.jni_env(env);
+        let (handed, plain) = agent
+            .marks
+            .take_handed(agent.counting_parts(), env, mark as u64);
         let array = || {
             let length = i32::try_from(handed.len() + 1).ok()?;
             let object = env.find_class(c"java/lang/Object")?;
@@ -414,7 +440,7 @@ pub extern "system" fn Java_io_lucce_Allocations_hasBegun0(
     task: jobject,
 ) -> jboolean {
     guard_callback(0, |agent| {
-        let env = agent.jni_env(env);
+        let env = agent.core.jni_env(env);
         let carried = || {
             let class = env.find_class(c"java/util/concurrent/ForkJoinTask")?;
             let field = env.field_id(class, c"$cx", c"J")?;
@@ -445,10 +471,15 @@ pub extern "system" fn Java_io_lucce_Allocations_end0(
     left_running: jboolean,
 ) -> jobject {
     guard_callback(std::ptr::null_mut(), |agent| {
-        let env = agent.jni_env(env);
-        let state = current_state(agent, env);
-        let mark = (state.get(), mark as u64, left_running != 0);
-        let text = agent.marks.end_mark(agent, env, mark);
+        let env = agent.core.jni_env(env);
+        let state = current_state(agent.thread_parts(), env);
+        let ended = EndedMark {
+            number: mark as u64,
+            left_running: left_running != 0,
+        };
+        let text = agent
+            .marks
+            .end_mark(agent.counting_parts(), env, state.get(), ended);
         let text = text.and_then(|text| env.new_string(&text));
         text.unwrap_or(std::ptr::null_mut())
     })

@@ -17,7 +17,7 @@ use crate::session::guard::guard_event;
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_allocated(env: *mut JNIEnv, object: jobject) {
     guard_event(event_mask::OBJECTS, |agent| {
-        objects::count_jni_object(agent, agent.jni_env(env), object);
+        objects::count_jni_object(agent.counting_parts(), agent.core.jni_env(env), object);
     });
 }
 
@@ -25,7 +25,7 @@ pub extern "C" fn lucce_allocated(env: *mut JNIEnv, object: jobject) {
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_allocated_text(env: *mut JNIEnv, text: jobject) {
     guard_event(event_mask::OBJECTS, |agent| {
-        objects::count_jni_string(agent, agent.jni_env(env), text);
+        objects::count_jni_string(agent.counting_parts(), agent.core.jni_env(env), text);
     });
 }
 
@@ -35,9 +35,9 @@ unsafe extern "C" {
 
 /// Replaces the JNI functions, for good: objects that native code makes are counted from now on.
 pub fn install_allocation_functions(agent: &Agent) -> Option<()> {
-    let before = agent.jvmti.jni_table()?;
-    let table = agent.jvmti.jni_table()?;
+    let before = agent.core.jvmti.jni_table()?;
+    let table = agent.core.jvmti.jni_table()?;
     // SAFETY: two copies of the VM's table, which are never freed.
     unsafe { lucce_allocate_install(table.cast(), before.cast()) };
-    agent.jvmti.set_jni_table(table).ok()
+    agent.core.jvmti.set_jni_table(table).ok()
 }

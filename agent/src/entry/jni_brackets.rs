@@ -45,12 +45,12 @@ pub fn install_brackets(agent: &Agent, env: JniEnvironment, class: jclass) -> Op
         restore: env.static_method_id(class, c"restore", c"(J)V")? as usize,
     };
     BRACKET_METHODS.set(helper).ok()?;
-    let before = agent.jvmti.jni_table()?;
-    let table = agent.jvmti.jni_table()?;
+    let before = agent.core.jvmti.jni_table()?;
+    let table = agent.core.jvmti.jni_table()?;
     // SAFETY: two copies of the VM's table, which are never freed.
     unsafe { lucce_bracket_install(table.cast(), before.cast()) };
-    agent.jni.store(before, Ordering::Release);
-    agent.jvmti.set_jni_table(table).ok()
+    agent.core.jni.store(before, Ordering::Release);
+    agent.core.jvmti.set_jni_table(table).ok()
 }
 
 /// Before the call. Returns the pointer to restore, or with bit 0 set the slot of a VM entry to leave. 0: nothing to
@@ -58,10 +58,10 @@ pub fn install_brackets(agent: &Agent, env: JniEnvironment, class: jclass) -> Op
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_bracket_open(env: *mut JNIEnv) -> i64 {
     guard_callback(0, |agent| {
-        let env = agent.jni_env(env);
+        let env = agent.core.jni_env(env);
         let helper = BRACKET_METHODS
             .get()
-            .filter(|_| agent.is_live() && !env.has_exception());
+            .filter(|_| agent.core.is_live() && !env.has_exception());
         helper.map_or(0, |helper| helper.enter_call(agent, env))
     })
 }
@@ -73,7 +73,7 @@ pub extern "C" fn lucce_bracket_close(env: *mut JNIEnv, pointer: i64) {
         return;
     }
     guard_callback((), |agent| {
-        let env = agent.jni_env(env);
+        let env = agent.core.jni_env(env);
         let thrown = env.take_exception();
         if let Some(helper) = BRACKET_METHODS.get() {
             let pointer = leave_call(agent, env, pointer);
@@ -109,12 +109,17 @@ impl BracketMethods {
     fn enter_vm_callback(&self, agent: &Agent, env: JniEnvironment) -> i64 {
         let class = self.class as jclass;
         let pointer = env.call_long(class, self.enter as jmethodID, &[]);
-        let own = current_state(agent, env);
+        let own = current_state(agent.thread_parts(), env);
         let Some(state) = own.get() else {
             return pointer;
         };
-        let slot =
-            vm_entry::enter_frame(agent, env, state, Slot::from_pointer(pointer as usize), 0);
+        let slot = vm_entry::enter_frame(
+            agent.stack_parts(),
+            env,
+            state,
+            Slot::from_pointer(pointer as usize),
+            0,
+        );
         let slot = slot.pointer() as i64;
         self.restore_pointer(env, slot);
         slot | 1
@@ -129,7 +134,7 @@ impl BracketMethods {
 /// The pointer to restore: see [`lucce_bracket_open`].
 fn leave_call(agent: &Agent, env: JniEnvironment, opened: i64) -> i64 {
     let slot = opened & !1;
-    let own = current_state(agent, env);
+    let own = current_state(agent.thread_parts(), env);
     match own.get() {
         Some(state) if opened != slot => {
             vm_entry::leave_frame(state, Slot::from_pointer(slot as usize)).pointer() as i64
@@ -150,14 +155,17 @@ enum InnermostFrame {
 }
 
 fn innermost_frame(agent: &Agent, env: JniEnvironment) -> InnermostFrame {
-    let Some((method, _)) = agent.jvmti.frame_location(0) else {
+    let Some((method, _)) = agent.core.jvmti.frame_location(0) else {
         return InnermostFrame::Nothing;
     };
-    let resolved = agent.frames.resolve_method(agent, env, method);
+    let resolved = agent
+        .stack
+        .frames
+        .resolve_method(agent.stack_parts(), env, method);
     match resolved.kind {
         // If the caller has no hooks, nothing was published before the call.
         MethodKind::Known(id) if resolved.is_located_by_caller() => {
-            InnermostFrame::Native(agent.find_or_add_site(id, NATIVE_LINE))
+            InnermostFrame::Native(agent.core.find_or_add_site(id, NATIVE_LINE))
         }
         MethodKind::Known(_) => InnermostFrame::Java,
         // Also in the middle of such a method, which may be about to restore the pointer.

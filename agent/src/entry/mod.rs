@@ -1,12 +1,13 @@
 //! Entry points: functions that the VM, the helper class, JNI, Java and C code call. Each passes on to a lower layer.
 //!
-//! `callbacks` and `hookless_callbacks` are called by the VM, `natives` and `premain` by the helper classes,
+//! `agent_load`, `callbacks` and `event_callbacks` are called by the VM, `natives` and `premain` by the helper classes,
 //! `java_api` and `c_api` by programs. `jni_brackets`, `jni_allocations` and `tool_calls` replace functions of JNI
 //! and JVMTI.
 
+mod agent_load;
 mod c_api;
 mod callbacks;
-mod hookless_callbacks;
+mod event_callbacks;
 mod java_api;
 mod jni_allocations;
 mod jni_brackets;

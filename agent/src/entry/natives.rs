@@ -14,6 +14,7 @@ use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jclass, jint, jlong, jobject, j
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 
 use crate::classes::java_agents::TransformRequest;
+use crate::classes::rewriting::RewriteOutcome;
 use crate::classes::{java_agents, load};
 use crate::counting::event_types::count_program_event;
 use crate::counting::{object_types, site_counter, stream};
@@ -40,8 +41,8 @@ pub extern "system" fn Java_java_lang_LucceRt_enlist(
     guard_callback((), |agent| {
         if !thread.is_null() {
             lifecycle::enlist_thread(
-                agent,
-                agent.jni_env(env),
+                agent.thread_parts(),
+                agent.core.jni_env(env),
                 thread,
                 Slot::from_pointer(pointer as usize),
             );
@@ -54,7 +55,7 @@ pub extern "system" fn Java_java_lang_LucceRt_enlist(
 pub extern "system" fn Java_java_lang_LucceRt_hasCaller(env: *mut JNIEnv, _: jclass) -> u8 {
     guard_callback(1, |agent| {
         // Beyond the method itself; frames of helper classes do not count.
-        let mut frames = StackWalk::new(agent, agent.jni_env(env), 8);
+        let mut frames = StackWalk::new(agent.stack_parts(), agent.core.jni_env(env), 8);
         u8::from(frames.nth(1).is_some() || frames.has_failed())
     })
 }
@@ -70,7 +71,14 @@ pub extern "system" fn Java_java_lang_LucceRt_upcall(
     guard_callback(pointer, |agent| {
         own.get().map_or(pointer, |state| {
             let pointer = Slot::from_pointer(pointer as usize);
-            vm_entry::enter_frame(agent, agent.jni_env(env), state, pointer, 1).pointer() as jlong
+            vm_entry::enter_frame(
+                agent.stack_parts(),
+                agent.core.jni_env(env),
+                state,
+                pointer,
+                1,
+            )
+            .pointer() as jlong
         })
     })
 }
@@ -103,8 +111,8 @@ pub extern "system" fn Java_java_lang_LucceRt_repair(
         let [slot, top] = [slot, top].map(|at| Slot::from_pointer(at as usize));
         own.get().map_or(0, |state| {
             u8::from(vm_entry::repair_slots(
-                agent,
-                agent.jni_env(env),
+                agent.stack_parts(),
+                agent.core.jni_env(env),
                 state,
                 slot,
                 top,
@@ -124,8 +132,8 @@ pub extern "system" fn Java_java_lang_LucceRt_root(
     guard_callback(0, |agent| {
         let method = MethodId(method as u32);
         let first = match own.get() {
-            Some(state) => tasks::first_context(agent, state, method),
-            None => agent.encoder.root_context(method),
+            Some(state) => tasks::first_context(agent.stack_parts(), state, method),
+            None => agent.core.encoder.root_context(method),
         };
         first.0 as jlong
     })
@@ -143,6 +151,7 @@ pub extern "system" fn Java_java_lang_LucceRt_step0(
     guard_callback(0, |agent| {
         let site = SiteId(site as u32);
         let Some(caller) = agent
+            .core
             .registry()
             .site(site.0)
             .map(|info| MethodId(info.method))
@@ -150,7 +159,11 @@ pub extern "system" fn Java_java_lang_LucceRt_step0(
             return 0;
         };
         let (context, callee) = (ContextId(context as u64), MethodId(callee as u32));
-        agent.encoder.encode_call(context, site, caller, callee).0 as jlong
+        agent
+            .core
+            .encoder
+            .encode_call(context, site, caller, callee)
+            .0 as jlong
     })
 }
 
@@ -170,6 +183,7 @@ pub extern "system" fn Java_java_lang_LucceRtComparison_child0(
         let child = own.get().and_then(|state| {
             let compared = || state.comparison_state();
             agent
+                .counters
                 .comparison
                 .step_to_callee(compared, place, callee)
                 .flatten()
@@ -190,9 +204,12 @@ pub extern "system" fn Java_java_lang_LucceRtComparison_update0(
     guard_callback((), |agent| {
         if slot != 0 {
             let (slot, site) = (Slot::from_pointer(slot as usize), SiteId(site as u32));
-            agent
-                .comparison
-                .record_entry(agent, slot, site, MethodId(callee as u32));
+            agent.counters.comparison.record_entry(
+                &agent.core,
+                slot,
+                site,
+                MethodId(callee as u32),
+            );
         }
     });
 }
@@ -210,7 +227,11 @@ pub extern "system" fn Java_java_lang_LucceRtComparison_number0(
         _ => {
             let slot = Slot::from_pointer(slot as usize);
             let method = MethodId(method as u32);
-            agent.comparison.number_in_slots(agent, slot, method).0 as jlong
+            agent
+                .counters
+                .comparison
+                .number_in_slots(&agent.core, slot, method)
+                .0 as jlong
         }
     })
 }
@@ -225,12 +246,18 @@ pub extern "system" fn Java_java_lang_LucceRt_insert0(
     site: jint,
 ) -> jlong {
     guard_callback(0, |agent| {
-        let (Some(state), Some(info)) = (own.get(), agent.registry().site(site as u32)) else {
+        let (Some(state), Some(info)) = (own.get(), agent.core.registry().site(site as u32)) else {
             return 0;
         };
         let place = (context as u64, SiteId(site as u32));
-        site_counter::insert_counter(agent, agent.jni_env(env), state, place, &info).unwrap_or(0)
-            as jlong
+        site_counter::insert_counter(
+            agent.counting_parts(),
+            agent.core.jni_env(env),
+            state,
+            place,
+            &info,
+        )
+        .unwrap_or(0) as jlong
     })
 }
 
@@ -244,11 +271,11 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_learn0(
     made: jobject,
 ) -> jlong {
     guard_callback(0, |agent| {
-        let env = agent.jni_env(env);
+        let env = agent.core.jni_env(env);
         if class.is_null() || env.has_exception() {
             return 0;
         }
-        object_types::resolve_object_word(agent, env, class, made).unwrap_or(0)
+        object_types::resolve_object_word(agent.counting_parts(), env, class, made).unwrap_or(0)
     })
 }
 
@@ -260,11 +287,11 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_named0(
     class: jclass,
 ) -> jlong {
     guard_callback(0, |agent| {
-        let env = agent.jni_env(env);
+        let env = agent.core.jni_env(env);
         if class.is_null() || env.has_exception() {
             return 0;
         }
-        object_types::resolve_number_word(agent, env, class).unwrap_or(0)
+        object_types::resolve_number_word(agent.counting_parts(), env, class).unwrap_or(0)
     })
 }
 
@@ -280,6 +307,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_typed0(
         let typed = match site {
             0 => None,
             site => agent
+                .core
                 .registry_mut()
                 .resolve_typed_site(site as u32, of as u32),
         };
@@ -299,9 +327,14 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_verify(
     guard_callback((), |agent| {
         // Without a thread's state, the call only binds the native method.
         if let Some(state) = own.get() {
-            state.countdown.restart(agent.options.verify);
+            state.countdown.restart(agent.core.options.verify);
             let number = ContextId(number as u64);
-            verify::compare_number(agent, agent.jni_env(env), number, returned as usize);
+            verify::compare_number(
+                agent.stack_parts(),
+                agent.core.jni_env(env),
+                number,
+                returned as usize,
+            );
         }
     });
 }
@@ -310,7 +343,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_verify(
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_lost(_: *mut JNIEnv, _: jclass, events: jint) {
     guard_callback((), |agent| {
-        let lost = &agent.counts.events_dropped;
+        let lost = &agent.core.counts.events_dropped;
         lost.fetch_add(events as u64, Ordering::Relaxed);
     });
 }
@@ -320,7 +353,7 @@ pub extern "system" fn Java_java_lang_LucceRt_lost(_: *mut JNIEnv, _: jclass, ev
 pub extern "system" fn Java_java_lang_LucceRt_unsaid(_: *mut JNIEnv, _: jclass, really: jboolean) {
     if really != 0 {
         guard_callback((), |agent| {
-            increment_counter(&agent.counts.untracked_calls);
+            increment_counter(&agent.core.counts.untracked_calls);
         });
     }
 }
@@ -328,7 +361,7 @@ pub extern "system" fn Java_java_lang_LucceRt_unsaid(_: *mut JNIEnv, _: jclass, 
 /// Code of classes was replaced.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_changed0(_: *mut JNIEnv, _: jclass) {
-    guard_callback((), |agent| agent.forget_code());
+    guard_callback((), |agent| agent.stack.forget_code());
 }
 
 /// The current virtual thread is about to be unmounted, or stays mounted after all.
@@ -340,7 +373,7 @@ pub extern "system" fn Java_java_lang_LucceRt_unmounting(
     really: jboolean,
 ) {
     guard_callback((), |agent| {
-        let env = agent.jni_env(env);
+        let env = agent.core.jni_env(env);
         if thread.is_null() || env.has_exception() {
             return;
         }
@@ -374,15 +407,17 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_event0(
         let (Some(state), false) = (own.get(), kind.is_null()) else {
             return;
         };
-        let env = agent.jni_env(env);
+        let env = agent.core.jni_env(env);
         let number = ContextId(number as u64);
-        let event = count_program_event(agent, env, state, number, kind, value);
+        let event = count_program_event(agent.counting_parts(), env, state, number, kind, value);
         if kinds.is_null() {
             agent
+                .counting
                 .program_kinds
-                .create_array((&agent.coverage, env), class, kind);
+                .create_array((&agent.counters.coverage, env), class, kind);
         } else if let Some(event) = event {
             agent
+                .counting
                 .program_kinds
                 .add_kind(env, (kinds, place), kind, event);
         }
@@ -401,8 +436,9 @@ pub extern "system" fn Java_java_lang_LucceRt_record(
 ) {
     guard_callback((), |agent| {
         if let Some(state) = own.get() {
-            let told = (what, Slot::from_pointer(slot as usize), site as u32);
-            call_recording::record_step(agent, agent.jni_env(env), state, told);
+            let (agent, env) = (agent.stack_parts(), agent.core.jni_env(env));
+            let frame = (Slot::from_pointer(slot as usize), site as u32);
+            call_recording::record_step(agent, env, state, what, frame);
         }
     });
 }
@@ -417,7 +453,12 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_room0(
 ) {
     guard_callback((), |agent| {
         if let Some(state) = own.get() {
-            stream::make_room(agent, agent.jni_env(env), state, now.cast_unsigned());
+            stream::make_room(
+                agent.counting_parts(),
+                agent.core.jni_env(env),
+                state,
+                now.cast_unsigned(),
+            );
         }
     });
 }
@@ -436,13 +477,15 @@ pub extern "system" fn Java_java_lang_LucceRt_hidden(
         if bytes.is_null() {
             return ptr::null_mut();
         }
-        let env = agent.jni_env(env);
-        let loader = agent.loaders.loader_id(agent.jvmti, env, loader);
+        let env = agent.core.jni_env(env);
+        let loader = agent.core.loaders.loader_id(agent.core.jvmti, env, loader);
         let repaired = env
             .read_bytes(bytes, offset, length)
-            .and_then(|bytes| load::transform_hidden_class(agent, loader, &bytes))
+            .map(|bytes| load::transform_hidden_class(agent.class_parts(), loader, &bytes))
+            .and_then(RewriteOutcome::into_bytes)
             .and_then(|bytes| {
                 agent
+                    .counters
                     .coverage
                     .exclude_allocations(env, || env.new_byte_array(&bytes))
             });
@@ -466,13 +509,15 @@ pub extern "system" fn Java_java_lang_LucceRt_transform(
     let Some(agent) = Agent::get_permanent().filter(|_| !manager.is_null()) else {
         return ptr::null_mut();
     };
-    let env = agent.jni_env(env);
+    let env = agent.core.jni_env(env);
     let class = TransformRequest {
         loader,
         name,
         is_loaded: !changed.is_null(),
     };
-    let plain = guard_callback(None, |agent| class.find_plain_bytes(agent, env, bytes));
+    let plain = guard_callback(None, |agent| {
+        class.find_plain_bytes(agent.class_parts(), env, bytes)
+    });
     // Outside of a guard: exceptions of transformers belong to the program.
     let given = plain.unwrap_or(bytes);
     let arguments = [module, loader, name, changed, domain, given];
@@ -480,7 +525,9 @@ pub extern "system" fn Java_java_lang_LucceRt_transform(
     if env.has_exception() || made.is_null() {
         return made;
     }
-    let hooked = guard_callback(None, |agent| class.hook_answer(agent, env, (manager, made)));
+    let hooked = guard_callback(None, |agent| {
+        class.hook_answer(agent.class_parts(), env, (manager, made))
+    });
     hooked.unwrap_or(made)
 }
 
@@ -494,7 +541,8 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_scope0(
 ) -> jlong {
     guard_callback(0, |agent| {
         let (number, method) = (ContextId(number as u64), MethodId(method as u32));
-        context_scopes::scope_context(agent, number, method).map_or(0, |context| context.0 as jlong)
+        context_scopes::scope_context(agent.stack_parts(), number, method)
+            .map_or(0, |context| context.0 as jlong)
     })
 }
 
@@ -508,7 +556,7 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_submitted0(
 ) {
     guard_callback((), |agent| {
         if !task.is_null() {
-            tasks::submit_task(agent, task, ContextId(number as u64));
+            tasks::submit_task(agent.stack_parts(), task, ContextId(number as u64));
         }
     });
 }
@@ -522,9 +570,9 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_rejected0(
 ) {
     guard_callback((), |agent| {
         if !task.is_null() {
-            tasks::reject_task(agent, task);
-            if agent.event_mask.is_enabled(event_mask::FOLLOW) {
-                agent.marks.take_back_task(agent.jni_env(env), task);
+            tasks::reject_task(agent.stack_parts(), task);
+            if agent.core.event_mask.is_enabled(event_mask::FOLLOW) {
+                agent.marks.take_back_task(agent.core.jni_env(env), task);
             }
         }
     });
@@ -542,9 +590,12 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_hands0(
     guard_callback((), |agent| {
         if !task.is_null() {
             let handed = (task, ContextId(number as u64));
-            agent
-                .marks
-                .hand_task(agent, agent.jni_env(env), handed, is_plain != 0);
+            agent.marks.hand_task(
+                agent.counting_parts(),
+                agent.core.jni_env(env),
+                handed,
+                is_plain != 0,
+            );
         }
     });
 }
@@ -558,7 +609,7 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_takesBack0(
 ) {
     guard_callback((), |agent| {
         if !task.is_null() {
-            agent.marks.take_back_task(agent.jni_env(env), task);
+            agent.marks.take_back_task(agent.core.jni_env(env), task);
         }
     });
 }
@@ -577,9 +628,12 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_begins0(
     guard_callback((), |agent| {
         if let Some(state) = own.get().filter(|_| !task.is_null()) {
             let task = (task, ContextId(number as u64));
-            agent
-                .marks
-                .begin_task(agent, agent.jni_env(env), (state, slot as usize), task);
+            agent.marks.begin_task(
+                agent.counting_parts(),
+                agent.core.jni_env(env),
+                (state, slot as usize),
+                task,
+            );
         }
     });
 }
@@ -596,7 +650,7 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_ran0(
         if let Some(state) = own.get() {
             agent
                 .marks
-                .end_task(agent.jni_env(env), state, slot as usize);
+                .end_task(agent.core.jni_env(env), state, slot as usize);
         }
     });
 }
@@ -617,8 +671,8 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_handed0(
         let frame = (Slot::from_pointer(slot as usize), MethodId(method as u32));
         let carried = ContextId(number as u64);
         let context = own.get().and_then(|state| {
-            let number = tasks::submission_number(agent, task, carried)?;
-            tasks::task_context(agent, state, number, frame)
+            let number = tasks::submission_number(agent.stack_parts(), task, carried)?;
+            tasks::task_context(agent.stack_parts(), state, number, frame)
         });
         context.map_or(0, |context| context.0 as jlong)
     })
@@ -641,14 +695,19 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_happened0(
     guard_event(kind, |agent| {
         let [amount, passed] = [amount, passed].map(|value| u64::try_from(value).unwrap_or(0));
         if let (Some(state), Some(source)) = (own.get(), events::find_source(kind)) {
-            let told = HookEvent {
+            let event = HookEvent {
                 number: ContextId(number as u64),
                 site,
                 object,
                 amount,
                 passed,
             };
-            source.record_hook_event(agent, agent.jni_env(env), state, told);
+            source.record_hook_event(
+                agent.counting_parts(),
+                agent.core.jni_env(env),
+                state,
+                event,
+            );
         }
     });
 }
@@ -672,7 +731,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_traced0(
             trace_bytes: u64::try_from(bytes).unwrap_or(0),
             text_bytes: u64::try_from(text).unwrap_or(0),
         };
-        answer = thrown.record_trace(agent, env, state);
+        answer = thrown.record_trace(agent.counting_parts(), env, state);
     });
     answer as jint
 }

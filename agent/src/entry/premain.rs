@@ -19,7 +19,7 @@ pub extern "system" fn Java_java_lang_LucceRt_initialized(
 ) {
     if really != 0 {
         guard_callback((), |agent| {
-            callbacks::handle_vm_init(agent, agent.jni_env(env))
+            callbacks::handle_vm_init(agent, agent.core.jni_env(env))
         });
     }
 }

@@ -31,14 +31,14 @@ struct OriginalFunctions {
 
 // SAFETY: a copy of a table of functions, which any thread may call.
 unsafe impl Send for OriginalFunctions {}
-// SAFETY: as above; nobody changes it.
+// SAFETY: the copy is never changed, and any thread may call its functions.
 unsafe impl Sync for OriginalFunctions {}
 
 static ORIGINALS: OnceLock<OriginalFunctions> = OnceLock::new();
 
 /// Replaces the functions in the table. `None`: the VM does not let the agent write there.
 pub fn install_tool_functions(agent: &Agent, env: JniEnvironment) -> Option<()> {
-    let table = agent.jvmti.writable_table()?;
+    let table = agent.core.jvmti.writable_table()?;
     let originals = OriginalFunctions {
         // SAFETY: the VM's own table; its functions are only replaced one by one, each with one store.
         table: unsafe { std::ptr::read(table) },
@@ -90,8 +90,8 @@ fn with_agent(body: impl FnOnce(&'static Agent, JniEnvironment)) {
         let env = ORIGINALS
             .get()
             .and_then(|originals| originals.vm.thread_env());
-        if let Some(env) = env.filter(|_| agent.is_live()) {
-            body(agent, agent.jni_env(env));
+        if let Some(env) = env.filter(|_| agent.core.is_live()) {
+            body(agent, agent.core.jni_env(env));
         }
     });
 }
@@ -100,10 +100,10 @@ fn with_agent(body: impl FnOnce(&'static Agent, JniEnvironment)) {
 fn end_frame(thread: jobject) {
     with_agent(|agent, env| {
         if !thread.is_null() {
-            return end_innermost(agent, env, thread);
+            return end_innermost(agent.stack_parts(), env, thread);
         }
-        if let Some(current) = agent.jvmti.current_thread() {
-            end_innermost(agent, env, current);
+        if let Some(current) = agent.core.jvmti.current_thread() {
+            end_innermost(agent.stack_parts(), env, current);
             env.delete_local(current);
         }
     });
@@ -193,7 +193,7 @@ unsafe extern "system" fn retransform_classes(
 /// `first` points to `count` elements.
 unsafe fn iter_array<'g, T>(count: jint, first: *const T) -> slice::Iter<'g, T> {
     match usize::try_from(count) {
-        // SAFETY: as promised.
+        // SAFETY: the caller passes `count` elements at `first`, which is not null.
         Ok(count) if !first.is_null() => unsafe { slice::from_raw_parts(first, count) }.iter(),
         _ => [].iter(),
     }
@@ -202,7 +202,12 @@ unsafe fn iter_array<'g, T>(count: jint, first: *const T) -> slice::Iter<'g, T> 
 /// Forgets what was read of classes that have new code now.
 fn forget_changed_classes(classes: impl Iterator<Item = jclass>) {
     with_agent(|agent, env| {
-        agent.forget_code();
-        classes.for_each(|class| agent.method_watch.handle_changed(agent, env, class));
+        agent.stack.forget_code();
+        classes.for_each(|class| {
+            agent
+                .classes
+                .method_watch
+                .handle_changed(agent.class_parts(), env, class)
+        });
     });
 }

@@ -1,15 +1,15 @@
 //! `events=exception`: exceptions thrown by bytecode, by native methods and by the VM itself, as caught or uncaught. An exception
 //! that is thrown again is counted again.
-use jvmti_bindings::sys::jni::{JNIEnv, jmethodID, jobject};
+use jvmti_bindings::sys::jni::{jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_instrument::EventKindInfo;
 use lucce_instrument::kinds::EXCEPTION;
 use lucce_jvmti::JniEnvironment;
 
 use crate::core::EventLocation;
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::counting::counter_lookup::{count_dropped_in_scope, find_counter, verified_location};
-use crate::events::{EventCallback, EventSource};
+use crate::events::EventSource;
 use crate::thread::ThreadState;
 use crate::thread::event_kind::EventKind;
 
@@ -35,68 +35,48 @@ impl EventSource for ExceptionSource {
     }
 }
 
-/// Sets the callback of exceptions.
-pub fn add_callbacks<D: EventCallback>(callbacks: &mut ti::jvmtiEventCallbacks) {
-    callbacks.Exception = Some(raised::<D>);
-}
-
-extern "system" fn raised<D: EventCallback>(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    method: jmethodID,
-    location: i64,
-    exception: jobject,
-    catch_method: jmethodID,
-    catch_location: i64,
-) {
-    D::handle_event(EXCEPTION.mask_bit, env, thread, |counting, env, state| {
-        let catch = (!catch_method.is_null()).then_some((catch_method, catch_location));
-        count_exception(counting, env, state, (exception, (method, location)), catch);
-    });
-}
-
 /// A method and a bci.
-type BytecodeLocation = (jmethodID, i64);
+pub type BytecodeLocation = (jmethodID, i64);
 
 /// Counts an exception thrown at `thrown`. `catch`: the place that will catch it.
-fn count_exception(
-    counting: &AgentCounting,
+pub fn count_exception(
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     (exception, thrown): (jobject, BytecodeLocation),
     catch: Option<BytecodeLocation>,
 ) {
-    if is_handler_part(counting, env, thrown, HandlerPart::Rethrow) {
+    if is_handler_part(agent, env, thrown, HandlerPart::Rethrow) {
         if let Some(here) = state.rethrown_at.take() {
-            count_by_catch(counting, env, state, (here, exception, catch));
+            count_by_catch(agent, env, state, (here, exception), catch);
         }
         return;
     }
-    match verified_location(counting, env, state) {
-        Some(here) => count_by_catch(counting, env, state, (here, exception, catch)),
-        None => count_dropped_in_scope(counting, env),
+    match verified_location(agent, env, state) {
+        Some(here) => count_by_catch(agent, env, state, (here, exception), catch),
+        None => count_dropped_in_scope(agent, env),
     }
 }
 
 /// Counts the exception, unless a handler of the agent catches it. That handler throws it again, and then the VM reports the
 /// next handler.
 fn count_by_catch(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
-    (here, exception, catch): (EventLocation, jobject, Option<BytecodeLocation>),
+    (here, exception): (EventLocation, jobject),
+    catch: Option<BytecodeLocation>,
 ) {
     let kind = match catch {
-        Some(catch) if is_handler_part(counting, env, catch, HandlerPart::Handler) => {
+        Some(catch) if is_handler_part(agent, env, catch, HandlerPart::Handler) => {
             state.rethrown_at.set(Some(here));
             return;
         }
         Some(_) => &CAUGHT,
         None => &UNCAUGHT,
     };
-    if let Some(found) = find_counter(counting, env, state, Some(here), (kind, exception)) {
-        found.count_event(counting, env, state, 0);
+    if let Some(found) = find_counter(agent, env, state, Some(here), (kind, exception)) {
+        found.count_event(agent, env, state, 0);
     }
 }
 
@@ -108,12 +88,15 @@ enum HandlerPart {
 }
 
 fn is_handler_part(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     (method, location): BytecodeLocation,
     part: HandlerPart,
 ) -> bool {
-    let resolved = counting.frames.resolve_method(counting, env, method);
+    let resolved = agent
+        .stack
+        .frames
+        .resolve_method(agent.stack_parts(), env, method);
     resolved.unwind.is_some_and(|(handler, rethrow)| {
         location
             == match part {

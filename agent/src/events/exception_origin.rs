@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jvmti_bindings::sys::jni::jmethodID;
 
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::stack::frames::{MethodKind, ResolvedMethod};
 use lucce_jvmti::{FrameInfo, JniEnvironment};
 
@@ -42,17 +42,18 @@ const NONE: FrameInfo = FrameInfo {
 /// Reads the frames of the current thread, in which `Throwable.fillInStackTrace` runs for an exception of `class`
 /// (`java/lang/Error`). `None`: the frames do not match.
 pub fn find_exception_origin(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     class: &str,
 ) -> Option<ExceptionOrigin> {
     let mut infos = [NONE; MAX_FRAMES];
-    let count = counting
+    let count = agent
+        .core
         .jvmti
         .read_stack_from(std::ptr::null_mut(), 0, &mut infos)
         .ok()?;
     let frames = infos.iter().take(count);
-    let frames = frames.map(|info| ConstructionFrame::from_info(counting, env, info));
+    let frames = frames.map(|info| ConstructionFrame::from_info(agent, env, info));
     let mut frames = frames.filter(|found| found.method.kind != MethodKind::Helper);
     let mut own = 0;
     let mut stage = ConstructionStage::Fills;
@@ -68,7 +69,7 @@ pub fn find_exception_origin(
             ConstructionStage::Constructed
                 if name != "<init>" || found.method.class_name != class =>
             {
-                let maker = found.maker_of_exception(counting);
+                let maker = found.maker_of_exception(agent);
                 return Some(ExceptionOrigin { maker, own });
             }
             _ if name != "<init>" => return None,
@@ -98,12 +99,15 @@ struct ConstructionFrame {
 
 impl ConstructionFrame {
     fn from_info(
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         info: &FrameInfo,
     ) -> ConstructionFrame {
         ConstructionFrame {
-            method: counting.frames.resolve_method(counting, env, info.method),
+            method: agent
+                .stack
+                .frames
+                .resolve_method(agent.stack_parts(), env, info.method),
             id: info.method,
             location: info.location,
         }
@@ -118,12 +122,12 @@ impl ConstructionFrame {
     }
 
     /// The creator, if a constructor was entered above this frame.
-    fn maker_of_exception(&self, counting: &AgentCounting) -> ExceptionMaker {
+    fn maker_of_exception(&self, agent: CountingParts<'_>) -> ExceptionMaker {
         const INVOKESPECIAL: u8 = 183;
         if !self.is_plain() {
             return ExceptionMaker::Other;
         }
-        let code = counting.jvmti.method_bytecodes(self.id);
+        let code = agent.core.jvmti.method_bytecodes(self.id);
         let opcode = usize::try_from(self.location).ok();
         match opcode.and_then(|at| code.get(at)) {
             Some(&INVOKESPECIAL) => ExceptionMaker::Constructor,

@@ -10,7 +10,7 @@ use jvmti_bindings::sys::jni::jobject;
 use lucce_jvmti::JniEnvironment;
 
 use crate::core::EventLocation;
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::counting::counter_lookup::{find_counter, verify_location_below};
 use crate::events::exception_origin::{ExceptionMaker, ExceptionOrigin, find_exception_origin};
 use crate::events::objects::VM;
@@ -41,12 +41,12 @@ impl ThrownException {
     /// Handles an exception whose trace was just filled in by the current thread.
     pub fn record_trace(
         self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         state: &ThreadState,
     ) -> TraceAction {
-        let made = self.class_name(counting, env);
-        let made = made.and_then(|class| find_exception_origin(counting, env, &class));
+        let made = self.class_name(agent, env);
+        let made = made.and_then(|class| find_exception_origin(agent, env, &class));
         let unknown = ExceptionOrigin {
             maker: ExceptionMaker::Code,
             own: 0,
@@ -54,26 +54,26 @@ impl ThrownException {
         let ExceptionOrigin { maker, own } = made.unwrap_or(unknown);
         let slots = match maker {
             ExceptionMaker::Vm => None,
-            _ => current_location::locate_current(counting, env, state, 0),
+            _ => current_location::locate_current(agent.stack_parts(), env, state, 0),
         };
         match (maker, slots) {
             (ExceptionMaker::Constructor, Some(_)) => TraceAction::Remember,
             (ExceptionMaker::Code, Some(_)) => TraceAction::Count,
             (ExceptionMaker::Code, None) | (_, Some(_)) => {
-                verify_location_below(counting, env, state, (slots, 0));
-                self.count_trace(counting, env, state, slots);
+                verify_location_below(agent, env, state, (slots, 0));
+                self.count_trace(agent, env, state, slots);
                 TraceAction::Nothing
             }
             (_, None) => {
-                self.count_all(counting, env, state, own);
+                self.count_all(agent, env, state, own);
                 TraceAction::Nothing
             }
         }
     }
 
-    fn class_name(self, counting: &AgentCounting, env: JniEnvironment) -> Option<String> {
+    fn class_name(self, agent: CountingParts<'_>, env: JniEnvironment) -> Option<String> {
         let class = env.class_of(self.exception);
-        let signature = counting.jvmti.class_signature(class);
+        let signature = agent.core.jvmti.class_signature(class);
         env.delete_local(class);
         let name = signature?;
         Some(name.strip_prefix('L')?.strip_suffix(';')?.to_owned())
@@ -82,30 +82,30 @@ impl ThrownException {
     /// Counts exception, message and trace of an exception that the VM creates.
     fn count_all(
         self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         state: &ThreadState,
         own: usize,
     ) {
-        let here = current_location::locate_current(counting, env, state, own);
-        verify_location_below(counting, env, state, (here, own));
-        let size = counting.jvmti.object_size(self.exception).unwrap_or(0);
+        let here = current_location::locate_current(agent.stack_parts(), env, state, own);
+        verify_location_below(agent, env, state, (here, own));
+        let size = agent.core.jvmti.object_size(self.exception).unwrap_or(0);
         let what = (&VM, self.exception);
-        if let Some(found) = find_counter(counting, env, state, here, what) {
-            found.count_event(counting, env, state, size + self.text_bytes);
-            self.count_trace(counting, env, state, here);
+        if let Some(found) = find_counter(agent, env, state, here, what) {
+            found.count_event(agent, env, state, size + self.text_bytes);
+            self.count_trace(agent, env, state, here);
         }
     }
 
     fn count_trace(
         self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         state: &ThreadState,
         here: Option<EventLocation>,
     ) {
-        if let Some(found) = find_counter(counting, env, state, here, (&VM, self.trace)) {
-            found.count_event(counting, env, state, self.trace_bytes);
+        if let Some(found) = find_counter(agent, env, state, here, (&VM, self.trace)) {
+            found.count_event(agent, env, state, self.trace_bytes);
         }
     }
 }

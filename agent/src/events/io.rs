@@ -13,7 +13,7 @@ use lucce_instrument::EventKindInfo;
 use lucce_instrument::jdk::io;
 use lucce_instrument::kinds::{IO, IO_TIME, operation_of_site};
 
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::counting::counter_lookup::{
     count_dropped_in_scope, find_counter, find_counter_by_number, verified_location,
 };
@@ -59,18 +59,18 @@ impl EventSource for IoSource {
     /// Counts a finished operation. Below 0, the site is the operation, and the agent asks the VM for the context.
     fn record_hook_event(
         &self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         state: &ThreadState,
-        told: HookEvent,
+        event: HookEvent,
     ) {
         let done = IoCompletion {
-            bytes: told.amount,
-            passed: told.passed,
+            bytes: event.amount,
+            passed: event.passed,
         };
-        match operation_of_site(told.site) {
-            Some(operation) => done.count_outside_scope(counting, env, state, operation),
-            None => done.count_event(counting, env, state, (told.number, told.site as u32)),
+        match operation_of_site(event.site) {
+            Some(operation) => done.count_outside_scope(agent, env, state, operation),
+            None => done.count_event(agent, env, state, (event.number, event.site as u32)),
         }
     }
 }
@@ -84,41 +84,41 @@ struct IoCompletion {
 impl IoCompletion {
     fn count_event(
         self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         state: &ThreadState,
         (number, site): (ContextId, u32),
     ) {
-        let what = counting.registry().site(site).map(|info| info.kind);
+        let what = agent.core.registry().site(site).map(|info| info.kind);
         let of = match what {
             Some(RegisteredSiteKind::EventCall(of)) if IO.has_event_call(of) => of,
             _ => return,
         };
-        self.count_each_kind(counting, env, state, of.which, |state, kind| {
-            find_counter_by_number(counting, env, state, number, (kind, std::ptr::null_mut()))
+        self.count_each_kind(agent, env, state, of.which, |state, kind| {
+            find_counter_by_number(agent, env, state, number, (kind, std::ptr::null_mut()))
         });
     }
 
     fn count_outside_scope(
         self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         state: &ThreadState,
         operation: u8,
     ) {
-        let Some(here) = verified_location(counting, env, state) else {
-            count_dropped_in_scope(counting, env);
+        let Some(here) = verified_location(agent, env, state) else {
+            count_dropped_in_scope(agent, env);
             return;
         };
-        self.count_each_kind(counting, env, state, operation, |state, kind| {
+        self.count_each_kind(agent, env, state, operation, |state, kind| {
             let nothing = std::ptr::null_mut();
-            find_counter(counting, env, state, Some(here), (kind, nothing))
+            find_counter(agent, env, state, Some(here), (kind, nothing))
         });
     }
 
     fn count_each_kind(
         &self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         state: &ThreadState,
         operation: u8,
@@ -129,7 +129,7 @@ impl IoCompletion {
         };
         for (kind, value) in [(&counted.bytes, self.bytes), (&counted.time, self.passed)] {
             if let Some(found) = find(state, kind) {
-                found.count_event(counting, env, state, value);
+                found.count_event(agent, env, state, value);
             }
         }
     }

@@ -6,18 +6,18 @@
 use std::ptr;
 use std::sync::OnceLock;
 
-use jvmti_bindings::sys::jni::{JNIEnv, jlong, jobject};
+use jvmti_bindings::sys::jni::jobject;
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
 use lucce_instrument::EventKindInfo;
 use lucce_instrument::kinds::LOCK;
-use lucce_jvmti::{FieldId, JniEnvironment, clock};
+use lucce_jvmti::{FieldId, JniEnvironment};
 
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::counting::counter_lookup::{
     find_counter, find_counter_by_number, find_counter_here, verify_location,
 };
-use crate::events::{EventCallback, EventSource, HookEvent};
+use crate::events::{EventSource, HookEvent};
 use crate::stack::{current_location, monitor_location};
 use crate::thread::ThreadState;
 use crate::thread::event_kind::{EventKind, MonitorWait};
@@ -57,121 +57,67 @@ impl EventSource for LockSource {
     /// The current thread has parked.
     fn record_hook_event(
         &self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         state: &ThreadState,
-        told: HookEvent,
+        event: HookEvent,
     ) {
-        if !told.object.is_null() {
-            let place = (told.object, told.number);
-            count_parked(counting, env, state, place, told.passed);
+        if !event.object.is_null() {
+            let place = (event.object, event.number);
+            count_parked(agent, env, state, place, event.passed);
         }
     }
 }
 
-/// Called when a thread begins to wait for a monitor, to enter it or to be notified, and when it continues.
-pub trait MonitorCallbacks: 'static {
-    /// `place`: the current thread, and the monitor's object. `kind`: [`ENTER`] or [`WAIT`].
-    fn begin_wait(
-        env: *mut JNIEnv,
-        place: (jobject, jobject),
-        kind: &'static EventKind,
-        since: u64,
-    );
-
-    fn end_wait(env: *mut JNIEnv, thread: jobject, kind: &'static EventKind, now: u64);
-}
-
-/// Sets the callbacks of monitors.
-pub fn add_callbacks<M: MonitorCallbacks>(callbacks: &mut ti::jvmtiEventCallbacks) {
-    callbacks.MonitorContendedEnter = Some(contended_enter::<M>);
-    callbacks.MonitorContendedEntered = Some(contended_entered::<M>);
-    callbacks.MonitorWait = Some(monitor_wait::<M>);
-    callbacks.MonitorWaited = Some(monitor_waited::<M>);
-}
-
-extern "system" fn contended_enter<M: MonitorCallbacks>(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    object: jobject,
+/// The current thread begins to wait. `place`: the thread, and the monitor's object. `begin`: [`ENTER`] or [`WAIT`], and the
+/// time.
+pub fn begin_wait(
+    agent: CountingParts<'_>,
+    env: JniEnvironment,
+    state: &ThreadState,
+    place: (jobject, jobject),
+    (kind, since): (&'static EventKind, u64),
 ) {
-    M::begin_wait(env, (thread, object), &ENTER, clock::nano_time());
-}
-
-extern "system" fn contended_entered<M: MonitorCallbacks>(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    _: jobject,
-) {
-    M::end_wait(env, thread, &ENTER, clock::nano_time());
-}
-
-extern "system" fn monitor_wait<M: MonitorCallbacks>(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    object: jobject,
-    _: jlong,
-) {
-    M::begin_wait(env, (thread, object), &WAIT, clock::nano_time());
-}
-
-extern "system" fn monitor_waited<M: MonitorCallbacks>(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    _: jobject,
-    _: u8,
-) {
-    M::end_wait(env, thread, &WAIT, clock::nano_time());
-}
-
-/// With hooks in classes.
-impl<D: EventCallback> MonitorCallbacks for D {
-    fn begin_wait(
-        env: *mut JNIEnv,
-        place: (jobject, jobject),
-        kind: &'static EventKind,
-        since: u64,
-    ) {
-        D::handle_event(
-            LOCK.mask_bit,
-            env,
-            place.0,
-            |counting, env, state| match ptr::eq(kind, &ENTER) {
-                true => begin_enter(counting, env, state, place, since),
-                false => begin_notify_wait(counting, env, state, place.1, since),
-            },
-        );
+    match ptr::eq(kind, &ENTER) {
+        true => begin_enter(agent, env, state, place, since),
+        false => begin_notify_wait(agent, env, state, place.1, since),
     }
+}
 
-    fn end_wait(env: *mut JNIEnv, thread: jobject, kind: &'static EventKind, now: u64) {
-        D::handle_end(env, thread, |counting, env, state| {
-            match ptr::eq(kind, &ENTER) {
-                true => end_enter(counting, env, state, now),
-                false => end_notify_wait(counting, env, state, now),
-            }
-        });
+/// Ends the wait and counts it. It is forgotten even if locks are not counted any more.
+pub fn end_wait(
+    agent: CountingParts<'_>,
+    env: JniEnvironment,
+    state: &ThreadState,
+    (kind, now): (&'static EventKind, u64),
+) {
+    let wait = match ptr::eq(kind, &ENTER) {
+        true => state.waits.enter.take(),
+        false => state.waits.wait.take(),
+    };
+    if let Some(waiting) = wait
+        && agent.core.event_mask.is_enabled(LOCK.mask_bit)
+    {
+        let passed = now.saturating_sub(waiting.since);
+        waiting.counter.count_event(agent, env, state, passed);
     }
 }
 
 /// The current thread begins to wait at time `since` for the monitor of `object`.
 fn begin_enter(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     (thread, object): (jobject, jobject),
     since: u64,
 ) {
-    let arrived = monitor_location::locate_at_monitor(counting, env, state, thread);
+    let arrived = monitor_location::locate_at_monitor(agent.stack_parts(), env, state, thread);
     let location = arrived.location;
     let here = arrived
         .here
-        .or_else(|| current_location::locate_at(counting, env, state, location));
-    verify_location(counting, env, state, (here, location));
-    let found = find_counter(counting, env, state, here, (&ENTER, object));
+        .or_else(|| current_location::locate_at(agent.stack_parts(), env, state, location));
+    verify_location(agent, env, state, (here, location));
+    let found = find_counter(agent, env, state, here, (&ENTER, object));
     let waiting = found.map(|found| MonitorWait {
         counter: found,
         since,
@@ -179,20 +125,15 @@ fn begin_enter(
     state.waits.enter.set(waiting);
 }
 
-/// The thread owns the monitor.
-fn end_enter(counting: &AgentCounting, env: JniEnvironment, state: &ThreadState, now: u64) {
-    count_waited(counting, env, state, (state.waits.enter.take(), now));
-}
-
 /// The current thread begins to wait at time `since` for a notification by `object`.
 fn begin_notify_wait(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     object: jobject,
     since: u64,
 ) {
-    let found = find_counter_here(counting, env, state, (&WAIT, object));
+    let found = find_counter_here(agent, env, state, (&WAIT, object));
     let waiting = found.map(|found| MonitorWait {
         counter: found,
         since,
@@ -200,30 +141,10 @@ fn begin_notify_wait(
     state.waits.wait.set(waiting);
 }
 
-/// The wait has ended, by a notification or otherwise.
-fn end_notify_wait(counting: &AgentCounting, env: JniEnvironment, state: &ThreadState, now: u64) {
-    count_waited(counting, env, state, (state.waits.wait.take(), now));
-}
-
-/// Counts the wait. It is forgotten even if locks are not counted any more.
-fn count_waited(
-    counting: &AgentCounting,
-    env: JniEnvironment,
-    state: &ThreadState,
-    (waiting, now): (Option<MonitorWait>, u64),
-) {
-    if let Some(waiting) = waiting
-        && counting.event_mask.is_enabled(LOCK.mask_bit)
-    {
-        let passed = now.saturating_sub(waiting.since);
-        waiting.counter.count_event(counting, env, state, passed);
-    }
-}
-
 /// Counts `passed` nanoseconds of parking by `thread`, the current one. Number 0: the caller is out of scope, so the agent asks
 /// the VM for the calling frame in scope.
 fn count_parked(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     (thread, number): (jobject, ContextId),
@@ -235,11 +156,11 @@ fn count_parked(
     let blocker = blocker.map_or(std::ptr::null_mut(), |field| env.get_object(thread, field));
     let what = (&PARK, blocker);
     let found = match number {
-        ContextId::UNKNOWN => find_counter_here(counting, env, state, what),
-        number => find_counter_by_number(counting, env, state, number, what),
+        ContextId::UNKNOWN => find_counter_here(agent, env, state, what),
+        number => find_counter_by_number(agent, env, state, number, what),
     };
     if let Some(found) = found {
-        found.count_event(counting, env, state, passed);
+        found.count_event(agent, env, state, passed);
     }
 }
 

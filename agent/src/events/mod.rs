@@ -1,7 +1,7 @@
-//! Kinds of events, one file for each: the VM's events that it enables, their callbacks, and the events that hooks report.
+//! Kinds of events, one file for each: the VM's events that it enables, and the events that hooks report.
 //!
 //! ```text
-//! VM event    ─► EventCallback::handle_event ─► source ─► counting: counter of (context, type)
+//! VM event    ─► entry/event_callbacks ─► functions of the kind ─► counting: counter of (context, type)
 //! hook's call ─► EventSource::record_hook_event ──┘
 //! ```
 //!
@@ -24,13 +24,13 @@ pub mod ownership;
 pub mod samples;
 pub mod threads;
 
-use jvmti_bindings::sys::jni::{JNIEnv, jobject};
+use jvmti_bindings::sys::jni::jobject;
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
 use lucce_instrument::EventKindInfo;
 use lucce_jvmti::{JniEnvironment, Jvmti};
 
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::options::EventSelection;
 use crate::thread::ThreadState;
 
@@ -49,13 +49,6 @@ const SOURCES: [&dyn EventSource; 5] = [
     &ThreadStartSource,
 ];
 
-/// Sets the VM's callbacks of all kinds.
-pub fn add_callbacks<D: EventCallback>(callbacks: &mut ti::jvmtiEventCallbacks) {
-    lock::add_callbacks::<D>(callbacks);
-    exception::add_callbacks::<D>(callbacks);
-    objects::add_callbacks::<D>(callbacks);
-}
-
 /// A kind of events that the VM or hooks report.
 pub trait EventSource: Sync {
     fn kind(&self) -> &'static EventKindInfo;
@@ -71,10 +64,10 @@ pub trait EventSource: Sync {
     /// Handles an event that a hook reports in the current thread, whose state is passed (`LucceRtEvents.happened0`).
     fn record_hook_event(
         &self,
-        _counting: &AgentCounting,
+        _agent: CountingParts<'_>,
         _env: JniEnvironment,
         _state: &ThreadState,
-        _told: HookEvent,
+        _event: HookEvent,
     ) {
     }
 }
@@ -93,24 +86,6 @@ pub struct HookEvent {
     pub passed: u64,
 }
 
-/// How the VM's callbacks reach the agent, which only higher layers know.
-pub trait EventCallback: 'static {
-    /// Handles an event of the current thread, if the event mask enables its kind.
-    fn handle_event(
-        kind: u64,
-        env: *mut JNIEnv,
-        thread: jobject,
-        body: impl FnOnce(&AgentCounting, JniEnvironment, &ThreadState),
-    );
-
-    /// Ends something that the current thread has begun, even if its kind is not counted any more.
-    fn handle_end(
-        env: *mut JNIEnv,
-        thread: jobject,
-        body: impl FnOnce(&AgentCounting, JniEnvironment, &ThreadState),
-    );
-}
-
 /// The sources of the selected kinds that need events of the VM.
 pub fn wanted_sources(events: &EventSelection) -> impl Iterator<Item = &'static dyn EventSource> {
     let sources = SOURCES.into_iter();
@@ -118,9 +93,9 @@ pub fn wanted_sources(events: &EventSelection) -> impl Iterator<Item = &'static 
 }
 
 /// The source of a kind, by its bit in the event mask.
-pub fn find_source(gate: u64) -> Option<&'static dyn EventSource> {
+pub fn find_source(mask_bit: u64) -> Option<&'static dyn EventSource> {
     let mut sources = SOURCES.into_iter();
-    sources.find(|source| source.kind().mask_bit == gate)
+    sources.find(|source| source.kind().mask_bit == mask_bit)
 }
 
 /// Requests the source's capabilities. Some are only granted before the VM starts.

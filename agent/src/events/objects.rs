@@ -6,15 +6,15 @@
 //! counted with `events=alloc` already (`exception_trace.rs`).
 use std::sync::OnceLock;
 
-use jvmti_bindings::sys::jni::{JNIEnv, jclass, jobject};
+use jvmti_bindings::sys::jni::jobject;
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_instrument::EventKindInfo;
 use lucce_instrument::kinds::OBJECTS;
 use lucce_jvmti::{FieldId, JniEnvironment};
 
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::counting::counter_lookup::find_counter_here;
-use crate::events::{EventCallback, EventSource};
+use crate::events::EventSource;
 use crate::thread::event_kind::EventKind;
 use crate::thread::lifecycle::current_state;
 use crate::thread::{OwnState, ThreadState};
@@ -53,53 +53,35 @@ impl EventSource for VmObjectSource {
     }
 }
 
-/// Sets the callback of the VM's objects.
-pub fn add_callbacks<D: EventCallback>(callbacks: &mut ti::jvmtiEventCallbacks) {
-    callbacks.VMObjectAlloc = Some(made_by_vm::<D>);
-}
-
-extern "system" fn made_by_vm<D: EventCallback>(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    object: jobject,
-    _: jclass,
-    bytes: i64,
-) {
-    D::handle_event(OBJECTS.mask_bit, env, thread, |counting, env, state| {
-        let bytes = u64::try_from(bytes).unwrap_or(0);
-        count_vm_object(counting, env, state, object, bytes);
-    });
-}
-
 /// Counts an object that the VM has created in the current thread.
-fn count_vm_object(
-    counting: &AgentCounting,
+pub fn count_vm_object(
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     object: jobject,
     bytes: u64,
 ) {
-    if let Some(how) = find_vm_object_kind(counting, env, object) {
-        count_object(counting, env, state, (how, object, bytes));
+    if let Some(how) = find_vm_object_kind(agent, env, object) {
+        count_object(agent, env, state, (how, object), bytes);
     }
 }
 
 /// The kind of the object. `None`: a hook counts it.
 fn find_vm_object_kind(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     object: jobject,
 ) -> Option<&'static EventKind> {
-    let Some((method, _)) = counting.jvmti.frame_location(0) else {
+    let Some((method, _)) = agent.core.jvmti.frame_location(0) else {
         return Some(&VM);
     };
-    let top = counting.frames.resolve_method(counting, env, method);
+    let top = agent
+        .stack
+        .frames
+        .resolve_method(agent.stack_parts(), env, method);
     let is_of = |prefix: &&str| top.class_name.starts_with(*prefix);
     let made = classify_native_method(&top.class_name, &top.method_name);
-    if made.is_some_and(|made| made.matches_object(counting, env, object))
-        && has_hook(counting, env)
-    {
+    if made.is_some_and(|made| made.matches_object(agent, env, object)) && has_hook(agent, env) {
         None
     } else if made == Some(NativeAllocation::Copy) {
         Some(&CLONE)
@@ -138,12 +120,12 @@ fn classify_native_method(class: &str, method: &str) -> Option<NativeAllocation>
 impl NativeAllocation {
     fn matches_object(
         self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         object: jobject,
     ) -> bool {
         let class = env.class_of(object);
-        let signature = counting.jvmti.class_signature(class).unwrap_or_default();
+        let signature = agent.core.jvmti.class_signature(class).unwrap_or_default();
         env.delete_local(class);
         match self {
             NativeAllocation::Copy | NativeAllocation::Texts => true,
@@ -157,33 +139,35 @@ impl NativeAllocation {
 }
 
 /// Whether the caller of the innermost frame has a hook that counts the frame's objects.
-fn has_hook(counting: &AgentCounting, env: JniEnvironment) -> bool {
-    let caller = counting.jvmti.frame_location(1);
+fn has_hook(agent: CountingParts<'_>, env: JniEnvironment) -> bool {
+    let caller = agent.core.jvmti.frame_location(1);
     caller.is_some_and(|(method, _)| {
-        counting
+        agent
+            .stack
             .frames
-            .resolve_method(counting, env, method)
+            .resolve_method(agent.stack_parts(), env, method)
             .counts_what_it_makes
     })
 }
 
 fn count_object(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
-    (kind, object, bytes): (&'static EventKind, jobject, u64),
+    what: (&'static EventKind, jobject),
+    bytes: u64,
 ) {
-    if let Some(found) = find_counter_here(counting, env, state, (kind, object)) {
-        found.count_event(counting, env, state, bytes);
+    if let Some(found) = find_counter_here(agent, env, state, what) {
+        found.count_event(agent, env, state, bytes);
     }
 }
 
 /// Counts a string that a JNI function has created, and its array.
-pub fn count_jni_string(counting: &AgentCounting, env: JniEnvironment, text: jobject) {
-    count_jni_object(counting, env, text);
+pub fn count_jni_string(agent: CountingParts<'_>, env: JniEnvironment, text: jobject) {
+    count_jni_object(agent, env, text);
     if let (Some(field), false) = (find_value_field(env), text.is_null()) {
         let array = env.get_object(text, field.as_raw());
-        count_jni_object(counting, env, array);
+        count_jni_object(agent, env, array);
         env.delete_local(array);
     }
 }
@@ -200,17 +184,17 @@ fn find_value_field(env: JniEnvironment) -> Option<FieldId> {
 }
 
 /// Counts an object that a JNI function has created for native code.
-pub fn count_jni_object(counting: &AgentCounting, env: JniEnvironment, object: jobject) {
+pub fn count_jni_object(agent: CountingParts<'_>, env: JniEnvironment, object: jobject) {
     if object.is_null() {
         return;
     }
-    let bytes = counting.jvmti.object_size(object).unwrap_or(0);
+    let bytes = agent.core.jvmti.object_size(object).unwrap_or(0);
     // Without a frame there is no context: the launcher prepares the call of `main`.
-    let own = match counting.jvmti.frame_location(0) {
+    let own = match agent.core.jvmti.frame_location(0) {
         None => OwnState::NONE,
-        Some(_) => current_state(counting, env),
+        Some(_) => current_state(agent.thread_parts(), env),
     };
     if let Some(state) = own.get() {
-        count_object(counting, env, state, (&JNI, object, bytes));
+        count_object(agent, env, state, (&JNI, object), bytes);
     }
 }

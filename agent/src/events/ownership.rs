@@ -7,7 +7,7 @@ use lucce_callgraph::{ContextFrame, ContextId, MethodId, SiteId};
 use lucce_instrument::jdk::tasks::{MethodRole, method_role};
 use rustc_hash::FxHashMap;
 
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::stack::tasks::MEASURING;
 
 /// Maximum number of simultaneous measurements: the call sites of `Allocations.run`.
@@ -74,52 +74,56 @@ impl OwnershipResolver {
     /// The owners of a context's events. `None`: the context is not in the graph any more.
     pub fn resolve_context(
         &mut self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         number: ContextId,
     ) -> Option<EventOwnership> {
         if let Some(known) = self.resolved.get(&number) {
             return *known;
         }
-        let found = counting
+        let found = agent
+            .core
             .encoder
             .decode_context(number, MethodId::EVENT)
             .ok();
-        let found = found.map(|frames| self.resolve_frames(counting, &frames));
+        let found = found.map(|frames| self.resolve_frames(agent, &frames));
         self.resolved.insert(number, found);
         found
     }
 
     fn resolve_frames(
         &mut self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         frames: &[ContextFrame],
     ) -> EventOwnership {
-        let roles = frames.iter().map(|frame| self.frame_role(counting, *frame));
+        let roles = frames.iter().map(|frame| self.frame_role(agent, *frame));
         determine_ownership(&roles.collect::<Vec<_>>())
     }
 
-    fn frame_role(&mut self, counting: &AgentCounting, frame: ContextFrame) -> (FrameRole, u32) {
+    fn frame_role(&mut self, agent: CountingParts<'_>, frame: ContextFrame) -> (FrameRole, u32) {
         let site = frame.site.0;
         let role = *self
             .roles
             .entry(frame.method)
-            .or_insert_with(|| find_role(counting, frame));
+            .or_insert_with(|| find_role(agent, frame));
         (role, site)
     }
 }
 
-fn find_role(counting: &AgentCounting, frame: ContextFrame) -> FrameRole {
-    if counting.tasks.is_submission_frame(frame.method) {
+fn find_role(agent: CountingParts<'_>, frame: ContextFrame) -> FrameRole {
+    if agent.stack.tasks.is_submission_frame(frame.method) {
         return FrameRole::Between;
     }
-    let book = counting.registry();
-    let names = book.method(frame.method.0).and_then(|method| {
-        let class = book.class(method.class)?;
-        Some((book.name_text(class.name), book.name_text(method.name)))
+    let registry = agent.core.registry();
+    let names = registry.method(frame.method.0).and_then(|method| {
+        let class = registry.class(method.class)?;
+        Some((
+            registry.name_text(class.name),
+            registry.name_text(method.name),
+        ))
     });
     match names {
         Some(MEASURING) => {
-            let is_here = |site: u32| book.method_of_site(SiteId(site)) == frame.method;
+            let is_here = |site: u32| registry.method_of_site(SiteId(site)) == frame.method;
             let before = (1..=frame.site.0).rev().take_while(|site| is_here(*site));
             let first_site = before.last().unwrap_or(frame.site.0);
             FrameRole::Measures { first_site }
@@ -133,9 +137,9 @@ fn find_role(counting: &AgentCounting, frame: ContextFrame) -> FrameRole {
 
 /// Whether one of these methods, innermost first, runs a task that an executor has received, or is about to run one. An unknown
 /// method has the number 0.
-pub fn any_runs_task(counting: &AgentCounting, methods: &[MethodId]) -> bool {
+pub fn any_runs_task(agent: CountingParts<'_>, methods: &[MethodId]) -> bool {
     let role = |method: &MethodId| {
-        let jdk = with_method_names(counting, *method, method_role);
+        let jdk = with_method_names(agent, *method, method_role);
         (jdk.flatten().map_or(FrameRole::Plain, FrameRole::Jdk), 0)
     };
     let roles: Vec<_> = methods.iter().map(role).collect();
@@ -148,16 +152,16 @@ pub fn any_runs_task(counting: &AgentCounting, methods: &[MethodId]) -> bool {
 
 /// The result of `body` for the names of a method and its class. `None`: the method is unknown.
 fn with_method_names<T>(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     method: MethodId,
     body: impl FnOnce(&str, &str) -> T,
 ) -> Option<T> {
-    let book = counting.registry();
-    let method = book.method(method.0)?;
-    let class = book.class(method.class)?;
+    let registry = agent.core.registry();
+    let method = registry.method(method.0)?;
+    let class = registry.class(method.class)?;
     Some(body(
-        book.name_text(class.name),
-        book.name_text(method.name),
+        registry.name_text(class.name),
+        registry.name_text(method.name),
     ))
 }
 
@@ -254,29 +258,51 @@ mod tests {
         (FrameRole::Measures { first_site: 100 }, 100 + number)
     }
 
-    fn of(frames: &[(FrameRole, u32)]) -> (Vec<usize>, Vec<usize>, bool) {
+    #[derive(PartialEq, Debug)]
+    struct OwnerLists {
+        owners: Vec<usize>,
+        hosts: Vec<usize>,
+        is_unknown_task: bool,
+    }
+
+    fn lists(owners: &[usize], hosts: &[usize], is_unknown_task: bool) -> OwnerLists {
+        OwnerLists {
+            owners: owners.to_vec(),
+            hosts: hosts.to_vec(),
+            is_unknown_task,
+        }
+    }
+
+    fn owners_of(frames: &[(FrameRole, u32)]) -> OwnerLists {
         let found = determine_ownership(frames);
         let list =
             |set: MeasurementSet| (0..MAX_MEASUREMENTS).filter(|n| set.contains(*n)).collect();
-        (list(found.owners), list(found.hosts), found.is_unknown_task)
+        OwnerLists {
+            owners: list(found.owners),
+            hosts: list(found.hosts),
+            is_unknown_task: found.is_unknown_task,
+        }
     }
 
     #[test]
     fn what_the_code_does_itself_is_its_own() {
-        assert_eq!(of(&[PLAIN, measures(3), PLAIN]), (vec![3], vec![], false));
-        assert_eq!(of(&[PLAIN]), (vec![], vec![], false));
+        assert_eq!(
+            owners_of(&[PLAIN, measures(3), PLAIN]),
+            lists(&[3], &[], false)
+        );
+        assert_eq!(owners_of(&[PLAIN]), lists(&[], &[], false));
         let nested = [PLAIN, measures(1), PLAIN, measures(0), PLAIN];
-        assert_eq!(of(&nested), (vec![0, 1], vec![], false));
+        assert_eq!(owners_of(&nested), lists(&[0, 1], &[], false));
     }
 
     #[test]
     fn tasks_and_threads_are_whose_code_submitted_them() {
         let task = [PLAIN, RUNS, PLAIN, BETWEEN, PLAIN, measures(2), PLAIN];
-        assert_eq!(of(&task), (vec![2], vec![], false));
+        assert_eq!(owners_of(&task), lists(&[2], &[], false));
         let thread = [PLAIN, BETWEEN, STARTS, PLAIN, measures(2), PLAIN];
-        assert_eq!(of(&thread), (vec![2], vec![], false));
+        assert_eq!(owners_of(&thread), lists(&[2], &[], false));
         let other = [PLAIN, RUNS, PLAIN, BETWEEN, PLAIN];
-        assert_eq!(of(&other), (vec![], vec![], false));
+        assert_eq!(owners_of(&other), lists(&[], &[], false));
         // A task that a task has submitted.
         let hops = [
             PLAIN,
@@ -290,7 +316,7 @@ mod tests {
             PLAIN,
             measures(0),
         ];
-        assert_eq!(of(&hops), (vec![0], vec![], false));
+        assert_eq!(owners_of(&hops), lists(&[0], &[], false));
     }
 
     #[test]
@@ -305,16 +331,16 @@ mod tests {
             PLAIN,
             measures(4),
         ];
-        assert_eq!(of(&helps), (vec![4], vec![1], false));
+        assert_eq!(owners_of(&helps), lists(&[4], &[1], false));
         // A measurement within the task belongs to the task's own code.
         let within = [PLAIN, measures(5), RUNS, PLAIN, BETWEEN, PLAIN, measures(4)];
-        assert_eq!(of(&within), (vec![4, 5], vec![], false));
+        assert_eq!(owners_of(&within), lists(&[4, 5], &[], false));
     }
 
     #[test]
     fn an_executors_thread_is_not_whose_code_made_it() {
         let idle = [PLAIN, BETWEEN, STARTS, ADDS, PLAIN, measures(0)];
-        assert_eq!(of(&idle), (vec![], vec![], false));
+        assert_eq!(owners_of(&idle), lists(&[], &[], false));
         let next = [
             PLAIN,
             NEXT,
@@ -326,7 +352,7 @@ mod tests {
             PLAIN,
             measures(0),
         ];
-        assert_eq!(of(&next), (vec![], vec![], false));
+        assert_eq!(owners_of(&next), lists(&[], &[], false));
         let unknown = [
             PLAIN,
             RUNS,
@@ -338,7 +364,7 @@ mod tests {
             PLAIN,
             measures(0),
         ];
-        assert_eq!(of(&unknown), (vec![], vec![], true));
+        assert_eq!(owners_of(&unknown), lists(&[], &[], true));
         assert!(determine_ownership(&[STARTS, ADDS, PLAIN, measures(0)]).adds_worker);
         assert!(!determine_ownership(&[STARTS, PLAIN, measures(0)]).adds_worker);
     }
@@ -346,12 +372,15 @@ mod tests {
     #[test]
     fn a_task_that_nobody_submitted_is_of_its_caller_or_of_nobody_known() {
         let called = [PLAIN, RUNS, PLAIN, measures(0), PLAIN];
-        assert_eq!(of(&called), (vec![0], vec![], false));
-        assert_eq!(of(&[PLAIN, RUNS, LOOP, PLAIN]), (vec![], vec![], true));
+        assert_eq!(owners_of(&called), lists(&[0], &[], false));
+        assert_eq!(
+            owners_of(&[PLAIN, RUNS, LOOP, PLAIN]),
+            lists(&[], &[], true)
+        );
         // By another thread without a measurement.
-        assert_eq!(of(&[PLAIN, RUNS, PLAIN]), (vec![], vec![], false));
+        assert_eq!(owners_of(&[PLAIN, RUNS, PLAIN]), lists(&[], &[], false));
         // In a task's thread, called by the measured code.
         let inner = [PLAIN, RUNS, PLAIN, measures(0), RUNS, PLAIN];
-        assert_eq!(of(&inner), (vec![0], vec![], false));
+        assert_eq!(owners_of(&inner), lists(&[0], &[], false));
     }
 }

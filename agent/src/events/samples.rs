@@ -8,7 +8,7 @@ use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::{ContextId, SiteId};
 use lucce_jvmti::{JniEnvironment, JvmError};
 
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::counting::counter_lookup::count_dropped_in_scope;
 use crate::memory::counter::increment_counter;
 use crate::stack::current_location::AllocationPlace;
@@ -23,17 +23,18 @@ use crate::thread::{OwnState, ThreadState, counter_access};
 ///
 /// # Errors
 /// The VM's error.
-pub fn start_sampling(counting: &AgentCounting, bytes: u32) -> Result<(), JvmError> {
-    counting.append_meta("sampled.bytes", &bytes.to_string());
-    counting.jvmti.set_sampling_interval(bytes)?;
-    counting
+pub fn start_sampling(agent: CountingParts<'_>, bytes: u32) -> Result<(), JvmError> {
+    agent.core.append_meta("sampled.bytes", &bytes.to_string());
+    agent.core.jvmti.set_sampling_interval(bytes)?;
+    agent
+        .core
         .jvmti
         .enable_event(ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC)
 }
 
 /// Counts an object of `size` bytes that the current thread has created and that the VM sampled.
 pub fn handle_sample(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     thread: jobject,
     class: jclass,
@@ -41,80 +42,96 @@ pub fn handle_sample(
 ) {
     let own = match env.has_exception() {
         true => OwnState::NONE,
-        false => state_of(counting, env, thread),
+        false => state_of(agent.thread_parts(), env, thread),
     };
     if let Some(state) = own.get() {
-        record_sample(counting, env, state, class, size);
-    } else if counting.jvmti.frame_location(0).is_some_and(|(method, _)| {
-        counting.frames.resolve_method(counting, env, method).kind != MethodKind::Helper
-    }) {
-        increment_counter(&counting.counts.events_dropped);
+        record_sample(agent, env, state, class, size);
+    } else if agent
+        .core
+        .jvmti
+        .frame_location(0)
+        .is_some_and(|(method, _)| {
+            agent
+                .stack
+                .frames
+                .resolve_method(agent.stack_parts(), env, method)
+                .kind
+                != MethodKind::Helper
+        })
+    {
+        increment_counter(&agent.core.counts.events_dropped);
     }
 }
 
 fn record_sample(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     class: jclass,
     size: u64,
 ) {
-    let here = match current_location::locate_allocation(counting, env, state) {
+    let here = match current_location::locate_allocation(agent.stack_parts(), env, state) {
         AllocationPlace::Here(here) => here,
         // Objects of the hooks' slow paths and of the VM itself are not the program's.
         AllocationPlace::Ours | AllocationPlace::Nowhere => return,
-        AllocationPlace::Unknown => return count_dropped_in_scope(counting, env),
+        AllocationPlace::Unknown => return count_dropped_in_scope(agent, env),
     };
     let line = {
-        let book = counting.registry();
-        book.site(here.site.0).map(|site| book.line_of_site(&site))
+        let registry = agent.core.registry();
+        registry
+            .site(here.site.0)
+            .map(|site| registry.line_of_site(&site))
     };
-    let of = counting.jvmti.class_signature(class);
+    let of = agent.core.jvmti.class_signature(class);
     let site = line.zip(of);
     let site =
-        site.and_then(|(line, of)| counting.find_or_add_allocation(here.method.0, line, &of));
+        site.and_then(|(line, of)| agent.core.find_or_add_allocation(here.method.0, line, &of));
     let number = match (
-        contexts::context_number(counting, state, here.context),
+        contexts::context_number(agent.stack_parts(), state, here.context),
         site,
     ) {
         (ContextId::UNKNOWN, _) | (_, None) => ContextId::UNKNOWN,
-        (context, Some(site)) => counting
-            .encoder
-            .encode_event(context, SiteId(site), here.method),
+        (context, Some(site)) => {
+            agent
+                .core
+                .encoder
+                .encode_event(context, SiteId(site), here.method)
+        }
     };
     if number == ContextId::UNKNOWN {
-        increment_counter(&counting.counts.events_dropped);
+        increment_counter(&agent.core.counts.events_dropped);
         return;
     }
-    let bytes = counting.sampling_interval().unwrap_or(0);
+    let bytes = agent.core.sampling_interval().unwrap_or(0);
     add_sample(
-        counting,
-        &mut current_counters(counting, env, state),
+        agent,
+        &mut current_counters(agent.thread_parts(), env, state),
         number,
         (size, bytes),
     );
-    if state.countdown.count_event(counting.options.verify) {
-        verify::compare_number(counting, env, number, 0);
+    if state.countdown.count_event(agent.core.options.verify) {
+        verify::compare_number(agent.stack_parts(), env, number, 0);
     }
 }
 
 /// Counts a sample of `size` bytes in a context, taken every `interval` bytes. Interval 0: every allocation.
 pub fn add_sample(
-    counting: &AgentCounting,
-    lane: &mut ThreadCounters,
+    agent: CountingParts<'_>,
+    counters: &mut ThreadCounters,
     number: ContextId,
     (size, interval): (u64, u32),
 ) {
-    let objects = lane.weight.count_objects(size, interval);
-    let cell = match lane.samples.get(&number) {
+    let objects = counters.weight.count_objects(size, interval);
+    let cell = match counters.samples.get(&number) {
         Some(known) => *known,
         None => {
-            let Some(cell) = counter_access::new_counter(counting, lane, number) else {
-                lane.dropped_counter().add_events(objects, 0);
+            let Some(cell) = counter_access::new_counter(agent.thread_parts(), counters, number)
+            else {
+                counters.dropped_counter().add_events(objects, 0);
                 return;
             };
-            counter_access::sweep_samples(counting, lane);
-            lane.samples.insert(number, cell);
+            counter_access::sweep_samples(agent.thread_parts(), counters);
+            counters.samples.insert(number, cell);
             cell
         }
     };

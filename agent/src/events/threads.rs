@@ -6,7 +6,7 @@ use lucce_instrument::EventKindInfo;
 use lucce_instrument::kinds::THREAD;
 use lucce_jvmti::JniEnvironment;
 
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::counting::counter_lookup::{count_dropped_in_scope, verified_location};
 use crate::events::{EventSource, HookEvent};
 use crate::stack::contexts;
@@ -23,32 +23,32 @@ impl EventSource for ThreadStartSource {
     /// The current thread is about to start another one, the object.
     fn record_hook_event(
         &self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         state: &ThreadState,
-        told: HookEvent,
+        event: HookEvent,
     ) {
-        if !told.object.is_null() {
-            record_thread_start(counting, env, state, told.object);
+        if !event.object.is_null() {
+            record_thread_start(agent, env, state, event.object);
         }
     }
 }
 
 fn record_thread_start(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     child: jobject,
 ) {
-    let Some(here) = verified_location(counting, env, state) else {
-        count_dropped_in_scope(counting, env);
+    let Some(here) = verified_location(agent, env, state) else {
+        count_dropped_in_scope(agent, env);
         return;
     };
-    let number = contexts::event_number(counting, state, here);
-    let event = counting.find_or_add_event_type(THREAD.name, "", "");
-    let counted = counting.count_event(env, state, number, event, 0);
+    let number = contexts::event_number(agent.stack_parts(), state, here);
+    let event = agent.find_or_add_event_type(THREAD.name, "", "");
+    let counted = agent.count_event(env, state, number, event, 0);
     let origin = counted.map_or(ContextId::UNKNOWN, |()| number);
-    if let Some(fields) = counting.fields.get() {
+    if let Some(fields) = agent.core.fields.get() {
         env.set_long(child, fields.origin.as_raw(), origin.0 as jlong);
     }
 }

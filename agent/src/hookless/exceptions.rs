@@ -3,37 +3,39 @@
 use jvmti_bindings::sys::jni::jobject;
 use lucce_jvmti::JniEnvironment;
 
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::events::exception::{CAUGHT, UNCAUGHT};
-use crate::hookless::stack_samples::{WalkPosition, with_current};
+use crate::hookless::stack_samples::{ShownFrame, WalkPosition, with_current};
 use crate::memory::counter::increment_counter;
 
 /// Records an exception that the current thread throws.
 pub fn record_exception(
-    counting: &'static AgentCounting,
+    agent: CountingParts<'static>,
     env: JniEnvironment,
     (thread, exception): (jobject, jobject),
     is_caught: bool,
 ) {
-    if count_exception(counting, env, (thread, exception), is_caught).is_none() {
-        increment_counter(&counting.counts.events_dropped);
+    if count_exception(agent, env, (thread, exception), is_caught).is_none() {
+        increment_counter(&agent.core.counts.events_dropped);
     }
 }
 
 /// `None`: the event is dropped.
 fn count_exception(
-    counting: &'static AgentCounting,
+    agent: CountingParts<'static>,
     env: JniEnvironment,
     (thread, exception): (jobject, jobject),
     is_caught: bool,
 ) -> Option<()> {
     let kind = if is_caught { &CAUGHT } else { &UNCAUGHT };
-    with_current(counting, |local| {
+    with_current(agent, |local| {
         // Without a visible frame it has no context.
-        let Some(number) = local.find_number((env, thread), WalkPosition::default())? else {
+        let ShownFrame::Visible(number) =
+            local.find_number((env, thread), WalkPosition::default())?
+        else {
             return Some(());
         };
-        let event = super::find_event_type(counting, env, exception, kind)?;
+        let event = super::find_event_type(agent, env, exception, kind)?;
         local.count_event(env, thread, (number, event), 0)
     })?
 }

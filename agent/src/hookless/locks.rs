@@ -6,54 +6,21 @@
 use std::ptr;
 
 use jvmti_bindings::sys::jni::jobject;
-use lucce_callgraph::ContextId;
 use lucce_jvmti::JniEnvironment;
-use lucce_tracelog::EventTypeId;
 
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::events::lock::ENTER;
-use crate::hookless::stack_samples::{WalkPosition, with_current};
+use crate::hookless::stack_samples::{ShownFrame, WalkPosition, with_current};
 use crate::hookless::thread_storage;
+use crate::hookless::waits::HooklessWait;
 use crate::memory::counter::increment_counter;
 use crate::memory::event_mask;
 use crate::stack::monitor_location::find_monitorenter as at_monitor;
 use crate::thread::event_kind::EventKind;
 
-/// The object that a thread waits for, and since when.
-#[derive(Clone, Copy)]
-pub struct HooklessWait {
-    number: ContextId,
-    event: EventTypeId,
-    since: u64,
-}
-
-/// The waits of one thread. A wait for a notification may end while the thread enters the monitor again.
-#[derive(Default)]
-pub struct HooklessWaits {
-    enter: Option<HooklessWait>,
-    wait: Option<HooklessWait>,
-}
-
-impl HooklessWaits {
-    pub fn is_empty(&self) -> bool {
-        self.enter.is_none() && self.wait.is_none()
-    }
-}
-
-/// The thread's wait of this kind.
-fn wait_of_kind<'w>(
-    waits: &'w mut HooklessWaits,
-    kind: &EventKind,
-) -> &'w mut Option<HooklessWait> {
-    match ptr::eq(kind, &ENTER) {
-        true => &mut waits.enter,
-        false => &mut waits.wait,
-    }
-}
-
 /// The current thread begins to wait at time `since` for `object`.
 pub fn begin_wait(
-    counting: &'static AgentCounting,
+    agent: CountingParts<'static>,
     env: JniEnvironment,
     (thread, object): (jobject, jobject),
     kind: &'static EventKind,
@@ -61,56 +28,56 @@ pub fn begin_wait(
 ) {
     // In the interpreter, the frame's location is already after the `monitorenter`.
     let location = ptr::eq(kind, &ENTER)
-        .then(|| find_monitor_location(counting))
+        .then(|| find_monitor_location(agent))
         .flatten();
     let spot = WalkPosition { own: 0, location };
-    let number = with_current(counting, |local| local.find_number((env, thread), spot));
+    let number = with_current(agent, |local| local.find_number((env, thread), spot));
     let Some(number) = number.flatten() else {
-        increment_counter(&counting.counts.events_dropped);
+        increment_counter(&agent.core.counts.events_dropped);
         return;
     };
     // Without a frame it has no context.
-    let Some(number) = number else { return };
-    let event = super::find_event_type(counting, env, object, kind);
+    let ShownFrame::Visible(number) = number else {
+        return;
+    };
+    let event = super::find_event_type(agent, env, object, kind);
     let waiting = event.map(|event| HooklessWait {
         number,
         event,
         since,
     });
-    let kept = thread_storage::with_storage(counting, thread, |kept| {
-        *wait_of_kind(&mut kept.waits, kind) = waiting;
+    let kept = thread_storage::with_storage(agent, thread, |kept| {
+        *kept.waits.wait_of_kind(kind) = waiting;
     });
     if waiting.is_none() || kept.is_none() {
-        increment_counter(&counting.counts.events_dropped);
+        increment_counter(&agent.core.counts.events_dropped);
     }
 }
 
 /// Ends the wait and counts it. The wait is forgotten even if nothing is counted any more.
 pub fn end_wait(
-    counting: &'static AgentCounting,
+    agent: CountingParts<'static>,
     env: JniEnvironment,
     thread: jobject,
     kind: &'static EventKind,
     now: u64,
 ) {
-    let taken = thread_storage::with_existing_storage(counting, thread, |kept| {
-        wait_of_kind(&mut kept.waits, kind).take()
+    let taken = thread_storage::with_existing_storage(agent, thread, |kept| {
+        kept.waits.wait_of_kind(kind).take()
     });
-    let is_counted = counting.event_mask.is_enabled(event_mask::LOCK);
+    let is_counted = agent.core.event_mask.is_enabled(event_mask::LOCK);
     let Some(waiting) = taken.flatten().filter(|_| is_counted) else {
         return;
     };
     let passed = now.saturating_sub(waiting.since);
     let event = (waiting.number, waiting.event);
-    let counted = with_current(counting, |local| {
-        local.count_event(env, thread, event, passed)
-    });
+    let counted = with_current(agent, |local| local.count_event(env, thread, event, passed));
     if counted.flatten().is_none() {
-        increment_counter(&counting.counts.events_dropped);
+        increment_counter(&agent.core.counts.events_dropped);
     }
 }
 
-fn find_monitor_location(counting: &AgentCounting) -> Option<i64> {
-    let (method, location) = counting.jvmti.frame_location(0)?;
-    at_monitor(&counting.jvmti.method_bytecodes(method), location)
+fn find_monitor_location(agent: CountingParts<'_>) -> Option<i64> {
+    let (method, location) = agent.core.jvmti.frame_location(0)?;
+    at_monitor(&agent.core.jvmti.method_bytecodes(method), location)
 }

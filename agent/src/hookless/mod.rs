@@ -16,7 +16,7 @@
 //! whole stack from the VM. An event costs more than with a shadow stack. So allocations are sampled by bytes by default, and the
 //! user gets a warning if events are too frequent (`walk_cost`).
 //!
-//! Read `stack_samples` first, then `locks`, `exceptions` and `call_context`; `thread_storage` and `walk_cost` last.
+//! Read `stack_samples` first, then `locks`, `exceptions` and `call_context`; `thread_storage`, `waits` and `walk_cost` last.
 
 pub mod attach_options;
 pub mod call_context;
@@ -24,19 +24,20 @@ pub mod exceptions;
 pub mod locks;
 pub mod stack_samples;
 pub mod thread_storage;
+pub mod waits;
 pub mod walk_cost;
 
 use jvmti_bindings::sys::jni::jobject;
 use lucce_jvmti::JniEnvironment;
 use lucce_tracelog::EventTypeId;
 
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::counting::counter_lookup::event_detail;
 use crate::thread::event_kind::EventKind;
 
 /// The type of an event of this kind that happened to `object`.
 fn find_event_type(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     object: jobject,
     kind: &'static EventKind,
@@ -46,7 +47,7 @@ fn find_event_type(
         false => env.class_of(object),
     };
     let event =
-        counting.find_or_add_event_type(kind.name, kind.unit, &event_detail(counting, class, kind));
+        agent.find_or_add_event_type(kind.name, kind.unit, &event_detail(agent, class, kind));
     env.delete_local(class);
     event
 }

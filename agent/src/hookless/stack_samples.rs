@@ -14,7 +14,7 @@ use lucce_tracelog::{EventTypeId, RunId};
 
 use crate::core::VerifyCountdown;
 use crate::core::agent_use::AgentUseGuard;
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::events::samples;
 use crate::hookless::thread_storage::{self, CallContextScope};
 use crate::hookless::walk_cost;
@@ -23,7 +23,7 @@ use crate::registry::written_records::external_name;
 use crate::stack::frames::{MethodKind, ResolvedMethod, StackWalk, can_watch};
 use crate::stack::throwable_trace::{TraceLine, match_lines, read_trace};
 use crate::stack::{context_scopes, verify};
-use crate::thread::counter_access;
+use crate::thread::counter_access::{self, CounterUser};
 use crate::thread::tags::TagSet;
 use crate::thread::thread_counters::{ThreadCounters, thread_kind};
 
@@ -36,16 +36,16 @@ const MAX_PLACES: usize = 1 << 16;
 
 /// Records an object of `size` bytes that the current thread has created and that the VM sampled.
 pub fn record_allocation(
-    counting: &'static AgentCounting,
+    agent: CountingParts<'static>,
     env: JniEnvironment,
     thread: jobject,
     (class, size): (jclass, u64),
 ) {
-    let recorded = with_current(counting, |local| {
+    let recorded = with_current(agent, |local| {
         local.record_sample(env, thread, (class, size))
     });
     if recorded.flatten().is_none() {
-        increment_counter(&counting.counts.events_dropped);
+        increment_counter(&agent.core.counts.events_dropped);
     }
 }
 
@@ -56,7 +56,7 @@ thread_local! {
 
 /// Runs `body` with the current thread's data. `None`: an event being recorded uses it, or the thread ends.
 pub fn with_current<T>(
-    counting: &'static AgentCounting,
+    agent: CountingParts<'static>,
     body: impl FnOnce(&mut HooklessThread) -> T,
 ) -> Option<T> {
     let with = LOCAL.try_with(|local| {
@@ -64,11 +64,11 @@ pub fn with_current<T>(
             // Data of an earlier agent is invalid.
             if local
                 .as_ref()
-                .is_some_and(|local| local.run != counting.run)
+                .is_some_and(|local| local.run != agent.core.run)
             {
                 *local = None;
             }
-            body(local.get_or_insert_with(|| Box::new(HooklessThread::new(counting))))
+            body(local.get_or_insert_with(|| Box::new(HooklessThread::new(agent))))
         })
     });
     with.ok().flatten()
@@ -78,7 +78,7 @@ pub fn with_current<T>(
 pub struct HooklessThread {
     /// The run of its agent, which may have left. The data is only valid in the same run.
     run: RunId,
-    counting: &'static AgentCounting,
+    agent: CountingParts<'static>,
     frames: Vec<FrameInfo>,
     /// The last stack, outermost frame first.
     last_stack: Vec<WalkedFrame>,
@@ -88,7 +88,7 @@ pub struct HooklessThread {
     /// The scopes of the last stack.
     scopes: Vec<CallContextScope>,
     countdown: Arc<VerifyCountdown>,
-    walk_policy: WalkPolicy,
+    walk_reuse: WalkReuse,
     /// An allocation of the thread was sampled.
     has_sampled: bool,
 }
@@ -102,9 +102,17 @@ pub struct WalkPosition {
     pub location: Option<i64>,
 }
 
+/// The innermost frame that traces show, or what is known of it.
+#[derive(Clone, Copy)]
+pub enum ShownFrame<T> {
+    Visible(T),
+    /// Traces omit all frames of the thread.
+    AllHidden,
+}
+
 /// How often the stack is walked.
 #[derive(Clone, Copy)]
-enum WalkPolicy {
+enum WalkReuse {
     EachTime,
     /// Several events happen at one moment.
     Once {
@@ -113,13 +121,13 @@ enum WalkPolicy {
 }
 
 /// Until the next call with `false`, the current thread's location does not change: its stack is walked once.
-pub fn walk_once(counting: &'static AgentCounting, is_so: bool) {
+pub fn walk_once(agent: CountingParts<'static>, is_so: bool) {
     let walked = match is_so {
-        true => WalkPolicy::Once { done: false },
-        false => WalkPolicy::EachTime,
+        true => WalkReuse::Once { done: false },
+        false => WalkReuse::EachTime,
     };
     // If an event is being recorded, this event comes from the agent's own actions, and is not counted.
-    let _ = with_current(counting, |local| local.walk_policy = walked);
+    let _ = with_current(agent, |local| local.walk_reuse = walked);
 }
 
 /// A frame of the last stack.
@@ -161,17 +169,17 @@ struct FrameSite {
 }
 
 impl HooklessThread {
-    fn new(counting: &'static AgentCounting) -> HooklessThread {
+    fn new(agent: CountingParts<'static>) -> HooklessThread {
         HooklessThread {
-            run: counting.run,
-            counting,
+            run: agent.core.run,
+            agent,
             frames: Vec::new(),
             last_stack: Vec::new(),
             places: HashMap::new(),
             counters: Vec::new(),
             scopes: Vec::new(),
-            countdown: counting.verify.begin_shared(),
-            walk_policy: WalkPolicy::EachTime,
+            countdown: agent.core.verify.begin_shared(),
+            walk_reuse: WalkReuse::EachTime,
             has_sampled: false,
         }
     }
@@ -183,24 +191,28 @@ impl HooklessThread {
         thread: jobject,
         (class, size): (jclass, u64),
     ) -> Option<()> {
-        let counting = self.counting;
-        if counting.coverage.is_leaving(env, size) {
+        let agent = self.agent;
+        if agent.counters.coverage.is_leaving(env, size) {
             return Some(());
         }
         let is_first = !mem::replace(&mut self.has_sampled, true);
-        if is_first && counting.sampling_interval().is_none() {
-            counting.coverage.record_first_allocation(env, size);
+        if is_first && agent.core.sampling_interval().is_none() {
+            agent.counters.coverage.record_first_allocation(env, size);
         }
         // Without a Java frame, the VM allocates for itself, and there is no context.
-        let Some(at) = self.find_shown_frame((env, thread), WalkPosition::default())? else {
+        let ShownFrame::Visible(at) =
+            self.find_shown_frame((env, thread), WalkPosition::default())?
+        else {
             return Some(());
         };
-        let allocated = self.counting.jvmti.class_signature(class)?;
+        let allocated = self.agent.core.jvmti.class_signature(class)?;
         let site =
-            self.counting
+            self.agent
+                .core
                 .find_or_add_allocation(at.site.method.0, at.site.line, &allocated)?;
         let number = self
-            .counting
+            .agent
+            .core
             .encoder
             .encode_event(at.context, SiteId(site), at.site.method);
         if number == ContextId::UNKNOWN {
@@ -208,26 +220,27 @@ impl HooklessThread {
         }
         self.add_sample(env, thread, number, size)?;
         if self.must_verify() {
-            verify::compare_number(self.counting, env, number, 0);
+            verify::compare_number(self.agent.stack_parts(), env, number, 0);
         }
         Some(())
     }
 
-    /// The innermost visible frame of the current thread. `None`: it is unknown. `Some(None)`: no frame is visible.
+    /// The innermost visible frame of the current thread. `None`: it is unknown.
     fn find_shown_frame(
         &mut self,
         whose: (JniEnvironment, jobject),
         spot: WalkPosition,
-    ) -> Option<Option<FrameContext>> {
+    ) -> Option<ShownFrame<FrameContext>> {
         let is_plain = spot.own == 0 && spot.location.is_none();
-        let is_known = is_plain && matches!(self.walk_policy, WalkPolicy::Once { done: true });
+        let is_known = is_plain && matches!(self.walk_reuse, WalkReuse::Once { done: true });
         if !is_known {
             self.walk_stack(whose, spot)?;
-            if let WalkPolicy::Once { done } = &mut self.walk_policy {
+            if let WalkReuse::Once { done } = &mut self.walk_reuse {
                 *done = is_plain;
             }
         }
-        Some(self.last_stack.last().and_then(|known| known.shown))
+        let shown = self.last_stack.last().and_then(|known| known.shown);
+        Some(shown.map_or(ShownFrame::AllHidden, ShownFrame::Visible))
     }
 
     fn walk_stack(
@@ -236,19 +249,19 @@ impl HooklessThread {
         spot: WalkPosition,
     ) -> Option<()> {
         let since = walk_cost::begin_walk();
-        self.set_scopes(thread_storage::current_scopes(self.counting, thread));
+        self.set_scopes(thread_storage::current_scopes(self.agent, thread));
         // A method may be resolved after the frames were read and after its code was replaced. Then the frames may belong to the old
         // code, and are read again.
         const MOST_WALKS: usize = 16;
         for _ in 0..MOST_WALKS {
-            let before = self.counting.frames.resolution_count();
+            let before = self.agent.stack.frames.resolution_count();
             self.read_frames(spot.own)?;
             if let (Some(top), Some(location)) = (self.frames.first_mut(), spot.location) {
                 top.location = location;
             }
             let resolved = self.resolve_contexts(env, spot);
-            if self.counting.frames.resolution_count() == before {
-                walk_cost::end_walk(self.counting, self.frames.len(), since);
+            if self.agent.stack.frames.resolution_count() == before {
+                walk_cost::end_walk(self.agent, self.frames.len(), since);
                 return resolved;
             }
         }
@@ -275,23 +288,27 @@ impl HooklessThread {
         &mut self,
         whose: (JniEnvironment, jobject),
         spot: WalkPosition,
-    ) -> Option<Option<ContextId>> {
-        let Some(at) = self.find_shown_frame(whose, spot)? else {
-            return Some(None);
+    ) -> Option<ShownFrame<ContextId>> {
+        let ShownFrame::Visible(at) = self.find_shown_frame(whose, spot)? else {
+            return Some(ShownFrame::AllHidden);
         };
         let FrameSite { method, site, .. } = at.site;
-        let number = self.counting.encoder.encode_event(at.context, site, method);
+        let number = self
+            .agent
+            .core
+            .encoder
+            .encode_event(at.context, site, method);
         if number == ContextId::UNKNOWN {
             return None;
         }
         if self.must_verify() {
-            let frames = StackWalk::new(self.counting, whose.0, 256);
+            let frames = StackWalk::new(self.agent.stack_parts(), whose.0, 256);
             let frames = frames
                 .with_innermost_location(spot.location)
                 .without_own_frames(spot.own);
-            verify::compare_frames(self.counting, frames, number, 0);
+            verify::compare_frames(self.agent.stack_parts(), frames, number, 0);
         }
-        Some(Some(number))
+        Some(ShownFrame::Visible(number))
     }
 
     /// The number of the current thread's frames, without the innermost `own`.
@@ -308,9 +325,10 @@ impl HooklessThread {
         (number, event): (ContextId, EventTypeId),
         value: u64,
     ) -> Option<()> {
-        let counting = self.counting;
-        let lane = self.find_or_add_counters(env, thread)?;
-        counter_access::event_counter(counting, lane, number, event)?.count_event(value);
+        let agent = self.agent;
+        let counters = self.find_or_add_counters(env, thread)?;
+        counter_access::event_counter(agent.thread_parts(), counters, number, event)?
+            .count_event(value);
         Some(())
     }
 
@@ -322,7 +340,7 @@ impl HooklessThread {
         };
         self.frames.resize(self.frames.capacity().max(128), empty);
         loop {
-            let found = match self.counting.jvmti.read_stack_from(
+            let found = match self.agent.core.jvmti.read_stack_from(
                 std::ptr::null_mut(),
                 own,
                 &mut self.frames,
@@ -346,7 +364,7 @@ impl HooklessThread {
 
     /// Updates `last_stack` to match `frames`.
     fn resolve_contexts(&mut self, env: JniEnvironment, spot: WalkPosition) -> Option<()> {
-        let can_watch = can_watch(self.counting, env);
+        let can_watch = can_watch(self.agent.stack_parts(), env);
         let mut older = OlderLines::new(spot);
         let frames = mem::take(&mut self.frames);
         let resolved = self.resolve_frames(env, &frames, (can_watch, &mut older));
@@ -374,7 +392,7 @@ impl HooklessThread {
             }
             if method.has_older_lines() {
                 let standing =
-                    older.find_visibility(self.counting, env, (frames, index), &known.place);
+                    older.find_visibility(self.agent, env, (frames, index), &known.place);
                 if standing != known.visibility() {
                     break;
                 }
@@ -386,8 +404,7 @@ impl HooklessThread {
         for (index, frame) in outermost_first().skip(common) {
             let mut place = self.resolve_place(env, *frame, can_watch);
             if place.method.has_older_lines() {
-                place.visibility =
-                    older.find_visibility(self.counting, env, (frames, index), &place);
+                place.visibility = older.find_visibility(self.agent, env, (frames, index), &place);
             }
             match place.visibility {
                 FrameVisibility::NotShown => {}
@@ -395,8 +412,8 @@ impl HooklessThread {
                 FrameVisibility::Shown(place) => {
                     let elsewhere = self.find_scope_context(place.method);
                     let context = elsewhere.unwrap_or_else(|| match at {
-                        None => self.counting.encoder.root_context(place.method),
-                        Some(caller) => self.counting.encoder.encode_call(
+                        None => self.agent.core.encoder.root_context(place.method),
+                        Some(caller) => self.agent.core.encoder.encode_call(
                             caller.context,
                             caller.site.site,
                             caller.site.method,
@@ -426,9 +443,9 @@ impl HooklessThread {
     fn find_scope_context(&self, method: MethodId) -> Option<ContextId> {
         let depth = self.last_stack.len() + 1;
         let scope = self.scopes.iter().find(|scope| scope.depth == depth)?;
-        let is_scope = context_scopes::is_scope_method(&self.counting.registry(), method.0);
-        let found =
-            is_scope.then(|| context_scopes::scope_context(self.counting, scope.number, method));
+        let is_scope = context_scopes::is_scope_method(&self.agent.core.registry(), method.0);
+        let found = is_scope
+            .then(|| context_scopes::scope_context(self.agent.stack_parts(), scope.number, method));
         found.flatten()
     }
 
@@ -444,10 +461,13 @@ impl HooklessThread {
         {
             return known.clone();
         }
-        let counting = self.counting;
-        let method = counting.frames.resolve_method(counting, env, frame.method);
+        let agent = self.agent;
+        let method = agent
+            .stack
+            .frames
+            .resolve_method(agent.stack_parts(), env, frame.method);
         let line = method.line_number(frame.location);
-        let standing = find_visibility(counting, &method, line);
+        let standing = find_visibility(agent, &method, line);
         let place = FramePlace {
             method,
             visibility: standing,
@@ -467,10 +487,10 @@ impl HooklessThread {
         number: ContextId,
         size: u64,
     ) -> Option<()> {
-        let counting = self.counting;
-        let interval = counting.sampling_interval().unwrap_or(0);
-        let lane = self.find_or_add_counters(env, thread)?;
-        samples::add_sample(counting, lane, number, (size, interval));
+        let agent = self.agent;
+        let interval = agent.core.sampling_interval().unwrap_or(0);
+        let counters = self.find_or_add_counters(env, thread)?;
+        samples::add_sample(agent, counters, number, (size, interval));
         Some(())
     }
 
@@ -479,15 +499,15 @@ impl HooklessThread {
         env: JniEnvironment,
         thread: jobject,
     ) -> Option<&mut ThreadCounters> {
-        let tags = thread_storage::current_tags(self.counting, thread);
+        let tags = thread_storage::current_tags(self.agent, thread);
         let whose = (env.is_virtual_thread(thread), tags);
         let known = self.counters.iter().position(|(of, _)| *of == whose);
         let at = known.unwrap_or_else(|| {
-            let lane = self.acquire_counters(env, whose);
-            self.counters.push((whose, lane));
+            let counters = self.acquire_counters(env, whose);
+            self.counters.push((whose, counters));
             self.counters.len() - 1
         });
-        self.counters.get_mut(at).map(|(_, lane)| lane)
+        self.counters.get_mut(at).map(|(_, counters)| counters)
     }
 
     fn acquire_counters(
@@ -495,20 +515,24 @@ impl HooklessThread {
         env: JniEnvironment,
         (is_virtual, tags): (bool, TagSet),
     ) -> ThreadCounters {
-        let counting = self.counting;
+        let agent = self.agent;
         let name = match is_virtual {
-            false => counting.jvmti.thread_name(env).unwrap_or_default(),
+            false => agent.core.jvmti.thread_name(env).unwrap_or_default(),
             true => "virtual threads".into(),
         };
         let whose = (is_virtual, ContextId::UNKNOWN);
         if tags == TagSet::NONE {
-            return counter_access::take_counters(counting, env, name, whose);
+            return counter_access::take_counters(agent.thread_parts(), env, name, whose);
         }
         let kind = thread_kind(&name);
-        let lane =
-            counter_access::take_tagged_counters(counting, env, (tags, &*kind, &*name), whose);
-        counting.coverage.assign_counters(&lane);
-        lane
+        let user = CounterUser {
+            tags,
+            kind: &kind,
+            name: &name,
+        };
+        let counters = counter_access::take_tagged_counters(agent.thread_parts(), env, user, whose);
+        agent.counters.coverage.assign_counters(&counters);
+        counters
     }
 
     /// Returns the counters of tags that no thread here uses any more to the pool.
@@ -518,14 +542,14 @@ impl HooklessThread {
             .partition(|((_, of), _)| *of == tags && tags != TagSet::NONE);
         self.counters = kept;
         let left: Vec<_> = left;
-        for (_, lane) in left {
-            self.counting.counter_pool.return_counters(lane);
+        for (_, counters) in left {
+            self.agent.counters.counter_pool.return_counters(counters);
         }
     }
 
     /// Whether this event is the N-th, which is verified.
     fn must_verify(&mut self) -> bool {
-        self.countdown.count_event(self.counting.options.verify)
+        self.countdown.count_event(self.agent.core.options.verify)
     }
 }
 
@@ -567,14 +591,14 @@ impl WalkedFrame {
 
 /// The visibility of a frame of `method` at `line`.
 fn find_visibility(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     method: &ResolvedMethod,
     line: i32,
 ) -> FrameVisibility {
     match method.kind {
         MethodKind::Hidden | MethodKind::Helper => FrameVisibility::NotShown,
         MethodKind::Unknown => FrameVisibility::Unknown,
-        MethodKind::Known(id) => match counting.find_or_add_site(id, line) {
+        MethodKind::Known(id) => match agent.core.find_or_add_site(id, line) {
             0 => FrameVisibility::Unknown,
             site => FrameVisibility::Shown(FrameSite {
                 method: MethodId(id),
@@ -600,7 +624,7 @@ impl OlderLines {
     /// The visibility of the frame with this index, counted from the innermost one. `place`: its place in the current code.
     fn find_visibility(
         &mut self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         (frames, index): (&[FrameInfo], usize),
         place: &FramePlace,
@@ -612,9 +636,9 @@ impl OlderLines {
         }
         let lines = self
             .lines
-            .get_or_insert_with(|| read_older_lines(counting, env, frames));
+            .get_or_insert_with(|| read_older_lines(agent, env, frames));
         match lines.get(index) {
-            Some(TraceLine::Line(line)) => find_visibility(counting, &place.method, *line),
+            Some(TraceLine::Line(line)) => find_visibility(agent, &place.method, *line),
             Some(TraceLine::NotShown) => place.visibility,
             Some(TraceLine::TooDeep) | None => FrameVisibility::Unknown,
         }
@@ -623,14 +647,19 @@ impl OlderLines {
 
 /// The lines of all frames, innermost first, as a `Throwable` has them.
 fn read_older_lines(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     env: JniEnvironment,
     frames: &[FrameInfo],
 ) -> Vec<TraceLine> {
-    let Some(trace) = read_trace(counting, env) else {
+    let Some(trace) = read_trace(agent.stack_parts(), env) else {
         return Vec::new();
     };
-    let resolve = |frame: &FrameInfo| counting.frames.resolve_method(counting, env, frame.method);
+    let resolve = |frame: &FrameInfo| {
+        agent
+            .stack
+            .frames
+            .resolve_method(agent.stack_parts(), env, frame.method)
+    };
     let methods: Vec<_> = frames.iter().map(resolve).collect();
     let classes: Vec<_> = methods
         .iter()
@@ -644,16 +673,16 @@ fn read_older_lines(
 impl Drop for HooklessThread {
     /// The thread ends: the next thread of its kind takes over its counters.
     fn drop(&mut self) {
-        let lanes = mem::take(&mut self.counters);
+        let all_counters = mem::take(&mut self.counters);
         let inside = AgentUseGuard::enter();
         if !inside.is_for_run(self.run) {
             return;
         }
-        self.counting.verify.end_shared(&self.countdown);
-        for ((_, tags), lane) in lanes {
+        self.agent.core.verify.end_shared(&self.countdown);
+        for ((_, tags), counters) in all_counters {
             match tags == TagSet::NONE {
-                true => counter_access::return_counters(self.counting, lane),
-                false => self.counting.counter_pool.return_counters(lane),
+                true => counter_access::return_counters(self.agent.thread_parts(), counters),
+                false => self.agent.counters.counter_pool.return_counters(counters),
             }
         }
     }

@@ -9,8 +9,8 @@ use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
 use lucce_jvmti::{JniEnvironment, Jvmti};
 
-use crate::counting::AgentCounting;
-use crate::hookless::locks::HooklessWaits;
+use crate::counting::CountingParts;
+use crate::hookless::waits::HooklessWaits;
 use crate::thread::tags::{OpenTags, TagSet};
 
 /// A frame of `CallContext.Scope` whose callers are replaced by a context number.
@@ -52,11 +52,12 @@ static IS_USED: AtomicBool = AtomicBool::new(false);
 /// Runs `body` with the thread's data, which is created if necessary. `body` must not call the VM. `None`: the VM has no memory
 /// for it.
 pub fn with_storage<T>(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     thread: jobject,
     body: impl FnOnce(&mut ThreadStorage) -> T,
 ) -> Option<T> {
-    let known = counting
+    let known = agent
+        .core
         .jvmti
         .thread_storage(thread)?
         .cast::<ThreadStorage>();
@@ -64,15 +65,16 @@ pub fn with_storage<T>(
         true => Box::into_raw(Box::new(ThreadStorage::new())),
         false => known,
     };
-    // SAFETY: made here, and used by callbacks of its own thread only, one after the other.
+    // SAFETY: this function made it. Only callbacks of its own thread use it, one after the other.
     let done = body(unsafe { &mut *kept });
     if known.is_null()
-        && counting
+        && agent
+            .core
             .jvmti
             .set_thread_storage(thread, kept.cast())
             .is_err()
     {
-        // SAFETY: made above, and no other owner has it.
+        // SAFETY: this call made it, and the VM has not taken it, so it has no other owner.
         drop(unsafe { Box::from_raw(kept) });
         return None;
     }
@@ -81,31 +83,33 @@ pub fn with_storage<T>(
 
 /// Like [`with_storage`], for a thread with data. Data that has become empty is freed.
 pub fn with_existing_storage<T>(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     thread: jobject,
     body: impl FnOnce(&mut ThreadStorage) -> T,
 ) -> Option<T> {
-    let kept = counting
+    let kept = agent
+        .core
         .jvmti
         .thread_storage(thread)?
         .cast::<ThreadStorage>();
-    // SAFETY: null, or as in with().
+    // SAFETY: null, or made by `with_storage`. Only callbacks of its own thread use it, one after the other.
     let known = unsafe { kept.as_mut() }?;
     let done = body(known);
     if known.is_empty()
-        && counting
+        && agent
+            .core
             .jvmti
             .set_thread_storage(thread, ptr::null_mut())
             .is_ok()
     {
-        // SAFETY: made in with(), and the thread has it no more.
+        // SAFETY: `with_storage` made it. The thread has just lost it, so nothing else refers to it.
         drop(unsafe { Box::from_raw(kept) });
     }
     Some(done)
 }
 
 /// The program uses tags or scopes: from now on events look them up, and a thread's open ones end with the thread.
-pub fn enable_storage(counting: &AgentCounting) {
+pub fn enable_storage(agent: CountingParts<'_>) {
     if IS_USED.swap(true, Ordering::Relaxed) {
         return;
     }
@@ -114,27 +118,27 @@ pub fn enable_storage(counting: &AgentCounting) {
         ti::JVMTI_EVENT_THREAD_END,
         ti::JVMTI_EVENT_VIRTUAL_THREAD_END,
     ] {
-        let _ = counting.jvmti.enable_event(event);
+        let _ = agent.core.jvmti.enable_event(event);
     }
 }
 
 /// The tags that the thread counts under now.
-pub fn current_tags(counting: &AgentCounting, thread: jobject) -> TagSet {
-    read_if_used(counting, thread, |kept| kept.tags.current_set())
+pub fn current_tags(agent: CountingParts<'_>, thread: jobject) -> TagSet {
+    read_if_used(agent, thread, |kept| kept.tags.current_set())
 }
 
 /// The scopes that the thread is in now.
-pub fn current_scopes(counting: &AgentCounting, thread: jobject) -> Vec<CallContextScope> {
-    read_if_used(counting, thread, |kept| kept.scopes.clone())
+pub fn current_scopes(agent: CountingParts<'_>, thread: jobject) -> Vec<CallContextScope> {
+    read_if_used(agent, thread, |kept| kept.scopes.clone())
 }
 
 fn read_if_used<T: Default>(
-    counting: &AgentCounting,
+    agent: CountingParts<'_>,
     thread: jobject,
     of: impl FnOnce(&mut ThreadStorage) -> T,
 ) -> T {
     match IS_USED.load(Ordering::Relaxed) {
-        true => with_existing_storage(counting, thread, of).unwrap_or_default(),
+        true => with_existing_storage(agent, thread, of).unwrap_or_default(),
         false => T::default(),
     }
 }
@@ -145,7 +149,7 @@ pub fn end_thread(jvmti: Jvmti, thread: jobject) {
     if let Some(kept) = kept
         && jvmti.set_thread_storage(thread, ptr::null_mut()).is_ok()
     {
-        // SAFETY: made in with(); the thread has it no more, and no callback uses it.
+        // SAFETY: `with_storage` made it. The thread has lost it, and no callback uses it.
         drop(unsafe { Box::from_raw(kept.cast::<ThreadStorage>()) });
     }
 }

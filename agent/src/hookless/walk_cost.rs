@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use lucce_jvmti::clock;
 
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::memory::locks::WatchedMutex;
 use crate::options::LogLevel;
 
@@ -57,7 +57,7 @@ pub fn begin_walk() -> Option<u64> {
 }
 
 /// Called after a walk of `frames` frames. `since`: the result of [`begin_walk`].
-pub fn end_walk(counting: &AgentCounting, frames: usize, since: Option<u64>) {
+pub fn end_walk(agent: CountingParts<'_>, frames: usize, since: Option<u64>) {
     // Relaxed: sums; no other data depends on them.
     FRAMES.fetch_add(frames as u64, Ordering::Relaxed);
     if let Some(since) = since {
@@ -66,11 +66,11 @@ pub fn end_walk(counting: &AgentCounting, frames: usize, since: Option<u64>) {
     }
     let walks = WALKS.fetch_add(1, Ordering::Relaxed) + 1;
     if walks.is_multiple_of(WALKS_PER_CHECK) && !IS_WARNED.load(Ordering::Relaxed) {
-        check_costs(counting, walks);
+        check_costs(agent, walks);
     }
 }
 
-fn check_costs(counting: &AgentCounting, walks: u64) {
+fn check_costs(agent: CountingParts<'_>, walks: u64) {
     let now = WalkCosts {
         walks,
         frames: FRAMES.load(Ordering::Relaxed),
@@ -90,11 +90,13 @@ fn check_costs(counting: &AgentCounting, walks: u64) {
     if let Some(text) = passed.cost_warning()
         && !IS_WARNED.swap(true, Ordering::Relaxed)
     {
-        let advice = match counting.is_attached() {
+        let advice = match agent.core.is_attached() {
             true => "ask for fewer events (--opt alloc=SIZE), or start the JVM with the agent",
             false => "ask for fewer events, or start the JVM with tracking=lazy",
         };
-        counting.report_message(LogLevel::Warn, &format!("{text}: {advice}"));
+        agent
+            .core
+            .report_message(LogLevel::Warn, &format!("{text}: {advice}"));
     }
 }
 
@@ -127,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_user_is_told_beyond_the_line_only() {
+    fn the_user_is_warned_only_above_the_limit() {
         let at = |walking| WalkCosts {
             walks: 50_000,
             frames: 2_000_000,

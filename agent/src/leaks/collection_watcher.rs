@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use lucce_jvmti::VmHandle;
 
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::leaks::{LeakDetector, PAUSE_DIVISOR};
 
 /// Waiting time after a collection: allocating threads of the program check first.
@@ -64,12 +64,12 @@ impl CollectionWatcher {
 }
 
 /// Starts the thread once the VM is initialized. Without the thread, only allocating threads check.
-pub fn start_watcher(counting: &'static AgentCounting, leaks: &'static LeakDetector, vm: VmHandle) {
-    let watch = move || run_watcher(counting, leaks, vm);
-    let _ = counting.agent_threads.spawn_thread("lucce-leaks", watch);
+pub fn start_watcher(agent: CountingParts<'static>, leaks: &'static LeakDetector, vm: VmHandle) {
+    let watch = move || run_watcher(agent, leaks, vm);
+    let _ = agent.core.agent_threads.spawn_thread("lucce-leaks", watch);
 }
 
-fn run_watcher(counting: &'static AgentCounting, leaks: &'static LeakDetector, vm: VmHandle) {
+fn run_watcher(agent: CountingParts<'static>, leaks: &'static LeakDetector, vm: VmHandle) {
     let watcher = &leaks.watcher;
     let _ = watcher.thread.set(thread::current());
     while !watcher.has_ended() {
@@ -77,9 +77,8 @@ fn run_watcher(counting: &'static AgentCounting, leaks: &'static LeakDetector, v
         watcher.pause_for(GRACE);
         if !watcher.has_ended() && leaks.is_check_due() {
             // If the VM has no room for the thread's object, the heap is checked when the VM reports that it is exhausted.
-            let _ = vm.run_attached(|env| {
-                leaks.check_heap_in_background(counting, counting.jni_env(env))
-            });
+            let _ = vm
+                .run_attached(|env| leaks.check_heap_in_background(agent, agent.core.jni_env(env)));
         }
     }
 }

@@ -26,6 +26,7 @@ mod full_collections;
 pub mod heap_search;
 pub mod holder_search;
 pub mod object_selection;
+mod sample_origin;
 pub mod sampled_objects;
 pub mod snapshots;
 
@@ -40,23 +41,20 @@ use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
 use lucce_tracelog::CensusCause;
 
-use crate::counting::AgentCounting;
-use crate::counting::stream;
-use crate::hookless::call_context;
+use crate::counting::CountingParts;
 use crate::leaks::canaries::{CanaryObject, CanarySet, UnusedReference};
 use crate::leaks::collection_watcher::CollectionWatcher;
 use crate::leaks::full_collections::FullCollections;
 use crate::leaks::object_selection::{SelectionLimits, select_survivors};
-use crate::leaks::sampled_objects::{AgedReference, AllocationOrigin, SampledObjectTable};
+use crate::leaks::sample_origin::{
+    NotProgramContext, allocation_origin, current_context, stream_sample,
+};
+use crate::leaks::sampled_objects::{AgedReference, SampledObjectTable};
 use crate::leaks::snapshots::{SlotReliability, SnapshotTimes, WriteSchedule};
 use crate::memory::counter::increment_counter;
 use crate::memory::event_mask;
 use crate::memory::locks::WatchedMutex;
-use crate::stack::current_location;
-use crate::stack::current_location::AllocationPlace;
-use crate::stack::{contexts, verify};
 use crate::thread::coverage::CoverageTracker;
-use crate::thread::lifecycle::current_state;
 use lucce_jvmti::{JniEnvironment, JvmError, VmHandle};
 
 /// Maximum number of followed objects. With a sampling interval of 512 KB they represent 8 GB.
@@ -68,8 +66,6 @@ const PAUSE_DIVISOR: u32 = 20;
 /// The same for censuses.
 const MIN_CENSUS_PAUSE: Duration = Duration::from_secs(1);
 const CENSUS_PAUSE_DIVISOR: u32 = 10;
-/// The kind of the events in a stream.
-const LEAK: &str = "leak";
 
 /// Followed objects, and the evidence of collections.
 pub struct LeakDetector {
@@ -158,8 +154,10 @@ pub fn required_capabilities() -> ti::jvmtiCapabilities {
 
 /// Writes the sampling interval to the log. It must precede the log's `options`: a reader who sees those then knows whether to
 /// wait for a first snapshot.
-pub fn write_interval(counting: &AgentCounting, leaks: &LeakDetector) {
-    counting.append_meta("leak.interval", &leaks.interval.to_string());
+pub fn write_interval(agent: CountingParts<'_>, leaks: &LeakDetector) {
+    agent
+        .core
+        .append_meta("leak.interval", &leaks.interval.to_string());
 }
 
 /// Starts following objects. The VM is initialized, and calls `on_sample`, `on_collection` and `on_heap_exhausted`.
@@ -167,14 +165,14 @@ pub fn write_interval(counting: &AgentCounting, leaks: &LeakDetector) {
 /// # Errors
 /// The VM's error, which is also in the log.
 pub fn start_sampling(
-    counting: &'static AgentCounting,
+    agent: CountingParts<'static>,
     leaks: &'static LeakDetector,
     vm: Option<VmHandle>,
 ) -> Result<(), JvmError> {
-    let jvmti = counting.jvmti;
+    let jvmti = agent.core.jvmti;
     if let Some(vm) = vm {
-        leaks.inspect_vm(counting, vm);
-        collection_watcher::start_watcher(counting, leaks, vm);
+        leaks.inspect_vm(agent, vm);
+        collection_watcher::start_watcher(agent, leaks, vm);
     }
     let enable = |()| {
         EVENTS
@@ -183,7 +181,9 @@ pub fn start_sampling(
     };
     let started = jvmti.set_sampling_interval(leaks.interval).and_then(enable);
     if started.is_err() {
-        counting.append_meta("leak.none", "this VM does not sample allocations");
+        agent
+            .core
+            .append_meta("leak.none", "this VM does not sample allocations");
     }
     started
 }
@@ -222,14 +222,14 @@ impl LeakDetector {
     }
 
     /// Reads the VM's counters of collections and its flags.
-    fn inspect_vm(&self, counting: &AgentCounting, vm: VmHandle) {
+    fn inspect_vm(&self, agent: CountingParts<'_>, vm: VmHandle) {
         let whole = self
             .full_collections
             .get_or_init(|| FullCollections::from_vm(vm));
         let mut state = self.lock_state();
         state.full_collection_count = whole.current_count().count;
         if let Some(flag) = whole.exit_flag() {
-            counting.append_meta("leak.exits_by", flag);
+            agent.core.append_meta("leak.exits_by", flag);
             state.slot_reliability.start_comparing();
         }
     }
@@ -239,13 +239,13 @@ impl LeakDetector {
     }
 
     /// Called at the end of a collection, in the VM's own thread, while all other threads stand still.
-    pub fn on_collection(&self, counting: &AgentCounting) {
+    pub fn on_collection(&self, agent: CountingParts<'_>) {
         let collections = increment_counter(&self.collections) + 1;
         let whole = self.full_collections.get();
         if let Some(whole) = whole.filter(|whole| whole.record_collection(collections))
             && whole.exit_flag().is_some()
         {
-            self.write_at_pause(counting, whole);
+            self.write_at_pause(agent, whole);
         }
         self.watcher.wake_thread();
     }
@@ -257,24 +257,24 @@ impl LeakDetector {
     /// Handles an object of `size` bytes that the current thread has created and that the VM sampled.
     pub fn on_sample(
         &self,
-        counting: &'static AgentCounting,
+        agent: CountingParts<'static>,
         env: JniEnvironment,
         object: jobject,
         class: jclass,
         size: u64,
     ) {
         if let Some(_busy) = OwnAllocationScope::enter_scope()
-            && counting.event_mask.is_enabled(event_mask::LEAK)
+            && agent.core.event_mask.is_enabled(event_mask::LEAK)
             && !env.has_exception()
         {
-            self.add_sample(counting, env, object, class, size);
-            self.check_heap(counting, env);
+            self.add_sample(agent, env, object, class, size);
+            self.check_heap(agent, env);
         }
     }
 
     fn add_sample(
         &self,
-        counting: &'static AgentCounting,
+        agent: CountingParts<'static>,
         env: JniEnvironment,
         object: jobject,
         class: jclass,
@@ -288,16 +288,16 @@ impl LeakDetector {
         if !wanted {
             return;
         }
-        let context = match current_context(counting, env) {
+        let context = match current_context(agent, env) {
             Ok(context) => context,
             Err(NotProgramContext) => {
                 self.lock_state().sample_count -= 1;
                 return;
             }
         };
-        let place = allocation_origin(counting, context, class);
+        let place = allocation_origin(agent, context, class);
         if let Some(place) = &place {
-            stream_sample(counting, env, place, size);
+            stream_sample(agent, env, place, size);
         }
         let weak = place.is_some().then(|| env.new_weak_global(object));
         if env.has_exception() {
@@ -322,23 +322,23 @@ impl LeakDetector {
         }
     }
 
-    fn check_heap(&self, counting: &AgentCounting, env: JniEnvironment) {
+    fn check_heap(&self, agent: CountingParts<'_>, env: JniEnvironment) {
         let wants = {
             let mut state = self.lock_state();
             let wants = self.detect_collections(&mut state, env);
             let now = self.elapsed_time();
             if !state.is_snapshot_written && state.snapshots.is_due(now) {
-                self.write_snapshot(counting, env, &mut state);
+                self.write_snapshot(agent, env, &mut state);
             }
             if self.is_census_due(&state, now) {
-                self.write_census(counting, env, &mut state, (CensusCause::Regular, ""));
+                self.write_census(agent, env, &mut state, (CensusCause::Regular, ""));
             }
             wants
         };
         let pauses = self.cycle_pauses();
         let born = self.count_collections();
         if let Some(made) = wants
-            .then(|| make_canary_and_probe(&counting.coverage, env))
+            .then(|| make_canary_and_probe(&agent.counters.coverage, env))
             .flatten()
         {
             let mut state = self.lock_state();
@@ -351,11 +351,11 @@ impl LeakDetector {
     }
 
     /// Checks the heap on the agent's own thread: no thread of the program has done so since a collection.
-    pub fn check_heap_in_background(&self, counting: &AgentCounting, env: JniEnvironment) {
+    pub fn check_heap_in_background(&self, agent: CountingParts<'_>, env: JniEnvironment) {
         if let Some(_busy) = OwnAllocationScope::enter_scope()
             && !self.lock_state().ended
         {
-            self.check_heap(counting, env);
+            self.check_heap(agent, env);
         }
     }
 
@@ -382,7 +382,7 @@ impl LeakDetector {
     /// The VM refuses to collect.
     pub fn write_live_objects(
         &self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         collects: bool,
     ) -> Result<SnapshotTimes, JvmError> {
@@ -390,10 +390,10 @@ impl LeakDetector {
         let (began, before) = (Instant::now(), self.count_collections());
         let old = self.lock_state().old_collections;
         if collects {
-            counting.jvmti.collect_heap()?;
+            agent.core.jvmti.collect_heap()?;
         }
         let collection = collects.then(|| began.elapsed());
-        self.check_heap(counting, env);
+        self.check_heap(agent, env);
         let mut state = self.lock_state();
         if collects {
             // The VM may not count the collection, and no canary may be old enough.
@@ -402,9 +402,9 @@ impl LeakDetector {
         }
         if !state.ended {
             if !state.is_snapshot_written {
-                self.write_snapshot(counting, env, &mut state);
+                self.write_snapshot(agent, env, &mut state);
             }
-            self.write_census(counting, env, &mut state, (CensusCause::Regular, ""));
+            self.write_census(agent, env, &mut state, (CensusCause::Regular, ""));
         }
         Ok(SnapshotTimes {
             now: self.elapsed_time(),
@@ -423,7 +423,7 @@ impl LeakDetector {
 
     /// Handles exhaustion of the heap, in the thread that gets the error. The VM has just collected everything. Must not allocate in
     /// the heap.
-    pub fn on_heap_exhausted(&self, counting: &AgentCounting, env: JniEnvironment, what: &str) {
+    pub fn on_heap_exhausted(&self, agent: CountingParts<'_>, env: JniEnvironment, what: &str) {
         let _busy = OwnAllocationScope::enter_scope();
         let mut state = self.lock_state();
         let now = self.elapsed_time();
@@ -433,10 +433,10 @@ impl LeakDetector {
         state.exhaustions.mark_done(now);
         self.detect_collections(&mut state, env);
         if !state.is_snapshot_written {
-            self.write_snapshot(counting, env, &mut state);
+            self.write_snapshot(agent, env, &mut state);
         }
         let cause = (CensusCause::HeapExhausted, what);
-        self.write_census(counting, env, &mut state, cause);
+        self.write_census(agent, env, &mut state, cause);
     }
 
     /// Detects collections. `true`: a new canary and a new probe are needed.
@@ -517,16 +517,17 @@ impl LeakDetector {
     }
 
     /// Like `finish_sampling`, and deletes all references: the agent leaves the VM.
-    pub fn finish_and_release(&self, counting: &AgentCounting, env: JniEnvironment) {
-        self.finish_sampling(counting, env);
+    pub fn finish_and_release(&self, agent: CountingParts<'_>, env: JniEnvironment) {
+        self.finish_sampling(agent, env);
         let mut state = self.lock_state();
         state.release_references(env);
     }
 
     /// Writes the last snapshot and census when the VM ends.
-    pub fn finish_sampling(&self, counting: &AgentCounting, env: JniEnvironment) {
+    pub fn finish_sampling(&self, agent: CountingParts<'_>, env: JniEnvironment) {
         // If this fails, further samples arrive and are ignored.
-        let _ = counting
+        let _ = agent
+            .core
             .jvmti
             .disable_event(ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC);
         self.watcher.request_end();
@@ -534,10 +535,10 @@ impl LeakDetector {
         let mut state = self.lock_state();
         self.detect_collections(&mut state, env);
         if !state.is_snapshot_written {
-            self.write_snapshot(counting, env, &mut state);
+            self.write_snapshot(agent, env, &mut state);
         }
         if state.sample_count > 0 {
-            self.write_census(counting, env, &mut state, (CensusCause::Regular, ""));
+            self.write_census(agent, env, &mut state, (CensusCause::Regular, ""));
         }
         state.ended = true;
         for (key, value) in [
@@ -548,7 +549,7 @@ impl LeakDetector {
             ("leak.collections", self.count_collections()),
             ("leak.old_collections", state.old_collections),
         ] {
-            counting.append_stat(key, value);
+            agent.core.append_stat(key, value);
         }
     }
 }
@@ -615,70 +616,6 @@ fn liveness_check(env: JniEnvironment, slots: &SlotReliability) -> impl Fn(usize
         let is_gone = env.is_cleared(weak as jobject);
         slots.compare_slot(weak, is_gone);
         !is_gone
-    }
-}
-
-/// The current thread's context. `Err`: the object is not the program's: it comes from a hook's slow path, or from the VM, where
-/// no frame is visible.
-fn current_context(
-    counting: &'static AgentCounting,
-    env: JniEnvironment,
-) -> Result<Option<ContextId>, NotProgramContext> {
-    if counting.is_hookless() {
-        return match call_context::find_shown_number(counting, env, 0) {
-            Some(Some(number)) => Ok(Some(number)),
-            Some(None) => Err(NotProgramContext),
-            None => Ok(None),
-        };
-    }
-    let own = current_state(counting, env);
-    let Some(state) = own.get() else {
-        let has_frames = counting.jvmti.frame_location(0).is_some();
-        return has_frames.then_some(None).ok_or(NotProgramContext);
-    };
-    match current_location::locate_allocation(counting, env, state) {
-        AllocationPlace::Ours | AllocationPlace::Nowhere => Err(NotProgramContext),
-        AllocationPlace::Unknown => Ok(None),
-        AllocationPlace::Here(here) => {
-            let number = contexts::event_number(counting, state, here);
-            if state.countdown.count_event(counting.options.verify) {
-                verify::compare_number(counting, env, number, 0);
-            }
-            Ok(Some(number))
-        }
-    }
-}
-
-struct NotProgramContext;
-
-fn allocation_origin(
-    counting: &AgentCounting,
-    context: Option<ContextId>,
-    class: jclass,
-) -> Option<AllocationOrigin> {
-    let context = context?;
-    let of = counting.jvmti.class_signature(class)?;
-    (context != ContextId::UNKNOWN).then(|| AllocationOrigin {
-        context,
-        descriptor: of.into(),
-    })
-}
-
-/// With `record=stream`, writes a followed object as an event.
-fn stream_sample(
-    counting: &AgentCounting,
-    env: JniEnvironment,
-    place: &AllocationOrigin,
-    size: u64,
-) {
-    if counting.streamer.is_none() {
-        return;
-    }
-    let event = counting.find_or_add_event_type(LEAK, "bytes", &place.descriptor);
-    let own = current_state(counting, env);
-    if let (Some(event), Some(state)) = (event, own.get()) {
-        let size = i64::try_from(size).unwrap_or(i64::MAX);
-        stream::record_event(counting, env, state, (event, place.context), size);
     }
 }
 

@@ -350,7 +350,7 @@ mod tests {
 
     /// One line may allocate many types.
     #[test]
-    fn objects_of_a_context_are_told_apart_by_type() {
+    fn objects_of_a_context_are_counted_by_type() {
         let mut followed = SampledObjectTable::new(100, 0);
         for (context, of, born, reference) in [
             (1, "LNode;", 7, 1),

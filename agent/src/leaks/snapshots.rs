@@ -15,7 +15,7 @@ use lucce_tracelog::{
     self as tracelog, CensusCause, HeapCensus, LogRecord, SnapshotRecord, SurvivorsRecord,
 };
 
-use crate::counting::AgentCounting;
+use crate::counting::CountingParts;
 use crate::leaks::full_collections::FullCollections;
 use crate::leaks::sampled_objects::{AllocationOrigin, SurvivorRow};
 use crate::leaks::{LeakDetector, LeakDetectorState};
@@ -142,7 +142,7 @@ impl LeakDetector {
     /// Writes the objects that are alive and were tested by the last collection of the old generation.
     pub(super) fn write_snapshot(
         &self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         state: &mut LeakDetectorState,
     ) {
@@ -150,7 +150,10 @@ impl LeakDetector {
         let now = self.elapsed_time();
         let (listing, head) = self.list_snapshot(state, now, &|_| true);
         // A full log is reported at the end.
-        let _ = counting.log.append_records(listing.to_records(head.into()));
+        let _ = agent
+            .core
+            .log
+            .append_records(listing.to_records(head.into()));
         listing.mark_origins_written(state);
         state.is_snapshot_written = true;
         state.snapshots.mark_done(now);
@@ -180,7 +183,7 @@ impl LeakDetector {
     /// Writes all objects that are not known to be dead.
     pub(super) fn write_census(
         &self,
-        counting: &AgentCounting,
+        agent: CountingParts<'_>,
         env: JniEnvironment,
         state: &mut LeakDetectorState,
         cause: (CensusCause, &str),
@@ -190,7 +193,10 @@ impl LeakDetector {
         let (listing, head) = self.list_census(state, (cause, now), &|_| true);
         state.last_census = (head.sampled, head.collections);
         // A full log is reported at the end.
-        let _ = counting.log.append_records(listing.to_records(head.into()));
+        let _ = agent
+            .core
+            .log
+            .append_records(listing.to_records(head.into()));
         listing.mark_origins_written(state);
         state.censuses.mark_done(now);
         state.exhaustions.mark_done(now);
@@ -229,7 +235,7 @@ impl LeakDetector {
     /// Writes a snapshot and a census at the end of a collection of the whole heap. The VM may exit as soon as its threads
     /// continue. Runs in the VM's own thread while all others stand still. So it neither calls the VM nor waits for a thread: if a
     /// lock is held, nothing is written.
-    pub(super) fn write_at_pause(&self, counting: &AgentCounting, whole: &FullCollections) {
+    pub(super) fn write_at_pause(&self, agent: CountingParts<'_>, whole: &FullCollections) {
         let Some(mut state) = self.state.try_lock() else {
             return;
         };
@@ -243,7 +249,8 @@ impl LeakDetector {
         let is_alive = |weak| !is_cleared(weak);
         if state.snapshots.is_due(now) {
             let (listing, head) = self.list_snapshot(&state, now, &is_alive);
-            if counting
+            if agent
+                .core
                 .log
                 .try_append_records(listing.to_records(head.into()))
             {
@@ -255,7 +262,8 @@ impl LeakDetector {
         let cause = (CensusCause::FullCollection, "");
         let (listing, head) = self.list_census(&state, (cause, now), &is_alive);
         let known = (head.sampled, head.collections);
-        if counting
+        if agent
+            .core
             .log
             .try_append_records(listing.to_records(head.into()))
         {

@@ -18,12 +18,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use lucce_callgraph::SiteId;
 use lucce_tracelog::{ByteSize, MemoryLimit};
 
-use crate::memory::grow_only_array::release_pages;
 use crate::memory::locks::WatchedMutex;
 use crate::memory::shared_layout::{INT_BITS, SCRATCH_BITS};
 use crate::memory::site_method;
 use crate::memory::slots;
 use crate::memory::slots::{GATE, LOST, Slot, SlotMemoryPart};
+
+pub const PAGE: usize = 4096;
 
 /// A range of reserved memory. It starts at a page.
 #[derive(Clone, Copy, Debug)]
@@ -91,16 +92,28 @@ const KIND: libc::c_int =
 /// Gives the system advice about pages. Miri supports no advice; there, released pages are filled with zeros, as the
 /// system does.
 ///
-/// # Safety They are pages of a mapping that the agent has made. The content of released pages is not needed.
+/// # Safety
+/// They are pages of a mapping that the agent has made. The content of released pages is not needed.
 pub unsafe fn advise_pages(at: *mut libc::c_void, bytes: usize, what: libc::c_int) {
     match (cfg!(miri), what) {
-        // SAFETY: as promised; advice fails without harm.
+        // SAFETY: the caller passes pages of a mapping of the agent. Refused advice changes nothing.
         (false, _) => unsafe {
             libc::madvise(at, bytes, what);
         },
-        // SAFETY: as promised.
+        // SAFETY: the caller passes pages of a mapping of the agent, whose content is not needed.
         (true, libc::MADV_DONTNEED) => unsafe { at.cast::<u8>().write_bytes(0, bytes) },
         (true, _) => {}
+    }
+}
+
+/// Releases pages of a mapping of the agent, counted from its beginning. They read as zeros from now on.
+pub fn release_pages(range: MappedRange, pages: &[usize]) {
+    for page in pages {
+        if let Some(page) = range.sub_range(range.start() + page * PAGE, PAGE) {
+            let at = ptr::with_exposed_provenance_mut(page.start());
+            // SAFETY: a whole page of a reservation, whose owner says that its content is not needed.
+            unsafe { advise_pages(at, PAGE, libc::MADV_DONTNEED) };
+        }
     }
 }
 
@@ -156,7 +169,7 @@ fn map_at_most(most: usize, least: usize, access: libc::c_int) -> io::Result<Map
 /// # Safety
 /// They are whole pages of a reservation of this module.
 unsafe fn make_writable(from: usize, to: usize) -> bool {
-    // SAFETY: as promised.
+    // SAFETY: the caller passes whole pages of a reservation of this module, which nothing else uses.
     let opened = unsafe {
         libc::mprotect(
             from as *mut libc::c_void,
@@ -469,7 +482,7 @@ impl MethodOfSite {
 
     /// Unmaps the array. No thread reads it any more or has its address.
     pub fn unmap(self) {
-        // SAFETY: the reservation made in new(), as promised.
+        // SAFETY: `new` made the reservation. No thread reads it any more or has its address.
         unsafe {
             libc::munmap(
                 ptr::with_exposed_provenance_mut(self.range.start),
@@ -509,7 +522,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pointers_of_boot_threads_are_told_from_all_others() {
+    fn pointers_of_boot_threads_are_recognized() {
         let stacks = shared_stacks();
         let second = stacks.boot.start + stacks.boot_stack;
         let of = |address| {

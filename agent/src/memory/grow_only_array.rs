@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use std::ops::Range as Span;
 use std::ptr;
 
-use crate::memory::address_space::{MappedRange, advise_pages, reserve_memory};
+use crate::memory::address_space::{MappedRange, PAGE, release_pages, reserve_memory};
 
 /// An array of rows without a destructor.
 pub struct GrowOnlyArray<T: Copy> {
@@ -19,8 +19,6 @@ pub struct GrowOnlyArray<T: Copy> {
     row_counts: PageRowCounts,
     element: PhantomData<T>,
 }
-
-const PAGE: usize = 4096;
 
 /// For each page of an array, the number of needed rows that lie there at least in part.
 #[derive(Default)]
@@ -69,17 +67,6 @@ fn row_pages(size: usize, rows: Span<usize>) -> impl Iterator<Item = (usize, u16
         let to = ((page + 1) * PAGE).div_ceil(size).min(rows.end);
         (page, (to - from) as u16)
     })
-}
-
-/// Releases pages of a mapping of the agent, counted from its beginning. They read as zeros from now on.
-pub fn release_pages(range: MappedRange, pages: &[usize]) {
-    for page in pages {
-        if let Some(page) = range.sub_range(range.start() + page * PAGE, PAGE) {
-            let at = ptr::with_exposed_provenance_mut(page.start());
-            // SAFETY: a whole page of a reservation, whose owner says that its content is not needed.
-            unsafe { advise_pages(at, PAGE, libc::MADV_DONTNEED) };
-        }
-    }
 }
 
 impl<T: Copy> GrowOnlyArray<T> {

@@ -53,7 +53,7 @@ fn reserve_table(bytes: usize) -> Option<MappedRange> {
 /// They are whole pages of a mapping to which no reference exists yet, or none any more.
 unsafe fn unmap_pages(from: usize, to: usize) {
     if from < to {
-        // SAFETY: as promised.
+        // SAFETY: the caller passes whole pages of a mapping to which no reference exists.
         unsafe { libc::munmap(ptr::with_exposed_provenance_mut(from), to - from) };
     }
 }
@@ -70,7 +70,7 @@ pub fn unmap_all() {
     let given = std::mem::take(&mut *RESERVED_RANGES.lock());
     for range in given {
         let end = (range.start() + range.bytes()).next_multiple_of(PAGE);
-        // SAFETY: mappings that the agent has made, as promised.
+        // SAFETY: `SystemPages` made these mappings. The encoder is gone, so no reference to them exists.
         unsafe { unmap_pages(range.start(), end) };
     }
 }

@@ -75,7 +75,7 @@ fn word_at(at: usize) -> Option<&'static AtomicU64> {
     };
     // Parts begin and end at pages, so the word's last byte is inside as well.
     (at.is_multiple_of(size_of::<u64>()) && MAPPED.iter().any(is_in)).then(|| {
-        // SAFETY: `map_slots` was promised memory that lasts and that is used atomically; the address is aligned.
+        // SAFETY: the caller of `map_slots` guarantees that the memory lasts and is used atomically. The address is aligned.
         unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(at)) }
     })
 }

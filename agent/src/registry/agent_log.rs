@@ -107,12 +107,12 @@ impl AgentLog {
     /// The log is full.
     pub fn append_site_size(
         &self,
-        book: &CodeRegistry,
+        registry: &CodeRegistry,
         site: u32,
         bytes: u64,
     ) -> Result<(), LogFull> {
         let mut state = self.lock_state();
-        state.append_site(book, site)?;
+        state.append_site(registry, site)?;
         let site = SiteId(site);
         state.writer.append(SiteSize { site, bytes })
     }
@@ -179,40 +179,44 @@ impl AgentLog {
 }
 
 impl AgentLogState {
-    fn append_change(&mut self, book: &CodeRegistry, change: GraphChange) -> Result<(), LogFull> {
+    fn append_change(
+        &mut self,
+        registry: &CodeRegistry,
+        change: GraphChange,
+    ) -> Result<(), LogFull> {
         match change {
             GraphChange::Base(_) => {}
-            GraphChange::Node(node) => self.append_method(book, node.method)?,
+            GraphChange::Node(node) => self.append_method(registry, node.method)?,
             GraphChange::Transition(transition) => {
-                self.append_site(book, transition.site.0)?;
-                self.append_method(book, transition.callee)?;
+                self.append_site(registry, transition.site.0)?;
+                self.append_method(registry, transition.callee)?;
             }
             GraphChange::Anchor(anchor) => {
-                self.append_method(book, anchor.head)?;
+                self.append_method(registry, anchor.head)?;
                 if let Some((_, site, _)) = anchor.parent {
-                    self.append_site(book, site.0)?;
+                    self.append_site(registry, site.0)?;
                 }
             }
         }
         self.writer.append(change)
     }
 
-    fn append_site(&mut self, book: &CodeRegistry, id: u32) -> Result<(), LogFull> {
+    fn append_site(&mut self, registry: &CodeRegistry, id: u32) -> Result<(), LogFull> {
         let AgentLogState {
             writer,
-            written_records: told,
+            written_records: written,
             ..
         } = self;
-        told.write_site(book, id, &mut |record| writer.append(record))
+        written.write_site(registry, id, &mut |record| writer.append(record))
     }
 
-    fn append_method(&mut self, book: &CodeRegistry, id: MethodId) -> Result<(), LogFull> {
+    fn append_method(&mut self, registry: &CodeRegistry, id: MethodId) -> Result<(), LogFull> {
         let AgentLogState {
             writer,
-            written_records: told,
+            written_records: written,
             ..
         } = self;
-        told.write_method(book, id, &mut |record| writer.append(record))
+        written.write_method(registry, id, &mut |record| writer.append(record))
     }
 }
 
@@ -226,10 +230,10 @@ pub struct LogJournal {
 
 impl GraphJournal for LogJournal {
     fn append_change(&mut self, change: GraphChange) -> Result<(), JournalError> {
-        let book = self.registry.read();
+        let registry = self.registry.read();
         self.log
             .lock_state()
-            .append_change(&book, change)
+            .append_change(&registry, change)
             .map_err(|LogFull| JournalError)
     }
 }

@@ -120,12 +120,21 @@ impl CallsFile {
     }
 }
 
+/// A frame that a hook reports.
+#[derive(Clone, Copy)]
+pub struct RecordedFrame {
+    /// The thread's first slot.
+    pub first: Slot,
+    pub slot: Slot,
+    pub site: u32,
+}
+
 impl CallRecorder {
-    pub fn new(calls: CallsFile, book: Arc<WatchedRwLock<CodeRegistry>>) -> CallRecorder {
+    pub fn new(calls: CallsFile, registry: Arc<WatchedRwLock<CodeRegistry>>) -> CallRecorder {
         CallRecorder {
             writer: calls.writer,
             path: calls.path,
-            registry: book,
+            registry,
             written_records: WatchedMutex::default(),
             threads: WatchedMutex::default(),
             start_methods: Default::default(),
@@ -202,14 +211,15 @@ impl CallRecorder {
         thread
     }
 
-    /// Records a call or an event at `site`, in the frame with slot `slot`. The thread's first slot is `first`.
+    /// Records a call or an event at the frame's site.
     pub fn record_site(
         &self,
         thread: &WatchedMutex<ThreadCallRecord>,
         methods: &MethodOfSite,
-        (first, slot, site): (Slot, Slot, u32),
+        frame: RecordedFrame,
         is_event: bool,
     ) {
+        let RecordedFrame { first, slot, site } = frame;
         let mut thread = lock(thread);
         let method = methods.get(site);
         if method == 0 || slot < first {
@@ -248,13 +258,14 @@ impl CallRecorder {
         slot >= first && between.any(|at| at.site() == SiteId(0))
     }
 
-    /// Records the entry of the method that contains `site`. Its slot is `slot`; the thread's first slot is `first`.
+    /// Records the entry of the method that contains the frame's site.
     pub fn record_entry(
         &self,
         thread: &WatchedMutex<ThreadCallRecord>,
         methods: &MethodOfSite,
-        (first, slot, site): (Slot, Slot, u32),
+        frame: RecordedFrame,
     ) {
+        let RecordedFrame { first, slot, site } = frame;
         let method = methods.get(site);
         if method == 0 || slot < first {
             return;
@@ -308,15 +319,15 @@ impl CallRecorder {
         if thread.has_used_edge(edge) {
             return;
         }
-        let mut told = lock(&self.written_records);
-        let book = self.registry.read();
+        let mut written = lock(&self.written_records);
+        let registry = self.registry.read();
         let to = &mut |record: lucce_tracelog::LogRecord<'_>| {
             self.writer.name(&record);
             Ok(())
         };
         // The sink never refuses.
-        let _ = told.write_site(&book, edge.site.0, to);
-        let _ = told.write_method(&book, edge.callee, to);
+        let _ = written.write_site(&registry, edge.site.0, to);
+        let _ = written.write_method(&registry, edge.callee, to);
     }
 }
 

@@ -26,8 +26,8 @@ const FRAME_KINDS: [FrameKind; 12] = [
     FrameKind::VmEntered,
     FrameKind::ThreadEntry,
     FrameKind::AttachedThread,
-    FrameKind::NoSlot,
-    FrameKind::NoSlotVmEntered,
+    FrameKind::Hidden,
+    FrameKind::HiddenVmEntered,
     FrameKind::ToCarrier,
     FrameKind::ToVirtual,
     FrameKind::Pinned,
@@ -234,12 +234,12 @@ impl<'a> ClassImage<'a> {
 }
 
 impl CodeRegistry {
-    /// Writes the image of a class that was added with `shapes`. It must be the newest class of its name in its loader.
+    /// Writes the image of a class that was added with `instrumentations`. It must be the newest class of its name in its loader.
     /// `None`: the image cannot express a part of the class.
     pub fn write_class_image(
         &self,
         class: u32,
-        shapes: &[MethodInstrumentation],
+        instrumentations: &[MethodInstrumentation],
     ) -> Option<Vec<u8>> {
         let info = self.class(class)?;
         let mut used = ImageTexts::default();
@@ -248,14 +248,14 @@ impl CodeRegistry {
             info.source.map_or(0, |source| used.index_of(source) + 1),
         );
         let (mut methods, mut lines) = (Vec::new(), Vec::new());
-        for (id, shape) in (info.first_method..).zip(shapes) {
+        for (id, instrumentation) in (info.first_method..).zip(instrumentations) {
             let method = self.method(id)?;
             let its_lines = self.line_table(method);
             for (bci, line) in its_lines {
                 lines.extend([bci.to_le_bytes(), line.to_le_bytes()].concat());
             }
             let flag = |is: bool, flag: u8| if is { flag } else { 0 };
-            let intrinsic = match shape.intrinsic {
+            let intrinsic = match instrumentation.intrinsic {
                 Some((index, bci)) => (u16::try_from(index + 1).ok()?, bci),
                 None => (0, 0),
             };
@@ -264,10 +264,11 @@ impl CodeRegistry {
                 descriptor: used.index_of(method.descriptor),
                 access: method.access,
                 frame: method.frame,
-                flags: flag(method.transparent, TRANSPARENT) | flag(shape.untracked, UNTRACKED),
+                flags: flag(method.transparent, TRANSPARENT)
+                    | flag(instrumentation.untracked, UNTRACKED),
                 intrinsic,
                 lines: u32::try_from(its_lines.len()).ok()?,
-                sites: u32::try_from(shape.places.len()).ok()?,
+                sites: u32::try_from(instrumentation.places.len()).ok()?,
             };
             method.write(&mut methods)?;
         }

@@ -97,20 +97,20 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         let (path, other) = (folder.join("a"), folder.join("b"));
         let file = File::create(&path).unwrap();
-        let fate = || FileState::from_file(&file, &path, None);
-        assert_eq!(fate(), FileState::Whole);
+        let file_state = || FileState::from_file(&file, &path, None);
+        assert_eq!(file_state(), FileState::Whole);
         assert_eq!(
             FileState::from_file(&file, &path, Some(FileLoss::Truncated)),
             FileState::Truncated
         );
         fs::rename(&path, &other).unwrap();
-        assert_eq!(fate(), FileState::Moved(Some(other.clone())));
+        assert_eq!(file_state(), FileState::Moved(Some(other.clone())));
         // As log rotation does.
         fs::write(&path, b"x").unwrap();
-        assert_eq!(fate(), FileState::Moved(Some(other.clone())));
+        assert_eq!(file_state(), FileState::Moved(Some(other.clone())));
         fs::remove_file(&other).unwrap();
-        assert_eq!(fate(), FileState::Removed);
+        assert_eq!(file_state(), FileState::Removed);
         fs::remove_dir_all(&folder).unwrap();
-        assert_eq!(fate(), FileState::Removed);
+        assert_eq!(file_state(), FileState::Removed);
     }
 }

@@ -26,21 +26,21 @@ impl WrittenRecords {
     /// The file is full.
     pub fn write_site(
         &mut self,
-        book: &CodeRegistry,
+        registry: &CodeRegistry,
         id: u32,
         to: RecordSink<'_>,
     ) -> Result<(), LogFull> {
-        let Some(info) = book.site(id).filter(|_| !self.sites.contains(id)) else {
+        let Some(info) = registry.site(id).filter(|_| !self.sites.contains(id)) else {
             return Ok(());
         };
-        self.write_method(book, MethodId(info.method), to)?;
+        self.write_method(registry, MethodId(info.method), to)?;
         let what = match info.kind {
             RegisteredSiteKind::Call
             | RegisteredSiteKind::NativeAllocation
             | RegisteredSiteKind::Entry
             | RegisteredSiteKind::EventCall(_) => SiteKind::Call,
-            RegisteredSiteKind::New(of) => SiteKind::New(book.name_text(of).into()),
-            RegisteredSiteKind::Array(of) => SiteKind::Array(book.name_text(of).into()),
+            RegisteredSiteKind::New(of) => SiteKind::New(registry.name_text(of).into()),
+            RegisteredSiteKind::Array(of) => SiteKind::Array(registry.name_text(of).into()),
             RegisteredSiteKind::Native => SiteKind::Native,
             RegisteredSiteKind::Current => SiteKind::Current,
         };
@@ -62,21 +62,24 @@ impl WrittenRecords {
     /// The file is full.
     pub fn write_method(
         &mut self,
-        book: &CodeRegistry,
+        registry: &CodeRegistry,
         id: MethodId,
         to: RecordSink<'_>,
     ) -> Result<(), LogFull> {
-        let Some(info) = book.method(id.0).filter(|_| !self.methods.contains(id.0)) else {
+        let Some(info) = registry
+            .method(id.0)
+            .filter(|_| !self.methods.contains(id.0))
+        else {
             return Ok(());
         };
-        self.write_class(book, info.class, to)?;
+        self.write_class(registry, info.class, to)?;
         let method = MethodRecord {
             id,
             class: ClassId(info.class),
-            name: book.name_text(info.name).into(),
-            descriptor: book.name_text(info.descriptor).into(),
+            name: registry.name_text(info.name).into(),
+            descriptor: registry.name_text(info.descriptor).into(),
             access: info.access,
-            lines: book.line_table(info).into(),
+            lines: registry.line_table(info).into(),
         };
         to(method.into())?;
         self.methods.insert(id.0);
@@ -85,18 +88,18 @@ impl WrittenRecords {
 
     fn write_class(
         &mut self,
-        book: &CodeRegistry,
+        registry: &CodeRegistry,
         id: u32,
         to: RecordSink<'_>,
     ) -> Result<(), LogFull> {
-        let Some(info) = book.class(id).filter(|_| !self.classes.contains(id)) else {
+        let Some(info) = registry.class(id).filter(|_| !self.classes.contains(id)) else {
             return Ok(());
         };
         let class = ClassRecord {
             id: ClassId(id),
             loader: LoaderId(info.loader.0),
-            name: external_name(book.name_text(info.name)).into(),
-            source_file: info.source.map(|name| book.name_text(name).into()),
+            name: external_name(registry.name_text(info.name)).into(),
+            source_file: info.source.map(|name| registry.name_text(name).into()),
         };
         to(class.into())?;
         self.classes.insert(id);

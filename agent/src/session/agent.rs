@@ -1,6 +1,5 @@
 //! The single instance of the agent. Lower layers do not know it: they get the parts that they need as arguments.
 
-use std::ops::Deref;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -10,11 +9,12 @@ use lucce_callgraph::ContextLayout;
 use lucce_jvmti::{Jvmti, clock};
 use lucce_tracelog::{ByteSize, LogHeader, MemoryLimit, RunId};
 
-use crate::classes::AgentClasses;
+use crate::classes::cache::HookedClassCache;
+use crate::classes::{ClassParts, LoadedClasses};
 use crate::comparison;
 use crate::comparison::{AgentComparison, ComparisonInputs};
-use crate::core::{AgentCore, CoreParts, HooklessMode, OutputFiles, agent_use};
-use crate::counting::AgentCounting;
+use crate::core::{AgentCore, CoreInputs, HooklessMode, OutputFiles, agent_use};
+use crate::counting::{CountingParts, EventCounting};
 use crate::events::allocation_marks::AllocationMarks;
 use crate::leaks::LeakDetector;
 use crate::memory::address_space::{MethodOfSite, ShadowStacks};
@@ -23,26 +23,57 @@ use crate::memory::pages;
 use crate::options::AgentOptions;
 use crate::registry::CodeRegistry;
 use crate::registry::call_recorder::CallRecorder;
-use crate::stack::StackTracker;
-use crate::thread::CounterStore;
+use crate::stack::{StackParts, StackTracker};
+use crate::thread::{CounterStore, ThreadParts};
 
 /// The present agent. Code that uses it is inside (see `core::agent_use`), or the agent stays until the VM ends.
 static AGENT: AtomicPtr<Agent> = AtomicPtr::new(ptr::null_mut());
 
-/// The agent: classes with all layers below, marks, and leak detection.
+/// The agent: one part for each layer that keeps state. Functions of a layer get the parts up to their own.
 pub struct Agent {
-    pub classes: AgentClasses,
+    pub core: AgentCore,
+    pub counters: CounterStore,
+    pub stack: StackTracker,
+    pub counting: EventCounting,
+    pub classes: LoadedClasses,
     /// For programs that measure their own allocations.
     pub marks: AllocationMarks,
     /// Only with `events=leak`.
     pub leaks: Option<LeakDetector>,
 }
 
-impl Deref for Agent {
-    type Target = AgentClasses;
+impl Agent {
+    pub fn thread_parts(&self) -> ThreadParts<'_> {
+        ThreadParts {
+            core: &self.core,
+            counters: &self.counters,
+        }
+    }
 
-    fn deref(&self) -> &AgentClasses {
-        &self.classes
+    pub fn stack_parts(&self) -> StackParts<'_> {
+        StackParts {
+            core: &self.core,
+            counters: &self.counters,
+            stack: &self.stack,
+        }
+    }
+
+    pub fn counting_parts(&self) -> CountingParts<'_> {
+        CountingParts {
+            core: &self.core,
+            counters: &self.counters,
+            stack: &self.stack,
+            counting: &self.counting,
+        }
+    }
+
+    pub fn class_parts(&self) -> ClassParts<'_> {
+        ClassParts {
+            core: &self.core,
+            counters: &self.counters,
+            stack: &self.stack,
+            classes: &self.classes,
+        }
     }
 }
 
@@ -125,7 +156,7 @@ impl Agent {
     /// The agent, if it stays until the VM ends.
     pub fn get_permanent() -> Option<&'static Agent> {
         let _inside = agent_use::AgentUseGuard::enter();
-        Agent::get().filter(|agent| agent.hookless.is_none())
+        Agent::get().filter(|agent| agent.core.hookless.is_none())
     }
 
     /// Whether there is an agent.
@@ -146,7 +177,7 @@ impl Agent {
         // SAFETY: what install() has made; no thread finds it any more, and no thread is inside.
         let agent = unsafe { Box::from_raw(agent) };
         last(&agent);
-        let sites = agent.method_of_site;
+        let sites = agent.core.method_of_site;
         drop(agent);
         sites.unmap();
         pages::unmap_all();
@@ -160,34 +191,40 @@ impl Agent {
     pub fn install(
         options: AgentOptions,
         jvmti: Jvmti,
-        ground: AgentResources,
+        resources: AgentResources,
     ) -> Result<&'static Agent, String> {
-        let mut outputs = ground.outputs;
+        let mut outputs = resources.outputs;
         let writer = outputs.log.take().ok_or("there is no log")?;
-        let book = Arc::new(WatchedRwLock::new(CodeRegistry::new(ground.method_of_site)));
+        let registry = Arc::new(WatchedRwLock::new(CodeRegistry::new(
+            resources.method_of_site,
+        )));
         let calls = outputs.calls.take();
-        let mut planned = ground.prepared.into_plan(&options, &book);
+        let mut planned = resources.prepared.into_plan(&options, &registry);
         let comparison =
             AgentComparison::new(&options, &planned).ok_or_else(address_space_message)?;
-        let parts = CoreParts {
-            run: ground.run,
-            stacks: ground.stacks,
-            method_of_site: ground.method_of_site,
+        let inputs = CoreInputs {
+            run: resources.run,
+            stacks: resources.stacks,
+            method_of_site: resources.method_of_site,
             writer,
-            recorder: calls.map(|calls| CallRecorder::new(calls, Arc::clone(&book))),
+            recorder: calls.map(|calls| CallRecorder::new(calls, Arc::clone(&registry))),
             streamer: outputs.streamer.take(),
-            registry: book,
+            registry,
             plan: planned.plan.take(),
-            hookless: ground.attached,
+            hookless: resources.attached,
         };
         let leaks = options.events.leak_interval().map(LeakDetector::new);
-        let counters = CounterStore::new(AgentCore::new(options, jvmti, parts), comparison);
-        let agent = Agent {
-            classes: AgentClasses::new(AgentCounting::new(StackTracker::new(counters))),
+        let mut agent = Agent {
+            core: AgentCore::new(options, jvmti, inputs),
+            counters: CounterStore::new(comparison),
+            stack: StackTracker::default(),
+            counting: EventCounting::default(),
+            classes: LoadedClasses::default(),
             marks: AllocationMarks::default(),
             leaks,
         };
-        agent_use::begin_run(agent.run, agent.hookless.is_some());
+        agent.classes.cache = HookedClassCache::open(agent.class_parts());
+        agent_use::begin_run(agent.core.run, agent.core.hookless.is_some());
         let agent = Box::into_raw(Box::new(agent));
         let none = ptr::null_mut();
         let (order, otherwise) = (Ordering::SeqCst, Ordering::SeqCst);
@@ -199,8 +236,8 @@ impl Agent {
         }
         outputs.keep_files();
         let agent = Agent::get().ok_or("the agent did not start")?;
-        for text in &agent.options.warnings {
-            agent.append_warning(text);
+        for text in &agent.core.options.warnings {
+            agent.core.append_warning(text);
         }
         Ok(agent)
     }

@@ -20,8 +20,8 @@ use crate::session::Agent;
 use crate::session::agent::AgentResources;
 use crate::session::agent::StartError;
 use crate::session::finish::finish_recording;
-use crate::session::start::unsupported_message;
-use crate::session::{control, file_watch, holders_request, live, push, start};
+use crate::session::vm_support::{self, unsupported_message};
+use crate::session::{file_watch, holders_request, live, push, status};
 
 /// An agent that can be detached.
 #[derive(Clone, Copy)]
@@ -46,14 +46,14 @@ fn wait_until_detached() -> Result<(), String> {
     const PATIENCE: Duration = Duration::from_secs(20);
     let until = Instant::now() + PATIENCE;
     loop {
-        let guest = *lock_detachable();
-        match guest {
+        let detachable = *lock_detachable();
+        match detachable {
             None if !Agent::is_installed() => return Ok(()),
-            Some(guest) if guest.is_detached && Instant::now() < until => {}
-            Some(guest) if guest.is_detached => {
+            Some(detachable) if detachable.is_detached && Instant::now() < until => {}
+            Some(detachable) if detachable.is_detached => {
                 return Err("the agent that was here before does not go: try again later".into());
             }
-            Some(guest) if guest.is_attached => {
+            Some(detachable) if detachable.is_attached => {
                 return Err("the agent is attached already: use `lucce ctl`".into());
             }
             _ => return Err("the JVM was started with the agent: use `lucce ctl`".into()),
@@ -70,7 +70,7 @@ pub fn attach_agent(
     vm: *mut JavaVM,
     text: &str,
     callbacks: &ti::jvmtiEventCallbacks,
-) -> Result<(), String> {
+) -> Result<&'static Agent, String> {
     wait_until_detached()?;
     let AttachOptions {
         mut options,
@@ -79,9 +79,9 @@ pub fn attach_agent(
     file_watch::survive_truncation(vm);
     holders_request::remember_vm(vm);
     let jvmti = wait_for_jvmti(vm).map_err(unsupported_message("JVMTI 11"))?;
-    let started = start::check_jdk_supported(jvmti)
+    let started = vm_support::check_jdk_supported(jvmti)
         .and_then(|()| {
-            start::adapt_to_untried_jdk(jvmti, &mut options);
+            vm_support::adapt_to_untried_jdk(jvmti, &mut options);
             add_capabilities(jvmti, &options.events)
         })
         .and_then(|()| {
@@ -95,7 +95,7 @@ pub fn attach_agent(
             )
             .map_err(StartError::into_message)
         })
-        .and_then(|ground| Agent::install(options, jvmti, ground));
+        .and_then(|resources| Agent::install(options, jvmti, resources));
     let agent = match started {
         Ok(agent) => agent,
         Err(message) => {
@@ -106,8 +106,9 @@ pub fn attach_agent(
     };
     set_detachable(vm, true);
     log_options_and_set_callbacks(agent, text, callbacks)?;
-    agent.append_meta("attached", "yes");
-    start_events(agent, VmHandle::new(vm).thread_env())
+    agent.core.append_meta("attached", "yes");
+    start_events(agent, VmHandle::new(vm).thread_env())?;
+    Ok(agent)
 }
 
 /// The hookless mode of an agent that starts with the JVM. `None`: it needs hooks.
@@ -130,7 +131,7 @@ pub fn hookless_attachment(options: &AgentOptions) -> Option<HooklessMode> {
 pub fn start_hookless(
     vm: *mut JavaVM,
     jvmti: Jvmti,
-    (options, ground): (AgentOptions, AgentResources),
+    (options, resources): (AgentOptions, AgentResources),
     (text, callbacks): (&str, &ti::jvmtiEventCallbacks),
 ) -> Result<(), String> {
     file_watch::survive_truncation(vm);
@@ -138,12 +139,12 @@ pub fn start_hookless(
     add_capabilities(jvmti, &options.events)?;
     if samples_objects(&options.events) {
         let interval = hookless_attachment(&options).map(|attached| attached.sampling_interval);
-        start::set_sampling_interval_early(jvmti, interval);
+        vm_support::set_sampling_interval_early(jvmti, interval);
     }
-    let agent = Agent::install(options, jvmti, ground)?;
+    let agent = Agent::install(options, jvmti, resources)?;
     set_detachable(vm, false);
     log_options_and_set_callbacks(agent, text, callbacks)?;
-    agent.append_meta("tracking", "none");
+    agent.core.append_meta("tracking", "none");
     for event in [ti::JVMTI_EVENT_VM_INIT, ti::JVMTI_EVENT_VM_DEATH] {
         jvmti
             .enable_event(event)
@@ -157,12 +158,13 @@ fn log_options_and_set_callbacks(
     text: &str,
     callbacks: &ti::jvmtiEventCallbacks,
 ) -> Result<(), String> {
-    agent.append_meta("lucce", env!("CARGO_PKG_VERSION"));
+    agent.core.append_meta("lucce", env!("CARGO_PKG_VERSION"));
     if let Some(leaks) = &agent.leaks {
-        leaks::write_interval(agent, leaks);
+        leaks::write_interval(agent.counting_parts(), leaks);
     }
-    agent.append_meta("options", text);
+    agent.core.append_meta("options", text);
     agent
+        .core
         .jvmti
         .set_callbacks(callbacks)
         .map_err(unsupported_message("the agent's callbacks"))
@@ -182,16 +184,18 @@ fn set_detachable(vm: *mut JavaVM, came_later: bool) {
 /// # Errors
 /// One line for the user.
 pub fn start_events(agent: &'static Agent, env: Option<*mut JNIEnv>) -> Result<(), String> {
-    let (jvmti, wanted) = (agent.jvmti, &agent.options.events);
+    let (jvmti, wanted) = (agent.core.jvmti, &agent.core.options.events);
     live::write_vm_properties(agent);
-    if let Some(interval) = agent.sampling_interval() {
-        agent.append_meta("sampled.bytes", &interval.to_string());
+    if let Some(interval) = agent.core.sampling_interval() {
+        agent
+            .core
+            .append_meta("sampled.bytes", &interval.to_string());
     }
     if let Some(env) = env {
-        live::prepare_class_watch(agent, agent.jni_env(env));
+        live::prepare_class_watch(agent, agent.core.jni_env(env));
     }
-    agent.live.store(true, Ordering::Release);
-    if let Some(attached) = agent.hookless.filter(|_| samples_objects(wanted)) {
+    agent.core.live.store(true, Ordering::Release);
+    if let Some(attached) = agent.core.hookless.filter(|_| samples_objects(wanted)) {
         jvmti
             .set_sampling_interval(attached.sampling_interval)
             .map_err(unsupported_message("samples of allocations"))?;
@@ -206,22 +210,27 @@ pub fn start_events(agent: &'static Agent, env: Option<*mut JNIEnv>) -> Result<(
         .partition(|event| *event == ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC);
     others.into_iter().try_for_each(enable)?;
     if let Some(env) = env {
-        let env = agent.jni_env(env);
+        let env = agent.core.jni_env(env);
         // Threads are registered before the VM reports their allocations.
-        agent.coverage.start_following(agent, env);
-        if !agent.is_attached() {
+        agent
+            .counters
+            .coverage
+            .start_following(agent.thread_parts(), env);
+        if !agent.core.is_attached() {
             live::set_program_properties(agent, env);
         }
     }
     allocations.into_iter().try_for_each(enable)?;
     if let Some(leaks) = &agent.leaks {
-        leaks::start_sampling(agent, leaks, holders_request::loading_vm())
+        leaks::start_sampling(agent.counting_parts(), leaks, holders_request::loading_vm())
             .map_err(unsupported_message("events=leak"))?;
     }
-    if let Some(env) = env.filter(|_| samples_objects(wanted) && !agent.is_attached()) {
-        agent.coverage.renew_buffer(agent, agent.jni_env(env));
+    if let Some(env) = env.filter(|_| samples_objects(wanted) && !agent.core.is_attached()) {
+        agent
+            .counters
+            .coverage
+            .renew_buffer(agent.thread_parts(), agent.core.jni_env(env));
     }
-    control::start_listener(agent);
     push::start_push(agent);
     file_watch::start_watching(agent);
     Ok(())
@@ -274,7 +283,7 @@ fn add_capabilities(jvmti: Jvmti, events: &EventSelection) -> Result<(), String>
     sampling.set_can_generate_sampled_object_alloc_events(true);
     jvmti
         .add_capabilities(&sampling)
-        .map_err(start::sampling_taken_message)
+        .map_err(vm_support::sampling_taken_message)
 }
 
 fn required_capabilities(jvmti: Jvmti, events: &EventSelection) -> ti::jvmtiCapabilities {
@@ -310,56 +319,60 @@ pub fn detach_agent(agent: &Agent) -> Result<String, String> {
     attached
         .vm
         .run_attached(|env| {
-            agent.coverage.end_all_threads(agent, agent.jni_env(env));
-            let events = jvmti_events(&agent.options.events);
-            let told = events
+            agent
+                .counters
+                .coverage
+                .end_all_threads(agent.thread_parts(), agent.core.jni_env(env));
+            let events = jvmti_events(&agent.core.options.events);
+            let selected = events
                 .into_iter()
                 .filter(|event| *event != ti::JVMTI_EVENT_VM_DEATH);
             let of_leaks = agent.leaks.is_some().then_some(leaks::EVENTS);
-            for event in told.chain(of_leaks.into_iter().flatten()) {
-                agent.jvmti.disable_event(event)?;
+            for event in selected.chain(of_leaks.into_iter().flatten()) {
+                agent.core.jvmti.disable_event(event)?;
             }
             if let Some(leaks) = &agent.leaks {
-                leaks.finish_and_release(agent, agent.jni_env(env));
+                leaks.finish_and_release(agent.counting_parts(), agent.core.jni_env(env));
             }
-            if samples_objects(&agent.options.events) {
-                agent.jvmti.set_sampling_interval(DEFAULT_INTERVAL)?;
+            if samples_objects(&agent.core.options.events) {
+                agent.core.jvmti.set_sampling_interval(DEFAULT_INTERVAL)?;
             }
-            let mut given = required_capabilities(agent.jvmti, &agent.options.events);
+            let mut given = required_capabilities(agent.core.jvmti, &agent.core.options.events);
             // An event in progress still needs these, and they cost nothing.
             given.set_can_get_bytecodes(false);
             given.set_can_get_line_numbers(false);
             given.set_can_get_source_file_name(false);
-            agent.jvmti.relinquish_capabilities(&given)
+            agent.core.jvmti.relinquish_capabilities(&given)
         })
         .map_err(failed)?
         .map_err(failed)?;
-    if let Some(guest) = lock_detachable().as_mut() {
-        guest.is_detached = true;
+    if let Some(detachable) = lock_detachable().as_mut() {
+        detachable.is_detached = true;
     }
-    let last = control::current_status(agent);
+    let last = status::current_status(agent);
     finish_recording(agent);
     Ok(last)
 }
 
 /// Called when the listening thread ends. If the agent was detached, frees everything: another agent may come.
 pub fn release_detached() {
-    let Some(DetachableAgent { vm, .. }) = lock_detachable().filter(|guest| guest.is_detached)
+    let Some(DetachableAgent { vm, .. }) =
+        lock_detachable().filter(|detachable| detachable.is_detached)
     else {
         return;
     };
     if let Some(agent) = Agent::get() {
-        agent.agent_threads.join_all();
+        agent.core.agent_threads.join_all();
     }
     let left = Agent::uninstall(|agent| {
         // If the VM refuses this thread, its references and JVMTI environment remain.
         let _ = vm.run_attached(|env| {
-            let env = agent.jni_env(env);
-            thread_storage::release_all(agent.jvmti, env);
-            agent.loaders.release_all(env);
-            agent.frames.versions.release_all(env);
-            agent.throwables.release_classes(env);
-            agent.jvmti.dispose_environment();
+            let env = agent.core.jni_env(env);
+            thread_storage::release_all(agent.core.jvmti, env);
+            agent.core.loaders.release_all(env);
+            agent.stack.frames.versions.release_all(env);
+            agent.stack.throwables.release_classes(env);
+            agent.core.jvmti.dispose_environment();
         });
     });
     if left {

@@ -13,15 +13,17 @@ use lucce_jvmti::signals;
 /// Starts bursts once the VM is initialized, if the options request them. If the thread cannot start, all events are counted,
 /// because no event would be counted otherwise.
 pub fn start_bursts(agent: &'static Agent) {
-    let Some(burst) = &agent.options.burst else {
+    let Some(burst) = &agent.core.options.burst else {
         return;
     };
-    agent.append_meta("burst", &burst.text);
-    agent.event_mask.measure_bursts();
+    agent.core.append_meta("burst", &burst.text);
+    agent.core.event_mask.measure_bursts();
     let thread = std::thread::Builder::new().name("lucce-burst".into());
     let started = signals::with_signals_blocked(|| thread.spawn(move || run_bursts(agent, burst)));
     if let Err(error) = started {
-        agent.report_message(LogLevel::Error, &format!("burst= does not work: {error}"));
+        agent
+            .core
+            .report_message(LogLevel::Error, &format!("burst= does not work: {error}"));
     }
 }
 
@@ -29,13 +31,13 @@ pub fn start_bursts(agent: &'static Agent) {
 fn run_bursts(agent: &Agent, burst: &BurstOptions) {
     let mut begin = Instant::now();
     loop {
-        agent.event_mask.begin_burst();
-        if agent.vm_end.wait_until(begin + burst.on) {
+        agent.core.event_mask.begin_burst();
+        if agent.core.vm_end.wait_until(begin + burst.on) {
             return;
         }
-        agent.event_mask.pause_counting();
+        agent.core.event_mask.pause_counting();
         begin = (begin + burst.period).max(Instant::now());
-        if agent.vm_end.wait_until(begin) {
+        if agent.core.vm_end.wait_until(begin) {
             return;
         }
     }

@@ -3,8 +3,7 @@
 //!
 //! The worst effect of any message is an error for its sender.
 
-use std::sync::{Arc, MutexGuard};
-use std::time::Instant;
+use std::sync::Arc;
 
 use lucce_control::{
     ClientConnection, ClientThreads, ControlCommand, ControlListener, SocketLocation,
@@ -17,6 +16,7 @@ use crate::memory::locks::WatchedMutex;
 use crate::options::{AgentOptions, ControlMode, LogLevel, kind_names};
 use crate::session::Agent;
 use crate::session::attach;
+use crate::session::control_socket;
 use crate::session::dump;
 use crate::session::guard::guard_callback;
 use crate::session::holders_request;
@@ -25,24 +25,16 @@ use crate::session::status;
 use crate::thread::coverage;
 use lucce_jvmti::signals;
 
-/// The socket of the present agent.
-static LISTENER: WatchedMutex<Option<Arc<ControlListener>>> = WatchedMutex::new(None);
-static STARTED: WatchedMutex<Option<Instant>> = WatchedMutex::new(None);
-
-fn lock<T>(mutex: &WatchedMutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
-}
-
 /// Starts listening, unless the options disable it. A JVM that cannot be controlled continues to run.
 pub fn start_listener(agent: &'static Agent) {
-    *lock(&STARTED) = Some(Instant::now());
-    if agent.options.ctl == ControlMode::Off {
+    control_socket::begin_uptime();
+    if agent.core.options.ctl == ControlMode::Off {
         return;
     }
     let listening =
         ControlListener::bind(&SocketLocation::for_current_process()).and_then(|listener| {
             let listener = Arc::new(listener);
-            *lock(&LISTENER) = Some(Arc::clone(&listener));
+            control_socket::keep_listener(Arc::clone(&listener));
             let thread = std::thread::Builder::new().name("lucce-ctl".into());
             signals::with_signals_blocked(|| {
                 thread.spawn(move || {
@@ -55,17 +47,8 @@ pub fn start_listener(agent: &'static Agent) {
     if let Err(error) = listening {
         let path = SocketLocation::for_current_process().socket_path();
         let text = format!("`lucce ctl` will not work: {}: {error}", path.display());
-        agent.report_message(LogLevel::Info, &text);
-        stop_listener();
-    }
-}
-
-/// Removes the socket and ends the thread, when the VM ends.
-pub fn stop_listener() {
-    let listener = lock(&LISTENER).take();
-    if let Some(listener) = listener {
-        listener.wake_accept();
-        listener.remove_socket();
+        agent.core.report_message(LogLevel::Info, &text);
+        control_socket::stop_listener();
     }
 }
 
@@ -75,11 +58,11 @@ static ANSWERING: WatchedMutex<()> = WatchedMutex::new(());
 fn serve_clients(agent: &'static Agent, listener: &ControlListener) {
     let clients = ClientThreads::default();
     remove_dead_sockets(&SocketLocation::for_current_process());
-    while agent.is_live() {
+    while agent.core.is_live() {
         // A client with a malformed message already has its answer.
         let client = listener.accept();
         if let Ok(client) = client
-            && agent.is_live()
+            && agent.core.is_live()
         {
             // If no thread is available, the client finds the connection closed.
             let _ = clients.spawn_client(client, |client| {
@@ -95,7 +78,7 @@ fn serve_command(agent: &Agent, client: &ClientConnection) {
         let answer = execute_command(agent, &command);
         drop(answering);
         let failed = client.send_reply(answer).is_err();
-        agent.report_message(
+        agent.core.report_message(
             LogLevel::Debug,
             &format!("ctl: {command:?}, failed: {failed}"),
         );
@@ -104,14 +87,20 @@ fn serve_command(agent: &Agent, client: &ClientConnection) {
 
 fn execute_command(agent: &Agent, command: &ControlCommand) -> Result<String, String> {
     match command {
-        ControlCommand::Start => agent.event_mask.start_counting(),
+        ControlCommand::Start => agent.core.event_mask.start_counting(),
         ControlCommand::Stop => {
-            agent.event_mask.stop_counting();
-            coverage::record_interruption(agent, "counting was stopped (lucce ctl stop)");
+            agent.core.event_mask.stop_counting();
+            coverage::record_interruption(
+                agent.thread_parts(),
+                "counting was stopped (lucce ctl stop)",
+            );
         }
         ControlCommand::Set(setting) => set_events(agent, setting)?,
         ControlCommand::Dump(file) => {
-            agent.coverage.write_totals(agent, None);
+            agent
+                .counters
+                .coverage
+                .write_totals(agent.thread_parts(), None);
             return dump::dump_files(agent, file.as_deref());
         }
         ControlCommand::Holders(numbers, walks) => {
@@ -121,21 +110,7 @@ fn execute_command(agent: &Agent, command: &ControlCommand) -> Result<String, St
         ControlCommand::Detach => return attach::detach_agent(agent),
         ControlCommand::Status => {}
     }
-    Ok(current_status(agent))
-}
-
-/// The answer to `status`, as JSON.
-pub fn current_status(agent: &Agent) -> String {
-    status::status_json(agent, uptime_ms())
-}
-
-/// Milliseconds since the VM was initialized.
-fn uptime_ms() -> u64 {
-    let elapsed = lock(&STARTED)
-        .as_ref()
-        .map(Instant::elapsed)
-        .unwrap_or_default();
-    elapsed.as_millis() as u64
+    Ok(status::current_status(agent))
 }
 
 fn set_events(agent: &Agent, setting: &str) -> Result<(), String> {
@@ -144,7 +119,7 @@ fn set_events(agent: &Agent, setting: &str) -> Result<(), String> {
         .filter(|value| !value.contains(','))
         .ok_or("only events can be set: events=alloc, events=none")?;
     let wanted = AgentOptions::parse(&format!("events={value}")).map_err(|e| e.to_string())?;
-    if wanted.events.has_kind(&ALLOC) && !agent.options.has_alloc_hooks() {
+    if wanted.events.has_kind(&ALLOC) && !agent.core.options.has_alloc_hooks() {
         return Err(
             "the classes have no hooks for alloc: start the JVM with events=alloc or with ctl=all"
                 .into(),
@@ -153,9 +128,9 @@ fn set_events(agent: &Agent, setting: &str) -> Result<(), String> {
     if wanted
         .events
         .alloc_interval()
-        .or(agent.options.events.alloc_interval())
-        != agent.options.events.alloc_interval()
-        || wanted.events.has_kind(&ALLOC) && agent.options.events.alloc_interval().is_some()
+        .or(agent.core.options.events.alloc_interval())
+        != agent.core.options.events.alloc_interval()
+        || wanted.events.has_kind(&ALLOC) && agent.core.options.events.alloc_interval().is_some()
     {
         return Err("allocations are counted, or sampled, as they were from the start".into());
     }
@@ -163,9 +138,9 @@ fn set_events(agent: &Agent, setting: &str) -> Result<(), String> {
         return Err("no objects are followed: start the JVM with events=leak".into());
     }
     let wanted = wanted.events.event_mask();
-    let has = agent.options.hooked_events().event_mask();
+    let has = agent.core.options.hooked_events().event_mask();
     if let Some(name) = kind_names(wanted & !has).first() {
-        return Err(match agent.options.is_hookless() {
+        return Err(match agent.core.options.is_hookless() {
             true => format!(
                 "start the JVM with events={name}, or with ctl=all: with tracking=auto nothing else is prepared"
             ),
@@ -174,10 +149,10 @@ fn set_events(agent: &Agent, setting: &str) -> Result<(), String> {
             }
         });
     }
-    agent.event_mask.set_kinds(wanted);
-    if agent.event_mask.requested_state().0 & (event_mask::ALLOC | event_mask::SAMPLES) == 0 {
+    agent.core.event_mask.set_kinds(wanted);
+    if agent.core.event_mask.requested_state().0 & (event_mask::ALLOC | event_mask::SAMPLES) == 0 {
         coverage::record_interruption(
-            agent,
+            agent.thread_parts(),
             "allocations were not counted all the time (lucce ctl set)",
         );
     }

@@ -20,16 +20,19 @@ use crate::session::Agent;
 /// # Errors
 /// One line for the user: the disk's error, or another file exists.
 pub fn dump_files(agent: &Agent, file: Option<&str>) -> Result<String, String> {
-    let fate = agent.log.file_state(&agent.options.out);
-    if let FileState::Truncated | FileState::Failed = fate {
-        return Err(fate.describe_loss(&agent.options.out).unwrap_or_default());
+    let file_state = agent.core.log.file_state(&agent.core.options.out);
+    if let FileState::Truncated | FileState::Failed = file_state {
+        return Err(file_state
+            .describe_loss(&agent.core.options.out)
+            .unwrap_or_default());
     }
     let Some(file) = file else {
-        return sync_files(agent, &fate);
+        return sync_files(agent, &file_state);
     };
     // The stream comes first, so that the log explains everything in it.
     let stream = copy_stream(agent, file)?;
     let (log, bytes) = agent
+        .core
         .log
         .checkpoint()
         .map_err(|e| format!("cannot read the log: {e}"))?;
@@ -51,27 +54,27 @@ pub fn dump_files(agent: &Agent, file: Option<&str>) -> Result<String, String> {
 }
 
 /// Writes the files to the disk without a copy.
-fn sync_files(agent: &Agent, fate: &FileState) -> Result<String, String> {
-    if *fate == FileState::Removed {
-        let log = agent.options.out.display();
+fn sync_files(agent: &Agent, file_state: &FileState) -> Result<String, String> {
+    if *file_state == FileState::Removed {
+        let log = agent.core.options.out.display();
         return Err(format!(
             "{log} was removed while the JVM ran: say in which file it is to be saved"
         ));
     }
-    let streamed = agent.streamer.as_ref().map(|streamer| {
+    let streamed = agent.core.streamer.as_ref().map(|streamer| {
         let (stream, bytes) = streamer.file_with_size()?;
         stream.sync_data()?;
         Ok((streamer.path().to_owned(), bytes))
     });
     let streamed = streamed.transpose();
     let streamed = streamed.map_err(|e: io::Error| format!("cannot write the stream: {e}"))?;
-    let synced = agent.log.checkpoint().and_then(|(log, bytes)| {
+    let synced = agent.core.log.checkpoint().and_then(|(log, bytes)| {
         log.sync_data()?;
         Ok(bytes)
     });
     let bytes = synced.map_err(|e| format!("cannot write the log: {e}"))?;
     Ok(dump_json(
-        fate.current_path(&agent.options.out),
+        file_state.current_path(&agent.core.options.out),
         bytes,
         streamed,
     ))
@@ -79,12 +82,14 @@ fn sync_files(agent: &Agent, fate: &FileState) -> Result<String, String> {
 
 /// Copies the stream beside the log's copy, if there is a stream.
 fn copy_stream(agent: &Agent, file: &str) -> Result<Option<UnfinishedCopy>, String> {
-    let Some(streamer) = &agent.streamer else {
+    let Some(streamer) = &agent.core.streamer else {
         return Ok(None);
     };
-    let fate = streamer.file_state();
-    if let FileState::Truncated | FileState::Failed = fate {
-        return Err(fate.describe_loss(streamer.path()).unwrap_or_default());
+    let file_state = streamer.file_state();
+    if let FileState::Truncated | FileState::Failed = file_state {
+        return Err(file_state
+            .describe_loss(streamer.path())
+            .unwrap_or_default());
     }
     let from = streamer.file_with_size();
     let (stream, _) = from.map_err(|e| format!("cannot read the stream: {e}"))?;

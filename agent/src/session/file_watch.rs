@@ -12,7 +12,7 @@ use jvmti_bindings::sys::jni::JavaVM;
 use crate::options::LogLevel;
 use crate::registry::file_state::FileState;
 use crate::session::Agent;
-use crate::session::finish::count_dropped_events;
+use crate::session::event_totals::count_dropped_events;
 use lucce_jvmti::flags;
 use lucce_tracelog::LogFullCause;
 
@@ -35,6 +35,7 @@ pub fn survive_truncation(vm: *mut JavaVM) {
 /// Starts the thread once the VM is initialized. Without it, only the end and `lucce ctl` report changes.
 pub fn start_watching(agent: &'static Agent) {
     let _ = agent
+        .core
         .agent_threads
         .spawn_thread("lucce-files", move || watch_files(agent));
 }
@@ -42,15 +43,15 @@ pub fn start_watching(agent: &'static Agent) {
 fn watch_files(agent: &Agent) {
     const OFTEN: Duration = Duration::from_secs(1);
     let mut said = ReportedFileStates::default();
-    while !agent.vm_end.wait_until(Instant::now() + OFTEN) {
+    while !agent.core.vm_end.wait_until(Instant::now() + OFTEN) {
         report_full_log(agent);
         report_state(
             agent,
             &mut said.log,
-            agent.log.file_state(&agent.options.out),
-            &agent.options.out,
+            agent.core.log.file_state(&agent.core.options.out),
+            &agent.core.options.out,
         );
-        if let Some(streamer) = &agent.streamer {
+        if let Some(streamer) = &agent.core.streamer {
             report_state(
                 agent,
                 &mut said.stream,
@@ -58,7 +59,7 @@ fn watch_files(agent: &Agent) {
                 streamer.path(),
             );
         }
-        if let Some(recorder) = &agent.recorder {
+        if let Some(recorder) = &agent.core.recorder {
             report_state(
                 agent,
                 &mut said.calls,
@@ -72,23 +73,25 @@ fn watch_files(agent: &Agent) {
 /// Why the log is full, if events were dropped for this reason. The first caller reports it to the user.
 pub fn report_full_log(agent: &Agent) -> Option<LogFullCause> {
     let why = agent
+        .core
         .log
         .no_room()
         .filter(|_| count_dropped_events(agent) > 0)?;
-    if agent.log.mark_full_reported() {
+    if agent.core.log.mark_full_reported() {
         agent
+            .core
             .options
             .print_message(LogLevel::Warn, &why.to_string());
     }
     Some(why)
 }
 
-fn report_state(agent: &Agent, said: &mut Option<FileState>, fate: FileState, path: &Path) {
-    if said.as_ref() == Some(&fate) {
+fn report_state(agent: &Agent, said: &mut Option<FileState>, file_state: FileState, path: &Path) {
+    if said.as_ref() == Some(&file_state) {
         return;
     }
-    if let Some(what) = fate.describe_loss(path) {
-        let (level, then) = match fate {
+    if let Some(what) = file_state.describe_loss(path) {
+        let (level, then) = match file_state {
             FileState::Removed => (
                 LogLevel::Error,
                 format!(
@@ -103,7 +106,7 @@ fn report_state(agent: &Agent, said: &mut Option<FileState>, fate: FileState, pa
             ),
             FileState::Whole | FileState::Moved(_) => (LogLevel::Info, String::new()),
         };
-        agent.report_message(level, &format!("{what}{then}"));
+        agent.core.report_message(level, &format!("{what}{then}"));
     }
-    *said = Some(fate);
+    *said = Some(file_state);
 }

@@ -60,18 +60,18 @@ pub fn define_boot_variant(agent: &Agent, env: JniEnvironment) -> Option<()> {
     for (name, bytes) in built::OTHERS {
         env.define_boot_class(name, bytes)?;
     }
-    let types = agent.program_kinds.types_address();
+    let types = agent.counting.program_kinds.types_address();
     env.set_static_long(classes[EVENTS], c"kindTypes", types as i64)?;
-    let graph = agent.comparison.graph_address();
+    let graph = agent.counters.comparison.graph_address();
     env.set_static_long(classes[COMPARISON], c"graph", graph as i64)?;
-    let beside = agent.stacks.beside;
+    let beside = agent.core.stacks.beside;
     env.set_static_long(classes[COMPARISON], c"beside", beside as i64)?;
     let class = classes[FRAMES];
-    let boot = agent.stacks.boot;
+    let boot = agent.core.stacks.boot;
     let first = Slot::from_address(boot.start()).above().pointer() as i64;
     env.set_static_long(class, c"bootStacks", first)?;
     env.set_static_long(class, c"bootStacksEnd", first + boot.bytes() as i64)?;
-    env.set_static_long(class, c"bootStackSize", agent.stacks.boot_stack as i64)
+    env.set_static_long(class, c"bootStackSize", agent.core.stacks.boot_stack as i64)
 }
 
 /// The helper classes as global references, which are never deleted.
@@ -111,15 +111,16 @@ pub fn redefine_live_variant(
 ) -> Option<()> {
     let addresses = [
         (BASE, slots::base_address()),
-        (METHODS, agent.method_of_site.address()),
-        (TABLES, agent.encoder.raw_tables().block),
+        (METHODS, agent.core.method_of_site.address()),
+        (TABLES, agent.core.encoder.raw_tables().block),
     ];
-    let bytes = variant_bytes(select_variant(&agent.options))?;
+    let bytes = variant_bytes(select_variant(&agent.core.options))?;
     let bytes = fill_addresses(bytes, addresses)?;
     let new: Vec<_> = classes.into_iter().zip(&bytes).collect();
     agent
+        .counters
         .coverage
-        .exclude_allocations(env, || agent.jvmti.redefine_classes(&new))
+        .exclude_allocations(env, || agent.core.jvmti.redefine_classes(&new))
         .ok()
 }
 
@@ -195,7 +196,7 @@ fn fill_constant(class: &mut [u8], hole: u64, address: usize) -> Option<usize> {
 fn measure_arrays(agent: &Agent, env: JniEnvironment, class: jclass) -> Option<()> {
     let size = |object: Option<jobject>| {
         let object = object?;
-        let size = agent.jvmti.object_size(object);
+        let size = agent.core.jvmti.object_size(object);
         env.delete_local(object);
         size.map(|size| size as i32)
     };
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn every_choice_of_options_has_its_edition() {
+    fn every_choice_of_options_has_its_helper_variant() {
         for tracking in ["lazy", "cct", "paper"] {
             for record in ["", ",record=calls", ",record=stream"] {
                 for verify in ["", ",verify=1"] {
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn editions_are_different_and_take_addresses() {
+    fn helper_variants_differ_and_take_addresses() {
         for (index, (edition, classes)) in built::EDITIONS.iter().enumerate() {
             let others = built::EDITIONS.iter().skip(index + 1);
             for (other, others_classes) in others {

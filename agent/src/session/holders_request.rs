@@ -48,14 +48,14 @@ pub fn answer_holders(
     let contexts: Vec<_> = numbers.iter().copied().map(ContextId).collect();
     let failed = |JvmError(code)| format!("the VM does not walk through its heap (error {code})");
     let answered = vm.run_attached(|env| {
-        let env = agent.jni_env(env);
+        let env = agent.core.jni_env(env);
         match walks {
             None => Ok(preview_json(&holder_search::preview_search(
                 leaks, env, &contexts,
             ))),
             Some(walks) => {
                 let found = holder_search::find_holders(
-                    (leaks, agent.jvmti),
+                    (leaks, agent.core.jvmti),
                     (*vm, env),
                     (&contexts, walks),
                 );

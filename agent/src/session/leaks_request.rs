@@ -28,7 +28,9 @@ pub fn answer_leaks(agent: &Agent, request: LeaksRequest) -> Result<String, Stri
     let failed = |JvmError(code)| format!("the VM does not collect (error {code})");
     let collects = request == LeaksRequest::Collect;
     let times = vm
-        .run_attached(|env| leaks.write_live_objects(agent, agent.jni_env(env), collects))
+        .run_attached(|env| {
+            leaks.write_live_objects(agent.counting_parts(), agent.core.jni_env(env), collects)
+        })
         .and_then(|times| times)
         .map_err(failed)?;
     let collection = times.collection.map(|took| took.as_micros() as u64);

@@ -34,32 +34,35 @@ pub fn write_vm_properties(agent: &Agent) {
         ("jdk", c"java.version"),
         ("command", c"sun.java.command"),
     ] {
-        if let Some(value) = agent.jvmti.system_property(property) {
-            agent.append_meta(key, &value);
+        if let Some(value) = agent.core.jvmti.system_property(property) {
+            agent.core.append_meta(key, &value);
         }
     }
 }
 
-/// Starts recording once the VM is initialized. `doors`: see [`CallInterceptors`].
+/// Starts recording once the VM is initialized. `interceptors`: see [`CallInterceptors`].
 pub fn start_live_recording(
     agent: &'static Agent,
     env: JniEnvironment,
-    doors: &CallInterceptors,
+    interceptors: &CallInterceptors,
 ) -> Option<()> {
     prepare_class_watch(agent, env);
     let helper = helper_class::find_classes(env)?;
-    helper_class::prepare_live_variant(agent, env, helper, doors.bracket)?;
-    if agent.options.is_partial() {
+    helper_class::prepare_live_variant(agent, env, helper, interceptors.bracket)?;
+    if agent.core.options.is_partial() {
         begin_all_threads(agent, env);
     }
-    agent.live.store(true, Ordering::Release);
+    agent.core.live.store(true, Ordering::Release);
     // From here on the allocations of threads are measured.
-    agent.coverage.start_following(agent, env);
+    agent
+        .counters
+        .coverage
+        .start_following(agent.thread_parts(), env);
     helper_class::redefine_live_variant(agent, env, helper)?;
     set_slot_pointer(agent, env);
-    start_event_sources(agent, doors);
-    if (doors.tool_calls)(agent, env).is_none() {
-        agent.report_message(
+    start_event_sources(agent, interceptors);
+    if (interceptors.tool_calls)(agent, env).is_none() {
+        agent.core.report_message(
             LogLevel::Warn,
             "this VM does not let its tool interface be watched: where a debugger pops a frame, or another agent \
              changes a class with a method that is left as it is, traces may be wrong",
@@ -68,7 +71,7 @@ pub fn start_live_recording(
     // Otherwise programs that list the methods of Object would see the helpers.
     if hide_inherited_helpers(env).is_none() {
         env.clear_exception();
-        agent.report_message(
+        agent.core.report_message(
             LogLevel::Warn,
             "reflection shows helpers among the methods of Object",
         );
@@ -78,28 +81,31 @@ pub fn start_live_recording(
 
 /// Prepares to detect that the code of a class was replaced.
 pub fn prepare_class_watch(agent: &Agent, env: JniEnvironment) {
-    agent.frames.versions.prepare_field(env);
-    agent.throwables.prepare_classes(agent.jvmti, env);
+    agent.stack.frames.versions.prepare_field(env);
+    agent
+        .stack
+        .throwables
+        .prepare_classes(agent.core.jvmti, env);
 }
 
 /// Sets the properties that the classes of the Java interface read when they are initialized.
 pub fn set_program_properties(agent: &Agent, env: JniEnvironment) -> Option<()> {
-    if agent.is_hookless() {
+    if agent.core.is_hookless() {
         set_property(env, "lucce.hooks", "none")?;
     }
-    set_property(env, "lucce.run", &agent.run.to_string())?;
+    set_property(env, "lucce.run", &agent.core.run.to_string())?;
     set_property(env, "lucce.version", env!("CARGO_PKG_VERSION"))
 }
 
 /// The boot variant has left the current thread's `$fp` anywhere. Sets it so that the thread's callees find their slots directly
 /// above the present frames: there is none, or the method that runs a Java agent.
 fn set_slot_pointer(agent: &Agent, env: JniEnvironment) -> Option<()> {
-    let thread = agent.jvmti.current_thread()?;
-    let field = thread_fields(agent, env, thread)?.pointer.as_raw();
-    let own = lifecycle::state_of(agent, env, thread);
+    let thread = agent.core.jvmti.current_thread()?;
+    let field = thread_fields(&agent.core, env, thread)?.pointer.as_raw();
+    let own = lifecycle::state_of(agent.thread_parts(), env, thread);
     let slot = own
         .get()
-        .and_then(|state| vm_entry::next_slot(agent, env, state));
+        .and_then(|state| vm_entry::next_slot(agent.stack_parts(), env, state));
     if let Some(slot) = slot {
         env.set_long(thread, field, slot.pointer() as jlong);
     }
@@ -143,28 +149,28 @@ fn hide_inherited_helpers(env: JniEnvironment) -> Option<()> {
     (!env.has_exception()).then_some(())
 }
 
-fn start_event_sources(agent: &Agent, doors: &CallInterceptors) {
-    let events = agent.options.hooked_events();
-    if events.has_kind(&OBJECTS) && (doors.objects)(agent).is_none() {
-        agent.report_message(
+fn start_event_sources(agent: &Agent, interceptors: &CallInterceptors) {
+    let events = agent.core.options.hooked_events();
+    if events.has_kind(&OBJECTS) && (interceptors.objects)(agent).is_none() {
+        agent.core.report_message(
             LogLevel::Warn,
             "objects that native code makes are not counted",
         );
     }
     for source in events::wanted_sources(&events) {
-        if let Err(message) = events::enable_source(agent.jvmti, source) {
-            agent.report_message(LogLevel::Error, &message);
+        if let Err(message) = events::enable_source(agent.core.jvmti, source) {
+            agent.core.report_message(LogLevel::Error, &message);
         }
     }
 }
 
 /// Begins threads whose present frames are all out of scope.
 fn begin_all_threads(agent: &Agent, env: JniEnvironment) {
-    for thread in agent.jvmti.all_threads() {
-        lifecycle::begin_out_of_scope(agent, env, thread);
+    for thread in agent.core.jvmti.all_threads() {
+        lifecycle::begin_out_of_scope(agent.thread_parts(), env, thread);
         env.delete_local(thread);
     }
-    lifecycle::begin_anew(agent, env);
+    lifecycle::begin_anew(agent.thread_parts(), env);
 }
 
 /// Sets a property by Java code, which detects the agent by it. JVMTI can only change existing properties.

@@ -27,13 +27,15 @@ pub fn start_trimming(agent: &'static Agent) {
 fn trim_repeatedly(agent: &Agent) {
     let begin = Instant::now();
     let mut pause = FIRST;
-    while !agent.vm_end.wait_until(Instant::now() + pause) {
+    while !agent.core.vm_end.wait_until(Instant::now() + pause) {
         let before = Instant::now();
-        agent.cache.write_if_settled(agent);
-        agent.archive.drop_archive();
+        agent.classes.cache.write_if_settled(agent.class_parts());
+        agent.stack.archive.drop_archive();
         trim_heap();
         let took = before.elapsed();
-        agent.report_message(LogLevel::Debug, &format!("malloc_trim took {took:?}"));
+        agent
+            .core
+            .report_message(LogLevel::Debug, &format!("malloc_trim took {took:?}"));
         pause = next_pause(begin.elapsed(), took);
     }
 }

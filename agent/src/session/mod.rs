@@ -7,14 +7,16 @@
 //! VMDeath        ─► finish: last records, summary
 //! ```
 //!
-//! Read `agent` first, then `start`, `live`, `helper_class` and `finish`; then `attach`, `control` and the commands. The agent's own
-//! threads: `burst`, `file_watch`, `malloc_trim`, `push`.
+//! Read `agent` first, then `start` with `vm_support`, `live`, `helper_class` and `finish` with `event_totals`; then `attach`,
+//! `control` with `control_socket`, and the commands. The agent's own threads: `burst`, `file_watch`, `malloc_trim`, `push`.
 
 mod agent;
 pub mod attach;
 pub mod burst;
 pub mod control;
+mod control_socket;
 mod dump;
+mod event_totals;
 pub mod file_watch;
 pub mod finish;
 pub mod guard;
@@ -24,10 +26,11 @@ mod leaks_request;
 pub mod live;
 pub mod malloc_trim;
 #[cfg(test)]
-mod neutral_hooks_tests;
+mod old_hooks_tests;
 pub mod push;
 mod repeated_start;
 pub mod start;
 mod status;
+mod vm_support;
 
 pub use agent::Agent;

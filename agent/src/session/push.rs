@@ -64,7 +64,7 @@ struct PushState {
 
 /// Starts pushing once the VM is initialized, if the options request it. Without the thread the log is written as usual.
 pub fn start_push(agent: &'static Agent) {
-    let push = &agent.options.push;
+    let push = &agent.core.options.push;
     let Some(to) = &push.to else {
         return;
     };
@@ -76,12 +76,14 @@ pub fn start_push(agent: &'static Agent) {
     *lock(&PROGRESS) = Some(Arc::clone(&pushed));
     let started = new_worker(agent, to, push).and_then(|pushing| {
         let thread = move || pushing.push_until_end(agent, &pushed);
-        let started = agent.agent_threads.spawn_thread("lucce-push", thread);
+        let started = agent.core.agent_threads.spawn_thread("lucce-push", thread);
         started.map_err(|error| error.to_string())
     });
     if let Err(why) = started {
         *lock(&PROGRESS) = None;
-        agent.report_message(LogLevel::Error, &format!("push= does not work: {why}"));
+        agent
+            .core
+            .report_message(LogLevel::Error, &format!("push= does not work: {why}"));
     }
 }
 
@@ -96,19 +98,19 @@ fn new_worker(agent: &Agent, to: &HttpEndpoint, push: &PushOptions) -> Result<Pu
             "push-token=: every user of this machine can read {}; chmod 600 mends that",
             file.display()
         );
-        agent.report_message(LogLevel::Warn, &text);
+        agent.core.report_message(LogLevel::Warn, &text);
     }
     let text = read_token_text(push.token.as_deref(), TOKEN)?;
     let token = text.as_deref().map(parse_token).transpose()?;
-    let mark = PushMark::create(&agent.options.out, &to.to_string(), &labels);
+    let mark = PushMark::create(&agent.core.options.out, &to.to_string(), &labels);
     if let Err(error) = &mark {
-        let log = agent.options.out.display();
+        let log = agent.core.options.out.display();
         let text = format!("push=: {log} has no mark, so no other process will push it: {error}");
-        agent.report_message(LogLevel::Warn, &text);
+        agent.core.report_message(LogLevel::Warn, &text);
     }
     Ok(PushWorker {
-        log: agent.log.file().map_err(|error| error.to_string())?,
-        sender: LogSender::new(agent.run, labels),
+        log: agent.core.log.file().map_err(|error| error.to_string())?,
+        sender: LogSender::new(agent.core.run, labels),
         collector: HttpCollectorClient::new(to.clone(), token),
         every: push.every,
         mark: mark.ok(),
@@ -177,7 +179,7 @@ impl PushWorker {
 
     /// Sends logs of JVMs that were killed, or whose collector was absent at their end.
     fn push_other_logs(&mut self, agent: &Agent, pushed: &PushProgress) {
-        let folder = agent.options.out.parent();
+        let folder = agent.core.options.out.parent();
         let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
         for log in push_mark::list_marked_logs(folder.unwrap_or(Path::new("."))).unwrap_or_default()
         {
@@ -203,7 +205,7 @@ impl PushWorker {
                 Err(_) => return,
             }
             let text = format!("pushed {}, which another JVM has left", log.display());
-            agent.report_message(LogLevel::Info, &text);
+            agent.core.report_message(LogLevel::Info, &text);
         }
     }
 }
@@ -233,6 +235,7 @@ impl PushProgress {
         self.changed.notify_all();
         if fault.is_some() {
             agent
+                .core
                 .options
                 .print_message(LogLevel::Info, &format!("push: {} answers again", self.to));
         }
@@ -250,7 +253,7 @@ impl PushProgress {
                 "push: {}: {why}; the log keeps what is to be pushed",
                 self.to
             );
-            agent.report_message(LogLevel::Warn, &text);
+            agent.core.report_message(LogLevel::Warn, &text);
         }
     }
 }
@@ -276,15 +279,15 @@ pub fn finish_push(agent: &Agent) {
     let to = &pushed.to;
     if last.done {
         let text = format!("pushed to {to}: {} events", last.events);
-        return agent.options.print_message(LogLevel::Info, &text);
+        return agent.core.options.print_message(LogLevel::Info, &text);
     }
     let why = last.fault.unwrap_or("no answer in time".into());
-    let fate = agent.log.file_state(&agent.options.out);
-    let log = fate.current_path(&agent.options.out).display();
+    let file_state = agent.core.log.file_state(&agent.core.options.out);
+    let log = file_state.current_path(&agent.core.options.out).display();
     let text = format!(
         "push: {to}: {why}; not all is pushed, but it is in {log}: lucce push --collector {to} {log}"
     );
-    agent.options.print_message(LogLevel::Warn, &text);
+    agent.core.options.print_message(LogLevel::Warn, &text);
 }
 
 /// For `lucce ctl PID status`; `null`: nothing is pushed. `recorded`: number of events so far.

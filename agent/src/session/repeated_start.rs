@@ -84,7 +84,7 @@ fn query_options(library: &CStr) -> Option<String> {
             .to_string_lossy()
             .into_owned()
     });
-    // SAFETY: opened above, once.
+    // SAFETY: the library was opened once by this function, and is closed once.
     unsafe { libc::dlclose(handle) };
     text
 }
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_start_is_told_with_what_differs() {
+    fn the_second_start_names_the_options_that_differ() {
         assert!(repetition_message("a", "a").ends_with("the second one is ignored"));
         let said = repetition_message("events=alloc", "");
         assert!(

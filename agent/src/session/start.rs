@@ -5,27 +5,27 @@ use std::os::unix::ffi::OsStringExt;
 
 use jvmti_bindings::sys::jni::JavaVM;
 use jvmti_bindings::sys::jvmti as ti;
-use lucce_instrument::jdk::{TESTED_JDKS, closest_tested_jdk};
-use lucce_jvmti::{JvmError, Jvmti, VmHandle, flags};
+use lucce_jvmti::{Jvmti, VmHandle, flags};
 
 use crate::events;
 use crate::leaks;
 use crate::options::{AgentOptions, LogLevel, program_filter};
 use crate::session::agent::{Agent, AgentResources, StartError};
+use crate::session::vm_support::{
+    adapt_to_untried_jdk, check_jdk_supported, sampling_taken_message, set_sampling_interval_early,
+    unsupported_message,
+};
 use crate::session::{attach, file_watch, holders_request, repeated_start};
 
-/// The VM's callbacks with hooks, and in hookless mode.
-#[derive(Clone, Copy)]
-pub struct CallbackTables {
-    pub hooked: ti::jvmtiEventCallbacks,
-    pub hookless: ti::jvmtiEventCallbacks,
-}
-
-/// Starts the agent, before any Java code runs. `doors`: the VM's callbacks.
+/// Starts the agent, before any Java code runs. `callbacks`: those of the VM.
 ///
 /// # Errors
 /// One line for the user: the VM must not start.
-pub fn start_agent(vm: *mut JavaVM, text: &str, doors: &CallbackTables) -> Result<(), String> {
+pub fn start_agent(
+    vm: *mut JavaVM,
+    text: &str,
+    callbacks: &ti::jvmtiEventCallbacks,
+) -> Result<(), String> {
     if let Some(first) = repeated_start::recorded_options() {
         // The VM must start, so even wrong options are no error: the first options hold.
         let said = repeated_start::repetition_message(&first, text);
@@ -39,7 +39,7 @@ pub fn start_agent(vm: *mut JavaVM, text: &str, doors: &CallbackTables) -> Resul
     let jvmti = Jvmti::from_vm(vm).map_err(unsupported_message("JVMTI 11"))?;
     let started = match is_program_selected(jvmti, &options) {
         true => check_jdk_supported(jvmti)
-            .and_then(|()| acquire_and_start(vm, jvmti, options, (text, doors))),
+            .and_then(|()| acquire_and_start(vm, jvmti, options, (text, callbacks))),
         false => Ok(false),
     };
     if started != Ok(true) {
@@ -71,7 +71,7 @@ fn is_program_selected(jvmti: Jvmti, options: &AgentOptions) -> bool {
 }
 
 /// The text of the options, and the VM's callbacks.
-type StartArguments<'t> = (&'t str, &'t CallbackTables);
+type StartArguments<'t> = (&'t str, &'t ti::jvmtiEventCallbacks);
 
 /// Starts the agent, or reports why the program runs without recording. `false`: it runs without.
 ///
@@ -81,7 +81,7 @@ fn acquire_and_start(
     vm: *mut JavaVM,
     jvmti: Jvmti,
     mut options: AgentOptions,
-    (text, doors): StartArguments<'_>,
+    (text, callbacks): StartArguments<'_>,
 ) -> Result<bool, String> {
     lucce_tracelog::keep_addresses(flags::expected_addresses(vm));
     adapt_to_untried_jdk(jvmti, &mut options);
@@ -93,8 +93,8 @@ fn acquire_and_start(
         }
     };
     match missing {
-        Ok(ground) => {
-            start_with_resources(vm, jvmti, (options, ground), (text, doors)).map(|()| true)
+        Ok(resources) => {
+            start_with_resources(vm, jvmti, (options, resources), (text, callbacks)).map(|()| true)
         }
         Err(StartError::NoResources(why)) if !options.strict => {
             options.print_message(
@@ -110,12 +110,11 @@ fn acquire_and_start(
 fn start_with_resources(
     vm: *mut JavaVM,
     jvmti: Jvmti,
-    (options, ground): (AgentOptions, AgentResources),
-    (text, doors): StartArguments<'_>,
+    (options, resources): (AgentOptions, AgentResources),
+    (text, callbacks): StartArguments<'_>,
 ) -> Result<(), String> {
     if options.is_hookless() {
-        let told = (text, &doors.hookless);
-        return attach::start_hookless(vm, jvmti, (options, ground), told);
+        return attach::start_hookless(vm, jvmti, (options, resources), (text, callbacks));
     }
     file_watch::survive_truncation(vm);
     holders_request::remember_vm(vm);
@@ -142,15 +141,15 @@ fn start_with_resources(
     for source in events::wanted_sources(&options.hooked_events()) {
         events::add_source_capabilities(jvmti, source)?;
     }
-    let agent = Agent::install(options, jvmti, ground)?;
-    agent.long_methods.set_vm(VmHandle::new(vm));
-    agent.append_meta("lucce", env!("CARGO_PKG_VERSION"));
+    let agent = Agent::install(options, jvmti, resources)?;
+    agent.classes.long_methods.set_vm(VmHandle::new(vm));
+    agent.core.append_meta("lucce", env!("CARGO_PKG_VERSION"));
     if let Some(leaks) = &agent.leaks {
-        leaks::write_interval(agent, leaks);
+        leaks::write_interval(agent.counting_parts(), leaks);
     }
-    agent.append_meta("options", text);
+    agent.core.append_meta("options", text);
     jvmti
-        .set_callbacks(&doors.hooked)
+        .set_callbacks(callbacks)
         .map_err(unsupported_message("the agent's callbacks"))?;
     for event in [
         ti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK,
@@ -167,73 +166,6 @@ fn start_with_resources(
     // JDK 21 and later.
     let _ = jvmti.enable_event(ti::JVMTI_EVENT_VIRTUAL_THREAD_END);
     Ok(())
-}
-
-/// Sets the sampling interval in bytes before the VM creates its first thread.
-///
-/// The VM draws a thread's distance to its first sample when it creates the thread. A draw with the VM's own interval of 512 KB
-/// would hide the beginning of the main thread. `None`: there are no samples.
-pub fn set_sampling_interval_early(jvmti: Jvmti, interval: Option<u32>) {
-    if let Some(interval) = interval {
-        // If the VM refuses, it refuses again when sampling starts, and the user gets a message.
-        let _ = jvmti.set_sampling_interval(interval);
-    }
-}
-
-/// The helper class is compiled for this version. The behavior of older VMs was not examined.
-const OLDEST: u32 = 17;
-
-/// Checks the VM's Java version.
-///
-/// # Errors
-/// The version is too old.
-pub fn check_jdk_supported(jvmti: Jvmti) -> Result<(), String> {
-    match jvmti.java_version().map_err(unsupported_message("JVMTI"))? {
-        OLDEST.. => Ok(()),
-        feature => Err(format!(
-            "this is JDK {feature}, and lucce needs {OLDEST} or later"
-        )),
-    }
-}
-
-const NEWEST: u32 = TESTED_JDKS[TESTED_JDKS.len() - 1];
-/// On a newer JDK, every N-th event is compared with the VM's own trace.
-const SAMPLE: u32 = 1000;
-
-/// If the JDK is not among the tested ones, the program runs, and known facts are compared with the present JDK.
-pub fn adapt_to_untried_jdk(jvmti: Jvmti, options: &mut AgentOptions) {
-    if let Ok(feature) = jvmti.java_version() {
-        adapt_to_untried_feature(feature, options);
-    }
-}
-
-fn adapt_to_untried_feature(feature: u32, options: &mut AgentOptions) {
-    if options.facts || !TESTED_JDKS.contains(&feature) {
-        options.compared_jdk = Some(closest_tested_jdk(feature));
-    }
-    if feature <= NEWEST {
-        return;
-    }
-    if options.verify == 0 {
-        options.verify = SAMPLE;
-    }
-    options.add_warning(format!(
-        "JDK {feature} is newer than {NEWEST}, the newest that lucce was tried on: what differs from what lucce knows is told, \
-         and one event in {} is compared with the JVM's own stack trace; `lucce check` tells whether one was wrong",
-        options.verify
-    ));
-}
-
-/// The message if the VM does not let this agent sample allocations.
-pub fn sampling_taken_message(JvmError(code): JvmError) -> String {
-    format!(
-        "events=leak, alloc=SIZE: another agent samples allocations, and the VM lets only one (error {code})"
-    )
-}
-
-/// The message if the VM does not support `what`.
-pub fn unsupported_message(what: &'static str) -> impl Fn(JvmError) -> String {
-    move |JvmError(code)| format!("this VM does not support {what} (error {code})")
 }
 
 fn required_capabilities(jvmti: Jvmti, options: &AgentOptions) -> ti::jvmtiCapabilities {
@@ -267,27 +199,4 @@ fn is_debugger_expected() -> bool {
     let settings = variables.iter().filter_map(std::env::var_os);
     let mut texts = settings.map(OsString::into_vec).chain([command]);
     texts.any(|text| text.windows(4).any(|word| word == b"jdwp"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn jdks_that_were_not_tried_are_compared() {
-        let of = |feature, text| {
-            let mut options = AgentOptions::parse(text).unwrap();
-            adapt_to_untried_feature(feature, &mut options);
-            (options.compared_jdk, options.verify, options.warnings)
-        };
-        for tried in TESTED_JDKS {
-            assert_eq!(of(tried, "log=none"), (None, 0, Vec::new()));
-            assert_eq!(of(tried, "log=none,facts=on").0, Some(tried));
-        }
-        assert_eq!(of(19, "log=none"), (Some(17), 0, Vec::new()));
-        let (like, verify, told) = of(NEWEST + 1, "log=none");
-        assert_eq!((like, verify), (Some(NEWEST), SAMPLE));
-        assert!(told[0].starts_with("JDK 26 is newer than 25"), "{told:?}");
-        assert_eq!(of(NEWEST + 1, "log=none,verify=7").1, 7);
-    }
 }

@@ -10,33 +10,38 @@ use crate::core::EventStreamer;
 use crate::options::kind_names;
 use crate::registry::file_state::FileState;
 use crate::session::Agent;
-use crate::session::finish::{
+use crate::session::event_totals::{
     ContextNumberScope, EventTotals, count_context_numbers, count_dropped_events,
 };
-use crate::session::push;
+use crate::session::{control_socket, push};
+
+/// The answer to `status`.
+pub fn current_status(agent: &Agent) -> String {
+    status_json(agent, control_socket::uptime_ms())
+}
 
 /// `uptime`: in milliseconds.
-pub fn status_json(agent: &Agent, uptime: u64) -> String {
-    let (kinds, counting) = agent.event_mask.requested_state();
+fn status_json(agent: &Agent, uptime: u64) -> String {
+    let (kinds, counting) = agent.core.event_mask.requested_state();
     let events = EventTotals::count_events(agent).sum_events();
     let numbers = count_context_numbers(agent, ContextNumberScope::All);
-    let counts = &agent.counts;
+    let counts = &agent.core.counts;
     let lost = count_dropped_events(agent);
     // Events that no file contains any more are lost.
-    let (events, lost) = match agent.log.file_state(&agent.options.out) {
+    let (events, lost) = match agent.core.log.file_state(&agent.core.options.out) {
         FileState::Truncated | FileState::Failed => (0, lost + events),
         FileState::Whole | FileState::Moved(_) | FileState::Removed => (events, lost),
     };
     let known = ReplyObject::default()
         .with_text("lucce", env!("CARGO_PKG_VERSION"))
-        .with_raw("attached", agent.is_attached());
-    let known = match agent.sampling_interval() {
+        .with_raw("attached", agent.core.is_attached());
+    let known = match agent.core.sampling_interval() {
         Some(bytes) => known.with_raw("sampled_bytes", bytes),
         None => known,
     };
     known
         .with_raw("pid", std::process::id())
-        .with_text("run", &agent.run.to_string())
+        .with_text("run", &agent.core.run.to_string())
         .with_raw("uptime_ms", uptime)
         .with_raw("counting", counting)
         .with_raw("bursts", bursts_json(agent))
@@ -55,15 +60,16 @@ pub fn status_json(agent: &Agent, uptime: u64) -> String {
 
 /// The number of threads with a state. In hookless mode: threads that have had events, where threads of one kind may share one.
 fn count_threads(agent: &Agent) -> usize {
-    match agent.hookless.is_some() {
-        false => agent.threads.len(),
-        true => agent.counts.next_thread.load(Ordering::Relaxed) as usize,
+    match agent.core.hookless.is_some() {
+        false => agent.core.threads.len(),
+        true => agent.core.counts.next_thread.load(Ordering::Relaxed) as usize,
     }
 }
 
 /// Number of bursts, and for how much of which time events were counted; `null`: always.
 fn bursts_json(agent: &Agent) -> String {
     agent
+        .core
         .event_mask
         .burst_times()
         .map_or("null".into(), |bursts| {
@@ -78,8 +84,8 @@ fn bursts_json(agent: &Agent) -> String {
 /// In bytes.
 fn memory_json(agent: &Agent) -> String {
     ReplyObject::default()
-        .with_raw("graph", agent.encoder.collect_stats().memory_bytes)
-        .with_raw("trees", agent.comparison.tree_bytes())
+        .with_raw("graph", agent.core.encoder.collect_stats().memory_bytes)
+        .with_raw("trees", agent.counters.comparison.tree_bytes())
         .into_json()
 }
 
@@ -88,29 +94,29 @@ fn stream_json(agent: &Agent) -> String {
     let of = |streamer: &EventStreamer| {
         file_object(&streamer.file_state(), streamer.path())
             .with_raw("bytes", streamer.written_bytes())
-            .with_raw("limit", agent.options.record_limit)
+            .with_raw("limit", agent.core.options.record_limit)
             .with_raw("full", streamer.is_full())
             .into_json()
     };
-    agent.streamer.as_ref().map_or("null".into(), of)
+    agent.core.streamer.as_ref().map_or("null".into(), of)
 }
 
 /// The file's present path and state.
-fn file_object(fate: &FileState, path: &Path) -> ReplyObject {
-    let path = fate.current_path(path);
+fn file_object(file_state: &FileState, path: &Path) -> ReplyObject {
+    let path = file_state.current_path(path);
     let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     ReplyObject::default()
         .with_text("file", &file.to_string_lossy())
-        .with_text("state", fate.as_str())
+        .with_text("state", file_state.as_str())
 }
 
 fn log_json(agent: &Agent) -> String {
-    let fate = agent.log.file_state(&agent.options.out);
-    let known = file_object(&fate, &agent.options.out)
-        .with_raw("bytes", agent.log.written_bytes())
-        .with_raw("refused", agent.log.refused_records());
+    let file_state = agent.core.log.file_state(&agent.core.options.out);
+    let known = file_object(&file_state, &agent.core.options.out)
+        .with_raw("bytes", agent.core.log.written_bytes())
+        .with_raw("refused", agent.core.log.refused_records());
     // Why the log is full.
-    let known = match agent.log.no_room() {
+    let known = match agent.core.log.no_room() {
         None => known.with_raw("full", "null"),
         Some(LogFullCause::Limit) => known.with_text("full", "limit"),
         Some(LogFullCause::Disk) => known.with_text("full", "disk"),

@@ -7,37 +7,43 @@ use lucce_jvmti::JniEnvironment;
 
 use crate::memory::locks::WatchedMutex;
 use crate::memory::slots::Slot;
-use crate::registry::call_recorder::{CallRecorder, FrameNotification, ThreadCallRecord};
-use crate::stack::{StackTracker, vm_entry};
+use crate::registry::call_recorder::{
+    CallRecorder, FrameNotification, RecordedFrame, ThreadCallRecord,
+};
+use crate::stack::{StackParts, vm_entry};
 use crate::thread::ThreadState;
-use crate::thread::lifecycle::{read_name, thread_name};
+use crate::thread::names::{read_name, thread_name};
 
-/// Records one step of the current thread. `what` is the code that the helper class passes: see
-/// [`FrameNotification`].
+/// Records one step of the current thread, in the frame with slot `slot`. `what` is the code that the helper class
+/// passes: see [`FrameNotification`].
 pub fn record_step(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
-    (what, slot, site): (i32, Slot, u32),
+    what: i32,
+    (slot, site): (Slot, u32),
 ) {
-    let Some(recorder) = &stack.recorder else {
+    let Some(recorder) = &agent.core.recorder else {
         return;
     };
-    let recorded = thread_recording(stack, recorder, env, state);
+    let recorded = thread_recording(agent, recorder, env, state);
     if recorder.has_unhooked_frames(&recorded, (state.first_slot(), slot)) {
-        vm_entry::repair_slots(stack, env, state, slot, slot);
+        vm_entry::repair_slots(agent, env, state, slot, slot);
     }
+    let frame = RecordedFrame {
+        first: state.first_slot(),
+        slot,
+        site,
+    };
     match FrameNotification::from_code(what) {
         Some(FrameNotification::Entered) => {
-            let place = (state.first_slot(), slot, site);
-            recorder.record_entry(&recorded, &stack.method_of_site, place);
+            recorder.record_entry(&recorded, &agent.core.method_of_site, frame);
         }
         Some(what @ (FrameNotification::Call | FrameNotification::Event)) => {
-            let place = (state.first_slot(), slot, site);
-            let methods = &stack.method_of_site;
-            recorder.record_site(&recorded, methods, place, what == FrameNotification::Event);
+            let methods = &agent.core.method_of_site;
+            recorder.record_site(&recorded, methods, frame, what == FrameNotification::Event);
             if recorder.is_thread_start(methods.get(site)) {
-                give_ticket(stack, recorder, env, &recorded);
+                give_ticket(agent, recorder, env, &recorded);
             }
         }
         Some(FrameNotification::Returned) => recorder.record_return(&recorded, slot),
@@ -48,14 +54,14 @@ pub fn record_step(
 
 /// The current thread's part of the recording.
 fn thread_recording(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     recorder: &CallRecorder,
     env: JniEnvironment,
     state: &ThreadState,
 ) -> Arc<WatchedMutex<ThreadCallRecord>> {
     let recorded = state.recording.get_or_init(|| {
         let started = recorder.claim_started_thread(state.ticket);
-        started.unwrap_or_else(|| recorder.record_thread(&thread_name(stack, env)))
+        started.unwrap_or_else(|| recorder.record_thread(&thread_name(agent.thread_parts(), env)))
     });
     Arc::clone(recorded)
 }
@@ -63,12 +69,13 @@ fn thread_recording(
 /// Gives a ticket to a thread that is about to start: the `this` of the innermost frame. Until that thread runs, its
 /// field for the recording holds the negated ticket.
 fn give_ticket(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     recorder: &CallRecorder,
     env: JniEnvironment,
     parent: &WatchedMutex<ThreadCallRecord>,
 ) {
-    let (Some(fields), Some(thread)) = (stack.fields.get(), stack.jvmti.innermost_this()) else {
+    let (Some(fields), Some(thread)) = (agent.core.fields.get(), agent.core.jvmti.innermost_this())
+    else {
         return;
     };
     let is_new = env.get_long(thread, fields.ticket.as_raw()) == 0

@@ -9,7 +9,7 @@ use std::sync::RwLockReadGuard;
 use lucce_callgraph::{ContextEncoder, ContextFrame, ContextId, GraphJournal, MethodId};
 
 use crate::registry::CodeRegistry;
-use crate::stack::StackTracker;
+use crate::stack::StackParts;
 
 const CLASS: &str = "io/lucce/CallContext$Scope";
 /// The method that captures the number for its caller.
@@ -20,17 +20,19 @@ const SCOPE_METHODS: [&str; 2] = ["run", "call"];
 /// The context of a frame of `method` that continues where `number` was captured. `None`: the number names no such
 /// place.
 pub fn scope_context(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     number: ContextId,
     method: MethodId,
 ) -> Option<ContextId> {
-    let taken = stack
+    let taken = agent
+        .counters
         .comparison
         .is_off()
-        .then(|| find_capture(&stack.encoder, || stack.registry(), number));
+        .then(|| find_capture(&agent.core.encoder, || agent.core.registry(), number));
     let (caller, frame) = taken.flatten()?;
     Some(
-        stack
+        agent
+            .core
             .encoder
             .encode_call(caller, frame.site, frame.method, method),
     )
@@ -39,13 +41,13 @@ pub fn scope_context(
 /// The frame in which a number was captured, and the context of that frame.
 fn find_capture<'b, J: GraphJournal>(
     encoder: &ContextEncoder<J>,
-    book: impl FnOnce() -> RwLockReadGuard<'b, CodeRegistry>,
+    registry: impl FnOnce() -> RwLockReadGuard<'b, CodeRegistry>,
     number: ContextId,
 ) -> Option<(ContextId, ContextFrame)> {
     let (context, frame) = encoder.find_caller(number, MethodId::EVENT).ok()??;
     // The registry's lock is released before the graph is queried: a thread that changes the graph holds the graph's
     // lock and then needs the registry's.
-    let is_capture = method_name(&book(), frame.method.0)? == (CLASS, CAPTURE);
+    let is_capture = method_name(&registry(), frame.method.0)? == (CLASS, CAPTURE);
     match is_capture {
         true => encoder.find_caller(context, frame.method).ok()?,
         false => Some((context, frame)),
@@ -53,15 +55,18 @@ fn find_capture<'b, J: GraphJournal>(
 }
 
 /// Whether traces may continue in another thread below a frame of this method.
-pub fn is_scope_method(book: &CodeRegistry, method: u32) -> bool {
-    method_name(book, method)
+pub fn is_scope_method(registry: &CodeRegistry, method: u32) -> bool {
+    method_name(registry, method)
         .is_some_and(|(class, name)| class == CLASS && SCOPE_METHODS.contains(&name))
 }
 
-fn method_name(book: &CodeRegistry, method: u32) -> Option<(&str, &str)> {
-    let info = book.method(method)?;
-    let class = book.class(info.class)?;
-    Some((book.name_text(class.name), book.name_text(info.name)))
+fn method_name(registry: &CodeRegistry, method: u32) -> Option<(&str, &str)> {
+    let info = registry.method(method)?;
+    let class = registry.class(info.class)?;
+    Some((
+        registry.name_text(class.name),
+        registry.name_text(info.name),
+    ))
 }
 
 #[cfg(test)]
@@ -78,9 +83,9 @@ mod tests {
     use crate::registry::{ClassDefinition, ClassLoaderId};
 
     /// Like the agent's journal: takes the registry's lock while the graph changes.
-    struct WithBook(Arc<RwLock<CodeRegistry>>);
+    struct WithRegistry(Arc<RwLock<CodeRegistry>>);
 
-    impl GraphJournal for WithBook {
+    impl GraphJournal for WithRegistry {
         fn append_change(&mut self, _: GraphChange) -> Result<(), JournalError> {
             drop(self.0.read().unwrap());
             Ok(())
@@ -93,8 +98,8 @@ mod tests {
     /// Two threads read the frame of the capture, one changes the graph, one changes the registry.
     #[test]
     fn nobody_waits_for_another_for_ever() {
-        let mut book = CodeRegistry::default();
-        let ids = book.add_class(&ClassDefinition {
+        let mut registry = CodeRegistry::default();
+        let ids = registry.add_class(&ClassDefinition {
             name: CLASS,
             source: None,
             loader: ClassLoaderId::BOOT,
@@ -106,8 +111,8 @@ mod tests {
         });
         let capture = MethodId(ids.unwrap().first_method);
         let main = MethodId(capture.0 + 1);
-        let book = Arc::new(RwLock::new(book));
-        let journal = WithBook(Arc::clone(&book));
+        let registry = Arc::new(RwLock::new(registry));
+        let journal = WithRegistry(Arc::clone(&registry));
         let encoder = Arc::new(ContextEncoder::new(
             ContextLayout::DEFAULT,
             EncodingPolicy::LUCCE,
@@ -122,7 +127,7 @@ mod tests {
 
         let (ended, all) = channel();
         for role in 0..4 {
-            let (book, encoder) = (Arc::clone(&book), Arc::clone(&encoder));
+            let (registry, encoder) = (Arc::clone(&registry), Arc::clone(&encoder));
             let ended = ended.clone();
             thread::spawn(move || {
                 let mut right = true;
@@ -131,9 +136,9 @@ mod tests {
                     let site = SiteId(1000 + at);
                     match role {
                         0 => drop(encoder.encode_event(root, site, main)),
-                        1 => drop(book.write().unwrap()),
+                        1 => drop(registry.write().unwrap()),
                         _ => {
-                            let taken = find_capture(&encoder, || book.read().unwrap(), number);
+                            let taken = find_capture(&encoder, || registry.read().unwrap(), number);
                             right &= taken.is_some_and(|(context, frame)| {
                                 (context, frame.site) == (root, CALLED)
                             });

@@ -3,23 +3,25 @@
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 
 use crate::core::EventLocation;
-use crate::stack::{StackTracker, tasks};
+use crate::stack::{StackParts, tasks};
 use crate::thread::ThreadState;
 
 /// The context of a frame of `callee`, called from `from`. `None`: it has no number.
 pub fn step_context(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     state: &ThreadState,
     from: EventLocation,
     callee: MethodId,
 ) -> Option<u64> {
-    let compared = stack
+    let compared = agent
+        .counters
         .comparison
         .step_from(|| state.comparison_state(), from, callee);
     compared.unwrap_or_else(|| {
         let caller = ContextId(from.context);
         known_context(
-            stack
+            agent
+                .core
                 .encoder
                 .encode_call(caller, from.site, from.method, callee),
         )
@@ -27,28 +29,35 @@ pub fn step_context(
 }
 
 /// The context of a thread's first frame.
-pub fn first_context(stack: &StackTracker, state: &ThreadState, method: MethodId) -> Option<u64> {
+pub fn first_context(agent: StackParts<'_>, state: &ThreadState, method: MethodId) -> Option<u64> {
     let entry = (0, SiteId::ENTRY);
-    let compared = stack
-        .comparison
-        .step_to_callee(|| state.comparison_state(), entry, method);
-    compared.unwrap_or_else(|| known_context(tasks::first_context(stack, state, method)))
+    let compared =
+        agent
+            .counters
+            .comparison
+            .step_to_callee(|| state.comparison_state(), entry, method);
+    compared.unwrap_or_else(|| known_context(tasks::first_context(agent, state, method)))
 }
 
 /// The number of a frame's context. `context` is the value that the tracking mode keeps for the frame.
-pub fn context_number(stack: &StackTracker, state: &ThreadState, context: u64) -> ContextId {
-    let compared = stack
-        .comparison
-        .resolve_number(stack, || state.comparison_state(), context);
+pub fn context_number(agent: StackParts<'_>, state: &ThreadState, context: u64) -> ContextId {
+    let compared =
+        agent
+            .counters
+            .comparison
+            .resolve_number(agent.core, || state.comparison_state(), context);
     compared.unwrap_or(ContextId(context))
 }
 
 /// The number of an event at `here`. [`ContextId::UNKNOWN`] if no numbers are left.
-pub fn event_number(stack: &StackTracker, state: &ThreadState, here: EventLocation) -> ContextId {
-    let frame = context_number(stack, state, here.context);
+pub fn event_number(agent: StackParts<'_>, state: &ThreadState, here: EventLocation) -> ContextId {
+    let frame = context_number(agent, state, here.context);
     match frame {
         ContextId::UNKNOWN => frame,
-        _ => stack.encoder.encode_event(frame, here.site, here.method),
+        _ => agent
+            .core
+            .encoder
+            .encode_event(frame, here.site, here.method),
     }
 }
 

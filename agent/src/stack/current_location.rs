@@ -9,11 +9,11 @@ use lucce_callgraph::{ContextId, MethodId, SiteId};
 
 use crate::core::EventLocation;
 use crate::memory::slots::{LOST, Slot};
+use crate::stack::caller_frames::{self, CallerFrames};
 use crate::stack::frames::{MethodKind, ResolvedFrame, StackWalk};
 use crate::stack::innermost_frames;
-use crate::stack::vm_entry;
-use crate::stack::vm_entry::CallerFrames;
-use crate::stack::{StackTracker, contexts};
+use crate::stack::innermost_frames::WalkedFrames;
+use crate::stack::{StackParts, contexts};
 use crate::thread::ThreadState;
 use crate::thread::carrier;
 use lucce_jvmti::JniEnvironment;
@@ -21,12 +21,12 @@ use lucce_jvmti::JniEnvironment;
 /// The location of the current thread, without the innermost `own` frames that the VM reports. `None`: no frame is
 /// left, or the caller of a frame is not known. `state` must be the current thread's.
 pub fn locate_current(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     own: usize,
 ) -> Option<EventLocation> {
-    locate_stable(stack, env, state, (own, None)).here
+    locate_stable(agent, env, state, (own, None)).here
 }
 
 /// The place of an allocation.
@@ -42,11 +42,11 @@ pub enum AllocationPlace {
 
 /// The place at which the current thread has just made the object that the VM reports.
 pub fn locate_allocation(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
 ) -> AllocationPlace {
-    match locate_stable(stack, env, state, (0, None)) {
+    match locate_stable(agent, env, state, (0, None)) {
         CurrentLocation {
             in_helper: true, ..
         } => AllocationPlace::Ours,
@@ -69,18 +69,18 @@ struct CurrentLocation {
 /// Like [`locate_current`], with `location` as the location of the innermost frame, even if the VM reports another
 /// one.
 pub fn locate_at(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     location: Option<i64>,
 ) -> Option<EventLocation> {
-    locate_stable(stack, env, state, (0, location)).here
+    locate_stable(agent, env, state, (0, location)).here
 }
 
 /// Tries the innermost frames alone, then all frames. Repeats the walk if a method was resolved meanwhile: its code
 /// may have been replaced after the walk.
 fn locate_stable(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     place: (usize, Option<i64>),
@@ -88,25 +88,30 @@ fn locate_stable(
     const MOST_WALKS: usize = 8;
     let mut walks = 1;
     loop {
-        let before = stack.frames.resolution_count();
-        let asked = locate_once(stack, env, state, place);
-        if stack.frames.resolution_count() == before || walks == MOST_WALKS {
-            return asked;
+        let before = agent.stack.frames.resolution_count();
+        let location = locate_once(agent, env, state, place);
+        if agent.stack.frames.resolution_count() == before || walks == MOST_WALKS {
+            return location;
         }
         walks += 1;
     }
 }
 
 fn locate_once(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     (own, location): (usize, Option<i64>),
 ) -> CurrentLocation {
-    let mut walk = StackWalk::new(stack, env, own + innermost_frames::FIRST_FRAMES)
+    let mut walk = StackWalk::new(agent, env, own + innermost_frames::FIRST_FRAMES)
         .with_innermost_location(location);
     let mut frames = Vec::new();
-    let here = find_location(stack, env, state, (&mut frames, own, &mut walk));
+    let mut walked = WalkedFrames {
+        frames: &mut frames,
+        own,
+        walk: &mut walk,
+    };
+    let here = find_location(agent, env, state, &mut walked);
     let is_shown = |frame: &ResolvedFrame| frame.method.kind != MethodKind::Hidden;
     let has_all = frames.len() < own + innermost_frames::MOST_FRAMES;
     CurrentLocation {
@@ -116,59 +121,58 @@ fn locate_once(
     }
 }
 
-/// `frames` holds all frames that `walk` has given; new ones are appended.
 fn find_location(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
-    (frames, own, walk): (&mut Vec<ResolvedFrame>, usize, &mut StackWalk<'_>),
+    walked: &mut WalkedFrames<'_, '_>,
 ) -> Option<EventLocation> {
-    let asked = (&mut *frames, own, &mut *walk);
-    let near = thread_pointer(stack, env)
-        .and_then(|pointer| innermost_frames::find_callers(stack, state, asked, pointer));
+    let near = thread_pointer(agent, env)
+        .and_then(|pointer| innermost_frames::find_callers(agent, state, walked, pointer));
     let callers = match near {
         Some(callers) => callers,
         None => {
-            frames.extend(walk.collect_rest()?);
-            vm_entry::match_all_callers(&stack.registry(), state, frames.get(own..)?)?
+            walked.frames.extend(walked.walk.collect_rest()?);
+            caller_frames::match_all_callers(&agent.core.registry(), state, walked.callers()?)?
         }
     };
-    locate_by_callers(stack, state, &callers)
+    locate_by_callers(agent, state, &callers)
 }
 
 /// The current thread's pointer, which may be stale.
-fn thread_pointer(stack: &StackTracker, env: JniEnvironment) -> Option<Slot> {
-    let fields = stack.fields.get()?;
-    let thread = stack.jvmti.current_thread()?;
+fn thread_pointer(agent: StackParts<'_>, env: JniEnvironment) -> Option<Slot> {
+    let fields = agent.core.fields.get()?;
+    let thread = agent.core.jvmti.current_thread()?;
     let field = fields.pointer.as_raw();
-    let pointer =
-        carrier::with_field_holder(stack, env, thread, |thread| env.get_long(thread, field));
+    let pointer = carrier::with_field_holder(agent.thread_parts(), env, thread, |thread| {
+        env.get_long(thread, field)
+    });
     env.delete_local(thread);
     usize::try_from(pointer).ok().map(Slot::from_pointer)
 }
 
 /// The location of the innermost frame, computed from the known callers.
 pub fn locate_by_callers(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     state: &ThreadState,
     callers: &CallerFrames,
 ) -> Option<EventLocation> {
     if !callers.is_complete {
         return None;
     }
-    for &(slot, stands) in &callers.slots_without_site {
-        slot.write_site(known_site(stands.extra_site(stack))?);
+    for &(slot, position) in &callers.slots_without_site {
+        slot.write_site(known_site(position.extra_site(agent))?);
     }
-    let mut here = innermost_location(stack, state, callers)?;
-    for &stands in callers
+    let mut here = innermost_location(agent, state, callers)?;
+    for &position in callers
         .missing
         .iter()
         .skip(usize::from(callers.innermost.is_none()))
     {
         here = EventLocation {
-            context: contexts::step_context(stack, state, here, stands.method)?,
-            site: known_site(stands.extra_site(stack))?,
-            method: stands.method,
+            context: contexts::step_context(agent, state, here, position.method)?,
+            site: known_site(position.extra_site(agent))?,
+            method: position.method,
         };
     }
     Some(here)
@@ -176,22 +180,22 @@ pub fn locate_by_callers(
 
 /// The location of the innermost frame that has a slot. If there is none: of the thread's first frame.
 fn innermost_location(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     state: &ThreadState,
     callers: &CallerFrames,
 ) -> Option<EventLocation> {
     let slot = callers.slot.below();
-    let (stands, known) = match callers.innermost {
-        Some(stands) => (stands, slot.site()),
+    let (position, known) = match callers.innermost {
+        Some(position) => (position, slot.site()),
         None => (*callers.missing.first()?, SiteId(0)),
     };
-    let site = vm_entry::wanted_site(stack, stands, known).unwrap_or(known);
+    let site = caller_frames::wanted_site(agent, position, known).unwrap_or(known);
     let site = known_site(site)?;
     // The frame may run older code. Then the slot's site belongs to that code's method, which has another id.
-    let method = known_method(stack.method_of_site.get(site.0))?;
+    let method = known_method(agent.core.method_of_site.get(site.0))?;
     let context = match callers.innermost {
-        Some(_) => slot_context(stack, state, slot, method)?,
-        None => contexts::first_context(stack, state, method)?,
+        Some(_) => slot_context(agent, state, slot, method)?,
+        None => contexts::first_context(agent, state, method)?,
     };
     Some(EventLocation {
         context,
@@ -203,15 +207,19 @@ fn innermost_location(
 /// The context of the frame of `method` with slot `slot`. Computed from the nearest known context below, like
 /// `LucceRt.walk`. All slots below must belong to frames that are calling.
 pub fn slot_context(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     state: &ThreadState,
     slot: Slot,
     method: MethodId,
 ) -> Option<u64> {
-    if let Some(context) = stack.comparison.context_in_slots(stack, slot, method) {
+    if let Some(context) = agent
+        .counters
+        .comparison
+        .context_in_slots(agent.core, slot, method)
+    {
         return context;
     }
-    let methods = &stack.method_of_site;
+    let methods = &agent.core.method_of_site;
     let (mut at, mut callee) = (slot, method);
     let mut context = loop {
         let below = at.below();
@@ -221,7 +229,7 @@ pub fn slot_context(
         }
         match below.site() {
             SiteId::ENTRY => {
-                let context = contexts::first_context(stack, state, callee)?;
+                let context = contexts::first_context(agent, state, callee)?;
                 below.write_memo(callee, ContextId(context));
                 break context;
             }
@@ -242,7 +250,7 @@ pub fn slot_context(
             site,
             method: caller,
         };
-        context = contexts::step_context(stack, state, here, callee)?;
+        context = contexts::step_context(agent, state, here, callee)?;
         at.write_memo(callee, ContextId(context));
         at = at.above();
     }

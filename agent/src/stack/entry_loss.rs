@@ -7,9 +7,9 @@ use crate::memory::counter::increment_counter;
 use crate::options::LogLevel;
 use crate::registry::CodeRegistry;
 use crate::registry::written_records::external_name;
-use crate::stack::StackTracker;
+use crate::stack::StackParts;
+use crate::stack::caller_frames;
 use crate::stack::frames::{MethodKind, ResolvedFrame};
-use crate::stack::vm_entry;
 use crate::thread::ThreadState;
 
 /// The reason why the caller of a VM-entered frame is not known.
@@ -54,7 +54,7 @@ impl<'f> EntryLoss<'f> {
     /// The loss of the next callee of the innermost of these frames. `frames`: innermost first; their slots do not
     /// match.
     pub fn from_callee_frames(frames: &'f [ResolvedFrame]) -> EntryLoss<'f> {
-        let reason = match vm_entry::are_known(frames) {
+        let reason = match caller_frames::are_known(frames) {
             true => LossReason::OtherSlot,
             false => LossReason::UnknownFrame,
         };
@@ -66,14 +66,16 @@ impl<'f> EntryLoss<'f> {
     }
 
     /// Counts the loss, and reports it to the user unless the VM has ended.
-    pub fn count_and_report(&self, stack: &StackTracker, state: &ThreadState) {
+    pub fn count_and_report(&self, agent: StackParts<'_>, state: &ThreadState) {
         // Relaxed: a statistic; no other memory depends on it.
-        let is_first = stack
+        let is_first = agent
+            .core
             .counts
             .vm_entries_unresolved
             .fetch_add(1, Ordering::Relaxed)
             == 0;
-        if let Some(of_reason) = stack
+        if let Some(of_reason) = agent
+            .core
             .counts
             .vm_entries_unresolved_by
             .get(self.reason as usize)
@@ -81,14 +83,14 @@ impl<'f> EntryLoss<'f> {
             increment_counter(of_reason);
         }
         // After its end the VM reports no frames, but threads may run until the process ends.
-        if !stack.vm_end.has_ended() {
-            self.report_loss(stack, state, is_first);
+        if !agent.core.vm_end.has_ended() {
+            self.report_loss(agent, state, is_first);
         }
     }
 
     /// Reports the loss the first time in a run, and each time with `log=debug`.
-    fn report_loss(&self, stack: &StackTracker, state: &ThreadState, is_first: bool) {
-        let is_debugging = LogLevel::Debug >= stack.options.log;
+    fn report_loss(&self, agent: StackParts<'_>, state: &ThreadState, is_first: bool) {
+        let is_debugging = LogLevel::Debug >= agent.core.options.log;
         let level = match is_first {
             true => LogLevel::Warn,
             false => LogLevel::Debug,
@@ -113,20 +115,22 @@ impl<'f> EntryLoss<'f> {
             },
             LossReason::OtherSlot => "a frame below it was entered in an unknown way".to_owned(),
         };
-        let told = format!(
+        let message = format!(
             "cannot find the caller of {entered}, which the JVM entered by itself: {why}. Events in it have no trace and count as \
              lost; other traces stay right. `lucce check` counts such methods. Please report this with the output of log=debug"
         );
-        stack.report_message(level, &told);
+        agent.core.report_message(level, &message);
         if is_debugging {
-            stack.report_message(LogLevel::Debug, &self.dump_frames(stack, state));
+            agent
+                .core
+                .report_message(LogLevel::Debug, &self.dump_frames(agent, state));
         }
     }
 
     /// Text of the frames that the VM reports and of the slots, outermost first.
-    fn dump_frames(&self, stack: &StackTracker, state: &ThreadState) -> String {
+    fn dump_frames(&self, agent: StackParts<'_>, state: &ThreadState) -> String {
         let mut text = String::from("frames and slots of that entry, outermost first:");
-        let book = stack.registry();
+        let registry = agent.core.registry();
         for frame in self.callers.iter().rev() {
             let slot = if frame.has_slot() { "slot" } else { "no slot" };
             let _ = write!(
@@ -141,13 +145,13 @@ impl<'f> EntryLoss<'f> {
             .slots_until(state.first_slot().up_by(self.callers.len()))
         {
             let site = slot.site();
-            let _ = match book.site(site.0) {
+            let _ = match registry.site(site.0) {
                 Some(info) => write!(
                     text,
                     "\n  {} {}:{}",
                     site.0,
-                    name_by_id(&book, info.method),
-                    book.line_of_site(&info)
+                    name_by_id(&registry, info.method),
+                    registry.line_of_site(&info)
                 ),
                 None => write!(text, "\n  {}", site.0),
             };
@@ -165,14 +169,14 @@ fn frame_name(frame: &ResolvedFrame) -> String {
     )
 }
 
-fn name_by_id(book: &CodeRegistry, method: u32) -> String {
+fn name_by_id(registry: &CodeRegistry, method: u32) -> String {
     let name = || {
-        let info = book.method(method)?;
-        let class = book.name_text(book.class(info.class)?.name);
+        let info = registry.method(method)?;
+        let class = registry.name_text(registry.class(info.class)?.name);
         Some(format!(
             "{}.{}",
             external_name(class),
-            book.name_text(info.name)
+            registry.name_text(info.name)
         ))
     };
     name().unwrap_or_default()

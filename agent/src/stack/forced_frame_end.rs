@@ -11,7 +11,8 @@ use lucce_jvmti::JniEnvironment;
 
 use crate::core::thread_fields;
 use crate::memory::slots::Slot;
-use crate::stack::StackTracker;
+use crate::stack::StackParts;
+use crate::stack::caller_frames;
 use crate::stack::entry_loss::EntryLoss;
 use crate::stack::frames::{PIECE, ResolvedFrame, StackWalk};
 use crate::stack::vm_entry;
@@ -19,8 +20,8 @@ use crate::thread::{OwnState, ThreadState};
 
 /// Restores the pointer of `thread`, whose innermost frame is about to end without its hooks. The VM has agreed to
 /// that, so the thread is suspended, or it is the current one.
-pub fn end_innermost(stack: &StackTracker, env: JniEnvironment, thread: jobject) {
-    let Some(fields) = thread_fields(stack, env, thread) else {
+pub fn end_innermost(agent: StackParts<'_>, env: JniEnvironment, thread: jobject) {
+    let Some(fields) = thread_fields(agent.core, env, thread) else {
         return;
     };
     // SAFETY: the thread lives while it is suspended, and runs no method of the agent's then: its innermost frame is one of
@@ -33,15 +34,15 @@ pub fn end_innermost(stack: &StackTracker, env: JniEnvironment, thread: jobject)
     }
     let field = fields.pointer.as_raw();
     let pointer = Slot::from_pointer(env.get_long(thread, field) as usize);
-    let walk = StackWalk::new(stack, env, PIECE).for_thread(thread);
-    if let Some(pointer) = pointer_at_entry(stack, state, (walk, pointer)) {
+    let walk = StackWalk::new(agent, env, PIECE).for_thread(thread);
+    if let Some(pointer) = pointer_at_entry(agent, state, (walk, pointer)) {
         env.set_long(thread, field, pointer.pointer() as i64);
     }
 }
 
 /// The pointer at the entry of the innermost frame. `None`: the frame has not moved it.
 fn pointer_at_entry(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     state: &ThreadState,
     (mut walk, pointer): (StackWalk<'_>, Slot),
 ) -> Option<Slot> {
@@ -50,14 +51,14 @@ fn pointer_at_entry(
         return None;
     }
     let below = walk.collect_rest()?;
-    let callers = vm_entry::match_callers(&stack.registry(), state, &below);
+    let callers = caller_frames::match_callers(&agent.core.registry(), state, &below);
     let Some(callers) = callers else {
         let loss = EntryLoss::from_callee_frames(&below);
-        return Some(vm_entry::lose_callee(stack, state, pointer, &loss));
+        return Some(vm_entry::lose_callee(agent, state, pointer, &loss));
     };
     let slot = callers.slot.up_by(callers.missing.len());
-    let asked = innermost.method.is_entered_by_vm() && innermost.has_slot();
-    Some(match asked {
+    let needs_vm_entry = innermost.method.is_entered_by_vm() && innermost.has_slot();
+    Some(match needs_vm_entry {
         true => vm_entry::leave_frame(state, slot),
         false => slot,
     })

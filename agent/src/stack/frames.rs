@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use crate::core::is_in_scope;
 use crate::memory::locks::WatchedRwLock;
 use crate::registry::{ClassLoaderId, NATIVE_LINE, NO_LINE};
-use crate::stack::StackTracker;
+use crate::stack::StackParts;
 use crate::stack::class_versions::{ClassVersions, VersionedClass};
 use crate::stack::{late_classes, unloading};
 use lucce_instrument::{FrameKind, INHERITED, is_leaf};
@@ -238,7 +238,7 @@ impl FrameCache {
     /// Resolves a method; resolves it again if its class has new code.
     pub fn resolve_method(
         &self,
-        stack: &StackTracker,
+        agent: StackParts<'_>,
         env: JniEnvironment,
         method: jmethodID,
     ) -> Arc<ResolvedMethod> {
@@ -246,8 +246,8 @@ impl FrameCache {
             let map = self.methods.read();
             map.get(method).cloned()
         };
-        let current = known.filter(|known| known.is_current(env, can_watch(stack, env)));
-        current.unwrap_or_else(|| self.resolve_new(stack, env, method))
+        let current = known.filter(|known| known.is_current(env, can_watch(agent, env)));
+        current.unwrap_or_else(|| self.resolve_new(agent, env, method))
     }
 
     /// A counter that changes when a method is resolved. If it is unchanged after a walk, the methods that are
@@ -259,13 +259,13 @@ impl FrameCache {
     /// Resolves the frames `found`, without the frames of helper classes.
     pub fn resolve_all(
         &self,
-        stack: &StackTracker,
+        agent: StackParts<'_>,
         env: JniEnvironment,
         found: &[FrameInfo],
     ) -> Vec<ResolvedFrame> {
         let read = || self.methods.read();
         let mut frames = Vec::with_capacity(found.len());
-        let can_watch = can_watch(stack, env);
+        let can_watch = can_watch(agent, env);
         let mut map = read();
         for info in found {
             let known = map.get(info.method);
@@ -273,7 +273,7 @@ impl FrameCache {
                 Some(known) => Arc::clone(known),
                 None => {
                     drop(map);
-                    let new = self.resolve_new(stack, env, info.method);
+                    let new = self.resolve_new(agent, env, info.method);
                     map = read();
                     new
                 }
@@ -326,7 +326,7 @@ impl FrameCache {
 
     fn resolve_new(
         &self,
-        stack: &StackTracker,
+        agent: StackParts<'_>,
         env: JniEnvironment,
         method: jmethodID,
     ) -> Arc<ResolvedMethod> {
@@ -336,11 +336,11 @@ impl FrameCache {
         };
         if before.is_some() {
             // The code of its class was replaced.
-            stack.vm_entry_cache.forget_all();
-            stack.verified_traces.forget_all();
+            agent.stack.vm_entry_sites.forget_all();
+            agent.stack.verified_traces.forget_all();
         }
-        let mut resolved = resolve_uncached(stack, env, method);
-        resolved.older_lines = has_older_lines(stack, &resolved, before.as_deref());
+        let mut resolved = resolve_uncached(agent, env, method);
+        resolved.older_lines = has_older_lines(agent, &resolved, before.as_deref());
         let resolved = Arc::new(resolved);
         let mut map = self.methods.write();
         let known = map.methods.insert(method as usize, Arc::clone(&resolved));
@@ -354,8 +354,10 @@ impl FrameCache {
 }
 
 /// Whether the VM counts class redefinitions and the count can be read now.
-pub fn can_watch(stack: &StackTracker, env: JniEnvironment) -> bool {
-    stack.is_live() && stack.frames.versions.count_field().is_some() && !env.has_exception()
+pub fn can_watch(agent: StackParts<'_>, env: JniEnvironment) -> bool {
+    agent.core.is_live()
+        && agent.stack.frames.versions.count_field().is_some()
+        && !env.has_exception()
 }
 
 /// Whether frames may run older code with other lines for which the VM uses the id of `resolved`. `before`: the
@@ -363,12 +365,12 @@ pub fn can_watch(stack: &StackTracker, env: JniEnvironment) -> bool {
 ///
 /// Code with different instructions gets an id of its own. If only lines differ, the older code shares the id.
 fn has_older_lines(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     resolved: &ResolvedMethod,
     before: Option<&ResolvedMethod>,
 ) -> bool {
     let count = resolved.version.redefinition_count();
-    if count == 0 || resolved.native || stack.jvmti.is_obsolete(resolved.vm_id()) {
+    if count == 0 || resolved.native || agent.core.jvmti.is_obsolete(resolved.vm_id()) {
         return false;
     }
     let Some(before) = before else {
@@ -382,14 +384,14 @@ fn has_older_lines(
 }
 
 fn resolve_uncached(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     method: jmethodID,
 ) -> ResolvedMethod {
     let mut resolved = ResolvedMethod {
         vm_id: method as usize,
         kind: MethodKind::Unknown,
-        native: stack.jvmti.is_native(method),
+        native: agent.core.jvmti.is_native(method),
         slot: false,
         vm: None,
         entered_with_lock: false,
@@ -405,11 +407,11 @@ fn resolve_uncached(
         class_name: String::new(),
         method_name: String::new(),
     };
-    if let Some(class) = stack.jvmti.declaring_class(method) {
-        fill_method(stack, env, method, class, &mut resolved);
+    if let Some(class) = agent.core.jvmti.declaring_class(method) {
+        fill_method(agent, env, method, class, &mut resolved);
         env.delete_local(class);
     }
-    if let (MethodVersion::Early, true) = (&resolved.version, can_watch(stack, env)) {
+    if let (MethodVersion::Early, true) = (&resolved.version, can_watch(agent, env)) {
         // The VM reports no class for it, and never will.
         resolved.version = MethodVersion::Fixed;
     }
@@ -417,19 +419,19 @@ fn resolve_uncached(
 }
 
 fn fill_method(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     method: jmethodID,
     class: jobject,
     resolved: &mut ResolvedMethod,
 ) -> Option<()> {
-    let loader = stack.jvmti.class_loader(class)?;
-    let id = stack.loaders.loader_id(stack.jvmti, env, loader);
+    let loader = agent.core.jvmti.class_loader(class)?;
+    let id = agent.core.loaders.loader_id(agent.core.jvmti, env, loader);
     env.delete_local(loader);
     resolved.loader = id;
-    let signature = stack.jvmti.class_signature(class)?;
+    let signature = agent.core.jvmti.class_signature(class)?;
     let name = signature.strip_prefix('L')?.strip_suffix(';')?;
-    let (method_name, descriptor) = stack.jvmti.method_name(method)?;
+    let (method_name, descriptor) = agent.core.jvmti.method_name(method)?;
     resolved.class_name = name.to_string();
     resolved.method_name = method_name;
     let is_inherited = name == "java/lang/Object" && resolved.method_name.starts_with(INHERITED);
@@ -441,55 +443,56 @@ fn fill_method(
     // The name of a hidden class has a suffix after `/`, which its signature shows after a dot.
     if name.contains('.') {
         resolved.kind = MethodKind::Hidden;
-        resolved.restores = !stack.options.is_partial();
+        resolved.restores = !agent.core.options.is_partial();
         // The VM never redefines hidden classes.
         resolved.version = MethodVersion::Fixed;
         // Lambda forms are JDK code that calls these native methods like any other method, without a hook.
-        resolved.counts_what_it_makes = !stack.options.is_partial() && !name.starts_with(FORMS);
+        resolved.counts_what_it_makes =
+            !agent.core.options.is_partial() && !name.starts_with(FORMS);
         return None;
     }
-    read_lines(stack, env, method, (class, name), resolved);
-    if !is_in_scope(stack, id, name) {
+    read_lines(agent, env, method, (class, name), resolved);
+    if !is_in_scope(agent.core, id, name) {
         resolved.kind = MethodKind::Hidden;
         return None;
     }
     let is_known = || {
-        let book = stack.registry();
-        let class = book.find_class(id, name)?;
-        book.find_method(class, &resolved.method_name, &descriptor)
+        let registry = agent.core.registry();
+        let class = registry.find_class(id, name)?;
+        registry.find_method(class, &resolved.method_name, &descriptor)
     };
     // A redefined class may have more methods than before, if the VM was started with the option that allows it.
-    if stack.hookless.is_some() && is_known().is_none() {
-        let gone = stack.loaders.remove_unloaded(env);
+    if agent.core.hookless.is_some() && is_known().is_none() {
+        let gone = agent.core.loaders.remove_unloaded(env);
         if !gone.is_empty() {
-            unloading::forget_loaders(stack, &gone);
+            unloading::forget_loaders(agent, &gone);
         }
-        late_classes::add_class(stack, class, id, name)?;
+        late_classes::add_class(agent, class, id, name)?;
     }
-    let book = stack.registry();
-    let class = book.find_class_id(id, name)?;
-    let known = book.find_method(book.class(class)?, &resolved.method_name, &descriptor);
-    drop(book);
+    let registry = agent.core.registry();
+    let class = registry.find_class_id(id, name)?;
+    let known = registry.find_method(registry.class(class)?, &resolved.method_name, &descriptor);
+    drop(registry);
     let id = match known {
         Some(id) => id,
         None => {
             let method_name = (&*resolved.method_name, &*descriptor);
-            let access = stack.jvmti.method_modifiers(method);
-            let cache = &stack.frames;
+            let access = agent.core.jvmti.method_modifiers(method);
+            let cache = &agent.stack.frames;
             cache.added_method(class, method_name, || {
-                late_classes::add_method(stack, class, method_name, access)
+                late_classes::add_method(agent, class, method_name, access)
             })?
         }
     };
-    let book = stack.registry();
-    let info = book.method(id)?;
+    let registry = agent.core.registry();
+    let info = registry.method(id)?;
     resolved.kind = if info.transparent {
         MethodKind::Hidden
     } else {
         MethodKind::Known(id)
     };
     resolved.slot = info.has_slot();
-    resolved.restores = matches!(info.frame, FrameKind::NoSlot | FrameKind::NoSlotVmEntered);
+    resolved.restores = matches!(info.frame, FrameKind::Hidden | FrameKind::HiddenVmEntered);
     resolved.counts_what_it_makes = info.frame != FrameKind::Leaf;
     // Constructors of exceptions run without asking the VM, and they call `fillInStackTrace`.
     resolved.located_by_caller =
@@ -497,11 +500,11 @@ fn fill_method(
     let vm = info.frame == FrameKind::VmEntered;
     resolved.entered_with_lock =
         info.frame == FrameKind::OwnSlot && info.access & SYNCHRONIZED != 0 && !resolved.native;
-    drop(book);
+    drop(registry);
     if vm {
-        resolved.vm = Some(location_behind_entry(stack, method));
+        resolved.vm = Some(location_behind_entry(agent, method));
         if resolved.method_name != "<init>" {
-            resolved.unwind = find_unwind_handler(stack, method);
+            resolved.unwind = find_unwind_handler(agent, method);
         }
     }
     Some(())
@@ -509,14 +512,14 @@ fn fill_method(
 
 /// Reads lines and version of the same code.
 fn read_lines(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     method: jmethodID,
     (class, name): (jobject, &str),
     resolved: &mut ResolvedMethod,
 ) {
-    let versions = &stack.frames.versions;
-    let field = versions.count_field().filter(|_| can_watch(stack, env));
+    let versions = &agent.stack.frames.versions;
+    let field = versions.count_field().filter(|_| can_watch(agent, env));
     let watched = field.map(|field| {
         let class = versions.watch_class(env, class, (resolved.loader, name));
         (class, field)
@@ -528,8 +531,8 @@ fn read_lines(
     };
     let count = loop {
         let before = count();
-        resolved.lines = stack.jvmti.line_table(method);
-        resolved.last_location = stack.jvmti.last_location(method);
+        resolved.lines = agent.core.jvmti.line_table(method);
+        resolved.last_location = agent.core.jvmti.last_location(method);
         if count() == before {
             break before;
         }
@@ -549,16 +552,16 @@ const SYNCHRONIZED: u16 = 0x20;
 const FORMS: &str = "java/lang/invoke/LambdaForm$";
 
 /// The location after the entry hook, which is the first call in a VM-entered method.
-fn location_behind_entry(stack: &StackTracker, method: jmethodID) -> i64 {
+fn location_behind_entry(agent: StackParts<'_>, method: jmethodID) -> i64 {
     const CALL: i64 = 3;
-    let code = stack.jvmti.method_bytecodes(method);
+    let code = agent.core.jvmti.method_bytecodes(method);
     let first = call_bcis(&code).first().copied();
     i64::from(first.unwrap_or(0)) + CALL
 }
 
 /// The inserted handler: the last instructions of a VM-entered method, `lload N; invokestatic exitVm; athrow`.
-fn find_unwind_handler(stack: &StackTracker, method: jmethodID) -> Option<(i64, i64)> {
-    let code = stack.jvmti.method_bytecodes(method);
+fn find_unwind_handler(agent: StackParts<'_>, method: jmethodID) -> Option<(i64, i64)> {
+    let code = agent.core.jvmti.method_bytecodes(method);
     let [load, _, throw] = last_bcis(&code).map(i64::from);
     (throw > 0).then_some((load, throw))
 }
@@ -589,7 +592,7 @@ impl ResolvedFrame {
 
 /// A thread's frames without the frames of helper classes, innermost first.
 pub struct StackWalk<'a> {
-    stack: &'a StackTracker,
+    agent: StackParts<'a>,
     env: JniEnvironment,
     /// Null: the current thread.
     thread: jobject,
@@ -612,9 +615,9 @@ pub struct StackWalk<'a> {
 impl<'a> StackWalk<'a> {
     /// Requests `piece` frames from the VM, helper frames included, then more in each request: the VM walks from the
     /// innermost frame each time.
-    pub fn new(stack: &'a StackTracker, env: JniEnvironment, piece: usize) -> StackWalk<'a> {
+    pub fn new(agent: StackParts<'a>, env: JniEnvironment, piece: usize) -> StackWalk<'a> {
         StackWalk {
-            stack,
+            agent,
             env,
             thread: std::ptr::null_mut(),
             frames: Vec::new().into_iter(),
@@ -697,7 +700,8 @@ impl<'a> StackWalk<'a> {
         };
         let mut found = vec![empty; self.wanted];
         let count = match self
-            .stack
+            .agent
+            .core
             .jvmti
             .read_stack_from(self.thread, self.depth, &mut found)
         {
@@ -722,12 +726,12 @@ impl<'a> StackWalk<'a> {
 
     fn resolve_more(&mut self) {
         let found = self.read_piece();
-        let cache = &self.stack.frames;
+        let cache = &self.agent.stack.frames;
         if let (true, Some(innermost)) = (self.depth == found.len(), found.first()) {
-            let innermost = cache.resolve_method(self.stack, self.env, innermost.method);
+            let innermost = cache.resolve_method(self.agent, self.env, innermost.method);
             self.in_helper = innermost.kind == MethodKind::Helper;
         }
-        self.frames = cache.resolve_all(self.stack, self.env, &found).into_iter();
+        self.frames = cache.resolve_all(self.agent, self.env, &found).into_iter();
     }
 }
 

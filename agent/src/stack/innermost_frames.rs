@@ -13,9 +13,9 @@ use lucce_callgraph::{MethodId, SiteId};
 
 use crate::memory::slots::{LOST, Slot};
 use crate::registry::CodeRegistry;
-use crate::stack::StackTracker;
+use crate::stack::StackParts;
+use crate::stack::caller_frames::{CallerFrames, VmFramePosition, is_error_constructor};
 use crate::stack::frames::{MethodKind, ResolvedFrame, StackWalk};
-use crate::stack::vm_entry::{CallerFrames, VmFramePosition};
 use crate::thread::ThreadState;
 
 /// Frames of the first attempt. They mostly suffice, and each frame takes the VM about a microsecond.
@@ -25,30 +25,46 @@ pub const MOST_FRAMES: usize = 16;
 /// Minimum number of callers: fewer seldom prove a slot.
 const FEWEST: usize = 4;
 
-/// The callers of the current thread by its innermost frames. `pointer` is the thread's pointer. `frames` are the
-/// frames that `walk` has given; the innermost `own` of them do not count, and new ones are appended. `None`: all
-/// frames are needed.
+/// The frames that a walk has given so far.
+pub struct WalkedFrames<'f, 'w> {
+    /// Further frames of the walk are appended.
+    pub frames: &'f mut Vec<ResolvedFrame>,
+    /// The number of innermost frames that do not count.
+    pub own: usize,
+    pub walk: &'f mut StackWalk<'w>,
+}
+
+impl WalkedFrames<'_, '_> {
+    /// The frames that count. `None`: there are too few.
+    pub fn callers(&self) -> Option<&[ResolvedFrame]> {
+        self.frames.get(self.own..)
+    }
+}
+
+/// The callers of the current thread by its innermost frames. `pointer` is the thread's pointer. `None`: all frames
+/// are needed.
 pub fn find_callers(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     state: &ThreadState,
-    (frames, own, walk): (&mut Vec<ResolvedFrame>, usize, &mut StackWalk<'_>),
+    walked: &mut WalkedFrames<'_, '_>,
     pointer: Slot,
 ) -> Option<CallerFrames> {
     // Out of scope the pointer is restored, so it may lie below the slot.
-    let usual = stack.comparison.is_off()
-        && !stack.options.is_partial()
-        && stack.counts.untracked_calls.load(Ordering::Relaxed) == 0;
+    let usual = agent.counters.comparison.is_off()
+        && !agent.core.options.is_partial()
+        && agent.core.counts.untracked_calls.load(Ordering::Relaxed) == 0;
     let mut stages = [FIRST_FRAMES, MOST_FRAMES].into_iter().filter(|_| usual);
     stages.find_map(|most| {
-        frames.extend(walk.take((own + most).saturating_sub(frames.len())));
-        prove_callers(&stack.registry(), state, frames.get(own..)?, pointer)
+        let missing = (walked.own + most).saturating_sub(walked.frames.len());
+        walked.frames.extend(walked.walk.by_ref().take(missing));
+        prove_callers(&agent.core.registry(), state, walked.callers()?, pointer)
     })
 }
 
 /// The callers, if there is one candidate. `None` also if a lost frame may lie below. Its caller's slot has no site,
 /// and the frames above it are not at their usual slots.
 pub fn prove_callers(
-    book: &CodeRegistry,
+    registry: &CodeRegistry,
     state: &ThreadState,
     frames: &[ResolvedFrame],
     pointer: Slot,
@@ -81,7 +97,7 @@ pub fn prove_callers(
         let slots = (0..index).rev().map(|index| first.up_by(index));
         slots
             .zip(&below)
-            .all(|(slot, stands)| may_be_at(book, slot.site(), *stands))
+            .all(|(slot, position)| may_be_at(registry, slot.site(), *position))
     };
     let index = find_unique(below.len(), pointer.frames_above(first), fits)?;
     Some(CallerFrames {
@@ -99,28 +115,18 @@ fn has_lost_frame(state: &ThreadState, pointer: Slot) -> bool {
     slots.any(|slot| slot.site() == SiteId(LOST))
 }
 
-/// Whether the frame is a constructor of an error that the VM makes. The VM enters such constructors without a
-/// request for the slot, so their slots are not directly above their caller's.
-pub fn is_error_constructor(frame: &ResolvedFrame) -> bool {
-    const NAMES: [&str; 3] = ["Error", "Exception", "Throwable"];
-    let class = &frame.method.class_name;
-    frame.method.method_name == "<init>"
-        && class.starts_with("java/")
-        && NAMES.iter().any(|name| class.ends_with(name))
-}
-
 fn frame_position((method, frame): &(MethodId, &ResolvedFrame)) -> VmFramePosition {
     VmFramePosition::from_frame(*method, frame)
 }
 
 /// Whether a slot's site can belong to a frame of this method at this line.
-fn may_be_at(book: &CodeRegistry, site: SiteId, stands: VmFramePosition) -> bool {
+fn may_be_at(registry: &CodeRegistry, site: SiteId, position: VmFramePosition) -> bool {
     // No site: the frame was entered before the hooks were live.
     site == SiteId(0)
-        || book.method_of_site(site) == stands.method
-            && book
+        || registry.method_of_site(site) == position.method
+            && registry
                 .site(site.0)
-                .is_none_or(|info| book.line_of_site(&info) == stands.line)
+                .is_none_or(|info| registry.line_of_site(&info) == position.line)
 }
 
 /// The index from `least` to `most` that fits, if it is the only one.

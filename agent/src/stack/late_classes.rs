@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use crate::registry::{ClassDefinition, ClassLoaderId};
-use crate::stack::StackTracker;
+use crate::stack::StackParts;
 use lucce_instrument::MethodInstrumentation;
 use lucce_instrument::jdk::hidden;
 use lucce_jvmti::Jvmti;
@@ -13,39 +13,40 @@ use jvmti_bindings::sys::jni::jclass;
 
 /// Adds a class with its methods. `None`: no ids are left, or the VM does not report the methods.
 pub fn add_class(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     class: jclass,
     loader: ClassLoaderId,
     name: &str,
 ) -> Option<()> {
-    let jvmti = stack.jvmti;
+    let jvmti = agent.core.jvmti;
     let methods: Vec<MethodSignature> = jvmti
         .class_methods(class)
         .into_iter()
         .map(|method| read_signature(jvmti, method))
         .collect::<Option<_>>()?;
     let release = jdk_release(jvmti);
-    let shapes: Vec<MethodInstrumentation> = methods
+    let instrumentations: Vec<MethodInstrumentation> = methods
         .iter()
         .map(|method| {
             let hidden = hidden::is_hidden(release, name, &method.name, &method.descriptor);
-            MethodInstrumentation::without_hooks(hidden && stack.loaders.is_trusted(loader))
+            MethodInstrumentation::without_hooks(hidden && agent.core.loaders.is_trusted(loader))
         })
         .collect();
     let methods: Vec<_> = methods
         .iter()
-        .map(|told| (&*told.name, &*told.descriptor, told.access))
+        .map(|method| (&*method.name, &*method.descriptor, method.access))
         .collect();
     let source = jvmti.source_file(class);
-    let mut book = stack.registry_mut();
+    let mut registry = agent.core.registry_mut();
     let is_known = |(name_of_method, descriptor, _): &(&str, &str, u16)| {
-        let class = book.find_class(loader, name);
+        let class = registry.find_class(loader, name);
         class.is_some_and(|class| {
-            book.find_method(class, name_of_method, descriptor)
+            registry
+                .find_method(class, name_of_method, descriptor)
                 .is_some()
         })
     };
-    if book.find_class(loader, name).is_some() && methods.iter().all(is_known) {
+    if registry.find_class(loader, name).is_some() && methods.iter().all(is_known) {
         // Another thread has added it meanwhile.
         return Some(());
     }
@@ -54,25 +55,27 @@ pub fn add_class(
         source: source.as_deref(),
         loader,
         methods: &methods,
-        instrumentations: &shapes,
+        instrumentations: &instrumentations,
     };
-    book.add_class(&new).map(drop)
+    registry.add_class(&new).map(drop)
 }
 
 /// Adds a method that Flight Recorder inserted into a registered class after the hooks; it has no hooks. `class` is
 /// the class's id. Returns the method's id. `None`: no ids are left.
 pub fn add_method(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     class: u32,
     (name, descriptor): (&str, &str),
     access: u16,
 ) -> Option<u32> {
-    let mut book = stack.registry_mut();
-    let info = book.class(class)?;
+    let mut registry = agent.core.registry_mut();
+    let info = registry.class(class)?;
     let loader = info.loader;
-    let class_name = book.name_text(info.name).to_owned();
-    let source = info.source.map(|source| book.name_text(source).to_owned());
-    let ids = book.add_class(&ClassDefinition {
+    let class_name = registry.name_text(info.name).to_owned();
+    let source = info
+        .source
+        .map(|source| registry.name_text(source).to_owned());
+    let ids = registry.add_class(&ClassDefinition {
         name: &class_name,
         source: source.as_deref(),
         loader,
@@ -80,7 +83,7 @@ pub fn add_method(
         instrumentations: &[MethodInstrumentation::without_hooks(false)],
     })?;
     // The name still leads to the class with hooks.
-    book.link_loader(loader, class);
+    registry.link_loader(loader, class);
     Some(ids.first_method)
 }
 

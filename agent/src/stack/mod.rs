@@ -2,16 +2,17 @@
 //!
 //! ```text
 //! event, VM entry ─► frames: the VM's frames, resolved by the registry
-//!                      ├─► innermost_frames, vm_entry_cache: a few frames prove the slot
+//!                      ├─► innermost_frames, vm_entry_sites: a few frames prove the slot
 //!                      └─► vm_entry: all frames are matched with all slots
 //! slot, site      ─► current_location ─► contexts ─► number
 //! number          ─► trace: frames for the program; verify: comparison with the VM's trace
 //! ```
 //!
-//! Read [`frames`] and [`vm_entry`] first, then [`current_location`] and [`tasks`]. `simulated_thread` tests the
+//! Read [`frames`], [`caller_frames`] and [`vm_entry`] first, then [`current_location`] and [`tasks`]. `simulated_thread` tests the
 //! matching against a plain stack.
 
 pub mod call_recording;
+pub mod caller_frames;
 pub mod class_versions;
 pub mod context_scopes;
 pub mod contexts;
@@ -32,27 +33,43 @@ pub mod unloading;
 pub mod verified_traces;
 pub mod verify;
 pub mod vm_entry;
-pub mod vm_entry_cache;
+pub mod vm_entry_sites;
 
-use std::ops::Deref;
-
-use crate::thread::CounterStore;
+use crate::core::AgentCore;
+use crate::thread::{CounterStore, ThreadParts};
 
 use frames::FrameCache;
 use tasks::TaskOrigins;
 use throwable_trace::ThrowableTraces;
 use trace::LogArchive;
 use verified_traces::VerifiedTraces;
-use vm_entry_cache::VmEntryCache;
+use vm_entry_sites::VmEntrySites;
 
 pub use late_classes::add_class;
 
-/// The state of stack tracking: counters of threads, and caches of frames and VM entries.
+/// The parts of the agent that the layer of stacks uses: its own, and those of the layers below.
+#[derive(Clone, Copy)]
+pub struct StackParts<'a> {
+    pub core: &'a AgentCore,
+    pub counters: &'a CounterStore,
+    pub stack: &'a StackTracker,
+}
+
+impl<'a> StackParts<'a> {
+    pub fn thread_parts(self) -> ThreadParts<'a> {
+        ThreadParts {
+            core: self.core,
+            counters: self.counters,
+        }
+    }
+}
+
+/// The state of stack tracking: caches of frames and VM entries.
+#[derive(Default)]
 pub struct StackTracker {
-    pub counters: CounterStore,
     pub frames: FrameCache,
     /// Places from which the VM enters methods: one or two frames prove the slot there.
-    pub vm_entry_cache: VmEntryCache,
+    pub vm_entry_sites: VmEntrySites,
     /// Only with `verify=N`: traces that were compared already.
     pub verified_traces: VerifiedTraces,
     /// The log's records of unloaded classes.
@@ -63,31 +80,11 @@ pub struct StackTracker {
     pub throwables: ThrowableTraces,
 }
 
-impl Deref for StackTracker {
-    type Target = CounterStore;
-
-    fn deref(&self) -> &CounterStore {
-        &self.counters
-    }
-}
-
 impl StackTracker {
     /// Forgets everything that was read from code, because methods may have other code now.
     pub fn forget_code(&self) {
         self.frames.forget_all();
-        self.vm_entry_cache.forget_all();
+        self.vm_entry_sites.forget_all();
         self.verified_traces.forget_all();
-    }
-
-    pub fn new(counters: CounterStore) -> StackTracker {
-        StackTracker {
-            counters,
-            frames: FrameCache::default(),
-            vm_entry_cache: VmEntryCache::default(),
-            verified_traces: VerifiedTraces::default(),
-            archive: LogArchive::default(),
-            tasks: TaskOrigins::default(),
-            throwables: ThrowableTraces::default(),
-        }
     }
 }

@@ -23,7 +23,7 @@ use lucce_instrument::kinds::LOCK;
 
 use crate::core::EventLocation;
 use crate::memory::slots::Slot;
-use crate::stack::StackTracker;
+use crate::stack::StackParts;
 use crate::stack::current_location;
 use crate::thread::ThreadState;
 use crate::thread::carrier;
@@ -46,7 +46,7 @@ struct MonitorPlace {
     location: i64,
     id: MethodId,
     proof: PointerProof,
-    stands: i64,
+    position: i64,
 }
 
 /// The location that the innermost frame proves.
@@ -68,30 +68,31 @@ thread_local! {
 
 /// Locates the current thread, `thread`, which is about to enter a monitor.
 pub fn locate_at_monitor(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     thread: jobject,
 ) -> MonitorLocation {
-    let Some((method, location)) = stack.jvmti.frame_location(0) else {
+    let Some((method, location)) = agent.core.jvmti.frame_location(0) else {
         return MonitorLocation::default();
     };
-    let known = cached_place(stack, env, method, location);
+    let known = cached_place(agent, env, method, location);
     MonitorLocation {
-        here: prove_location(stack, env, state, (thread, known)),
-        location: Some(known.stands),
+        here: prove_location(agent, env, state, (thread, known)),
+        location: Some(known.position),
     }
 }
 
 fn prove_location(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     (thread, known): (jobject, MonitorPlace),
 ) -> Option<EventLocation> {
-    let field = stack.fields.get()?.pointer.as_raw();
-    let pointer =
-        carrier::with_field_holder(stack, env, thread, |thread| env.get_long(thread, field));
+    let field = agent.core.fields.get()?.pointer.as_raw();
+    let pointer = carrier::with_field_holder(agent.thread_parts(), env, thread, |thread| {
+        env.get_long(thread, field)
+    });
     let pointer = Slot::from_pointer(pointer as usize);
     let (slot, site) = match known.proof {
         PointerProof::Entered(site) => (pointer, site),
@@ -101,17 +102,17 @@ fn prove_location(
         }
         PointerProof::Nothing => return None,
     };
-    let in_method = stack.method_of_site.get(site.0) == known.id.0;
+    let in_method = agent.core.method_of_site.get(site.0) == known.id.0;
     (in_method && state.owns_slot(slot)).then_some(())?;
     Some(EventLocation {
-        context: current_location::slot_context(stack, state, slot, known.id)?,
+        context: current_location::slot_context(agent, state, slot, known.id)?,
         site,
         method: known.id,
     })
 }
 
 fn cached_place(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     method: jmethodID,
     location: i64,
@@ -123,7 +124,7 @@ fn cached_place(
     {
         return found;
     }
-    let found = analyze_place(stack, env, method, location);
+    let found = analyze_place(agent, env, method, location);
     KNOWN.with_borrow_mut(|known| {
         known.resize(PLACES, None);
         if let Some(entry) = known.get_mut(index) {
@@ -134,22 +135,23 @@ fn cached_place(
 }
 
 fn analyze_place(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     method: jmethodID,
     location: i64,
 ) -> MonitorPlace {
-    let resolved = stack.frames.resolve_method(stack, env, method);
+    let resolved = agent.stack.frames.resolve_method(agent, env, method);
     let id = resolved.id().unwrap_or(MethodId(0));
     let mut proof = PointerProof::Nothing;
-    let mut stands = location;
+    let mut position = location;
     if location == 0 && resolved.is_entered_with_lock() {
         proof = PointerProof::Entered(SiteId(
-            stack.find_or_add_site(id.0, resolved.line_number(0)),
+            agent.core.find_or_add_site(id.0, resolved.line_number(0)),
         ));
-    } else if let Some(at) = find_monitorenter(&stack.jvmti.method_bytecodes(method), location) {
-        stands = at;
-        if resolved.slot && stack.options.events.has_kind(&LOCK) {
+    } else if let Some(at) = find_monitorenter(&agent.core.jvmti.method_bytecodes(method), location)
+    {
+        position = at;
+        if resolved.slot && agent.core.options.events.has_kind(&LOCK) {
             proof = PointerProof::Monitor;
         }
     }
@@ -158,7 +160,7 @@ fn analyze_place(
         location,
         id,
         proof,
-        stands,
+        position,
     }
 }
 

@@ -15,10 +15,10 @@ use crate::core::VerifyCountdown;
 use crate::memory::address_space;
 use crate::memory::slots::{LOST, Slot};
 use crate::registry::{ClassDefinition, ClassLoaderId, CodeRegistry};
+use crate::stack::caller_frames::{self, VmFramePosition};
 use crate::stack::frames::{ResolvedFrame, ResolvedMethod};
 use crate::stack::innermost_frames;
 use crate::stack::vm_entry;
-use crate::stack::vm_entry::VmFramePosition;
 use crate::thread::ThreadState;
 use lucce_instrument::MethodInstrumentation;
 
@@ -51,7 +51,7 @@ struct SimulatedFrame {
 }
 
 struct SimulatedThread {
-    book: CodeRegistry,
+    registry: CodeRegistry,
     first_method: u32,
     methods: Vec<Arc<ResolvedMethod>>,
     state: ThreadState,
@@ -73,19 +73,19 @@ impl SimulatedThread {
     /// A thread with `old` frames that are older than the hooks: their methods have hooks, and their slots hold no
     /// site.
     fn new(old: usize) -> SimulatedThread {
-        let mut book = CodeRegistry::default();
+        let mut registry = CodeRegistry::default();
         let names: Vec<String> = (0..METHODS).map(|method| format!("m{method}")).collect();
         let methods: Vec<(&str, &str, u16)> =
             names.iter().map(|name| (name.as_str(), "()V", 0)).collect();
-        let shapes: Vec<MethodInstrumentation> = (0..METHODS)
+        let instrumentations: Vec<MethodInstrumentation> = (0..METHODS)
             .map(|_| MethodInstrumentation::empty())
             .collect();
-        let ids = book.add_class(&ClassDefinition {
+        let ids = registry.add_class(&ClassDefinition {
             name: "a/B",
             source: None,
             loader: ClassLoaderId::BOOT,
             methods: &methods,
-            instrumentations: &shapes,
+            instrumentations: &instrumentations,
         });
         let first_method = ids.unwrap().first_method;
         let resolved = |method| {
@@ -109,7 +109,7 @@ impl SimulatedThread {
             entered: false,
         };
         SimulatedThread {
-            book,
+            registry,
             first_method,
             methods: (0..METHODS).map(resolved).collect(),
             pointer: first.up_by(old),
@@ -139,10 +139,10 @@ impl SimulatedThread {
         self.state.first_slot().up_by(depth)
     }
 
-    fn site_at(&mut self, stands: VmFramePosition) -> SiteId {
+    fn site_at(&mut self, position: VmFramePosition) -> SiteId {
         SiteId(
-            self.book
-                .resolve_line_site(stands.method.0, stands.line)
+            self.registry
+                .resolve_line_site(position.method.0, position.line)
                 .unwrap(),
         )
     }
@@ -203,11 +203,14 @@ impl SimulatedThread {
         self.frame_slot(depth - 1).write_site(site);
         self.pointer = self.frame_slot(depth);
         let frames = self.innermost_frames(1);
-        let near = vm_entry::callers_at_call(&self.book, &frames[0], self.pointer);
+        let near = caller_frames::callers_at_call(&self.registry, &frames[0], self.pointer);
         let near = near.expect("the caller has said where it stands");
-        let all =
-            vm_entry::match_callers(&self.book, &self.state, &self.innermost_frames(usize::MAX))
-                .unwrap();
+        let all = caller_frames::match_callers(
+            &self.registry,
+            &self.state,
+            &self.innermost_frames(usize::MAX),
+        )
+        .unwrap();
         assert_eq!(
             (near.slot, near.innermost, near.missing),
             (all.slot, all.innermost, all.missing),
@@ -219,15 +222,15 @@ impl SimulatedThread {
     /// Does what `vm_entry::enter_frame` does.
     fn enter_method(&mut self, method: u32) {
         let all = self.innermost_frames(usize::MAX);
-        let counted =
-            vm_entry::match_callers(&self.book, &self.state, &all).expect("every slot is right");
+        let counted = caller_frames::match_callers(&self.registry, &self.state, &all)
+            .expect("every slot is right");
         for many in [
             innermost_frames::FIRST_FRAMES,
             innermost_frames::MOST_FRAMES,
         ] {
             let frames = self.innermost_frames(many);
             if let Some(near) =
-                innermost_frames::prove_callers(&self.book, &self.state, &frames, self.pointer)
+                innermost_frames::prove_callers(&self.registry, &self.state, &frames, self.pointer)
             {
                 assert_eq!(
                     (near.slot, near.innermost, near.missing),
@@ -236,18 +239,21 @@ impl SimulatedThread {
                 );
             }
         }
-        let book = &mut self.book;
-        let slot = counted.begin_entry(&self.state, (self.pointer, false), &mut |stands, site| {
-            let said = book.site(site.0).is_some_and(|info| {
-                info.method == stands.method.0 && book.line_of_site(&info) == stands.line
+        let registry = &mut self.registry;
+        let slot =
+            counted.begin_entry(&self.state, (self.pointer, false), &mut |position, site| {
+                let said = registry.site(site.0).is_some_and(|info| {
+                    info.method == position.method.0
+                        && registry.line_of_site(&info) == position.line
+                });
+                (!said).then(|| {
+                    SiteId(
+                        registry
+                            .resolve_line_site(position.method.0, position.line)
+                            .unwrap(),
+                    )
+                })
             });
-            (!said).then(|| {
-                SiteId(
-                    book.resolve_line_site(stands.method.0, stands.line)
-                        .unwrap(),
-                )
-            })
-        });
         assert_eq!(
             slot,
             self.frame_slot(self.stack.len()),
@@ -278,10 +284,10 @@ impl SimulatedThread {
             let site = slot.site();
             assert!(site != SiteId(LOST));
             if site != SiteId(0) {
-                let info = self.book.site(site.0).unwrap();
-                let said = (MethodId(info.method), self.book.line_of_site(&info));
-                let stands = self.frame_position(*plain);
-                assert_eq!(said, (stands.method, stands.line), "{:?}", self.stack);
+                let info = self.registry.site(site.0).unwrap();
+                let said = (MethodId(info.method), self.registry.line_of_site(&info));
+                let position = self.frame_position(*plain);
+                assert_eq!(said, (position.method, position.line), "{:?}", self.stack);
             }
         }
     }
@@ -320,11 +326,11 @@ proptest! {
             thread.run_step(step);
         }
         let frames = thread.innermost_frames(usize::MAX);
-        let found = vm_entry::match_callers(&thread.book, &thread.state, &frames).unwrap();
+        let found = caller_frames::match_callers(&thread.registry, &thread.state, &frames).unwrap();
         if found.innermost.is_some() {
-            let book = &mut thread.book;
-            found.repair_sites(found.slot.below(), &mut |stands, _| {
-                book.resolve_line_site(stands.method.0, stands.line).map(SiteId)
+            let registry = &mut thread.registry;
+            found.repair_sites(found.slot.below(), &mut |position, _| {
+                registry.resolve_line_site(position.method.0, position.line).map(SiteId)
             });
             let first = thread.state.first_slot();
             let below = first.slots_until(found.slot.below());
@@ -349,8 +355,12 @@ fn recursion_that_is_over_proves_nothing() {
         innermost_frames::MOST_FRAMES,
     ] {
         let frames = thread.innermost_frames(many);
-        let found =
-            innermost_frames::prove_callers(&thread.book, &thread.state, &frames, thread.pointer);
+        let found = innermost_frames::prove_callers(
+            &thread.registry,
+            &thread.state,
+            &frames,
+            thread.pointer,
+        );
         assert!(found.is_none(), "{many} frames");
     }
     thread.run_step(&SimulatedStep::Enter(2));
@@ -400,12 +410,12 @@ fn frames_of_an_error_that_the_vm_makes_have_callers() {
         thread.pointer.write_site(site);
         thread.pointer = thread.pointer.above();
     }
-    let told = |thread: &SimulatedThread| {
+    let traced = |thread: &SimulatedThread| {
         let frames = thread.innermost_frames(usize::MAX);
-        let all = vm_entry::match_all_callers(&thread.book, &thread.state, &frames);
+        let all = caller_frames::match_all_callers(&thread.registry, &thread.state, &frames);
         all.map(|all| (all.slot, all.innermost, all.missing, all.is_complete))
     };
-    assert!(told(&thread).is_none(), "no frame is an error's");
+    assert!(traced(&thread).is_none(), "no frame is an error's");
     let id = MethodId(thread.first_method + 4);
     let mut constructor = ResolvedMethod::new_simulated(id, true, method_lines());
     constructor.class_name = "java/lang/NoSuchMethodError".into();
@@ -418,6 +428,6 @@ fn frames_of_an_error_that_the_vm_makes_have_callers() {
         vec![stand(2), stand(3), stand(4)],
         true,
     );
-    assert_eq!(told(&thread), Some(expected));
+    assert_eq!(traced(&thread), Some(expected));
     address_space::shared_stacks().return_region(thread.state.region);
 }

@@ -30,7 +30,7 @@ use crate::memory::counter::increment_counter;
 use crate::memory::locks::WatchedMutex;
 use crate::memory::slots::{LOST, Slot};
 use crate::registry::{ClassDefinition, ClassLoaderId, NO_LINE};
-use crate::stack::StackTracker;
+use crate::stack::StackParts;
 use crate::thread::ThreadState;
 use lucce_instrument::MethodInstrumentation;
 
@@ -140,31 +140,31 @@ impl TaskTag {
 }
 
 /// Records the submission of a task without the field.
-pub fn submit_task(stack: &StackTracker, task: jobject, number: ContextId) {
-    let mut places = stack.tasks.lock();
+pub fn submit_task(agent: StackParts<'_>, task: jobject, number: ContextId) {
+    let mut places = agent.stack.tasks.lock();
     // The table is full: the task must not continue at an earlier place.
     let place = places.place_index(number).unwrap_or(TaskTag::MANY);
-    let tag = stack.jvmti.get_tag(task).ok().map(TaskTag);
+    let tag = agent.core.jvmti.get_tag(task).ok().map(TaskTag);
     if let Some(tag) = tag.and_then(|tag| tag.add_submission(place)) {
         // Fails if the VM has no memory for the tag. Then the task gets no origin.
-        let _ = stack.jvmti.set_tag(task, tag.0);
+        let _ = agent.core.jvmti.set_tag(task, tag.0);
     }
 }
 
 /// Undoes the last submission of a task without the field: the executor rejected it.
-pub fn reject_task(stack: &StackTracker, task: jobject) {
-    take_tagged_number(stack, task);
+pub fn reject_task(agent: StackParts<'_>, task: jobject) {
+    take_tagged_number(agent, task);
 }
 
 /// The place of submission of a task that starts to run. `carried` is the value of its field; unknown if it has no
 /// field. `None`: it was not submitted, or at several places.
 pub fn submission_number(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     task: jobject,
     carried: ContextId,
 ) -> Option<ContextId> {
     match carried {
-        ContextId::UNKNOWN => take_tagged_number(stack, task),
+        ContextId::UNKNOWN => take_tagged_number(agent, task),
         number => Some(number),
     }
 }
@@ -172,31 +172,31 @@ pub fn submission_number(
 /// The context of the frame of `method` with slot `slot`, which runs a task that was submitted in the context
 /// `number`. `None`: the task gets no origin.
 pub fn task_context(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     state: &ThreadState,
     number: ContextId,
     (slot, method): (Slot, MethodId),
 ) -> Option<ContextId> {
-    let begin = submission_context(stack, number)?;
-    frame_context(stack, state, begin, slot, method.0)
+    let begin = submission_context(agent, number)?;
+    frame_context(agent, state, begin, slot, method.0)
 }
 
 /// Takes one run from the task's tag and returns the number of the place.
-fn take_tagged_number(stack: &StackTracker, task: jobject) -> Option<ContextId> {
-    let places = stack.tasks.lock();
-    let (left, place) = TaskTag(stack.jvmti.get_tag(task).ok()?).take_run()?;
-    stack.jvmti.set_tag(task, left.0).ok()?;
+fn take_tagged_number(agent: StackParts<'_>, task: jobject) -> Option<ContextId> {
+    let places = agent.stack.tasks.lock();
+    let (left, place) = TaskTag(agent.core.jvmti.get_tag(task).ok()?).take_run()?;
+    agent.core.jvmti.set_tag(task, left.0).ok()?;
     let (number, _) = places.list.get(place? as usize)?;
     Some(*number)
 }
 
 /// The context of a thread's first frame, of `method`. It continues where the thread was started.
-pub fn first_context(stack: &StackTracker, state: &ThreadState, method: MethodId) -> ContextId {
+pub fn first_context(agent: StackParts<'_>, state: &ThreadState, method: MethodId) -> ContextId {
     let begun = (state.origin != ContextId::UNKNOWN)
-        .then(|| submission_context(stack, state.origin))
+        .then(|| submission_context(agent, state.origin))
         .flatten()
-        .and_then(|begin| begin.step_into(stack, method));
-    begun.unwrap_or_else(|| stack.encoder.root_context(method))
+        .and_then(|begin| begin.step_into(agent, method));
+    begun.unwrap_or_else(|| agent.core.encoder.root_context(method))
 }
 
 /// A separating frame and its context.
@@ -207,22 +207,27 @@ struct SubmissionContext {
 }
 
 impl SubmissionContext {
-    fn step_into(self, stack: &StackTracker, first: MethodId) -> Option<ContextId> {
+    fn step_into(self, agent: StackParts<'_>, first: MethodId) -> Option<ContextId> {
         let SubmissionFrame { method, site } = self.frame;
-        known_context(stack.encoder.encode_call(self.context, site, method, first))
+        known_context(
+            agent
+                .core
+                .encoder
+                .encode_call(self.context, site, method, first),
+        )
     }
 }
 
 /// The separating frame of a task that was submitted at `number`.
-fn submission_context(stack: &StackTracker, number: ContextId) -> Option<SubmissionContext> {
-    if !stack.comparison.is_off() {
+fn submission_context(agent: StackParts<'_>, number: ContextId) -> Option<SubmissionContext> {
+    if !agent.counters.comparison.is_off() {
         return None;
     }
-    let between = stack.tasks.submission_frame(stack)?;
+    let between = agent.stack.tasks.submission_frame(agent)?;
     let place = {
-        let mut places = stack.tasks.lock();
+        let mut places = agent.stack.tasks.lock();
         let Some(place) = places.place_index(number) else {
-            increment_counter(&stack.tasks.unfollowed);
+            increment_counter(&agent.stack.tasks.unfollowed);
             return None;
         };
         if let Some((_, Some(context))) = places.list.get(place as usize) {
@@ -234,8 +239,8 @@ fn submission_context(stack: &StackTracker, number: ContextId) -> Option<Submiss
         place
     };
     // Two threads may get here at once. Both compute the same context.
-    let context = step_to_submission(stack, between, number)?;
-    if let Some((_, known)) = stack.tasks.lock().list.get_mut(place as usize) {
+    let context = step_to_submission(agent, between, number)?;
+    if let Some((_, known)) = agent.stack.tasks.lock().list.get_mut(place as usize) {
         *known = Some(context);
     }
     Some(SubmissionContext {
@@ -245,18 +250,27 @@ fn submission_context(stack: &StackTracker, number: ContextId) -> Option<Submiss
 }
 
 fn step_to_submission(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     between: SubmissionFrame,
     number: ContextId,
 ) -> Option<ContextId> {
-    let frames = stack.encoder.decode_context(number, MethodId::EVENT).ok()?;
+    let frames = agent
+        .core
+        .encoder
+        .decode_context(number, MethodId::EVENT)
+        .ok()?;
     let is_between = |frame: &&ContextFrame| frame.method == between.method;
     let (caller, leaf) = match frames.iter().filter(is_between).count() {
-        0..MOST_HOPS => stack.encoder.find_caller(number, MethodId::EVENT).ok()??,
-        _ => truncate_submissions(stack, between, &frames)?,
+        0..MOST_HOPS => agent
+            .core
+            .encoder
+            .find_caller(number, MethodId::EVENT)
+            .ok()??,
+        _ => truncate_submissions(agent, between, &frames)?,
     };
     known_context(
-        stack
+        agent
+            .core
             .encoder
             .encode_call(caller, leaf.site, leaf.method, between.method),
     )
@@ -267,19 +281,20 @@ fn step_to_submission(
 /// If allocations are measured, the frames from the measurement on stay in the context. So a task belongs to its
 /// measurement however often it was submitted.
 fn truncate_submissions(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     between: SubmissionFrame,
     frames: &[ContextFrame],
 ) -> Option<(ContextId, ContextFrame)> {
-    let (own, others) = frames.split_at_checked(stack.tasks.own_frame_count(frames))?;
+    let (own, others) = frames.split_at_checked(agent.stack.tasks.own_frame_count(frames))?;
     let mut own = own.iter().rev();
     let mut at = *own.next()?;
     let mut below: Option<(ContextId, ContextFrame)> = None;
-    for frame in measured_frames(stack, between, others).iter().rev() {
+    for frame in measured_frames(agent, between, others).iter().rev() {
         let context = match below {
-            None => stack.encoder.root_context(frame.method),
+            None => agent.core.encoder.root_context(frame.method),
             Some((caller, last)) => {
-                stack
+                agent
+                    .core
                     .encoder
                     .encode_call(caller, last.site, last.method, frame.method)
             }
@@ -287,16 +302,17 @@ fn truncate_submissions(
         below = Some((known_context(context)?, *frame));
     }
     let context = match below {
-        None => known_context(stack.encoder.root_context(between.method))?,
+        None => known_context(agent.core.encoder.root_context(between.method))?,
         Some((context, _)) => context,
     };
     let mut context = SubmissionContext {
         context,
         frame: between,
     }
-    .step_into(stack, at.method)?;
+    .step_into(agent, at.method)?;
     for frame in own {
-        let next = stack
+        let next = agent
+            .core
             .encoder
             .encode_call(context, at.site, at.method, frame.method);
         context = known_context(next)?;
@@ -311,11 +327,11 @@ pub const MEASURING: (&str, &str) = ("io/lucce/Allocations", "run");
 /// The frames of submissions from the innermost measurement on, beginning with the separating frame before them.
 /// Empty: nothing is measured.
 fn measured_frames<'f>(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     between: SubmissionFrame,
     frames: &'f [ContextFrame],
 ) -> &'f [ContextFrame] {
-    let is_measured = |frame: &ContextFrame| is_measurement(stack, frame.method);
+    let is_measured = |frame: &ContextFrame| is_measurement(agent, frame.method);
     let measurement = frames.iter().position(is_measured);
     let begin = measurement.and_then(|at| {
         let before = frames.get(..at)?;
@@ -328,11 +344,14 @@ fn measured_frames<'f>(
         .unwrap_or_default()
 }
 
-fn is_measurement(stack: &StackTracker, method: MethodId) -> bool {
-    let book = stack.registry();
-    let names = book.method(method.0).and_then(|method| {
-        let class = book.class(method.class)?;
-        Some((book.name_text(class.name), book.name_text(method.name)))
+fn is_measurement(agent: StackParts<'_>, method: MethodId) -> bool {
+    let registry = agent.core.registry();
+    let names = registry.method(method.0).and_then(|method| {
+        let class = registry.class(method.class)?;
+        Some((
+            registry.name_text(class.name),
+            registry.name_text(method.name),
+        ))
     });
     names == Some(MEASURING)
 }
@@ -340,26 +359,27 @@ fn is_measurement(stack: &StackTracker, method: MethodId) -> bool {
 /// The context of the frame of `method` with slot `slot`, if its thread's first frame continues from `begin`. `None`:
 /// the caller of a frame is not known.
 fn frame_context(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     state: &ThreadState,
     begin: SubmissionContext,
     slot: Slot,
     method: u32,
 ) -> Option<ContextId> {
-    let methods = &stack.method_of_site;
+    let methods = &agent.core.method_of_site;
     let of = |at: Slot| match at == slot {
         true => MethodId(method),
         false => MethodId(methods.get(at.site().0)),
     };
     let mut at = first_frame_slot(state, slot)?;
-    let mut context = begin.step_into(stack, of(at))?;
+    let mut context = begin.step_into(agent, of(at))?;
     while at != slot {
         let next = at.above();
-        context = known_context(
-            stack
-                .encoder
-                .encode_call(context, at.site(), of(at), of(next)),
-        )?;
+        context = known_context(agent.core.encoder.encode_call(
+            context,
+            at.site(),
+            of(at),
+            of(next),
+        ))?;
         at = next;
     }
     Some(context)
@@ -389,17 +409,17 @@ impl TaskOrigins {
     }
 
     /// The separating frame, registered at the first call. `None`: no ids are left.
-    fn submission_frame(&self, stack: &StackTracker) -> Option<SubmissionFrame> {
+    fn submission_frame(&self, agent: StackParts<'_>) -> Option<SubmissionFrame> {
         *self.submission_frame.get_or_init(|| {
             let (class, method) = SUBMITTED;
-            let ids = stack.registry_mut().add_class(&ClassDefinition {
+            let ids = agent.core.registry_mut().add_class(&ClassDefinition {
                 name: class,
                 source: None,
                 loader: ClassLoaderId::BOOT,
                 methods: &[(method, "()V", 0)],
                 instrumentations: &[MethodInstrumentation::without_hooks(false)],
             })?;
-            let site = stack.find_or_add_site(ids.first_method, NO_LINE);
+            let site = agent.core.find_or_add_site(ids.first_method, NO_LINE);
             (site != 0).then_some(SubmissionFrame {
                 method: MethodId(ids.first_method),
                 site: SiteId(site),

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use jvmti_bindings::sys::jni::{jmethodID, jobject, jvalue};
 
-use crate::stack::StackTracker;
+use crate::stack::StackParts;
 use crate::stack::late_classes::jdk_release;
 use lucce_jvmti::{FieldId, JniEnvironment, Jvmti};
 
@@ -71,10 +71,11 @@ impl ThrowableTraces {
 }
 
 /// The current thread's trace; its allocations are excluded from coverage.
-pub fn read_trace(stack: &StackTracker, env: JniEnvironment) -> Option<Vec<TraceElement>> {
-    stack
+pub fn read_trace(agent: StackParts<'_>, env: JniEnvironment) -> Option<Vec<TraceElement>> {
+    agent
+        .counters
         .coverage
-        .exclude_allocations(env, || stack.throwables.read_current(env))
+        .exclude_allocations(env, || agent.stack.throwables.read_current(env))
 }
 
 impl TraceClasses {

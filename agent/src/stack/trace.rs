@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::memory::locks::WatchedMutex;
 use crate::registry::written_records::external_name;
 use crate::registry::{CodeRegistry, NO_LINE};
-use crate::stack::StackTracker;
+use crate::stack::StackParts;
 use crate::stack::tasks::TaskOrigins;
 
 /// The fields of a `StackTraceElement`, and the method's descriptor.
@@ -43,14 +43,14 @@ pub fn stack_id(elements: &[StackElement]) -> StackId {
 ///
 /// # Errors
 /// The reason, if `number` was never handed out.
-pub fn decode_trace(stack: &StackTracker, number: ContextId) -> Result<Vec<StackElement>, String> {
-    let decoded = stack.encoder.decode_context(number, MethodId::EVENT);
+pub fn decode_trace(agent: StackParts<'_>, number: ContextId) -> Result<Vec<StackElement>, String> {
+    let decoded = agent.core.encoder.decode_context(number, MethodId::EVENT);
     let error = match &decoded {
         Ok(frames) => {
             let own = frames
-                .get(..stack.tasks.own_frame_count(frames))
+                .get(..agent.stack.tasks.own_frame_count(frames))
                 .unwrap_or_default();
-            let elements = resolve_elements(&stack.registry(), own);
+            let elements = resolve_elements(&agent.core.registry(), own);
             match elements {
                 Some(elements) => return Ok(elements),
                 None => "it has a frame that is not known".into(),
@@ -58,9 +58,14 @@ pub fn decode_trace(stack: &StackTracker, number: ContextId) -> Result<Vec<Stack
         }
         Err(error) => error.to_string(),
     };
-    let may_have_left = stack.encoder.sweep_count() > 0 || stack.registry().has_removed_classes();
+    let may_have_left =
+        agent.core.encoder.sweep_count() > 0 || agent.core.registry().has_removed_classes();
     match may_have_left {
-        true => stack.archive.decode_archived(stack, number).ok_or(error),
+        true => agent
+            .stack
+            .archive
+            .decode_archived(agent, number)
+            .ok_or(error),
         false => Err(error),
     }
 }
@@ -70,33 +75,38 @@ pub fn decode_trace(stack: &StackTracker, number: ContextId) -> Result<Vec<Stack
 /// # Errors
 /// Like [`decode_trace`].
 pub fn decode_across_threads(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     number: ContextId,
 ) -> Result<Vec<StackElement>, String> {
-    let decoded = stack.encoder.decode_context(number, MethodId::EVENT);
+    let decoded = agent.core.encoder.decode_context(number, MethodId::EVENT);
     let Some(mut frames) = decoded.ok() else {
-        return decode_trace(stack, number);
+        return decode_trace(agent, number);
     };
-    frames.retain(|frame| !stack.tasks.is_submission_frame(frame.method));
-    let found = resolve_elements(&stack.registry(), &frames);
+    frames.retain(|frame| !agent.stack.tasks.is_submission_frame(frame.method));
+    let found = resolve_elements(&agent.core.registry(), &frames);
     match found {
         Some(elements) => Ok(elements),
-        None => decode_trace(stack, number),
+        None => decode_trace(agent, number),
     }
 }
 
 /// The elements of `frames`. `None`: a frame is not in the code registry.
-pub fn resolve_elements(book: &CodeRegistry, frames: &[ContextFrame]) -> Option<Vec<StackElement>> {
+pub fn resolve_elements(
+    registry: &CodeRegistry,
+    frames: &[ContextFrame],
+) -> Option<Vec<StackElement>> {
     let element = |frame: &ContextFrame| {
-        let site = book.site(frame.site.0)?;
-        let method = book.method(site.method)?;
-        let class = book.class(method.class)?;
+        let site = registry.site(frame.site.0)?;
+        let method = registry.method(site.method)?;
+        let class = registry.class(method.class)?;
         Some(StackElement {
-            class: external_name(book.name_text(class.name)),
-            method: book.name_text(method.name).to_string(),
-            descriptor: book.name_text(method.descriptor).to_string(),
-            file: class.source.map(|name| book.name_text(name).to_string()),
-            line: book.line_of_site(&site),
+            class: external_name(registry.name_text(class.name)),
+            method: registry.name_text(method.name).to_string(),
+            descriptor: registry.name_text(method.descriptor).to_string(),
+            file: class
+                .source
+                .map(|name| registry.name_text(name).to_string()),
+            line: registry.line_of_site(&site),
         })
     };
     frames.iter().map(element).collect()
@@ -110,23 +120,23 @@ pub struct LogArchive(WatchedMutex<Option<Arc<ArchivedLog>>>);
 impl LogArchive {
     fn decode_archived(
         &self,
-        stack: &StackTracker,
+        agent: StackParts<'_>,
         number: ContextId,
     ) -> Option<Vec<StackElement>> {
         let mut last = self.0.lock();
         if let Some(read) = &*last
-            && let Some(found) = read.decode_number(&stack.tasks, number)
+            && let Some(found) = read.decode_number(&agent.stack.tasks, number)
         {
             return Some(found);
         }
         // More classes were unloaded since, or this is the first reading, or the number does not exist.
-        let (file, bytes) = stack.log.checkpoint().ok()?;
+        let (file, bytes) = agent.core.log.checkpoint().ok()?;
         if last.as_ref().is_some_and(|read| read.bytes == bytes) {
             return None;
         }
-        let read = Arc::new(ArchivedLog::new(stack, &file, bytes));
+        let read = Arc::new(ArchivedLog::new(agent, &file, bytes));
         *last = Some(Arc::clone(&read));
-        read.decode_number(&stack.tasks, number)
+        read.decode_number(&agent.stack.tasks, number)
     }
 
     /// Frees the content. It is read again when needed.
@@ -158,10 +168,10 @@ struct ArchivedSite {
 }
 
 impl ArchivedLog {
-    fn new(stack: &StackTracker, file: &std::fs::File, bytes: u64) -> ArchivedLog {
+    fn new(agent: StackParts<'_>, file: &std::fs::File, bytes: u64) -> ArchivedLog {
         let mut read = ArchivedLog {
             bytes,
-            graph: VersionedGraph::new(stack.encoder.layout()),
+            graph: VersionedGraph::new(agent.core.encoder.layout()),
             classes: FxHashMap::default(),
             methods: FxHashMap::default(),
             sites: FxHashMap::default(),

@@ -11,10 +11,11 @@
 use lucce_jvmti::JniEnvironment;
 
 use crate::memory::slots::Slot;
-use crate::stack::StackTracker;
+use crate::stack::StackParts;
+use crate::stack::caller_frames::{self, CallerFrames};
 use crate::stack::entry_loss::EntryLoss;
 use crate::stack::frames::{PIECE, ResolvedFrame, StackWalk};
-use crate::stack::vm_entry::{self, CallerFrames};
+use crate::stack::vm_entry;
 use crate::thread::ThreadState;
 
 /// The position at which the VM has stopped the current thread.
@@ -28,20 +29,20 @@ pub enum StopPlace {
 /// Handles a stop of the innermost frame, of a method without hooks, at `place`. `pointer` is the thread's pointer.
 /// Returns the new pointer. `None`: it stays.
 pub fn handle_stop(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     (pointer, place): (Slot, StopPlace),
 ) -> Option<Slot> {
-    let frames = StackWalk::new(stack, env, PIECE).collect_rest()?;
-    let book = stack.registry();
-    let callers = vm_entry::match_callers(&book, state, &frames);
-    drop(book);
+    let frames = StackWalk::new(agent, env, PIECE).collect_rest()?;
+    let registry = agent.core.registry();
+    let callers = caller_frames::match_callers(&registry, state, &frames);
+    drop(registry);
     let Some(callers) = callers else {
         return match place {
             StopPlace::Call => {
                 let loss = EntryLoss::from_callee_frames(&frames);
-                Some(vm_entry::lose_callee(stack, state, pointer, &loss))
+                Some(vm_entry::lose_callee(agent, state, pointer, &loss))
             }
             StopPlace::Entry | StopPlace::Return => None,
         };
@@ -50,19 +51,18 @@ pub fn handle_stop(
     match place {
         StopPlace::Entry => {
             if !has_looped_back(state, own, pointer) {
-                vm_entry::enter_frame(stack, env, state, pointer, 1);
+                vm_entry::enter_frame(agent, env, state, pointer, 1);
             }
             None
         }
         StopPlace::Call => {
             // The entry caused no stop: stops were set since then.
             if state.pointer_before_entry(own).is_none() {
-                vm_entry::enter_frame(stack, env, state, pointer, 1);
+                vm_entry::enter_frame(agent, env, state, pointer, 1);
             }
-            Some(
-                callers
-                    .prepare_callee(&mut |stands, site| vm_entry::wanted_site(stack, stands, site)),
-            )
+            Some(callers.prepare_callee(&mut |position, site| {
+                caller_frames::wanted_site(agent, position, site)
+            }))
         }
         StopPlace::Return => state
             .pointer_before_entry(own)

@@ -11,39 +11,41 @@ use lucce_instrument::INTRINSICS;
 use crate::memory::address_space::MethodOfSite;
 use crate::memory::bit_set::BitSet;
 use crate::registry::ClassLoaderId;
-use crate::stack::StackTracker;
+use crate::stack::StackParts;
 
 /// Frees everything about classes of these unloaded loaders.
-pub fn forget_loaders(stack: &StackTracker, loaders: &[ClassLoaderId]) {
-    stack.frames.forget_loaders(loaders);
-    stack.vm_entry_cache.forget_loaders(loaders);
+pub fn forget_loaders(agent: StackParts<'_>, loaders: &[ClassLoaderId]) {
+    agent.stack.frames.forget_loaders(loaders);
+    agent.stack.vm_entry_sites.forget_loaders(loaders);
     // New methods may get the addresses of freed ones.
-    stack.verified_traces.forget_all();
-    if stack.comparison.may_forget(&stack.options) {
-        stack.registry_mut().remove_loaders(loaders);
-        sweep_unloaded(stack);
+    agent.stack.verified_traces.forget_all();
+    if agent.counters.comparison.may_forget(&agent.core.options) {
+        agent.core.registry_mut().remove_loaders(loaders);
+        sweep_unloaded(agent);
     }
 }
 
 /// Sweeps registry and graph if enough methods have left the registry.
-pub fn sweep_unloaded(stack: &StackTracker) {
-    if !stack.registry().is_sweep_due() || !stack.comparison.may_forget(&stack.options) {
+pub fn sweep_unloaded(agent: StackParts<'_>) {
+    if !agent.core.registry().is_sweep_due()
+        || !agent.counters.comparison.may_forget(&agent.core.options)
+    {
         return;
     }
-    let mut book = stack.registry_mut();
-    if !book.is_sweep_due() {
+    let mut registry = agent.core.registry_mut();
+    if !registry.is_sweep_due() {
         return;
     }
-    book.sweep_indexes();
+    registry.sweep_indexes();
     let gone = UnloadedCode {
-        methods: book.removed_methods().clone(),
-        sites: stack.method_of_site,
+        methods: registry.removed_methods().clone(),
+        sites: agent.core.method_of_site,
     };
     // Lock order: the encoder takes its own lock before the registry's.
-    drop(book);
-    stack.encoder.sweep_dead_code(&gone);
+    drop(registry);
+    agent.core.encoder.sweep_dead_code(&gone);
     // Traces that were compared meanwhile may contain freed methods.
-    stack.verified_traces.forget_all();
+    agent.stack.verified_traces.forget_all();
 }
 
 struct UnloadedCode {

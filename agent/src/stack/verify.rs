@@ -14,7 +14,7 @@ use crate::memory::counter::increment_counter;
 use crate::options::LogLevel;
 use crate::registry::written_records::external_name;
 use crate::registry::{CodeRegistry, NATIVE_LINE};
-use crate::stack::StackTracker;
+use crate::stack::StackParts;
 use crate::stack::context_scopes;
 use crate::stack::frames::{MethodKind, ResolvedMethod, StackWalk, can_watch, line_at};
 use crate::stack::throwable_trace::{TraceLine, match_lines, read_trace};
@@ -42,12 +42,12 @@ struct TrueFrame {
 /// Compares what `number` decodes to with the current thread's stack. The innermost `returned` frames have returned
 /// already: the event was counted on their behalf.
 pub fn compare_number(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     number: ContextId,
     returned: usize,
 ) {
-    compare_frames(stack, StackWalk::new(stack, env, 256), number, returned);
+    compare_frames(agent, StackWalk::new(agent, env, 256), number, returned);
 }
 
 /// Compares the number with the current thread's `frames`.
@@ -55,44 +55,44 @@ pub fn compare_number(
 /// An event without a number was dropped and has no trace, so it is not compared. Neither is an event whose frames
 /// or lines the VM does not report, as when it has just ended.
 pub fn compare_frames(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     frames: StackWalk<'_>,
     number: ContextId,
     returned: usize,
 ) {
-    let (env, own, stands) = (
+    let (env, own, position) = (
         frames.env(),
         frames.own_frame_count(),
         frames.has_other_location(),
     );
     if number == ContextId::UNKNOWN {
-        increment_counter(&stack.counts.dropped_uncompared);
+        increment_counter(&agent.core.counts.dropped_uncompared);
         return;
     }
     let Some(raw) = frames.into_frame_infos() else {
-        increment_counter(&stack.counts.frames_unknown);
+        increment_counter(&agent.core.counts.frames_unknown);
         return;
     };
     let pair = TraceHash::from_frames(number, returned, &raw);
-    let Err(age) = stack.verified_traces.check_verified(pair) else {
-        stack.count_compared();
+    let Err(age) = agent.stack.verified_traces.check_verified(pair) else {
+        agent.core.count_compared();
         return;
     };
-    let mut real = true_frames(stack, env, &raw, stands);
+    let mut real = true_frames(agent, env, &raw, position);
     real.retain(|frame| frame.method.kind != MethodKind::Helper);
     real.drain(..own.min(real.len()));
     real.retain(|frame| frame.method.kind != MethodKind::Hidden);
-    let decoded = stack.encoder.decode_context(number, MethodId::EVENT);
-    let book = stack.registry();
+    let decoded = agent.core.encoder.decode_context(number, MethodId::EVENT);
+    let registry = agent.core.registry();
     let same = match &decoded {
         Ok(frames) => {
             let frames = frames
-                .get(..stack.tasks.own_frame_count(frames))
+                .get(..agent.stack.tasks.own_frame_count(frames))
                 .unwrap_or_default();
             // Below a scope the trace continues in another thread.
             let above = real.iter().position(|frame| {
                 let method = frame.method.id();
-                method.is_some_and(|method| context_scopes::is_scope_method(&book, method.0))
+                method.is_some_and(|method| context_scopes::is_scope_method(&registry, method.0))
             });
             let shown = above.map_or(real.len(), |at| at + 1);
             let expected = real.iter().take(shown).map(expected_frame);
@@ -101,39 +101,39 @@ pub fn compare_frames(
                 .iter()
                 .skip(returned)
                 .take(shown)
-                .filter_map(|frame| decoded_frame(&book, frame.site.0))
+                .filter_map(|frame| decoded_frame(&registry, frame.site.0))
                 .map(Some);
             expected.eq(found)
         }
         Err(_) => false,
     };
     // A VM that has ended in the meantime reports neither lines nor frames: nothing was compared.
-    if !same && !raw.is_empty() && stack.jvmti.frame_location(0).is_none() {
-        increment_counter(&stack.counts.frames_unknown);
+    if !same && !raw.is_empty() && agent.core.jvmti.frame_location(0).is_none() {
+        increment_counter(&agent.core.counts.frames_unknown);
         return;
     }
-    let at = stack.count_compared() + 1;
+    let at = agent.core.count_compared() + 1;
     if same {
-        stack.verified_traces.add_trace(pair, age);
+        agent.stack.verified_traces.add_trace(pair, age);
         return;
     }
-    stack.verified_traces.remove_trace(pair);
-    if stack.count_mismatch() >= MOST_RECORDS {
+    agent.stack.verified_traces.remove_trace(pair);
+    if agent.core.count_mismatch() >= MOST_RECORDS {
         return;
     }
     let expected = real.iter().fold(String::new(), append_expected);
     let decoded = match decoded {
         Ok(frames) => frames.iter().fold(String::new(), |text, frame| {
-            append_decoded(text, &book, frame.site.0)
+            append_decoded(text, &registry, frame.site.0)
         }),
         Err(error) => format!("\t{error}\n"),
     };
-    drop(book);
-    stack.report_message(
+    drop(registry);
+    agent.core.report_message(
         LogLevel::Debug,
         &format!("mismatch {number}\nexpected\n{expected}decoded\n{decoded}"),
     );
-    stack.append_record(MismatchRecord {
+    agent.core.append_record(MismatchRecord {
         id: number,
         expected: expected.into(),
         decoded: decoded.into(),
@@ -142,20 +142,20 @@ pub fn compare_frames(
 }
 
 /// The frames as the VM reports them now, without any cache. Only names of methods, which never change, and whether
-/// traces show a method come from the verified data. `stands`: the innermost frame has another location than the VM
+/// traces show a method come from the verified data. `position`: the innermost frame has another location than the VM
 /// reports.
 fn true_frames(
-    stack: &StackTracker,
+    agent: StackParts<'_>,
     env: JniEnvironment,
     raw: &[FrameInfo],
-    stands: bool,
+    position: bool,
 ) -> Vec<TrueFrame> {
     let frame = |info: &FrameInfo| {
-        let method = stack.frames.resolve_method(stack, env, info.method);
-        let line = match stack.jvmti.is_native(info.method) {
+        let method = agent.stack.frames.resolve_method(agent, env, info.method);
+        let line = match agent.core.jvmti.is_native(info.method) {
             true => NATIVE_LINE,
             false => {
-                let mut lines = stack.jvmti.line_table(info.method);
+                let mut lines = agent.core.jvmti.line_table(info.method);
                 lines.sort_by_key(|(start, _)| *start);
                 line_at(&lines, info.location)
             }
@@ -166,11 +166,11 @@ fn true_frames(
     // The agent itself redefines its helper class, whose frames are in no trace.
     let shown = raw.iter().zip(&frames);
     let mut shown = shown.filter(|(_, frame)| frame.method.kind != MethodKind::Helper);
-    if !shown.any(|(info, _)| was_replaced(stack, env, info)) {
+    if !shown.any(|(info, _)| was_replaced(agent, env, info)) {
         return frames;
     }
     // Frames of old code may have other lines than their methods.
-    let Some(trace) = read_trace(stack, env) else {
+    let Some(trace) = read_trace(agent, env) else {
         return frames;
     };
     let classes: Vec<String> = frames
@@ -180,7 +180,7 @@ fn true_frames(
     let names = classes.iter().zip(&frames);
     let names = names.map(|(class, frame)| (class.as_str(), frame.method.method_name.as_str()));
     let lines = match_lines(&trace, names);
-    for (frame, line) in frames.iter_mut().zip(lines).skip(usize::from(stands)) {
+    for (frame, line) in frames.iter_mut().zip(lines).skip(usize::from(position)) {
         if let TraceLine::Line(line) = line {
             frame.line = line;
         }
@@ -189,12 +189,12 @@ fn true_frames(
 }
 
 /// Whether the code of the frame's class was ever replaced.
-fn was_replaced(stack: &StackTracker, env: JniEnvironment, info: &FrameInfo) -> bool {
-    if !can_watch(stack, env) {
+fn was_replaced(agent: StackParts<'_>, env: JniEnvironment, info: &FrameInfo) -> bool {
+    if !can_watch(agent, env) {
         return false;
     }
-    let field = stack.frames.versions.count_field();
-    let class = stack.jvmti.declaring_class(info.method);
+    let field = agent.stack.frames.versions.count_field();
+    let class = agent.core.jvmti.declaring_class(info.method);
     let (Some(field), Some(class)) = (field, class) else {
         return false;
     };
@@ -214,13 +214,15 @@ fn expected_frame(frame: &TrueFrame) -> Option<VerifiedFrame> {
 }
 
 /// The frame of a site. Frames that get no slot on purpose are in no trace, unless a VM entry added them.
-fn decoded_frame(book: &CodeRegistry, site: u32) -> Option<VerifiedFrame> {
-    let info = book.site(site)?;
-    let method = book.method(info.method)?;
+fn decoded_frame(registry: &CodeRegistry, site: u32) -> Option<VerifiedFrame> {
+    let info = registry.site(site)?;
+    let method = registry.method(info.method)?;
     Some(VerifiedFrame {
-        class: book.name_text(book.class(method.class)?.name).to_string(),
-        method: book.name_text(method.name).to_string(),
-        line: book.line_of_site(&info),
+        class: registry
+            .name_text(registry.class(method.class)?.name)
+            .to_string(),
+        method: registry.name_text(method.name).to_string(),
+        line: registry.line_of_site(&info),
     })
 }
 
@@ -240,8 +242,8 @@ fn append_expected(mut text: String, frame: &TrueFrame) -> String {
     }
 }
 
-fn append_decoded(text: String, book: &CodeRegistry, site: u32) -> String {
-    match decoded_frame(book, site) {
+fn append_decoded(text: String, registry: &CodeRegistry, site: u32) -> String {
+    match decoded_frame(registry, site) {
         Some(shown) => append_frame(text, &shown),
         None => text + "\tat an unknown site\n",
     }

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use jvmti_bindings::sys::jni::jobject;
 
-use crate::thread::CounterStore;
 use crate::thread::OwnState;
+use crate::thread::ThreadParts;
 use lucce_jvmti::FieldId;
 use lucce_jvmti::JniEnvironment;
 
@@ -28,12 +28,12 @@ pub fn enable_carrier_lookup() {
 
 /// Runs `body` with the thread whose fields hold the values of `thread`, which is the current thread for JVMTI.
 pub fn with_field_holder<T>(
-    counters: &CounterStore,
+    agent: ThreadParts<'_>,
     env: JniEnvironment,
     thread: jobject,
     body: impl FnOnce(jobject) -> T,
 ) -> T {
-    let carrier = find_carrier(counters, env, thread);
+    let carrier = find_carrier(agent, env, thread);
     let found = body(carrier.unwrap_or(thread));
     if let Some(carrier) = carrier {
         env.delete_local(carrier);
@@ -42,13 +42,13 @@ pub fn with_field_holder<T>(
 }
 
 /// The carrier that a virtual thread acts as.
-fn find_carrier(counters: &CounterStore, env: JniEnvironment, thread: jobject) -> Option<jobject> {
+fn find_carrier(agent: ThreadParts<'_>, env: JniEnvironment, thread: jobject) -> Option<jobject> {
     if !ACTS_AS_CARRIER.load(Ordering::Relaxed) || !env.is_virtual_thread(thread) {
         return None;
     }
-    let fields = counters.fields.get()?;
+    let fields = agent.core.fields.get()?;
     // Its field holds the carrier's state.
-    // SAFETY: of the current thread.
+    // SAFETY: `thread` is the current thread, so its field holds the state of the thread that runs here.
     let own = unsafe { OwnState::from_field(env.get_long(thread, fields.state.as_raw())) };
     if own.get()?.is_virtual {
         return None;

@@ -12,31 +12,35 @@ use lucce_tracelog::{
     ThreadTag,
 };
 
-use crate::thread::CounterStore;
+use crate::thread::ThreadParts;
 use crate::thread::ThreadState;
-use crate::thread::lifecycle::thread_name;
+use crate::thread::names::thread_name;
 use crate::thread::tags::TagSet;
 use crate::thread::thread_counters::{ThreadCounters, thread_kind};
 use lucce_jvmti::JniEnvironment;
 
 /// The current thread's counters. The borrow must end before anything else uses the thread's state.
 pub fn current_counters<'s>(
-    counters: &CounterStore,
+    agent: ThreadParts<'_>,
     env: JniEnvironment,
     state: &'s ThreadState,
 ) -> RefMut<'s, ThreadCounters> {
     let (is_virtual, origin) = (state.is_virtual, state.origin);
     state.thread_counters(|| {
-        let name = thread_name(counters, env);
+        let name = thread_name(agent, env);
         let tags = state.tags.borrow().current_set();
         match tags == TagSet::NONE {
-            true => take_counters(counters, env, name, (is_virtual, origin)),
+            true => take_counters(agent, env, name, (is_virtual, origin)),
             false => {
                 let kind = thread_kind(&name);
-                let named = (tags, &*kind, &*name);
-                let lane = take_tagged_counters(counters, env, named, (is_virtual, origin));
-                counters.coverage.assign_counters(&lane);
-                lane
+                let user = CounterUser {
+                    tags,
+                    kind: &kind,
+                    name: &name,
+                };
+                let counters = take_tagged_counters(agent, env, user, (is_virtual, origin));
+                agent.counters.coverage.assign_counters(&counters);
+                counters
             }
         }
     })
@@ -44,168 +48,184 @@ pub fn current_counters<'s>(
 
 /// Takes counters for the current thread, which has this name and was started in the context `origin`.
 pub fn take_counters(
-    counters: &CounterStore,
+    agent: ThreadParts<'_>,
     env: JniEnvironment,
     name: String,
     (is_virtual, origin): (bool, ContextId),
 ) -> ThreadCounters {
-    let mut lane = counters.counter_pool.take_for_thread(name);
-    assign_thread(counters, env, &mut lane, (is_virtual, origin));
-    counters.coverage.assign_counters(&lane);
-    if let (Some(id), false) = (lane.id, lane.shared) {
+    let mut counters = agent.counters.counter_pool.take_for_thread(name);
+    assign_thread(agent, env, &mut counters, (is_virtual, origin));
+    agent.counters.coverage.assign_counters(&counters);
+    if let (Some(id), false) = (counters.id, counters.shared) {
         // From now on these counters cover several threads.
-        mark_shared(counters, &mut lane, id);
+        mark_shared(agent, &mut counters, id);
     }
-    log_origin(counters, &mut lane);
-    lane
+    log_origin(agent, &mut counters);
+    counters
 }
 
-/// Takes counters for events of the current thread under `tags`. `kind`: the kind of its name.
+/// Who uses counters: a thread while it has these tags.
+#[derive(Clone, Copy)]
+pub struct CounterUser<'n> {
+    pub tags: TagSet,
+    /// The kind of the thread's name.
+    pub kind: &'n str,
+    pub name: &'n str,
+}
+
+/// Takes counters for events of the current thread under the user's tags.
 pub fn take_tagged_counters(
-    counters: &CounterStore,
+    agent: ThreadParts<'_>,
     env: JniEnvironment,
-    (tags, kind, name): (TagSet, &str, &str),
+    user: CounterUser<'_>,
     (is_virtual, origin): (bool, ContextId),
 ) -> ThreadCounters {
-    let mut lane = counters.counter_pool.take_free(tags, kind);
-    let is_known = lane.name == name;
+    let mut counters = agent.counters.counter_pool.take_free(user.tags, user.kind);
+    let is_known = counters.name == user.name;
     if !is_known {
-        lane.name = name.to_owned();
+        counters.name = user.name.to_owned();
     }
-    assign_thread(counters, env, &mut lane, (is_virtual, origin));
-    if let (Some(id), false, false) = (lane.id, lane.shared, is_known) {
-        mark_shared(counters, &mut lane, id);
+    assign_thread(agent, env, &mut counters, (is_virtual, origin));
+    if let (Some(id), false, false) = (counters.id, counters.shared, is_known) {
+        mark_shared(agent, &mut counters, id);
     }
-    log_origin(counters, &mut lane);
-    lane
+    log_origin(agent, &mut counters);
+    counters
 }
 
 fn assign_thread(
-    counters: &CounterStore,
+    agent: ThreadParts<'_>,
     env: JniEnvironment,
-    lane: &mut ThreadCounters,
+    counters: &mut ThreadCounters,
     (is_virtual, origin): (bool, ContextId),
 ) {
-    lane.is_virtual = is_virtual;
-    lane.env = env.as_raw() as usize;
-    // Virtual threads share counters. Their contexts contain the origin: see `tasks`.
-    lane.origin = match is_virtual && counters.comparison.is_off() {
+    counters.is_virtual = is_virtual;
+    counters.env = env.as_raw() as usize;
+    // Virtual threads share agent. Their contexts contain the origin: see `tasks`.
+    counters.origin = match is_virtual && agent.counters.comparison.is_off() {
         true => ContextId::UNKNOWN,
         false => origin,
     };
 }
 
 /// Logs that several threads have used these counters.
-fn mark_shared(counters: &CounterStore, lane: &mut ThreadCounters, id: ThreadId) {
-    lane.shared = true;
-    counters.name_thread(id, &lane.kind);
-    counters.append_record(ThreadRecord {
+fn mark_shared(agent: ThreadParts<'_>, counters: &mut ThreadCounters, id: ThreadId) {
+    counters.shared = true;
+    agent.counters.name_thread(id, &counters.kind);
+    agent.core.append_record(ThreadRecord {
         id,
-        name: lane.kind.as_str().into(),
-        is_virtual: lane.is_virtual,
+        name: counters.kind.as_str().into(),
+        is_virtual: counters.is_virtual,
     });
 }
 
 /// Returns the counters of a thread that has ended. The next thread of its kind takes them over.
-pub fn return_counters(counters: &CounterStore, lane: ThreadCounters) {
-    if let (Some(id), false) = (lane.id, lane.shared) {
-        counters.append_record(ThreadEnd { id });
+pub fn return_counters(agent: ThreadParts<'_>, counters: ThreadCounters) {
+    if let (Some(id), false) = (counters.id, counters.shared) {
+        agent.core.append_record(ThreadEnd { id });
     }
-    match counters.comparison.has_own_indices() {
-        false => counters.counter_pool.return_counters(lane),
+    match agent.counters.comparison.has_own_indices() {
+        false => agent.counters.counter_pool.return_counters(counters),
         // Their index is meaningless to another thread.
-        true => counters.counter_pool.discard_counters(lane),
+        true => agent.counters.counter_pool.discard_counters(counters),
     }
 }
 
 /// The thread id of these counters in the log, with the name of their first thread. The first call logs it.
-pub fn log_thread_id(counters: &CounterStore, lane: &mut ThreadCounters) -> ThreadId {
-    if let Some(known) = lane.id {
+pub fn log_thread_id(agent: ThreadParts<'_>, counters: &mut ThreadCounters) -> ThreadId {
+    if let Some(known) = counters.id {
         return known;
     }
-    let id = ThreadId(counters.counts.next_thread.fetch_add(1, Ordering::Relaxed) + 1);
-    counters.name_thread(id, &lane.name);
-    counters.append_record(ThreadRecord {
+    let id = ThreadId(
+        agent
+            .core
+            .counts
+            .next_thread
+            .fetch_add(1, Ordering::Relaxed)
+            + 1,
+    );
+    agent.counters.name_thread(id, &counters.name);
+    agent.core.append_record(ThreadRecord {
         id,
-        name: lane.name.as_str().into(),
-        is_virtual: lane.is_virtual,
+        name: counters.name.as_str().into(),
+        is_virtual: counters.is_virtual,
     });
-    for (key, value) in counters.tags.pairs(lane.tags).iter() {
-        counters.append_record(ThreadTag {
+    for (key, value) in agent.counters.tags.pairs(counters.tags).iter() {
+        agent.core.append_record(ThreadTag {
             thread: id,
             key: (&**key).into(),
             value: (&**value).into(),
         });
     }
-    lane.id = Some(id);
-    counters.coverage.assign_counters(lane);
-    log_origin(counters, lane);
+    counters.id = Some(id);
+    agent.counters.coverage.assign_counters(counters);
+    log_origin(agent, counters);
     id
 }
 
 /// Logs the context that started the current thread, if these counters' thread id is in the log.
-fn log_origin(counters: &CounterStore, lane: &mut ThreadCounters) {
-    if let Some(thread) = lane.id
-        && let Some(context) = lane.take_new_origin()
+fn log_origin(agent: ThreadParts<'_>, counters: &mut ThreadCounters) {
+    if let Some(thread) = counters.id
+        && let Some(context) = counters.take_new_origin()
     {
-        counters.append_record(ThreadOrigin { thread, context });
+        agent.core.append_record(ThreadOrigin { thread, context });
     }
 }
 
 /// Removes contexts that left the graph from the index before it grows. Java code is then given the index's new
 /// address.
-pub fn sweep_index(counters: &CounterStore, lane: &mut ThreadCounters) {
-    lane.sweep_index(counters.encoder.sweep_count(), |numbers| {
-        living_numbers(counters, numbers)
+pub fn sweep_index(agent: ThreadParts<'_>, counters: &mut ThreadCounters) {
+    counters.sweep_index(agent.core.encoder.sweep_count(), |numbers| {
+        living_numbers(agent, numbers)
     });
 }
 
 /// Removes samples' counters whose contexts left the graph, before their table grows.
-pub fn sweep_samples(counters: &CounterStore, lane: &mut ThreadCounters) {
-    lane.sweep_samples(counters.encoder.sweep_count(), |numbers| {
-        living_numbers(counters, numbers)
+pub fn sweep_samples(agent: ThreadParts<'_>, counters: &mut ThreadCounters) {
+    counters.sweep_samples(agent.core.encoder.sweep_count(), |numbers| {
+        living_numbers(agent, numbers)
     });
 }
 
-fn living_numbers(counters: &CounterStore, numbers: &[ContextId]) -> Vec<bool> {
-    counters.encoder.check_liveness(numbers, MethodId::EVENT)
+fn living_numbers(agent: ThreadParts<'_>, numbers: &[ContextId]) -> Vec<bool> {
+    agent.core.encoder.check_liveness(numbers, MethodId::EVENT)
 }
 
 /// A new allocation counter. `None`: the log is full.
 pub fn new_counter(
-    counters: &CounterStore,
-    lane: &mut ThreadCounters,
+    agent: ThreadParts<'_>,
+    counters: &mut ThreadCounters,
     number: ContextId,
 ) -> Option<&'static AllocationCounter> {
-    let id = log_thread_id(counters, lane);
-    lane.next_counter(number, |cells| {
-        let block = counters.log.add_counters(id, cells).ok()?;
+    let id = log_thread_id(agent, counters);
+    counters.next_counter(number, |cells| {
+        let block = agent.core.log.add_counters(id, cells).ok()?;
         // SAFETY: the block is kept as long as the agent, and per-thread counters are used no longer than that.
         let cells = unsafe { block.as_static() };
-        counters.lock_counter_blocks().push(block);
+        agent.counters.lock_counter_blocks().push(block);
         Some(cells)
     })
 }
 
 /// The counter of a context and a type. `None`: the context is unknown, or the log is full.
 pub fn event_counter(
-    counters: &CounterStore,
-    lane: &mut ThreadCounters,
+    agent: ThreadParts<'_>,
+    counters: &mut ThreadCounters,
     number: ContextId,
     event: EventTypeId,
 ) -> Option<&'static EventCounter> {
     if number == ContextId::UNKNOWN {
         return None;
     }
-    let id = log_thread_id(counters, lane);
-    lane.sweep_types(counters.encoder.sweep_count(), |numbers| {
-        living_numbers(counters, numbers)
+    let id = log_thread_id(agent, counters);
+    counters.sweep_types(agent.core.encoder.sweep_count(), |numbers| {
+        living_numbers(agent, numbers)
     });
-    lane.event_counter(number, event, |cells| {
-        let block = counters.log.add_event_counters(id, cells).ok()?;
+    counters.event_counter(number, event, |cells| {
+        let block = agent.core.log.add_event_counters(id, cells).ok()?;
         // SAFETY: the block is kept as long as the agent, and per-thread counters are used no longer than that.
         let cells = unsafe { block.as_static() };
-        counters.lock_event_counter_blocks().push(block);
+        agent.counters.lock_event_counter_blocks().push(block);
         Some(cells)
     })
 }

@@ -30,7 +30,7 @@ use lucce_tracelog::{CounterBlock as CellBlock, EventCounter, EventTypeId, Threa
 
 use crate::memory::locks::WatchedMutex;
 use crate::options::{AgentOptions, LogLevel};
-use crate::thread::CounterStore;
+use crate::thread::ThreadParts;
 use crate::thread::tags::TagSet;
 use crate::thread::thread_counters::ThreadCounters;
 use lucce_jvmti::FieldId;
@@ -125,29 +125,29 @@ struct CountedAllocations {
 
 impl CoverageTracker {
     /// Follows the current thread and all others from now on.
-    pub fn start_following(&self, counters: &'static CounterStore, env: JniEnvironment) {
-        if let Some(reason) = incomparable_reason(&counters.options) {
-            return log_no_coverage(counters, reason);
+    pub fn start_following(&self, agent: ThreadParts<'static>, env: JniEnvironment) {
+        if let Some(reason) = incomparable_reason(&agent.core.options) {
+            return log_no_coverage(agent, reason);
         }
-        match VmAllocationReader::new(counters, env) {
-            None => log_no_coverage(counters, "this VM does not say what it allocates"),
+        match VmAllocationReader::new(agent, env) {
+            None => log_no_coverage(agent, "this VM does not say what it allocates"),
             Some(vm) => {
                 let vm = self.vm.get_or_init(|| vm);
-                self.follow_all(counters, env, vm);
-                start_readings(counters);
+                self.follow_all(agent, env, vm);
+                start_readings(agent);
             }
         }
     }
 
-    fn follow_all(&self, counters: &CounterStore, env: JniEnvironment, vm: &VmAllocationReader) {
+    fn follow_all(&self, agent: ThreadParts<'_>, env: JniEnvironment, vm: &VmAllocationReader) {
         let current = vm.count.thread_of_env(env.as_raw());
         let mut state = self.lock_state();
-        for thread in counters.jvmti.all_threads() {
+        for thread in agent.core.jvmti.all_threads() {
             let at = vm.vm_thread(env, thread);
             let number = env.get_long(thread, vm.number.as_raw());
             if let Some(before) = vm.count.query_allocated(env.as_raw(), number) {
                 let living = state.followed.entry(at).or_insert(FollowedThread {
-                    group: FollowedGroup::without_thread(is_carrier(counters, env, thread)),
+                    group: FollowedGroup::without_thread(is_carrier(agent, env, thread)),
                     before,
                     number,
                     is_sure: false,
@@ -161,9 +161,9 @@ impl CoverageTracker {
     }
 
     /// Follows `thread`, the current one, from its start.
-    pub fn begin_thread(&self, counters: &CounterStore, env: JniEnvironment, thread: jobject) {
+    pub fn begin_thread(&self, agent: ThreadParts<'_>, env: JniEnvironment, thread: jobject) {
         let Some(vm) = self.vm.get() else { return };
-        let carries = is_carrier(counters, env, thread);
+        let carries = is_carrier(agent, env, thread);
         let mut state = self.lock_state();
         let living = state.followed.entry(vm.count.thread_of_env(env.as_raw()));
         living
@@ -173,11 +173,11 @@ impl CoverageTracker {
     }
 
     /// Connects the current thread with the thread id of its counters.
-    pub fn assign_counters(&self, lane: &ThreadCounters) {
-        let (Some(vm), Some(id), false) = (self.vm.get(), lane.id, lane.is_virtual) else {
+    pub fn assign_counters(&self, counters: &ThreadCounters) {
+        let (Some(vm), Some(id), false) = (self.vm.get(), counters.id, counters.is_virtual) else {
             return;
         };
-        let thread = vm.count.thread_of_env(lane.env as *mut JNIEnv);
+        let thread = vm.count.thread_of_env(counters.env as *mut JNIEnv);
         let mut state = self.lock_state();
         // If native code attaches a thread, the constructor of its `Thread` runs before the thread's start event.
         let living = state
@@ -186,7 +186,7 @@ impl CoverageTracker {
             .or_insert_with(FollowedThread::new_started);
         living.is_sure = true;
         // The VM's count is not divided by tags.
-        if lane.tags == TagSet::NONE || living.group.thread == ThreadId(0) {
+        if counters.tags == TagSet::NONE || living.group.thread == ThreadId(0) {
             living.group.thread = id;
         }
     }
@@ -224,7 +224,7 @@ impl CoverageTracker {
     ) {
         let Some(vm) = self.vm.get() else { return };
         let thread = vm.count.thread_of_env(env.as_raw());
-        // SAFETY: the current thread.
+        // SAFETY: `thread` is the current thread, which cannot end meanwhile.
         let now = unsafe { vm.count.read_allocated(thread) };
         if let (Some(now), Some(living)) = (now, self.lock_state().followed.get_mut(&thread)) {
             note(living, now.saturating_sub(size));
@@ -237,7 +237,7 @@ impl CoverageTracker {
         let thread = vm.count.thread_of_env(env.as_raw());
         let mut state = self.lock_state();
         if let Some(living) = state.followed.remove(&thread) {
-            // SAFETY: the current thread.
+            // SAFETY: `thread` is the current thread, which cannot end meanwhile.
             let now = || unsafe { vm.count.read_allocated(thread) };
             let all = living.until.or_else(now).unwrap_or(living.last);
             // The next reading writes the sum, so that all counters are of one moment.
@@ -247,9 +247,9 @@ impl CoverageTracker {
     }
 
     /// Writes the final sums, when the VM ends or the agent leaves. No thread is read afterwards.
-    pub fn end_all_threads(&self, counters: &CounterStore, env: JniEnvironment) {
+    pub fn end_all_threads(&self, agent: ThreadParts<'_>, env: JniEnvironment) {
         self.is_leaving.store(true, Ordering::Release);
-        self.write_totals(counters, Some(env));
+        self.write_totals(agent, Some(env));
         let mut state = self.lock_state();
         state.followed.clear();
         state.is_over = true;
@@ -257,10 +257,10 @@ impl CoverageTracker {
 
     /// Writes the current sums to the log. `env` is the current thread's environment. Without it, threads that have
     /// not called the agent are left out.
-    pub fn write_totals(&self, counters: &CounterStore, env: Option<JniEnvironment>) {
+    pub fn write_totals(&self, agent: ThreadParts<'_>, env: Option<JniEnvironment>) {
         let Some(vm) = self.vm.get() else { return };
         // Outside of the lock, for which beginning and ending threads wait.
-        let counted = self.sum_counters(counters);
+        let counted = self.sum_counters(agent);
         let mut state = self.lock_state();
         if state.is_over {
             return;
@@ -283,20 +283,20 @@ impl CoverageTracker {
             *sums.entry(living.group).or_default() += since;
         }
         for (row, sum) in sums {
-            state.set_total(counters, row, sum);
+            state.set_total(agent, row, sum);
         }
         for (thread, sum) in counted {
-            state.set_counted_total(counters, thread, sum);
+            state.set_counted_total(agent, thread, sum);
         }
     }
 
     /// Sums the agent's allocation counters for each thread id.
-    fn sum_counters(&self, counters: &CounterStore) -> HashMap<ThreadId, CountedAllocations> {
+    fn sum_counters(&self, agent: ThreadParts<'_>) -> HashMap<ThreadId, CountedAllocations> {
         let mut sums: HashMap<ThreadId, CountedAllocations> = HashMap::new();
         // Relaxed, below: each value is used by itself.
         let load = |word: &AtomicU64| u64::from_le(word.load(Ordering::Relaxed));
         visit_blocks(
-            || counters.lock_counter_blocks(),
+            || agent.counters.lock_counter_blocks(),
             |block| {
                 let sum = sums.entry(block.thread()).or_default();
                 for cell in block.iter() {
@@ -310,7 +310,7 @@ impl CoverageTracker {
         let types = self.lock_state().allocation_types.clone();
         if !types.is_empty() {
             visit_blocks(
-                || counters.lock_event_counter_blocks(),
+                || agent.counters.lock_event_counter_blocks(),
                 |block| {
                     let sum = sums.entry(block.thread()).or_default();
                     let of_allocations = |cell: &&EventCounter| types.contains(&cell.event_type());
@@ -334,7 +334,7 @@ impl CoverageTracker {
             return make();
         };
         let thread = vm.count.thread_of_env(env.as_raw());
-        // SAFETY: here and below, the current thread.
+        // SAFETY: `thread` is the current thread, which cannot end meanwhile.
         let read = || unsafe { vm.count.read_allocated(thread) };
         let before = read();
         let made = make();
@@ -351,17 +351,17 @@ impl CoverageTracker {
     /// The VM tests for a due sample at the end of a buffer, and sets that end when it gives the buffer to the
     /// thread. A buffer from before sampling was enabled is used up without a test. So the agent fills the rest of it
     /// with an array.
-    pub fn renew_buffer(&self, counters: &CounterStore, env: JniEnvironment) {
+    pub fn renew_buffer(&self, agent: ThreadParts<'_>, env: JniEnvironment) {
         /// Maximum size of the header of a byte array.
         const HEADER: u64 = 24;
         let new = match self.vm.get() {
             Some(_) => None,
-            None => VmAllocationReader::new(counters, env),
+            None => VmAllocationReader::new(agent, env),
         };
         let Some(vm) = self.vm.get().or(new.as_ref()) else {
             return;
         };
-        // SAFETY: the current thread.
+        // SAFETY: the environment is the current thread's.
         let left = unsafe { vm.count.buffer_left(vm.count.thread_of_env(env.as_raw())) };
         let fillers = [left.checked_sub(HEADER), Some(HEADER)];
         self.exclude_allocations(env, || {
@@ -398,14 +398,14 @@ fn visit_blocks<'a, C>(
 }
 
 /// Logs that from now on the agent counts less than the VM.
-pub fn record_interruption(counters: &CounterStore, reason: &str) {
-    if counters.coverage.vm.get().is_some() {
-        log_no_coverage(counters, reason);
+pub fn record_interruption(agent: ThreadParts<'_>, reason: &str) {
+    if agent.counters.coverage.vm.get().is_some() {
+        log_no_coverage(agent, reason);
     }
 }
 
-fn log_no_coverage(counters: &CounterStore, reason: &str) {
-    counters.append_meta("coverage.none", reason);
+fn log_no_coverage(agent: ThreadParts<'_>, reason: &str) {
+    agent.core.append_meta("coverage.none", reason);
 }
 
 /// The reason why counters cannot be compared with the VM's count.
@@ -423,7 +423,7 @@ fn incomparable_reason(options: &AgentOptions) -> Option<&'static str> {
 }
 
 impl VmAllocationReader {
-    fn new(counters: &CounterStore, env: JniEnvironment) -> Option<VmAllocationReader> {
+    fn new(agent: ThreadParts<'_>, env: JniEnvironment) -> Option<VmAllocationReader> {
         let class = env.find_class(c"java/lang/Thread")?;
         let field = |name| env.field_id(class, name, c"J").map(FieldId::new);
         let fields = (field(c"eetop"), field(c"tid"));
@@ -431,7 +431,7 @@ impl VmAllocationReader {
         let (Some(at), Some(number)) = fields else {
             return None;
         };
-        let thread = counters.jvmti.current_thread()?;
+        let thread = agent.core.jvmti.current_thread()?;
         let current = VmThread::from_address(env.get_long(thread, at.as_raw()) as usize);
         env.delete_local(thread);
         // SAFETY: environment and thread are the current thread's.
@@ -444,9 +444,9 @@ impl VmAllocationReader {
     }
 }
 
-fn is_carrier(counters: &CounterStore, env: JniEnvironment, thread: jobject) -> bool {
+fn is_carrier(agent: ThreadParts<'_>, env: JniEnvironment, thread: jobject) -> bool {
     let class = env.class_of(thread);
-    let name = counters.jvmti.class_signature(class);
+    let name = agent.core.jvmti.class_signature(class);
     env.delete_local(class);
     name.is_some_and(|name| name == CARRIER)
 }
@@ -473,13 +473,13 @@ impl FollowedGroup {
 }
 
 impl CoverageState {
-    fn set_total(&mut self, counters: &CounterStore, row: FollowedGroup, bytes: u64) {
+    fn set_total(&mut self, agent: ThreadParts<'_>, row: FollowedGroup, bytes: u64) {
         if self
             .groups
             .get(&row)
             .is_none_or(|sum| sum.counter.is_none())
         {
-            let cell = self.new_counter(counters);
+            let cell = self.new_counter(agent);
             if let Some((cells, at)) = &cell
                 && let Some(cell) = cells.get(*at)
             {
@@ -497,12 +497,12 @@ impl CoverageState {
 
     fn set_counted_total(
         &mut self,
-        counters: &CounterStore,
+        agent: ThreadParts<'_>,
         thread: ThreadId,
         sum: CountedAllocations,
     ) {
         if !self.counted.contains_key(&thread)
-            && let Some((cells, at)) = self.new_counter(counters)
+            && let Some((cells, at)) = self.new_counter(agent)
         {
             if let Some(cell) = cells.get(at) {
                 cell.claim_counted(thread);
@@ -517,13 +517,13 @@ impl CoverageState {
     }
 
     /// A new counter in the log. `None`: the log is full.
-    fn new_counter(&mut self, counters: &CounterStore) -> Option<VmCounterPlace> {
+    fn new_counter(&mut self, agent: ThreadParts<'_>) -> Option<VmCounterPlace> {
         if self
             .counter_block
             .as_ref()
             .is_none_or(|cells| self.next_counter >= cells.len())
         {
-            self.counter_block = counters.log.add_vm_counters(CELLS).ok().map(Arc::new);
+            self.counter_block = agent.core.log.add_vm_counters(CELLS).ok().map(Arc::new);
             self.next_counter = 0;
         }
         let cells = Arc::clone(self.counter_block.as_ref()?);
@@ -534,21 +534,24 @@ impl CoverageState {
 
 /// Starts the thread that takes readings. Without it, the log of a killed JVM has no bytes of threads that were still
 /// running.
-fn start_readings(counters: &'static CounterStore) {
-    let started = counters
+fn start_readings(agent: ThreadParts<'static>) {
+    let started = agent
+        .core
         .agent_threads
-        .spawn_thread("lucce-coverage", move || run_readings(counters));
+        .spawn_thread("lucce-coverage", move || run_readings(agent));
     if let Err(error) = started {
-        counters.report_message(LogLevel::Debug, &format!("coverage: {error}"));
+        agent
+            .core
+            .report_message(LogLevel::Debug, &format!("coverage: {error}"));
     }
 }
 
-fn run_readings(counters: &CounterStore) {
+fn run_readings(agent: ThreadParts<'_>) {
     let begin = Instant::now();
     let mut pause = SHORTEST;
-    while !counters.vm_end.wait_until(Instant::now() + pause) {
+    while !agent.core.vm_end.wait_until(Instant::now() + pause) {
         let before = clock::thread_time();
-        counters.coverage.write_totals(counters, None);
+        agent.counters.coverage.write_totals(agent, None);
         let took = clock::thread_time().saturating_sub(before);
         pause = pause_after(begin.elapsed(), Duration::from_nanos(took));
     }

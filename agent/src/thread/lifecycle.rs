@@ -2,7 +2,7 @@
 //! at the thread's end.
 #![allow(unsafe_code, reason = "the state that the current thread holds")]
 
-use jvmti_bindings::sys::jni::{jint, jlong, jobject};
+use jvmti_bindings::sys::jni::{jlong, jobject};
 use lucce_callgraph::ContextId;
 use lucce_jvmti::JniEnvironment;
 
@@ -10,28 +10,26 @@ use crate::core::{ThreadFields, VerifySums, thread_fields};
 use crate::memory::address_space::stack_size;
 use crate::memory::shared_layout::SCHEDULING;
 use crate::memory::slots::Slot;
-use crate::thread::{CounterStore, OwnState, ThreadState, carrier, counter_access};
+use crate::thread::{OwnState, ThreadParts, ThreadState, carrier, counter_access};
 
 /// The state of the current thread, if the agent knows the thread.
-pub fn current_state(counters: &CounterStore, env: JniEnvironment) -> OwnState {
-    let Some(thread) = counters.jvmti.current_thread() else {
+pub fn current_state(agent: ThreadParts<'_>, env: JniEnvironment) -> OwnState {
+    let Some(thread) = agent.core.jvmti.current_thread() else {
         return OwnState::NONE;
     };
-    let state = state_of(counters, env, thread);
+    let state = state_of(agent, env, thread);
     env.delete_local(thread);
     state
 }
 
 /// Like [`current_state`]; `thread` is the current thread.
-pub fn state_of(counters: &CounterStore, env: JniEnvironment, thread: jobject) -> OwnState {
-    carrier::with_field_holder(counters, env, thread, |thread| {
-        read_state(counters, env, thread)
-    })
+pub fn state_of(agent: ThreadParts<'_>, env: JniEnvironment, thread: jobject) -> OwnState {
+    carrier::with_field_holder(agent, env, thread, |thread| read_state(agent, env, thread))
 }
 
 /// Reads the state from `thread`: the current thread, or the carrier that it acts as.
-fn read_state(counters: &CounterStore, env: JniEnvironment, thread: jobject) -> OwnState {
-    let Some(fields) = counters.fields.get() else {
+fn read_state(agent: ThreadParts<'_>, env: JniEnvironment, thread: jobject) -> OwnState {
+    let Some(fields) = agent.core.fields.get() else {
         return OwnState::NONE;
     };
     // SAFETY: `thread` is the current thread, or the carrier that it acts as.
@@ -39,20 +37,20 @@ fn read_state(counters: &CounterStore, env: JniEnvironment, thread: jobject) -> 
     if known().get().is_none() {
         // Threads older than the start get a state at their first event; threads that have ended get none.
         let pointer = Slot::from_pointer(env.get_long(thread, fields.pointer.as_raw()) as usize);
-        if counters.stacks.find_boot_region(pointer).is_some() {
-            enlist_thread(counters, env, thread, pointer);
+        if agent.core.stacks.find_boot_region(pointer).is_some() {
+            enlist_thread(agent, env, thread, pointer);
         }
     }
     known()
 }
 
 /// Gives a shadow stack to a thread that has no frames yet.
-pub fn begin_thread(counters: &CounterStore, env: JniEnvironment, thread: jobject) {
-    let Some(fields) = thread_fields(counters, env, thread) else {
+pub fn begin_thread(agent: ThreadParts<'_>, env: JniEnvironment, thread: jobject) {
+    let Some(fields) = thread_fields(agent.core, env, thread) else {
         return;
     };
     if env.get_long(thread, fields.state.as_raw()) == 0
-        && let Some(first) = enlist_thread(counters, env, thread, Slot::from_pointer(0))
+        && let Some(first) = enlist_thread(agent, env, thread, Slot::from_pointer(0))
     {
         env.set_long(thread, fields.pointer.as_raw(), first.pointer() as jlong);
     }
@@ -60,10 +58,10 @@ pub fn begin_thread(counters: &CounterStore, env: JniEnvironment, thread: jobjec
 
 /// Begins the current thread, which the VM has just started and which has no frames. The VM may have run Java code
 /// before, to make the object of a native thread, which moved the pointer.
-pub fn begin_started(counters: &CounterStore, env: JniEnvironment, thread: jobject) {
-    begin_thread(counters, env, thread);
-    if let Some(fields) = thread_fields(counters, env, thread)
-        && let Some(state) = read_state(counters, env, thread).get()
+pub fn begin_started(agent: ThreadParts<'_>, env: JniEnvironment, thread: jobject) {
+    begin_thread(agent, env, thread);
+    if let Some(fields) = thread_fields(agent.core, env, thread)
+        && let Some(state) = read_state(agent, env, thread).get()
     {
         let first = state.first_slot().pointer();
         env.set_long(thread, fields.pointer.as_raw(), first as jlong);
@@ -71,13 +69,13 @@ pub fn begin_started(counters: &CounterStore, env: JniEnvironment, thread: jobje
 }
 
 /// Begins the current thread again if all of its frames have ended. The old value of its pointer does not matter.
-pub fn begin_anew(counters: &CounterStore, env: JniEnvironment) {
-    let Some(thread) = counters.jvmti.current_thread() else {
+pub fn begin_anew(agent: ThreadParts<'_>, env: JniEnvironment) {
+    let Some(thread) = agent.core.jvmti.current_thread() else {
         return;
     };
-    if counters.jvmti.frame_location(0).is_none()
-        && let Some(fields) = thread_fields(counters, env, thread)
-        && let Some(state) = state_of(counters, env, thread).get()
+    if agent.core.jvmti.frame_location(0).is_none()
+        && let Some(fields) = thread_fields(agent.core, env, thread)
+        && let Some(state) = state_of(agent, env, thread).get()
     {
         let first = state.first_slot().pointer();
         env.set_long(thread, fields.pointer.as_raw(), first as jlong);
@@ -86,25 +84,25 @@ pub fn begin_anew(counters: &CounterStore, env: JniEnvironment) {
 }
 
 /// Begins a thread whose frames so far are all out of scope.
-pub fn begin_out_of_scope(counters: &CounterStore, env: JniEnvironment, thread: jobject) {
-    let pointer = thread_fields(counters, env, thread).map(|fields| fields.pointer.as_raw());
+pub fn begin_out_of_scope(agent: ThreadParts<'_>, env: JniEnvironment, thread: jobject) {
+    let pointer = thread_fields(agent.core, env, thread).map(|fields| fields.pointer.as_raw());
     if pointer.is_some_and(|pointer| env.get_long(thread, pointer) == 0) {
-        begin_thread(counters, env, thread);
+        begin_thread(agent, env, thread);
     }
 }
 
 /// Gives a thread a state, and a shadow stack unless it has one from before the start. Returns its first slot.
 pub fn enlist_thread(
-    counters: &CounterStore,
+    agent: ThreadParts<'_>,
     env: JniEnvironment,
     thread: jobject,
     pointer: Slot,
 ) -> Option<Slot> {
-    let fields = thread_fields(counters, env, thread)?;
-    let boot = counters.stacks.find_boot_region(pointer);
-    let region = boot.or_else(|| counters.stacks.take_region(stack_size()))?;
+    let fields = thread_fields(agent.core, env, thread)?;
+    let boot = agent.core.stacks.find_boot_region(pointer);
+    let region = boot.or_else(|| agent.core.stacks.take_region(stack_size()))?;
     let is_virtual = env.is_virtual_thread(thread);
-    let mut state = ThreadState::new(region, is_virtual, counters.verify.begin_thread());
+    let mut state = ThreadState::new(region, is_virtual, agent.core.verify.begin_thread());
     state.ticket = take_ticket(env, thread, fields);
     let origin = env.get_long(thread, fields.origin.as_raw());
     // The field of a running thread has another meaning: see `LucceRtTasks.schedules`.
@@ -112,54 +110,30 @@ pub fn enlist_thread(
     let first = state.first_slot();
     let own = OwnState::from_state(state);
     if let Some(state) = own.get() {
-        counters.threads.insert(own.as_field(), state.slots());
+        agent.core.threads.insert(own.as_field(), state.slots());
     }
     env.set_long(thread, fields.state.as_raw(), own.as_field());
     Some(first)
 }
 
-/// The current thread's name; empty until its constructor has set it.
-///
-/// Not read by JVMTI: in JDK 21 that call waits until no virtual thread is being mounted or unmounted. If this thread
-/// is doing that, the call would wait for ever.
-pub fn thread_name(counters: &CounterStore, env: JniEnvironment) -> String {
-    let (Some(fields), Some(thread)) = (counters.fields.get(), counters.jvmti.current_thread())
-    else {
-        return String::new();
-    };
-    let name = read_name(env, thread, *fields);
-    env.delete_local(thread);
-    name
-}
-
-/// The name of `thread` from its field; empty if it has none yet.
-pub fn read_name(env: JniEnvironment, thread: jobject, fields: ThreadFields) -> String {
-    let name = env.get_object(thread, fields.name.as_raw());
-    if name.is_null() {
-        return String::new();
-    }
-    let text = env.read_string(name, jint::MAX as usize);
-    env.delete_local(name);
-    text
-}
-
 /// Verification counts of all threads: events, and compared events.
-pub fn sum_verified(counters: &CounterStore) -> VerifySums {
-    counters.threads.read_fields(|fields| {
+pub fn sum_verified(agent: ThreadParts<'_>) -> VerifySums {
+    agent.core.threads.read_fields(|fields| {
         // SAFETY: a thread takes its state from the list before it frees it, so it lives. Only atomics of it are read.
         let states: Vec<_> = fields
             .map(|field| unsafe { OwnState::from_field(field) })
             .collect();
         let living = states.iter().filter_map(OwnState::get);
-        counters
+        agent
+            .core
             .verify
             .sum_threads(living.map(|state| &state.countdown))
     })
 }
 
 /// Ends a thread: frees its shadow stack. Its counters stay in the log.
-pub fn end_thread(counters: &CounterStore, env: JniEnvironment, thread: jobject) {
-    let Some(fields) = counters.fields.get() else {
+pub fn end_thread(agent: ThreadParts<'_>, env: JniEnvironment, thread: jobject) {
+    let Some(fields) = agent.core.fields.get() else {
         return;
     };
     // SAFETY: the field is that of the thread that ends, which is the current one.
@@ -176,29 +150,30 @@ pub fn end_thread(counters: &CounterStore, env: JniEnvironment, thread: jobject)
     ] {
         env.set_long(thread, field.as_raw(), 0);
     }
-    counters.threads.remove(own.as_field(), || {
+    agent.core.threads.remove(own.as_field(), || {
         if let Some(state) = own.get() {
-            counters.verify.end_thread(&state.countdown);
+            agent.core.verify.end_thread(&state.countdown);
         }
     });
     // SAFETY: the thread's field forgot it just now, and this is the last that the thread does.
     let Some(mut state) = (unsafe { own.into_state() }) else {
         return;
     };
-    if let Some(mut lane) = state.take_counters() {
-        lane.place = std::mem::take(&mut state.place);
-        counter_access::return_counters(counters, lane);
+    if let Some(mut counters) = state.take_counters() {
+        counters.place = std::mem::take(&mut state.place);
+        counter_access::return_counters(agent, counters);
     }
-    if let Some(lane) = state.untagged_counters.take() {
-        counter_access::return_counters(counters, *lane);
+    if let Some(counters) = state.untagged_counters.take() {
+        counter_access::return_counters(agent, *counters);
     }
-    if let (Some(recorder), Some(recorded)) = (&counters.recorder, state.recording.get()) {
+    if let (Some(recorder), Some(recorded)) = (&agent.core.recorder, state.recording.get()) {
         recorder.end_thread(recorded);
     }
-    counters
+    agent
+        .counters
         .comparison
         .end_thread(&state.comparison_state().tree);
-    counters.stacks.return_region(state.region);
+    agent.core.stacks.return_region(state.region);
 }
 
 fn take_ticket(env: JniEnvironment, thread: jobject, fields: ThreadFields) -> usize {

@@ -12,6 +12,7 @@ pub mod counter_access;
 pub mod coverage;
 pub mod event_kind;
 pub mod lifecycle;
+pub mod names;
 pub mod recent_counters;
 pub mod tag_scope;
 pub mod tags;
@@ -20,7 +21,6 @@ pub mod thread_counters;
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::collections::HashMap;
 use std::mem::offset_of;
-use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard};
 
@@ -41,9 +41,15 @@ use crate::thread::event_kind::MonitorWaits;
 use crate::thread::tags::{OpenTags, TagRegistry};
 use crate::thread::thread_counters::{ThreadCounterPool, ThreadCounters};
 
+/// The parts of the agent that the layer of threads uses.
+#[derive(Clone, Copy)]
+pub struct ThreadParts<'a> {
+    pub core: &'a AgentCore,
+    pub counters: &'a CounterStore,
+}
+
 /// Counters of all threads, and what belongs to them.
 pub struct CounterStore {
-    pub core: AgentCore,
     pub comparison: AgentComparison,
     pub counter_pool: ThreadCounterPool,
     pub tags: TagRegistry,
@@ -56,18 +62,9 @@ pub struct CounterStore {
     names: WatchedMutex<HashMap<ThreadId, String>>,
 }
 
-impl Deref for CounterStore {
-    type Target = AgentCore;
-
-    fn deref(&self) -> &AgentCore {
-        &self.core
-    }
-}
-
 impl CounterStore {
-    pub fn new(core: AgentCore, comparison: AgentComparison) -> CounterStore {
+    pub fn new(comparison: AgentComparison) -> CounterStore {
         CounterStore {
-            core,
             comparison,
             counter_pool: ThreadCounterPool::default(),
             tags: TagRegistry::default(),
@@ -215,31 +212,31 @@ impl ThreadState {
     }
 
     /// Adds a VM entry, which is the innermost one now.
-    pub fn push_entry(&self, upcall: VmEntry) {
-        self.vm_entries.borrow_mut().push(upcall);
+    pub fn push_entry(&self, entry: VmEntry) {
+        self.vm_entries.borrow_mut().push(entry);
     }
 
     /// Removes the VM entry with slot `slot`, and the entries above it that did not report their end.
     pub fn pop_entry(&self, slot: Slot) -> Option<VmEntry> {
         let mut upcalls = self.vm_entries.borrow_mut();
-        let found = upcalls.iter().rposition(|upcall| upcall.slot == slot)?;
-        let upcall = upcalls[found];
+        let found = upcalls.iter().rposition(|entry| entry.slot == slot)?;
+        let entry = upcalls[found];
         upcalls.truncate(found);
-        Some(upcall)
+        Some(entry)
     }
 
     /// The pointer from before the innermost VM entry with this slot. That entry may have ended without a report.
     pub fn pointer_before_entry(&self, slot: Slot) -> Option<Slot> {
         let upcalls = self.vm_entries.borrow();
-        let found = upcalls.iter().rfind(|upcall| upcall.slot == slot);
-        found.map(|upcall| upcall.pointer)
+        let found = upcalls.iter().rfind(|entry| entry.slot == slot);
+        found.map(|entry| entry.pointer)
     }
 
     /// Forgets VM entries that ended without a report. The VM enters a frame with slot `new` now, and the innermost
     /// frame with a slot of its own lies below `above`. Frames without a slot share the slot of their callee.
     pub fn forget_ended_entries(&self, above: Slot, new: Slot) {
         let has_ended =
-            |upcall: &VmEntry| upcall.slot > new || upcall.slot >= above && !upcall.slotless;
+            |entry: &VmEntry| entry.slot > new || entry.slot >= above && !entry.slotless;
         let mut upcalls = self.vm_entries.borrow_mut();
         while upcalls.last().is_some_and(has_ended) {
             upcalls.pop();
@@ -265,15 +262,16 @@ impl ThreadState {
             self.index.store(taken.index_address(), Ordering::Relaxed);
             self.thread_counters.replace(Some(taken));
         }
-        RefMut::map(self.thread_counters.borrow_mut(), |lane| {
+        RefMut::map(self.thread_counters.borrow_mut(), |counters| {
             // There is one: see above.
-            lane.get_or_insert_with(|| ThreadCounters::new(String::new()))
+            counters.get_or_insert_with(|| ThreadCounters::new(String::new()))
         })
     }
 
     /// Publishes the index's new address to Java code.
-    pub fn publish_index(&self, lane: &ThreadCounters) {
-        self.index.store(lane.index_address(), Ordering::Relaxed);
+    pub fn publish_index(&self, counters: &ThreadCounters) {
+        self.index
+            .store(counters.index_address(), Ordering::Relaxed);
     }
 
     /// Takes the counters from the thread: it has ended, or switches to others.
@@ -283,9 +281,9 @@ impl ThreadState {
     }
 
     /// Gives counters to the thread, which has none now.
-    pub fn put_counters(&self, lane: ThreadCounters) {
-        self.publish_index(&lane);
-        self.thread_counters.replace(Some(lane));
+    pub fn put_counters(&self, counters: ThreadCounters) {
+        self.publish_index(&counters);
+        self.thread_counters.replace(Some(counters));
     }
 
     /// The address of the counters' index, as Java code keeps it in the thread's field.
@@ -348,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn upcalls_end_in_any_order() {
+    fn vm_entries_end_in_any_order() {
         let state = state();
         let at = Slot::from_pointer;
         for slot in [0x1010, 0x1020, 0x1040].map(at) {
@@ -361,7 +359,7 @@ mod tests {
         }
         // The innermost entry never reported its end.
         assert_eq!(
-            state.pop_entry(at(0x1020)).map(|upcall| upcall.pointer),
+            state.pop_entry(at(0x1020)).map(|entry| entry.pointer),
             Some(at(0x1010))
         );
         assert!(state.pop_entry(at(0x1040)).is_none());
@@ -373,29 +371,29 @@ mod tests {
     fn frames_without_slots_share_one() {
         let state = state();
         let at = Slot::from_pointer;
-        let upcall = |pointer, slotless| VmEntry {
+        let entry = |pointer, slotless| VmEntry {
             slot: at(0x1020),
             pointer: at(pointer),
             changed_site: None,
             slotless,
         };
         // An exception ended a frame with a slot. Two frames without a slot follow, one within the other.
-        state.push_entry(upcall(1, false));
+        state.push_entry(entry(1, false));
         state.forget_ended_entries(at(0x1020), at(0x1020));
-        state.push_entry(upcall(2, true));
+        state.push_entry(entry(2, true));
         state.forget_ended_entries(at(0x1020), at(0x1020));
-        state.push_entry(upcall(3, true));
+        state.push_entry(entry(3, true));
         let pointers = || {
             state
                 .pop_entry(at(0x1020))
-                .map(|upcall| upcall.pointer.pointer())
+                .map(|entry| entry.pointer.pointer())
         };
         assert_eq!(
             (pointers(), pointers(), pointers()),
             (Some(3), Some(2), None)
         );
         // An entry above the new frame has ended in any case.
-        state.push_entry(upcall(4, true));
+        state.push_entry(entry(4, true));
         state.forget_ended_entries(at(0x1000), at(0x1010));
         assert!(state.pop_entry(at(0x1020)).is_none());
     }

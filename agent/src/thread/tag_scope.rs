@@ -4,51 +4,51 @@ use lucce_jvmti::{JniEnvironment, clock};
 use lucce_stream::StreamThread;
 
 use crate::options::LogLevel;
-use crate::thread::CounterStore;
+use crate::thread::ThreadParts;
 use crate::thread::ThreadState;
-use crate::thread::counter_access;
+use crate::thread::counter_access::{self, CounterUser};
 use crate::thread::tags::{OpenTags, TagLimit, TagSet};
 use crate::thread::thread_counters::ThreadCounters;
 
 /// Opens one more tag for the current thread. Returns the number that closes it; 0: the tags did not change.
 pub fn open_tag(
-    counters: &CounterStore,
+    agent: ThreadParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     tag: (&str, &str),
 ) -> u64 {
-    let opened = push_tag(counters, &mut state.tags.borrow_mut(), tag);
+    let opened = push_tag(agent, &mut state.tags.borrow_mut(), tag);
     let Some((number, sets)) = opened else {
         return 0;
     };
-    switch_counters(counters, env, state, sets);
+    switch_counters(agent, env, state, sets);
     number
 }
 
 /// Opens one more tag in `tags`. Returns the number that closes it, and the sets before and after. `None`: too many
 /// are open. Reports the first occurrence of each limit to the user.
 pub fn push_tag(
-    counters: &CounterStore,
+    agent: ThreadParts<'_>,
     tags: &mut OpenTags,
     (key, value): (&str, &str),
 ) -> Option<(u64, (TagSet, TagSet))> {
     if tags.is_full() {
-        report_limit(counters, TagLimit::Nested, key);
+        report_limit(agent, TagLimit::Nested, key);
         return None;
     }
     let outer = tags.current_set();
-    let (set, bound) = counters.tags.add_tag(outer, key, value);
+    let (set, bound) = agent.counters.tags.add_tag(outer, key, value);
     if let Some(bound) = bound {
-        report_limit(counters, bound, key);
+        report_limit(agent, bound, key);
     }
     Some((tags.open_tag(set), (outer, set)))
 }
 
 /// Closes the tag with this number, and all tags opened after it.
-pub fn close_tag(counters: &CounterStore, env: JniEnvironment, state: &ThreadState, number: u64) {
+pub fn close_tag(agent: ThreadParts<'_>, env: JniEnvironment, state: &ThreadState, number: u64) {
     let closed = pop_tag(&mut state.tags.borrow_mut(), number);
     if let Some(sets) = closed {
-        switch_counters(counters, env, state, sets);
+        switch_counters(agent, env, state, sets);
     }
 }
 
@@ -58,15 +58,17 @@ pub fn pop_tag(tags: &mut OpenTags, number: u64) -> Option<(TagSet, TagSet)> {
     tags.close_tag(number).map(|outer| (before, outer))
 }
 
-fn report_limit(counters: &CounterStore, bound: TagLimit, key: &str) {
-    if counters.tags.is_first_report(bound) {
-        counters.report_message(LogLevel::Warn, &bound.warning_text(key));
+fn report_limit(agent: ThreadParts<'_>, bound: TagLimit, key: &str) {
+    if agent.counters.tags.is_first_report(bound) {
+        agent
+            .core
+            .report_message(LogLevel::Warn, &bound.warning_text(key));
     }
 }
 
 /// Switches counters. A thread without counters has had no event yet: it gets them with the next event.
 fn switch_counters(
-    counters: &CounterStore,
+    agent: ThreadParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     (from, to): (TagSet, TagSet),
@@ -79,8 +81,8 @@ fn switch_counters(
             true => state.untagged_counters.take(),
             false => None,
         };
-        if let Some(lane) = untagged {
-            adopt_counters(counters, state, *lane);
+        if let Some(counters) = untagged {
+            adopt_counters(agent, state, *counters);
         }
         return;
     };
@@ -88,12 +90,16 @@ fn switch_counters(
         old.place = state.place.take_cursor();
     }
     let new = match to == TagSet::NONE {
-        true => state.untagged_counters.take().map(|lane| *lane),
+        true => state.untagged_counters.take().map(|counters| *counters),
         false => {
             let whose = (state.is_virtual, state.origin);
-            let named = (to, &*old.kind, &*old.name);
+            let user = CounterUser {
+                tags: to,
+                kind: &old.kind,
+                name: &old.name,
+            };
             Some(counter_access::take_tagged_counters(
-                counters, env, named, whose,
+                agent, env, user, whose,
             ))
         }
     };
@@ -102,27 +108,27 @@ fn switch_counters(
             state.untagged_counters.replace(Some(Box::new(old)));
         }
         // The thread itself has not ended, so its end is not logged.
-        false => counters.counter_pool.return_counters(old),
+        false => agent.counters.counter_pool.return_counters(old),
     }
-    if let Some(lane) = new {
-        adopt_counters(counters, state, lane);
+    if let Some(counters) = new {
+        adopt_counters(agent, state, counters);
     }
 }
 
 /// Continues the thread in these counters, and in the rest of their block of the stream.
-fn adopt_counters(counters: &CounterStore, state: &ThreadState, mut lane: ThreadCounters) {
+fn adopt_counters(agent: ThreadParts<'_>, state: &ThreadState, mut counters: ThreadCounters) {
     let thread = state.stream_thread.get();
-    if let Some(streamer) = &counters.streamer
+    if let Some(streamer) = &agent.core.streamer
         && thread != StreamThread::default()
     {
-        state.place.move_to(std::mem::take(&mut lane.place));
+        state.place.move_to(std::mem::take(&mut counters.place));
         if state.place.has_block() {
             let now = clock::nano_time();
             if !state.place.hand_over_to(now, thread) {
-                let id = counter_access::log_thread_id(counters, &mut lane);
+                let id = counter_access::log_thread_id(agent, &mut counters);
                 state.place.renew_block(&streamer.writer, (id, thread), now);
             }
         }
     }
-    state.put_counters(lane);
+    state.put_counters(counters);
 }

@@ -419,9 +419,9 @@ impl ThreadCounterPool {
     /// Takes counters for a thread of this name.
     pub fn take_for_thread(&self, name: String) -> ThreadCounters {
         let kind = thread_kind(&name);
-        let mut lane = self.take_free(TagSet::NONE, &kind);
-        lane.name = name;
-        lane
+        let mut counters = self.take_free(TagSet::NONE, &kind);
+        counters.name = name;
+        counters
     }
 
     /// Takes counters for events under these tags, of threads of this kind.
@@ -431,38 +431,38 @@ impl ThreadCounterPool {
         let found = of_kind.and_then(Vec::pop);
         drop(free);
         found.unwrap_or_else(|| {
-            let mut lane = self.create_counters(kind.to_owned());
-            lane.tags = tags;
-            lane
+            let mut counters = self.create_counters(kind.to_owned());
+            counters.tags = tags;
+            counters
         })
     }
 
     fn create_counters(&self, kind: String) -> ThreadCounters {
-        let lane = ThreadCounters::new(kind);
+        let counters = ThreadCounters::new(kind);
         let mut lost = lock_mutex(&self.dropped);
         // Discarded counters leave the list when it would grow.
         if lost.live.len() == lost.live.capacity() {
             lost.live.retain(|losses| losses.strong_count() > 0);
         }
-        lost.live.push(Arc::downgrade(&lane.dropped));
-        lane
+        lost.live.push(Arc::downgrade(&counters.dropped));
+        counters
     }
 
     /// Discards counters that no other thread can use.
-    pub fn discard_counters(&self, lane: ThreadCounters) {
+    pub fn discard_counters(&self, counters: ThreadCounters) {
         let mut lost = lock_mutex(&self.dropped);
-        lost.ended += lane.dropped_events();
-        drop(lane);
+        lost.ended += counters.dropped_events();
+        drop(counters);
     }
 
     /// Returns the counters of an ended thread for the next thread of its kind.
-    pub fn return_counters(&self, lane: ThreadCounters) {
+    pub fn return_counters(&self, counters: ThreadCounters) {
         let mut free = lock_mutex(&self.free);
-        let lanes = free.entry(lane.tags).or_default();
-        match lanes.get_mut(&lane.kind) {
-            Some(known) => known.push(lane),
+        let by_kind = free.entry(counters.tags).or_default();
+        match by_kind.get_mut(&counters.kind) {
+            Some(known) => known.push(counters),
             None => {
-                lanes.insert(lane.kind.clone(), vec![lane]);
+                by_kind.insert(counters.kind.clone(), vec![counters]);
             }
         }
     }
@@ -470,8 +470,8 @@ impl ThreadCounterPool {
     /// The number of events of all threads for which there was no room.
     pub fn dropped_events(&self) -> u64 {
         let lost = lock_mutex(&self.dropped);
-        let lanes = lost.live.iter().filter_map(Weak::upgrade);
-        lost.ended + lanes.map(|losses| losses.event_count()).sum::<u64>()
+        let live = lost.live.iter().filter_map(Weak::upgrade);
+        lost.ended + live.map(|losses| losses.event_count()).sum::<u64>()
     }
 }
 
@@ -507,12 +507,15 @@ mod tests {
 
     #[test]
     fn every_entry_is_found_while_the_index_grows() {
-        let mut lane = ThreadCounters::new(String::new());
-        assert_eq!((lane.index_address(), lane.find_counter(1, 1)), (0, None));
+        let mut counters = ThreadCounters::new(String::new());
+        assert_eq!(
+            (counters.index_address(), counters.find_counter(1, 1)),
+            (0, None)
+        );
         // The largest address that a program can have.
         let cell = |n: u64| ((1 << 47) - 8 * n) as usize;
         for n in 1..2000_u64 {
-            lane.insert_counter(
+            counters.insert_counter(
                 n / 3 * 0x1_0000_0001 + 1,
                 (n % 3) as u32 + (1 << 27),
                 cell(n),
@@ -520,40 +523,41 @@ mod tests {
             for known in (1..=n).step_by(97) {
                 let (context, site) = (known / 3 * 0x1_0000_0001 + 1, (known % 3) as u32);
                 assert_eq!(
-                    lane.find_counter(context, site + (1 << 27)),
+                    counters.find_counter(context, site + (1 << 27)),
                     Some(cell(known))
                 );
             }
         }
-        assert_eq!(lane.find_counter(5, 5), None);
+        assert_eq!(counters.find_counter(5, 5), None);
     }
 
     #[test]
     fn without_room_in_the_log_events_are_counted_as_lost() {
-        let lanes = ThreadCounterPool::default();
-        let mut lane = lanes.take_for_thread("main".into());
-        assert!(lane.next_counter(ContextId(1), |_| None).is_none());
-        lane.dropped_counter().add_events(3, 0);
-        lane.dropped_event_counter().count_event(1);
-        assert_eq!((lane.dropped_events(), lanes.dropped_events()), (4, 4));
-        lanes.discard_counters(lane);
-        assert_eq!(lanes.dropped_events(), 4);
-        let again = lanes.take_for_thread("main".into());
+        let pool = ThreadCounterPool::default();
+        let mut counters = pool.take_for_thread("main".into());
+        assert!(counters.next_counter(ContextId(1), |_| None).is_none());
+        counters.dropped_counter().add_events(3, 0);
+        counters.dropped_event_counter().count_event(1);
+        assert_eq!((counters.dropped_events(), pool.dropped_events()), (4, 4));
+        pool.discard_counters(counters);
+        assert_eq!(pool.dropped_events(), 4);
+        let again = pool.take_for_thread("main".into());
         again.dropped_counter().add_events(1, 0);
-        lanes.return_counters(again);
-        assert_eq!(lanes.dropped_events(), 5);
+        pool.return_counters(again);
+        assert_eq!(pool.dropped_events(), 5);
     }
 
     #[test]
     fn each_context_and_type_has_a_cell_of_its_own() {
-        let folder = std::env::temp_dir().join(format!("lucce-lane-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("lucce-thread-counters-{}", std::process::id()));
         let mut log = lucce_tracelog::LogWriter::create(&folder, &Default::default()).unwrap();
-        let mut lane = ThreadCounters::new(String::new());
+        let mut counters = ThreadCounters::new(String::new());
         for round in 1..4 {
             for n in 1..500_u64 {
                 for event in 1..3 {
                     let key = (ContextId(n << 32), EventTypeId(event));
-                    let cell = lane.event_counter(key.0, key.1, |cells| {
+                    let cell = counters.event_counter(key.0, key.1, |cells| {
                         assert_eq!(round, 1, "known cells need no room");
                         let block = log.add_event_counters(ThreadId(1), cells).unwrap();
                         let block = Box::leak(Box::new(block));
@@ -568,34 +572,29 @@ mod tests {
                 }
             }
         }
-        let none = lane.event_counter(ContextId(1), EventTypeId(9), |_| None);
+        let none = counters.event_counter(ContextId(1), EventTypeId(9), |_| None);
         assert!(none.is_some(), "a block has room left");
         std::fs::remove_file(folder).unwrap();
     }
 
     #[test]
-    fn a_thread_goes_on_with_the_lane_of_one_of_its_kind_that_ended() {
-        let lanes = ThreadCounterPool::default();
-        let mut first = lanes.take_for_thread("pool-1-thread-1".into());
+    fn a_thread_takes_over_the_counters_of_an_ended_thread_of_its_kind() {
+        let pool = ThreadCounterPool::default();
+        let mut first = pool.take_for_thread("pool-1-thread-1".into());
         assert_eq!(first.kind, "pool-*-thread-*");
         first.insert_counter(7, 1, 72);
         // While the first thread lives, the second one has counters of its own.
-        let second = lanes.take_for_thread("pool-1-thread-2".into());
+        let second = pool.take_for_thread("pool-1-thread-2".into());
         assert_eq!(second.find_counter(7, 1), None);
-        lanes.return_counters(first);
+        pool.return_counters(first);
+        assert_eq!(pool.take_for_thread("main".into()).find_counter(7, 1), None);
         assert_eq!(
-            lanes.take_for_thread("main".into()).find_counter(7, 1),
-            None
-        );
-        assert_eq!(
-            lanes
-                .take_for_thread("pool-12-thread-3".into())
+            pool.take_for_thread("pool-12-thread-3".into())
                 .find_counter(7, 1),
             Some(72)
         );
         assert_eq!(
-            lanes
-                .take_for_thread("pool-12-thread-4".into())
+            pool.take_for_thread("pool-12-thread-4".into())
                 .find_counter(7, 1),
             None
         );

@@ -188,19 +188,19 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         method: &ClassFileMethod<'_>,
         scan: Option<&CodeScan<'_>>,
     ) -> MethodInstrumentation {
-        let mut shape = MethodInstrumentation::empty();
+        let mut instrumentation = MethodInstrumentation::empty();
         let name = self.name;
-        shape.transparent = is_transparent(name, method);
+        instrumentation.transparent = is_transparent(name, method);
         let Some(scan) = scan else {
-            return shape;
+            return instrumentation;
         };
         let quiet = name.starts_with(QUIET_CLASS) && QUIET.contains(&&*method.name)
             || is_customizing(name, method)
             || self.wants.idle && vm_calls::only_allocates(name, &method.name);
-        if !shape.transparent && !is_excluded(name, method) && !quiet {
-            shape.places = self.find_places(method, scan);
+        if !instrumentation.transparent && !is_excluded(name, method) && !quiet {
+            instrumentation.places = self.find_places(method, scan);
             if self.wants.events.contains(&ALLOC) {
-                let _ = self.leave_counting_to_callers(method, &mut shape);
+                let _ = self.leave_counting_to_callers(method, &mut instrumentation);
             }
         }
         if self.wants.events.contains(&CALL) && !quiet && is_counted(name, method) {
@@ -208,37 +208,46 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
                 bci: 0,
                 kind: HookSiteKind::Entry,
             };
-            shape.places.insert(0, entry);
+            instrumentation.places.insert(0, entry);
         }
-        shape.switches = switches_thread(name, method);
-        if shape.transparent && !shape.switches && !is_untouched(name, &method.name) {
-            shape.restores = calls_to_restore(unshown_frame(name, method), method, scan);
+        instrumentation.switches = switches_thread(name, method);
+        if instrumentation.transparent
+            && !instrumentation.switches
+            && !is_untouched(name, &method.name)
+        {
+            instrumentation.restores = calls_to_restore(unshown_frame(name, method), method, scan);
         }
-        if shape.transparent
-            && !shape.switches
+        if instrumentation.transparent
+            && !instrumentation.switches
             && self.wants.events.contains(&ALLOC)
             && !is_untouched(name, &method.name)
         {
-            shape.unseen = unseen_places(self.class, scan);
+            instrumentation.unseen = unseen_places(self.class, scan);
         }
-        shape.frame = frame_kind(name, method, &shape);
-        if matches!(shape.frame, FrameKind::ToCarrier | FrameKind::ToVirtual) {
-            shape.places = find_frame_hiding(name, scan);
+        instrumentation.frame = frame_kind(name, method, &instrumentation);
+        if matches!(
+            instrumentation.frame,
+            FrameKind::ToCarrier | FrameKind::ToVirtual
+        ) {
+            instrumentation.places = find_frame_hiding(name, scan);
         }
-        if shape.counts_entries() && shape.frame == FrameKind::OwnSlot && is_vm_called(name, method)
+        if instrumentation.counts_entries()
+            && instrumentation.frame == FrameKind::OwnSlot
+            && is_vm_called(name, method)
         {
-            shape.frame = FrameKind::VmEntered;
+            instrumentation.frame = FrameKind::VmEntered;
         }
-        shape.keeps_no_slot = keeps_no_slot(&shape, scan.has_loops, has_handlers(method));
-        shape.lines.clone_from(&scan.lines);
-        shape
+        instrumentation.needs_no_slot_local =
+            needs_no_slot_local(&instrumentation, scan.has_loops, has_handlers(method));
+        instrumentation.lines.clone_from(&scan.lines);
+        instrumentation
     }
 
     /// Moves the count of an intrinsic's allocation from its body to its callers. `None`: the method is no intrinsic.
     fn leave_counting_to_callers(
         &self,
         method: &ClassFileMethod<'_>,
-        shape: &mut MethodInstrumentation,
+        instrumentation: &mut MethodInstrumentation,
     ) -> Option<()> {
         let index = find_intrinsic(self.name, &method.name, &method.descriptor)?;
         let through = INTRINSICS.get(index)?.allocator;
@@ -246,9 +255,9 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
             None => matches!(place.kind, HookSiteKind::Array(_)),
             Some(_) => place.kind == HookSiteKind::Uncounted,
         };
-        let bci = shape.places.iter().find(allocates)?.bci;
-        shape.intrinsic = Some((index, bci));
-        shape
+        let bci = instrumentation.places.iter().find(allocates)?.bci;
+        instrumentation.intrinsic = Some((index, bci));
+        instrumentation
             .places
             .retain(|place| !matches!(place.kind, HookSiteKind::Array(_)));
         Some(())
@@ -417,8 +426,12 @@ const INTERFACE: u16 = 0x0200;
 ///
 /// The method has at most one such hook, no loop back to it, and no hook behind it. Methods that the VM calls in
 /// between restore `$fp`, unless they throw; so the method may have no exception handler.
-fn keeps_no_slot(shape: &MethodInstrumentation, has_loops: bool, has_handlers: bool) -> bool {
-    let Some((last, before)) = shape.places.split_last() else {
+fn needs_no_slot_local(
+    instrumentation: &MethodInstrumentation,
+    has_loops: bool,
+    has_handlers: bool,
+) -> bool {
+    let Some((last, before)) = instrumentation.places.split_last() else {
         return false;
     };
     let stays = |place: &HookPlace| {
@@ -431,7 +444,9 @@ fn keeps_no_slot(shape: &MethodInstrumentation, has_loops: bool, has_handlers: b
     };
     let ordered =
         before.iter().all(stays) && (stays(last) || last.kind == HookSiteKind::Call && !has_loops);
-    let plain = shape.frame == FrameKind::OwnSlot && !shape.switches && shape.intrinsic.is_none();
+    let plain = instrumentation.frame == FrameKind::OwnSlot
+        && !instrumentation.switches
+        && instrumentation.intrinsic.is_none();
     plain && ordered && !has_handlers
 }
 
@@ -449,7 +464,7 @@ pub fn find_frame_hiding(class: &str, scan: &CodeScan<'_>) -> Vec<HookPlace> {
 mod class_analysis_tests {
     use super::*;
 
-    fn shape(marks: &[HookSiteKind]) -> MethodInstrumentation {
+    fn instrumentation(marks: &[HookSiteKind]) -> MethodInstrumentation {
         let places = marks.iter().enumerate().map(|(at, mark)| HookPlace {
             bci: 3 * at as u16,
             kind: mark.clone(),
@@ -472,12 +487,18 @@ mod class_analysis_tests {
             vec![new(), HookSiteKind::Array("[I".into()), HookSiteKind::Call],
             vec![new(), new()],
         ] {
-            assert!(keeps_no_slot(&shape(&marks), false, false), "{marks:?}");
+            assert!(
+                needs_no_slot_local(&instrumentation(&marks), false, false),
+                "{marks:?}"
+            );
             // An exception may come from code that the VM calls, and leave `$fp` moved.
-            assert!(!keeps_no_slot(&shape(&marks), false, true), "{marks:?}");
+            assert!(
+                !needs_no_slot_local(&instrumentation(&marks), false, true),
+                "{marks:?}"
+            );
             let calls = marks.contains(&HookSiteKind::Call);
             assert_eq!(
-                keeps_no_slot(&shape(&marks), true, false),
+                needs_no_slot_local(&instrumentation(&marks), true, false),
                 !calls,
                 "{marks:?}"
             );
@@ -494,7 +515,10 @@ mod class_analysis_tests {
             vec![HookSiteKind::Arrays("[[I".into())],
             vec![HookSiteKind::Entry, HookSiteKind::Call],
         ] {
-            assert!(!keeps_no_slot(&shape(&marks), false, false), "{marks:?}");
+            assert!(
+                !needs_no_slot_local(&instrumentation(&marks), false, false),
+                "{marks:?}"
+            );
         }
         for frame in [
             FrameKind::VmEntered,
@@ -503,16 +527,19 @@ mod class_analysis_tests {
             FrameKind::Premain,
             FrameKind::Leaf,
         ] {
-            let shape = MethodInstrumentation {
+            let instrumentation = MethodInstrumentation {
                 frame,
-                ..shape(&[HookSiteKind::Call])
+                ..instrumentation(&[HookSiteKind::Call])
             };
-            assert!(!keeps_no_slot(&shape, false, false), "{frame:?}");
+            assert!(
+                !needs_no_slot_local(&instrumentation, false, false),
+                "{frame:?}"
+            );
         }
         let switching = MethodInstrumentation {
             switches: true,
-            ..shape(&[HookSiteKind::Call])
+            ..instrumentation(&[HookSiteKind::Call])
         };
-        assert!(!keeps_no_slot(&switching, false, false));
+        assert!(!needs_no_slot_local(&switching, false, false));
     }
 }

@@ -23,14 +23,14 @@ type Key = (String, String, String);
 /// The instrumentation of the methods that a call may reach.
 struct CalleeInstrumentation {
     native: bool,
-    shape: MethodInstrumentation,
+    instrumentation: MethodInstrumentation,
 }
 
 #[derive(Default)]
 struct ClosedWorld {
     methods: HashMap<Key, CalleeInstrumentation>,
     supers: HashMap<String, String>,
-    quiet: HashSet<Key>,
+    untracked: HashSet<Key>,
 }
 
 /// What the tests need of a JDK.
@@ -127,7 +127,7 @@ fn the_list_of_facts_is_what_the_jdks_have() {
     }
     // Skips JDKs that are not installed, and images without the module of the line's class.
     let of_tested = |version: &u32| JDKS.iter().any(|jdk| jdk.version == *version);
-    let asked: Vec<u32> = TESTED.into_iter().filter(of_tested).collect();
+    let tested: Vec<u32> = TESTED.into_iter().filter(of_tested).collect();
     let has_jvmci = |version: u32| {
         let mut jdks = JDKS.iter().filter(|jdk| jdk.version == version);
         jdks.any(|jdk| jdk.has_jvmci)
@@ -140,7 +140,7 @@ fn the_list_of_facts_is_what_the_jdks_have() {
         let words = line.split(' ');
         let kept = words.filter(|word| {
             word.parse().map_or(true, |version: u32| {
-                asked.contains(&version) && (!is_jvmci || has_jvmci(version))
+                tested.contains(&version) && (!is_jvmci || has_jvmci(version))
             })
         });
         kept.collect::<Vec<_>>().join(" ")
@@ -153,7 +153,7 @@ fn the_list_of_facts_is_what_the_jdks_have() {
         .into_iter()
         .filter(|line| !row(line))
         .collect();
-    let all = asked.len() == TESTED.len() && [17, 25].into_iter().all(has_jvmci);
+    let all = tested.len() == TESTED.len() && [17, 25].into_iter().all(has_jvmci);
     assert!(!all || of_none.is_empty(), "of no JDK: {of_none:#?}");
 }
 
@@ -227,18 +227,18 @@ impl ClosedWorld {
     fn from_classes(classes: &[ClassFile<'_>], events: EventKindSet) -> ClosedWorld {
         let mut known = ClosedWorld::default();
         loop {
-            let before = known.quiet.len();
+            let before = known.untracked.len();
             for class in classes {
                 known.add_class(class, events);
             }
-            if known.quiet.len() == before {
+            if known.untracked.len() == before {
                 return known;
             }
         }
     }
 
     fn add_class(&mut self, class: &ClassFile<'_>, events: EventKindSet) {
-        let quiet = &self.quiet;
+        let untracked = &self.untracked;
         let wants = InstrumentationOptions {
             events,
             idle: false,
@@ -246,18 +246,23 @@ impl ClosedWorld {
             holds: &|_| true,
             jdk_is_out_of_scope: false,
             calls_untracked: &|call| {
-                quiet.contains(&method_key(&call.owner, &call.name, &call.descriptor))
+                untracked.contains(&method_key(&call.owner, &call.name, &call.descriptor))
             },
         };
-        let shapes = analyze_class(class, wants).unwrap();
-        for (method, shape) in class.methods().iter().zip(shapes) {
+        let instrumentations = analyze_class(class, wants).unwrap();
+        for (method, instrumentation) in class.methods().iter().zip(instrumentations) {
             let key = method_key(class.name(), &method.name, &method.descriptor);
-            if shape.untracked && class.name().starts_with("java/") {
-                self.quiet.insert(key.clone());
+            if instrumentation.untracked && class.name().starts_with("java/") {
+                self.untracked.insert(key.clone());
             }
             let native = method.code.is_none();
-            self.methods
-                .insert(key, CalleeInstrumentation { native, shape });
+            self.methods.insert(
+                key,
+                CalleeInstrumentation {
+                    native,
+                    instrumentation,
+                },
+            );
         }
         if let Some(of) = class.super_name() {
             self.supers.insert(class.name().into(), of.into());
@@ -292,8 +297,8 @@ impl ClosedWorld {
         let mut found = Vec::new();
         for method in class.methods() {
             let Some(code) = &method.code else { continue };
-            let own =
-                &self.methods[&method_key(class.name(), &method.name, &method.descriptor)].shape;
+            let own = &self.methods[&method_key(class.name(), &method.name, &method.descriptor)]
+                .instrumentation;
             let is_unsafe = class.name() == UNSAFE && method.name != INVOKE_CLEANER;
             if own.transparent || own.frame == FrameKind::Leaf && !is_leaf(own) && !is_unsafe {
                 continue;
@@ -307,9 +312,9 @@ impl ClosedWorld {
                 let called = self.resolve_method(&call.owner, &call.name, &call.descriptor);
                 let is_safe = called.is_none_or(|called| {
                     called.native
-                        || called.shape.frame == FrameKind::VmEntered
+                        || called.instrumentation.frame == FrameKind::VmEntered
                         || call.owner == UNSAFE && call.name != INVOKE_CLEANER
-                        || is_leaf(&called.shape)
+                        || is_leaf(&called.instrumentation)
                 });
                 if !throws && !is_safe {
                     let from = format!("{}.{}", class.name(), method.name);
@@ -324,8 +329,10 @@ impl ClosedWorld {
     }
 }
 
-fn is_leaf(shape: &MethodInstrumentation) -> bool {
-    shape.frame == FrameKind::Leaf && shape.places.is_empty() && shape.restores.is_empty()
+fn is_leaf(instrumentation: &MethodInstrumentation) -> bool {
+    instrumentation.frame == FrameKind::Leaf
+        && instrumentation.places.is_empty()
+        && instrumentation.restores.is_empty()
 }
 
 #[test]
@@ -349,9 +356,9 @@ fn check_classes(classes: &[Vec<u8>]) {
     for events in [none, none.with_kind(&ALLOC), none.with_kind(&CALL), others] {
         let known = ClosedWorld::from_classes(&classes, events);
         assert!(
-            events.contains(&CALL) || known.quiet.len() > 1000,
-            "{} quiet methods",
-            known.quiet.len()
+            events.contains(&CALL) || known.untracked.len() > 1000,
+            "{} untracked methods",
+            known.untracked.len()
         );
         let open: Vec<String> = classes
             .iter()

@@ -102,7 +102,7 @@ pub const WAS: &str = "java/lang/LucceRtWas";
 pub const WAS_SAID: &str = "was";
 pub const WAS_ENTERED: &str = "entered";
 pub const WAS_ASKED: &str = "asked";
-/// Helpers that replace a call of the program; for them the VM finds the caller. Includes their neutralized form.
+/// Helpers that replace a call of the program; for them the VM finds the caller. Includes their disabled form.
 pub const ASKING: [&str; 4] = [WAS_ASKED, "current", "event", "park"];
 /// Replaces the call that asks Java agents.
 pub const REDIRECT_ASKING: CodeInsertion = CodeInsertion::Redirect {

@@ -19,9 +19,9 @@ use crate::jdk::intrinsics::INTRINSICS;
 use crate::kinds::{self, EventHooks};
 
 /// The names of the methods of `WAS`, with the prefix [`INHERITED`].
-pub const SILENT_SAID: &str = "$lucce$was";
-pub const SILENT_ENTERED: &str = "$lucce$entered";
-pub const SILENT_ASKED: &str = "$lucce$asked";
+pub const INHERITED_WAS: &str = "$lucce$was";
+pub const INHERITED_WAS_ENTERED: &str = "$lucce$entered";
+pub const INHERITED_WAS_ASKED: &str = "$lucce$asked";
 
 /// Returns the methods to add to `java/lang/Object`: all helpers that a class of a program's own loader may call.
 pub fn inherited_methods() -> Vec<NewMethod<'static>> {
@@ -66,9 +66,9 @@ pub fn inherited_methods() -> Vec<NewMethod<'static>> {
     }
     let mut silent: Vec<HelperMethod<'_>> = Vec::new();
     for helper in &helpers {
-        let silenced = noop_helper(helper);
-        if !silent.contains(&silenced) {
-            silent.push(silenced);
+        let disabled = noop_helper(helper);
+        if !silent.contains(&disabled) {
+            silent.push(disabled);
         }
     }
     helpers.extend(silent);
@@ -81,7 +81,7 @@ pub fn inherited_methods() -> Vec<NewMethod<'static>> {
     helpers.into_iter().map(method).collect()
 }
 
-/// Returns the neutralized form of this helper.
+/// Returns the disabled form of this helper.
 fn noop_helper(helper: &HelperMethod<'static>) -> HelperMethod<'static> {
     HelperMethod {
         class: WAS,

@@ -104,7 +104,7 @@ fn moves_pointer(insert: &CodeInsertion<'_>) -> bool {
 /// bracketed native by its method index.
 pub fn plan_class(
     class: &ClassFile<'_>,
-    shapes: &[MethodInstrumentation],
+    instrumentations: &[MethodInstrumentation],
     first_method: u32,
     first_site: u32,
     native_site: &dyn Fn(usize) -> u32,
@@ -112,25 +112,25 @@ pub fn plan_class(
 ) -> ClassPlan<'static> {
     let mut plan = ClassPlan::default();
     let mut site = first_site;
-    for (index, shape) in shapes.iter().enumerate() {
+    for (index, instrumentation) in instrumentations.iter().enumerate() {
         let id = first_method + index as u32;
-        let entry_site = shape.counts_entries().then_some(site as i32);
-        let here = shape.keeps_no_slot && hooks.needs_no_slot_address();
-        let inserts = shape.places.iter().flat_map(|place| {
-            let inserts = insertions_at(place, (shape, here), site as i32, native_site);
+        let entry_site = instrumentation.counts_entries().then_some(site as i32);
+        let here = instrumentation.needs_no_slot_local && hooks.needs_no_slot_address();
+        let inserts = instrumentation.places.iter().flat_map(|place| {
+            let inserts = insertions_at(place, (instrumentation, here), site as i32, native_site);
             site += 1;
             inserts
         });
         let inserts = inserts.collect();
-        if shape.frame != FrameKind::Leaf {
+        if instrumentation.frame != FrameKind::Leaf {
             let method = class.methods().get(index);
             let name = method.map_or("", |method| &method.name);
-            let mut method = method_plan(shape, id, inserts, name == "<init>");
-            hooks.extend_plan(&mut method, shape.frame, id, name);
+            let mut method = method_plan(instrumentation, id, inserts, name == "<init>");
+            hooks.extend_plan(&mut method, instrumentation.frame, id, name);
             if recorder::may_call_untracked(role_name(class, hooks.trusted), name) {
                 method.exit = Some(EXIT_UNSAID);
             }
-            count_entries(&mut method, shape.frame, entry_site);
+            count_entries(&mut method, instrumentation.frame, entry_site);
             if here {
                 method.entry = None;
             }
@@ -159,8 +159,8 @@ fn count_entries(method: &mut MethodPlan<'static>, frame: FrameKind, site: Optio
         FrameKind::Premain => CALLED_PREMAIN,
         FrameKind::VmEntered => CALLED_VM,
         FrameKind::Leaf
-        | FrameKind::NoSlot
-        | FrameKind::NoSlotVmEntered
+        | FrameKind::Hidden
+        | FrameKind::HiddenVmEntered
         | FrameKind::Downcall
         | FrameKind::Upcall
         | FrameKind::ToCarrier
@@ -176,15 +176,15 @@ fn count_entries(method: &mut MethodPlan<'static>, frame: FrameKind, site: Optio
 }
 
 fn method_plan(
-    shape: &MethodInstrumentation,
+    instrumentation: &MethodInstrumentation,
     id: u32,
     mut inserts: Vec<(u16, CodeInsertion<'static>)>,
     is_constructor: bool,
 ) -> MethodPlan<'static> {
     // Native code that calls the same method again finds `$fp` unchanged.
-    let (entry, exit, unwind) = match shape.frame {
-        FrameKind::NoSlot => {
-            let moves = !shape.restores.is_empty();
+    let (entry, exit, unwind) = match instrumentation.frame {
+        FrameKind::Hidden => {
+            let moves = !instrumentation.restores.is_empty();
             (ENTER, moves.then_some(RESTORE), None)
         }
         FrameKind::Downcall => (ENTER, Some(RESTORE), Some(UNWIND_DOWNCALL)),
@@ -196,24 +196,24 @@ fn method_plan(
         FrameKind::Pinned => (ENTER_PINNED, Some(EXIT_PINNED), Some(EXIT_PINNED)),
         FrameKind::AttachedThread => (ENTER_THREAD, None, None),
         FrameKind::Premain => (ENTER_PREMAIN, None, None),
-        FrameKind::VmEntered | FrameKind::NoSlotVmEntered => {
+        FrameKind::VmEntered | FrameKind::HiddenVmEntered => {
             (ENTER_VM, Some(EXIT_VM), Some(EXIT_VM))
         }
     };
-    let argument = match shape.frame {
+    let argument = match instrumentation.frame {
         FrameKind::VmEntered => Some(id as i32),
         // Traces omit the method.
-        FrameKind::NoSlotVmEntered => Some(0),
+        FrameKind::HiddenVmEntered => Some(0),
         _ => None,
     };
-    let helper = match shape.frame {
+    let helper = match instrumentation.frame {
         FrameKind::Upcall => RESTORE_UPCALL,
         _ => RESTORE,
     };
-    let restores = shape.restores.iter();
+    let restores = instrumentation.restores.iter();
     let restores = restores.map(|bci| (*bci, CodeInsertion::Before { helper }));
     inserts.extend(restores);
-    inserts.extend(shape.unseen.iter().flat_map(unseen_insertions_at));
+    inserts.extend(instrumentation.unseen.iter().flat_map(unseen_insertions_at));
     inserts.sort_by_key(|(bci, _)| *bci);
     // A constructor cannot have a handler for what it throws; the next VM entry restores `$fp`.
     let unwind = unwind.filter(|_| !is_constructor);
@@ -228,15 +228,15 @@ fn method_plan(
     }
 }
 
-/// Returns the hooks of one place. `here`: see [`MethodInstrumentation::keeps_no_slot`].
+/// Returns the hooks of one place. `here`: see [`MethodInstrumentation::needs_no_slot_local`].
 fn insertions_at(
     place: &HookPlace,
-    (shape, here): (&MethodInstrumentation, bool),
+    (instrumentation, here): (&MethodInstrumentation, bool),
     site: i32,
     native_site: &dyn Fn(usize) -> u32,
 ) -> Vec<(u16, CodeInsertion<'static>)> {
     let mark = CodeInsertion::Mark {
-        helper: match (here, shape.switches) {
+        helper: match (here, instrumentation.switches) {
             (true, _) => PUB_HERE,
             (false, true) => PUB_SWITCHING,
             (false, false) => PUB,
@@ -359,20 +359,20 @@ pub fn plan_hidden_class(
     let name = role_name(class, trusted);
     for (index, method) in class.methods().iter().enumerate() {
         let Some(code) = &method.code else { continue };
-        let mut shape = MethodInstrumentation::empty();
+        let mut instrumentation = MethodInstrumentation::empty();
         let scan = class.scan_code(code)?;
-        shape.frame = unshown_frame(name, method);
+        instrumentation.frame = unshown_frame(name, method);
         if alloc {
-            shape.unseen = unseen_places(class, &scan);
+            instrumentation.unseen = unseen_places(class, &scan);
         }
         // Counting needs the slot unchanged.
-        if shape.frame == FrameKind::Upcall && !shape.unseen.is_empty() {
-            shape.frame = FrameKind::NoSlotVmEntered;
+        if instrumentation.frame == FrameKind::Upcall && !instrumentation.unseen.is_empty() {
+            instrumentation.frame = FrameKind::HiddenVmEntered;
         }
-        shape.restores = calls_to_restore(shape.frame, method, &scan);
-        if !shape.restores.is_empty() || !shape.unseen.is_empty() {
-            let mut method = method_plan(&shape, 0, Vec::new(), false);
-            if shape.frame == FrameKind::Downcall {
+        instrumentation.restores = calls_to_restore(instrumentation.frame, method, &scan);
+        if !instrumentation.restores.is_empty() || !instrumentation.unseen.is_empty() {
+            let mut method = method_plan(&instrumentation, 0, Vec::new(), false);
+            if instrumentation.frame == FrameKind::Downcall {
                 mark_function_calls(&scan, &mut method.inserts);
             }
             plan.methods.insert(index, method);
@@ -407,13 +407,13 @@ pub fn switch_plan(
     method: &ClassFileMethod<'_>,
     scan: &CodeScan<'_>,
 ) -> Option<MethodPlan<'static>> {
-    let shape = MethodInstrumentation {
+    let instrumentation = MethodInstrumentation {
         frame: switch_frame_kind(class, method)?,
         ..MethodInstrumentation::empty()
     };
     let places = find_frame_hiding(class, scan).into_iter();
     let inserts = places.map(|place| (place.bci, REDIRECT_HIDING)).collect();
-    Some(method_plan(&shape, 0, inserts, false))
+    Some(method_plan(&instrumentation, 0, inserts, false))
 }
 
 /// Insertions of one method, each with its bytecode index.

@@ -16,13 +16,13 @@ pub enum FrameKind {
     /// Takes the first slot of its thread. Activates the hooks if they are not active.
     Premain,
     /// Has no slot and is omitted from traces: its callees use the slot that it could have had.
-    NoSlot,
-    /// As [`FrameKind::NoSlot`], for methods that the VM enters, such as class initializers.
-    NoSlotVmEntered,
-    /// As [`FrameKind::NoSlot`], of a class that calls a C function (`java.lang.foreign`): see `downcall` in the helper
+    Hidden,
+    /// As [`FrameKind::Hidden`], for methods that the VM enters, such as class initializers.
+    HiddenVmEntered,
+    /// As [`FrameKind::Hidden`], of a class that calls a C function (`java.lang.foreign`): see `downcall` in the helper
     /// class.
     Downcall,
-    /// As [`FrameKind::NoSlot`], of a class that C code calls (`java.lang.foreign`): see `enterUpcall` in the helper
+    /// As [`FrameKind::Hidden`], of a class that C code calls (`java.lang.foreign`): see `enterUpcall` in the helper
     /// class.
     Upcall,
     /// Makes the carrier of a virtual thread the current thread, on the virtual thread's stack.
@@ -137,7 +137,7 @@ pub struct MethodInstrumentation {
     pub transparent: bool,
     pub places: Vec<HookPlace>,
     pub lines: Vec<(u16, u16)>,
-    /// Calls of a [`FrameKind::NoSlot`] method before which `$fp` is restored.
+    /// Calls of a [`FrameKind::Hidden`] method before which `$fp` is restored.
     pub restores: Vec<u16>,
     /// Allocations of a method that traces omit; they count for its caller.
     pub unseen: Vec<HookPlace>,
@@ -147,7 +147,7 @@ pub struct MethodInstrumentation {
     /// reaches it. Callers need not publish a site.
     pub untracked: bool,
     /// Until the method's last hook has run, `$fp` holds its slot's address, so the method need not keep it.
-    pub keeps_no_slot: bool,
+    pub needs_no_slot_local: bool,
     /// If the method is one of [`super::INTRINSICS`]: its index there, and the bytecode index of its allocation.
     pub intrinsic: Option<(usize, u16)>,
 }
@@ -172,7 +172,7 @@ impl MethodInstrumentation {
             unseen: Vec::new(),
             switches: false,
             untracked: false,
-            keeps_no_slot: false,
+            needs_no_slot_local: false,
             intrinsic: None,
         }
     }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Read `instrumentation` first: each method has one [`FrameKind`] and a list of [`HookPlace`]s. Then read
-//! `class_analysis`, `insertions` and `out_of_scope`. `neutralize` disables earlier hooks in a class that is loaded
+//! `class_analysis`, `insertions` and `out_of_scope`. `old_hooks` disables earlier hooks in a class that is loaded
 //! again.
 
 pub mod helpers;
@@ -27,7 +27,7 @@ mod class_analysis;
 pub mod inherited;
 mod insertions;
 
-mod neutralize;
+mod old_hooks;
 mod out_of_scope;
 mod published_calls;
 
@@ -40,7 +40,7 @@ pub use jdk::intrinsics::INTRINSICS;
 pub use jdk::leaf_methods::{is_leaf, is_leaf_call};
 pub use jdk::roles::{CLASS_INITIALIZER, acts_as_carrier};
 pub use kinds::{EventKindInfo, EventKindSet};
-pub use neutralize::{REPLACEMENT_HELPERS, neutralize_class};
+pub use old_hooks::{REPLACEMENT_HELPERS, disable_old_hooks};
 pub use out_of_scope::{
     plan_class_outside as plan_outside, plan_hidden_class_outside as hidden_plan_outside,
 };

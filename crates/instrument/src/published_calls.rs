@@ -3,7 +3,7 @@
 use lucce_bytecode::{ConstantPool, call_bcis};
 
 use crate::helpers::PUB;
-use crate::neutralize::calls_helper;
+use crate::old_hooks::calls_helper;
 
 const INVOKESTATIC: u8 = 0xb8;
 /// Length of an `invokestatic` with its constant's index, in bytes.
@@ -38,7 +38,7 @@ pub fn is_published_call(code: &[u8], at: u16, count: u16, pool: &[u8]) -> bool 
 mod published_calls_tests {
     use super::*;
     use crate::helpers::{INHERITED, RT};
-    use crate::neutralize::constants::{pair, utf8};
+    use crate::old_hooks::constants::{pair, utf8};
 
     /// Constants of a class that calls two methods of `owner`: `first`, with number 10, and `other`, with 11.
     fn pool(owner: &str, first: &str) -> (u16, Vec<u8>) {
@@ -85,7 +85,7 @@ mod published_calls_tests {
             (RT, "public"),
             (RT, "enter"),
             (crate::helpers::WAS, crate::helpers::WAS_SAID),
-            ("java/lang/Object", crate::inherited::SILENT_SAID),
+            ("java/lang/Object", crate::inherited::INHERITED_WAS),
         ] {
             let (count, pool) = pool(owner, first);
             assert!(

@@ -47,15 +47,27 @@ pub fn unix_nanos() -> u64 {
 pub fn utc_timestamp() -> String {
     let seconds = since_epoch().as_secs();
     let (days, day) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, date) = civil_date(days);
+    let CivilDate {
+        year,
+        month,
+        day: date,
+    } = civil_date(days);
     let (hour, minute, second) = (day / 3600, day / 60 % 60, day % 60);
     format!("{year:04}{month:02}{date:02}-{hour:02}{minute:02}{second:02}")
 }
 
-/// Returns year, month and day of the Gregorian calendar, from days since 1970-01-01.
+/// A date of the Gregorian calendar.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct CivilDate {
+    year: u64,
+    month: u64,
+    day: u64,
+}
+
+/// Returns the date of days since 1970-01-01.
 ///
 /// The calculation begins years in March, so that the leap day is the last day.
-fn civil_date(days: u64) -> (u64, u64, u64) {
+fn civil_date(days: u64) -> CivilDate {
     let shifted = days + 719_468;
     let (era, of_era) = (shifted / 146_097, shifted % 146_097);
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -67,16 +79,23 @@ fn civil_date(days: u64) -> (u64, u64, u64) {
     } else {
         march_month - 9
     };
-    (year + era * 400 + u64::from(month <= 2), month, date)
+    CivilDate {
+        year: year + era * 400 + u64::from(month <= 2),
+        month,
+        day: date,
+    }
 }
 
 #[cfg(test)]
 mod clock_tests {
+    use super::{CivilDate, civil_date};
+
     #[test]
     fn dates() {
-        assert_eq!(super::civil_date(0), (1970, 1, 1));
-        assert_eq!(super::civil_date(59), (1970, 3, 1));
-        assert_eq!(super::civil_date(11_016), (2000, 2, 29));
-        assert_eq!(super::civil_date(20_778), (2026, 11, 21));
+        let date = |year, month, day| CivilDate { year, month, day };
+        assert_eq!(civil_date(0), date(1970, 1, 1));
+        assert_eq!(civil_date(59), date(1970, 3, 1));
+        assert_eq!(civil_date(11_016), date(2000, 2, 29));
+        assert_eq!(civil_date(20_778), date(2026, 11, 21));
     }
 }

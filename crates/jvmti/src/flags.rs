@@ -115,7 +115,7 @@ pub(crate) fn static_word(vm: *mut JavaVM, class: &'static CStr, field: &[u8]) -
     let mut entries = fields.entries_named(class);
     let entry =
         entries.find(|entry| name_of(entry).is_some_and(|name| name.to_bytes() == field))?;
-    // SAFETY: as above.
+    // SAFETY: parts of an entry of the VM's, at the offsets that the VM says.
     let address = unsafe { read_word(entry + fixed) };
     // SAFETY: the address of the VM's own variable.
     (address != 0).then(|| unsafe { read_word(address) })
@@ -143,7 +143,7 @@ impl VmFlags {
         for entry in fields.entries_named(c"JVMFlag") {
             // SAFETY: a part of an entry of the VM's, at the place that the VM says.
             let field = unsafe { text_at(entry + field_name) }?;
-            // SAFETY: as above.
+            // SAFETY: parts of an entry of the VM's, at the offsets that the VM says.
             let (offset, fixed) = unsafe { (read_word(entry + offset), read_word(entry + fixed)) };
             match field.to_bytes() {
                 b"_name" => name = Some(offset),
@@ -276,15 +276,15 @@ impl VmLibrary {
 /// # Safety
 /// A word lies there.
 unsafe fn read_word(at: usize) -> usize {
-    // SAFETY: as promised.
+    // SAFETY: the caller says that a word lies there.
     unsafe { ptr::with_exposed_provenance::<usize>(at).read() }
 }
 
 /// # Safety
 /// The address of a text lies there, or null.
 unsafe fn text_at<'a>(at: usize) -> Option<&'a CStr> {
-    // SAFETY: as promised.
+    // SAFETY: the caller says that an address lies there.
     let text = unsafe { ptr::with_exposed_provenance::<*const c_char>(at).read() };
-    // SAFETY: as promised; texts of flags and fields stay.
+    // SAFETY: the caller says that a text lies at this address. The VM keeps texts of flags and fields.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
 }

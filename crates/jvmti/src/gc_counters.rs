@@ -167,7 +167,7 @@ fn read_counter(at: usize) -> u64 {
 /// `length` bytes lie there. They may change meanwhile.
 unsafe fn copy_bytes(at: usize, length: usize) -> Vec<u8> {
     let first = ptr::with_exposed_provenance::<u8>(at);
-    // SAFETY: as promised.
+    // SAFETY: the caller says that `length` bytes lie there; volatile reads allow changes meanwhile.
     let byte = |offset| unsafe { first.add(offset).read_volatile() };
     (0..length).map(byte).collect()
 }

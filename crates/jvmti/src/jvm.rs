@@ -28,7 +28,7 @@ pub struct Jvmti(*mut ti::jvmtiEnv);
 
 // SAFETY: JVMTI environments are not bound to a thread (JVMTI specification, "Environments").
 unsafe impl Send for Jvmti {}
-// SAFETY: as above.
+// SAFETY: several threads may call functions of one environment (JVMTI specification, "Environments").
 unsafe impl Sync for Jvmti {}
 
 /// The VM itself; it may be used on any thread.
@@ -37,7 +37,7 @@ pub struct VmHandle(*mut JavaVM);
 
 // SAFETY: the invocation interface is not bound to a thread (JNI specification, chapter 5).
 unsafe impl Send for VmHandle {}
-// SAFETY: as above.
+// SAFETY: several threads may call the invocation interface (JNI specification, chapter 5).
 unsafe impl Sync for VmHandle {}
 
 impl VmHandle {
@@ -72,7 +72,7 @@ impl VmHandle {
             return Err(JvmError(code));
         }
         let result = body(env.cast());
-        // SAFETY: as above.
+        // SAFETY: `vm` is the VM's own, and this function has attached the thread.
         unsafe { ((**self.0).DetachCurrentThread)(self.0) };
         Ok(result)
     }

@@ -72,7 +72,7 @@ impl ThreadAllocationReader {
             layout: JavaThreadLayout::from_vm()?,
             env: (env as usize).checked_sub(current.0)?,
         };
-        // SAFETY: the current thread cannot end meanwhile.
+        // SAFETY: the caller passes the current thread, which cannot end meanwhile.
         let read = unsafe { count.read_allocated(current) }?;
         (read == count.query_allocated(env, 0)?).then_some(count)
     }
@@ -88,7 +88,7 @@ impl ThreadAllocationReader {
     /// `thread` is one of the VM's and cannot end meanwhile.
     pub unsafe fn read_allocated(&self, thread: VmThread) -> Option<u64> {
         const TRIES: usize = 16;
-        // SAFETY: as promised.
+        // SAFETY: the caller passes a thread of the VM that cannot end meanwhile.
         (0..TRIES).find_map(|_| unsafe { self.try_read_allocated(thread) })
     }
 
@@ -103,7 +103,8 @@ impl ThreadAllocationReader {
             top,
             end: _,
         } = self.layout;
-        // SAFETY: the thread lives, as promised, and these are words of its `JavaThread`. They change while they are read.
+        // SAFETY: the caller passes a thread that cannot end meanwhile. These are words of its `JavaThread`, which change while
+        // they are read.
         let word = |offset: usize| unsafe { ptr::read_volatile((thread.0 + offset) as *const u64) };
         let before = (word(allocated), word(start));
         let used = word(top).wrapping_sub(before.1);
@@ -169,14 +170,14 @@ fn field_offset(structure: &CStr, field: &CStr) -> Option<usize> {
     let of_type = number(c"gHotSpotVMStructEntryTypeNameOffset")?;
     let of_field = number(c"gHotSpotVMStructEntryFieldNameOffset")?;
     let of_offset = number(c"gHotSpotVMStructEntryOffsetOffset")?;
-    // SAFETY: as the VM describes its table, which ends with an entry without a name.
+    // SAFETY: the VM says at which offset an entry has this pointer. The table ends with an entry without a name.
     let text = |at: usize| unsafe {
         let text = *(at as *const *const c_char);
         (!text.is_null()).then(|| CStr::from_ptr(text))
     };
     while let Some(name) = text(entry + of_type) {
         if name == structure && text(entry + of_field) == Some(field) {
-            // SAFETY: as above.
+            // SAFETY: the VM says at which offset an entry has this word. The entry has a name, so it is one of the table.
             return usize::try_from(unsafe { *((entry + of_offset) as *const u64) }).ok();
         }
         entry += stride;

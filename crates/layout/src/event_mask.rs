@@ -211,44 +211,44 @@ mod event_mask_tests {
     fn what_is_set_while_stopped_counts_from_the_start_on() {
         let word: &'static AtomicU64 = Box::leak(Box::default());
         let open = || word.load(Ordering::Relaxed);
-        let gate = EventMask::new(ALLOC, Some(word));
+        let mask = EventMask::new(ALLOC, Some(word));
         assert_eq!(open(), ALLOC);
-        gate.stop_counting();
-        assert_eq!((open(), gate.requested_state()), (0, (ALLOC, false)));
-        gate.set_kinds(6);
+        mask.stop_counting();
+        assert_eq!((open(), mask.requested_state()), (0, (ALLOC, false)));
+        mask.set_kinds(6);
         assert_eq!(open(), 0);
-        gate.start_counting();
-        assert_eq!((open(), gate.requested_state()), (6, (6, true)));
+        mask.start_counting();
+        assert_eq!((open(), mask.requested_state()), (6, (6, true)));
 
         // Bursts do not override a stop, and only the next burst ends a pause.
-        assert_eq!(gate.burst_times(), None);
-        gate.measure_bursts();
-        gate.pause_counting();
-        assert_eq!((open(), gate.requested_state()), (0, (6, true)));
-        let before = gate.burst_times().unwrap();
-        gate.stop_counting();
-        gate.begin_burst();
+        assert_eq!(mask.burst_times(), None);
+        mask.measure_bursts();
+        mask.pause_counting();
+        assert_eq!((open(), mask.requested_state()), (0, (6, true)));
+        let before = mask.burst_times().unwrap();
+        mask.stop_counting();
+        mask.begin_burst();
         assert_eq!(open(), 0);
-        gate.pause_counting();
-        gate.start_counting();
+        mask.pause_counting();
+        mask.start_counting();
         assert_eq!(open(), 0);
         // The mask was closed all the time.
-        let after = gate.burst_times().unwrap();
+        let after = mask.burst_times().unwrap();
         assert_eq!((after.bursts, after.open), (0, before.open));
-        gate.begin_burst();
-        assert_eq!((open(), gate.burst_times().unwrap().bursts), (6, 1));
-        let last = gate.burst_times().unwrap();
+        mask.begin_burst();
+        assert_eq!((open(), mask.burst_times().unwrap().bursts), (6, 1));
+        let last = mask.burst_times().unwrap();
         assert!(before.open <= last.open && last.open <= last.total);
 
-        gate.end_counting();
+        mask.end_counting();
         // The measurement ends here, so a program of one burst was counted from its start to its end.
-        let ended = gate.burst_times();
-        gate.start_counting();
-        gate.set_kinds(ALLOC);
-        gate.begin_burst();
-        gate.end_counting();
+        let ended = mask.burst_times();
+        mask.start_counting();
+        mask.set_kinds(ALLOC);
+        mask.begin_burst();
+        mask.end_counting();
         assert_eq!(open(), 0);
         std::thread::sleep(Duration::from_millis(1));
-        assert_eq!(gate.burst_times(), ended);
+        assert_eq!(mask.burst_times(), ended);
     }
 }

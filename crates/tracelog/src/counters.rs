@@ -230,18 +230,18 @@ mod shared {
     use super::{AllocationCounter, CounterBlock, Deref, EventCounter, TotalCounter, VmCounter};
     use crate::mapped_file::SharedCounter;
 
-    // SAFETY: see its fields.
+    // SAFETY: all its fields are atomics.
     unsafe impl SharedCounter for AllocationCounter {}
-    // SAFETY: see its fields.
+    // SAFETY: all its fields are atomics.
     unsafe impl SharedCounter for EventCounter {}
-    // SAFETY: see its fields.
+    // SAFETY: all its fields are atomics.
     unsafe impl SharedCounter for TotalCounter {}
-    // SAFETY: see its fields.
+    // SAFETY: all its fields are atomics.
     unsafe impl SharedCounter for VmCounter {}
 
     // SAFETY: counters are atomics; the map that holds them is kept alive.
     unsafe impl<C: SharedCounter> Send for CounterBlock<C> {}
-    // SAFETY: as above.
+    // SAFETY: counters are atomics, so several threads may use them; the map that holds them is kept alive.
     unsafe impl<C: SharedCounter> Sync for CounterBlock<C> {}
 
     impl<C: SharedCounter> Deref for CounterBlock<C> {

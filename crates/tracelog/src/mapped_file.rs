@@ -58,7 +58,7 @@ pub enum FileLoss {
 // SAFETY: the addresses belong to the process, not to a thread; all changes go through `write`,
 // whose callers own the bytes, or through atomics.
 unsafe impl Send for MappedFile {}
-// SAFETY: as above.
+// SAFETY: shared changes go through atomics, or through `write`, whose callers own the bytes.
 unsafe impl Sync for MappedFile {}
 
 impl MappedFile {

@@ -123,9 +123,9 @@ impl WatchedMapping {
 fn file_size(file: c_int) -> Option<usize> {
     let mut found = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: fills in what it is given; a handler may call it.
-    let asked = unsafe { libc::fstat(file, found.as_mut_ptr()) };
-    // SAFETY: filled in.
-    (asked == 0).then(|| unsafe { found.assume_init() }.st_size as usize)
+    let done = unsafe { libc::fstat(file, found.as_mut_ptr()) };
+    // SAFETY: `fstat` has succeeded, so it has filled in the structure.
+    (done == 0).then(|| unsafe { found.assume_init() }.st_size as usize)
 }
 
 /// The action that was installed before.
@@ -168,22 +168,22 @@ fn exchange_action(new: Option<&libc::sigaction>) -> Option<libc::sigaction> {
     let new = new.map_or(ptr::null(), ptr::from_ref);
     // SAFETY: both are null or live structures.
     let done = unsafe { sigaction(libc::SIGBUS, new, old.as_mut_ptr()) };
-    // SAFETY: filled in.
+    // SAFETY: `sigaction` has succeeded, so it has filled in the structure.
     (done == 0).then(|| unsafe { old.assume_init() })
 }
 
 unsafe extern "C" fn on_bus(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: this thread's own.
+    // SAFETY: the address is that of this thread's own `errno`.
     let errno = unsafe { *libc::__errno_location() };
     // SAFETY: the system passes what it knows; of a fault the address is part.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
     // Above 0: a fault; otherwise a process has sent the signal.
     let replaced = code > 0 && MAPS.iter().any(|map| map.replace_page(address));
     if !replaced {
-        // SAFETY: the same arguments.
+        // SAFETY: the arguments are those that the system has passed to this handler.
         unsafe { forward_signal(signal, info, context) };
     }
-    // SAFETY: this thread's own.
+    // SAFETY: the address is that of this thread's own `errno`.
     unsafe { *libc::__errno_location() = errno };
 }
 

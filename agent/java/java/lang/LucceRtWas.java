@@ -6,7 +6,7 @@ import jdk.internal.vm.annotation.DontInline;
 import jdk.internal.vm.annotation.Hidden;
 
 /**
- * Replaces old hooks in a class that comes back with them; see `neutralize` in the crate `lucce-instrument`. All helper
+ * Replaces old hooks in a class that comes back with them; see `old_hooks` in the crate `lucce-instrument`. All helper
  * variants share this class.
  */
 public final class LucceRtWas {

@@ -128,8 +128,8 @@ impl<'e> CacheEntryView<'e> {
     pub fn parse(bytes: &'e [u8]) -> Option<CacheEntryView<'e>> {
         let mut from = ByteReader(bytes);
         let flags = from.read_u8()?;
-        let asked = (0..from.read_u32()?).map(|_| Some((from.read_text()?, from.read_u64()?)));
-        let asked = asked.collect::<Option<_>>()?;
+        let queries = (0..from.read_u32()?).map(|_| Some((from.read_text()?, from.read_u64()?)));
+        let queries = queries.collect::<Option<_>>()?;
         let natives = from.read_rows(2)?.chunks_exact(2);
         let natives = natives.map(|index| Some(ByteReader(index).read_u16()?.into()));
         let natives = natives.collect::<Option<_>>()?;
@@ -143,7 +143,7 @@ impl<'e> CacheEntryView<'e> {
         };
         from.0.is_empty().then_some(CacheEntryView {
             acts_as_carrier: flags & ACTS_AS_CARRIER != 0,
-            untracked_states: asked,
+            untracked_states: queries,
             natives,
             image,
             hooked,
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_read_as_it_was_written_and_no_part_of_it_is() {
-        let asked = BTreeMap::from([("java/lang/A".into(), 7), ("java/lang/B".into(), 0)]);
+        let queries = BTreeMap::from([("java/lang/A".into(), 7), ("java/lang/B".into(), 0)]);
         let constants = vec![
             (1, PLACEHOLDER_IDS.first_site),
             (5, NATIVE_PLACEHOLDERS + 1),
@@ -174,7 +174,7 @@ mod tests {
         for hooked in [None, Some((&hooked[..], &constants))] {
             let made = NewCacheEntry {
                 acts_as_carrier: hooked.is_none(),
-                untracked_states: &asked,
+                untracked_states: &queries,
                 natives: &[3, 9],
                 image: b"image",
                 hooked,
@@ -186,7 +186,7 @@ mod tests {
                 .iter()
                 .map(|(class, state)| ((*class).into(), *state))
                 .collect();
-            assert_eq!(read, asked);
+            assert_eq!(read, queries);
             assert_eq!((entry.natives, entry.image), (vec![3, 9], &b"image"[..]));
             assert_eq!(entry.acts_as_carrier, hooked.is_none());
             assert_eq!(entry.hooked.map(|(bytes, _)| bytes), hooked.map(|of| of.0));

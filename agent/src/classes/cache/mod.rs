@@ -28,7 +28,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lucce_instrument::MethodInstrumentation;
 
-use crate::classes::AgentClasses;
+use crate::classes::ClassParts;
+use crate::classes::rewriting::{RewriteOutcome, hooks_for_loader};
 use crate::memory::counter::increment_counter;
 use crate::options::LogLevel;
 use crate::registry::class_image::ClassImage;
@@ -79,10 +80,10 @@ struct UnwrittenEntries {
 pub type UntrackedQueries = RefCell<BTreeMap<String, u64>>;
 
 /// Records a lookup of the class's untracked methods.
-pub fn record_untracked_query(asked: &UntrackedQueries, book: &CodeRegistry, class: &str) {
-    let mut asked = asked.borrow_mut();
-    if !asked.contains_key(class) {
-        asked.insert(class.into(), book.untracked_hash(class));
+pub fn record_untracked_query(queries: &UntrackedQueries, registry: &CodeRegistry, class: &str) {
+    let mut queries = queries.borrow_mut();
+    if !queries.contains_key(class) {
+        queries.insert(class.into(), registry.untracked_hash(class));
     }
 }
 
@@ -91,7 +92,7 @@ pub struct CacheableClass<'k> {
     pub plain: &'k [u8],
     pub acts_as_carrier: bool,
     pub name: &'k str,
-    pub shapes: &'k [MethodInstrumentation],
+    pub instrumentations: &'k [MethodInstrumentation],
     pub untracked_queries: &'k UntrackedQueries,
     /// Indices of natives with a bracket.
     pub natives: &'k [usize],
@@ -101,18 +102,18 @@ pub struct CacheableClass<'k> {
 
 impl HookedClassCache {
     /// Opens the cache, if hooks depend on nothing beyond its key.
-    pub fn open(classes: &AgentClasses) -> HookedClassCache {
-        let options = &classes.options;
+    pub fn open(agent: ClassParts<'_>) -> HookedClassCache {
+        let options = &agent.core.options;
         let depends_on_more = options.is_partial()
             || options.compared_jdk.is_some()
-            || classes.recorder.is_some()
-            || classes.hookless.is_some()
-            || !classes.comparison.is_off();
+            || agent.core.recorder.is_some()
+            || agent.core.hookless.is_some()
+            || !agent.counters.comparison.is_off();
         let folder = cache_folder::choose_folder(&options.class_cache).filter(|_| !depends_on_more);
         let Some((folder, own)) = folder.zip(own_code::hash_own_code()) else {
             return HookedClassCache::default();
         };
-        let hooks = super::load::hooks_for_loader(classes, ClassLoaderId::BOOT);
+        let hooks = hooks_for_loader(agent, ClassLoaderId::BOOT);
         let kinds = (options.hooked_events().kinds_in_code(), options.is_idle());
         let key = hash_bytes(format!("{own:x} {hooks:?} {kinds:?}").as_bytes());
         let known = cache_folder::open(&folder, &cache_folder::file_name(key));
@@ -136,27 +137,27 @@ impl HookedClassCache {
             .is_some_and(|place| !place.lock_unwritten().is_closed)
     }
 
-    /// The class as an earlier run made it, now registered. The inner value: its bytes, if it has hooks. `None`: not cached.
+    /// The class as an earlier run made it, now registered. `None`: not cached.
     pub fn find_class(
         &self,
-        classes: &AgentClasses,
+        agent: ClassParts<'_>,
         loader: ClassLoaderId,
         bytes: &[u8],
-    ) -> Option<Option<Vec<u8>>> {
+    ) -> Option<RewriteOutcome> {
         let place = self.file_for_loader(loader)?;
         place.lookups.fetch_add(1, Ordering::Relaxed);
         let known = place.written.as_ref()?;
         known.find_entry(hash_bytes(bytes), |entry| {
-            restore_class(classes, loader, &CacheEntryView::parse(entry)?)
+            restore_class(agent, loader, &CacheEntryView::parse(entry)?)
         })
     }
 
     /// Keeps a class for the next file.
-    pub fn add_class(&self, classes: &AgentClasses, kept: &CacheableClass<'_>) {
+    pub fn add_class(&self, agent: ClassParts<'_>, kept: &CacheableClass<'_>) {
         let Some(place) = self.file_for_loader(ClassLoaderId::BOOT) else {
             return;
         };
-        let entry = kept.encode_entry(&classes.registry());
+        let entry = kept.encode_entry(&agent.core.registry());
         let mut new = place.lock_unwritten();
         let Some(entry) = entry.filter(|_| !new.is_closed) else {
             return;
@@ -170,17 +171,17 @@ impl HookedClassCache {
 
     /// Called some seconds after the start. On a slow machine the program may still be starting. So the file is written only if
     /// hardly any class was loaded in this time, or no room is left.
-    pub fn write_if_settled(&self, classes: &AgentClasses) {
+    pub fn write_if_settled(&self, agent: ClassParts<'_>) {
         let Some(place) = &self.0 else { return };
         let now = place.lookups.load(Ordering::Relaxed);
         let before = place.lookups_before.swap(now, Ordering::Relaxed);
         if now - before < MIN_NEW_CLASSES || place.lock_unwritten().is_full {
-            self.close(classes);
+            self.close(agent);
         }
     }
 
     /// Writes new entries, and accepts no more.
-    pub fn close(&self, classes: &AgentClasses) {
+    pub fn close(&self, agent: ClassParts<'_>) {
         let Some(place) = &self.0 else { return };
         let new = {
             let mut new = place.lock_unwritten();
@@ -197,7 +198,7 @@ impl HookedClassCache {
         if let Err(error) = place.write_file(new) {
             let folder = place.folder.display();
             let text = format!("no cache of classes in {folder}: {error}");
-            classes.options.print_message(LogLevel::Debug, &text);
+            agent.core.options.print_message(LogLevel::Debug, &text);
         }
     }
 }
@@ -225,9 +226,9 @@ impl CacheFile {
 
 impl CacheableClass<'_> {
     /// `None`: an entry cannot express what the registry has of the class.
-    fn encode_entry(&self, book: &CodeRegistry) -> Option<Vec<u8>> {
-        let class = book.find_class_id(ClassLoaderId::BOOT, self.name)?;
-        let image = book.write_class_image(class, self.shapes)?;
+    fn encode_entry(&self, registry: &CodeRegistry) -> Option<Vec<u8>> {
+        let class = registry.find_class_id(ClassLoaderId::BOOT, self.name)?;
+        let image = registry.write_class_image(class, self.instrumentations)?;
         let made = NewCacheEntry {
             acts_as_carrier: self.acts_as_carrier,
             untracked_states: &self.untracked_queries.borrow(),
@@ -241,38 +242,42 @@ impl CacheableClass<'_> {
 
 /// `None`: the entry is invalid, the registry has changed since, or it is full.
 fn restore_class(
-    classes: &AgentClasses,
+    agent: ClassParts<'_>,
     loader: ClassLoaderId,
     entry: &CacheEntryView<'_>,
-) -> Option<Option<Vec<u8>>> {
+) -> Option<RewriteOutcome> {
     let image = ClassImage::parse(entry.image)?;
-    let mut book = classes.registry_mut();
-    let as_it_was = |(class, state): &(&str, u64)| book.untracked_hash(class) == *state;
+    let mut registry = agent.core.registry_mut();
+    let as_it_was = |(class, state): &(&str, u64)| registry.untracked_hash(class) == *state;
     if !entry.untracked_states.iter().all(as_it_was) {
         return None;
     }
-    let ids = book.restore_class(loader, &image)?;
-    drop(book);
-    classes
+    let ids = registry.restore_class(loader, &image)?;
+    drop(registry);
+    agent
+        .classes
         .method_watch
         .forget_class(loader, image.class_name());
     if entry.acts_as_carrier {
         carrier::enable_carrier_lookup();
     }
     let Some((bytes, rows)) = entry.hooked else {
-        return Some(None);
+        return Some(RewriteOutcome::NoHooks);
     };
-    let sites = add_native_sites(classes, &entry.natives, ids);
+    let sites = add_native_sites(agent, &entry.natives, ids);
     let mut bytes = bytes.to_vec();
     replace_placeholders(&mut bytes, read_constants(rows), ids, &sites)?;
-    increment_counter(&classes.counts.classes);
-    increment_counter(&classes.counts.classes_cached);
-    Some(Some(bytes))
+    increment_counter(&agent.core.counts.classes);
+    increment_counter(&agent.core.counts.classes_cached);
+    Some(RewriteOutcome::Hooked(bytes))
 }
 
 /// Adds the sites of natives with a bracket.
-pub fn add_native_sites(classes: &AgentClasses, natives: &[usize], ids: FirstClassIds) -> Vec<u32> {
-    let site =
-        |index: &usize| classes.find_or_add_site(ids.first_method + *index as u32, NATIVE_LINE);
+pub fn add_native_sites(agent: ClassParts<'_>, natives: &[usize], ids: FirstClassIds) -> Vec<u32> {
+    let site = |index: &usize| {
+        agent
+            .core
+            .find_or_add_site(ids.first_method + *index as u32, NATIVE_LINE)
+    };
     natives.iter().map(site).collect()
 }

@@ -34,9 +34,9 @@ const LARGE_IDS: FirstClassIds = FirstClassIds {
 const FIRST_NATIVE: u32 = 3_000_000;
 
 fn decide_instrumentation(
-    book: &CodeRegistry,
+    registry: &CodeRegistry,
     class: &ClassFile<'_>,
-    asked: &UntrackedQueries,
+    queries: &UntrackedQueries,
 ) -> Vec<MethodInstrumentation> {
     let wants = InstrumentationOptions {
         events: kinds_without_entries(),
@@ -46,18 +46,18 @@ fn decide_instrumentation(
         jdk_is_out_of_scope: false,
         calls_untracked: &|call| {
             if may_be_untracked(&call.owner) {
-                record_untracked_query(asked, book, &call.owner);
+                record_untracked_query(queries, registry, &call.owner);
             }
-            book.is_untracked(&call.owner, &call.name, &call.descriptor)
+            registry.is_untracked(&call.owner, &call.name, &call.descriptor)
         },
     };
     hooks::analyze_class(class, wants).unwrap()
 }
 
 fn add_class(
-    book: &mut CodeRegistry,
+    registry: &mut CodeRegistry,
     class: &ClassFile<'_>,
-    shapes: &[MethodInstrumentation],
+    instrumentations: &[MethodInstrumentation],
 ) -> FirstClassIds {
     let source = class.source_file();
     let methods = class.methods().iter();
@@ -69,9 +69,9 @@ fn add_class(
         source: source.as_deref(),
         loader: ClassLoaderId::BOOT,
         methods: &methods,
-        instrumentations: shapes,
+        instrumentations,
     };
-    book.add_class(&new).unwrap()
+    registry.add_class(&new).unwrap()
 }
 
 /// A class's bytes with hooks, and the integer constants of the hooks: the offset of each and its value.
@@ -80,10 +80,10 @@ type BytesWithConstants = (Vec<u8>, Vec<(usize, i32)>);
 /// Rewrites with these ids. `None`: nothing is inserted, or the constant pool has too little room.
 fn rewrite_class(
     class: &ClassFile<'_>,
-    shapes: &[MethodInstrumentation],
+    instrumentations: &[MethodInstrumentation],
     (ids, first_native): (FirstClassIds, u32),
 ) -> Option<BytesWithConstants> {
-    let natives = bracketed_natives(shapes);
+    let natives = bracketed_natives(instrumentations);
     let native = |index: usize| {
         let at = natives.iter().position(|native| *native == index).unwrap();
         first_native + at as u32
@@ -97,7 +97,7 @@ fn rewrite_class(
         inherits: false,
         kinds: kinds_without_entries(),
     };
-    let plan = hooks::plan_class(class, shapes, method, site, &native, hooks);
+    let plan = hooks::plan_class(class, instrumentations, method, site, &native, hooks);
     let done = rewrite(class, &plan).unwrap();
     assert!(done.skipped.is_empty(), "{}", class.name());
     let changed = !plan.methods.is_empty() || !plan.fields.is_empty();
@@ -119,20 +119,24 @@ fn compare_class(
     seen: &mut RestoredClassCounts,
 ) {
     let class = ClassFile::parse(bytes).unwrap();
-    let asked = UntrackedQueries::default();
-    let shapes = decide_instrumentation(made, &class, &asked);
-    let natives = bracketed_natives(&shapes);
-    let ids = add_class(made, &class, &shapes);
+    let queries = UntrackedQueries::default();
+    let instrumentations = decide_instrumentation(made, &class, &queries);
+    let natives = bracketed_natives(&instrumentations);
+    let ids = add_class(made, &class, &instrumentations);
     let id = made
         .find_class_id(ClassLoaderId::BOOT, class.name())
         .unwrap();
-    let image = made.write_class_image(id, &shapes).unwrap();
-    let kept = rewrite_class(&class, &shapes, (PLACEHOLDER_IDS, NATIVE_PLACEHOLDERS));
+    let image = made.write_class_image(id, &instrumentations).unwrap();
+    let kept = rewrite_class(
+        &class,
+        &instrumentations,
+        (PLACEHOLDER_IDS, NATIVE_PLACEHOLDERS),
+    );
     let kept = kept.map(|(bytes, integers)| (bytes, find_placeholders(&integers).unwrap()));
-    let asked: BTreeMap<String, u64> = asked.into_inner();
+    let queries: BTreeMap<String, u64> = queries.into_inner();
     let entry = NewCacheEntry {
         acts_as_carrier: false,
-        untracked_states: &asked,
+        untracked_states: &queries,
         natives: &natives,
         image: &image,
         hooked: kept
@@ -158,15 +162,20 @@ fn compare_class(
         .find_class_id(ClassLoaderId::BOOT, class.name())
         .unwrap();
     assert_eq!(
-        restored.write_class_image(id_again, &shapes).unwrap(),
+        restored
+            .write_class_image(id_again, &instrumentations)
+            .unwrap(),
         image
     );
-    let sites: u32 = shapes.iter().map(|shape| shape.places.len() as u32).sum();
+    let sites: u32 = instrumentations
+        .iter()
+        .map(|instrumentation| instrumentation.places.len() as u32)
+        .sum();
     for site in ids.first_site..ids.first_site + sites {
-        let of = |book: &CodeRegistry| {
-            let info = book.site(site).unwrap();
+        let of = |registry: &CodeRegistry| {
+            let info = registry.site(site).unwrap();
             let what = format!("{:?}", info.kind);
-            (info.method, info.bci(), book.line_of_site(&info), what)
+            (info.method, info.bci(), registry.line_of_site(&info), what)
         };
         assert_eq!(of(restored), of(made), "{} {site}", class.name());
     }
@@ -180,7 +189,8 @@ fn compare_class(
     let sites: Vec<u32> = (FIRST_NATIVE..).take(entry.natives.len()).collect();
     let mut bytes = bytes.to_vec();
     replace_placeholders(&mut bytes, read_constants(rows), LARGE_IDS, &sites).unwrap();
-    let (expected, _) = rewrite_class(&class, &shapes, (LARGE_IDS, FIRST_NATIVE)).unwrap();
+    let (expected, _) =
+        rewrite_class(&class, &instrumentations, (LARGE_IDS, FIRST_NATIVE)).unwrap();
     assert!(bytes == expected, "{}", class.name());
 }
 
@@ -198,12 +208,12 @@ fn what_is_kept_is_what_rewriting_makes() {
             classes,
             changed,
             with_natives,
-            queries: asked,
+            queries,
         } = seen;
         println!(
-            "JDK {}: {classes} classes, {changed} with hooks, {with_natives} with natives, {asked} asked for",
+            "JDK {}: {classes} classes, {changed} with hooks, {with_natives} with natives, {queries} queries",
             jdk.version
         );
-        assert!(classes > 5000 && changed > 3000 && with_natives > 0 && asked > classes);
+        assert!(classes > 5000 && changed > 3000 && with_natives > 0 && queries > classes);
     }
 }

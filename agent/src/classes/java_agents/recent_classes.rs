@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_class_is_known_to_each_java_agent_that_is_asked() {
+    fn each_java_agent_finds_a_recent_class() {
         remember_class(vec![1], vec![1, 2]);
         assert_eq!(find_plain(&[1, 3]), None);
         for _ in 0..2 {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_that_are_loaded_while_a_java_agent_is_asked_hide_none() {
+    fn classes_loaded_during_a_query_hide_no_recent_class() {
         remember_class(vec![1], vec![1, 2]);
         let asking = AgentQueryGuard::enter_level();
         for other in 10..40 {

@@ -89,15 +89,15 @@ pub fn is_excluded(class: &str, method: &ClassFileMethod<'_>) -> bool {
 pub fn frame_kind(
     class: &str,
     method: &ClassFileMethod<'_>,
-    shape: &MethodInstrumentation,
+    instrumentation: &MethodInstrumentation,
 ) -> FrameKind {
     if let Some(kind) = switch_frame_kind(class, method) {
         kind
     } else if recorder::may_call_untracked(class, &method.name) {
         FrameKind::VmEntered
-    } else if !shape.restores.is_empty() || !shape.unseen.is_empty() {
+    } else if !instrumentation.restores.is_empty() || !instrumentation.unseen.is_empty() {
         unshown_frame(class, method)
-    } else if shape.places.is_empty() {
+    } else if instrumentation.places.is_empty() {
         FrameKind::Leaf
     } else {
         kind_by_name(class, method)
@@ -137,8 +137,8 @@ const VIRTUAL_THREAD_CONTINUATION: &str = "java/lang/VirtualThread$VThreadContin
 /// Returns the frame kind of a method that traces omit. `class`: its [`role_name`].
 pub fn unshown_frame(class: &str, method: &ClassFileMethod<'_>) -> FrameKind {
     match &*method.name {
-        CLASS_INITIALIZER => FrameKind::NoSlotVmEntered,
-        name => foreign::stub_frame(class, name).unwrap_or(FrameKind::NoSlot),
+        CLASS_INITIALIZER => FrameKind::HiddenVmEntered,
+        name => foreign::stub_frame(class, name).unwrap_or(FrameKind::Hidden),
     }
 }
 
@@ -160,7 +160,7 @@ pub fn calls_to_restore(
     let calls = calls.filter(|call| !is_leaf_call(call));
     let calls: Vec<_> = calls.map(|call| call.bci).collect();
     match calls.len() {
-        1 if !scan.has_loops && !has_handlers(method) && frame == FrameKind::NoSlot => Vec::new(),
+        1 if !scan.has_loops && !has_handlers(method) && frame == FrameKind::Hidden => Vec::new(),
         _ => calls,
     }
 }

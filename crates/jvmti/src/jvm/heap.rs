@@ -270,7 +270,7 @@ unsafe extern "system" fn referred(
     // made.
     let own = unsafe { *tag };
     let mut reference = HeapReference {
-        // SAFETY: of this kind.
+        // SAFETY: the VM passes `info` together with its `kind`.
         kind: unsafe { reference_kind(kind, info) },
         class_tag,
         referrer_class_tag,
@@ -282,7 +282,7 @@ unsafe extern "system" fn referred(
     let next = catch_unwind(AssertUnwindSafe(|| (walker.each)(&mut reference)));
     let new = reference.tag;
     if new != own {
-        // SAFETY: as above; the other reference to it is not used any more.
+        // SAFETY: the VM's own word for the object's tag; the other reference to it is not used any more.
         unsafe { *tag = new };
     }
     match next {

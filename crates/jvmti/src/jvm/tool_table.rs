@@ -40,7 +40,8 @@ fn writable_range(line: &str) -> Option<(usize, usize)> {
 /// # Safety
 /// `place` is the address of a function in the table of [`Jvmti::writable_table`]; `function` has the same prototype.
 pub unsafe fn replace_function(place: *mut usize, function: usize) {
-    // SAFETY: as promised; a function's address is a word, and the table lives as long as the VM.
+    // SAFETY: the caller passes the address of a function in the VM's table. It is an aligned word that lives as long as
+    // the VM.
     let place = unsafe { AtomicUsize::from_ptr(place) };
     // Release: a thread that finds the function sees the data that it needs.
     place.store(function, Ordering::Release);

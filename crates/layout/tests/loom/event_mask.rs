@@ -20,7 +20,7 @@ fn read_mask() -> u64 {
 }
 
 #[test]
-fn the_word_ends_as_all_requests_together() {
+fn the_mask_ends_as_all_requests_together() {
     loom::model(|| {
         let mask = new_mask();
         let [stops, sets] = [mask.clone(), mask.clone()];
@@ -38,7 +38,7 @@ fn the_word_ends_as_all_requests_together() {
 }
 
 #[test]
-fn nothing_is_counted_after_the_mask_has_ended() {
+fn nothing_is_counted_once_counting_has_ended() {
     loom::model(|| {
         let mask = new_mask();
         let [ends, pauses] = [mask.clone(), mask.clone()];

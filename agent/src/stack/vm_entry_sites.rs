@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 
 use crate::memory::locks::WatchedRwLock;
 use crate::registry::ClassLoaderId;
-use crate::stack::StackTracker;
+use crate::stack::StackParts;
 use crate::stack::frames::{ResolvedFrame, ResolvedMethod};
 use lucce_jvmti::JniEnvironment;
 
@@ -36,9 +36,9 @@ pub enum VmEntrySite {
 
 /// What is known about the call sites of VM entries, by the site in the slot below the pointer.
 #[derive(Default)]
-pub struct VmEntryCache(WatchedRwLock<FxHashMap<SiteId, VmEntrySite>>);
+pub struct VmEntrySites(WatchedRwLock<FxHashMap<SiteId, VmEntrySite>>);
 
-impl VmEntryCache {
+impl VmEntrySites {
     pub fn get_site(&self, site: SiteId) -> Option<VmEntrySite> {
         let places = self.0.read();
         places.get(&site).cloned()
@@ -58,14 +58,14 @@ impl VmEntryCache {
     /// method itself.
     pub fn record_call(
         &self,
-        stack: &StackTracker,
+        agent: StackParts<'_>,
         env: JniEnvironment,
         site: SiteId,
         caller: &ResolvedFrame,
     ) {
         let place = match self.get_site(site).unwrap_or(VmEntrySite::Seen(0)) {
             VmEntrySite::Seen(times) if times < OFTEN => VmEntrySite::Seen(times + 1),
-            VmEntrySite::Seen(_) if is_after_call_hook(stack, env, caller) => {
+            VmEntrySite::Seen(_) if is_after_call_hook(agent, env, caller) => {
                 VmEntrySite::Call(Arc::clone(&caller.method), caller.location)
             }
             // For example, code has changed.
@@ -94,19 +94,24 @@ impl VmEntryCache {
 }
 
 /// Whether the frame is at a call directly after the hook of calls.
-fn is_after_call_hook(stack: &StackTracker, env: JniEnvironment, frame: &ResolvedFrame) -> bool {
+fn is_after_call_hook(agent: StackParts<'_>, env: JniEnvironment, frame: &ResolvedFrame) -> bool {
     let method = frame.method.vm_id();
     // The constants are those of the current class.
-    if stack.jvmti.is_obsolete(method) {
+    if agent.core.jvmti.is_obsolete(method) {
         return false;
     }
-    let Some(class) = stack.jvmti.declaring_class(method) else {
+    let Some(class) = agent.core.jvmti.declaring_class(method) else {
         return false;
     };
-    let pool = stack.jvmti.constant_pool(class);
+    let pool = agent.core.jvmti.constant_pool(class);
     env.delete_local(class);
     let (Some((count, pool)), Ok(at)) = (pool, u16::try_from(frame.location)) else {
         return false;
     };
-    lucce_instrument::is_published_call(&stack.jvmti.method_bytecodes(method), at, count, &pool)
+    lucce_instrument::is_published_call(
+        &agent.core.jvmti.method_bytecodes(method),
+        at,
+        count,
+        &pool,
+    )
 }

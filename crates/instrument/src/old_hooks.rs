@@ -2,7 +2,7 @@
 //!
 //! The VM returns a loaded class with its hooks. Where the class's original code is not known, Java agents insert their
 //! code among these hooks. This happens if the class was generated, or if a Java agent changed it that is not asked
-//! again. The hooks are then neutralized and the class gets new hooks, which also cover the Java agent's code.
+//! again. The hooks are then disabled, and the class gets new hooks, which also cover the Java agent's code.
 //!
 //! A hook is a call of the helper class, so the code itself need not change. The constants that name the called methods
 //! are redirected to methods that do nothing (`LucceRtWas`), and inherited helpers to inherited ones.
@@ -14,10 +14,7 @@
 use lucce_bytecode::ConstantPool;
 
 use crate::helpers::{ASKING, INHERITED, WAS, WAS_ASKED, WAS_ENTERED, WAS_SAID};
-use crate::inherited::{
-    SILENT_ASKED as INHERITED_WAS_ASKED, SILENT_ENTERED as INHERITED_WAS_ENTERED,
-    SILENT_SAID as INHERITED_WAS,
-};
+use crate::inherited::{INHERITED_WAS, INHERITED_WAS_ASKED, INHERITED_WAS_ENTERED};
 use crate::kinds::CALLED_BY_HOOKS;
 
 /// Helper methods that replace a call of the program and need no context.
@@ -27,7 +24,7 @@ pub const REPLACEMENT_HELPERS: [&str; 4] = ["defineClass0", "hides", "newBytesFo
 ///
 /// `None`: the class is malformed, its constant pool is full, or it is `java.lang.Object`, which holds the inherited
 /// helpers.
-pub fn neutralize_class(class: &[u8]) -> Option<Vec<u8>> {
+pub fn disable_old_hooks(class: &[u8]) -> Option<Vec<u8>> {
     let pool = ConstantPool::read_from_class(class).ok()?;
     let end = pool.end_offset();
     // The access flags precede the class's own constant.
@@ -249,11 +246,11 @@ mod neutralize_tests {
     #[test]
     fn what_is_no_class_or_has_a_full_pool_is_left_alone() {
         let small = class(20);
-        assert!(neutralize_class(&small).is_some_and(|silenced| silenced != small));
-        assert_eq!(neutralize_class(b""), None);
-        assert_eq!(neutralize_class(&small[..small.len() / 4]), None);
+        assert!(disable_old_hooks(&small).is_some_and(|disabled| disabled != small));
+        assert_eq!(disable_old_hooks(b""), None);
+        assert_eq!(disable_old_hooks(&small[..small.len() / 4]), None);
         let full = class(u16::MAX);
         assert!(ConstantPool::read_from_class(&full).is_ok());
-        assert_eq!(neutralize_class(&full), None);
+        assert_eq!(disable_old_hooks(&full), None);
     }
 }

@@ -13,7 +13,7 @@ use std::sync::MutexGuard;
 use lucce_bytecode::ClassFile;
 use rustc_hash::{FxHashMap, FxHasher};
 
-use crate::classes::AgentClasses;
+use crate::classes::ClassParts;
 use crate::memory::counter::increment_counter;
 use crate::memory::locks::WatchedMutex;
 use crate::registry::ClassLoaderId;
@@ -26,19 +26,19 @@ const MAX_BYTES: usize = 32 << 20;
 
 /// Classes with their hooks, for loaders that load them again.
 #[derive(Default)]
-pub struct DuplicateClasses(WatchedMutex<DuplicateClassTable>);
+pub struct SharedClassCopies(WatchedMutex<SharedCopyTable>);
 
 #[derive(Default)]
-struct DuplicateClassTable {
+struct SharedCopyTable {
     /// Hashes of classes seen, by their low bits; 0: none.
     hashes: Vec<u64>,
-    classes: FxHashMap<u64, DuplicateClass>,
+    classes: FxHashMap<u64, SharedClassCopy>,
     /// The hashes of kept classes, the oldest first.
     order: VecDeque<u64>,
     bytes: usize,
 }
 
-struct DuplicateClass {
+struct SharedClassCopy {
     plain: Box<[u8]>,
     hooked: Box<[u8]>,
     kind: LoaderKind,
@@ -53,54 +53,55 @@ struct LoaderKind {
 }
 
 impl LoaderKind {
-    fn for_loader(classes: &AgentClasses, loader: ClassLoaderId) -> LoaderKind {
+    fn for_loader(agent: ClassParts<'_>, loader: ClassLoaderId) -> LoaderKind {
         LoaderKind {
-            is_trusted: classes.loaders.is_trusted(loader),
-            is_own: classes.loaders.is_own(loader),
+            is_trusted: agent.core.loaders.is_trusted(loader),
+            is_own: agent.core.loaders.is_own(loader),
         }
     }
 }
 
-impl DuplicateClasses {
+impl SharedClassCopies {
     /// The class with its hooks, if it was kept. The loader is added to its loaders.
     pub fn find_hooked(
         &self,
-        classes: &AgentClasses,
+        agent: ClassParts<'_>,
         loader: ClassLoaderId,
         bytes: &[u8],
     ) -> Option<Vec<u8>> {
         if loader == ClassLoaderId::BOOT {
             return None;
         }
-        let kind = LoaderKind::for_loader(classes, loader);
+        let kind = LoaderKind::for_loader(agent, loader);
         let known = self.lock();
-        let twin = known.classes.get(&hash_class(bytes))?;
+        let copy = known.classes.get(&hash_class(bytes))?;
         // The bytes decide: hashes may collide.
-        if *twin.plain != *bytes || twin.kind != kind {
+        if *copy.plain != *bytes || copy.kind != kind {
             return None;
         }
-        let mut book = classes.registry_mut();
-        book.link_loader_once(loader, twin.class);
-        if let Some(class) = book.class(twin.class) {
-            classes
+        let mut registry = agent.core.registry_mut();
+        registry.link_loader_once(loader, copy.class);
+        if let Some(class) = registry.class(copy.class) {
+            agent
+                .classes
                 .method_watch
-                .forget_class(loader, book.name_text(class.name));
+                .forget_class(loader, registry.name_text(class.name));
         }
-        drop(book);
-        increment_counter(&classes.counts.classes);
-        Some(twin.hooked.to_vec())
+        drop(registry);
+        increment_counter(&agent.core.counts.classes);
+        Some(copy.hooked.to_vec())
     }
 
     /// Records a class that has got its hooks.
     pub fn record_hooked(
         &self,
-        classes: &AgentClasses,
+        agent: ClassParts<'_>,
         loader: ClassLoaderId,
         (class, bytes): (&ClassFile<'_>, &[u8]),
-        shapes: &[MethodInstrumentation],
+        instrumentations: &[MethodInstrumentation],
         hooked: &[u8],
     ) {
-        if loader == ClassLoaderId::BOOT || !is_loader_independent(class, shapes) {
+        if loader == ClassLoaderId::BOOT || !is_loader_independent(class, instrumentations) {
             return;
         }
         let sum = hash_class(bytes);
@@ -108,28 +109,28 @@ impl DuplicateClasses {
         if !known.record_hash(sum) || known.classes.contains_key(&sum) {
             return;
         }
-        let mut book = classes.registry_mut();
-        let Some(id) = book.find_class_id(loader, class.name()) else {
+        let mut registry = agent.core.registry_mut();
+        let Some(id) = registry.find_class_id(loader, class.name()) else {
             return;
         };
-        book.retain_class(id);
-        let twin = DuplicateClass {
+        registry.retain_class(id);
+        let copy = SharedClassCopy {
             plain: bytes.into(),
             hooked: hooked.into(),
-            kind: LoaderKind::for_loader(classes, loader),
+            kind: LoaderKind::for_loader(agent, loader),
             class: id,
         };
-        for gone in known.insert_class(sum, twin) {
-            book.release_class(gone);
+        for gone in known.insert_class(sum, copy) {
+            registry.release_class(gone);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, DuplicateClassTable> {
+    fn lock(&self) -> MutexGuard<'_, SharedCopyTable> {
         self.0.lock()
     }
 }
 
-impl DuplicateClassTable {
+impl SharedCopyTable {
     /// Whether a class with this hash was seen and is still remembered.
     fn record_hash(&mut self, sum: u64) -> bool {
         if self.hashes.is_empty() {
@@ -140,17 +141,17 @@ impl DuplicateClassTable {
     }
 
     /// Keeps a class. Returns the registry ids of the classes that were dropped for it.
-    fn insert_class(&mut self, sum: u64, twin: DuplicateClass) -> Vec<u32> {
-        self.bytes += twin.plain.len() + twin.hooked.len();
-        self.classes.insert(sum, twin);
+    fn insert_class(&mut self, sum: u64, copy: SharedClassCopy) -> Vec<u32> {
+        self.bytes += copy.plain.len() + copy.hooked.len();
+        self.classes.insert(sum, copy);
         self.order.push_back(sum);
         let mut gone = Vec::new();
         while self.bytes > MAX_BYTES
             && let Some(oldest) = self.order.pop_front()
         {
-            if let Some(twin) = self.classes.remove(&oldest) {
-                self.bytes -= twin.plain.len() + twin.hooked.len();
-                gone.push(twin.class);
+            if let Some(copy) = self.classes.remove(&oldest) {
+                self.bytes -= copy.plain.len() + copy.hooked.len();
+                gone.push(copy.class);
             }
         }
         gone
@@ -159,7 +160,10 @@ impl DuplicateClassTable {
 
 /// Whether all objects that the class creates have the same size in every loader: objects of the JDK's classes, and of the class
 /// itself if it extends a class of the JDK.
-fn is_loader_independent(class: &ClassFile<'_>, shapes: &[MethodInstrumentation]) -> bool {
+fn is_loader_independent(
+    class: &ClassFile<'_>,
+    instrumentations: &[MethodInstrumentation],
+) -> bool {
     const JAVA: &str = "java/";
     let extends_java = || {
         class
@@ -170,7 +174,9 @@ fn is_loader_independent(class: &ClassFile<'_>, shapes: &[MethodInstrumentation]
         let name = descriptor.trim_start_matches('L').trim_end_matches(';');
         name.starts_with(JAVA) || name == class.name() && extends_java()
     };
-    let places = shapes.iter().flat_map(|shape| &shape.places);
+    let places = instrumentations
+        .iter()
+        .flat_map(|instrumentation| &instrumentation.places);
     places.into_iter().all(|place| match &place.kind {
         HookSiteKind::New(of) => of_java(of),
         _ => true,
@@ -188,8 +194,8 @@ fn hash_class(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    fn twin(class: u32, bytes: usize) -> DuplicateClass {
-        DuplicateClass {
+    fn copy(class: u32, bytes: usize) -> SharedClassCopy {
+        SharedClassCopy {
             plain: vec![0; bytes / 2].into(),
             hooked: vec![0; bytes / 2].into(),
             kind: LoaderKind {
@@ -202,15 +208,15 @@ mod tests {
 
     #[test]
     fn a_class_is_kept_the_second_time_and_the_oldest_goes() {
-        let mut known = DuplicateClassTable::default();
+        let mut known = SharedCopyTable::default();
         assert!(!known.record_hash(5) && known.record_hash(5));
         // Another hash in the same slot.
         assert!(!known.record_hash(5 + HASH_SLOTS as u64) && !known.record_hash(5));
         let third = MAX_BYTES / 3 + 2;
-        assert!(known.insert_class(1, twin(11, third)).is_empty());
-        assert!(known.insert_class(2, twin(12, third)).is_empty());
-        assert_eq!(known.insert_class(3, twin(13, third)), [11]);
-        assert_eq!(known.insert_class(4, twin(14, 2 * MAX_BYTES)), [12, 13, 14]);
+        assert!(known.insert_class(1, copy(11, third)).is_empty());
+        assert!(known.insert_class(2, copy(12, third)).is_empty());
+        assert_eq!(known.insert_class(3, copy(13, third)), [11]);
+        assert_eq!(known.insert_class(4, copy(14, 2 * MAX_BYTES)), [12, 13, 14]);
         assert_eq!(
             (known.bytes, known.classes.len(), known.order.len()),
             (0, 0, 0)

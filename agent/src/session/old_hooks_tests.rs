@@ -7,11 +7,10 @@ use lucce_instrument::helpers::{
     self, ASKING, ENTER, EXIT_VM, INHERITED, RT, WAS, WAS_ASKED, WAS_ENTERED, WAS_SAID,
 };
 use lucce_instrument::inherited::{
-    SILENT_ASKED as INHERITED_WAS_ASKED, SILENT_ENTERED as INHERITED_WAS_ENTERED,
-    SILENT_SAID as INHERITED_WAS, inherited_methods,
+    INHERITED_WAS, INHERITED_WAS_ASKED, INHERITED_WAS_ENTERED, inherited_methods,
 };
 use lucce_instrument::kinds::{self, CALLED_BY_HOOKS};
-use lucce_instrument::{REPLACEMENT_HELPERS, neutralize_class};
+use lucce_instrument::{REPLACEMENT_HELPERS, disable_old_hooks};
 
 use crate::session::helper_class::bytes_in_live;
 
@@ -32,24 +31,29 @@ fn public_static_methods(bytes: &[u8]) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-fn called_methods(bytes: &[u8]) -> Vec<(String, String, String)> {
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct CalledMethod {
+    owner: String,
+    name: String,
+    descriptor: String,
+}
+
+fn called_methods(bytes: &[u8]) -> Vec<CalledMethod> {
     let class = ClassFile::parse(bytes).unwrap();
     let methods = class.methods().iter();
     let codes = methods.filter_map(|method| method.code.as_ref());
     let calls = codes.flat_map(|code| class.scan_code(code).unwrap().calls);
     calls
-        .map(|call| {
-            (
-                call.owner.to_string(),
-                call.name.to_string(),
-                call.descriptor.to_string(),
-            )
+        .map(|call| CalledMethod {
+            owner: call.owner.to_string(),
+            name: call.name.to_string(),
+            descriptor: call.descriptor.to_string(),
         })
         .collect()
 }
 
-fn neutral_counterpart(name: &str, descriptor: &str) -> (String, String) {
-    let silent = match name.starts_with(INHERITED) {
+fn disabled_counterpart(name: &str, descriptor: &str) -> (String, String) {
+    let noop = match name.starts_with(INHERITED) {
         true => [INHERITED_WAS, INHERITED_WAS_ENTERED, INHERITED_WAS_ASKED],
         false => [WAS_SAID, WAS_ENTERED, WAS_ASKED],
     };
@@ -57,7 +61,7 @@ fn neutral_counterpart(name: &str, descriptor: &str) -> (String, String) {
         _ if ASKING.contains(&name.trim_start_matches(INHERITED)) => 2,
         enters => usize::from(enters),
     };
-    (silent[kind].into(), descriptor.into())
+    (noop[kind].into(), descriptor.into())
 }
 
 /// The methods that the hooks' crate names exist, and no other methods that hooks could call.
@@ -91,10 +95,10 @@ fn what_hooks_call_is_there() {
 
 /// A hook that is added to a helper class has a neutral counterpart.
 #[test]
-fn whatever_hooks_call_has_a_neutral_counterpart() {
-    let silents = public_static_methods(bytes_in_live(WAS));
+fn whatever_hooks_call_has_a_disabled_counterpart() {
+    let noop_methods = public_static_methods(bytes_in_live(WAS));
     for (name, descriptor) in hooked_classes().flat_map(public_static_methods) {
-        let is_there = silents.contains(&neutral_counterpart(&name, &descriptor));
+        let is_there = noop_methods.contains(&disabled_counterpart(&name, &descriptor));
         assert!(
             is_there || REPLACEMENT_HELPERS.contains(&&*name),
             "{name}{descriptor}"
@@ -109,7 +113,7 @@ fn whatever_hooks_call_has_a_neutral_counterpart() {
         .collect();
     for (name, descriptor) in &inherited {
         let is_instead = REPLACEMENT_HELPERS.contains(&name.trim_start_matches(INHERITED));
-        let is_there = inherited.contains(&neutral_counterpart(name, descriptor));
+        let is_there = inherited.contains(&disabled_counterpart(name, descriptor));
         assert!(is_there || is_instead, "{name}{descriptor}");
     }
 }
@@ -118,15 +122,20 @@ fn whatever_hooks_call_has_a_neutral_counterpart() {
 #[test]
 fn calls_of_hooks_become_calls_that_do_nothing_and_others_stay() {
     for class in hooked_classes() {
-        let after = neutralize_class(class).unwrap();
+        let after = disable_old_hooks(class).unwrap();
         let (before, after) = (called_methods(class), called_methods(&after));
         assert_eq!(before.len(), after.len());
         let mut count = 0;
         for (old, new) in before.iter().zip(&after) {
-            let is_hook = CALLED_BY_HOOKS.contains(&&*old.0);
-            if is_hook && !REPLACEMENT_HELPERS.contains(&&*old.1) {
-                let (name, descriptor) = neutral_counterpart(&old.1, &old.2);
-                assert_eq!(new, &(WAS.into(), name, descriptor));
+            let is_hook = CALLED_BY_HOOKS.contains(&&*old.owner);
+            if is_hook && !REPLACEMENT_HELPERS.contains(&&*old.name) {
+                let (name, descriptor) = disabled_counterpart(&old.name, &old.descriptor);
+                let expected = CalledMethod {
+                    owner: WAS.into(),
+                    name,
+                    descriptor,
+                };
+                assert_eq!(new, &expected);
                 count += 1;
             } else {
                 assert_eq!(new, old);
@@ -159,15 +168,19 @@ fn inherited_hooks_become_inherited_ones_that_do_nothing() {
     let hooked = rewrite(&class, &plan).unwrap().bytes;
     let inherited = |bytes: &[u8]| {
         let calls = called_methods(bytes).into_iter();
-        let calls = calls.filter(|call| call.1.starts_with(INHERITED));
+        let calls = calls.filter(|call| call.name.starts_with(INHERITED));
         calls.collect::<Vec<_>>()
     };
     let before = inherited(&hooked);
     assert_eq!(before.len(), 2);
-    let silent = before.into_iter().map(|(owner, name, descriptor)| {
-        let (name, descriptor) = neutral_counterpart(&name, &descriptor);
-        (owner, name, descriptor)
+    let noop = before.into_iter().map(|call| {
+        let (name, descriptor) = disabled_counterpart(&call.name, &call.descriptor);
+        CalledMethod {
+            owner: call.owner,
+            name,
+            descriptor,
+        }
     });
-    let after = neutralize_class(&hooked).unwrap();
-    assert_eq!(inherited(&after), silent.collect::<Vec<_>>());
+    let after = disable_old_hooks(&hooked).unwrap();
+    assert_eq!(inherited(&after), noop.collect::<Vec<_>>());
 }

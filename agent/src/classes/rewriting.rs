@@ -1,0 +1,39 @@
+//! What hooks depend on besides the class, and what rewriting a class ends with.
+
+use lucce_instrument::HookOptions;
+
+use crate::classes::ClassParts;
+use crate::registry::ClassLoaderId;
+
+/// What rewriting a class ends with.
+#[derive(PartialEq, Eq, Debug)]
+pub enum RewriteOutcome {
+    /// The class gets these bytes, with hooks.
+    Hooked(Vec<u8>),
+    /// The class needs no hooks, and keeps its bytes.
+    NoHooks,
+    /// The class cannot be read or rewritten, and keeps its bytes.
+    Failed,
+}
+
+impl RewriteOutcome {
+    /// The new bytes. `None`: the class keeps its bytes.
+    pub fn into_bytes(self) -> Option<Vec<u8>> {
+        match self {
+            RewriteOutcome::Hooked(bytes) => Some(bytes),
+            RewriteOutcome::NoHooks | RewriteOutcome::Failed => None,
+        }
+    }
+}
+
+/// What hooks of a loader's classes depend on besides the classes and the kinds of events.
+pub fn hooks_for_loader(agent: ClassParts<'_>, loader: ClassLoaderId) -> HookOptions {
+    HookOptions {
+        exits: agent.core.recorder.is_some(),
+        at_entry: !agent.counters.comparison.is_off(),
+        restores: agent.core.options.is_partial(),
+        trusted: agent.core.loaders.is_trusted(loader),
+        inherits: agent.core.loaders.is_own(loader),
+        kinds: agent.core.options.hooked_events().kinds_in_code(),
+    }
+}

@@ -1,0 +1,209 @@
+//! Callbacks of the VM's events that are counted: monitors, exceptions, objects and samples.
+//!
+//! With hooks, events are counted at the thread's position in its shadow stack. In hookless mode, the VM walks the stack.
+#![allow(unsafe_code, reason = "callbacks of the JVM")]
+
+use jvmti_bindings::sys::jni::{JNIEnv, jclass, jlong, jmethodID, jobject};
+use jvmti_bindings::sys::jvmti as ti;
+use lucce_jvmti::clock;
+
+use crate::events::lock::{ENTER, WAIT};
+use crate::events::{exception, lock, objects, samples};
+use crate::hookless::{exceptions, locks, stack_samples};
+use crate::memory::event_mask;
+use crate::session::Agent;
+use crate::session::guard::{guard_callback, guard_event, guard_vm_event};
+use crate::thread::event_kind::EventKind;
+use crate::thread::lifecycle::state_of;
+
+/// Sets the callbacks of events.
+pub fn add_callbacks(callbacks: &mut ti::jvmtiEventCallbacks) {
+    callbacks.MonitorContendedEnter = Some(contended_enter);
+    callbacks.MonitorContendedEntered = Some(contended_entered);
+    callbacks.MonitorWait = Some(monitor_wait);
+    callbacks.MonitorWaited = Some(monitor_waited);
+    callbacks.Exception = Some(exception_thrown);
+    callbacks.VMObjectAlloc = Some(vm_object_alloc);
+    callbacks.SampledObjectAlloc = Some(sampled_object_alloc);
+}
+
+unsafe extern "system" fn contended_enter(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    object: jobject,
+) {
+    begin_wait(env, (thread, object), &ENTER);
+}
+
+unsafe extern "system" fn contended_entered(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    _: jobject,
+) {
+    end_wait(env, thread, &ENTER);
+}
+
+unsafe extern "system" fn monitor_wait(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    object: jobject,
+    _: jlong,
+) {
+    begin_wait(env, (thread, object), &WAIT);
+}
+
+unsafe extern "system" fn monitor_waited(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    _: jobject,
+    _: u8,
+) {
+    end_wait(env, thread, &WAIT);
+}
+
+/// The current thread begins to wait for a monitor. `place`: the thread, and the monitor's object.
+fn begin_wait(env: *mut JNIEnv, place: (jobject, jobject), kind: &'static EventKind) {
+    let since = clock::nano_time();
+    guard_event(event_mask::LOCK, |agent| {
+        let (parts, env) = (agent.counting_parts(), agent.core.jni_env(env));
+        if agent.core.is_hookless() {
+            locks::begin_wait(parts, env, place, kind, since);
+        } else if let Some(state) = state_of(agent.thread_parts(), env, place.0).get() {
+            lock::begin_wait(parts, env, state, place, (kind, since));
+        }
+    });
+}
+
+/// The wait of the current thread ends, even if locks are not counted any more.
+fn end_wait(env: *mut JNIEnv, thread: jobject, kind: &'static EventKind) {
+    let now = clock::nano_time();
+    guard_callback((), |agent| {
+        let (parts, env) = (agent.counting_parts(), agent.core.jni_env(env));
+        if agent.core.is_hookless() {
+            locks::end_wait(parts, env, thread, kind, now);
+        } else if let Some(state) = state_of(agent.thread_parts(), env, thread)
+            .get()
+            .filter(|_| agent.core.is_live())
+        {
+            lock::end_wait(parts, env, state, (kind, now));
+        }
+    });
+}
+
+unsafe extern "system" fn exception_thrown(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    method: jmethodID,
+    location: i64,
+    exception: jobject,
+    catch_method: jmethodID,
+    catch_location: i64,
+) {
+    guard_event(event_mask::EXCEPTION, |agent| {
+        let (parts, env) = (agent.counting_parts(), agent.core.jni_env(env));
+        let catch = (!catch_method.is_null()).then_some((catch_method, catch_location));
+        if agent.core.is_hookless() {
+            exceptions::record_exception(parts, env, (thread, exception), catch.is_some());
+        } else if let Some(state) = state_of(agent.thread_parts(), env, thread).get() {
+            let thrown = (exception, (method, location));
+            exception::count_exception(parts, env, state, thrown, catch);
+        }
+    });
+}
+
+/// Enabled only with hooks, and with `events=alloc=all`.
+unsafe extern "system" fn vm_object_alloc(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    object: jobject,
+    _: jclass,
+    bytes: i64,
+) {
+    guard_vm_event(event_mask::OBJECTS, env, thread, |agent, env, state| {
+        let bytes = u64::try_from(bytes).unwrap_or(0);
+        objects::count_vm_object(agent.counting_parts(), env, state, object, bytes);
+    });
+}
+
+/// An object that the VM sampled. Runs in the thread that has made it.
+#[derive(Clone, Copy)]
+struct SampledAllocation {
+    env: *mut JNIEnv,
+    thread: jobject,
+    object: jobject,
+    class: jclass,
+    size: u64,
+}
+
+/// Enabled only if objects are followed or allocations are sampled.
+unsafe extern "system" fn sampled_object_alloc(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    object: jobject,
+    class: jclass,
+    size: i64,
+) {
+    let sample = SampledAllocation {
+        env,
+        thread,
+        object,
+        class,
+        size: u64::try_from(size).unwrap_or(0),
+    };
+    // Only the outermost guard counts an event, so each event has a guard of its own.
+    match guard_callback(false, |agent| agent.core.is_hookless()) {
+        true => record_hookless_sample(sample),
+        false => record_sample(sample),
+    }
+}
+
+fn record_sample(sample: SampledAllocation) {
+    guard_callback((), |agent| {
+        if agent.core.is_live() {
+            follow_object(agent, sample);
+        }
+    });
+    guard_event(event_mask::SAMPLES, |agent| {
+        let (parts, env) = (agent.counting_parts(), agent.core.jni_env(sample.env));
+        samples::handle_sample(parts, env, sample.thread, sample.class, sample.size);
+    });
+}
+
+fn record_hookless_sample(sample: SampledAllocation) {
+    guard_callback((), |agent| {
+        stack_samples::walk_once(agent.counting_parts(), true);
+    });
+    guard_event(event_mask::LEAK, |agent| follow_object(agent, sample));
+    guard_event(sample_event_kind(), |agent| {
+        let (parts, env) = (agent.counting_parts(), agent.core.jni_env(sample.env));
+        stack_samples::record_allocation(parts, env, sample.thread, (sample.class, sample.size));
+    });
+    guard_callback((), |agent| {
+        stack_samples::walk_once(agent.counting_parts(), false);
+    });
+}
+
+/// With `events=leak`.
+fn follow_object(agent: &'static Agent, sample: SampledAllocation) {
+    if let Some(leaks) = &agent.leaks {
+        let (parts, env) = (agent.counting_parts(), agent.core.jni_env(sample.env));
+        leaks.on_sample(parts, env, sample.object, sample.class, sample.size);
+    }
+}
+
+/// The kind of a sample: an attached agent counts samples as allocations.
+fn sample_event_kind() -> u64 {
+    guard_callback(event_mask::SAMPLES, |agent| {
+        match agent.core.is_attached() {
+            true => event_mask::ALLOC,
+            false => event_mask::SAMPLES,
+        }
+    })
+}
