@@ -98,7 +98,7 @@ impl ChromeTraceWriter<'_> {
         let told = match self.described_events.entry((event.id, event.event)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(free) => {
-                let told = explain_event(&profile, traces, event);
+                let told = explain_event(profile, traces, event);
                 let told = told.map_err(|damage| self.written.damage.get_or_insert(damage));
                 let filter = selection.event_filter();
                 free.insert(told.ok().filter(|told| {

@@ -129,7 +129,7 @@ impl<'a> LogStats<'a> {
         let (graph, code) = (&profile.graph, &profile.code);
         let coverage = match profile.is_restricted() {
             true => Err("only some classes are shown (--include, --exclude)"),
-            false => compute_coverage(&profile),
+            false => compute_coverage(profile),
         };
         LogStats {
             run: &profile.meta,

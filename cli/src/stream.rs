@@ -262,7 +262,7 @@ impl<'p> EventPrinter<'p> {
             time: stream.since_start(event.clock),
             thread: &name,
             is_virtual: thread.is_some_and(|thread| thread.is_virtual),
-            tags: find_thread_tags(&profile, event.log_thread),
+            tags: find_thread_tags(profile, event.log_thread),
             event: &told.info.kind,
             detail,
             value: told.event_value(event),
@@ -285,7 +285,7 @@ impl<'p> EventPrinter<'p> {
         let told = match self.descriptions.entry((event.id, event.event)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(free) => {
-                let told = explain_event(&self.profile, &mut self.traces, event);
+                let told = explain_event(self.profile, &mut self.traces, event);
                 let told = told.map_err(|damage| self.damage.get_or_insert(damage));
                 free.insert(told.ok())
             }

@@ -35,13 +35,13 @@ impl TagFilterArgs {
 
     /// Checks that some thread has the tags, for a log that no longer changes.
     pub fn check_log_tags(&self, log: &Path, profile: &Profile) -> Result<(), CommandError> {
-        let there = check_tags(&profile, &self.tag);
+        let there = check_tags(profile, &self.tag);
         there.map_err(|known| self.no_events_error(log, &known))
     }
 
     /// The thread ids with the selected tags; `None`: all threads.
     pub fn thread_ids(&self, profile: &Profile) -> Option<BTreeSet<ThreadId>> {
-        (!self.is_unrestricted()).then(|| threads_with_tags(&profile, &self.tag))
+        (!self.is_unrestricted()).then(|| threads_with_tags(profile, &self.tag))
     }
 
     fn no_events_error(&self, log: &Path, known: &BTreeSet<String>) -> CommandError {

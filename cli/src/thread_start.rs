@@ -30,7 +30,7 @@ struct StartTrace {
 
 impl ThreadStartTraces {
     pub fn new(profile: &Profile, submissions: &SubmissionIndex, id: ContextId) -> Self {
-        let (traces, end) = trace_submitters(&profile, submissions, id);
+        let (traces, end) = trace_submitters(profile, submissions, id);
         let trace = |trace: StackTrace| StartTrace {
             id: profile.context_number(trace.id).to_string(),
             stack: trace.stack.to_string(),

@@ -78,7 +78,7 @@ impl TimeWindowArgs {
         };
         let end = check_stream(log, profile, &stream)?;
         let (events, unknown) =
-            self.with_window(|window| count_streamed_events(&profile, &stream, window));
+            self.with_window(|window| count_streamed_events(profile, &stream, window));
         warn_about_unstreamed(log, profile, &stream);
         profile.events = events;
         Ok(report_damage(&events_path(log), unknown.as_ref(), end))
@@ -107,7 +107,7 @@ pub fn check_stream(
     stream: &EventStream,
 ) -> Result<CommandStatus, CommandError> {
     let path = events_path(log);
-    match check_same_run(&profile, stream) {
+    match check_same_run(profile, stream) {
         Ok(()) => Ok(report_damage(&path, stream.damage(), CommandStatus::Fine)),
         Err(e) => Err(CommandError::Open(path, e)),
     }
@@ -118,7 +118,7 @@ pub fn warn_about_unstreamed(log: &Path, profile: &Profile, stream: &EventStream
     let Some(full) = stream.full_since() else {
         return;
     };
-    let rest = count_unstreamed_events(&profile, stream);
+    let rest = count_unstreamed_events(profile, stream);
     let rest: Vec<_> = rest
         .iter()
         .map(|(kind, count)| format!("{kind} {}", super::output::grouped(*count)))

@@ -224,23 +224,23 @@ fn format_coverage(profile: &Profile) -> Option<String> {
         .iter()
         .any(|kind| ALLOC.is_kind(&kind.name));
     let covered =
-        (has_allocations && !profile.is_restricted()).then(|| compute_coverage(&profile))?;
+        (has_allocations && !profile.is_restricted()).then(|| compute_coverage(profile))?;
     covered.ok().map(|coverage| coverage.to_string())
 }
 
 /// Notes on the counts for the reader.
 fn collect_notes(profile: &Profile) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Some(bytes) = read_sampled_bytes(&profile) {
+    if let Some(bytes) = read_sampled_bytes(profile) {
         notes.push(format!(
             "Allocations are estimated from samples, one every {} bytes on average.",
             grouped(bytes)
         ));
     }
-    if let Some(bias) = explain_sample_bias(&profile) {
+    if let Some(bias) = explain_sample_bias(profile) {
         notes.push(format!("Samples: {bias}."));
     }
-    if let Some(bursts) = summarize_bursts(&profile) {
+    if let Some(bursts) = summarize_bursts(profile) {
         notes.push(bursts.to_string());
     }
     if profile.is_restricted() {

@@ -105,7 +105,7 @@ pub fn list_alive_objects(
     tick: ProgressTick<'_>,
 ) -> AliveObjects {
     let keys = census.rows.iter().map(|row| row.key);
-    let (places, damage) = resolve_object_keys(&profile, keys, tick);
+    let (places, damage) = resolve_object_keys(profile, keys, tick);
     let mut rows: HashMap<&TracedType, AliveRow> = HashMap::new();
     for row in &census.rows {
         let Some((id, place)) = places.get(&row.key) else {

@@ -42,7 +42,7 @@ impl CollapsedStacks {
         tick: ProgressTick<'_>,
     ) -> Self {
         let ids: Vec<_> = contexts.iter().map(|context| context.id).collect();
-        let stacks = fingerprint_traces(&profile, &ids, tick, |frame| {
+        let stacks = fingerprint_traces(profile, &ids, tick, |frame| {
             profile.code.name_key(frame.method)
         });
         let mut sums: HashMap<u128, (StackLeaf, u64)> = HashMap::new();

@@ -225,7 +225,7 @@ impl Profile {
             let stack = split_halves(printed.fingerprint);
             Some(TraceLeaf { stack, site })
         };
-        fold_stacks(&self, ids, tick, take)
+        fold_stacks(self, ids, tick, take)
     }
 
     /// Whether no frame of a trace is in scope.

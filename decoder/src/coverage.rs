@@ -254,7 +254,7 @@ fn group_name(profile: &Profile, who: CoverageThreadGroup) -> String {
         CoverageThreadGroup::Virtual => VIRTUAL.into(),
         CoverageThreadGroup::WithoutEvents => WITHOUT_EVENTS.into(),
         // The VM does not count by tags, so per-thread counters with different tags are merged.
-        CoverageThreadGroup::Thread(id) if has_tags(&profile) => {
+        CoverageThreadGroup::Thread(id) if has_tags(profile) => {
             mask_digits(&profile.thread_name(id))
         }
         CoverageThreadGroup::Thread(id) => profile.thread_name(id),

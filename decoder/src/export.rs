@@ -87,7 +87,7 @@ pub fn export_run<'p>(
     tick: ProgressTick<'_>,
 ) -> RunExport<'p> {
     let mut building = ExportBuilder {
-        profile: profile,
+        profile,
         tree: CallTree::default(),
         frames: ExportFrames::default(),
         labels: ExportNames::default(),

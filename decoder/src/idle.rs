@@ -112,7 +112,7 @@ pub fn find_idle_contexts(profile: &Profile, events: &ContextCounters) -> IdleCo
     let step = |frame: ContextFrame| idle_step(&profile.code.method_name(frame.method));
     let take =
         |printed: Result<TraceFingerprint, _>| printed.is_ok_and(|printed| !printed.is_empty());
-    let idle = fold_traces(&profile, &ids, &|_| (), step, take);
+    let idle = fold_traces(profile, &ids, &|_| (), step, take);
     let contexts = ids.into_iter().zip(idle);
     IdleContexts {
         contexts: contexts

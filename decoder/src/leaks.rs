@@ -182,7 +182,7 @@ pub(crate) fn resolve_object_keys(
         .filter_map(|key| Some((*key, profile.followed_objects.context_and_type(*key)?)))
         .collect();
     let ids: Vec<ContextId> = named.iter().map(|(_, (id, _))| *id).collect();
-    let prints = fold_stacks(&profile, &ids, tick, |printed| printed);
+    let prints = fold_stacks(profile, &ids, tick, |printed| printed);
     let mut unknown = (named.len() < keys.len()).then(|| "living objects of no context".into());
     let mut places = HashMap::new();
     for ((key, (id, of)), printed) in named.into_iter().zip(prints) {

@@ -82,7 +82,7 @@ impl RunFacts {
         let coverage = meta("coverage.none");
         let interrupted = coverage.filter(|reason| reason.contains(BY_COMMAND));
         let scope = coverage.filter(|reason| reason.starts_with(OUT_OF_SCOPE));
-        let bursts = summarize_bursts(&profile).map(|of| format!("burst={}", of.asked));
+        let bursts = summarize_bursts(profile).map(|of| format!("burst={}", of.asked));
         RunFacts {
             file: file.display().to_string(),
             command: meta("command").cloned(),
@@ -90,8 +90,8 @@ impl RunFacts {
             ended: profile.ended,
             lost: profile.dropped_events(),
             interrupted: interrupted.cloned(),
-            sampled_bytes: read_sampled_bytes(&profile),
-            sample_bias: explain_sample_bias(&profile),
+            sampled_bytes: read_sampled_bytes(profile),
+            sample_bias: explain_sample_bias(profile),
             damage: profile.damage.as_ref().map(ToString::to_string),
             kinds: profile.counted_kinds(),
             has_vm_objects: meta("options").is_some_and(|options| asks_for_vm_objects(options)),

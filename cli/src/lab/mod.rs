@@ -9,6 +9,9 @@ use super::{CommandError, CommandStatus};
 
 /// Compare encodings of calling contexts, and print short call paths: the systems of the papers.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  lucce lab hot-paths run-1234.lucce --k 10 --hot 90
+  lucce lab replay run-1234.lucce.calls --encoding dacce")]
 pub struct LabArgs {
     #[command(subcommand)]
     command: LabCommand,

@@ -107,7 +107,7 @@ pub fn leaks_text(profile: &Profile, pid: Option<u32>) -> LeaksText {
     const SUSPECTS: usize = 30;
     const ALIVE: usize = 200;
     let bar = ProgressMeter::new("looking for leaks", 0);
-    let leaks = analyze_leaks(&profile, &|more| bar.tick(more));
+    let leaks = analyze_leaks(profile, &|more| bar.tick(more));
     drop(bar);
     let report = LeaksReport::new(profile, &leaks, TOP, SUSPECTS)
         .with_process(profile, &leaks, pid)

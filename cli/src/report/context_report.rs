@@ -1,19 +1,19 @@
 //! The whole report: head, body and notes, as text and JSON.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ALLOC, AllocationCoverage, BurstSummary, ContextList, EventContext, KindTotal, LEAK,
-    MergedCounter, Profile, explain_sample_bias, read_sampled_bytes, summarize_bursts,
+    ALLOC, AllocationCoverage, BurstSummary, ContextList, KindTotal, LEAK, Profile,
+    explain_sample_bias, read_sampled_bytes, summarize_bursts,
 };
 use serde::Serialize;
 
 use super::listing::ContextRows;
 use super::report_head::ReportHead;
+use super::totals::ReportTotals;
 use super::{sum_table, tree};
-use crate::amounts::format_amount;
 use crate::output::{format_plural, grouped};
 
 #[derive(Serialize)]
@@ -67,65 +67,6 @@ pub(super) enum ReportBody<'r> {
 }
 
 #[derive(Serialize)]
-pub(super) struct ReportTotals {
-    pub(super) contexts: u64,
-    pub(super) count: u64,
-    pub(super) value: u64,
-    /// The value, if it is in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) bytes: Option<u64>,
-}
-
-impl ReportTotals {
-    pub(super) fn new(kind: &KindTotal, contexts: &[EventContext]) -> Self {
-        let sum =
-            |of: fn(&EventContext) -> u64| contexts.iter().map(of).fold(0, u64::saturating_add);
-        let mut traces: Vec<_> = contexts.iter().map(|context| context.stack).collect();
-        traces.sort_unstable();
-        traces.dedup();
-        let value = sum(|context| context.value);
-        ReportTotals {
-            contexts: traces.len() as u64,
-            count: sum(|context| context.count),
-            value,
-            bytes: value_in_bytes(kind, value),
-        }
-    }
-
-    pub(super) fn from_rows<'c>(
-        kind: &KindTotal,
-        rows: impl Iterator<Item = &'c MergedCounter>,
-    ) -> Self {
-        let (mut traces, mut count, mut value) = (HashSet::new(), 0_u64, 0_u64);
-        for row in rows {
-            traces.insert(row.node);
-            count = count.saturating_add(row.count);
-            value = value.saturating_add(row.value);
-        }
-        ReportTotals {
-            contexts: traces.len() as u64,
-            count,
-            value,
-            bytes: value_in_bytes(kind, value),
-        }
-    }
-
-    /// `12 bytes, 3 events in 2 contexts`
-    pub(super) fn write(&self, unit: &str, out: &mut impl Write) -> io::Result<()> {
-        if self.count == 0 {
-            return writeln!(out, "none");
-        }
-        let value = format_value(self.value, unit).map_or_else(String::new, |text| text + ", ");
-        let contexts = format_plural(self.contexts, "context");
-        writeln!(
-            out,
-            "{value}{} in {contexts}",
-            format_plural(self.count, "event")
-        )
-    }
-}
-
-#[derive(Serialize)]
 pub(super) struct ReportDamage {
     pub(super) offset: u64,
     pub(super) reason: String,
@@ -160,11 +101,11 @@ impl<'r> ContextReport<'r> {
                 reason: damage.reason.to_string(),
             }),
             lost: profile.dropped_events(),
-            bursts: summarize_bursts(&profile),
+            bursts: summarize_bursts(profile),
             outside: contexts.outside,
             skipped: SkippedCounts { classes, methods },
-            sampled_bytes: read_sampled_bytes(&profile).filter(|_| ALLOC.is_kind(&kind.name)),
-            sample_bias: explain_sample_bias(&profile).filter(|_| ALLOC.is_kind(&kind.name)),
+            sampled_bytes: read_sampled_bytes(profile).filter(|_| ALLOC.is_kind(&kind.name)),
+            sample_bias: explain_sample_bias(profile).filter(|_| ALLOC.is_kind(&kind.name)),
             idle: None,
             event: kind.name.clone(),
             unit: kind.unit.clone(),
@@ -277,18 +218,5 @@ impl<'r> ContextReport<'r> {
             .warnings
             .iter()
             .try_for_each(|warning| writeln!(out, "warning: {}", EscapedText(warning)))
-    }
-}
-
-pub(super) fn value_in_bytes(kind: &KindTotal, value: u64) -> Option<u64> {
-    kind.is_bytes().then_some(value)
-}
-
-/// Formats a value with its unit, exactly if that is short; `None`: the kind has no values.
-pub(super) fn format_value(value: u64, unit: &str) -> Option<String> {
-    match (value, unit) {
-        (0, "") => None,
-        (value, "") => Some(format!("value {}", grouped(value))),
-        (value, unit) => Some(format_amount(value as f64, &EscapedText(unit).to_string())),
     }
 }

@@ -18,7 +18,7 @@ use crate::thread_start::ThreadStartTraces;
 use crate::threshold::estimate_frame_bytes;
 
 use super::ReportArgs;
-use super::context_report::{ReportTotals, format_value, value_in_bytes};
+use super::totals::{ReportTotals, format_value, value_in_bytes};
 
 /// The durations of contexts whose bytes are listed: another kind in the log has them under the same context ids.
 fn collect_operation_times(
@@ -109,7 +109,7 @@ impl<'r> ContextRows<'r> {
             sorted_by,
             whole: sorted_by.select_amount(totals.value, totals.count),
             times: collect_operation_times(profile, kind),
-            submissions: across_threads.then(|| index_submissions(&profile)),
+            submissions: across_threads.then(|| index_submissions(profile)),
         }
     }
 

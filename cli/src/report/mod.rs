@@ -7,6 +7,7 @@ mod context_report;
 mod listing;
 mod report_head;
 mod sum_table;
+mod totals;
 mod tree;
 
 use std::cmp::Reverse;
@@ -26,8 +27,9 @@ use super::{
     CommandError, CommandStatus, SortArg, find_kind, prefix_path, print_diagnostic,
     report_contexts_damage,
 };
-use context_report::{ContextReport, ReportBody, ReportTotals};
+use context_report::{ContextReport, ReportBody};
 use listing::ContextRows;
+use totals::ReportTotals;
 
 /// Print what allocates most, or where other events happened: contexts with their stack traces, sums by type, class, package,
 /// method, line, thread or tag, or a tree of calls.
@@ -114,7 +116,7 @@ fn resolve_kind(
     streamed: CommandStatus,
 ) -> Result<KindTotal, CommandError> {
     let known = profile.counted_kinds();
-    let asked = list_recorded_kinds(&profile);
+    let asked = list_recorded_kinds(profile);
     let without_events = match &args.selection.event {
         Some(event) => Some(event.as_str())
             .filter(|event| known.iter().all(|kind| kind.name != *event))
@@ -256,7 +258,7 @@ impl<'r> ReportRequest<'r> {
         let is_whole = !args.stream && args.selection.is_whole_kind() && !profile.is_restricted();
         let is_whole = is_whole && ALLOC.is_kind(&kind.name);
         let mut report = ContextReport::new(profile, contexts, kind, (totals, body));
-        report.coverage = is_whole.then(|| compute_coverage(&profile).ok()).flatten();
+        report.coverage = is_whole.then(|| compute_coverage(profile).ok()).flatten();
         report.idle = (idle.contexts > 0).then_some(idle);
         let is_none = report.totals.count == 0 && report.idle.is_none();
         let mut out = lock_stdout();

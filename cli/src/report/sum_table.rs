@@ -142,7 +142,7 @@ impl SumTable {
                 out,
                 "{:>7}  {rest:>10}  {} more ({})",
                 "",
-                format_plural(more, &self.by),
+                format_plural(more, self.by),
                 self.listed_by
             )?;
         }

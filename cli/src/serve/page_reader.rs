@@ -164,5 +164,5 @@ impl PageReading {
 /// The stream beside the log, if it exists and is of this run.
 fn open_stream(log: &Path, profile: &Profile) -> Option<EventStream> {
     let stream = EventStream::open(events_path(log)).ok()?;
-    check_same_run(&profile, &stream).ok().map(|()| stream)
+    check_same_run(profile, &stream).ok().map(|()| stream)
 }

@@ -21,7 +21,7 @@ use super::output::lock_stdout;
 use super::target::RunTarget;
 use super::{CommandError, CommandStatus, SortArg, prefix_path};
 
-/// Show what a JVM does now: events of the last seconds by context, type, method or thread.
+/// Show what a JVM does now: events of the last seconds by context, type, class, package, method, line, thread or tag.
 ///
 /// The JVM must have the agent (`lucce list`). Keys: left and right choose the list, `e` the next kind of events, `s` the sort key
 /// (value or count); up and down choose a row, Enter shows its trace (page up and page down scroll), space pauses, `d` copies the

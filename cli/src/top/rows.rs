@@ -245,6 +245,6 @@ mod tests {
         assert_eq!(view.list, GroupBy::Type);
         view.advance_list(GroupBy::ALL.len() - 1);
         view.advance_list(GroupBy::ALL.len() - 1);
-        assert_eq!(view.list, GroupBy::Thread);
+        assert_eq!(view.list, GroupBy::Tag);
     }
 }

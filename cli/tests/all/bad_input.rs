@@ -206,7 +206,7 @@ fn every_verb_ends_with_the_code_and_the_words_of_what_is_wrong() {
     let dir = dir.path();
     fs::set_permissions(dir, PermissionsExt::from_mode(0o755)).unwrap();
     let lucce = dir.join("lucce");
-    fs::copy(env!("CARGO_BIN_EXE_lucce"), &lucce).unwrap();
+    lucce_testkit::programs::copy_program(env!("CARGO_BIN_EXE_lucce"), &lucce);
     let ids = files(dir);
     let cases = Cases { dir, ids, lucce };
     let mut wrong = Vec::new();
@@ -259,7 +259,7 @@ fn another_users_jvm_is_a_matter_of_usage() {
     let dir = dir.path();
     fs::set_permissions(dir, PermissionsExt::from_mode(0o755)).unwrap();
     let lucce = dir.join("lucce");
-    fs::copy(env!("CARGO_BIN_EXE_lucce"), &lucce).unwrap();
+    lucce_testkit::programs::copy_program(env!("CARGO_BIN_EXE_lucce"), &lucce);
     let ids = lucce_testkit::Ids::new();
     let cases = Cases { dir, ids, lucce };
     let pid = std::process::id();
@@ -283,7 +283,7 @@ fn what_is_asked_of_a_good_file_has_its_code() {
     let dir = dir.path();
     fs::set_permissions(dir, PermissionsExt::from_mode(0o755)).unwrap();
     let lucce = dir.join("lucce");
-    fs::copy(env!("CARGO_BIN_EXE_lucce"), &lucce).unwrap();
+    lucce_testkit::programs::copy_program(env!("CARGO_BIN_EXE_lucce"), &lucce);
     let ids = files(dir);
     let cases = Cases { dir, ids, lucce };
     for (command, code, words) in [

@@ -18,7 +18,7 @@ const VERBS: [&str; 23] = [
     "export @ --format chrome",
     "view @ -o page.html",
     "symbols @ -o x.lsym",
-    "hot-paths @",
+    "lab hot-paths @",
     "leaks @",
     "leaks @ --watch",
     "stream @",

@@ -141,7 +141,7 @@ fn impossible_calls_end_in_an_offset() {
         for arguments in [
             format!("lab replay {file} --encoding dacce"),
             format!("lab replay --compare {file}"),
-            format!("hot-paths {file}"),
+            format!("lab hot-paths {file}"),
         ] {
             let output = lucce(dir.path(), &arguments);
             let said = errors(&output);

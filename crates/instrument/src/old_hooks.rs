@@ -216,7 +216,7 @@ pub(crate) mod constants {
 }
 
 #[cfg(test)]
-mod neutralize_tests {
+mod old_hooks_tests {
     use super::constants::{pair, utf8};
     use super::*;
     use crate::helpers::RT;

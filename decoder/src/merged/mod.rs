@@ -211,7 +211,7 @@ impl MergedProfile {
             profile,
             by_context: walked.positions,
             unknown: walked.unknown,
-            idle: find_idle_contexts(&profile, events),
+            idle: find_idle_contexts(profile, events),
         };
         let left_out = places.take_left_out(events);
         let mut equal = self.equal_stacks();
@@ -369,9 +369,7 @@ impl<'p> RunNames<'p> {
         *self.tagged_threads.entry(thread).or_insert_with(|| {
             let lane = TaggedThread {
                 thread: names.threads.intern_value(profile.thread_name(thread)),
-                tags: names
-                    .tags
-                    .intern_value(format_thread_tags(&profile, thread)),
+                tags: names.tags.intern_value(format_thread_tags(profile, thread)),
             };
             names.tagged_threads.intern_value(lane)
         })

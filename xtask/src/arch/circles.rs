@@ -1,4 +1,4 @@
-//! Circles of imports inside crates: of files, and of the modules at a crate's top. The numbers may fall, not rise.
+//! Circles of imports inside crates: of files, and of the modules at a crate's top. There are none.
 //!
 //! A file and the files of its own submodules count as connected already: what leads from one to the other is no circle.
 
@@ -10,45 +10,25 @@ use crate::{Outcome, paths};
 
 use super::floors::{files, without_comments};
 
-/// The most circles that a crate may have; a crate that is not listed may have none.
-struct CircleLimit {
-    of: &'static str,
-    files: usize,
-    modules: usize,
-}
-
-const LIMITS: [CircleLimit; 0] = [];
-
-const fn limit(of: &'static str, files: usize, modules: usize) -> CircleLimit {
-    CircleLimit { of, files, modules }
-}
-
 /// The path of a module below its crate; empty for the crate's own file.
 type ModulePath = Vec<String>;
 /// Which module imports which.
 type ModuleImports = BTreeMap<ModulePath, BTreeSet<ModulePath>>;
 
 /// # Errors
-/// A crate has more circles than its limit.
+/// A crate has circles.
 pub fn check() -> Outcome {
     let mut wrong = Vec::new();
-    let mut counted = Vec::new();
     for (name, folder) in crates()? {
         let by_file = file_imports(&folder.join("src"))?;
         let by_module = module_imports(&by_file);
-        let allowed = LIMITS.iter().find(|limit| limit.of == name);
-        let (files, modules) = allowed.map_or((0, 0), |limit| (limit.files, limit.modules));
-        for (what, imports, limit) in [("files", &by_file, files), ("modules", &by_module, modules)]
-        {
+        for (what, imports) in [("files", &by_file), ("modules", &by_module)] {
             let circles = circles(imports);
             if !circles.is_empty() {
-                counted.push(format!("{name} {} of {what}", circles.len()));
-            }
-            if circles.len() > limit {
                 let listed = circles.iter().map(|circle| describe(circle));
                 let listed: Vec<String> = listed.collect();
                 wrong.push(format!(
-                    "{name}: {} circles of {what}, {limit} allowed:\n    {}",
+                    "{name}: {} circles of {what}:\n    {}",
                     circles.len(),
                     listed.join("\n    ")
                 ));
@@ -61,10 +41,7 @@ pub fn check() -> Outcome {
             wrong.join("\n  ")
         ));
     }
-    println!(
-        "architecture: circles inside crates: {}",
-        counted.join(", ")
-    );
+    println!("architecture: no circles of files or modules inside crates");
     Ok(())
 }
 

@@ -1,12 +1,13 @@
 //! `lucce lab hot-paths`: prints the short call paths to the hot methods.
 //!
 //! Reading order: `input` (calls of a log or recording), `paths` (hot routines and their k-calling contexts), `answer`
-//! (output), `tables`, `figures` and `charts` (the paper's tables and figures).
+//! (output), `program_tables`, `tables`, `figures` and `charts` (the paper's tables and figures).
 
 mod input;
 
 mod answer;
 mod paths;
+mod program_tables;
 
 mod charts;
 mod figures;

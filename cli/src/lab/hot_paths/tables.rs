@@ -11,24 +11,11 @@ use lucce_kcontexts::{
 use serde::Serialize;
 
 use super::input::HotPathsInput;
+use super::program_tables::ProgramTables;
 use super::{HotPathsArgs, figures};
 use crate::output::{grouped, lock_stdout, write_json};
 use crate::progress::ProgressMeter;
 use crate::{CommandError, CommandStatus, prefix_path, print_diagnostic};
-
-/// One program's rows and curves.
-#[derive(Serialize)]
-pub struct ProgramTables {
-    pub name: String,
-    /// What the call tree's nodes are: `calls` or `events`.
-    pub value: String,
-    pub sizes: ForestSizes,
-    /// Times, for recorded calls only: a log's contexts have no order.
-    pub times: Option<BuildTimes>,
-    /// The bursts of static bursting, for recorded calls only.
-    pub bursts: Option<String>,
-    pub figures: ForestFigures,
-}
 
 #[derive(Serialize)]
 struct AllProgramTables<'a> {
