@@ -14,7 +14,7 @@ use std::{env, fs};
 
 #[path = "../crates/stream/src/java.rs"]
 mod entry;
-#[path = "../crates/instrument/src/kinds/event_mask.rs"]
+#[path = "../crates/options/src/event_mask.rs"]
 mod event_mask;
 #[path = "src/session/helper_variant.rs"]
 mod helper_variant;
@@ -63,7 +63,7 @@ const FILES: [&str; 8] = [
     "../crates/stream/src/java.rs",
     "../crates/callgraph/src/ids.rs",
     "../crates/callgraph/src/raw.rs",
-    "../crates/instrument/src/kinds/event_mask.rs",
+    "../crates/options/src/event_mask.rs",
     "include",
 ];
 

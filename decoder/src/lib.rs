@@ -27,7 +27,7 @@
 
 pub mod escape;
 mod frame;
-pub mod units;
+pub use lucce_options::units;
 
 mod code;
 mod events;

@@ -8,7 +8,7 @@ use jvmti_bindings::sys::jvmti as ti;
 
 use crate::entry::callbacks;
 use crate::events::lock::{self, MonitorCallbacks};
-use crate::hookless::{attach_options, exceptions, locks, stack_samples, thread_storage};
+use crate::hookless::{exceptions, locks, stack_samples, thread_storage};
 use crate::memory::event_mask;
 use crate::options::LogLevel;
 use crate::session::attach;
@@ -32,7 +32,7 @@ pub unsafe extern "system" fn Agent_OnAttach(
     match started.unwrap_or_else(|_| Err("the agent failed to start".into())) {
         Ok(()) => JNI_OK,
         Err(message) => {
-            attach_options::write_refusal(&text, &message);
+            attach::write_refusal(&text, &message);
             JNI_ERR
         }
     }
