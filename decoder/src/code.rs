@@ -121,12 +121,6 @@ impl CodeSymbols {
         self.sizes.insert(site, bytes);
     }
 
-    /// The method of frames for which [`is_submission_frame`](Self::is_submission_frame) is true.
-    #[must_use]
-    pub(crate) fn submission_method(&self) -> Option<MethodId> {
-        self.submission_method
-    }
-
     /// Whether the frame separates a task's frames from the frames of the thread that submitted it.
     #[must_use]
     pub fn is_submission_frame(&self, frame: ContextFrame) -> bool {

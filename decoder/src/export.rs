@@ -1,7 +1,7 @@
 //! Builds the model of one run from which `lucce-export` writes files for other tools.
 //!
 //! ```text
-//! Profile     ──► ContextTree, frames by names ──► rows: counters by context, type and thread
+//! Profile     ──► CallTree, frames by names ──► rows: counters by context, type and thread
 //! EventStream ──► events, each with the meaning of its row
 //! ```
 
@@ -16,6 +16,7 @@ use lucce_stream::EventStream;
 use lucce_tracelog::{EventTypeId, ThreadId};
 use rustc_hash::FxHashMap;
 
+use crate::call_tree::{CallTree, CallTreeBuilder, EqualStacks, NodeId, TreeFrameKey};
 use crate::code::CodeSymbols;
 use crate::collapsed::StackMeasure;
 use crate::contexts::ContextList;
@@ -25,7 +26,6 @@ use crate::kinds::{ALLOCATION, INUSE, KindDescriptor, LEAK};
 use crate::merged::ValueInterner;
 use crate::profile::{Profile, ProgressTick};
 use crate::stream_events::EventWindow;
-use crate::tree::{ContextTree, EqualStacks, NodeId, TreeFrameKey};
 
 /// Options of an export.
 pub struct ExportOptions<'w> {
@@ -89,7 +89,7 @@ impl Profile {
     ) -> RunExport<'_> {
         let mut building = ExportBuilder {
             profile: self,
-            tree: ContextTree::default(),
+            tree: CallTree::default(),
             frames: ExportFrames::default(),
             labels: ExportNames::default(),
             rows: Vec::new(),
@@ -124,7 +124,7 @@ struct ExportRowKey {
 
 struct ExportBuilder<'p> {
     profile: &'p Profile,
-    tree: ContextTree,
+    tree: CallTree,
     frames: ExportFrames,
     labels: ExportNames,
     rows: Vec<ExportRow>,
@@ -165,13 +165,13 @@ impl<'p> ExportBuilder<'p> {
         is_wanted: impl Fn(&ContextCounter) -> bool,
     ) {
         let (profile, frames, tree) = (self.profile, &mut self.frames, &mut self.tree);
-        let mut grower = profile.tree_builder(frames.number_frames(&profile.code));
+        let mut grower = CallTreeBuilder::new(profile, frames.number_frames(&profile.code));
         for shares in profile.events.by_context() {
             tick(1);
             let mut wanted = shares.iter().filter(|share| is_wanted(share));
             let Some(first) = wanted.next() else { continue };
             match grower.insert_context(tree, first.id) {
-                Ok((ContextTree::ROOT, _)) if profile.is_restricted() => {
+                Ok((CallTree::ROOT, _)) if profile.is_restricted() => {
                     let counts = wanted.chain([first]).map(|share| share.count);
                     let outside = &mut self.left_out.outside;
                     *outside = counts.fold(*outside, u64::saturating_add);
@@ -196,13 +196,13 @@ impl<'p> ExportBuilder<'p> {
             return;
         };
         let alive = self.labels.kinds.intern_value(INUSE.name.to_owned());
-        let mut grower = profile.tree_builder(self.frames.number_frames(&profile.code));
+        let mut grower = CallTreeBuilder::new(profile, self.frames.number_frames(&profile.code));
         for row in &last.rows {
             let Some((id, of)) = profile.followed_objects.context_and_type(row.key) else {
                 continue;
             };
             match grower.insert_context(&mut self.tree, *id) {
-                Ok((ContextTree::ROOT, _)) if profile.is_restricted() => {}
+                Ok((CallTree::ROOT, _)) if profile.is_restricted() => {}
                 Ok((node, _)) => self.rows.push(ExportRow {
                     node: node.0,
                     kind: alive,
@@ -220,7 +220,7 @@ impl<'p> ExportBuilder<'p> {
     /// Adds positions and meanings of events without counters: of sampled live objects.
     fn place_streamed_events(&mut self, kind: Option<&str>, stream: &EventStream) {
         let profile = self.profile;
-        let mut grower = profile.tree_builder(self.frames.number_frames(&profile.code));
+        let mut grower = CallTreeBuilder::new(profile, self.frames.number_frames(&profile.code));
         let is_kind = |event| kind.is_none_or(|kind| profile.is_event_of_kind(event, kind));
         for event in stream.iter_events().filter(|event| is_kind(event.event)) {
             let known = self.places.get(&event.id).copied();
@@ -228,7 +228,7 @@ impl<'p> ExportBuilder<'p> {
                 Some((_, site)) => site,
                 // Contexts out of scope or unknown have no position and are reported as left out.
                 None => match grower.insert_context(&mut self.tree, event.id) {
-                    Ok((node, leaf)) if node != ContextTree::ROOT => {
+                    Ok((node, leaf)) if node != CallTree::ROOT => {
                         let site = leaf.map_or(SiteId::NONE, |leaf| leaf.site);
                         self.places.insert(event.id, (node, site));
                         site
@@ -385,7 +385,7 @@ impl<'p> ExportBuilder<'p> {
         }
         let mut rest: HashMap<u32, ExportRow> = HashMap::new();
         let key = self.frames.number_pseudo_frame("[rest]");
-        let Some(node) = self.tree.get_or_insert_child(ContextTree::ROOT, key) else {
+        let Some(node) = self.tree.get_or_insert_child(CallTree::ROOT, key) else {
             return;
         };
         run.rows.retain(|row| {
@@ -413,7 +413,7 @@ impl<'p> ExportBuilder<'p> {
     fn list_nodes(&self) -> Vec<ExportNode> {
         let step = |number: usize| self.tree.caller_and_frame(NodeId(number as u32));
         let nodes = (0..self.tree.len()).map(|number| {
-            let (caller, key) = step(number).unwrap_or((ContextTree::ROOT, TreeFrameKey(0)));
+            let (caller, key) = step(number).unwrap_or((CallTree::ROOT, TreeFrameKey(0)));
             ExportNode {
                 caller: caller.0,
                 frame: key.0,

@@ -2,32 +2,19 @@
 //!
 //! A fingerprint is folded from the thread's entry to the event, like a content id, so each frame's callers have one also.
 //! If frames count by their own ids, the fingerprint is the trace's content id.
-//!
-//! ```text
-//! entry ── f ── g ── g ── g ── h ── EVENT     print(EVENT) = hash(hash(… hash(0, f) …, g), h)
-//!                    ↑ memo    ←── walk up    until a memo or the entry,
-//!                    └── fold down ──►        then down again over the frames that were met
-//! ```
-//!
-//! Traces that share their outermost frames meet there if their context ids do, unless a path was numbered twice. Whether
-//! a frame has a memo depends only on its own context id, so all walks read and write memos at the same frames, about one
-//! in [`SPACING`]. A walk repeats few frames of an earlier walk.
 
-use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::thread;
 
-use lucce_callgraph::{ContextFrame, ContextId, DecodeError, MethodId, VersionedGraph};
+use lucce_callgraph::{ContextFrame, ContextId, DecodeError, VersionedGraph};
 use lucce_contentid::{ContentDetail, FrameId, StackId};
 use rustc_hash::FxHashMap;
 
-use crate::profile::{MethodInContext, Profile, ProgressTick};
+use crate::context_walk::{ContextWalker, PathFold, WalkLimits};
+use crate::profile::{Profile, ProgressTick};
 
 /// Minimum number of contexts that a worker takes at a time.
 const MIN_CHUNK: usize = 256;
-
-/// One frame in this number has a memo; a power of two.
-const SPACING: u64 = 16;
 
 /// Maximum number of memos of all workers: the content of a hash table with 2^22 places, 180 MB. Beyond it no memo is
 /// added, and more frames are decoded again.
@@ -139,20 +126,29 @@ pub(crate) enum FrameStep {
     Restart,
 }
 
-#[derive(Clone, Copy)]
-struct WalkLimits {
-    frames: usize,
-    memos: usize,
-}
-
 /// The state of one worker.
 struct FingerprintWalker<'g, F> {
-    graph: &'g VersionedGraph,
-    limits: WalkLimits,
+    walker: ContextWalker<'g, CallersFingerprint>,
+    fold: FingerprintFold<F>,
+    max_frames: usize,
+}
+
+struct FingerprintFold<F> {
     step: F,
-    memos: HashMap<MethodInContext, CallersFingerprint>,
-    /// The frames of this walk, innermost first, each with its own place. Empty between walks; kept to reuse its memory.
-    path: Vec<(MethodInContext, ContextFrame)>,
+}
+
+impl<F: FnMut(ContextFrame) -> FrameStep> PathFold for FingerprintFold<F> {
+    type Value = CallersFingerprint;
+    const EMPTY: CallersFingerprint = CallersFingerprint::NONE;
+    const MEMO_SPACING: u64 = 16;
+
+    fn push_frame(
+        &mut self,
+        callers: CallersFingerprint,
+        frame: ContextFrame,
+    ) -> Result<CallersFingerprint, DecodeError> {
+        Ok(callers.then_frame((self.step)(frame)))
+    }
 }
 
 /// The fingerprint of a place's callers, from the thread's entry. It is split in halves, so that a memo takes 40 bytes.
@@ -165,72 +161,23 @@ struct CallersFingerprint {
 impl<'g, F: FnMut(ContextFrame) -> FrameStep> FingerprintWalker<'g, F> {
     fn new(graph: &'g VersionedGraph, limits: WalkLimits, step: F) -> Self {
         FingerprintWalker {
-            graph,
-            limits,
-            step,
-            memos: HashMap::new(),
-            path: Vec::new(),
+            walker: ContextWalker::new(graph, limits),
+            fold: FingerprintFold { step },
+            max_frames: limits.frames,
         }
     }
 
     /// Computes one fingerprint. Fails like [`lucce_callgraph::VersionedGraph::decode_context`].
     fn fingerprint_trace(&mut self, id: ContextId) -> Result<TraceFingerprint, DecodeError> {
-        let Some((parent, leaf)) = self.graph.find_caller(id, MethodId::EVENT)? else {
-            let print = CallersFingerprint::NONE.stack_id();
-            return Ok(TraceFingerprint {
-                leaf: None,
-                fingerprint: print,
-            });
-        };
-        let callers = self.walk_up((parent, leaf.method))?;
-        let callers = self.fold_down(callers);
-        if callers.count as usize >= self.limits.frames {
-            return Err(DecodeError::TooDeep);
-        }
-        Ok(TraceFingerprint {
-            leaf: Some(leaf),
-            fingerprint: callers.then_frame((self.step)(leaf)).stack_id(),
-        })
-    }
-
-    /// Walks to the nearest callers with a memo. Above a memo no step can fail, since an earlier walk went there.
-    fn walk_up(&mut self, mut at: MethodInContext) -> Result<CallersFingerprint, DecodeError> {
-        self.path.clear();
-        loop {
-            if let Some(known) = self.find_memo(at) {
-                return Ok(known);
-            }
-            let Some((parent, frame)) = self.graph.find_caller(at.0, at.1)? else {
-                return Ok(CallersFingerprint::NONE);
-            };
-            // The event's own frame also counts.
-            if self.path.len() + 1 >= self.limits.frames {
-                return Err(DecodeError::TooDeep);
-            }
-            self.path.push((at, frame));
-            at = (parent, frame.method);
+        let (trace, leaf) = self.walker.walk_context(&mut self.fold, id)?;
+        match trace.count as usize > self.max_frames {
+            true => Err(DecodeError::TooDeep),
+            false => Ok(TraceFingerprint {
+                leaf,
+                fingerprint: trace.stack_id(),
+            }),
         }
     }
-
-    fn fold_down(&mut self, mut callers: CallersFingerprint) -> CallersFingerprint {
-        while let Some((at, frame)) = self.path.pop() {
-            callers = callers.then_frame((self.step)(frame));
-            if has_memo(at) && self.memos.len() < self.limits.memos {
-                self.memos.insert(at, callers);
-            }
-        }
-        callers
-    }
-
-    fn find_memo(&self, at: MethodInContext) -> Option<CallersFingerprint> {
-        has_memo(at).then(|| self.memos.get(&at).copied()).flatten()
-    }
-}
-
-/// Whether this place has a memo. The multiplication spreads ids that differ by a constant, as in a recursion.
-fn has_memo((id, method): MethodInContext) -> bool {
-    let mixed = (id.0 ^ u64::from(method.0) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed.leading_zeros() >= SPACING.ilog2()
 }
 
 impl CallersFingerprint {
@@ -279,9 +226,12 @@ pub(crate) fn join_halves([high, low]: [u64; 2]) -> StackId {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::collections::BTreeMap;
 
-    use lucce_callgraph::{ContextEncoder, ContextLayout, EncodingPolicy, GraphChange, SiteId};
+    use lucce_callgraph::{
+        ContextEncoder, ContextLayout, EncodingPolicy, GraphChange, MethodId, SiteId,
+    };
 
     use super::*;
 
@@ -366,7 +316,7 @@ mod tests {
                         naive(&graph, id, |frame| id_of(frame.method))
                     );
                 }
-                assert!(whole.memos.len() <= memos);
+                assert!(whole.walker.memo_count() <= memos);
             }
         }
     }
@@ -399,23 +349,23 @@ mod tests {
     #[test]
     fn shared_frames_are_met_once() {
         let (graph, ids) = recursion(EncodingPolicy::LUCCE);
-        let mut walker = FingerprintWalker::new(&graph, LIMITS, whole_frame);
-        let mut met = 0;
+        let met = Cell::new(0);
+        let step = |frame: ContextFrame| {
+            met.set(met.get() + 1);
+            whole_frame(frame)
+        };
+        let mut walker = FingerprintWalker::new(&graph, LIMITS, step);
         for &id in &ids {
-            let (parent, leaf) = graph.find_caller(id, MethodId::EVENT).unwrap().unwrap();
-            let callers = walker.walk_up((parent, leaf.method)).unwrap();
-            met += walker.path.len();
-            walker.fold_down(callers);
+            walker.fingerprint_trace(id).unwrap();
         }
+        // Without the events' own frames.
+        let met = met.get() - ids.len();
         let full = ids
             .iter()
             .map(|id| graph.decode_context(*id, MethodId::EVENT));
         let full: usize = full.map(|frames| frames.unwrap().len()).sum();
         // Each frame once, and after that each walk goes to the next memo.
-        assert!(
-            met < CALLS + 2 * SPACING as usize * ids.len(),
-            "{met} frames of {full}"
-        );
+        assert!(met < CALLS + 2 * 16 * ids.len(), "{met} frames of {full}");
         assert!(met * 4 < full, "{met} frames of {full}");
     }
 

@@ -1,14 +1,15 @@
-//! Decodes event logs into stack traces: the library behind the `lucce` command.
+//! Decodes event logs into stack traces: the library behind `lucce` and `lucce-fleet`.
 //!
 //! ```text
 //! LogSource ──► Profile { graph, code, events, … } ──► decode_trace(id): frames
 //!                                                  └─► list_contexts(): all events, by stack trace
 //! ```
 //! Reading order:
-//! - text: `escape` (how names are written), `units` (durations and sizes of options), `frame`
+//! - text: `escape` (how names are written), `frame`
 //! - content of a log: `code` (names and lines of sites and methods), `events` (counters), `kinds` (kinds of events), `profile`,
 //!   `load` (log → profile), `limits` (of packed logs), `source` (the log's file), `symbols` (a log without counters)
-//! - contexts: `scope` (classes whose frames are shown), `fingerprint` (content ids of traces), `traces` (a tree of frames),
+//! - contexts: `scope` (classes whose frames are shown), `context_walk` (folds frames of contexts), `call_tree` (calling context
+//!   tree), `fingerprint` (content ids of traces), `traces` (a call tree with names),
 //!   `contexts` (events by trace), `origins` (who started a thread), `idle` (threads that wait for work), `tags` (of the program)
 //! - sums: `kind_totals` (by kind), `coverage` (counted bytes divided by allocated bytes), `recorded_options` (the run's options),
 //!   `collapsed` (stacks for flame graphs)
@@ -16,8 +17,7 @@
 //! - time: `stream_events` (single events with their times), `bursts`, `delta` (counters since the last reading of a running JVM)
 //! - live objects: `followed_objects` (sampled live objects), `evidence`, `sufficiency` and `leaks` (contexts that leak, and
 //!   whether a leak can be excluded), `alive` (live objects without a proof)
-//! - output: `tree` (calling context tree), `merged` (runs merged by names), `export` (one run for other tools), `view` (a page
-//!   for a browser)
+//! - output: `merged` (runs merged by names), `export` (one run for other tools)
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -27,7 +27,6 @@
 
 pub mod escape;
 mod frame;
-pub use lucce_options::units;
 
 mod code;
 mod events;
@@ -73,18 +72,18 @@ mod leaks;
 
 mod alive;
 
-mod tree;
+mod call_tree;
+mod context_walk;
 
 mod merged;
 
 mod export;
 
-mod view;
-
 pub use alive::{AgeClass, AliveAmount, AliveObjects, AliveRow};
 pub use bursts::BurstSummary;
 pub use call_feed::{CallFeedOutcome, CallMeasure, EventLeaf, feed_log_calls, feed_recorded_calls};
 pub use call_labels::{CallLabels, CallTarget, SiteCall};
+pub use call_tree::{CallTree, NodeId, TreeFrameKey};
 pub use code::{CodeSymbols, type_name};
 pub use collapsed::{CollapsedStacks, StackMeasure, write_difference};
 pub use contexts::{ContextList, ContextSummary, EventContext};
@@ -102,8 +101,8 @@ pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
 pub use lucce_stream::{EventStream, StreamEvent, events_path};
 pub use lucce_tracelog::{ContextNumber, EventTypeId, LogDamage, OpenError, RunId, ThreadId};
 pub use merged::{
-    CallTreeBranch, CallTreeOptions, GroupBy, GroupKey, Measure, MergedCounter, MergedProfile,
-    PathSum,
+    CallTreeBranch, CallTreeOptions, EventMeaning, GroupBy, GroupKey, KindName, Measure,
+    MergedCounter, MergedNames, MergedProfile, MergedRun, PathSum, TaggedThread,
 };
 pub use origins::{StartOrigin, SubmissionIndex};
 pub use profile::{
@@ -117,8 +116,3 @@ pub use sufficiency::{
 pub use symbols::SymbolsExtract;
 pub use tags::{UNTAGGED, format_tags};
 pub use traces::{FrameList, TraceId, TraceSums, TraceTree, TraceVisit};
-pub use tree::{ContextTree, NodeId, TreeFrameKey};
-pub use view::{
-    AliveTable, AliveText, HtmlPage, LeakText, LeaksText, PageOpening, PageRefresh, RunText,
-    SuspectText,
-};

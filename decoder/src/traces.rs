@@ -11,12 +11,15 @@
 use std::collections::HashMap;
 use std::iter::successors;
 
-use lucce_callgraph::{ContextFrame, ContextId, DecodeError, MethodId, VersionedGraph};
+use lucce_callgraph::{ContextFrame, ContextId, DecodeError, VersionedGraph};
 use lucce_contentid::{ContentDetail, FrameId, StackId};
+use rustc_hash::FxHashMap;
 use serde::{Serialize, Serializer};
 
+use crate::call_tree::{CallTree, NodeId, TreeFrameKey};
+use crate::context_walk::{ContextWalker, PathFold, WalkLimits};
 use crate::frame::StackFrame;
-use crate::profile::{MethodInContext, Profile};
+use crate::profile::Profile;
 
 /// A node: a frame with its callers. [`TraceId::EMPTY`] has none.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -34,6 +37,15 @@ impl TraceId {
     pub(crate) fn to_index(self) -> usize {
         self.0 as usize
     }
+
+    /// Its node in the tree, whose root stands for the empty trace.
+    fn to_node(self) -> NodeId {
+        NodeId(self.0.wrapping_add(1))
+    }
+
+    fn from_node(node: NodeId) -> TraceId {
+        TraceId(node.0.wrapping_sub(1))
+    }
 }
 
 /// The trace of a place's shown callers, and the number of all its callers.
@@ -48,27 +60,19 @@ const NO_CALLERS: CallersTrace = CallersTrace {
     depth: 0,
 };
 
-/// A node; `frame` is an index into the different frames.
-#[derive(Clone, Copy)]
-struct TraceNode {
-    caller: TraceId,
-    frame: u32,
-}
-
 /// The inserted traces.
 pub struct TraceTree<'p> {
     profile: &'p Profile,
-    /// Nodes; callers precede callees.
-    nodes: Vec<TraceNode>,
+    tree: CallTree,
+    walker: ContextWalker<'p, CallersTrace>,
+    /// The traces of the inserted ids.
+    traces: FxHashMap<ContextId, TraceId>,
     /// The different frames with their resolved names, and the index of each.
     frames: Vec<(ContextFrame, StackFrame)>,
     numbers: HashMap<ContextFrame, u32>,
-    memos: HashMap<MethodInContext, CallersTrace>,
     /// Content ids by frame and by node, computed when an id is requested.
     frame_ids: Vec<FrameId>,
     stacks: Vec<StackId>,
-    /// The frames of one walk. Empty between walks; kept to reuse its memory.
-    path: Vec<(MethodInContext, ContextFrame)>,
 }
 
 impl<'p> TraceTree<'p> {
@@ -76,13 +80,13 @@ impl<'p> TraceTree<'p> {
     pub fn new(profile: &'p Profile) -> Self {
         TraceTree {
             profile,
-            nodes: Vec::new(),
+            tree: CallTree::default(),
+            walker: ContextWalker::new(&profile.graph, WalkLimits::default()),
+            traces: FxHashMap::default(),
             frames: Vec::new(),
             numbers: HashMap::new(),
-            memos: HashMap::new(),
             frame_ids: Vec::new(),
             stacks: Vec::new(),
-            path: Vec::new(),
         }
     }
 
@@ -91,70 +95,30 @@ impl<'p> TraceTree<'p> {
     /// # Errors
     /// The log does not explain this context id.
     pub fn insert_trace(&mut self, id: ContextId) -> Result<TraceId, DecodeError> {
-        let callers = self.walk_up((id, MethodId::EVENT))?;
-        let callers = self.fold_down(callers);
-        match callers.depth as usize > VersionedGraph::MAX_FRAMES {
-            true => Err(DecodeError::TooDeep),
-            false => Ok(callers.trace),
+        if let Some(known) = self.traces.get(&id) {
+            return Ok(*known);
         }
-    }
-
-    /// Walks to the nearest known callers. Above them no step can fail, since an earlier walk went there.
-    fn walk_up(&mut self, mut at: MethodInContext) -> Result<CallersTrace, DecodeError> {
-        self.path.clear();
-        loop {
-            if let Some(known) = self.memos.get(&at) {
-                return Ok(*known);
-            }
-            let Some((parent, frame)) = self.profile.graph.find_caller(at.0, at.1)? else {
-                return Ok(NO_CALLERS);
-            };
-            if self.path.len() >= VersionedGraph::MAX_FRAMES {
-                return Err(DecodeError::TooDeep);
-            }
-            self.path.push((at, frame));
-            at = (parent, frame.method);
+        let mut fold = TraceFold {
+            profile: self.profile,
+            tree: &mut self.tree,
+            frames: &mut self.frames,
+            numbers: &mut self.numbers,
+        };
+        let (callers, _) = self.walker.walk_context(&mut fold, id)?;
+        if callers.depth as usize > VersionedGraph::MAX_FRAMES {
+            return Err(DecodeError::TooDeep);
         }
-    }
-
-    fn fold_down(&mut self, mut callers: CallersTrace) -> CallersTrace {
-        while let Some((at, frame)) = self.path.pop() {
-            let depth = callers.depth.saturating_add(1);
-            let trace = match self.profile.code.is_submission_frame(frame) {
-                true => TraceId::EMPTY,
-                false => self.push_frame(callers.trace, frame),
-            };
-            callers = CallersTrace { trace, depth };
-            self.memos.insert(at, callers);
-        }
-        callers
-    }
-
-    fn push_frame(&mut self, caller: TraceId, frame: ContextFrame) -> TraceId {
-        let number = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
-        if !self.profile.scope.contains_frame(frame) || number == TraceId::EMPTY.0 {
-            return caller;
-        }
-        let frame = self.number_frame(frame);
-        self.nodes.push(TraceNode { caller, frame });
-        TraceId(number)
-    }
-
-    fn number_frame(&mut self, frame: ContextFrame) -> u32 {
-        *self.numbers.entry(frame).or_insert_with(|| {
-            self.frames
-                .push((frame, self.profile.code.resolve_frame(frame)));
-            self.frames.len() as u32 - 1
-        })
+        self.traces.insert(id, callers.trace);
+        Ok(callers.trace)
     }
 
     fn frames_with_names(
         &self,
         trace: TraceId,
     ) -> impl Iterator<Item = &(ContextFrame, StackFrame)> {
-        let node = |trace: TraceId| self.nodes.get(trace.to_index()).copied();
-        let nodes = successors(node(trace), move |below| node(below.caller));
-        nodes.filter_map(|node| self.frames.get(node.frame as usize))
+        let node = |node: NodeId| self.tree.caller_and_frame(node);
+        let nodes = successors(node(trace.to_node()), move |(caller, _)| node(*caller));
+        nodes.filter_map(|(_, frame)| self.frames.get(frame.0 as usize))
     }
 
     /// The frames of a trace, innermost first.
@@ -165,7 +129,7 @@ impl<'p> TraceTree<'p> {
     /// Whether the trace has no frame in scope.
     #[must_use]
     pub fn is_outside(&self, trace: TraceId) -> bool {
-        self.nodes.get(trace.to_index()).is_none()
+        self.tree.caller_and_frame(trace.to_node()).is_none()
     }
 
     /// The resolved frames of a trace, innermost first.
@@ -187,12 +151,12 @@ impl<'p> TraceTree<'p> {
     /// Number of nodes; frames that traces share count once.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.nodes.len()
+        self.tree.len() - 1
     }
 
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
+        self.len() == 0
     }
 
     /// All frames with their callers' traces; callers come first.
@@ -205,11 +169,19 @@ impl<'p> TraceTree<'p> {
         &self,
         first: usize,
     ) -> impl Iterator<Item = (Option<TraceId>, ContextFrame, &StackFrame)> {
-        let nodes = self.nodes.get(first..).unwrap_or_default();
-        nodes.iter().filter_map(|node| {
-            let (frame, shown) = self.frames.get(node.frame as usize)?;
-            let caller = (node.caller != TraceId::EMPTY).then_some(node.caller);
-            Some((caller, *frame, shown))
+        self.callers_and_frames(first)
+            .filter_map(|(caller, frame)| {
+                let (frame, shown) = self.frames.get(frame)?;
+                let caller = (caller != TraceId::EMPTY).then_some(caller);
+                Some((caller, *frame, shown))
+            })
+    }
+
+    /// Of each node after the first `first`: its caller's trace, and the index of its frame.
+    fn callers_and_frames(&self, first: usize) -> impl Iterator<Item = (TraceId, usize)> {
+        (first + 1..self.tree.len()).filter_map(|node| {
+            let (caller, frame) = self.tree.caller_and_frame(NodeId(node as u32))?;
+            Some((TraceId::from_node(caller), frame.0 as usize))
         })
     }
 
@@ -218,10 +190,10 @@ impl<'p> TraceTree<'p> {
     pub fn sum_frames(&self, mut of: impl FnMut(ContextFrame, &StackFrame) -> u64) -> TraceSums {
         let each = self.frames.iter().map(|(frame, shown)| of(*frame, shown));
         let each: Vec<u64> = each.collect();
-        let mut sums: Vec<u64> = Vec::with_capacity(self.nodes.len());
-        for node in &self.nodes {
-            let above = sums.get(node.caller.to_index()).copied().unwrap_or(0);
-            let own = each.get(node.frame as usize).copied().unwrap_or(0);
+        let mut sums: Vec<u64> = Vec::with_capacity(self.len());
+        for (caller, frame) in self.callers_and_frames(0) {
+            let above = sums.get(caller.to_index()).copied().unwrap_or(0);
+            let own = each.get(frame).copied().unwrap_or(0);
             sums.push(above.saturating_add(own));
         }
         TraceSums(sums)
@@ -234,13 +206,14 @@ impl<'p> TraceTree<'p> {
         let new = new.iter();
         let new = new.map(|(frame, shown)| code.frame_id(*frame, shown, ContentDetail::ByLine));
         self.frame_ids.extend(new);
-        for node in self.nodes.get(self.stacks.len()..).unwrap_or_default() {
-            let above = self.stacks.get(node.caller.to_index()).copied();
+        let mut stacks = std::mem::take(&mut self.stacks);
+        for (caller, frame) in self.callers_and_frames(stacks.len()) {
+            let above = stacks.get(caller.to_index()).copied();
             let above = above.unwrap_or(StackId::EMPTY);
-            let own = self.frame_ids.get(node.frame as usize);
-            self.stacks
-                .push(own.map_or(above, |own| above.with_callee(*own)));
+            let own = self.frame_ids.get(frame);
+            stacks.push(own.map_or(above, |own| above.with_callee(*own)));
         }
+        self.stacks = stacks;
         let found = self.stacks.get(trace.to_index()).copied();
         found.unwrap_or(StackId::EMPTY)
     }
@@ -254,7 +227,7 @@ impl<'p> TraceTree<'p> {
         &self,
         visitor: &mut impl FnMut(TraceVisit) -> Result<(), E>,
     ) -> Result<(), E> {
-        let below = ChildLinks::new(&self.nodes);
+        let below = ChildLinks::new(self);
         let mut open: Vec<TraceId> = Vec::new();
         let mut next = below.first_child(TraceId::EMPTY);
         loop {
@@ -269,6 +242,44 @@ impl<'p> TraceTree<'p> {
                 return Ok(());
             }
         }
+    }
+}
+
+/// Finds the trace of a path.
+struct TraceFold<'f> {
+    profile: &'f Profile,
+    tree: &'f mut CallTree,
+    frames: &'f mut Vec<(ContextFrame, StackFrame)>,
+    numbers: &'f mut HashMap<ContextFrame, u32>,
+}
+
+impl PathFold for TraceFold<'_> {
+    type Value = CallersTrace;
+    const EMPTY: CallersTrace = NO_CALLERS;
+    const MEMO_SPACING: u64 = 1;
+
+    fn push_frame(
+        &mut self,
+        callers: CallersTrace,
+        frame: ContextFrame,
+    ) -> Result<CallersTrace, DecodeError> {
+        let code = &self.profile.code;
+        let trace = match code.is_submission_frame(frame) {
+            true => TraceId::EMPTY,
+            false if !self.profile.scope.contains_frame(frame) => callers.trace,
+            false => {
+                let number = *self.numbers.entry(frame).or_insert_with(|| {
+                    self.frames.push((frame, code.resolve_frame(frame)));
+                    self.frames.len() as u32 - 1
+                });
+                let caller = callers.trace.to_node();
+                let node = self.tree.get_or_insert_child(caller, TreeFrameKey(number));
+                // Memory holds fewer than four billion nodes.
+                TraceId::from_node(node.unwrap_or(caller))
+            }
+        };
+        let depth = callers.depth.saturating_add(1);
+        Ok(CallersTrace { trace, depth })
     }
 }
 
@@ -288,11 +299,14 @@ struct ChildLinks {
 }
 
 impl ChildLinks {
-    fn new(nodes: &[TraceNode]) -> Self {
-        let mut first = vec![TraceId::EMPTY; nodes.len() + 1];
-        let mut beside = vec![TraceId::EMPTY; nodes.len()];
-        for (number, node) in nodes.iter().enumerate().rev() {
-            let at = node.caller.to_index().min(nodes.len());
+    fn new(traces: &TraceTree<'_>) -> Self {
+        let length = traces.len();
+        let mut first = vec![TraceId::EMPTY; length + 1];
+        let mut beside = vec![TraceId::EMPTY; length];
+        let callers = traces.callers_and_frames(0).map(|(caller, _)| caller);
+        let callers: Vec<TraceId> = callers.collect();
+        for (number, caller) in callers.iter().enumerate().rev() {
+            let at = caller.to_index().min(length);
             if let (Some(first), Some(beside)) = (first.get_mut(at), beside.get_mut(number)) {
                 *beside = std::mem::replace(first, TraceId(number as u32));
             }

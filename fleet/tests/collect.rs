@@ -66,7 +66,7 @@ impl CollectorClient for Killed<'_> {
 fn log_bytes() -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
-    common::fixture::kinds(&path);
+    lucce_testkit::kinds(&path);
     fs::read(path).unwrap()
 }
 

@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{fixture, lucce_fleet, text};
+use common::{lucce_fleet, text};
 use lucce_fleet::questions::ALL;
 
 /// Standard output, standard error and the exit code.
@@ -19,7 +19,7 @@ fn fleet(dir: &Path, args: &[&str]) -> (String, String, i32) {
 }
 
 fn shop(dir: &Path) {
-    fixture::kinds(&dir.join("kinds.log"));
+    lucce_testkit::kinds(&dir.join("kinds.log"));
     let labels = [
         "add",
         "data",
@@ -40,8 +40,8 @@ fn shop(dir: &Path) {
 fn a_bomb_among_logs_keeps_no_other_out() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
-    fixture::kinds(&path("one.log"));
-    fixture::sample(&path("two.log"));
+    lucce_testkit::kinds(&path("one.log"));
+    lucce_testkit::sample(&path("two.log"));
     let two = fs::read(path("two.log")).unwrap();
     // The other runs have the same id.
     let mut other = fs::read(path("one.log")).unwrap();
@@ -50,7 +50,7 @@ fn a_bomb_among_logs_keeps_no_other_out() {
     other[60..64].copy_from_slice(&sum);
     fs::write(path("one.log"), other).unwrap();
     let bomb = [two, vec![0; 200 << 20]].concat();
-    fs::write(path("bomb.log.gz"), fixture::packed(&bomb)).unwrap();
+    fs::write(path("bomb.log.gz"), lucce_testkit::packed(&bomb)).unwrap();
     assert!(fs::metadata(path("bomb.log.gz")).unwrap().len() < 1 << 20);
     let made = std::process::Command::new("mkfifo")
         .arg(path("pipe"))
@@ -82,7 +82,7 @@ fn a_bomb_among_logs_keeps_no_other_out() {
 #[test]
 fn arguments_are_masked_in_a_dataset() {
     let dir = tempfile::tempdir().unwrap();
-    fixture::kinds(&dir.path().join("kinds.log"));
+    lucce_testkit::kinds(&dir.path().join("kinds.log"));
     for (data, more, command) in [
         ("masked", None, "app.Main *"),
         ("shown", Some("--arguments"), "app.Main --fast"),
@@ -267,7 +267,7 @@ fn sql_changes_nothing_and_reads_no_other_files() {
 #[test]
 fn numbers_of_any_run_are_decoded() {
     let dir = tempfile::tempdir().unwrap();
-    let ids = fixture::kinds(&dir.path().join("kinds.log"));
+    let ids = lucce_testkit::kinds(&dir.path().join("kinds.log"));
     shop(dir.path());
     let number = format!("lucce:0123456789abcdef:{}", ids[&'A']);
     let (out, err, code) = fleet(dir.path(), &["decode", &number, "--dataset", "data"]);
@@ -309,16 +309,16 @@ fn numbers_of_any_run_are_decoded() {
 #[test]
 fn hostile_names_stay_names() {
     let dir = tempfile::tempdir().unwrap();
-    fixture::hostile::all(dir.path());
+    lucce_testkit::hostile::all(dir.path());
     let log = dir.path().join("hostile.log");
-    let services = fixture::hostile::NAMES
+    let services = lucce_testkit::hostile::NAMES
         .iter()
         .filter(|name| !name.contains('\0'));
     let services = services.chain(&["../../up", "a*b?{c,d}[e]%2e", "'; DROP TABLE runs; --", "."]);
     let mut added = 0;
     for (run, service) in services.enumerate() {
         let mut bytes = fs::read(&log).unwrap();
-        fixture::rename_run(&mut bytes, run as u64 + 1);
+        lucce_testkit::rename_run(&mut bytes, run as u64 + 1);
         let copy = dir.path().join("copy.log");
         fs::write(&copy, bytes).unwrap();
         let args = [
@@ -370,7 +370,7 @@ fn hostile_names_stay_names() {
         );
         assert!(
             !out.lines()
-                .any(|line| line.starts_with(fixture::hostile::FORGED)),
+                .any(|line| line.starts_with(lucce_testkit::hostile::FORGED)),
             "{form}"
         );
         assert!(form != "csv" || !out.contains(",=cmd"), "{form}");

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::compute::SortOptions;
 use arrow::row::{RowConverter, SortField};
-use common::{add, check_whole, engine, fixture, number, pairs, runs};
+use common::{add, check_whole, engine, number, pairs, runs};
 use lucce_decoder::ContextId;
 use lucce_fleet::commits::{Commit, CommitLog, DatasetFile, DatasetState};
 use lucce_fleet::compact::{CompactReport, RetentionPolicy, compact_dataset};
@@ -26,7 +26,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 
 /// `days`: how old the fixtures' runs are.
 fn policy(days: u32) -> RetentionPolicy {
-    let start = SystemTime::UNIX_EPOCH + Duration::from_nanos(fixture::HEADER.start);
+    let start = SystemTime::UNIX_EPOCH + Duration::from_nanos(lucce_testkit::HEADER.start);
     RetentionPolicy {
         numbers: None,
         runs: None,
@@ -58,7 +58,7 @@ fn state(dataset: &Path) -> DatasetState {
 /// Five runs, each in files of its own; the number of one context of the first.
 fn five(dir: &Path) -> (PathBuf, ContextId) {
     let (dataset, log) = (dir.join("data"), dir.join("kinds.log"));
-    let ids = fixture::kinds(&log);
+    let ids = lucce_testkit::kinds(&log);
     for log in runs(dir, &log, 5) {
         add(&dataset, &[log]);
     }
@@ -345,7 +345,7 @@ fn old_runs_are_sums_of_which_questions_have_the_same_answer() {
 fn a_run_that_was_killed_becomes_a_part_of_the_sum() {
     let dir = tempfile::tempdir().unwrap();
     let (dataset, log) = (dir.path().join("data"), dir.path().join("live.log"));
-    let (_writer, counters, _) = fixture::live(&log);
+    let (_writer, counters, _) = lucce_testkit::live(&log);
     add(&dataset, std::slice::from_ref(&log));
     counters.iter().for_each(|cell| cell.add_events(1, 0));
     add(&dataset, &[log]);
@@ -369,7 +369,7 @@ fn a_run_that_was_killed_becomes_a_part_of_the_sum() {
 fn writers_go_on_while_files_are_merged() {
     let dir = tempfile::tempdir().unwrap();
     let (dataset, log) = (dir.path().join("data"), dir.path().join("kinds.log"));
-    fixture::kinds(&log);
+    lucce_testkit::kinds(&log);
     let logs = runs(dir.path(), &log, 10);
     add(&dataset, &logs[..2]);
     std::thread::scope(|scope| {

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use common::{add, check_whole, command, engine, fixture, lucce_fleet, number, pairs, runs, text};
+use common::{add, check_whole, command, engine, lucce_fleet, number, pairs, runs, text};
 use lucce_decoder::Profile;
 use lucce_fleet::commits::CommitLog;
 use lucce_fleet::engine::{QueryEngine, QueryLimits};
@@ -17,8 +17,8 @@ use lucce_fleet::ingest::{IngestOutcome, RunIngester};
 fn the_tables_say_what_the_log_says() {
     let dir = tempfile::tempdir().unwrap();
     let (dataset, log) = (dir.path().join("data"), dir.path().join("kinds.log"));
-    fixture::kinds(&log);
-    fixture::stream::streams(dir.path());
+    lucce_testkit::kinds(&log);
+    lucce_testkit::stream::streams(dir.path());
     let reports = add(&dataset, std::slice::from_ref(&log));
     assert_eq!(reports[0].outcome, IngestOutcome::New);
     check_whole(&dataset);
@@ -71,7 +71,7 @@ fn the_tables_say_what_the_log_says() {
 fn a_run_that_is_there_adds_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let (dataset, log) = (dir.path().join("data"), dir.path().join("sample.log"));
-    fixture::sample(&log);
+    lucce_testkit::sample(&log);
     let copy = dir.path().join("copy.log");
     fs::copy(&log, &copy).unwrap();
     let added = |logs: &[PathBuf]| -> Vec<IngestOutcome> {
@@ -95,16 +95,16 @@ fn a_run_that_is_there_adds_nothing() {
 fn what_is_no_whole_log_is_refused_and_named_and_the_others_go_in() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
-    fixture::sample(&path("good.log"));
+    lucce_testkit::sample(&path("good.log"));
     let good = fs::read(path("good.log")).unwrap();
     fs::write(path("cut.log"), &good[..good.len() - 900]).unwrap();
     fs::write(path("foreign.log"), "no log\n").unwrap();
     fs::write(path("empty.log"), "").unwrap();
-    fs::write(path("old.log"), fixture::before_run_ids(&good)).unwrap();
-    fixture::symbols(&path("good.log"), &path("symbols.log"));
-    fixture::untyped(&path("untyped.log"));
+    fs::write(path("old.log"), lucce_testkit::before_run_ids(&good)).unwrap();
+    lucce_testkit::symbols(&path("good.log"), &path("symbols.log"));
+    lucce_testkit::untyped(&path("untyped.log"));
     let mut last = good;
-    fixture::rename_run(&mut last, 99);
+    lucce_testkit::rename_run(&mut last, 99);
     fs::write(path("last.log"), last).unwrap();
     let names = [
         "cut", "foreign", "good", "empty", "old", "symbols", "untyped", "missing", "last",
@@ -135,7 +135,7 @@ fn what_is_no_whole_log_is_refused_and_named_and_the_others_go_in() {
 fn a_run_that_goes_on_adds_what_it_counted_since() {
     let dir = tempfile::tempdir().unwrap();
     let (dataset, log) = (dir.path().join("data"), dir.path().join("live.log"));
-    let (mut writer, counters, _) = fixture::live(&log);
+    let (mut writer, counters, _) = lucce_testkit::live(&log);
     let added = || {
         let report = add(&dataset, std::slice::from_ref(&log)).remove(0);
         (report.outcome, report.events)
@@ -164,7 +164,7 @@ fn a_run_that_goes_on_adds_what_it_counted_since() {
 fn writers_at_once_add_each_run_and_each_path_once() {
     let dir = tempfile::tempdir().unwrap();
     let (dataset, log) = (dir.path().join("data"), dir.path().join("kinds.log"));
-    fixture::kinds(&log);
+    lucce_testkit::kinds(&log);
     let logs = runs(dir.path(), &log, 8);
     std::thread::scope(|scope| {
         for writer in 0..4 {
@@ -184,7 +184,7 @@ fn writers_at_once_add_each_run_and_each_path_once() {
 fn a_crash_leaves_no_half_run() {
     let dir = tempfile::tempdir().unwrap();
     let (dataset, log) = (dir.path().join("data"), dir.path().join("kinds.log"));
-    fixture::kinds(&log);
+    lucce_testkit::kinds(&log);
     let logs = runs(dir.path(), &log, 12);
     add(&dataset, &logs[..1]);
     let mut killed = 0;
@@ -209,7 +209,7 @@ fn a_crash_leaves_no_half_run() {
 fn files_without_a_commit_are_not_there() {
     let dir = tempfile::tempdir().unwrap();
     let (dataset, log) = (dir.path().join("data"), dir.path().join("kinds.log"));
-    fixture::kinds(&log);
+    lucce_testkit::kinds(&log);
     let logs = runs(dir.path(), &log, 2);
     add(&dataset, &logs[..1]);
     let before = check_whole(&dataset);
@@ -226,7 +226,7 @@ fn files_without_a_commit_are_not_there() {
 fn folders_that_are_no_datasets_are_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("sample.log");
-    fixture::sample(&log);
+    lucce_testkit::sample(&log);
     let told = RunIngester::open(dir.path())
         .map(|_| ())
         .unwrap_err()
@@ -250,7 +250,7 @@ fn folders_that_are_no_datasets_are_left_alone() {
 
 /// The sample, whose thread 2 counts under tags.
 fn tagged(path: &std::path::Path) {
-    fixture::tagged(path, &[("tenant", "a"), ("endpoint", "/search")]);
+    lucce_testkit::tagged(path, &[("tenant", "a"), ("endpoint", "/search")]);
 }
 
 const BY_TAGS: &str = "SELECT tags, SUM(count) FROM events GROUP BY tags";
@@ -279,7 +279,7 @@ fn tags_tell_events_apart() {
     assert_eq!(pairs(&engine(&dataset), BY_TAGS), expected);
 }
 
-/// A dataset that version 1 made, of the run of `fixture::kinds`: it is read, added to and compacted.
+/// A dataset that version 1 made, of the run of `lucce_testkit::kinds`: it is read, added to and compacted.
 #[test]
 fn a_dataset_of_version_1_goes_on() {
     let dir = tempfile::tempdir().unwrap();
@@ -292,7 +292,7 @@ fn a_dataset_of_version_1_goes_on() {
         .status();
     assert!(copied.unwrap().success());
     let log = dir.path().join("kinds.log");
-    fixture::kinds(&log);
+    lucce_testkit::kinds(&log);
     let before = check_whole(&dataset);
     assert_eq!(before.keys().collect::<Vec<_>>(), ["0123456789abcdef"]);
     assert_eq!(add(&dataset, &[log])[0].outcome, IngestOutcome::Unchanged);

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use client::{Answer, Served, quoted};
-use common::{add, fixture};
+use common::add;
 use lucce_fleet::questions::ALL;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
@@ -21,7 +21,7 @@ const CASES: u32 = 10;
 /// A dataset of one run; the number of its context A.
 fn dataset(dir: &Path) -> String {
     let log = dir.join("kinds.log");
-    let ids = fixture::kinds(&log);
+    let ids = lucce_testkit::kinds(&log);
     add(&dir.join("data"), &[log]);
     ids[&'A'].to_string()
 }

@@ -13,14 +13,14 @@ use std::thread;
 use std::time::Duration;
 
 use client::{Answer, Served, answer};
-use common::{add, fixture};
+use common::add;
 use lucce_fleet::http::{HttpServer, ServerLimits, ServerMetrics, ServerResponse};
 use lucce_ship::wire::{PartBuilder, PartHeader, RunLabels};
 use lucce_tracelog::RunId;
 
 fn dataset(dir: &Path) {
     let log = dir.join("kinds.log");
-    fixture::kinds(&log);
+    lucce_testkit::kinds(&log);
     add(&dir.join("data"), &[log]);
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::thread;
 
 use client::{Served, answer, quoted};
-use common::{add, fixture, lucce_fleet, other_run, text};
+use common::{add, lucce_fleet, other_run, text};
 use lucce_fleet::questions::ALL;
 use serde_json::json;
 
@@ -19,7 +19,7 @@ const RUN: &str = "0123456789abcdef";
 /// A dataset of one run; the number of its context A.
 fn dataset(dir: &Path) -> String {
     let log = dir.join("kinds.log");
-    let ids = fixture::kinds(&log);
+    let ids = lucce_testkit::kinds(&log);
     add(&dir.join("data"), &[log]);
     ids[&'A'].to_string()
 }
@@ -270,7 +270,7 @@ fn what_is_no_request_has_an_end() {
 #[test]
 fn hostile_names_stay_names() {
     let dir = tempfile::tempdir().unwrap();
-    fixture::hostile::all(dir.path());
+    lucce_testkit::hostile::all(dir.path());
     let bytes = fs::read(dir.path().join("hostile.log")).unwrap();
     fs::write(dir.path().join("a.log"), bytes).unwrap();
     let service = "</script><script>alert(1)</script>'; DROP TABLE runs; --";
@@ -292,7 +292,7 @@ fn hostile_names_stay_names() {
         );
         assert!(form != "csv" || !told.body.contains(",=cmd"), "{form}");
     }
-    for name in fixture::hostile::NAMES {
+    for name in lucce_testkit::hostile::NAMES {
         let name = quoted(name);
         for target in [
             format!("/ask/{name}"),

@@ -1,14 +1,10 @@
 //! `cargo fuzz run log`: what reads files of this kind, over any bytes and over damage that gets past the checksums.
 #![no_main]
-#![allow(dead_code, reason = "targets share their bodies")]
 
-#[path = "../../decoder/tests/fuzz/bodies.rs"]
-mod bodies;
-#[path = "../../decoder/tests/fuzz/mutate.rs"]
-mod mutate;
 mod support;
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+use lucce_testkit::fuzz::{bodies, mutate};
 
 fuzz_target!(|bytes: &[u8]| bodies::log(bytes));
 

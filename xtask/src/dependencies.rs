@@ -15,7 +15,7 @@ use crate::{Outcome, paths, tools};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// What users get.
-const SHIPPED: [&str; 2] = ["lucce-agent", "lucce-decoder"];
+const SHIPPED: [&str; 2] = ["lucce-agent", "lucce-cli"];
 /// Programs that run while others are compiled are in neither.
 const IN_IT: &str = "normal,no-proc-macro";
 const ALL: &str = "normal,build,dev";

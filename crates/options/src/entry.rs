@@ -1,6 +1,6 @@
 //! The parts of an option's entry in the table.
 
-use crate::{OptionError, RecordingOptions};
+use crate::{OptionError, RecordingOptions, StartMode};
 
 /// An option of the agent: everything that the parser, the help and the documents know about it.
 pub struct OptionEntry {
@@ -119,6 +119,17 @@ pub enum OptionModes {
     /// Into a running JVM only: `lucce attach`, `lucce record`.
     Attach,
     Both,
+}
+
+impl OptionModes {
+    /// Whether an option is accepted by this way to start the agent. `None`: by any way.
+    pub(crate) fn include(self, mode: Option<StartMode>) -> bool {
+        !matches!(
+            (self, mode),
+            (OptionModes::Start, Some(StartMode::Attached))
+                | (OptionModes::Attach, Some(StartMode::WithJvm))
+        )
+    }
 }
 
 impl OptionEntry {

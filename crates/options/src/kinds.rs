@@ -90,6 +90,17 @@ impl KindConflict {
             KindConflict::Stream => "`record=stream`",
         }
     }
+
+    /// Why the options conflict; may be empty.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            KindConflict::Attach => "a running JVM does not report it without hooks",
+            KindConflict::Burst => "objects between two bursts are not followed",
+            KindConflict::OtherTracking => "",
+            KindConflict::Static => "an earlier run's log has no site for an entry",
+            KindConflict::Stream => "a stream has single events, not samples",
+        }
+    }
 }
 
 /// All kinds, by name.

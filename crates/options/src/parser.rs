@@ -115,15 +115,17 @@ fn check_mode(
     mode: StartMode,
 ) -> Result<(), OptionError> {
     let OptionText { key, value } = setting;
-    match (accepted, mode) {
-        (OptionModes::Start, StartMode::Attached) => Err(OptionError(format!(
-            "{key}={value} needs the agent from the start (-agentpath)"
-        ))),
-        (OptionModes::Attach, StartMode::WithJvm) => Err(OptionError(format!(
-            "{key}={value} is an option of lucce attach and lucce record only"
-        ))),
-        _ => Ok(()),
+    if accepted.include(Some(mode)) {
+        return Ok(());
     }
+    Err(OptionError(match mode {
+        StartMode::Attached => {
+            format!("{key}={value} needs the agent from the start (-agentpath)")
+        }
+        StartMode::WithJvm => {
+            format!("{key}={value} is an option of lucce attach and lucce record only")
+        }
+    }))
 }
 
 fn missing_value(part: &str) -> OptionError {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::StartMode;
 use crate::entry::{OptionChoice, OptionEntry, OptionGroup, OptionModes, OptionValue};
 use crate::kinds::{self, KindConflict};
 use crate::selection::REFUSED_COMBINATIONS;
@@ -31,7 +32,7 @@ pub fn agent_options_page() -> String {
         page.push_str(&format!("\n## {}\n", markdown_heading(group)));
         page.push_str(&group_introduction(group));
         if !entries.is_empty() {
-            page.push_str("| option | default | meaning |\n|---|---|---|\n");
+            page.push_str("|option|default|meaning|\n|---|---|---|\n");
         }
         for entry in entries {
             let default = match entry.default {
@@ -39,7 +40,7 @@ pub fn agent_options_page() -> String {
                 default => format!("`{default}`"),
             };
             let (form, meaning) = (escape_cell(&entry.value_form()), meaning_of(entry));
-            let _ = writeln!(page, "| `{}={form}` | {default} | {meaning} |", entry.name);
+            let _ = writeln!(page, "|`{}={form}`|{default}|{meaning}|", entry.name);
         }
         if group == OptionGroup::Lab {
             page.push_str(&lab_choices());
@@ -88,13 +89,13 @@ fn group_introduction(group: OptionGroup) -> String {
 }
 
 fn event_kinds_table() -> String {
-    let mut table = "| kind | records |\n|---|---|\n".to_owned();
+    let mut table = "|kind|records|\n|---|---|\n".to_owned();
     for kind in kinds::ALL {
-        let _ = writeln!(table, "| `{}` | {} |", kind.name, kind.summary);
+        let _ = writeln!(table, "|`{}`|{}|", kind.name, kind.summary);
     }
     table.push_str(
-        "| `none` | nothing; contexts are tracked, and [the API](../guide/api-and-log-correlation.md) returns context ids. \
-         Stands alone |\n\n",
+        "|`none`|nothing; contexts are tracked, and [the API](../guide/api-and-log-correlation.md) returns context ids. \
+         Stands alone|\n\n",
     );
     table
 }
@@ -139,30 +140,29 @@ fn choices_of(entry: &OptionEntry) -> impl Iterator<Item = &'static OptionChoice
 
 /// The values that need the laboratory's agent.
 fn lab_choices() -> String {
-    let mut table = "\n| lab only | meaning |\n|---|---|\n".to_owned();
+    let mut table = "\n|lab only|meaning|\n|---|---|\n".to_owned();
     for entry in &OPTION_TABLE {
         for choice in choices_of(entry).filter(|choice| choice.needs_lab) {
             let summary = choice.summary.trim_end_matches('.');
-            let _ = writeln!(table, "| `{}={}` | {summary} |", entry.name, choice.name);
+            let _ = writeln!(table, "|`{}={}`|{summary}|", entry.name, choice.name);
         }
     }
     table
 }
 
 fn refused_combinations() -> String {
-    let mut table =
-        "\n## Combinations that are refused\n| options | reason |\n|---|---|\n".to_owned();
+    let mut table = "\n## Combinations that are refused\n|options|reason|\n|---|---|\n".to_owned();
     let mut add = |combination: &str, reason: &str| {
-        let _ = writeln!(table, "| {combination} | {reason} |");
+        let _ = writeln!(table, "|{combination}|{reason}|");
     };
     for rule in &REFUSED_COMBINATIONS {
         add(rule.combination, rule.reason);
     }
     for kind in kinds::ALL {
         let conflicts = kind.conflicts.iter();
-        for (conflict, message) in conflicts.filter(|(with, _)| *with != KindConflict::Attach) {
+        for (conflict, _) in conflicts.filter(|(with, _)| *with != KindConflict::Attach) {
             let combination = format!("`{}` with {}", kind.name, conflict.option_text());
-            add(&combination, message);
+            add(&combination, conflict.reason());
         }
     }
     for conflict in OPTION_TABLE.iter().flat_map(|entry| entry.conflicts) {
@@ -171,13 +171,19 @@ fn refused_combinations() -> String {
     table
 }
 
-/// The text of `lucce options`: each option with its values and one line.
+/// The text of `lucce options`: each option with its values and one line. `mode`: only options of this way to start the
+/// agent.
 #[must_use]
-pub fn option_list() -> String {
+pub fn option_list(mode: Option<StartMode>) -> String {
     let mut text = String::new();
     for group in OptionGroup::SHOWN {
+        let entries = entries_of(group).filter(|entry| entry.modes.include(mode));
+        let entries: Vec<&OptionEntry> = entries.collect();
+        if entries.is_empty() {
+            continue;
+        }
         let _ = writeln!(text, "{}{}:", newline_unless_first(&text), group.heading());
-        for entry in entries_of(group) {
+        for entry in entries {
             let setting = format!("{}={}", entry.name, entry.value_form());
             let summary = plain_text(entry.summary);
             let default = default_text(entry);
@@ -187,7 +193,7 @@ pub fn option_list() -> String {
             };
         }
         if group == OptionGroup::Events {
-            text.push_str(&event_list());
+            text.push_str(&event_list(mode));
         }
     }
     text
@@ -212,7 +218,7 @@ pub fn option_details(name: &str) -> Option<String> {
         let _ = writeln!(text, "  {}{lab}: {summary}", choice.name);
     }
     if name == "events" {
-        text.push_str(&event_list());
+        text.push_str(&event_list(None));
     }
     let accepted = match entry.modes {
         OptionModes::Start => "lucce run and -agentpath only",
@@ -226,12 +232,17 @@ pub fn option_details(name: &str) -> Option<String> {
     Some(text)
 }
 
-fn event_list() -> String {
+fn event_list(mode: Option<StartMode>) -> String {
+    let is_attached = mode == Some(StartMode::Attached);
     let mut text = "  Kinds of events:\n".to_owned();
     for kind in kinds::ALL {
-        let _ = writeln!(text, "    {:<11} {}", kind.name, plain_text(kind.summary));
+        if !is_attached || kind.conflict_message(KindConflict::Attach).is_none() {
+            let _ = writeln!(text, "    {:<11} {}", kind.name, plain_text(kind.summary));
+        }
     }
-    text.push_str("    none        nothing; contexts are tracked for the API\n");
+    if !is_attached {
+        text.push_str("    none        nothing; contexts are tracked for the API\n");
+    }
     text
 }
 
@@ -300,15 +311,15 @@ mod reference_tests {
             .filter(|entry| entry.group != OptionGroup::Internal)
         {
             assert!(
-                page.contains(&format!("| `{}=", entry.name)),
+                page.contains(&format!("|`{}=", entry.name)),
                 "{}",
                 entry.name
             );
-            assert!(option_list().contains(&format!("  {}=", entry.name)));
+            assert!(option_list(None).contains(&format!("  {}=", entry.name)));
         }
         for kind in kinds::ALL {
             assert!(
-                page.contains(&format!("| `{}` |", kind.name)),
+                page.contains(&format!("|`{}`|", kind.name)),
                 "{}",
                 kind.name
             );
@@ -319,7 +330,7 @@ mod reference_tests {
     #[test]
     fn control_of_all_kinds_is_documented() {
         let page = agent_options_page();
-        let line = page.lines().find(|line| line.starts_with("| `ctl="));
+        let line = page.lines().find(|line| line.starts_with("|`ctl="));
         let (_, prepared) = line.unwrap().split_once("`all`:").unwrap();
         let (prepared, _) = prepared.split_once(". ").unwrap();
         for kind in kinds::ALL {

@@ -11,7 +11,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::tree::NodeId;
+use crate::call_tree::NodeId;
 
 use super::group_sums::FrameGroupKeys;
 use super::{GroupBy, GroupKey, Measure, MergedCounter, MergedProfile};
@@ -302,8 +302,8 @@ impl<'j> BottomUpTree<'j> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call_tree::TreeFrameKey;
     use crate::merged::MergedRun;
-    use crate::tree::TreeFrameKey;
     use lucce_callgraph::ContextId;
     use lucce_contentid::{ContentDetail, FrameId, FrameText};
 
@@ -314,7 +314,7 @@ mod tests {
         let mut joined = MergedProfile::default();
         let mut counted = Vec::new();
         for (path, value) in paths {
-            let mut node = crate::tree::ContextTree::ROOT;
+            let mut node = crate::call_tree::CallTree::ROOT;
             for name in *path {
                 let class = joined.names.classes.intern_value("C".to_owned());
                 let method = joined.names.methods.intern_value(MethodName {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::tree::{ContextTree, NodeId, TreeFrameKey};
+use crate::call_tree::{CallTree, NodeId, TreeFrameKey};
 
 use super::{MergedCounter, MergedProfile, TaggedThread};
 
@@ -246,7 +246,7 @@ fn package_name(class: &str) -> Option<&str> {
 
 /// The group of each frame.
 pub(super) struct FrameGroupKeys<'j> {
-    tree: &'j ContextTree,
+    tree: &'j CallTree,
     /// Groups by the frame's number.
     keys: Vec<GroupKey>,
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! Profile ─┬─► MergedNames: each text, method and frame once
 //! Profile ─┤
-//!          └─► ContextTree: each path of frames once ─► MergedRun: each run's counters, by node
+//!          └─► CallTree: each path of frames once ─► MergedRun: each run's counters, by node
 //! ```
 //! Paths with equal content ids are one context, represented by the first: copies of a class by several loaders, and
 //! hidden classes whose names differ from run to run.
@@ -28,22 +28,22 @@ use lucce_tracelog::{EventTypeId, RunId, ThreadId};
 
 pub use branches::{CallTreeBranch, CallTreeOptions};
 pub use group_sums::{GroupBy, GroupKey, Measure};
-pub(crate) use names::ValueInterner;
+pub use names::ValueInterner;
 pub use names::{FrameIdentity, KindName, MergedNames, TaggedThread};
 pub use path_sums::PathSum;
 
+use crate::call_tree::{CallTree, EqualStacks, NodeId};
 use crate::contexts::ContextList;
 use crate::events::{ContextCounter, ContextCounters};
 use crate::frame::StackFrame;
 use crate::idle::IdleContexts;
 use crate::kinds::{ALLOC, ALLOCATION};
 use crate::profile::{Profile, ProgressTick};
-use crate::tree::{ContextTree, EqualStacks, NodeId};
 
 /// The events of several runs.
 #[derive(Default)]
 pub struct MergedProfile {
-    pub tree: ContextTree,
+    pub tree: CallTree,
     pub names: MergedNames,
     pub runs: Vec<MergedRun>,
 }
@@ -256,7 +256,7 @@ impl ContextPositions<'_> {
         let mut left_out = ContextList::default();
         if self.profile.is_restricted() {
             for (shares, place) in events.by_context().zip(&mut self.by_context) {
-                if place.is_some_and(|place| place.node == ContextTree::ROOT) {
+                if place.is_some_and(|place| place.node == CallTree::ROOT) {
                     let counts = shares.iter().map(|share| share.count);
                     left_out.outside = counts.fold(left_out.outside, u64::saturating_add);
                     *place = None;

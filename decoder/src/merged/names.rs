@@ -6,9 +6,9 @@ use std::hash::Hash;
 use lucce_callgraph::{ContextFrame, MethodId, SiteId};
 use lucce_contentid::{ContentDetail, FrameId};
 
+use crate::call_tree::TreeFrameKey;
 use crate::frame::StackFrame;
 use crate::profile::Profile;
-use crate::tree::TreeFrameKey;
 
 /// Interned values, numbered in order of insertion.
 #[derive(Debug)]

@@ -13,8 +13,8 @@ use lucce_callgraph::{ContextFrame, ContextId, DecodeError, MethodId, SiteId};
 
 use super::names::FrameIdentity;
 use super::{ContextPosition, MergedProfile};
+use crate::call_tree::{CallTree, CallTreeBuilder, NodeId, TreeFrameKey};
 use crate::profile::{Profile, ProgressTick};
-use crate::tree::{ContextTree, NodeId, TreeFrameKey};
 
 /// Minimum number of contexts for a second thread.
 const MIN_PARALLEL_CONTEXTS: usize = 100_000;
@@ -28,7 +28,7 @@ pub(super) struct ContextWalkResult {
 
 /// A part of the contexts in a separate tree.
 struct PartialTree {
-    tree: ContextTree,
+    tree: CallTree,
     /// Frames by key.
     frames: Vec<ContextFrame>,
     result: ContextWalkResult,
@@ -67,7 +67,7 @@ pub(super) fn walk_contexts(
 }
 
 fn build_partial_tree(profile: &Profile, ids: &[ContextId], tick: ProgressTick<'_>) -> PartialTree {
-    let mut tree = ContextTree::default();
+    let mut tree = CallTree::default();
     let mut frames = Vec::new();
     let mut known: HashMap<(SiteId, MethodId), TreeFrameKey> = HashMap::new();
     let key = |frame: ContextFrame| {
@@ -87,12 +87,12 @@ fn build_partial_tree(profile: &Profile, ids: &[ContextId], tick: ProgressTick<'
 
 fn insert_ids(
     profile: &Profile,
-    tree: &mut ContextTree,
+    tree: &mut CallTree,
     key: impl FnMut(ContextFrame) -> Option<TreeFrameKey>,
     ids: &[ContextId],
     tick: ProgressTick<'_>,
 ) -> ContextWalkResult {
-    let mut grower = profile.tree_builder(key);
+    let mut grower = CallTreeBuilder::new(profile, key);
     let mut walked = ContextWalkResult::default();
     walked.positions.reserve(ids.len());
     for id in ids {
@@ -117,7 +117,7 @@ impl ContextWalkResult {
     fn append_part(
         &mut self,
         part: PartialTree,
-        all: &mut ContextTree,
+        all: &mut CallTree,
         key: &mut impl FnMut(ContextFrame) -> Option<TreeFrameKey>,
     ) {
         let PartialTree {
@@ -125,7 +125,7 @@ impl ContextWalkResult {
             frames,
             result: walked,
         } = part;
-        let mut nodes: Vec<Option<NodeId>> = vec![Some(ContextTree::ROOT)];
+        let mut nodes: Vec<Option<NodeId>> = vec![Some(CallTree::ROOT)];
         for node in 1..tree.len() {
             let added = tree
                 .caller_and_frame(NodeId(node as u32))

@@ -5,9 +5,9 @@ use lucce_contentid::ContentDetail;
 
 use super::names::{FrameName, KindName, MethodName, TaggedThread};
 use super::{MergedCounter, MergedProfile, MergedRun};
+use crate::call_tree::{CallTree, TreeFrameKey};
 use crate::frame::StackFrame;
 use crate::kinds::ALLOC;
-use crate::tree::{ContextTree, TreeFrameKey};
 
 /// The events of one kind and one path.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,7 +35,7 @@ impl MergedProfile {
         });
         let mut counted = Vec::with_capacity(sums.len());
         for sum in sums {
-            let mut node = ContextTree::ROOT;
+            let mut node = CallTree::ROOT;
             for (frame, descriptor) in &sum.frames {
                 let key = self.number_given_frame(frame, descriptor);
                 // Memory holds fewer than four billion nodes.

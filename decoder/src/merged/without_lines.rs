@@ -3,7 +3,7 @@
 use lucce_contentid::StackId;
 
 use super::MergedProfile;
-use crate::tree::TreeFrameKey;
+use crate::call_tree::TreeFrameKey;
 
 impl MergedProfile {
     /// The content id of each node's path without lines: equal for paths of the same methods.

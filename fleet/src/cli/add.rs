@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::cli::{FleetExitStatus, format_count, print_error};
+use crate::cli::{CommandStatus, format_count, print_error};
 use crate::error::FleetError;
 use crate::ingest::{IngestLabels, IngestOutcome, IngestReport, RunIngester};
 
@@ -39,7 +39,7 @@ pub struct FleetAddArgs {
     arguments: bool,
 }
 
-pub fn run(args: &FleetAddArgs) -> Result<FleetExitStatus, FleetError> {
+pub fn run(args: &FleetAddArgs) -> Result<CommandStatus, FleetError> {
     if args.service.is_empty() {
         return Err(FleetError::Usage("--service: a name was expected".into()));
     }
@@ -61,8 +61,8 @@ pub fn run(args: &FleetAddArgs) -> Result<FleetExitStatus, FleetError> {
         sums.refused
     );
     Ok(match sums.refused {
-        0 => FleetExitStatus::Fine,
-        _ => FleetExitStatus::Damaged,
+        0 => CommandStatus::Fine,
+        _ => CommandStatus::Damaged,
     })
 }
 

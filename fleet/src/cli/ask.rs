@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 
 use clap::{Arg, ArgMatches, Command};
 
-use crate::cli::{FleetExitStatus, engine_args};
+use crate::cli::{CommandStatus, engine_args};
 use crate::error::FleetError;
 use crate::output;
 use crate::questions::{ALL, ParameterValue, Question};
@@ -77,23 +77,23 @@ impl clap::FromArgMatches for QuestionParameterArgs {
     }
 }
 
-pub fn run(args: &FleetAskArgs) -> Result<FleetExitStatus, FleetError> {
+pub fn run(args: &FleetAskArgs) -> Result<CommandStatus, FleetError> {
     let mut out = BufWriter::new(io::stdout().lock());
     let Some(name) = &args.name else {
         print_questions(&mut out).map_err(FleetError::Output)?;
-        return Ok(FleetExitStatus::Fine);
+        return Ok(CommandStatus::Fine);
     };
     let question = Question::find_by_name(name)?;
     if args.sql {
         out.write_all(question.sql.as_bytes())
             .map_err(FleetError::Output)?;
-        return Ok(FleetExitStatus::Fine);
+        return Ok(CommandStatus::Fine);
     }
     let parameters = question.resolve_parameters(&args.given.0)?;
     let mut engine = args.limits.open_engine()?;
     engine.set_parameters(&parameters)?;
     output::write_answer(&engine, question.sql, args.limits.output, &mut out)?;
-    Ok(FleetExitStatus::Fine)
+    Ok(CommandStatus::Fine)
 }
 
 fn print_questions(out: &mut impl Write) -> io::Result<()> {

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lucce_decoder::units::{parse_duration, parse_interval};
+use lucce_options::units::{parse_duration, parse_interval};
 use lucce_ship::wire::{CollectorGeneration, MAX_PART_BYTES};
 
 use crate::cli::access::AccessArgs;
-use crate::cli::{FleetExitStatus, engine_args, format_count, print_error};
+use crate::cli::{CommandStatus, engine_args, format_count, print_error};
 use crate::collect::{
     BatchIngester, BatchReport, LogSpool, PartOutcome, SpoolError, SpoolLimits, parse_run_id,
 };
@@ -53,7 +53,7 @@ pub struct FleetCollectArgs {
     drain: bool,
 }
 
-pub fn run(args: &FleetCollectArgs) -> Result<FleetExitStatus, FleetError> {
+pub fn run(args: &FleetCollectArgs) -> Result<CommandStatus, FleetError> {
     let limits = SpoolLimits {
         log: args.largest as u64,
         all: args.spool_limit as u64,
@@ -71,9 +71,9 @@ pub fn run(args: &FleetCollectArgs) -> Result<FleetExitStatus, FleetError> {
         let done = batches.add_waiting_runs(&mut |why| print_error(why));
         println!("{}", describe_batch(&done));
         return Ok(match (done.refused, done.waiting) {
-            (0, 0) => FleetExitStatus::Fine,
-            (0, _) => FleetExitStatus::Unusable,
-            (_, _) => FleetExitStatus::Damaged,
+            (0, 0) => CommandStatus::Fine,
+            (0, _) => CommandStatus::Unusable,
+            (_, _) => CommandStatus::Damaged,
         });
     }
     let token = args.access.load_token()?;
@@ -94,7 +94,7 @@ pub fn run(args: &FleetCollectArgs) -> Result<FleetExitStatus, FleetError> {
         handle_request(&spool, &shown, request)
     })?;
     // What was taken is on the disk: the next collector adds it.
-    Ok(FleetExitStatus::Fine)
+    Ok(CommandStatus::Fine)
 }
 
 /// For as long as the process lives.

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use lucce_decoder::units::parse_duration;
+use lucce_options::units::parse_duration;
 
-use crate::cli::{FleetExitStatus, engine_args};
+use crate::cli::{CommandStatus, engine_args};
 use crate::compact::{RetentionPolicy, compact_dataset};
 use crate::engine::QueryLimits;
 use crate::error::FleetError;
@@ -43,7 +43,7 @@ fn parse_days(text: &str) -> Result<u32, String> {
         .ok_or_else(|| "the time must be a number of days, such as 30d".to_owned())
 }
 
-pub fn run(args: &FleetCompactArgs) -> Result<FleetExitStatus, FleetError> {
+pub fn run(args: &FleetCompactArgs) -> Result<CommandStatus, FleetError> {
     let policy = RetentionPolicy {
         numbers: args.numbers,
         runs: args.runs,
@@ -65,7 +65,7 @@ pub fn run(args: &FleetCompactArgs) -> Result<FleetExitStatus, FleetError> {
         done.runs_summed,
         done.files_removed
     );
-    Ok(FleetExitStatus::Fine)
+    Ok(CommandStatus::Fine)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use lucce_decoder::ContextId;
 use lucce_tracelog::ContextNumber;
 
-use crate::cli::FleetExitStatus;
+use crate::cli::CommandStatus;
 use crate::commits::CommitLog;
 use crate::error::FleetError;
 use crate::numbers;
@@ -21,16 +21,16 @@ pub struct FleetDecodeArgs {
     numbers: Vec<String>,
 }
 
-pub fn run(args: &FleetDecodeArgs) -> Result<FleetExitStatus, FleetError> {
+pub fn run(args: &FleetDecodeArgs) -> Result<CommandStatus, FleetError> {
     let state = CommitLog::open(&args.dataset)?.read_state()?;
-    let mut end = FleetExitStatus::Fine;
+    let mut end = CommandStatus::Fine;
     for text in &args.numbers {
         let (run, number) = parse_number(text)?;
         match numbers::decode_trace(&args.dataset, &state, &run, number) {
             Ok(trace) => print!("{text}  {}\n{trace}", trace.stack),
             Err(error @ FleetError::Absent(_)) => {
                 crate::cli::print_error(format_args!("{text}: {error}"));
-                end = FleetExitStatus::Finding;
+                end = CommandStatus::Finding;
             }
             Err(error) => return Err(error),
         }

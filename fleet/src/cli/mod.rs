@@ -1,5 +1,4 @@
-//! One file per verb. Exit codes are those of `lucce`: 0 fine, 1 what was asked for is not there, 2 usage or a file that cannot be read
-//! or written, 3 a damaged or foreign log, or a damaged dataset.
+//! One file per verb. Exit codes are those of `lucce` ([`CommandStatus`]).
 
 mod access;
 mod add;
@@ -17,6 +16,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use lucce_decoder::escape::EscapedLine;
+use lucce_options::CommandStatus;
+use lucce_options::exit_codes::exit_codes_help;
 
 use crate::error::FleetError;
 
@@ -26,7 +27,7 @@ use crate::error::FleetError;
     name = "lucce fleet",
     bin_name = "lucce fleet",
     version,
-    after_help = "Exit codes: 0 success; 1 the requested item is not there; 2 wrong usage; 3 a damaged or foreign log."
+    after_help = exit_codes_help()
 )]
 struct FleetCli {
     #[command(subcommand)]
@@ -45,15 +46,6 @@ enum FleetCommand {
     Views(views::FleetViewsArgs),
 }
 
-/// How a verb ended.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum FleetExitStatus {
-    Fine = 0,
-    Finding = 1,
-    Unusable = 2,
-    Damaged = 3,
-}
-
 pub fn main() -> ExitCode {
     let ended = match FleetCli::parse().verb {
         FleetCommand::Add(args) => add::run(&args),
@@ -69,23 +61,23 @@ pub fn main() -> ExitCode {
         let end = match &error {
             // The reader of a pipe has seen enough.
             FleetError::Output(e) if e.kind() == io::ErrorKind::BrokenPipe => {
-                return FleetExitStatus::Fine;
+                return CommandStatus::Fine;
             }
             FleetError::Engine(what) if what.contains("Broken pipe") => {
-                return FleetExitStatus::Fine;
+                return CommandStatus::Fine;
             }
-            FleetError::Absent(_) => FleetExitStatus::Finding,
-            FleetError::Dataset(..) | FleetError::Collision(_) => FleetExitStatus::Damaged,
+            FleetError::Absent(_) => CommandStatus::Finding,
+            FleetError::Dataset(..) | FleetError::Collision(_) => CommandStatus::Damaged,
             FleetError::File(..)
             | FleetError::Usage(_)
             | FleetError::Engine(_)
             | FleetError::Time(_)
-            | FleetError::Output(_) => FleetExitStatus::Unusable,
+            | FleetError::Output(_) => CommandStatus::Unusable,
         };
         print_error(error);
         end
     });
-    ExitCode::from(ended as u8)
+    ended.into()
 }
 
 /// On standard error, whatever names it holds; what the engine says may have several lines.

@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter};
 use std::path::PathBuf;
 
-use crate::cli::{FleetExitStatus, engine_args};
+use crate::cli::{CommandStatus, engine_args};
 use crate::error::FleetError;
 use crate::output;
 
@@ -24,7 +24,7 @@ pub struct FleetQueryArgs {
     limits: engine_args::QueryEngineArgs,
 }
 
-pub fn run(args: &FleetQueryArgs) -> Result<FleetExitStatus, FleetError> {
+pub fn run(args: &FleetQueryArgs) -> Result<CommandStatus, FleetError> {
     let sql = match (&args.sql, &args.file) {
         (Some(sql), _) => sql.clone(),
         (None, Some(file)) => std::fs::read_to_string(file).map_err(FleetError::for_path(file))?,
@@ -33,5 +33,5 @@ pub fn run(args: &FleetQueryArgs) -> Result<FleetExitStatus, FleetError> {
     let engine = args.limits.open_engine()?;
     let mut out = BufWriter::new(io::stdout().lock());
     output::write_answer(&engine, &sql, args.limits.output, &mut out)?;
-    Ok(FleetExitStatus::Fine)
+    Ok(CommandStatus::Fine)
 }

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lucce_decoder::units::parse_duration_within;
+use lucce_options::units::parse_duration_within;
 
 use crate::cli::access::AccessArgs;
-use crate::cli::{FleetExitStatus, engine_args};
+use crate::cli::{CommandStatus, engine_args};
 use crate::engine;
 use crate::error::FleetError;
 use crate::http::{HttpServer, ServerLimits, ServerMetrics};
@@ -50,7 +50,7 @@ fn parse_timeout(text: &str) -> Result<Duration, String> {
     parse_duration_within(text, range, "from 1s to 1h")
 }
 
-pub fn run(args: &FleetServeArgs) -> Result<FleetExitStatus, FleetError> {
+pub fn run(args: &FleetServeArgs) -> Result<CommandStatus, FleetError> {
     let token = args.access.load_token()?;
     let made = args.access.describe_generated_token(token.as_ref());
     let requests = usize::from(args.requests);
@@ -76,5 +76,5 @@ pub fn run(args: &FleetServeArgs) -> Result<FleetExitStatus, FleetError> {
         .map_err(FleetError::Output)?;
     drop(out);
     server.run_until_signal(metrics, move |request| service.answer_request(request))?;
-    Ok(FleetExitStatus::Fine)
+    Ok(CommandStatus::Fine)
 }

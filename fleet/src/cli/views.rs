@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use crate::cli::FleetExitStatus;
+use crate::cli::CommandStatus;
 use crate::commits::CommitLog;
 use crate::error::FleetError;
 use crate::views;
@@ -33,11 +33,11 @@ enum ViewsEngine {
     Json,
 }
 
-pub fn run(args: &FleetViewsArgs) -> Result<FleetExitStatus, FleetError> {
+pub fn run(args: &FleetViewsArgs) -> Result<CommandStatus, FleetError> {
     let state = CommitLog::open(&args.dataset)?.read_state()?;
     match args.engine {
         ViewsEngine::Duckdb => print!("{}", views::render_duckdb(&args.dataset, &state)?),
         ViewsEngine::Json => println!("{}", views::render_json(&args.dataset, &state)?),
     }
-    Ok(FleetExitStatus::Fine)
+    Ok(CommandStatus::Fine)
 }

@@ -11,8 +11,8 @@ mod routes;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use lucce_decoder::HtmlPage;
 use lucce_decoder::escape::EscapedText;
+use lucce_page::HtmlPage;
 use prometheus::{IntCounter, IntGauge};
 
 use crate::commits::{CommitLog, DatasetState};

@@ -6,7 +6,8 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use lucce_decoder::escape::EscapedText;
-use lucce_decoder::{HtmlPage, PathSum, RunText, StackFrame};
+use lucce_decoder::{PathSum, StackFrame};
+use lucce_page::{HtmlPage, RunText};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::engine::QueryEngine;

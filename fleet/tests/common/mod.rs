@@ -1,8 +1,5 @@
-//! Datasets of the decoder's fixtures, and questions about them.
+//! Datasets of the test logs, and questions about them.
 #![allow(dead_code, reason = "each test uses its part")]
-
-#[path = "../../../decoder/tests/fixture/mod.rs"]
-pub mod fixture;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -64,7 +61,7 @@ pub fn number(engine: &QueryEngine, sql: &str) -> i64 {
 /// A copy of the log as that of another run.
 pub fn other_run(log: &Path, to: PathBuf, run: u64) -> PathBuf {
     let mut bytes = fs::read(log).unwrap();
-    fixture::rename_run(&mut bytes, run);
+    lucce_testkit::rename_run(&mut bytes, run);
     fs::write(&to, bytes).unwrap();
     to
 }

@@ -18,7 +18,7 @@ enum Forbidden {
     AnyOfTheWorkspace,
 }
 
-const RULES: [DependencyRule; 8] = [
+const RULES: [DependencyRule; 9] = [
     DependencyRule {
         of: "lucce-bytecode",
         never: Forbidden::AnyOfTheWorkspace,
@@ -50,7 +50,7 @@ const RULES: [DependencyRule; 8] = [
         reason: "it carries requests and answers as text",
     },
     DependencyRule {
-        of: "lucce-decoder",
+        of: "lucce-cli",
         never: Forbidden::These(&[
             "lucce-agent",
             "lucce-bytecode",
@@ -60,9 +60,16 @@ const RULES: [DependencyRule; 8] = [
         reason: "logs are read without a JVM",
     },
     DependencyRule {
+        of: "lucce-decoder",
+        never: Forbidden::These(&["lucce-control", "lucce-ship", "lucce-bench"]),
+        reason: "it turns logs into profiles; commands, connections and measurements are others' work",
+    },
+    DependencyRule {
         of: "lucce-agent",
         never: Forbidden::These(&[
             "lucce-decoder",
+            "lucce-cli",
+            "lucce-page",
             "lucce-export",
             "lucce-bench",
             "lucce-kcontexts",

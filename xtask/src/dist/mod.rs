@@ -36,7 +36,7 @@ const JARS: [&str; 4] = ["api", "junit", "logback", "log4j2"];
 /// The list of what is in an archive, as CycloneDX has it.
 const SBOM: &str = "sbom.cdx.json";
 
-const PACKAGES: [&str; 2] = ["lucce-agent", "lucce-decoder"];
+const PACKAGES: [&str; 2] = ["lucce-agent", "lucce-cli"];
 
 /// What has archives and packages of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]

@@ -1,0 +1,188 @@
+//! Lists contexts, each with its trace.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use lucce_contentid::StackId;
+use lucce_decoder::escape::EscapedText;
+use lucce_decoder::{
+    ContextId, EventContext, FrameList, KindTotal, Profile, StackMeasure, SubmissionIndex, TraceId,
+    TraceTree,
+};
+use serde::{Serialize, Serializer};
+
+use crate::amounts::format_amount;
+use crate::output::{format_plural, grouped, percent_of};
+use crate::style::TerminalStyle;
+use crate::thread_start::ThreadStartTraces;
+use crate::threshold::estimate_frame_bytes;
+
+use super::{ReportArgs, ReportTotals, format_value, value_in_bytes, value_of};
+
+/// The durations of contexts whose bytes are listed: another kind in the log has them under the same context ids.
+fn collect_operation_times(
+    profile: &Profile,
+    kind: &KindTotal,
+) -> HashMap<(StackId, Option<String>), u64> {
+    let Some(times) = kind.kind_descriptor().times else {
+        return HashMap::new();
+    };
+    let contexts = profile.list_contexts_of(&profile.events_of_kind(times), &|_| ());
+    let times = contexts.list.iter().map(|context| {
+        let what = profile.context_detail(context).map(str::to_owned);
+        ((context.stack, what), context.value)
+    });
+    times.collect()
+}
+
+/// Selects the listed contexts: at most `top`, and only large enough ones.
+pub fn select_listed<'c>(
+    list: &'c [EventContext],
+    args: &ReportArgs,
+    sorted_by: StackMeasure,
+    whole: u64,
+) -> &'c [EventContext] {
+    let top = if args.top == 0 { usize::MAX } else { args.top };
+    let is_large = |context: &&EventContext| {
+        args.threshold
+            .admits(sorted_by.measure_context(context), whole)
+    };
+    let number = list.iter().take(top).take_while(is_large).count();
+    list.get(..number).unwrap_or_default()
+}
+
+#[derive(Serialize)]
+pub struct ContextRow<'r> {
+    id: String,
+    aliases: Vec<String>,
+    /// The content id of the trace.
+    stack: String,
+    class: Option<&'r str>,
+    count: u64,
+    value: u64,
+    /// The value, if it is in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+    /// Total duration in nanoseconds, if the log has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nanos: Option<u64>,
+    /// Percentage of the sort key's total.
+    share: f64,
+    frames: FrameList<'r>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_by: Option<ThreadStartTraces>,
+}
+
+/// The listed contexts. Rows are built while writing, since all traces may be far larger than the log.
+pub struct ContextRows<'r> {
+    profile: &'r Profile,
+    traces: TraceTree<'r>,
+    pub list: Vec<(&'r EventContext, TraceId, StackId)>,
+    kind: &'r KindTotal,
+    sorted_by: StackMeasure,
+    whole: u64,
+    times: HashMap<(StackId, Option<String>), u64>,
+    /// Set with `--across-threads`.
+    submissions: Option<SubmissionIndex>,
+}
+
+impl<'r> ContextRows<'r> {
+    pub fn new(
+        profile: &'r Profile,
+        kind: &'r KindTotal,
+        (totals, sorted_by): (&ReportTotals, StackMeasure),
+        contexts: &'r [EventContext],
+        across_threads: bool,
+    ) -> Self {
+        let mut traces = TraceTree::new(profile);
+        let list = contexts.iter().map(|context| {
+            let trace = traces.insert_trace(context.id).unwrap_or(TraceId::EMPTY);
+            (context, trace, traces.stack_id(trace))
+        });
+        ContextRows {
+            list: list.collect(),
+            profile,
+            traces,
+            kind,
+            sorted_by,
+            whole: value_of(sorted_by, totals),
+            times: collect_operation_times(profile, kind),
+            submissions: across_threads.then(|| profile.index_submissions()),
+        }
+    }
+
+    fn iter_rows(&self) -> impl Iterator<Item = ContextRow<'_>> {
+        let number = |id: &ContextId| self.profile.context_number(*id).to_string();
+        self.list.iter().map(move |(context, trace, stack)| {
+            let class = self.profile.context_detail(context);
+            let started = self.submissions.as_ref();
+            let key = (context.stack, class.map(str::to_owned));
+            ContextRow {
+                id: number(&context.id),
+                aliases: context.aliases.iter().map(number).collect(),
+                stack: stack.to_string(),
+                class,
+                count: context.count,
+                value: context.value,
+                bytes: value_in_bytes(self.kind, context.value),
+                nanos: self.times.get(&key).copied(),
+                share: percent_of(self.sorted_by.measure_context(context), self.whole),
+                frames: self.traces.list_frames(*trace, usize::MAX),
+                started_by: started.map(|of| ThreadStartTraces::new(self.profile, of, context.id)),
+            }
+        })
+    }
+
+    /// Approximate bytes of the output, without traces of other threads.
+    pub fn estimate_bytes(&self, as_json: bool) -> u64 {
+        const ROW: u64 = 130;
+        let sums = self
+            .traces
+            .sum_frames(|_, frame| estimate_frame_bytes(frame, as_json));
+        let rows = self
+            .list
+            .iter()
+            .map(|(_, trace, _)| sums.trace_sum(*trace).saturating_add(ROW));
+        rows.fold(0, u64::saturating_add)
+    }
+}
+
+impl ContextRows<'_> {
+    pub fn write(&self, unit: &str, out: &mut impl Write) -> io::Result<()> {
+        let mut rows = self.iter_rows().enumerate();
+        rows.try_for_each(|(number, row)| row.write(number + 1, unit, out))
+    }
+}
+
+impl Serialize for ContextRows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter_rows())
+    }
+}
+
+impl ContextRow<'_> {
+    fn write(&self, number: usize, unit: &str, out: &mut impl Write) -> io::Result<()> {
+        let count = grouped(self.count);
+        let events = match (self.class, unit) {
+            (Some(class), _) => format!("{count} × {}", EscapedText(class)),
+            (None, "bytes") => format!("{count} × events without a type"),
+            (None, _) => format_plural(self.count, "event"),
+        };
+        let nanos = self.nanos.map_or_else(String::new, |nanos| {
+            format_amount(nanos as f64, "ns") + "  "
+        });
+        let value =
+            format_value(self.value, unit).map_or_else(String::new, |text| text + "  ") + &nanos;
+        let style = TerminalStyle::for_stdout();
+        let share = style.strong(format!("#{number} {:.2}%", self.share));
+        let ids = style.faint(format!("{}  {}", self.id, self.stack));
+        writeln!(out, "{share}  {value}{events}  {ids}")?;
+        self.frames
+            .iter()
+            .try_for_each(|frame| writeln!(out, "\tat {}", style.style_frame(frame)))?;
+        if let Some(started_by) = &self.started_by {
+            started_by.write(out)?;
+        }
+        writeln!(out)
+    }
+}

@@ -1,0 +1,54 @@
+//! The run of a report.
+
+use std::io::{self, Write};
+
+use lucce_decoder::Profile;
+use lucce_decoder::escape::EscapedText;
+use serde::Serialize;
+
+use crate::amounts::format_amount;
+
+#[derive(Serialize)]
+pub struct ReportHead {
+    /// The run's id; `None`: the log is from before run ids.
+    run: Option<String>,
+    command: Option<String>,
+    /// The VM's version, which identifies the JDK.
+    jvm: Option<String>,
+    /// Seconds that the agent ran; `None`: the JVM was killed or still runs.
+    seconds: Option<f64>,
+}
+
+impl ReportHead {
+    pub fn new(profile: &Profile) -> Self {
+        let meta = |key: &str| profile.meta.get(key).cloned();
+        let millis = profile.stat_value("run.millis");
+        ReportHead {
+            run: profile.header.run.map(|run| run.to_string()),
+            command: meta("command").filter(|command| !command.is_empty()),
+            jvm: meta("jvm"),
+            seconds: (millis > 0).then_some(millis as f64 / 1e3),
+        }
+    }
+
+    /// `run 0123456789abcdef: app.Main --fast, JVM 21.0.9+10-LTS, 4.10 s`
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let texts = [
+            self.command
+                .as_ref()
+                .map(|text| EscapedText(text).to_string()),
+            self.jvm
+                .as_ref()
+                .map(|jvm| format!("JVM {}", EscapedText(jvm))),
+            self.seconds
+                .map(|seconds| format_amount(seconds * 1e9, "ns")),
+        ];
+        let texts: Vec<_> = texts.into_iter().flatten().collect();
+        match &self.run {
+            Some(run) => write!(out, "run {run}")?,
+            None => write!(out, "run")?,
+        }
+        let between = if texts.is_empty() { "" } else { ": " };
+        writeln!(out, "{between}{}", texts.join(", "))
+    }
+}

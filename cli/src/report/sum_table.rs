@@ -1,0 +1,164 @@
+//! The tables of `--by`: sums by type, class, package, method, line, thread or tag.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use lucce_decoder::escape::EscapedText;
+use lucce_decoder::{GroupBy, GroupKey, Measure, MergedCounter};
+use serde::Serialize;
+
+use crate::SortArg;
+use crate::amounts::format_amount;
+use crate::compare::GroupByArg;
+use crate::output::{format_plural, grouped, percent_of};
+use crate::style::TerminalStyle;
+
+use super::{ReportArgs, ReportSums};
+
+/// Sums, largest first.
+#[derive(Serialize)]
+pub struct SumTable {
+    by: String,
+    /// The unit of `own` and `total`; empty: numbers of events, or no unit.
+    amounts_in: String,
+    /// Whether `own` and `total` differ: for methods, classes, packages and lines.
+    #[serde(skip)]
+    has_own: bool,
+    rows: Vec<SumRow>,
+    /// Number of groups, of which the largest are listed.
+    different: u64,
+    /// The own amounts of unlisted groups; the next field: their number.
+    rest: u64,
+    /// Why they are unlisted: the option that lists them, or their size.
+    #[serde(skip)]
+    listed_by: &'static str,
+}
+
+#[derive(Serialize)]
+struct SumRow {
+    name: String,
+    /// The amount of its own code, in the sort key's unit.
+    own: u64,
+    /// The amount with all callees; a stack counts once.
+    total: u64,
+    /// Number of events in `own`.
+    count: u64,
+    /// Percentages of the total: of `own`, and of `total`.
+    own_share: f64,
+    total_share: f64,
+}
+
+impl SumTable {
+    pub fn new(summed: &ReportSums<'_>, args: &ReportArgs, told: GroupByArg) -> Self {
+        let (joined, whole) = (summed.joined, summed.whole);
+        let wanted = |row: &MergedCounter| summed.is_wanted(row);
+        let (measure, by) = (summed.measure(), told.to_group_by());
+        let has_own = matches!(
+            by,
+            GroupBy::Class | GroupBy::Package | GroupBy::Method | GroupBy::Line
+        );
+        let own = joined.own_sums_by_group(0, measure, by, wanted);
+        let count = joined.own_sums_by_group(0, Measure::Count, by, wanted);
+        let total = match has_own {
+            true => joined.sum_by_group(0, measure, by, wanted),
+            false => own.clone(),
+        };
+        let amount =
+            |sums: &HashMap<GroupKey, u64>, key: &GroupKey| sums.get(key).copied().unwrap_or(0);
+        let mut keys: Vec<_> = total.keys().copied().collect();
+        let (first, second) = match args.sort {
+            Some(SortArg::Total) => (&total, &own),
+            Some(SortArg::Value | SortArg::Count) | None => (&own, &total),
+        };
+        keys.sort_by_key(|key| {
+            (
+                Reverse(amount(first, key)),
+                Reverse(amount(second, key)),
+                *key,
+            )
+        });
+        let top = if args.top == 0 { usize::MAX } else { args.top };
+        let is_large = |key: &&GroupKey| args.threshold.admits(amount(first, key), whole);
+        let rows = keys.iter().take(top).take_while(is_large).map(|key| {
+            let (own, total) = (amount(&own, key), amount(&total, key));
+            SumRow {
+                name: joined.group_name(*key),
+                own,
+                total,
+                count: amount(&count, key),
+                own_share: percent_of(own, whole),
+                total_share: percent_of(total, whole),
+            }
+        });
+        let rows: Vec<_> = rows.collect();
+        let listed = rows.iter().map(|row| row.own).fold(0, u64::saturating_add);
+        let all = own.values().copied().fold(0, u64::saturating_add);
+        SumTable {
+            by: told.option_name(),
+            amounts_in: summed.unit.to_owned(),
+            has_own,
+            different: keys.len() as u64,
+            rest: all.saturating_sub(listed),
+            listed_by: match rows.len() == top {
+                true => "--top 0",
+                false => "below the threshold",
+            },
+            rows,
+        }
+    }
+
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let style = TerminalStyle::for_stdout();
+        let unit = EscapedText(&self.amounts_in).to_string();
+        match self.has_own {
+            true => writeln!(
+                out,
+                "{:>7}  {:>10}  {:>12}  {:>7}  {:>10}  {}",
+                "own", "", "events", "total", "", self.by
+            )?,
+            false => writeln!(out, "{:>7}  {:>10}  {:>12}  {}", "", "", "events", self.by)?,
+        }
+        for row in &self.rows {
+            let (own, total) = (
+                format_amount(row.own as f64, &unit),
+                format_amount(row.total as f64, &unit),
+            );
+            let share = format!("{:>6.2}%", row.own_share);
+            write!(
+                out,
+                "{}  {own:>10}  {:>12}  ",
+                style.strong(share),
+                grouped(row.count)
+            )?;
+            if self.has_own {
+                write!(out, "{:>6.2}%  {total:>10}  ", row.total_share)?;
+            }
+            writeln!(
+                out,
+                "{}",
+                style.style_by_name(&row.name, EscapedText(&row.name))
+            )?;
+        }
+        let more = self.different.saturating_sub(self.rows.len() as u64);
+        if more > 0 {
+            let rest = format_amount(self.rest as f64, &unit);
+            writeln!(
+                out,
+                "{:>7}  {rest:>10}  {} more ({})",
+                "",
+                format_plural(more, &self.by),
+                self.listed_by
+            )?;
+        }
+        if self.by == GroupByArg::Thread.option_name()
+            && self.rows.iter().any(|row| row.name.contains('*'))
+        {
+            writeln!(
+                out,
+                "*: threads whose names differ in digits only; what they did one after another, or under tags, is one sum"
+            )?;
+        }
+        writeln!(out)
+    }
+}

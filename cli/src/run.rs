@@ -1,0 +1,133 @@
+//! `lucce run`: starts Java with the agent that is installed with this program.
+
+use std::convert::Infallible;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use lucce_options::StartMode;
+
+use super::recording_args::{RecordingArgs, options_text};
+use super::{CommandError, CommandStatus};
+
+const AGENT: &str = "liblucce.so";
+/// The command that gets the agent as an argument. Other programs pass it on to their JVMs by an environment variable.
+const JAVA: &str = "java";
+/// The variable that every JVM reads.
+const FOR_ALL: &str = "JAVA_TOOL_OPTIONS";
+
+/// Run a program under the agent; the exit code is the program's.
+///
+/// Commands other than `java` get the agent by JAVA_TOOL_OPTIONS, so each JVM writes its own log;
+/// `--opt only=MAIN_CLASS` records some of them.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  lucce run --events alloc --out run-%p.lucce -- java -jar app.jar
+  lucce run --opt only=com.acme.Server -- bash -c './start.sh --port 8080'")]
+pub struct RunArgs {
+    #[command(flatten)]
+    recording: RecordingArgs,
+    /// Command to run, and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+pub fn run(args: &RunArgs) -> Result<CommandStatus, CommandError> {
+    let (program, rest) = args
+        .command
+        .split_first()
+        .ok_or_else(|| usage_error("no command"))?;
+    let mut agent = OsString::from("-agentpath:");
+    agent.push(agent_path()?);
+    let is_java = Path::new(program).file_name() == Some(OsStr::new(JAVA));
+    agent.push(format_agent_options(args, is_java)?);
+    let mut command = Command::new(program);
+    match is_java {
+        true => command.arg(agent),
+        false => command.env(FOR_ALL, extend_tool_options(&agent)?),
+    };
+    let Err(error) = exec_program(command.args(rest));
+    Err(usage_error(format!(
+        "cannot start {}: {error}",
+        program.display()
+    )))
+}
+
+/// The variable's old value, followed by the agent. The JVM splits the value at spaces and honors quotes.
+fn extend_tool_options(agent: &OsStr) -> Result<OsString, CommandError> {
+    let is_quote = |byte: &u8| matches!(byte, b'"' | b'\'');
+    let bytes = agent.as_encoded_bytes();
+    let quote = match (
+        bytes.iter().any(is_quote),
+        bytes.iter().any(u8::is_ascii_whitespace),
+    ) {
+        (true, true) => {
+            return Err(usage_error(format!(
+                "{FOR_ALL} cannot hold quotes and spaces: {}",
+                agent.display()
+            )));
+        }
+        (_, true) => "\"",
+        _ => "",
+    };
+    let mut all = env::var_os(FOR_ALL).unwrap_or_default();
+    if !all.is_empty() {
+        all.push(" ");
+    }
+    for part in [OsStr::new(quote), agent, OsStr::new(quote)] {
+        all.push(part);
+    }
+    Ok(all)
+}
+
+/// Replaces this process by the program: signals, process id and exit code are its own.
+fn exec_program(command: &mut Command) -> Result<Infallible, io::Error> {
+    Err(command.exec())
+}
+
+/// The agent's options as `=key=value,…`, or nothing. `is_java`: the JVM has this working directory. A JVM that a script
+/// starts may have another, so a given path of the log is then absolute.
+fn format_agent_options(args: &RunArgs, is_java: bool) -> Result<String, CommandError> {
+    let mut options = args.recording.parse_options(StartMode::WithJvm)?;
+    if !is_java && args.recording.names_log() {
+        options.out = std::path::absolute(&options.out)?;
+    }
+    let text = options_text(&options, StartMode::WithJvm)?;
+    Ok(match text.is_empty() {
+        true => text,
+        false => format!("={text}"),
+    })
+}
+
+pub fn agent_path() -> Result<PathBuf, CommandError> {
+    let agent = agent_beside()?;
+    if agent.is_file() {
+        return Ok(agent);
+    }
+    let agent = agent.display();
+    Err(usage_error(format!(
+        "{agent} is missing: build it with `cargo build --release`"
+    )))
+}
+
+/// The path of the agent, if it exists.
+pub fn agent_beside() -> Result<PathBuf, CommandError> {
+    let program = env::current_exe().and_then(|program| program.canonicalize());
+    let program =
+        program.map_err(|e| usage_error(format!("cannot find this program's directory: {e}")))?;
+    let beside = program.with_file_name(AGENT);
+    // The installed layout: the command in `bin`, the agent in `lib`.
+    let installed = program.parent().and_then(|bin| bin.parent());
+    let installed = installed.map(|root| root.join("lib").join(AGENT));
+    match installed.filter(|agent| !beside.is_file() && agent.is_file()) {
+        Some(agent) => Ok(agent),
+        None => Ok(beside),
+    }
+}
+
+fn usage_error(message: impl Into<String>) -> CommandError {
+    CommandError::Usage(message.into())
+}

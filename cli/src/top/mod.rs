@@ -1,0 +1,121 @@
+//! `lucce top`: shows on a terminal what a JVM does now.
+//!
+//! ```text
+//! log  ─► LogSampler: reads it repeatedly, in its own thread ─► SampleWindow: new events
+//! keys ─► TopView: the selected list and sort key ─► rows ─► screen
+//! ```
+
+mod rows;
+mod sampler;
+mod screen;
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use lucce_options::units::parse_interval;
+
+use self::rows::{TopList, TopView};
+use self::sampler::LogSampler;
+use super::output::lock_stdout;
+use super::target::RunTarget;
+use super::{CommandError, CommandStatus, MeasureArg, prefix_path};
+
+/// Show what a JVM does now: events of the last seconds by context, type, method or thread.
+///
+/// The JVM must have the agent (`lucce list`). Keys: left and right choose the list, `e` the next kind of events, `s` the sort key
+/// (value or count); up and down choose a row, Enter shows its trace (page up and page down scroll), space pauses, `d` copies the
+/// log, `q` quits.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  lucce top 1234
+  lucce top com.acme.Server --event lock --interval 5s
+  lucce top 1234 --once --by type              prints one interval as text, for scripts")]
+pub struct TopArgs {
+    /// Process id of the JVM, its main class or jar, or the end of one; or the log of a run
+    #[arg(value_name = "JVM|RUN")]
+    jvm: String,
+    /// Time between readings; longer if reading takes over a quarter of it
+    #[arg(short, long, value_name = "TIME", default_value = "2s", value_parser = parse_interval)]
+    interval: Duration,
+    /// Show events of this kind [default: allocations, else the most frequent kind]
+    #[arg(long, value_name = "KIND")]
+    event: Option<String>,
+    /// Sum up by this first
+    #[arg(long, value_name = "BY", value_enum, default_value = "context")]
+    by: TopList,
+    /// Sort key at first [default: value; count for events without values]
+    #[arg(long, value_name = "KEY", value_enum)]
+    sort: Option<MeasureArg>,
+    /// Show waits of idle pool threads too, instead of one line for them (kinds that count time)
+    #[arg(long)]
+    idle: bool,
+    /// Print one interval as text, and end
+    #[arg(long)]
+    once: bool,
+    /// With --once: maximum number of rows; 0: all
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "once")]
+    top: usize,
+}
+
+pub fn run(args: &TopArgs) -> Result<CommandStatus, CommandError> {
+    if !args.once && !std::io::stdout().is_terminal() {
+        let message = "standard output is no terminal; --once prints one screen as text";
+        return Err(CommandError::Usage(message.into()));
+    }
+    let target = RunTarget::from_name(&args.jvm)?;
+    let sampler = LogSampler::new(&target.log, args.interval)?;
+    if let Some(event) = &args.event {
+        check_kind(event, &sampler)?;
+    }
+    let mut view = TopView::new(args.event.clone(), args.by);
+    view.by_count = matches!(args.sort, Some(MeasureArg::Count));
+    view.with_idle = args.idle;
+    match args.once {
+        true => print_once(sampler, view, row_limit(args.top)),
+        false => screen::run_screen(&target, sampler, view),
+    }
+}
+
+/// Maximum number of rows: 0 stands for all.
+fn row_limit(top: usize) -> usize {
+    if top == 0 { usize::MAX } else { top }
+}
+
+/// Checks the kind as `lucce report` does; kinds that the run is to record are valid, since events may follow.
+fn check_kind(event: &String, sampler: &LogSampler) -> Result<(), CommandError> {
+    let kinds = sampler.kinds();
+    if kinds.contains(event) {
+        return Ok(());
+    }
+    let there = match kinds.is_empty() {
+        true => "no events at all".to_owned(),
+        false => kinds.join(", "),
+    };
+    let message = format_args!("no events of kind {event:?}; there are {there}");
+    Err(CommandError::Usage(prefix_path(sampler.path(), message)))
+}
+
+fn print_once(
+    mut sampler: LogSampler,
+    view: TopView,
+    most: usize,
+) -> Result<CommandStatus, CommandError> {
+    std::thread::sleep(sampler.poll_interval());
+    let window = sampler
+        .read_window()
+        .map_err(|error| CommandError::Open(sampler.path().to_owned(), error))?;
+    let mut out = lock_stdout();
+    for line in rows::format_head(&window, &view) {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(out)?;
+    let rows = rows::build_rows(&window, &view);
+    for row in rows.iter().take(most) {
+        writeln!(out, "{row}")?;
+    }
+    if let Some(more) = rows.len().checked_sub(most).filter(|more| *more > 0) {
+        writeln!(out, "{more} more (--top)")?;
+    }
+    out.flush()?;
+    Ok(CommandStatus::Fine)
+}

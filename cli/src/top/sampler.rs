@@ -1,0 +1,93 @@
+//! Reads the log of a running JVM repeatedly, and returns what was counted since the last reading.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use lucce_decoder::{ContextCounters, KindTotal, MergedProfile, OpenError, Profile, RunId};
+
+use crate::CommandError;
+use crate::classes::ClassFilterArgs;
+
+/// The events between two readings.
+pub struct SampleWindow {
+    /// One run with these events.
+    pub joined: MergedProfile,
+    pub run: Option<RunId>,
+    pub seconds: f64,
+    /// Events since the JVM's start.
+    pub totals: Vec<KindTotal>,
+    /// The kind that is shown by default.
+    pub main_kind: String,
+}
+
+pub struct LogSampler {
+    path: PathBuf,
+    requested_interval: Duration,
+    /// Duration of the last reading.
+    read_duration: Duration,
+    before: ContextCounters,
+    read_at: Instant,
+    /// Kinds that were counted, or that the run is to record.
+    kinds: Vec<String>,
+}
+
+impl LogSampler {
+    /// # Errors
+    /// The log cannot be read, or has no counters.
+    pub fn new(path: &Path, interval: Duration) -> Result<LogSampler, CommandError> {
+        let begun = Instant::now();
+        let profile = ClassFilterArgs::default().open_log(path)?;
+        let counted = profile.counted_kinds().into_iter().map(|kind| kind.name);
+        let mut kinds: Vec<_> = counted.collect();
+        for asked in profile.recorded_kinds() {
+            if kinds.iter().all(|kind| kind != asked) {
+                kinds.push(asked.to_owned());
+            }
+        }
+        Ok(LogSampler {
+            kinds,
+            path: path.to_owned(),
+            requested_interval: interval,
+            read_duration: begun.elapsed(),
+            read_at: profile.counted_at,
+            before: profile.events,
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Names of kinds that have events or may have some later.
+    pub fn kinds(&self) -> &[String] {
+        &self.kinds
+    }
+
+    /// The time between readings: a large log is read less often, so that reading takes at most a quarter of a processor.
+    pub fn poll_interval(&self) -> Duration {
+        self.requested_interval.max(self.read_duration * 4)
+    }
+
+    /// # Errors
+    /// The log cannot be read.
+    pub fn read_window(&mut self) -> Result<SampleWindow, OpenError> {
+        let begun = Instant::now();
+        let mut profile = Profile::open(&self.path)?;
+        let (totals, main_kind) = (profile.counted_kinds(), profile.main_kind().name);
+        let more = profile.events.subtract_earlier(&self.before);
+        self.before = std::mem::replace(&mut profile.events, more);
+        let mut joined = MergedProfile::default();
+        joined.add_profile(&profile, &|_| ());
+        // Measured between the counters' readings, not between the starts of readings: on a busy machine these differ.
+        let seconds = (profile.counted_at - self.read_at).as_secs_f64();
+        self.read_at = profile.counted_at;
+        self.read_duration = begun.elapsed();
+        Ok(SampleWindow {
+            joined,
+            run: profile.header.run,
+            seconds,
+            totals,
+            main_kind,
+        })
+    }
+}

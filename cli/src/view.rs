@@ -1,0 +1,266 @@
+//! `lucce view`: writes a page for a browser.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, UNIX_EPOCH};
+
+use lucce_decoder::escape::EscapedText;
+use lucce_decoder::{ALLOC, Profile, events_path};
+use lucce_page::{HtmlPage, PageOpening, RunText};
+
+use super::classes::ClassFilterArgs;
+use super::leaks;
+use super::output::{format_plural, grouped, private_file_options};
+use super::progress::ProgressMeter;
+use super::tag_filter::TagFilterArgs;
+use super::time_window;
+use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, report_damage};
+
+/// Make one page of a run, or of two runs and their difference: a file that needs nothing else.
+///
+/// The page has flame graphs (callers and callees of a method, inverted, by thread, with types as leaves),
+/// contexts with their numbers and traces, types, threads, and a time line if the run recorded times.
+/// It opens from disk and loads nothing.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  lucce view run-1234.lucce --open
+  lucce view old.lucce new.lucce -o difference.html")]
+pub struct ViewArgs {
+    /// A log; or two, the older one first
+    #[arg(required = true, num_args = 1.., value_name = "RUN")]
+    files: Vec<PathBuf>,
+    /// Write the page to this file, which may replace such a page only. Only its user can read it [default: the logs' names
+    /// with .html, numbered if that exists]
+    #[arg(short, long, value_name = "PAGE")]
+    output: Option<PathBuf>,
+    /// Open the page in the browser
+    #[arg(long)]
+    open: bool,
+    #[command(flatten)]
+    tagged: TagFilterArgs,
+    #[command(flatten)]
+    classes: ClassFilterArgs,
+}
+
+/// The text that every page has near its beginning.
+const GENERATOR_TAG: &str = "<meta name=\"generator\" content=\"lucce ";
+
+pub fn run(args: &ViewArgs) -> Result<CommandStatus, CommandError> {
+    if args.files.len() > 2 {
+        return Err(CommandError::Usage(
+            "a page is of one run or of two; `lucce diff OLD… -- NEW…` compares several with several".into(),
+        ));
+    }
+    let output = args.output.clone();
+    let output = output.unwrap_or_else(|| free_name(&args.files));
+    let what = (&args.classes, &args.tagged);
+    let end = write_page(&args.files, &output, what, PageOpening::default())?;
+    if args.open {
+        open_in_browser(output.as_os_str())?;
+    }
+    Ok(end)
+}
+
+/// A free file name beside the newest log, made of the runs' names.
+pub fn free_name(files: &[PathBuf]) -> PathBuf {
+    let stems = files.iter().filter_map(|file| file.file_stem());
+    let runs = stems.collect::<Vec<_>>().join(OsStr::new("-"));
+    let newest = files.last().cloned().unwrap_or_default();
+    let page = |number: u32| {
+        let mut name = runs.clone();
+        if number > 1 {
+            name.push(format!("-{number}"));
+        }
+        name.push(".html");
+        newest.with_file_name(name)
+    };
+    let is_free = |page: &PathBuf| page.symlink_metadata().is_err();
+    (1..u32::MAX).map(page).find(is_free).unwrap_or_default()
+}
+
+/// Checks that an existing file is a page, and may be replaced.
+pub fn check_output(output: &Path) -> Result<(), CommandError> {
+    match output.is_file() && !is_page(output) {
+        true => Err(CommandError::Usage(prefix_path(
+            output,
+            "is there and is no page of lucce; name another one with -o",
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// Writes the page of one or two runs; `opening`: the initial view.
+pub fn write_page(
+    files: &[PathBuf],
+    output: &Path,
+    what: (&ClassFilterArgs, &TagFilterArgs),
+    opening: PageOpening,
+) -> Result<CommandStatus, CommandError> {
+    check_output(output)?;
+    let (mut page, mut end) = (HtmlPage::default(), CommandStatus::Fine);
+    for file in files {
+        end = end.max(add_run(&mut page, file, what)?);
+    }
+    page.set_opening(opening);
+    let html = page.to_html();
+    let failed = |e| CommandError::Usage(prefix_path(output, e));
+    let file = private_file_options()
+        .create(true)
+        .truncate(true)
+        .open(output);
+    file.and_then(|mut file| file.write_all(html.as_bytes()))
+        .map_err(failed)?;
+    print_diagnostic(format_args!(
+        "wrote {} to {}",
+        format_plural(html.len() as u64, "byte"),
+        output.display()
+    ));
+    Ok(end)
+}
+
+fn is_page(path: &Path) -> bool {
+    let mut start = [0; 1024];
+    let read = File::open(path).and_then(|mut file| std::io::Read::read(&mut file, &mut start));
+    let start = read.ok().and_then(|length| start.get(..length));
+    start.is_some_and(|start| String::from_utf8_lossy(start).contains(GENERATOR_TAG))
+}
+
+fn add_run(
+    page: &mut HtmlPage,
+    file: &Path,
+    (classes, tagged): (&ClassFilterArgs, &TagFilterArgs),
+) -> Result<CommandStatus, CommandError> {
+    // Events of the stream cannot be selected by tags here.
+    let has_stream = events_path(file).exists() && tagged.is_unrestricted();
+    let stream = has_stream
+        .then(|| time_window::read_stream(file))
+        .transpose()?;
+    let mut profile = classes.open_log(file)?;
+    tagged.apply(file, &mut profile)?;
+    let mut end = match &stream {
+        Some(stream) => time_window::check_stream(file, &profile, stream)?,
+        None => CommandStatus::Fine,
+    };
+    let bar = ProgressMeter::new("decoding", profile.events.by_context().count() as u64);
+    let mut said = run_text(file, &profile);
+    if !profile.ended && profile.unsealed > 0 {
+        let note = "The JVM was killed or still runs: its counters have no checksums.";
+        said.notes.push(note.into());
+    }
+    if !tagged.is_unrestricted() {
+        said.coverage = None;
+        said.notes.push(tagged.to_string());
+    }
+    page.add_profile(said, &profile, stream.as_ref(), &|more| bar.tick(more));
+    drop(bar);
+    if profile.meta.contains_key("leak.interval") {
+        page.set_leaks(leaks::leaks_text(&profile, None));
+    }
+    end = report_damage(file, profile.damage.as_ref(), end);
+    Ok(end)
+}
+
+/// Facts of a run for a page.
+pub fn run_text(file: &Path, profile: &Profile) -> RunText {
+    let meta = |key: &str| {
+        profile
+            .meta
+            .get(key)
+            .map(|text| EscapedText(text).to_string())
+    };
+    let jvm = [meta("jvm.name"), meta("jvm")]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(" ");
+    let start = UNIX_EPOCH + Duration::from_nanos(profile.header.start);
+    let millis = profile.stat_value("run.millis");
+    RunText {
+        file: EscapedText(&file.display().to_string()).to_string(),
+        run: profile.header.run.map(|run| run.to_string()),
+        command: meta("command"),
+        jvm: (!jvm.is_empty()).then_some(jvm),
+        start: (profile.header.start > 0)
+            .then(|| humantime::format_rfc3339_seconds(start).to_string()),
+        seconds: (millis > 0).then_some(millis as f64 / 1e3),
+        ended: profile.ended,
+        coverage: format_coverage(profile),
+        lost: profile.dropped_events(),
+        notes: collect_notes(profile),
+        warnings: profile
+            .warnings
+            .iter()
+            .map(|text| EscapedText(text).to_string())
+            .collect(),
+    }
+}
+
+/// The allocation coverage, if it is known.
+fn format_coverage(profile: &Profile) -> Option<String> {
+    let has_allocations = profile
+        .counted_kinds()
+        .iter()
+        .any(|kind| ALLOC.is_kind(&kind.name));
+    let covered =
+        (has_allocations && !profile.is_restricted()).then(|| profile.allocation_coverage())?;
+    covered.ok().map(|coverage| coverage.to_string())
+}
+
+/// Notes on the counts for the reader.
+fn collect_notes(profile: &Profile) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(bytes) = profile.sampled_bytes() {
+        notes.push(format!(
+            "Allocations are estimated from samples, one every {} bytes on average.",
+            grouped(bytes)
+        ));
+    }
+    if let Some(bias) = profile.sample_bias() {
+        notes.push(format!("Samples: {bias}."));
+    }
+    if let Some(bursts) = profile.burst_summary() {
+        notes.push(bursts.to_string());
+    }
+    if profile.is_restricted() {
+        notes.push("Only frames of the classes that were asked for are shown.".into());
+    }
+    if let Some(damage) = &profile.damage {
+        notes.push(format!(
+            "The log is damaged: {damage}. What could be read is here."
+        ));
+    }
+    let (classes, methods) = profile.skipped_counts();
+    if classes + methods > 0 {
+        notes.push(format!(
+            "Without hooks: classes {}, single methods {} (lucce stats).",
+            grouped(classes),
+            grouped(methods)
+        ));
+    }
+    notes
+}
+
+/// Environment variables that may hold a token.
+const TOKENS: [&str; 2] = ["LUCCE_PUSH_TOKEN", "LUCCE_FLEET_TOKEN"];
+
+/// Opens a page with the desktop's default program. Every user of the machine can read the file's name.
+pub fn open_in_browser(page: &OsStr) -> Result<(), CommandError> {
+    let started = Command::new("xdg-open")
+        .arg(page)
+        // The programs that it starts need no tokens.
+        .env_remove(TOKENS[0])
+        .env_remove(TOKENS[1])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    match started {
+        Ok(_) => Ok(()),
+        Err(e) => Err(CommandError::Usage(format!(
+            "the page is made, but xdg-open could not be started: {e}"
+        ))),
+    }
+}

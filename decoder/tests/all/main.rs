@@ -1,0 +1,8 @@
+//! All integration tests of the crate, in one program.
+
+mod calls;
+mod evidence;
+mod exported;
+mod hot_paths;
+mod large;
+mod scope;
