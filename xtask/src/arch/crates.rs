@@ -18,7 +18,7 @@ enum Forbidden {
     AnyOfTheWorkspace,
 }
 
-const RULES: [DependencyRule; 9] = [
+const RULES: [DependencyRule; 10] = [
     DependencyRule {
         of: "lucce-bytecode",
         never: Forbidden::AnyOfTheWorkspace,
@@ -33,6 +33,18 @@ const RULES: [DependencyRule; 9] = [
         of: "lucce-filter",
         never: Forbidden::AnyOfTheWorkspace,
         reason: "agent and command read the same filters",
+    },
+    DependencyRule {
+        of: "lucce-options",
+        never: Forbidden::These(&[
+            "lucce-agent",
+            "lucce-bytecode",
+            "lucce-callgraph",
+            "lucce-decoder",
+            "lucce-instrument",
+            "lucce-tracelog",
+        ]),
+        reason: "agent, commands and readers of logs parse the same options",
     },
     DependencyRule {
         of: "lucce-contentid",
