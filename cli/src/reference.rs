@@ -22,10 +22,6 @@ JVM is a process id, a main class or jar, or the end of one. RUN is a log; FILE 
 with `ns`, `us`, `ms`, `s`, `m`, `h` or `d`, such as `500ms` (without a unit: seconds). SIZE is a number with `k`, `m` or
 `g`, such as `64k` (without a unit: bytes). PATTERNS are class names joined by `+`, such as `org.h2.*+com.acme.Foo`.
 
-Where `--include` or `--exclude` hide frames, events stay with the innermost remaining frame; exclusion wins. Without
-`--event`, a command shows allocations, else the most frequent kind. A reading waits longer than its `--interval` if it
-takes over a quarter of it. `--from`, `--to` and `--thread` imply `--stream`.
-
 ";
 
 /// End of the page.

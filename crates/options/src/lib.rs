@@ -34,7 +34,7 @@ pub use error::OptionError;
 pub use exit_codes::CommandStatus;
 pub use kinds::{EventKindInfo, EventKindSet, KindArgument, KindConflict};
 pub use names::find_near_name;
-pub use parser::{find_lab_setting, find_setting, split_settings};
+pub use parser::{find_setting, split_settings};
 pub use recording::{
     AllocationSampling, ClassCacheOption, ControlMode, DEFAULT_SAMPLING_INTERVAL, EncodingChoice,
     InstrumentScope, LogLevel, PushOptions, RecordMode, RecordingOptions, StartMode, TrackingMode,

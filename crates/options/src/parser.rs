@@ -24,13 +24,6 @@ pub fn find_setting<'t>(text: &'t str, key: &str) -> Option<&'t str> {
     values.last().map(|setting| setting.value)
 }
 
-/// The first setting that only the laboratory's agent accepts.
-#[must_use]
-pub fn find_lab_setting(text: &str) -> Option<OptionText<'_>> {
-    let mut settings = split_settings(text).filter_map(Result::ok);
-    settings.find(|text| find_option(text.key).is_some_and(|entry| entry.needs_lab(text.value)))
-}
-
 impl RecordingOptions {
     /// Parses the options for a way to start the agent.
     ///
@@ -74,6 +67,17 @@ impl RecordingOptions {
             (!is_default).then(|| format!("{}={value}", entry.name))
         });
         settings.collect::<Vec<_>>().join(",")
+    }
+
+    /// The first setting that only the laboratory's agent follows, such as `tracking=paper`.
+    #[must_use]
+    pub fn find_lab_setting(&self) -> Option<String> {
+        OPTION_TABLE.iter().find_map(|entry| {
+            let value = entry.get_text(self)?;
+            entry
+                .needs_lab(&value)
+                .then(|| format!("{}={value}", entry.name))
+        })
     }
 
     fn check_combinations(&self, mode: StartMode) -> Result<(), OptionError> {

@@ -365,14 +365,29 @@ fn a_log_s_options_are_read_as_far_as_they_are_known() {
 
 #[test]
 fn settings_of_the_lab_are_found() {
-    let found = |text| find_lab_setting(text).map(|setting| (setting.key, setting.value));
+    let found = |text| parse(text).unwrap().find_lab_setting();
+    for (text, setting) in [
+        ("events=alloc,tracking=paper", "tracking=paper"),
+        ("tracking=cct", "tracking=cct"),
+        ("record=calls", "record=calls"),
+        ("graph=a.lucce,encoding=static", "encoding=static"),
+    ] {
+        assert_eq!(found(text).as_deref(), Some(setting));
+    }
     assert_eq!(
-        found("events=alloc,tracking=paper"),
-        Some(("tracking", "paper"))
+        found("tracking=lazy,record=stream,encoding=cct,verify=1"),
+        None
     );
-    assert_eq!(found("record=calls"), Some(("record", "calls")));
-    assert_eq!(found("tracking=lazy,record=stream,verify=1,x"), None);
-    assert_eq!(find_setting("x,tell=/a,tell=/b", "tell"), Some("/b"));
+    assert_eq!(found("tracking=paper,tracking=lazy"), None);
+}
+
+#[test]
+fn settings_are_found_in_malformed_text() {
+    assert_eq!(
+        find_setting("x,tell=/a,tell=/b,limit=y", "tell"),
+        Some("/b")
+    );
+    assert_eq!(find_setting("x,limit=y", "tell"), None);
 }
 
 fn mode_of(entry: &OptionEntry) -> StartMode {
@@ -448,7 +463,6 @@ proptest! {
                 prop_assert!(!error.to_string().is_empty());
             }
         }
-        let _ = RecordingOptions::parse_recorded(&text);
-        let _ = find_lab_setting(&text);
+        let _ = RecordingOptions::parse_recorded(&text).find_lab_setting();
     }
 }

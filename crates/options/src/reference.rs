@@ -140,7 +140,7 @@ fn choices_of(entry: &OptionEntry) -> impl Iterator<Item = &'static OptionChoice
 
 /// The values that need the laboratory's agent.
 fn lab_choices() -> String {
-    let mut table = "\n|lab only|meaning|\n|---|---|\n".to_owned();
+    let mut table = "\nThese values need `liblucce-lab.so` in place of `liblucce.so`.\n\n|lab only|meaning|\n|---|---|\n".to_owned();
     for entry in &OPTION_TABLE {
         for choice in choices_of(entry).filter(|choice| choice.needs_lab) {
             let summary = choice.summary.trim_end_matches('.');

@@ -589,8 +589,8 @@ pub static OPTION_TABLE: [OptionEntry; 26] = [
             },
             OptionChoice {
                 name: "static",
-                summary: "",
-                needs_lab: false,
+                summary: "Addition values are assigned in advance, from the log of an earlier run (`graph=`).",
+                needs_lab: true,
                 set: |options| options.encoding = EncodingChoice::Static,
             },
             OptionChoice {
@@ -616,7 +616,7 @@ pub static OPTION_TABLE: [OptionEntry; 26] = [
             },
             get: |options| options.graph.as_deref().map(path_text),
         },
-        summary: "With `encoding=static`: the log of an earlier run, which assigns addition values in advance",
+        summary: "With `encoding=static`: the log of an earlier run",
         group: OptionGroup::Lab,
         conflicts: &[
             OptionConflict {
