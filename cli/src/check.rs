@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lucce_decoder::escape::{EscapedLine, EscapedText};
-use lucce_decoder::{ContextSummary, DecodeMismatch, Profile};
+use lucce_decoder::{ContextSummary, DecodeMismatch, Profile, read_recorded_options};
 use serde::Serialize;
 
 use super::classes::ClassFilterArgs;
@@ -291,7 +291,7 @@ impl CheckResult {
 
 /// Whether the run was to compare traces, but the log has no result.
 fn is_comparison_unreported(profile: &Profile) -> bool {
-    let options = profile.recorded_options();
+    let options = read_recorded_options(profile);
     let is_asked = options.is_some_and(|options| options.verify > 0);
     is_asked && !profile.stats.contains_key("verify.compared")
 }

@@ -8,13 +8,14 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::{self, Write};
 
-use lucce_decoder::escape;
 use lucce_decoder::{
     ContextId, EventExplanation, EventStream, EventTypeId, EventWindow, LogDamage, Profile,
-    StreamEvent, TraceTree,
+    StreamEvent, TraceTree, escape, explain_event,
 };
 use serde::{Serialize, Serializer};
 use serde_json::json;
+
+use super::selection::Selection;
 
 /// The result of an export.
 #[derive(Default)]
@@ -28,7 +29,7 @@ pub struct ChromeExportResult {
 pub fn write_events(
     profile: &Profile,
     stream: &EventStream,
-    (window, kind): (&EventWindow<'_>, Option<&str>),
+    (window, selection): (&EventWindow<'_>, &Selection),
     out: &mut impl Write,
 ) -> io::Result<ChromeExportResult> {
     let mut chrome = ChromeTraceWriter {
@@ -44,7 +45,7 @@ pub fn write_events(
         .iter_events()
         .filter(|event| window.contains_event(stream, event))
     {
-        chrome.write_event(&event, kind, out)?;
+        chrome.write_event(&event, selection, out)?;
     }
     write!(out, "\n],\"stackFrames\":")?;
     escape::write_escaped_json(out, &ChromeFrames(&chrome.traces))?;
@@ -82,7 +83,7 @@ impl ChromeTraceWriter<'_> {
     fn write_event(
         &mut self,
         event: &StreamEvent,
-        kind: Option<&str>,
+        selection: &Selection,
         out: &mut impl Write,
     ) -> io::Result<()> {
         let (profile, traces) = (self.profile, &mut self.traces);
@@ -91,15 +92,18 @@ impl ChromeTraceWriter<'_> {
             info.is_none_or(|info| info.kind == kind)
         };
         // The file has no frames of other kinds.
-        if !kind.is_none_or(is_kind) {
+        if !selection.event.as_deref().is_none_or(is_kind) {
             return Ok(());
         }
         let told = match self.described_events.entry((event.id, event.event)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(free) => {
-                let told = profile.explain_event(traces, event);
+                let told = explain_event(profile, traces, event);
                 let told = told.map_err(|damage| self.written.damage.get_or_insert(damage));
-                free.insert(told.ok().filter(|told| !traces.is_outside(told.trace)))
+                let filter = selection.event_filter();
+                free.insert(told.ok().filter(|told| {
+                    !traces.is_outside(told.trace) && filter.admits_event(traces, told)
+                }))
             }
         };
         let Some(told) = told else {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lucce_decoder::Profile;
+use lucce_decoder::{Profile, is_symbols, summarize_bursts};
 use lucce_filter::{ClassFilter, PatternList};
 
 use super::{CommandError, open_profile, prefix_path, print_diagnostic};
@@ -47,7 +47,7 @@ impl ClassFilterArgs {
     /// Opens a log and applies these options. Refuses symbols.
     pub fn open_log(&self, path: &Path) -> Result<Profile, CommandError> {
         let profile = self.open_for_numbers(path)?;
-        match profile.is_symbols() {
+        match is_symbols(&profile) {
             true => Err(CommandError::Usage(prefix_path(
                 path,
                 symbols_message(&profile),
@@ -62,7 +62,7 @@ impl ClassFilterArgs {
         if self.arguments {
             profile.show_arguments();
         }
-        if let Some(bursts) = profile.burst_summary().filter(|_| !profile.is_symbols()) {
+        if let Some(bursts) = summarize_bursts(&profile).filter(|_| !is_symbols(&profile)) {
             print_diagnostic(prefix_path(path, bursts));
         }
         let filter = self.class_filter();

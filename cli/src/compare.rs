@@ -13,81 +13,29 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 use std::path::PathBuf;
 
-use clap::ValueEnum;
-use lucce_decoder::escape::{EscapedLine, EscapedText};
 use lucce_decoder::{
     ALLOC, GroupBy, GroupKey, Measure, MergedCounter, MergedProfile, NodeId, Profile,
 };
-use regex_lite::Regex;
 
 pub use change_row::ChangeRow;
 pub use run_facts::{CompareRemark, RemarkSeverity, RunFacts};
 pub use shifts::{LineShift, LineShifts};
 
 use super::amounts::format_amount;
-use super::classes::ClassFilterArgs;
 use super::output::grouped;
 use super::progress::ProgressMeter;
-use super::tag_filter::TagFilterArgs;
-use super::{CommandError, CommandStatus, MeasureArg, prefix_path, report_damage};
-
-/// What changes are told by.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum GroupByArg {
-    /// Stack trace, line by line, and type
-    Context,
-    /// Type of the objects
-    Type,
-    /// Class, including callees
-    Class,
-    /// Package, including callees
-    Package,
-    /// Method, including callees
-    Method,
-    /// Line, including callees
-    Line,
-    /// Thread
-    Thread,
-    /// Tag of the program (CallContext.tag)
-    Tag,
-}
-
-impl GroupByArg {
-    /// The value's name on the command line.
-    pub fn option_name(self) -> String {
-        let value = self.to_possible_value();
-        value.map_or_else(String::new, |value| value.get_name().to_owned())
-    }
-
-    pub fn to_group_by(self) -> GroupBy {
-        match self {
-            GroupByArg::Context => GroupBy::Context,
-            GroupByArg::Type => GroupBy::Type,
-            GroupByArg::Class => GroupBy::Class,
-            GroupByArg::Package => GroupBy::Package,
-            GroupByArg::Method => GroupBy::Method,
-            GroupByArg::Line => GroupBy::Line,
-            GroupByArg::Thread => GroupBy::Thread,
-            GroupByArg::Tag => GroupBy::Tag,
-        }
-    }
-}
+use super::selection::{RowFilter, SelectedRun, Selection};
+use super::{CommandError, CommandStatus, SortArg, prefix_path, report_damage};
 
 /// Which events, and what they are compared by.
 #[derive(clap::Args)]
 pub struct CompareArgs {
-    /// Compare events of this kind [default: allocations, else the most frequent kind]
-    #[arg(long, value_name = "KIND")]
-    pub event: Option<String>,
-    /// Compare this amount [default: value; count for events without values]
-    #[arg(long, value_name = "AMOUNT", value_enum)]
-    pub measure: Option<MeasureArg>,
+    /// Compare this amount, and sort by it [default: value; count for events without values]
+    #[arg(long, value_name = "KEY", value_enum)]
+    pub sort: Option<SortArg>,
     /// Divide by the number of events of this kind, e.g. requests that the program counts by CallContext.event
     #[arg(long, value_name = "KIND")]
     pub per: Option<String>,
-    /// Compare only stacks with a matching method (package.Class.method)
-    #[arg(long, value_name = "REGEX")]
-    pub through: Option<Regex>,
     /// Join stack traces without line numbers, which move when a program is edited
     #[arg(long)]
     pub no_lines: bool,
@@ -95,9 +43,14 @@ pub struct CompareArgs {
     #[arg(long)]
     pub idle: bool,
     #[command(flatten)]
-    pub tagged: TagFilterArgs,
-    #[command(flatten)]
-    pub classes: ClassFilterArgs,
+    pub selection: Selection,
+}
+
+impl CompareArgs {
+    /// The amount of the sort key, if one is named.
+    pub fn requested_measure(&self) -> Option<Measure> {
+        self.sort.and_then(SortArg::to_measure)
+    }
 }
 
 /// The runs of both sides.
@@ -112,8 +65,8 @@ pub struct RunComparison {
     number: u32,
     /// The divisor of amounts, by run.
     per: Vec<f64>,
-    /// Whether the path has a method that matches `--through`, by node.
-    through: Option<Vec<bool>>,
+    /// The selected types and methods.
+    filter: RowFilter,
     /// Whether contexts are joined without lines.
     no_lines: bool,
     /// Whether waits of idle threads are compared.
@@ -144,22 +97,20 @@ impl RunComparison {
         let mut end = CommandStatus::Fine;
         let mut facts = Vec::new();
         for path in old.iter().chain(new) {
-            let mut profile = what.classes.open_log(path)?;
-            what.tagged.apply(path, &mut profile)?;
+            let SelectedRun { profile, status } = what.selection.open_run(path, false)?;
+            end = end.max(status);
             facts.push(RunFacts::new(path, &profile));
             add_profile(&mut joined, &profile, what.no_lines);
             end = report_damage(path, profile.damage.as_ref(), end);
         }
-        let (kind, unit) = choose_kind(&facts, what.event.as_deref());
+        let (kind, unit) = choose_kind(&facts, what.selection.event.as_deref());
         let Some(number) = joined.find_kind(&kind) else {
             return Err(CommandError::Usage(format!(
                 "none of the logs has events of kind {kind:?}"
             )));
         };
-        let through = what.through.as_ref();
         let mut compared = RunComparison {
-            through: through
-                .map(|regex| joined.mark_paths_through(|method| regex.is_match(method))),
+            filter: what.selection.event_filter().build_row_filter(&joined),
             old: old.len(),
             measure: Measure::Value,
             per: vec![1.0; joined.runs.len()],
@@ -168,13 +119,15 @@ impl RunComparison {
             number,
             no_lines: what.no_lines,
             with_idle: what.idle,
-            remarks: run_facts::all_remarks(&facts, &kind, what.tagged.is_unrestricted()),
+            remarks: run_facts::all_remarks(&facts, &kind, what.selection.is_whole_kind()),
             facts,
             kind,
             end,
         };
-        compared.remarks.extend(compared.empty_remark(through));
-        compared.choose_measure(what.measure);
+        compared
+            .remarks
+            .extend(compared.empty_remark(&what.selection));
+        compared.choose_measure(what.requested_measure());
         compared.divide_per_event(old.iter().chain(new), what.per.as_deref())?;
         compared.remarks.extend(compared.idle_remark());
         compared.remarks.extend(compared.outside_remark());
@@ -194,7 +147,7 @@ impl RunComparison {
     }
 
     /// A remark that there is nothing to compare; the options may be mistyped.
-    fn empty_remark(&self, through: Option<&Regex>) -> Option<CompareRemark> {
+    fn empty_remark(&self, selection: &Selection) -> Option<CompareRemark> {
         let mut runs = 0..self.merged.runs.len();
         let is_there = |run| {
             let mut asked = self
@@ -205,15 +158,7 @@ impl RunComparison {
         if runs.any(is_there) {
             return None;
         }
-        let text = match through {
-            // The pattern as typed: its backslashes are not escapes of a name.
-            Some(through) => format!(
-                "no event of kind {} in any run is through {}",
-                EscapedText(&self.kind),
-                EscapedLine(&through.to_string())
-            ),
-            None => format!("no run has any event of kind {}", EscapedText(&self.kind)),
-        };
+        let text = format!("{} in any run", selection.nothing_matches(&self.kind));
         Some(CompareRemark::new(RemarkSeverity::Incomparable, text))
     }
 
@@ -223,10 +168,10 @@ impl RunComparison {
         (run_facts::describe_side(old), run_facts::describe_side(new))
     }
 
-    fn choose_measure(&mut self, asked: Option<MeasureArg>) {
+    fn choose_measure(&mut self, asked: Option<Measure>) {
         let is_count = match asked {
-            Some(MeasureArg::Count) => true,
-            Some(MeasureArg::Value) => false,
+            Some(Measure::Count) => true,
+            Some(Measure::Value) => false,
             None => {
                 self.unit.is_empty()
                     && (0..self.merged.runs.len()).all(|run| self.total_amount(run) == 0.0)
@@ -268,13 +213,9 @@ impl RunComparison {
         (self.with_idle || !row.is_idle) && self.is_selected(row)
     }
 
-    /// Whether an event is of the compared kind and passes `--through`.
+    /// Whether an event is of the compared kind and selected.
     fn is_selected(&self, row: &MergedCounter) -> bool {
-        let is_through = |through: &Vec<bool>| {
-            let through = through.get(row.node.0 as usize);
-            through.copied().unwrap_or_default()
-        };
-        row.kind == self.number && self.through.as_ref().is_none_or(is_through)
+        row.kind == self.number && self.filter.matches_row(row)
     }
 
     /// A remark about events left out because their threads wait for work.
@@ -282,7 +223,7 @@ impl RunComparison {
         let idle = |(run, per): (usize, &f64)| {
             let rows = |row: &MergedCounter| row.is_idle && self.is_selected(row);
             let amounts = self.merged.filter_counters(run, rows);
-            let amounts = amounts.map(|row| self.measure.measure_counter(row));
+            let amounts = amounts.map(|row| row.amount(self.measure));
             amounts.fold(0, u64::saturating_add) as f64 / per
         };
         let amounts: Vec<f64> = self.per.iter().enumerate().map(idle).collect();
@@ -302,16 +243,14 @@ impl RunComparison {
             .filter_counters(run, |row| self.is_compared(row))
     }
 
-    fn sums_by_key(&self, run: usize, told: GroupByArg) -> HashMap<GroupKey, u64> {
+    fn sums_by_key(&self, run: usize, by: GroupBy) -> HashMap<GroupKey, u64> {
         self.merged
-            .sum_by_group(run, self.measure, told.to_group_by(), |row| {
-                self.is_compared(row)
-            })
+            .sum_by_group(run, self.measure, by, |row| self.is_compared(row))
     }
 
     fn total_amount(&self, run: usize) -> f64 {
         let sum = self
-            .sums_by_key(run, GroupByArg::Type)
+            .sums_by_key(run, GroupBy::Type)
             .values()
             .fold(0, |sum: u64, one| sum.saturating_add(*one));
         sum as f64 / self.per.get(run).copied().unwrap_or(1.0)
@@ -326,11 +265,11 @@ impl RunComparison {
     }
 
     /// The changes by group, largest first.
-    pub fn list_changes(&self, told: GroupByArg) -> Vec<AmountChange> {
+    pub fn list_changes(&self, by: GroupBy) -> Vec<AmountChange> {
         let runs = self.merged.runs.len();
         let mut rows: HashMap<GroupKey, Vec<f64>> = HashMap::new();
         for (run, per) in self.per.iter().enumerate() {
-            for (key, amount) in self.sums_by_key(run, told) {
+            for (key, amount) in self.sums_by_key(run, by) {
                 let row = rows.entry(key).or_insert_with(|| vec![0.0; runs]);
                 if let Some(cell) = row.get_mut(run) {
                     *cell = amount as f64 / per;
@@ -377,7 +316,7 @@ impl RunComparison {
 
     /// The fraction of both sides' amounts in groups that only one side has.
     fn one_sided_share<K: Hash + Eq>(&self, key: impl Fn(&MergedCounter) -> K) -> f64 {
-        let amount = |row: &MergedCounter| self.measure.measure_counter(row);
+        let amount = |row: &MergedCounter| row.amount(self.measure);
         let keys = |runs: std::ops::Range<usize>| -> HashSet<K> {
             let rows = runs.flat_map(|run| self.compared_rows(run));
             let rows = rows.filter(|row| amount(row) > 0);

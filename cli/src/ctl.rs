@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use lucce_control::{ControlCommand, ControlError, send_command};
-use lucce_decoder::EventStream;
 use lucce_decoder::escape::EscapedText;
+use lucce_decoder::{EventStream, count_unstreamed_events};
 use lucce_options::EventSelection;
 use serde_json::Value;
 
@@ -89,7 +89,7 @@ fn add_stream_entries(answer: String) -> String {
     let lost = match status["stream"]["full"] == true {
         true => open_profile(&log)
             .ok()
-            .map(|log| log.count_unstreamed_events(&stream)),
+            .map(|log| count_unstreamed_events(&log, &stream)),
         false => Some(BTreeMap::new()),
     };
     status["stream"]["entries"] = stream.event_count().into();
@@ -176,7 +176,8 @@ fn absolute_path(file: &PathBuf) -> Result<String, CommandError> {
 
 /// Writes rows of keys and values; nested values have both keys.
 fn write_rows(out: &mut impl Write, above: &str, value: &Value) -> std::io::Result<()> {
-    for (key, value) in value.as_object().into_iter().flatten() {
+    let entries = value.as_object().into_iter().flatten();
+    for (key, value) in entries.filter(|(_, value)| !value.is_null()) {
         let key = EscapedText(&key.replace('_', " ")).to_string();
         let key = format!("{above}{key}");
         if value.is_object() {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
     ContextId, ContextNumber, DecodeError, Profile, RunId, StackFrame, StackTrace, SubmissionIndex,
+    index_submissions,
 };
 use serde::Serialize;
 
@@ -59,7 +60,7 @@ pub fn run(args: &DecodeArgs) -> Result<CommandStatus, CommandError> {
         return Err(CommandError::Usage(no_number_message(bad)));
     }
     let profile = args.classes.open_for_numbers(&args.file)?;
-    let submissions = args.across_threads.then(|| profile.index_submissions());
+    let submissions = args.across_threads.then(|| index_submissions(&profile));
     let log = LogDecoder {
         path: &args.file,
         profile,

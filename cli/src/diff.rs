@@ -4,13 +4,14 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lucce_decoder::escape::EscapedText;
+use lucce_decoder::{GroupBy, Measure};
 use lucce_page::PageOpening;
 use serde::Serialize;
 
 use super::amounts::{format_amount, format_change as signed, format_growth};
-use super::compare::{ChangeRow, CompareArgs, GroupByArg, RunComparison, RunFacts};
+use super::compare::{ChangeRow, CompareArgs, RunComparison, RunFacts};
 use super::output::{format_plural, grouped, lock_stdout, write_json};
-use super::{CommandError, CommandStatus, MeasureArg, view};
+use super::{CommandError, CommandStatus, SortArg, view};
 
 /// Compare runs of a program: what allocates more now, or less.
 ///
@@ -30,8 +31,8 @@ pub struct DiffArgs {
     #[arg(last = true, value_name = "NEW")]
     new: Vec<PathBuf>,
     /// Sum up by this
-    #[arg(long, value_name = "BY", value_enum, default_value_t = GroupByArg::Context)]
-    by: GroupByArg,
+    #[arg(long, value_name = "BY", value_enum, default_value_t = GroupBy::Context)]
+    by: GroupBy,
     /// Maximum number of changes; 0: all
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
@@ -72,10 +73,11 @@ struct DiffReport<'c> {
 
 pub fn run(args: &DiffArgs) -> Result<CommandStatus, CommandError> {
     let (old, new) = split_sides(args)?;
+    SortArg::check_total(args.what.sort, args.by.includes_callees())?;
     if let Some(page) = &args.html {
         return write_page(args, (old, new), page);
     }
-    if args.what.no_lines && args.by == GroupByArg::Line {
+    if args.what.no_lines && args.by == GroupBy::Line {
         return Err(CommandError::Usage(
             "--by line needs the lines that --no-lines leaves out".into(),
         ));
@@ -121,8 +123,8 @@ pub fn run(args: &DiffArgs) -> Result<CommandStatus, CommandError> {
     Ok(compared.end)
 }
 
-fn remark_texts(compared: &RunComparison, by: GroupByArg) -> Vec<String> {
-    let with_lines = matches!(by, GroupByArg::Context | GroupByArg::Line);
+fn remark_texts(compared: &RunComparison, by: GroupBy) -> Vec<String> {
+    let with_lines = matches!(by, GroupBy::Context | GroupBy::Line);
     let lines = with_lines.then(|| compared.lines_remark()).flatten();
     let remarks = compared.remarks.iter().chain(&lines);
     remarks.map(|remark| remark.text.clone()).collect()
@@ -142,17 +144,16 @@ fn write_page(
     let files = [old.clone(), new.clone()];
     let opening = PageOpening {
         tab: "difference".into(),
-        kind: args.what.event.clone().unwrap_or_default(),
-        measure: match args.what.measure {
+        kind: args.what.selection.event.clone().unwrap_or_default(),
+        measure: match args.what.requested_measure() {
             None => String::new(),
-            Some(MeasureArg::Value) => "value".into(),
-            Some(MeasureArg::Count) => "count".into(),
+            Some(Measure::Value) => "value".into(),
+            Some(Measure::Count) => "count".into(),
         },
         per: args.what.per.clone().unwrap_or_default(),
-        group: args.by.option_name(),
+        group: args.by.name().to_owned(),
     };
-    let what = (&args.what.classes, &args.what.tagged);
-    view::write_page(&files, page, what, opening)
+    view::write_page(&files, page, &args.what.selection, opening)
 }
 
 fn split_sides(args: &DiffArgs) -> Result<(&[PathBuf], &[PathBuf]), CommandError> {
@@ -204,7 +205,7 @@ impl DiffReport<'_> {
         remarks.try_for_each(|remark| writeln!(out, "{remark}"))
     }
 
-    fn write(&self, by: GroupByArg, out: &mut impl Write) -> io::Result<()> {
+    fn write(&self, by: GroupBy, out: &mut impl Write) -> io::Result<()> {
         let per = self
             .per
             .as_ref()
@@ -233,7 +234,7 @@ impl DiffReport<'_> {
         }
         for (number, row) in self.rows.iter().enumerate() {
             match by {
-                GroupByArg::Context => row.write_context(number + 1, &self.unit, out)?,
+                GroupBy::Context => row.write_context(number + 1, &self.unit, out)?,
                 _ => {
                     writeln!(
                         out,

@@ -6,19 +6,18 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use lucce_decoder::{
-    CollapsedStacks, ContextList, ExportOptions, KindTotal, Profile, StackMeasure, events_path,
-    write_difference,
+    CollapsedStacks, ContextList, ExportOptions, KindTotal, Measure, Profile, events_path,
+    export_run, has_followed_objects, write_difference,
 };
 use lucce_export::{ExportCount, ExportEvent};
 
-use super::classes::ClassFilterArgs;
 use super::output::{format_plural, write_output};
 use super::progress::ProgressMeter;
-use super::tag_filter::TagFilterArgs;
+use super::selection::{SelectedRun, Selection};
 use super::threshold::{ThresholdArgs, warn_if_traces_are_large};
-use super::time_window::{self, StreamWindowArgs};
+use super::time_window;
 use super::{
-    CommandError, CommandStatus, MeasureArg, chrome, find_kind, prefix_path, print_diagnostic,
+    CommandError, CommandStatus, chrome, find_kind, prefix_path, print_diagnostic,
     report_contexts_damage, report_damage,
 };
 
@@ -38,10 +37,7 @@ pub struct ExportArgs {
     format: ExportFormatArg,
     /// Write this amount [default: value; count for events without values]
     #[arg(long, value_name = "AMOUNT", value_enum)]
-    measure: Option<MeasureArg>,
-    /// Write events of this kind [default: all that the format holds, else allocations, else the most frequent kind]
-    #[arg(long, value_name = "KIND")]
-    event: Option<String>,
+    measure: Option<Measure>,
     /// Add the type that was allocated, locked, … as a frame
     #[arg(long)]
     leaf_type: bool,
@@ -54,14 +50,13 @@ pub struct ExportArgs {
     #[command(flatten)]
     threshold: ThresholdArgs,
     #[command(flatten)]
-    classes: ClassFilterArgs,
-    #[command(flatten)]
-    part: StreamWindowArgs,
-    #[command(flatten)]
-    tagged: TagFilterArgs,
+    selection: Selection,
+    /// Count the events of the stream (agent option record=stream); implied by --from, --to and --thread
+    #[arg(long)]
+    stream: bool,
     /// Write to this file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    out: Option<PathBuf>,
 }
 
 /// The output format.
@@ -107,7 +102,7 @@ pub fn run(args: &ExportArgs) -> Result<CommandStatus, CommandError> {
         let text = "--content-ids are labels, and collapsed and chrome have none";
         return Err(CommandError::Usage(text.into()));
     }
-    if !args.tagged.is_unrestricted() && matches!(args.format, ExportFormatArg::Chrome) {
+    if !args.selection.tagged.is_unrestricted() && matches!(args.format, ExportFormatArg::Chrome) {
         let text = "--tag is for sums, and chrome has single events";
         return Err(CommandError::Usage(text.into()));
     }
@@ -126,7 +121,7 @@ fn export_other(
     args: &ExportArgs,
     format: &dyn lucce_export::ExportFormat,
 ) -> Result<CommandStatus, CommandError> {
-    if args.output.is_none() && !format.is_text() && io::stdout().is_terminal() {
+    if args.out.is_none() && !format.is_text() && io::stdout().is_terminal() {
         let name = format.name();
         let text = format!("--format {name} is no text for a terminal: -o FILE keeps it");
         return Err(CommandError::Usage(text));
@@ -134,19 +129,24 @@ fn export_other(
     let times = exports_events(args, format)
         .then(|| time_window::read_stream(&args.file))
         .transpose()?;
-    let part = match times {
-        Some(_) => None,
-        None => args.part.open_stream(&args.file)?,
+    let filter = args.selection.event_filter();
+    let (mut profile, streamed) = match &times {
+        Some(stream) => {
+            let profile = args.selection.classes.open_log(&args.file)?;
+            let status = time_window::check_stream(&args.file, &profile, stream)?;
+            (profile, status)
+        }
+        None => {
+            let run = args.selection.open_run(&args.file, args.stream)?;
+            (run.profile, run.status)
+        }
     };
-    let mut profile = args.classes.open_log(&args.file)?;
-    let streamed = match &times {
-        Some(stream) => time_window::check_stream(&args.file, &profile, stream)?,
-        None => args.part.apply(&args.file, &mut profile, part)?,
-    };
-    args.tagged.apply(&args.file, &mut profile)?;
-    let asked = args.event.as_deref();
-    if let Some(asked) = asked.filter(|asked| !profile.has_followed_objects(asked)) {
+    let asked = args.selection.event.as_deref();
+    if let Some(asked) = asked.filter(|asked| !has_followed_objects(&profile, asked)) {
         find_kind(&args.file, &profile, Some(asked), streamed)?;
+    }
+    if filter.has_patterns() {
+        profile.events = filter.select_counters(&profile, &profile.events);
     }
     if args.content_ids && !format.has_content_ids() {
         let name = format.name();
@@ -155,13 +155,13 @@ fn export_other(
     }
     let bar = ProgressMeter::new("decoding", profile.events.context_ids().len() as u64);
     let wish = ExportOptions {
-        kind: args.event.as_deref(),
-        value: args.measure.map(MeasureArg::to_measure),
+        kind: args.selection.event.as_deref(),
+        value: args.measure,
         leaf_type: args.leaf_type,
         content_ids: args.content_ids,
         admits: &|sum, whole| args.threshold.admits(sum, whole),
     };
-    let exported = profile.export_run(&wish, times.as_ref(), &|more| bar.tick(more));
+    let exported = export_run(&profile, &wish, times.as_ref(), &|more| bar.tick(more));
     drop(bar);
     let bytes = format.estimate_stack_bytes(&exported.run);
     let stacks = exported.run.rows.len() as u64;
@@ -169,21 +169,21 @@ fn export_other(
     let left_out = Cell::new(0);
     let write = |out: &mut dyn Write| match &times {
         None => format.write(&exported.run, None, out),
-        Some(stream) => args.part.times.with_window(|window| {
+        Some(stream) => args.selection.times.with_window(|window| {
             let events = |tell: &mut dyn FnMut(&ExportEvent) -> io::Result<()>| {
                 exported.for_each_event(stream, window, &left_out, tell)
             };
             format.write(&exported.run, Some(&events), out)
         }),
     };
-    write_output(args.output.as_deref(), write, |written| match written {
+    write_output(args.out.as_deref(), write, |written| match written {
         ExportCount::Stacks(number) => format_plural(*number, "stack"),
         ExportCount::Events(number) => format_plural(*number, "event"),
     })?;
     if let Some(stream) = &times {
         time_window::warn_about_unstreamed(&args.file, &profile, stream);
     }
-    if left_out.get() > 0 && args.event.is_none() && !profile.is_restricted() {
+    if left_out.get() > 0 && args.selection.event.is_none() && !profile.is_restricted() {
         let events = format_plural(left_out.get(), "event");
         print_diagnostic(prefix_path(
             &args.file,
@@ -198,12 +198,13 @@ fn exports_events(args: &ExportArgs, format: &dyn lucce_export::ExportFormat) ->
     format.has_times()
         && events_path(&args.file).exists()
         && !args.threshold.is_set()
-        && args.tagged.is_unrestricted()
+        && args.selection.tagged.is_unrestricted()
+        && !args.selection.event_filter().has_patterns()
 }
 
 fn export_collapsed(args: &ExportArgs) -> Result<CommandStatus, CommandError> {
-    let side = CollapsedSide::open(args, &args.file, args.event.as_deref())?;
-    let value = MeasureArg::choose_measure(args.measure, &side.kind, side.contexts.total_value());
+    let side = CollapsedSide::open(args, &args.file, args.selection.event.as_deref())?;
+    let value = Measure::resolve(args.measure, &side.kind.unit, side.contexts.total_value());
     let mut collapsed = side.collapse_stacks(value, args.leaf_type);
     let whole = collapsed.total_value();
     collapsed.merge_small_stacks(|sum| args.threshold.admits(sum, whole));
@@ -212,7 +213,7 @@ fn export_collapsed(args: &ExportArgs) -> Result<CommandStatus, CommandError> {
     warn_if_traces_are_large(written.estimate_bytes(), stacks, false);
     let bar = ProgressMeter::new("writing", stacks);
     let write = |mut out: &mut dyn Write| written.write(&mut out, &|more| bar.tick(more));
-    write_output(args.output.as_deref(), write, |()| {
+    write_output(args.out.as_deref(), write, |()| {
         format_plural(stacks, "stack")
     })?;
     Ok(side.end)
@@ -239,14 +240,22 @@ impl CollapsedSide {
         file: &Path,
         kind: impl Fn(&Profile, CommandStatus) -> Result<KindTotal, CommandError>,
     ) -> Result<Self, CommandError> {
-        let stream = args.part.open_stream(file)?;
-        let mut profile = args.classes.open_log(file)?;
-        let streamed = args.part.apply(file, &mut profile, stream)?;
-        args.tagged.apply(file, &mut profile)?;
+        let SelectedRun {
+            profile,
+            status: streamed,
+        } = args.selection.open_run(file, args.stream)?;
         let kind = kind(&profile, streamed)?;
         let events = profile.events_of_kind(&kind.name);
         let bar = ProgressMeter::new("decoding", events.context_ids().len() as u64);
-        let contexts = profile.list_contexts_of(&events, &|more| bar.tick(more));
+        let mut contexts = profile.list_contexts_of(&events, &|more| bar.tick(more));
+        let filter = args.selection.event_filter();
+        if filter.has_patterns() {
+            filter.retain_contexts(&profile, &mut contexts.list);
+            if contexts.list.is_empty() && kind.count > 0 {
+                let message = args.selection.nothing_matches(&kind.name);
+                print_diagnostic(prefix_path(file, message));
+            }
+        }
         let end = report_contexts_damage(file, &contexts, CommandStatus::Fine).max(streamed);
         Ok(CollapsedSide {
             profile,
@@ -256,7 +265,7 @@ impl CollapsedSide {
         })
     }
 
-    fn collapse_stacks(&self, value: StackMeasure, leaf_type: bool) -> CollapsedStacks {
+    fn collapse_stacks(&self, value: Measure, leaf_type: bool) -> CollapsedStacks {
         let list = &self.contexts.list;
         let bar = ProgressMeter::new("summing up", list.len() as u64);
         let tick = |more| bar.tick(more);
@@ -266,9 +275,9 @@ impl CollapsedSide {
 
 /// Writes the stacks of two runs.
 fn export_difference(args: &ExportArgs, old: &Path) -> Result<CommandStatus, CommandError> {
-    let new = CollapsedSide::open(args, &args.file, args.event.as_deref())?;
+    let new = CollapsedSide::open(args, &args.file, args.selection.event.as_deref())?;
     let old = CollapsedSide::open_with_kind(args, old, |_, _| Ok(new.kind.clone()))?;
-    let value = MeasureArg::choose_measure(args.measure, &new.kind, new.contexts.total_value());
+    let value = Measure::resolve(args.measure, &new.kind.unit, new.contexts.total_value());
     let of_both = [&old, &new].map(|side| side.collapse_stacks(value, args.leaf_type));
     let [of_old, of_new] = &of_both;
     let whole = of_old.total_value().max(of_new.total_value());
@@ -283,7 +292,7 @@ fn export_difference(args: &ExportArgs, old: &Path) -> Result<CommandStatus, Com
     warn_if_traces_are_large(bytes, (of_old.len() + of_new.len()) as u64, false);
     let admits = |sum| args.threshold.admits(sum, whole);
     let write = |out: &mut dyn Write| write_difference((&written.0, &written.1), admits, out);
-    write_output(args.output.as_deref(), write, |lines| {
+    write_output(args.out.as_deref(), write, |lines| {
         format_plural(*lines, "stack")
     })?;
     Ok(old.end.max(new.end))
@@ -294,18 +303,18 @@ fn export_chrome(args: &ExportArgs) -> Result<CommandStatus, CommandError> {
         let text = "--measure, --leaf-type, --min-share and --min-value sum up, and --format chrome shows each event, with its value and type";
         return Err(CommandError::Usage(text.into()));
     }
-    args.part.times.check_order()?;
+    args.selection.times.check_order()?;
     let stream = time_window::read_stream(&args.file)?;
-    let profile = &args.classes.open_log(&args.file)?;
+    let profile = &args.selection.classes.open_log(&args.file)?;
     let end = time_window::check_stream(&args.file, profile, &stream)?;
-    find_kind(&args.file, profile, args.event.as_deref(), end)?;
+    find_kind(&args.file, profile, args.selection.event.as_deref(), end)?;
     let write = |mut out: &mut dyn Write| {
-        args.part.times.with_window(|window| {
-            let wanted = (window, args.event.as_deref());
+        args.selection.times.with_window(|window| {
+            let wanted = (window, &args.selection);
             chrome::write_events(profile, &stream, wanted, &mut out)
         })
     };
-    let written = write_output(args.output.as_deref(), write, |written| {
+    let written = write_output(args.out.as_deref(), write, |written| {
         format_plural(written.events, "event")
     })?;
     time_window::warn_about_unstreamed(&args.file, profile, &stream);

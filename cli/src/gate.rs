@@ -9,15 +9,15 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use lucce_decoder::GroupBy;
 use lucce_decoder::escape::{EscapedLine, EscapedText};
 
 use super::amounts::{format_amount, format_growth};
 use super::compare::{
-    ChangeRow, CompareArgs, CompareRemark, GroupByArg, LineShifts, RemarkSeverity, RunComparison,
-    RunFacts,
+    ChangeRow, CompareArgs, CompareRemark, LineShifts, RemarkSeverity, RunComparison, RunFacts,
 };
 use super::output::{lock_stdout, refuse_lucce_file, write_json};
-use super::{CommandError, CommandStatus, prefix_path};
+use super::{CommandError, CommandStatus, SortArg, prefix_path};
 
 /// Fail, with exit code 1, if new runs exceed old ones by more than a limit; print the contexts that grew.
 ///
@@ -91,6 +91,8 @@ enum GateVerdict {
 }
 
 pub fn run(args: &GateArgs) -> Result<CommandStatus, CommandError> {
+    // A gate compares contexts, which have no callees.
+    SortArg::check_total(args.what.sort, false)?;
     let mut targets = args.junit.iter().chain(&args.markdown);
     targets.try_for_each(|path| refuse_lucce_file(path))?;
     let compared = match RunComparison::open_runs(&args.base, &args.new, &args.what) {
@@ -191,7 +193,7 @@ impl<'c> GateResult<'c> {
 
     /// The result if nothing could be compared.
     fn from_failure(args: &GateArgs, failure: &CommandError) -> GateResult<'c> {
-        let kind = args.what.event.as_deref().unwrap_or("events");
+        let kind = args.what.selection.event.as_deref().unwrap_or("events");
         GateResult {
             verdict: GateVerdict::NotJudged,
             title: format_title(kind, &args.what),
@@ -255,7 +257,7 @@ fn format_reason(doubt: &CompareRemark) -> String {
 /// The title: `alloc per request through com\.acme\.`
 fn format_title(kind: &str, what: &CompareArgs) -> String {
     let per = what.per.as_ref();
-    let through = what.through.as_ref();
+    let through = what.selection.through.as_ref();
     format!(
         "{}{}{}",
         EscapedText(kind),
@@ -270,7 +272,7 @@ fn format_title(kind: &str, what: &CompareArgs) -> String {
 /// The contexts that grew.
 fn collect_grown_rows(compared: &RunComparison, top: usize) -> Vec<ChangeRow> {
     let top = if top == 0 { usize::MAX } else { top };
-    let changes = compared.list_changes(GroupByArg::Context);
+    let changes = compared.list_changes(GroupBy::Context);
     let shifts = compared.line_shifts(&changes);
     let grown = changes
         .iter()

@@ -20,7 +20,7 @@ mod export;
 mod fleet;
 mod gate;
 mod holders;
-mod hot_paths;
+mod lab;
 mod leaks;
 mod list;
 mod man;
@@ -30,9 +30,9 @@ mod push;
 mod record;
 mod recording_args;
 mod reference;
-mod replay;
 mod report;
 mod run;
+mod selection;
 mod serve;
 mod stats;
 mod stream;
@@ -52,13 +52,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use lucce_decoder::escape::EscapedLine;
-use lucce_decoder::{
-    ContextList, KindTotal, LogDamage, LogSource, OpenError, Profile, StackMeasure,
-};
-
-use lucce_options::exit_codes::{EXIT_CODE_NOTES, exit_codes_help};
-use lucce_options::{CommandStatus, StartMode};
+use lucce_command::exit_codes::{EXIT_CODE_NOTES, exit_codes_help};
+use lucce_command::{CommandStatus, is_closed_pipe, print_message};
+use lucce_decoder::{ContextList, KindTotal, LogDamage, LogSource, Measure, OpenError, Profile};
+use lucce_options::StartMode;
 
 use progress::ProgressMeter;
 
@@ -99,9 +96,8 @@ enum CliCommand {
     Check(check::CheckArgs),
     Export(export::ExportArgs),
     Fleet(fleet::FleetCommandArgs),
-    HotPaths(hot_paths::HotPathsArgs),
+    Lab(lab::LabArgs),
     Leaks(leaks::LeaksArgs),
-    Replay(replay::ReplayArgs),
     Stream(stream::StreamArgs),
     Man(man::ManArgs),
     Completions(completions::CompletionsArgs),
@@ -120,10 +116,10 @@ const COMMAND_GROUPS: [(&str, &[&str]); 7] = [
             "check", "export", "otlp",
         ],
     ),
-    ("Compare", &["diff", "gate"]),
+    ("Compare", &["diff", "gate", "bench"]),
     ("Leaks", &["leaks"]),
     ("Fleet", &["fleet", "push"]),
-    ("Lab", &["bench", "hot-paths", "replay"]),
+    ("Lab", &["lab"]),
     ("Setup", &["man", "completions"]),
 ];
 
@@ -240,9 +236,8 @@ fn main() -> ExitCode {
         CliCommand::Check(args) => check::run(&args),
         CliCommand::Export(args) => export::run(&args),
         CliCommand::Fleet(args) => fleet::run(&args),
-        CliCommand::HotPaths(args) => hot_paths::run(&args),
+        CliCommand::Lab(args) => lab::run(&args),
         CliCommand::Leaks(args) => leaks::run(&args),
-        CliCommand::Replay(args) => replay::run(&args),
         CliCommand::Stream(args) => stream::run(&args),
         CliCommand::Man(args) => man::run(&args),
         CliCommand::Completions(args) => completions::run(&args),
@@ -255,7 +250,7 @@ impl CommandError {
     fn report_to_stderr(self) -> CommandStatus {
         let (message, end) = match self {
             // The reader of the pipe has closed it.
-            CommandError::Output(e) if e.kind() == io::ErrorKind::BrokenPipe => {
+            CommandError::Output(e) if is_closed_pipe(&e) => {
                 return CommandStatus::Fine;
             }
             CommandError::Output(e) => (format!("cannot write: {e}"), CommandStatus::Unusable),
@@ -279,9 +274,7 @@ fn prefix_path(path: &Path, what: impl std::fmt::Display) -> String {
 
 /// Prints one line on standard error; names in it are escaped.
 fn print_diagnostic(message: impl std::fmt::Display) {
-    use io::Write;
-    // If this fails, there is no other stream for the message.
-    let _ = writeln!(io::stderr(), "lucce: {}", EscapedLine(&message.to_string()));
+    print_message("lucce", message);
 }
 
 fn open_profile(path: &Path) -> Result<Profile, CommandError> {
@@ -293,16 +286,7 @@ fn open_profile(path: &Path) -> Result<Profile, CommandError> {
         .map_err(failed)
 }
 
-/// An amount of events.
-#[derive(Clone, Copy, ValueEnum)]
-enum MeasureArg {
-    /// Sum of the events' values: bytes, nanoseconds, …
-    Value,
-    /// Number of events
-    Count,
-}
-
-/// What rows are sorted by that may include callees.
+/// What rows are sorted by.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SortArg {
     /// Sum of the events' values: bytes, nanoseconds, …
@@ -314,30 +298,22 @@ enum SortArg {
 }
 
 impl SortArg {
+    /// Refuses `total` where rows have no callees.
+    fn check_total(sort: Option<SortArg>, has_callees: bool) -> Result<(), CommandError> {
+        match sort == Some(SortArg::Total) && !has_callees {
+            true => Err(CommandError::Usage(
+                "--sort total needs rows with callees: --by class, package, method or line".into(),
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// The named amount; `None`: the kind's own.
-    fn to_measure_arg(self) -> Option<MeasureArg> {
+    fn to_measure(self) -> Option<Measure> {
         match self {
-            SortArg::Value => Some(MeasureArg::Value),
-            SortArg::Count => Some(MeasureArg::Count),
+            SortArg::Value => Some(Measure::Value),
+            SortArg::Count => Some(Measure::Count),
             SortArg::Total => None,
-        }
-    }
-}
-
-impl MeasureArg {
-    fn to_measure(self) -> StackMeasure {
-        match self {
-            MeasureArg::Value => StackMeasure::Sum,
-            MeasureArg::Count => StackMeasure::Count,
-        }
-    }
-
-    /// Chooses the measure. `sum`: the sum of all values of the kind.
-    fn choose_measure(asked: Option<MeasureArg>, kind: &KindTotal, sum: u64) -> StackMeasure {
-        match asked {
-            Some(asked) => asked.to_measure(),
-            None if kind.unit.is_empty() && sum == 0 => StackMeasure::Count,
-            None => StackMeasure::Sum,
         }
     }
 }

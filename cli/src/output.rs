@@ -1,12 +1,12 @@
-//! Writes to standard output or files, and formats JSON and plurals.
+//! Writes to standard output or files, and formats JSON.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, StdoutLock, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+pub use lucce_command::{format_plural, grouped, percent_of};
 use lucce_decoder::{escape, read_header};
-pub use lucce_replay::grouped;
 use serde::Serialize;
 
 use super::{CommandError, prefix_path, print_diagnostic};
@@ -94,35 +94,4 @@ pub fn warn_if_readable(file: Option<&Path>) {
 pub fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     escape::write_escaped_json(out, value)?;
     writeln!(out)
-}
-
-/// `1 object`, `2 objects`, `2 classes`.
-pub fn format_plural(number: u64, thing: &str) -> String {
-    let s = match number {
-        1 => "",
-        _ if thing.ends_with('s') => "es",
-        _ => "s",
-    };
-    format!("{} {thing}{s}", grouped(number))
-}
-
-pub fn percent_of(part: u64, whole: u64) -> f64 {
-    match whole {
-        0 => 0.0,
-        _ => part as f64 * 100.0 / whole as f64,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn digits_are_grouped() {
-        let texts = [0, 12, 123, 1234, 1_234_567].map(grouped);
-        assert_eq!(texts, ["0", "12", "123", "1,234", "1,234,567"]);
-        assert_eq!(format_plural(1, "node"), "1 node");
-        assert_eq!(format_plural(1000, "node"), "1,000 nodes");
-        assert_eq!(format_plural(0, "class"), "0 classes");
-    }
 }

@@ -9,11 +9,10 @@ use lucce_options::units::parse_duration;
 use lucce_page::PageOpening;
 
 use super::attach::{agent_options, attach_agent, ensure_not_attached};
-use super::classes::ClassFilterArgs;
 use super::list::{find_pid, list_jvms};
 use super::recording_args::RecordingArgs;
 use super::run::agent_path;
-use super::tag_filter::TagFilterArgs;
+use super::selection::Selection;
 use super::{CommandError, CommandStatus, ctl, print_diagnostic, process, view};
 
 /// Attach the agent to a running JVM for a while, and make a page of the recording.
@@ -75,8 +74,7 @@ pub fn run(args: &RecordArgs) -> Result<CommandStatus, CommandError> {
     }
     let page = args.page.clone();
     let page = page.unwrap_or_else(|| view::free_name(std::slice::from_ref(&log)));
-    let what = (&ClassFilterArgs::default(), &TagFilterArgs::default());
-    let end = view::write_page(&[log], &page, what, PageOpening::default())?;
+    let end = view::write_page(&[log], &page, &Selection::default(), PageOpening::default())?;
     if args.open {
         view::open_in_browser(page.as_os_str())?;
     }

@@ -14,7 +14,7 @@ pub struct RecordingArgs {
     #[arg(long, value_name = "EVENTS", value_parser = EventSelection::parse)]
     events: Option<EventSelection>,
     /// Write the log to this file; %p is the process id, %t the time [default: lucce-%p-%t.lucce]
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Set an option of the agent, repeatable; `lucce options` lists them
     #[arg(long = "opt", value_name = "KEY=VALUE", value_parser = parse_setting)]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use clap::{Arg, Command};
-use lucce_options::CommandStatus;
-use lucce_options::exit_codes::EXIT_CODE_NOTES;
+use lucce_command::CommandStatus;
+use lucce_command::exit_codes::EXIT_CODE_NOTES;
 
 /// Beginning of the page.
 const INTRODUCTION: &str = "# Command line

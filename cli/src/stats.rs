@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use lucce_decoder::escape::{EscapedLine, EscapedText};
 use lucce_decoder::{
     ALLOC, AllocationCoverage, ContextSummary, CoverageBytes, EventStream, Profile, SkippedCode,
-    events_path,
+    compute_coverage, events_path,
 };
 use lucce_tracelog::LogFullCause;
 use serde::Serialize;
@@ -129,7 +129,7 @@ impl<'a> LogStats<'a> {
         let (graph, code) = (&profile.graph, &profile.code);
         let coverage = match profile.is_restricted() {
             true => Err("only some classes are shown (--include, --exclude)"),
-            false => profile.allocation_coverage(),
+            false => compute_coverage(profile),
         };
         LogStats {
             run: &profile.meta,

@@ -11,17 +11,15 @@ use std::time::Duration;
 use lucce_decoder::escape::{CsvCellText, EscapedText};
 use lucce_decoder::{
     ContextId, EventExplanation, EventStream, EventTypeId, FrameList, LogDamage, Profile,
-    StreamEvent, ThreadId, TraceTree, events_path, format_tags,
+    StreamEvent, ThreadId, TraceTree, events_path, explain_event, find_thread_tags, format_tags,
 };
-use regex_lite::Regex;
 use serde::Serialize;
 
-use super::classes::ClassFilterArgs;
 use super::output::{format_plural, grouped, lock_stdout, write_json};
 use super::process::is_gone;
-use super::tag_filter::TagFilterArgs;
+use super::selection::Selection;
 use super::threshold::{estimate_frame_bytes, warn_if_large};
-use super::time_window::{TimeWindowArgs, check_stream, read_stream, warn_about_unstreamed};
+use super::time_window::{check_stream, read_stream, warn_about_unstreamed};
 use super::{CommandError, CommandStatus, find_kind, print_diagnostic, report_damage};
 
 /// Print single events in the order of time, with time, thread, value and place (agent option record=stream).
@@ -34,18 +32,8 @@ pub struct StreamArgs {
     /// Log of the run; the file beside it with the ending .events holds the events
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Print events of this kind [default: all]
-    #[arg(long, value_name = "KIND")]
-    event: Option<String>,
-    /// Print only events of matching types of objects
-    #[arg(long = "type", value_name = "REGEX")]
-    type_pattern: Option<Regex>,
     #[command(flatten)]
-    times: TimeWindowArgs,
-    #[command(flatten)]
-    tagged: TagFilterArgs,
-    #[command(flatten)]
-    classes: ClassFilterArgs,
+    selection: Selection,
     /// Maximum number of events [default: all]
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
@@ -67,7 +55,7 @@ pub struct StreamArgs {
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 pub fn run(args: &StreamArgs) -> Result<CommandStatus, CommandError> {
-    args.times.check_order()?;
+    args.selection.times.check_order()?;
     let log = log_path(&args.file);
     let mut out = lock_stdout();
     if args.csv {
@@ -79,12 +67,12 @@ pub fn run(args: &StreamArgs) -> Result<CommandStatus, CommandError> {
     let mut printed = PrintedEvents::default();
     loop {
         let stream = read_stream(&log)?;
-        let profile = args.classes.open_log(&log)?;
+        let profile = args.selection.classes.open_log(&log)?;
         let end = check_stream(&log, &profile, &stream)?;
         if !args.follow {
             // The kind must exist now; otherwise its events may still come.
-            find_kind(&log, &profile, args.event.as_deref(), end)?;
-            args.tagged.check_tags(&log, &profile)?;
+            find_kind(&log, &profile, args.selection.event.as_deref(), end)?;
+            args.selection.tagged.check_log_tags(&log, &profile)?;
         }
         let is_last = !args.follow || !is_running(&log, &profile, &stream);
         let mut printer = EventPrinter::new(args, &profile, &stream, &mut printed);
@@ -183,7 +171,7 @@ impl<'p> EventPrinter<'p> {
             stream,
             traces: TraceTree::new(profile),
             descriptions: HashMap::new(),
-            tagged_threads: args.tagged.thread_ids(profile),
+            tagged_threads: args.selection.tagged.thread_ids(profile),
             printed,
             damage: None,
         }
@@ -217,7 +205,7 @@ impl<'p> EventPrinter<'p> {
 
     /// Whether time, thread and tags of an event match.
     fn is_wanted(&self, event: &StreamEvent) -> bool {
-        let times = &self.args.times;
+        let times = &self.args.selection.times;
         let tagged = self.tagged_threads.as_ref();
         tagged.is_none_or(|tagged| tagged.contains(&event.log_thread))
             && times.with_window(|window| window.contains_event(self.stream, event))
@@ -274,7 +262,7 @@ impl<'p> EventPrinter<'p> {
             time: stream.since_start(event.clock),
             thread: &name,
             is_virtual: thread.is_some_and(|thread| thread.is_virtual),
-            tags: profile.tags_by_key(event.log_thread),
+            tags: find_thread_tags(profile, event.log_thread),
             event: &told.info.kind,
             detail,
             value: told.event_value(event),
@@ -297,16 +285,16 @@ impl<'p> EventPrinter<'p> {
         let told = match self.descriptions.entry((event.id, event.event)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(free) => {
-                let told = self.profile.explain_event(&mut self.traces, event);
+                let told = explain_event(self.profile, &mut self.traces, event);
                 let told = told.map_err(|damage| self.damage.get_or_insert(damage));
                 free.insert(told.ok())
             }
         };
-        let (kind, class) = (&self.args.event, &self.args.type_pattern);
+        let (selection, traces) = (&self.args.selection, &self.traces);
         told.as_ref().filter(|told| {
-            let detail = told.detail.as_deref().unwrap_or_default();
-            kind.as_ref().is_none_or(|kind| told.info.kind == *kind)
-                && class.as_ref().is_none_or(|class| class.is_match(detail))
+            let kind = selection.event.as_ref();
+            kind.is_none_or(|kind| told.info.kind == *kind)
+                && selection.event_filter().admits_event(traces, told)
         })
     }
 }

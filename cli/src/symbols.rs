@@ -25,7 +25,7 @@ pub struct SymbolsArgs {
     file: PathBuf,
     /// Write to this file [default: the log's name with .lsym, if there is no such file]
     #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    out: Option<PathBuf>,
     /// Keep the program's arguments instead of `*`
     #[arg(long)]
     arguments: bool,
@@ -34,7 +34,7 @@ pub struct SymbolsArgs {
 pub fn run(args: &SymbolsArgs) -> Result<CommandStatus, CommandError> {
     let source = LogSource::open(&args.file);
     let source = source.map_err(|e| CommandError::Open(args.file.clone(), e))?;
-    let path = match &args.output {
+    let path = match &args.out {
         Some(path) => path.clone(),
         None => args.file.with_extension("lsym"),
     };
@@ -44,7 +44,7 @@ pub fn run(args: &SymbolsArgs) -> Result<CommandStatus, CommandError> {
         return Err(CommandError::Usage(prefix_path(&path, message)));
     }
     let mut options = private_file_options();
-    match &args.output {
+    match &args.out {
         Some(_) => options.create(true).truncate(true),
         None => options.create_new(true),
     };

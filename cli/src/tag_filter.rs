@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use lucce_decoder::escape::EscapedText;
-use lucce_decoder::{Profile, ThreadId};
+use lucce_decoder::{Profile, ThreadId, check_tags, keep_tagged, threads_with_tags};
 
 use super::{CommandError, prefix_path};
 
@@ -29,19 +29,19 @@ impl TagFilterArgs {
         if self.is_unrestricted() {
             return Ok(());
         }
-        let kept = profile.keep_tagged(&self.tag);
+        let kept = keep_tagged(profile, &self.tag);
         kept.map_err(|known| self.no_events_error(log, &known))
     }
 
     /// Checks that some thread has the tags, for a log that no longer changes.
-    pub fn check_tags(&self, log: &Path, profile: &Profile) -> Result<(), CommandError> {
-        let there = profile.check_tags(&self.tag);
+    pub fn check_log_tags(&self, log: &Path, profile: &Profile) -> Result<(), CommandError> {
+        let there = check_tags(profile, &self.tag);
         there.map_err(|known| self.no_events_error(log, &known))
     }
 
     /// The thread ids with the selected tags; `None`: all threads.
     pub fn thread_ids(&self, profile: &Profile) -> Option<BTreeSet<ThreadId>> {
-        (!self.is_unrestricted()).then(|| profile.threads_with_tags(&self.tag))
+        (!self.is_unrestricted()).then(|| threads_with_tags(profile, &self.tag))
     }
 
     fn no_events_error(&self, log: &Path, known: &BTreeSet<String>) -> CommandError {

@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use lucce_decoder::{ContextId, Profile, StackFrame, StackTrace, StartOrigin, SubmissionIndex};
+use lucce_decoder::{
+    ContextId, Profile, StackFrame, StackTrace, StartOrigin, SubmissionIndex, trace_submitters,
+};
 use serde::Serialize;
 
 /// The traces of `--across-threads`.
@@ -28,7 +30,7 @@ struct StartTrace {
 
 impl ThreadStartTraces {
     pub fn new(profile: &Profile, submissions: &SubmissionIndex, id: ContextId) -> Self {
-        let (traces, end) = profile.submitter_traces(submissions, id);
+        let (traces, end) = trace_submitters(profile, submissions, id);
         let trace = |trace: StackTrace| StartTrace {
             id: profile.context_number(trace.id).to_string(),
             stack: trace.stack.to_string(),

@@ -4,14 +4,17 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
-use lucce_decoder::{EventStream, EventWindow, OpenError, Profile, events_path, read_header};
+use lucce_decoder::{
+    EventStream, EventWindow, OpenError, Profile, check_same_run, count_streamed_events,
+    count_unstreamed_events, events_path, read_header,
+};
 use lucce_options::units::parse_duration;
 use regex_lite::Regex;
 
 use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, report_damage};
 
 /// Which events of a stream are shown.
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub struct TimeWindowArgs {
     /// Show only events from this time after the start on, e.g. 12.5s (agent option record=stream)
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
@@ -51,28 +54,15 @@ impl TimeWindowArgs {
             is_thread: &is_thread,
         })
     }
-}
 
-/// For verbs that show counts: the stream's events in place of the log's counters.
-#[derive(clap::Args)]
-pub struct StreamWindowArgs {
-    #[command(flatten)]
-    pub times: TimeWindowArgs,
-    /// Count the events of the stream (agent option record=stream); implied by --from, --to and --thread
-    #[arg(long)]
-    stream: bool,
-}
-
-impl StreamWindowArgs {
-    /// Whether the log's counters are shown, and not a part of them.
-    pub fn is_whole(&self) -> bool {
-        !self.stream && self.times.is_unrestricted()
-    }
-
-    /// The stream beside the log, if these options need it.
-    pub fn open_stream(&self, log: &Path) -> Result<Option<EventStream>, CommandError> {
-        self.times.check_order()?;
-        let is_wanted = self.stream || !self.times.is_unrestricted();
+    /// The stream beside the log, if these options need it, or if it is to be counted anyway.
+    pub fn open_stream(
+        &self,
+        log: &Path,
+        is_wanted: bool,
+    ) -> Result<Option<EventStream>, CommandError> {
+        self.check_order()?;
+        let is_wanted = is_wanted || !self.is_unrestricted();
         is_wanted.then(|| read_stream(log)).transpose()
     }
 
@@ -87,9 +77,8 @@ impl StreamWindowArgs {
             return Ok(CommandStatus::Fine);
         };
         let end = check_stream(log, profile, &stream)?;
-        let (events, unknown) = self
-            .times
-            .with_window(|window| profile.count_streamed_events(&stream, window));
+        let (events, unknown) =
+            self.with_window(|window| count_streamed_events(profile, &stream, window));
         warn_about_unstreamed(log, profile, &stream);
         profile.events = events;
         Ok(report_damage(&events_path(log), unknown.as_ref(), end))
@@ -118,7 +107,7 @@ pub fn check_stream(
     stream: &EventStream,
 ) -> Result<CommandStatus, CommandError> {
     let path = events_path(log);
-    match profile.check_same_run(stream) {
+    match check_same_run(profile, stream) {
         Ok(()) => Ok(report_damage(&path, stream.damage(), CommandStatus::Fine)),
         Err(e) => Err(CommandError::Open(path, e)),
     }
@@ -129,7 +118,7 @@ pub fn warn_about_unstreamed(log: &Path, profile: &Profile, stream: &EventStream
     let Some(full) = stream.full_since() else {
         return;
     };
-    let rest = profile.count_unstreamed_events(stream);
+    let rest = count_unstreamed_events(profile, stream);
     let rest: Vec<_> = rest
         .iter()
         .map(|(kind, count)| format!("{kind} {}", super::output::grouped(*count)))

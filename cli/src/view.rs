@@ -8,16 +8,18 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, UNIX_EPOCH};
 
 use lucce_decoder::escape::EscapedText;
-use lucce_decoder::{ALLOC, Profile, events_path};
+use lucce_decoder::{
+    ALLOC, Profile, compute_coverage, events_path, explain_sample_bias, read_sampled_bytes,
+    summarize_bursts,
+};
 use lucce_page::{HtmlPage, PageOpening, RunText};
 
-use super::classes::ClassFilterArgs;
 use super::leaks;
 use super::output::{format_plural, grouped, private_file_options};
 use super::progress::ProgressMeter;
-use super::tag_filter::TagFilterArgs;
+use super::selection::{SelectedRun, Selection};
 use super::time_window;
-use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, report_damage};
+use super::{CommandError, CommandStatus, find_kind, prefix_path, print_diagnostic, report_damage};
 
 /// Make one page of a run, or of two runs and their difference: a file that needs nothing else.
 ///
@@ -35,14 +37,12 @@ pub struct ViewArgs {
     /// Write the page to this file, which may replace such a page only. Only its user can read it [default: the logs' names
     /// with .html, numbered if that exists]
     #[arg(short, long, value_name = "PAGE")]
-    output: Option<PathBuf>,
+    out: Option<PathBuf>,
     /// Open the page in the browser
     #[arg(long)]
     open: bool,
     #[command(flatten)]
-    tagged: TagFilterArgs,
-    #[command(flatten)]
-    classes: ClassFilterArgs,
+    selection: Selection,
 }
 
 /// The text that every page has near its beginning.
@@ -54,10 +54,14 @@ pub fn run(args: &ViewArgs) -> Result<CommandStatus, CommandError> {
             "a page is of one run or of two; `lucce diff OLD… -- NEW…` compares several with several".into(),
         ));
     }
-    let output = args.output.clone();
+    let output = args.out.clone();
     let output = output.unwrap_or_else(|| free_name(&args.files));
-    let what = (&args.classes, &args.tagged);
-    let end = write_page(&args.files, &output, what, PageOpening::default())?;
+    let end = write_page(
+        &args.files,
+        &output,
+        &args.selection,
+        PageOpening::default(),
+    )?;
     if args.open {
         open_in_browser(output.as_os_str())?;
     }
@@ -96,13 +100,13 @@ pub fn check_output(output: &Path) -> Result<(), CommandError> {
 pub fn write_page(
     files: &[PathBuf],
     output: &Path,
-    what: (&ClassFilterArgs, &TagFilterArgs),
+    selection: &Selection,
     opening: PageOpening,
 ) -> Result<CommandStatus, CommandError> {
     check_output(output)?;
     let (mut page, mut end) = (HtmlPage::default(), CommandStatus::Fine);
     for file in files {
-        end = end.max(add_run(&mut page, file, what)?);
+        end = end.max(add_run(&mut page, file, selection)?);
     }
     page.set_opening(opening);
     let html = page.to_html();
@@ -131,18 +135,29 @@ fn is_page(path: &Path) -> bool {
 fn add_run(
     page: &mut HtmlPage,
     file: &Path,
-    (classes, tagged): (&ClassFilterArgs, &TagFilterArgs),
+    selection: &Selection,
 ) -> Result<CommandStatus, CommandError> {
-    // Events of the stream cannot be selected by tags here.
-    let has_stream = events_path(file).exists() && tagged.is_unrestricted();
+    let filter = selection.event_filter();
+    let is_whole = selection.is_whole_kind() && selection.event.is_none() && !filter.has_patterns();
+    // The page's time line has all events.
+    let has_stream = events_path(file).exists() && is_whole;
     let stream = has_stream
         .then(|| time_window::read_stream(file))
         .transpose()?;
-    let mut profile = classes.open_log(file)?;
-    tagged.apply(file, &mut profile)?;
+    let SelectedRun {
+        mut profile,
+        status,
+    } = selection.open_run(file, false)?;
+    if let Some(kind) = &selection.event {
+        find_kind(file, &profile, Some(kind), status)?;
+        profile.events = profile.events_of_kind(kind);
+    }
+    if filter.has_patterns() {
+        profile.events = filter.select_counters(&profile, &profile.events);
+    }
     let mut end = match &stream {
         Some(stream) => time_window::check_stream(file, &profile, stream)?,
-        None => CommandStatus::Fine,
+        None => status,
     };
     let bar = ProgressMeter::new("decoding", profile.events.by_context().count() as u64);
     let mut said = run_text(file, &profile);
@@ -150,9 +165,13 @@ fn add_run(
         let note = "The JVM was killed or still runs: its counters have no checksums.";
         said.notes.push(note.into());
     }
-    if !tagged.is_unrestricted() {
+    if !is_whole {
         said.coverage = None;
-        said.notes.push(tagged.to_string());
+    }
+    if !selection.tagged.is_unrestricted() {
+        said.notes.push(selection.tagged.to_string());
+    } else if !is_whole {
+        said.notes.push("Only selected events are shown.".into());
     }
     page.add_profile(said, &profile, stream.as_ref(), &|more| bar.tick(more));
     drop(bar);
@@ -205,23 +224,23 @@ fn format_coverage(profile: &Profile) -> Option<String> {
         .iter()
         .any(|kind| ALLOC.is_kind(&kind.name));
     let covered =
-        (has_allocations && !profile.is_restricted()).then(|| profile.allocation_coverage())?;
+        (has_allocations && !profile.is_restricted()).then(|| compute_coverage(profile))?;
     covered.ok().map(|coverage| coverage.to_string())
 }
 
 /// Notes on the counts for the reader.
 fn collect_notes(profile: &Profile) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Some(bytes) = profile.sampled_bytes() {
+    if let Some(bytes) = read_sampled_bytes(profile) {
         notes.push(format!(
             "Allocations are estimated from samples, one every {} bytes on average.",
             grouped(bytes)
         ));
     }
-    if let Some(bias) = profile.sample_bias() {
+    if let Some(bias) = explain_sample_bias(profile) {
         notes.push(format!("Samples: {bias}."));
     }
-    if let Some(bursts) = profile.burst_summary() {
+    if let Some(bursts) = summarize_bursts(profile) {
         notes.push(bursts.to_string());
     }
     if profile.is_restricted() {

@@ -8,6 +8,7 @@ use lucce_tracelog::{HeapCensus, LogDamage, SurvivorGeneration};
 
 use crate::followed_objects::LiveObjectCensus;
 use crate::leaks::TracedType;
+use crate::leaks::resolve_object_keys;
 use crate::profile::{Profile, ProgressTick};
 
 /// All objects that were live at a census, most bytes first.
@@ -96,46 +97,48 @@ impl AliveObjects {
     }
 }
 
-impl Profile {
-    /// Lists the objects that were live at a census of this log. Calls `tick` with the number of decoded ids.
-    #[must_use]
-    pub fn alive_objects(&self, census: &LiveObjectCensus, tick: ProgressTick<'_>) -> AliveObjects {
-        let keys = census.rows.iter().map(|row| row.key);
-        let (places, damage) = self.resolve_object_keys(keys, tick);
-        let mut rows: HashMap<&TracedType, AliveRow> = HashMap::new();
-        for row in &census.rows {
-            let Some((id, place)) = places.get(&row.key) else {
-                continue;
-            };
-            let alive = rows.entry(place).or_insert_with(|| AliveRow {
-                id: *id,
-                aliases: Vec::new(),
-                type_name: place.1.clone(),
-                ages: Default::default(),
-            });
-            alive.aliases.push(*id);
-            let born = row.generations.first().map_or(u64::MAX, |first| first.born);
-            let class = AgeClass::from_birth(&census.record, born);
-            if let Some(amount) = alive.ages.get_mut(class as usize) {
-                amount.add_amount(AliveAmount {
-                    followed: count_followed_objects(&row.generations),
-                    objects: row.objects,
-                    bytes: row.bytes,
-                });
-            }
-        }
-        let mut rows: Vec<AliveRow> = rows.into_values().map(AliveRow::with_smallest_id).collect();
-        rows.sort_by(|a, b| {
-            let key = |row: &AliveRow| (Reverse(row.total_amount().bytes), row.id);
-            key(a)
-                .cmp(&key(b))
-                .then_with(|| a.type_name.cmp(&b.type_name))
+/// Lists the objects that were live at a census of this log. Calls `tick` with the number of decoded ids.
+#[must_use]
+pub fn list_alive_objects(
+    profile: &Profile,
+    census: &LiveObjectCensus,
+    tick: ProgressTick<'_>,
+) -> AliveObjects {
+    let keys = census.rows.iter().map(|row| row.key);
+    let (places, damage) = resolve_object_keys(profile, keys, tick);
+    let mut rows: HashMap<&TracedType, AliveRow> = HashMap::new();
+    for row in &census.rows {
+        let Some((id, place)) = places.get(&row.key) else {
+            continue;
+        };
+        let alive = rows.entry(place).or_insert_with(|| AliveRow {
+            id: *id,
+            aliases: Vec::new(),
+            type_name: place.1.clone(),
+            ages: Default::default(),
         });
-        AliveObjects {
-            census: census.record.clone(),
-            rows,
-            damage,
+        alive.aliases.push(*id);
+        let born = row.generations.first().map_or(u64::MAX, |first| first.born);
+        let class = AgeClass::from_birth(&census.record, born);
+        if let Some(amount) = alive.ages.get_mut(class as usize) {
+            amount.add_amount(AliveAmount {
+                followed: count_followed_objects(&row.generations),
+                objects: row.objects,
+                bytes: row.bytes,
+            });
         }
+    }
+    let mut rows: Vec<AliveRow> = rows.into_values().map(AliveRow::with_smallest_id).collect();
+    rows.sort_by(|a, b| {
+        let key = |row: &AliveRow| (Reverse(row.total_amount().bytes), row.id);
+        key(a)
+            .cmp(&key(b))
+            .then_with(|| a.type_name.cmp(&b.type_name))
+    });
+    AliveObjects {
+        census: census.record.clone(),
+        rows,
+        damage,
     }
 }
 

@@ -26,21 +26,19 @@ pub struct BurstMeasurement {
     pub share: f64,
 }
 
-impl Profile {
-    /// The run's bursts. `None`: events were counted all the time.
-    #[must_use]
-    pub fn burst_summary(&self) -> Option<BurstSummary> {
-        let asked = self.meta.get("burst")?.clone();
-        let of = self.stat_value("bursts.of_ns");
-        let open = self.stat_value("bursts.open_ns");
-        let measured = (of > 0).then(|| BurstMeasurement {
-            bursts: self.stat_value("bursts"),
-            open,
-            of,
-            share: 100.0 * open as f64 / of as f64,
-        });
-        Some(BurstSummary { asked, measured })
-    }
+/// The run's bursts. `None`: events were counted all the time.
+#[must_use]
+pub fn summarize_bursts(profile: &Profile) -> Option<BurstSummary> {
+    let asked = profile.meta.get("burst")?.clone();
+    let of = profile.stat_value("bursts.of_ns");
+    let open = profile.stat_value("bursts.open_ns");
+    let measured = (of > 0).then(|| BurstMeasurement {
+        bursts: profile.stat_value("bursts"),
+        open,
+        of,
+        share: 100.0 * open as f64 / of as f64,
+    });
+    Some(BurstSummary { asked, measured })
 }
 
 impl fmt::Display for BurstSummary {

@@ -8,28 +8,11 @@ use lucce_tracelog::EventTypeId;
 
 use crate::contexts::EventContext;
 use crate::escape::CollapsedFrameText;
+use crate::fingerprint::fingerprint_traces;
 use crate::fingerprint::{TraceFingerprint, fingerprint_value};
+use crate::measure::Measure;
 use crate::profile::{Profile, ProgressTick};
 use crate::traces::{TraceId, TraceTree};
-
-/// The number at the end of a line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum StackMeasure {
-    /// The sum of values, in the unit of the events' type.
-    #[default]
-    Sum,
-    Count,
-}
-
-impl StackMeasure {
-    #[must_use]
-    pub fn measure_context(self, context: &EventContext) -> u64 {
-        match self {
-            StackMeasure::Sum => context.value,
-            StackMeasure::Count => context.count,
-        }
-    }
-}
 
 /// The leaf of a stack: a context and its detail.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,13 +37,14 @@ impl CollapsedStacks {
     pub fn new(
         profile: &Profile,
         contexts: &[EventContext],
-        value: StackMeasure,
+        measure: Measure,
         leaf_type: bool,
         tick: ProgressTick<'_>,
     ) -> Self {
         let ids: Vec<_> = contexts.iter().map(|context| context.id).collect();
-        let stacks =
-            profile.fingerprint_traces(&ids, tick, |frame| profile.code.name_key(frame.method));
+        let stacks = fingerprint_traces(profile, &ids, tick, |frame| {
+            profile.code.name_key(frame.method)
+        });
         let mut sums: HashMap<u128, (StackLeaf, u64)> = HashMap::new();
         for (context, stack) in contexts.iter().zip(stacks) {
             let Ok(stack) = stack else { continue };
@@ -71,7 +55,7 @@ impl CollapsedStacks {
                 site: context.site,
             };
             let sum = sums.entry(print).or_insert((leaf, 0));
-            sum.1 = sum.1.saturating_add(value.measure_context(context));
+            sum.1 = sum.1.saturating_add(context.amount(measure));
         }
         let mut stacks: Vec<_> = sums.into_values().filter(|(_, sum)| *sum > 0).collect();
         stacks.sort_unstable_by_key(|(leaf, sum)| (u64::MAX - sum, *leaf));

@@ -11,8 +11,10 @@ use lucce_contentid::StackId;
 use lucce_tracelog::{EventTypeId, LogDamage};
 
 use crate::events::{ContextCounter, ContextCounters};
+use crate::fingerprint::fold_stacks;
 use crate::fingerprint::{TraceFingerprint, join_halves, split_halves};
 use crate::kinds::ALLOCATION;
+use crate::measure::Measure;
 use crate::profile::{Profile, ProgressTick};
 
 /// The events of one stack trace, kind and type.
@@ -57,6 +59,13 @@ pub struct ContextSummary {
     pub outside: u64,
     pub unknown: Vec<(ContextId, DecodeError)>,
     pub damage: Option<LogDamage>,
+}
+
+impl EventContext {
+    #[must_use]
+    pub fn amount(&self, measure: Measure) -> u64 {
+        measure.select_amount(self.value, self.count)
+    }
 }
 
 impl ContextSummary {
@@ -216,7 +225,7 @@ impl Profile {
             let stack = split_halves(printed.fingerprint);
             Some(TraceLeaf { stack, site })
         };
-        self.fold_stacks(ids, tick, take)
+        fold_stacks(self, ids, tick, take)
     }
 
     /// Whether no frame of a trace is in scope.

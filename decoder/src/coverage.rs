@@ -7,10 +7,11 @@ use lucce_callgraph::{ContextId, MethodId};
 use lucce_tracelog::{CountedSum, ThreadId, VmCounterValue};
 use serde::Serialize;
 
-use lucce_replay::grouped;
+use lucce_command::grouped;
 
 use crate::kinds::{ALLOC, ALLOCATION};
 use crate::profile::Profile;
+use crate::tags::has_tags;
 
 /// Counted and allocated bytes.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -87,206 +88,218 @@ const REASON_SAMPLE_BIAS: &str = "this JVM samples large objects too rarely (JDK
 /// Largest difference from 100% that needs no explanation, in percent.
 const MAX_UNEXPLAINED_PERCENT: f64 = 0.5;
 
-impl Profile {
-    /// Compares the counted bytes with the VM's count.
-    ///
-    /// # Errors
-    /// The reason why they cannot be compared.
-    pub fn allocation_coverage(&self) -> Result<AllocationCoverage, &str> {
-        if let Some(reason) = self.meta.get("coverage.none") {
-            return Err(reason);
-        }
-        if self.vm_counts.is_empty() {
-            return Err(NO_VM_COUNTS);
-        }
-        if !self.ended && self.counted_sums.is_empty() {
-            return Err(NO_EARLIER_COUNTS);
-        }
-        let mut of: BTreeMap<CoverageThreadGroup, CoverageBytes> = BTreeMap::new();
-        let virtual_events = self.add_counted_bytes(&mut of);
-        for count in &self.vm_counts {
-            let who = thread_group(count, virtual_events);
-            let covered = of.entry(who).or_insert(CoverageBytes::NONE);
-            covered.allocated = covered.allocated.saturating_add(count.bytes);
-        }
-        let sum = of
-            .values()
-            .copied()
-            .fold(CoverageBytes::NONE, CoverageBytes::saturating_add);
-        let sum = sum.with_percent();
-        let samples = self.sampled_bytes().map(|interval| {
-            let allocations = self.events.as_slice().iter();
-            let allocations =
-                allocations.filter(|share| self.is_event_of_kind(share.event, ALLOC.name));
-            SampleError::new(
-                allocations.map(|share| (share.count, share.value)),
-                interval,
-            )
-            .scale_to_percent(sum.percent)
-        });
-        let asked = self.vm_counts.iter().map(|count| count.at / 1_000_000);
-        let asked = asked.max().filter(|_| !self.ended);
-        let start = self.header.start / 1_000_000;
-        Ok(AllocationCoverage {
-            sum,
-            estimated: samples.is_some(),
-            samples,
-            asked,
-            asked_after: asked.map_or(0, |asked| asked.saturating_sub(start)),
-            reason: sum.percent.and_then(|percent| {
-                self.explain_percent(percent, samples).or_else(|| {
-                    let silent = of
-                        .get(&CoverageThreadGroup::WithoutEvents)
-                        .map_or(0, |silent| silent.allocated);
-                    let missing = sum.allocated.saturating_sub(sum.counted);
-                    let is_late = self.meta.contains_key("attached") && samples.is_none();
-                    // These threads have most of the missing bytes.
-                    (is_late && percent < 100.0 - MAX_UNEXPLAINED_PERCENT && silent > missing / 2)
-                        .then_some(REASON_ATTACHED_LATE)
-                })
-            }),
-            threads: self.coverage_by_name(of),
-        })
+/// Compares the counted bytes with the VM's count.
+///
+/// # Errors
+/// The reason why they cannot be compared.
+pub fn compute_coverage(profile: &Profile) -> Result<AllocationCoverage, &str> {
+    if let Some(reason) = profile.meta.get("coverage.none") {
+        return Err(reason);
     }
+    if profile.vm_counts.is_empty() {
+        return Err(NO_VM_COUNTS);
+    }
+    if !profile.ended && profile.counted_sums.is_empty() {
+        return Err(NO_EARLIER_COUNTS);
+    }
+    let mut of: BTreeMap<CoverageThreadGroup, CoverageBytes> = BTreeMap::new();
+    let virtual_events = add_counted_bytes(profile, &mut of);
+    for count in &profile.vm_counts {
+        let who = thread_group(count, virtual_events);
+        let covered = of.entry(who).or_insert(CoverageBytes::NONE);
+        covered.allocated = covered.allocated.saturating_add(count.bytes);
+    }
+    let sum = of
+        .values()
+        .copied()
+        .fold(CoverageBytes::NONE, CoverageBytes::saturating_add);
+    let sum = sum.with_percent();
+    let samples = read_sampled_bytes(profile).map(|interval| {
+        let allocations = profile.events.as_slice().iter();
+        let allocations =
+            allocations.filter(|share| profile.is_event_of_kind(share.event, ALLOC.name));
+        SampleError::new(
+            allocations.map(|share| (share.count, share.value)),
+            interval,
+        )
+        .scale_to_percent(sum.percent)
+    });
+    let asked = profile.vm_counts.iter().map(|count| count.at / 1_000_000);
+    let asked = asked.max().filter(|_| !profile.ended);
+    let start = profile.header.start / 1_000_000;
+    Ok(AllocationCoverage {
+        sum,
+        estimated: samples.is_some(),
+        samples,
+        asked,
+        asked_after: asked.map_or(0, |asked| asked.saturating_sub(start)),
+        reason: sum.percent.and_then(|percent| {
+            explain_percent(profile, percent, samples).or_else(|| {
+                let silent = of
+                    .get(&CoverageThreadGroup::WithoutEvents)
+                    .map_or(0, |silent| silent.allocated);
+                let missing = sum.allocated.saturating_sub(sum.counted);
+                let is_late = profile.meta.contains_key("attached") && samples.is_none();
+                // These threads have most of the missing bytes.
+                (is_late && percent < 100.0 - MAX_UNEXPLAINED_PERCENT && silent > missing / 2)
+                    .then_some(REASON_ATTACHED_LATE)
+            })
+        }),
+        threads: coverage_by_name(profile, of),
+    })
+}
 
-    /// The sampling interval in bytes, if allocations are estimated from samples.
-    #[must_use]
-    pub fn sampled_bytes(&self) -> Option<u64> {
-        self.meta.get("sampled.bytes")?.parse().ok()
-    }
+/// The sampling interval in bytes, if allocations are estimated from samples.
+#[must_use]
+pub fn read_sampled_bytes(profile: &Profile) -> Option<u64> {
+    profile.meta.get("sampled.bytes")?.parse().ok()
+}
 
-    /// A known bias of the samples of the JVM that wrote the log.
-    #[must_use]
-    pub fn sample_bias(&self) -> Option<&'static str> {
-        self.sampled_bytes()?;
-        let version = self.meta.get("jvm")?.split(['.', '-', '+']).next()?;
-        let version: u32 = version.parse().ok()?;
-        (version < FAIR_SAMPLES).then_some(REASON_SAMPLE_BIAS)
-    }
+/// A known bias of the samples of the JVM that wrote the log.
+#[must_use]
+pub fn explain_sample_bias(profile: &Profile) -> Option<&'static str> {
+    read_sampled_bytes(profile)?;
+    let version = profile.meta.get("jvm")?.split(['.', '-', '+']).next()?;
+    let version: u32 = version.parse().ok()?;
+    (version < FAIR_SAMPLES).then_some(REASON_SAMPLE_BIAS)
+}
 
-    /// Coverage by thread name, largest allocations first.
-    fn coverage_by_name(
-        &self,
-        of: BTreeMap<CoverageThreadGroup, CoverageBytes>,
-    ) -> Vec<ThreadCoverage> {
-        let mut by_name: BTreeMap<String, CoverageBytes> = BTreeMap::new();
-        for (who, bytes) in of {
-            let sum = by_name
-                .entry(self.group_name(who))
-                .or_insert(CoverageBytes::NONE);
-            *sum = sum.saturating_add(bytes);
-        }
-        let threads = by_name.into_iter().map(|(thread, bytes)| ThreadCoverage {
-            thread,
-            bytes: bytes.with_percent(),
-        });
-        let mut threads: Vec<_> = threads
-            .filter(|thread| thread.bytes != CoverageBytes::NONE)
-            .collect();
-        threads.sort_by_key(|thread| std::cmp::Reverse(thread.bytes.allocated));
-        threads
+/// Coverage by thread name, largest allocations first.
+fn coverage_by_name(
+    profile: &Profile,
+    of: BTreeMap<CoverageThreadGroup, CoverageBytes>,
+) -> Vec<ThreadCoverage> {
+    let mut by_name: BTreeMap<String, CoverageBytes> = BTreeMap::new();
+    for (who, bytes) in of {
+        let sum = by_name
+            .entry(group_name(profile, who))
+            .or_insert(CoverageBytes::NONE);
+        *sum = sum.saturating_add(bytes);
     }
+    let threads = by_name.into_iter().map(|(thread, bytes)| ThreadCoverage {
+        thread,
+        bytes: bytes.with_percent(),
+    });
+    let mut threads: Vec<_> = threads
+        .filter(|thread| thread.bytes != CoverageBytes::NONE)
+        .collect();
+    threads.sort_by_key(|thread| std::cmp::Reverse(thread.bytes.allocated));
+    threads
+}
 
-    /// Adds each thread's bytes, counted until the VM's last count. Returns whether any thread is virtual.
-    fn add_counted_bytes(&self, of: &mut BTreeMap<CoverageThreadGroup, CoverageBytes>) -> bool {
-        let mut last = None;
-        let mut virtual_events = false;
-        let mut by_thread: BTreeMap<ThreadId, AllocationSum> = BTreeMap::new();
-        let allocations = self.events.as_slice().iter();
-        for share in allocations.filter(|share| self.is_event_of_kind(share.event, ALLOC.name)) {
-            let sum = by_thread.entry(share.thread).or_default();
-            if share.event == ALLOCATION && share.value == 0 {
-                let each = self.object_size_in(share.id, &mut last);
-                let bytes = share.count.saturating_mul(each);
-                sum.object_bytes = sum.object_bytes.saturating_add(bytes);
-                sum.objects = sum.objects.saturating_add(share.count);
-            } else {
-                sum.bytes = sum.bytes.saturating_add(share.value);
-            }
+/// Adds each thread's bytes, counted until the VM's last count. Returns whether any thread is virtual.
+fn add_counted_bytes(
+    profile: &Profile,
+    of: &mut BTreeMap<CoverageThreadGroup, CoverageBytes>,
+) -> bool {
+    let mut last = None;
+    let mut virtual_events = false;
+    let mut by_thread: BTreeMap<ThreadId, AllocationSum> = BTreeMap::new();
+    let allocations = profile.events.as_slice().iter();
+    for share in allocations.filter(|share| profile.is_event_of_kind(share.event, ALLOC.name)) {
+        let sum = by_thread.entry(share.thread).or_default();
+        if share.event == ALLOCATION && share.value == 0 {
+            let each = object_size_in(profile, share.id, &mut last);
+            let bytes = share.count.saturating_mul(each);
+            sum.object_bytes = sum.object_bytes.saturating_add(bytes);
+            sum.objects = sum.objects.saturating_add(share.count);
+        } else {
+            sum.bytes = sum.bytes.saturating_add(share.value);
         }
-        if !self.ended {
-            let mut then: BTreeMap<ThreadId, CountedSum> = BTreeMap::new();
-            for counted in &self.counted_sums {
-                then.insert(counted.thread, *counted);
-            }
-            for (thread, sum) in &mut by_thread {
-                *sum = sum.estimate_earlier_sum(then.get(thread));
-            }
-        }
-        for (thread, sum) in by_thread {
-            let info = self.threads.get(&thread);
-            let is_virtual = info.is_some_and(|thread| thread.is_virtual);
-            virtual_events |= is_virtual;
-            let who = match is_virtual {
-                true => CoverageThreadGroup::Virtual,
-                false => CoverageThreadGroup::Thread(thread),
-            };
-            let covered = of.entry(who).or_insert(CoverageBytes::NONE);
-            covered.counted = covered.counted.saturating_add(sum.all_bytes());
-        }
-        virtual_events
     }
+    if !profile.ended {
+        let mut then: BTreeMap<ThreadId, CountedSum> = BTreeMap::new();
+        for counted in &profile.counted_sums {
+            then.insert(counted.thread, *counted);
+        }
+        for (thread, sum) in &mut by_thread {
+            *sum = sum.estimate_earlier_sum(then.get(thread));
+        }
+    }
+    for (thread, sum) in by_thread {
+        let info = profile.threads.get(&thread);
+        let is_virtual = info.is_some_and(|thread| thread.is_virtual);
+        virtual_events |= is_virtual;
+        let who = match is_virtual {
+            true => CoverageThreadGroup::Virtual,
+            false => CoverageThreadGroup::Thread(thread),
+        };
+        let covered = of.entry(who).or_insert(CoverageBytes::NONE);
+        covered.counted = covered.counted.saturating_add(sum.all_bytes());
+    }
+    virtual_events
+}
 
-    /// Bytes of an object allocated in a context; 0: sizes vary, or the log does not explain the id. `last`: the previous
-    /// result, because counters of one id are adjacent.
-    fn object_size_in(&self, id: ContextId, last: &mut Option<(ContextId, u64)>) -> u64 {
-        if let Some((known, size)) = last
-            && *known == id
-        {
-            return *size;
-        }
-        let leaf = self.graph.find_caller(id, MethodId::EVENT).ok().flatten();
-        let size = leaf.and_then(|(_, leaf)| self.code.object_size(leaf.site));
-        let size = size.unwrap_or(0);
-        *last = Some((id, size));
-        size
+/// Bytes of an object allocated in a context; 0: sizes vary, or the log does not explain the id. `last`: the previous
+/// result, because counters of one id are adjacent.
+fn object_size_in(profile: &Profile, id: ContextId, last: &mut Option<(ContextId, u64)>) -> u64 {
+    if let Some((known, size)) = last
+        && *known == id
+    {
+        return *size;
     }
+    let leaf = profile
+        .graph
+        .find_caller(id, MethodId::EVENT)
+        .ok()
+        .flatten();
+    let size = leaf.and_then(|(_, leaf)| profile.code.object_size(leaf.site));
+    let size = size.unwrap_or(0);
+    *last = Some((id, size));
+    size
+}
 
-    fn group_name(&self, who: CoverageThreadGroup) -> String {
-        match who {
-            CoverageThreadGroup::Virtual => VIRTUAL.into(),
-            CoverageThreadGroup::WithoutEvents => WITHOUT_EVENTS.into(),
-            // The VM does not count by tags, so per-thread counters with different tags are merged.
-            CoverageThreadGroup::Thread(id) if self.has_tags() => {
-                mask_digits(&self.thread_name(id))
-            }
-            CoverageThreadGroup::Thread(id) => self.thread_name(id),
+fn group_name(profile: &Profile, who: CoverageThreadGroup) -> String {
+    match who {
+        CoverageThreadGroup::Virtual => VIRTUAL.into(),
+        CoverageThreadGroup::WithoutEvents => WITHOUT_EVENTS.into(),
+        // The VM does not count by tags, so per-thread counters with different tags are merged.
+        CoverageThreadGroup::Thread(id) if has_tags(profile) => {
+            mask_digits(&profile.thread_name(id))
         }
+        CoverageThreadGroup::Thread(id) => profile.thread_name(id),
     }
+}
 
-    /// Whether at least one event in a thousand was dropped.
-    fn has_dropped_many(&self) -> bool {
-        let counted = self.events.as_slice().iter().map(|share| share.count);
-        let counted = counted.fold(0, u64::saturating_add);
-        self.dropped_events() > counted / 1000
-    }
+/// Whether at least one event in a thousand was dropped.
+fn has_dropped_many(profile: &Profile) -> bool {
+    let counted = profile.events.as_slice().iter().map(|share| share.count);
+    let counted = counted.fold(0, u64::saturating_add);
+    profile.dropped_events() > counted / 1000
+}
 
-    /// Why coverage is not near 100%. `None`: it needs no reason, or no known reason applies.
-    fn explain_percent(&self, percent: f64, samples: Option<SampleError>) -> Option<&'static str> {
-        let near = samples.map_or(MAX_UNEXPLAINED_PERCENT, |samples| {
-            samples.error_percent.max(MAX_UNEXPLAINED_PERCENT)
-        });
-        if (percent - 100.0).abs() <= near {
-            return None;
-        }
-        if percent < 100.0 && self.has_dropped_many() {
-            return Some(REASON_DROPPED);
-        }
-        // Samples and an attached agent's events come from the VM: they include compiled code and the VM's own
-        // allocations. If the JVM was killed, the two sums are of slightly different moments.
-        let is_exact = samples.is_none() && self.ended && !self.has_no_hooks();
-        match percent > 100.0 {
-            _ if !is_exact => None,
-            true => Some(REASON_ABOVE),
-            false => Some(REASON_BELOW),
-        }
+/// Why coverage is not near 100%. `None`: it needs no reason, or no known reason applies.
+fn explain_percent(
+    profile: &Profile,
+    percent: f64,
+    samples: Option<SampleError>,
+) -> Option<&'static str> {
+    let near = samples.map_or(MAX_UNEXPLAINED_PERCENT, |samples| {
+        samples.error_percent.max(MAX_UNEXPLAINED_PERCENT)
+    });
+    if (percent - 100.0).abs() <= near {
+        return None;
     }
+    if percent < 100.0 && has_dropped_many(profile) {
+        return Some(REASON_DROPPED);
+    }
+    // Samples and an attached agent's events come from the VM: they include compiled code and the VM's own
+    // allocations. If the JVM was killed, the two sums are of slightly different moments.
+    let is_exact = samples.is_none() && profile.ended && !has_no_hooks(profile);
+    match percent > 100.0 {
+        _ if !is_exact => None,
+        true => Some(REASON_ABOVE),
+        false => Some(REASON_BELOW),
+    }
+}
 
-    /// Whether the VM reported each event: the agent was attached, or no class had hooks.
-    fn has_no_hooks(&self) -> bool {
-        self.meta.contains_key("attached")
-            || self.meta.get("tracking").is_some_and(|how| how == "none")
-    }
+/// Whether the VM reported each event: the agent was attached, or no class had hooks.
+fn has_no_hooks(profile: &Profile) -> bool {
+    profile.meta.contains_key("attached")
+        || profile
+            .meta
+            .get("tracking")
+            .is_some_and(|how| how == "none")
 }
 
 /// The sum of the counters of one context id.

@@ -18,11 +18,11 @@ use rustc_hash::FxHashMap;
 
 use crate::call_tree::{CallTree, CallTreeBuilder, EqualStacks, NodeId, TreeFrameKey};
 use crate::code::CodeSymbols;
-use crate::collapsed::StackMeasure;
 use crate::contexts::ContextList;
 use crate::escape::EscapedText;
 use crate::events::ContextCounter;
 use crate::kinds::{ALLOCATION, INUSE, KindDescriptor, LEAK};
+use crate::measure::Measure;
 use crate::merged::ValueInterner;
 use crate::profile::{Profile, ProgressTick};
 use crate::stream_events::EventWindow;
@@ -32,7 +32,7 @@ pub struct ExportOptions<'w> {
     /// Only events of this kind; `None`: all.
     pub kind: Option<&'w str>,
     /// The measure that is shown first; `None`: sums of values if there are any.
-    pub value: Option<StackMeasure>,
+    pub value: Option<Measure>,
     /// Whether types are one more frame at the end of their stacks.
     pub leaf_type: bool,
     /// Whether content ids are written, in formats that have room for them.
@@ -70,47 +70,45 @@ struct ExportFrames {
     ids: Vec<FrameId>,
 }
 
-impl Profile {
-    /// Whether the kind is that of sampled live objects, which have no counters, and the log has some.
-    #[must_use]
-    pub fn has_followed_objects(&self, kind: &str) -> bool {
-        let is_theirs = INUSE.is_kind(kind) || LEAK.is_kind(kind);
-        is_theirs && !self.followed_objects.snapshots().is_empty()
-    }
+/// Whether the kind is that of sampled live objects, which have no counters, and the log has some.
+#[must_use]
+pub fn has_followed_objects(profile: &Profile, kind: &str) -> bool {
+    let is_theirs = INUSE.is_kind(kind) || LEAK.is_kind(kind);
+    is_theirs && !profile.followed_objects.snapshots().is_empty()
+}
 
-    /// Builds the model. `stream`: the model also has its threads, and its events can be read. Calls `tick` with the
-    /// number of decoded contexts.
-    #[must_use]
-    pub fn export_run(
-        &self,
-        wish: &ExportOptions<'_>,
-        stream: Option<&EventStream>,
-        tick: ProgressTick<'_>,
-    ) -> RunExport<'_> {
-        let mut building = ExportBuilder {
-            profile: self,
-            tree: CallTree::default(),
-            frames: ExportFrames::default(),
-            labels: ExportNames::default(),
-            rows: Vec::new(),
-            places: FxHashMap::default(),
-            left_out: ContextList::default(),
-        };
-        building.add_counters(wish.kind, tick);
-        building.add_live_objects(wish.kind);
-        if let Some(stream) = stream {
-            building.place_streamed_events(wish.kind, stream);
-        }
-        let threads = stream.map_or(&[][..], EventStream::threads).iter();
-        let number = |thread: &lucce_stream::StreamThreadInfo| {
-            let name = EscapedText(&self.stream_thread_name(thread)).to_string();
-            // Each thread has a track of its own, even if names are equal.
-            building.labels.threads.push(name)
-        };
-        let stream_threads = threads.map(number).collect();
-        building.unite_stacks();
-        building.finish_run(wish, stream_threads)
+/// Builds the model. `stream`: the model also has its threads, and its events can be read. Calls `tick` with the
+/// number of decoded contexts.
+#[must_use]
+pub fn export_run<'p>(
+    profile: &'p Profile,
+    wish: &ExportOptions<'_>,
+    stream: Option<&EventStream>,
+    tick: ProgressTick<'_>,
+) -> RunExport<'p> {
+    let mut building = ExportBuilder {
+        profile,
+        tree: CallTree::default(),
+        frames: ExportFrames::default(),
+        labels: ExportNames::default(),
+        rows: Vec::new(),
+        places: FxHashMap::default(),
+        left_out: ContextList::default(),
+    };
+    building.add_counters(wish.kind, tick);
+    building.add_live_objects(wish.kind);
+    if let Some(stream) = stream {
+        building.place_streamed_events(wish.kind, stream);
     }
+    let threads = stream.map_or(&[][..], EventStream::threads).iter();
+    let number = |thread: &lucce_stream::StreamThreadInfo| {
+        let name = EscapedText(&profile.stream_thread_name(thread)).to_string();
+        // Each thread has a track of its own, even if names are equal.
+        building.labels.threads.push(name)
+    };
+    let stream_threads = threads.map(number).collect();
+    building.unite_stacks();
+    building.finish_run(wish, stream_threads)
 }
 
 /// The key of a row.
@@ -276,7 +274,7 @@ impl<'p> ExportBuilder<'p> {
         let main = asked.unwrap_or_else(|| self.profile.main_kind().name);
         let main_kind = kinds.iter().position(|kind| kind.name == main).unwrap_or(0);
         let counts_first = match wish.value {
-            Some(value) => value == StackMeasure::Count,
+            Some(value) => value == Measure::Count,
             None => kinds.get(main_kind).is_none_or(|kind| !kind.has_values),
         };
         if wish.leaf_type {
@@ -368,7 +366,7 @@ impl<'p> ExportBuilder<'p> {
         let of = |row: &ExportRow, kinds: &[ExportEventKind]| {
             let kind = kinds.get(row.kind as usize);
             let by_value =
-                kind.is_some_and(|kind| kind.has_values) && wish.value != Some(StackMeasure::Count);
+                kind.is_some_and(|kind| kind.has_values) && wish.value != Some(Measure::Count);
             if by_value { row.value } else { row.count }
         };
         let mut whole: HashMap<u32, u64> = HashMap::new();

@@ -36,84 +36,82 @@ impl TraceFingerprint {
     }
 }
 
-impl Profile {
-    /// Computes the fingerprint of each context, in the order of `ids`, on all processors. A frame in scope counts by its
-    /// `key` only.
-    pub(crate) fn fingerprint_traces<K: Hash>(
-        &self,
-        ids: &[ContextId],
-        tick: ProgressTick<'_>,
-        key: impl Fn(ContextFrame) -> K + Copy + Send + Sync,
-    ) -> Vec<Result<TraceFingerprint, DecodeError>> {
-        let step =
-            |frame: ContextFrame| self.frame_step(frame, || FrameId(fingerprint_value(key(frame))));
-        self.fold_traces(ids, tick, step, |printed| printed)
-    }
+/// Computes the fingerprint of each context, in the order of `ids`, on all processors. A frame in scope counts by its
+/// `key` only.
+pub(crate) fn fingerprint_traces<K: Hash>(
+    profile: &Profile,
+    ids: &[ContextId],
+    tick: ProgressTick<'_>,
+    key: impl Fn(ContextFrame) -> K + Copy + Send + Sync,
+) -> Vec<Result<TraceFingerprint, DecodeError>> {
+    let step =
+        |frame: ContextFrame| frame_step(profile, frame, || FrameId(fingerprint_value(key(frame))));
+    fold_traces(profile, ids, tick, step, |printed| printed)
+}
 
-    /// Computes the content id of each context, in the order of `ids`, on all processors; returns the results of `take`.
-    pub(crate) fn fold_stacks<T: Send>(
-        &self,
-        ids: &[ContextId],
-        tick: ProgressTick<'_>,
-        take: impl Fn(Result<TraceFingerprint, DecodeError>) -> T + Copy + Send + Sync,
-    ) -> Vec<T> {
-        let id = |frame: ContextFrame| {
-            let shown = self.code.resolve_frame(frame);
-            self.code.frame_id(frame, &shown, ContentDetail::ByLine)
-        };
-        let step = |frame: ContextFrame| self.frame_step(frame, || id(frame));
-        self.fold_traces(ids, tick, step, take)
-    }
+/// Computes the content id of each context, in the order of `ids`, on all processors; returns the results of `take`.
+pub(crate) fn fold_stacks<T: Send>(
+    profile: &Profile,
+    ids: &[ContextId],
+    tick: ProgressTick<'_>,
+    take: impl Fn(Result<TraceFingerprint, DecodeError>) -> T + Copy + Send + Sync,
+) -> Vec<T> {
+    let id = |frame: ContextFrame| {
+        let shown = profile.code.resolve_frame(frame);
+        profile.code.frame_id(frame, &shown, ContentDetail::ByLine)
+    };
+    let step = |frame: ContextFrame| frame_step(profile, frame, || id(frame));
+    fold_traces(profile, ids, tick, step, take)
+}
 
-    /// The step of a frame: frames in scope count; a submitter's frames count only if submitters are distinguished.
-    fn frame_step(&self, frame: ContextFrame, id: impl FnOnce() -> FrameId) -> FrameStep {
-        match (
-            self.code.is_submission_frame(frame),
-            self.scope.contains_frame(frame),
-        ) {
-            (true, _) if !self.across_threads => FrameStep::Restart,
-            (_, true) => FrameStep::Add(id()),
-            (_, false) => FrameStep::Skip,
-        }
+/// The step of a frame: frames in scope count; a submitter's frames count only if submitters are distinguished.
+fn frame_step(profile: &Profile, frame: ContextFrame, id: impl FnOnce() -> FrameId) -> FrameStep {
+    match (
+        profile.code.is_submission_frame(frame),
+        profile.scope.contains_frame(frame),
+    ) {
+        (true, _) if !profile.across_threads => FrameStep::Restart,
+        (_, true) => FrameStep::Add(id()),
+        (_, false) => FrameStep::Skip,
     }
+}
 
-    /// Folds each context's frames into a fingerprint, in the order of `ids`, on all processors; returns the results of
-    /// `take`. Each worker calls `step` once for each frame.
-    pub(crate) fn fold_traces<T: Send>(
-        &self,
-        ids: &[ContextId],
-        tick: ProgressTick<'_>,
-        step: impl Fn(ContextFrame) -> FrameStep + Copy + Send + Sync,
-        take: impl Fn(Result<TraceFingerprint, DecodeError>) -> T + Copy + Send + Sync,
-    ) -> Vec<T> {
-        let workers = thread::available_parallelism().map_or(1, usize::from);
-        let part = ids.len().div_ceil(workers).max(MIN_CHUNK);
-        let limits = WalkLimits {
-            frames: VersionedGraph::MAX_FRAMES,
-            memos: MAX_MEMOS / workers,
-        };
-        let work = move |ids: &[ContextId]| -> Vec<_> {
-            let mut known: FxHashMap<ContextFrame, FrameStep> = FxHashMap::default();
-            let step = |frame: ContextFrame| *known.entry(frame).or_insert_with(|| step(frame));
-            let mut walker = FingerprintWalker::new(&self.graph, limits, step);
-            let each = ids.iter().map(|id| {
-                tick(1);
-                take(walker.fingerprint_trace(*id))
-            });
-            each.collect()
-        };
-        thread::scope(|scope| {
-            let workers: Vec<_> = ids
-                .chunks(part)
-                .map(|ids| scope.spawn(move || work(ids)))
-                .collect();
-            let joined = workers.into_iter().flat_map(|worker| match worker.join() {
-                Ok(results) => results,
-                Err(panic) => std::panic::resume_unwind(panic),
-            });
-            joined.collect()
-        })
-    }
+/// Folds each context's frames into a fingerprint, in the order of `ids`, on all processors; returns the results of
+/// `take`. Each worker calls `step` once for each frame.
+pub(crate) fn fold_traces<T: Send>(
+    profile: &Profile,
+    ids: &[ContextId],
+    tick: ProgressTick<'_>,
+    step: impl Fn(ContextFrame) -> FrameStep + Copy + Send + Sync,
+    take: impl Fn(Result<TraceFingerprint, DecodeError>) -> T + Copy + Send + Sync,
+) -> Vec<T> {
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let part = ids.len().div_ceil(workers).max(MIN_CHUNK);
+    let limits = WalkLimits {
+        frames: VersionedGraph::MAX_FRAMES,
+        memos: MAX_MEMOS / workers,
+    };
+    let work = move |ids: &[ContextId]| -> Vec<_> {
+        let mut known: FxHashMap<ContextFrame, FrameStep> = FxHashMap::default();
+        let step = |frame: ContextFrame| *known.entry(frame).or_insert_with(|| step(frame));
+        let mut walker = FingerprintWalker::new(&profile.graph, limits, step);
+        let each = ids.iter().map(|id| {
+            tick(1);
+            take(walker.fingerprint_trace(*id))
+        });
+        each.collect()
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = ids
+            .chunks(part)
+            .map(|ids| scope.spawn(move || work(ids)))
+            .collect();
+        let joined = workers.into_iter().flat_map(|worker| match worker.join() {
+            Ok(results) => results,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        joined.collect()
+    })
 }
 
 /// The effect of a frame on the fingerprint of its callers.

@@ -12,6 +12,7 @@ use lucce_tracelog::EventTypeId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::events::ContextCounters;
+use crate::fingerprint::fold_traces;
 use crate::fingerprint::{FrameStep, TraceFingerprint};
 use crate::profile::Profile;
 
@@ -94,32 +95,30 @@ impl IdleContexts {
     }
 }
 
-impl Profile {
-    /// Finds the idle contexts of events whose values are durations.
-    #[must_use]
-    pub fn find_idle_contexts(&self, events: &ContextCounters) -> IdleContexts {
-        let mut times = FxHashMap::default();
-        let mut ids = Vec::new();
-        for share in events.as_slice() {
-            let is_time = times.entry(share.event).or_insert_with(|| {
-                let info = self.types.get(share.event);
-                info.is_some_and(|info| info.unit == "ns")
-            });
-            if *is_time && ids.last() != Some(&share.id) {
-                ids.push(share.id);
-            }
+/// Finds the idle contexts of events whose values are durations.
+#[must_use]
+pub fn find_idle_contexts(profile: &Profile, events: &ContextCounters) -> IdleContexts {
+    let mut times = FxHashMap::default();
+    let mut ids = Vec::new();
+    for share in events.as_slice() {
+        let is_time = times.entry(share.event).or_insert_with(|| {
+            let info = profile.types.get(share.event);
+            info.is_some_and(|info| info.unit == "ns")
+        });
+        if *is_time && ids.last() != Some(&share.id) {
+            ids.push(share.id);
         }
-        let step = |frame: ContextFrame| idle_step(&self.code.method_name(frame.method));
-        let take =
-            |printed: Result<TraceFingerprint, _>| printed.is_ok_and(|printed| !printed.is_empty());
-        let idle = self.fold_traces(&ids, &|_| (), step, take);
-        let contexts = ids.into_iter().zip(idle);
-        IdleContexts {
-            contexts: contexts
-                .filter_map(|(id, is_idle)| is_idle.then_some(id))
-                .collect(),
-            times,
-        }
+    }
+    let step = |frame: ContextFrame| idle_step(&profile.code.method_name(frame.method));
+    let take =
+        |printed: Result<TraceFingerprint, _>| printed.is_ok_and(|printed| !printed.is_empty());
+    let idle = fold_traces(profile, &ids, &|_| (), step, take);
+    let contexts = ids.into_iter().zip(idle);
+    IdleContexts {
+        contexts: contexts
+            .filter_map(|(id, is_idle)| is_idle.then_some(id))
+            .collect(),
+        times,
     }
 }
 

@@ -12,6 +12,7 @@ use lucce_contentid::StackId;
 use lucce_tracelog::{LogDamage, SnapshotRecord};
 
 use crate::evidence::{LeakEvidence, MIN_GENERATIONS, SnapshotPoint};
+use crate::fingerprint::fold_stacks;
 use crate::followed_objects::{LiveObjectRow, LiveObjectSnapshot};
 use crate::profile::{Profile, ProgressTick};
 use crate::sufficiency::{
@@ -111,98 +112,96 @@ struct SnapshotSeries {
     points: BTreeMap<usize, SnapshotPoint>,
 }
 
-impl Profile {
-    /// Judges all contexts and types. Calls `tick` with the number of decoded ids.
-    #[must_use]
-    pub fn analyze_leaks(&self, tick: ProgressTick<'_>) -> LeakAnalysis {
-        let moments = self.followed_objects.snapshots();
-        let rows = moments.iter().flat_map(|moment| &moment.rows);
-        let (places, unknown) = self.resolve_object_keys(rows.map(|row| row.key), tick);
-        let courses = collect_series(moments, &places);
-        let last = moments.len().wrapping_sub(1);
-        let alive = courses
-            .values()
-            .filter_map(|course| course.points.get(&last));
-        let (alive, judged) = alive.fold((0, 0), |(alive, judged), point| {
-            let enough = point.generations.len() as u64 >= MIN_GENERATIONS.0;
-            (alive + 1, judged + u64::from(enough))
-        });
-        let leaks = courses
-            .values()
-            .filter_map(|course| find_leak(course, moments, judged));
-        let mut findings: Vec<LeakFinding> = leaks
-            .filter(|leak| leak.chance <= MAX_ERROR_CHANCE)
-            .collect();
-        findings.sort_by(compare_leaks);
-        let run = RunExtent {
-            snapshots: moments,
-            collections: self.followed_collections(),
-        };
-        let suspects = find_suspects(&courses, &findings, &run);
-        LeakAnalysis {
-            findings,
-            suspects,
-            alive,
-            judged,
-            snapshots: moments.len() as u64,
-            last_snapshot: moments.last().map(|moment| moment.record),
-            sufficiency: Some(run.judge_snapshots()),
-            damage: self.damage.clone().or(unknown),
-        }
+/// Judges all contexts and types. Calls `tick` with the number of decoded ids.
+#[must_use]
+pub fn analyze_leaks(profile: &Profile, tick: ProgressTick<'_>) -> LeakAnalysis {
+    let moments = profile.followed_objects.snapshots();
+    let rows = moments.iter().flat_map(|moment| &moment.rows);
+    let (places, unknown) = resolve_object_keys(profile, rows.map(|row| row.key), tick);
+    let courses = collect_series(moments, &places);
+    let last = moments.len().wrapping_sub(1);
+    let alive = courses
+        .values()
+        .filter_map(|course| course.points.get(&last));
+    let (alive, judged) = alive.fold((0, 0), |(alive, judged), point| {
+        let enough = point.generations.len() as u64 >= MIN_GENERATIONS.0;
+        (alive + 1, judged + u64::from(enough))
+    });
+    let leaks = courses
+        .values()
+        .filter_map(|course| find_leak(course, moments, judged));
+    let mut findings: Vec<LeakFinding> = leaks
+        .filter(|leak| leak.chance <= MAX_ERROR_CHANCE)
+        .collect();
+    findings.sort_by(compare_leaks);
+    let run = RunExtent {
+        snapshots: moments,
+        collections: count_followed_collections(profile),
+    };
+    let suspects = find_suspects(&courses, &findings, &run);
+    LeakAnalysis {
+        findings,
+        suspects,
+        alive,
+        judged,
+        snapshots: moments.len() as u64,
+        last_snapshot: moments.last().map(|moment| moment.record),
+        sufficiency: Some(run.judge_snapshots()),
+        damage: profile.damage.clone().or(unknown),
     }
+}
 
-    /// Number of collections until the end of the run, or until the last write of the log.
-    #[must_use]
-    pub fn followed_collections(&self) -> u64 {
-        let moment = self.followed_objects.snapshots().last();
-        let census = self.followed_objects.last_census();
-        [
-            moment.map(|moment| moment.record.collections),
-            census.map(|census| census.record.collections),
-            Some(self.stat_value("leak.collections")),
-        ]
-        .into_iter()
-        .flatten()
-        .max()
-        .unwrap_or(0)
-    }
+/// Number of collections until the end of the run, or until the last write of the log.
+#[must_use]
+pub fn count_followed_collections(profile: &Profile) -> u64 {
+    let moment = profile.followed_objects.snapshots().last();
+    let census = profile.followed_objects.last_census();
+    [
+        moment.map(|moment| moment.record.collections),
+        census.map(|census| census.record.collections),
+        Some(profile.stat_value("leak.collections")),
+    ]
+    .into_iter()
+    .flatten()
+    .max()
+    .unwrap_or(0)
+}
 
-    /// Resolves each key to a trace and a type. A trace may have several context ids, and a class defined by several
-    /// loaders has several ids; both are merged by names.
-    pub(crate) fn resolve_object_keys(
-        &self,
-        keys: impl Iterator<Item = u32>,
-        tick: ProgressTick<'_>,
-    ) -> (HashMap<u32, (ContextId, TracedType)>, Option<LogDamage>) {
-        let mut keys: Vec<u32> = keys.collect();
-        keys.sort_unstable();
-        keys.dedup();
-        let named: Vec<_> = keys
-            .iter()
-            .filter_map(|key| Some((*key, self.followed_objects.context_and_type(*key)?)))
-            .collect();
-        let ids: Vec<ContextId> = named.iter().map(|(_, (id, _))| *id).collect();
-        let prints = self.fold_stacks(&ids, tick, |printed| printed);
-        let mut unknown = (named.len() < keys.len()).then(|| "living objects of no context".into());
-        let mut places = HashMap::new();
-        for ((key, (id, of)), printed) in named.into_iter().zip(prints) {
-            match printed {
-                // No frame of the trace is in scope.
-                Ok(printed) if self.is_restricted() && printed.is_empty() => {}
-                Ok(printed) => {
-                    places.insert(key, (*id, (printed.fingerprint, of.clone())));
-                }
-                Err(error) => {
-                    unknown.get_or_insert_with(|| {
-                        let id = self.context_number(*id);
-                        format!("living objects of {id}, which the log does not explain ({error})")
-                    });
-                }
+/// Resolves each key to a trace and a type. A trace may have several context ids, and a class defined by several
+/// loaders has several ids; both are merged by names.
+pub(crate) fn resolve_object_keys(
+    profile: &Profile,
+    keys: impl Iterator<Item = u32>,
+    tick: ProgressTick<'_>,
+) -> (HashMap<u32, (ContextId, TracedType)>, Option<LogDamage>) {
+    let mut keys: Vec<u32> = keys.collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let named: Vec<_> = keys
+        .iter()
+        .filter_map(|key| Some((*key, profile.followed_objects.context_and_type(*key)?)))
+        .collect();
+    let ids: Vec<ContextId> = named.iter().map(|(_, (id, _))| *id).collect();
+    let prints = fold_stacks(profile, &ids, tick, |printed| printed);
+    let mut unknown = (named.len() < keys.len()).then(|| "living objects of no context".into());
+    let mut places = HashMap::new();
+    for ((key, (id, of)), printed) in named.into_iter().zip(prints) {
+        match printed {
+            // No frame of the trace is in scope.
+            Ok(printed) if profile.is_restricted() && printed.is_empty() => {}
+            Ok(printed) => {
+                places.insert(key, (*id, (printed.fingerprint, of.clone())));
+            }
+            Err(error) => {
+                unknown.get_or_insert_with(|| {
+                    let id = profile.context_number(*id);
+                    format!("living objects of {id}, which the log does not explain ({error})")
+                });
             }
         }
-        let damage = unknown.map(|reason| LogDamage::at_offset(self.size, reason));
-        (places, damage)
     }
+    let damage = unknown.map(|reason| LogDamage::at_offset(profile.size, reason));
+    (places, damage)
 }
 
 fn collect_series<'p>(

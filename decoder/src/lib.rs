@@ -11,7 +11,7 @@
 //! - contexts: `scope` (classes whose frames are shown), `context_walk` (folds frames of contexts), `call_tree` (calling context
 //!   tree), `fingerprint` (content ids of traces), `traces` (a call tree with names),
 //!   `contexts` (events by trace), `origins` (who started a thread), `idle` (threads that wait for work), `tags` (of the program)
-//! - sums: `kind_totals` (by kind), `coverage` (counted bytes divided by allocated bytes), `recorded_options` (the run's options),
+//! - sums: `measure` (what is summed, by what), `kind_totals` (by kind), `coverage` (counted bytes divided by allocated bytes), `recorded_options` (the run's options),
 //!   `collapsed` (stacks for flame graphs)
 //! - calls: `call_labels` and `call_feed` (calls of a run, for k-calling contexts)
 //! - time: `stream_events` (single events with their times), `bursts`, `delta` (counters since the last reading of a running JVM)
@@ -39,6 +39,7 @@ mod followed_objects;
 mod scope;
 
 mod load;
+mod measure;
 mod profile;
 
 mod limits;
@@ -79,40 +80,51 @@ mod merged;
 
 mod export;
 
-pub use alive::{AgeClass, AliveAmount, AliveObjects, AliveRow};
-pub use bursts::BurstSummary;
+pub use alive::{AgeClass, AliveAmount, AliveObjects, AliveRow, list_alive_objects};
+pub use bursts::{BurstSummary, summarize_bursts};
 pub use call_feed::{CallFeedOutcome, CallMeasure, EventLeaf, feed_log_calls, feed_recorded_calls};
 pub use call_labels::{CallLabels, CallTarget, SiteCall};
 pub use call_tree::{CallTree, NodeId, TreeFrameKey};
 pub use code::{CodeSymbols, type_name};
-pub use collapsed::{CollapsedStacks, StackMeasure, write_difference};
+pub use collapsed::{CollapsedStacks, write_difference};
 pub use contexts::{ContextList, ContextSummary, EventContext};
-pub use coverage::{AllocationCoverage, CoverageBytes, ThreadCoverage};
+pub use coverage::{
+    AllocationCoverage, CoverageBytes, ThreadCoverage, compute_coverage, explain_sample_bias,
+    read_sampled_bytes,
+};
 pub use delta::DeltaTracker;
 pub use events::{ContextCounter, ContextCounters};
 pub use evidence::{LeakEvidence, LiveAmount, SnapshotPoint};
-pub use export::{ExportOptions, RunExport};
+pub use export::{ExportOptions, RunExport, export_run, has_followed_objects};
 pub use followed_objects::{FollowedObjects, LiveObjectCensus, LiveObjectRow, LiveObjectSnapshot};
 pub use frame::{StackFrame, is_jdk_name};
-pub use idle::IdleContexts;
+pub use idle::{IdleContexts, find_idle_contexts};
 pub use kinds::{ALLOC, ALLOCATION, EventTypeTable, KindDescriptor, KindTotal, LEAK, TypeInfo};
-pub use leaks::{LeakAnalysis, LeakFinding, LeakSuspect, SuspectVerdict};
+pub use leaks::{LeakAnalysis, LeakFinding, LeakSuspect, SuspectVerdict, analyze_leaks};
 pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
 pub use lucce_stream::{EventStream, StreamEvent, events_path};
 pub use lucce_tracelog::{ContextNumber, EventTypeId, LogDamage, OpenError, RunId, ThreadId};
+pub use measure::{GroupBy, Measure};
 pub use merged::{
-    CallTreeBranch, CallTreeOptions, EventMeaning, GroupBy, GroupKey, KindName, Measure,
-    MergedCounter, MergedNames, MergedProfile, MergedRun, PathSum, TaggedThread,
+    CallTreeBranch, CallTreeOptions, EventMeaning, GroupKey, KindName, MergedCounter, MergedNames,
+    MergedProfile, MergedRun, PathSum, TaggedThread,
 };
-pub use origins::{StartOrigin, SubmissionIndex};
+pub use origins::{StartOrigin, SubmissionIndex, index_submissions, trace_submitters};
 pub use profile::{
     DecodeMismatch, LogSizes, Profile, ProfileThread, ProgressTick, SkippedCode, StackTrace,
 };
+pub use recorded_options::{list_recorded_kinds, read_recorded_options};
 pub use source::{LogSource, read_header};
-pub use stream_events::{EventExplanation, EventWindow};
+pub use stream_events::{
+    EventExplanation, EventWindow, check_same_run, count_streamed_events, count_unstreamed_events,
+    explain_event,
+};
 pub use sufficiency::{
     EvidenceSufficiency, LiveCourse, MissingEvidence, judge_course, judge_sufficiency,
 };
-pub use symbols::SymbolsExtract;
-pub use tags::{UNTAGGED, format_tags};
+pub use symbols::{SymbolsExtract, is_symbols};
+pub use tags::{
+    UNTAGGED, check_tags, find_thread_tags, format_tags, format_thread_tags, has_tags, keep_tagged,
+    threads_with_tags,
+};
 pub use traces::{FrameList, TraceId, TraceSums, TraceTree, TraceVisit};

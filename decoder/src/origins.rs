@@ -42,119 +42,118 @@ enum TraceContinuation {
     CutOff,
 }
 
-impl Profile {
-    /// Indexes submissions and thread starts, for [`submitter_traces`](Self::submitter_traces).
-    #[must_use]
-    pub fn index_submissions(&self) -> SubmissionIndex {
-        let kinds = KIND_DESCRIPTORS.iter().filter(|kind| kind.starts);
-        let numbers = kinds.flat_map(|kind| self.events_of_kind(kind.name).context_ids());
-        let place = |number: ContextId| {
-            let (context, frame) = self.graph.find_caller(number, MethodId::EVENT).ok()??;
-            Some(((context, frame.site), number))
-        };
-        SubmissionIndex(numbers.filter_map(place).collect())
-    }
+/// Indexes submissions and thread starts, for [`submitter_traces`](Self::submitter_traces).
+#[must_use]
+pub fn index_submissions(profile: &Profile) -> SubmissionIndex {
+    let kinds = KIND_DESCRIPTORS.iter().filter(|kind| kind.starts);
+    let numbers = kinds.flat_map(|kind| profile.events_of_kind(kind.name).context_ids());
+    let place = |number: ContextId| {
+        let (context, frame) = profile.graph.find_caller(number, MethodId::EVENT).ok()??;
+        Some(((context, frame.site), number))
+    };
+    SubmissionIndex(numbers.filter_map(place).collect())
+}
 
-    /// The origin of the threads that have events of this context.
-    #[must_use]
-    pub fn start_origin(&self, id: ContextId) -> StartOrigin {
-        let mut threads: Vec<ThreadId> = self
-            .events
-            .counters_of_context(id)
-            .iter()
-            .map(|s| s.thread)
-            .collect();
-        threads.dedup();
-        let mut origins = Vec::new();
-        for thread in &threads {
-            match self.origins.get(thread) {
-                Some(of) => origins.extend(of),
-                None => return StartOrigin::Unknown,
-            }
-        }
-        origins.sort_unstable();
-        origins.dedup();
-        match origins.as_slice() {
-            [] => StartOrigin::Unknown,
-            [one] => StartOrigin::One(*one),
-            _ => StartOrigin::Several(origins),
+/// The origin of the threads that have events of this context.
+#[must_use]
+pub fn find_start_origin(profile: &Profile, id: ContextId) -> StartOrigin {
+    let mut threads: Vec<ThreadId> = profile
+        .events
+        .counters_of_context(id)
+        .iter()
+        .map(|s| s.thread)
+        .collect();
+    threads.dedup();
+    let mut origins = Vec::new();
+    for thread in &threads {
+        match profile.origins.get(thread) {
+            Some(of) => origins.extend(of),
+            None => return StartOrigin::Unknown,
         }
     }
+    origins.sort_unstable();
+    origins.dedup();
+    match origins.as_slice() {
+        [] => StartOrigin::Unknown,
+        [one] => StartOrigin::One(*one),
+        _ => StartOrigin::Several(origins),
+    }
+}
 
-    /// The traces of the submitting or starting thread, of that thread's submitter, and so on, while each is unique. Also
-    /// returns what ends the chain. A trace has id 0 if no event has its id.
-    #[must_use]
-    pub fn submitter_traces(
-        &self,
-        submissions: &SubmissionIndex,
-        id: ContextId,
-    ) -> (Vec<StackTrace>, StartOrigin) {
-        let mut traces = Vec::new();
-        let mut at = (id, MethodId::EVENT);
-        let mut number = Some(id);
-        while traces.len() < MAX_START_CHAIN {
-            let next = match self.find_continuation(submissions, at) {
-                TraceContinuation::CutOff => return (traces, StartOrigin::CutOff),
-                TraceContinuation::Submitted(place) => place,
-                TraceContinuation::Nothing => {
-                    let origin =
-                        number.map_or(StartOrigin::Unknown, |number| self.start_origin(number));
-                    let StartOrigin::One(next) = origin else {
-                        return (traces, origin);
-                    };
-                    let Ok(Some((context, frame))) = self.graph.find_caller(next, MethodId::EVENT)
-                    else {
-                        return (traces, StartOrigin::Unknown);
-                    };
-                    let number = Some(next);
-                    TaskSubmitter {
-                        context,
-                        frame,
-                        number,
-                    }
+/// The traces of the submitting or starting thread, of that thread's submitter, and so on, while each is unique. Also
+/// returns what ends the chain. A trace has id 0 if no event has its id.
+#[must_use]
+pub fn trace_submitters(
+    profile: &Profile,
+    submissions: &SubmissionIndex,
+    id: ContextId,
+) -> (Vec<StackTrace>, StartOrigin) {
+    let mut traces = Vec::new();
+    let mut at = (id, MethodId::EVENT);
+    let mut number = Some(id);
+    while traces.len() < MAX_START_CHAIN {
+        let next = match find_continuation(profile, submissions, at) {
+            TraceContinuation::CutOff => return (traces, StartOrigin::CutOff),
+            TraceContinuation::Submitted(place) => place,
+            TraceContinuation::Nothing => {
+                let origin = number.map_or(StartOrigin::Unknown, |number| {
+                    find_start_origin(profile, number)
+                });
+                let StartOrigin::One(next) = origin else {
+                    return (traces, origin);
+                };
+                let Ok(Some((context, frame))) = profile.graph.find_caller(next, MethodId::EVENT)
+                else {
+                    return (traces, StartOrigin::Unknown);
+                };
+                let number = Some(next);
+                TaskSubmitter {
+                    context,
+                    frame,
+                    number,
                 }
-            };
-            traces.push(self.submitter_trace(&next));
-            at = (next.context, next.frame.method);
-            number = next.number;
-        }
-        (traces, StartOrigin::Unknown)
-    }
-
-    /// How the trace of a method in a context continues above its thread's frames.
-    fn find_continuation(
-        &self,
-        submissions: &SubmissionIndex,
-        mut at: (ContextId, MethodId),
-    ) -> TraceContinuation {
-        while let Ok(Some((context, frame))) = self.graph.find_caller(at.0, at.1) {
-            at = (context, frame.method);
-            if !self.code.is_submission_frame(frame) {
-                continue;
             }
-            let Ok(Some((context, frame))) = self.graph.find_caller(at.0, at.1) else {
-                return TraceContinuation::CutOff;
-            };
-            let number = submissions.0.get(&(context, frame.site)).copied();
-            return TraceContinuation::Submitted(TaskSubmitter {
-                context,
-                frame,
-                number,
-            });
-        }
-        TraceContinuation::Nothing
+        };
+        traces.push(trace_submitter(profile, &next));
+        at = (next.context, next.frame.method);
+        number = next.number;
     }
+    (traces, StartOrigin::Unknown)
+}
 
-    fn submitter_trace(&self, place: &TaskSubmitter) -> StackTrace {
-        let mut frames = vec![place.frame];
-        let mut at = (place.context, place.frame.method);
-        while let Ok(Some((context, frame))) = self.graph.find_caller(at.0, at.1) {
-            if self.code.is_submission_frame(frame) {
-                break;
-            }
-            frames.push(frame);
-            at = (context, frame.method);
+/// How the trace of a method in a context continues above its thread's frames.
+fn find_continuation(
+    profile: &Profile,
+    submissions: &SubmissionIndex,
+    mut at: (ContextId, MethodId),
+) -> TraceContinuation {
+    while let Ok(Some((context, frame))) = profile.graph.find_caller(at.0, at.1) {
+        at = (context, frame.method);
+        if !profile.code.is_submission_frame(frame) {
+            continue;
         }
-        self.resolve_trace(place.number.unwrap_or(ContextId::UNKNOWN), frames)
+        let Ok(Some((context, frame))) = profile.graph.find_caller(at.0, at.1) else {
+            return TraceContinuation::CutOff;
+        };
+        let number = submissions.0.get(&(context, frame.site)).copied();
+        return TraceContinuation::Submitted(TaskSubmitter {
+            context,
+            frame,
+            number,
+        });
     }
+    TraceContinuation::Nothing
+}
+
+fn trace_submitter(profile: &Profile, place: &TaskSubmitter) -> StackTrace {
+    let mut frames = vec![place.frame];
+    let mut at = (place.context, place.frame.method);
+    while let Ok(Some((context, frame))) = profile.graph.find_caller(at.0, at.1) {
+        if profile.code.is_submission_frame(frame) {
+            break;
+        }
+        frames.push(frame);
+        at = (context, frame.method);
+    }
+    profile.resolve_trace(place.number.unwrap_or(ContextId::UNKNOWN), frames)
 }

@@ -5,22 +5,20 @@ use lucce_options::RecordingOptions;
 use crate::kinds::{KindDescriptor, LEAK};
 use crate::profile::Profile;
 
-impl Profile {
-    /// The options that the run was started with, if the log has them.
-    #[must_use]
-    pub fn recorded_options(&self) -> Option<RecordingOptions> {
-        let text = self.meta.get("options")?;
-        Some(RecordingOptions::parse_recorded(text))
-    }
+/// The options that the run was started with, if the log has them.
+#[must_use]
+pub fn read_recorded_options(profile: &Profile) -> Option<RecordingOptions> {
+    let text = profile.meta.get("options")?;
+    Some(RecordingOptions::parse_recorded(text))
+}
 
-    /// The kinds that the run was to record, if the log has its options. A kind may have no events.
-    #[must_use]
-    pub fn recorded_kinds(&self) -> Vec<&'static str> {
-        match self.recorded_options() {
-            Some(options) => kinds_of(&options),
-            None if self.meta.contains_key("leak.interval") => vec![LEAK.name],
-            None => Vec::new(),
-        }
+/// The kinds that the run was to record, if the log has its options. A kind may have no events.
+#[must_use]
+pub fn list_recorded_kinds(profile: &Profile) -> Vec<&'static str> {
+    match read_recorded_options(profile) {
+        Some(options) => kinds_of(&options),
+        None if profile.meta.contains_key("leak.interval") => vec![LEAK.name],
+        None => Vec::new(),
     }
 }
 

@@ -33,12 +33,10 @@ pub struct SymbolsExtract {
     pub damage: Option<LogDamage>,
 }
 
-impl Profile {
-    /// Whether this is a file of symbols: it decodes context ids and has no events.
-    #[must_use]
-    pub fn is_symbols(&self) -> bool {
-        self.meta.contains_key(SYMBOLS_KEY)
-    }
+/// Whether this is a file of symbols: it decodes context ids and has no events.
+#[must_use]
+pub fn is_symbols(profile: &Profile) -> bool {
+    profile.meta.contains_key(SYMBOLS_KEY)
 }
 
 impl LogSource {

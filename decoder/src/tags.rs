@@ -9,69 +9,67 @@ use crate::profile::Profile;
 /// The text for events without tags.
 pub const UNTAGGED: &str = "(no tag)";
 
-impl Profile {
-    /// Whether any events have tags.
-    #[must_use]
-    pub fn has_tags(&self) -> bool {
-        !self.tags.is_empty()
-    }
+/// Whether any events have tags.
+#[must_use]
+pub fn has_tags(profile: &Profile) -> bool {
+    !profile.tags.is_empty()
+}
 
-    /// The tags of a thread id's events, as `endpoint=/search, tenant=a`.
-    #[must_use]
-    pub fn tags_of(&self, thread: ThreadId) -> String {
-        match self.tags.get(&thread) {
-            Some(tags) => format_tags(tags),
-            None => UNTAGGED.to_owned(),
-        }
+/// The tags of a thread id's events, as `endpoint=/search, tenant=a`.
+#[must_use]
+pub fn format_thread_tags(profile: &Profile, thread: ThreadId) -> String {
+    match profile.tags.get(&thread) {
+        Some(tags) => format_tags(tags),
+        None => UNTAGGED.to_owned(),
     }
+}
 
-    /// The tags of a thread id by key, if it has any.
-    #[must_use]
-    pub fn tags_by_key(&self, thread: ThreadId) -> Option<&BTreeMap<String, String>> {
-        self.tags.get(&thread)
-    }
+/// The tags of a thread id by key, if it has any.
+#[must_use]
+pub fn find_thread_tags(profile: &Profile, thread: ThreadId) -> Option<&BTreeMap<String, String>> {
+    profile.tags.get(&thread)
+}
 
-    /// The thread ids whose events have all of these tags, each as `key=value`.
-    #[must_use]
-    pub fn threads_with_tags(&self, wanted: &[String]) -> BTreeSet<ThreadId> {
-        let has_all = |thread: &ThreadId| {
-            let own: Vec<String> = self
-                .tags
-                .get(thread)
-                .into_iter()
-                .flat_map(tag_pairs)
-                .collect();
-            wanted.iter().all(|tag| own.contains(tag))
-        };
-        self.tags.keys().copied().filter(has_all).collect()
-    }
+/// The thread ids whose events have all of these tags, each as `key=value`.
+#[must_use]
+pub fn threads_with_tags(profile: &Profile, wanted: &[String]) -> BTreeSet<ThreadId> {
+    let has_all = |thread: &ThreadId| {
+        let own: Vec<String> = profile
+            .tags
+            .get(thread)
+            .into_iter()
+            .flat_map(tag_pairs)
+            .collect();
+        wanted.iter().all(|tag| own.contains(tag))
+    };
+    profile.tags.keys().copied().filter(has_all).collect()
+}
 
-    /// Checks that some thread has each tag.
-    ///
-    /// # Errors
-    /// No thread has one of these tags. The error lists all tags of the log.
-    pub fn check_tags(&self, wanted: &[String]) -> Result<(), BTreeSet<String>> {
-        let known: BTreeSet<String> = self.tags.values().flat_map(tag_pairs).collect();
-        match wanted.iter().all(|tag| known.contains(tag)) {
-            true => Ok(()),
-            false => Err(known),
-        }
+/// Checks that some thread has each tag.
+///
+/// # Errors
+/// No thread has one of these tags. The error lists all tags of the log.
+pub fn check_tags(profile: &Profile, wanted: &[String]) -> Result<(), BTreeSet<String>> {
+    let known: BTreeSet<String> = profile.tags.values().flat_map(tag_pairs).collect();
+    match wanted.iter().all(|tag| known.contains(tag)) {
+        true => Ok(()),
+        false => Err(known),
     }
+}
 
-    /// Keeps only events with all of these tags, each as `key=value`.
-    ///
-    /// Checks that some thread has each tag.
-    ///
-    /// # Errors
-    /// No thread has one of these tags. The error lists all tags of the log.
-    pub fn keep_tagged(&mut self, wanted: &[String]) -> Result<(), BTreeSet<String>> {
-        self.check_tags(wanted)?;
-        let tagged = self.threads_with_tags(wanted);
-        self.events = self
-            .events
-            .filter_counters(|share| tagged.contains(&share.thread));
-        Ok(())
-    }
+/// Keeps only events with all of these tags, each as `key=value`.
+///
+/// Checks that some thread has each tag.
+///
+/// # Errors
+/// No thread has one of these tags. The error lists all tags of the log.
+pub fn keep_tagged(profile: &mut Profile, wanted: &[String]) -> Result<(), BTreeSet<String>> {
+    check_tags(profile, wanted)?;
+    let tagged = threads_with_tags(profile, wanted);
+    profile.events = profile
+        .events
+        .filter_counters(|share| tagged.contains(&share.thread));
+    Ok(())
 }
 
 /// Formats tags as `endpoint=/search, tenant=a`.

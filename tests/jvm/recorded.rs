@@ -144,6 +144,7 @@ fn replays(setup: &Setup, calls: &Path) -> Checked {
         lucce.text(
             0,
             &[
+                "lab".as_ref(),
                 "replay".as_ref(),
                 calls,
                 "--encoding".as_ref(),

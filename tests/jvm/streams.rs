@@ -7,7 +7,7 @@ use std::path::Path;
 
 use lucce_decoder::{
     ContextCounters, ContextId, EventStream, EventTypeId, EventWindow, Profile, ThreadId,
-    events_path,
+    check_same_run, count_streamed_events, count_unstreamed_events, events_path,
 };
 use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
 use serde_json::Value;
@@ -178,7 +178,7 @@ fn same(log: &Path) -> Checked {
         times: 0..u64::MAX,
         is_thread: &|_| true,
     };
-    let (streamed, unknown) = profile.count_streamed_events(&stream, &all);
+    let (streamed, unknown) = count_streamed_events(&profile, &stream, &all);
     ensure(unknown.is_none(), || format!("{unknown:?}"))?;
     let (counted, mut streamed) = (shares(&profile.events), shares(&streamed));
     streamed.retain(|(_, event, _), _| kind_of(&profile, *event) != "leak");
@@ -241,7 +241,7 @@ fn leaks_are_told(log: &Path, stats: &Value) -> Checked {
 fn open(log: &Path) -> Result<(Profile, EventStream), String> {
     let profile = Profile::open(log).map_err(|e| e.to_string())?;
     let stream = EventStream::open(events_path(log)).map_err(|e| e.to_string())?;
-    profile.check_same_run(&stream).map_err(|e| e.to_string())?;
+    check_same_run(&profile, &stream).map_err(|e| e.to_string())?;
     ensure(
         stream.damage().is_none() && profile.damage.is_none(),
         || format!("{:?} {:?}", stream.damage(), profile.damage),
@@ -388,7 +388,7 @@ fn limit(setup: &Setup, jdk: &Jdk) -> Checked {
     ensure(counted == 6 * 9000 * 2, || {
         format!("{counted} events counted")
     })?;
-    let rest = profile.count_unstreamed_events(&stream);
+    let rest = count_unstreamed_events(&profile, &stream);
     let missing = u64::try_from(6 * 9000 - streamed).unwrap_or(0);
     ensure(rest.get("step") == Some(&missing), || {
         format!("{rest:?}, {missing} steps missing")

@@ -120,7 +120,7 @@ pub enum XtaskCommand {
         /// Unpacked archives of `dist` to take the agent from, for older systems and for other processors
         archives: Vec<String>,
     },
-    /// Record the applications' calls for `lucce replay`
+    /// Record the applications' calls for `lucce lab replay`
     Record(RecordOptions),
     /// Check instruction counts against research/counts/counts.txt, and one ratio of the agent's cost
     PerfCheck {

@@ -1,4 +1,4 @@
-//! `record`: recordings of the applications' calls, large ones, for `lucce replay` and tuning.
+//! `record`: recordings of the applications' calls, large ones, for `lucce lab replay` and tuning.
 
 use std::fs;
 use std::process::Stdio;

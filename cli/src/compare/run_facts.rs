@@ -4,7 +4,10 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use lucce_decoder::escape::EscapedText;
-use lucce_decoder::{ALLOC, KindTotal, Profile};
+use lucce_decoder::{
+    ALLOC, KindTotal, Profile, explain_sample_bias, read_recorded_options, read_sampled_bytes,
+    summarize_bursts,
+};
 use lucce_options::kinds::OBJECTS;
 use lucce_options::{AllocationSampling, RecordingOptions};
 use serde::Serialize;
@@ -82,10 +85,8 @@ impl RunFacts {
         let coverage = meta("coverage.none");
         let interrupted = coverage.filter(|reason| reason.contains(BY_COMMAND));
         let scope = coverage.filter(|reason| reason.starts_with(OUT_OF_SCOPE));
-        let bursts = profile
-            .burst_summary()
-            .map(|of| format!("burst={}", of.asked));
-        let options = profile.recorded_options();
+        let options = read_recorded_options(profile);
+        let bursts = summarize_bursts(profile).map(|of| format!("burst={}", of.asked));
         RunFacts {
             file: file.display().to_string(),
             command: meta("command").cloned(),
@@ -93,8 +94,8 @@ impl RunFacts {
             ended: profile.ended,
             lost: profile.dropped_events(),
             interrupted: interrupted.cloned(),
-            sampled_bytes: profile.sampled_bytes(),
-            sample_bias: profile.sample_bias(),
+            sampled_bytes: read_sampled_bytes(profile),
+            sample_bias: explain_sample_bias(profile),
             damage: profile.damage.as_ref().map(ToString::to_string),
             kinds: profile.counted_kinds(),
             has_vm_objects: options.is_some_and(|options| selects_vm_objects(&options)),

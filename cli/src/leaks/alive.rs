@@ -8,7 +8,7 @@ use lucce_page::AliveText;
 use serde::Serialize;
 
 use super::as_of_time::AsOfTime;
-use super::report::{estimated_bytes, resolve_trace};
+use super::rows::{estimated_bytes, resolve_trace};
 use crate::output::{format_plural, grouped};
 
 /// Live objects by context and type.

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use lucce_decoder::Profile;
 use lucce_decoder::escape::EscapedText;
+use lucce_decoder::{Profile, list_alive_objects};
 use serde::Serialize;
 
 use super::alive::AliveListing;
@@ -31,7 +31,7 @@ impl HeapExhaustion {
         let is_silent = is_gone && !profile.ended && exits_by.is_some();
         let last = profile.followed_objects.last_census().filter(|_| is_silent);
         let census = told.or(last)?;
-        let objects = profile.alive_objects(census, &|_| ());
+        let objects = list_alive_objects(profile, census, &|_| ());
         let as_of = AsOfTime::new(profile.header.start, census.record.millis, None);
         Some(HeapExhaustion {
             what: told.map(|told| told.record.detail.clone().into_owned()),

@@ -1,20 +1,22 @@
 //! `lucce leaks`: finds contexts whose objects are never released.
 //!
-//! Reading order: `report` (evidence as text and JSON), `alive` (live objects), `exhaustion` (heap of a JVM that ran out
+//! Reading order: `report` (evidence as text and JSON), `rows` (its rows), `alive` (live objects), `exhaustion` (heap of a JVM that ran out
 //! of memory), `watch` (follows a running JVM), `snapshot_request` (asks the agent for newer data), `as_of_time`.
 
 mod alive;
 mod as_of_time;
 mod exhaustion;
 mod report;
+mod rows;
 mod snapshot_request;
 mod watch;
 
+use std::cmp::Reverse;
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use lucce_decoder::{LeakAnalysis, LogDamage, Profile};
+use lucce_decoder::{LeakAnalysis, LogDamage, Measure, Profile, analyze_leaks, list_alive_objects};
 use lucce_options::units::parse_interval;
 use lucce_page::{AliveTable, LeaksText};
 
@@ -22,7 +24,7 @@ use super::classes::ClassFilterArgs;
 use super::holders::{SearchLimits, find_holders, parse_pause_budget};
 use super::output::{format_plural, lock_stdout, write_json};
 use super::progress::ProgressMeter;
-use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, report_damage};
+use super::{CommandError, CommandStatus, SortArg, prefix_path, print_diagnostic, report_damage};
 use alive::{AliveListing, AliveReport};
 use as_of_time::AsOfTime;
 use exhaustion::HeapExhaustion;
@@ -59,6 +61,9 @@ pub struct LeaksArgs {
     /// Print what is alive by context, type and age, without judgement
     #[arg(long, conflicts_with = "watch")]
     alive: bool,
+    /// With --alive: sort key [default: value, the estimated bytes; count: objects]
+    #[arg(long, value_name = "KEY", value_enum, requires = "alive")]
+    sort: Option<SortArg>,
     /// Collect the whole heap of the JVM first; the program stands still meanwhile
     #[arg(long, conflicts_with = "watch")]
     gc: bool,
@@ -90,7 +95,7 @@ pub fn run(args: &LeaksArgs) -> Result<CommandStatus, CommandError> {
         return print_alive(&log, args);
     }
     let (profile, leaks) = read_leaks(&log, &args.classes)?;
-    print_report(&profile, &leaks, args)?;
+    print_report(&log, &profile, &leaks, args)?;
     Ok(report_outcome(&log, &profile, &leaks))
 }
 
@@ -100,12 +105,12 @@ pub fn leaks_text(profile: &Profile, pid: Option<u32>) -> LeaksText {
     const SUSPECTS: usize = 30;
     const ALIVE: usize = 200;
     let bar = ProgressMeter::new("looking for leaks", 0);
-    let leaks = profile.analyze_leaks(&|more| bar.tick(more));
+    let leaks = analyze_leaks(profile, &|more| bar.tick(more));
     drop(bar);
     let report = LeaksReport::new(profile, &leaks, TOP, SUSPECTS)
         .with_process(profile, &leaks, pid)
         .with_exhaustion(HeapExhaustion::from_profile(profile, pid.is_none(), TOP));
-    let listing = alive_listing(profile, pid, ALIVE);
+    let listing = alive_listing(profile, pid, Measure::Value, ALIVE);
     LeaksText {
         alive: listing.map(|(listing, _)| AliveTable {
             says: listing.format_headline(),
@@ -119,12 +124,18 @@ pub fn leaks_text(profile: &Profile, pid: Option<u32>) -> LeaksText {
 fn alive_listing(
     profile: &Profile,
     pid: Option<u32>,
+    measure: Measure,
     top: usize,
 ) -> Option<(AliveListing, Option<LogDamage>)> {
     let census = profile.followed_objects.last_census()?;
     let bar = ProgressMeter::new("decoding", 0);
-    let objects = profile.alive_objects(census, &|more| bar.tick(more));
+    let mut objects = list_alive_objects(profile, census, &|more| bar.tick(more));
     drop(bar);
+    if measure == Measure::Count {
+        objects
+            .rows
+            .sort_by_key(|row| Reverse(row.total_amount().objects));
+    }
     let now = pid.map(|_| SystemTime::now());
     let as_of = AsOfTime::new(profile.header.start, census.record.millis, now);
     let listing = AliveListing::new(profile, &objects, as_of, top);
@@ -132,11 +143,13 @@ fn alive_listing(
 }
 
 fn print_alive(log: &Path, args: &LeaksArgs) -> Result<CommandStatus, CommandError> {
+    SortArg::check_total(args.sort, false)?;
+    let measure = args.sort.and_then(SortArg::to_measure).unwrap_or_default();
     let profile = args.classes.open_log(log)?;
-    let pid = args.source.running_pid(profile.header.pid);
+    let pid = args.source.running_pid(profile.header.pid, log);
     let pid = pid.filter(|_| !profile.ended);
     let top = if args.top == 0 { usize::MAX } else { args.top };
-    let Some((listing, damage)) = alive_listing(&profile, pid, top) else {
+    let Some((listing, damage)) = alive_listing(&profile, pid, measure, top) else {
         let reason = not_followed_reason(&profile).unwrap_or_else(|| {
             "no object was sampled yet, or an older agent wrote the log, which lists snapshots only"
                 .into()
@@ -198,17 +211,18 @@ fn read_leaks(
 ) -> Result<(Profile, LeakAnalysis), CommandError> {
     let profile = classes.open_log(log)?;
     let bar = ProgressMeter::new("decoding", 0);
-    let leaks = profile.analyze_leaks(&|more| bar.tick(more));
+    let leaks = analyze_leaks(&profile, &|more| bar.tick(more));
     drop(bar);
     Ok((profile, leaks))
 }
 
 fn print_report(
+    log: &Path,
     profile: &Profile,
     leaks: &LeakAnalysis,
     args: &LeaksArgs,
 ) -> Result<(), CommandError> {
-    let pid = args.source.running_pid(profile.header.pid);
+    let pid = args.source.running_pid(profile.header.pid, log);
     let top = if args.top == 0 { usize::MAX } else { args.top };
     let exhaustion = HeapExhaustion::from_profile(profile, pid.is_none(), top);
     let pid = pid.filter(|_| !profile.ended);

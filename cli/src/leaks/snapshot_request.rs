@@ -3,7 +3,7 @@
 use lucce_control::{ControlCommand, LeaksRequest, send_command};
 use serde::Deserialize;
 
-use super::report::estimated_bytes;
+use super::rows::estimated_bytes;
 use crate::amounts::format_amount;
 use crate::{CommandError, print_diagnostic};
 

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::output::lock_stdout;
 use crate::process;
-use crate::{CommandError, CommandStatus};
+use crate::{CommandError, CommandStatus, print_diagnostic};
 
 /// The source of a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,12 +42,13 @@ impl LeaksSource {
 }
 
 impl LeaksSource {
-    /// The JVM that writes the log, if it runs. `said`: the process id in the log.
-    pub fn running_pid(&self, said: u32) -> Option<u32> {
-        match self {
-            LeaksSource::Process(pid) => Some(*pid),
-            LeaksSource::File(path) => (!process::is_gone(said, path)).then_some(said),
-        }
+    /// The JVM that writes the log, if it runs. `recorded`: the process id in the log.
+    pub fn running_pid(&self, recorded: u32, log: &Path) -> Option<u32> {
+        let pid = match self {
+            LeaksSource::Process(pid) => *pid,
+            LeaksSource::File(_) => recorded,
+        };
+        (!process::is_gone(pid, log)).then_some(pid)
     }
 }
 
@@ -71,7 +72,10 @@ pub fn watch_leaks(log: &Path, args: &LeaksArgs) -> Result<CommandStatus, Comman
             if !args.json {
                 print_headline(&leaks, over && tells)?;
             }
-            print_report(&profile, &leaks, args)?;
+            print_report(log, &profile, &leaks, args)?;
+            if !over && seen.is_none() {
+                announce_watch(profile.header.pid, args);
+            }
             seen = Some(now);
         }
         if over {
@@ -104,6 +108,18 @@ impl PrintedLeaks {
             snapshots: if all { leaks.snapshots } else { 0 },
         }
     }
+}
+
+/// Says what follows the first report.
+fn announce_watch(pid: u32, args: &LeaksArgs) {
+    let next = match args.json {
+        true => "with each snapshot",
+        false => "when other contexts leak",
+    };
+    print_diagnostic(format_args!(
+        "watching process {pid} every {:.1} s; the next report comes {next}, and at the end of the JVM (Ctrl-C stops)",
+        args.interval.as_secs_f64()
+    ));
 }
 
 fn print_headline(leaks: &LeakAnalysis, over: bool) -> io::Result<()> {

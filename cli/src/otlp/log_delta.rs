@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use lucce_decoder::{DeltaTracker, ExportOptions, FollowedObjects, LogSource, OpenError};
+use lucce_decoder::{
+    DeltaTracker, ExportOptions, FollowedObjects, LogSource, OpenError, export_run,
+};
 use lucce_export::ExportRun;
 
 /// Reads a log repeatedly, without contact to its JVM.
@@ -83,7 +85,7 @@ impl LogDeltaReader {
             content_ids: self.contents,
             admits: &|_, _| true,
         };
-        let exported = profile.export_run(&wish, None, &|_| ());
+        let exported = export_run(&profile, &wish, None, &|_| ());
         let unknown = exported.left_out.unknown.iter();
         let counts = unknown
             .flat_map(|(id, _)| profile.events.counters_of_context(*id))

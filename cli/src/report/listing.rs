@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use lucce_contentid::StackId;
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ContextId, EventContext, FrameList, KindTotal, Profile, StackMeasure, SubmissionIndex, TraceId,
-    TraceTree,
+    ContextId, EventContext, FrameList, KindTotal, Measure, Profile, SubmissionIndex, TraceId,
+    TraceTree, index_submissions,
 };
 use serde::{Serialize, Serializer};
 
@@ -17,7 +17,8 @@ use crate::style::TerminalStyle;
 use crate::thread_start::ThreadStartTraces;
 use crate::threshold::estimate_frame_bytes;
 
-use super::{ReportArgs, ReportTotals, format_value, value_in_bytes, value_of};
+use super::ReportArgs;
+use super::totals::{ReportTotals, format_value, value_in_bytes};
 
 /// The durations of contexts whose bytes are listed: another kind in the log has them under the same context ids.
 fn collect_operation_times(
@@ -39,14 +40,12 @@ fn collect_operation_times(
 pub fn select_listed<'c>(
     list: &'c [EventContext],
     args: &ReportArgs,
-    sorted_by: StackMeasure,
+    sorted_by: Measure,
     whole: u64,
 ) -> &'c [EventContext] {
     let top = if args.top == 0 { usize::MAX } else { args.top };
-    let is_large = |context: &&EventContext| {
-        args.threshold
-            .admits(sorted_by.measure_context(context), whole)
-    };
+    let is_large =
+        |context: &&EventContext| args.threshold.admits(context.amount(sorted_by), whole);
     let number = list.iter().take(top).take_while(is_large).count();
     list.get(..number).unwrap_or_default()
 }
@@ -68,6 +67,9 @@ pub struct ContextRow<'r> {
     nanos: Option<u64>,
     /// Percentage of the sort key's total.
     share: f64,
+    /// Whose percentage it is, if that is not the value's.
+    #[serde(skip)]
+    share_of: &'static str,
     frames: FrameList<'r>,
     #[serde(skip_serializing_if = "Option::is_none")]
     started_by: Option<ThreadStartTraces>,
@@ -79,7 +81,7 @@ pub struct ContextRows<'r> {
     traces: TraceTree<'r>,
     pub list: Vec<(&'r EventContext, TraceId, StackId)>,
     kind: &'r KindTotal,
-    sorted_by: StackMeasure,
+    sorted_by: Measure,
     whole: u64,
     times: HashMap<(StackId, Option<String>), u64>,
     /// Set with `--across-threads`.
@@ -90,7 +92,7 @@ impl<'r> ContextRows<'r> {
     pub fn new(
         profile: &'r Profile,
         kind: &'r KindTotal,
-        (totals, sorted_by): (&ReportTotals, StackMeasure),
+        (totals, sorted_by): (&ReportTotals, Measure),
         contexts: &'r [EventContext],
         across_threads: bool,
     ) -> Self {
@@ -105,9 +107,9 @@ impl<'r> ContextRows<'r> {
             traces,
             kind,
             sorted_by,
-            whole: value_of(sorted_by, totals),
+            whole: sorted_by.select_amount(totals.value, totals.count),
             times: collect_operation_times(profile, kind),
-            submissions: across_threads.then(|| profile.index_submissions()),
+            submissions: across_threads.then(|| index_submissions(profile)),
         }
     }
 
@@ -126,7 +128,11 @@ impl<'r> ContextRows<'r> {
                 value: context.value,
                 bytes: value_in_bytes(self.kind, context.value),
                 nanos: self.times.get(&key).copied(),
-                share: percent_of(self.sorted_by.measure_context(context), self.whole),
+                share: percent_of(context.amount(self.sorted_by), self.whole),
+                share_of: match self.sorted_by {
+                    Measure::Count if context.value > 0 => " of events",
+                    Measure::Count | Measure::Value => "",
+                },
                 frames: self.traces.list_frames(*trace, usize::MAX),
                 started_by: started.map(|of| ThreadStartTraces::new(self.profile, of, context.id)),
             }
@@ -174,7 +180,7 @@ impl ContextRow<'_> {
         let value =
             format_value(self.value, unit).map_or_else(String::new, |text| text + "  ") + &nanos;
         let style = TerminalStyle::for_stdout();
-        let share = style.strong(format!("#{number} {:.2}%", self.share));
+        let share = style.strong(format!("#{number} {:.2}%{}", self.share, self.share_of));
         let ids = style.faint(format!("{}  {}", self.id, self.stack));
         writeln!(out, "{share}  {value}{events}  {ids}")?;
         self.frames

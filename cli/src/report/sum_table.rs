@@ -10,7 +10,6 @@ use serde::Serialize;
 
 use crate::SortArg;
 use crate::amounts::format_amount;
-use crate::compare::GroupByArg;
 use crate::output::{format_plural, grouped, percent_of};
 use crate::style::TerminalStyle;
 
@@ -19,7 +18,7 @@ use super::{ReportArgs, ReportSums};
 /// Sums, largest first.
 #[derive(Serialize)]
 pub struct SumTable {
-    by: String,
+    by: &'static str,
     /// The unit of `own` and `total`; empty: numbers of events, or no unit.
     amounts_in: String,
     /// Whether `own` and `total` differ: for methods, classes, packages and lines.
@@ -50,17 +49,13 @@ struct SumRow {
 }
 
 impl SumTable {
-    pub fn new(summed: &ReportSums<'_>, args: &ReportArgs, told: GroupByArg) -> Self {
+    pub fn new(summed: &ReportSums<'_>, args: &ReportArgs, by: GroupBy) -> Self {
         let (joined, whole) = (summed.joined, summed.whole);
         let wanted = |row: &MergedCounter| summed.is_wanted(row);
-        let (measure, by) = (summed.measure(), told.to_group_by());
-        let has_own = matches!(
-            by,
-            GroupBy::Class | GroupBy::Package | GroupBy::Method | GroupBy::Line
-        );
+        let measure = summed.value;
         let own = joined.own_sums_by_group(0, measure, by, wanted);
         let count = joined.own_sums_by_group(0, Measure::Count, by, wanted);
-        let total = match has_own {
+        let total = match by.includes_callees() {
             true => joined.sum_by_group(0, measure, by, wanted),
             false => own.clone(),
         };
@@ -95,9 +90,9 @@ impl SumTable {
         let listed = rows.iter().map(|row| row.own).fold(0, u64::saturating_add);
         let all = own.values().copied().fold(0, u64::saturating_add);
         SumTable {
-            by: told.option_name(),
+            by: by.name(),
             amounts_in: summed.unit.to_owned(),
-            has_own,
+            has_own: by.includes_callees(),
             different: keys.len() as u64,
             rest: all.saturating_sub(listed),
             listed_by: match rows.len() == top {
@@ -147,13 +142,11 @@ impl SumTable {
                 out,
                 "{:>7}  {rest:>10}  {} more ({})",
                 "",
-                format_plural(more, &self.by),
+                format_plural(more, self.by),
                 self.listed_by
             )?;
         }
-        if self.by == GroupByArg::Thread.option_name()
-            && self.rows.iter().any(|row| row.name.contains('*'))
-        {
+        if self.by == GroupBy::Thread.name() && self.rows.iter().any(|row| row.name.contains('*')) {
             writeln!(
                 out,
                 "*: threads whose names differ in digits only; what they did one after another, or under tags, is one sum"

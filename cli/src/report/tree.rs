@@ -10,11 +10,10 @@
 use std::io::{self, Write};
 
 use lucce_decoder::escape::EscapedText;
-use lucce_decoder::{CallTreeBranch, CallTreeOptions, MergedProfile};
+use lucce_decoder::{CallTreeBranch, CallTreeOptions, GroupBy, MergedProfile};
 use serde::Serialize;
 
 use crate::amounts::format_amount;
-use crate::compare::GroupByArg;
 use crate::output::{grouped, percent_of};
 use crate::style::TerminalStyle;
 use crate::threshold::ThresholdArgs;
@@ -23,7 +22,7 @@ use super::{ReportArgs, ReportSums};
 
 #[derive(Serialize)]
 pub struct ReportTree {
-    by: String,
+    by: &'static str,
     /// The unit of amounts; empty: numbers of events, or no unit.
     amounts_in: String,
     inverted: bool,
@@ -64,11 +63,11 @@ const DEFAULT_MIN_SHARE_PERCENT: f64 = 1.0;
 const DEFAULT_MAX_DEPTH: usize = 500;
 
 impl ReportTree {
-    pub fn new(summed: &ReportSums<'_>, args: &ReportArgs, by: GroupByArg) -> Self {
+    pub fn new(summed: &ReportSums<'_>, args: &ReportArgs, by: GroupBy) -> Self {
         let (joined, whole) = (summed.joined, summed.whole);
         let drawing = CallTreeOptions {
-            measure: summed.measure(),
-            group_by: by.to_group_by(),
+            measure: summed.value,
+            group_by: by,
             inverted: args.inverted,
             min_amount: min_amount(&args.threshold, whole),
             depth: args.depth.map_or(DEFAULT_MAX_DEPTH, |depth| depth as usize),
@@ -79,7 +78,7 @@ impl ReportTree {
             .zip(branch_depths(&branches))
             .map(|(branch, depth)| build_row(joined, branch, whole, &drawing, depth));
         ReportTree {
-            by: by.option_name(),
+            by: by.name(),
             amounts_in: summed.unit.to_owned(),
             inverted: args.inverted,
             least: drawing.min_amount,

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lucce_decoder::{ContextCounters, EventStream, Profile, events_path, read_header};
+use lucce_decoder::{
+    ContextCounters, EventStream, Profile, check_same_run, events_path, read_header,
+};
 use lucce_page::{HtmlPage, PageRefresh};
 
 use super::super::classes::ClassFilterArgs;
@@ -162,5 +164,5 @@ impl PageReading {
 /// The stream beside the log, if it exists and is of this run.
 fn open_stream(log: &Path, profile: &Profile) -> Option<EventStream> {
     let stream = EventStream::open(events_path(log)).ok()?;
-    profile.check_same_run(&stream).ok().map(|()| stream)
+    check_same_run(profile, &stream).ok().map(|()| stream)
 }

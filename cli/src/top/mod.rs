@@ -12,15 +12,16 @@ mod screen;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
+use lucce_decoder::GroupBy;
 use lucce_options::units::parse_interval;
 
-use self::rows::{TopList, TopView};
+use self::rows::TopView;
 use self::sampler::LogSampler;
 use super::output::lock_stdout;
 use super::target::RunTarget;
-use super::{CommandError, CommandStatus, MeasureArg, prefix_path};
+use super::{CommandError, CommandStatus, SortArg, prefix_path};
 
-/// Show what a JVM does now: events of the last seconds by context, type, method or thread.
+/// Show what a JVM does now: events of the last seconds by context, type, class, package, method, line, thread or tag.
 ///
 /// The JVM must have the agent (`lucce list`). Keys: left and right choose the list, `e` the next kind of events, `s` the sort key
 /// (value or count); up and down choose a row, Enter shows its trace (page up and page down scroll), space pauses, `d` copies the
@@ -42,10 +43,10 @@ pub struct TopArgs {
     event: Option<String>,
     /// Sum up by this first
     #[arg(long, value_name = "BY", value_enum, default_value = "context")]
-    by: TopList,
+    by: GroupBy,
     /// Sort key at first [default: value; count for events without values]
     #[arg(long, value_name = "KEY", value_enum)]
-    sort: Option<MeasureArg>,
+    sort: Option<SortArg>,
     /// Show waits of idle pool threads too, instead of one line for them (kinds that count time)
     #[arg(long)]
     idle: bool,
@@ -62,13 +63,14 @@ pub fn run(args: &TopArgs) -> Result<CommandStatus, CommandError> {
         let message = "standard output is no terminal; --once prints one screen as text";
         return Err(CommandError::Usage(message.into()));
     }
+    SortArg::check_total(args.sort, args.by.includes_callees())?;
     let target = RunTarget::from_name(&args.jvm)?;
     let sampler = LogSampler::new(&target.log, args.interval)?;
     if let Some(event) = &args.event {
         check_kind(event, &sampler)?;
     }
     let mut view = TopView::new(args.event.clone(), args.by);
-    view.by_count = matches!(args.sort, Some(MeasureArg::Count));
+    view.by_count = args.sort == Some(SortArg::Count);
     view.with_idle = args.idle;
     match args.once {
         true => print_once(sampler, view, row_limit(args.top)),

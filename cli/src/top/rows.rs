@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use clap::ValueEnum;
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
     ContextId, ContextNumber, GroupBy, GroupKey, Measure, MergedCounter, NodeId, StackFrame,
@@ -13,48 +12,12 @@ use super::super::amounts::format_amount;
 use super::super::output::{grouped, percent_of};
 use super::sampler::SampleWindow;
 
-/// What rows are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum TopList {
-    Context,
-    Type,
-    Method,
-    Thread,
-}
-
-impl TopList {
-    pub const ALL: [TopList; 4] = [
-        TopList::Context,
-        TopList::Type,
-        TopList::Method,
-        TopList::Thread,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            TopList::Context => "contexts",
-            TopList::Type => "types",
-            TopList::Method => "methods",
-            TopList::Thread => "threads",
-        }
-    }
-
-    fn to_group_by(self) -> GroupBy {
-        match self {
-            TopList::Context => GroupBy::Context,
-            TopList::Type => GroupBy::Type,
-            TopList::Method => GroupBy::Method,
-            TopList::Thread => GroupBy::Thread,
-        }
-    }
-}
-
 /// The user's selection.
 #[derive(Clone, Debug)]
 pub struct TopView {
     /// The selected kind; `None`: the main kind.
     pub kind: Option<String>,
-    pub list: TopList,
+    pub list: GroupBy,
     /// Whether rows are sorted by number of events instead of value.
     pub by_count: bool,
     /// Whether idle threads are shown.
@@ -62,7 +25,7 @@ pub struct TopView {
 }
 
 impl TopView {
-    pub fn new(kind: Option<String>, list: TopList) -> TopView {
+    pub fn new(kind: Option<String>, list: GroupBy) -> TopView {
         TopView {
             kind,
             list,
@@ -88,9 +51,9 @@ impl TopView {
 
     /// Moves on by `steps` lists.
     pub fn advance_list(&mut self, steps: usize) {
-        let at = TopList::ALL.iter().position(|list| *list == self.list);
-        let next = (at.unwrap_or(0) + steps) % TopList::ALL.len();
-        self.list = TopList::ALL.get(next).copied().unwrap_or(TopList::Context);
+        let at = GroupBy::ALL.iter().position(|list| *list == self.list);
+        let next = (at.unwrap_or(0) + steps) % GroupBy::ALL.len();
+        self.list = GroupBy::ALL.get(next).copied().unwrap_or(GroupBy::Context);
     }
 
     /// Selects the next kind that was ever counted.
@@ -193,7 +156,7 @@ fn format_rate(sum: u64, window: &SampleWindow, unit: &str) -> String {
 
 /// Builds the rows, largest first.
 pub fn build_rows(window: &SampleWindow, view: &TopView) -> Vec<TopRow> {
-    let (kind, by) = (view.shown_kind(window), view.list.to_group_by());
+    let (kind, by) = (view.shown_kind(window), view.list);
     let of_kind = kind_filter(window, kind);
     let is_shown = |row: &MergedCounter| of_kind(row) && view.shows_row(row);
     let sum = |measure| window.joined.own_sums_by_group(0, measure, by, is_shown);
@@ -277,11 +240,11 @@ mod tests {
 
     #[test]
     fn lists_turn_in_both_directions() {
-        let mut view = TopView::new(None, TopList::Context);
+        let mut view = TopView::new(None, GroupBy::Context);
         view.advance_list(1);
-        assert_eq!(view.list, TopList::Type);
-        view.advance_list(TopList::ALL.len() - 1);
-        view.advance_list(TopList::ALL.len() - 1);
-        assert_eq!(view.list, TopList::Thread);
+        assert_eq!(view.list, GroupBy::Type);
+        view.advance_list(GroupBy::ALL.len() - 1);
+        view.advance_list(GroupBy::ALL.len() - 1);
+        assert_eq!(view.list, GroupBy::Tag);
     }
 }

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use lucce_decoder::{ContextCounters, KindTotal, MergedProfile, OpenError, Profile, RunId};
+use lucce_decoder::{
+    ContextCounters, KindTotal, MergedProfile, OpenError, Profile, RunId, list_recorded_kinds,
+};
 
 use crate::CommandError;
 use crate::classes::ClassFilterArgs;
@@ -39,7 +41,7 @@ impl LogSampler {
         let profile = ClassFilterArgs::default().open_log(path)?;
         let counted = profile.counted_kinds().into_iter().map(|kind| kind.name);
         let mut kinds: Vec<_> = counted.collect();
-        for asked in profile.recorded_kinds() {
+        for asked in list_recorded_kinds(&profile) {
             if kinds.iter().all(|kind| kind != asked) {
                 kinds.push(asked.to_owned());
             }

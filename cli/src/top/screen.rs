@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lucce_control::{ControlCommand, send_command};
-use lucce_decoder::{GroupKey, OpenError};
+use lucce_decoder::{GroupBy, GroupKey, OpenError};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
@@ -15,7 +15,7 @@ use ratatui::{DefaultTerminal, Frame};
 
 use super::super::target::RunTarget;
 use super::super::{CommandError, CommandStatus};
-use super::rows::{self, TopList, TopRow, TopView};
+use super::rows::{self, TopRow, TopView};
 use super::sampler::{LogSampler, SampleWindow};
 
 /// Time between two checks for keys.
@@ -150,7 +150,7 @@ impl TopScreen<'_> {
             KeyCode::Esc if self.trace.is_empty() => return false,
             KeyCode::Esc => self.trace.clear(),
             KeyCode::Right | KeyCode::Tab => self.switch_list(1),
-            KeyCode::Left | KeyCode::BackTab => self.switch_list(TopList::ALL.len() - 1),
+            KeyCode::Left | KeyCode::BackTab => self.switch_list(GroupBy::ALL.len() - 1),
             KeyCode::Char('e') => {
                 if let Some(window) = &self.window {
                     self.view.next_kind(window);
@@ -299,7 +299,7 @@ impl TopScreen<'_> {
 
     fn list_tabs(&self) -> Line<'static> {
         let reversed = Style::new().add_modifier(Modifier::REVERSED);
-        let spans = TopList::ALL.iter().flat_map(|list| {
+        let spans = GroupBy::ALL.iter().flat_map(|list| {
             let style = match *list == self.view.list {
                 true => reversed,
                 false => Style::new(),

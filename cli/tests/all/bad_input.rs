@@ -27,8 +27,8 @@ const VERBS: [(&str, &str); 20] = [
     ("log", "stats FILE --json"),
     ("log", "check FILE"),
     ("log", "export FILE --leaf-type"),
-    ("log", "hot-paths FILE"),
-    ("log", "hot-paths FILE --tables"),
+    ("log", "lab hot-paths FILE"),
+    ("log", "lab hot-paths FILE --tables"),
     ("log", "leaks FILE --json"),
     ("log", "view FILE -o /dev/null"),
     ("log", "diff FILE FILE --by line"),
@@ -36,9 +36,9 @@ const VERBS: [(&str, &str); 20] = [
     ("stream", "stream FILE --traces"),
     ("stream", "report FILE --stream"),
     ("stream", "export FILE --format chrome"),
-    ("calls", "replay FILE --encoding dacce"),
-    ("calls", "replay --compare FILE"),
-    ("calls", "hot-paths FILE"),
+    ("calls", "lab replay FILE --encoding dacce"),
+    ("calls", "lab replay --compare FILE"),
+    ("calls", "lab hot-paths FILE"),
 ];
 
 /// Also when there are no events of that kind: the damage may have taken them.
@@ -206,7 +206,7 @@ fn every_verb_ends_with_the_code_and_the_words_of_what_is_wrong() {
     let dir = dir.path();
     fs::set_permissions(dir, PermissionsExt::from_mode(0o755)).unwrap();
     let lucce = dir.join("lucce");
-    fs::copy(env!("CARGO_BIN_EXE_lucce"), &lucce).unwrap();
+    lucce_testkit::programs::copy_program(env!("CARGO_BIN_EXE_lucce"), &lucce);
     let ids = files(dir);
     let cases = Cases { dir, ids, lucce };
     let mut wrong = Vec::new();
@@ -259,7 +259,7 @@ fn another_users_jvm_is_a_matter_of_usage() {
     let dir = dir.path();
     fs::set_permissions(dir, PermissionsExt::from_mode(0o755)).unwrap();
     let lucce = dir.join("lucce");
-    fs::copy(env!("CARGO_BIN_EXE_lucce"), &lucce).unwrap();
+    lucce_testkit::programs::copy_program(env!("CARGO_BIN_EXE_lucce"), &lucce);
     let ids = lucce_testkit::Ids::new();
     let cases = Cases { dir, ids, lucce };
     let pid = std::process::id();
@@ -283,7 +283,7 @@ fn what_is_asked_of_a_good_file_has_its_code() {
     let dir = dir.path();
     fs::set_permissions(dir, PermissionsExt::from_mode(0o755)).unwrap();
     let lucce = dir.join("lucce");
-    fs::copy(env!("CARGO_BIN_EXE_lucce"), &lucce).unwrap();
+    lucce_testkit::programs::copy_program(env!("CARGO_BIN_EXE_lucce"), &lucce);
     let ids = files(dir);
     let cases = Cases { dir, ids, lucce };
     for (command, code, words) in [
@@ -305,9 +305,13 @@ fn what_is_asked_of_a_good_file_has_its_code() {
         ("report sample.log --stream", 2, "No such file"),
         ("leaks sample.log", 2, "no objects were followed"),
         ("report figure.calls", 3, "not a lucce log"),
-        ("replay sample.log --encoding dacce", 3, "not a recording"),
         (
-            "replay figure.calls --encoding nothing",
+            "lab replay sample.log --encoding dacce",
+            3,
+            "not a recording",
+        ),
+        (
+            "lab replay figure.calls --encoding nothing",
             2,
             "no encoding is called",
         ),

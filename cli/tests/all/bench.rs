@@ -1,9 +1,10 @@
 //! `lucce bench`, with a shell script in Java's place.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
+
+use lucce_testkit::programs::write_script;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
@@ -15,8 +16,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 fn bench(folder: &Path, script: &str, args: &[&str]) -> (Output, String) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let java = folder.join("java");
-    fs::write(&java, format!("#!/bin/sh\n{script}\n")).unwrap();
-    fs::set_permissions(&java, fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(&java, &format!("#!/bin/sh\n{script}\n"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_lucce"));
     command.arg("bench").args(args).current_dir(folder);
     command.args(["--", "./java", "-jar", "app.jar"]);

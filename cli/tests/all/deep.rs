@@ -97,7 +97,7 @@ fn deep_recursions_are_read_within_bounds() {
         let branches = json["branches"].as_array().unwrap();
         assert!(branches.len() > 400, "{options}: {}", branches.len());
     }
-    let contexts = whole(dir, "hot-paths --k 3 --lines --similar 1 deep.log");
+    let contexts = whole(dir, "lab hot-paths --k 3 --lines --similar 1 deep.log");
     assert!(
         contexts.contains("app.Main.work(Main.java:24)"),
         "{contexts}"

@@ -156,9 +156,9 @@ fn every_verb_has_help_with_an_example() {
         "stats",
         "check",
         "export",
-        "hot-paths",
+        "lab hot-paths",
         "leaks",
-        "replay",
+        "lab replay",
         "stream",
         "annotate",
         "symbols",
@@ -262,7 +262,7 @@ fn tables_of_recorded_calls_and_charts() {
     let dir = tempfile::tempdir().unwrap();
     logs(dir.path());
     let command =
-        "lucce hot-paths --tables --json --plot charts figure.calls figure.calls sample.log";
+        "lucce lab hot-paths --tables --json --plot charts figure.calls figure.calls sample.log";
     let output = run(dir.path(), command, "");
     assert!(output.status.success());
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -25,11 +25,11 @@ const VERBS: [&str; 32] = [
     "export hostile.log --leaf-type",
     "export hostile.log --event +1 --leaf-type",
     "export hostile.log --format chrome",
-    "hot-paths hostile.log --similar 1 --top 0",
-    "hot-paths hostile.log --types --lines --json",
-    "hot-paths hostile.log --format collapsed",
-    "hot-paths hostile.log --tables --plot charts",
-    "hot-paths hostile.calls --similar 1 --top 0",
+    "lab hot-paths hostile.log --similar 1 --top 0",
+    "lab hot-paths hostile.log --types --lines --json",
+    "lab hot-paths hostile.log --format collapsed",
+    "lab hot-paths hostile.log --tables --plot charts",
+    "lab hot-paths hostile.calls --similar 1 --top 0",
     "leaks hostile.log --top 0",
     "diff sample.log hostile.log --top 0",
     "diff sample.log hostile.log --top 0 --json",
@@ -39,7 +39,7 @@ const VERBS: [&str; 32] = [
     "stream hostile.log",
     "stream hostile.log --traces --json",
     "stream hostile.log --csv",
-    "replay --compare hostile.calls --plot charts",
+    "lab replay --compare hostile.calls --plot charts",
 ];
 
 fn run_with(dir: &Path, words: &[&str], numbers: &str) -> Output {
@@ -184,10 +184,10 @@ fn files_and_charts_are_called_by_what_is_shown() {
     fs::copy(dir.join("hostile.calls"), dir.join(name)).unwrap();
     let missing = "\u{1b}[31m\nFORGED";
     for words in [
-        &["hot-paths", name, "--tables", "--plot", "charts"][..],
-        &["hot-paths", name, "--tables", "--json"],
-        &["replay", name, "--encoding", "dacce"],
-        &["replay", "--compare", name, "--plot", "comparison"],
+        &["lab", "hot-paths", name, "--tables", "--plot", "charts"][..],
+        &["lab", "hot-paths", name, "--tables", "--json"],
+        &["lab", "replay", name, "--encoding", "dacce"],
+        &["lab", "replay", "--compare", name, "--plot", "comparison"],
         &["check", name],
         &["report", missing],
         &["stream", missing],

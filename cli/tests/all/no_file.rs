@@ -18,7 +18,7 @@ const VERBS: [&str; 23] = [
     "export @ --format chrome",
     "view @ -o page.html",
     "symbols @ -o x.lsym",
-    "hot-paths @",
+    "lab hot-paths @",
     "leaks @",
     "leaks @ --watch",
     "stream @",
@@ -30,7 +30,7 @@ const VERBS: [&str; 23] = [
     "diff sample.log @",
     "gate @ --base sample.log",
     "gate sample.log --base @",
-    "replay --compare @",
+    "lab replay --compare @",
 ];
 
 fn run(dir: &Path, words: &str) -> Output {

@@ -1,4 +1,4 @@
-//! `lucce replay`: what it says of a recording, whole, damaged or foreign.
+//! `lucce lab replay`: what it says of a recording, whole, damaged or foreign.
 
 use std::fs;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn every_encoding_decodes_every_number() {
     let dir = recordings();
     for name in NAMES {
         let arguments =
-            format!("replay figure.lucce.calls --encoding {name} --check-every 1 --json");
+            format!("lab replay figure.lucce.calls --encoding {name} --check-every 1 --json");
         let output = lucce(dir.path(), &arguments);
         assert!(output.status.success(), "{}", errors(&output));
         let json: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -56,7 +56,7 @@ fn every_encoding_decodes_every_number() {
         assert_eq!(checked > 0, name != "pcc");
         let text = lucce(
             dir.path(),
-            &format!("replay figure.lucce.calls --encoding {name}"),
+            &format!("lab replay figure.lucce.calls --encoding {name}"),
         );
         assert!(
             String::from_utf8(text.stdout)
@@ -71,7 +71,7 @@ fn all_of_them_as_tables_as_json_and_as_a_picture() {
     let dir = recordings();
     let text = lucce(
         dir.path(),
-        "replay --compare figure.lucce.calls --plot charts",
+        "lab replay --compare figure.lucce.calls --plot charts",
     );
     assert!(text.status.success(), "{}", errors(&text));
     let text = String::from_utf8(text.stdout).unwrap();
@@ -80,7 +80,7 @@ fn all_of_them_as_tables_as_json_and_as_a_picture() {
     assert!(plot.starts_with("<svg") && plot.contains("figure"));
     let json = lucce(
         dir.path(),
-        "replay --compare figure.lucce.calls figure.lucce.calls --json",
+        "lab replay --compare figure.lucce.calls figure.lucce.calls --json",
     );
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["programs"].as_array().unwrap().len(), 2);
@@ -99,7 +99,7 @@ fn a_damaged_recording_is_replayed_as_far_as_it_goes() {
         "cut.calls --encoding lucce",
         "--compare cut.calls figure.lucce.calls",
     ] {
-        let output = lucce(dir.path(), &format!("replay {arguments}"));
+        let output = lucce(dir.path(), &format!("lab replay {arguments}"));
         assert_eq!(output.status.code(), Some(3));
         let said = errors(&output);
         assert!(said.contains("cut.calls: damaged at offset "), "{said}");
@@ -139,9 +139,9 @@ fn impossible_calls_end_in_an_offset() {
         ("range.calls", "out of range"),
     ] {
         for arguments in [
-            format!("replay {file} --encoding dacce"),
-            format!("replay --compare {file}"),
-            format!("hot-paths {file}"),
+            format!("lab replay {file} --encoding dacce"),
+            format!("lab replay --compare {file}"),
+            format!("lab hot-paths {file}"),
         ] {
             let output = lucce(dir.path(), &arguments);
             let said = errors(&output);
@@ -190,7 +190,7 @@ fn what_cannot_be_used_is_named() {
         ),
     ];
     for (arguments, code, said) in cases {
-        let output = lucce(dir.path(), &format!("replay {arguments}"));
+        let output = lucce(dir.path(), &format!("lab replay {arguments}"));
         assert_eq!(output.status.code(), Some(code), "{arguments}");
         assert!(errors(&output).contains(said), "{}", errors(&output));
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lucce_decoder::{ExportOptions, Profile, StackFrame};
+use lucce_decoder::{ExportOptions, Profile, StackFrame, export_run};
 use lucce_testkit::random;
 use serde_json::Value;
 
@@ -278,7 +278,7 @@ fn an_export_has_one_row_for_each_stack_type_and_thread() {
             content_ids: true,
             admits: &|_, _| true,
         };
-        let run = profile.export_run(&wish, None, &|_| ()).run;
+        let run = export_run(&profile, &wish, None, &|_| ()).run;
         let mut names = BTreeSet::new();
         let mut sums: BTreeMap<String, Rows> = BTreeMap::new();
         for row in &run.rows {

@@ -1,9 +1,10 @@
 //! `lucce run`, with a shell script in Java's place.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use lucce_testkit::programs::{copy_program, write_script};
 
 /// A directory with the command, an agent beside it, and a `java` that prints its arguments.
 fn installed() -> (tempfile::TempDir, PathBuf) {
@@ -11,12 +12,11 @@ fn installed() -> (tempfile::TempDir, PathBuf) {
     let program = dir.path().join("lucce");
     let built = Path::new(env!("CARGO_BIN_EXE_lucce"));
     if fs::hard_link(built, &program).is_err() {
-        fs::copy(built, &program).unwrap();
+        copy_program(env!("CARGO_BIN_EXE_lucce"), &program);
     }
     fs::write(dir.path().join("liblucce.so"), "").unwrap();
     let java = dir.path().join("java");
-    fs::write(&java, "#!/bin/sh\nprintf '<%s>' \"$@\"\nexit 7\n").unwrap();
-    fs::set_permissions(&java, fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(&java, "#!/bin/sh\nprintf '<%s>' \"$@\"\nexit 7\n");
     (dir, program)
 }
 

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -327,8 +326,7 @@ fn the_secret_is_in_no_command_line() {
         fs::create_dir(path("tmp")).unwrap();
         let browser = "#!/bin/sh\nfor file; do :; done\ncp \"$file\" seen\nstat -c %a \"$file\" \"$(dirname \"$file\")\" >modes\n\
                        env >environment\nprintf '%s\\n' \"$@\" >arguments.new\nmv arguments.new arguments\n";
-        fs::write(path("bin/xdg-open"), browser).unwrap();
-        fs::set_permissions(path("bin/xdg-open"), fs::Permissions::from_mode(0o755)).unwrap();
+        lucce_testkit::programs::write_script(&path("bin/xdg-open"), browser);
         let search = format!(
             "{}:{}",
             path("bin").display(),

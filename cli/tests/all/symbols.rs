@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use lucce_decoder::{LogSource, Profile};
+use lucce_decoder::{LogSource, Profile, is_symbols};
 
 fn lucce() -> Command {
     Command::new(env!("CARGO_BIN_EXE_lucce"))
@@ -17,7 +17,7 @@ fn check_all(log: &Path) -> usize {
     let path = log.with_extension("lsym");
     lucce_testkit::symbols(log, &path);
     let (whole, symbols) = (Profile::open(log).unwrap(), Profile::open(&path).unwrap());
-    assert!(symbols.is_symbols() && !whole.is_symbols());
+    assert!(is_symbols(&symbols) && !is_symbols(&whole));
     assert_eq!(symbols.header, whole.header);
     assert_eq!(symbols.ended, whole.ended);
     assert_eq!(

@@ -69,7 +69,7 @@ fn the_page_of_a_difference_opens_there() {
         "type",
         "--event",
         "alloc",
-        "--measure",
+        "--sort",
         "count",
     ];
     lucce(dir, &asked);

@@ -6,10 +6,9 @@
 //! OPTION_TABLE: name, values, default, documentation, conflicts, effect ◄──┴─► `lucce options`, agent-options.md
 //! ```
 //! Read `entry` first, then `table`, `kinds` (the values of `events=`) and `parser`. `units` parses times and sizes for
-//! the agent and for all commands. `exit_codes` has what both commands end with.
+//! the agent and for all commands.
 
 pub mod event_mask;
-pub mod exit_codes;
 pub mod kinds;
 pub mod placeholders;
 pub mod reference;
@@ -31,7 +30,6 @@ pub use entry::{
     OptionChoice, OptionConflict, OptionEntry, OptionGroup, OptionModes, OptionText, OptionValue,
 };
 pub use error::OptionError;
-pub use exit_codes::CommandStatus;
 pub use kinds::{EventKindInfo, EventKindSet, KindArgument, KindConflict};
 pub use names::find_near_name;
 pub use parser::{find_setting, split_settings};

@@ -91,7 +91,7 @@ pub enum ClassCacheOption {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecordMode {
     None,
-    /// Calls, for `lucce replay`.
+    /// Calls, for `lucce lab replay`.
     Calls,
     /// Each event with its time.
     Stream,

@@ -127,7 +127,7 @@ pub static OPTION_TABLE: [OptionEntry; 26] = [
             OptionChoice {
                 name: "calls",
                 summary: "Also record all calls, including leaf methods, to the log's name plus `.calls`, for \
-                          `lucce replay` and exact [k-contexts](../../research/docs/k-contexts.md). Slow.",
+                          `lucce lab replay` and exact [k-contexts](../../research/docs/k-contexts.md). Slow.",
                 needs_lab: true,
                 set: |options| options.record = RecordMode::Calls,
             },

@@ -14,7 +14,8 @@ use std::collections::{HashMap, VecDeque};
 use crate::call_tree::NodeId;
 
 use super::group_sums::FrameGroupKeys;
-use super::{GroupBy, GroupKey, Measure, MergedCounter, MergedProfile};
+use super::{GroupKey, MergedCounter, MergedProfile};
+use crate::measure::{GroupBy, Measure};
 
 /// Options of a call tree.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -75,7 +76,7 @@ impl MergedProfile {
     ) -> Vec<CallTreeBranch> {
         let rows = self
             .filter_counters(run, is_wanted)
-            .map(|row| (row, drawing.measure.measure_counter(row)));
+            .map(|row| (row, row.amount(drawing.measure)));
         match drawing.inverted {
             true => BottomUpTree::new(self, drawing).build_branches(rows),
             false => TopDownTree::new(self, drawing, rows).build_branches(),

@@ -3,43 +3,9 @@
 use std::collections::HashMap;
 
 use crate::call_tree::{CallTree, NodeId, TreeFrameKey};
+use crate::measure::{GroupBy, Measure};
 
 use super::{MergedCounter, MergedProfile, TaggedThread};
-
-/// The grouping of events.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum GroupBy {
-    /// By trace with lines, and by type.
-    #[default]
-    Context,
-    Type,
-    Thread,
-    /// By the set of tags that the program gave to the events.
-    Tag,
-    /// This and the next three include all callees: a stack counts once, however often it contains the method.
-    Class,
-    Package,
-    Method,
-    Line,
-}
-
-/// The amount that is summed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Measure {
-    /// The sum of values, in the kind's unit.
-    Value,
-    Count,
-}
-
-impl Measure {
-    #[must_use]
-    pub fn measure_counter(self, counted: &MergedCounter) -> u64 {
-        match self {
-            Measure::Value => counted.value,
-            Measure::Count => counted.count,
-        }
-    }
-}
 
 /// A group of a grouping.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -96,7 +62,7 @@ impl MergedProfile {
         };
         let mut nodes: HashMap<NodeId, u64> = HashMap::new();
         for row in counted {
-            let amount = measure.measure_counter(row);
+            let amount = row.amount(measure);
             let sum = match own(row) {
                 Some(key) => sums.entry(key).or_default(),
                 None => nodes.entry(row.node).or_default(),
@@ -130,7 +96,7 @@ impl MergedProfile {
         for row in self.filter_counters(run, is_wanted) {
             if let Some(key) = keys.node_key(row.node) {
                 let sum = sums.entry(key).or_default();
-                *sum = sum.saturating_add(measure.measure_counter(row));
+                *sum = sum.saturating_add(row.amount(measure));
             }
         }
         sums

@@ -27,7 +27,7 @@ use lucce_stream::StreamEvent;
 use lucce_tracelog::{EventTypeId, RunId, ThreadId};
 
 pub use branches::{CallTreeBranch, CallTreeOptions};
-pub use group_sums::{GroupBy, GroupKey, Measure};
+pub use group_sums::GroupKey;
 pub use names::ValueInterner;
 pub use names::{FrameIdentity, KindName, MergedNames, TaggedThread};
 pub use path_sums::PathSum;
@@ -37,8 +37,11 @@ use crate::contexts::ContextList;
 use crate::events::{ContextCounter, ContextCounters};
 use crate::frame::StackFrame;
 use crate::idle::IdleContexts;
+use crate::idle::find_idle_contexts;
 use crate::kinds::{ALLOC, ALLOCATION};
+use crate::measure::Measure;
 use crate::profile::{Profile, ProgressTick};
+use crate::tags::format_thread_tags;
 
 /// The events of several runs.
 #[derive(Default)]
@@ -90,6 +93,11 @@ pub struct EventMeaning {
 }
 
 impl MergedCounter {
+    #[must_use]
+    pub fn amount(&self, measure: Measure) -> u64 {
+        measure.select_amount(self.value, self.count)
+    }
+
     #[must_use]
     pub fn event_meaning(&self) -> EventMeaning {
         EventMeaning {
@@ -203,7 +211,7 @@ impl MergedProfile {
             profile,
             by_context: walked.positions,
             unknown: walked.unknown,
-            idle: profile.find_idle_contexts(events),
+            idle: find_idle_contexts(profile, events),
         };
         let left_out = places.take_left_out(events);
         let mut equal = self.equal_stacks();
@@ -361,7 +369,7 @@ impl<'p> RunNames<'p> {
         *self.tagged_threads.entry(thread).or_insert_with(|| {
             let lane = TaggedThread {
                 thread: names.threads.intern_value(profile.thread_name(thread)),
-                tags: names.tags.intern_value(profile.tags_of(thread)),
+                tags: names.tags.intern_value(format_thread_tags(profile, thread)),
             };
             names.tagged_threads.intern_value(lane)
         })

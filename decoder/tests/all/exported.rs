@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::path::Path;
 
 use lucce_decoder::{
-    CollapsedStacks, EventStream, EventWindow, ExportOptions, LogSource, Profile, StackMeasure,
-    events_path, write_difference,
+    CollapsedStacks, EventStream, EventWindow, ExportOptions, LogSource, Measure, Profile,
+    events_path, export_run, has_followed_objects, write_difference,
 };
 use lucce_export::{ExportEvent, ExportRun};
 
@@ -36,7 +36,7 @@ fn made<R>(dir: &Path, write: impl Fn(&Path) -> R) -> Profile {
 fn with_stream(log: &Path) -> (ExportRun, Vec<ExportEvent>, u64) {
     let stream = EventStream::open(events_path(log)).unwrap();
     let profile = profile(log);
-    let exported = profile.export_run(&wish(None), Some(&stream), &|_| ());
+    let exported = export_run(&profile, &wish(None), Some(&stream), &|_| ());
     let (left_out, mut events) = (Cell::new(0), Vec::new());
     let all = EventWindow {
         times: 0..u64::MAX,
@@ -121,8 +121,8 @@ fn events_without_counters_have_their_places() {
 fn followed_objects_are_no_allocations() {
     let dir = tempfile::tempdir().unwrap();
     let profile = made(dir.path(), lucce_testkit::leaks::leaking);
-    assert!(profile.has_followed_objects("inuse") && !profile.has_followed_objects("alloc"));
-    let run = profile.export_run(&wish(Some("inuse")), None, &|_| ()).run;
+    assert!(has_followed_objects(&profile, "inuse") && !has_followed_objects(&profile, "alloc"));
+    let run = export_run(&profile, &wish(Some("inuse")), None, &|_| ()).run;
     assert!(!run.rows.is_empty());
     for row in &run.rows {
         let kind = &run.kinds[row.kind as usize];
@@ -136,8 +136,7 @@ fn stacks_of_one_text_are_one_line() {
     let dir = tempfile::tempdir().unwrap();
     let profile = made(dir.path(), lucce_testkit::overloaded);
     let contexts = profile.list_contexts(&|_| ());
-    let collapsed =
-        CollapsedStacks::new(&profile, &contexts.list, StackMeasure::Sum, false, &|_| ());
+    let collapsed = CollapsedStacks::new(&profile, &contexts.list, Measure::Value, false, &|_| ());
     let written = collapsed.prepare_writer(&profile);
     let (mut one, mut both) = (Vec::new(), Vec::new());
     written.write(&mut one, &|_| ()).unwrap();
@@ -153,9 +152,7 @@ fn stacks_of_one_text_are_one_line() {
 fn a_run_without_events_has_a_kind() {
     let dir = tempfile::tempdir().unwrap();
     let profile = made(dir.path(), lucce_testkit::sample);
-    let run = profile
-        .export_run(&wish(Some("nothing")), None, &|_| ())
-        .run;
+    let run = export_run(&profile, &wish(Some("nothing")), None, &|_| ()).run;
     let names: Vec<_> = run.kinds.iter().map(|kind| &*kind.name).collect();
     assert_eq!((names, run.rows.len()), (vec!["alloc"], 0));
 }

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use crate::cli::{CommandStatus, format_count, print_error};
+use crate::cli::print_error;
 use crate::error::FleetError;
 use crate::ingest::{IngestLabels, IngestOutcome, IngestReport, RunIngester};
+use lucce_command::{CommandStatus, format_plural};
 
 /// Add runs to a dataset, which is created if missing. A run that the dataset has adds nothing, or what it counted since.
 #[derive(clap::Args)]
@@ -54,8 +55,8 @@ pub fn run(args: &FleetAddArgs) -> Result<CommandStatus, FleetError> {
     ingest.add_runs(&args.runs, &labels, &mut |report| sums.count_report(report))?;
     println!(
         "added {} ({} of logs), {} went on, {} there already, {} refused",
-        format_count(sums.new, "run"),
-        format_count(sums.bytes, "byte"),
+        format_plural(sums.new, "run"),
+        format_plural(sums.bytes, "byte"),
         sums.more,
         sums.already,
         sums.refused

@@ -5,10 +5,11 @@ use std::io::{self, BufWriter, Write};
 
 use clap::{Arg, ArgMatches, Command};
 
-use crate::cli::{CommandStatus, engine_args};
+use crate::cli::engine_args;
 use crate::error::FleetError;
 use crate::output;
 use crate::questions::{ALL, ParameterValue, Question};
+use lucce_command::CommandStatus;
 
 /// Ask a question that has a name, such as top-growth; without a name, list the questions.
 #[derive(clap::Args)]

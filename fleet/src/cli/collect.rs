@@ -9,12 +9,13 @@ use lucce_options::units::{parse_duration, parse_interval};
 use lucce_ship::wire::{CollectorGeneration, MAX_PART_BYTES};
 
 use crate::cli::access::AccessArgs;
-use crate::cli::{CommandStatus, engine_args, format_count, print_error};
+use crate::cli::{engine_args, print_error};
 use crate::collect::{
     BatchIngester, BatchReport, LogSpool, PartOutcome, SpoolError, SpoolLimits, parse_run_id,
 };
 use crate::error::FleetError;
 use crate::http::{self, HttpServer, ServerMetrics, ServerRequest, ServerResponse};
+use lucce_command::{CommandStatus, format_plural};
 
 /// Take the logs that JVMs send (`push=` of the agent, `lucce push`): to this disk first, into the dataset by batches.
 #[derive(clap::Args)]
@@ -135,8 +136,8 @@ fn describe_batch(done: &BatchReport) -> String {
     } = done;
     format!(
         "added {} of {}, {ended} ended, {refused} refused, {waiting} wait",
-        format_count(*events, "event"),
-        format_count(*runs, "run")
+        format_plural(*events, "event"),
+        format_plural(*runs, "run")
     )
 }
 

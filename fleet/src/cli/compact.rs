@@ -5,10 +5,11 @@ use std::time::{Duration, SystemTime};
 
 use lucce_options::units::parse_duration;
 
-use crate::cli::{CommandStatus, engine_args};
+use crate::cli::engine_args;
 use crate::compact::{RetentionPolicy, compact_dataset};
 use crate::engine::QueryLimits;
 use crate::error::FleetError;
+use lucce_command::CommandStatus;
 
 /// Merge small files into few large ones, and drop old data. Readers and writers go on meanwhile.
 #[derive(clap::Args)]

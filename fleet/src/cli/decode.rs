@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use lucce_decoder::ContextId;
 use lucce_tracelog::ContextNumber;
 
-use crate::cli::CommandStatus;
+use lucce_command::CommandStatus;
+
 use crate::commits::CommitLog;
 use crate::error::FleetError;
 use crate::numbers;

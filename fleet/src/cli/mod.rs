@@ -11,13 +11,11 @@ mod query;
 mod serve;
 mod views;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use lucce_decoder::escape::EscapedLine;
-use lucce_options::CommandStatus;
-use lucce_options::exit_codes::exit_codes_help;
+use lucce_command::exit_codes::exit_codes_help;
+use lucce_command::{CommandStatus, is_closed_pipe, print_message};
 
 use crate::error::FleetError;
 
@@ -60,7 +58,7 @@ pub fn main() -> ExitCode {
     let ended = ended.unwrap_or_else(|error| {
         let end = match &error {
             // The reader of a pipe has seen enough.
-            FleetError::Output(e) if e.kind() == io::ErrorKind::BrokenPipe => {
+            FleetError::Output(e) if is_closed_pipe(e) => {
                 return CommandStatus::Fine;
             }
             FleetError::Engine(what) if what.contains("Broken pipe") => {
@@ -80,18 +78,10 @@ pub fn main() -> ExitCode {
     ended.into()
 }
 
-/// On standard error, whatever names it holds; what the engine says may have several lines.
+/// Prints a message, which may have several lines.
 fn print_error(message: impl std::fmt::Display) {
     let message = message.to_string();
-    for line in message.lines() {
-        // No reader is left to hear of it if this fails.
-        let _ = writeln!(io::stderr(), "lucce fleet: {}", EscapedLine(line));
-    }
-}
-
-fn format_count(count: u64, what: &str) -> String {
-    match count {
-        1 => format!("1 {what}"),
-        count => format!("{count} {what}s"),
-    }
+    message
+        .lines()
+        .for_each(|line| print_message("lucce fleet", line));
 }

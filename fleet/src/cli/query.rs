@@ -3,9 +3,10 @@
 use std::io::{self, BufWriter};
 use std::path::PathBuf;
 
-use crate::cli::{CommandStatus, engine_args};
+use crate::cli::engine_args;
 use crate::error::FleetError;
 use crate::output;
+use lucce_command::CommandStatus;
 
 /// Query the dataset by SQL, read-only. Tables: runs, events, stacks, frames, through, numbers, stream.
 #[derive(clap::Args)]

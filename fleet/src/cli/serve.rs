@@ -8,11 +8,12 @@ use std::time::Duration;
 use lucce_options::units::parse_duration_within;
 
 use crate::cli::access::AccessArgs;
-use crate::cli::{CommandStatus, engine_args};
+use crate::cli::engine_args;
 use crate::engine;
 use crate::error::FleetError;
 use crate::http::{HttpServer, ServerLimits, ServerMetrics};
 use crate::serve::DecodeService;
+use lucce_command::CommandStatus;
 
 /// Serve traces of numbers, answers to questions and their pages by HTTP, until SIGTERM or Ctrl-C; GET /openapi.json describes it.
 #[derive(clap::Args)]

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use crate::cli::CommandStatus;
+use lucce_command::CommandStatus;
+
 use crate::commits::CommitLog;
 use crate::error::FleetError;
 use crate::views;

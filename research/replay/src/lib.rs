@@ -37,7 +37,7 @@ pub use encodings::{NAMES, make};
 pub use pass::{Mismatch, Outcome, Settings, run};
 pub use plot::plot;
 pub use survey::Survey;
-pub use tables::{grouped, tables};
+pub use tables::tables;
 
 /// Told how many more steps were taken, for progress bars.
 pub type Tick<'a> = &'a dyn Fn(u64);

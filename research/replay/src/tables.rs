@@ -1,6 +1,7 @@
 //! The comparison as text: the papers' tables, and one of all encodings.
 
 use comfy_table::{CellAlignment, Table, presets};
+use lucce_command::grouped;
 
 use crate::{Comparison, Outcome, Program};
 
@@ -299,20 +300,6 @@ fn size(bytes: u64) -> String {
         1..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
         _ => format!("{:.1} MB", bytes as f64 / 1e6),
     }
-}
-
-/// 1234567 is `1,234,567`.
-#[must_use]
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// Large numbers as the paper writes them: `1.4e11`.

@@ -5,6 +5,7 @@ pub mod deep;
 pub mod fuzz;
 pub mod hostile;
 pub mod leaks;
+pub mod programs;
 pub mod random;
 pub mod stream;
 

@@ -17,10 +17,9 @@ struct CircleLimit {
     modules: usize,
 }
 
-const LIMITS: [CircleLimit; 7] = [
+const LIMITS: [CircleLimit; 6] = [
     limit("lucce-agent", 6, 0),
     limit("lucce-bytecode", 1, 1),
-    limit("lucce-decoder", 3, 0),
     limit("lucce-recording", 1, 1),
     limit("lucce-stream", 2, 2),
     limit("lucce-tracelog", 2, 2),

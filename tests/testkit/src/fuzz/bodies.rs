@@ -3,7 +3,8 @@
 use lucce_callgraph::ContextId;
 use lucce_decoder::{
     CallLabels, CallMeasure, CodeSymbols, CollapsedStacks, EventLeaf, EventStream, EventWindow,
-    Profile, StackMeasure, TraceTree,
+    Measure, Profile, TraceTree, analyze_leaks, check_same_run, count_streamed_events,
+    count_unstreamed_events, explain_event, index_submissions, summarize_bursts, trace_submitters,
 };
 use lucce_decoder::{feed_log_calls, feed_recorded_calls};
 use lucce_kcontexts::CallingContextTree;
@@ -45,8 +46,7 @@ pub fn log(bytes: &[u8]) {
             profile.single_thread_name(context.id),
         );
     }
-    let collapsed =
-        CollapsedStacks::new(&profile, &contexts.list, StackMeasure::Count, true, &|_| ());
+    let collapsed = CollapsedStacks::new(&profile, &contexts.list, Measure::Count, true, &|_| ());
     let mut out = Vec::new();
     let written = collapsed.prepare_writer(&profile);
     if written.estimate_bytes() < 1 << 24 {
@@ -61,18 +61,18 @@ pub fn log(bytes: &[u8]) {
     let what = (CallMeasure::Events, EventLeaf::Type);
     let told = feed_log_calls(&profile, what, &mut labels, &mut tree, &|_| ());
     told.expect("contexts are paths");
-    let submissions = profile.index_submissions();
+    let submissions = index_submissions(&profile);
     for context in contexts.list.iter().take(MOST) {
-        let _ = profile.submitter_traces(&submissions, context.id);
+        let _ = trace_submitters(&profile, &submissions, context.id);
     }
-    let leaks = profile.analyze_leaks(&|_| ());
+    let leaks = analyze_leaks(&profile, &|_| ());
     assert!(leaks.judged <= leaks.alive);
     let summary = profile.summarize_contexts(&|_| ());
     assert_eq!(summary.event_count(), contexts.event_count());
     assert_eq!(summary.unknown, contexts.unknown);
     let _ = (
         profile.counted_kinds(),
-        profile.burst_summary(),
+        summarize_bursts(&profile),
         summary.by_kind(&profile),
     );
     let skipped: Vec<String> = profile.skipped.iter().map(ToString::to_string).collect();
@@ -92,16 +92,16 @@ pub fn stream(log: &[u8], bytes: &[u8]) {
     else {
         return;
     };
-    let _ = profile.check_same_run(&stream);
+    let _ = check_same_run(&profile, &stream);
     let window = EventWindow {
         times: 0..u64::MAX,
         is_thread: &|_| true,
     };
-    let (events, _) = profile.count_streamed_events(&stream, &window);
+    let (events, _) = count_streamed_events(&profile, &stream, &window);
     assert!(events.event_count() <= stream.event_count());
     let mut traces = TraceTree::new(&profile);
     for event in stream.iter_events() {
-        if let Ok(told) = profile.explain_event(&mut traces, &event) {
+        if let Ok(told) = explain_event(&profile, &mut traces, &event) {
             let _ = (
                 told.event_value(&event),
                 told.event_duration(&event),
@@ -109,7 +109,7 @@ pub fn stream(log: &[u8], bytes: &[u8]) {
             );
         }
     }
-    let _ = profile.count_unstreamed_events(&stream);
+    let _ = count_unstreamed_events(&profile, &stream);
 }
 
 pub fn recording(bytes: &[u8]) {

@@ -1,12 +1,13 @@
-//! `lucce hot-paths`: prints the short call paths to the hot methods.
+//! `lucce lab hot-paths`: prints the short call paths to the hot methods.
 //!
 //! Reading order: `input` (calls of a log or recording), `paths` (hot routines and their k-calling contexts), `answer`
-//! (output), `tables`, `figures` and `charts` (the paper's tables and figures).
+//! (output), `program_tables`, `tables`, `figures` and `charts` (the paper's tables and figures).
 
 mod input;
 
 mod answer;
 mod paths;
+mod program_tables;
 
 mod charts;
 mod figures;
@@ -18,8 +19,8 @@ use clap::ValueEnum;
 use lucce_decoder::{CallMeasure, EventLeaf};
 use lucce_kcontexts::Bursts;
 
-use super::classes::ClassFilterArgs;
-use super::{CommandError, CommandStatus};
+use crate::classes::ClassFilterArgs;
+use crate::{CommandError, CommandStatus};
 use input::HotPathsInput;
 
 /// Print short call paths to the hot methods.
@@ -28,9 +29,9 @@ use input::HotPathsInput;
 /// from recorded calls.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  lucce hot-paths run-1234.lucce --k 10 --hot 90
-  lucce hot-paths run-1234.lucce --format collapsed --types > inverted.collapsed
-  lucce hot-paths --tables --plot charts run-1234.calls run-1235.calls")]
+  lucce lab hot-paths run-1234.lucce --k 10 --hot 90
+  lucce lab hot-paths run-1234.lucce --format collapsed --types > inverted.collapsed
+  lucce lab hot-paths --tables --plot charts run-1234.calls run-1235.calls")]
 pub struct HotPathsArgs {
     /// Logs or recordings of calls; several with --tables only
     #[arg(required = true, value_name = "FILE")]

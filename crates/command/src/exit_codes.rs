@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// The result of a command, which is its exit code.
+/// The result of a command, which is its exit code; the larger of two results wins.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum CommandStatus {
     /// The command has done all that was requested.

@@ -1,4 +1,4 @@
-//! `lucce replay`: replays recorded calls with an encoding, and compares it with the plain stack.
+//! `lucce lab replay`: replays recorded calls with an encoding, and compares it with the plain stack.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use lucce_replay::{
 };
 use serde::Serialize;
 
-use super::output::{format_plural, grouped, lock_stdout, write_chart, write_json};
-use super::progress::ProgressMeter;
-use super::{CommandError, CommandStatus, prefix_path, print_diagnostic};
+use crate::output::{format_plural, grouped, lock_stdout, write_chart, write_json};
+use crate::progress::ProgressMeter;
+use crate::{CommandError, CommandStatus, prefix_path, print_diagnostic};
 
 /// Replay recorded calls with an encoding, and compare its numbers with the plain stack.
 #[derive(clap::Args)]
@@ -24,8 +24,8 @@ use super::{CommandError, CommandStatus, prefix_path, print_diagnostic};
     recording: PCCE's Table 2, DACCE's Table 1, the data of its Figures 9 and 10, and the cost of each encoding.",
     after_help = "Examples:
   lucce run --opt record=calls --out run.lucce -- java -jar app.jar
-  lucce replay run.lucce.calls --encoding dacce
-  lucce replay --compare run.lucce.calls other.lucce.calls --plot charts"
+  lucce lab replay run.lucce.calls --encoding dacce
+  lucce lab replay --compare run.lucce.calls other.lucce.calls --plot charts"
 )]
 pub struct ReplayArgs {
     /// Recordings of calls

@@ -11,11 +11,9 @@ use lucce_kcontexts::Listener;
 use lucce_recording::{MAGIC, Recording};
 use lucce_tracelog::open_file;
 
-use super::super::classes::ClassFilterArgs;
-use super::super::progress::ProgressMeter;
-use super::super::{
-    CommandError, CommandStatus, prefix_path, print_diagnostic, report_contexts_damage,
-};
+use crate::classes::ClassFilterArgs;
+use crate::progress::ProgressMeter;
+use crate::{CommandError, CommandStatus, prefix_path, print_diagnostic, report_contexts_damage};
 
 pub struct HotPathsInput {
     pub path: PathBuf,

@@ -9,11 +9,11 @@ use lucce_decoder::escape::{CollapsedFrameText, EscapedLine};
 use lucce_kcontexts::{Error, NodeId};
 use serde::Serialize;
 
-use super::super::output::{format_plural, grouped, lock_stdout, percent_of, write_json};
-use super::super::{CommandError, CommandStatus, prefix_path};
 use super::input::HotPathsInput;
 use super::paths::{HotRoutines, NamedForest, SiteCalls};
 use super::{HotPathsArgs, PathsFormat};
+use crate::output::{format_plural, grouped, lock_stdout, percent_of, write_json};
+use crate::{CommandError, CommandStatus, prefix_path};
 
 pub fn run(args: &HotPathsArgs, input: &HotPathsInput) -> Result<CommandStatus, CommandError> {
     let what = args.measure_and_leaf(input)?;

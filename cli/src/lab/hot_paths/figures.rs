@@ -7,7 +7,7 @@ use lucce_kcontexts::{Curve, Figures};
 use plotters::chart::SeriesLabelPosition::{UpperLeft, UpperRight};
 
 use super::charts::{ChartAxis, ChartSeries, draw_bars, draw_lines};
-use super::tables::ProgramTables;
+use super::program_tables::ProgramTables;
 
 /// Draws all figures. Returns the number of written charts.
 pub fn draw_figures(folder: &Path, programs: &[ProgramTables]) -> Result<usize, String> {

@@ -7,25 +7,12 @@ use lucce_decoder::{CallLabels, CallMeasure, EventLeaf};
 use lucce_kcontexts::{Bursts, CallingContextTree, Error, Figures, Sizes, Times, Trace, Unit};
 use serde::Serialize;
 
-use super::super::output::{grouped, lock_stdout, write_json};
-use super::super::progress::ProgressMeter;
-use super::super::{CommandError, CommandStatus, prefix_path, print_diagnostic};
 use super::input::HotPathsInput;
+use super::program_tables::ProgramTables;
 use super::{HotPathsArgs, figures};
-
-/// One program's rows and curves.
-#[derive(Serialize)]
-pub struct ProgramTables {
-    pub name: String,
-    /// What the call tree's nodes are: `calls` or `events`.
-    pub value: String,
-    pub sizes: Sizes,
-    /// Times, for recorded calls only: a log's contexts have no order.
-    pub times: Option<Times>,
-    /// The bursts of static bursting, for recorded calls only.
-    pub bursts: Option<String>,
-    pub figures: Figures,
-}
+use crate::output::{grouped, lock_stdout, write_json};
+use crate::progress::ProgressMeter;
+use crate::{CommandError, CommandStatus, prefix_path, print_diagnostic};
 
 #[derive(Serialize)]
 struct AllProgramTables<'a> {

@@ -1,0 +1,222 @@
+//! The whole report: head, body and notes, as text and JSON.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use lucce_decoder::escape::EscapedText;
+use lucce_decoder::{
+    ALLOC, AllocationCoverage, BurstSummary, ContextList, KindTotal, LEAK, Profile,
+    explain_sample_bias, read_sampled_bytes, summarize_bursts,
+};
+use serde::Serialize;
+
+use super::listing::ContextRows;
+use super::report_head::ReportHead;
+use super::totals::ReportTotals;
+use super::{sum_table, tree};
+use crate::output::{format_plural, grouped};
+
+#[derive(Serialize)]
+pub(super) struct ContextReport<'r> {
+    pub(super) schema: &'static str,
+    pub(super) version: u32,
+    #[serde(flatten)]
+    pub(super) head: ReportHead,
+    pub(super) event: String,
+    /// The unit of `value`; empty: a plain number of the program.
+    pub(super) unit: String,
+    /// Number of events of the other kinds in the log.
+    pub(super) others: BTreeMap<String, u64>,
+    pub(super) totals: ReportTotals,
+    /// The allocation coverage, if it is known.
+    pub(super) coverage: Option<AllocationCoverage>,
+    /// Whether the JVM ended normally.
+    pub(super) ended: bool,
+    pub(super) damage: Option<ReportDamage>,
+    pub(super) lost: u64,
+    /// Set if events were counted in bursts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) bursts: Option<BurstSummary>,
+    /// Number of events without a frame of the selected classes.
+    pub(super) outside: u64,
+    pub(super) skipped: SkippedCounts,
+    /// The sampling interval in bytes, if counts are estimated from samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) sampled_bytes: Option<u64>,
+    /// A known bias of this JVM's samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) sample_bias: Option<&'static str>,
+    /// Waits of idle threads, which the other sums exclude.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) idle: Option<ReportTotals>,
+    #[serde(flatten)]
+    pub(super) body: ReportBody<'r>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum ReportBody<'r> {
+    Contexts {
+        contexts: Box<ContextRows<'r>>,
+        /// With a threshold: the sum of unlisted contexts.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rest: Option<ReportTotals>,
+    },
+    Sums(sum_table::SumTable),
+    Tree(tree::ReportTree),
+}
+
+#[derive(Serialize)]
+pub(super) struct ReportDamage {
+    pub(super) offset: u64,
+    pub(super) reason: String,
+}
+
+#[derive(Serialize)]
+pub(super) struct SkippedCounts {
+    pub(super) classes: u64,
+    pub(super) methods: u64,
+}
+
+impl<'r> ContextReport<'r> {
+    pub(super) fn new(
+        profile: &Profile,
+        contexts: &ContextList,
+        kind: &KindTotal,
+        (totals, body): (ReportTotals, ReportBody<'r>),
+    ) -> Self {
+        let others = profile.counted_kinds().into_iter();
+        let others = others.filter(|other| other.name != kind.name);
+        let (classes, methods) = profile.skipped_counts();
+        ContextReport {
+            schema: "lucce-report",
+            version: 1,
+            head: ReportHead::new(profile),
+            others: others.map(|other| (other.name, other.count)).collect(),
+            totals,
+            coverage: None,
+            ended: profile.ended,
+            damage: contexts.damage.as_ref().map(|damage| ReportDamage {
+                offset: damage.offset,
+                reason: damage.reason.to_string(),
+            }),
+            lost: profile.dropped_events(),
+            bursts: summarize_bursts(profile),
+            outside: contexts.outside,
+            skipped: SkippedCounts { classes, methods },
+            sampled_bytes: read_sampled_bytes(profile).filter(|_| ALLOC.is_kind(&kind.name)),
+            sample_bias: explain_sample_bias(profile).filter(|_| ALLOC.is_kind(&kind.name)),
+            idle: None,
+            event: kind.name.clone(),
+            unit: kind.unit.clone(),
+            body,
+        }
+    }
+
+    pub(super) fn write(&self, profile: &Profile, out: &mut impl Write) -> io::Result<()> {
+        self.write_head(out)?;
+        match &self.body {
+            ReportBody::Contexts { contexts, rest } => {
+                contexts.write(&self.unit, out)?;
+                if let Some(rest) = rest {
+                    write!(out, "rest, not listed: ")?;
+                    rest.write(&self.unit, out)?;
+                }
+            }
+            ReportBody::Sums(table) => table.write(out)?,
+            ReportBody::Tree(drawn) => drawn.write(out)?,
+        }
+        if let Some(idle) = &self.idle {
+            write!(
+                out,
+                "idle, threads that wait for work (--idle shows them): "
+            )?;
+            idle.write(&self.unit, out)?;
+        }
+        write!(out, "total: ")?;
+        self.totals.write(&self.unit, out)?;
+        if LEAK.is_kind(&self.event) && self.totals.count == 0 {
+            writeln!(
+                out,
+                "note: objects were followed, which are no events: `lucce leaks` says what of them lives"
+            )?;
+        }
+        self.write_notes(profile, out)
+    }
+
+    pub(super) fn write_head(&self, out: &mut impl Write) -> io::Result<()> {
+        self.head.write(out)?;
+        if let Some(coverage) = &self.coverage {
+            writeln!(out, "counted: {coverage}")?;
+        }
+        let lost = match self.lost {
+            0 => "none lost".to_owned(),
+            lost => format!("{} lost", format_plural(lost, "event")),
+        };
+        let unit = match self.unit.as_str() {
+            "" => String::new(),
+            unit => format!(" in {}", EscapedText(unit)),
+        };
+        write!(out, "events: {}{unit}, {lost}", EscapedText(&self.event))?;
+        let others = self.others.iter();
+        let others: Vec<_> = others
+            .map(|(name, count)| format!("{} {}", EscapedText(name), grouped(*count)))
+            .collect();
+        if !others.is_empty() {
+            write!(out, "; others, for --event: {}", others.join(", "))?;
+        }
+        writeln!(out, "\n")
+    }
+
+    pub(super) fn write_notes(&self, profile: &Profile, out: &mut impl Write) -> io::Result<()> {
+        if let Some(damage) = &self.damage {
+            writeln!(
+                out,
+                "note: the log is damaged at offset {}; what could be read is counted",
+                damage.offset
+            )?;
+        } else if !self.ended {
+            writeln!(
+                out,
+                "note: the JVM was killed or still runs; all it recorded is here, its counters without checksums"
+            )?;
+        } else if profile.unsealed > 0 {
+            writeln!(
+                out,
+                "note: the log's counters have no checksums (an older version wrote it, or it was copied while it ended)"
+            )?;
+        }
+        if let Some(bursts) = &self.bursts {
+            writeln!(out, "note: {}", EscapedText(&bursts.to_string()))?;
+        }
+        if let Some(bytes) = self.sampled_bytes {
+            let bytes = grouped(bytes);
+            writeln!(
+                out,
+                "note: estimated from samples, one every {bytes} bytes on average"
+            )?;
+        }
+        if let Some(bias) = self.sample_bias {
+            writeln!(out, "note: {bias}")?;
+        }
+        if self.outside > 0 {
+            let events = format_plural(self.outside, "event");
+            writeln!(
+                out,
+                "note: {events} without any frame of these classes left out"
+            )?;
+        }
+        let SkippedCounts { classes, methods } = self.skipped;
+        if classes + methods > 0 {
+            let (classes, methods) = (grouped(classes), grouped(methods));
+            writeln!(
+                out,
+                "note: without hooks: classes {classes}, single methods {methods} (lucce stats)"
+            )?;
+        }
+        profile
+            .warnings
+            .iter()
+            .try_for_each(|warning| writeln!(out, "warning: {}", EscapedText(warning)))
+    }
+}

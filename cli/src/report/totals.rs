@@ -1,0 +1,83 @@
+//! Sums of reported events.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+
+use lucce_decoder::escape::EscapedText;
+use lucce_decoder::{EventContext, KindTotal, MergedCounter};
+use serde::Serialize;
+
+use crate::amounts::format_amount;
+use crate::output::{format_plural, grouped};
+
+#[derive(Serialize)]
+pub(super) struct ReportTotals {
+    pub(super) contexts: u64,
+    pub(super) count: u64,
+    pub(super) value: u64,
+    /// The value, if it is in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) bytes: Option<u64>,
+}
+
+impl ReportTotals {
+    pub(super) fn new(kind: &KindTotal, contexts: &[EventContext]) -> Self {
+        let sum =
+            |of: fn(&EventContext) -> u64| contexts.iter().map(of).fold(0, u64::saturating_add);
+        let mut traces: Vec<_> = contexts.iter().map(|context| context.stack).collect();
+        traces.sort_unstable();
+        traces.dedup();
+        let value = sum(|context| context.value);
+        ReportTotals {
+            contexts: traces.len() as u64,
+            count: sum(|context| context.count),
+            value,
+            bytes: value_in_bytes(kind, value),
+        }
+    }
+
+    pub(super) fn from_rows<'c>(
+        kind: &KindTotal,
+        rows: impl Iterator<Item = &'c MergedCounter>,
+    ) -> Self {
+        let (mut traces, mut count, mut value) = (HashSet::new(), 0_u64, 0_u64);
+        for row in rows {
+            traces.insert(row.node);
+            count = count.saturating_add(row.count);
+            value = value.saturating_add(row.value);
+        }
+        ReportTotals {
+            contexts: traces.len() as u64,
+            count,
+            value,
+            bytes: value_in_bytes(kind, value),
+        }
+    }
+
+    /// `12 bytes, 3 events in 2 contexts`
+    pub(super) fn write(&self, unit: &str, out: &mut impl Write) -> io::Result<()> {
+        if self.count == 0 {
+            return writeln!(out, "none");
+        }
+        let value = format_value(self.value, unit).map_or_else(String::new, |text| text + ", ");
+        let contexts = format_plural(self.contexts, "context");
+        writeln!(
+            out,
+            "{value}{} in {contexts}",
+            format_plural(self.count, "event")
+        )
+    }
+}
+
+pub(super) fn value_in_bytes(kind: &KindTotal, value: u64) -> Option<u64> {
+    kind.is_bytes().then_some(value)
+}
+
+/// Formats a value with its unit, exactly if that is short; `None`: the kind has no values.
+pub(super) fn format_value(value: u64, unit: &str) -> Option<String> {
+    match (value, unit) {
+        (0, "") => None,
+        (value, "") => Some(format!("value {}", grouped(value))),
+        (value, unit) => Some(format_amount(value as f64, &EscapedText(unit).to_string())),
+    }
+}

@@ -1,0 +1,253 @@
+//! The options that select events. Commands flatten [`Selection`] into their arguments and apply it in the same way.
+//!
+//! ```text
+//! Selection ─► open_run: classes, times, threads and tags ─► Profile with the selected counters
+//!           └► EventFilter: types and methods             ─► contexts, counters, merged rows or single events
+//! ```
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use lucce_callgraph::MethodId;
+use lucce_decoder::escape::{EscapedLine, EscapedText};
+use lucce_decoder::{
+    ContextCounters, ContextId, EventContext, EventExplanation, KindTotal, MergedCounter,
+    MergedProfile, Profile, SiteId, TraceTree, find_idle_contexts,
+};
+use regex_lite::Regex;
+
+use super::classes::ClassFilterArgs;
+use super::tag_filter::TagFilterArgs;
+use super::time_window::TimeWindowArgs;
+use super::{CommandError, CommandStatus};
+
+/// The selected events of one run or of several.
+#[derive(clap::Args, Default)]
+pub struct Selection {
+    /// Select events of this kind [default: allocations, else the most frequent kind; all kinds where they are not summed up]
+    #[arg(long, value_name = "KIND")]
+    pub event: Option<String>,
+    /// Select events of matching types of objects
+    #[arg(long = "type", value_name = "REGEX")]
+    pub type_pattern: Option<Regex>,
+    /// Select events with a matching method in their stack (package.Class.method)
+    #[arg(long, value_name = "REGEX")]
+    pub through: Option<Regex>,
+    #[command(flatten)]
+    pub times: TimeWindowArgs,
+    #[command(flatten)]
+    pub tagged: TagFilterArgs,
+    #[command(flatten)]
+    pub classes: ClassFilterArgs,
+}
+
+/// A run, with the selected counters.
+pub struct SelectedRun {
+    pub profile: Profile,
+    /// Whether its stream is damaged.
+    pub status: CommandStatus,
+}
+
+impl Selection {
+    /// Opens a run's log and applies classes, times, threads and tags. `from_stream`: counts the stream's events even if
+    /// no times and threads are selected.
+    pub fn open_run(&self, log: &Path, from_stream: bool) -> Result<SelectedRun, CommandError> {
+        // The stream is read before the log: see `read_stream`.
+        let stream = self.times.open_stream(log, from_stream)?;
+        let mut profile = self.classes.open_log(log)?;
+        let status = self.times.apply(log, &mut profile, stream)?;
+        self.tagged.apply(log, &mut profile)?;
+        Ok(SelectedRun { profile, status })
+    }
+
+    /// Whether all events of a kind are selected, except those without a frame of the selected classes.
+    pub fn is_whole_kind(&self) -> bool {
+        self.times.is_unrestricted() && self.tagged.is_unrestricted()
+    }
+
+    /// The filter by types and methods.
+    pub fn event_filter(&self) -> EventFilter<'_> {
+        EventFilter {
+            type_pattern: self.type_pattern.as_ref(),
+            through: self.through.as_ref(),
+            without_idle: false,
+        }
+    }
+
+    /// The message that no event is selected: a pattern may be mistyped.
+    pub fn nothing_matches(&self, kind: &str) -> String {
+        let patterns = [("--type", &self.type_pattern), ("--through", &self.through)];
+        let patterns = patterns.iter().filter_map(|(option, pattern)| {
+            // The pattern as typed: its backslashes are not escapes of a name.
+            let pattern = EscapedLine(pattern.as_ref()?.as_str()).to_string();
+            Some(format!("{option} '{pattern}'"))
+        });
+        let patterns: Vec<_> = patterns.collect();
+        let kind = EscapedText(kind);
+        match patterns.is_empty() {
+            true => format!("no event of kind {kind}"),
+            false => format!("no event of kind {kind} matches {}", patterns.join(" and ")),
+        }
+    }
+}
+
+/// Selects events by type, by method, and without idle threads.
+pub struct EventFilter<'a> {
+    type_pattern: Option<&'a Regex>,
+    through: Option<&'a Regex>,
+    /// Whether idle threads are left out.
+    without_idle: bool,
+}
+
+impl EventFilter<'_> {
+    /// Leaves out threads that wait for work, if the kind counts time.
+    #[must_use]
+    pub fn without_idle(mut self, kind: &KindTotal) -> Self {
+        self.without_idle = kind.is_time() && self.through.is_none();
+        self
+    }
+
+    /// Whether types or methods are selected.
+    pub fn has_patterns(&self) -> bool {
+        self.type_pattern.is_some() || self.through.is_some()
+    }
+
+    fn admits_type(&self, name: &str) -> bool {
+        self.type_pattern
+            .is_none_or(|pattern| pattern.is_match(name))
+    }
+
+    /// Splits events into listed ones, and waits of idle threads.
+    pub fn split_idle(
+        &self,
+        profile: &Profile,
+        events: ContextCounters,
+    ) -> (ContextCounters, ContextCounters) {
+        if !self.without_idle {
+            return (events, ContextCounters::default());
+        }
+        let idle = find_idle_contexts(profile, &events);
+        events.partition_counters(|share| !idle.is_idle(share.id, share.event))
+    }
+
+    /// Keeps matching contexts.
+    pub fn retain_contexts(&self, profile: &Profile, list: &mut Vec<EventContext>) {
+        let is_type = |context: &EventContext| {
+            context.count > 0
+                && self.admits_type(profile.context_detail(context).unwrap_or_default())
+        };
+        list.retain(is_type);
+        if let Some(through) = self.through {
+            let ids = list.iter().map(|context| context.id);
+            let matches = match_traces(profile, through, ids);
+            list.retain(|context| matches.get(&context.id) == Some(&true));
+        }
+    }
+
+    /// The matching counters, and those whose context ids the log does not explain.
+    pub fn select_counters(&self, profile: &Profile, events: &ContextCounters) -> ContextCounters {
+        let ids = events.context_ids();
+        let sites: HashMap<ContextId, SiteId> = ids
+            .iter()
+            .filter_map(|id| {
+                let (_, leaf) = profile.graph.find_caller(*id, MethodId::EVENT).ok()??;
+                Some((*id, leaf.site))
+            })
+            .collect();
+        let matches = match self.through {
+            Some(through) => match_traces(profile, through, ids.into_iter()),
+            None => HashMap::new(),
+        };
+        events.filter_counters(|counter| {
+            let Some(site) = sites.get(&counter.id) else {
+                return true;
+            };
+            let detail = profile.event_detail(counter.event, *site);
+            self.admits_type(detail.unwrap_or_default())
+                && (self.through.is_none() || matches.get(&counter.id) != Some(&false))
+        })
+    }
+
+    /// Whether a single event is selected.
+    pub fn admits_event(&self, traces: &TraceTree<'_>, event: &EventExplanation) -> bool {
+        self.admits_type(event.detail.as_deref().unwrap_or_default())
+            && self.through.is_none_or(|through| {
+                let mut frames = traces.stack_frames(event.trace);
+                frames.any(|frame| through.is_match(&frame.qualified_method()))
+            })
+    }
+
+    /// A filter of merged runs' events, by nodes of the tree.
+    pub fn build_row_filter(&self, merged: &MergedProfile) -> RowFilter {
+        let through = |regex: &Regex| merged.mark_paths_through(|method| regex.is_match(method));
+        let types = |pattern: &Regex| {
+            let types = merged.names.types.as_slice().iter();
+            types.map(|name| pattern.is_match(name)).collect()
+        };
+        RowFilter {
+            types: self.type_pattern.map(types),
+            admits_untyped: self.admits_type(""),
+            through: self.through.map(through),
+            without_idle: self.without_idle,
+        }
+    }
+}
+
+/// For each context id that decodes, whether a method of its trace matches.
+fn match_traces(
+    profile: &Profile,
+    through: &Regex,
+    ids: impl Iterator<Item = ContextId>,
+) -> HashMap<ContextId, bool> {
+    let mut traces = TraceTree::new(profile);
+    let ids = ids.filter_map(|id| Some((id, traces.insert_trace(id).ok()?)));
+    let ids: Vec<_> = ids.collect();
+    let matches =
+        traces.sum_frames(|_, frame| u64::from(through.is_match(&frame.qualified_method())));
+    ids.into_iter()
+        .map(|(id, trace)| (id, matches.trace_sum(trace) > 0))
+        .collect()
+}
+
+/// The filter of merged runs' events.
+pub struct RowFilter {
+    /// Matching types, by number; `None`: all match.
+    types: Option<Vec<bool>>,
+    admits_untyped: bool,
+    /// Matching paths, by node; `None`: all match.
+    through: Option<Vec<bool>>,
+    without_idle: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RowClass {
+    Wanted,
+    /// It matches, but its thread is idle.
+    Idle,
+    Other,
+}
+
+impl RowFilter {
+    pub fn classify_row(&self, row: &MergedCounter) -> RowClass {
+        match row.count > 0 && self.matches_row(row) {
+            false => RowClass::Other,
+            true if self.without_idle && row.is_idle => RowClass::Idle,
+            true => RowClass::Wanted,
+        }
+    }
+
+    /// Whether type and path of an event match.
+    pub fn matches_row(&self, row: &MergedCounter) -> bool {
+        let is_marked = |marks: &Vec<bool>, at: u32| marks.get(at as usize) == Some(&true);
+        let is_type = match (&self.types, row.what) {
+            (None, _) => true,
+            (Some(_), None) => self.admits_untyped,
+            (Some(types), Some(what)) => is_marked(types, what),
+        };
+        is_type
+            && self
+                .through
+                .as_ref()
+                .is_none_or(|through| is_marked(through, row.node.0))
+    }
+}
