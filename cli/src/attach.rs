@@ -5,9 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use lucce_control::{AttachError, ControlCommand, load_agent, send_command};
+use lucce_options::StartMode;
 
 use super::list::{query_agent, resolve_pid};
-use super::run::{RecordingArgs, agent_path};
+use super::recording_args::{RecordingArgs, options_text};
+use super::run::agent_path;
 use super::{CommandError, CommandStatus, ctl, print_diagnostic};
 
 /// Attach the agent to a running JVM, until `lucce ctl JVM detach`.
@@ -92,25 +94,9 @@ pub fn attach_agent(pid: u32, agent: &Path, options: &str) -> Result<(), Command
 
 /// The agent's options as `key=value,…`. The log's path is absolute, since the JVM has its own working directory.
 pub fn agent_options(recording: &RecordingArgs) -> Result<String, CommandError> {
-    let events = recording.events.iter();
-    let mut all: Vec<String> = events.map(|events| format!("events={events}")).collect();
-    all.extend_from_slice(&recording.opts);
-    if !all.iter().any(|option| option.starts_with("out=")) {
-        let out = recording.out.as_deref().map(Path::new);
-        let out = std::path::absolute(out.unwrap_or(Path::new("lucce-%p-%t.lucce")))?;
-        all.push(format!("out={}", path_text(&out)?));
-    }
-    match all.iter().find(|option| option.contains(',')) {
-        Some(option) => Err(CommandError::Usage(format!(
-            "the agent's options cannot hold a comma: {option}"
-        ))),
-        None => Ok(all.join(",")),
-    }
-}
-
-fn path_text(path: &Path) -> Result<&str, CommandError> {
-    let failed = || CommandError::Usage(format!("{} is no UTF-8", path.display()));
-    path.to_str().ok_or_else(failed)
+    let mut options = recording.parse_options(StartMode::Attached)?;
+    options.out = std::path::absolute(&options.out)?;
+    options_text(&options, StartMode::Attached)
 }
 
 /// Whether the JVM warns of the agent: from JDK 21, unless it was started with permission for agents (JEP 451).

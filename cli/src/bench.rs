@@ -8,7 +8,7 @@ use std::time::Duration;
 use std::{env, fs, process};
 
 use lucce_bench::{Centre, JavaCommand, Outcome, Plan, Program, Report, Step, Tools, Variant};
-use lucce_command::units::parse_interval;
+use lucce_options::units::parse_interval;
 
 use super::output;
 use super::progress::ProgressMeter;
@@ -28,9 +28,7 @@ an iteration begins at the line before, or at a line such as
   iteration 3 begins
 
 Variants: none (always runs), xshare-off, tracking, tracking-app, alloc, paper, cct, jfr;
-async-alloc and async-alloc-1 if ASYNC_PROFILER names libasyncProfiler.so.
-
-Exit codes: 0 success; 1 a run failed or computed another result; 2 wrong usage.")]
+async-alloc and async-alloc-1 if ASYNC_PROFILER names libasyncProfiler.so.")]
 pub struct BenchArgs {
     /// Variants to run, separated by commas
     #[arg(long, value_name = "LIST", default_value = "tracking,alloc")]

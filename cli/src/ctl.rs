@@ -8,6 +8,7 @@ use clap::Subcommand;
 use lucce_control::{ControlCommand, ControlError, send_command};
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{EventStream, count_unstreamed_events};
+use lucce_options::EventSelection;
 use serde_json::Value;
 
 use super::list::resolve_pid;
@@ -49,9 +50,9 @@ enum CtlCommand {
     },
     /// Change the counted events, within the kinds that have hooks: events=alloc, events=none
     Set {
-        /// Kinds to count, joined by `+`
-        #[arg(value_name = "events=LIST")]
-        setting: String,
+        /// Kinds to count, joined by `+` or commas
+        #[arg(value_name = "events=LIST", value_parser = parse_events_setting)]
+        events: EventSelection,
     },
     /// Print the shortest paths from GC roots to followed objects of a context (agent option events=leak)
     Holders(holders::HoldersArgs),
@@ -96,6 +97,12 @@ fn add_stream_entries(answer: String) -> String {
         status["stream"]["lost"] = lost.values().sum::<u64>().into();
     }
     status.to_string()
+}
+
+fn parse_events_setting(text: &str) -> Result<EventSelection, String> {
+    let list = text.strip_prefix("events=");
+    let list = list.ok_or("only events can be set: events=alloc, events=none")?;
+    EventSelection::parse(list).map_err(|error| error.to_string())
 }
 
 /// Prints the agent's answer.
@@ -150,7 +157,9 @@ impl CtlCommand {
             CtlCommand::Dump { file: Some(file) } => {
                 ControlCommand::Dump(Some(absolute_path(file)?))
             }
-            CtlCommand::Set { setting } => ControlCommand::Set(setting.clone()),
+            CtlCommand::Set { events } => {
+                ControlCommand::Set(format!("events={}", events.to_text()))
+            }
             // `holders` sends two requests; this is the first.
             CtlCommand::Holders(_) => ControlCommand::Status,
             CtlCommand::Detach => ControlCommand::Detach,

@@ -1,11 +1,4 @@
 //! The `lucce` command: its commands, one file for each, and their exit codes.
-//!
-//! | exit code | means |
-//! |---|---|
-//! | 0 | success |
-//! | 1 | a finding: a mismatch, a leak, growth beyond a gate's limit, or an unknown context number |
-//! | 2 | not possible: wrong usage; a file that cannot be read or written; a missing or refusing JVM, agent or kind of events; runs that cannot answer (`leaks`, `gate`, `bench`) |
-//! | 3 | a damaged or foreign log; the readable part was printed |
 
 mod output;
 mod process;
@@ -31,9 +24,12 @@ mod lab;
 mod leaks;
 mod list;
 mod man;
+mod options;
 mod otlp;
 mod push;
 mod record;
+mod recording_args;
+mod reference;
 mod report;
 mod run;
 mod selection;
@@ -56,8 +52,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use lucce_command::exit_codes::{EXIT_CODE_NOTES, exit_codes_help};
 use lucce_command::{CommandStatus, is_closed_pipe, print_message};
 use lucce_decoder::{ContextList, KindTotal, LogDamage, LogSource, Measure, OpenError, Profile};
+use lucce_options::StartMode;
 
 use progress::ProgressMeter;
 
@@ -67,12 +65,7 @@ use progress::ProgressMeter;
     name = "lucce",
     version,
     long_version = version::long_version(),
-    after_help = "Exit codes:
-  0  success
-  1  a finding: a mismatch, a leak, growth beyond a gate's limit, an unknown context number
-  2  not possible: wrong usage; a file that cannot be read or written; a missing or refusing JVM, agent or
-     kind of events; a run that cannot answer
-  3  a damaged or foreign log; the readable part was printed"
+    after_help = exit_codes_help(),
 )]
 struct CliArgs {
     #[command(subcommand)]
@@ -90,6 +83,7 @@ enum CliCommand {
     Otlp(otlp::OtlpArgs),
     Push(push::PushArgs),
     Ctl(ctl::CtlArgs),
+    Options(options::OptionsArgs),
     Bench(bench::BenchArgs),
     View(view::ViewArgs),
     Diff(diff::DiffArgs),
@@ -111,7 +105,10 @@ enum CliCommand {
 
 /// The headings of `lucce --help`, and the commands below each.
 const COMMAND_GROUPS: [(&str, &[&str]); 7] = [
-    ("Record", &["run", "list", "record", "attach", "ctl"]),
+    (
+        "Record",
+        &["run", "list", "record", "attach", "ctl", "options"],
+    ),
     (
         "Look",
         &[
@@ -128,11 +125,54 @@ const COMMAND_GROUPS: [(&str, &[&str]); 7] = [
 
 /// The definition of the command line: its help lists the commands under headings.
 fn command() -> Command {
-    let command = CliArgs::command();
+    let command = RECORDING_COMMANDS
+        .iter()
+        .fold(CliArgs::command(), |command, (name, mode)| {
+            command.mut_subcommand(name, |own| add_option_list(own, *mode))
+        });
+    let command = EXIT_CODE_NOTES.iter().fold(command, |command, note| {
+        command.mut_subcommand(note.command, |own| {
+            append_help(own, &format!("Exit codes: {}", note.note))
+        })
+    });
     let groups = format_command_groups(&command);
     command.help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\nOptions:\n{{options}}{{after-help}}"
     ))
+}
+
+/// The commands that start the agent, and how.
+const RECORDING_COMMANDS: [(&str, StartMode); 3] = [
+    ("run", StartMode::WithJvm),
+    ("attach", StartMode::Attached),
+    ("record", StartMode::Attached),
+];
+
+/// Adds the options of the agent to the long help of a command.
+fn add_option_list(command: Command, mode: StartMode) -> Command {
+    let list = lucce_options::reference::option_list(Some(mode));
+    let examples = help_end(&command);
+    command.after_long_help(format!(
+        "{examples}\n\nOptions of the agent, for --opt KEY=VALUE (`lucce options NAME` says more):\n\n{list}"
+    ))
+}
+
+/// Adds a paragraph to the end of the short and the long help.
+fn append_help(command: Command, paragraph: &str) -> Command {
+    let short = format!("{}\n\n{paragraph}", help_end(&command));
+    let long = command.get_after_long_help().map(ToString::to_string);
+    let long = long.map(|long| format!("{}\n\n{paragraph}", long.trim_end()));
+    let command = command.after_help(short);
+    match long {
+        Some(long) => command.after_long_help(long),
+        None => command,
+    }
+}
+
+/// What stands below a command's options.
+fn help_end(command: &Command) -> String {
+    let end = command.get_after_help();
+    end.map(ToString::to_string).unwrap_or_default()
 }
 
 /// Each heading, and its commands with their summaries.
@@ -183,6 +223,7 @@ fn main() -> ExitCode {
         CliCommand::Otlp(args) => otlp::run(&args),
         CliCommand::Push(args) => push::run(&args),
         CliCommand::Ctl(args) => ctl::run(&args),
+        CliCommand::Options(args) => options::run(&args),
         CliCommand::Bench(args) => bench::run(&args),
         CliCommand::View(args) => view::run(&args),
         CliCommand::Diff(args) => diff::run(&args),

@@ -1,12 +1,14 @@
 //! `lucce man`: writes manual pages, from the definition of the command line.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use clap::{Arg, ArgAction, Command};
 use clap_mangen::Man;
 
-use super::{CommandError, CommandStatus, prefix_path};
+use super::output::lock_stdout;
+use super::{CommandError, CommandStatus, prefix_path, reference};
 
 /// Write the manual pages of all commands.
 #[derive(clap::Args)]
@@ -15,21 +17,36 @@ use super::{CommandError, CommandStatus, prefix_path};
   man lucce-report")]
 pub struct ManArgs {
     /// Folder to write them to; created if missing
-    #[arg(value_name = "FOLDER")]
-    folder: PathBuf,
+    #[arg(value_name = "FOLDER", required_unless_present = "markdown")]
+    folder: Option<PathBuf>,
+    /// Print the page of the documents
+    #[arg(long, hide = true, conflicts_with = "folder")]
+    markdown: bool,
 }
 
 pub fn run(args: &ManArgs) -> Result<CommandStatus, CommandError> {
+    match &args.folder {
+        Some(folder) => write_manual(folder),
+        None => {
+            let page = reference::command_line_page(&super::command(), &super::COMMAND_GROUPS);
+            let mut out = lock_stdout();
+            out.write_all(page.as_bytes())?;
+            out.flush()?;
+            Ok(CommandStatus::Fine)
+        }
+    }
+}
+
+fn write_manual(folder: &Path) -> Result<CommandStatus, CommandError> {
     let mut command = super::command()
         .disable_help_subcommand(true)
         // The page has the version in its footer.
         .long_version(None);
     command.build();
-    let written =
-        fs::create_dir_all(&args.folder).and_then(|()| write_pages(&command, "", &args.folder));
+    let written = fs::create_dir_all(folder).and_then(|()| write_pages(&command, "", folder));
     match written {
         Ok(()) => Ok(CommandStatus::Fine),
-        Err(e) => Err(CommandError::Usage(prefix_path(&args.folder, e))),
+        Err(e) => Err(CommandError::Usage(prefix_path(folder, e))),
     }
 }
 
@@ -112,10 +129,7 @@ mod tests {
     #[test]
     fn a_synopsis_can_be_typed() {
         let dir = std::env::temp_dir().join(format!("lucce-man-{}", std::process::id()));
-        let args = ManArgs {
-            folder: dir.clone(),
-        };
-        assert!(run(&args).is_ok());
+        assert!(write_manual(&dir).is_ok());
         let synopsis = |page: &str| {
             let text = fs::read_to_string(dir.join(page)).unwrap();
             let (_, behind) = text.split_once(".SH SYNOPSIS\n").unwrap();

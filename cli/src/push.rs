@@ -4,8 +4,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use lucce_command::units::parse_duration;
 use lucce_control::stop_signal;
+use lucce_options::units::parse_duration;
 use lucce_ship::push_mark::{PushMark, host_name, list_marked_logs};
 use lucce_ship::wire::RunLabels;
 use lucce_ship::{
@@ -26,9 +26,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce push --collector http://localhost:4327 /var/log/lucce
-  lucce push --collector http://localhost:4327 run-1234.lucce
-
-Exit codes: 0 all was delivered; 1 something was not; 2 wrong usage, or no log; 3 a damaged or foreign log.")]
+  lucce push --collector http://localhost:4327 run-1234.lucce")]
 pub struct PushArgs {
     /// Logs of runs, JVMs (process id, main class or jar, or the end of one), or folders, of which the logs are sent that were not pushed
     #[arg(value_name = "JVM|RUN|FOLDER", required = true)]

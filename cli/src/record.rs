@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lucce_command::units::parse_duration;
 use lucce_control::{ControlCommand, send_command, stop_signal};
+use lucce_options::units::parse_duration;
 use lucce_page::PageOpening;
 
 use super::attach::{agent_options, attach_agent, ensure_not_attached};
 use super::list::{find_pid, list_jvms};
-use super::run::{RecordingArgs, agent_path};
+use super::recording_args::RecordingArgs;
+use super::run::agent_path;
 use super::selection::Selection;
 use super::{CommandError, CommandStatus, ctl, print_diagnostic, process, view};
 

@@ -8,6 +8,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use lucce_options::StartMode;
+
+use super::recording_args::{RecordingArgs, options_text};
 use super::{CommandError, CommandStatus};
 
 const AGENT: &str = "liblucce.so";
@@ -30,28 +33,6 @@ pub struct RunArgs {
     /// Command to run, and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-}
-
-/// What the agent records, and where to.
-#[derive(clap::Args)]
-pub struct RecordingArgs {
-    /// Kinds of events to record, joined by `+`: alloc, lock, exception, io, thread, leak, call or none; some take a value
-    /// (leak=16k). docs/reference/agent-options.md describes them [default: alloc]
-    #[arg(long, value_name = "EVENTS")]
-    pub events: Option<String>,
-    /// Write the log to this file; %p is the process id, %t the time [default: lucce-%p-%t.lucce]
-    #[arg(short, long, value_name = "FILE")]
-    pub out: Option<OsString>,
-    /// Set an option of the agent; repeatable
-    #[arg(long = "opt", value_name = "KEY=VALUE", value_parser = key_value)]
-    pub opts: Vec<String>,
-}
-
-pub fn key_value(text: &str) -> Result<String, String> {
-    match text.split_once('=') {
-        Some((key, _)) if !key.is_empty() => Ok(text.to_owned()),
-        _ => Err("must be KEY=VALUE".to_owned()),
-    }
 }
 
 pub fn run(args: &RunArgs) -> Result<CommandStatus, CommandError> {
@@ -108,45 +89,17 @@ fn exec_program(command: &mut Command) -> Result<Infallible, io::Error> {
 }
 
 /// The agent's options as `=key=value,…`, or nothing. `is_java`: the JVM has this working directory. A JVM that a script
-/// starts may have another, so the log's path is then absolute.
-fn format_agent_options(args: &RunArgs, is_java: bool) -> Result<OsString, CommandError> {
-    let mut all: Vec<OsString> = Vec::new();
-    let place = |out: &OsStr| match is_java {
-        true => Ok(out.to_owned()),
-        false => std::path::absolute(out).map(PathBuf::into_os_string),
-    };
-    let mut add = |key: &str, value: &OsStr| {
-        let mut option = OsString::from(key);
-        option.push(value);
-        all.push(option);
-    };
-    let recording = &args.recording;
-    recording
-        .events
-        .iter()
-        .for_each(|events| add("events=", events.as_ref()));
-    if let Some(out) = &recording.out {
-        add("out=", &place(out)?);
+/// starts may have another, so a given path of the log is then absolute.
+fn format_agent_options(args: &RunArgs, is_java: bool) -> Result<String, CommandError> {
+    let mut options = args.recording.parse_options(StartMode::WithJvm)?;
+    if !is_java && args.recording.names_log() {
+        options.out = std::path::absolute(&options.out)?;
     }
-    for option in &recording.opts {
-        match option.strip_prefix("out=") {
-            Some(out) => add("out=", &place(out.as_ref())?),
-            None => add("", option.as_ref()),
-        }
-    }
-    if let Some(option) = all
-        .iter()
-        .find(|option| option.as_encoded_bytes().contains(&b','))
-    {
-        let option = option.display();
-        return Err(usage_error(format!(
-            "the agent's options cannot hold a comma: {option}"
-        )));
-    }
-    let joined = all.join(OsStr::new(","));
-    let mut options = OsString::from(if joined.is_empty() { "" } else { "=" });
-    options.push(joined);
-    Ok(options)
+    let text = options_text(&options, StartMode::WithJvm)?;
+    Ok(match text.is_empty() {
+        true => text,
+        false => format!("={text}"),
+    })
 }
 
 pub fn agent_path() -> Result<PathBuf, CommandError> {

@@ -1,7 +1,7 @@
 //! The options `--min-share` and `--min-value`: sum up small contexts in one line. Also announces large outputs.
 
-use lucce_command::units::parse_size;
 use lucce_decoder::StackFrame;
+use lucce_options::units::parse_size;
 
 use super::output::{format_plural, grouped};
 use super::print_diagnostic;

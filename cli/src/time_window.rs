@@ -4,11 +4,11 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
-use lucce_command::units::parse_duration;
 use lucce_decoder::{
     EventStream, EventWindow, OpenError, Profile, check_same_run, count_streamed_events,
     count_unstreamed_events, events_path, read_header,
 };
+use lucce_options::units::parse_duration;
 use regex_lite::Regex;
 
 use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, report_damage};

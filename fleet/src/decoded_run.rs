@@ -8,7 +8,11 @@ use std::path::{Path, PathBuf};
 
 use lucce_callgraph::{ContextFrame, MethodId, SiteId};
 use lucce_contentid::{ContentDetail, FrameId, FrameText, StackId, generated_names};
-use lucce_decoder::{ALLOC, CodeSymbols, ContextId, EventStream, LogDamage, LogSource, OpenError, Profile, StackFrame, TraceId, TraceTree, check_same_run, compute_coverage, events_path, find_thread_tags, format_tags, is_symbols};
+use lucce_decoder::{
+    ALLOC, CodeSymbols, ContextId, EventStream, LogDamage, LogSource, OpenError, Profile,
+    StackFrame, TraceId, TraceTree, check_same_run, compute_coverage, events_path,
+    find_thread_tags, format_tags, is_symbols,
+};
 use lucce_tracelog::LogItem;
 use rustc_hash::FxHashMap;
 

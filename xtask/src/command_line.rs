@@ -44,6 +44,12 @@ pub enum XtaskCommand {
         #[arg(long)]
         draw: bool,
     },
+    /// Write the reference pages of the documents from the definitions of the command line and of the agent's options
+    Docs {
+        /// Check that the pages are current, and write nothing
+        #[arg(long)]
+        check: bool,
+    },
     /// Check licences, sources and versions of dependencies, and NOTICE
     Dependencies,
     /// Write NOTICE, the list of packages in the agent and the command
@@ -137,6 +143,7 @@ impl XtaskCommand {
             | Test(_)
             | Fmt
             | Arch { .. }
+            | Docs { .. }
             | Dependencies
             | Notice
             | Clippy
@@ -175,6 +182,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "test",
             "fmt",
             "arch",
+            "docs",
             "dependencies",
             "clippy",
             "unit",

@@ -33,6 +33,7 @@ mod maven;
 mod pages;
 mod perf_check;
 mod record;
+mod reference;
 mod shipped;
 mod starve;
 mod suite;
@@ -69,6 +70,8 @@ fn run(command: XtaskCommand) -> Outcome {
         XtaskCommand::Fmt => checks::fmt(),
         XtaskCommand::Arch { draw: false } => arch::check(),
         XtaskCommand::Arch { draw: true } => arch::draw(),
+        XtaskCommand::Docs { check: false } => reference::write(),
+        XtaskCommand::Docs { check: true } => reference::check(),
         XtaskCommand::Dependencies => dependencies::check(),
         XtaskCommand::Notice => dependencies::write_notice(),
         XtaskCommand::Clippy => checks::clippy(),

@@ -8,7 +8,7 @@ use crate::requirements::{self, BUILD, FORMATS, GIT, GRADLE, PAGES, PIP, Require
 use crate::requirements::{TERMINAL, VALGRIND};
 use crate::{
     Outcome, apps, arch, arm64, build, checks, coverage, cpu, dependencies, fleet, formats, jdk,
-    jvm, maven, pages, perf_check, shipped,
+    jvm, maven, pages, perf_check, reference, shipped,
 };
 
 #[derive(clap::Args)]
@@ -123,6 +123,7 @@ impl TestPart {
             TestPart::Lint => vec![
                 step("fmt", checks::fmt),
                 step("arch", arch::check),
+                step("docs", reference::check),
                 step("dependencies", dependencies::check),
                 step("clippy", checks::clippy),
             ],

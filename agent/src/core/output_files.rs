@@ -283,7 +283,7 @@ mod tests {
             let mut outputs =
                 OutputFiles::create_files(&mut options, &LogHeader::default()).unwrap();
             outputs.keep_files();
-            options.out
+            options.out.clone()
         };
         let names: Vec<PathBuf> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(create)).collect();

@@ -7,7 +7,6 @@ use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JavaVM, jint};
 
 use crate::entry::c_api;
 use crate::entry::callbacks::{callback_table, string_from_c};
-use crate::hookless::attach_options;
 use crate::session::guard::install_panic_hook;
 use crate::session::{attach, control, start};
 
@@ -56,7 +55,7 @@ pub unsafe extern "system" fn Agent_OnAttach(
     match started.unwrap_or_else(|_| Err("the agent failed to start".into())) {
         Ok(()) => JNI_OK,
         Err(message) => {
-            attach_options::write_refusal(&text, &message);
+            attach::write_refusal(&text, &message);
             JNI_ERR
         }
     }

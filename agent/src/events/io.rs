@@ -11,7 +11,7 @@
 use lucce_callgraph::ContextId;
 use lucce_instrument::EventKindInfo;
 use lucce_instrument::jdk::io;
-use lucce_instrument::kinds::{IO, IO_TIME, operation_of_site};
+use lucce_instrument::kinds::{IO, IO_TIME, has_event_call, operation_of_site};
 
 use crate::counting::CountingParts;
 use crate::counting::counter_lookup::{
@@ -91,7 +91,7 @@ impl IoCompletion {
     ) {
         let what = agent.core.registry().site(site).map(|info| info.kind);
         let of = match what {
-            Some(RegisteredSiteKind::EventCall(of)) if IO.has_event_call(of) => of,
+            Some(RegisteredSiteKind::EventCall(of)) if has_event_call(&IO, of) => of,
             _ => return,
         };
         self.count_each_kind(agent, env, state, of.which, |state, kind| {

@@ -2,7 +2,7 @@
 //! (`tracking=auto`).
 //!
 //! ```text
-//! Agent_OnAttach ─► attach_options ─► agent ─► SampledObjectAlloc on      no class is rewritten
+//! Agent_OnAttach ─► options ─► agent ─► SampledObjectAlloc on      no class is rewritten
 //! Agent_OnLoad   ─► agent, VMInit         ─► SampledObjectAlloc on
 //! allocation     ─► stack_samples ─► the VM's own stack ─► callgraph ─► tracelog
 //!                └► leaks         ─► the VM's own stack
@@ -18,7 +18,6 @@
 //!
 //! Read `stack_samples` first, then `locks`, `exceptions` and `call_context`; `thread_storage`, `waits` and `walk_cost` last.
 
-pub mod attach_options;
 pub mod call_context;
 pub mod exceptions;
 pub mod locks;

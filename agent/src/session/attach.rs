@@ -1,5 +1,8 @@
 //! Hookless mode: attaching to a running JVM or starting with it, and detaching.
 
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -11,11 +14,10 @@ use lucce_jvmti::{JvmError, Jvmti, VmHandle};
 
 use crate::core::HooklessMode;
 use crate::events::wanted_sources;
-use crate::hookless::attach_options::{AttachOptions, DEFAULT_INTERVAL};
 use crate::hookless::{thread_storage, walk_cost};
 use crate::leaks;
 use crate::memory::locks::WatchedMutex;
-use crate::options::{AgentOptions, EventSelection};
+use crate::options::{AgentOptions, DEFAULT_SAMPLING_INTERVAL, EventSelection, find_setting};
 use crate::session::Agent;
 use crate::session::agent::AgentResources;
 use crate::session::agent::StartError;
@@ -72,10 +74,8 @@ pub fn attach_agent(
     callbacks: &ti::jvmtiEventCallbacks,
 ) -> Result<&'static Agent, String> {
     wait_until_detached()?;
-    let AttachOptions {
-        mut options,
-        sampling_interval: interval,
-    } = AttachOptions::parse(text)?;
+    let mut options = AgentOptions::parse_attached(text).map_err(|e| e.to_string())?;
+    let interval = options.attached_interval();
     file_watch::survive_truncation(vm);
     holders_request::remember_vm(vm);
     let jvmti = wait_for_jvmti(vm).map_err(unsupported_message("JVMTI 11"))?;
@@ -111,13 +111,26 @@ pub fn attach_agent(
     Ok(agent)
 }
 
+/// Writes why the agent does not stay to the existing file that the option `tell` names.
+pub fn write_refusal(text: &str, message: &str) {
+    let Some(file) = find_setting(text, "tell") else {
+        return;
+    };
+    let opened = fs::OpenOptions::new()
+        .write(true)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(file);
+    // The JVM's standard error shows the message as well.
+    let _ = opened.and_then(|mut file| file.write_all(message.as_bytes()));
+}
+
 /// The hookless mode of an agent that starts with the JVM. `None`: it needs hooks.
 pub fn hookless_attachment(options: &AgentOptions) -> Option<HooklessMode> {
     let wanted = &options.events;
     let interval = wanted
         .alloc_interval()
         .or(wanted.leak_interval())
-        .unwrap_or(DEFAULT_INTERVAL);
+        .unwrap_or(DEFAULT_SAMPLING_INTERVAL);
     options.is_hookless().then_some(HooklessMode {
         is_attached: false,
         sampling_interval: interval,
@@ -335,7 +348,10 @@ pub fn detach_agent(agent: &Agent) -> Result<String, String> {
                 leaks.finish_and_release(agent.counting_parts(), agent.core.jni_env(env));
             }
             if samples_objects(&agent.core.options.events) {
-                agent.core.jvmti.set_sampling_interval(DEFAULT_INTERVAL)?;
+                agent
+                    .core
+                    .jvmti
+                    .set_sampling_interval(DEFAULT_SAMPLING_INTERVAL)?;
             }
             let mut given = required_capabilities(agent.core.jvmti, &agent.core.options.events);
             // An event in progress still needs these, and they cost nothing.

@@ -13,7 +13,7 @@ use lucce_instrument::kinds::ALLOC;
 
 use crate::memory::event_mask;
 use crate::memory::locks::WatchedMutex;
-use crate::options::{AgentOptions, ControlMode, LogLevel, kind_names};
+use crate::options::{ControlMode, EventSelection, LogLevel, kind_names};
 use crate::session::Agent;
 use crate::session::attach;
 use crate::session::control_socket;
@@ -118,26 +118,25 @@ fn set_events(agent: &Agent, setting: &str) -> Result<(), String> {
         .strip_prefix("events=")
         .filter(|value| !value.contains(','))
         .ok_or("only events can be set: events=alloc, events=none")?;
-    let wanted = AgentOptions::parse(&format!("events={value}")).map_err(|e| e.to_string())?;
-    if wanted.events.has_kind(&ALLOC) && !agent.core.options.has_alloc_hooks() {
+    let wanted = EventSelection::parse(value).map_err(|e| e.to_string())?;
+    if wanted.has_kind(&ALLOC) && !agent.core.options.has_alloc_hooks() {
         return Err(
             "the classes have no hooks for alloc: start the JVM with events=alloc or with ctl=all"
                 .into(),
         );
     }
     if wanted
-        .events
         .alloc_interval()
         .or(agent.core.options.events.alloc_interval())
         != agent.core.options.events.alloc_interval()
-        || wanted.events.has_kind(&ALLOC) && agent.core.options.events.alloc_interval().is_some()
+        || wanted.has_kind(&ALLOC) && agent.core.options.events.alloc_interval().is_some()
     {
         return Err("allocations are counted, or sampled, as they were from the start".into());
     }
-    if wanted.events.leak_interval().is_some() && agent.leaks.is_none() {
+    if wanted.leak_interval().is_some() && agent.leaks.is_none() {
         return Err("no objects are followed: start the JVM with events=leak".into());
     }
-    let wanted = wanted.events.event_mask();
+    let wanted = wanted.event_mask();
     let has = agent.core.options.hooked_events().event_mask();
     if let Some(name) = kind_names(wanted & !has).first() {
         return Err(match agent.core.options.is_hookless() {

@@ -65,7 +65,7 @@ struct PushState {
 /// Starts pushing once the VM is initialized, if the options request it. Without the thread the log is written as usual.
 pub fn start_push(agent: &'static Agent) {
     let push = &agent.core.options.push;
-    let Some(to) = &push.to else {
+    let Some(to) = &agent.core.options.collector else {
         return;
     };
     let pushed = Arc::new(PushProgress {

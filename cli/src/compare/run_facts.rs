@@ -5,8 +5,11 @@ use std::path::Path;
 
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ALLOC, KindTotal, Profile, explain_sample_bias, read_sampled_bytes, summarize_bursts,
+    ALLOC, KindTotal, Profile, explain_sample_bias, read_recorded_options, read_sampled_bytes,
+    summarize_bursts,
 };
+use lucce_options::kinds::OBJECTS;
+use lucce_options::{AllocationSampling, RecordingOptions};
 use serde::Serialize;
 
 use super::super::output::{format_plural, grouped};
@@ -82,6 +85,7 @@ impl RunFacts {
         let coverage = meta("coverage.none");
         let interrupted = coverage.filter(|reason| reason.contains(BY_COMMAND));
         let scope = coverage.filter(|reason| reason.starts_with(OUT_OF_SCOPE));
+        let options = read_recorded_options(profile);
         let bursts = summarize_bursts(profile).map(|of| format!("burst={}", of.asked));
         RunFacts {
             file: file.display().to_string(),
@@ -94,7 +98,7 @@ impl RunFacts {
             sample_bias: explain_sample_bias(profile),
             damage: profile.damage.as_ref().map(ToString::to_string),
             kinds: profile.counted_kinds(),
-            has_vm_objects: meta("options").is_some_and(|options| asks_for_vm_objects(options)),
+            has_vm_objects: options.is_some_and(|options| selects_vm_objects(&options)),
             part: bursts.or_else(|| scope.cloned()),
         }
     }
@@ -164,13 +168,9 @@ impl RunFacts {
     }
 }
 
-/// Whether options have `alloc=all`, alone or among the kinds of `events=`.
-fn asks_for_vm_objects(options: &str) -> bool {
-    let is_all = |kind: &str| kind == "alloc=all";
-    options.split(',').any(|option| {
-        let kinds = option.strip_prefix("events=").unwrap_or(option);
-        kinds.split('+').any(is_all)
-    })
+/// Whether the run's options select objects that the VM makes for itself.
+fn selects_vm_objects(options: &RecordingOptions) -> bool {
+    options.events.has_kind(&OBJECTS) || options.attached_alloc == Some(AllocationSampling::Every)
 }
 
 /// All remarks. `is_whole`: all events of a run are compared, not only some tags.
@@ -362,14 +362,15 @@ mod tests {
             "out=a,events=lock+alloc=all,verify=1",
             "alloc=all",
         ];
-        assert!(asked.into_iter().all(asks_for_vm_objects));
+        let selects = |text| selects_vm_objects(&RecordingOptions::parse_recorded(text));
+        assert!(asked.into_iter().all(selects));
         let others = [
             "",
             "events=alloc",
             "events=alloc+lock",
             "out=alloc=all/a.lucce,alloc=64k",
         ];
-        assert!(!others.into_iter().any(asks_for_vm_objects));
+        assert!(!others.into_iter().any(selects));
     }
 
     #[test]

@@ -14,10 +14,10 @@ mod type_holders;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use lucce_command::units::parse_duration_within;
 use lucce_control::{ControlCommand, HolderSearchOptions, send_command};
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{ContextNumber, Profile, type_name};
+use lucce_options::units::parse_duration_within;
 
 use serde::Serialize;
 use serde_json::Value;

@@ -16,8 +16,8 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use lucce_command::units::parse_interval;
 use lucce_decoder::{LeakAnalysis, LogDamage, Measure, Profile, analyze_leaks, list_alive_objects};
+use lucce_options::units::parse_interval;
 use lucce_page::{AliveTable, LeaksText};
 
 use super::classes::ClassFilterArgs;
@@ -41,9 +41,7 @@ use watch::LeaksSource;
   lucce leaks --watch --interval 2s 1234
   lucce leaks 1234 --holders
   lucce leaks --alive 1234         prints what is alive now, and from where
-  lucce leaks --gc 1234            collects the whole heap first
-
-Exit codes: 0 no leak is proven; 1 a leak, or the JVM ran out of memory; 2 wrong usage, or the log cannot tell; 3 a damaged or foreign log.")]
+  lucce leaks --gc 1234            collects the whole heap first")]
 pub struct LeaksArgs {
     /// Log of a run, or process id of a JVM that has the agent
     #[arg(value_name = "FILE|PID")]

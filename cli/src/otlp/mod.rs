@@ -16,8 +16,8 @@ mod log_delta;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lucce_command::units::{parse_duration, parse_interval};
 use lucce_control::stop_signal;
+use lucce_options::units::{parse_duration, parse_interval};
 use lucce_ship::HttpEndpoint;
 
 use self::delivery::{DeliveryEnd, OtlpDelivery};
@@ -36,9 +36,7 @@ use super::{CommandError, CommandStatus, prefix_path, print_diagnostic};
 #[command(after_help = "Examples:
   lucce otlp --endpoint http://localhost:4318 1234
   lucce otlp --endpoint http://localhost:4318 --interval 10s com.acme.Server
-  lucce otlp --endpoint http://localhost:4318 run-1234.lucce       sends the counts of an earlier run
-
-Exit codes: 0 all was delivered; 1 something was not; 2 wrong usage, or a server that takes no profiles; 3 a damaged or foreign log.")]
+  lucce otlp --endpoint http://localhost:4318 run-1234.lucce       sends the counts of an earlier run")]
 pub struct OtlpArgs {
     /// Process id of the JVM, its main class or jar, or the end of one; or the log of a run
     #[arg(value_name = "JVM|RUN")]

@@ -17,8 +17,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use lucce_command::units::parse_interval;
 use lucce_control::stop_signal;
+use lucce_options::units::parse_interval;
 use lucce_page::HtmlPage;
 
 use super::classes::ClassFilterArgs;

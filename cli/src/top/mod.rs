@@ -12,8 +12,8 @@ mod screen;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use lucce_command::units::parse_interval;
 use lucce_decoder::GroupBy;
+use lucce_options::units::parse_interval;
 
 use self::rows::TopView;
 use self::sampler::LogSampler;

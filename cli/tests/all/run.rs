@@ -52,8 +52,11 @@ fn other_commands_get_the_agent_by_their_environment() {
     let dir = dir.path().canonicalize().unwrap();
     let agent = dir.join("liblucce.so");
     let script = "printf '%s' \"$JAVA_TOOL_OPTIONS\"; exit 3";
-    let (output, text) = run(&program, &["--events", "alloc", "--", "sh", "-c", script]);
-    let told = format!("-agentpath:{}=events=alloc", agent.display());
+    let (output, text) = run(
+        &program,
+        &["--events", "alloc,lock", "--", "sh", "-c", script],
+    );
+    let told = format!("-agentpath:{}=events=alloc+lock", agent.display());
     assert!(
         text == told || text.ends_with(&format!(" {told}")),
         "{text}"
@@ -84,14 +87,14 @@ fn options_are_handed_on() {
         "--opt",
         "verify=9",
         "--opt",
-        "a=b",
+        "limit=1024k",
     ];
     let (_, text) = run(
         &program,
         &[&options[..], &["--", "./java", "Main"]].concat(),
     );
     assert!(
-        text.ends_with("liblucce.so=events=alloc,out=x-%p.lucce,verify=9,a=b><Main>"),
+        text.ends_with("liblucce.so=out=x-%p.lucce,limit=1m,verify=9><Main>"),
         "{text}"
     );
 }
@@ -109,6 +112,14 @@ fn what_cannot_be_started_is_named() {
     refused(
         &["--out", "a,b", "--", "./java"],
         "cannot hold a comma: out=a,b",
+    );
+    refused(
+        &["--opt", "evnts=alloc", "--", "./java"],
+        "unknown option 'evnts', did you mean 'events'?",
+    );
+    refused(
+        &["--events", "alloc,lok", "--", "./java"],
+        "unknown event 'lok', did you mean 'lock'?",
     );
     refused(&[], "COMMAND");
     fs::remove_file(dir.path().join("liblucce.so")).unwrap();

@@ -1,4 +1,4 @@
-//! What the commands `lucce` and `lucce-fleet` share: exit codes, messages, numbers and units.
+//! What the commands `lucce` and `lucce-fleet` share: exit codes, messages and numbers.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -6,11 +6,10 @@
     clippy::panic
 )]
 
+pub mod exit_codes;
 mod messages;
 mod numbers;
-mod status;
-pub mod units;
 
+pub use exit_codes::CommandStatus;
 pub use messages::{is_closed_pipe, print_message};
 pub use numbers::{format_plural, grouped, percent_of};
-pub use status::CommandStatus;

@@ -38,6 +38,17 @@ impl std::error::Error for PatternError {}
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct PatternList(Vec<ClassPattern>);
 
+/// Prints the patterns as [`PatternList::parse`] reads them.
+impl fmt::Display for PatternList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, pattern) in self.0.iter().enumerate() {
+            let plus = if number == 0 { "" } else { "+" };
+            write!(f, "{plus}{pattern}")?;
+        }
+        Ok(())
+    }
+}
+
 impl PatternList {
     /// Parses patterns joined by `+`.
     ///

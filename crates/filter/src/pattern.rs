@@ -1,10 +1,22 @@
 //! A pattern: literal pieces with anything between them.
 
+use std::fmt;
+
 use crate::PatternError;
 
 /// The pieces between the stars; a single piece has no star.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ClassPattern(Vec<Box<[u8]>>);
+
+impl fmt::Display for ClassPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, piece) in self.0.iter().enumerate() {
+            let star = if number == 0 { "" } else { "*" };
+            write!(f, "{star}{}", String::from_utf8_lossy(piece))?;
+        }
+        Ok(())
+    }
+}
 
 impl ClassPattern {
     pub(crate) fn parse(text: &str) -> Result<ClassPattern, PatternError> {

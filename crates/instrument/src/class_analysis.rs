@@ -19,7 +19,7 @@ use crate::jdk::roles::{
     role_name, switches_thread, unshown_frame,
 };
 use crate::jdk::{agents, recorder, untracked_calls, vm_calls};
-use crate::kinds::{ALLOC, AnalyzedMethod, CALL, EventHooks, EventKindSet};
+use crate::kinds::{ALLOC, AnalyzedMethod, CALL, EventHooks, EventKindSet, hooks_of_kinds};
 use crate::object_creation::{MAKING, unseen_places};
 
 /// Returns the instrumentation of each method, in the order of the class file.
@@ -330,7 +330,7 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
 
     /// Returns the hooks of the counted kinds.
     fn event_hooks(&self) -> impl Iterator<Item = &'static dyn EventHooks> {
-        self.wants.events.event_hooks()
+        hooks_of_kinds(self.wants.events)
     }
 
     fn analyzed_method<'m>(

@@ -350,7 +350,7 @@ fn check_classes(classes: &[Vec<u8>]) {
     let classes: Vec<_> = classes.map(Result::unwrap).collect();
     let others = EventKindSet::select(|kind| {
         let has_its_own_turn = [ALLOC.mask_bit, CALL.mask_bit].contains(&kind.mask_bit);
-        kind.hooks.is_some() && !has_its_own_turn
+        kind.has_hooks && !has_its_own_turn
     });
     let none = EventKindSet::default();
     for events in [none, none.with_kind(&ALLOC), none.with_kind(&CALL), others] {

@@ -24,7 +24,7 @@ use crate::jdk::foreign;
 use crate::jdk::intrinsics::INTRINSICS;
 use crate::jdk::recorder;
 use crate::jdk::roles::{calls_to_restore, role_name, switch_frame_kind, unshown_frame};
-use crate::kinds::{self, EventKindSet};
+use crate::kinds::{self, EventKindSet, hooks_of_kinds};
 use crate::object_creation::unseen_places;
 
 /// What the hooks of a method with a slot do beyond the default mode.
@@ -138,7 +138,7 @@ pub fn plan_class(
         }
     }
     plan.fields = new_fields(class.name());
-    let fields = hooks.kinds.event_hooks();
+    let fields = hooks_of_kinds(hooks.kinds);
     plan.fields
         .extend(fields.flat_map(|code| code.added_fields(class.name(), true)));
     if class.name() == "java/lang/Object" {

@@ -29,7 +29,7 @@ use crate::instrumentation::FrameKind;
 use crate::jdk::leaf_methods::is_leaf_call;
 use crate::jdk::roles::{CLASS_INITIALIZER, is_pinned, role_name, starts_virtual_thread};
 use crate::jdk::{agents, foreign, vm_calls};
-use crate::kinds::{AnalyzedMethod, EventKindSet};
+use crate::kinds::{AnalyzedMethod, EventKindSet, hooks_of_kinds};
 
 /// Returns the insertions of a class that is out of scope.
 ///
@@ -56,7 +56,7 @@ pub fn plan_class_outside(
             scan: &scan,
             file: class,
         };
-        for code in counts.event_hooks() {
+        for code in hooks_of_kinds(counts) {
             planned = add_insertions(planned, code.out_of_scope_insertions(&at));
         }
         if is_pinned(name, &method.name) && !scan.calls.is_empty() {
@@ -84,7 +84,7 @@ pub fn plan_class_outside(
         }
     }
     plan.fields = new_fields(name);
-    let fields = counts.event_hooks();
+    let fields = hooks_of_kinds(counts);
     plan.fields
         .extend(fields.flat_map(|code| code.added_fields(name, false)));
     if name == "java/lang/Object" {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lucce_command::units::{parse_duration, parse_interval};
+use lucce_options::units::{parse_duration, parse_interval};
 use lucce_ship::wire::{CollectorGeneration, MAX_PART_BYTES};
 
 use crate::cli::access::AccessArgs;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use lucce_command::units::parse_duration;
+use lucce_options::units::parse_duration;
 
 use crate::cli::engine_args;
 use crate::compact::{RetentionPolicy, compact_dataset};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lucce_command::units;
+use lucce_options::units;
 
 use crate::engine::{QueryEngine, QueryLimits};
 use crate::error::FleetError;

@@ -1,5 +1,4 @@
-//! One file per verb. Exit codes are those of `lucce`: 0 fine, 1 what was asked for is not there, 2 usage or a file that cannot be read
-//! or written, 3 a damaged or foreign log, or a damaged dataset.
+//! One file per verb. Exit codes are those of `lucce` ([`CommandStatus`]).
 
 mod access;
 mod add;
@@ -15,6 +14,7 @@ mod views;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use lucce_command::exit_codes::exit_codes_help;
 use lucce_command::{CommandStatus, is_closed_pipe, print_message};
 
 use crate::error::FleetError;
@@ -25,7 +25,7 @@ use crate::error::FleetError;
     name = "lucce fleet",
     bin_name = "lucce fleet",
     version,
-    after_help = "Exit codes: 0 success; 1 the requested item is not there; 2 wrong usage; 3 a damaged or foreign log."
+    after_help = exit_codes_help()
 )]
 struct FleetCli {
     #[command(subcommand)]

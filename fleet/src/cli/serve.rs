@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lucce_command::units::parse_duration_within;
+use lucce_options::units::parse_duration_within;
 
 use crate::cli::access::AccessArgs;
 use crate::cli::engine_args;

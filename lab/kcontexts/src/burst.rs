@@ -7,6 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use lucce_options::units::parse_duration;
 use rustc_hash::FxHashMap;
 
 use crate::error::KContextError;
@@ -60,8 +61,7 @@ impl FromStr for BurstIntervals {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let parts = text.split_once('/').and_then(|(length, interval)| {
-            let ((length, unit), (interval, same)) =
-                (parse_interval(length)?, parse_interval(interval)?);
+            let ((length, unit), (interval, same)) = (parse_interval(length)?, parse_interval(interval)?);
             (unit == same && 0 < length && length <= interval).then_some(BurstIntervals {
                 length,
                 interval,
@@ -74,20 +74,15 @@ impl FromStr for BurstIntervals {
     }
 }
 
+/// A number of calls, or a time with its unit.
 fn parse_interval(text: &str) -> Option<(u64, IntervalUnit)> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let scale = match text.get(digits.len()..)? {
-        "" => return Some((digits.parse().ok()?, IntervalUnit::Calls)),
-        "ns" => 1.0,
-        "us" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        _ => return None,
-    };
-    let nanos = digits.parse::<f64>().ok()? * scale;
-    (0.0..1e18)
-        .contains(&nanos)
-        .then_some((nanos.round() as u64, IntervalUnit::Time))
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some((text.parse().ok()?, IntervalUnit::Calls));
+    }
+    // A time without a unit would be a number of calls.
+    let has_unit = text.ends_with(|c: char| c.is_ascii_alphabetic());
+    let time = parse_duration(text).ok().filter(|_| has_unit)?;
+    Some((u64::try_from(time.as_nanos()).ok()?, IntervalUnit::Time))
 }
 
 impl fmt::Display for BurstIntervals {
@@ -231,7 +226,7 @@ mod burst_tests {
             "2ms/1ms",
             "0/5",
             "-1ms/2ms",
-            "1h/2h",
+            "1w/2w",
             "xms/2ms",
             "1e999s/1e999s",
             "ms/ms",

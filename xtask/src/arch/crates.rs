@@ -18,7 +18,7 @@ enum Forbidden {
     AnyOfTheWorkspace,
 }
 
-const RULES: [DependencyRule; 11] = [
+const RULES: [DependencyRule; 12] = [
     DependencyRule {
         of: "lucce-bytecode",
         never: Forbidden::AnyOfTheWorkspace,
@@ -36,13 +36,25 @@ const RULES: [DependencyRule; 11] = [
     },
     DependencyRule {
         of: "lucce-kcontexts",
-        never: Forbidden::AnyOfTheWorkspace,
+        never: Forbidden::These(&["lucce-tracelog", "lucce-recording", "lucce-jvmti"]),
         reason: "k-calling contexts are computed from calls alone",
     },
     DependencyRule {
         of: "lucce-filter",
         never: Forbidden::AnyOfTheWorkspace,
         reason: "agent and command read the same filters",
+    },
+    DependencyRule {
+        of: "lucce-options",
+        never: Forbidden::These(&[
+            "lucce-agent",
+            "lucce-bytecode",
+            "lucce-callgraph",
+            "lucce-decoder",
+            "lucce-instrument",
+            "lucce-tracelog",
+        ]),
+        reason: "agent, commands and readers of logs parse the same options",
     },
     DependencyRule {
         of: "lucce-contentid",

@@ -7,17 +7,10 @@ use crate::helpers::public_field;
 use crate::instrumentation::{HookPlace, HookSiteKind};
 use crate::object_creation::{fills_stack_trace, message_local, object_creation};
 
-use super::{AnalyzedMethod, EventHooks, EventKindInfo, PLAIN, event_mask};
+use super::{AnalyzedMethod, EventHooks};
 
-pub static ALLOC: EventKindInfo = EventKindInfo {
-    name: "alloc",
-    mask_bit: event_mask::ALLOC,
-    can_come_later: true,
-    hooks: Some(&AllocationHooks),
-    ..PLAIN
-};
-
-struct AllocationHooks;
+/// The hooks of the kind.
+pub(super) struct AllocationHooks;
 
 /// A field of `java.lang.Class`: how objects of the class are counted.
 const CLASS_FIELD: &str = "$lc";

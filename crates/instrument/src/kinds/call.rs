@@ -5,31 +5,10 @@ use lucce_bytecode::MethodCall;
 use crate::instrumentation::HookSiteKind;
 use crate::jdk::roles::is_counted;
 
-use super::{AnalyzedMethod, EventHooks, EventKindInfo, KindConflict, PLAIN, event_mask};
+use super::{AnalyzedMethod, EventHooks};
 
-pub static CALL: EventKindInfo = EventKindInfo {
-    name: "call",
-    mask_bit: event_mask::CALL,
-    conflicts: &[
-        (
-            KindConflict::Attach,
-            "events=call counts in hooks, which need the agent from the start (-agentpath)",
-        ),
-        (
-            KindConflict::OtherTracking,
-            "events=call needs tracking=lazy",
-        ),
-        // An earlier run's log has no site for an entry.
-        (
-            KindConflict::Static,
-            "events=call does not go with encoding=static",
-        ),
-    ],
-    hooks: Some(&EntryCountHooks),
-    ..PLAIN
-};
-
-struct EntryCountHooks;
+/// The hooks of the kind.
+pub(super) struct EntryCountHooks;
 
 impl EventHooks for EntryCountHooks {
     /// Returns `None`: the callee counts its entry.

@@ -6,25 +6,10 @@ use crate::helpers::helper_of;
 use crate::instrumentation::HookSiteKind;
 use crate::jdk::io::{IoSizeSource, OPERATIONS, find_operation};
 
-use super::{AnalyzedMethod, EventHooks, EventKindInfo, KindConflict, PLAIN, event_mask};
+use super::{AnalyzedMethod, EventHooks, IO, event_call};
 
-/// The log's kind for the duration of I/O, beside `io` for its bytes.
-pub const IO_TIME: &str = "io-time";
-
-pub static IO: EventKindInfo = EventKindInfo {
-    name: "io",
-    mask_bit: event_mask::IO,
-    also: &[IO_TIME],
-    can_come_later: true,
-    conflicts: &[(
-        KindConflict::Attach,
-        "events=io counts in hooks, which need the agent from the start (-agentpath)",
-    )],
-    hooks: Some(&IoHooks),
-    ..PLAIN
-};
-
-struct IoHooks;
+/// The hooks of the kind.
+pub(super) struct IoHooks;
 
 impl EventHooks for IoHooks {
     fn call_site_kind(
@@ -33,7 +18,7 @@ impl EventHooks for IoHooks {
         call: &MethodCall<'_>,
     ) -> Option<HookSiteKind> {
         let operation = find_operation(at.class, call, &|call| at.is_own_native(call))?;
-        Some(HookSiteKind::EventCall(IO.event_call(operation)))
+        Some(HookSiteKind::EventCall(event_call(&IO, operation)))
     }
 
     /// `site`: for a class out of scope, see [`outside_site`].

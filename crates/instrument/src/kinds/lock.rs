@@ -9,17 +9,10 @@ use crate::helpers::event;
 use crate::instrumentation::{HookPlace, HookSiteKind};
 use crate::jdk::leaf_methods::UNSAFE;
 
-use super::{AnalyzedMethod, EventHooks, EventKindInfo, PLAIN, event_mask};
+use super::{AnalyzedMethod, EventHooks, LOCK, event_call};
 
-pub static LOCK: EventKindInfo = EventKindInfo {
-    name: "lock",
-    mask_bit: event_mask::LOCK,
-    can_come_later: true,
-    hooks: Some(&LockHooks),
-    ..PLAIN
-};
-
-struct LockHooks;
+/// The hooks of the kind.
+pub(super) struct LockHooks;
 
 /// Methods that park the current thread: class, name and descriptor, and the helper that replaces the call.
 ///
@@ -68,7 +61,7 @@ impl EventHooks for LockHooks {
         at: &AnalyzedMethod<'_>,
         call: &MethodCall<'_>,
     ) -> Option<HookSiteKind> {
-        find_park(at.class, call).map(|which| HookSiteKind::EventCall(LOCK.event_call(which)))
+        find_park(at.class, call).map(|which| HookSiteKind::EventCall(event_call(&LOCK, which)))
     }
 
     fn find_places(&self, scan: &CodeScan<'_>) -> Vec<HookPlace> {

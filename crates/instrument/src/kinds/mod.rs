@@ -1,22 +1,18 @@
-//! Kinds of events, one file each.
+//! Hooks of the kinds of events, one file for each kind with hooks.
 //!
-//! A kind defines its name in `events=`, its bit in the event mask, its conflicts with options, and its hooks. [`ALL`]
-//! is the list. A new kind needs a file, a line in the list, and a bit in `event_bits` of `lucce-layout`.
+//! The crate `lucce-options` defines a kind's name in `events=`, its bit in the event mask and its conflicts. A new kind
+//! needs an entry there, and if it has hooks, a file and a line in [`HOOKS`] here.
 //!
 //! ```text
-//! events=…, ctl=all, conflicts, `lucce ctl`       read EventKindInfo        (options and session of the agent)
+//! events=…, ctl=all, conflicts, `lucce ctl`       read EventKindInfo        (lucce-options)
 //! hooks of a class, in scope and out of scope     ask EventHooks            (class_analysis, insertions, out_of_scope)
 //! handling of the hooks' events in the agent      agent/src/events, a file with the kind's name
 //! ```
 
 mod alloc;
 mod call;
-mod exception;
 mod io;
-mod leak;
 mod lock;
-mod objects;
-mod samples;
 mod thread;
 
 use std::sync::LazyLock;
@@ -28,91 +24,27 @@ use lucce_bytecode::{
 use crate::helpers::{RT, RT_EVENTS, RT_TASKS};
 use crate::instrumentation::{EventCall, HookPlace, HookSiteKind};
 
-pub use alloc::ALLOC;
-pub use call::CALL;
-pub use exception::EXCEPTION;
-pub use io::{IO, IO_TIME, operation_of_site};
-pub use leak::LEAK;
-pub use lock::LOCK;
-pub use lucce_layout::event_bits as event_mask;
-pub use objects::OBJECTS;
-pub use samples::SAMPLES;
-pub use thread::{TASK, THREAD};
+use alloc::AllocationHooks;
+use call::EntryCountHooks;
+use io::IoHooks;
+use lock::LockHooks;
+use thread::ThreadStartHooks;
 
-/// All kinds, by name.
-pub static ALL: [&EventKindInfo; 9] = [
-    &ALLOC, &OBJECTS, &SAMPLES, &CALL, &EXCEPTION, &IO, &LEAK, &LOCK, &THREAD,
-];
-
-/// A kind of events.
-pub struct EventKindInfo {
-    /// The name in `events=`, with the word behind `=`.
-    pub name: &'static str,
-    pub argument: KindArgument,
-    /// Its bit of [`event_mask`].
-    pub mask_bit: u64,
-    /// Names of further kinds in the log that are counted with it.
-    pub also: &'static [&'static str],
-    /// The VM reports all of its events, whatever code causes them: no class needs hooks.
-    pub needs_no_hooks: bool,
-    /// With `ctl=all`, classes get its hooks and the VM reports its events, so that it can be enabled later.
-    pub can_come_later: bool,
-    /// It may occur in any method, not only in calls that the program's own code makes. VM entries must then know where
-    /// they are.
-    pub is_everywhere: bool,
-    /// Options that conflict with it, each with the message for the user.
-    pub conflicts: &'static [(KindConflict, &'static str)],
-    pub hooks: Option<&'static dyn EventHooks>,
-}
-
-/// Defaults of a kind. `is_everywhere` is true, the value that is always safe.
-const PLAIN: EventKindInfo = EventKindInfo {
-    name: "",
-    argument: KindArgument::Alone,
-    mask_bit: 0,
-    also: &[],
-    needs_no_hooks: false,
-    can_come_later: false,
-    is_everywhere: true,
-    conflicts: &[],
-    hooks: None,
+pub use io::operation_of_site;
+pub use lucce_options::event_mask;
+pub use lucce_options::kinds::{
+    ALL, ALLOC, CALL, EXCEPTION, EventKindInfo, EventKindSet, IO, IO_TIME, KindConflict, LEAK,
+    LOCK, OBJECTS, SAMPLES, TASK, THREAD,
 };
 
-/// The argument of a kind in `events=NAME=…`.
-#[derive(Clone, Copy)]
-pub enum KindArgument {
-    Alone,
-    /// This keyword; it also enables another kind.
-    Keyword(&'static str, &'static EventKindInfo),
-    /// Mean number of bytes between two samples.
-    Interval(IntervalArgument),
-}
-
-/// The range of sizes that a kind accepts.
-#[derive(Clone, Copy)]
-pub struct IntervalArgument {
-    /// The size if none is given; `None`: a size is required.
-    pub default: Option<u32>,
-    /// The least size, 1 or 0; 0 makes every allocation a sample.
-    pub least: u32,
-    /// The expected words of an error message, if other words than a size are accepted.
-    pub expected: Option<&'static str>,
-}
-
-/// An option that a kind may conflict with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum KindConflict {
-    /// `lucce attach`.
-    Attach,
-    /// `burst=`.
-    Burst,
-    /// `tracking=cct` and `tracking=paper`.
-    OtherTracking,
-    /// `encoding=static`.
-    Static,
-    /// `record=stream`.
-    Stream,
-}
+/// The kinds with hooks, each with its hooks.
+static HOOKS: [(&EventKindInfo, &dyn EventHooks); 5] = [
+    (&ALLOC, &AllocationHooks),
+    (&CALL, &EntryCountHooks),
+    (&IO, &IoHooks),
+    (&LOCK, &LockHooks),
+    (&THREAD, &ThreadStartHooks),
+];
 
 /// The hooks of a kind of events.
 pub trait EventHooks: Sync {
@@ -194,105 +126,52 @@ impl AnalyzedMethod<'_> {
 
 /// Returns the kind of an event call.
 fn event_kind_of(of: EventCall) -> Option<&'static EventKindInfo> {
-    ALL.into_iter().find(|kind| kind.has_event_call(of))
+    ALL.into_iter().find(|kind| has_event_call(kind, of))
 }
 
 /// Returns the hooks of an event call.
 pub(crate) fn event_call_insertions(of: EventCall, site: i32) -> Vec<CodeInsertion<'static>> {
-    let code = event_kind_of(of).and_then(|kind| kind.hooks);
+    let code = event_kind_of(of).and_then(hooks_of_kind);
     code.map_or_else(Vec::new, |code| code.call_insertions(of.which, site))
 }
 
 /// See [`EventHooks::counted_as`].
 #[must_use]
 pub fn counted_as(of: EventCall) -> Option<&'static str> {
-    event_kind_of(of)?.hooks?.counted_as(of.which)
+    hooks_of_kind(event_kind_of(of)?)?.counted_as(of.which)
 }
 
-impl EventKindInfo {
-    /// Returns the part of the name before `=`.
-    #[must_use]
-    pub fn first_name(&self) -> &'static str {
-        self.name
-            .split_once('=')
-            .map_or(self.name, |(name, _)| name)
-    }
+/// Whether the event call belongs to this kind.
+#[must_use]
+pub fn has_event_call(kind: &EventKindInfo, of: EventCall) -> bool {
+    kind.mask_bit == 1 << of.bit
+}
 
-    /// Returns the message for the user if the kind and the option are both requested.
-    #[must_use]
-    pub fn conflict_message(&self, what: KindConflict) -> Option<&'static str> {
-        let found = self.conflicts.iter().find(|(known, _)| *known == what);
-        found.map(|(_, why)| *why)
-    }
-
-    /// Whether the event call belongs to this kind.
-    #[must_use]
-    pub fn has_event_call(&self, of: EventCall) -> bool {
-        self.mask_bit == 1 << of.bit
-    }
-
-    const fn event_call(&self, which: u8) -> EventCall {
-        EventCall {
-            bit: self.mask_bit.trailing_zeros() as u8,
-            which,
-        }
+/// Returns the event call of a kind with this number.
+const fn event_call(kind: &EventKindInfo, which: u8) -> EventCall {
+    EventCall {
+        bit: kind.mask_bit.trailing_zeros() as u8,
+        which,
     }
 }
 
-/// A set of kinds, stored as bits of [`event_mask`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct EventKindSet(u64);
+/// Returns the hooks of a kind, if it has hooks.
+#[must_use]
+pub fn hooks_of_kind(kind: &EventKindInfo) -> Option<&'static dyn EventHooks> {
+    let mut all = HOOKS.iter();
+    let own = all.find(|(other, _)| other.mask_bit == kind.mask_bit);
+    own.map(|(_, hooks)| *hooks)
+}
 
-impl EventKindSet {
-    #[must_use]
-    pub fn contains(self, kind: &EventKindInfo) -> bool {
-        self.0 & kind.mask_bit != 0
-    }
-
-    #[must_use]
-    pub fn with_kind(self, kind: &EventKindInfo) -> EventKindSet {
-        EventKindSet(self.0 | kind.mask_bit)
-    }
-
-    /// Returns the kinds that satisfy `holds`.
-    #[must_use]
-    pub fn select(holds: impl Fn(&EventKindInfo) -> bool) -> EventKindSet {
-        let kinds = ALL.iter().filter(|kind| holds(kind));
-        kinds.fold(EventKindSet::default(), |kinds, kind| kinds.with_kind(kind))
-    }
-
-    /// Returns the kinds in either set.
-    #[must_use]
-    pub fn union(self, other: EventKindSet) -> EventKindSet {
-        EventKindSet(self.0 | other.0)
-    }
-
-    /// Returns the kinds of these bits; other bits are ignored.
-    #[must_use]
-    pub fn from_mask_bits(gates: u64) -> EventKindSet {
-        EventKindSet::select(|kind| gates & kind.mask_bit != 0)
-    }
-
-    /// Returns the set as bits of the event mask.
-    #[must_use]
-    pub fn mask_bits(self) -> u64 {
-        self.0
-    }
-
-    pub fn iter(self) -> impl Iterator<Item = &'static EventKindInfo> {
-        let all = ALL.into_iter();
-        all.filter(move |kind| self.contains(kind))
-    }
-
-    /// Returns the hooks of the kinds that have hooks.
-    pub(crate) fn event_hooks(self) -> impl Iterator<Item = &'static dyn EventHooks> {
-        self.iter().filter_map(|kind| kind.hooks)
-    }
+/// Returns the hooks of the kinds that have hooks.
+pub(crate) fn hooks_of_kinds(kinds: EventKindSet) -> impl Iterator<Item = &'static dyn EventHooks> {
+    let own = HOOKS.iter().filter(move |(kind, _)| kinds.contains(kind));
+    own.map(|(_, hooks)| *hooks)
 }
 
 /// Returns the hooks of all kinds.
 pub(crate) fn all_event_hooks() -> impl Iterator<Item = &'static dyn EventHooks> {
-    ALL.iter().filter_map(|kind| kind.hooks)
+    HOOKS.iter().map(|(_, hooks)| *hooks)
 }
 
 /// The classes that hooks call.
@@ -316,32 +195,17 @@ mod kinds_tests {
     use super::*;
 
     #[test]
-    fn each_kind_has_a_bit_and_a_name_of_its_own() {
-        // Bits that are no kind.
-        let mut gates = event_mask::OWN | event_mask::FOLLOW;
+    fn each_kind_has_the_hooks_that_its_entry_promises() {
         for kind in ALL {
-            assert_eq!(kind.mask_bit.count_ones(), 1, "{}", kind.name);
-            assert_eq!(gates & kind.mask_bit, 0, "{}", kind.name);
-            gates |= kind.mask_bit;
-            let mut named = ALL.iter().filter(|other| other.name == kind.name);
-            assert!(named.next().is_some() && named.next().is_none());
-            assert!(kind.has_event_call(EventCall::from_packed(kind.event_call(7).to_packed())));
+            assert_eq!(
+                hooks_of_kind(kind).is_some(),
+                kind.has_hooks,
+                "{}",
+                kind.name
+            );
+            let call = EventCall::from_packed(event_call(kind, 7).to_packed());
+            let of_kind = ALL.iter().filter(|other| has_event_call(other, call));
+            assert!(has_event_call(kind, call) && of_kind.count() == 1);
         }
-        let all = event_mask::ALL
-            .iter()
-            .fold(0, |gates, (_, bit)| gates | bit);
-        assert_eq!(gates, all);
-        assert_eq!(event_mask::ALL.len(), ALL.len() + 2);
-    }
-
-    #[test]
-    fn sets_of_kinds() {
-        let both = EventKindSet::default().with_kind(&IO).with_kind(&LOCK);
-        assert!(both.contains(&IO) && both.contains(&LOCK) && !both.contains(&ALLOC));
-        assert_eq!(both.iter().count(), 2);
-        assert_eq!(
-            EventKindSet::from_mask_bits(both.mask_bits() | event_mask::OWN),
-            both
-        );
     }
 }

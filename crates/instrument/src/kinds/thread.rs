@@ -8,27 +8,10 @@ use crate::helpers::task;
 use crate::instrumentation::HookSiteKind;
 use crate::jdk::tasks::{self, TaskCall};
 
-use super::{AnalyzedMethod, EventHooks, EventKindInfo, KindConflict, PLAIN, event_mask};
+use super::{AnalyzedMethod, EventHooks, TASK, THREAD, event_call};
 
-/// The log's kind for submissions of tasks.
-pub const TASK: &str = "task";
-
-pub static THREAD: EventKindInfo = EventKindInfo {
-    name: "thread",
-    mask_bit: event_mask::THREAD,
-    also: &[TASK],
-    can_come_later: true,
-    is_everywhere: false,
-    conflicts: &[(
-        KindConflict::Attach,
-        "events=thread: a JVM that runs does not tell who starts a thread or submits a task; \
-          that needs the agent from the start (-agentpath)",
-    )],
-    hooks: Some(&ThreadStartHooks),
-    ..PLAIN
-};
-
-struct ThreadStartHooks;
+/// The hooks of the kind.
+pub(super) struct ThreadStartHooks;
 
 /// The meaning of each call number: its index in this list.
 const CALLS: [TaskCall; 8] = [
@@ -63,7 +46,7 @@ impl EventHooks for ThreadStartHooks {
     ) -> Option<HookSiteKind> {
         let found = find_task_call(at, call)?;
         let which = CALLS.iter().position(|known| *known == found)?;
-        Some(HookSiteKind::EventCall(THREAD.event_call(which as u8)))
+        Some(HookSiteKind::EventCall(event_call(&THREAD, which as u8)))
     }
 
     fn call_insertions(&self, which: u8, site: i32) -> Vec<CodeInsertion<'static>> {

@@ -1,4 +1,4 @@
-//! Parses durations and sizes of the command line: `500ms`, `2h`, `64k`.
+//! Durations and sizes, as the agent's options and all commands accept them: `500ms`, `2h`, `64k`.
 
 use std::time::Duration;
 
@@ -23,7 +23,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         .iter()
         .find_map(|(unit, nanos)| Some((text.strip_suffix(unit)?, *nanos)));
     let (number, unit_nanos) = unit.unwrap_or((text, 1e9));
-    let number = number.trim().parse::<f64>().ok();
+    let is_plain = |c: char| c.is_ascii_digit() || c == '.';
+    let number = Some(number).filter(|number| number.chars().all(is_plain));
+    let number = number.and_then(|number| number.parse::<f64>().ok());
     let nanos = number.map(|number| (number * unit_nanos).round());
     let nanos = nanos.filter(|nanos| (0.0..500.0 * 365.0 * 86_400e9).contains(nanos));
     match nanos {
@@ -32,6 +34,16 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
             Err("a time is a number with ns, us, ms, s, m, h or d, such as 500ms or 2s".to_owned())
         }
     }
+}
+
+/// Writes a duration with the largest unit that needs no fraction; [`parse_duration`] returns the same duration.
+#[must_use]
+pub fn format_duration(duration: Duration) -> String {
+    let nanos = duration.as_nanos();
+    let mut units = TIME_UNITS.iter().rev();
+    let whole = units.find(|(_, unit_nanos)| nanos.is_multiple_of(*unit_nanos as u128));
+    let (unit, unit_nanos) = whole.copied().unwrap_or(("ns", 1.0));
+    format!("{}{unit}", nanos / unit_nanos as u128)
 }
 
 /// Parses a duration of at least a millisecond; see [`parse_duration`].
@@ -78,8 +90,18 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| "a size is a number with k, m or g, or of bytes, such as 64k".to_owned())
 }
 
+/// Writes a size with the largest unit that needs no fraction; [`parse_size`] returns the same size.
+#[must_use]
+pub fn format_size(bytes: u64) -> String {
+    let mut units = SIZE_UNITS.iter().rev();
+    match units.find(|(_, unit_bytes)| bytes > 0 && bytes.is_multiple_of(*unit_bytes)) {
+        Some((unit, unit_bytes)) => format!("{}{unit}", bytes / unit_bytes),
+        None => bytes.to_string(),
+    }
+}
+
 #[cfg(test)]
-mod tests {
+mod units_tests {
     use super::*;
 
     #[test]
@@ -103,7 +125,21 @@ mod tests {
             );
         }
         for bad in [
-            "", "s", "-1s", "1w", "NaN", "inf", "1e999", "1 2s", "999999d",
+            "",
+            "s",
+            "-1s",
+            "+1s",
+            "1w",
+            "NaN",
+            "inf",
+            "1e999",
+            "1e3us",
+            "1 2s",
+            " 2s",
+            ".",
+            "1.2.3s",
+            "999999d",
+            "99999999999999999999999s",
         ] {
             assert!(parse_duration(bad).is_err(), "{bad}");
         }
@@ -130,5 +166,19 @@ mod tests {
         for bad in ["", "k", "-1", "+1", "1t", "2gb", "99999999999g"] {
             assert!(parse_size(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn amounts_are_written_with_the_largest_unit() {
+        for text in ["7", "64k", "1m", "3g", "1025", "0"] {
+            assert_eq!(format_size(parse_size(text).unwrap()), text);
+        }
+        for text in ["60s", "500ms", "90s", "1h", "7ns", "2d"] {
+            let duration = parse_duration(text).unwrap();
+            let written = format_duration(duration);
+            assert_eq!(parse_duration(&written), Ok(duration), "{written}");
+        }
+        assert_eq!(format_duration(Duration::from_secs(60)), "1m");
+        assert_eq!(format_duration(Duration::ZERO), "0d");
     }
 }

@@ -1,0 +1,384 @@
+//! `events=`: selecting kinds of events. Each kind defines its own name and arguments ([`crate::kinds`]).
+
+use std::fmt;
+
+use crate::kinds::{
+    ALL, ALLOC, EventKindInfo, EventKindSet, IntervalArgument, KindArgument, KindConflict, LEAK,
+    SAMPLES,
+};
+use crate::names::unknown_name;
+use crate::{OptionError, event_mask, units};
+
+/// The selected kinds. The program's own events, `CallContext.event`, are always recorded.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct EventSelection {
+    kinds: EventKindSet,
+    /// Sampling intervals in bytes, for kinds that are sampled.
+    alloc_interval: Option<u32>,
+    leak_interval: Option<u32>,
+}
+
+const NONE: &str = "none";
+/// Characters between two kinds. Options are separated by commas, so only a command's own argument can have one here.
+const SEPARATORS: [char; 2] = ['+', ','];
+
+/// A combination of kinds that is refused.
+pub(crate) struct KindCombination {
+    /// In Markdown.
+    pub combination: &'static str,
+    pub reason: &'static str,
+    /// What the message says is expected.
+    expected: &'static str,
+    applies: fn(&EventSelection) -> bool,
+}
+
+pub(crate) const REFUSED_COMBINATIONS: [KindCombination; 2] = [
+    KindCombination {
+        combination: "`alloc` with `alloc=SIZE`",
+        reason: "allocations are either counted or sampled",
+        expected: "allocations counted or sampled, not both",
+        applies: |events| events.alloc_interval.is_some() && events.has_kind(&ALLOC),
+    },
+    KindCombination {
+        combination: "`alloc=SIZE` and `leak=SIZE` of different sizes",
+        reason: "the VM has one sampling interval",
+        expected: "the same size for alloc and leak",
+        applies: |events| {
+            let both = events.alloc_interval.zip(events.leak_interval);
+            both.is_some_and(|(sampled, leak)| sampled != leak)
+        },
+    },
+];
+
+/// Whether `events=` accepts this name, or it is `none`.
+fn is_event_name(name: &str) -> bool {
+    event_names().any(|known| known == name)
+}
+
+fn event_names() -> impl Iterator<Item = &'static str> {
+    let kinds = ALL.iter().map(|kind| kind.name);
+    kinds.filter(|name| !name.contains('=')).chain([NONE])
+}
+
+/// Names of the agent's events in exported files.
+const EXPORTED: [&str; 7] = [
+    "inuse",
+    "alloc_objects",
+    "alloc_space",
+    "inuse_objects",
+    "inuse_space",
+    "contentions",
+    "delay",
+];
+
+/// Whether the agent's own events have this name, in the log or in exported files.
+#[must_use]
+pub fn is_agent_event(name: &str) -> bool {
+    EXPORTED.contains(&name)
+        || is_event_name(name)
+        || ALL.iter().any(|kind| kind.also.contains(&name))
+}
+
+/// The names of the kinds with these bits of the event mask.
+#[must_use]
+pub fn kind_names(mask_bits: u64) -> Vec<&'static str> {
+    EventKindSet::from_mask_bits(mask_bits)
+        .iter()
+        .map(|kind| kind.name)
+        .collect()
+}
+
+impl EventSelection {
+    /// Selects kinds without sampling.
+    #[must_use]
+    pub fn from_kinds(kinds: &[&EventKindInfo]) -> EventSelection {
+        let all = kinds.iter();
+        EventSelection::default()
+            .with_kinds(all.fold(EventKindSet::default(), |all, kind| all.with_kind(kind)))
+    }
+
+    #[must_use]
+    pub fn has_kind(&self, kind: &EventKindInfo) -> bool {
+        self.kinds.contains(kind)
+    }
+
+    #[must_use]
+    pub fn kinds(&self) -> EventKindSet {
+        self.kinds
+    }
+
+    /// Adds kinds.
+    #[must_use]
+    pub fn with_kinds(&self, more: EventKindSet) -> EventSelection {
+        EventSelection {
+            kinds: self.kinds.union(more),
+            ..self.clone()
+        }
+    }
+
+    /// Sampling interval of allocations in bytes, if they are sampled.
+    #[must_use]
+    pub fn alloc_interval(&self) -> Option<u32> {
+        self.alloc_interval
+    }
+
+    /// Sampling interval of followed objects in bytes, if objects are followed.
+    #[must_use]
+    pub fn leak_interval(&self) -> Option<u32> {
+        self.leak_interval
+    }
+
+    /// The selected kinds that need hooks in code.
+    #[must_use]
+    pub fn kinds_in_code(&self) -> EventKindSet {
+        EventKindSet::select(|kind| self.has_kind(kind) && kind.has_hooks)
+    }
+
+    /// The kinds as bits of the event mask.
+    #[must_use]
+    pub fn event_mask(&self) -> u64 {
+        event_mask::OWN | self.kinds.mask_bits()
+    }
+
+    /// Whether at least one kind is selected, and the VM reports all of them, from any code.
+    #[must_use]
+    pub fn are_all_from_vm(&self) -> bool {
+        self.kinds != EventKindSet::default() && self.kinds.iter().all(|kind| kind.needs_no_hooks)
+    }
+
+    /// Why one of the kinds conflicts with `what`.
+    #[must_use]
+    pub fn find_refusal(&self, what: KindConflict) -> Option<&'static str> {
+        self.kinds
+            .iter()
+            .find_map(|kind| kind.conflict_message(what))
+    }
+
+    /// Parses `none`, or kinds joined by `+` or commas, each with an optional `=` and argument.
+    ///
+    /// # Errors
+    /// A kind is unknown, its argument is malformed, or kinds are combined that exclude each other.
+    pub fn parse(value: &str) -> Result<EventSelection, OptionError> {
+        let mut events = EventSelection::default();
+        if value == NONE {
+            return Ok(events);
+        }
+        for event in value.split(SEPARATORS) {
+            let (name, argument) = event.split_once('=').unwrap_or((event, ""));
+            events.add_event(name, argument, value)?;
+        }
+        let refused = REFUSED_COMBINATIONS
+            .iter()
+            .find(|rule| (rule.applies)(&events));
+        match refused {
+            Some(rule) => Err(OptionError::malformed("events", value, rule.expected)),
+            None => Ok(events),
+        }
+    }
+
+    /// The value of `events=` that selects the same.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let implied = self.kinds.iter().filter_map(|kind| match kind.argument {
+            KindArgument::Keyword(_, along) => Some(along.mask_bit),
+            _ => None,
+        });
+        let implied = implied.fold(0, |all, bit| all | bit);
+        let named = self
+            .kinds
+            .iter()
+            .filter(|kind| kind.mask_bit & implied == 0);
+        let texts: Vec<String> = named.map(|kind| self.kind_text(kind)).collect();
+        match texts.is_empty() {
+            true => NONE.to_owned(),
+            false => texts.join("+"),
+        }
+    }
+
+    fn kind_text(&self, kind: &EventKindInfo) -> String {
+        let interval = match kind.mask_bit {
+            bit if bit == SAMPLES.mask_bit => self.alloc_interval,
+            bit if bit == LEAK.mask_bit => self.leak_interval,
+            _ => None,
+        };
+        match interval {
+            Some(bytes) => format!("{}={}", kind.first_name(), units::format_size(bytes.into())),
+            None => kind.name.to_owned(),
+        }
+    }
+
+    fn add_event(&mut self, name: &str, argument: &str, all: &str) -> Result<(), OptionError> {
+        let mut named = ALL.iter().filter(|kind| kind.first_name() == name);
+        if let Some(kind) = named.find(|kind| accepts_argument(kind, argument)) {
+            return self.add_kind(kind, argument);
+        }
+        if name == NONE {
+            let expected = "none alone, or a list without it";
+            return Err(OptionError::malformed("events", all, expected));
+        }
+        if is_event_name(name) {
+            let expected = format!("{name} alone");
+            return Err(OptionError::malformed("events", all, &expected));
+        }
+        let expected: Vec<&str> = event_names().collect();
+        let expected = format!("expected {}", expected.join(", "));
+        Err(unknown_name("event", name, event_names(), &expected))
+    }
+
+    fn add_kind(&mut self, kind: &EventKindInfo, argument: &str) -> Result<(), OptionError> {
+        match kind.argument {
+            KindArgument::Alone => {}
+            KindArgument::Keyword(_, along) => self.kinds = self.kinds.with_kind(along),
+            KindArgument::Interval(every) => {
+                let bytes = parse_interval(kind.first_name(), argument, every)?;
+                if kind.mask_bit == SAMPLES.mask_bit {
+                    self.alloc_interval = Some(bytes);
+                } else if kind.mask_bit == LEAK.mask_bit {
+                    self.leak_interval = Some(bytes);
+                }
+            }
+        }
+        self.kinds = self.kinds.with_kind(kind);
+        Ok(())
+    }
+}
+
+/// Prints the names of the kinds.
+impl fmt::Debug for EventSelection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EventSelection({})", self.to_text())
+    }
+}
+
+/// Whether the kind accepts this argument. A size may still be malformed.
+fn accepts_argument(kind: &EventKindInfo, argument: &str) -> bool {
+    match kind.argument {
+        KindArgument::Alone => argument.is_empty(),
+        KindArgument::Keyword(word, _) => argument == word,
+        KindArgument::Interval(every) => !argument.is_empty() || every.default.is_some(),
+    }
+}
+
+/// The VM counts in 31 bits.
+fn parse_interval(name: &str, value: &str, every: IntervalArgument) -> Result<u32, OptionError> {
+    if let ("", Some(bytes)) = (value, every.default) {
+        return Ok(bytes);
+    }
+    let bytes = units::parse_size(value).ok();
+    let bytes = bytes.and_then(|bytes| i32::try_from(bytes).ok()?.try_into().ok());
+    let expected = every.expected.unwrap_or("a size below 2g, such as 512k");
+    bytes
+        .filter(|bytes: &u32| *bytes >= every.least)
+        .ok_or_else(|| OptionError::malformed(&format!("events={name}"), value, expected))
+}
+
+#[cfg(test)]
+mod selection_tests {
+    use super::*;
+    use crate::kinds::{CALL, EXCEPTION, LOCK, OBJECTS, THREAD};
+
+    #[test]
+    fn objects_are_followed_with_leak() {
+        let leak = |text| {
+            let events = EventSelection::parse(text);
+            events.map(|events| (events.has_kind(&ALLOC), events.leak_interval()))
+        };
+        assert_eq!(leak("leak"), Ok((false, Some(512 << 10))));
+        assert_eq!(leak("alloc+leak=64k"), Ok((true, Some(64 << 10))));
+        assert_eq!(leak("leak=0"), Ok((false, Some(0))));
+        assert_eq!(leak("alloc"), Ok((true, None)));
+    }
+
+    #[test]
+    fn allocations_are_counted_or_sampled() {
+        let events = EventSelection::parse("alloc=512k+lock").unwrap();
+        assert!(!events.has_kind(&ALLOC) && events.has_kind(&LOCK));
+        assert_eq!(events.alloc_interval(), Some(512 << 10));
+        let events = EventSelection::parse("alloc=64k+leak=64k").unwrap();
+        assert_eq!(
+            (events.alloc_interval(), events.leak_interval()),
+            (Some(64 << 10), Some(64 << 10))
+        );
+        for (bad, why) in [
+            ("alloc=64k+leak", "the same size for alloc and leak"),
+            ("alloc+alloc=64k", "not both"),
+            ("alloc=0", "a size such as alloc=512k"),
+            ("alloc=2g", "a size such as alloc=512k"),
+        ] {
+            let error = EventSelection::parse(bad).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn kinds_are_a_set() {
+        let of = |text| EventSelection::parse(text).unwrap();
+        assert_eq!(
+            of("lock+exception"),
+            EventSelection::from_kinds(&[&LOCK, &EXCEPTION])
+        );
+        assert_eq!(
+            of("alloc=all"),
+            EventSelection::from_kinds(&[&ALLOC, &OBJECTS])
+        );
+        assert_eq!(
+            of("thread+call+alloc+call"),
+            EventSelection::from_kinds(&[&ALLOC, &CALL, &THREAD])
+        );
+        assert_eq!(of("alloc,lock"), of("lock+alloc"));
+        assert_eq!(of("none"), EventSelection::default());
+    }
+
+    #[test]
+    fn a_selection_is_written_as_it_is_parsed() {
+        for text in [
+            "none",
+            "alloc",
+            "alloc=all",
+            "alloc=64k+leak=64k+lock",
+            "call+exception+io+leak=0+lock+thread",
+            "leak=1000",
+        ] {
+            assert_eq!(EventSelection::parse(text).unwrap().to_text(), text);
+        }
+        let leak = EventSelection::parse("leak").unwrap();
+        assert_eq!(leak.to_text(), "leak=512k");
+    }
+
+    #[test]
+    fn unknown_kinds_are_refused_with_a_near_name_or_all_names() {
+        for (bad, message) in [
+            ("aloc", "unknown event 'aloc', did you mean 'alloc'?"),
+            (
+                "alloc+threads",
+                "unknown event 'threads', did you mean 'thread'?",
+            ),
+            (
+                "gc",
+                "unknown event 'gc': expected alloc, call, exception, io, leak, lock, thread, none",
+            ),
+            (
+                "none+alloc",
+                "option events=none+alloc is malformed: expected none alone, or a list without it",
+            ),
+            (
+                "lock=all",
+                "option events=lock=all is malformed: expected lock alone",
+            ),
+        ] {
+            let error = EventSelection::parse(bad).unwrap_err();
+            assert_eq!(error.to_string(), message);
+        }
+        for bad in [
+            "",
+            "+",
+            "alloc+",
+            "alloc,,lock",
+            "leak=x",
+            "leak=2g",
+            "alloc=some",
+        ] {
+            assert!(EventSelection::parse(bad).is_err(), "{bad}");
+        }
+    }
+}
