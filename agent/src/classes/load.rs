@@ -225,9 +225,8 @@ fn rewrite_outside_scope(
     class: &ClassFile<'_>,
 ) -> Option<Vec<u8>> {
     let creates = |of: &str| may_create(classes, loader, of);
-    let counts = classes.options.hooked_events().kinds_in_code();
-    let trusted = classes.loaders.is_trusted(loader);
-    let plan = hooks::plan_outside(class, trusted, &creates, counts).ok()?;
+    let options = hooks_for_loader(classes, loader);
+    let plan = hooks::plan_outside(class, &creates, options).ok()?;
     rewrite_untraced(
         classes,
         (loader, class),
@@ -303,9 +302,11 @@ fn register_class(
     };
     let mut book = classes.registry_mut();
     let ids = book.add_class(&new)?;
-    if let Some(recorder) = &classes.recorder {
+    if classes.tracking.records_calls() {
         for (method, (name, ..)) in (ids.first_method..).zip(&methods) {
-            recorder.on_method_loaded(class.name(), name, method);
+            classes
+                .tracking
+                .on_method_loaded(class.name(), name, method);
         }
     }
     Some(ids)
@@ -314,8 +315,8 @@ fn register_class(
 /// What hooks of a loader's classes depend on besides the classes and the kinds of events.
 pub fn hooks_for_loader(classes: &AgentClasses, loader: ClassLoaderId) -> HookOptions {
     HookOptions {
-        exits: classes.recorder.is_some(),
-        at_entry: !classes.comparison.is_off(),
+        exits: classes.tracking.records_calls(),
+        at_entry: !classes.tracking.is_lazy(),
         restores: classes.options.is_partial(),
         trusted: classes.loaders.is_trusted(loader),
         inherits: classes.loaders.is_own(loader),

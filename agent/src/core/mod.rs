@@ -9,7 +9,7 @@ pub mod agent_use;
 mod class_loaders;
 mod counts;
 mod event_location;
-mod fields;
+pub mod fields;
 mod live_threads;
 mod output_files;
 mod scope;
@@ -38,7 +38,6 @@ use crate::memory::pages::SystemPages;
 use crate::options::{AgentOptions, LogLevel};
 use crate::registry::CodeRegistry;
 use crate::registry::agent_log::{AgentLog, LogJournal};
-use crate::registry::call_recorder::CallRecorder;
 
 pub use agent_threads::AgentThreads;
 pub use class_loaders::ClassLoaders;
@@ -63,8 +62,6 @@ pub struct AgentCore {
     pub method_of_site: MethodOfSite,
     registry: Arc<WatchedRwLock<CodeRegistry>>,
     pub log: Arc<AgentLog>,
-    /// Only with `record=calls`.
-    pub recorder: Option<CallRecorder>,
     /// Only with `record=stream`.
     pub streamer: Option<EventStreamer>,
     pub encoder: ContextEncoder<LogJournal>,
@@ -106,7 +103,6 @@ pub struct CoreParts {
     pub stacks: ShadowStacks,
     pub method_of_site: MethodOfSite,
     pub writer: LogWriter,
-    pub recorder: Option<CallRecorder>,
     pub streamer: Option<EventStreamer>,
     pub registry: Arc<WatchedRwLock<CodeRegistry>>,
     pub plan: Option<Box<dyn NumberingPlan>>,
@@ -131,7 +127,6 @@ impl AgentCore {
             method_of_site: parts.method_of_site,
             registry: parts.registry,
             log,
-            recorder: parts.recorder,
             streamer: parts.streamer,
             encoder: ContextEncoder::with_plan_and_memory(
                 ContextLayout::DEFAULT,

@@ -748,7 +748,7 @@ fn unknown_reason(knows_origins: bool, events: &BTreeMap<String, u64>) -> String
 fn knows_origins(counting: &AgentCounting) -> bool {
     counting.options.hooked_events().has_kind(&THREAD)
         && counting.event_mask.is_enabled(THREAD.mask_bit)
-        && counting.comparison.is_off()
+        && counting.tracking.is_lazy()
 }
 
 impl OpenMarks {

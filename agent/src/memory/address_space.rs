@@ -13,7 +13,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::ptr;
 use std::sync::MutexGuard;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::AtomicU32;
+#[cfg(feature = "lab")]
+use std::sync::atomic::AtomicU64;
 
 use lucce_callgraph::SiteId;
 use lucce_tracelog::{ByteSize, MemoryLimit};
@@ -23,7 +25,7 @@ use crate::memory::locks::WatchedMutex;
 use crate::memory::owner;
 use crate::memory::shared_layout::{INT_BITS, SCRATCH_BITS};
 use crate::memory::slots;
-use crate::memory::slots::{GATE, LOST, Slot, SlotMemoryPart};
+use crate::memory::slots::{EVENT_MASK, LOST, Slot, SlotMemoryPart};
 
 /// A range of reserved memory. It starts at a page.
 #[derive(Clone, Copy, Debug)]
@@ -271,8 +273,9 @@ impl ShadowStacks {
     /// # Errors
     /// Like [`ShadowStacks::new`].
     pub fn without_stacks() -> Result<ShadowStacks, String> {
-        let base = map_scratch(GATE).map_err(|e| no_space_message("the agent", GATE, &e))?;
-        register_scratch(base, GATE);
+        let base =
+            map_scratch(EVENT_MASK).map_err(|e| no_space_message("the agent", EVENT_MASK, &e))?;
+        register_scratch(base, EVENT_MASK);
         let range = MappedRange { start: 0, bytes: 0 };
         Ok(ShadowStacks {
             range,
@@ -437,6 +440,7 @@ fn query_stack_size() -> usize {
 }
 
 /// Reserves `count` zero words that are never freed.
+#[cfg(feature = "lab")]
 pub fn reserve_words(count: usize) -> Option<&'static [AtomicU64]> {
     let bytes = count.checked_mul(size_of::<AtomicU64>())?;
     let range = reserve_memory(bytes, bytes)?;

@@ -11,6 +11,8 @@ pub mod event_mask;
 pub mod grow_only_array;
 pub mod java_caches;
 pub mod java_table;
+#[cfg(feature = "lab")]
+pub mod lab_layout;
 pub mod locks;
 pub mod owner;
 pub mod pages;

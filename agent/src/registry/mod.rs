@@ -12,6 +12,7 @@
 //! the call recording.
 
 pub mod agent_log;
+#[cfg(feature = "lab")]
 pub mod call_recorder;
 pub mod class_image;
 pub mod file_state;

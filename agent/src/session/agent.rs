@@ -11,8 +11,6 @@ use lucce_jvmti::{Jvmti, clock};
 use lucce_tracelog::{ByteSize, LogHeader, MemoryLimit, RunId};
 
 use crate::classes::AgentClasses;
-use crate::comparison;
-use crate::comparison::{AgentComparison, ComparisonInputs};
 use crate::core::{AgentCore, CoreParts, HooklessMode, OutputFiles, agent_use};
 use crate::counting::AgentCounting;
 use crate::events::allocation_marks::AllocationMarks;
@@ -22,9 +20,9 @@ use crate::memory::locks::WatchedRwLock;
 use crate::memory::pages;
 use crate::options::AgentOptions;
 use crate::registry::CodeRegistry;
-use crate::registry::call_recorder::CallRecorder;
 use crate::stack::StackTracker;
 use crate::thread::CounterStore;
+use crate::tracking::{self, ContextTracking, TrackingInputs};
 
 /// The present agent. Code that uses it is inside (see `core::agent_use`), or the agent stays until the VM ends.
 static AGENT: AtomicPtr<Agent> = AtomicPtr::new(ptr::null_mut());
@@ -48,7 +46,7 @@ impl Deref for Agent {
 
 /// Resources of an agent: files and address space.
 pub struct AgentResources {
-    prepared: ComparisonInputs,
+    prepared: TrackingInputs,
     outputs: OutputFiles,
     method_of_site: MethodOfSite,
     stacks: ShadowStacks,
@@ -85,11 +83,12 @@ impl AgentResources {
         options: &mut AgentOptions,
         attached: Option<HooklessMode>,
     ) -> Result<AgentResources, StartError> {
+        tracking::refuse_lab_options(options).map_err(StartError::NoResources)?;
         // Before the log is made: it may have the same name.
-        let prepared = ComparisonInputs::new(options).map_err(StartError::InvalidOptions)?;
+        let prepared = TrackingInputs::read(options).map_err(StartError::InvalidOptions)?;
         check_address_space().map_err(StartError::NoResources)?;
         let stacks = match attached {
-            None => ShadowStacks::new(comparison::doubles_slots(options)),
+            None => ShadowStacks::new(ContextTracking::doubles_slots(options)),
             Some(_) => ShadowStacks::without_stacks(),
         };
         let stacks = stacks.map_err(StartError::NoResources)?;
@@ -165,23 +164,22 @@ impl Agent {
         let mut outputs = ground.outputs;
         let writer = outputs.log.take().ok_or("there is no log")?;
         let book = Arc::new(WatchedRwLock::new(CodeRegistry::new(ground.method_of_site)));
-        let calls = outputs.calls.take();
-        let mut planned = ground.prepared.into_plan(&options, &book);
-        let comparison =
-            AgentComparison::new(&options, &planned).ok_or_else(address_space_message)?;
+        let (tracking, plan) = ground
+            .prepared
+            .create_tracking(&options, &book, &mut outputs)
+            .ok_or_else(address_space_message)?;
         let parts = CoreParts {
             run: ground.run,
             stacks: ground.stacks,
             method_of_site: ground.method_of_site,
             writer,
-            recorder: calls.map(|calls| CallRecorder::new(calls, Arc::clone(&book))),
             streamer: outputs.streamer.take(),
             registry: book,
-            plan: planned.plan.take(),
+            plan,
             hookless: ground.attached,
         };
         let leaks = options.events.leak_interval().map(LeakDetector::new);
-        let counters = CounterStore::new(AgentCore::new(options, jvmti, parts), comparison);
+        let counters = CounterStore::new(AgentCore::new(options, jvmti, parts), tracking);
         let agent = Agent {
             classes: AgentClasses::new(AgentCounting::new(StackTracker::new(counters))),
             marks: AllocationMarks::default(),

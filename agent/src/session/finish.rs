@@ -38,7 +38,7 @@ pub fn finish_recording(agent: &Agent) {
     let lost = count_dropped_events(agent);
     write_run_counts(agent, (counted.sum_events(), lost));
     write_bursts(agent, bursts);
-    if let Some(warning) = agent.comparison.mismatch_warning() {
+    if let Some(warning) = agent.tracking.mismatch_warning() {
         agent.report_message(LogLevel::Warn, &warning);
     }
     if let Some(why) = file_watch::report_full_log(agent) {
@@ -154,7 +154,7 @@ fn write_bursts(agent: &Agent, bursts: Option<BurstTimes>) {
         let unfollowed = agent.tasks.unfollowed.load(Ordering::Relaxed);
         agent.append_stat("tasks.unfollowed", unfollowed);
     }
-    for (key, value) in agent.comparison.collect_stats() {
+    for (key, value) in agent.tracking.collect_stats() {
         agent.append_stat(key, value);
     }
 }
@@ -165,26 +165,8 @@ fn finish_other_files(agent: &Agent) {
         let (level, line) = streamer.finish();
         agent.report_message(level, &line);
     }
-    let Some(recorder) = &agent.recorder else {
-        return;
-    };
-    let (bytes, whole) = recorder.finish_file();
-    let fate = recorder.file_state();
-    let path = fate.current_path(recorder.path()).display();
-    let megabytes = bytes as f64 / 1e6;
-    let cut = match whole {
-        true => "",
-        false => ", cut: the limit was reached",
-    };
-    match fate
-        .describe_loss(recorder.path())
-        .filter(|_| fate.is_lost())
-    {
-        Some(what) => agent.report_message(LogLevel::Error, &format!("{what}: the calls are lost")),
-        None => agent.report_message(
-            LogLevel::Info,
-            &format!("calls recorded in {path} ({megabytes:.1} MB{cut})"),
-        ),
+    if let Some((level, line)) = agent.tracking.finish_file() {
+        agent.report_message(level, &line);
     }
 }
 

@@ -79,7 +79,7 @@ fn bursts_json(agent: &Agent) -> String {
 fn memory_json(agent: &Agent) -> String {
     ReplyObject::default()
         .with_raw("graph", agent.encoder.collect_stats().memory_bytes)
-        .with_raw("trees", agent.comparison.tree_bytes())
+        .with_raw("trees", agent.tracking.memory_bytes())
         .into_json()
 }
 

@@ -20,7 +20,7 @@ pub fn record_step(
     state: &ThreadState,
     (what, slot, site): (i32, Slot, u32),
 ) {
-    let Some(recorder) = &stack.recorder else {
+    let Some(recorder) = &stack.tracking.recorder else {
         return;
     };
     let recorded = thread_recording(stack, recorder, env, state);
@@ -53,8 +53,8 @@ fn thread_recording(
     env: JniEnvironment,
     state: &ThreadState,
 ) -> Arc<WatchedMutex<ThreadCallRecord>> {
-    let recorded = state.recording.get_or_init(|| {
-        let started = recorder.claim_started_thread(state.ticket);
+    let recorded = state.tracking.recording.get_or_init(|| {
+        let started = recorder.claim_started_thread(state.tracking.ticket);
         started.unwrap_or_else(|| recorder.record_thread(&thread_name(stack, env)))
     });
     Arc::clone(recorded)

@@ -25,8 +25,8 @@ pub fn scope_context(
     method: MethodId,
 ) -> Option<ContextId> {
     let taken = stack
-        .comparison
-        .is_off()
+        .tracking
+        .is_lazy()
         .then(|| find_capture(&stack.encoder, || stack.registry(), number));
     let (caller, frame) = taken.flatten()?;
     Some(

@@ -1,4 +1,4 @@
-//! Contexts of frames in every tracking mode: numbers of the graph, or the values of a comparison mode.
+//! Contexts of frames: numbers of the graph, or the values that the tracking keeps instead.
 
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 
@@ -13,34 +13,31 @@ pub fn step_context(
     from: EventLocation,
     callee: MethodId,
 ) -> Option<u64> {
-    let compared = stack
-        .comparison
-        .step_from(|| state.comparison_state(), from, callee);
-    compared.unwrap_or_else(|| {
-        let caller = ContextId(from.context);
-        known_context(
-            stack
-                .encoder
-                .encode_call(caller, from.site, from.method, callee),
-        )
-    })
+    let place = (from.context, from.site);
+    stack
+        .tracking
+        .step_to_callee(&state.tracking, place, callee, || {
+            let caller = ContextId(from.context);
+            let encoder = &stack.encoder;
+            known_context(encoder.encode_call(caller, from.site, from.method, callee))
+        })
 }
 
 /// The context of a thread's first frame.
 pub fn first_context(stack: &StackTracker, state: &ThreadState, method: MethodId) -> Option<u64> {
     let entry = (0, SiteId::ENTRY);
-    let compared = stack
-        .comparison
-        .step_to_callee(|| state.comparison_state(), entry, method);
-    compared.unwrap_or_else(|| known_context(tasks::first_context(stack, state, method)))
+    stack
+        .tracking
+        .step_to_callee(&state.tracking, entry, method, || {
+            known_context(tasks::first_context(stack, state, method))
+        })
 }
 
 /// The number of a frame's context. `context` is the value that the tracking mode keeps for the frame.
 pub fn context_number(stack: &StackTracker, state: &ThreadState, context: u64) -> ContextId {
-    let compared = stack
-        .comparison
-        .resolve_number(stack, || state.comparison_state(), context);
-    compared.unwrap_or(ContextId(context))
+    stack
+        .tracking
+        .resolve_number(stack, &state.tracking, context)
 }
 
 /// The number of an event at `here`. [`ContextId::UNKNOWN`] if no numbers are left.

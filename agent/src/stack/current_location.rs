@@ -201,16 +201,24 @@ fn innermost_location(
 }
 
 /// The context of the frame of `method` with slot `slot`. Computed from the nearest known context below, like
-/// `LucceRt.walk`. All slots below must belong to frames that are calling.
+/// `LucceRtContexts.findContext`. All slots below must belong to frames that are calling.
 pub fn slot_context(
     stack: &StackTracker,
     state: &ThreadState,
     slot: Slot,
     method: MethodId,
 ) -> Option<u64> {
-    if let Some(context) = stack.comparison.context_in_slots(stack, slot, method) {
-        return context;
-    }
+    stack.tracking.slot_context(stack, (slot, method), || {
+        context_by_memos(stack, state, slot, method)
+    })
+}
+
+fn context_by_memos(
+    stack: &StackTracker,
+    state: &ThreadState,
+    slot: Slot,
+    method: MethodId,
+) -> Option<u64> {
     let methods = &stack.method_of_site;
     let (mut at, mut callee) = (slot, method);
     let mut context = loop {

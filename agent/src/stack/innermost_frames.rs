@@ -35,7 +35,7 @@ pub fn find_callers(
     pointer: Slot,
 ) -> Option<CallerFrames> {
     // Out of scope the pointer is restored, so it may lie below the slot.
-    let usual = stack.comparison.is_off()
+    let usual = stack.tracking.is_lazy()
         && !stack.options.is_partial()
         && stack.counts.untracked_calls.load(Ordering::Relaxed) == 0;
     let mut stages = [FIRST_FRAMES, MOST_FRAMES].into_iter().filter(|_| usual);

@@ -215,7 +215,7 @@ impl SubmissionContext {
 
 /// The separating frame of a task that was submitted at `number`.
 fn submission_context(stack: &StackTracker, number: ContextId) -> Option<SubmissionContext> {
-    if !stack.comparison.is_off() {
+    if !stack.tracking.is_lazy() {
         return None;
     }
     let between = stack.tasks.submission_frame(stack)?;

@@ -19,7 +19,7 @@ pub fn forget_loaders(stack: &StackTracker, loaders: &[ClassLoaderId]) {
     stack.vm_entry_cache.forget_loaders(loaders);
     // New methods may get the addresses of freed ones.
     stack.verified_traces.forget_all();
-    if stack.comparison.may_forget(&stack.options) {
+    if stack.tracking.may_forget(&stack.options) {
         stack.registry_mut().remove_loaders(loaders);
         sweep_unloaded(stack);
     }
@@ -27,7 +27,7 @@ pub fn forget_loaders(stack: &StackTracker, loaders: &[ClassLoaderId]) {
 
 /// Sweeps registry and graph if enough methods have left the registry.
 pub fn sweep_unloaded(stack: &StackTracker) {
-    if !stack.registry().is_sweep_due() || !stack.comparison.may_forget(&stack.options) {
+    if !stack.registry().is_sweep_due() || !stack.tracking.may_forget(&stack.options) {
         return;
     }
     let mut book = stack.registry_mut();

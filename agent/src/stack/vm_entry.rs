@@ -288,7 +288,7 @@ fn context_by_frames(
     state: &ThreadState,
     loss: &EntryLoss<'_>,
 ) -> Option<(MethodId, ContextId)> {
-    if loss.reason != LossReason::OtherSlot || !stack.comparison.is_off() {
+    if loss.reason != LossReason::OtherSlot || !stack.tracking.is_lazy() {
         return None;
     }
     let method = loss.entered.first()?.method.id()?;

@@ -89,7 +89,7 @@ fn assign_thread(
     lane.is_virtual = is_virtual;
     lane.env = env.as_raw() as usize;
     // Virtual threads share counters. Their contexts contain the origin: see `tasks`.
-    lane.origin = match is_virtual && counters.comparison.is_off() {
+    lane.origin = match is_virtual && counters.tracking.is_lazy() {
         true => ContextId::UNKNOWN,
         false => origin,
     };
@@ -111,7 +111,7 @@ pub fn return_counters(counters: &CounterStore, lane: ThreadCounters) {
     if let (Some(id), false) = (lane.id, lane.shared) {
         counters.append_record(ThreadEnd { id });
     }
-    match counters.comparison.has_own_indices() {
+    match counters.tracking.has_own_indices() {
         false => counters.counter_pool.return_counters(lane),
         // Their index is meaningless to another thread.
         true => counters.counter_pool.discard_counters(lane),

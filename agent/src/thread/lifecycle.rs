@@ -105,7 +105,7 @@ pub fn enlist_thread(
     let region = boot.or_else(|| counters.stacks.take_region(stack_size()))?;
     let is_virtual = env.is_virtual_thread(thread);
     let mut state = ThreadState::new(region, is_virtual, counters.verify.begin_thread());
-    state.ticket = take_ticket(env, thread, fields);
+    state.tracking = counters.tracking.begin_thread(env, thread, fields);
     let origin = env.get_long(thread, fields.origin.as_raw());
     // The field of a running thread has another meaning: see `LucceRtTasks.schedules`.
     state.origin = ContextId(if origin == SCHEDULING { 0 } else { origin } as u64);
@@ -192,20 +192,6 @@ pub fn end_thread(counters: &CounterStore, env: JniEnvironment, thread: jobject)
     if let Some(lane) = state.untagged_counters.take() {
         counter_access::return_counters(counters, *lane);
     }
-    if let (Some(recorder), Some(recorded)) = (&counters.recorder, state.recording.get()) {
-        recorder.end_thread(recorded);
-    }
-    counters
-        .comparison
-        .end_thread(&state.comparison_state().tree);
+    counters.tracking.end_thread(&state.tracking);
     counters.stacks.return_region(state.region);
-}
-
-fn take_ticket(env: JniEnvironment, thread: jobject, fields: ThreadFields) -> usize {
-    let held = env.get_long(thread, fields.ticket.as_raw());
-    if held >= 0 {
-        return 0;
-    }
-    env.set_long(thread, fields.ticket.as_raw(), 0);
-    usize::try_from(-held).unwrap_or(0)
 }

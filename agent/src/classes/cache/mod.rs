@@ -105,9 +105,9 @@ impl HookedClassCache {
         let options = &classes.options;
         let depends_on_more = options.is_partial()
             || options.compared_jdk.is_some()
-            || classes.recorder.is_some()
+            || classes.tracking.records_calls()
             || classes.hookless.is_some()
-            || !classes.comparison.is_off();
+            || !classes.tracking.is_lazy();
         let folder = cache_folder::choose_folder(&options.class_cache).filter(|_| !depends_on_more);
         let Some((folder, own)) = folder.zip(own_code::hash_own_code()) else {
             return HookedClassCache::default();

@@ -20,7 +20,7 @@ pub static ALLOC: EventKindInfo = EventKindInfo {
 struct AllocationHooks;
 
 /// A field of `java.lang.Class`: how objects of the class are counted.
-const CLASS_FIELD: &str = "$lc";
+const CLASS_FIELD: &str = "$lucceType";
 
 impl EventHooks for AllocationHooks {
     fn call_site_kind(
