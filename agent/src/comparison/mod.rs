@@ -1,7 +1,8 @@
 //! Alternative ways to keep and number contexts, for comparison with the product: a calling context tree for each thread
 //! (`tracking=cct`), the scheme of the Lucce paper (`tracking=paper`), and numbers planned from an earlier run (`encoding=static`).
 //!
-//! Only in the lab's agent. Only this layer knows which of them is in use: all others call [`ContextTracking`], see `tracking`.
+//! Only in the lab's agent, and only this layer knows which of them is in use. All others call [`LabTracking`] under the name
+//! that `tracking` gives it.
 //!
 //! Read this file first, then `thread_tree` (`tracking=cct`), `paper_tracking` with `frame_locals` (`tracking=paper`), and
 //! `named_plan` with `earlier_run` (`encoding=static`).
@@ -37,18 +38,18 @@ use paper_tracking::PaperTracking;
 use thread_tree::{ThreadTree, ThreadTreeNode, ThreadTreeTotals};
 
 /// Inputs that are read before the log is created, because the log may replace the earlier log.
-pub struct TrackingInputs {
+pub struct LabInputs {
     earlier: Option<EarlierRun>,
 }
 
-impl TrackingInputs {
+impl LabInputs {
     /// Reads the earlier run's log, if there is one.
     ///
     /// # Errors
     /// One line for the user: the log cannot be read.
-    pub fn read(options: &AgentOptions) -> Result<TrackingInputs, String> {
+    pub fn read(options: &AgentOptions) -> Result<LabInputs, String> {
         let earlier = options.graph.as_deref().map(read_earlier).transpose()?;
-        Ok(TrackingInputs { earlier })
+        Ok(LabInputs { earlier })
     }
 
     /// The tracking, and the numbers that were planned in advance. `None`: no address space.
@@ -57,7 +58,7 @@ impl TrackingInputs {
         options: &AgentOptions,
         registry: &Arc<WatchedRwLock<CodeRegistry>>,
         outputs: &mut OutputFiles,
-    ) -> Option<(ContextTracking, Option<Box<dyn NumberingPlan>>)> {
+    ) -> Option<(LabTracking, Option<Box<dyn NumberingPlan>>)> {
         let plan = self.earlier.map(|earlier| {
             NamedPlan::new(
                 earlier,
@@ -72,7 +73,7 @@ impl TrackingInputs {
             TrackingMode::Paper => ComparisonState::Paper(Box::new(PaperTracking::new()?)),
         };
         let calls = outputs.calls.take();
-        let tracking = ContextTracking {
+        let tracking = LabTracking {
             state,
             matches: plan.as_ref().map(NamedPlan::matches),
             recorder: calls.map(|calls| CallRecorder::new(calls, Arc::clone(registry))),
@@ -87,7 +88,7 @@ fn read_earlier(path: &Path) -> Result<EarlierRun, String> {
 }
 
 /// The present way to keep contexts.
-pub struct ContextTracking {
+pub struct LabTracking {
     state: ComparisonState,
     matches: Option<Arc<PlanMatches>>,
     /// Only with `record=calls`.
@@ -104,7 +105,7 @@ enum ComparisonState {
 /// A thread's part. Java code reads the first word.
 #[repr(C)]
 #[derive(Default)]
-pub struct ThreadTracking {
+pub struct LabThreadTracking {
     /// Address of the tree's table; 0: none yet.
     table: AtomicU64,
     tree: RefCell<ThreadTree>,
@@ -114,7 +115,7 @@ pub struct ThreadTracking {
     pub ticket: usize,
 }
 
-impl ContextTracking {
+impl LabTracking {
     /// Whether slots have a second part.
     pub fn doubles_slots(options: &AgentOptions) -> bool {
         options.tracking == TrackingMode::Paper
@@ -147,7 +148,7 @@ impl ContextTracking {
     /// frame. `by_graph`: the context if tracking is lazy.
     pub fn step_to_callee(
         &self,
-        thread: &ThreadTracking,
+        thread: &LabThreadTracking,
         place: (u64, SiteId),
         callee: MethodId,
         by_graph: impl FnOnce() -> Option<u64>,
@@ -161,7 +162,7 @@ impl ContextTracking {
     /// The node for `callee` with `tracking=cct`. `None`: other modes, or no numbers are left.
     pub fn add_node(
         &self,
-        thread: &ThreadTracking,
+        thread: &LabThreadTracking,
         place: (u64, SiteId),
         callee: MethodId,
     ) -> Option<u64> {
@@ -172,7 +173,7 @@ impl ContextTracking {
     pub fn resolve_number(
         &self,
         core: &AgentCore,
-        thread: &ThreadTracking,
+        thread: &LabThreadTracking,
         context: u64,
     ) -> ContextId {
         if !self.has_own_indices() {
@@ -213,15 +214,15 @@ impl ContextTracking {
         env: JniEnvironment,
         thread: jobject,
         fields: ThreadFields,
-    ) -> ThreadTracking {
-        ThreadTracking {
+    ) -> LabThreadTracking {
+        LabThreadTracking {
             ticket: take_ticket(env, thread, fields),
-            ..ThreadTracking::default()
+            ..LabThreadTracking::default()
         }
     }
 
     /// Called when a thread has ended.
-    pub fn end_thread(&self, thread: &ThreadTracking) {
+    pub fn end_thread(&self, thread: &LabThreadTracking) {
         if let (Some(recorder), Some(recorded)) = (&self.recorder, thread.recording.get()) {
             recorder.end_thread(recorded);
         }
@@ -321,7 +322,7 @@ impl ContextTracking {
 /// The node for `callee`, called at a site in a node.
 fn add_child(
     trees: &ThreadTreeTotals,
-    thread: &ThreadTracking,
+    thread: &LabThreadTracking,
     (node, site): (u64, SiteId),
     callee: MethodId,
 ) -> Option<u64> {

@@ -107,7 +107,7 @@ pub fn enlist_thread(
     let mut state = ThreadState::new(region, is_virtual, counters.verify.begin_thread());
     state.tracking = counters.tracking.begin_thread(env, thread, fields);
     let origin = env.get_long(thread, fields.origin.as_raw());
-    // The field of a running thread has another meaning: see `LucceRtTasks.schedules`.
+    // The field of a running thread has another meaning: see `LucceRtTasks.beforeSchedule`.
     state.origin = ContextId(if origin == SCHEDULING { 0 } else { origin } as u64);
     let first = state.first_slot();
     let own = OwnState::from_state(state);

@@ -7,7 +7,10 @@
 mod lazy_tracking;
 
 #[cfg(feature = "lab")]
-pub use crate::comparison::{ContextTracking, ThreadTracking, TrackingInputs};
+pub use crate::comparison::{
+    LabInputs as TrackingInputs, LabThreadTracking as ThreadTracking,
+    LabTracking as ContextTracking,
+};
 #[cfg(not(feature = "lab"))]
 pub use lazy_tracking::{ContextTracking, ThreadTracking, TrackingInputs};
 

@@ -59,7 +59,7 @@ import jdk.internal.vm.annotation.Hidden;
  * kinds and their types plain. A place gets its type before its text, and never another one. A type without its text is not
  *                       read; for a text without its type the agent is asked. A text is a String, whose fields are final. There
  *                       is a model of this (agent/models).
- * $lucceType of a class        plain, one word of 64 bits: a number and a size. Natives look up the number's meaning under a lock.
+ * $lucceType of a class plain, one word of 64 bits: a number and a size. Natives look up the number's meaning under a lock.
  * slots, a thread's record, its index, its place in the stream: written by the thread itself and by natives that it calls. A
  *                       virtual thread takes them to another carrier; its scheduler passes it on.
  * static fields         stored before the live variant is installed, which happens in a safepoint.

@@ -23,10 +23,10 @@ public class LucceRtPaths {
      *
      * <pre>
      *                long the known context; 0: an empty line
-     * PATH_SITES       int  the event's site,               int the last call's site, 0: none
-     * PATH_CALLERS     int  the site of the call before it, int of the one before that
-     * PATH_COUNTER       long the counter's address
-     * PATH_CONTEXTS   long contexts of the called frames, the last one first: 3
+     * PATH_SITES     int  the event's site,               int the last call's site, 0: none
+     * PATH_CALLERS   int  the site of the call before it, int of the one before that
+     * PATH_COUNTER   long the counter's address
+     * PATH_CONTEXTS  long contexts of the called frames, the last one first: 3
      * </pre>
      */
     @Hidden @ForceInline
