@@ -1,29 +1,46 @@
-//! Compiles the helper classes in their editions, with the JDK's own compiler, and what must be C.
+//! Compiles the helper classes in their variants, with the JDK's own compiler, and the C code.
 //!
 //! ```text
-//! crates layout and callgraph ─► LucceRtLayout.java ──────────────────────┐
-//! HelperVariant               ─► LucceRtEdition.java, one for each variant ┤
-//! java/java/lang/*.java ───────────────────────────────────────────────────┴► javac ─► classes, names of natives
-//!                                                                                        └► helper_classes.rs
+//! crates layout and callgraph ─► LucceRtLayout.java ─────────────────────┐
+//! HelperVariant ─► LucceRtVariant.java, one for each variant ────────────┤
+//! java/java/lang/*.java, with `lab` java/lab/java/lang/*.java ───────────┴► javac ─► classes, names of natives
+//!                                                                                       └► helper_classes.rs
 //! ```
+//!
+//! The package `lucce-lab-agent` runs this build with the feature `lab`. A class of the lab's folder replaces the class of
+//! its name. The replaced class is compiled as `LucceRtProduct…`, and the lab's class extends it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::{env, fs};
 
 use lucce_callgraph::{MethodId, SiteId, raw};
-use lucce_layout::{HelperVariant, event_bits, shared_layout, stream_entry};
+use lucce_layout::{HelperVariant, event_bits, lab_layout, shared_layout, stream_entry};
 
-/// The helper classes that the agent knows by their place here. Those of single kinds of events follow, by name.
-const FIRST: [&str; 4] = [
-    "LucceRt",
-    "LucceRtEvents",
-    "LucceRtTasks",
-    "LucceRtComparison",
-];
-/// Those that no edition changes, beside the classes within classes.
-const OTHERS: [&str; 1] = ["LucceRtWas"];
+/// The folder of the agent, from the package that is built: `agent` itself, or `lab/agent`.
+const AGENT: &str = if cfg!(feature = "lab") {
+    "../../agent"
+} else {
+    "."
+};
+/// Sources that replace or add to the product's.
+const LAB_SOURCES: Option<&str> = if cfg!(feature = "lab") {
+    Some("java/lab/java/lang")
+} else {
+    None
+};
+const PRODUCT_SOURCES: &str = "java/java/lang";
+const LAB_CONSTANTS: &[(&str, &str, i64)] = if cfg!(feature = "lab") {
+    lab_layout::ALL
+} else {
+    &[]
+};
+/// Prefix of the names of all helper classes.
+const PREFIX: &str = "LucceRt";
+/// The class that is the same in all variants, apart from nested classes.
+const SHARED: &str = "LucceRtNoop";
 /// Types of an array's elements; the bytes before those, and the power of two of one's bytes.
 const ELEMENTS: [[&str; 3]; 9] = [
     ["Object", "header", "referenceShift"],
@@ -81,56 +98,88 @@ fn constants_of_other_crates() -> Vec<(&'static str, &'static str, i64)> {
 
 fn main() {
     for file in FILES {
-        println!("cargo::rerun-if-changed={file}");
+        println!("cargo::rerun-if-changed={AGENT}/{file}");
     }
     println!("cargo::rerun-if-env-changed=JAVA_HOME");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     cc::Build::new()
-        .files(["c/bracket.c", "c/allocate.c", "c/place.c"])
+        .files(["c/bracket.c", "c/allocate.c", "c/place.c"].map(in_agent))
         .warnings(true)
         .compile("jni");
     write_file(
         &out.join("source/java/lang/LucceRtLayout.java"),
         &layout_class_source(),
     );
-    for class in source_class_names() {
-        let file = format!("java/java/lang/{class}.java");
-        let text = fs::read_to_string(&file).expect("the source of a helper class");
-        write_file(
-            &out.join("source/java/lang").join(format!("{class}.java")),
-            &expand_templates(&text),
-        );
-    }
-    let editions: Vec<_> = HelperVariant::all_variants()
+    let classes = write_sources(&out.join("source/java/lang"));
+    let variants: Vec<_> = variants()
         .into_iter()
         .enumerate()
-        .map(|(index, edition)| (edition, out.join(format!("edition-{index}"))))
+        .map(|(index, variant)| (variant, out.join(format!("variant-{index}"))))
         .collect();
-    compile_variants(&out, &editions);
+    compile_variants(&out, &classes, &variants);
     write_file(
         &out.join("helper_classes.rs"),
-        &render_class_table(&editions),
+        &render_class_table(&classes, &variants),
     );
 }
 
-/// The helper classes that have editions.
-fn helper_class_names() -> Vec<String> {
-    let files = fs::read_dir("java/java/lang").expect("the sources of helper classes");
+fn in_agent(file: &str) -> PathBuf {
+    Path::new(AGENT).join(file)
+}
+
+/// Writes the sources of all helper classes. Returns their names; a class follows the class that it extends.
+fn write_sources(to: &Path) -> Vec<String> {
+    // Sources of an earlier build may be gone.
+    let _ = fs::remove_dir_all(to);
+    write_file(&to.join("LucceRtLayout.java"), &layout_class_source());
+    let lab = LAB_SOURCES.map_or_else(BTreeSet::new, class_names_in);
+    let product = class_names_in(PRODUCT_SOURCES);
+    let mut classes = Vec::new();
+    for class in &product {
+        let text = read_source(PRODUCT_SOURCES, class);
+        let (name, text) = match lab.contains(class) {
+            true => rename_class(class, &text),
+            false => (class.clone(), text),
+        };
+        write_file(&to.join(format!("{name}.java")), &expand_templates(&text));
+        classes.push(name);
+    }
+    for class in lab {
+        let text = read_source(LAB_SOURCES.unwrap_or_default(), &class);
+        write_file(&to.join(format!("{class}.java")), &text);
+        classes.push(class);
+    }
+    classes
+}
+
+fn class_names_in(folder: &str) -> BTreeSet<String> {
+    let files = fs::read_dir(in_agent(folder)).expect("the sources of helper classes");
     let names = files.map(|file| file.expect("a file").file_name());
-    let names = names.filter_map(|name| Some(name.to_str()?.strip_suffix(".java")?.to_owned()));
-    let is_more = |name: &String| !FIRST.contains(&&**name) && !OTHERS.contains(&&**name);
-    let mut more: Vec<String> = names.filter(is_more).collect();
-    more.sort();
-    FIRST.map(str::to_owned).into_iter().chain(more).collect()
+    names
+        .filter_map(|name| Some(name.to_str()?.strip_suffix(".java")?.to_owned()))
+        .collect()
 }
 
-fn source_class_names() -> impl Iterator<Item = String> {
-    helper_class_names()
-        .into_iter()
-        .chain(OTHERS.map(str::to_owned))
+fn read_source(folder: &str, class: &str) -> String {
+    let file = in_agent(folder).join(format!("{class}.java"));
+    fs::read_to_string(file).expect("the source of a helper class")
 }
 
-/// The text with what stands between `each ELEMENT` and `end` once for each type of array.
+/// The class under the name by which the lab's class of its name extends it. Other classes go on calling the lab's.
+fn rename_class(class: &str, text: &str) -> (String, String) {
+    let job = class.strip_prefix(PREFIX).expect("a helper class");
+    let name = format!("{PREFIX}Product{job}");
+    let declared = format!("class {class} {{");
+    assert!(text.contains(&declared), "{class}: not `{declared}`");
+    let text = text.replace(&declared, &format!("class {name} {{"));
+    let text = text.replace(
+        &format!("    {class}() {{}}"),
+        &format!("    {name}() {{}}"),
+    );
+    (name, text)
+}
+
+/// The text, with the lines between `each ELEMENT` and `end` once for each type of array.
 fn expand_templates(text: &str) -> String {
     let mut out = String::new();
     let mut template: Option<String> = None;
@@ -164,6 +213,7 @@ fn layout_class_source() -> String {
     let bits = bits.map(|(name, bit)| (*name, "bit", bit.cast_signed()));
     let constants = shared_layout::ALL
         .iter()
+        .chain(LAB_CONSTANTS)
         .copied()
         .chain(constants_of_other_crates());
     let constants = constants.chain(bits);
@@ -179,20 +229,30 @@ fn layout_class_source() -> String {
     text + "}\n"
 }
 
-/// The constants of an edition.
-fn variant_class_source(edition: HelperVariant) -> String {
-    let mut text = String::from("package java.lang;\nfinal class LucceRtEdition {\n");
-    for (name, value) in edition.java_constants() {
+fn variants() -> Vec<HelperVariant> {
+    match cfg!(feature = "lab") {
+        true => HelperVariant::lab_variants(),
+        false => HelperVariant::product_variants(),
+    }
+}
+
+/// The constants of a variant.
+fn variant_class_source(variant: HelperVariant) -> String {
+    let mut text = String::from("package java.lang;\nfinal class LucceRtVariant {\n");
+    let of_lab = variant.lab.java_constants();
+    let of_lab = of_lab.into_iter().filter(|_| cfg!(feature = "lab"));
+    for (name, value) in variant.java_constants().into_iter().chain(of_lab) {
         let _ = writeln!(text, "    static final boolean {name} = {value};");
     }
     text + "}\n"
 }
 
 /// As many at a time as there are processors.
-fn compile_variants(out: &Path, editions: &[(HelperVariant, PathBuf)]) {
+fn compile_variants(out: &Path, classes: &[String], variants: &[(HelperVariant, PathBuf)]) {
     let at_once = std::thread::available_parallelism().map_or(1, usize::from);
-    for some in editions.chunks(at_once) {
-        let compilers: Vec<_> = some.iter().map(|one| start_compiler(out, one)).collect();
+    for some in variants.chunks(at_once) {
+        let compilers = some.iter().map(|one| start_compiler(out, classes, one));
+        let compilers: Vec<_> = compilers.collect();
         for mut compiler in compilers {
             let status = compiler.wait().expect("the compiler's end");
             assert!(
@@ -203,28 +263,42 @@ fn compile_variants(out: &Path, editions: &[(HelperVariant, PathBuf)]) {
     }
 }
 
-fn start_compiler(out: &Path, (edition, to): &(HelperVariant, PathBuf)) -> Child {
-    // What an earlier build has left must not be taken for this one's.
+fn start_compiler(
+    out: &Path,
+    classes: &[String],
+    (variant, to): &(HelperVariant, PathBuf),
+) -> Child {
+    // Classes of an earlier build may be gone.
     let _ = fs::remove_dir_all(to);
-    let own = to.join("java/lang/LucceRtEdition.java");
-    write_file(&own, &variant_class_source(*edition));
+    let own = to.join("java/lang/LucceRtVariant.java");
+    write_file(&own, &variant_class_source(*variant));
     let javac = env::var_os("JAVA_HOME")
         .map_or("javac".into(), |home| PathBuf::from(home).join("bin/javac"));
     let source = out.join("source");
-    let patch = format!("java.base=java/stub:{}:{}", source.display(), to.display());
+    let stub = in_agent("java/stub");
+    let patch = format!(
+        "java.base={}:{}:{}",
+        stub.display(),
+        source.display(),
+        to.display()
+    );
     let mut command = Command::new(&javac);
     command
         .args(["-nowarn", "-XDignore.symbol.file", "-g:none", "-proc:none"])
         .args(["-source", "17", "-target", "17", "-Xlint:-options"])
         .args(["--patch-module", &patch, "-d"])
         .arg(to)
-        // Files that say names and descriptors of natives.
+        // Files with names and descriptors of natives.
         .arg("-h")
         .arg(to.join("natives"))
         .arg(source.join("java/lang/LucceRtLayout.java"))
         .arg(own)
-        .args(source_class_names().map(|class| source.join(format!("java/lang/{class}.java"))))
-        .args(STUBS);
+        .args(
+            classes
+                .iter()
+                .map(|class| source.join(format!("java/lang/{class}.java"))),
+        )
+        .args(STUBS.map(in_agent));
     command.spawn().unwrap_or_else(|e| {
         panic!(
             "cannot run {}: {e}; install a JDK (17 or later), e.g. `apt-get install openjdk-17-jdk-headless`, or set JAVA_HOME",
@@ -234,9 +308,9 @@ fn start_compiler(out: &Path, (edition, to): &(HelperVariant, PathBuf)) -> Child
 }
 
 /// The classes, for the agent.
-fn render_class_table(editions: &[(HelperVariant, PathBuf)]) -> String {
-    let (_, live) = &editions[1];
-    let classes = helper_class_names();
+fn render_class_table(classes: &[String], variants: &[(HelperVariant, PathBuf)]) -> String {
+    let (_, live) = &variants[1];
+    let classes: Vec<_> = classes.iter().filter(|class| *class != SHARED).collect();
     let names: Vec<_> = classes
         .iter()
         .map(|class| format!("c\"java/lang/{class}\""))
@@ -248,25 +322,25 @@ fn render_class_table(editions: &[(HelperVariant, PathBuf)]) -> String {
     );
     let _ = writeln!(
         text,
-        "pub static EDITIONS: [(HelperVariant, [&[u8]; {}]); {}] = [",
+        "pub static VARIANTS: [(HelperVariant, [&[u8]; {}]); {}] = [",
         classes.len(),
-        editions.len()
+        variants.len()
     );
-    for (edition, folder) in editions {
+    for (variant, folder) in variants {
         let bytes = classes
             .iter()
             .map(|class| class_bytes_expression(folder, class));
         let bytes = bytes.collect::<Vec<_>>().join(", ");
-        let _ = writeln!(text, "    ({edition:?}, [{bytes}]),");
+        let _ = writeln!(text, "    ({variant:?}, [{bytes}]),");
     }
-    let others = other_class_names(live);
+    let others = shared_class_names(live);
     let _ = writeln!(
         text,
-        "];\npub static OTHERS: [(&CStr, &[u8]); {}] = [",
+        "];\npub static SHARED_CLASSES: [(&CStr, &[u8]); {}] = [",
         others.len()
     );
     for class in &others {
-        assert_same_in_all(editions, class);
+        assert_same_in_all(variants, class);
         let _ = writeln!(
             text,
             "    (c\"java/lang/{class}\", {}),",
@@ -296,9 +370,9 @@ fn class_bytes_expression(folder: &Path, class: &str) -> String {
     format!("include_bytes!({:?})", file.display().to_string())
 }
 
-/// [`OTHERS`] and the classes within classes.
-fn other_class_names(live: &Path) -> Vec<String> {
-    let files = fs::read_dir(live.join("java/lang")).expect("what was compiled");
+/// [`SHARED`] and nested classes.
+fn shared_class_names(live: &Path) -> Vec<String> {
+    let files = fs::read_dir(live.join("java/lang")).expect("the compiled classes");
     let names = files.map(|file| {
         file.expect("a file")
             .file_name()
@@ -307,21 +381,20 @@ fn other_class_names(live: &Path) -> Vec<String> {
     });
     let classes = names.filter_map(|name| Some(name.strip_suffix(".class")?.to_owned()));
     let mut others: Vec<String> = classes
-        .filter(|name| name.starts_with("LucceRt"))
-        .filter(|name| name.contains('$') || OTHERS.contains(&name.as_str()))
+        .filter(|name| name.starts_with(PREFIX) && (name.contains('$') || name == SHARED))
         .collect();
     others.sort();
     others
 }
 
 /// They are defined once.
-fn assert_same_in_all(editions: &[(HelperVariant, PathBuf)], class: &str) {
+fn assert_same_in_all(variants: &[(HelperVariant, PathBuf)], class: &str) {
     let read =
         |folder: &Path| fs::read(folder.join(format!("java/lang/{class}.class"))).expect("a class");
-    let first = read(&editions[0].1);
+    let first = read(&variants[0].1);
     assert!(
-        editions.iter().all(|(_, folder)| read(folder) == first),
-        "{class} must not depend on the edition"
+        variants.iter().all(|(_, folder)| read(folder) == first),
+        "{class} must not depend on the variant"
     );
 }
 

@@ -6,7 +6,7 @@ mod setup;
 mod times;
 
 pub use lucce::Lucce;
-pub use run::{Ended, Java};
+pub use run::{Ended, Java, LAB_OPTIONS};
 pub use setup::{Jdk, Setup};
 pub use times::Times;
 

@@ -34,6 +34,21 @@ pub struct Ended {
     command: String,
 }
 
+/// Options that only the lab's agent follows.
+pub const LAB_OPTIONS: [&str; 4] = [
+    "tracking=cct",
+    "tracking=paper",
+    "record=calls",
+    "encoding=static",
+];
+
+fn needs_lab(options: &str) -> bool {
+    let mut options = options
+        .split([',', '='])
+        .zip(options.split([',', '=']).skip(1));
+    options.any(|(key, value)| LAB_OPTIONS.contains(&&*format!("{key}={value}")))
+}
+
 impl<'a> Java<'a> {
     /// `name` is the folder's.
     pub fn new(setup: &'a Setup, jdk: &'a Jdk, name: &str) -> Java<'a> {
@@ -54,7 +69,7 @@ impl<'a> Java<'a> {
         }
     }
 
-    /// Runs under the agent with these options; the log is `log()` unless they say otherwise.
+    /// Runs under the agent with these options: the lab's if they need it. The log is `log()` unless they say otherwise.
     pub fn agent(mut self, options: &str) -> Self {
         let out = match options.split(',').any(|option| option.starts_with("out=")) {
             true => String::new(),
@@ -121,7 +136,10 @@ impl<'a> Java<'a> {
         let mut all = Vec::new();
         if let Some(options) = &self.agent {
             let mut agent = OsString::from("-agentpath:");
-            agent.push(&self.setup.agent);
+            agent.push(match needs_lab(options) {
+                true => &self.setup.lab_agent,
+                false => &self.setup.agent,
+            });
             agent.push(options);
             all.push(agent);
         }

@@ -9,6 +9,8 @@ use std::process::Command;
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub agent: PathBuf,
+    /// The agent with the papers' systems.
+    pub lab_agent: PathBuf,
     pub lucce: PathBuf,
     pub harness: PathBuf,
     pub programs_21: PathBuf,
@@ -72,6 +74,7 @@ impl Setup {
             .collect::<Result<_, _>>()?;
         let setup = Setup {
             agent: existing("LUCCE_AGENT")?,
+            lab_agent: existing("LUCCE_LAB_AGENT")?,
             lucce: existing("LUCCE_BIN")?,
             harness: existing("LUCCE_HARNESS")?,
             programs_21: existing("LUCCE_PROGRAMS_21")?,

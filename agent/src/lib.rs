@@ -15,6 +15,7 @@
 //! stops the program: every function that the VM calls runs inside `session::guard`.
 
 mod classes;
+#[cfg(feature = "lab")]
 mod comparison;
 mod core;
 mod counting;
@@ -28,3 +29,4 @@ mod registry;
 mod session;
 mod stack;
 mod thread;
+mod tracking;

@@ -1,6 +1,6 @@
 //! Options that the agent does not take: the JVM does not start, and one line says why.
 
-use lucce_tests::{Checked, Java, Setup};
+use lucce_tests::{Checked, Java, LAB_OPTIONS, Setup};
 
 use crate::{Test, test};
 
@@ -54,9 +54,39 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
             refused(setup, number, options, named)
         })
     });
+    let of_lab = LAB_OPTIONS.map(|option| {
+        let name = format!("bad_options::without_lab::{option}");
+        test(name, option == LAB_OPTIONS[0], move || {
+            without_lab(setup, option)
+        })
+    });
     tests
         .chain([test("bad_options::old_jvm", false, || too_old(setup))])
+        .chain(of_lab)
         .collect()
+}
+
+/// The agent does not follow what only the lab's agent can. It names that library, and the program runs as without an agent.
+fn without_lab(setup: &Setup, option: &str) -> Checked {
+    let java = Java::new(setup, setup.jdk(), &format!("without-lab-{option}"));
+    let log = java.log();
+    let mut options = format!("out={},{option}", log.display());
+    if option == "encoding=static" {
+        options.push_str(",graph=a.lucce");
+    }
+    let agent = format!("-agentpath:{}={options}", setup.agent.display());
+    let java = java.flags([agent]).main(["io.lucce.programs.Lambdas"]);
+    let ended = java.run()?.expect(0)?;
+    ended.ensure(ended.stdout.contains("contexts"), "the program must run")?;
+    let lines = ended.agent_lines();
+    let expected = format!("lucce: {option} needs liblucce-lab.so");
+    ended.ensure(
+        lines.len() == 1 && lines[0].starts_with(&expected),
+        "one line names the library",
+    )?;
+    ended.ensure(!log.exists(), "there must be no log")?;
+    java.clean();
+    Ok(())
 }
 
 /// An older JVM does not start, either, instead of failing in the middle.

@@ -2,7 +2,7 @@
 //! traces.
 //!
 //! qemu keeps the order in which this machine's processor makes loads and stores visible, which is stricter than that of ARM: what is
-//! tried are instructions, sizes and addresses. Why each read of what other threads write is sound elsewhere is told in `LucceRt.java`.
+//! tried are instructions, sizes and addresses. Why each read of what other threads write is sound elsewhere is told in `LucceRtFrames.java`.
 
 use std::fs;
 use std::path::Path;

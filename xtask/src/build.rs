@@ -1,5 +1,6 @@
 //! `build`: everything that a user runs, and the programs of the tests.
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
@@ -31,6 +32,27 @@ pub fn java() -> Outcome {
 
 fn rust() -> Outcome {
     tools::run(with_jdk(paths::cargo().args(["build", "--release"])))
+}
+
+/// The agent with the papers' systems, for tests and measurements.
+///
+/// # Errors
+/// It does not compile, or the library cannot get its name: cargo allows no hyphen in it.
+pub fn lab_agent() -> Outcome {
+    let mut cargo = paths::cargo();
+    tools::run(with_jdk(cargo.args([
+        "build",
+        "--release",
+        "-p",
+        "lucce-lab-agent",
+    ])))?;
+    let library = paths::lab_agent();
+    let built = library.with_file_name("liblucce_lab.so");
+    // A JVM that has the old library loaded keeps it.
+    let _ = fs::remove_file(&library);
+    fs::hard_link(&built, &library)
+        .or_else(|_| fs::copy(&built, &library).map(|_| ()))
+        .map_err(|e| format!("{}: {e}", library.display()))
 }
 
 /// The Java side and its own tests.

@@ -30,6 +30,8 @@ struct XtaskCommandLine {
 pub enum XtaskCommand {
     /// Build the agent, the lucce command and the Java side, ready to use
     Build,
+    /// Build liblucce-lab.so: the agent with the papers' systems
+    BuildLab,
     /// Build, run Lucene under the agent and show what the log contains
     Demo(InstallOptions),
     /// Draw the documents' pictures from the demo's page, in Chromium
@@ -138,6 +140,7 @@ impl XtaskCommand {
         use XtaskCommand::*;
         match self {
             Build
+            | BuildLab
             | Demo(_)
             | Pictures
             | Test(_)
@@ -175,7 +178,7 @@ impl XtaskCommand {
 
 /// Headings of the help, each with its commands.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Build and try", &["build", "demo", "pictures"]),
+    ("Build and try", &["build", "build-lab", "demo", "pictures"]),
     (
         "All checks, and those without a JVM",
         &[

@@ -89,6 +89,7 @@ pub fn soak(classes: u32) -> Outcome {
 }
 
 fn run(args: &[&str], more: &[(&str, &str)]) -> Outcome {
+    build::lab_agent()?;
     let jdks = jdk::tested()?;
     let programs_21 = build::programs_21(&jdks[jdks.len() - 1])?;
     let homes = env::join_paths(jdks.iter().map(|jdk| &jdk.home)).map_err(|e| e.to_string())?;
@@ -111,6 +112,7 @@ fn run(args: &[&str], more: &[(&str, &str)]) -> Outcome {
         .args(args);
     cargo
         .env("LUCCE_AGENT", paths::agent())
+        .env("LUCCE_LAB_AGENT", paths::lab_agent())
         .env("LUCCE_BIN", paths::lucce());
     cargo
         .env("LUCCE_HARNESS", paths::harness())

@@ -64,6 +64,7 @@ fn run(command: XtaskCommand) -> Outcome {
     }
     match command {
         XtaskCommand::Build => build::all(),
+        XtaskCommand::BuildLab => build::lab_agent(),
         XtaskCommand::Demo(options) => demo::run(&options),
         XtaskCommand::Pictures => pictures::make(),
         XtaskCommand::Test(options) => suite::run(&options),

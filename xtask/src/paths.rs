@@ -19,6 +19,11 @@ pub fn agent() -> PathBuf {
     target().join("release/liblucce.so")
 }
 
+/// The agent with the papers' systems.
+pub fn lab_agent() -> PathBuf {
+    target().join("release/liblucce-lab.so")
+}
+
 pub fn lucce() -> PathBuf {
     target().join("release/lucce")
 }

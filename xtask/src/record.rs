@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Stdio;
 
 use crate::workloads::{APPS, App};
-use crate::{Outcome, jdk, paths, tools};
+use crate::{Outcome, build, jdk, paths, tools};
 
 #[derive(clap::Args)]
 pub struct RecordOptions {
@@ -27,6 +27,7 @@ pub fn run(options: &RecordOptions) -> Outcome {
         let names = APPS.map(|app| app.name);
         return Err(format!("the applications are {}", names.join(", ")));
     }
+    build::lab_agent()?;
     let folder = paths::target().join("recordings");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     apps.into_iter().try_for_each(|app| record(app, options))
@@ -43,7 +44,7 @@ fn record(app: &App, options: &RecordOptions) -> Outcome {
     let mut java = jdk::runner()?.java();
     java.arg(format!(
         "-agentpath:{}=out={},record=calls,record-limit={},limit=1g,log=warn",
-        paths::agent().display(),
+        paths::lab_agent().display(),
         log.display(),
         options.limit
     ));

@@ -111,7 +111,7 @@ impl TransformRequest {
             .exclude_allocations(env, || env.new_byte_array(&plain))
     }
 
-    /// The class from its loader. Runs Java code, which finds its slot where `$fp` points; restores `$fp` afterwards.
+    /// The class from its loader. Runs Java code, which finds its slot where `$lucceStack` points; restores `$lucceStack` afterwards.
     fn find_original(self, agent: ClassParts<'_>, env: JniEnvironment) -> Option<Vec<u8>> {
         let name = self.class_name(env)?;
         let field = agent.core.fields.get()?.pointer.as_raw();

@@ -238,9 +238,8 @@ fn rewrite_outside_scope(
     class: &ClassFile<'_>,
 ) -> RewriteOutcome {
     let creates = |of: &str| may_create(agent.core, loader, of);
-    let counts = agent.core.options.hooked_events().kinds_in_code();
-    let trusted = agent.core.loaders.is_trusted(loader);
-    let Ok(plan) = hooks::plan_outside(class, trusted, &creates, counts) else {
+    let options = hooks_for_loader(agent, loader);
+    let Ok(plan) = hooks::plan_outside(class, &creates, options) else {
         return RewriteOutcome::Failed;
     };
     rewrite_untraced(
@@ -323,9 +322,12 @@ fn register_class(
     };
     let mut registry = agent.core.registry_mut();
     let ids = registry.add_class(&new)?;
-    if let Some(recorder) = &agent.core.recorder {
+    if agent.counters.tracking.records_calls() {
         for (method, (name, ..)) in (ids.first_method..).zip(&methods) {
-            recorder.on_method_loaded(class.name(), name, method);
+            agent
+                .counters
+                .tracking
+                .on_method_loaded(class.name(), name, method);
         }
     }
     Some(ids)

@@ -29,8 +29,8 @@ impl RewriteOutcome {
 /// What hooks of a loader's classes depend on besides the classes and the kinds of events.
 pub fn hooks_for_loader(agent: ClassParts<'_>, loader: ClassLoaderId) -> HookOptions {
     HookOptions {
-        exits: agent.core.recorder.is_some(),
-        at_entry: !agent.counters.comparison.is_off(),
+        exits: agent.counters.tracking.records_calls(),
+        at_entry: !agent.counters.tracking.is_lazy(),
         restores: agent.core.options.is_partial(),
         trusted: agent.core.loaders.is_trusted(loader),
         inherits: agent.core.loaders.is_own(loader),

@@ -13,7 +13,7 @@ use lucce_encodings::CallIdVersion;
 
 use crate::comparison::paper_tracking::PaperTracking;
 use crate::core::AgentCore;
-use crate::memory::shared_layout::{BESIDE_NUMBER, BESIDE_VERSION};
+use lucce_layout::lab_layout::{BESIDE_NUMBER, BESIDE_VERSION};
 use crate::memory::slots::{LOST, Slot, SlotRange};
 
 /// The local variables of a frame whose caller is unknown.
@@ -116,7 +116,7 @@ pub fn resolve_number(
     numbers.last().copied().unwrap_or(ContextId::UNKNOWN)
 }
 
-/// The context of the frame, even if frames below were not entered yet. Does the same as the helper class in `enteredAll`. All
+/// The context of the frame, even if frames below were not entered yet. Does the same as the helper class in `enterFrames`. All
 /// slots below must belong to frames that are calling.
 pub fn resolve_context(
     core: &AgentCore,

@@ -1,8 +1,8 @@
 //! Alternative ways to keep and number contexts, for comparison with the product: a calling context tree for each thread
 //! (`tracking=cct`), the scheme of the Lucce paper (`tracking=paper`), and numbers planned from an earlier run (`encoding=static`).
 //!
-//! Only this layer knows which of them is in use. All others call [`AgentComparison`], which returns `None` if the product's own
-//! way applies.
+//! Only in the lab's agent, and only this layer knows which of them is in use. All others call [`LabTracking`] under the name
+//! that `tracking` gives it.
 //!
 //! Read this file first, then `thread_tree` (`tracking=cct`), `paper_tracking` with `frame_locals` (`tracking=paper`), and
 //! `named_plan` with `earlier_run` (`encoding=static`).
@@ -13,59 +13,73 @@ mod named_plan;
 mod paper_tracking;
 mod thread_tree;
 
-use std::cell::RefMut;
+use std::cell::{OnceCell, RefCell};
+use std::ffi::CStr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use jvmti_bindings::sys::jni::jobject;
 use lucce_callgraph::{ContextId, ContextLayout, MethodId, NumberingPlan, SiteId};
+use lucce_jvmti::JniEnvironment;
 
-use crate::core::{AgentCore, EventLocation};
-use crate::memory::locks::WatchedRwLock;
+use crate::core::fields::ThreadFields;
+use crate::core::{AgentCore, OutputFiles};
+use crate::memory::locks::{WatchedMutex, WatchedRwLock};
 use crate::memory::slots::Slot;
-use crate::options::{AgentOptions, RecordMode, TrackingMode};
+use crate::options::{AgentOptions, LogLevel, RecordMode, TrackingMode};
 use crate::registry::CodeRegistry;
+use crate::registry::call_recorder::{CallRecorder, ThreadCallRecord};
+use crate::registry::file_state::FileState;
 
 use earlier_run::EarlierRun;
 use named_plan::{NamedPlan, PlanMatches};
 use paper_tracking::PaperTracking;
-use thread_tree::{ThreadTreeNode, ThreadTreeTotals};
-
-pub use thread_tree::ThreadTree;
+use thread_tree::{ThreadTree, ThreadTreeNode, ThreadTreeTotals};
 
 /// Inputs that are read before the log is created, because the log may replace the earlier log.
-pub struct ComparisonInputs {
+pub struct LabInputs {
     earlier: Option<EarlierRun>,
 }
 
-impl ComparisonInputs {
+impl LabInputs {
     /// Reads the earlier run's log, if there is one.
     ///
     /// # Errors
     /// One line for the user: the log cannot be read.
-    pub fn new(options: &AgentOptions) -> Result<ComparisonInputs, String> {
+    pub fn read(options: &AgentOptions) -> Result<LabInputs, String> {
         let earlier = options.graph.as_deref().map(read_earlier).transpose()?;
-        Ok(ComparisonInputs { earlier })
+        Ok(LabInputs { earlier })
     }
 
-    /// The numbering planned in advance, with its statistics.
-    pub fn into_plan(
+    /// The tracking, and the numbers that were planned in advance. `None`: no address space.
+    pub fn create_tracking(
         self,
         options: &AgentOptions,
-        book: &Arc<WatchedRwLock<CodeRegistry>>,
-    ) -> ComparisonPlan {
+        registry: &Arc<WatchedRwLock<CodeRegistry>>,
+        outputs: &mut OutputFiles,
+    ) -> Option<(LabTracking, Option<Box<dyn NumberingPlan>>)> {
         let plan = self.earlier.map(|earlier| {
             NamedPlan::new(
                 earlier,
                 ContextLayout::DEFAULT,
                 &options.encoding,
-                Arc::clone(book),
+                Arc::clone(registry),
             )
         });
-        ComparisonPlan {
+        let state = match options.tracking {
+            TrackingMode::Lazy => ComparisonState::Lazy,
+            TrackingMode::Cct => ComparisonState::Trees(ThreadTreeTotals::default()),
+            TrackingMode::Paper => ComparisonState::Paper(Box::new(PaperTracking::new()?)),
+        };
+        let calls = outputs.calls.take();
+        let tracking = LabTracking {
+            state,
             matches: plan.as_ref().map(NamedPlan::matches),
-            plan: plan.map(|plan| Box::new(plan) as Box<dyn NumberingPlan>),
-        }
+            recorder: calls.map(|calls| CallRecorder::new(calls, Arc::clone(registry))),
+        };
+        let plan = plan.map(|plan| Box::new(plan) as Box<dyn NumberingPlan>);
+        Some((tracking, plan))
     }
 }
 
@@ -73,21 +87,12 @@ fn read_earlier(path: &Path) -> Result<EarlierRun, String> {
     EarlierRun::read_log(path).map_err(|e| format!("graph={}: {e}", path.display()))
 }
 
-/// The numbering plan of `encoding=static`, if there is one.
-pub struct ComparisonPlan {
-    pub plan: Option<Box<dyn NumberingPlan>>,
-    matches: Option<Arc<PlanMatches>>,
-}
-
-/// Whether each slot needs a second part.
-pub fn doubles_slots(options: &AgentOptions) -> bool {
-    options.tracking == TrackingMode::Paper
-}
-
 /// The present way to keep contexts.
-pub struct AgentComparison {
+pub struct LabTracking {
     state: ComparisonState,
     matches: Option<Arc<PlanMatches>>,
+    /// Only with `record=calls`.
+    pub recorder: Option<CallRecorder>,
 }
 
 enum ComparisonState {
@@ -97,30 +102,33 @@ enum ComparisonState {
     Paper(Box<PaperTracking>),
 }
 
-/// A thread's tree, and the word from which Java code reads the address of the tree's table.
-pub struct ThreadTreeRef<'t> {
-    pub tree: RefMut<'t, ThreadTree>,
-    pub table: &'t AtomicU64,
+/// A thread's part. Java code reads the first word.
+#[repr(C)]
+#[derive(Default)]
+pub struct LabThreadTracking {
+    /// Address of the tree's table; 0: none yet.
+    table: AtomicU64,
+    tree: RefCell<ThreadTree>,
+    /// With `record=calls`: the thread's part of the recording, from its first call on.
+    pub recording: OnceCell<Arc<WatchedMutex<ThreadCallRecord>>>,
+    /// The ticket from the thread that started this one; 0: no such thread is known.
+    pub ticket: usize,
 }
 
-impl AgentComparison {
-    /// `None`: there is no address space for its tables.
-    pub fn new(options: &AgentOptions, planned: &ComparisonPlan) -> Option<AgentComparison> {
-        let way = match options.tracking {
-            TrackingMode::Lazy => ComparisonState::Lazy,
-            TrackingMode::Cct => ComparisonState::Trees(ThreadTreeTotals::default()),
-            TrackingMode::Paper => ComparisonState::Paper(Box::new(PaperTracking::new()?)),
-        };
-        let matches = planned.matches.clone();
-        Some(AgentComparison {
-            state: way,
-            matches,
-        })
+impl LabTracking {
+    /// Whether slots have a second part.
+    pub fn doubles_slots(options: &AgentOptions) -> bool {
+        options.tracking == TrackingMode::Paper
     }
 
     /// Whether contexts are kept in the product's way.
-    pub fn is_off(&self) -> bool {
+    pub fn is_lazy(&self) -> bool {
         matches!(self.state, ComparisonState::Lazy)
+    }
+
+    /// Whether the hooks report every entry and return.
+    pub fn records_calls(&self) -> bool {
+        self.recorder.is_some()
     }
 
     /// Whether a thread's counters are indexed by values that mean nothing to other threads.
@@ -130,73 +138,97 @@ impl AgentComparison {
 
     /// Whether ids of unloaded classes may be forgotten. Recordings, plans and alternative ways use ids of methods until the end.
     pub fn may_forget(&self, options: &AgentOptions) -> bool {
-        self.is_off()
+        self.is_lazy()
             && options.record != RecordMode::Calls
             && options.encoding.adapt_after == 0
             && self.matches.is_none()
     }
 
-    /// The context of a frame of `callee`, called from `from`. [`SiteId::ENTRY`] in context 0: the thread's first frame.
-    pub fn step_to_callee<'t>(
+    /// The context of a frame of `callee`, called at a site in a context. [`SiteId::ENTRY`] in context 0: the thread's first
+    /// frame. `by_graph`: the context if tracking is lazy.
+    pub fn step_to_callee(
         &self,
-        own: impl FnOnce() -> ThreadTreeRef<'t>,
-        (context, site): (u64, SiteId),
+        thread: &LabThreadTracking,
+        place: (u64, SiteId),
         callee: MethodId,
-    ) -> Option<Option<u64>> {
-        let ComparisonState::Trees(trees) = &self.state else {
-            return None;
-        };
-        let Ok(node) = u32::try_from(context) else {
-            return Some(None);
-        };
-        let ThreadTreeRef { mut tree, table } = own();
-        let before = tree.memory_bytes();
-        let child = tree.get_or_add_child(ThreadTreeNode(node), site, callee);
-        table.store(tree.table_address() as u64, Ordering::Relaxed);
-        trees.record_growth(tree.memory_bytes() - before);
-        Some(child.map(|child| child.0.into()))
+        by_graph: impl FnOnce() -> Option<u64>,
+    ) -> Option<u64> {
+        match &self.state {
+            ComparisonState::Trees(trees) => add_child(trees, thread, place, callee),
+            ComparisonState::Lazy | ComparisonState::Paper(_) => by_graph(),
+        }
     }
 
-    /// Like [`AgentComparison::step_to_callee`].
-    pub fn step_from<'t>(
+    /// The node for `callee` with `tracking=cct`. `None`: other modes, or no numbers are left.
+    pub fn add_node(
         &self,
-        own: impl FnOnce() -> ThreadTreeRef<'t>,
-        from: EventLocation,
+        thread: &LabThreadTracking,
+        place: (u64, SiteId),
         callee: MethodId,
-    ) -> Option<Option<u64>> {
-        self.step_to_callee(own, (from.context, from.site), callee)
+    ) -> Option<u64> {
+        self.step_to_callee(thread, place, callee, || None)
     }
 
     /// The number of a frame's context.
-    pub fn resolve_number<'t>(
+    pub fn resolve_number(
         &self,
         core: &AgentCore,
-        own: impl FnOnce() -> ThreadTreeRef<'t>,
+        thread: &LabThreadTracking,
         context: u64,
-    ) -> Option<ContextId> {
+    ) -> ContextId {
         if !self.has_own_indices() {
-            return None;
+            return ContextId(context);
         }
         let Ok(node) = u32::try_from(context) else {
-            return Some(ContextId::UNKNOWN);
+            return ContextId::UNKNOWN;
         };
         let method = |site: SiteId| MethodId(core.method_of_site.get(site.0));
-        let ThreadTreeRef { mut tree, .. } = own();
-        Some(tree.resolve_number(ThreadTreeNode(node), &core.encoder, method))
+        let mut tree = thread.tree.borrow_mut();
+        tree.resolve_number(ThreadTreeNode(node), &core.encoder, method)
     }
 
-    /// The context of the frame of `method` with slot `slot`, if slots contain contexts.
-    pub fn context_in_slots(
+    /// The context of the frame of a method with a slot. `by_memos`: the context if slots hold memos.
+    pub fn slot_context(
         &self,
         core: &AgentCore,
-        slot: Slot,
-        method: MethodId,
-    ) -> Option<Option<u64>> {
+        (slot, method): (Slot, MethodId),
+        by_memos: impl FnOnce() -> Option<u64>,
+    ) -> Option<u64> {
         let ComparisonState::Paper(paper) = &self.state else {
-            return None;
+            return by_memos();
         };
         let number = frame_locals::resolve_context(core, paper, slot, method);
-        Some(number.map(|number| number.0))
+        number.map(|number| number.0)
+    }
+
+    /// A method of this class and name was loaded.
+    pub fn on_method_loaded(&self, class: &str, name: &str, method: u32) {
+        if let Some(recorder) = &self.recorder {
+            recorder.on_method_loaded(class, name, method);
+        }
+    }
+
+    /// A thread's part, when it begins.
+    pub fn begin_thread(
+        &self,
+        env: JniEnvironment,
+        thread: jobject,
+        fields: ThreadFields,
+    ) -> LabThreadTracking {
+        LabThreadTracking {
+            ticket: take_ticket(env, thread, fields),
+            ..LabThreadTracking::default()
+        }
+    }
+
+    /// Called when a thread has ended.
+    pub fn end_thread(&self, thread: &LabThreadTracking) {
+        if let (Some(recorder), Some(recorded)) = (&self.recorder, thread.recording.get()) {
+            recorder.end_thread(recorded);
+        }
+        if let ComparisonState::Trees(trees) = &self.state {
+            trees.record_drop(thread.tree.borrow().memory_bytes());
+        }
     }
 
     /// Records that a method with this slot was called at `site`. The graph may change.
@@ -216,23 +248,21 @@ impl AgentComparison {
         }
     }
 
-    /// Called when a thread with this tree has ended.
-    pub fn end_thread(&self, tree: &ThreadTree) {
-        if let ComparisonState::Trees(trees) = &self.state {
-            trees.record_drop(tree.memory_bytes());
-        }
-    }
-
-    /// The address at which Java code reads the graph; 0: it does not.
-    pub fn graph_address(&self) -> usize {
-        match &self.state {
+    /// Static fields of helper classes that Java code reads: class, field, value.
+    pub fn helper_fields(&self, core: &AgentCore) -> Vec<(&'static CStr, &'static CStr, i64)> {
+        const CLASS: &CStr = c"java/lang/LucceRtComparison";
+        let graph = match &self.state {
             ComparisonState::Paper(paper) => paper.block_address(),
             ComparisonState::Lazy | ComparisonState::Trees(_) => 0,
-        }
+        };
+        vec![
+            (CLASS, c"graph", graph as i64),
+            (CLASS, c"beside", core.stacks.beside as i64),
+        ]
     }
 
     /// Peak memory of all trees in bytes.
-    pub fn tree_bytes(&self) -> u64 {
+    pub fn memory_bytes(&self) -> u64 {
         match &self.state {
             ComparisonState::Trees(trees) => trees.max_bytes(),
             ComparisonState::Lazy | ComparisonState::Paper(_) => 0,
@@ -260,4 +290,59 @@ impl AgentComparison {
     pub fn mismatch_warning(&self) -> Option<String> {
         self.matches.as_ref()?.mismatch_warning()
     }
+
+    /// The recording of calls, and its state.
+    pub fn file_state(&self) -> Option<(FileState, &Path)> {
+        let recorder = self.recorder.as_ref()?;
+        Some((recorder.file_state(), recorder.path()))
+    }
+
+    /// Ends the recording of calls. Returns a line for the user.
+    pub fn finish_file(&self) -> Option<(LogLevel, String)> {
+        let recorder = self.recorder.as_ref()?;
+        let (bytes, whole) = recorder.finish_file();
+        let state = recorder.file_state();
+        let path = state.current_path(recorder.path()).display();
+        let megabytes = bytes as f64 / 1e6;
+        let cut = match whole {
+            true => "",
+            false => ", cut: the limit was reached",
+        };
+        let loss = state.describe_loss(recorder.path());
+        Some(match loss.filter(|_| state.is_lost()) {
+            Some(what) => (LogLevel::Error, format!("{what}: the calls are lost")),
+            None => (
+                LogLevel::Info,
+                format!("calls recorded in {path} ({megabytes:.1} MB{cut})"),
+            ),
+        })
+    }
+}
+
+/// The node for `callee`, called at a site in a node.
+fn add_child(
+    trees: &ThreadTreeTotals,
+    thread: &LabThreadTracking,
+    (node, site): (u64, SiteId),
+    callee: MethodId,
+) -> Option<u64> {
+    let node = ThreadTreeNode(u32::try_from(node).ok()?);
+    let mut tree = thread.tree.borrow_mut();
+    let before = tree.memory_bytes();
+    let child = tree.get_or_add_child(node, site, callee);
+    thread
+        .table
+        .store(tree.table_address() as u64, Ordering::Relaxed);
+    trees.record_growth(tree.memory_bytes() - before);
+    child.map(|child| child.0.into())
+}
+
+/// The ticket that the thread's starter has left in the thread's field, negated.
+fn take_ticket(env: JniEnvironment, thread: jobject, fields: ThreadFields) -> usize {
+    let held = env.get_long(thread, fields.ticket.as_raw());
+    if held >= 0 {
+        return 0;
+    }
+    env.set_long(thread, fields.ticket.as_raw(), 0);
+    usize::try_from(-held).unwrap_or(0)
 }

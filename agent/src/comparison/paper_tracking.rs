@@ -24,12 +24,13 @@ use lucce_encodings::{CallIdVersion, EncodingStatistics, LucceAlgorithm, UpdateO
 use crate::memory::address_space;
 use crate::memory::counter::increment_counter;
 use crate::memory::java_table::{JavaTable, MULTIPLIER};
+use lucce_layout::lab_layout::{
+    EDGE_ADDITION, EDGE_ENTRY_BITS, EDGE_INPUTS, LOST_CALL, NODE_BITS, NODE_INPUTS, NODE_VERSION,
+    PAPER_NODES, PAPER_TABLE, PAPER_UPDATES, PAPER_VERSION,
+};
 use crate::memory::locks::WatchedMutex;
 use crate::memory::pages::TableWords;
-use crate::memory::shared_layout::{
-    EDGE_ADDITION, EDGE_ENTRY_BITS, EDGE_INPUTS, LOST_CALL, NODE_BITS, NODE_INPUTS, NODE_VERSION,
-    PAPER_NODES, PAPER_TABLE, PAPER_UPDATES, PAPER_VERSION, entry_words,
-};
+use crate::memory::shared_layout::entry_words;
 
 /// The bits of a Java `long` without its sign.
 const CALL_BITS: u32 = 63;
@@ -248,7 +249,7 @@ impl UpdateObserver for JavaGraphWriter<'_> {
     fn on_edge_numbered(&mut self, edge: CallEdge, inputs: u64, addition: u64) {
         self.table.insert(edge_key(edge), [inputs, addition]);
         let table = self.table.current.table_address();
-        // Release: pairs with the Acquire in LucceRtComparison.update(), which may read it in the middle of this change.
+        // Release: pairs with the Acquire in LucceRtComparison.enterCallee(), which may read it in the middle of this change.
         self.block.store_word(TABLE, table, Ordering::Release);
     }
 }

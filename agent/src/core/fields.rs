@@ -33,11 +33,11 @@ pub fn thread_fields(
     let class = env.class_of(thread);
     let field = |name: &CStr| env.field_id(class, name, c"J").map(FieldId::new);
     let found = ThreadFields {
-        pointer: field(c"$fp")?,
-        events: field(c"$ev")?,
-        state: field(c"$ts")?,
-        ticket: field(c"$rc")?,
-        origin: field(c"$cx")?,
+        pointer: field(c"$lucceStack")?,
+        events: field(c"$lucceCounters")?,
+        state: field(c"$lucceState")?,
+        ticket: field(c"$lucceRecording")?,
+        origin: field(c"$lucceOrigin")?,
         // A class of the program may have a field of this name as well.
         name: {
             let thread = env.find_class(c"java/lang/Thread")?;

@@ -29,6 +29,7 @@ impl LiveThreads {
     }
 
     /// Visits the slots of each thread. No thread is removed meanwhile.
+    #[cfg(feature = "lab")]
     pub fn for_each_stack(&self, stack: impl FnMut(SlotRange)) {
         self.lock().values().copied().for_each(stack);
     }

@@ -9,7 +9,7 @@ pub mod agent_use;
 mod class_loaders;
 mod counts;
 mod event_location;
-mod fields;
+pub mod fields;
 mod live_threads;
 mod output_files;
 mod scope;
@@ -39,7 +39,6 @@ use crate::memory::slots;
 use crate::options::{AgentOptions, LogLevel};
 use crate::registry::CodeRegistry;
 use crate::registry::agent_log::{AgentLog, LogJournal};
-use crate::registry::call_recorder::CallRecorder;
 
 pub use agent_threads::AgentThreads;
 pub use class_loaders::ClassLoaders;
@@ -64,8 +63,6 @@ pub struct AgentCore {
     pub method_of_site: MethodOfSite,
     registry: Arc<WatchedRwLock<CodeRegistry>>,
     pub log: Arc<AgentLog>,
-    /// Only with `record=calls`.
-    pub recorder: Option<CallRecorder>,
     /// Only with `record=stream`.
     pub streamer: Option<EventStreamer>,
     pub encoder: ContextEncoder<LogJournal>,
@@ -107,7 +104,6 @@ pub struct CoreInputs {
     pub stacks: ShadowStacks,
     pub method_of_site: MethodOfSite,
     pub writer: LogWriter,
-    pub recorder: Option<CallRecorder>,
     pub streamer: Option<EventStreamer>,
     pub registry: Arc<WatchedRwLock<CodeRegistry>>,
     pub plan: Option<Box<dyn NumberingPlan>>,
@@ -132,7 +128,6 @@ impl AgentCore {
             method_of_site: inputs.method_of_site,
             registry: inputs.registry,
             log,
-            recorder: inputs.recorder,
             streamer: inputs.streamer,
             encoder: ContextEncoder::with_plan_and_memory(
                 ContextLayout::DEFAULT,

@@ -20,8 +20,8 @@ use lucce_tracelog::{LogHeader, LogWriter, MAGIC};
 
 use crate::core::EventStreamer;
 use crate::options::{AgentOptions, RecordMode};
-use crate::registry::call_recorder;
-use crate::registry::call_recorder::CallsFile;
+#[cfg(feature = "lab")]
+use crate::registry::call_recorder::{CallsFile, calls_file_path};
 
 /// Maximum number that is tried.
 const MAX_NUMBER: u32 = 100_000;
@@ -30,6 +30,8 @@ const MAX_NUMBER: u32 = 100_000;
 pub struct OutputFiles {
     pub log: Option<LogWriter>,
     pub streamer: Option<EventStreamer>,
+    /// With `record=calls`.
+    #[cfg(feature = "lab")]
     pub calls: Option<CallsFile>,
     created: CreatedFiles,
 }
@@ -84,7 +86,9 @@ fn try_create(options: &AgentOptions, header: &LogHeader) -> Result<OutputFiles,
     let path = &options.out;
     let file = made.record_created(path, lucce_tracelog::new_file(path))?;
     let log = LogWriter::from_file(file, header, options.limit).map_err(to_output_error(path))?;
-    let (mut streamer, mut calls) = (None, None);
+    let mut streamer = None;
+    #[cfg(feature = "lab")]
+    let mut calls = None;
     match options.record {
         RecordMode::None => {}
         RecordMode::Stream => {
@@ -92,8 +96,12 @@ fn try_create(options: &AgentOptions, header: &LogHeader) -> Result<OutputFiles,
             let stream = EventStreamer::create(&path, header, options.record_limit);
             streamer = Some(made.record_created(&path, stream)?);
         }
+        // Refused: see `tracking`.
+        #[cfg(not(feature = "lab"))]
+        RecordMode::Calls => {}
+        #[cfg(feature = "lab")]
         RecordMode::Calls => {
-            let path = call_recorder::calls_file_path(path);
+            let path = calls_file_path(path);
             let writer = CallsFile::create(&path, options.record_limit);
             calls = Some(made.record_created(&path, writer)?);
         }
@@ -101,6 +109,7 @@ fn try_create(options: &AgentOptions, header: &LogHeader) -> Result<OutputFiles,
     Ok(OutputFiles {
         log: Some(log),
         streamer,
+        #[cfg(feature = "lab")]
         calls,
         created: made,
     })
@@ -198,7 +207,10 @@ fn warn_renumbered(options: &mut AgentOptions, wanted: &Path) {
     let beside = match options.record {
         RecordMode::None => None,
         RecordMode::Stream => Some(lucce_stream::events_path(wanted)),
-        RecordMode::Calls => Some(call_recorder::calls_file_path(wanted)),
+        #[cfg(not(feature = "lab"))]
+        RecordMode::Calls => None,
+        #[cfg(feature = "lab")]
+        RecordMode::Calls => Some(calls_file_path(wanted)),
     };
     let is_there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
     let there = [Some(wanted.to_owned()), beside].into_iter().flatten();

@@ -1,7 +1,7 @@
 //! Classes of objects that code creates without naming the class: by natives, by `clone`, in code that traces omit. The site of
 //! such an object is the line that creates it together with the class.
 //!
-//! Each such class has a word, in a field `$lc` that the agent adds to `java.lang.Class`. The word disappears with the class when
+//! Each such class has a word, in a field `$lucceType` that the agent adds to `java.lang.Class`. The word disappears with the class when
 //! the class is unloaded. The agent then frees the number: for each class that gets a word, it checks two others in turn, as
 //! `class_loaders` does.
 //!
@@ -30,7 +30,7 @@ pub struct ObjectTypes(WatchedMutex<ObjectTypeTable>);
 
 #[derive(Default)]
 struct ObjectTypeTable {
-    /// The field `$lc`, once the first word is needed.
+    /// The field `$lucceType`, once the first word is needed.
     field: Option<FieldId>,
     /// Classes with a word, each as a weak global reference, with their numbers. The first one is checked next.
     turns: VecDeque<(usize, u32)>,
@@ -136,7 +136,9 @@ fn assign_word(
 
 fn find_word_field(env: JniEnvironment, class: jclass) -> Option<FieldId> {
     let of_classes = env.class_of(class);
-    let field = env.field_id(of_classes, c"$lc", c"J").map(FieldId::new);
+    let field = env
+        .field_id(of_classes, c"$lucceType", c"J")
+        .map(FieldId::new);
     env.delete_local(of_classes);
     field
 }

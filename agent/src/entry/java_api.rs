@@ -97,7 +97,10 @@ pub extern "system" fn Java_io_lucce_CallContext_event0(
 /// `current` in code whose hooks are disabled; frames of the helper do not count. If the location is unknown, it
 /// returns 0 and counts a dropped event.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtEvents_asked0(env: *mut JNIEnv, _: jclass) -> jlong {
+pub extern "system" fn Java_java_lang_LucceRtNatives_currentContextFromVm(
+    env: *mut JNIEnv,
+    _: jclass,
+) -> jlong {
     guard_callback(0, |agent| {
         let number = current_number(agent, agent.core.jni_env(env), 0);
         if number == Some(ContextId::UNKNOWN) {
@@ -109,7 +112,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_asked0(env: *mut JNIEnv, _: 
 
 /// `event` in such code. Returns its number.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtEvents_told0(
+pub extern "system" fn Java_java_lang_LucceRtNatives_countEventFromVm(
     env: *mut JNIEnv,
     _: jclass,
     kind: jobject,
@@ -257,8 +260,8 @@ fn with_switched_counters<T>(
     env: JniEnvironment,
     go_on: impl FnOnce(&ThreadState) -> T,
 ) -> Option<T> {
-    // In comparison modes the index of other counters is meaningless.
-    if !agent.core.is_live() || !agent.counters.comparison.is_off() || env.has_exception() {
+    // If tracking is not lazy, the index of other counters is meaningless.
+    if !agent.core.is_live() || !agent.counters.tracking.is_lazy() || env.has_exception() {
         return None;
     }
     let thread = agent.core.jvmti.current_thread()?;
@@ -443,7 +446,7 @@ pub extern "system" fn Java_io_lucce_Allocations_hasBegun0(
         let env = agent.core.jni_env(env);
         let carried = || {
             let class = env.find_class(c"java/util/concurrent/ForkJoinTask")?;
-            let field = env.field_id(class, c"$cx", c"J")?;
+            let field = env.field_id(class, c"$lucceOrigin", c"J")?;
             env.delete_local(class);
             Some(env.get_long(task, field))
         };

@@ -39,9 +39,9 @@ static BRACKET_METHODS: OnceLock<BracketMethods> = OnceLock::new();
 pub fn install_brackets(agent: &Agent, env: JniEnvironment, class: jclass) -> Option<()> {
     let helper = BracketMethods {
         class: class as usize,
-        open: env.static_method_id(class, c"open", c"(I)J")? as usize,
+        open: env.static_method_id(class, c"openNativeFrame", c"(I)J")? as usize,
         enter: env.static_method_id(class, c"enter", c"()J")? as usize,
-        bottom: env.static_method_id(class, c"bottom", c"()J")? as usize,
+        bottom: env.static_method_id(class, c"enterFromNative", c"()J")? as usize,
         restore: env.static_method_id(class, c"restore", c"(J)V")? as usize,
     };
     BRACKET_METHODS.set(helper).ok()?;

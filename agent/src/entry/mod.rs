@@ -1,6 +1,6 @@
 //! Entry points: functions that the VM, the helper class, JNI, Java and C code call. Each passes on to a lower layer.
 //!
-//! `agent_load`, `callbacks` and `event_callbacks` are called by the VM, `natives` and `premain` by the helper classes,
+//! `agent_load`, `callbacks` and `event_callbacks` are called by the VM, `natives`, `lab_natives` and `premain` by the helper classes,
 //! `java_api` and `c_api` by programs. `jni_brackets`, `jni_allocations` and `tool_calls` replace functions of JNI
 //! and JVMTI.
 
@@ -11,6 +11,8 @@ mod event_callbacks;
 mod java_api;
 mod jni_allocations;
 mod jni_brackets;
+#[cfg(feature = "lab")]
+mod lab_natives;
 mod natives;
 mod premain;
 mod tool_calls;

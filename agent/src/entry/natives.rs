@@ -27,12 +27,12 @@ use crate::memory::slots::Slot;
 use crate::session::Agent;
 use crate::session::guard::{guard_callback, guard_event, guard_hook_event};
 use crate::stack::frames::StackWalk;
-use crate::stack::{call_recording, context_scopes, tasks, verify, vm_entry};
+use crate::stack::{context_scopes, tasks, verify, vm_entry};
 use crate::thread::{OwnState, lifecycle};
 
 /// Gives `thread` a state, and a shadow stack unless it has one.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_enlist(
+pub extern "system" fn Java_java_lang_LucceRtNatives_addThread(
     env: *mut JNIEnv,
     _: jclass,
     thread: jobject,
@@ -52,7 +52,7 @@ pub extern "system" fn Java_java_lang_LucceRt_enlist(
 
 /// Whether Java code has called the method whose hook makes this call.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_hasCaller(env: *mut JNIEnv, _: jclass) -> u8 {
+pub extern "system" fn Java_java_lang_LucceRtNatives_hasCaller(env: *mut JNIEnv, _: jclass) -> u8 {
     guard_callback(1, |agent| {
         // Beyond the method itself; frames of helper classes do not count.
         let mut frames = StackWalk::new(agent.stack_parts(), agent.core.jni_env(env), 8);
@@ -62,7 +62,7 @@ pub extern "system" fn Java_java_lang_LucceRt_hasCaller(env: *mut JNIEnv, _: jcl
 
 /// The VM enters a method. `pointer`: the thread's pointer. Returns the slot of the entered frame.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_upcall(
+pub extern "system" fn Java_java_lang_LucceRtNatives_enterFromVm(
     env: *mut JNIEnv,
     _: jclass,
     own: OwnState,
@@ -85,7 +85,7 @@ pub extern "system" fn Java_java_lang_LucceRt_upcall(
 
 /// The frame of a VM entry ends. Returns the pointer from before it.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_upcallEnd(
+pub extern "system" fn Java_java_lang_LucceRtNatives_leaveToVm(
     _: *mut JNIEnv,
     _: jclass,
     own: OwnState,
@@ -100,7 +100,7 @@ pub extern "system" fn Java_java_lang_LucceRt_upcallEnd(
 
 /// Writes sites to slots that have none. Returns whether `slot` has a site now. `top`: the innermost frame's slot.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_repair(
+pub extern "system" fn Java_java_lang_LucceRtNatives_repairSlots(
     env: *mut JNIEnv,
     _: jclass,
     own: OwnState,
@@ -123,7 +123,7 @@ pub extern "system" fn Java_java_lang_LucceRt_repair(
 
 /// The context of a thread's first frame, of `method`.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_root(
+pub extern "system" fn Java_java_lang_LucceRtNatives_rootContext(
     _: *mut JNIEnv,
     _: jclass,
     own: OwnState,
@@ -141,7 +141,7 @@ pub extern "system" fn Java_java_lang_LucceRt_root(
 
 /// The context of a frame of `callee`, called at `site` of a frame with `context`. 0: there is no such site.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_step0(
+pub extern "system" fn Java_java_lang_LucceRtNatives_addTransition(
     _: *mut JNIEnv,
     _: jclass,
     context: jlong,
@@ -167,78 +167,9 @@ pub extern "system" fn Java_java_lang_LucceRt_step0(
     })
 }
 
-/// With `tracking=cct`.
-#[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtComparison_child0(
-    _: *mut JNIEnv,
-    _: jclass,
-    own: OwnState,
-    node: jlong,
-    site: jint,
-    callee: jint,
-) -> jlong {
-    guard_callback(0, |agent| {
-        let place = (node as u64, SiteId(site as u32));
-        let callee = MethodId(callee as u32);
-        let child = own.get().and_then(|state| {
-            let compared = || state.comparison_state();
-            agent
-                .counters
-                .comparison
-                .step_to_callee(compared, place, callee)
-                .flatten()
-        });
-        child.map_or(0, |node| node as jlong)
-    })
-}
-
-/// With `tracking=paper`: `site` calls a method with slot `slot`, and the graph may change.
-#[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtComparison_update0(
-    _: *mut JNIEnv,
-    _: jclass,
-    slot: jlong,
-    site: jint,
-    callee: jint,
-) {
-    guard_callback((), |agent| {
-        if slot != 0 {
-            let (slot, site) = (Slot::from_pointer(slot as usize), SiteId(site as u32));
-            agent.counters.comparison.record_entry(
-                &agent.core,
-                slot,
-                site,
-                MethodId(callee as u32),
-            );
-        }
-    });
-}
-
-/// With `tracking=paper`: the number of the frame of `method` with slot `slot`.
-#[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtComparison_number0(
-    _: *mut JNIEnv,
-    _: jclass,
-    slot: jlong,
-    method: jint,
-) -> jlong {
-    guard_callback(0, |agent| match slot {
-        0 => 0,
-        _ => {
-            let slot = Slot::from_pointer(slot as usize);
-            let method = MethodId(method as u32);
-            agent
-                .counters
-                .comparison
-                .number_in_slots(&agent.core, slot, method)
-                .0 as jlong
-        }
-    })
-}
-
 /// The address of the counter for events at `site` of a frame with `context`, added if needed. 0: there is none.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_insert0(
+pub extern "system" fn Java_java_lang_LucceRtNatives_insertCounter(
     env: *mut JNIEnv,
     _: jclass,
     own: OwnState,
@@ -264,7 +195,7 @@ pub extern "system" fn Java_java_lang_LucceRt_insert0(
 /// The word of a class; `made` is an object of the class; if it is null, the function makes one. Returns 0 if the
 /// class gets no word.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtEvents_learn0(
+pub extern "system" fn Java_java_lang_LucceRtNatives_resolveObjectWord(
     env: *mut JNIEnv,
     _: jclass,
     class: jclass,
@@ -281,7 +212,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_learn0(
 
 /// The word of a class that need not have objects. 0: the class gets no word.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtEvents_named0(
+pub extern "system" fn Java_java_lang_LucceRtNatives_resolveClassWord(
     env: *mut JNIEnv,
     _: jclass,
     class: jclass,
@@ -297,7 +228,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_named0(
 
 /// The site for objects of a type that are made at `site`. 0: no ids are left.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtEvents_typed0(
+pub extern "system" fn Java_java_lang_LucceRtNatives_resolveTypedSite(
     _: *mut JNIEnv,
     _: jclass,
     site: jint,
@@ -317,7 +248,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_typed0(
 
 /// With `verify=N`: compares a number with the current thread's stack. `returned`: innermost frames that have returned.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtEvents_verify(
+pub extern "system" fn Java_java_lang_LucceRtNatives_compareContext(
     env: *mut JNIEnv,
     _: jclass,
     own: OwnState,
@@ -341,7 +272,11 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_verify(
 
 /// Counts dropped events.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_lost(_: *mut JNIEnv, _: jclass, events: jint) {
+pub extern "system" fn Java_java_lang_LucceRtNatives_dropEvents(
+    _: *mut JNIEnv,
+    _: jclass,
+    events: jint,
+) {
     guard_callback((), |agent| {
         let lost = &agent.core.counts.events_dropped;
         lost.fetch_add(events as u64, Ordering::Relaxed);
@@ -350,7 +285,11 @@ pub extern "system" fn Java_java_lang_LucceRt_lost(_: *mut JNIEnv, _: jclass, ev
 
 /// Counts a call from code without hooks. With `really` 0, the call only binds the native method.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_unsaid(_: *mut JNIEnv, _: jclass, really: jboolean) {
+pub extern "system" fn Java_java_lang_LucceRtNatives_countUntracked(
+    _: *mut JNIEnv,
+    _: jclass,
+    really: jboolean,
+) {
     if really != 0 {
         guard_callback((), |agent| {
             increment_counter(&agent.core.counts.untracked_calls);
@@ -360,13 +299,13 @@ pub extern "system" fn Java_java_lang_LucceRt_unsaid(_: *mut JNIEnv, _: jclass, 
 
 /// Code of classes was replaced.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_changed0(_: *mut JNIEnv, _: jclass) {
+pub extern "system" fn Java_java_lang_LucceRtNatives_forgetCode(_: *mut JNIEnv, _: jclass) {
     guard_callback((), |agent| agent.stack.forget_code());
 }
 
 /// The current virtual thread is about to be unmounted, or stays mounted after all.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_unmounting(
+pub extern "system" fn Java_java_lang_LucceRtNatives_setUnmounting(
     env: *mut JNIEnv,
     _: jclass,
     thread: jobject,
@@ -393,7 +332,7 @@ pub extern "system" fn Java_java_lang_LucceRt_unmounting(
 /// `CallContext.event`: an event of the program, of a kind that Java code does not know, or the first in its context.
 /// From now on Java code has the kind, at `place` in `kinds`.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtEvents_event0(
+pub extern "system" fn Java_java_lang_LucceRtProgramEvents_countNewEvent(
     env: *mut JNIEnv,
     class: jclass,
     own: OwnState,
@@ -424,28 +363,9 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_event0(
     });
 }
 
-/// With `record=calls`: records one step of a frame, given by its slot.
-#[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_record(
-    env: *mut JNIEnv,
-    _: jclass,
-    own: OwnState,
-    what: jint,
-    slot: jlong,
-    site: jint,
-) {
-    guard_callback((), |agent| {
-        if let Some(state) = own.get() {
-            let (agent, env) = (agent.stack_parts(), agent.core.jni_env(env));
-            let frame = (Slot::from_pointer(slot as usize), site as u32);
-            call_recording::record_step(agent, env, state, what, frame);
-        }
-    });
-}
-
 /// With `record=stream`: makes room for an event that Java code writes.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtEvents_room0(
+pub extern "system" fn Java_java_lang_LucceRtNatives_makeStreamRoom(
     env: *mut JNIEnv,
     _: jclass,
     own: OwnState,
@@ -465,7 +385,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_room0(
 
 /// The bytes of a hidden class with the agent's changes. Null: the class stays as it is.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_hidden(
+pub extern "system" fn Java_java_lang_LucceRtNatives_hookHiddenClass(
     env: *mut JNIEnv,
     _: jclass,
     loader: jobject,
@@ -495,7 +415,7 @@ pub extern "system" fn Java_java_lang_LucceRt_hidden(
 
 /// In place of `TransformerManager.transform`. Null: no Java agent changes the class, or an exception is pending.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_transform(
+pub extern "system" fn Java_java_lang_LucceRtClasses_transform(
     env: *mut JNIEnv,
     _: jclass,
     manager: jobject,
@@ -533,7 +453,7 @@ pub extern "system" fn Java_java_lang_LucceRt_transform(
 
 /// The context of a frame of `method` that continues where `number` was captured; 0: there is none.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtTasks_scope0(
+pub extern "system" fn Java_java_lang_LucceRtNatives_scopeContext(
     _: *mut JNIEnv,
     _: jclass,
     number: jlong,
@@ -548,7 +468,7 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_scope0(
 
 /// A task without the agent's field is submitted.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtTasks_submitted0(
+pub extern "system" fn Java_java_lang_LucceRtNatives_submitTask(
     _: *mut JNIEnv,
     _: jclass,
     task: jobject,
@@ -563,7 +483,7 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_submitted0(
 
 /// The executor rejects a task without the agent's field that was just submitted: this run will not happen.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtTasks_rejected0(
+pub extern "system" fn Java_java_lang_LucceRtNatives_rejectTask(
     env: *mut JNIEnv,
     _: jclass,
     task: jobject,
@@ -580,7 +500,7 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_rejected0(
 
 /// While allocations are measured: a thread is started, or a task submitted, in the context `number`.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtTasks_hands0(
+pub extern "system" fn Java_java_lang_LucceRtNatives_handTask(
     env: *mut JNIEnv,
     _: jclass,
     task: jobject,
@@ -602,7 +522,7 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_hands0(
 
 /// While allocations are measured: the executor rejects a task that can report whether it has run.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtTasks_takesBack0(
+pub extern "system" fn Java_java_lang_LucceRtNatives_takeBackTask(
     env: *mut JNIEnv,
     _: jclass,
     task: jobject,
@@ -617,7 +537,7 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_takesBack0(
 /// While allocations are measured: the frame with slot `slot` begins to run a task. `number`: the value of its field,
 /// 0 if it has none.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtTasks_begins0(
+pub extern "system" fn Java_java_lang_LucceRtNatives_beginTask(
     env: *mut JNIEnv,
     _: jclass,
     own: OwnState,
@@ -640,7 +560,7 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_begins0(
 
 /// While allocations are measured: the frame has finished its task.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtTasks_ran0(
+pub extern "system" fn Java_java_lang_LucceRtNatives_endTask(
     env: *mut JNIEnv,
     _: jclass,
     own: OwnState,
@@ -658,7 +578,7 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_ran0(
 /// The context of the frame of `method` with slot `slot`, which runs a task. `number`: the value of the task's field,
 /// 0 if it has none. Returns 0 if the task has no origin.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtTasks_handed0(
+pub extern "system" fn Java_java_lang_LucceRtNatives_taskContext(
     _: *mut JNIEnv,
     _: jclass,
     own: OwnState,
@@ -680,7 +600,7 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_handed0(
 
 /// A hook reports an event of one kind of the event mask in the current thread: see [`HookEvent`].
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtEvents_happened0(
+pub extern "system" fn Java_java_lang_LucceRtNatives_recordHookEvent(
     env: *mut JNIEnv,
     _: jclass,
     own: OwnState,
@@ -714,7 +634,7 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_happened0(
 
 /// The VM has filled in the trace of an exception.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtEvents_traced0(
+pub extern "system" fn Java_java_lang_LucceRtNatives_resolveTrace(
     env: *mut JNIEnv,
     _: jclass,
     own: OwnState,

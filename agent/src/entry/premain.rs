@@ -12,7 +12,7 @@ use crate::session::guard::guard_callback;
 
 /// The VM is initialised, but may not have reported it to the agent yet. With `really` 0, the call only binds the native method.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_initialized(
+pub extern "system" fn Java_java_lang_LucceRtNatives_onVmInitialized(
     env: *mut JNIEnv,
     _: jclass,
     really: jboolean,

@@ -61,7 +61,7 @@ pub trait EventSource: Sync {
     /// Adds the capabilities that the events need.
     fn add_capabilities(&self, _wanted: &mut ti::jvmtiCapabilities) {}
 
-    /// Handles an event that a hook reports in the current thread, whose state is passed (`LucceRtEvents.happened0`).
+    /// Handles an event that a hook reports in the current thread, whose state is passed (`LucceRtNatives.recordHookEvent`).
     fn record_hook_event(
         &self,
         _agent: CountingParts<'_>,

@@ -13,7 +13,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::ptr;
 use std::sync::MutexGuard;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::AtomicU32;
+#[cfg(feature = "lab")]
+use std::sync::atomic::AtomicU64;
 
 use lucce_callgraph::SiteId;
 use lucce_tracelog::{ByteSize, MemoryLimit};
@@ -22,7 +24,7 @@ use crate::memory::locks::WatchedMutex;
 use crate::memory::shared_layout::{INT_BITS, SCRATCH_BITS};
 use crate::memory::site_method;
 use crate::memory::slots;
-use crate::memory::slots::{GATE, LOST, Slot, SlotMemoryPart};
+use crate::memory::slots::{EVENT_MASK, LOST, Slot, SlotMemoryPart};
 
 pub const PAGE: usize = 4096;
 
@@ -284,8 +286,9 @@ impl ShadowStacks {
     /// # Errors
     /// Like [`ShadowStacks::new`].
     pub fn without_stacks() -> Result<ShadowStacks, String> {
-        let base = map_scratch(GATE).map_err(|e| no_space_message("the agent", GATE, &e))?;
-        register_scratch(base, GATE);
+        let base =
+            map_scratch(EVENT_MASK).map_err(|e| no_space_message("the agent", EVENT_MASK, &e))?;
+        register_scratch(base, EVENT_MASK);
         let range = MappedRange { start: 0, bytes: 0 };
         Ok(ShadowStacks {
             range,
@@ -450,6 +453,7 @@ fn query_stack_size() -> usize {
 }
 
 /// Reserves `count` zero words that are never freed.
+#[cfg(feature = "lab")]
 pub fn reserve_words(count: usize) -> Option<&'static [AtomicU64]> {
     let bytes = count.checked_mul(size_of::<AtomicU64>())?;
     let range = reserve_memory(bytes, bytes)?;

@@ -5,15 +5,15 @@
 //! because all lines are in use soon and compete with the program for the processor's caches.
 
 use crate::memory::pages::TableWords;
-use crate::memory::shared_layout::{COPY_BITS, WAY_BITS, entry_words};
+use crate::memory::shared_layout::{COPY_BITS, PATH_BITS, entry_words};
 
 /// Recent call paths: from a frame with known context, over at most three calls, to an event's site, with the counter
-/// there. The format of a line is in `LucceRt.cell`.
-pub type RecentPathCache = JavaCache<{ entry_words(WAY_BITS) }>;
-/// Transitions of the graph. The format of a line is in `LucceRt.step`.
+/// there. The format of a line is in `LucceRtPaths.findCounter`.
+pub type RecentPathCache = JavaCache<{ entry_words(PATH_BITS) }>;
+/// Transitions of the graph. The format of a line is in `LucceRtContexts.stepOver`.
 pub type TransitionCache = JavaCache<{ entry_words(COPY_BITS) }>;
 
-/// Sites of objects whose class the code does not name. The format of a line is in `LucceRtEvents.typed`. A type of
+/// Sites of objects whose class the code does not name. The format of a line is in `LucceRtObjects.typedSite`. A type of
 /// its own, because it grows differently from [`TransitionCache`].
 #[derive(Default)]
 pub struct TypedSiteCache(JavaCache<{ entry_words(COPY_BITS) }>);

@@ -24,6 +24,7 @@ pub struct JavaTable<const W: usize, const FIRST: usize> {
 
 impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
     /// A table with its first memory.
+    #[cfg(feature = "lab")]
     pub fn with_first_table() -> Self {
         let mut table = JavaTable::default();
         table.grow_table(|_| 0);

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 
-pub use crate::memory::shared_layout::GATE;
+pub use crate::memory::shared_layout::EVENT_MASK;
 use crate::memory::shared_layout::{CONTEXT, IN_DOWNCALL, SLOT, TAG_SHIFT};
 
 /// The site in a slot whose frame, the caller of the frame above, is not known. Only a memo can give the frame above
@@ -82,7 +82,7 @@ fn word_at(at: usize) -> Option<&'static AtomicU64> {
 
 /// The word of the event mask. `None`: the agent has no memory yet.
 pub fn event_mask_word() -> Option<&'static AtomicU64> {
-    word_at(base_address().wrapping_sub(GATE))
+    word_at(base_address().wrapping_sub(EVENT_MASK))
 }
 
 /// A slot by its address, relative to [`base_address`]. Slots of unknown threads are in the scratch memory.
@@ -192,6 +192,7 @@ pub struct SlotRange {
 }
 
 impl SlotRange {
+    #[cfg(feature = "lab")]
     pub fn slots(self) -> impl Iterator<Item = Slot> {
         self.start.slots_until(self.end)
     }

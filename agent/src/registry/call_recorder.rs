@@ -27,8 +27,8 @@ use lucce_recording::{RecordingWriter, ThreadWriter};
 use lucce_tracelog::FileLoss;
 
 use crate::memory::address_space::MethodOfSite;
+use lucce_layout::lab_layout as layout;
 use crate::memory::locks::{WatchedMutex, WatchedRwLock};
-use crate::memory::shared_layout as layout;
 use crate::memory::slots::Slot;
 use crate::registry::CodeRegistry;
 use crate::registry::file_state::FileState;
@@ -72,14 +72,14 @@ struct LiveFrame {
 #[repr(i32)]
 pub enum FrameNotification {
     /// The frame is about to call.
-    Call = layout::TOLD_CALL,
-    Event = layout::TOLD_EVENT,
+    Call = layout::STEP_CALL,
+    Event = layout::STEP_EVENT,
     /// The frame with this slot returns.
-    Returned = layout::TOLD_RETURNED,
+    Returned = layout::STEP_RETURNED,
     /// The frames from this slot on are gone: an exception has ended them.
-    Thrown = layout::TOLD_THROWN,
+    Thrown = layout::STEP_THROWN,
     /// A frame with this slot was entered.
-    Entered = layout::TOLD_ENTERED,
+    Entered = layout::STEP_ENTERED,
 }
 
 impl FrameNotification {

@@ -12,6 +12,7 @@
 //! cache. `call_recorder` writes the call recording.
 
 pub mod agent_log;
+#[cfg(feature = "lab")]
 pub mod call_recorder;
 pub mod class_image;
 pub mod file_state;

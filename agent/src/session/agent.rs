@@ -11,8 +11,6 @@ use lucce_tracelog::{ByteSize, LogHeader, MemoryLimit, RunId};
 
 use crate::classes::cache::HookedClassCache;
 use crate::classes::{ClassParts, LoadedClasses};
-use crate::comparison;
-use crate::comparison::{AgentComparison, ComparisonInputs};
 use crate::core::{AgentCore, CoreInputs, HooklessMode, OutputFiles, agent_use};
 use crate::counting::{CountingParts, EventCounting};
 use crate::events::allocation_marks::AllocationMarks;
@@ -22,9 +20,9 @@ use crate::memory::locks::WatchedRwLock;
 use crate::memory::pages;
 use crate::options::AgentOptions;
 use crate::registry::CodeRegistry;
-use crate::registry::call_recorder::CallRecorder;
 use crate::stack::{StackParts, StackTracker};
 use crate::thread::{CounterStore, ThreadParts};
+use crate::tracking::{self, ContextTracking, TrackingInputs};
 
 /// The present agent. Code that uses it is inside (see `core::agent_use`), or the agent stays until the VM ends.
 static AGENT: AtomicPtr<Agent> = AtomicPtr::new(ptr::null_mut());
@@ -79,7 +77,7 @@ impl Agent {
 
 /// Resources of an agent: files and address space.
 pub struct AgentResources {
-    prepared: ComparisonInputs,
+    prepared: TrackingInputs,
     outputs: OutputFiles,
     method_of_site: MethodOfSite,
     stacks: ShadowStacks,
@@ -116,11 +114,12 @@ impl AgentResources {
         options: &mut AgentOptions,
         attached: Option<HooklessMode>,
     ) -> Result<AgentResources, StartError> {
+        tracking::refuse_lab_options(options).map_err(StartError::NoResources)?;
         // Before the log is made: it may have the same name.
-        let prepared = ComparisonInputs::new(options).map_err(StartError::InvalidOptions)?;
+        let prepared = TrackingInputs::read(options).map_err(StartError::InvalidOptions)?;
         check_address_space().map_err(StartError::NoResources)?;
         let stacks = match attached {
-            None => ShadowStacks::new(comparison::doubles_slots(options)),
+            None => ShadowStacks::new(ContextTracking::doubles_slots(options)),
             Some(_) => ShadowStacks::without_stacks(),
         };
         let stacks = stacks.map_err(StartError::NoResources)?;
@@ -198,25 +197,24 @@ impl Agent {
         let registry = Arc::new(WatchedRwLock::new(CodeRegistry::new(
             resources.method_of_site,
         )));
-        let calls = outputs.calls.take();
-        let mut planned = resources.prepared.into_plan(&options, &registry);
-        let comparison =
-            AgentComparison::new(&options, &planned).ok_or_else(address_space_message)?;
+        let (tracking, plan) = resources
+            .prepared
+            .create_tracking(&options, &registry, &mut outputs)
+            .ok_or_else(address_space_message)?;
         let inputs = CoreInputs {
             run: resources.run,
             stacks: resources.stacks,
             method_of_site: resources.method_of_site,
             writer,
-            recorder: calls.map(|calls| CallRecorder::new(calls, Arc::clone(&registry))),
             streamer: outputs.streamer.take(),
             registry,
-            plan: planned.plan.take(),
+            plan,
             hookless: resources.attached,
         };
         let leaks = options.events.leak_interval().map(LeakDetector::new);
         let mut agent = Agent {
             core: AgentCore::new(options, jvmti, inputs),
-            counters: CounterStore::new(comparison),
+            counters: CounterStore::new(tracking),
             stack: StackTracker::default(),
             counting: EventCounting::default(),
             classes: LoadedClasses::default(),

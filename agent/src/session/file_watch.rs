@@ -21,7 +21,7 @@ use lucce_tracelog::LogFullCause;
 struct ReportedFileStates {
     log: Option<FileState>,
     stream: Option<FileState>,
-    calls: Option<FileState>,
+    tracking: Option<FileState>,
 }
 
 /// Makes the program survive the truncation of a file, see `tracelog/src/page_loss.rs`. Not if the VM checks signal handlers: it
@@ -59,13 +59,8 @@ fn watch_files(agent: &Agent) {
                 streamer.path(),
             );
         }
-        if let Some(recorder) = &agent.core.recorder {
-            report_state(
-                agent,
-                &mut said.calls,
-                recorder.file_state(),
-                recorder.path(),
-            );
+        if let Some((state, path)) = agent.counters.tracking.file_state() {
+            report_state(agent, &mut said.tracking, state, path);
         }
     }
 }

@@ -39,7 +39,7 @@ pub fn finish_recording(agent: &Agent) {
     let lost = count_dropped_events(agent);
     write_run_counts(agent, (counted.sum_events(), lost));
     write_bursts(agent, bursts);
-    if let Some(warning) = agent.counters.comparison.mismatch_warning() {
+    if let Some(warning) = agent.counters.tracking.mismatch_warning() {
         agent.core.report_message(LogLevel::Warn, &warning);
     }
     if let Some(why) = file_watch::report_full_log(agent) {
@@ -167,7 +167,7 @@ fn write_bursts(agent: &Agent, bursts: Option<BurstTimes>) {
         let unfollowed = agent.stack.tasks.unfollowed.load(Ordering::Relaxed);
         agent.core.append_stat("tasks.unfollowed", unfollowed);
     }
-    for (key, value) in agent.counters.comparison.collect_stats() {
+    for (key, value) in agent.counters.tracking.collect_stats() {
         agent.core.append_stat(key, value);
     }
 }
@@ -178,28 +178,8 @@ fn finish_other_files(agent: &Agent) {
         let (level, line) = streamer.finish();
         agent.core.report_message(level, &line);
     }
-    let Some(recorder) = &agent.core.recorder else {
-        return;
-    };
-    let (bytes, whole) = recorder.finish_file();
-    let file_state = recorder.file_state();
-    let path = file_state.current_path(recorder.path()).display();
-    let megabytes = bytes as f64 / 1e6;
-    let cut = match whole {
-        true => "",
-        false => ", cut: the limit was reached",
-    };
-    match file_state
-        .describe_loss(recorder.path())
-        .filter(|_| file_state.is_lost())
-    {
-        Some(what) => agent
-            .core
-            .report_message(LogLevel::Error, &format!("{what}: the calls are lost")),
-        None => agent.core.report_message(
-            LogLevel::Info,
-            &format!("calls recorded in {path} ({megabytes:.1} MB{cut})"),
-        ),
+    if let Some((level, line)) = agent.counters.tracking.finish_file() {
+        agent.core.report_message(level, &line);
     }
 }
 

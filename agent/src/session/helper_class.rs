@@ -18,18 +18,18 @@ use crate::memory::slots;
 use crate::memory::slots::Slot;
 use crate::options::{AgentOptions, RecordMode, TrackingMode};
 use crate::session::Agent;
-use lucce_layout::HelperVariant;
+use lucce_layout::{HelperVariant, LabFeatures};
 
 /// The output of the build:
 ///
 /// ```text
-/// NAMES     the helper classes
-/// EDITIONS  their bytes, in this order, by helper variant
-/// OTHERS    classes that are the same in all variants: name and bytes
-/// NATIVES   names and descriptors of their native methods, in this order
+/// NAMES           the helper classes
+/// VARIANTS        their bytes, in this order, by helper variant
+/// SHARED_CLASSES  classes that are the same in all variants: name and bytes
+/// NATIVES         names and descriptors of their native methods, in this order
 /// ```
 mod built {
-    use super::{CStr, HelperVariant};
+    use super::{CStr, HelperVariant, LabFeatures};
 
     include!(concat!(env!("OUT_DIR"), "/helper_classes.rs"));
 }
@@ -42,10 +42,16 @@ pub type HelperClasses = [jclass; NAMES.len()];
 /// Installs brackets around JNI calls.
 pub type BracketInstaller = fn(&Agent, JniEnvironment, jclass) -> Option<()>;
 
-/// Indices in [`NAMES`] by purpose.
-const FRAMES: usize = 0;
-const EVENTS: usize = 1;
-const COMPARISON: usize = 3;
+/// The classes with fields and methods that the agent uses.
+const FRAMES: &CStr = c"java/lang/LucceRtFrames";
+const ALLOCATIONS: &CStr = c"java/lang/LucceRtAllocations";
+const PROGRAM_EVENTS: &CStr = c"java/lang/LucceRtProgramEvents";
+
+/// The class of this name.
+fn find_class(classes: HelperClasses, name: &CStr) -> Option<jclass> {
+    let index = NAMES.iter().position(|known| *known == name)?;
+    Some(classes[index])
+}
 
 /// Defines the boot variant, before any Java code runs.
 pub fn define_boot_variant(agent: &Agent, env: JniEnvironment) -> Option<()> {
@@ -53,20 +59,20 @@ pub fn define_boot_variant(agent: &Agent, env: JniEnvironment) -> Option<()> {
     for ((class, name), bytes) in classes
         .iter_mut()
         .zip(NAMES)
-        .zip(variant_bytes(HelperVariant::BOOT)?)
+        .zip(variant_bytes(HelperVariant::default())?)
     {
         *class = env.define_boot_class(name, bytes)?;
     }
-    for (name, bytes) in built::OTHERS {
+    for (name, bytes) in built::SHARED_CLASSES {
         env.define_boot_class(name, bytes)?;
     }
     let types = agent.counting.program_kinds.types_address();
-    env.set_static_long(classes[EVENTS], c"kindTypes", types as i64)?;
-    let graph = agent.counters.comparison.graph_address();
-    env.set_static_long(classes[COMPARISON], c"graph", graph as i64)?;
-    let beside = agent.core.stacks.beside;
-    env.set_static_long(classes[COMPARISON], c"beside", beside as i64)?;
-    let class = classes[FRAMES];
+    let program_events = find_class(classes, PROGRAM_EVENTS)?;
+    env.set_static_long(program_events, c"kindTypes", types as i64)?;
+    for (class, field, value) in agent.counters.tracking.helper_fields(&agent.core) {
+        env.set_static_long(find_class(classes, class)?, field, value)?;
+    }
+    let class = find_class(classes, FRAMES)?;
     let boot = agent.core.stacks.boot;
     let first = Slot::from_address(boot.start()).above().pointer() as i64;
     env.set_static_long(class, c"bootStacks", first)?;
@@ -85,7 +91,7 @@ pub fn find_classes(env: JniEnvironment) -> Option<HelperClasses> {
 
 /// Called when the first thread besides the main one has started: from then on the VM knows the current thread.
 pub fn mark_threads_started(env: JniEnvironment) -> Option<()> {
-    let class = env.find_class(NAMES[FRAMES])?;
+    let class = env.find_class(FRAMES)?;
     env.set_static_boolean(class, c"threads");
     env.delete_local(class);
     Some(())
@@ -98,9 +104,9 @@ pub fn prepare_live_variant(
     classes: HelperClasses,
     bracket: BracketInstaller,
 ) -> Option<()> {
-    measure_arrays(agent, env, classes[EVENTS])?;
+    measure_arrays(agent, env, find_class(classes, ALLOCATIONS)?)?;
     bind_natives(env, classes)?;
-    bracket(agent, env, classes[FRAMES])
+    bracket(agent, env, find_class(classes, FRAMES)?)
 }
 
 /// Redefines the helper classes in the live variant: from now on events count.
@@ -126,20 +132,21 @@ pub fn redefine_live_variant(
 
 /// The helper variant for the options.
 fn select_variant(options: &AgentOptions) -> HelperVariant {
-    let (tracking, record) = (options.tracking, options.record);
     HelperVariant {
         live: true,
         verify: options.verify > 0,
-        record: (tracking, record) == (TrackingMode::Lazy, RecordMode::Calls),
-        stream: tracking != TrackingMode::Paper && record == RecordMode::Stream,
-        tree: tracking == TrackingMode::Cct,
-        paper: tracking == TrackingMode::Paper,
+        stream: options.record == RecordMode::Stream,
+        lab: LabFeatures {
+            record: options.record == RecordMode::Calls,
+            tree: options.tracking == TrackingMode::Cct,
+            paper: options.tracking == TrackingMode::Paper,
+        },
     }
 }
 
-fn variant_bytes(edition: HelperVariant) -> Option<[&'static [u8]; NAMES.len()]> {
-    let mut all = built::EDITIONS.iter();
-    all.find(|(of, _)| *of == edition).map(|(_, bytes)| *bytes)
+fn variant_bytes(variant: HelperVariant) -> Option<[&'static [u8]; NAMES.len()]> {
+    let mut all = built::VARIANTS.iter();
+    all.find(|(of, _)| *of == variant).map(|(_, bytes)| *bytes)
 }
 
 /// Binds the native methods. The VM finds them by name, and the look-up runs Java code, so it must not happen in the middle of a
@@ -222,11 +229,11 @@ fn measure_arrays(agent: &Agent, env: JniEnvironment, class: jclass) -> Option<(
 
 /// The bytes in the live variant, or in all variants if they are the same.
 #[cfg(test)]
-pub fn bytes_in_live(name: &str) -> &'static [u8] {
-    let (_, live) = built::EDITIONS[1];
-    let mut all = NAMES.into_iter().zip(live).chain(built::OTHERS);
+pub fn bytes_in_live(name: &str) -> Option<&'static [u8]> {
+    let (_, live) = built::VARIANTS[1];
+    let mut all = NAMES.into_iter().zip(live).chain(built::SHARED_CLASSES);
     let found = all.find(|(known, _)| known.to_bytes() == name.as_bytes());
-    found.map(|(_, bytes)| bytes).unwrap()
+    found.map(|(_, bytes)| bytes)
 }
 
 #[cfg(test)]
@@ -242,29 +249,32 @@ mod tests {
 
     #[test]
     fn every_choice_of_options_has_its_helper_variant() {
-        for tracking in ["lazy", "cct", "paper"] {
+        let trackings: &[&str] = match cfg!(feature = "lab") {
+            true => &["lazy", "cct", "paper"],
+            false => &["lazy"],
+        };
+        for tracking in trackings {
             for record in ["", ",record=calls", ",record=stream"] {
                 for verify in ["", ",verify=1"] {
                     let text = format!("out=x,tracking={tracking}{record}{verify}");
                     // Some options exclude each other.
                     let Ok(options) = AgentOptions::parse(&text) else {
-                        assert!(!record.is_empty() && tracking != "lazy", "{text}");
+                        assert!(!record.is_empty() && *tracking != "lazy", "{text}");
                         continue;
                     };
-                    let edition = select_variant(&options);
-                    assert!(variant_bytes(edition).is_some(), "{text}: {edition:?}");
+                    let variant = select_variant(&options);
+                    assert!(variant_bytes(variant).is_some(), "{text}: {variant:?}");
                 }
             }
         }
         let plain = select_variant(&options("out=x"));
-        let checked = select_variant(&options("out=x,tracking=cct,record=stream,verify=7"));
         let live = HelperVariant {
             live: true,
-            ..HelperVariant::BOOT
+            ..HelperVariant::default()
         };
         assert_eq!(plain, live);
+        let checked = select_variant(&options("out=x,record=stream,verify=7"));
         let expected = HelperVariant {
-            tree: true,
             stream: true,
             verify: true,
             ..live
@@ -272,23 +282,30 @@ mod tests {
         assert_eq!(checked, expected);
     }
 
+    /// The agent's own variants are few: the program's memory holds one of them, the library all.
+    #[cfg(not(feature = "lab"))]
     #[test]
-    fn helper_variants_differ_and_take_addresses() {
-        for (index, (edition, classes)) in built::EDITIONS.iter().enumerate() {
-            let others = built::EDITIONS.iter().skip(index + 1);
+    fn there_are_at_most_six_variants() {
+        assert!(built::VARIANTS.len() <= 6);
+    }
+
+    #[test]
+    fn variants_are_different_and_take_addresses() {
+        for (index, (variant, classes)) in built::VARIANTS.iter().enumerate() {
+            let others = built::VARIANTS.iter().skip(index + 1);
             for (other, others_classes) in others {
                 assert!(
-                    edition != other && classes != others_classes,
-                    "{edition:?}, {other:?}"
+                    variant != other && classes != others_classes,
+                    "{variant:?}, {other:?}"
                 );
             }
             let live = fill_addresses(*classes, ADDRESSES);
-            assert!(live.is_some(), "{edition:?}");
+            assert!(live.is_some(), "{variant:?}");
             let left = live.into_iter().flatten().any(|class| {
                 let mut words = class.windows(8);
                 words.any(|word| ADDRESSES.iter().any(|(hole, _)| word == hole.to_be_bytes()))
             });
-            assert!(!left, "{edition:?}");
+            assert!(!left, "{variant:?}");
         }
     }
 

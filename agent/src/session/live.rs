@@ -97,7 +97,7 @@ pub fn set_program_properties(agent: &Agent, env: JniEnvironment) -> Option<()> 
     set_property(env, "lucce.version", env!("CARGO_PKG_VERSION"))
 }
 
-/// The boot variant has left the current thread's `$fp` anywhere. Sets it so that the thread's callees find their slots directly
+/// The boot variant has left the current thread's `$lucceStack` anywhere. Sets it so that the thread's callees find their slots directly
 /// above the present frames: there is none, or the method that runs a Java agent.
 fn set_slot_pointer(agent: &Agent, env: JniEnvironment) -> Option<()> {
     let thread = agent.core.jvmti.current_thread()?;
@@ -127,7 +127,7 @@ fn hide_inherited_helpers(env: JniEnvironment) -> Option<()> {
     let register = c"registerMethodsToFilter";
     let register =
         env.static_method_id(reflection, register, c"(Ljava/lang/Class;Ljava/util/Set;)V")?;
-    let names: BTreeSet<String> = inherited_methods()
+    let names: BTreeSet<String> = inherited_methods(cfg!(feature = "lab"))
         .iter()
         .map(|method| format!("{}{}", method.prefix, method.helper.name))
         .collect();

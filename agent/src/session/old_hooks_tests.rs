@@ -2,21 +2,37 @@
 
 use std::collections::BTreeSet;
 
-use lucce_bytecode::{ClassFile, ClassPlan, EntryHook, MethodPlan, rewrite};
+use lucce_bytecode::{ClassFile, ClassPlan, EntryHook, HelperMethod, MethodPlan, rewrite};
 use lucce_instrument::helpers::{
-    self, ASKING, ENTER, EXIT_VM, INHERITED, RT, WAS, WAS_ASKED, WAS_ENTERED, WAS_SAID,
+    self, ASKING, ENTER, EXIT_VM, FRAMES, HELPER_PREFIX, INHERITED, NOOP, NOOP_ASK, NOOP_ENTER,
+    NOOP_PLAIN, PUBLISH,
 };
 use lucce_instrument::inherited::{
-    INHERITED_WAS, INHERITED_WAS_ASKED, INHERITED_WAS_ENTERED, inherited_methods,
+    INHERITED_NOOP, INHERITED_NOOP_ASK, INHERITED_NOOP_ENTER, inherited_methods,
 };
 use lucce_instrument::kinds::{self, CALLED_BY_HOOKS};
 use lucce_instrument::{REPLACEMENT_HELPERS, disable_old_hooks};
 
 use crate::session::helper_class::bytes_in_live;
 
-/// The classes that hooks call.
-fn hooked_classes() -> impl Iterator<Item = &'static [u8]> {
-    CALLED_BY_HOOKS.iter().map(|class| bytes_in_live(class))
+const IN_LAB: bool = cfg!(feature = "lab");
+
+/// The classes that hooks call: the names, and the bytes with those of the class that is extended.
+fn hooked_classes() -> impl Iterator<Item = (&'static str, Vec<&'static [u8]>)> {
+    CALLED_BY_HOOKS.iter().filter_map(|class| {
+        let own = bytes_in_live(class)?;
+        let job = class.strip_prefix(HELPER_PREFIX).unwrap();
+        let extended = bytes_in_live(&format!("{HELPER_PREFIX}Product{job}"));
+        Some((
+            *class,
+            [Some(own), extended].into_iter().flatten().collect(),
+        ))
+    })
+}
+
+/// The helpers that hooks of this agent call.
+fn common_helpers() -> impl Iterator<Item = HelperMethod<'static>> {
+    helpers::all_helpers().chain(helpers::lab_helpers().filter(|_| IN_LAB))
 }
 
 const PUBLIC_STATIC: u16 = 9;
@@ -29,6 +45,11 @@ fn public_static_methods(bytes: &[u8]) -> BTreeSet<(String, String)> {
     offered
         .map(|method| (method.name.to_string(), method.descriptor.to_string()))
         .collect()
+}
+
+fn offered_methods(classes: &[&[u8]]) -> BTreeSet<(String, String)> {
+    let each = classes.iter().map(|bytes| public_static_methods(bytes));
+    each.flatten().collect()
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,8 +75,8 @@ fn called_methods(bytes: &[u8]) -> Vec<CalledMethod> {
 
 fn disabled_counterpart(name: &str, descriptor: &str) -> (String, String) {
     let noop = match name.starts_with(INHERITED) {
-        true => [INHERITED_WAS, INHERITED_WAS_ENTERED, INHERITED_WAS_ASKED],
-        false => [WAS_SAID, WAS_ENTERED, WAS_ASKED],
+        true => [INHERITED_NOOP, INHERITED_NOOP_ENTER, INHERITED_NOOP_ASK],
+        false => [NOOP_PLAIN, NOOP_ENTER, NOOP_ASK],
     };
     let kind = match descriptor.ends_with('J') {
         _ if ASKING.contains(&name.trim_start_matches(INHERITED)) => 2,
@@ -68,14 +89,13 @@ fn disabled_counterpart(name: &str, descriptor: &str) -> (String, String) {
 #[test]
 fn what_hooks_call_is_there() {
     // `jdk::intrinsics` has a table of these.
-    let is_elsewhere = |name: &str| name == "counted";
-    let named: BTreeSet<_> = helpers::all_helpers()
+    let is_elsewhere = |name: &str| name == "countCopy";
+    let named: BTreeSet<_> = common_helpers()
         .chain(kinds::kind_helpers())
         .map(|helper| (helper.class, helper.name, helper.descriptor))
         .collect();
-    let classes = CALLED_BY_HOOKS.iter();
-    let classes: Vec<_> = classes
-        .map(|class| (*class, public_static_methods(bytes_in_live(class))))
+    let classes: Vec<_> = hooked_classes()
+        .map(|(class, bytes)| (class, offered_methods(&bytes)))
         .collect();
     for (class, offered) in &classes {
         for (name, descriptor) in offered {
@@ -96,15 +116,15 @@ fn what_hooks_call_is_there() {
 /// A hook that is added to a helper class has a neutral counterpart.
 #[test]
 fn whatever_hooks_call_has_a_disabled_counterpart() {
-    let noop_methods = public_static_methods(bytes_in_live(WAS));
-    for (name, descriptor) in hooked_classes().flat_map(public_static_methods) {
-        let is_there = noop_methods.contains(&disabled_counterpart(&name, &descriptor));
+    let noops = public_static_methods(bytes_in_live(NOOP).unwrap());
+    for (name, descriptor) in hooked_classes().flat_map(|(_, bytes)| offered_methods(&bytes)) {
+        let is_there = noops.contains(&disabled_counterpart(&name, &descriptor));
         assert!(
             is_there || REPLACEMENT_HELPERS.contains(&&*name),
             "{name}{descriptor}"
         );
     }
-    let inherited: BTreeSet<_> = inherited_methods()
+    let inherited: BTreeSet<_> = inherited_methods(IN_LAB)
         .iter()
         .map(|method| {
             let name = format!("{}{}", method.prefix, method.helper.name);
@@ -121,17 +141,17 @@ fn whatever_hooks_call_has_a_disabled_counterpart() {
 /// The helper class calls its own methods, hooks among them.
 #[test]
 fn calls_of_hooks_become_calls_that_do_nothing_and_others_stay() {
-    for class in hooked_classes() {
+    let mut count = 0;
+    for class in hooked_classes().flat_map(|(_, bytes)| bytes) {
         let after = disable_old_hooks(class).unwrap();
         let (before, after) = (called_methods(class), called_methods(&after));
         assert_eq!(before.len(), after.len());
-        let mut count = 0;
         for (old, new) in before.iter().zip(&after) {
             let is_hook = CALLED_BY_HOOKS.contains(&&*old.owner);
             if is_hook && !REPLACEMENT_HELPERS.contains(&&*old.name) {
                 let (name, descriptor) = disabled_counterpart(&old.name, &old.descriptor);
                 let expected = CalledMethod {
-                    owner: WAS.into(),
+                    owner: NOOP.into(),
                     name,
                     descriptor,
                 };
@@ -141,16 +161,18 @@ fn calls_of_hooks_become_calls_that_do_nothing_and_others_stay() {
                 assert_eq!(new, old);
             }
         }
-        assert!(count > 0);
     }
+    assert!(count > 0);
 }
 
 /// A class of a loader that may not know the helper class.
 #[test]
 fn inherited_hooks_become_inherited_ones_that_do_nothing() {
-    let class = ClassFile::parse(bytes_in_live(RT)).unwrap();
+    let class = ClassFile::parse(bytes_in_live(FRAMES).unwrap()).unwrap();
     let mut methods = class.methods().iter();
-    let index = methods.position(|method| &*method.name == "pub").unwrap();
+    let index = methods
+        .position(|method| &*method.name == PUBLISH.name)
+        .unwrap();
     let entry = EntryHook {
         helper: ENTER,
         argument: None,

@@ -85,7 +85,7 @@ fn bursts_json(agent: &Agent) -> String {
 fn memory_json(agent: &Agent) -> String {
     ReplyObject::default()
         .with_raw("graph", agent.core.encoder.collect_stats().memory_bytes)
-        .with_raw("trees", agent.counters.comparison.tree_bytes())
+        .with_raw("trees", agent.counters.tracking.memory_bytes())
         .into_json()
 }
 

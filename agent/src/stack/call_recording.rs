@@ -23,7 +23,7 @@ pub fn record_step(
     what: i32,
     (slot, site): (Slot, u32),
 ) {
-    let Some(recorder) = &agent.core.recorder else {
+    let Some(recorder) = &agent.counters.tracking.recorder else {
         return;
     };
     let recorded = thread_recording(agent, recorder, env, state);
@@ -59,8 +59,8 @@ fn thread_recording(
     env: JniEnvironment,
     state: &ThreadState,
 ) -> Arc<WatchedMutex<ThreadCallRecord>> {
-    let recorded = state.recording.get_or_init(|| {
-        let started = recorder.claim_started_thread(state.ticket);
+    let recorded = state.tracking.recording.get_or_init(|| {
+        let started = recorder.claim_started_thread(state.tracking.ticket);
         started.unwrap_or_else(|| recorder.record_thread(&thread_name(agent.thread_parts(), env)))
     });
     Arc::clone(recorded)

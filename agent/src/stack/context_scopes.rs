@@ -26,8 +26,7 @@ pub fn scope_context(
 ) -> Option<ContextId> {
     let taken = agent
         .counters
-        .comparison
-        .is_off()
+        .tracking.is_lazy()
         .then(|| find_capture(&agent.core.encoder, || agent.core.registry(), number));
     let (caller, frame) = taken.flatten()?;
     Some(

@@ -1,4 +1,4 @@
-//! Contexts of frames in every tracking mode: numbers of the graph, or the values of a comparison mode.
+//! Contexts of frames: numbers of the graph, or the values that the tracking keeps instead.
 
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 
@@ -13,40 +13,34 @@ pub fn step_context(
     from: EventLocation,
     callee: MethodId,
 ) -> Option<u64> {
-    let compared = agent
+    let place = (from.context, from.site);
+    agent
         .counters
-        .comparison
-        .step_from(|| state.comparison_state(), from, callee);
-    compared.unwrap_or_else(|| {
-        let caller = ContextId(from.context);
-        known_context(
-            agent
-                .core
-                .encoder
-                .encode_call(caller, from.site, from.method, callee),
-        )
-    })
+        .tracking
+        .step_to_callee(&state.tracking, place, callee, || {
+            let caller = ContextId(from.context);
+            let encoder = &agent.core.encoder;
+            known_context(encoder.encode_call(caller, from.site, from.method, callee))
+        })
 }
 
 /// The context of a thread's first frame.
 pub fn first_context(agent: StackParts<'_>, state: &ThreadState, method: MethodId) -> Option<u64> {
     let entry = (0, SiteId::ENTRY);
-    let compared =
-        agent
-            .counters
-            .comparison
-            .step_to_callee(|| state.comparison_state(), entry, method);
-    compared.unwrap_or_else(|| known_context(tasks::first_context(agent, state, method)))
+    agent
+        .counters
+        .tracking
+        .step_to_callee(&state.tracking, entry, method, || {
+            known_context(tasks::first_context(agent, state, method))
+        })
 }
 
 /// The number of a frame's context. `context` is the value that the tracking mode keeps for the frame.
 pub fn context_number(agent: StackParts<'_>, state: &ThreadState, context: u64) -> ContextId {
-    let compared =
-        agent
-            .counters
-            .comparison
-            .resolve_number(agent.core, || state.comparison_state(), context);
-    compared.unwrap_or(ContextId(context))
+    agent
+        .counters
+        .tracking
+        .resolve_number(agent.core, &state.tracking, context)
 }
 
 /// The number of an event at `here`. [`ContextId::UNKNOWN`] if no numbers are left.

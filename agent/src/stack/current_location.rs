@@ -205,20 +205,27 @@ fn innermost_location(
 }
 
 /// The context of the frame of `method` with slot `slot`. Computed from the nearest known context below, like
-/// `LucceRt.walk`. All slots below must belong to frames that are calling.
+/// `LucceRtContexts.findContext`. All slots below must belong to frames that are calling.
 pub fn slot_context(
     agent: StackParts<'_>,
     state: &ThreadState,
     slot: Slot,
     method: MethodId,
 ) -> Option<u64> {
-    if let Some(context) = agent
+    agent
         .counters
-        .comparison
-        .context_in_slots(agent.core, slot, method)
-    {
-        return context;
-    }
+        .tracking
+        .slot_context(agent.core, (slot, method), || {
+            context_by_memos(agent, state, slot, method)
+        })
+}
+
+fn context_by_memos(
+    agent: StackParts<'_>,
+    state: &ThreadState,
+    slot: Slot,
+    method: MethodId,
+) -> Option<u64> {
     let methods = &agent.core.method_of_site;
     let (mut at, mut callee) = (slot, method);
     let mut context = loop {

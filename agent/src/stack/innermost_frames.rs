@@ -50,7 +50,7 @@ pub fn find_callers(
     pointer: Slot,
 ) -> Option<CallerFrames> {
     // Out of scope the pointer is restored, so it may lie below the slot.
-    let usual = agent.counters.comparison.is_off()
+    let usual = agent.counters.tracking.is_lazy()
         && !agent.core.options.is_partial()
         && agent.core.counts.untracked_calls.load(Ordering::Relaxed) == 0;
     let mut stages = [FIRST_FRAMES, MOST_FRAMES].into_iter().filter(|_| usual);

@@ -4,7 +4,7 @@
 //! Calls, returns, exceptions and VM entries come in any order. Frames with hooks do what the helper class does.
 //! Before a call they write their site and move the pointer up. When they are called, they use the slot that the
 //! pointer names. Frames without hooks do nothing. A VM entry, and a callee of code without hooks, ask for their slot
-//! like `LucceRt.upcall`.
+//! like `LucceRtVmEntries.enterVm`.
 
 use std::sync::Arc;
 

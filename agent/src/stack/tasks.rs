@@ -220,7 +220,7 @@ impl SubmissionContext {
 
 /// The separating frame of a task that was submitted at `number`.
 fn submission_context(agent: StackParts<'_>, number: ContextId) -> Option<SubmissionContext> {
-    if !agent.counters.comparison.is_off() {
+    if !agent.counters.tracking.is_lazy() {
         return None;
     }
     let between = agent.stack.tasks.submission_frame(agent)?;

@@ -19,7 +19,7 @@ pub fn forget_loaders(agent: StackParts<'_>, loaders: &[ClassLoaderId]) {
     agent.stack.vm_entry_sites.forget_loaders(loaders);
     // New methods may get the addresses of freed ones.
     agent.stack.verified_traces.forget_all();
-    if agent.counters.comparison.may_forget(&agent.core.options) {
+    if agent.counters.tracking.may_forget(&agent.core.options) {
         agent.core.registry_mut().remove_loaders(loaders);
         sweep_unloaded(agent);
     }
@@ -28,7 +28,7 @@ pub fn forget_loaders(agent: StackParts<'_>, loaders: &[ClassLoaderId]) {
 /// Sweeps registry and graph if enough methods have left the registry.
 pub fn sweep_unloaded(agent: StackParts<'_>) {
     if !agent.core.registry().is_sweep_due()
-        || !agent.counters.comparison.may_forget(&agent.core.options)
+        || !agent.counters.tracking.may_forget(&agent.core.options)
     {
         return;
     }

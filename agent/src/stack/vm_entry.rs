@@ -205,7 +205,7 @@ fn context_by_frames(
     state: &ThreadState,
     loss: &EntryLoss<'_>,
 ) -> Option<(MethodId, ContextId)> {
-    if loss.reason != LossReason::OtherSlot || !agent.counters.comparison.is_off() {
+    if loss.reason != LossReason::OtherSlot || !agent.counters.tracking.is_lazy() {
         return None;
     }
     let method = loss.entered.first()?.method.id()?;

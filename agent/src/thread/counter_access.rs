@@ -102,7 +102,7 @@ fn assign_thread(
     counters.is_virtual = is_virtual;
     counters.env = env.as_raw() as usize;
     // Virtual threads share agent. Their contexts contain the origin: see `tasks`.
-    counters.origin = match is_virtual && agent.counters.comparison.is_off() {
+    counters.origin = match is_virtual && agent.counters.tracking.is_lazy() {
         true => ContextId::UNKNOWN,
         false => origin,
     };
@@ -124,7 +124,7 @@ pub fn return_counters(agent: ThreadParts<'_>, counters: ThreadCounters) {
     if let (Some(id), false) = (counters.id, counters.shared) {
         agent.core.append_record(ThreadEnd { id });
     }
-    match agent.counters.comparison.has_own_indices() {
+    match agent.counters.tracking.has_own_indices() {
         false => agent.counters.counter_pool.return_counters(counters),
         // Their index is meaningless to another thread.
         true => agent.counters.counter_pool.discard_counters(counters),

@@ -6,7 +6,7 @@ use jvmti_bindings::sys::jni::{jlong, jobject};
 use lucce_callgraph::ContextId;
 use lucce_jvmti::JniEnvironment;
 
-use crate::core::{ThreadFields, VerifySums, thread_fields};
+use crate::core::{VerifySums, thread_fields};
 use crate::memory::address_space::stack_size;
 use crate::memory::shared_layout::SCHEDULING;
 use crate::memory::slots::Slot;
@@ -103,9 +103,9 @@ pub fn enlist_thread(
     let region = boot.or_else(|| agent.core.stacks.take_region(stack_size()))?;
     let is_virtual = env.is_virtual_thread(thread);
     let mut state = ThreadState::new(region, is_virtual, agent.core.verify.begin_thread());
-    state.ticket = take_ticket(env, thread, fields);
+    state.tracking = agent.counters.tracking.begin_thread(env, thread, fields);
     let origin = env.get_long(thread, fields.origin.as_raw());
-    // The field of a running thread has another meaning: see `LucceRtTasks.schedules`.
+    // The field of a running thread has another meaning: see `LucceRtTasks.beforeSchedule`.
     state.origin = ContextId(if origin == SCHEDULING { 0 } else { origin } as u64);
     let first = state.first_slot();
     let own = OwnState::from_state(state);
@@ -166,21 +166,6 @@ pub fn end_thread(agent: ThreadParts<'_>, env: JniEnvironment, thread: jobject) 
     if let Some(counters) = state.untagged_counters.take() {
         counter_access::return_counters(agent, *counters);
     }
-    if let (Some(recorder), Some(recorded)) = (&agent.core.recorder, state.recording.get()) {
-        recorder.end_thread(recorded);
-    }
-    agent
-        .counters
-        .comparison
-        .end_thread(&state.comparison_state().tree);
+    agent.counters.tracking.end_thread(&state.tracking);
     agent.core.stacks.return_region(state.region);
-}
-
-fn take_ticket(env: JniEnvironment, thread: jobject, fields: ThreadFields) -> usize {
-    let held = env.get_long(thread, fields.ticket.as_raw());
-    if held >= 0 {
-        return 0;
-    }
-    env.set_long(thread, fields.ticket.as_raw(), 0);
-    usize::try_from(-held).unwrap_or(0)
 }

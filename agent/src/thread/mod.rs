@@ -18,28 +18,27 @@ pub mod tag_scope;
 pub mod tags;
 pub mod thread_counters;
 
-use std::cell::{Cell, OnceCell, RefCell, RefMut};
+use std::cell::{Cell, RefCell, RefMut};
 use std::collections::HashMap;
 use std::mem::offset_of;
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, MutexGuard};
 
 use jvmti_bindings::sys::jni::jlong;
 use lucce_callgraph::{ContextId, SiteId};
 use lucce_stream::{EventCursor, StreamThread};
 use lucce_tracelog::{CounterBlock as CellBlock, EventCounter, ThreadId};
 
-use crate::comparison::{AgentComparison, ThreadTree, ThreadTreeRef};
 use crate::core::{AgentCore, EventLocation, VerifyCountdown};
 use crate::memory::address_space::MappedRange;
 use crate::memory::locks::WatchedMutex;
 use crate::memory::shared_layout as layout;
 use crate::memory::slots::{Slot, SlotRange};
-use crate::registry::call_recorder::ThreadCallRecord;
 use crate::thread::coverage::CoverageTracker;
 use crate::thread::event_kind::MonitorWaits;
 use crate::thread::tags::{OpenTags, TagRegistry};
 use crate::thread::thread_counters::{ThreadCounterPool, ThreadCounters};
+use crate::tracking::{ContextTracking, ThreadTracking};
 
 /// The parts of the agent that the layer of threads uses.
 #[derive(Clone, Copy)]
@@ -50,7 +49,7 @@ pub struct ThreadParts<'a> {
 
 /// Counters of all threads, and what belongs to them.
 pub struct CounterStore {
-    pub comparison: AgentComparison,
+    pub tracking: ContextTracking,
     pub counter_pool: ThreadCounterPool,
     pub tags: TagRegistry,
     /// All blocks of counters, for the sum at the end.
@@ -63,9 +62,9 @@ pub struct CounterStore {
 }
 
 impl CounterStore {
-    pub fn new(comparison: AgentComparison) -> CounterStore {
+    pub fn new(tracking: ContextTracking) -> CounterStore {
         CounterStore {
-            comparison,
+            tracking,
             counter_pool: ThreadCounterPool::default(),
             tags: TagRegistry::default(),
             counter_blocks: WatchedMutex::default(),
@@ -119,8 +118,6 @@ pub struct ThreadState {
     /// Bounds of the shadow stack.
     start: u64,
     end: u64,
-    /// With `tracking=cct`: address of the tree's table; 0: none yet.
-    children: AtomicU64,
     /// Used by the helper classes alone: start and amount of the operation in progress.
     _taking: [AtomicU64; 2],
     /// Used by the helper class alone.
@@ -129,18 +126,14 @@ pub struct ThreadState {
     _text: AtomicU64,
     /// With `record=stream`: where the next event is written.
     pub place: EventCursor,
+    /// Java code of the lab's agent reads its first word.
+    pub tracking: ThreadTracking,
     pub stream_thread: Cell<StreamThread>,
-    /// With `tracking=cct`.
-    tree: RefCell<ThreadTree>,
     pub region: MappedRange,
     vm_entries: RefCell<Vec<VmEntry>>,
     /// The thread's counters, from its first event on.
     thread_counters: RefCell<Option<ThreadCounters>>,
     pub is_virtual: bool,
-    /// With `record=calls`: the thread's part of the recording, from its first call on.
-    pub recording: OnceCell<Arc<WatchedMutex<ThreadCallRecord>>>,
-    /// The ticket from the thread that started this one; 0: no such thread is known.
-    pub ticket: usize,
     /// Monitors that the thread waits for.
     pub waits: MonitorWaits,
     /// The origin of an exception that a handler of the agent is rethrowing.
@@ -155,15 +148,16 @@ pub struct ThreadState {
 
 // Offsets that Java code uses.
 const _: () = assert!(offset_of!(ThreadState, index) == layout::STATE_INDEX);
-const _: () = assert!(offset_of!(ThreadState, countdown) == layout::STATE_LEFT);
+const _: () = assert!(offset_of!(ThreadState, countdown) == layout::STATE_VERIFY_COUNTDOWN);
 const _: () = assert!(offset_of!(ThreadState, start) == layout::STATE_START);
 const _: () = assert!(offset_of!(ThreadState, end) == layout::STATE_END);
-const _: () = assert!(offset_of!(ThreadState, children) == layout::STATE_TREE);
-const _: () = assert!(offset_of!(ThreadState, _taking) == layout::SINCE);
-const _: () = assert!(layout::AMOUNT == layout::SINCE + size_of::<AtomicU64>());
+#[cfg(feature = "lab")]
+const _: () = assert!(offset_of!(ThreadState, tracking) == lucce_layout::lab_layout::STATE_TREE);
+const _: () = assert!(offset_of!(ThreadState, _taking) == layout::OPERATION_START);
+const _: () = assert!(layout::OPERATION_AMOUNT == layout::OPERATION_START + size_of::<AtomicU64>());
 const _: () = assert!(offset_of!(ThreadState, _cloning) == layout::CLONING);
-const _: () = assert!(offset_of!(ThreadState, _text) == layout::TEXT);
-const _: () = assert!(offset_of!(ThreadState, place) == layout::PLACE);
+const _: () = assert!(offset_of!(ThreadState, _text) == layout::MESSAGE_BYTES);
+const _: () = assert!(offset_of!(ThreadState, place) == layout::STREAM_CURSOR);
 
 impl ThreadState {
     /// A state whose shadow stack is in `region`.
@@ -174,19 +168,16 @@ impl ThreadState {
             countdown,
             start: start as u64,
             end: (start + region.bytes()) as u64,
-            children: AtomicU64::new(0),
             _taking: Default::default(),
             _cloning: Default::default(),
             _text: Default::default(),
             place: EventCursor::default(),
             stream_thread: Cell::default(),
-            tree: RefCell::default(),
+            tracking: ThreadTracking::default(),
             region,
             vm_entries: RefCell::default(),
             thread_counters: RefCell::default(),
             is_virtual,
-            recording: OnceCell::new(),
-            ticket: 0,
             waits: MonitorWaits::default(),
             rethrown_at: Cell::new(None),
             origin: ContextId::UNKNOWN,
@@ -240,14 +231,6 @@ impl ThreadState {
         let mut upcalls = self.vm_entries.borrow_mut();
         while upcalls.last().is_some_and(has_ended) {
             upcalls.pop();
-        }
-    }
-
-    /// The thread's state of a comparison mode.
-    pub fn comparison_state(&self) -> ThreadTreeRef<'_> {
-        ThreadTreeRef {
-            tree: self.tree.borrow_mut(),
-            table: &self.children,
         }
     }
 

@@ -34,11 +34,11 @@ use crate::memory::java_caches::{RecentPathCache, TransitionCache, TypedSiteCach
 use crate::memory::java_table::{JavaTable, MULTIPLIER};
 use crate::memory::locks::WatchedMutex;
 pub use crate::memory::shared_layout::LOW_SITE_BITS as SITE_BITS;
-use crate::memory::shared_layout::{self as layout, CELL_ALIGNMENT_BITS};
+use crate::memory::shared_layout::{self as layout, COUNTER_ALIGNMENT_BITS};
 use crate::thread::recent_counters::RecentCounters;
 use crate::thread::tags::TagSet;
 
-/// Bits of a counter's address, without its lowest [`layout::CELL_ALIGNMENT_BITS`].
+/// Bits of a counter's address, without its lowest [`layout::COUNTER_ALIGNMENT_BITS`].
 const CELL_BITS: u32 = 64 - SITE_BITS;
 const FIRST_ENTRIES: usize = 64;
 const FIRST_CELLS: u32 = 16;
@@ -162,9 +162,9 @@ impl ThreadCounters {
         }
         if self.recent_paths.grow_for(self.table.byte_count()) {
             self.table
-                .set_owner_word(layout::INDEX_WAYS, self.recent_paths.first_line_address());
+                .set_owner_word(layout::INDEX_PATHS, self.recent_paths.first_line_address());
             self.table
-                .set_owner_word(layout::INDEX_WAYS_SHIFT, self.recent_paths.hash_shift());
+                .set_owner_word(layout::INDEX_PATHS_SHIFT, self.recent_paths.hash_shift());
         }
         if self.typed.grow_for(self.table.byte_count()) {
             let typed = self.typed.address_and_bits();
@@ -334,7 +334,7 @@ fn retain_living(index: &mut CounterIndex, living: impl FnOnce(&[ContextId]) -> 
 
 /// The counter's address from an entry's second word.
 fn address_from_entry(at: u64) -> usize {
-    ((at << SITE_BITS) >> (SITE_BITS - CELL_ALIGNMENT_BITS)) as usize
+    ((at << SITE_BITS) >> (SITE_BITS - COUNTER_ALIGNMENT_BITS)) as usize
 }
 
 /// The context id of a counter: the first word of both kinds.
@@ -344,13 +344,13 @@ fn number_at(cell: usize) -> ContextId {
 }
 
 // Offsets at which Java code counts.
-const _: () = assert!(offset_of!(AllocationCounter, id) == layout::CELL_NUMBER);
-const _: () = assert!(offset_of!(AllocationCounter, count) == layout::CELL_COUNT);
-const _: () = assert!(offset_of!(AllocationCounter, bytes) == layout::CELL_BYTES);
-const _: () = assert!(offset_of!(EventCounter, id) == layout::CELL_NUMBER);
-const _: () = assert!(EventCounter::TYPE_AT == layout::EVENT_CELL_TYPE);
-const _: () = assert!(offset_of!(EventCounter, count) == layout::EVENT_CELL_COUNT);
-const _: () = assert!(offset_of!(EventCounter, value) == layout::EVENT_CELL_VALUE);
+const _: () = assert!(offset_of!(AllocationCounter, id) == layout::COUNTER_CONTEXT);
+const _: () = assert!(offset_of!(AllocationCounter, count) == layout::COUNTER_COUNT);
+const _: () = assert!(offset_of!(AllocationCounter, bytes) == layout::COUNTER_BYTES);
+const _: () = assert!(offset_of!(EventCounter, id) == layout::COUNTER_CONTEXT);
+const _: () = assert!(EventCounter::TYPE_AT == layout::EVENT_COUNTER_TYPE);
+const _: () = assert!(offset_of!(EventCounter, count) == layout::EVENT_COUNTER_COUNT);
+const _: () = assert!(offset_of!(EventCounter, value) == layout::EVENT_COUNTER_VALUE);
 
 /// Words of a counter, and of a counter by type.
 pub const COUNTER_WORDS: usize = size_of::<AllocationCounter>() / 8;
@@ -371,7 +371,7 @@ fn load_words<const N: usize>(cell: usize) -> [u64; N] {
 fn insert_address(index: &mut CounterIndex, context: u64, low: u64, cell: usize) {
     let entry = [
         context,
-        low << CELL_BITS | cell as u64 >> CELL_ALIGNMENT_BITS,
+        low << CELL_BITS | cell as u64 >> COUNTER_ALIGNMENT_BITS,
     ];
     let hash = |[context, at]: &[u64; 2]| hash_key(*context, at >> CELL_BITS);
     index.insert_entry(entry, hash, |_| false);

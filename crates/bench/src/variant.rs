@@ -17,6 +17,8 @@ pub struct Variant {
 const OUT: &str = "{out}";
 /// Placeholder: the path of `liblucce.so`.
 const LUCCE: &str = "{lucce}";
+/// Placeholder: the path of `liblucce-lab.so`.
+const LUCCE_LAB: &str = "{lucce-lab}";
 /// Placeholder: the path of `libasyncProfiler.so`.
 const ASYNC_PROFILER: &str = "{async-profiler}";
 
@@ -71,12 +73,12 @@ const KNOWN: [(&str, &str, &str); 15] = [
     (
         "paper",
         "the paper's scheme: look-up at every entry, call site handed over at every call",
-        "-agentpath:{lucce}=tracking=paper,events=none,log=warn,out={out}",
+        "-agentpath:{lucce-lab}=tracking=paper,events=none,log=warn,out={out}",
     ),
     (
         "cct",
         "a calling context tree per thread",
-        "-agentpath:{lucce}=tracking=cct,events=none,log=warn,out={out}",
+        "-agentpath:{lucce-lab}=tracking=cct,events=none,log=warn,out={out}",
     ),
     (
         "async-alloc",
@@ -99,15 +101,20 @@ const KNOWN: [(&str, &str, &str); 15] = [
 #[derive(Clone, Default, Debug)]
 pub struct Tools {
     pub lucce: Option<PathBuf>,
+    /// With the papers' systems.
+    pub lucce_lab: Option<PathBuf>,
     pub async_profiler: Option<PathBuf>,
 }
 
 impl Tools {
-    /// The environment variable `ASYNC_PROFILER` names the library of async-profiler.
+    /// `liblucce-lab.so` lies beside `lucce`. The environment variable `ASYNC_PROFILER` names the library of async-profiler.
     pub fn from_env(lucce: Option<PathBuf>) -> Tools {
+        let lab = |agent: &PathBuf| agent.with_file_name("liblucce-lab.so");
+        let lucce_lab = lucce.as_ref().map(lab);
         let async_profiler = env::var_os("ASYNC_PROFILER").map(PathBuf::from);
         Tools {
             lucce,
+            lucce_lab,
             async_profiler,
         }
     }
@@ -129,7 +136,8 @@ impl Variant {
 
     /// Parses a known variant's name, or `NAME=FLAGS` with the JVM's flags, separated by spaces.
     ///
-    /// In flags, `{out}` is the file to which it may record, and `{lucce}` the path of `liblucce.so`.
+    /// In flags, `{out}` is the file to which it may record, `{lucce}` the path of `liblucce.so`, and
+    /// `{lucce-lab}` the path of `liblucce-lab.so`.
     ///
     /// # Errors
     /// The name is unknown; the message lists the known names.
@@ -174,6 +182,11 @@ impl Variant {
         self.name == other.name && self != other
     }
 
+    /// Whether the variant needs `liblucce-lab.so`.
+    pub fn wants_lab(&self) -> bool {
+        self.flags.iter().any(|flag| flag.contains(LUCCE_LAB))
+    }
+
     /// Whether the variant needs async-profiler.
     pub fn wants_async_profiler(&self) -> bool {
         self.flags.iter().any(|flag| flag.contains(ASYNC_PROFILER))
@@ -181,7 +194,9 @@ impl Variant {
 
     /// Returns the suffix of the file to which it records.
     pub fn recording(&self) -> &'static str {
-        let ours = |flag: &String| flag.contains(LUCCE) || flag.contains("liblucce");
+        let ours = |flag: &String| {
+            flag.contains(LUCCE) || flag.contains(LUCCE_LAB) || flag.contains("liblucce")
+        };
         match self.flags.iter().any(ours) {
             true => "lucce",
             false => "jfr",
@@ -197,6 +212,10 @@ impl Variant {
             let mut flag = flag.replace(OUT, utf8(out)?);
             if flag.contains(LUCCE) {
                 flag = flag.replace(LUCCE, there(tools.lucce.as_deref(), "no liblucce.so")?);
+            }
+            if flag.contains(LUCCE_LAB) {
+                let library = there(tools.lucce_lab.as_deref(), "no liblucce-lab.so")?;
+                flag = flag.replace(LUCCE_LAB, library);
             }
             if flag.contains(ASYNC_PROFILER) {
                 let missing = "no async-profiler: ASYNC_PROFILER names no library";
@@ -255,6 +274,7 @@ mod variant_tests {
         let tools = Tools {
             lucce: Some(library.clone()),
             async_profiler: None,
+            ..Tools::default()
         };
         let flags = Variant::parse(own)
             .unwrap()
@@ -295,10 +315,11 @@ mod variant_tests {
         let flags = |name| Variant::parse(name).unwrap().flags(&tools, "/x".as_ref());
         assert_eq!(flags("none").unwrap(), Vec::<OsString>::new());
         assert_eq!(flags("tracking").unwrap_err(), "no liblucce.so");
+        assert_eq!(flags("paper").unwrap_err(), "no liblucce-lab.so");
         assert!(flags("async-alloc").unwrap_err().contains("ASYNC_PROFILER"));
         let gone = Tools {
             lucce: Some("/no/such/liblucce.so".into()),
-            async_profiler: None,
+            ..Tools::default()
         };
         let refused = Variant::parse("alloc").unwrap().flags(&gone, "/x".as_ref());
         assert_eq!(refused.unwrap_err(), "/no/such/liblucce.so is missing");

@@ -14,9 +14,9 @@ use crate::instrumentation::{
 use crate::jdk::intrinsics::{INTRINSICS, find_intrinsic};
 use crate::jdk::leaf_methods::{is_arithmetic, is_leaf_call, is_native_leaf, is_recorder_leaf};
 use crate::jdk::roles::{
-    QUIET, QUIET_CLASS, calls_to_restore, frame_kind, has_handlers, hides_frames, is_counted,
-    is_customizing, is_excluded, is_transparent, is_untouched, is_vm_called, may_be_leaf,
-    role_name, switches_thread, unshown_frame,
+    UNTRACKED_CLASS, UNTRACKED_METHODS, calls_to_restore, frame_kind, has_handlers, hides_frames,
+    is_counted, is_customizing, is_excluded, is_transparent, is_untouched, is_vm_called,
+    may_be_leaf, role_name, switches_thread, unshown_frame,
 };
 use crate::jdk::{agents, recorder, untracked_calls, vm_calls};
 use crate::kinds::{ALLOC, AnalyzedMethod, CALL, EventHooks, EventKindSet, hooks_of_kinds};
@@ -173,8 +173,8 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
 
     /// Whether the method, apart from its calls, causes no event.
     ///
-    /// The VM may throw an exception there, and the exception's constructors move `$fp`. A method that catches it
-    /// continues with the moved `$fp`, and so would a caller that published no site and keeps no slot. So a leaf has no
+    /// The VM may throw an exception there, and the exception's constructors move `$lucceStack`. A method that catches it
+    /// continues with the moved `$lucceStack`, and so would a caller that published no site and keeps no slot. So a leaf has no
     /// handlers.
     fn may_be_leaf(&self, method: &ClassFileMethod<'_>, scan: &CodeScan<'_>) -> bool {
         let at = &self.analyzed_method(method, scan);
@@ -194,7 +194,7 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         let Some(scan) = scan else {
             return instrumentation;
         };
-        let quiet = name.starts_with(QUIET_CLASS) && QUIET.contains(&&*method.name)
+        let quiet = name.starts_with(UNTRACKED_CLASS) && UNTRACKED_METHODS.contains(&&*method.name)
             || is_customizing(name, method)
             || self.wants.idle && vm_calls::only_allocates(name, &method.name);
         if !instrumentation.transparent && !is_excluded(name, method) && !quiet {
@@ -422,15 +422,11 @@ const STATIC: u16 = 0x0008;
 const FINAL: u16 = 0x0010;
 const INTERFACE: u16 = 0x0200;
 
-/// Whether no hook runs after a hook that moved `$fp`, so that the method need not keep its slot's address.
+/// Whether no hook runs after a hook that moved `$lucceStack`, so that the method need not keep its slot's address.
 ///
 /// The method has at most one such hook, no loop back to it, and no hook behind it. Methods that the VM calls in
-/// between restore `$fp`, unless they throw; so the method may have no exception handler.
-fn needs_no_slot_local(
-    instrumentation: &MethodInstrumentation,
-    has_loops: bool,
-    has_handlers: bool,
-) -> bool {
+/// between restore `$lucceStack`, unless they throw; so the method may have no exception handler.
+fn needs_no_slot_local(instrumentation: &MethodInstrumentation, has_loops: bool, has_handlers: bool) -> bool {
     let Some((last, before)) = instrumentation.places.split_last() else {
         return false;
     };
@@ -487,15 +483,9 @@ mod class_analysis_tests {
             vec![new(), HookSiteKind::Array("[I".into()), HookSiteKind::Call],
             vec![new(), new()],
         ] {
-            assert!(
-                needs_no_slot_local(&instrumentation(&marks), false, false),
-                "{marks:?}"
-            );
-            // An exception may come from code that the VM calls, and leave `$fp` moved.
-            assert!(
-                !needs_no_slot_local(&instrumentation(&marks), false, true),
-                "{marks:?}"
-            );
+            assert!(needs_no_slot_local(&instrumentation(&marks), false, false), "{marks:?}");
+            // An exception may come from code that the VM calls, and leave `$lucceStack` moved.
+            assert!(!needs_no_slot_local(&instrumentation(&marks), false, true), "{marks:?}");
             let calls = marks.contains(&HookSiteKind::Call);
             assert_eq!(
                 needs_no_slot_local(&instrumentation(&marks), true, false),

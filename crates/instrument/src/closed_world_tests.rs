@@ -1,6 +1,6 @@
 //! Tests that compare the tables of `jdk` with the JDKs of this machine.
 //!
-//! A callee of an untracked call must have no hook, else `$fp` is not where its caller left it. The tests check this
+//! A callee of an untracked call must have no hook, else `$lucceStack` is not where its caller left it. The tests check this
 //! for every call in `java.base`. They also check that the methods named by the tables exist, and that the table of
 //! hidden methods is right.
 

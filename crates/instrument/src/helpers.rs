@@ -1,93 +1,112 @@
 //! Names and descriptors of the helper methods that hooks call.
 //!
-//! They must match `LucceRt.java`, `LucceRtEvents.java` and `LucceRtTasks.java`.
+//! They must match the sources of the helper classes, `LucceRtFrames.java` and others; a test of the agent compares them.
 
 use lucce_bytecode::{CodeInsertion, HelperMethod, NewField};
 
-/// Prefix of the names of all helper classes, and the name of the helper class for frames.
-pub const RT: &str = "java/lang/LucceRt";
-pub const RT_EVENTS: &str = "java/lang/LucceRtEvents";
-pub const RT_TASKS: &str = "java/lang/LucceRtTasks";
+/// Prefix of the names of all helper classes.
+pub const HELPER_PREFIX: &str = "java/lang/LucceRt";
+/// The helper class for frames.
+pub const FRAMES: &str = "java/lang/LucceRtFrames";
+const VM_ENTRIES: &str = "java/lang/LucceRtVmEntries";
+const UNTRACKED: &str = "java/lang/LucceRtUntracked";
+const FOREIGN: &str = "java/lang/LucceRtForeign";
+const CONTEXTS: &str = "java/lang/LucceRtContexts";
+const CLASSES: &str = "java/lang/LucceRtClasses";
+const ALLOCATIONS: &str = "java/lang/LucceRtAllocations";
+const OBJECTS: &str = "java/lang/LucceRtObjects";
+const TRACES: &str = "java/lang/LucceRtTraces";
+const CALLS: &str = "java/lang/LucceRtCalls";
+const PROGRAM_EVENTS: &str = "java/lang/LucceRtProgramEvents";
+pub const DURATIONS: &str = "java/lang/LucceRtDurations";
+const TASKS: &str = "java/lang/LucceRtTasks";
+const LAB: &str = "java/lang/LucceRtLab";
 /// Prefix of the helpers that classes inherit from `java.lang.Object`; no compiler makes such names.
 pub const INHERITED: &str = "$lucce$";
 
 /// Defines a constant for each helper, and the list of all.
 macro_rules! helpers {
-    ($($(#[$about:meta])* $name:ident = $of:ident($method:literal, $descriptor:literal);)*) => {
-        $($(#[$about])* pub const $name: HelperMethod = $of($method, $descriptor);)*
+    ($list:ident: $($(#[$about:meta])* $name:ident = $class:ident($method:literal, $descriptor:literal);)*) => {
+        $($(#[$about])* pub const $name: HelperMethod = helper_of($class, $method, $descriptor);)*
 
-        const NAMED: &[HelperMethod<'static>] = &[$($name),*];
+        const $list: &[HelperMethod<'static>] = &[$($name),*];
     };
 }
 
 helpers! {
-    ENTER = helper("enter", "()J");
-    /// Entry hook that looks up the context.
-    ENTER_AT = helper("enter", "(I)J");
-    ENTER_FIRST = helper("enterFirst", "()J");
-    ENTER_THREAD = helper("enterThread", "()J");
-    ENTER_PREMAIN = helper("enterPremain", "()J");
-    ENTER_VM = helper("enterVm", "(I)J");
-    EXIT_VM = helper("exitVm", "(J)V");
-    /// In place of `EXIT_VM`: the caller's further calls may be untracked. `PUB_UNSAID` is in place of `PUB`; see
+    NAMED:
+    ENTER = FRAMES("enter", "()J");
+    ENTER_FIRST = VM_ENTRIES("enterFirst", "()J");
+    ENTER_THREAD = VM_ENTRIES("enterThread", "()J");
+    ENTER_PREMAIN = VM_ENTRIES("enterPremain", "()J");
+    ENTER_VM = VM_ENTRIES("enterVm", "()J");
+    EXIT_VM = VM_ENTRIES("exitVm", "(J)V");
+    /// In place of `EXIT_VM`: the caller's further calls may be untracked. `PUBLISH_UNTRACKED` is in place of `PUBLISH`; see
     /// `recorder`.
-    EXIT_UNSAID = helper("exitUnsaid", "(J)V");
+    EXIT_UNTRACKED = UNTRACKED("exitUntracked", "(J)V");
     /// Behind a call that redefines classes.
-    CHANGED = helper("changed", "(JI)V");
-    PUB_UNSAID = helper("pubUnsaid", "(JI)V");
-    RESTORE = helper("restore", "(J)V");
-    /// Only if calls are recorded.
-    EXIT = helper("exit", "(J)V");
-    UNWIND_VM = helper("unwindVm", "(J)V");
-    PUB = helper("pub", "(JI)V");
+    CODE_CHANGED = UNTRACKED("onCodeChanged", "(JI)V");
+    PUBLISH_UNTRACKED = UNTRACKED("publishUntracked", "(JI)V");
+    RESTORE = FRAMES("restore", "(J)V");
+    PUBLISH = FRAMES("publishSite", "(JI)V");
     /// For methods that do not keep their slot's address.
-    PUB_HERE = helper("pub", "(I)V");
-    ALLOC_HERE = event("alloc", "(I)V");
-    PUB_SWITCHING = helper("pubSwitching", "(JI)V");
-    TO_CARRIER = helper("toCarrier", "()J");
-    TO_VIRTUAL = helper("toVirtual", "(J)V");
+    PUBLISH_HERE = FRAMES("publishSite", "(I)V");
+    ALLOC_HERE = ALLOCATIONS("countNew", "(I)V");
+    PUBLISH_SWITCHING = FRAMES("publishSwitching", "(JI)V");
+    TO_CARRIER = FRAMES("toCarrier", "()J");
+    TO_VIRTUAL = FRAMES("toVirtual", "(J)V");
     /// In stubs of `java.lang.foreign`: around the call of a C function, and in methods that C code calls.
-    DOWNCALL = helper("downcall", "(J)V");
-    DOWNCALLED = helper("downcalled", "(JI)V");
-    UNWIND_DOWNCALL = helper("unwindDowncall", "(J)V");
-    ENTER_UPCALL = helper("enterUpcall", "()J");
-    RESTORE_UPCALL = helper("restoreUpcall", "(J)V");
-    EXIT_UPCALL = helper("exitUpcall", "(J)V");
-    ENTER_PINNED = helper("enterPinned", "()J");
-    EXIT_PINNED = helper("exitPinned", "(J)V");
-    PUB_NATIVE = helper("pubNative", "(JII)V");
-    ALLOC = event("alloc", "(JI)V");
-    ARRAYS = event("arrays", "(Ljava/lang/Object;JI)V");
-    NEW_BYTES_FOR = event("newBytesFor", "(I)[B");
-    CURRENT = helper("current", "(JI)J");
-    EVENT = event("event", "(Ljava/lang/String;JJI)V");
-    CALLED = event("called", "(I)J");
-    CALLED_FIRST = event("calledFirst", "(I)J");
-    CALLED_THREAD = event("calledThread", "(I)J");
-    CALLED_PREMAIN = event("calledPremain", "(I)J");
-    CALLED_VM = event("calledVm", "(I)J");
-    SCOPE = task("scope", "(JJI)V");
-    SCOPE_END = task("scopeEnd", "(JI)V");
+    DOWNCALL = FOREIGN("downcall", "(J)V");
+    AFTER_DOWNCALL = FOREIGN("afterDowncall", "(JI)V");
+    UNWIND_DOWNCALL = FOREIGN("unwindDowncall", "(J)V");
+    ENTER_UPCALL = FOREIGN("enterUpcall", "()J");
+    RESTORE_UPCALL = FOREIGN("restoreUpcall", "(J)V");
+    EXIT_UPCALL = FOREIGN("exitUpcall", "(J)V");
+    ENTER_PINNED = FRAMES("enterPinned", "()J");
+    EXIT_PINNED = FRAMES("exitPinned", "(J)V");
+    PUBLISH_NATIVE = FRAMES("publishNative", "(JII)V");
+    ALLOC = ALLOCATIONS("countNew", "(JI)V");
+    ARRAYS = ALLOCATIONS("countArrays", "(Ljava/lang/Object;JI)V");
+    NEW_BYTES_FOR = ALLOCATIONS("newBytesFor", "(I)[B");
+    CURRENT = CONTEXTS("current", "(JI)J");
+    EVENT = PROGRAM_EVENTS("event", "(Ljava/lang/String;JJI)V");
+    ENTER_COUNTED = CALLS("enterCounted", "(I)J");
+    ENTER_FIRST_COUNTED = CALLS("enterFirstCounted", "(I)J");
+    ENTER_THREAD_COUNTED = CALLS("enterThreadCounted", "(I)J");
+    ENTER_PREMAIN_COUNTED = CALLS("enterPremainCounted", "(I)J");
+    ENTER_VM_COUNTED = CALLS("enterVmCounted", "(I)J");
+    BEGIN_SCOPE = TASKS("beginScope", "(JJI)V");
+    END_SCOPE = TASKS("endScope", "(JI)V");
     /// For an object made by a native method, or by the compiler's replacement of it.
-    MADE = event("made", "(Ljava/lang/Object;JI)V");
+    COUNT_OBJECT = OBJECTS("countObject", "(Ljava/lang/Object;JI)V");
     /// For methods that do not keep their slot's address.
-    MADE_HERE = event("made", "(Ljava/lang/Object;I)V");
+    COUNT_OBJECT_HERE = OBJECTS("countObject", "(Ljava/lang/Object;I)V");
     /// For an array together with all arrays that it holds.
-    MADE_ALL = event("madeAll", "(Ljava/lang/Object;JI)V");
-    MADE_TEXTS = event("madeTexts", "(Ljava/lang/Object;JI)V");
+    COUNT_OBJECTS = OBJECTS("countObjects", "(Ljava/lang/Object;JI)V");
+    COUNT_TEXTS = OBJECTS("countTexts", "(Ljava/lang/Object;JI)V");
     /// In `Array.newInstance`.
-    REFLECTED = event("reflected", "(Ljava/lang/Object;JI)V");
-    REFLECTED_HERE = event("reflected", "(Ljava/lang/Object;I)V");
+    COUNT_REFLECTED = OBJECTS("countReflected", "(Ljava/lang/Object;JI)V");
+    COUNT_REFLECTED_HERE = OBJECTS("countReflected", "(Ljava/lang/Object;I)V");
     /// In `Throwable.fillInStackTrace`.
-    TRACED = event("traced", "(Ljava/lang/Object;JI)V");
+    COUNT_TRACE = TRACES("countTrace", "(Ljava/lang/Object;JI)V");
     /// In constructors of `Throwable`.
-    DESCRIBES = event("describes", "(Ljava/lang/Object;JI)V");
+    KEEP_MESSAGE = TRACES("keepMessage", "(Ljava/lang/Object;JI)V");
     /// Before and behind a call of `clone` that may reach `Object.clone`.
-    CLONES = event("clones", "(Ljava/lang/Object;JI)V");
-    CLONED = event("cloned", "(Ljava/lang/Object;JI)V");
+    BEFORE_CLONE = OBJECTS("beforeClone", "(Ljava/lang/Object;JI)V");
+    AFTER_CLONE = OBJECTS("afterClone", "(Ljava/lang/Object;JI)V");
     /// In code that traces omit: behind a `new`, and behind a call of one of `INTRINSICS`.
-    UNSEEN_NEW = event("unseenNew", "(Ljava/lang/Class;J)V");
-    UNSEEN_COPY = event("unseenCopy", "(Ljava/lang/Object;JI)V");
+    UNSEEN_NEW = OBJECTS("countUnseenNew", "(Ljava/lang/Class;J)V");
+    UNSEEN_COPY = OBJECTS("countUnseenCopy", "(Ljava/lang/Object;JI)V");
+}
+
+helpers! {
+    NAMED_IN_LAB:
+    /// Entry hooks that look up the context.
+    ENTER_AT = LAB("enter", "(I)J");
+    ENTER_VM_AT = LAB("enterVm", "(I)J");
+    /// Only if calls are recorded.
+    EXIT = LAB("exit", "(J)V");
+    UNWIND_VM = LAB("unwindVm", "(J)V");
 }
 
 /// In place of a site, in code that traces omit: use the site that the caller has published.
@@ -96,38 +115,36 @@ pub const UNSEEN: i32 = -1;
 pub const DEFINE_CLASS_0: &str = "(Ljava/lang/ClassLoader;Ljava/lang/Class;Ljava/lang/String;[BIILjava/security/ProtectionDomain;ZILjava/lang/Object;)Ljava/lang/Class;";
 /// The class that replaces the callee of earlier hooks, and the names of its methods.
 ///
-/// The name depends on the hook: `was` returns nothing, `entered` returns a slot's address, and `asked` replaces a call
+/// The name depends on the hook: `noop` returns nothing, `enterNoop` returns a slot's address, and `askVm` replaces a call
 /// of the program.
-pub const WAS: &str = "java/lang/LucceRtWas";
-pub const WAS_SAID: &str = "was";
-pub const WAS_ENTERED: &str = "entered";
-pub const WAS_ASKED: &str = "asked";
+pub const NOOP: &str = "java/lang/LucceRtNoop";
+pub const NOOP_PLAIN: &str = "noop";
+pub const NOOP_ENTER: &str = "enterNoop";
+pub const NOOP_ASK: &str = "askVm";
 /// Helpers that replace a call of the program; for them the VM finds the caller. Includes their disabled form.
-pub const ASKING: [&str; 4] = [WAS_ASKED, "current", "event", "park"];
+pub const ASKING: [&str; 4] = [NOOP_ASK, "current", "event", "park"];
 /// Replaces the call that asks Java agents.
 pub const REDIRECT_ASKING: CodeInsertion = CodeInsertion::Redirect {
-    helper: helper("transform", TRANSFORM),
+    helper: helper_of(CLASSES, "transform", TRANSFORM),
 };
 pub const TRANSFORM: &str = "(Ljava/lang/Object;Ljava/lang/Module;Ljava/lang/ClassLoader;Ljava/lang/String;Ljava/lang/Class;Ljava/security/ProtectionDomain;[B)[B";
 /// Replaces the call that hides frames: the VM continues to report events to agents.
 pub const REDIRECT_HIDING: CodeInsertion = CodeInsertion::Redirect {
-    helper: helper("hides", "(Ljava/lang/Object;Z)V"),
+    helper: helper_of(FRAMES, "hideFrames", "(Ljava/lang/Object;Z)V"),
 };
 /// Replaces the call that defines a hidden class.
 pub const REDIRECT_DEFINITION: CodeInsertion = CodeInsertion::Redirect {
-    helper: helper("defineClass0", DEFINE_CLASS_0),
+    helper: helper_of(CLASSES, "defineClass0", DEFINE_CLASS_0),
 };
 
-const fn helper(name: &'static str, descriptor: &'static str) -> HelperMethod<'static> {
-    helper_of(RT, name, descriptor)
+/// A helper for allocations.
+pub const fn allocation(name: &'static str, descriptor: &'static str) -> HelperMethod<'static> {
+    helper_of(ALLOCATIONS, name, descriptor)
 }
 
-pub const fn event(name: &'static str, descriptor: &'static str) -> HelperMethod<'static> {
-    helper_of(RT_EVENTS, name, descriptor)
-}
-
+/// A helper for contexts that continue elsewhere.
 pub const fn task(name: &'static str, descriptor: &'static str) -> HelperMethod<'static> {
-    helper_of(RT_TASKS, name, descriptor)
+    helper_of(TASKS, name, descriptor)
 }
 
 /// A method of the given helper class.
@@ -153,6 +170,11 @@ pub fn all_helpers() -> impl Iterator<Item = HelperMethod<'static>> {
         _ => None,
     });
     NAMED.iter().copied().chain(arrays).chain(redirects)
+}
+
+/// Returns the helpers that only the lab's agent has.
+pub fn lab_helpers() -> impl Iterator<Item = HelperMethod<'static>> {
+    NAMED_IN_LAB.iter().copied()
 }
 
 /// Array types that have their own helper.
@@ -181,11 +203,17 @@ pub fn array_helper(descriptor: &str, here: bool) -> HelperMethod<'static> {
         "[D" => ("([DJI)V", "([DI)V"),
         _ => ("([Ljava/lang/Object;JI)V", "([Ljava/lang/Object;I)V"),
     };
-    event("array", if here { without } else { kept })
+    allocation("countArray", if here { without } else { kept })
 }
 
-/// Fields added to `java.lang.Thread`; the helper class explains them. Public and synthetic.
-const THREAD_FIELDS: [&str; 5] = ["$fp", "$ev", "$ts", "$rc", "$cx"];
+/// Fields added to `java.lang.Thread`; the stub that helper classes are compiled against explains them. Public and synthetic.
+const THREAD_FIELDS: [&str; 5] = [
+    "$lucceStack",
+    "$lucceCounters",
+    "$lucceState",
+    "$lucceRecording",
+    "$lucceOrigin",
+];
 /// Returns the fields that frames need in this class of the JDK.
 pub fn new_fields(class: &str) -> Vec<NewField<'static>> {
     match class {

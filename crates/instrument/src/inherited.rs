@@ -10,68 +10,68 @@
 use lucce_bytecode::{HelperMethod, NewMethod};
 
 use crate::helpers::{
-    ALLOC, ALLOC_HERE, ARRAYS, ARRAYS_OF, ASKING, CALLED, CALLED_VM, CHANGED, CLONED, CLONES,
-    CURRENT, ENTER, ENTER_AT, ENTER_VM, EVENT, EXIT, EXIT_VM, INHERITED, MADE, MADE_ALL, MADE_HERE,
-    PUB, PUB_HERE, PUB_UNSAID, RESTORE, SCOPE, SCOPE_END, UNSEEN_COPY, UNSEEN_NEW, UNWIND_VM, WAS,
-    WAS_ASKED, WAS_ENTERED, WAS_SAID, array_helper,
+    AFTER_CLONE, ALLOC, ALLOC_HERE, ARRAYS, ARRAYS_OF, ASKING, BEFORE_CLONE, BEGIN_SCOPE,
+    CODE_CHANGED, COUNT_OBJECT, COUNT_OBJECT_HERE, COUNT_OBJECTS, CURRENT, END_SCOPE, ENTER,
+    ENTER_COUNTED, ENTER_VM, ENTER_VM_COUNTED, EVENT, EXIT_VM, INHERITED, NOOP, NOOP_ASK,
+    NOOP_ENTER, NOOP_PLAIN, PUBLISH, PUBLISH_HERE, PUBLISH_UNTRACKED, RESTORE, UNSEEN_COPY,
+    UNSEEN_NEW, array_helper, lab_helpers,
 };
 use crate::jdk::intrinsics::INTRINSICS;
 use crate::kinds::{self, EventHooks};
 
-/// The names of the methods of `WAS`, with the prefix [`INHERITED`].
-pub const INHERITED_WAS: &str = "$lucce$was";
-pub const INHERITED_WAS_ENTERED: &str = "$lucce$entered";
-pub const INHERITED_WAS_ASKED: &str = "$lucce$asked";
+/// The names of the methods of [`NOOP`], with the prefix [`INHERITED`].
+pub const INHERITED_NOOP: &str = "$lucce$noop";
+pub const INHERITED_NOOP_ENTER: &str = "$lucce$enterNoop";
+pub const INHERITED_NOOP_ASK: &str = "$lucce$askVm";
 
 /// Returns the methods to add to `java/lang/Object`: all helpers that a class of a program's own loader may call.
-pub fn inherited_methods() -> Vec<NewMethod<'static>> {
+/// `in_lab`: also the hooks that only the lab's agent inserts.
+pub fn inherited_methods(in_lab: bool) -> Vec<NewMethod<'static>> {
     const PUBLIC_STATIC_SYNTHETIC: u16 = 0x1009;
     let arrays = ARRAYS_OF.iter();
     let arrays = arrays.flat_map(|of| [false, true].map(|here| array_helper(of, here)));
     let mut helpers = vec![
         ENTER,
-        ENTER_AT,
         ENTER_VM,
-        EXIT,
         EXIT_VM,
-        UNWIND_VM,
         RESTORE,
-        PUB,
-        PUB_HERE,
-        PUB_UNSAID,
-        CHANGED,
+        PUBLISH,
+        PUBLISH_HERE,
+        PUBLISH_UNTRACKED,
+        CODE_CHANGED,
         ALLOC,
         ALLOC_HERE,
         ARRAYS,
         CURRENT,
         EVENT,
-        CALLED,
-        CALLED_VM,
-        SCOPE,
-        SCOPE_END,
-        CLONES,
-        CLONED,
-        MADE,
-        MADE_ALL,
-        MADE_HERE,
+        ENTER_COUNTED,
+        ENTER_VM_COUNTED,
+        BEGIN_SCOPE,
+        END_SCOPE,
+        BEFORE_CLONE,
+        AFTER_CLONE,
+        COUNT_OBJECT,
+        COUNT_OBJECTS,
+        COUNT_OBJECT_HERE,
         UNSEEN_COPY,
         UNSEEN_NEW,
     ];
     helpers.extend(arrays);
+    helpers.extend(lab_helpers().filter(|_| in_lab));
     helpers.extend(kinds::all_event_hooks().flat_map(EventHooks::inherited_helpers));
     for intrinsic in INTRINSICS {
         if !helpers.contains(&intrinsic.counting_helper) {
             helpers.push(intrinsic.counting_helper);
         }
     }
-    let mut silent: Vec<HelperMethod<'_>> = Vec::new();
+    let mut noops: Vec<HelperMethod<'_>> = Vec::new();
     for helper in &helpers {
-        let disabled = noop_helper(helper);
-        if !silent.contains(&disabled) {
-            silent.push(disabled);
+        let noop = noop_helper(helper);
+        if !noops.contains(&noop) {
+            noops.push(noop);
         }
     }
-    helpers.extend(silent);
+    helpers.extend(noops);
     let method = |helper| NewMethod {
         prefix: INHERITED,
         helper,
@@ -84,11 +84,11 @@ pub fn inherited_methods() -> Vec<NewMethod<'static>> {
 /// Returns the disabled form of this helper.
 fn noop_helper(helper: &HelperMethod<'static>) -> HelperMethod<'static> {
     HelperMethod {
-        class: WAS,
+        class: NOOP,
         name: match helper.descriptor.ends_with('J') {
-            _ if ASKING.contains(&helper.name) => WAS_ASKED,
-            true => WAS_ENTERED,
-            false => WAS_SAID,
+            _ if ASKING.contains(&helper.name) => NOOP_ASK,
+            true => NOOP_ENTER,
+            false => NOOP_PLAIN,
         },
         descriptor: helper.descriptor,
     }
@@ -102,7 +102,7 @@ mod inherited_tests {
 
     #[test]
     fn each_helper_is_inherited_once() {
-        let methods = inherited_methods();
+        let methods = inherited_methods(true);
         let keys: HashSet<_> = methods
             .iter()
             .map(|one| (one.helper.name, one.helper.descriptor))

@@ -7,14 +7,16 @@ use lucce_bytecode::{
 
 use crate::class_analysis::find_frame_hiding;
 use crate::helpers::{
-    ALLOC, ALLOC_HERE, ARRAYS, CALLED, CALLED_FIRST, CALLED_PREMAIN, CALLED_THREAD, CALLED_VM,
-    CHANGED, CLONED, CLONES, CURRENT, DESCRIBES, DOWNCALL, DOWNCALLED, ENTER, ENTER_AT,
-    ENTER_FIRST, ENTER_PINNED, ENTER_PREMAIN, ENTER_THREAD, ENTER_UPCALL, ENTER_VM, EVENT, EXIT,
-    EXIT_PINNED, EXIT_UNSAID, EXIT_UPCALL, EXIT_VM, INHERITED, MADE, MADE_ALL, MADE_HERE,
-    MADE_TEXTS, NEW_BYTES_FOR, PUB, PUB_HERE, PUB_NATIVE, PUB_SWITCHING, PUB_UNSAID,
-    REDIRECT_ASKING, REDIRECT_DEFINITION, REDIRECT_HIDING, REFLECTED, REFLECTED_HERE, RESTORE,
-    RESTORE_UPCALL, SCOPE, SCOPE_END, TO_CARRIER, TO_VIRTUAL, TRACED, UNSEEN, UNSEEN_COPY,
-    UNSEEN_NEW, UNWIND_DOWNCALL, UNWIND_VM, array_helper, new_fields,
+    AFTER_CLONE, AFTER_DOWNCALL, ALLOC, ALLOC_HERE, ARRAYS, BEFORE_CLONE, BEGIN_SCOPE,
+    CODE_CHANGED, COUNT_OBJECT, COUNT_OBJECT_HERE, COUNT_OBJECTS, COUNT_REFLECTED,
+    COUNT_REFLECTED_HERE, COUNT_TEXTS, COUNT_TRACE, CURRENT, DOWNCALL, END_SCOPE, ENTER, ENTER_AT,
+    ENTER_COUNTED, ENTER_FIRST, ENTER_FIRST_COUNTED, ENTER_PINNED, ENTER_PREMAIN,
+    ENTER_PREMAIN_COUNTED, ENTER_THREAD, ENTER_THREAD_COUNTED, ENTER_UPCALL, ENTER_VM, ENTER_VM_AT,
+    ENTER_VM_COUNTED, EVENT, EXIT, EXIT_PINNED, EXIT_UNTRACKED, EXIT_UPCALL, EXIT_VM, INHERITED,
+    KEEP_MESSAGE, NEW_BYTES_FOR, PUBLISH, PUBLISH_HERE, PUBLISH_NATIVE, PUBLISH_SWITCHING,
+    PUBLISH_UNTRACKED, REDIRECT_ASKING, REDIRECT_DEFINITION, REDIRECT_HIDING, RESTORE,
+    RESTORE_UPCALL, TO_CARRIER, TO_VIRTUAL, UNSEEN, UNSEEN_COPY, UNSEEN_NEW, UNWIND_DOWNCALL,
+    UNWIND_VM, array_helper, new_fields,
 };
 use crate::inherited;
 use crate::instrumentation::{
@@ -34,7 +36,7 @@ pub struct HookOptions {
     pub exits: bool,
     /// The method's context is looked up at entry.
     pub at_entry: bool,
-    /// The method restores `$fp` when it ends, because code without hooks may call it.
+    /// The method restores `$lucceStack` when it ends, because code without hooks may call it.
     pub restores: bool,
     /// See [`super::InstrumentationOptions::trusted`].
     pub trusted: bool,
@@ -45,6 +47,11 @@ pub struct HookOptions {
 }
 
 impl HookOptions {
+    /// Whether hooks call helpers that only the lab's agent has.
+    pub(crate) fn needs_lab_helpers(self) -> bool {
+        self.exits || self.at_entry
+    }
+
     /// Whether a method may do without its own slot's address.
     fn needs_no_slot_address(self) -> bool {
         !self.exits && !self.at_entry && !self.restores
@@ -65,6 +72,15 @@ impl HookOptions {
         if self.exits && frame == FrameKind::VmEntered && method.unwind.is_some() {
             method.unwind = Some(UNWIND_VM);
         }
+        let look_up = match frame {
+            FrameKind::OwnSlot => Some(ENTER_AT),
+            FrameKind::VmEntered => Some(ENTER_VM_AT),
+            _ => None,
+        };
+        if let Some(helper) = look_up.filter(|_| self.at_entry) {
+            let argument = Some(id as i32);
+            method.entry = Some(EntryHook { helper, argument });
+        }
         if self.restores
             && returns
             && method
@@ -73,19 +89,13 @@ impl HookOptions {
                 .any(|(_, insert)| moves_pointer(insert))
         {
             method.exit = Some(RESTORE);
-            // The creator of the object restores `$fp` for constructors: see `out_of_scope`.
+            // The creator of the object restores `$lucceStack` for constructors: see `out_of_scope`.
             method.unwind = Some(RESTORE).filter(|_| name != "<init>");
-        }
-        if self.at_entry && frame == FrameKind::OwnSlot {
-            method.entry = Some(EntryHook {
-                helper: ENTER_AT,
-                argument: Some(id as i32),
-            });
         }
     }
 }
 
-/// Whether the insertion moves `$fp`.
+/// Whether the insertion moves `$lucceStack`.
 fn moves_pointer(insert: &CodeInsertion<'_>) -> bool {
     matches!(
         insert,
@@ -125,10 +135,10 @@ pub fn plan_class(
         if instrumentation.frame != FrameKind::Leaf {
             let method = class.methods().get(index);
             let name = method.map_or("", |method| &method.name);
-            let mut method = method_plan(instrumentation, id, inserts, name == "<init>");
+            let mut method = method_plan(instrumentation, inserts, name == "<init>");
             hooks.extend_plan(&mut method, instrumentation.frame, id, name);
             if recorder::may_call_untracked(role_name(class, hooks.trusted), name) {
-                method.exit = Some(EXIT_UNSAID);
+                method.exit = Some(EXIT_UNTRACKED);
             }
             count_entries(&mut method, instrumentation.frame, entry_site);
             if here {
@@ -142,7 +152,7 @@ pub fn plan_class(
     plan.fields
         .extend(fields.flat_map(|code| code.added_fields(class.name(), true)));
     if class.name() == "java/lang/Object" {
-        plan.new_methods = inherited::inherited_methods();
+        plan.new_methods = inherited::inherited_methods(hooks.needs_lab_helpers());
     }
     if hooks.inherits {
         plan.inherited = Some(INHERITED);
@@ -153,11 +163,11 @@ pub fn plan_class(
 /// Makes the entry hook also count or record, if entries have a site.
 fn count_entries(method: &mut MethodPlan<'static>, frame: FrameKind, site: Option<i32>) {
     let helper = match frame {
-        FrameKind::OwnSlot => CALLED,
-        FrameKind::ThreadEntry => CALLED_FIRST,
-        FrameKind::AttachedThread => CALLED_THREAD,
-        FrameKind::Premain => CALLED_PREMAIN,
-        FrameKind::VmEntered => CALLED_VM,
+        FrameKind::OwnSlot => ENTER_COUNTED,
+        FrameKind::ThreadEntry => ENTER_FIRST_COUNTED,
+        FrameKind::AttachedThread => ENTER_THREAD_COUNTED,
+        FrameKind::Premain => ENTER_PREMAIN_COUNTED,
+        FrameKind::VmEntered => ENTER_VM_COUNTED,
         FrameKind::Leaf
         | FrameKind::Hidden
         | FrameKind::HiddenVmEntered
@@ -177,11 +187,10 @@ fn count_entries(method: &mut MethodPlan<'static>, frame: FrameKind, site: Optio
 
 fn method_plan(
     instrumentation: &MethodInstrumentation,
-    id: u32,
     mut inserts: Vec<(u16, CodeInsertion<'static>)>,
     is_constructor: bool,
 ) -> MethodPlan<'static> {
-    // Native code that calls the same method again finds `$fp` unchanged.
+    // Native code that calls the same method again finds `$lucceStack` unchanged.
     let (entry, exit, unwind) = match instrumentation.frame {
         FrameKind::Hidden => {
             let moves = !instrumentation.restores.is_empty();
@@ -200,12 +209,6 @@ fn method_plan(
             (ENTER_VM, Some(EXIT_VM), Some(EXIT_VM))
         }
     };
-    let argument = match instrumentation.frame {
-        FrameKind::VmEntered => Some(id as i32),
-        // Traces omit the method.
-        FrameKind::HiddenVmEntered => Some(0),
-        _ => None,
-    };
     let helper = match instrumentation.frame {
         FrameKind::Upcall => RESTORE_UPCALL,
         _ => RESTORE,
@@ -215,12 +218,12 @@ fn method_plan(
     inserts.extend(restores);
     inserts.extend(instrumentation.unseen.iter().flat_map(unseen_insertions_at));
     inserts.sort_by_key(|(bci, _)| *bci);
-    // A constructor cannot have a handler for what it throws; the next VM entry restores `$fp`.
+    // A constructor cannot have a handler for what it throws; the next VM entry restores `$lucceStack`.
     let unwind = unwind.filter(|_| !is_constructor);
     MethodPlan {
         entry: Some(EntryHook {
             helper: entry,
-            argument,
+            argument: None,
         }),
         exit,
         unwind,
@@ -237,9 +240,9 @@ fn insertions_at(
 ) -> Vec<(u16, CodeInsertion<'static>)> {
     let mark = CodeInsertion::Mark {
         helper: match (here, instrumentation.switches) {
-            (true, _) => PUB_HERE,
-            (false, true) => PUB_SWITCHING,
-            (false, false) => PUB,
+            (true, _) => PUBLISH_HERE,
+            (false, true) => PUBLISH_SWITCHING,
+            (false, false) => PUBLISH,
         },
         site,
     };
@@ -249,17 +252,17 @@ fn insertions_at(
     let inserts = match &place.kind {
         HookSiteKind::Entry => Vec::new(),
         HookSiteKind::Untracked => vec![CodeInsertion::Mark {
-            helper: PUB_UNSAID,
+            helper: PUBLISH_UNTRACKED,
             site,
         }],
         HookSiteKind::Call | HookSiteKind::Monitor => vec![mark],
         HookSiteKind::FrameHiding => vec![REDIRECT_HIDING],
         HookSiteKind::AgentQuery => vec![mark, REDIRECT_ASKING],
         HookSiteKind::DefineHidden => vec![mark, REDIRECT_DEFINITION],
-        HookSiteKind::ClassRedefinition => vec![mark, after(CHANGED)],
-        HookSiteKind::StackTrace => vec![mark, after_dup(TRACED)],
+        HookSiteKind::ClassRedefinition => vec![mark, after(CODE_CHANGED)],
+        HookSiteKind::StackTrace => vec![mark, after_dup(COUNT_TRACE)],
         HookSiteKind::ThrowableMessage(local) => vec![CodeInsertion::MarkLocal {
-            helper: DESCRIBES,
+            helper: KEEP_MESSAGE,
             site,
             local: *local,
         }],
@@ -273,7 +276,7 @@ fn insertions_at(
         HookSiteKind::CreatingBracket(native) => {
             vec![
                 bracket_native_call(native_site(*native), site),
-                after_dup(MADE),
+                after_dup(COUNT_OBJECT),
             ]
         }
         HookSiteKind::New(_) => vec![after(if here { ALLOC_HERE } else { ALLOC })],
@@ -290,8 +293,8 @@ fn insertions_at(
         }
         HookSiteKind::Current => vec![in_its_place(CURRENT)],
         HookSiteKind::Event => vec![in_its_place(EVENT)],
-        HookSiteKind::Scope => vec![in_its_place(SCOPE)],
-        HookSiteKind::ScopeEnd => vec![in_its_place(SCOPE_END)],
+        HookSiteKind::Scope => vec![in_its_place(BEGIN_SCOPE)],
+        HookSiteKind::ScopeEnd => vec![in_its_place(END_SCOPE)],
     };
     let each = inserts.into_iter();
     each.map(|insert| (place.bci, insert)).collect()
@@ -299,7 +302,7 @@ fn insertions_at(
 
 fn bracket_native_call(native: u32, site: i32) -> CodeInsertion<'static> {
     CodeInsertion::MarkTwo {
-        helper: PUB_NATIVE,
+        helper: PUBLISH_NATIVE,
         site,
         inner: native as i32,
     }
@@ -313,17 +316,17 @@ fn creation_insertions(
 ) -> Vec<(u16, CodeInsertion<'static>)> {
     let after = |helper| (bci, CodeInsertion::AfterDup { helper, site });
     match making {
-        ObjectCreation::Object if here => vec![after(MADE_HERE)],
-        ObjectCreation::Object => vec![after(MADE)],
-        ObjectCreation::All => vec![after(MADE_ALL)],
-        ObjectCreation::Texts => vec![after(MADE_TEXTS)],
-        ObjectCreation::Reflected if here => vec![after(REFLECTED_HERE)],
-        ObjectCreation::Reflected => vec![after(REFLECTED)],
+        ObjectCreation::Object if here => vec![after(COUNT_OBJECT_HERE)],
+        ObjectCreation::Object => vec![after(COUNT_OBJECT)],
+        ObjectCreation::All => vec![after(COUNT_OBJECTS)],
+        ObjectCreation::Texts => vec![after(COUNT_TEXTS)],
+        ObjectCreation::Reflected if here => vec![after(COUNT_REFLECTED_HERE)],
+        ObjectCreation::Reflected => vec![after(COUNT_REFLECTED)],
         ObjectCreation::Clone => {
-            let helper = CLONES;
+            let helper = BEFORE_CLONE;
             vec![
                 (bci, CodeInsertion::MarkTop { helper, site }),
-                after(CLONED),
+                after(AFTER_CLONE),
             ]
         }
     }
@@ -335,8 +338,8 @@ fn unseen_insertions_at(place: &HookPlace) -> Vec<(u16, CodeInsertion<'static>)>
     let after = |helper, site| vec![(place.bci, CodeInsertion::AfterDup { helper, site })];
     match &place.kind {
         HookSiteKind::New(_) => vec![(place.bci, CodeInsertion::AfterNew { helper: UNSEEN_NEW })],
-        HookSiteKind::Array(_) => after(MADE, site),
-        HookSiteKind::Arrays(_) => after(MADE_ALL, site),
+        HookSiteKind::Array(_) => after(COUNT_OBJECT, site),
+        HookSiteKind::Arrays(_) => after(COUNT_OBJECTS, site),
         HookSiteKind::Creation(making) => creation_insertions(*making, place.bci, (false, site)),
         HookSiteKind::Intrinsic(index) => after(UNSEEN_COPY, *index as i32 + 1),
         _ => Vec::new(),
@@ -371,7 +374,7 @@ pub fn plan_hidden_class(
         }
         instrumentation.restores = calls_to_restore(instrumentation.frame, method, &scan);
         if !instrumentation.restores.is_empty() || !instrumentation.unseen.is_empty() {
-            let mut method = method_plan(&instrumentation, 0, Vec::new(), false);
+            let mut method = method_plan(&instrumentation, Vec::new(), false);
             if instrumentation.frame == FrameKind::Downcall {
                 mark_function_calls(&scan, &mut method.inserts);
             }
@@ -394,7 +397,7 @@ fn mark_function_calls(scan: &CodeScan<'_>, inserts: &mut InsertsAt) {
         inserts.retain(|(at, insert)| !is_before(at, insert));
         let helper = DOWNCALL;
         inserts.push((call.bci, CodeInsertion::Before { helper }));
-        let helper = DOWNCALLED;
+        let helper = AFTER_DOWNCALL;
         inserts.push((call.bci, CodeInsertion::After { helper, site: 0 }));
     }
     inserts.sort_by_key(|(bci, _)| *bci);
@@ -413,7 +416,7 @@ pub fn switch_plan(
     };
     let places = find_frame_hiding(class, scan).into_iter();
     let inserts = places.map(|place| (place.bci, REDIRECT_HIDING)).collect();
-    Some(method_plan(&instrumentation, 0, inserts, false))
+    Some(method_plan(&instrumentation, inserts, false))
 }
 
 /// Insertions of one method, each with its bytecode index.

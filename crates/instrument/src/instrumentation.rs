@@ -137,7 +137,7 @@ pub struct MethodInstrumentation {
     pub transparent: bool,
     pub places: Vec<HookPlace>,
     pub lines: Vec<(u16, u16)>,
-    /// Calls of a [`FrameKind::Hidden`] method before which `$fp` is restored.
+    /// Calls of a [`FrameKind::Hidden`] method before which `$lucceStack` is restored.
     pub restores: Vec<u16>,
     /// Allocations of a method that traces omit; they count for its caller.
     pub unseen: Vec<HookPlace>,
@@ -146,7 +146,7 @@ pub struct MethodInstrumentation {
     /// The method reaches nothing that can ask for a context and causes no event, and a call that names it always
     /// reaches it. Callers need not publish a site.
     pub untracked: bool,
-    /// Until the method's last hook has run, `$fp` holds its slot's address, so the method need not keep it.
+    /// Until the method's last hook has run, `$lucceStack` holds its slot's address, so the method need not keep it.
     pub needs_no_slot_local: bool,
     /// If the method is one of [`super::INTRINSICS`]: its index there, and the bytecode index of its allocation.
     pub intrinsic: Option<(usize, u16)>,

@@ -32,7 +32,7 @@ mod out_of_scope;
 mod published_calls;
 
 pub use class_analysis::{InstrumentationOptions, analyze_class, is_bound};
-pub use helpers::{INHERITED, RT, TRANSFORM};
+pub use helpers::{HELPER_PREFIX, INHERITED, TRANSFORM};
 pub use inherited::inherited_methods;
 pub use insertions::{HookOptions, plan_class, plan_hidden_class};
 pub use instrumentation::{EventCall, FrameKind, HookPlace, HookSiteKind, MethodInstrumentation};

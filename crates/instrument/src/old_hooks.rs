@@ -5,7 +5,7 @@
 //! again. The hooks are then disabled, and the class gets new hooks, which also cover the Java agent's code.
 //!
 //! A hook is a call of the helper class, so the code itself need not change. The constants that name the called methods
-//! are redirected to methods that do nothing (`LucceRtWas`), and inherited helpers to inherited ones.
+//! are redirected to methods that do nothing (`LucceRtNoop`), and inherited helpers to inherited ones.
 //!
 //! Helpers that replace a call of the program still perform it, but do not know their slot. `current`, `event` and
 //! `park`, which need a context, ask the VM for the caller. The others (`defineClass0`, …), used by the JDK's own
@@ -13,12 +13,13 @@
 
 use lucce_bytecode::ConstantPool;
 
-use crate::helpers::{ASKING, INHERITED, WAS, WAS_ASKED, WAS_ENTERED, WAS_SAID};
-use crate::inherited::{INHERITED_WAS, INHERITED_WAS_ASKED, INHERITED_WAS_ENTERED};
+use crate::helpers::{ASKING, INHERITED, NOOP, NOOP_ASK, NOOP_ENTER, NOOP_PLAIN};
+use crate::inherited::{INHERITED_NOOP, INHERITED_NOOP_ASK, INHERITED_NOOP_ENTER};
 use crate::kinds::CALLED_BY_HOOKS;
 
 /// Helper methods that replace a call of the program and need no context.
-pub const REPLACEMENT_HELPERS: [&str; 4] = ["defineClass0", "hides", "newBytesFor", "transform"];
+pub const REPLACEMENT_HELPERS: [&str; 4] = 
+    ["defineClass0", "hideFrames", "newBytesFor", "transform"];
 
 /// Returns the class with hooks that do nothing.
 ///
@@ -124,7 +125,7 @@ struct NoopConstants {
     bytes: Vec<u8>,
     /// Indices by text.
     texts: Vec<(&'static str, u16)>,
-    /// `LucceRtWas`.
+    /// `LucceRtNoop`.
     class: Option<u16>,
     methods: Vec<(HookCall, u16)>,
 }
@@ -142,7 +143,7 @@ impl NoopConstants {
 
     fn noop_class(&mut self) -> Option<u16> {
         if self.class.is_none() {
-            let name = self.intern_text(WAS)?;
+            let name = self.intern_text(NOOP)?;
             self.class = Some(self.add_constant(ConstantPool::CLASS, &[name])?);
         }
         self.class
@@ -154,12 +155,12 @@ impl NoopConstants {
         }
         let enters = pool.utf8(note.descriptor).ok()?.ends_with(b"J");
         let name = self.intern_text(match (note.is_inherited, enters) {
-            (false, _) if note.asks => WAS_ASKED,
-            (true, _) if note.asks => INHERITED_WAS_ASKED,
-            (false, false) => WAS_SAID,
-            (false, true) => WAS_ENTERED,
-            (true, false) => INHERITED_WAS,
-            (true, true) => INHERITED_WAS_ENTERED,
+            (false, _) if note.asks => NOOP_ASK,
+            (true, _) if note.asks => INHERITED_NOOP_ASK,
+            (false, false) => NOOP_PLAIN,
+            (false, true) => NOOP_ENTER,
+            (true, false) => INHERITED_NOOP,
+            (true, true) => INHERITED_NOOP_ENTER,
         })?;
         let method = self.add_constant(ConstantPool::NAME_AND_TYPE, &[name, note.descriptor])?;
         self.methods.push((note, method));
@@ -219,14 +220,14 @@ pub(crate) mod constants {
 mod old_hooks_tests {
     use super::constants::{pair, utf8};
     use super::*;
-    use crate::helpers::RT;
+    use crate::helpers::{FRAMES, PUBLISH};
 
     /// A class that calls a hook, padded with numbers to a constant pool count of `count`.
     fn class(count: u16) -> Vec<u8> {
         let constants = [
-            utf8(RT),
+            utf8(FRAMES),
             vec![ConstantPool::CLASS, 0, 1],
-            utf8("pub"),
+            utf8(PUBLISH.name),
             utf8("(JI)V"),
             pair(ConstantPool::NAME_AND_TYPE, 3, 4),
             pair(ConstantPool::METHODREF, 2, 5),

@@ -1,7 +1,7 @@
 //! Hooks of classes that are out of scope, so that their callees in scope find their slots.
 //!
-//! Their frames have no slots and are in no trace. Meanwhile `$fp` holds the slot of the next method in scope: a method
-//! in scope restores `$fp` when it returns or throws. These methods still need hooks:
+//! Their frames have no slots and are in no trace. Meanwhile `$lucceStack` holds the slot of the next method in scope: a method
+//! in scope restores `$lucceStack` when it returns or throws. These methods still need hooks:
 //!
 //! | method | hook |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | the first method of a virtual thread | gives the thread its slots |
 //! | the method that starts a Java agent when the VM starts | activates the hooks, as in scope |
 //! | the methods of JDK 21 by which a virtual thread acts as its carrier | as in scope: see `roles::switch_frame_kind` |
-//! | methods that create objects of a class that may be in scope | restore `$fp`: no handler may surround the call of a constructor in a constructor (JVMS 4.10.1.6) |
+//! | methods that create objects of a class that may be in scope | restore `$lucceStack`: no handler may surround the call of a constructor in a constructor (JVMS 4.10.1.6) |
 //! | methods with an event (`EventHooks::out_of_scope_insertions`): `Thread.start`, I/O, parking | ask the VM which frame in scope causes it |
 //! | `JavaLangAccess.defineClass` | passes hidden classes to the agent: they also create objects |
 
@@ -20,16 +20,16 @@ use lucce_bytecode::{
 
 use crate::api_calls::defines_hidden;
 use crate::helpers::{
-    ENTER, ENTER_FIRST, ENTER_PINNED, ENTER_PREMAIN, ENTER_VM, EXIT_PINNED, EXIT_VM,
-    REDIRECT_ASKING, REDIRECT_DEFINITION, RESTORE, RT, new_fields,
+    ENTER, ENTER_FIRST, ENTER_PINNED, ENTER_PREMAIN, ENTER_VM, EXIT_PINNED, EXIT_VM, HELPER_PREFIX,
+    REDIRECT_ASKING, REDIRECT_DEFINITION, RESTORE, new_fields,
 };
 use crate::inherited::inherited_methods;
-use crate::insertions::{switch_plan, unseen_inserts};
+use crate::insertions::{HookOptions, switch_plan, unseen_inserts};
 use crate::instrumentation::FrameKind;
 use crate::jdk::leaf_methods::is_leaf_call;
 use crate::jdk::roles::{CLASS_INITIALIZER, is_pinned, role_name, starts_virtual_thread};
 use crate::jdk::{agents, foreign, vm_calls};
-use crate::kinds::{AnalyzedMethod, EventKindSet, hooks_of_kinds};
+use crate::kinds::{AnalyzedMethod, hooks_of_kinds};
 
 /// Returns the insertions of a class that is out of scope.
 ///
@@ -40,12 +40,11 @@ use crate::kinds::{AnalyzedMethod, EventKindSet, hooks_of_kinds};
 /// The class's code is malformed; the VM will report it.
 pub fn plan_class_outside(
     class: &ClassFile<'_>,
-    trusted: bool,
     creates: &dyn Fn(&str) -> bool,
-    counts: EventKindSet,
+    hooks: HookOptions,
 ) -> Result<ClassPlan<'static>, BytecodeError> {
     let mut plan = ClassPlan::default();
-    let name = role_name(class, trusted);
+    let name = role_name(class, hooks.trusted);
     for (index, method) in class.methods().iter().enumerate() {
         let Some(code) = &method.code else { continue };
         let scan = class.scan_code(code)?;
@@ -56,7 +55,7 @@ pub fn plan_class_outside(
             scan: &scan,
             file: class,
         };
-        for code in hooks_of_kinds(counts) {
+        for code in hooks_of_kinds(hooks.kinds) {
             planned = add_insertions(planned, code.out_of_scope_insertions(&at));
         }
         if is_pinned(name, &method.name) && !scan.calls.is_empty() {
@@ -84,11 +83,11 @@ pub fn plan_class_outside(
         }
     }
     plan.fields = new_fields(name);
-    let fields = hooks_of_kinds(counts);
+    let fields = hooks_of_kinds(hooks.kinds);
     plan.fields
         .extend(fields.flat_map(|code| code.added_fields(name, false)));
     if name == "java/lang/Object" {
-        plan.new_methods = inherited_methods();
+        plan.new_methods = inherited_methods(hooks.needs_lab_helpers());
     }
     Ok(plan)
 }
@@ -106,7 +105,14 @@ pub fn plan_hidden_class_outside(
     creates: &dyn Fn(&str) -> bool,
     (counts, holds): (bool, &dyn Fn(&str) -> bool),
 ) -> Result<ClassPlan<'static>, BytecodeError> {
-    let mut plan = plan_class_outside(class, trusted, creates, EventKindSet::default())?;
+    let mut plan = plan_class_outside(
+        class,
+        creates,
+        HookOptions {
+            trusted,
+            ..HookOptions::default()
+        },
+    )?;
     if counts {
         for (index, inserts) in unseen_inserts(class, holds)? {
             let planned = add_insertions(plan.methods.remove(&index), inserts);
@@ -141,7 +147,7 @@ fn method_plan(
     scan: &CodeScan<'_>,
     creates: &dyn Fn(&str) -> bool,
 ) -> Option<MethodPlan<'static>> {
-    if class.starts_with(RT) {
+    if class.starts_with(HELPER_PREFIX) {
         return None;
     }
     let hides = |call: &&MethodCall<'_>| !class.is_empty() && defines_hidden(call);
@@ -177,19 +183,21 @@ fn entry_exit_hooks(
     creates: &dyn Fn(&str) -> bool,
 ) -> Option<EntryExitHooks> {
     let name = &*method.name;
-    let entry = |helper, argument| EntryHook { helper, argument };
+    let entry = |helper| EntryHook {
+        helper,
+        argument: None,
+    };
     if starts_virtual_thread(class, name, &method.descriptor) {
-        return Some((entry(ENTER_FIRST, None), None, None));
+        return Some((entry(ENTER_FIRST), None, None));
     }
     if agents::runs_agent(class, name) {
-        return Some((entry(ENTER_PREMAIN, None), None, None));
+        return Some((entry(ENTER_PREMAIN), None, None));
     }
     if vm_calls::only_allocates(class, name) {
         return None;
     }
     if is_entered_by_vm(class, name, &method.descriptor) {
-        // Traces omit the method.
-        return Some((entry(ENTER_VM, Some(0)), Some(EXIT_VM), Some(EXIT_VM)));
+        return Some((entry(ENTER_VM), Some(EXIT_VM), Some(EXIT_VM)));
     }
     let mut calls = scan.calls.iter();
     let may_create = class == CONSTRUCTOR && name.starts_with("newInstance")
@@ -199,7 +207,7 @@ fn entry_exit_hooks(
             "linkToSpecial" => call.owner == METHOD_HANDLE,
             _ => false,
         });
-    may_create.then_some((entry(ENTER, None), None, Some(RESTORE)))
+    may_create.then_some((entry(ENTER), None, Some(RESTORE)))
 }
 
 /// Whether the method is a VM entry.

@@ -2,14 +2,14 @@
 
 use lucce_bytecode::{ConstantPool, call_bcis};
 
-use crate::helpers::PUB;
+use crate::helpers::PUBLISH;
 use crate::old_hooks::calls_helper;
 
 const INVOKESTATIC: u8 = 0xb8;
 /// Length of an `invokestatic` with its constant's index, in bytes.
 const CALL: u16 = 3;
 
-/// Whether the instruction at `at` is a call and the one before it the call hook, which moved `$fp` to the callee's
+/// Whether the instruction at `at` is a call and the one before it the call hook, which moved `$lucceStack` to the callee's
 /// slot.
 ///
 /// `pool` has the constants of the class, `count` is their number plus one (JVMS 4.1).
@@ -29,7 +29,7 @@ pub fn is_published_call(code: &[u8], at: u16, count: u16, pool: &[u8]) -> bool 
             return None;
         };
         let constant = u16::from_be_bytes([high, low]);
-        Some(is_call(before) && is_call(at) && calls_helper(&pool, constant, PUB.name))
+        Some(is_call(before) && is_call(at) && calls_helper(&pool, constant, PUBLISH.name))
     };
     hook() == Some(true)
 }
@@ -37,7 +37,7 @@ pub fn is_published_call(code: &[u8], at: u16, count: u16, pool: &[u8]) -> bool 
 #[cfg(test)]
 mod published_calls_tests {
     use super::*;
-    use crate::helpers::{INHERITED, RT};
+    use crate::helpers::{FRAMES, INHERITED};
     use crate::old_hooks::constants::{pair, utf8};
 
     /// Constants of a class that calls two methods of `owner`: `first`, with number 10, and `other`, with 11.
@@ -65,8 +65,8 @@ mod published_calls_tests {
 
     #[test]
     fn a_call_is_announced_by_the_hook_right_before_it() {
-        let inherited = format!("{INHERITED}pub");
-        for (owner, first) in [(RT, "pub"), ("java/lang/Object", &inherited)] {
+        let inherited = format!("{INHERITED}{}", PUBLISH.name);
+        for (owner, first) in [(FRAMES, PUBLISH.name), ("java/lang/Object", &inherited)] {
             let (count, pool) = pool(owner, first);
             let places = (0..12).filter(|at| is_published_call(&code(10), *at, count, &pool));
             assert_eq!(places.collect::<Vec<_>>(), [5], "{owner}.{first}");
@@ -75,17 +75,17 @@ mod published_calls_tests {
 
     #[test]
     fn nothing_else_announces_a_call() {
-        let (count, hooks) = pool(RT, "pub");
+        let (count, hooks) = pool(FRAMES, PUBLISH.name);
         // Another helper method, a missing constant, and constants of other kinds.
         for constant in [11, 99, 8, 9, 0] {
             assert!(!is_published_call(&code(constant), 5, count, &hooks));
         }
         for (owner, first) in [
-            ("Program", "pub"),
-            (RT, "public"),
-            (RT, "enter"),
-            (crate::helpers::WAS, crate::helpers::WAS_SAID),
-            ("java/lang/Object", crate::inherited::INHERITED_WAS),
+            ("Program", PUBLISH.name),
+            (FRAMES, "publish"),
+            (FRAMES, "enter"),
+            (crate::helpers::NOOP, crate::helpers::NOOP_PLAIN),
+            ("java/lang/Object", crate::inherited::INHERITED_NOOP),
         ] {
             let (count, pool) = pool(owner, first);
             assert!(

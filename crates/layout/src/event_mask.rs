@@ -1,6 +1,6 @@
 //! The event mask: which kinds of events count now.
 //!
-//! One word beside the scratch memory, which Java code reads at each event (its position is `shared_layout::GATE`):
+//! One word beside the scratch memory, which Java code reads at each event (its position is `shared_layout::EVENT_MASK`):
 //! one bit for each kind. A closed mask changes nothing else, so contexts are still tracked.
 //!
 //! `tests/loom` tries every interleaving.

@@ -1,8 +1,8 @@
 //! What the helper classes (Java) and the agent (Rust) share.
 //!
 //! ```text
-//! shared_layout, event_bits, stream_entry ─► the agent's build ─► LucceRtLayout.java   constants
-//! helper_variant                          ─► the agent's build ─► LucceRtEdition.java  one for each variant
+//! shared_layout, lab_layout, event_bits, stream_entry ─► the agent's build ─► LucceRtLayout.java   constants
+//! helper_variant                          ─► the agent's build ─► LucceRtVariant.java  one for each variant
 //! event_mask, site_method, text_numbers   words that Java code reads without locks
 //! ```
 //!
@@ -10,6 +10,7 @@
 
 pub mod event_bits;
 pub mod helper_variant;
+pub mod lab_layout;
 pub mod shared_layout;
 pub mod stream_entry;
 
@@ -19,4 +20,4 @@ pub mod text_numbers;
 
 mod sync;
 
-pub use helper_variant::HelperVariant;
+pub use helper_variant::{HelperVariant, LabFeatures};

@@ -12,7 +12,7 @@ pub const fn entry_words(bits: u32) -> usize {
 }
 
 /// Defines constants, and a list of them.
-macro_rules! shared {
+macro_rules! shared_constants {
     ($($(#[$about:meta])* $name:ident: $kind:ident = $value:expr;)*) => {
         $($(#[$about])* pub const $name: $kind = $value;)*
 
@@ -21,7 +21,10 @@ macro_rules! shared {
     };
 }
 
-shared! {
+#[allow(unused_imports, reason = "for the lab's constants")]
+pub(crate) use shared_constants;
+
+shared_constants! {
     // ---- addresses: the agent replaces these constants when it makes a class live -----------------------------------
 
     /// Addresses of slots are relative to it. So 0, the initial value of a thread's field, is a writable address.
@@ -45,32 +48,27 @@ shared! {
     /// In place of the memo: a C function (`java.lang.foreign`) was called. Java code that it calls gets this slot.
     IN_DOWNCALL: i64 = -1;
     /// The word of the event mask lies this far below [`BASE`].
-    GATE: usize = 4096;
+    EVENT_MASK: usize = 4096;
     /// Size of the memory for frames of unknown threads: see `address_space`.
     SCRATCH_BITS: u32 = 26;
-    /// With `tracking=paper`, in a slot's second part: see `comparison::frame_locals`.
-    BESIDE_VERSION: usize = 0;
-    BESIDE_NUMBER: usize = 8;
 
     // ---- a thread's state: see `thread` -----------------------------------------------------------------------------
 
     STATE_INDEX: usize = 0;
     /// Events until the next one is verified.
-    STATE_LEFT: usize = 8;
+    STATE_VERIFY_COUNTDOWN: usize = 8;
     STATE_START: usize = 24;
     STATE_END: usize = 32;
-    /// With `tracking=cct`: the tree's table.
-    STATE_TREE: usize = 40;
     /// Start of the timed operation that the thread is in; 0: none.
-    SINCE: usize = 48;
+    OPERATION_START: usize = 40;
     /// Amount of that operation, such as bytes.
-    AMOUNT: usize = 56;
+    OPERATION_AMOUNT: usize = 48;
     /// The slot of a frame that has called `Object.clone` itself, until the call returns.
-    CLONING: usize = 64;
+    CLONING: usize = 56;
     /// Bytes of the message of an exception, until its trace is counted.
-    TEXT: usize = 72;
+    MESSAGE_BYTES: usize = 64;
     /// With `record=stream`: where the thread's next event is written.
-    PLACE: usize = 80;
+    STREAM_CURSOR: usize = 72;
 
     // ---- fields for contexts that continue elsewhere: see `tasks` ---------------------------------------------------
 
@@ -82,19 +80,19 @@ shared! {
     // ---- the index of per-thread counters: see `thread_counters` ----------------------------------------------------
 
     INDEX_TRANSITIONS: usize = 16;
-    INDEX_WAYS: usize = 24;
-    INDEX_WAYS_SHIFT: usize = 32;
+    INDEX_PATHS: usize = 24;
+    INDEX_PATHS_SHIFT: usize = 32;
     INDEX_BY_TYPE: usize = 40;
     INDEX_TRANSITIONS_SHIFT: usize = 48;
     /// In the low bits of the address, below [`COPY_BITS`]: the binary logarithm of the number of lines.
     INDEX_TYPED: usize = 56;
     /// An entry: context or number; low bits of the site, or type, with the counter.
     INDEX_ENTRY_BITS: u32 = 4;
-    INDEX_CELL: usize = 8;
+    INDEX_COUNTER: usize = 8;
     /// Low bits of a site in an entry, above the address of the counter.
     LOW_SITE_BITS: u32 = 20;
     /// Low bits of a counter's address, which are 0 and not stored.
-    CELL_ALIGNMENT_BITS: u32 = 3;
+    COUNTER_ALIGNMENT_BITS: u32 = 3;
 
     // ---- caches of recent look-ups, Java code's own: see `java_caches` ----------------------------------------------
 
@@ -103,44 +101,23 @@ shared! {
     COPY_VALUE: usize = 8;
     /// A recent call path: the known context, 0: an empty line; sites of the event and of the last call; sites of the
     /// two calls before it; the counter; the contexts of the callees, the last one first.
-    WAY_BITS: u32 = 6;
-    WAY_CALL: usize = 8;
-    WAY_BEFORE: usize = 16;
-    WAY_CELL: usize = 24;
-    WAY_CONTEXTS: usize = 32;
+    PATH_BITS: u32 = 6;
+    PATH_SITES: usize = 8;
+    PATH_CALLERS: usize = 16;
+    PATH_COUNTER: usize = 24;
+    PATH_CONTEXTS: usize = 32;
     /// For hashes of several words.
     SECOND_MULTIPLIER: u64 = 0xBF58_476D_1CE4_E5B9;
     THIRD_MULTIPLIER: u64 = 0x94D0_49BB_1331_11EB;
 
     // ---- counters of the log: `tracelog` defines them ---------------------------------------------------------------
 
-    CELL_NUMBER: usize = 0;
-    CELL_COUNT: usize = 8;
-    CELL_BYTES: usize = 16;
-    EVENT_CELL_TYPE: usize = 8;
-    EVENT_CELL_COUNT: usize = 16;
-    EVENT_CELL_VALUE: usize = 24;
-
-    // ---- with `tracking=cct`, entries of the tree's table: see `comparison::thread_tree` ----------------------------
-
-    TREE_ENTRY_BITS: u32 = 4;
-    TREE_PARENT: usize = 8;
-    TREE_CHILD: usize = 12;
-
-    // ---- with `tracking=paper`: see `comparison::paper_tracking` ----------------------------------------------------
-
-    PAPER_UPDATES: usize = 0;
-    PAPER_VERSION: usize = 8;
-    PAPER_TABLE: usize = 16;
-    PAPER_NODES: usize = 24;
-    NODE_BITS: u32 = 4;
-    NODE_VERSION: usize = 0;
-    NODE_INPUTS: usize = 8;
-    EDGE_ENTRY_BITS: u32 = 5;
-    EDGE_INPUTS: usize = 8;
-    EDGE_ADDITION: usize = 16;
-    /// A callId that does not fit into a `long`.
-    LOST_CALL: i64 = -1;
+    COUNTER_CONTEXT: usize = 0;
+    COUNTER_COUNT: usize = 8;
+    COUNTER_BYTES: usize = 16;
+    EVENT_COUNTER_TYPE: usize = 8;
+    EVENT_COUNTER_COUNT: usize = 16;
+    EVENT_COUNTER_VALUE: usize = 24;
 
     // ---- kinds of the program: see `counting::program_kinds` --------------------------------------------------------
 
@@ -160,13 +137,6 @@ shared! {
 
     // ---- arguments and results of native methods --------------------------------------------------------------------
 
-    /// With `record=calls`: a frame is about to call; an event happens; the frame returns; an exception has ended the
-    /// frames from this slot on; a method was entered.
-    TOLD_CALL: i32 = 0;
-    TOLD_EVENT: i32 = 1;
-    TOLD_RETURNED: i32 = 2;
-    TOLD_THROWN: i32 = 3;
-    TOLD_ENTERED: i32 = 4;
     /// For a trace: do nothing; count it; count it and remember the instruction.
     TRACE_COUNTED: i32 = 0;
     TRACE_COUNT: i32 = 1;

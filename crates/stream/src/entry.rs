@@ -8,7 +8,7 @@
 //! word 2   the value, signed, unless it is 0
 //! ```
 //! Word 0 is stored last: if it is 0, there is no entry, and none follows in its block. The helper class writes such
-//! entries (`LucceRtEvents.stream`).
+//! entries (`LucceRtCounting.writeToStream`).
 
 use lucce_layout::stream_entry::HAS_VALUE;
 pub use lucce_layout::stream_entry::TIME_BITS;

@@ -13,6 +13,10 @@ struct DependencyRule {
     reason: &'static str,
 }
 
+const AGENT: &str = "lucce-agent";
+/// The agent's sources with the feature `lab`.
+const LAB_AGENT: &str = "lucce-lab-agent";
+
 enum Forbidden {
     These(&'static [&'static str]),
     AnyOfTheWorkspace,
@@ -108,10 +112,15 @@ type CrateDependencies = BTreeMap<String, BTreeSet<String>>;
 /// Names every dependency that must not be, and every rule about a crate that is gone.
 pub fn check() -> Outcome {
     let dependencies = dependencies(&super::metadata()?);
-    let wrong: Vec<String> = RULES
+    let mut wrong: Vec<String> = RULES
         .iter()
         .flat_map(|rule| broken(rule, &dependencies))
         .collect();
+    if dependencies.get(AGENT) != dependencies.get(LAB_AGENT) {
+        wrong.push(format!(
+            "{AGENT} and {LAB_AGENT} have the same sources, and different dependencies in Cargo.toml"
+        ));
+    }
     if !wrong.is_empty() {
         return Err(format!(
             "against the architecture:\n  {}",

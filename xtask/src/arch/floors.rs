@@ -8,12 +8,16 @@ use std::path::Path;
 use crate::{Outcome, paths};
 
 /// From the lowest one on, and what each is for.
-const FLOORS: [(&str, &str); 14] = [
+const FLOORS: [(&str, &str); 15] = [
     ("memory", "maps, slots, tables of Java code, the event mask"),
     ("options", "what the user asked for"),
     ("registry", "classes, methods, sites by id; the journal"),
     ("core", "what every layer above uses"),
-    ("comparison", "the papers' encodings"),
+    (
+        "comparison",
+        "the papers' systems, in the lab's agent alone",
+    ),
+    ("tracking", "how a thread keeps the contexts of its frames"),
     ("thread", "a thread's state, counters and their lookup"),
     ("stack", "where a thread is: VM entries, frames, tasks"),
     ("counting", "event types, counters of a site, streams"),

@@ -16,7 +16,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use lucce_bench::{Metric, Plan, Report, Step};
+use lucce_bench::{Metric, Plan, Report, Step, Variant};
 
 use crate::{Outcome, build, paths};
 
@@ -30,6 +30,9 @@ const LIMIT: Duration = Duration::from_secs(3600);
 pub fn run(options: &BenchOptions) -> Outcome {
     if options.build {
         build::all()?;
+        if options.variants.iter().any(Variant::wants_lab) {
+            build::lab_agent()?;
+        }
     }
     match &options.kind {
         Programs::Apps => show("", &apps::run(options)?, &options.out),

@@ -106,9 +106,9 @@ impl HookedClassCache {
         let options = &agent.core.options;
         let depends_on_more = options.is_partial()
             || options.compared_jdk.is_some()
-            || agent.core.recorder.is_some()
+            || agent.counters.tracking.records_calls()
             || agent.core.hookless.is_some()
-            || !agent.counters.comparison.is_off();
+            || !agent.counters.tracking.is_lazy();
         let folder = cache_folder::choose_folder(&options.class_cache).filter(|_| !depends_on_more);
         let Some((folder, own)) = folder.zip(own_code::hash_own_code()) else {
             return HookedClassCache::default();

@@ -456,7 +456,7 @@ impl AllocationMark {
 fn knows_origins(agent: CountingParts<'_>) -> bool {
     agent.core.options.hooked_events().has_kind(&THREAD)
         && agent.core.event_mask.is_enabled(THREAD.mask_bit)
-        && agent.counters.comparison.is_off()
+        && agent.counters.tracking.is_lazy()
 }
 
 impl OpenMarks {

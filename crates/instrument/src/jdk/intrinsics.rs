@@ -2,7 +2,7 @@
 
 use lucce_bytecode::HelperMethod;
 
-use crate::helpers::event;
+use crate::helpers::allocation;
 
 /// An allocating method for which the JIT compiler may substitute its own code, without hooks.
 ///
@@ -25,7 +25,7 @@ pub const INTRINSICS: [Intrinsic; 3] = [
         name: "copyOf",
         descriptor: "([Ljava/lang/Object;ILjava/lang/Class;)[Ljava/lang/Object;",
         allocates: "[Ljava/lang/Object;",
-        counting_helper: event("counted", "([Ljava/lang/Object;JI)V"),
+        counting_helper: allocation("countCopy", "([Ljava/lang/Object;JI)V"),
         allocator: None,
     },
     Intrinsic {
@@ -33,7 +33,7 @@ pub const INTRINSICS: [Intrinsic; 3] = [
         name: "copyOfRange",
         descriptor: "([Ljava/lang/Object;IILjava/lang/Class;)[Ljava/lang/Object;",
         allocates: "[Ljava/lang/Object;",
-        counting_helper: event("counted", "([Ljava/lang/Object;JI)V"),
+        counting_helper: allocation("countCopy", "([Ljava/lang/Object;JI)V"),
         allocator: None,
     },
     Intrinsic {
@@ -41,7 +41,7 @@ pub const INTRINSICS: [Intrinsic; 3] = [
         name: "toBytes",
         descriptor: "([CII)[B",
         allocates: "[B",
-        counting_helper: event("counted", "([BJI)V"),
+        counting_helper: allocation("countCopy", "([BJI)V"),
         allocator: Some("newBytesFor"),
     },
 ];

@@ -2,7 +2,7 @@
 
 use lucce_bytecode::MethodCall;
 
-use crate::helpers::{INHERITED, RT};
+use crate::helpers::{HELPER_PREFIX, INHERITED};
 
 pub const UNSAFE: &str = "jdk/internal/misc/Unsafe";
 /// The one method of Unsafe that runs a program's code.
@@ -38,7 +38,7 @@ pub const LEAVES: [(&str, Option<&[&str]>); 6] = [
 /// Whether the callee is a leaf method. A call of the helper class is an earlier hook.
 pub fn is_leaf_call(call: &MethodCall<'_>) -> bool {
     is_leaf(&call.owner, &call.name)
-        || call.owner.starts_with(RT)
+        || call.owner.starts_with(HELPER_PREFIX)
         || call.name.starts_with(INHERITED)
 }
 
@@ -99,7 +99,7 @@ mod leaf_methods_tests {
     fn calls_that_cannot_lead_to_an_event_are_not_marked() {
         assert!(is_leaf_call(&call("java/lang/Object", "<init>")));
         assert!(is_leaf_call(&call(UNSAFE, "putLong")));
-        assert!(is_leaf_call(&call("java/lang/LucceRtWas", "was")));
+        assert!(is_leaf_call(&call("java/lang/LucceRtNoop", "noop")));
         assert!(!is_leaf_call(&call("java/lang/Object", "toString")));
         assert!(!is_leaf_call(&call("java/lang/Math", "addExact")));
         assert!(!is_leaf_call(&call("java/lang/Math", "ceil")));

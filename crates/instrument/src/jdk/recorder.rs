@@ -5,7 +5,7 @@
 //! that code publish no site, so its callees must not rely on one:
 //!
 //! - `isEnabled`, `timestamp` and `duration`, called before an event, call nothing that has hooks (see `leaf_methods`).
-//!   They have no hooks themselves and leave `$fp` unchanged.
+//!   They have no hooks themselves and leave `$lucceStack` unchanged.
 //! - Methods that write an event ask the VM for their caller ([`CALLED`]).
 //! - Behind `shouldCommit`, the code makes texts of paths and addresses, by `StringBuilder` and others that cannot ask
 //!   the VM. From there on the frame's callees have no context ([`may_call_untracked`]).

@@ -2,7 +2,7 @@
 
 use lucce_bytecode::{ClassFile, ClassFileMethod, CodeAttribute, CodeScan, MethodCall};
 
-use crate::helpers::RT;
+use crate::helpers::HELPER_PREFIX;
 use crate::instrumentation::{FrameKind, MethodInstrumentation};
 use crate::jdk::leaf_methods::{INVOKE_CLEANER, UNSAFE, is_leaf, is_leaf_call};
 use crate::jdk::{agents, foreign, recorder, vm_calls};
@@ -19,7 +19,7 @@ pub const CUSTOMIZING: [(&str, &str); 3] = [
     ("java/lang/invoke/MethodHandle", "maybeCustomize"),
 ];
 const CONTINUATION: &str = "jdk/internal/vm/Continuation";
-/// Methods of `Continuation` that do not take part in mounting. In all others `$fp` must not change: the VM may unmount a
+/// Methods of `Continuation` that do not take part in mounting. In all others `$lucceStack` must not change: the VM may unmount a
 /// thread between a call's hook and the callee's entry.
 const NO_MOUNTING: [&str; 5] = [
     CLASS_INITIALIZER,
@@ -29,8 +29,8 @@ const NO_MOUNTING: [&str; 5] = [
     "lambda$getStackTrace$1",
 ];
 
-/// Callees of the mounting methods, in the class that implements `JavaLangAccess`: see [`QUIET_CLASS`].
-pub const QUIET: [&str; 6] = [
+/// Callees of the mounting methods, in the class that implements `JavaLangAccess`: see [`UNTRACKED_CLASS`].
+pub const UNTRACKED_METHODS: [&str; 6] = [
     "currentCarrierThread",
     "getContinuation",
     "setContinuation",
@@ -39,7 +39,7 @@ pub const QUIET: [&str; 6] = [
     "setScopedValueCache",
 ];
 /// Prefix of the name of the class that implements `JavaLangAccess`, a class nested in `System`.
-pub const QUIET_CLASS: &str = "java/lang/System$";
+pub const UNTRACKED_CLASS: &str = "java/lang/System$";
 
 /// Returns the name under which the tables know a class; empty unless `trusted`.
 ///
@@ -60,7 +60,7 @@ const SWITCHES: &str = "Ljdk/internal/vm/annotation/ChangesCurrentThread;";
 /// Whether the method is part of the helper, or a frame in which a virtual thread is mounted and unmounted. Such
 /// methods have no hooks and are omitted from traces.
 pub fn is_untouched(class: &str, method: &str) -> bool {
-    class.starts_with(RT) || class == CONTINUATION && !NO_MOUNTING.contains(&method)
+    class.starts_with(HELPER_PREFIX) || class == CONTINUATION && !NO_MOUNTING.contains(&method)
 }
 
 /// Methods that switch threads and still take a slot.

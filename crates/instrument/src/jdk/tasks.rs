@@ -111,7 +111,7 @@ pub fn task_field(class: &str) -> Option<NewField<'static>> {
     [FUTURE_TASK, FORK_JOIN_TASK]
         .contains(&class)
         .then_some(NewField {
-            name: "$cx",
+            name: "$lucceOrigin",
             descriptor: "J",
             access: PUBLIC_VOLATILE_TRANSIENT_SYNTHETIC,
         })

@@ -1,11 +1,11 @@
-//! The methods that the VM enters by itself (VM entries), when the thread's `$fp` may be stale.
+//! The methods that the VM enters by itself (VM entries), when the thread's `$lucceStack` may be stale.
 //!
 //! Origin: `HotSpot` enters Java by `JavaCalls`, and by the stubs of foreign functions and of continuations, whose
 //! methods are hidden. Every call of `JavaCalls::*` in `libjvm.so` of JDK 17 and JDK 25 was examined for the names and
 //! descriptors that it passes. `foreign` has the stubs of foreign functions. Not in the lists:
 //!
 //! - Calls by JNI and by reflection's natives: these are bracketed.
-//! - `Thread.run`, a thread's first frame, for which `$fp` is right. Also `VirtualThread.run`, and the method that
+//! - `Thread.run`, a thread's first frame, for which `$lucceStack` is right. Also `VirtualThread.run`, and the method that
 //!   makes a `Thread` for native code that attaches itself: they have their own frame kinds.
 //! - Methods that run before the VM is initialized, or only while an archive of classes is written.
 //! - Methods without anything that can ask for a context: constructors of boxes, of `MemoryUsage`, `EventWriter`,

@@ -13,7 +13,7 @@ use super::{AnalyzedMethod, EventHooks};
 pub(super) struct AllocationHooks;
 
 /// A field of `java.lang.Class`: how objects of the class are counted.
-const CLASS_FIELD: &str = "$lc";
+const CLASS_FIELD: &str = "$lucceType";
 
 impl EventHooks for AllocationHooks {
     fn call_site_kind(

@@ -30,20 +30,23 @@ impl EventHooks for IoHooks {
         let given = |helper| CodeInsertion::MarkPair { helper, site };
         let returned = |helper| CodeInsertion::AfterDup { helper, site };
         let written = CodeInsertion::After {
-            helper: WRITTEN,
+            helper: AFTER_WRITE,
             site,
         };
         match operation.size {
-            IoSizeSource::Returned => vec![before(BEGINS), returned(READ)],
+            IoSizeSource::Returned => vec![before(BEFORE_OPERATION), returned(AFTER_READ)],
             IoSizeSource::ReturnedLong => {
-                let helper = READ_LONG;
-                vec![before(BEGINS), CodeInsertion::AfterDup2 { helper, site }]
+                let helper = AFTER_READ_LONG;
+                vec![
+                    before(BEFORE_OPERATION),
+                    CodeInsertion::AfterDup2 { helper, site },
+                ]
             }
-            IoSizeSource::ByteReturned => vec![before(BEGINS), returned(READ_BYTE)],
-            IoSizeSource::Nothing => vec![before(BEGINS), returned(PASSED)],
-            IoSizeSource::Last => vec![given(OF_LAST), written],
-            IoSizeSource::LastButOne => vec![given(OF_LAST_BUT_ONE), written],
-            IoSizeSource::Byte => vec![before(OF_BYTE), written],
+            IoSizeSource::ByteReturned => vec![before(BEFORE_OPERATION), returned(AFTER_READ_BYTE)],
+            IoSizeSource::Nothing => vec![before(BEFORE_OPERATION), returned(AFTER_OTHER)],
+            IoSizeSource::Last => vec![given(BEFORE_LAST), written],
+            IoSizeSource::LastButOne => vec![given(BEFORE_LAST_BUT_ONE), written],
+            IoSizeSource::Byte => vec![before(BEFORE_BYTE), written],
         }
     }
 
@@ -66,15 +69,15 @@ impl EventHooks for IoHooks {
 
     fn called_helpers(&self) -> Vec<HelperMethod<'static>> {
         vec![
-            BEGINS,
-            OF_BYTE,
-            OF_LAST,
-            OF_LAST_BUT_ONE,
-            READ,
-            READ_LONG,
-            READ_BYTE,
-            PASSED,
-            WRITTEN,
+            BEFORE_OPERATION,
+            BEFORE_BYTE,
+            BEFORE_LAST,
+            BEFORE_LAST_BUT_ONE,
+            AFTER_READ,
+            AFTER_READ_LONG,
+            AFTER_READ_BYTE,
+            AFTER_OTHER,
+            AFTER_WRITE,
         ]
     }
 }
@@ -83,15 +86,15 @@ const fn io_helper(name: &'static str, descriptor: &'static str) -> HelperMethod
     helper_of("java/lang/LucceRtIo", name, descriptor)
 }
 
-const BEGINS: HelperMethod<'static> = io_helper("begins", "(JI)V");
-const OF_BYTE: HelperMethod<'static> = io_helper("ofByte", "(JI)V");
-const OF_LAST: HelperMethod<'static> = io_helper("ofLast", "(IIJI)V");
-const OF_LAST_BUT_ONE: HelperMethod<'static> = io_helper("ofLastButOne", "(IIJI)V");
-const READ: HelperMethod<'static> = io_helper("read", "(IJI)V");
-const READ_LONG: HelperMethod<'static> = io_helper("read", "(JJI)V");
-const READ_BYTE: HelperMethod<'static> = io_helper("readByte", "(IJI)V");
-const PASSED: HelperMethod<'static> = io_helper("passed", "(IJI)V");
-const WRITTEN: HelperMethod<'static> = io_helper("written", "(JI)V");
+const BEFORE_OPERATION: HelperMethod<'static> = io_helper("beforeOperation", "(JI)V");
+const BEFORE_BYTE: HelperMethod<'static> = io_helper("beforeByte", "(JI)V");
+const BEFORE_LAST: HelperMethod<'static> = io_helper("beforeLast", "(IIJI)V");
+const BEFORE_LAST_BUT_ONE: HelperMethod<'static> = io_helper("beforeLastButOne", "(IIJI)V");
+const AFTER_READ: HelperMethod<'static> = io_helper("afterRead", "(IJI)V");
+const AFTER_READ_LONG: HelperMethod<'static> = io_helper("afterRead", "(JJI)V");
+const AFTER_READ_BYTE: HelperMethod<'static> = io_helper("afterReadByte", "(IJI)V");
+const AFTER_OTHER: HelperMethod<'static> = io_helper("afterOther", "(IJI)V");
+const AFTER_WRITE: HelperMethod<'static> = io_helper("afterWrite", "(JI)V");
 
 /// Returns the number in place of a site, if the calling class is out of scope.
 fn outside_site(operation: u8) -> i32 {

@@ -5,7 +5,7 @@
 
 use lucce_bytecode::{CodeInsertion, CodeScan, HelperMethod, MethodCall};
 
-use crate::helpers::event;
+use crate::helpers::{DURATIONS, helper_of};
 use crate::instrumentation::{HookPlace, HookSiteKind};
 use crate::jdk::leaf_methods::UNSAFE;
 
@@ -22,19 +22,27 @@ const PARKS: [(&str, &str, &str, HelperMethod<'static>); 3] = [
         UNSAFE,
         "park",
         "(ZJ)V",
-        event("park", "(Ljdk/internal/misc/Unsafe;ZJJI)V"),
+        helper_of(DURATIONS, "park", "(Ljdk/internal/misc/Unsafe;ZJJI)V"),
     ),
     (
         THREADS,
         "parkVirtualThread",
         "()V",
-        event("park", "(Ljdk/internal/access/JavaLangAccess;JI)V"),
+        helper_of(
+            DURATIONS,
+            "park",
+            "(Ljdk/internal/access/JavaLangAccess;JI)V",
+        ),
     ),
     (
         THREADS,
         "parkVirtualThread",
         "(J)V",
-        event("park", "(Ljdk/internal/access/JavaLangAccess;JJI)V"),
+        helper_of(
+            DURATIONS,
+            "park",
+            "(Ljdk/internal/access/JavaLangAccess;JJI)V",
+        ),
     ),
 ];
 const THREADS: &str = "jdk/internal/access/JavaLangAccess";

@@ -21,7 +21,7 @@ use lucce_bytecode::{
     ClassFile, ClassFileMethod, CodeInsertion, CodeScan, HelperMethod, MethodCall, NewField,
 };
 
-use crate::helpers::{RT, RT_EVENTS, RT_TASKS};
+use crate::helpers;
 use crate::instrumentation::{EventCall, HookPlace, HookSiteKind};
 
 use alloc::AllocationHooks;
@@ -176,8 +176,9 @@ pub(crate) fn all_event_hooks() -> impl Iterator<Item = &'static dyn EventHooks>
 
 /// The classes that hooks call.
 pub static CALLED_BY_HOOKS: LazyLock<Vec<&str>> = LazyLock::new(|| {
-    let mut classes = vec![RT, RT_EVENTS, RT_TASKS];
-    for helper in kind_helpers() {
+    let mut classes = Vec::new();
+    let common = helpers::all_helpers().chain(helpers::lab_helpers());
+    for helper in common.chain(kind_helpers()) {
         if !classes.contains(&helper.class) {
             classes.push(helper.class);
         }

@@ -25,14 +25,15 @@ const CALLS: [TaskCall; 8] = [
     TaskCall::Schedule,
 ];
 
-const STARTS: HelperMethod<'static> = task("starts", "(Ljava/lang/Thread;JI)V");
+const BEFORE_START: HelperMethod<'static> = task("beforeStart", "(Ljava/lang/Thread;JI)V");
 /// For classes out of scope.
-const STARTS_OUTSIDE: HelperMethod<'static> = task("startsOutside", "(Ljava/lang/Thread;JI)V");
-const SUBMITTED: HelperMethod<'static> = task("submitted", "(Ljava/lang/Object;JI)V");
-const REJECTED: HelperMethod<'static> = task("rejected", "(Ljava/lang/Object;JI)V");
-const RUNS: HelperMethod<'static> = task("runs", "(Ljava/lang/Object;JI)V");
-const RAN: HelperMethod<'static> = task("ran", "(JI)V");
-const SCHEDULES: HelperMethod<'static> = task("schedules", "(JI)V");
+const BEFORE_START_UNTRACKED: HelperMethod<'static> =
+    task("beforeStartUntracked", "(Ljava/lang/Thread;JI)V");
+const BEFORE_SUBMIT: HelperMethod<'static> = task("beforeSubmit", "(Ljava/lang/Object;JI)V");
+const BEFORE_REJECT: HelperMethod<'static> = task("beforeReject", "(Ljava/lang/Object;JI)V");
+const BEFORE_RUN: HelperMethod<'static> = task("beforeRun", "(Ljava/lang/Object;JI)V");
+const AFTER_RUN: HelperMethod<'static> = task("afterRun", "(JI)V");
+const BEFORE_SCHEDULE: HelperMethod<'static> = task("beforeSchedule", "(JI)V");
 
 fn find_task_call(at: &AnalyzedMethod<'_>, call: &MethodCall<'_>) -> Option<TaskCall> {
     tasks::find_task_call((at.class, &at.method.name), at.scan, call)
@@ -59,13 +60,13 @@ impl EventHooks for ThreadStartHooks {
         let before = |helper| CodeInsertion::Mark { helper, site };
         let found = CALLS.get(usize::from(which)).into_iter();
         let insert = found.map(|found| match *found {
-            TaskCall::Start => local(STARTS, 0),
-            TaskCall::Submit(Some(task)) => local(SUBMITTED, task),
-            TaskCall::Submit(None) => top(SUBMITTED),
-            TaskCall::Reject(task) => local(REJECTED, task),
-            TaskCall::Run => top(RUNS),
-            TaskCall::Finish => before(RAN),
-            TaskCall::Schedule => before(SCHEDULES),
+            TaskCall::Start => local(BEFORE_START, 0),
+            TaskCall::Submit(Some(task)) => local(BEFORE_SUBMIT, task),
+            TaskCall::Submit(None) => top(BEFORE_SUBMIT),
+            TaskCall::Reject(task) => local(BEFORE_REJECT, task),
+            TaskCall::Run => top(BEFORE_RUN),
+            TaskCall::Finish => before(AFTER_RUN),
+            TaskCall::Schedule => before(BEFORE_SCHEDULE),
         });
         insert.collect()
     }
@@ -86,7 +87,7 @@ impl EventHooks for ThreadStartHooks {
         let mut calls = at.scan.calls.iter();
         let start = calls.find(|call| find_task_call(at, call) == Some(TaskCall::Start));
         let insert = CodeInsertion::MarkLocal {
-            helper: STARTS_OUTSIDE,
+            helper: BEFORE_START_UNTRACKED,
             // A class out of scope has no sites.
             site: 0,
             local: 0,
@@ -101,13 +102,13 @@ impl EventHooks for ThreadStartHooks {
 
     fn called_helpers(&self) -> Vec<HelperMethod<'static>> {
         vec![
-            STARTS,
-            STARTS_OUTSIDE,
-            SUBMITTED,
-            REJECTED,
-            RUNS,
-            RAN,
-            SCHEDULES,
+            BEFORE_START,
+            BEFORE_START_UNTRACKED,
+            BEFORE_SUBMIT,
+            BEFORE_REJECT,
+            BEFORE_RUN,
+            AFTER_RUN,
+            BEFORE_SCHEDULE,
         ]
     }
 }

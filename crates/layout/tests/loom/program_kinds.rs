@@ -1,4 +1,4 @@
-//! Model of the program's kinds of events: `LucceRtEvents.event` finds the type of a text by plain reads, or asks the
+//! Model of the program's kinds of events: `LucceRtProgramEvents.event` finds the type of a text by plain reads, or asks the
 //! agent.
 
 use loom::sync::Arc;

@@ -1,4 +1,4 @@
-//! Model of a site's method, which hooks look up by plain reads: `METHODS` in LucceRt.
+//! Model of a site's method, which hooks look up by plain reads: `METHODS` in LucceRtFrames.
 //!
 //! The agent stores it while the VM loads the class, and the VM publishes classes and compiled code: a thread that runs
 //! the site's code sees what was stored before. The model assumes this publication, and shows that the agent's store

@@ -9,5 +9,5 @@ public final class Class<T> {
      * Type number and object size of the class, see {@code object_types} in the agent. 0: no object was allocated yet at a
      * place that does not name its class.
      */
-    public long $lc;
+    public long $lucceType;
 }

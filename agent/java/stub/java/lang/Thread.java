@@ -6,15 +6,15 @@ package java.lang;
  */
 public class Thread implements Runnable {
     /** Slot of the next callee, relative to BASE in `shared_layout.rs`. */
-    public long $fp;
+    public long $lucceStack;
     /** Address of the index of this thread's events; 0: none yet. */
-    public long $ev;
+    public long $lucceCounters;
     /** Address of the agent's record of this thread; 0: none yet. */
-    public long $ts;
+    public long $lucceState;
     /** For recordings of calls: the thread that starts this thread. */
-    public long $rc;
+    public long $lucceRecording;
     /** Until the thread begins: the context id that started it. */
-    public long $cx;
+    public long $lucceOrigin;
 
     public static native Thread currentThread();
 

@@ -1,8 +1,10 @@
 package java.lang;
 
-import static java.lang.LucceRt.*;
-import static java.lang.LucceRtEdition.*;
+import static java.lang.LucceRtContexts.*;
+import static java.lang.LucceRtFrames.*;
 import static java.lang.LucceRtLayout.*;
+import static java.lang.LucceRtNatives.*;
+import static java.lang.LucceRtVariant.*;
 
 import jdk.internal.misc.Unsafe;
 import jdk.internal.vm.annotation.DontInline;
@@ -22,8 +24,8 @@ final class LucceRtComparison {
 
     /** Method `m` was entered; its slot is `p`. */
     @Hidden
-    static void entered(Thread t, long p, int m) {
-        if (p >>> SCRATCH_BITS == 0 || t.$ts == 0 && !attached(t, p)) return;
+    static void enterFrame(Thread t, long p, int m) {
+        if (p >>> SCRATCH_BITS == 0 || t.$lucceState == 0 && !isFromBoot(t, p)) return;
         Unsafe u = Memory.U;
         int s = u.getInt(p - SLOT + BASE);
         int caller = u.getInt(METHODS + ((long) s << INT_BITS));
@@ -31,21 +33,32 @@ final class LucceRtComparison {
         boolean known = caller != 0 && u.getInt(p - 2 * SLOT + TAG + BASE) == caller;
         if (TREE) {
             if (known) {
-                remember(u, p, m, child(u, u.getLong(p - 2 * SLOT + CONTEXT + BASE), s, m));
+                writeMemo(u, p, m, child(u, u.getLong(p - 2 * SLOT + CONTEXT + BASE), s, m));
             } else {
-                walk(p, m, 0);
+                findNode(p, m);
             }
         } else if (known) {
-            update(u, p, s, caller, m);
+            enterCallee(u, p, s, caller, m);
         } else {
-            enteredAll(p, m);
+            enterFrames(p, m);
         }
+    }
+
+    /** The context of the frame with slot `p` that contains `site`; 0: unknown. */
+    @Hidden
+    static long context(Thread t, long p, int site) {
+        if (TREE && !ownsSlot(t, p)) return 0;
+        Unsafe u = Memory.U;
+        int m = u.getInt(METHODS + ((long) site << INT_BITS));
+        if (PAPER) return number(u, p, m);
+        boolean known = u.getInt(p - SLOT + TAG + BASE) == m;
+        return known ? u.getLong(p - SLOT + CONTEXT + BASE) : findNode(p, m);
     }
 
     /** Only threads from before the start lack a record. Ended threads get none. */
     @Hidden @DontInline
-    private static boolean attached(Thread t, long p) {
-        return p - bootStacksEnd < 0 && known(t);
+    private static boolean isFromBoot(Thread t, long p) {
+        return p - bootStacksEnd < 0 && hasState(t);
     }
 
     // ---- a calling context tree per thread, for comparison -----------------------------------------
@@ -55,19 +68,58 @@ final class LucceRtComparison {
     /** The current thread's node for `callee`, called at `site` in `node`; 0: no room. See `comparison/thread_tree`. */
     @Hidden
     static long child(Unsafe u, long node, int site, int callee) {
-        long ts = Thread.currentThread().$ts;
+        long ts = Thread.currentThread().$lucceState;
         if (ts == 0) return 0;
         long table = u.getLong(ts + STATE_TREE);
-        if (table == 0) return child0(ts, node, site, callee);
+        if (table == 0) return addChild(ts, node, site, callee);
         long place = (long) site << METHOD_BITS | callee;
-        long slot = (place ^ rotated(node)) * MULTIPLIER >>> (int) u.getLong(table + TABLE_SHIFT);
+        long slot = (place ^ rotateWord(node)) * MULTIPLIER >>> (int) u.getLong(table + TABLE_SHIFT);
         long mask = u.getLong(table + TABLE_MASK);
         for (; ; slot = slot + 1 & mask) {
             long e = table + TABLE_ENTRIES + (slot << TREE_ENTRY_BITS);
             long k = u.getLong(e);
             if (k == place && u.getInt(e + TREE_PARENT) == (int) node) return u.getInt(e + TREE_CHILD);
-            if (k == 0) return child0(ts, node, site, callee);
+            if (k == 0) return addChild(ts, node, site, callee);
         }
+    }
+
+    /** The node of the frame of method `m` with slot `p`, from the nearest caller with a known one; 0: unknown. */
+    @Hidden @DontInline
+    private static long findNode(long p, int m) {
+        Unsafe u = Memory.U;
+        long a = p;
+        int n = m;
+        long node;
+        for (; ; ) {
+            long w = u.getLong(a - SLOT + BASE);
+            if ((int) (w >>> TAG_SHIFT) == n) {
+                node = u.getLong(a - SLOT + CONTEXT + BASE);
+                break;
+            }
+            int s = (int) w;
+            if (s == ENTRY) {
+                node = child(u, 0, ENTRY, n);
+                writeMemo(u, a, n, node);
+                break;
+            }
+            if (s == LOST) return 0;
+            if (s == 0) {
+                // The frame was entered before the hooks were live: the VM knows its context.
+                Thread t = Thread.currentThread();
+                if (!hasState(t) || !repairSlots(t.$lucceState, a - SLOT, p)) return 0;
+                continue;
+            }
+            a -= SLOT;
+            n = u.getInt(METHODS + ((long) s << INT_BITS));
+        }
+        while (a != p && node != 0) {
+            int s = u.getInt(a + BASE);
+            a += SLOT;
+            n = a == p ? m : u.getInt(METHODS + ((long) u.getInt(a + BASE) << INT_BITS));
+            node = child(u, node, s, n);
+            writeMemo(u, a, n, node);
+        }
+        return node;
     }
 
     // ---- the paper's scheme, for comparison -----------------------------------------------------------
@@ -76,9 +128,12 @@ final class LucceRtComparison {
     // version, and the id that lucce's graph has for the context (0: not looked up yet). callId LOST_CALL: it does
     // not fit a long; with version 0 also: the caller is unknown.
 
+    // The paper's graph is read between two equal readings of UPDATES. Its table's address is acquired, since the table
+    // is behind it.
+
     /** The frame with slot `p` was entered, and before it the frames without a hook at entry. */
     @Hidden @DontInline
-    private static void enteredAll(long p, int m) {
+    private static void enterFrames(long p, int m) {
         Unsafe u = Memory.U;
         long a = p;
         int n = m;
@@ -87,16 +142,16 @@ final class LucceRtComparison {
             if ((int) (w >>> TAG_SHIFT) == n) break;
             int s = (int) w;
             if (s == ENTRY) {
-                update0(a, s, n);
+                updateGraph(a, s, n);
                 break;
             }
             if (s == LOST) {
-                locals(u, a, n, LOST_CALL, 0);
+                storeLocals(u, a, n, LOST_CALL, 0);
                 break;
             }
             if (s == 0) {
                 Thread t = Thread.currentThread();
-                if (!known(t) || !repair(t.$ts, a - SLOT, p)) return;
+                if (!hasState(t) || !repairSlots(t.$lucceState, a - SLOT, p)) return;
                 continue;
             }
             a -= SLOT;
@@ -107,7 +162,7 @@ final class LucceRtComparison {
             a += SLOT;
             int caller = n;
             n = a == p ? m : u.getInt(METHODS + ((long) u.getInt(a + BASE) << INT_BITS));
-            update(u, a, s, caller, n);
+            enterCallee(u, a, s, caller, n);
         }
     }
 
@@ -116,11 +171,11 @@ final class LucceRtComparison {
      * `comparison/paper_tracking`.
      */
     @Hidden
-    private static void update(Unsafe u, long p, int site, int caller, int callee) {
+    private static void enterCallee(Unsafe u, long p, int site, int caller, int callee) {
         long c = u.getLong(p - 2 * SLOT + CONTEXT + BASE);
         long v = u.getLong(p - 2 * SLOT + BASE + beside + BESIDE_VERSION);
         if (v == 0) {
-            locals(u, p, callee, LOST_CALL, 0);
+            storeLocals(u, p, callee, LOST_CALL, 0);
             return;
         }
         long g = graph;
@@ -145,16 +200,16 @@ final class LucceRtComparison {
                 u.loadFence();
                 if (!same || u.getLong(g + PAPER_UPDATES) != updates) break;
                 long sum = c + av;
-                locals(u, p, callee, (c | av | sum) < 0 ? LOST_CALL : sum, now);
+                storeLocals(u, p, callee, (c | av | sum) < 0 ? LOST_CALL : sum, now);
                 return;
             }
         }
-        update0(p, site, callee);
+        updateGraph(p, site, callee);
     }
 
     /** For the frame of method `m` with slot `p`. */
     @ForceInline
-    private static void locals(Unsafe u, long p, int m, long c, long v) {
+    private static void storeLocals(Unsafe u, long p, int m, long c, long v) {
         u.putLong(p - SLOT + CONTEXT + BASE, c);
         u.putLong(p - SLOT + BASE + beside + BESIDE_VERSION, v);
         u.putLong(p - SLOT + BASE + beside + BESIDE_NUMBER, 0);
@@ -166,19 +221,19 @@ final class LucceRtComparison {
     static long number(Unsafe u, long p, int m) {
         if (p >>> SCRATCH_BITS == 0) return 0;
         if (u.getInt(p - SLOT + TAG + BASE) != m) {
-            enteredAll(p, m);
+            enterFrames(p, m);
             if (u.getInt(p - SLOT + TAG + BASE) != m) return 0;
         }
         if (u.getLong(p - SLOT + CONTEXT + BASE) < 0) return 0;
         long c = u.getLong(p - SLOT + BASE + beside + BESIDE_NUMBER);
-        return c != 0 ? c : number0(p, m);
+        return c != 0 ? c : resolveNumber(p, m);
     }
 
     // ---- slow paths, in the agent ---------------------------------------------------------------
 
-    private static native long child0(long ts, long node, int site, int callee);
+    private static native long addChild(long ts, long node, int site, int callee);
 
-    private static native void update0(long p, int site, int callee);
+    private static native void updateGraph(long p, int site, int callee);
 
-    private static native long number0(long p, int method);
+    private static native long resolveNumber(long p, int method);
 }

@@ -1,0 +1,86 @@
+package java.lang;
+
+/** The agent's functions that hooks call: slow paths. Each does nothing for thread 0: see `bind_natives` in the agent. */
+final class LucceRtNatives {
+    private LucceRtNatives() {}
+
+    // ---- threads and frames
+
+    /** Gives `t` a record, and a stack unless it has one. */
+    static native void addThread(Thread t, long pointer);
+
+    /** Whether a Java method called the method whose hook asks. */
+    static native boolean hasCaller();
+
+    /** The VM is initialized; it may not have reported this to the agent yet. */
+    static native void onVmInitialized(boolean really);
+
+    static native long enterFromVm(long ts, long p);
+
+    static native long leaveToVm(long ts, long q);
+
+    static native boolean repairSlots(long ts, long slot, long pointer);
+
+    /** Called before code without hooks calls. */
+    static native void countUntracked(boolean really);
+
+    static native void forgetCode();
+
+    static native void setUnmounting(Thread virtual, boolean really);
+
+    static native byte[] hookHiddenClass(ClassLoader loader, byte[] b, int off, int len);
+
+    // ---- contexts and counters
+
+    static native long rootContext(long ts, int method);
+
+    static native long addTransition(long c, int site, int callee);
+
+    static native long insertCounter(long ts, long c, int site);
+
+    static native void dropEvents(int events);
+
+    static native void compareContext(long ts, long number, int returned);
+
+    static native void makeStreamRoom(long ts, long now);
+
+    // ---- events
+
+    static native long countEventFromVm(String kind, long value);
+
+    static native long currentContextFromVm();
+
+    /** Reports an event of a kind of the event mask: see `HookEvent` in the agent. */
+    static native void recordHookEvent(
+            long ts, int kind, long number, int site, Object object, long amount, long passed);
+
+    static native int resolveTrace(long ts, Object thrown, Object trace, long bytes, long text);
+
+    static native long resolveObjectWord(Class<?> type, Object made);
+
+    static native long resolveClassWord(Class<?> type);
+
+    static native long resolveTypedSite(int site, int type);
+
+    // ---- tasks
+
+    static native void submitTask(Object task, long number);
+
+    static native void rejectTask(Object task);
+
+    /** While allocations are measured (FOLLOW): a thread is started or a task submitted in this context. */
+    static native void handTask(Object task, long number, int isPlain);
+
+    /** While allocations are measured (FOLLOW): a task that shows whether it has run is rejected. */
+    static native void takeBackTask(Object task);
+
+    /** While allocations are measured (FOLLOW): the frame with slot `p` starts to run a task. */
+    static native void beginTask(long ts, Object task, long number, long p);
+
+    /** While allocations are measured (FOLLOW): the frame has finished the task. */
+    static native void endTask(long ts, long p);
+
+    static native long taskContext(long ts, Object task, long number, long p, int method);
+
+    static native long scopeContext(long number, int method);
+}

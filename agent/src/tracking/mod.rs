@@ -1,0 +1,64 @@
+//! How a thread keeps the contexts of its frames.
+//!
+//! The agent keeps them lazily: frames publish their call sites, and an event computes its context from the graph. The lab's
+//! agent (feature `lab`) also has other ways, for comparison. Both have the types below, with equal methods.
+
+#[cfg(not(feature = "lab"))]
+mod lazy_tracking;
+
+#[cfg(feature = "lab")]
+pub use crate::comparison::{
+    LabInputs as TrackingInputs, LabThreadTracking as ThreadTracking,
+    LabTracking as ContextTracking,
+};
+#[cfg(not(feature = "lab"))]
+pub use lazy_tracking::{ContextTracking, ThreadTracking, TrackingInputs};
+
+use crate::options::{AgentOptions, RecordMode, TrackingMode};
+
+/// The library that has what the options of [`refuse_lab_options`] select.
+const LAB_LIBRARY: &str = "liblucce-lab.so";
+
+/// Refuses options that only the lab's agent can follow.
+///
+/// # Errors
+/// One line for the user: the option, and the library to load.
+pub fn refuse_lab_options(options: &AgentOptions) -> Result<(), String> {
+    let selected = [
+        (options.tracking == TrackingMode::Cct, "tracking=cct"),
+        (options.tracking == TrackingMode::Paper, "tracking=paper"),
+        (options.record == RecordMode::Calls, "record=calls"),
+        (options.has_static_graph(), "encoding=static"),
+    ];
+    match selected.into_iter().find(|(is, _)| *is) {
+        Some((_, option)) if !cfg!(feature = "lab") => Err(format!(
+            "{option} needs {LAB_LIBRARY}: load it in place of this library"
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_lab_follows_its_options() {
+        let answer = |text| refuse_lab_options(&AgentOptions::parse(text).unwrap());
+        assert_eq!(answer("events=alloc,record=stream,verify=1"), Ok(()));
+        for (text, option) in [
+            ("tracking=cct", "tracking=cct"),
+            ("tracking=paper", "tracking=paper"),
+            ("record=calls", "record=calls"),
+            ("encoding=static,graph=a.lucce", "encoding=static"),
+        ] {
+            let expected = match cfg!(feature = "lab") {
+                true => Ok(()),
+                false => Err(format!(
+                    "{option} needs liblucce-lab.so: load it in place of this library"
+                )),
+            };
+            assert_eq!(answer(text), expected);
+        }
+    }
+}
