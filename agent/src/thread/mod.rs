@@ -173,7 +173,7 @@ impl ThreadState {
             _text: Default::default(),
             place: EventCursor::default(),
             stream_thread: Cell::default(),
-            tracking: ThreadTracking::default(),
+            tracking: Default::default(),
             region,
             vm_entries: RefCell::default(),
             thread_counters: RefCell::default(),
