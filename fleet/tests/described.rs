@@ -1,13 +1,11 @@
 //! Every operation of the OpenAPI description, driven by generated requests: status, kind and shape of each answer are as described.
 
-#[path = "common/client.rs"]
-mod client;
 mod common;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use client::{Answer, Served, quoted};
+use common::client::{Answer, Served, quoted};
 use common::add;
 use lucce_fleet::questions::ALL;
 use proptest::prelude::*;

@@ -1,7 +1,5 @@
 //! What servers refuse because it would take too long or too much: 408, 503, 504, 507; and that they go on afterwards.
 
-#[path = "common/client.rs"]
-mod client;
 mod common;
 
 use std::fs;
@@ -12,7 +10,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use client::{Answer, Served, answer};
+use common::client::{Answer, Served, answer};
 use common::add;
 use lucce_fleet::http::{HttpServer, ServerLimits, ServerMetrics, ServerResponse};
 use lucce_ship::wire::{PartBuilder, PartHeader, RunLabels};

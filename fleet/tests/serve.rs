@@ -1,7 +1,5 @@
 //! The decoding service: what it answers, refuses and survives.
 
-#[path = "common/client.rs"]
-mod client;
 mod common;
 
 use std::fs;
@@ -9,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use std::thread;
 
-use client::{Served, answer, quoted};
+use common::client::{Served, answer, quoted};
 use common::{add, lucce_fleet, other_run, text};
 use lucce_fleet::questions::ALL;
 use serde_json::json;

@@ -19,7 +19,7 @@ static SEEDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         .collect();
     seeds.retain(|bytes| bytes.len() < 5000);
     if let Some(jdk) = jdks::all().first() {
-        let folder = Folder::new();
+        let folder = Folder::create();
         jdk.compile(&folder.0, &["-g"], &[source("Edges.java")]);
         for file in fs::read_dir(&folder.0).expect("classes").flatten() {
             seeds.push(fs::read(file.path()).expect("a class"));

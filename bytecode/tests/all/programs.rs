@@ -40,11 +40,11 @@ fn output(java: &mut Command) -> (String, String) {
 
 /// Runs the classes as they are and rewritten both ways; the output must be the same.
 fn compare(jdk: &Jdk, plain: &Path, main: &[&str]) {
-    let hooks = Folder::new();
+    let hooks = Folder::create();
     jdk.compile(&hooks.0, &[], &[source("Hooks.java"), source("Run.java")]);
     let (expected, _) = output(java(jdk, plain, &hooks.0).args(main));
     for rewrite in [rewrite_everything, rewrite_everything_wide] {
-        let hooked = Folder::new();
+        let hooked = Folder::create();
         rewrite_folder(plain, &hooked, rewrite);
         let (found, report) = output(java(jdk, &hooked.0, &hooks.0).args(main));
         assert_eq!(found, expected);
@@ -66,7 +66,7 @@ fn compiled_programs_compute_the_same() {
             &["-g"],
             &["-g:none", "--release", "11"],
         ] {
-            let plain = Folder::new();
+            let plain = Folder::create();
             let options = [options, &["-nowarn", "-Xlint:-options"]].concat();
             jdk.compile(&plain.0, &options, &[source("Edges.java")]);
             compare(&jdk, &plain.0, &["Edges"]);
@@ -76,7 +76,7 @@ fn compiled_programs_compute_the_same() {
 
 #[test]
 fn assembled_classes_compute_the_same() {
-    let plain = Folder::new();
+    let plain = Folder::create();
     let classes = assembled::all();
     for (name, bytes) in &classes {
         plain.write(&format!("{name}.class"), bytes);

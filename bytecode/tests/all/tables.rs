@@ -62,7 +62,7 @@ fn codes<T>(bytes: &[u8], visit: impl Fn(&CodeData<'_>) -> T) -> Vec<T> {
 #[test]
 fn tables_follow_the_code() {
     let jdk = jdks::all().pop().expect("a JDK");
-    let folder = Folder::new();
+    let folder = Folder::create();
     jdk.compile(&folder.0, &["-g"], &[source("Edges.java")]);
     let mut seen = 0;
     for file in fs::read_dir(&folder.0).expect("classes").flatten() {

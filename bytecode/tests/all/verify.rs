@@ -19,7 +19,7 @@ struct Patched {
 
 impl Patched {
     fn new(jdk: &Jdk, rewrite: fn(&[u8]) -> RewrittenClass) -> Self {
-        let folder = Folder::new();
+        let folder = Folder::create();
         let mut classes = Vec::new();
         jdk.for_each_class(|class| {
             if MODULES.contains(&&*class.module) && !class.name.ends_with("module-info") {
@@ -169,7 +169,7 @@ fn jvms_start_with_a_hooked_base() {
 }
 
 fn link_hooked_base(jdk: &Jdk, rewrite: fn(&[u8]) -> RewrittenClass) -> String {
-    let folder = Folder::new();
+    let folder = Folder::create();
     let mut classes = Vec::new();
     jdk.for_each_class(|class| {
         if class.module == "java.base" && class.name != "module-info" {

@@ -123,10 +123,10 @@ impl Tools {
 impl Variant {
     /// Returns all variants that have a name; the first is the baseline.
     pub fn known() -> Vec<Variant> {
-        KNOWN.map(Variant::from_known).into()
+        known_variants().collect()
     }
 
-    fn from_known((name, about, flags): (&str, &str, &str)) -> Variant {
+    fn from_parts(name: &str, about: &str, flags: &str) -> Variant {
         Variant {
             name: name.to_owned(),
             about: about.to_owned(),
@@ -145,7 +145,7 @@ impl Variant {
         if let Some((name, flags)) = text.split_once('=') {
             return match name.is_empty() || known(name).is_some() {
                 true => Err(format!("{name:?} is no name for a variant of your own")),
-                false => Ok(Variant::from_known((name, flags, flags))),
+                false => Ok(Variant::from_parts(name, flags, flags)),
             };
         }
         known(text).ok_or_else(|| {
@@ -160,8 +160,7 @@ impl Variant {
     /// # Errors
     /// A variant is unknown, or a name is used twice.
     pub fn list<'a>(wanted: impl IntoIterator<Item = &'a str>) -> Result<Vec<Variant>, String> {
-        let baseline = KNOWN.into_iter().take(1).map(Variant::from_known);
-        let mut list: Vec<Variant> = baseline.collect();
+        let mut list: Vec<Variant> = known_variants().take(1).collect();
         for text in wanted {
             let own = text.contains('=');
             let parts = text.split(',').filter(|name| !own && !name.is_empty());
@@ -229,8 +228,12 @@ impl Variant {
 }
 
 fn known(name: &str) -> Option<Variant> {
-    let found = KNOWN.into_iter().find(|(known, ..)| *known == name);
-    found.map(Variant::from_known)
+    known_variants().find(|known| known.name == name)
+}
+
+fn known_variants() -> impl Iterator<Item = Variant> {
+    let known = KNOWN.into_iter();
+    known.map(|(name, about, flags)| Variant::from_parts(name, about, flags))
 }
 
 fn there<'a>(library: Option<&'a Path>, missing: &str) -> Result<&'a str, String> {

@@ -16,7 +16,7 @@ fn sample() -> Vec<u8> {
     let mut threads = [1, 2].map(|n| Thread::start(&writer, n, "some thread"));
     for n in 1..400 {
         let thread = &mut threads[n as usize % 2];
-        assert!(thread.event(&writer, 600 + n, (n as u32, n << 20, n as i64 % 3)));
+        assert!(thread.event(&writer, 600 + n, n as u32, n << 20, n as i64 % 3));
     }
     writer.finish_stream(2000);
     fs::read(&path).unwrap()

@@ -34,7 +34,7 @@ proptest! {
             for (at, passed, kind, number, value) in &events {
                 // Sometimes longer than a block's clock reaches.
                 now += if *passed == 89 { 1 << 41 } else { *passed };
-                assert!(threads[*at].event(writer, now, (*kind, *number, *value)));
+                assert!(threads[*at].event(writer, now, *kind, *number, *value));
                 expected.push((now, *at as u32 + 1, *kind, *number, *value));
             }
             if ends {
@@ -56,11 +56,11 @@ proptest! {
 fn a_thread_goes_on_in_the_block_of_one_that_ended() {
     let (bytes, _) = written(1 << 20, |writer| {
         let mut first = Thread::start(writer, 1, "pool-1-thread-1");
-        assert!(first.event(writer, 600, (1, 11, 5)));
+        assert!(first.event(writer, 600, 1, 11, 5));
         let mut second = Thread::start(writer, 1, "pool-1-thread-2");
         second.place = first.place;
         assert!(second.place.hand_over_to(700, second.id));
-        assert!(second.event(writer, 700, (2, 12, 0)));
+        assert!(second.event(writer, 700, 2, 12, 0));
         writer.finish_stream(800);
     });
     let stream = EventStream::from_bytes(bytes).unwrap();
@@ -86,9 +86,9 @@ fn a_copy_ends_where_a_thread_begins_that_is_not_in_it() {
     let goes_on = |ended| {
         written(1 << 20, |writer| {
             let mut first = Thread::start(writer, 1, "main");
-            assert!(first.event(writer, 600, (1, 11, 5)));
+            assert!(first.event(writer, 600, 1, 11, 5));
             assert!(first.place.hand_over_to(700, StreamThread(2)));
-            assert!(first.event(writer, 700, (2, 12, 0)));
+            assert!(first.event(writer, 700, 2, 12, 0));
             if ended {
                 writer.finish_stream(800);
             }
@@ -110,15 +110,15 @@ fn the_file_keeps_its_limit_and_says_since_when_it_is_full() {
     let (bytes, writer) = written(LIMIT, |writer| {
         let mut thread = Thread::start(writer, 1, "main");
         for n in 1..=100_000 {
-            if !thread.event(writer, 1000 + n, (3, n, 1)) {
+            if !thread.event(writer, 1000 + n, 3, n, 1) {
                 break;
             }
             kept = n;
         }
         assert!(writer.is_full());
-        assert!(!thread.event(writer, 2_000_000, (3, 1, 1)), "full for good");
+        assert!(!thread.event(writer, 2_000_000, 3, 1, 1), "full for good");
         let mut late = Thread::start(writer, 2, "late");
-        assert!(!late.event(writer, 2_000_000, (3, 1, 1)));
+        assert!(!late.event(writer, 2_000_000, 3, 1, 1));
     });
     assert!(bytes.len() as u64 <= LIMIT && writer.size_bytes() <= LIMIT);
     let stream = EventStream::from_bytes(bytes).unwrap();
@@ -133,7 +133,7 @@ fn what_a_killed_process_wrote_is_there_without_any_end() {
     let (bytes, _) = written(1 << 20, |writer| {
         let mut thread = Thread::start(writer, 1, &"n".repeat(5000));
         for n in 1..500 {
-            assert!(thread.event(writer, n, (1, n, 0)));
+            assert!(thread.event(writer, n, 1, n, 0));
         }
     });
     let stream = EventStream::from_bytes(bytes).unwrap();

@@ -11,6 +11,8 @@ use arrow::datatypes::Int64Type;
 use lucce_fleet::engine::{QueryEngine, QueryLimits};
 use lucce_fleet::ingest::{IngestLabels, IngestReport, RunIngester};
 
+pub mod client;
+
 pub fn labels(version: &str) -> IngestLabels {
     IngestLabels {
         service: "shop".into(),

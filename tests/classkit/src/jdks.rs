@@ -146,7 +146,7 @@ pub struct Folder(pub PathBuf);
 static FOLDERS: LazyLock<Mutex<u32>> = LazyLock::new(|| Mutex::new(0));
 
 impl Folder {
-    pub fn new() -> Self {
+    pub fn create() -> Self {
         let mut count = FOLDERS.lock().expect("no panic while counting");
         *count += 1;
         let name = format!("lucce-bytecode-{}-{count}", std::process::id());

@@ -33,7 +33,9 @@ impl Thread {
         &mut self,
         writer: &StreamWriter,
         now: u64,
-        (kind, number, value): (u32, u64, i64),
+        kind: u32,
+        number: u64,
+        value: i64,
     ) -> bool {
         if self.place.write_event(now, kind, number, value) {
             return true;
