@@ -30,6 +30,7 @@ mod frame;
 pub mod units;
 
 mod code;
+mod code_origin;
 mod events;
 mod idle;
 mod kinds;
@@ -86,6 +87,7 @@ pub use bursts::BurstSummary;
 pub use call_feed::{CallFeedOutcome, CallMeasure, EventLeaf, feed_log_calls, feed_recorded_calls};
 pub use call_labels::{CallLabels, CallTarget, SiteCall};
 pub use code::{CodeSymbols, type_name};
+pub use code_origin::{CodeOrigin, CodeOrigins};
 pub use collapsed::{CollapsedStacks, StackMeasure, write_difference};
 pub use contexts::{ContextList, ContextSummary, EventContext};
 pub use coverage::{AllocationCoverage, CoverageBytes, ThreadCoverage};

@@ -16,6 +16,7 @@ use lucce_jvmti::JniEnvironment;
 use crate::classes::java_agents::ArrivingClass;
 use crate::classes::load::ClassArrival;
 use crate::classes::{java_agents, load, method_watch, unloading};
+use crate::core::record_code_source;
 use crate::counting::AgentCounting;
 use crate::entry::{c_api, hookless_callbacks, jni_allocations, jni_brackets, tool_calls};
 use crate::events::{self, EventCallback, samples};
@@ -324,7 +325,7 @@ unsafe extern "system" fn class_file_load_hook(
     redefined: jclass,
     loader: jobject,
     name: *const c_char,
-    _domain: jobject,
+    domain: jobject,
     length: c_int,
     bytes: *const c_uchar,
     new_length: *mut c_int,
@@ -341,9 +342,16 @@ unsafe extern "system" fn class_file_load_hook(
         if let Some(name) = name {
             java_agents::detect_java_agents(name);
         }
+        let record_source = |loader| {
+            let name = mutf8::decode(name.unwrap_or_default());
+            record_code_source(agent, agent.jni_env(env), loader, &name, domain);
+        };
         let class = match java_agents::classify_class(class) {
             ArrivingClass::Plain(class) => class,
-            ArrivingClass::Hooked => return,
+            ArrivingClass::Hooked => {
+                let env = agent.jni_env(env);
+                return record_source(agent.loaders.loader_id(agent.jvmti, env, loader));
+            }
             ArrivingClass::KeepsOldHooks => {
                 return java_agents::report_kept_hooks(
                     agent,
@@ -362,7 +370,9 @@ unsafe extern "system" fn class_file_load_hook(
             true => ClassArrival::Load,
             false => ClassArrival::Change,
         };
-        let Some(new) = load::transform_class(agent, loader, class, arrival) else {
+        let new = load::transform_class(agent, loader, class, arrival);
+        record_source(loader);
+        let Some(new) = new else {
             return;
         };
         java_agents::record_hooked(class, &new);

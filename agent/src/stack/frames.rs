@@ -15,7 +15,7 @@ use lucce_bytecode::{call_bcis, last_bcis};
 use lucce_callgraph::MethodId;
 use rustc_hash::FxHashMap;
 
-use crate::core::is_in_scope;
+use crate::core::{domain_of_class, is_in_scope, record_code_source};
 use crate::memory::locks::WatchedRwLock;
 use crate::registry::{ClassLoaderId, NATIVE_LINE, NO_LINE};
 use crate::stack::StackTracker;
@@ -465,6 +465,12 @@ fn fill_method(
             unloading::forget_loaders(stack, &gone);
         }
         late_classes::add_class(stack, class, id, name)?;
+        if id != ClassLoaderId::BOOT {
+            let release = late_classes::jdk_release(stack.jvmti);
+            let domain = domain_of_class(env, release, class);
+            record_code_source(stack, env, id, name, domain);
+            env.delete_local(domain);
+        }
     }
     let book = stack.registry();
     let class = book.find_class_id(id, name)?;
