@@ -7,7 +7,10 @@ use std::collections::HashMap;
 
 use lucce_callgraph::{ContextFrame, MethodId, SiteId};
 use lucce_contentid::{ContentDetail, FrameId};
-use lucce_tracelog::{ClassId, ClassRecord, LogRecord, MethodRecord, SiteKind, SiteRecord};
+use lucce_tracelog::{
+    ClassId, ClassRecord, ClassSource, CodeSourceId, CodeSourceRecord, LoaderId, LogRecord,
+    MethodRecord, SiteKind, SiteRecord,
+};
 
 use self::id_table::{AscendingIdTable, grow_by_quarter};
 use self::interner::{TextId, TextInterner};
@@ -32,11 +35,28 @@ pub struct CodeSymbols {
     /// Bytes of one object, for sites with events.
     sizes: HashMap<SiteId, u64>,
     submission_method: Option<MethodId>,
+    /// The locations of code sources.
+    locations: HashMap<CodeSourceId, TextId>,
+    /// Where classes were loaded from, if the log says it.
+    class_sources: AscendingIdTable<CodeSourceId>,
 }
 
 struct ClassSymbol {
     name: TextId,
     source_file: Option<TextId>,
+    /// Whether the boot loader defined it.
+    is_boot: bool,
+}
+
+/// A class of the log, for rules about its origin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LoadedClass<'c> {
+    pub id: ClassId,
+    /// `a.b.C$D`
+    pub name: &'c str,
+    pub is_boot: bool,
+    /// The URL of its code source, if the log has it.
+    pub location: Option<&'c str>,
 }
 
 struct MethodSymbol {
@@ -66,6 +86,8 @@ impl CodeSymbols {
     pub(crate) fn add_record(&mut self, record: LogRecord<'_>) {
         match record {
             LogRecord::Class(r) => self.add_class(r),
+            LogRecord::CodeSource(r) => self.add_code_source(&r),
+            LogRecord::ClassSource(r) => self.add_class_source(r),
             LogRecord::Method(r) => self.add_method(r),
             LogRecord::Site(r) => self.add_site(r),
             LogRecord::SiteSize(r) => self.add_site_size(r.site, r.bytes),
@@ -77,8 +99,18 @@ impl CodeSymbols {
         let info = ClassSymbol {
             name: self.texts.intern_text(&class.name),
             source_file: class.source_file.map(|name| self.texts.intern_text(&name)),
+            is_boot: class.loader == LoaderId::default(),
         };
         self.classes.insert(class.id.0, info);
+    }
+
+    pub(crate) fn add_code_source(&mut self, source: &CodeSourceRecord<'_>) {
+        let location = self.texts.intern_text(&source.location);
+        self.locations.insert(source.id, location);
+    }
+
+    pub(crate) fn add_class_source(&mut self, class: ClassSource) {
+        self.class_sources.insert(class.class.0, class.source);
     }
 
     pub(crate) fn add_method(&mut self, method: MethodRecord<'_>) {
@@ -176,6 +208,27 @@ impl CodeSymbols {
             let class = self.classes.get(info.class.0)?;
             Some((MethodId(id), self.texts.get(class.name)))
         })
+    }
+
+    /// All classes of the log.
+    pub(crate) fn loaded_classes(&self) -> impl Iterator<Item = LoadedClass<'_>> {
+        self.classes.iter().map(|(id, info)| {
+            let source = self.class_sources.get(id);
+            let location = source.and_then(|source| self.locations.get(source));
+            LoadedClass {
+                id: ClassId(id),
+                name: self.texts.get(info.name),
+                is_boot: info.is_boot,
+                location: location.map(|text| self.texts.get(*text)),
+            }
+        })
+    }
+
+    /// All methods of the log with their class.
+    pub(crate) fn methods_with_class(&self) -> impl Iterator<Item = (MethodId, ClassId)> {
+        self.methods
+            .iter()
+            .map(|(id, info)| (MethodId(id), info.class))
     }
 
     /// A key that is equal for overloads: methods for which [`method_name`](Self::method_name) is the same.

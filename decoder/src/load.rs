@@ -118,6 +118,8 @@ impl Profile {
                 self.meta.insert(r.key.into(), r.value.into());
             }
             LogRecord::Class(r) => self.code.add_class(r),
+            LogRecord::CodeSource(r) => self.code.add_code_source(&r),
+            LogRecord::ClassSource(r) => self.code.add_class_source(r),
             LogRecord::Method(r) => self.code.add_method(r),
             LogRecord::Site(r) => self.code.add_site(r),
             LogRecord::SiteSize(r) => self.code.add_site_size(r.site, r.bytes),

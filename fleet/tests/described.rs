@@ -5,8 +5,8 @@ mod common;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use common::client::{Answer, Served, quoted};
 use common::add;
+use common::client::{Answer, Served, quoted};
 use lucce_fleet::questions::ALL;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};

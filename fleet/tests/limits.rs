@@ -10,8 +10,8 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use common::client::{Answer, Served, answer};
 use common::add;
+use common::client::{Answer, Served, answer};
 use lucce_fleet::http::{HttpServer, ServerLimits, ServerMetrics, ServerResponse};
 use lucce_ship::wire::{PartBuilder, PartHeader, RunLabels};
 use lucce_tracelog::RunId;

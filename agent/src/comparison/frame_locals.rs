@@ -13,8 +13,8 @@ use lucce_encodings::CallIdVersion;
 
 use crate::comparison::paper_tracking::PaperTracking;
 use crate::core::AgentCore;
-use lucce_layout::lab_layout::{BESIDE_NUMBER, BESIDE_VERSION};
 use crate::memory::slots::{LOST, Slot, SlotRange};
+use lucce_layout::lab_layout::{BESIDE_NUMBER, BESIDE_VERSION};
 
 /// The local variables of a frame whose caller is unknown.
 const UNKNOWN: CallIdVersion = CallIdVersion {

@@ -24,13 +24,13 @@ use lucce_encodings::{CallIdVersion, EncodingStatistics, LucceAlgorithm, UpdateO
 use crate::memory::address_space;
 use crate::memory::counter::increment_counter;
 use crate::memory::java_table::{JavaTable, MULTIPLIER};
+use crate::memory::locks::WatchedMutex;
+use crate::memory::pages::TableWords;
+use crate::memory::shared_layout::entry_words;
 use lucce_layout::lab_layout::{
     EDGE_ADDITION, EDGE_ENTRY_BITS, EDGE_INPUTS, LOST_CALL, NODE_BITS, NODE_INPUTS, NODE_VERSION,
     PAPER_NODES, PAPER_TABLE, PAPER_UPDATES, PAPER_VERSION,
 };
-use crate::memory::locks::WatchedMutex;
-use crate::memory::pages::TableWords;
-use crate::memory::shared_layout::entry_words;
 
 /// The bits of a Java `long` without its sign.
 const CALL_BITS: u32 = 63;

@@ -12,8 +12,8 @@ use lucce_callgraph::raw::ROTATION;
 use lucce_callgraph::{ContextEncoder, ContextId, GraphJournal, MethodId, SiteId};
 
 use crate::memory::java_table::{JavaTable, MULTIPLIER};
-use lucce_layout::lab_layout::{TREE_CHILD, TREE_ENTRY_BITS, TREE_PARENT};
 use crate::memory::shared_layout::entry_words;
+use lucce_layout::lab_layout::{TREE_CHILD, TREE_ENTRY_BITS, TREE_PARENT};
 
 /// A node of one thread's tree; 0 is the root.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

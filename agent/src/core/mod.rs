@@ -7,6 +7,7 @@
 mod agent_threads;
 pub mod agent_use;
 mod class_loaders;
+mod code_sources;
 mod counts;
 mod event_location;
 pub mod fields;
@@ -42,6 +43,7 @@ use crate::registry::agent_log::{AgentLog, LogJournal};
 
 pub use agent_threads::AgentThreads;
 pub use class_loaders::ClassLoaders;
+pub use code_sources::{domain_of_class, record_code_source};
 pub use counts::AgentCounts;
 pub use event_location::EventLocation;
 pub use fields::{ThreadFields, thread_fields};

@@ -16,6 +16,7 @@ use crate::classes::java_agents::ArrivingClass;
 use crate::classes::load::ClassArrival;
 use crate::classes::rewriting::RewriteOutcome;
 use crate::classes::{java_agents, load, method_watch, unloading};
+use crate::core::record_code_source;
 use crate::entry::{event_callbacks, jni_allocations, jni_brackets, tool_calls};
 use crate::events::samples;
 use crate::hookless::thread_storage;
@@ -280,7 +281,7 @@ unsafe extern "system" fn class_file_load_hook(
     redefined: jclass,
     loader: jobject,
     name: *const c_char,
-    _domain: jobject,
+    domain: jobject,
     length: c_int,
     bytes: *const c_uchar,
     new_length: *mut c_int,
@@ -297,9 +298,17 @@ unsafe extern "system" fn class_file_load_hook(
         if let Some(name) = name {
             java_agents::detect_java_agents(name);
         }
+        let record_source = |loader| {
+            let name = mutf8::decode(name.unwrap_or_default());
+            record_code_source(&agent.core, agent.core.jni_env(env), loader, &name, domain);
+        };
         let class = match java_agents::classify_class(class) {
             ArrivingClass::Plain(class) => class,
-            ArrivingClass::Hooked => return,
+            ArrivingClass::Hooked => {
+                let env = agent.core.jni_env(env);
+                let loader = agent.core.loaders.loader_id(agent.core.jvmti, env, loader);
+                return record_source(loader);
+            }
             ArrivingClass::KeepsOldHooks => {
                 return java_agents::report_kept_hooks(
                     agent.class_parts(),
@@ -321,6 +330,7 @@ unsafe extern "system" fn class_file_load_hook(
             false => ClassArrival::Change,
         };
         let outcome = load::transform_class(agent.class_parts(), loader, class, arrival);
+        record_source(loader);
         let RewriteOutcome::Hooked(new) = outcome else {
             return;
         };

@@ -28,10 +28,13 @@ pub fn is_jar(path: &Path) -> bool {
         .is_some_and(|bytes| read_number(&bytes, 0, 4) == Some(ENTRY.into()))
 }
 
-/// The `Main-Class` of a jar's manifest.
-pub fn main_class(path: &Path) -> Option<String> {
-    let manifest = read_manifest(&File::open(path).ok()?)?;
-    find_attribute(&String::from_utf8_lossy(&manifest), "Main-Class")
+/// The `Main-Class` of a jar's manifest, and the `Start-Class` that a Spring Boot launcher runs.
+pub fn main_classes(path: &Path) -> Vec<String> {
+    let manifest = File::open(path).ok().and_then(|file| read_manifest(&file));
+    let manifest = manifest.unwrap_or_default();
+    let manifest = String::from_utf8_lossy(&manifest);
+    let names = ["Main-Class", "Start-Class"].map(|name| find_attribute(&manifest, name));
+    names.into_iter().flatten().collect()
 }
 
 /// Lines have at most 72 bytes; a line that begins with a space continues the previous one.
@@ -42,34 +45,60 @@ fn find_attribute(manifest: &str, name: &str) -> Option<String> {
     found.map(|(_, value)| value.trim().to_owned())
 }
 
+/// Whether several artifacts of Maven were merged into this jar: it describes more than one.
+pub fn is_merged(path: &Path) -> bool {
+    let directory = File::open(path).ok().and_then(|file| read_directory(&file));
+    let directory = directory.unwrap_or_default();
+    let artifacts = directory_entries(&directory).filter(|entry| {
+        entry.name.starts_with(b"META-INF/maven/") && entry.name.ends_with(b"/pom.properties")
+    });
+    artifacts.take(2).count() == 2
+}
+
 fn read_manifest(file: &File) -> Option<Vec<u8>> {
     let directory = read_directory(file)?;
-    let mut at = 0;
-    while read_number(&directory, at, 4)? == HEAD.into() {
-        let [name, extra, comment] =
-            [28, 30, 32].map(|field| read_number(&directory, at + field, 2));
-        let (name, extra, comment) = (name? as usize, extra? as usize, comment? as usize);
-        if directory
-            .get(at + 46..at + 46 + name)?
-            .eq_ignore_ascii_case(MANIFEST)
-        {
-            let method = read_number(&directory, at + 10, 2)?;
-            let (packed, unpacked) = (
-                read_number(&directory, at + 20, 4)?,
-                read_number(&directory, at + 24, 4)?,
-            );
-            let bytes = read_entry(file, read_number(&directory, at + 42, 4)?, packed)?;
-            return match method {
-                0 => Some(bytes),
-                8 if unpacked <= MOST_MANIFEST as u64 => {
-                    miniz_oxide::inflate::decompress_to_vec_with_limit(&bytes, MOST_MANIFEST).ok()
-                }
-                _ => None,
-            };
+    let entry =
+        directory_entries(&directory).find(|entry| entry.name.eq_ignore_ascii_case(MANIFEST))?;
+    let bytes = read_entry(file, entry.offset, entry.packed)?;
+    match entry.method {
+        0 => Some(bytes),
+        8 if entry.unpacked <= MOST_MANIFEST as u64 => {
+            miniz_oxide::inflate::decompress_to_vec_with_limit(&bytes, MOST_MANIFEST).ok()
         }
-        at += 46 + name + extra + comment;
+        _ => None,
     }
-    None
+}
+
+/// A head in the central directory.
+struct DirectoryEntry<'d> {
+    name: &'d [u8],
+    /// 0 stored, 8 deflated.
+    method: u64,
+    packed: u64,
+    unpacked: u64,
+    /// Where the entry begins in the file.
+    offset: u64,
+}
+
+/// All heads up to the first damaged one.
+fn directory_entries(directory: &[u8]) -> impl Iterator<Item = DirectoryEntry<'_>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let field = |field: usize, size| read_number(directory, at + field, size);
+        if field(0, 4)? != HEAD.into() {
+            return None;
+        }
+        let [name, extra, comment] = [field(28, 2)?, field(30, 2)?, field(32, 2)?];
+        let entry = DirectoryEntry {
+            name: directory.get(at + 46..at + 46 + name as usize)?,
+            method: field(10, 2)?,
+            packed: field(20, 4)?,
+            unpacked: field(24, 4)?,
+            offset: field(42, 4)?,
+        };
+        at += 46 + (name + extra + comment) as usize;
+        Some(entry)
+    })
 }
 
 fn read_directory(file: &File) -> Option<Vec<u8>> {
@@ -179,11 +208,42 @@ mod tests {
             let whole = zip(method, content, text.len());
             std::fs::write(&path, &whole).unwrap();
             assert!(is_jar(&path));
-            assert_eq!(main_class(&path).as_deref(), Some("com.acme.Main"));
+            assert_eq!(main_classes(&path), ["com.acme.Main"]);
             for cut in 0..whole.len() {
                 std::fs::write(&path, &whole[..cut]).unwrap();
-                assert_eq!(main_class(&path), None);
+                assert_eq!(main_classes(&path), [""; 0]);
             }
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_jar_of_several_artifacts_is_merged() {
+        let head = |name: &str| {
+            let mut head = [0; 46];
+            head[..4].copy_from_slice(&HEAD.to_le_bytes());
+            head[28] = name.len() as u8;
+            [&head[..], name.as_bytes()].concat()
+        };
+        let own = head("META-INF/maven/com.acme/app/pom.properties");
+        let other = head("META-INF/maven/org.other/lib/pom.properties");
+        let class = head("com/acme/Main.class");
+        let path = std::env::temp_dir().join(format!("lucce-merged-{}", std::process::id()));
+        for (entries, merged) in [
+            (vec![&own, &class], false),
+            (vec![&own, &class, &other], true),
+            (vec![&class], false),
+        ] {
+            let directory = entries.into_iter().flatten().copied().collect::<Vec<u8>>();
+            let end = [
+                &END.to_le_bytes()[..],
+                &[0; 8],
+                &(directory.len() as u32).to_le_bytes(),
+                &[0; 6],
+            ]
+            .concat();
+            std::fs::write(&path, [directory, end].concat()).unwrap();
+            assert_eq!(is_merged(&path), merged);
         }
         std::fs::remove_file(&path).unwrap();
     }

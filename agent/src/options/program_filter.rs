@@ -26,7 +26,7 @@ pub fn program_names(command: &str) -> Vec<String> {
                 .file_name()
                 .map(|name| name.to_string_lossy().into_owned());
             name.into_iter()
-                .chain(jar::main_class(Path::new(jar)))
+                .chain(jar::main_classes(Path::new(jar)))
                 .collect()
         }
         None => {
@@ -35,6 +35,12 @@ pub fn program_names(command: &str) -> Vec<String> {
             vec![class.replace('/', ".")]
         }
     }
+}
+
+/// The main class of the program, and whether its jar holds several artifacts.
+pub fn find_main_class(command: &str) -> (Option<String>, bool) {
+    let merged = find_jar(command).is_some_and(|jar| jar::is_merged(Path::new(jar)));
+    (program_names(command).pop(), merged)
 }
 
 /// The jar's path in the command. File names may contain spaces, and arguments follow them.

@@ -27,12 +27,12 @@ use lucce_recording::{RecordingWriter, ThreadWriter};
 use lucce_tracelog::FileLoss;
 
 use crate::memory::address_space::MethodOfSite;
-use lucce_layout::lab_layout as layout;
 use crate::memory::locks::{WatchedMutex, WatchedRwLock};
 use crate::memory::slots::Slot;
 use crate::registry::CodeRegistry;
 use crate::registry::file_state::FileState;
 use crate::registry::written_records::WrittenRecords;
+use lucce_layout::lab_layout as layout;
 
 /// The classes whose methods named `start` start threads.
 const THREAD_CLASSES: [&str; 2] = ["java/lang/Thread", "java/lang/VirtualThread"];

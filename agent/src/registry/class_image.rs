@@ -340,6 +340,8 @@ impl CodeRegistry {
             owner_count: 0,
             first_allocated: self.allocated_names.len() as u32,
             allocated_count: image.allocated.len() as u32,
+            // Images are of classes of the JDK.
+            code_source: lucce_tracelog::CodeSourceId::default(),
         })?;
         self.live_methods += image.methods.len();
         self.link_loader(loader, class);

@@ -15,6 +15,7 @@ pub mod agent_log;
 #[cfg(feature = "lab")]
 pub mod call_recorder;
 pub mod class_image;
+mod code_sources;
 pub mod file_state;
 mod sites;
 mod types;
@@ -24,6 +25,7 @@ pub mod written_records;
 use std::collections::{HashMap, HashSet};
 
 use lucce_callgraph::{MethodId, SiteId};
+use lucce_tracelog::CodeSourceId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -32,6 +34,8 @@ use crate::memory::bit_set::BitSet;
 use crate::memory::grow_only_array::{GrowOnlyArray, PageRowCounts};
 use crate::memory::text_table::TextTable;
 use lucce_instrument::{FrameKind, HookSiteKind, INTRINSICS, MethodInstrumentation};
+
+use self::code_sources::CodeSources;
 
 pub use crate::memory::text_table::InternedText;
 pub use sites::{NATIVE_LINE, NO_LINE, RegisteredSite, RegisteredSiteKind};
@@ -62,6 +66,8 @@ pub struct RegisteredClass {
     /// Index of its first entry in `allocated_names`.
     first_allocated: u32,
     allocated_count: u32,
+    /// Where it was loaded from; the default: unknown, or the boot loader.
+    pub code_source: CodeSourceId,
 }
 
 /// A method in the registry.
@@ -131,6 +137,7 @@ pub struct CodeRegistry {
     untracked_methods: FxHashSet<(InternedText, InternedText, InternedText)>,
     /// A hash of each class's methods in `untracked_methods`, see [`CodeRegistry::untracked_hash`].
     untracked_hashes: FxHashMap<InternedText, u64>,
+    code_sources: CodeSources,
 }
 
 /// A class that is about to get its hooks.
@@ -185,6 +192,7 @@ impl CodeRegistry {
             removed_class_names: FxHashSet::default(),
             untracked_methods: FxHashSet::default(),
             untracked_hashes: FxHashMap::default(),
+            code_sources: CodeSources::default(),
         };
         for _ in INTRINSICS {
             registry.add_unpacked_site(RegisteredSite {
@@ -225,6 +233,10 @@ impl CodeRegistry {
             owner_count: 0,
             first_allocated: self.allocated_names.len() as u32,
             allocated_count: 0,
+            // Other code of a loaded class comes from the same place.
+            code_source: self
+                .find_class(class.loader, class.name)
+                .map_or(CodeSourceId::default(), |before| before.code_source),
         };
         let names = |(name, descriptor, _): &(&str, &str, u16)| {
             Some((

@@ -2,7 +2,8 @@
 
 use lucce_callgraph::{MethodId, SiteId};
 use lucce_tracelog::{
-    ClassId, ClassRecord, LoaderId, LogFull, LogRecord, MethodRecord, SiteKind, SiteRecord,
+    ClassId, ClassRecord, ClassSource, CodeSourceId, CodeSourceRecord, LoaderId, LogFull,
+    LogRecord, MethodRecord, SiteKind, SiteRecord,
 };
 
 use crate::memory::bit_set::BitSet;
@@ -14,6 +15,7 @@ pub struct WrittenRecords {
     classes: BitSet,
     methods: BitSet,
     sites: BitSet,
+    code_sources: BitSet,
 }
 
 /// Receives records.
@@ -103,7 +105,29 @@ impl WrittenRecords {
         };
         to(class.into())?;
         self.classes.insert(id);
-        Ok(())
+        self.write_code_source(registry, (id, info.code_source), to)
+    }
+
+    /// Writes where a class was loaded from, if that is known.
+    fn write_code_source(
+        &mut self,
+        registry: &CodeRegistry,
+        (class, source): (u32, CodeSourceId),
+        to: RecordSink<'_>,
+    ) -> Result<(), LogFull> {
+        let Some(location) = registry.code_source_location(source) else {
+            return Ok(());
+        };
+        if !self.code_sources.contains(source.0) {
+            let record = CodeSourceRecord {
+                id: source,
+                location: location.into(),
+            };
+            to(record.into())?;
+            self.code_sources.insert(source.0);
+        }
+        let class = ClassId(class);
+        to(ClassSource { class, source }.into())
     }
 }
 

@@ -10,7 +10,7 @@ use lucce_jvmti::JniEnvironment;
 
 use crate::core::thread_fields;
 use crate::events;
-use crate::options::LogLevel;
+use crate::options::{LogLevel, program_filter};
 use crate::session::helper_class::BracketInstaller;
 use crate::session::{Agent, helper_class};
 use crate::stack::vm_entry;
@@ -33,10 +33,19 @@ pub fn write_vm_properties(agent: &Agent) {
         ("jvm.name", c"java.vm.name"),
         ("jdk", c"java.version"),
         ("command", c"sun.java.command"),
+        ("directory", c"user.dir"),
     ] {
         if let Some(value) = agent.core.jvmti.system_property(property) {
             agent.core.append_meta(key, &value);
         }
+    }
+    let command = agent.core.jvmti.system_property(c"sun.java.command");
+    let (main_class, is_merged) = program_filter::find_main_class(&command.unwrap_or_default());
+    if let Some(main_class) = main_class {
+        agent.core.append_meta("main.class", &main_class);
+    }
+    if is_merged {
+        agent.core.append_meta("main.jar", "merged");
     }
 }
 

@@ -26,7 +26,8 @@ pub fn scope_context(
 ) -> Option<ContextId> {
     let taken = agent
         .counters
-        .tracking.is_lazy()
+        .tracking
+        .is_lazy()
         .then(|| find_capture(&agent.core.encoder, || agent.core.registry(), number));
     let (caller, frame) = taken.flatten()?;
     Some(

@@ -15,7 +15,7 @@ use lucce_bytecode::{call_bcis, last_bcis};
 use lucce_callgraph::MethodId;
 use rustc_hash::FxHashMap;
 
-use crate::core::is_in_scope;
+use crate::core::{domain_of_class, is_in_scope, record_code_source};
 use crate::memory::locks::WatchedRwLock;
 use crate::registry::{ClassLoaderId, NATIVE_LINE, NO_LINE};
 use crate::stack::StackParts;
@@ -468,6 +468,12 @@ fn fill_method(
             unloading::forget_loaders(agent, &gone);
         }
         late_classes::add_class(agent, class, id, name)?;
+        if id != ClassLoaderId::BOOT {
+            let release = late_classes::jdk_release(agent.core.jvmti);
+            let domain = domain_of_class(env, release, class);
+            record_code_source(agent.core, env, id, name, domain);
+            env.delete_local(domain);
+        }
     }
     let registry = agent.core.registry();
     let class = registry.find_class_id(id, name)?;

@@ -426,7 +426,11 @@ const INTERFACE: u16 = 0x0200;
 ///
 /// The method has at most one such hook, no loop back to it, and no hook behind it. Methods that the VM calls in
 /// between restore `$lucceStack`, unless they throw; so the method may have no exception handler.
-fn needs_no_slot_local(instrumentation: &MethodInstrumentation, has_loops: bool, has_handlers: bool) -> bool {
+fn needs_no_slot_local(
+    instrumentation: &MethodInstrumentation,
+    has_loops: bool,
+    has_handlers: bool,
+) -> bool {
     let Some((last, before)) = instrumentation.places.split_last() else {
         return false;
     };
@@ -483,9 +487,15 @@ mod class_analysis_tests {
             vec![new(), HookSiteKind::Array("[I".into()), HookSiteKind::Call],
             vec![new(), new()],
         ] {
-            assert!(needs_no_slot_local(&instrumentation(&marks), false, false), "{marks:?}");
+            assert!(
+                needs_no_slot_local(&instrumentation(&marks), false, false),
+                "{marks:?}"
+            );
             // An exception may come from code that the VM calls, and leave `$lucceStack` moved.
-            assert!(!needs_no_slot_local(&instrumentation(&marks), false, true), "{marks:?}");
+            assert!(
+                !needs_no_slot_local(&instrumentation(&marks), false, true),
+                "{marks:?}"
+            );
             let calls = marks.contains(&HookSiteKind::Call);
             assert_eq!(
                 needs_no_slot_local(&instrumentation(&marks), true, false),

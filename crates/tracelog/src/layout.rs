@@ -63,7 +63,8 @@
 //!   Later additions, which older readers skip: blocks of kinds 4 and 5, records of kind 23 (such a reader adds up
 //!   events with different tags).
 //! * 4 (2026-11-26): blocks of counters are sealed when the log is closed; a reader that skips this takes damaged counters
-//!   for valid ones. Later additions, which older readers skip: records of kind 24.
+//!   for valid ones. Later additions, which older readers skip: records of kinds 24
+//!   to 26.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -32,6 +32,8 @@
 //! | 22 | `GraphChange::Base` | n version, n bits of anchors from here on, if the header differs |
 //! | 23 | `ThreadTag` | n thread, t key, t value |
 //! | 24 | `HeapCensus` | n rows, n cause, t detail, n milliseconds, n collections, n full collections + 1 or 0, n survived, n tested, n sampled, n following, n thinned, n used bytes + 1 or 0, n largest bytes + 1 or 0 |
+//! | 25 | `CodeSourceRecord` | n id, t location |
+//! | 26 | `ClassSource` | n class, n code source |
 //!
 //! `what` of a site: 1 call, 2 new, 3 array, 4 native, 5 current, 6 other.
 //!
@@ -47,7 +49,10 @@ mod graph;
 mod leak;
 mod run;
 
-pub use code::{ClassId, ClassRecord, LoaderId, MethodRecord, SiteKind, SiteRecord, SiteSize};
+pub use code::{
+    ClassId, ClassRecord, ClassSource, CodeSourceId, CodeSourceRecord, LoaderId, MethodRecord,
+    SiteKind, SiteRecord, SiteSize,
+};
 pub use event::{EventType, EventTypeId};
 pub use leak::{
     CensusCause, FollowedKeyRecord, HeapCensus, SnapshotRecord, SurvivorGeneration, SurvivorsRecord,
@@ -72,6 +77,8 @@ trait RecordBody<'a>: Sized {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LogRecord<'a> {
     Meta(MetaRecord<'a>),
+    CodeSource(CodeSourceRecord<'a>),
+    ClassSource(ClassSource),
     Class(ClassRecord<'a>),
     Method(MethodRecord<'a>),
     Site(SiteRecord<'a>),
@@ -122,6 +129,8 @@ impl RecordKind {
     const DIVIDED_BASE: u8 = 22;
     const THREAD_TAG: u8 = 23;
     const HEAP_CENSUS: u8 = 24;
+    const CODE_SOURCE: u8 = 25;
+    const CLASS_SOURCE: u8 = 26;
 
     /// Returns the kind's name for users.
     #[must_use]
@@ -151,6 +160,8 @@ impl RecordKind {
             Self::DIVIDED_BASE => "divided-base",
             Self::THREAD_TAG => "thread-tag",
             Self::HEAP_CENSUS => "heap-census",
+            Self::CODE_SOURCE => "code-source",
+            Self::CLASS_SOURCE => "class-source",
             _ => "unknown",
         }
     }
@@ -186,6 +197,8 @@ impl LogRecord<'_> {
             LogRecord::ThreadOrigin(_) => RecordKind::THREAD_ORIGIN,
             LogRecord::ThreadTag(_) => RecordKind::THREAD_TAG,
             LogRecord::HeapCensus(_) => RecordKind::HEAP_CENSUS,
+            LogRecord::CodeSource(_) => RecordKind::CODE_SOURCE,
+            LogRecord::ClassSource(_) => RecordKind::CLASS_SOURCE,
         })
     }
 
@@ -220,6 +233,8 @@ impl LogRecord<'_> {
             LogRecord::ThreadOrigin(r) => r.encode_fields(out),
             LogRecord::ThreadTag(r) => r.encode_fields(out),
             LogRecord::HeapCensus(r) => r.encode_fields(out),
+            LogRecord::CodeSource(r) => r.encode_fields(out),
+            LogRecord::ClassSource(r) => r.encode_fields(out),
         }
     }
 }
@@ -298,6 +313,10 @@ impl<'a> LogRecord<'a> {
             }
             RecordKind::THREAD_TAG => LogRecord::ThreadTag(ThreadTag::decode_fields(input)?),
             RecordKind::HEAP_CENSUS => LogRecord::HeapCensus(HeapCensus::decode_fields(input)?),
+            RecordKind::CODE_SOURCE => {
+                LogRecord::CodeSource(CodeSourceRecord::decode_fields(input)?)
+            }
+            RecordKind::CLASS_SOURCE => LogRecord::ClassSource(ClassSource::decode_fields(input)?),
             RecordKind::DIVIDED_BASE => {
                 LogRecord::Change(GraphChange::Base(DividedBase::decode_fields(input)?))
             }
@@ -338,7 +357,9 @@ into_record!(
     Survivors(SurvivorsRecord<'a>),
     ThreadOrigin(ThreadOrigin),
     ThreadTag(ThreadTag<'a>),
-    HeapCensus(HeapCensus<'a>)
+    HeapCensus(HeapCensus<'a>),
+    CodeSource(CodeSourceRecord<'a>),
+    ClassSource(ClassSource)
 );
 
 #[cfg(test)]

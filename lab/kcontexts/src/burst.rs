@@ -61,7 +61,8 @@ impl FromStr for BurstIntervals {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let parts = text.split_once('/').and_then(|(length, interval)| {
-            let ((length, unit), (interval, same)) = (parse_interval(length)?, parse_interval(interval)?);
+            let ((length, unit), (interval, same)) =
+                (parse_interval(length)?, parse_interval(interval)?);
             (unit == same && 0 < length && length <= interval).then_some(BurstIntervals {
                 length,
                 interval,

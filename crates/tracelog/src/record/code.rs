@@ -16,6 +16,33 @@ pub struct ClassId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct LoaderId(pub u32);
 
+/// A place that classes were loaded from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub struct CodeSourceId(pub u32);
+
+/// Where classes were loaded from: the URL of their protection domain's code source (JVM specification, section 5.3.5, and
+/// `java.security.CodeSource`).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CodeSourceRecord<'a> {
+    pub id: CodeSourceId,
+    /// `file:/srv/app/classes/`, `jrt:/java.sql`.
+    pub location: Cow<'a, str>,
+}
+
+impl<'a> RecordBody<'a> for CodeSourceRecord<'a> {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_number(self.id.0);
+        out.put_text(&self.location);
+    }
+
+    fn decode_fields(input: &mut RecordDecoder<'a>) -> Parsed<Self> {
+        Ok(CodeSourceRecord {
+            id: CodeSourceId(input.read_small()?),
+            location: input.read_text()?.into(),
+        })
+    }
+}
+
 /// A loaded class.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClassRecord<'a> {
@@ -40,6 +67,28 @@ impl<'a> RecordBody<'a> for ClassRecord<'a> {
             loader: LoaderId(input.read_small()?),
             name: input.read_text()?.into(),
             source_file: input.read_optional_text()?.map(Cow::from),
+        })
+    }
+}
+
+/// A class was loaded from a code source. Classes of the boot loader, and classes without a protection domain, have no such
+/// record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClassSource {
+    pub class: ClassId,
+    pub source: CodeSourceId,
+}
+
+impl RecordBody<'_> for ClassSource {
+    fn encode_fields(&self, out: &mut RecordEncoder<'_>) {
+        out.put_number(self.class.0);
+        out.put_number(self.source.0);
+    }
+
+    fn decode_fields(input: &mut RecordDecoder<'_>) -> Parsed<Self> {
+        Ok(ClassSource {
+            class: ClassId(input.read_small()?),
+            source: CodeSourceId(input.read_small()?),
         })
     }
 }

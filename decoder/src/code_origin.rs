@@ -1,0 +1,343 @@
+//! Own code: which classes belong to the program itself, apart from its libraries and the JDK.
+//!
+//! ```text
+//! location of the class, its loader, the program's main class ─► application, library or JDK
+//! ```
+//!
+//! The rules, in order; the first one that applies decides.
+//!
+//! 1. Patterns that a person gives.
+//! 2. The JDK: the boot loader, modules of the JDK.
+//! 3. Folders of classes (also in an archive: `BOOT-INF/classes`, `WEB-INF/classes`), source files that Java runs.
+//! 4. The archive of the main class. If it holds merged artifacts: its classes below the main class's package.
+//! 5. Archives that the project has just built: in `target` or `build` below the working directory.
+//! 6. Classes below the main class's package, wherever they came from.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use lucce_callgraph::MethodId;
+use lucce_filter::PatternList;
+use lucce_tracelog::COMMAND;
+
+use crate::code::{CodeSymbols, LoadedClass};
+use crate::frame::is_jdk_name;
+use crate::profile::Profile;
+
+/// Whose code a class is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum CodeOrigin {
+    /// The program's own.
+    Application,
+    /// A library of the program.
+    Library,
+    /// The JDK, or code that it generates.
+    Jdk,
+}
+
+/// The origin of each class of a run.
+pub struct CodeOrigins {
+    origins: HashMap<MethodId, CodeOrigin>,
+    /// What counts as own code, for people: archives, folders, packages.
+    own_places: BTreeSet<String>,
+}
+
+impl CodeOrigins {
+    /// Classifies all classes of a run. `patterns`: own code as a person gives it.
+    #[must_use]
+    pub fn from_profile(profile: &Profile, patterns: Option<&PatternList>) -> CodeOrigins {
+        let launch = ProgramLaunch::from_profile(profile);
+        let classes: Vec<_> = profile.code.loaded_classes().collect();
+        let mut own_packages = HashSet::new();
+        let mut by_class = HashMap::new();
+        let mut own_places = BTreeSet::new();
+        let mut unknown = Vec::new();
+        for class in classes {
+            let origin = match patterns {
+                Some(patterns) if patterns.matches_class(class.name) => {
+                    own_places.insert(format!("{}.*", package_of(class.name)));
+                    Some(CodeOrigin::Application)
+                }
+                Some(_) => Some(match launch.classify_class(&class) {
+                    Some(CodeOrigin::Jdk) => CodeOrigin::Jdk,
+                    _ => CodeOrigin::Library,
+                }),
+                None => launch.classify_class(&class),
+            };
+            let Some(origin) = origin else {
+                unknown.push(class);
+                continue;
+            };
+            if origin == CodeOrigin::Application {
+                own_packages.insert(package_of(class.name).to_owned());
+                if patterns.is_none() {
+                    own_places.insert(launch.describe_place(&class));
+                }
+            }
+            by_class.insert(class.id, origin);
+        }
+        // Classes generated at run time have the package of the class that they stand for.
+        for class in unknown {
+            let origin = match own_packages.contains(package_of(class.name)) {
+                true => CodeOrigin::Application,
+                false if is_jdk_name(class.name) => CodeOrigin::Jdk,
+                false => CodeOrigin::Library,
+            };
+            by_class.insert(class.id, origin);
+        }
+        let methods = profile.code.methods_with_class();
+        let origins = methods.filter_map(|(method, class)| Some((method, *by_class.get(&class)?)));
+        CodeOrigins {
+            origins: origins.collect(),
+            own_places,
+        }
+    }
+
+    /// The origin of a method's class; a method that the log does not explain counts as a library's.
+    #[must_use]
+    pub fn method_origin(&self, method: MethodId) -> CodeOrigin {
+        let origin = self.origins.get(&method).copied();
+        origin.unwrap_or(CodeOrigin::Library)
+    }
+
+    /// What counts as own code, sorted: `shop.jar!BOOT-INF/classes`, `com.acme.*`.
+    pub fn own_places(&self) -> impl Iterator<Item = &str> {
+        self.own_places.iter().map(String::as_str)
+    }
+}
+
+/// How the program was started.
+#[derive(Default, Debug)]
+struct ProgramLaunch<'p> {
+    /// The part of the command in front of the arguments: a jar, a main class, or a module and its main class.
+    program: &'p str,
+    /// The package below which classes are the program's own. `None`: the main class is a launcher's, or unknown.
+    own_package: Option<&'p str>,
+    /// Where the main class was loaded from.
+    main_location: Option<&'p str>,
+    /// The archive of the main class holds several artifacts.
+    is_merged: bool,
+    working_directory: &'p str,
+}
+
+/// Packages of programs that start other programs: their package says nothing about the program's own code.
+const LAUNCHERS: [&str; 20] = [
+    "com.intellij.rt.",
+    "com.sun.tools.javac.launcher.",
+    "io.quarkus.bootstrap.",
+    "io.quarkus.runner.",
+    "jdk.",
+    "org.apache.catalina.startup.",
+    "org.apache.maven.surefire.",
+    "org.apache.tools.ant.",
+    "org.codehaus.plexus.classworlds.",
+    "org.eclipse.equinox.launcher.",
+    "org.eclipse.jdt.internal.junit.",
+    "org.eclipse.jetty.start.",
+    "org.gradle.",
+    "org.jboss.modules.",
+    "org.junit.platform.console.",
+    "org.openjdk.jmh.",
+    "org.springframework.boot.loader.",
+    "sbt.",
+    "scala.tools.nsc.",
+    "worker.org.gradle.",
+];
+
+/// Packages that many projects share: what follows tells projects apart.
+const SHARED_PACKAGES: [&str; 12] = [
+    "com.amazonaws",
+    "com.github",
+    "com.google",
+    "com.ibm",
+    "com.microsoft",
+    "com.oracle",
+    "com.sun",
+    "io.github",
+    "org.apache",
+    "org.eclipse",
+    "org.jetbrains",
+    "org.springframework",
+];
+
+impl<'p> ProgramLaunch<'p> {
+    fn from_profile(profile: &'p Profile) -> ProgramLaunch<'p> {
+        let meta = |key: &str| profile.meta.get(key).map_or("", String::as_str);
+        let command = meta(COMMAND);
+        let program = command.strip_suffix(" *").unwrap_or(command);
+        let main_class = match meta("main.class") {
+            // Logs without the key: the command names the class.
+            "" => program.rsplit('/').next().unwrap_or_default(),
+            named => named,
+        };
+        let is_launcher = LAUNCHERS
+            .iter()
+            .any(|prefix| main_class.starts_with(prefix));
+        let is_jar = main_class.ends_with(".jar");
+        let own_package = (!is_launcher && !is_jar).then(|| own_package(main_class));
+        ProgramLaunch {
+            program,
+            own_package: own_package.flatten(),
+            main_location: match is_launcher {
+                true => None,
+                false => profile.code.class_location(main_class),
+            },
+            is_merged: meta("main.jar") == "merged",
+            working_directory: meta("directory"),
+        }
+    }
+
+    /// `None`: nothing says where the class came from.
+    fn classify_class(&self, class: &LoadedClass<'_>) -> Option<CodeOrigin> {
+        if class.is_boot {
+            return Some(CodeOrigin::Jdk);
+        }
+        let Some(location) = class.location else {
+            let is_own = self.is_below_own_package(class.name);
+            return is_own.then_some(CodeOrigin::Application);
+        };
+        if let Some(module) = location.strip_prefix("jrt:/") {
+            return Some(self.classify_module(module, class.name));
+        }
+        let is_own = self.is_own_location(location)
+            || !is_launcher(class.name) && self.is_own_archive(location, class.name);
+        Some(match is_own {
+            true => CodeOrigin::Application,
+            false => CodeOrigin::Library,
+        })
+    }
+
+    /// A module of a run-time image.
+    fn classify_module(&self, module: &str, class: &str) -> CodeOrigin {
+        let main_module = self.program.split_once('/').map(|(module, _)| module);
+        if module.starts_with("java.") || module.starts_with("jdk.") {
+            CodeOrigin::Jdk
+        } else if main_module == Some(module) || self.is_below_own_package(class) {
+            CodeOrigin::Application
+        } else {
+            CodeOrigin::Library
+        }
+    }
+
+    /// A folder of classes, perhaps within an archive, or a source file that Java runs.
+    fn is_own_location(&self, location: &str) -> bool {
+        if location.contains("BOOT-INF/") || location.contains("WEB-INF/") {
+            return location.contains("INF/classes");
+        }
+        (location.starts_with("file:") && location.ends_with('/')) || location.ends_with(".java")
+    }
+
+    /// An archive of which the class is the program's own code.
+    fn is_own_archive(&self, location: &str, class: &str) -> bool {
+        let is_main = Some(location) == self.main_location || self.is_started_archive(location);
+        self.is_below_own_package(class)
+            || match is_main {
+                true => !self.is_merged,
+                false => self.is_built_here(location),
+            }
+    }
+
+    /// The archive of `java -jar`, unless a launcher of another project is its main class.
+    fn is_started_archive(&self, location: &str) -> bool {
+        let path = location.strip_prefix("file:");
+        let is_started = path
+            .is_some_and(|path| self.program.ends_with(".jar") && is_same_file(path, self.program));
+        is_started && self.own_package.is_some()
+    }
+
+    /// An archive that a build of the project made: no library that the build copied.
+    fn is_built_here(&self, location: &str) -> bool {
+        let path = location.strip_prefix("file:").unwrap_or(location);
+        let below = path.strip_prefix(self.working_directory);
+        let is_below = !self.working_directory.is_empty() && self.working_directory != "/";
+        below.filter(|_| is_below).is_some_and(|path| {
+            let is_built = path.contains("/target/") || path.contains("/build/");
+            is_built && !path.contains("/lib/") && !path.contains("/dependency/")
+        })
+    }
+
+    fn is_below_own_package(&self, class: &str) -> bool {
+        self.own_package.is_some_and(|own| {
+            let rest = class.strip_prefix(own);
+            rest.is_some_and(|rest| rest.starts_with('.'))
+        })
+    }
+
+    /// What a person knows the class's place by.
+    fn describe_place(&self, class: &LoadedClass<'_>) -> String {
+        match class.location {
+            Some(location)
+                if self.is_own_location(location) || Some(location) == self.main_location =>
+            {
+                short_location(location)
+            }
+            Some(location) if self.is_started_archive(location) || self.is_built_here(location) => {
+                short_location(location)
+            }
+            _ => match self.own_package {
+                Some(package) => format!("{package}.*"),
+                None => format!("{}.*", package_of(class.name)),
+            },
+        }
+    }
+}
+
+/// The package that tells the program's classes from others: two parts, or three where many projects share two.
+fn own_package(main_class: &str) -> Option<&str> {
+    let package = package_of(main_class);
+    let ends = package.match_indices('.').map(|(at, _)| at);
+    let ends: Vec<_> = ends.chain([package.len()]).collect();
+    let two = ends.get(1).and_then(|end| package.get(..*end))?;
+    match SHARED_PACKAGES.contains(&two) {
+        true => ends.get(2).and_then(|end| package.get(..*end)),
+        false => Some(two),
+    }
+}
+
+fn is_launcher(class: &str) -> bool {
+    LAUNCHERS.iter().any(|prefix| class.starts_with(prefix))
+}
+
+/// `a.b` of `a.b.C$D`; empty: no package.
+fn package_of(class: &str) -> &str {
+    class.rsplit_once('.').map_or("", |(package, _)| package)
+}
+
+/// Whether a path of a URL is the file that the command names, perhaps relative to the working directory.
+fn is_same_file(path: &str, named: &str) -> bool {
+    let named = named.trim_start_matches("./");
+    path.strip_suffix(named)
+        .is_some_and(|before| before.is_empty() || before.ends_with('/') || named.starts_with('/'))
+}
+
+/// The last parts of a location: `shop.jar!BOOT-INF/classes`, `core/target/classes`, `Main.java`.
+fn short_location(location: &str) -> String {
+    let path = location.trim_end_matches(['/', '!']);
+    let (archive, inner) = match path.rsplit_once("!/").or_else(|| path.rsplit_once("/!")) {
+        Some((archive, inner)) => (archive, Some(inner)),
+        None => (path, None),
+    };
+    let archive = archive.trim_end_matches('/');
+    match inner {
+        Some(inner) => format!("{}!{inner}", last_parts(archive, 1)),
+        None if location.ends_with('/') => last_parts(archive, 3).to_owned(),
+        None => last_parts(archive, 1).to_owned(),
+    }
+}
+
+fn last_parts(path: &str, parts: usize) -> &str {
+    let starts = path.rmatch_indices(['/', ':']).map(|(at, _)| at + 1);
+    let start = starts.take(parts).last().unwrap_or(0);
+    path.get(start..).unwrap_or(path)
+}
+
+/// Looks up the facts that rules need in the code of a log.
+impl CodeSymbols {
+    fn class_location(&self, name: &str) -> Option<&str> {
+        self.loaded_classes()
+            .find(|class| class.name == name)
+            .and_then(|class| class.location)
+    }
+}
+
+#[cfg(test)]
+mod code_origin_tests;
