@@ -121,22 +121,6 @@ pub fn print_answer(answer: &str, as_json: bool) -> Result<CommandStatus, Comman
     Ok(CommandStatus::Fine)
 }
 
-/// The path of the log, from the agent in a process.
-pub fn log_path_of(pid: u32) -> Result<PathBuf, CommandError> {
-    let status = send_command(pid, &ControlCommand::Status)?;
-    let status = serde_json::from_str::<Value>(&status).unwrap_or_default();
-    log_path_in(&status).ok_or_else(|| {
-        CommandError::Usage(format!(
-            "the agent in process {pid} does not say where its log is"
-        ))
-    })
-}
-
-/// The path of the log in the agent's status.
-pub fn log_path_in(status: &Value) -> Option<PathBuf> {
-    status["log"]["file"].as_str().map(PathBuf::from)
-}
-
 impl From<ControlError> for CommandError {
     fn from(error: ControlError) -> Self {
         let end = match error {

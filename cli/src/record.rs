@@ -13,7 +13,7 @@ use super::list::{find_pid, list_jvms};
 use super::recording_args::RecordingArgs;
 use super::run::agent_path;
 use super::selection::Selection;
-use super::{CommandError, CommandStatus, ctl, print_diagnostic, process, view};
+use super::{CommandError, CommandStatus, agent_status, print_diagnostic, process, view};
 
 /// Attach the agent to a running JVM for a while, and make a page of the recording.
 ///
@@ -55,7 +55,7 @@ pub fn run(args: &RecordArgs) -> Result<CommandStatus, CommandError> {
     if let Err(end) = attach_agent(pid, &agent_path()?, &options) {
         return Ok(end);
     }
-    let log = ctl::log_path_of(pid)?;
+    let log = agent_status::log_path_of(pid)?;
     print_diagnostic(format_args!(
         "process {pid} is recorded for {:.1} s in {}",
         args.duration.as_secs_f64(),

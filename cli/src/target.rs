@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use lucce_tracelog::open_file;
 
 use super::list::{find_pid, list_jvms};
-use super::{CommandError, ctl, process};
+use super::{CommandError, agent_status, process};
 
 pub struct RunTarget {
     /// The process id; `None`: a log was named.
@@ -47,7 +47,7 @@ impl RunTarget {
             return Ok(RunTarget { pid: None, log });
         }
         let pid = find_pid(asked, &list_jvms())?;
-        let log = ctl::log_path_of(pid)?;
+        let log = agent_status::log_path_of(pid)?;
         let pid = Some(pid);
         Ok(RunTarget { pid, log })
     }

@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use crate::amounts::format_amount;
 use crate::output::{lock_stdout, write_json};
-use crate::{CommandError, CommandStatus, ctl, open_profile, print_diagnostic};
+use crate::{CommandError, CommandStatus, agent_status, open_profile, print_diagnostic};
 use answer::{HoldersAnswer, HoldersSearchCost, TypeAliveCount, parse_answer};
 use type_holders::{SearchContext, TypeHolders, join_first_names, write_types};
 
@@ -116,7 +116,7 @@ pub fn run(pid: u32, args: &HoldersArgs, as_json: bool) -> Result<CommandStatus,
         check_recorded_run(pid, &status, (*number, text))?;
     }
     // The log is optional: paths are printed without it also.
-    let log = ctl::log_path_in(&status);
+    let log = agent_status::log_path_in(&status);
     let profile = log.and_then(|log| open_profile(&log).ok());
     let mut out = lock_stdout();
     let mut spent = Duration::ZERO;
