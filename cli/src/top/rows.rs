@@ -12,6 +12,20 @@ use super::super::amounts::format_amount;
 use super::super::output::{grouped, percent_of};
 use super::sampler::SampleWindow;
 
+/// The title of a list.
+pub fn list_title(by: GroupBy) -> &'static str {
+    match by {
+        GroupBy::Context => "contexts",
+        GroupBy::Type => "types",
+        GroupBy::Class => "classes",
+        GroupBy::Package => "packages",
+        GroupBy::Method => "methods",
+        GroupBy::Line => "lines",
+        GroupBy::Thread => "threads",
+        GroupBy::Tag => "tags",
+    }
+}
+
 /// The user's selection.
 #[derive(Clone, Debug)]
 pub struct TopView {

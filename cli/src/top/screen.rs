@@ -305,7 +305,7 @@ impl TopScreen<'_> {
                 false => Style::new(),
             };
             [
-                Span::styled(format!(" {} ", list.name()), style),
+                Span::styled(format!(" {} ", rows::list_title(*list)), style),
                 Span::raw(" "),
             ]
         });
@@ -339,7 +339,7 @@ impl TopScreen<'_> {
             "  share".to_owned(),
             head("value", by_count == Some(false), 14),
             head("events", by_count == Some(true), 12),
-            self.view.list.name().to_owned(),
+            rows::list_title(self.view.list).to_owned(),
         ])
         .style(Style::new().add_modifier(Modifier::BOLD));
         Table::new(rows, widths)
