@@ -302,7 +302,8 @@ impl SortArg {
     fn check_total(sort: Option<SortArg>, has_callees: bool) -> Result<(), CommandError> {
         match sort == Some(SortArg::Total) && !has_callees {
             true => Err(CommandError::Usage(
-                "--sort total needs rows with callees: --by class, package, method or line".into(),
+                "--sort total needs rows that include callees: those of `report`, `diff` and `top` by class, package, method or line"
+                    .into(),
             )),
             false => Ok(()),
         }

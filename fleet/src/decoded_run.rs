@@ -392,7 +392,7 @@ impl<'p> DecodedRunBuilder<'p> {
                     return Err(LogDamage::at_offset(share.offset, what).into());
                 };
                 let thread = profile.threads.get(&share.thread);
-                let tags = find_thread_tags(&profile, share.thread);
+                let tags = find_thread_tags(profile, share.thread);
                 let tags = tags.map(format_tags).unwrap_or_default();
                 let sized = share
                     .count
@@ -485,7 +485,7 @@ impl<'p> DecodedRunBuilder<'p> {
     }
 
     fn read_stream(&mut self, stream: &EventStream) -> Result<Vec<StreamRow>, IngestError> {
-        check_same_run(&self.profile, stream)?;
+        check_same_run(self.profile, stream)?;
         if let Some(damage) = stream.damage() {
             return Err(damage.clone().into());
         }
@@ -524,7 +524,7 @@ impl<'p> DecodedRunBuilder<'p> {
         let profile = self.profile;
         let start_ms = profile.header.start / 1_000_000;
         let millis = profile.stats.get("run.millis").copied();
-        let coverage = compute_coverage(&profile).ok();
+        let coverage = compute_coverage(profile).ok();
         let mut stacks: Vec<StackRow> = Vec::with_capacity(self.ids.nodes.len());
         let mut met = rustc_hash::FxHashSet::default();
         stacks.extend(self.ids.nodes.iter().filter(|node| met.insert(node.id)));
