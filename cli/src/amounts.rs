@@ -77,7 +77,7 @@ fn format_number(size: f64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+mod amounts_tests {
     use super::*;
 
     #[test]

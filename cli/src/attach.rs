@@ -122,7 +122,7 @@ fn feature_release(pid: u32) -> Option<u32> {
 }
 
 #[cfg(test)]
-mod tests {
+mod attach_tests {
     use super::*;
 
     #[test]

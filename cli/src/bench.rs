@@ -167,7 +167,7 @@ fn usage_error(message: impl Into<String>) -> CommandError {
 }
 
 #[cfg(test)]
-mod tests {
+mod bench_tests {
     use super::*;
 
     #[test]

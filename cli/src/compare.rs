@@ -432,7 +432,7 @@ fn amount_spread(amounts: &[f64]) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
+mod compare_tests {
     use super::*;
 
     fn change(old: &[f64], new: &[f64]) -> AmountChange {

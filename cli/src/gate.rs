@@ -283,7 +283,7 @@ fn collect_grown_rows(compared: &RunComparison, top: usize) -> Vec<ChangeRow> {
 }
 
 #[cfg(test)]
-mod tests {
+mod gate_tests {
     use super::*;
 
     #[test]

@@ -181,7 +181,7 @@ impl JvmAgentStatus {
 }
 
 #[cfg(test)]
-mod tests {
+mod list_tests {
     use super::*;
 
     #[test]

@@ -387,7 +387,7 @@ fn report_damage(path: &Path, damage: Option<&LogDamage>, end: CommandStatus) ->
 }
 
 #[cfg(test)]
-mod tests {
+mod cli_tests {
     use super::*;
 
     #[test]

@@ -123,7 +123,7 @@ fn escape_roff(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+mod man_tests {
     use super::*;
 
     #[test]

@@ -67,7 +67,7 @@ fn is_log(path: &Path) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+mod process_tests {
     use super::*;
 
     #[test]

@@ -413,7 +413,7 @@ fn write_list(out: &mut impl Write, title: &str, lines: &[String]) -> io::Result
 }
 
 #[cfg(test)]
-mod tests {
+mod stats_tests {
     use super::*;
 
     #[test]

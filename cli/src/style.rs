@@ -73,7 +73,7 @@ impl<T: Display> Display for StyledText<T> {
 }
 
 #[cfg(test)]
-mod tests {
+mod style_tests {
     use super::*;
 
     #[test]

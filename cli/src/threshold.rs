@@ -74,7 +74,7 @@ fn parse_percent(text: &str) -> Result<f64, String> {
 }
 
 #[cfg(test)]
-mod tests {
+mod threshold_tests {
     use super::*;
 
     #[test]

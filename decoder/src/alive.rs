@@ -158,7 +158,7 @@ fn count_followed_objects(generations: &[SurvivorGeneration]) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+mod alive_tests {
     use super::*;
 
     #[test]

@@ -56,7 +56,7 @@ impl fmt::Display for BurstSummary {
 }
 
 #[cfg(test)]
-mod tests {
+mod bursts_tests {
     use super::*;
 
     #[test]

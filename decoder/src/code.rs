@@ -335,7 +335,7 @@ pub fn type_name(descriptor: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+mod code_tests {
     use super::*;
 
     #[test]

@@ -469,7 +469,7 @@ impl fmt::Display for AllocationCoverage {
 }
 
 #[cfg(test)]
-mod tests {
+mod coverage_tests {
     use super::*;
 
     fn coverage(counted: u64, allocated: u64) -> AllocationCoverage {

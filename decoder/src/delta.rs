@@ -71,7 +71,7 @@ fn event_site(profile: &Profile, id: ContextId) -> Option<SiteId> {
 }
 
 #[cfg(test)]
-mod tests {
+mod delta_tests {
     use super::*;
 
     fn share(count: u64, value: u64) -> ContextCounter {

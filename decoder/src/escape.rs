@@ -96,7 +96,7 @@ impl Formatter for TerminalSafeFormatter {
 }
 
 #[cfg(test)]
-mod tests {
+mod escape_tests {
     use super::*;
 
     #[test]

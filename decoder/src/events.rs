@@ -118,7 +118,7 @@ impl ContextCounters {
 }
 
 #[cfg(test)]
-mod tests {
+mod events_tests {
     use super::*;
 
     #[test]

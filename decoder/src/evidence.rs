@@ -191,7 +191,7 @@ fn kept_fraction(first: &SnapshotPoint, last: &SnapshotPoint, before: f64) -> f6
 }
 
 #[cfg(test)]
-mod tests {
+mod evidence_tests {
     use super::*;
 
     #[test]

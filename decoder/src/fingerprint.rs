@@ -223,7 +223,7 @@ pub(crate) fn join_halves([high, low]: [u64; 2]) -> StackId {
 }
 
 #[cfg(test)]
-mod tests {
+mod fingerprint_tests {
     use std::cell::Cell;
     use std::collections::BTreeMap;
 

@@ -148,7 +148,7 @@ impl PendingSnapshot {
 }
 
 #[cfg(test)]
-mod tests {
+mod followed_objects_tests {
     use super::*;
 
     fn snapshot(rows: u32) -> SnapshotRecord {

@@ -93,7 +93,7 @@ impl fmt::Display for StackFrame {
 }
 
 #[cfg(test)]
-mod tests {
+mod frame_tests {
     use super::*;
 
     fn text(file: Option<&str>, line: i32) -> String {

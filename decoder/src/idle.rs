@@ -123,7 +123,7 @@ pub fn find_idle_contexts(profile: &Profile, events: &ContextCounters) -> IdleCo
 }
 
 #[cfg(test)]
-mod tests {
+mod idle_tests {
     use super::*;
 
     /// Frames from the thread's entry.

@@ -251,7 +251,7 @@ fn readable_detail(detail: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+mod kinds_tests {
     use super::*;
 
     fn lock(id: u32, detail: &'static str) -> EventType<'static> {

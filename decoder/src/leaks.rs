@@ -373,7 +373,7 @@ fn compare_leaks(a: &LeakFinding, b: &LeakFinding) -> std::cmp::Ordering {
 }
 
 #[cfg(test)]
-mod tests {
+mod leaks_tests {
     use super::*;
 
     #[test]

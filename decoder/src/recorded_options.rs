@@ -35,7 +35,7 @@ fn kinds_of(options: &RecordingOptions) -> Vec<&'static str> {
 }
 
 #[cfg(test)]
-mod tests {
+mod recorded_options_tests {
     use super::*;
 
     #[test]

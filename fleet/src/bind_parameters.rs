@@ -132,7 +132,7 @@ fn parameter_aliases(plan: &LogicalPlan) -> Result<BTreeSet<String>> {
 }
 
 #[cfg(test)]
-mod tests {
+mod bind_parameters_tests {
     use super::*;
     use crate::engine::parameters_row;
     use crate::layout::DatasetTable;

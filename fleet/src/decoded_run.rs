@@ -566,7 +566,7 @@ fn kind_number(kinds: &mut Vec<(String, String)>, name: &str, unit: &str) -> u32
 }
 
 #[cfg(test)]
-mod tests {
+mod decoded_run_tests {
     use lucce_decoder::KindDescriptor;
 
     use super::*;

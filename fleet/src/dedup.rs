@@ -183,7 +183,7 @@ pub fn read_batches(
 }
 
 #[cfg(test)]
-mod tests {
+mod dedup_tests {
     use lucce_contentid::{FrameId, StackId};
 
     use super::*;

@@ -130,7 +130,7 @@ fn contains_pair(links: &[FramePairLink], list: u32, pair: (u32, u32)) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+mod frame_index_tests {
     use lucce_contentid::FrameId;
 
     use super::*;

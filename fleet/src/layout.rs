@@ -133,7 +133,7 @@ pub fn escape_name(name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+mod layout_tests {
     use super::*;
 
     #[test]

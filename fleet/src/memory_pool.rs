@@ -102,7 +102,7 @@ impl MemoryPool for QueryMemoryPool {
 }
 
 #[cfg(test)]
-mod tests {
+mod memory_pool_tests {
     use super::*;
 
     /// A pool of a thousand bytes, and what it refuses.

@@ -82,7 +82,7 @@ fn is_one_row(side: &Arc<dyn ExecutionPlan>) -> Result<bool> {
 }
 
 #[cfg(test)]
-mod tests {
+mod one_row_joins_tests {
     use super::*;
     use arrow::datatypes::{DataType, Field, Schema};
     use datafusion::common::NullEquality;

@@ -43,7 +43,7 @@ pub fn process_in_order<T: Sync, M: Send, E>(
 }
 
 #[cfg(test)]
-mod tests {
+mod ordered_parallel_tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;

@@ -187,7 +187,7 @@ fn escape_column(column: &ArrayRef, show: fn(&str) -> String) -> Result<ArrayRef
 }
 
 #[cfg(test)]
-mod tests {
+mod output_tests {
     use super::*;
 
     #[test]

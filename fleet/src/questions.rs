@@ -132,7 +132,7 @@ impl Question {
 }
 
 #[cfg(test)]
-mod tests {
+mod questions_tests {
     use super::*;
 
     #[test]

@@ -357,7 +357,7 @@ pub fn stream_batch(runs: &[(&DecodedRun, &DatasetPartition)]) -> Result<RecordB
 }
 
 #[cfg(test)]
-mod tests {
+mod rows_tests {
     use super::*;
 
     #[test]

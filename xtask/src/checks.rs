@@ -56,7 +56,7 @@ const OF_MEMORY: [&str; 8] = [
     "memory::pages",
     "memory::grow_only_array",
     "memory::text_table",
-    "thread::tests",
+    "thread::thread_tests",
 ];
 
 /// The agent's memory, interpreted by Miri, which stops at what the language does not define. Where there is no Miri, valgrind

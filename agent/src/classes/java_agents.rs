@@ -225,7 +225,7 @@ pub fn call_transformers(
 const ARGUMENTS: &CStr = c"(Ljava/lang/Module;Ljava/lang/ClassLoader;Ljava/lang/String;Ljava/lang/Class;Ljava/security/ProtectionDomain;[B)[B";
 
 #[cfg(test)]
-mod tests {
+mod java_agents_tests {
     use super::*;
 
     #[test]

@@ -247,7 +247,7 @@ pub fn handle_breakpoint(
 }
 
 #[cfg(test)]
-mod tests {
+mod method_watch_tests {
     use super::*;
 
     #[test]

@@ -101,7 +101,7 @@ fn read_class_file(
 }
 
 #[cfg(test)]
-mod tests {
+mod original_classes_tests {
     use super::*;
 
     #[test]

@@ -191,7 +191,7 @@ fn hash_class(bytes: &[u8]) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+mod shared_class_copies_tests {
     use super::*;
 
     fn copy(class: u32, bytes: usize) -> SharedClassCopy {

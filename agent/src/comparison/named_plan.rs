@@ -261,7 +261,7 @@ impl NumberingPlan for NamedPlan {
 }
 
 #[cfg(test)]
-mod tests {
+mod named_plan_tests {
     use lucce_tracelog::{ClassRecord, LoaderId, LogRecord, MethodRecord, SiteKind, SiteRecord};
 
     use super::*;

@@ -284,7 +284,7 @@ impl AdditionTable {
 }
 
 #[cfg(test)]
-mod tests {
+mod paper_tracking_tests {
     use lucce_callgraph::{ContextLayout, EncodingPolicy, SiteId};
 
     use super::*;

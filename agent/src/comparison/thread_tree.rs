@@ -175,7 +175,7 @@ impl ThreadTreeTotals {
 }
 
 #[cfg(test)]
-mod tests {
+mod thread_tree_tests {
     use std::collections::HashMap;
 
     use lucce_callgraph::{ContextFrame, ContextLayout, EncodingPolicy};

@@ -112,7 +112,7 @@ pub fn end_run(hide: impl FnOnce(), patience: Duration) -> bool {
 
 #[cfg(test)]
 #[allow(unsafe_code, reason = "what is freed is what is looked for")]
-mod tests {
+mod agent_use_tests {
     use std::sync::atomic::AtomicPtr;
     use std::sync::{Barrier, Mutex};
 

@@ -226,7 +226,7 @@ fn warn_renumbered(options: &mut AgentOptions, wanted: &Path) {
 }
 
 #[cfg(test)]
-mod tests {
+mod output_files_tests {
     use super::*;
 
     #[test]

@@ -32,7 +32,7 @@ impl VmEndSignal {
 }
 
 #[cfg(test)]
-mod tests {
+mod vm_end_tests {
     use std::time::Duration;
 
     use super::*;

@@ -39,7 +39,7 @@ fn truncate_text(text: &str) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
+mod warnings_tests {
     use super::*;
 
     #[test]

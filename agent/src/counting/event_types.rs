@@ -168,7 +168,7 @@ impl CountingParts<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+mod event_types_tests {
     use super::*;
 
     #[test]

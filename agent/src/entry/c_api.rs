@@ -418,7 +418,7 @@ impl TraceText {
 const _: () = assert!(align_of::<ApiFrame>() == 8 && size_of::<ApiFrame>() == 32);
 
 #[cfg(test)]
-mod tests {
+mod c_api_tests {
     use super::*;
     use crate::registry::{ClassDefinition, ClassLoaderId, CodeRegistry};
     use crate::stack::trace::resolve_elements;

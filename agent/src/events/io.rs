@@ -140,7 +140,7 @@ fn kinds_of_operation(operation: u8) -> Option<&'static IoEventKinds> {
 }
 
 #[cfg(test)]
-mod tests {
+mod io_tests {
     use super::*;
 
     #[test]

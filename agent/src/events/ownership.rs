@@ -243,7 +243,7 @@ fn adds_worker(frames: &[(FrameRole, u32)]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+mod ownership_tests {
     use super::*;
 
     const PLAIN: (FrameRole, u32) = (FrameRole::Plain, 9);

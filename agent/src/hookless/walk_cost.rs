@@ -125,7 +125,7 @@ impl WalkCosts {
 }
 
 #[cfg(test)]
-mod tests {
+mod walk_cost_tests {
     use super::*;
 
     #[test]

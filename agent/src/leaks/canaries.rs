@@ -206,7 +206,7 @@ fn pop_front_when<T>(queue: &mut VecDeque<T>, wanted: impl Fn(&T) -> bool) -> Op
 }
 
 #[cfg(test)]
-mod tests {
+mod canaries_tests {
     use std::cell::RefCell;
     use std::collections::HashSet;
 

@@ -58,7 +58,7 @@ fn pick_evenly<R: Copy>(all: &[AgedReference<R>], most: usize) -> impl Iterator<
 }
 
 #[cfg(test)]
-mod tests {
+mod object_selection_tests {
     use super::*;
 
     const MOST: SelectionLimits = SelectionLimits {

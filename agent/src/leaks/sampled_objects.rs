@@ -297,7 +297,7 @@ impl XorshiftRandom {
 }
 
 #[cfg(test)]
-mod tests {
+mod sampled_objects_tests {
     use std::cell::RefCell;
 
     use super::*;

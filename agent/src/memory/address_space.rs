@@ -522,7 +522,7 @@ impl MethodOfSite {
 }
 
 #[cfg(test)]
-mod tests {
+mod address_space_tests {
     use super::*;
 
     #[test]

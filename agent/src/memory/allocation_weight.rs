@@ -26,7 +26,7 @@ impl AllocationWeight {
 }
 
 #[cfg(test)]
-mod tests {
+mod allocation_weight_tests {
     use super::*;
 
     #[test]

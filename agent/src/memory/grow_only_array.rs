@@ -154,7 +154,7 @@ impl<T: Copy> Drop for GrowOnlyArray<T> {
 }
 
 #[cfg(test)]
-mod tests {
+mod grow_only_array_tests {
     use super::*;
 
     #[test]

@@ -81,7 +81,7 @@ impl<const LINE: usize> JavaCache<LINE> {
 }
 
 #[cfg(test)]
-mod tests {
+mod java_caches_tests {
     use super::*;
 
     /// The numbers of lines for a growing index.

@@ -179,7 +179,7 @@ fn load_entry<const W: usize>(entry: &[AtomicU64; W]) -> [u64; W] {
 }
 
 #[cfg(test)]
-mod tests {
+mod java_table_tests {
     use std::collections::HashMap;
 
     use super::*;

@@ -128,7 +128,7 @@ fn shorten_paths(name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+mod locks_tests {
     use std::sync::Barrier;
     use std::time::Duration;
 

@@ -153,7 +153,7 @@ impl Drop for OwnedMapping {
 }
 
 #[cfg(test)]
-mod tests {
+mod pages_tests {
     use std::sync::atomic::Ordering;
 
     use super::*;

@@ -204,7 +204,7 @@ impl SlotRange {
 }
 
 #[cfg(test)]
-mod tests {
+mod slots_tests {
     use super::*;
     use crate::memory::address_space;
 

@@ -147,7 +147,7 @@ fn hash_text(text: &[u8]) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
+mod text_table_tests {
     use super::*;
 
     #[test]

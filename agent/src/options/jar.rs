@@ -146,7 +146,7 @@ fn read_number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
+mod jar_tests {
     use super::*;
 
     #[test]

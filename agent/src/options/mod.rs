@@ -125,7 +125,7 @@ fn resolve_placeholder(placeholder: Placeholder<'_>) -> Result<String, String> {
 }
 
 #[cfg(test)]
-mod tests {
+mod options_tests {
     use super::*;
 
     #[test]

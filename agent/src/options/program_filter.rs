@@ -54,7 +54,7 @@ fn find_jar(command: &str) -> Option<&str> {
 }
 
 #[cfg(test)]
-mod tests {
+mod program_filter_tests {
     use super::*;
 
     #[test]

@@ -48,7 +48,7 @@ impl CodeRegistry {
 }
 
 #[cfg(test)]
-mod tests {
+mod code_sources_tests {
     use super::*;
 
     #[test]

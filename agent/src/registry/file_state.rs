@@ -88,7 +88,7 @@ fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+mod file_state_tests {
     use super::*;
 
     #[test]

@@ -441,7 +441,7 @@ fn row_of_id(id: u32) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
+mod registry_tests {
     use super::*;
 
     #[test]

@@ -305,7 +305,7 @@ impl CodeRegistry {
 }
 
 #[cfg(test)]
-mod tests {
+mod sites_tests {
     use super::*;
     use crate::registry::{ClassDefinition, ClassLoaderId};
 

@@ -115,7 +115,7 @@ impl CodeRegistry {
 }
 
 #[cfg(test)]
-mod tests {
+mod types_tests {
     use super::*;
     use crate::registry::ClassDefinition;
     use lucce_instrument::{INTRINSICS, MethodInstrumentation};

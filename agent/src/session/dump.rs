@@ -215,7 +215,7 @@ fn copy_bytes(log: &File, bytes: impl Fn() -> u64, to: &Path) -> io::Result<u64>
 }
 
 #[cfg(test)]
-mod tests {
+mod dump_tests {
     use std::cell::Cell;
 
     use super::*;

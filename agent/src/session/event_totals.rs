@@ -107,7 +107,7 @@ fn count_distinct<I: Iterator<Item = u64>>(numbers: impl Fn() -> I) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+mod event_totals_tests {
     use super::*;
 
     #[test]

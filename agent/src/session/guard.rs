@@ -139,7 +139,7 @@ pub fn guard_hook_event(
 }
 
 #[cfg(test)]
-mod tests {
+mod guard_tests {
     use super::*;
 
     #[test]

@@ -237,7 +237,7 @@ pub fn bytes_in_live(name: &str) -> Option<&'static [u8]> {
 }
 
 #[cfg(test)]
-mod tests {
+mod helper_class_tests {
     use super::*;
     use crate::memory::shared_layout::{COPY_OF, COPY_OF_RANGE, UNSEEN};
 

@@ -57,7 +57,7 @@ fn trim_heap() {
 fn trim_heap() {}
 
 #[cfg(test)]
-mod tests {
+mod malloc_trim_tests {
     use super::*;
 
     #[test]

@@ -90,7 +90,7 @@ fn query_options(library: &CStr) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+mod repeated_start_tests {
     use super::*;
 
     #[test]

@@ -73,7 +73,7 @@ pub fn unsupported_message(what: &'static str) -> impl Fn(JvmError) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+mod vm_support_tests {
     use super::*;
 
     #[test]

@@ -70,7 +70,7 @@ fn method_name(registry: &CodeRegistry, method: u32) -> Option<(&str, &str)> {
 }
 
 #[cfg(test)]
-mod tests {
+mod context_scopes_tests {
     use std::sync::mpsc::channel;
     use std::sync::{Arc, RwLock};
     use std::thread;

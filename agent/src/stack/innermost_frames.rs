@@ -137,7 +137,7 @@ fn find_unique(least: usize, most: usize, fits: impl Fn(usize) -> bool) -> Optio
 }
 
 #[cfg(test)]
-mod tests {
+mod innermost_frames_tests {
     use super::*;
 
     /// A program calls and returns at random. Remains of finished calls are never mistaken for its stack.

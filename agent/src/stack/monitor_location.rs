@@ -184,7 +184,7 @@ fn may_wait(opcode: u8) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+mod monitor_location_tests {
     use super::*;
 
     #[test]

@@ -446,7 +446,7 @@ impl TaskOrigins {
 }
 
 #[cfg(test)]
-mod tests {
+mod tasks_tests {
     use std::collections::VecDeque;
 
     use super::*;

@@ -98,7 +98,7 @@ impl VerifiedTraces {
 }
 
 #[cfg(test)]
-mod tests {
+mod verified_traces_tests {
     use std::ptr;
 
     use super::*;

@@ -570,7 +570,7 @@ fn pause_after(since: Duration, took: Duration) -> Duration {
 }
 
 #[cfg(test)]
-mod tests {
+mod coverage_tests {
     use super::*;
 
     #[test]

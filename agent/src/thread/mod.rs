@@ -320,7 +320,7 @@ impl OwnState {
 }
 
 #[cfg(test)]
-mod tests {
+mod thread_tests {
     use super::*;
 
     fn state() -> ThreadState {

@@ -250,7 +250,7 @@ impl OpenTags {
 }
 
 #[cfg(test)]
-mod tests {
+mod tags_tests {
     use super::*;
 
     fn texts(tags: &TagRegistry, set: TagSet) -> Vec<String> {

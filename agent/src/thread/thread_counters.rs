@@ -502,7 +502,7 @@ pub fn thread_kind(name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+mod thread_counters_tests {
     use super::*;
 
     #[test]

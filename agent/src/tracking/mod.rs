@@ -14,7 +14,7 @@ pub use crate::comparison::{
 #[cfg(not(feature = "lab"))]
 pub use lazy_tracking::{ContextTracking, ThreadTracking, TrackingInputs};
 
-use crate::options::{AgentOptions, RecordMode, TrackingMode};
+use crate::options::AgentOptions;
 
 /// The library that has what the options of [`refuse_lab_options`] select.
 const LAB_LIBRARY: &str = "liblucce-lab.so";
@@ -24,14 +24,8 @@ const LAB_LIBRARY: &str = "liblucce-lab.so";
 /// # Errors
 /// One line for the user: the option, and the library to load.
 pub fn refuse_lab_options(options: &AgentOptions) -> Result<(), String> {
-    let selected = [
-        (options.tracking == TrackingMode::Cct, "tracking=cct"),
-        (options.tracking == TrackingMode::Paper, "tracking=paper"),
-        (options.record == RecordMode::Calls, "record=calls"),
-        (options.has_static_graph(), "encoding=static"),
-    ];
-    match selected.into_iter().find(|(is, _)| *is) {
-        Some((_, option)) if !cfg!(feature = "lab") => Err(format!(
+    match options.find_lab_setting() {
+        Some(option) if !cfg!(feature = "lab") => Err(format!(
             "{option} needs {LAB_LIBRARY}: load it in place of this library"
         )),
         _ => Ok(()),
@@ -39,7 +33,7 @@ pub fn refuse_lab_options(options: &AgentOptions) -> Result<(), String> {
 }
 
 #[cfg(test)]
-mod tests {
+mod tracking_tests {
     use super::*;
 
     #[test]

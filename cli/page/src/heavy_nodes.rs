@@ -112,7 +112,7 @@ pub fn node_weights<'c>(
 }
 
 #[cfg(test)]
-mod tests {
+mod heavy_nodes_tests {
     use lucce_decoder::TreeFrameKey;
 
     use super::*;

@@ -79,7 +79,7 @@ fn policy_hash(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+mod html_tests {
     use super::*;
 
     #[test]

@@ -149,7 +149,7 @@ fn step_width(duration: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+mod timeline_tests {
     use super::*;
 
     #[test]

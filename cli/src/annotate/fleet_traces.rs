@@ -208,7 +208,7 @@ fn parse_trace(number: ContextNumber, told: &Value) -> Option<StackTrace> {
 }
 
 #[cfg(test)]
-mod tests {
+mod fleet_traces_tests {
     use super::*;
 
     fn number() -> ContextNumber {

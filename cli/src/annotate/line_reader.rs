@@ -108,7 +108,7 @@ fn find_numbers(bytes: &[u8]) -> impl Iterator<Item = (Range<usize>, ContextNumb
 }
 
 #[cfg(test)]
-mod tests {
+mod line_reader_tests {
     use super::*;
 
     /// However a text is split into pieces, the output is the text with its ids.

@@ -39,7 +39,7 @@ fn is_of_package(frame: &StackFrame, names: &[&str]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+mod logging_frames_tests {
     use super::*;
     use lucce_contentid::StackId;
     use lucce_decoder::ContextId;

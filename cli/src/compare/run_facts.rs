@@ -277,7 +277,7 @@ fn first_and_others<'r>(
 }
 
 #[cfg(test)]
-mod tests {
+mod run_facts_tests {
     use super::*;
 
     fn run(file: &str, kind: &str, unit: &str) -> RunFacts {

@@ -87,7 +87,7 @@ impl RunComparison {
 }
 
 #[cfg(test)]
-mod tests {
+mod shifts_tests {
     use super::*;
 
     #[test]

@@ -183,7 +183,7 @@ fn longest_backtick_run(text: &str) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
+mod result_formats_tests {
     use lucce_decoder::StackFrame;
 
     use super::*;

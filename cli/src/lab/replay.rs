@@ -305,7 +305,7 @@ fn program_name(file: &Path) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+mod replay_tests {
     use super::*;
 
     #[test]

@@ -50,7 +50,7 @@ fn format_age(seconds: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+mod as_of_time_tests {
     use super::*;
 
     #[test]

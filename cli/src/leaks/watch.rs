@@ -133,7 +133,7 @@ fn print_headline(leaks: &LeakAnalysis, over: bool) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
+mod watch_tests {
     use super::*;
 
     #[test]

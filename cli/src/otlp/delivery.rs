@@ -255,7 +255,7 @@ fn gzip_bytes(bytes: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 #[cfg(test)]
-mod tests {
+mod delivery_tests {
     use super::*;
 
     fn answer(status: u16, retry_after: Option<u64>) -> HttpResponse {

@@ -201,7 +201,7 @@ fn read_headers(file: &Path) -> Result<Vec<(String, String)>, CommandError> {
 }
 
 #[cfg(test)]
-mod tests {
+mod otlp_tests {
     use super::*;
 
     #[test]

@@ -110,7 +110,7 @@ fn parse_after(query: &str) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+mod access_tests {
     use super::*;
 
     fn access() -> PageAccess {

@@ -197,7 +197,7 @@ impl PageResponse {
 }
 
 #[cfg(test)]
-mod tests {
+mod http_tests {
     use super::*;
 
     #[test]

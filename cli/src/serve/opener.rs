@@ -89,7 +89,7 @@ impl OpenerHolder {
 }
 
 #[cfg(test)]
-mod tests {
+mod opener_tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 

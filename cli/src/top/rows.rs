@@ -249,7 +249,7 @@ fn find_number(window: &SampleWindow, node: NodeId, what: Option<u32>) -> Option
 }
 
 #[cfg(test)]
-mod tests {
+mod rows_tests {
     use super::*;
 
     #[test]

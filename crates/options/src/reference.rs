@@ -82,7 +82,7 @@ fn group_introduction(group: OptionGroup) -> String {
         }
         OptionGroup::Attach => attach_introduction(),
         OptionGroup::Lab => "These options compare the papers' schemes \
-            ([encodings](../../research/docs/encodings.md), [comparison modes](../../research/docs/comparison-modes.md)).\n\n"
+            ([encodings](../../lab/docs/encodings.md), [comparison modes](../../lab/docs/comparison-modes.md)).\n\n"
             .to_owned(),
         OptionGroup::Files | OptionGroup::Tracking | OptionGroup::Internal => String::new(),
     }

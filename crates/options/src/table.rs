@@ -127,7 +127,7 @@ pub static OPTION_TABLE: [OptionEntry; 26] = [
             OptionChoice {
                 name: "calls",
                 summary: "Also record all calls, including leaf methods, to the log's name plus `.calls`, for \
-                          `lucce lab replay` and exact [k-contexts](../../research/docs/k-contexts.md). Slow.",
+                          `lucce lab replay` and exact [k-contexts](../../lab/docs/k-contexts.md). Slow.",
                 needs_lab: true,
                 set: |options| options.record = RecordMode::Calls,
             },
@@ -601,7 +601,7 @@ pub static OPTION_TABLE: [OptionEntry; 26] = [
             },
         ]),
         default: "lucce",
-        summary: "How contexts get their ids ([encodings](../../research/docs/encodings.md))",
+        summary: "How contexts get their ids ([encodings](../../lab/docs/encodings.md))",
         group: OptionGroup::Lab,
         modes: OptionModes::Both,
         ..PLAIN

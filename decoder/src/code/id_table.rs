@@ -75,7 +75,7 @@ pub(super) fn grow_by_quarter<T>(vector: &mut Vec<T>) {
 }
 
 #[cfg(test)]
-mod tests {
+mod id_table_tests {
     use super::*;
 
     #[test]

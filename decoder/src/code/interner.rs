@@ -68,7 +68,7 @@ fn text_at<'t>(all: &'t str, ends: &[usize], at: u32) -> &'t str {
 }
 
 #[cfg(test)]
-mod tests {
+mod interner_tests {
     use super::*;
 
     #[test]

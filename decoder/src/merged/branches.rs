@@ -301,7 +301,7 @@ impl<'j> BottomUpTree<'j> {
 }
 
 #[cfg(test)]
-mod tests {
+mod branches_tests {
     use super::*;
     use crate::call_tree::TreeFrameKey;
     use crate::merged::MergedRun;

@@ -70,7 +70,7 @@ pub fn run(args: &FleetCompactArgs) -> Result<CommandStatus, FleetError> {
 }
 
 #[cfg(test)]
-mod tests {
+mod compact_tests {
     use super::*;
 
     #[test]

@@ -63,7 +63,7 @@ pub fn parse_size(text: &str) -> Result<usize, String> {
 }
 
 #[cfg(test)]
-mod tests {
+mod engine_args_tests {
     use super::*;
 
     #[test]

@@ -63,7 +63,7 @@ impl PieceCoverage {
 }
 
 #[cfg(test)]
-mod tests {
+mod piece_coverage_tests {
     use super::*;
 
     #[test]

@@ -132,7 +132,7 @@ fn is_loopback(host: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+mod access_tests {
     use super::*;
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {

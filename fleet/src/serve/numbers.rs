@@ -172,7 +172,7 @@ pub fn parse_decode_request(body: &[u8]) -> Result<Vec<ContextNumber>, FleetErro
 }
 
 #[cfg(test)]
-mod tests {
+mod numbers_tests {
     use super::*;
 
     #[test]

@@ -163,7 +163,7 @@ fn first_accepted<'k>(accepted: &str, known: &[&'k str]) -> Option<&'k str> {
 }
 
 #[cfg(test)]
-mod tests {
+mod routes_tests {
     use super::*;
 
     #[test]

@@ -160,7 +160,7 @@ pub fn read_constants(rows: &[u8]) -> impl Iterator<Item = (u32, u32)> {
 }
 
 #[cfg(test)]
-mod tests {
+mod cache_entry_tests {
     use super::*;
 
     #[test]

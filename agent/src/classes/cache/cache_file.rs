@@ -202,7 +202,7 @@ pub fn create_temporary(bytes: &[u8]) -> std::io::Result<File> {
 }
 
 #[cfg(test)]
-mod tests {
+mod cache_file_tests {
     use super::*;
 
     fn entries() -> Vec<(CacheHash, Vec<u8>)> {

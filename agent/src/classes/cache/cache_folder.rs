@@ -136,7 +136,7 @@ fn is_cache_file_name(text: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+mod cache_folder_tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;

@@ -70,7 +70,7 @@ unsafe extern "C" fn look(
 }
 
 #[cfg(test)]
-mod tests {
+mod own_code_tests {
     use super::*;
 
     #[test]

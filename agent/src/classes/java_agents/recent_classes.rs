@@ -104,7 +104,7 @@ impl Drop for AgentQueryGuard {
 }
 
 #[cfg(test)]
-mod tests {
+mod recent_classes_tests {
     use super::*;
 
     #[test]

@@ -234,7 +234,7 @@ fn draw_error(e: impl std::fmt::Display) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+mod charts_tests {
     use super::*;
 
     #[test]
