@@ -51,8 +51,8 @@ enum CtlCommand {
     /// Change the counted events, within the kinds that have hooks: events=alloc, events=none
     Set {
         /// Kinds to count, joined by `+` or commas
-        #[arg(value_name = "events=LIST", value_parser = parse_events_setting)]
-        events: EventSelection,
+        #[arg(value_name = "events=LIST")]
+        events: String,
     },
     /// Print the shortest paths from GC roots to followed objects of a context (agent option events=leak)
     Holders(holders::HoldersArgs),
@@ -142,6 +142,7 @@ impl CtlCommand {
                 ControlCommand::Dump(Some(absolute_path(file)?))
             }
             CtlCommand::Set { events } => {
+                let events = parse_events_setting(events).map_err(CommandError::Usage)?;
                 ControlCommand::Set(format!("events={}", events.to_text()))
             }
             // `holders` sends two requests; this is the first.

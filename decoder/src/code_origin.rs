@@ -6,17 +6,15 @@
 //!
 //! The rules, in order; the first one that applies decides.
 //!
-//! 1. Patterns that a person gives.
-//! 2. The JDK: the boot loader, modules of the JDK.
-//! 3. Folders of classes (also in an archive: `BOOT-INF/classes`, `WEB-INF/classes`), source files that Java runs.
-//! 4. The archive of the main class. If it holds merged artifacts: its classes below the main class's package.
-//! 5. Archives that the project has just built: in `target` or `build` below the working directory.
-//! 6. Classes below the main class's package, wherever they came from.
+//! 1. The JDK: the boot loader, modules of the JDK.
+//! 2. Folders of classes (also in an archive: `BOOT-INF/classes`, `WEB-INF/classes`), source files that Java runs.
+//! 3. The archive of the main class. If it holds merged artifacts: its classes below the main class's package.
+//! 4. Archives that the project has just built: in `target` or `build` below the working directory.
+//! 5. Classes below the main class's package, wherever they came from.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use lucce_callgraph::MethodId;
-use lucce_filter::PatternList;
 use lucce_tracelog::COMMAND;
 
 use crate::code::{CodeSymbols, LoadedClass};
@@ -42,36 +40,22 @@ pub struct CodeOrigins {
 }
 
 impl CodeOrigins {
-    /// Classifies all classes of a run. `patterns`: own code as a person gives it.
+    /// Classifies all classes of a run.
     #[must_use]
-    pub fn from_profile(profile: &Profile, patterns: Option<&PatternList>) -> CodeOrigins {
+    pub fn from_profile(profile: &Profile) -> CodeOrigins {
         let launch = ProgramLaunch::from_profile(profile);
-        let classes: Vec<_> = profile.code.loaded_classes().collect();
         let mut own_packages = HashSet::new();
         let mut by_class = HashMap::new();
         let mut own_places = BTreeSet::new();
         let mut unknown = Vec::new();
-        for class in classes {
-            let origin = match patterns {
-                Some(patterns) if patterns.matches_class(class.name) => {
-                    own_places.insert(format!("{}.*", package_of(class.name)));
-                    Some(CodeOrigin::Application)
-                }
-                Some(_) => Some(match launch.classify_class(&class) {
-                    Some(CodeOrigin::Jdk) => CodeOrigin::Jdk,
-                    _ => CodeOrigin::Library,
-                }),
-                None => launch.classify_class(&class),
-            };
-            let Some(origin) = origin else {
+        for class in profile.code.loaded_classes() {
+            let Some(origin) = launch.classify_class(&class) else {
                 unknown.push(class);
                 continue;
             };
             if origin == CodeOrigin::Application {
                 own_packages.insert(package_of(class.name).to_owned());
-                if patterns.is_none() {
-                    own_places.insert(launch.describe_place(&class));
-                }
+                own_places.insert(launch.describe_place(&class));
             }
             by_class.insert(class.id, origin);
         }

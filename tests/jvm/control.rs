@@ -82,7 +82,7 @@ fn control(setup: &'static Setup, jdk: &'static Jdk) -> Checked {
     jvm.refused(&["set", "events=aloc"], "did you mean 'alloc'")?;
     jvm.refused(&["set", "verify=1"], "only events can be set")?;
     jvm.refused(&["set", "include=a..b"], "only events can be set")?;
-    jvm.refused(&["set", "events"], "key=value")?;
+    jvm.refused(&["set", "events"], "only events can be set")?;
     jvm.refused(&["detach"], "from the start")?;
     jvm.works_on()?;
     let java = jvm.end()?;

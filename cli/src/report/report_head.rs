@@ -2,11 +2,14 @@
 
 use std::io::{self, Write};
 
-use lucce_decoder::Profile;
+use lucce_decoder::{CodeOrigins, Profile};
 use lucce_decoder::escape::EscapedText;
 use serde::Serialize;
 
 use crate::amounts::format_amount;
+
+/// Places of own code that the text names.
+const MAX_PLACES: usize = 3;
 
 #[derive(Serialize)]
 pub struct ReportHead {
@@ -15,6 +18,9 @@ pub struct ReportHead {
     command: Option<String>,
     /// The VM's version, which identifies the JDK.
     jvm: Option<String>,
+    /// What counts as the program's own code: archives, folders, packages.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    own_code: Vec<String>,
     /// Seconds that the agent ran; `None`: the JVM was killed or still runs.
     seconds: Option<f64>,
 }
@@ -27,6 +33,10 @@ impl ReportHead {
             run: profile.header.run.map(|run| run.to_string()),
             command: meta("command").filter(|command| !command.is_empty()),
             jvm: meta("jvm"),
+            own_code: CodeOrigins::from_profile(profile)
+                .own_places()
+                .map(str::to_owned)
+                .collect(),
             seconds: (millis > 0).then_some(millis as f64 / 1e3),
         }
     }
@@ -49,6 +59,21 @@ impl ReportHead {
             None => write!(out, "run")?,
         }
         let between = if texts.is_empty() { "" } else { ": " };
-        writeln!(out, "{between}{}", texts.join(", "))
+        writeln!(out, "{between}{}", texts.join(", "))?;
+        self.write_own_code(out)
+    }
+
+    /// `own code: shop.jar!BOOT-INF/classes`; nothing if the log does not tell own code.
+    fn write_own_code(&self, out: &mut impl Write) -> io::Result<()> {
+        let (shown, more) = self.own_code.split_at(self.own_code.len().min(MAX_PLACES));
+        if shown.is_empty() {
+            return Ok(());
+        }
+        let shown: Vec<_> = shown.iter().map(|place| EscapedText(place).to_string()).collect();
+        let more = match more.len() {
+            0 => String::new(),
+            places => format!(" and {places} more"),
+        };
+        writeln!(out, "own code: {}{more}", shown.join(", "))
     }
 }
