@@ -252,10 +252,10 @@ impl<'p> ProgramLaunch<'p> {
             Some(location)
                 if self.is_own_location(location) || Some(location) == self.main_location =>
             {
-                short_location(location)
+                short_location(location, self.working_directory)
             }
             Some(location) if self.is_started_archive(location) || self.is_built_here(location) => {
-                short_location(location)
+                short_location(location, self.working_directory)
             }
             _ => match self.own_package {
                 Some(package) => format!("{package}.*"),
@@ -293,25 +293,37 @@ fn is_same_file(path: &str, named: &str) -> bool {
         .is_some_and(|before| before.is_empty() || before.ends_with('/') || named.starts_with('/'))
 }
 
-/// The last parts of a location: `shop.jar!BOOT-INF/classes`, `core/target/classes`, `Main.java`.
-fn short_location(location: &str) -> String {
+/// A location relative to the working directory, or else its last parts: `shop.jar!BOOT-INF/classes`, `core/target/classes`,
+/// `Main.java`.
+fn short_location(location: &str, working_directory: &str) -> String {
     let path = location.trim_end_matches(['/', '!']);
     let (archive, inner) = match path.rsplit_once("!/").or_else(|| path.rsplit_once("/!")) {
         Some((archive, inner)) => (archive, Some(inner)),
         None => (path, None),
     };
     let archive = archive.trim_end_matches('/');
+    let file = archive.rsplit(':').next().unwrap_or(archive);
+    let below = file.strip_prefix(working_directory);
+    let below = below.and_then(|rest| rest.strip_prefix('/'));
+    let parts = match inner.is_none() && location.ends_with('/') {
+        true => 3,
+        false => 1,
+    };
+    let shown = match below {
+        Some(below) if !working_directory.is_empty() && !below.is_empty() => below,
+        _ => last_parts(file, parts),
+    };
     match inner {
-        Some(inner) => format!("{}!{inner}", last_parts(archive, 1)),
-        None if location.ends_with('/') => last_parts(archive, 3).to_owned(),
-        None => last_parts(archive, 1).to_owned(),
+        Some(inner) => format!("{shown}!{inner}"),
+        None => shown.to_owned(),
     }
 }
 
-fn last_parts(path: &str, parts: usize) -> &str {
-    let starts = path.rmatch_indices(['/', ':']).map(|(at, _)| at + 1);
-    let start = starts.take(parts).last().unwrap_or(0);
-    path.get(start..).unwrap_or(path)
+fn last_parts(file: &str, parts: usize) -> &str {
+    let file = file.trim_start_matches('/');
+    let starts = file.rmatch_indices('/').map(|(at, _)| at + 1);
+    let start = starts.take(parts).nth(parts - 1).unwrap_or(0);
+    file.get(start..).unwrap_or(file)
 }
 
 /// Looks up the facts that rules need in the code of a log.

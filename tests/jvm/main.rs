@@ -33,6 +33,7 @@ mod log_lines;
 mod loss;
 mod modes;
 mod native_api;
+mod own_code;
 mod own_events;
 mod planned;
 mod programs;
@@ -163,6 +164,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         jdk_facts::tests(setup),
         real_java_agents::tests(setup),
         leak_suite::tests(setup),
+        own_code::tests(setup),
         shop::tests(setup),
         leaks::tests(setup),
         native_api::tests(setup),

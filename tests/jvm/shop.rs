@@ -2,6 +2,7 @@
 //! VM's, and the fault that throws exceptions is counted exactly.
 
 use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
+use serde_json::json;
 
 use crate::{Test, test};
 
@@ -41,6 +42,10 @@ fn check_shop(setup: &Setup, jdk: &Jdk) -> Checked {
         r"io\.lucce\.shop\.PriceReader\.cents",
         &log,
     ])?;
+    ensure(
+        report["own_code"] == json!(["shop.jar!BOOT-INF/classes"]),
+        || format!("own code: {}", report["own_code"]),
+    )?;
     let rows = report["contexts"].as_array().ok_or("no contexts")?;
     let thrown: u64 = rows.iter().filter_map(|row| row["count"].as_u64()).sum();
     ensure(thrown == REQUESTS * UNPRICED_ITEMS, || {

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use lucce_decoder::{CodeOrigins, Profile};
 use lucce_decoder::escape::EscapedText;
+use lucce_decoder::{CodeOrigins, Profile};
 use serde::Serialize;
 
 use crate::amounts::format_amount;
@@ -69,7 +69,10 @@ impl ReportHead {
         if shown.is_empty() {
             return Ok(());
         }
-        let shown: Vec<_> = shown.iter().map(|place| EscapedText(place).to_string()).collect();
+        let shown: Vec<_> = shown
+            .iter()
+            .map(|place| EscapedText(place).to_string())
+            .collect();
         let more = match more.len() {
             0 => String::new(),
             places => format!(" and {places} more"),

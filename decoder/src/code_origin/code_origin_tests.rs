@@ -289,9 +289,13 @@ fn places_are_short() {
             "shop.jar!BOOT-INF/classes",
         ),
         ("file:/w/core/target/classes/", "core/target/classes"),
+        ("file:/opt/deep/core/target/classes/", "core/target/classes"),
         ("file:/srv/app.jar", "app.jar"),
+        ("file:/w/apps/app.jar", "apps/app.jar"),
         ("jrt:/com.acme.app", "com.acme.app"),
     ] {
-        assert_eq!(short_location(location), expected);
+        assert_eq!(short_location(location, "/w"), expected);
     }
+    assert_eq!(short_location("file:/srv/app.jar", ""), "app.jar");
+    assert_eq!(short_location("file:/w/", "/w"), "w");
 }
