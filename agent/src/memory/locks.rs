@@ -139,7 +139,7 @@ mod locks_tests {
     #[test]
     fn a_wait_is_counted_for_the_protected_type() {
         let lock = WatchedMutex::new(Protected);
-        let name = "tests::Protected";
+        let name = "locks_tests::Protected";
         drop(lock.lock());
         assert!(lock_waits().all(|kind| kind.name != name));
 
