@@ -81,8 +81,8 @@ mod amounts_tests {
     use super::*;
 
     #[test]
-    fn amounts_are_said_as_people_say_them() {
-        let said = [
+    fn amounts_are_formatted_with_readable_units() {
+        let cases = [
             (0.0, "bytes", "0 bytes"),
             (999.0, "bytes", "999 bytes"),
             (4_200_000_000.0, "bytes", "4.20 GB"),
@@ -96,7 +96,7 @@ mod amounts_tests {
             (0.25, "", "0.250"),
             (7.0, "rows", "7 rows"),
         ];
-        for (amount, unit, text) in said {
+        for (amount, unit, text) in cases {
             assert_eq!(format_amount(amount, unit), text);
         }
     }

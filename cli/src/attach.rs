@@ -103,8 +103,8 @@ pub fn agent_options(recording: &RecordingArgs) -> Result<String, CommandError> 
 fn jvm_warns(pid: u32) -> bool {
     let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let mut words = command.split(|byte| *byte == 0);
-    let told = words.any(|word| word == b"-XX:+EnableDynamicAgentLoading");
-    !told && feature_release(pid).is_some_and(|version| version >= 21)
+    let is_enabled = words.any(|word| word == b"-XX:+EnableDynamicAgentLoading");
+    !is_enabled && feature_release(pid).is_some_and(|version| version >= 21)
 }
 
 /// The feature release of the JDK that the process runs, from the JDK's file `release`.
@@ -126,16 +126,16 @@ mod attach_tests {
     use super::*;
 
     #[test]
-    fn who_has_the_agent_already_is_told_what_helps() {
+    fn the_message_for_an_attached_agent_names_commands() {
         for (is_attached, also) in [(true, "`lucce ctl 7 detach`"), (false, "`lucce top 7`")] {
-            let told = already_attached_message(7, is_attached);
+            let message = already_attached_message(7, is_attached);
             assert!(
-                told.starts_with("process 7 has the agent already: "),
-                "{told}"
+                message.starts_with("process 7 has the agent already: "),
+                "{message}"
             );
             assert!(
-                told.contains("`lucce ctl 7 status`") && told.contains(also),
-                "{told}"
+                message.contains("`lucce ctl 7 status`") && message.contains(also),
+                "{message}"
             );
         }
     }

@@ -292,8 +292,8 @@ impl CheckResult {
 /// Whether the run was to compare traces, but the log has no result.
 fn is_comparison_unreported(profile: &Profile) -> bool {
     let options = read_recorded_options(profile);
-    let is_asked = options.is_some_and(|options| options.verify > 0);
-    is_asked && !profile.stats.contains_key("verify.compared")
+    let is_enabled = options.is_some_and(|options| options.verify > 0);
+    is_enabled && !profile.stats.contains_key("verify.compared")
 }
 
 fn mismatch_text(count: u64) -> String {

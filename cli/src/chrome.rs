@@ -95,22 +95,27 @@ impl ChromeTraceWriter<'_> {
         if !selection.event.as_deref().is_none_or(is_kind) {
             return Ok(());
         }
-        let told = match self.described_events.entry((event.id, event.event)) {
+        let explanation = match self.described_events.entry((event.id, event.event)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(free) => {
-                let told = explain_event(profile, traces, event);
-                let told = told.map_err(|damage| self.written.damage.get_or_insert(damage));
+                let explanation = explain_event(profile, traces, event);
+                let explanation =
+                    explanation.map_err(|damage| self.written.damage.get_or_insert(damage));
                 let filter = selection.event_filter();
-                free.insert(told.ok().filter(|told| {
-                    !traces.is_outside(told.trace) && filter.admits_event(traces, told)
+                free.insert(explanation.ok().filter(|explanation| {
+                    !traces.is_outside(explanation.trace)
+                        && filter.admits_event(traces, explanation)
                 }))
             }
         };
-        let Some(told) = told else {
+        let Some(explanation) = explanation else {
             return Ok(());
         };
-        let name = told.detail.as_deref().unwrap_or(&told.info.kind);
-        let lasted = told.event_duration(event);
+        let name = explanation
+            .detail
+            .as_deref()
+            .unwrap_or(&explanation.info.kind);
+        let lasted = explanation.event_duration(event);
         let since = self
             .stream
             .since_start(event.clock)
@@ -118,17 +123,17 @@ impl ChromeTraceWriter<'_> {
         let mut line = json!({
             "ph": if lasted.is_some() { "X" } else { "i" },
             "name": name,
-            "cat": told.info.kind,
+            "cat": explanation.info.kind,
             "pid": profile.header.pid,
             "tid": event.thread.0,
             "ts": nanos_to_micros(since),
-            "sf": told.trace.to_u32().to_string(),
+            "sf": explanation.trace.to_u32().to_string(),
             "args": {
-                "value": told.event_value(event),
-                "unit": told.info.unit,
+                "value": explanation.event_value(event),
+                "unit": explanation.info.unit,
                 "id": profile.context_number(event.id).to_string(),
-                "stack": traces.stack_id(told.trace).to_string(),
-                "at": traces.stack_frames(told.trace).next().map(ToString::to_string),
+                "stack": traces.stack_id(explanation.trace).to_string(),
+                "at": traces.stack_frames(explanation.trace).next().map(ToString::to_string),
             },
         });
         match lasted {

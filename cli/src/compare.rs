@@ -150,10 +150,10 @@ impl RunComparison {
     fn empty_remark(&self, selection: &Selection) -> Option<CompareRemark> {
         let mut runs = 0..self.merged.runs.len();
         let is_there = |run| {
-            let mut asked = self
+            let mut selected = self
                 .merged
                 .filter_counters(run, |row| self.is_selected(row));
-            asked.next().is_some()
+            selected.next().is_some()
         };
         if runs.any(is_there) {
             return None;
@@ -168,8 +168,8 @@ impl RunComparison {
         (run_facts::describe_side(old), run_facts::describe_side(new))
     }
 
-    fn choose_measure(&mut self, asked: Option<Measure>) {
-        let is_count = match asked {
+    fn choose_measure(&mut self, measure: Option<Measure>) {
+        let is_count = match measure {
             Some(Measure::Count) => true,
             Some(Measure::Value) => false,
             None => {
@@ -350,7 +350,7 @@ fn cmp_by_size(a: &AmountChange, b: &AmountChange) -> Ordering {
 
 /// Chooses the compared kind and its unit: the requested kind, else allocations if any run has some, else the most
 /// frequent kind of all runs together. The order of the runs does not matter.
-fn choose_kind(runs: &[RunFacts], asked: Option<&str>) -> (String, String) {
+fn choose_kind(runs: &[RunFacts], event: Option<&str>) -> (String, String) {
     let mut kinds: BTreeMap<&str, (u64, &str)> = BTreeMap::new();
     for kind in runs.iter().flat_map(|run| &run.kinds) {
         let (count, unit) = kinds.entry(&kind.name).or_default();
@@ -362,7 +362,7 @@ fn choose_kind(runs: &[RunFacts], asked: Option<&str>) -> (String, String) {
         let most = kinds.iter().max_by_key(|(_, (count, _))| *count);
         allocations.or(most.map(|(name, _)| name)).copied()
     };
-    let name = asked.or_else(most).unwrap_or(ALLOC.name);
+    let name = event.or_else(most).unwrap_or(ALLOC.name);
     let unit = match kinds.get(name) {
         Some((_, unit)) => unit,
         None if ALLOC.is_kind(name) => ALLOC.unit,
@@ -440,7 +440,7 @@ mod compare_tests {
     }
 
     #[test]
-    fn what_lies_beyond_the_noise_stands_out() {
+    fn changes_beyond_the_noise_are_significant() {
         assert_eq!(change(&[100.0], &[200.0]).stands_out(), None);
         assert_eq!(
             change(&[100.0, 101.0], &[110.0, 111.0]).stands_out(),

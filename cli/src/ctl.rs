@@ -62,8 +62,8 @@ enum CtlCommand {
 
 pub fn run(args: &CtlArgs) -> Result<CommandStatus, CommandError> {
     let pid = resolve_pid(&args.jvm)?;
-    if let CtlCommand::Holders(asked) = &args.what {
-        return holders::run(pid, asked, args.json);
+    if let CtlCommand::Holders(search) = &args.what {
+        return holders::run(pid, search, args.json);
     }
     let command = args.what.to_command()?;
     let answer = send_command(pid, &command)?;

@@ -141,9 +141,9 @@ fn export_other(
             (run.profile, run.status)
         }
     };
-    let asked = args.selection.event.as_deref();
-    if let Some(asked) = asked.filter(|asked| !has_followed_objects(&profile, asked)) {
-        find_kind(&args.file, &profile, Some(asked), streamed)?;
+    let event = args.selection.event.as_deref();
+    if let Some(event) = event.filter(|event| !has_followed_objects(&profile, event)) {
+        find_kind(&args.file, &profile, Some(event), streamed)?;
     }
     if filter.has_patterns() {
         profile.events = filter.select_counters(&profile, &profile.events);
@@ -154,14 +154,14 @@ fn export_other(
         return Err(CommandError::Usage(text));
     }
     let bar = ProgressMeter::new("decoding", profile.events.context_ids().len() as u64);
-    let wish = ExportOptions {
+    let options = ExportOptions {
         kind: args.selection.event.as_deref(),
         value: args.measure,
         leaf_type: args.leaf_type,
         content_ids: args.content_ids,
         admits: &|sum, whole| args.threshold.admits(sum, whole),
     };
-    let exported = export_run(&profile, &wish, times.as_ref(), &|more| bar.tick(more));
+    let exported = export_run(&profile, &options, times.as_ref(), &|more| bar.tick(more));
     drop(bar);
     let bytes = format.estimate_stack_bytes(&exported.run);
     let stacks = exported.run.rows.len() as u64;

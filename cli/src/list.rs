@@ -81,29 +81,29 @@ pub fn list_jvms() -> Vec<JvmProcess> {
 }
 
 /// Finds the process that a name means; lists the JVMs only if the name is not a process id.
-pub fn resolve_pid(asked: &str) -> Result<u32, CommandError> {
-    match asked.parse() {
+pub fn resolve_pid(target: &str) -> Result<u32, CommandError> {
+    match target.parse() {
         Ok(pid) => Ok(pid),
-        Err(_) => find_pid(asked, &list_jvms()),
+        Err(_) => find_pid(target, &list_jvms()),
     }
 }
 
 /// Finds the process that a name means.
-pub fn find_pid(asked: &str, jvms: &[JvmProcess]) -> Result<u32, CommandError> {
-    if let Ok(pid) = asked.parse() {
+pub fn find_pid(target: &str, jvms: &[JvmProcess]) -> Result<u32, CommandError> {
+    if let Ok(pid) = target.parse() {
         return Ok(pid);
     }
-    let called: Vec<_> = jvms.iter().filter(|jvm| jvm.matches_name(asked)).collect();
+    let called: Vec<_> = jvms.iter().filter(|jvm| jvm.matches_name(target)).collect();
     match called.as_slice() {
         [jvm] => Ok(jvm.pid),
         [] => Err(CommandError::Usage(format!(
-            "no JVM of this user runs {asked}; `lucce list` shows them"
+            "no JVM of this user runs {target}; `lucce list` shows them"
         ))),
         several => {
             let numbers: Vec<_> = several.iter().map(|jvm| jvm.pid.to_string()).collect();
             let numbers = numbers.join(", ");
             Err(CommandError::Usage(format!(
-                "several JVMs run {asked}: name one by its process id, {numbers}"
+                "several JVMs run {target}: name one by its process id, {numbers}"
             )))
         }
     }
@@ -202,7 +202,7 @@ mod list_tests {
     }
 
     #[test]
-    fn a_jvm_without_a_command_says_why() {
+    fn a_jvm_without_a_command_has_a_reason() {
         let shown = |command: Option<&str>, starting| {
             let jvm = JvmProcess {
                 pid: 1,

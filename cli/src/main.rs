@@ -170,7 +170,7 @@ fn append_help(command: Command, paragraph: &str) -> Command {
     }
 }
 
-/// What stands below a command's options.
+/// The text below a command's options.
 fn help_end(command: &Command) -> String {
     let end = command.get_after_help();
     end.map(ToString::to_string).unwrap_or_default()
@@ -324,14 +324,14 @@ impl SortArg {
 fn find_kind(
     path: &Path,
     profile: &Profile,
-    asked: Option<&str>,
+    name: Option<&str>,
     end: CommandStatus,
 ) -> Result<KindTotal, CommandError> {
-    let Some(asked) = asked else {
+    let Some(name) = name else {
         return Ok(profile.main_kind());
     };
     let kinds = profile.counted_kinds();
-    let known = kinds.iter().find(|kind| kind.name == asked);
+    let known = kinds.iter().find(|kind| kind.name == name);
     known.cloned().ok_or_else(|| {
         let names: Vec<_> = kinds.iter().map(|kind| kind.name.as_str()).collect();
         let names = match names.is_empty() {
@@ -343,7 +343,7 @@ fn find_kind(
             profile.damage.as_ref(),
             end.max(CommandStatus::Unusable),
         );
-        let message = format_args!("no events of kind {asked:?}; there are {names}");
+        let message = format_args!("no events of kind {name:?}; there are {names}");
         CommandError::Absent(prefix_path(path, message), end)
     })
 }

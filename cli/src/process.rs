@@ -85,7 +85,7 @@ mod process_tests {
     }
 
     #[test]
-    fn files_are_told_by_inode_or_name() {
+    fn files_are_identified_by_inode_or_name() {
         let maps = "7f00-7f01 rw-s 00000000 fd:00 4711                       /tmp/a b.lucce\n\
                     7f02-7f03 rw-p 00000000 00:00 0\n";
         let mapped = |inode, path: &str| maps_file(maps, inode, Path::new(path));
@@ -94,7 +94,7 @@ mod process_tests {
     }
 
     #[test]
-    fn a_process_without_a_log_says_so() {
+    fn a_process_without_a_log_is_reported() {
         assert!(find_log(u32::MAX).unwrap_err().contains("no process"));
         let own = find_log(std::process::id()).unwrap_err();
         assert!(own.contains("has no log open"), "{own}");

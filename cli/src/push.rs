@@ -97,14 +97,14 @@ pub fn run(args: &PushArgs) -> Result<CommandStatus, CommandError> {
 
 fn collect_logs(what: &[String]) -> Result<Vec<PathBuf>, CommandError> {
     let mut logs = Vec::new();
-    for asked in what {
-        let path = Path::new(asked);
+    for target in what {
+        let path = Path::new(target);
         match path.is_dir() {
             true => logs.extend(
                 list_marked_logs(path)
                     .map_err(|error| CommandError::Open(path.to_owned(), error.into()))?,
             ),
-            false => logs.push(resolve_log(asked)?),
+            false => logs.push(resolve_log(target)?),
         }
     }
     Ok(logs)

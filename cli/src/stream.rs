@@ -188,7 +188,10 @@ impl<'p> EventPrinter<'p> {
                 break;
             }
             if self.is_wanted(&event) {
-                traces.extend(self.describe_event(&event).map(|told| told.trace));
+                traces.extend(
+                    self.describe_event(&event)
+                        .map(|explanation| explanation.trace),
+                );
             }
         }
         let as_json = self.args.json;
@@ -242,14 +245,14 @@ impl<'p> EventPrinter<'p> {
         if self.describe_event(event).is_none() {
             return Ok(());
         }
-        let told = self.descriptions.get(&(event.id, event.event));
-        let Some(told) = told.and_then(Option::as_ref) else {
+        let explanation = self.descriptions.get(&(event.id, event.event));
+        let Some(explanation) = explanation.and_then(Option::as_ref) else {
             return Ok(());
         };
-        let detail = told.detail.as_deref();
-        let stack = self.traces.stack_id(told.trace).to_string();
+        let detail = explanation.detail.as_deref();
+        let stack = self.traces.stack_id(explanation.trace).to_string();
         let most = if args.traces { usize::MAX } else { 1 };
-        let frames = self.traces.list_frames(told.trace, most);
+        let frames = self.traces.list_frames(explanation.trace, most);
         if frames.iter().next().is_none() {
             self.printed.outside += 1;
             return Ok(());
@@ -263,10 +266,10 @@ impl<'p> EventPrinter<'p> {
             thread: &name,
             is_virtual: thread.is_some_and(|thread| thread.is_virtual),
             tags: find_thread_tags(profile, event.log_thread),
-            event: &told.info.kind,
+            event: &explanation.info.kind,
             detail,
-            value: told.event_value(event),
-            unit: &told.info.unit,
+            value: explanation.event_value(event),
+            unit: &explanation.info.unit,
             id: profile.context_number(event.id).to_string(),
             stack,
             frames,
@@ -282,19 +285,19 @@ impl<'p> EventPrinter<'p> {
 
     /// Explains an event. `None`: it is not wanted, or the log does not explain it.
     fn describe_event(&mut self, event: &StreamEvent) -> Option<&EventExplanation> {
-        let told = match self.descriptions.entry((event.id, event.event)) {
+        let explanation = match self.descriptions.entry((event.id, event.event)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(free) => {
-                let told = explain_event(self.profile, &mut self.traces, event);
-                let told = told.map_err(|damage| self.damage.get_or_insert(damage));
-                free.insert(told.ok())
+                let explanation = explain_event(self.profile, &mut self.traces, event);
+                let explanation = explanation.map_err(|damage| self.damage.get_or_insert(damage));
+                free.insert(explanation.ok())
             }
         };
         let (selection, traces) = (&self.args.selection, &self.traces);
-        told.as_ref().filter(|told| {
+        explanation.as_ref().filter(|explanation| {
             let kind = selection.event.as_ref();
-            kind.is_none_or(|kind| told.info.kind == *kind)
-                && selection.event_filter().admits_event(traces, told)
+            kind.is_none_or(|kind| explanation.info.kind == *kind)
+                && selection.event_filter().admits_event(traces, explanation)
         })
     }
 }

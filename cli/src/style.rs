@@ -21,9 +21,9 @@ impl TerminalStyle {
     pub fn for_stdout() -> TerminalStyle {
         static KNOWN: OnceLock<bool> = OnceLock::new();
         let has_colours = *KNOWN.get_or_init(|| {
-            let is_asked_not_to = env::var_os("NO_COLOR").is_some_and(|text| !text.is_empty());
+            let has_no_color = env::var_os("NO_COLOR").is_some_and(|text| !text.is_empty());
             let is_dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
-            stdout().is_terminal() && !is_asked_not_to && !is_dumb
+            stdout().is_terminal() && !has_no_color && !is_dumb
         });
         TerminalStyle { has_colours }
     }

@@ -45,10 +45,10 @@ impl TagFilterArgs {
     }
 
     fn no_events_error(&self, log: &Path, known: &BTreeSet<String>) -> CommandError {
-        let asked = EscapedText(&self.tag.join(", ")).to_string();
+        let tags = EscapedText(&self.tag.join(", ")).to_string();
         CommandError::Usage(prefix_path(
             log,
-            format_args!("no events under {asked}; {}", list_known_tags(known)),
+            format_args!("no events under {tags}; {}", list_known_tags(known)),
         ))
     }
 }

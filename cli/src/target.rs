@@ -17,11 +17,11 @@ pub struct RunTarget {
 ///
 /// # Errors
 /// The path exists and is not a file.
-pub fn find_log_file(asked: &str) -> Result<Option<PathBuf>, CommandError> {
-    let path = Path::new(asked);
+pub fn find_log_file(target: &str) -> Result<Option<PathBuf>, CommandError> {
+    let path = Path::new(target);
     // A folder may have the name of a JVM.
-    let is_jvm = || path.is_dir() && find_pid(asked, &list_jvms()).is_ok();
-    if asked.parse::<u32>().is_ok() || !path.exists() || is_jvm() {
+    let is_jvm = || path.is_dir() && find_pid(target, &list_jvms()).is_ok();
+    if target.parse::<u32>().is_ok() || !path.exists() || is_jvm() {
         return Ok(None);
     }
     match open_file(path) {
@@ -32,21 +32,21 @@ pub fn find_log_file(asked: &str) -> Result<Option<PathBuf>, CommandError> {
 }
 
 /// The log of a process id, a JVM's name, or a file.
-pub fn resolve_log(asked: &str) -> Result<PathBuf, CommandError> {
-    if let Some(log) = find_log_file(asked)? {
+pub fn resolve_log(target: &str) -> Result<PathBuf, CommandError> {
+    if let Some(log) = find_log_file(target)? {
         return Ok(log);
     }
-    let pid = find_pid(asked, &list_jvms())?;
+    let pid = find_pid(target, &list_jvms())?;
     process::find_log(pid).map_err(CommandError::Usage)
 }
 
 impl RunTarget {
     /// The target for a process id, a JVM's name, or a file.
-    pub fn from_name(asked: &str) -> Result<RunTarget, CommandError> {
-        if let Some(log) = find_log_file(asked)? {
+    pub fn from_name(target: &str) -> Result<RunTarget, CommandError> {
+        if let Some(log) = find_log_file(target)? {
             return Ok(RunTarget { pid: None, log });
         }
-        let pid = find_pid(asked, &list_jvms())?;
+        let pid = find_pid(target, &list_jvms())?;
         let log = agent_status::log_path_of(pid)?;
         let pid = Some(pid);
         Ok(RunTarget { pid, log })

@@ -160,20 +160,22 @@ fn add_run(
         None => status,
     };
     let bar = ProgressMeter::new("decoding", profile.events.by_context().count() as u64);
-    let mut said = run_text(file, &profile);
+    let mut page_run = run_text(file, &profile);
     if !profile.ended && profile.unsealed > 0 {
         let note = "The JVM was killed or still runs: its counters have no checksums.";
-        said.notes.push(note.into());
+        page_run.notes.push(note.into());
     }
     if !is_whole {
-        said.coverage = None;
+        page_run.coverage = None;
     }
     if !selection.tagged.is_unrestricted() {
-        said.notes.push(selection.tagged.to_string());
+        page_run.notes.push(selection.tagged.to_string());
     } else if !is_whole {
-        said.notes.push("Only selected events are shown.".into());
+        page_run
+            .notes
+            .push("Only selected events are shown.".into());
     }
-    page.add_profile(said, &profile, stream.as_ref(), &|more| bar.tick(more));
+    page.add_profile(page_run, &profile, stream.as_ref(), &|more| bar.tick(more));
     drop(bar);
     if profile.meta.contains_key("leak.interval") {
         page.set_leaks(leaks::leaks_text(&profile, None));

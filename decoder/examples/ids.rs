@@ -1,11 +1,11 @@
-//! What content ids of a log's contexts take:
+//! Measures the cost of content ids of a log's contexts:
 //!
 //! ```text
 //! cargo run --release -p lucce-decoder --example ids -- run.lucce
 //! ```
 //! Each number that has a counter is decoded first. Then the frames and paths of all of them are hashed as `lucce fleet add` hashes them:
-//! each frame of the graph once, each path once, its callers' first. That is done ten times; the median of the thread's
-//! time on a processor is told.
+//! each frame of the graph once, each path once, its callers' first. That is done ten times; the example
+//! prints the median CPU time of the thread.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! A log with as many contexts as are asked for, as a large program would leave it, to measure readers by:
+//! A log with a given number of contexts, as a large program would leave it, to measure readers by:
 //!
 //! ```text
 //! cargo run --release -p lucce-decoder --example large_log -- target/large.lucce 4600000

@@ -10,7 +10,8 @@ use crate::profile::Profile;
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct BurstSummary {
     /// `ON/PERIOD`
-    pub asked: String,
+    #[serde(rename = "asked")]
+    pub option_value: String,
     /// Measured times; `None`: the JVM was killed or still runs.
     pub measured: Option<BurstMeasurement>,
 }
@@ -29,7 +30,7 @@ pub struct BurstMeasurement {
 /// The run's bursts. `None`: events were counted all the time.
 #[must_use]
 pub fn summarize_bursts(profile: &Profile) -> Option<BurstSummary> {
-    let asked = profile.meta.get("burst")?.clone();
+    let option_value = profile.meta.get("burst")?.clone();
     let of = profile.stat_value("bursts.of_ns");
     let open = profile.stat_value("bursts.open_ns");
     let measured = (of > 0).then(|| BurstMeasurement {
@@ -38,12 +39,15 @@ pub fn summarize_bursts(profile: &Profile) -> Option<BurstSummary> {
         of,
         share: 100.0 * open as f64 / of as f64,
     });
-    Some(BurstSummary { asked, measured })
+    Some(BurstSummary {
+        option_value,
+        measured,
+    })
 }
 
 impl fmt::Display for BurstSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "counted in bursts (burst={}) only", self.asked)?;
+        write!(f, "counted in bursts (burst={}) only", self.option_value)?;
         match self.measured {
             Some(measured) => write!(
                 f,
@@ -60,9 +64,9 @@ mod bursts_tests {
     use super::*;
 
     #[test]
-    fn what_is_not_known_is_not_said() {
+    fn unknown_times_are_not_printed() {
         let mut bursts = BurstSummary {
-            asked: "1ms/4ms".into(),
+            option_value: "1ms/4ms".into(),
             measured: None,
         };
         let text = "counted in bursts (burst=1ms/4ms) only; counts are not scaled";

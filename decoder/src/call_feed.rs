@@ -159,7 +159,7 @@ pub fn feed_recorded_calls(
     tick: ProgressTick<'_>,
 ) -> Result<CallFeedOutcome, KContextError> {
     let code = CodeSymbols::from(recording);
-    let mut teller = CallFeeder {
+    let mut feeder = CallFeeder {
         calls: label_calls(recording, labels),
         allocations: label_allocations(recording, &code, origin, labels),
         count,
@@ -171,17 +171,17 @@ pub fn feed_recorded_calls(
         listener,
     };
     let mut steps = recording.steps();
-    let mut told = CallFeedOutcome::default();
+    let mut outcome = CallFeedOutcome::default();
     for _ in 0..limit {
         match steps.next() {
-            Some(Ok((thread, step))) => teller.push_step(thread, steps.nanos(), step, tick)?,
-            Some(Err(damage)) => told.damage = Some(damage),
-            None => return teller.flush_block(tick).map(|()| told),
+            Some(Ok((thread, step))) => feeder.push_step(thread, steps.nanos(), step, tick)?,
+            Some(Err(damage)) => outcome.damage = Some(damage),
+            None => return feeder.flush_block(tick).map(|()| outcome),
         }
     }
-    teller.flush_block(tick)?;
-    told.is_cut = steps.next().is_some();
-    Ok(told)
+    feeder.flush_block(tick)?;
+    outcome.is_cut = steps.next().is_some();
+    Ok(outcome)
 }
 
 fn label_calls(recording: &Recording, labels: &mut CallLabels) -> HashMap<CallEdge, CallLabel> {

@@ -25,11 +25,11 @@ pub struct AllocationCoverage {
     pub samples: Option<SampleError>,
     /// Time of the VM's last count, in milliseconds since 1970; the counted bytes are of the same moment. `None`: the end
     /// of the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub asked: Option<u64>,
+    #[serde(rename = "asked", skip_serializing_if = "Option::is_none")]
+    pub counted_at_ms: Option<u64>,
     /// Milliseconds from the start of the run to that moment.
     #[serde(skip)]
-    pub asked_after: u64,
+    pub counted_after_ms: u64,
     /// Why coverage is not near 100%, if the reason is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
@@ -124,15 +124,16 @@ pub fn compute_coverage(profile: &Profile) -> Result<AllocationCoverage, &str> {
         )
         .scale_to_percent(sum.percent)
     });
-    let asked = profile.vm_counts.iter().map(|count| count.at / 1_000_000);
-    let asked = asked.max().filter(|_| !profile.ended);
+    let counted_at_ms = profile.vm_counts.iter().map(|count| count.at / 1_000_000);
+    let counted_at_ms = counted_at_ms.max().filter(|_| !profile.ended);
     let start = profile.header.start / 1_000_000;
     Ok(AllocationCoverage {
         sum,
         estimated: samples.is_some(),
         samples,
-        asked,
-        asked_after: asked.map_or(0, |asked| asked.saturating_sub(start)),
+        counted_at_ms,
+        counted_after_ms: counted_at_ms
+            .map_or(0, |counted_at_ms| counted_at_ms.saturating_sub(start)),
         reason: sum.percent.and_then(|percent| {
             explain_percent(profile, percent, samples).or_else(|| {
                 let silent = of
@@ -454,8 +455,8 @@ impl fmt::Display for AllocationCoverage {
                 )?;
             }
         }
-        if self.asked.is_some() {
-            let seconds = self.asked_after as f64 / 1000.0;
+        if self.counted_at_ms.is_some() {
+            let seconds = self.counted_after_ms as f64 / 1000.0;
             write!(
                 f,
                 ", when it was last asked, {seconds:.1} s after the start"
@@ -482,8 +483,8 @@ mod coverage_tests {
             sum: sum.with_percent(),
             estimated: false,
             samples: None,
-            asked: None,
-            asked_after: 0,
+            counted_at_ms: None,
+            counted_after_ms: 0,
             reason: None,
             threads: Vec::new(),
         }
@@ -501,7 +502,7 @@ mod coverage_tests {
     }
 
     #[test]
-    fn it_is_said_in_words() {
+    fn coverage_is_formatted_as_text() {
         let text = "99.8% of the bytes that the VM allocated";
         assert_eq!(coverage(998, 1000).to_string(), text);
         let below = AllocationCoverage {
@@ -509,18 +510,18 @@ mod coverage_tests {
             ..coverage(998, 1000)
         };
         assert_eq!(below.to_string(), format!("{text}; {REASON_BELOW}"));
-        let asked = AllocationCoverage {
-            asked: Some(1),
-            asked_after: 15_240,
+        let counted_at_ms = AllocationCoverage {
+            counted_at_ms: Some(1),
+            counted_after_ms: 15_240,
             ..coverage(998, 1000)
         };
         let when = "when it was last asked, 15.2 s after the start";
-        assert_eq!(asked.to_string(), format!("{text}, {when}"));
+        assert_eq!(counted_at_ms.to_string(), format!("{text}, {when}"));
         assert_eq!(coverage(5, 0).to_string(), "the VM allocated nothing");
     }
 
     #[test]
-    fn an_estimate_says_its_error_and_no_more_digits_than_that_deserves() {
+    fn an_estimate_has_its_error_and_only_significant_digits() {
         assert_eq!(
             estimate(451, 9.2).to_string(),
             "about 108% of the bytes that the VM allocated, from 451 samples, ±9%"
@@ -543,7 +544,7 @@ mod coverage_tests {
                 .wrapping_add(1_442_695_040_888_963_407);
             (random >> 11) as f64 / (1_u64 << 53) as f64
         };
-        let (mut within, mut said, mut squares) = (0, 0.0, 0.0);
+        let (mut within, mut stated, mut squares) = (0, 0.0, 0.0);
         let rounds = 400;
         for _ in 0..rounds {
             let mut counters = Vec::new();
@@ -557,13 +558,13 @@ mod coverage_tests {
             let error = SampleError::new(counters.into_iter(), interval);
             let off = 100.0 * (sum as f64 - truth as f64) / truth as f64;
             within += u32::from(off.abs() <= error.error_percent);
-            said += error.error_percent / f64::from(rounds);
+            stated += error.error_percent / f64::from(rounds);
             squares += off * off / f64::from(rounds);
         }
         let seen = 2.0 * f64::sqrt(squares);
         assert!(
-            (said / seen - 1.0).abs() < 0.15,
-            "said ±{said}%, seen ±{seen}%"
+            (stated / seen - 1.0).abs() < 0.15,
+            "stated ±{stated}%, seen ±{seen}%"
         );
         assert!(within > rounds * 9 / 10, "{within} of {rounds}");
     }

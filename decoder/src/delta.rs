@@ -97,7 +97,7 @@ mod delta_tests {
 
     /// 8 bytes each; for the first 3 objects the log had the size only later.
     #[test]
-    fn sizes_that_are_told_later_are_made_up_for() {
+    fn sizes_that_are_reported_later_are_corrected() {
         let mut taken = DeltaTracker::default();
         assert_eq!(taken.counter_delta(&share(3, 0), 0), Some(share(3, 0)));
         assert_eq!(taken.counter_delta(&share(3, 0), 8), Some(share(0, 24)));

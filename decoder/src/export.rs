@@ -82,7 +82,7 @@ pub fn has_followed_objects(profile: &Profile, kind: &str) -> bool {
 #[must_use]
 pub fn export_run<'p>(
     profile: &'p Profile,
-    wish: &ExportOptions<'_>,
+    options: &ExportOptions<'_>,
     stream: Option<&EventStream>,
     tick: ProgressTick<'_>,
 ) -> RunExport<'p> {
@@ -95,10 +95,10 @@ pub fn export_run<'p>(
         places: FxHashMap::default(),
         left_out: ContextList::default(),
     };
-    building.add_counters(wish.kind, tick);
-    building.add_live_objects(wish.kind);
+    building.add_counters(options.kind, tick);
+    building.add_live_objects(options.kind);
     if let Some(stream) = stream {
-        building.place_streamed_events(wish.kind, stream);
+        building.place_streamed_events(options.kind, stream);
     }
     let threads = stream.map_or(&[][..], EventStream::threads).iter();
     let number = |thread: &lucce_stream::StreamThreadInfo| {
@@ -108,7 +108,7 @@ pub fn export_run<'p>(
     };
     let stream_threads = threads.map(number).collect();
     building.unite_stacks();
-    building.finish_run(wish, stream_threads)
+    building.finish_run(options, stream_threads)
 }
 
 /// The key of a row.
@@ -268,16 +268,20 @@ impl<'p> ExportBuilder<'p> {
         }
     }
 
-    fn finish_run(mut self, wish: &ExportOptions<'_>, stream_threads: Vec<u32>) -> RunExport<'p> {
+    fn finish_run(
+        mut self,
+        options: &ExportOptions<'_>,
+        stream_threads: Vec<u32>,
+    ) -> RunExport<'p> {
         let kinds = self.list_kinds();
-        let asked = wish.kind.map(str::to_owned);
-        let main = asked.unwrap_or_else(|| self.profile.main_kind().name);
+        let requested_kind = options.kind.map(str::to_owned);
+        let main = requested_kind.unwrap_or_else(|| self.profile.main_kind().name);
         let main_kind = kinds.iter().position(|kind| kind.name == main).unwrap_or(0);
-        let counts_first = match wish.value {
+        let counts_first = match options.value {
             Some(value) => value == Measure::Count,
             None => kinds.get(main_kind).is_none_or(|kind| !kind.has_values),
         };
-        if wish.leaf_type {
+        if options.leaf_type {
             self.append_type_frames();
         }
         let stats = |key| {
@@ -303,8 +307,8 @@ impl<'p> ExportBuilder<'p> {
             rows: std::mem::take(&mut self.rows),
             content_ids: Vec::new(),
         };
-        self.merge_small_rows(&mut run, wish);
-        if wish.content_ids {
+        self.merge_small_rows(&mut run, options);
+        if options.content_ids {
             run.content_ids = self.list_content_ids();
         }
         run.nodes = self.list_nodes();
@@ -362,11 +366,11 @@ impl<'p> ExportBuilder<'p> {
     }
 
     /// Merges rows that are too small into one row for each kind, without a trace.
-    fn merge_small_rows(&mut self, run: &mut ExportRun, wish: &ExportOptions<'_>) {
+    fn merge_small_rows(&mut self, run: &mut ExportRun, options: &ExportOptions<'_>) {
         let of = |row: &ExportRow, kinds: &[ExportEventKind]| {
             let kind = kinds.get(row.kind as usize);
             let by_value =
-                kind.is_some_and(|kind| kind.has_values) && wish.value != Some(Measure::Count);
+                kind.is_some_and(|kind| kind.has_values) && options.value != Some(Measure::Count);
             if by_value { row.value } else { row.count }
         };
         let mut whole: HashMap<u32, u64> = HashMap::new();
@@ -389,7 +393,7 @@ impl<'p> ExportBuilder<'p> {
         run.rows.retain(|row| {
             let sum = sums.get(&(row.node, row.kind, row.type_index)).copied();
             let whole = whole.get(&row.kind).copied();
-            let is_large = (wish.admits)(sum.unwrap_or_default(), whole.unwrap_or_default());
+            let is_large = (options.admits)(sum.unwrap_or_default(), whole.unwrap_or_default());
             if !is_large {
                 let rest = rest.entry(row.kind).or_insert(ExportRow {
                     node: node.0,

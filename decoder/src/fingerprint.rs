@@ -368,7 +368,7 @@ mod fingerprint_tests {
     }
 
     #[test]
-    fn traces_are_told_apart() {
+    fn different_traces_have_different_fingerprints() {
         let (graph, ids) = recursion(EncodingPolicy::LUCCE);
         let mut walker = FingerprintWalker::new(&graph, LIMITS, whole_frame);
         let mut traces = BTreeMap::new();

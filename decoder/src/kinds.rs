@@ -264,7 +264,7 @@ mod kinds_tests {
     }
 
     #[test]
-    fn each_kind_is_said_once() {
+    fn each_kind_is_listed_once() {
         let names: std::collections::HashSet<_> =
             KIND_DESCRIPTORS.iter().map(|kind| kind.name).collect();
         assert_eq!(names.len(), KIND_DESCRIPTORS.len());

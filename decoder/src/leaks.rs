@@ -377,7 +377,7 @@ mod leaks_tests {
     use super::*;
 
     #[test]
-    fn a_verdict_says_what_is_missing() {
+    fn a_verdict_names_what_is_missing() {
         // 9 ages in 9 collections: 3 more bring 3 more.
         assert_eq!(more_collections(3, 9, 9), 3);
         assert_eq!(more_collections(8, 4, 2), 4);

@@ -228,7 +228,7 @@ mod bind_parameters_tests {
         let after = bind_plan(all.clone(), &given).unwrap();
         assert_eq!(answered(&after), answered(&all));
         assert_eq!(left(&after), Vec::<String>::new());
-        // Where nothing else is asked for the row is there, and a join that leaves rows out stays.
+        // Without other columns the row remains, and a join that leaves rows out stays.
         for sql in [
             "SELECT p.p_top FROM parameters p",
             "SELECT r.service FROM runs r LEFT JOIN parameters p ON r.version = p.p_top",

@@ -161,7 +161,7 @@ pub struct DecodedRun {
 }
 
 impl DecodedRun {
-    /// All that one run has told: the whole log, and the stream beside it if there is one. `arguments`: with the program's
+    /// Everything of one run: the whole log, and the stream beside it if there is one. `arguments`: with the program's
     /// arguments, which are masked else.
     ///
     /// # Errors
@@ -223,7 +223,7 @@ impl DecodedRun {
         self.filter_rows(|is_alive| !is_alive)
     }
 
-    /// Living objects: how many there were when the log was last told of them.
+    /// Living objects: their number at the log's last report of them.
     #[must_use]
     pub fn live_object_rows(&self) -> Vec<(&EventKey, EventSums)> {
         self.filter_rows(|is_alive| is_alive)
@@ -429,7 +429,7 @@ impl<'p> DecodedRunBuilder<'p> {
         sums.value = sums.value.saturating_add(value).min(MAX_COUNT);
     }
 
-    /// Those that a program asked for and that counted nothing, too.
+    /// Also those that a program requested and that counted nothing.
     fn add_numbers(&mut self, source: &LogSource) -> Result<(), IngestError> {
         let mut refused = Ok(());
         let read = source.for_each_item(|item| {

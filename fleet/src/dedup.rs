@@ -205,7 +205,7 @@ mod dedup_tests {
             frame: FrameId(2),
             ..row
         };
-        let told = known.insert_stack(&other).unwrap_err().to_string();
-        assert!(told.contains("00000000000000000000000000000007"), "{told}");
+        let message = known.insert_stack(&other).unwrap_err().to_string();
+        assert!(message.contains("00000000000000000000000000000007"), "{message}");
     }
 }

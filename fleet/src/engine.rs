@@ -153,7 +153,7 @@ impl QueryEngine {
 
     /// Hands over the rows of one question, batch by batch; first none, for the columns. It only reads.
     ///
-    /// Joins hold one side whole, as that is fast. Where it has no room the question is asked once more: then joins sort both sides, which
+    /// Joins hold one side whole, as that is fast. Where it has no room, the question runs once more: then joins sort both sides, which
     /// may go to files.
     ///
     /// # Errors
@@ -212,14 +212,14 @@ impl QueryEngine {
     }
 }
 
-/// One question's rows, on their way to who asks.
+/// One question's rows, on their way to the caller.
 struct QueryExecution<'a, 'e> {
     parameters: &'a [ParameterValue],
     row_count: &'a AtomicU64,
     each: &'a mut BatchCallback<'e>,
-    /// The columns were told.
+    /// The columns were passed on.
     has_columns: bool,
-    /// Some rows were told.
+    /// Some rows were passed on.
     has_rows: bool,
 }
 
@@ -243,8 +243,8 @@ impl QueryExecution<'_, '_> {
             .with_allow_ddl(false)
             .with_allow_dml(false)
             .with_allow_statements(false);
-        let asked = context.sql_with_options(sql, options).await?;
-        let (state, plan) = asked.into_parts();
+        let query = context.sql_with_options(sql, options).await?;
+        let (state, plan) = query.into_parts();
         let frame = DataFrame::new(state, bind_parameters::bind_plan(plan, self.parameters)?);
         let mut stream = frame.execute_stream().await?;
         let schema = stream.schema();

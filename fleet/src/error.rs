@@ -18,9 +18,9 @@ pub enum FleetError {
     Dataset(PathBuf, String),
     /// Two different things have one id.
     Collision(String),
-    /// What was asked for is not there.
+    /// The requested thing does not exist.
     Absent(String),
-    /// It cannot be asked so.
+    /// The request is not valid.
     Usage(String),
     /// What SQL or its engine says.
     Engine(String),

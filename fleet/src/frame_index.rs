@@ -195,7 +195,7 @@ mod frame_index_tests {
     #[test]
     fn rows_are_the_same_however_many_are_made_at_a_time() {
         let decoded = run();
-        let told = |many: usize| {
+        let rows_and_calls = |many: usize| {
             let mut through = FrameIndex::default();
             through.add_run(&decoded, &mut DedupIndex::default());
             let (mut rows, mut calls) = (Vec::new(), 0);
@@ -207,15 +207,15 @@ mod frame_index_tests {
             through.write_rows(many, &mut each).unwrap();
             (rows, calls)
         };
-        let (all, calls) = told(usize::MAX);
+        let (all, calls) = rows_and_calls(usize::MAX);
         // Frame 1 is called by 0 and by 2; frame 2 by 1 alone, however often.
         assert_eq!((all.len(), calls), (1 + 2 + 3 + 4 + 4 + 5, 1));
         assert!(all.is_sorted());
         let mut different = all.clone();
         different.dedup();
         assert_eq!(different, all);
-        assert_eq!(told(1), (all.clone(), 6));
-        assert_eq!(told(8).0, all);
+        assert_eq!(rows_and_calls(1), (all.clone(), 6));
+        assert_eq!(rows_and_calls(8).0, all);
         // What is known has no rows a second time.
         let mut known = DedupIndex::default();
         FrameIndex::default().add_run(&decoded, &mut known);

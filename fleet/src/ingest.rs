@@ -37,7 +37,7 @@ const DECODE_AHEAD_BYTES: u64 = 256 << 20;
 /// Rows of a long table that are made at a time.
 const WRITE_ROWS: usize = 1 << 18;
 
-/// What the dataset is told of runs.
+/// Labels of runs in the dataset.
 #[derive(Clone, Debug)]
 pub struct IngestLabels {
     pub service: String,
@@ -102,7 +102,7 @@ impl RunIngester {
     /// named in the report. `tell` hears of each file once it is in the dataset, or refused.
     ///
     /// # Errors
-    /// The dataset cannot be read or written: what was not told of is not in it.
+    /// The dataset cannot be read or written: what was not reported is not in it.
     pub fn add_runs(
         &mut self,
         logs: &[PathBuf],

@@ -129,8 +129,8 @@ mod memory_pool_tests {
         let join = reservation("HashJoinInput[0]", &pool);
         join.try_grow(600).unwrap();
         let why = join.try_grow(600).unwrap_err().strip_backtrace();
-        let told = runtime().block_on(refused.wait());
-        assert_eq!(*told, why);
+        let reason = runtime().block_on(refused.wait());
+        assert_eq!(*reason, why);
         assert!(why.contains("HashJoinInput[0]"), "{why}");
     }
 

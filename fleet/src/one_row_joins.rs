@@ -1,7 +1,7 @@
 //! Joins with a table of one row, as that of parameters: the row is what is held in memory, not all others.
 //!
 //! Of a join without equal columns DataFusion holds the left side, and where it does not know how many rows a side has, it leaves the sides
-//! as they stand in the text. If the left side then has no room, it is asked a second time, which a plan with a repartition below
+//! as they are in the text. If the left side then has no room, it is executed a second time, which a plan with a repartition below
 //! answers with a panic (DataFusion 54.1, `NestedLoopJoinExec`). A side of one row never comes to that.
 //!
 //! A join by equal columns holds its left side, too, and has no way to put it into files: `events.event = parameters.p_event` held all
@@ -18,7 +18,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, PartitionMode};
 
-/// DataFusion's rule that chooses sides by their sizes: this one comes behind it, and before what is said of partitions.
+/// DataFusion's rule that chooses sides by their sizes: this one comes behind it, and before the rules for partitions.
 const BEHIND: &str = "join_selection";
 
 /// DataFusion's rules and this one.
@@ -56,7 +56,7 @@ impl PhysicalOptimizerRule for OneRowJoinRule {
     }
 }
 
-/// The join with its one row on the left side, if that stands on the right side.
+/// The join with its one row on the left side, if that is on the right side.
 fn swap_one_row_side(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() {
         return match is_right_one_row(join.left(), join.right())? {

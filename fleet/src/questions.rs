@@ -136,7 +136,7 @@ mod questions_tests {
     use super::*;
 
     #[test]
-    fn each_question_says_what_it_is_and_takes() {
+    fn each_question_has_a_description_and_parameters() {
         for question in ALL {
             assert!(question.description().len() > 20, "{}", question.name);
             for slot in question.parameter_specs() {

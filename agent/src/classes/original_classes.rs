@@ -124,7 +124,7 @@ mod original_classes_tests {
     }
 
     #[test]
-    fn sums_tell_a_class_from_one_that_ends_in_zeros() {
+    fn checksums_distinguish_a_class_from_one_that_ends_in_zeros() {
         assert_ne!(hash_class(b"class"), hash_class(b"class\0"));
         assert_ne!(hash_class(&[0; 8]), hash_class(&[0; 16]));
     }

@@ -28,8 +28,8 @@ pub struct PlanMatches {
     /// Calls and events of the earlier run.
     pub calls: u64,
     /// Calls and events of this run: looked up in the plan, known to the earlier run, and numbered in advance.
-    pub calls_asked: AtomicU64,
-    pub calls_known: AtomicU64,
+    pub call_lookups: AtomicU64,
+    pub call_hits: AtomicU64,
     pub calls_numbered: AtomicU64,
     /// Methods and sites of this run without a counterpart.
     pub methods_unknown: AtomicU64,
@@ -42,8 +42,8 @@ impl PlanMatches {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         [
             ("plan.calls", self.calls),
-            ("plan.calls_asked", of(&self.calls_asked)),
-            ("plan.calls_known", of(&self.calls_known)),
+            ("plan.calls_asked", of(&self.call_lookups)),
+            ("plan.calls_known", of(&self.call_hits)),
             ("plan.calls_numbered", of(&self.calls_numbered)),
             ("plan.methods_unknown", of(&self.methods_unknown)),
             ("plan.sites_unknown", of(&self.sites_unknown)),
@@ -52,10 +52,10 @@ impl PlanMatches {
 
     /// A warning for the user: the log of another program does no harm, but does not help.
     pub fn mismatch_warning(&self) -> Option<String> {
-        let [asked, known] =
-            [&self.calls_asked, &self.calls_known].map(|n| n.load(Ordering::Relaxed));
-        (known < asked / 2).then(|| {
-            format!("graph= knew {known} of {asked} calls: is it a log of the same program?")
+        let [lookups, hits] =
+            [&self.call_lookups, &self.call_hits].map(|n| n.load(Ordering::Relaxed));
+        (hits < lookups / 2).then(|| {
+            format!("graph= knew {hits} of {lookups} calls: is it a log of the same program?")
         })
     }
 }
@@ -94,7 +94,7 @@ impl NamedPlan {
         earlier: EarlierRun,
         layout: ContextLayout,
         policy: &EncodingPolicy,
-        book: Arc<WatchedRwLock<CodeRegistry>>,
+        registry: Arc<WatchedRwLock<CodeRegistry>>,
     ) -> NamedPlan {
         let EarlierRun { calls, names } = earlier;
         let AcyclicNumbering {
@@ -116,7 +116,7 @@ impl NamedPlan {
             (method, planned)
         };
         NamedPlan {
-            registry: book,
+            registry,
             names,
             nodes: nodes.into_iter().map(node).collect(),
             additions: calls.as_slice().iter().map(addition).collect(),
@@ -190,15 +190,15 @@ impl EarlierIds {
     fn find_method(
         &mut self,
         names: &EarlierNames,
-        book: &CodeRegistry,
+        registry: &CodeRegistry,
         id: MethodId,
     ) -> Option<MethodId> {
-        let method = book.method(id.0)?;
-        let class = self.find_class(names, book, method.class)?;
+        let method = registry.method(id.0)?;
+        let class = self.find_class(names, registry, method.class)?;
         names.find_method(
             class,
-            book.name_text(method.name),
-            book.name_text(method.descriptor),
+            registry.name_text(method.name),
+            registry.name_text(method.descriptor),
         )
     }
 
@@ -206,15 +206,15 @@ impl EarlierIds {
     fn find_class(
         &mut self,
         names: &EarlierNames,
-        book: &CodeRegistry,
+        registry: &CodeRegistry,
         id: u32,
     ) -> Option<ClassId> {
         if let Some(known) = self.classes.get(&id) {
             return *known;
         }
-        let class = book.class(id)?;
+        let class = registry.class(id)?;
         let name = ClassName {
-            name: external_name(book.name_text(class.name)).into(),
+            name: external_name(registry.name_text(class.name)).into(),
             boot: class.loader == BOOT,
         };
         let met = self.class_counts.entry(name.clone()).or_default();
@@ -242,9 +242,9 @@ impl NumberingPlan for NamedPlan {
     }
 
     fn addition_value(&self, edge: CallEdge) -> Option<u64> {
-        increment_counter(&self.matches.calls_asked);
+        increment_counter(&self.matches.call_lookups);
         let known = self.additions.get(&self.translate_edge(edge)?)?;
-        increment_counter(&self.matches.calls_known);
+        increment_counter(&self.matches.call_hits);
         let addition = (*known)?;
         increment_counter(&self.matches.calls_numbered);
         Some(addition)
@@ -321,12 +321,12 @@ mod named_plan_tests {
 
     /// Loads this run's class, with one method and one site in it.
     fn load(
-        book: &mut CodeRegistry,
+        registry: &mut CodeRegistry,
         (class, loader): (&str, u32),
         method: &str,
         place: Marked,
     ) -> FirstClassIds {
-        let shape = MethodInstrumentation {
+        let instrumentation = MethodInstrumentation {
             frame: FrameKind::OwnSlot,
             places: vec![place],
             ..MethodInstrumentation::empty()
@@ -336,9 +336,9 @@ mod named_plan_tests {
             source: None,
             loader: ClassLoaderId(loader),
             methods: &[(method, "()V", 0)],
-            instrumentations: &[shape],
+            instrumentations: &[instrumentation],
         };
-        book.add_class(&class).unwrap()
+        registry.add_class(&class).unwrap()
     }
 
     const CALL: Marked = Marked {
@@ -353,13 +353,13 @@ mod named_plan_tests {
         }
     }
 
-    fn plan(earlier: EarlierRun, book: CodeRegistry) -> NamedPlan {
-        let book = Arc::new(WatchedRwLock::new(book));
+    fn plan(earlier: EarlierRun, registry: CodeRegistry) -> NamedPlan {
+        let registry = Arc::new(WatchedRwLock::new(registry));
         NamedPlan::new(
             earlier,
             ContextLayout::DEFAULT,
             &EncodingPolicy::STATIC,
-            book,
+            registry,
         )
     }
 
@@ -373,12 +373,12 @@ mod named_plan_tests {
 
     #[test]
     fn ids_are_matched_by_name() {
-        let mut book = CodeRegistry::default();
-        load(&mut book, ("x/Other", 1), "run", CALL);
-        let work = load(&mut book, ("a/B", 1), "work", allocation());
-        let run = load(&mut book, ("a/A", 1), "run", CALL);
-        let moved = load(&mut book, ("a/A2", 1), "run", CALL);
-        let plan = plan(earlier(70_000), book);
+        let mut registry = CodeRegistry::default();
+        load(&mut registry, ("x/Other", 1), "run", CALL);
+        let work = load(&mut registry, ("a/B", 1), "work", allocation());
+        let run = load(&mut registry, ("a/A", 1), "run", CALL);
+        let moved = load(&mut registry, ("a/A2", 1), "run", CALL);
+        let plan = plan(earlier(70_000), registry);
         let callee = MethodId(work.first_method);
         assert_eq!(plan.addition_value(edge(run, callee)), Some(1));
         assert_eq!(plan.addition_value(edge(work, MethodId::EVENT)), Some(1));
@@ -391,18 +391,18 @@ mod named_plan_tests {
 
     #[test]
     fn the_boot_loaders_class_is_another_one() {
-        let mut book = CodeRegistry::default();
-        let boot = load(&mut book, ("a/A", 0), "run", CALL);
-        let plan = plan(earlier(0), book);
+        let mut registry = CodeRegistry::default();
+        let boot = load(&mut registry, ("a/A", 0), "run", CALL);
+        let plan = plan(earlier(0), registry);
         assert_eq!(plan.node_capacity(MethodId(boot.first_method)), None);
     }
 
     #[test]
     fn a_second_class_of_a_name_is_the_second_that_was_met() {
-        let mut book = CodeRegistry::default();
-        let first = load(&mut book, ("a/A", 3), "run", CALL);
-        let second = load(&mut book, ("a/A", 4), "run", CALL);
-        let plan = plan(earlier(0), book);
+        let mut registry = CodeRegistry::default();
+        let first = load(&mut registry, ("a/A", 3), "run", CALL);
+        let second = load(&mut registry, ("a/A", 4), "run", CALL);
+        let plan = plan(earlier(0), registry);
         // Looked up in the reverse order.
         assert_eq!(plan.node_capacity(MethodId(second.first_method)), Some(1));
         assert_eq!(plan.node_capacity(MethodId(first.first_method)), None);

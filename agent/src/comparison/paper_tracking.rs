@@ -114,13 +114,13 @@ impl PaperTracking {
         std::ptr::from_ref(&*self.block) as usize
     }
 
-    /// The callee's local variables, from the caller's. `asked` adds the versions of all present frames; it is called when many
+    /// The callee's local variables, from the caller's. `add_frame_versions` adds the versions of all present frames; it is called when many
     /// changes are remembered.
     pub fn update_edge(
         &self,
         edge: CallEdge,
         from: CallIdVersion,
-        asked: impl FnOnce(&mut Vec<u64>),
+        add_frame_versions: impl FnOnce(&mut Vec<u64>),
     ) -> CallIdVersion {
         let mut graph = self.lock();
         let PaperGraph {
@@ -138,7 +138,7 @@ impl PaperTracking {
         shared.end_update(algorithm.version());
         if algorithm.remembered_changes() > *forget_at {
             let mut versions = vec![from.version, to.version];
-            asked(&mut versions);
+            add_frame_versions(&mut versions);
             algorithm.forget_versions(&mut versions);
             *forget_at = (2 * algorithm.remembered_changes()).max(MIN_REMEMBERED);
         }

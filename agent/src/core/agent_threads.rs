@@ -23,7 +23,7 @@ impl AgentThreads {
         Ok(())
     }
 
-    /// Waits until all threads have ended. They have been told to end before.
+    /// Waits until all threads have ended. They were requested to end before.
     pub fn join_all(&self) {
         let all = std::mem::take(&mut *self.lock());
         for thread in all {

@@ -30,12 +30,12 @@ mod allocation_weight_tests {
     use super::*;
 
     #[test]
-    fn each_allocation_stands_for_itself_when_all_are_seen() {
+    fn each_allocation_has_weight_one_when_all_are_sampled() {
         assert_eq!(AllocationWeight::default().count_objects(16, 0), 1);
     }
 
     #[test]
-    fn a_large_object_stands_for_itself_and_small_ones_for_their_share() {
+    fn a_large_object_has_weight_one_and_small_ones_have_their_share() {
         let mut weight = AllocationWeight::default();
         assert_eq!(weight.count_objects(1 << 30, 1 << 10), 1);
         let sum: u64 = (0..1000).map(|_| weight.count_objects(16, 512 << 10)).sum();

@@ -93,7 +93,7 @@ mod file_state_tests {
 
     #[test]
     fn a_file_is_followed() {
-        let folder = std::env::temp_dir().join(format!("lucce-fate-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("lucce-file-state-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let (path, other) = (folder.join("a"), folder.join("b"));
         let file = File::create(&path).unwrap();

@@ -347,7 +347,7 @@ mod sites_tests {
     }
 
     #[test]
-    fn a_site_says_what_happens_there() {
+    fn a_site_has_the_kind_of_its_event() {
         let marked = |mark| lucce_instrument::HookPlace { bci: 3, kind: mark };
         // More than a packed site can distinguish.
         let kinds = PackedSite::PAYLOADS + 5;

@@ -42,25 +42,25 @@ pub fn start_watching(agent: &'static Agent) {
 
 fn watch_files(agent: &Agent) {
     const OFTEN: Duration = Duration::from_secs(1);
-    let mut said = ReportedFileStates::default();
+    let mut reported = ReportedFileStates::default();
     while !agent.core.vm_end.wait_until(Instant::now() + OFTEN) {
         report_full_log(agent);
         report_state(
             agent,
-            &mut said.log,
+            &mut reported.log,
             agent.core.log.file_state(&agent.core.options.out),
             &agent.core.options.out,
         );
         if let Some(streamer) = &agent.core.streamer {
             report_state(
                 agent,
-                &mut said.stream,
+                &mut reported.stream,
                 streamer.file_state(),
                 streamer.path(),
             );
         }
         if let Some((state, path)) = agent.counters.tracking.file_state() {
-            report_state(agent, &mut said.tracking, state, path);
+            report_state(agent, &mut reported.tracking, state, path);
         }
     }
 }
@@ -81,8 +81,13 @@ pub fn report_full_log(agent: &Agent) -> Option<LogFullCause> {
     Some(why)
 }
 
-fn report_state(agent: &Agent, said: &mut Option<FileState>, file_state: FileState, path: &Path) {
-    if said.as_ref() == Some(&file_state) {
+fn report_state(
+    agent: &Agent,
+    reported: &mut Option<FileState>,
+    file_state: FileState,
+    path: &Path,
+) {
+    if reported.as_ref() == Some(&file_state) {
         return;
     }
     if let Some(what) = file_state.describe_loss(path) {
@@ -103,5 +108,5 @@ fn report_state(agent: &Agent, said: &mut Option<FileState>, file_state: FileSta
         };
         agent.core.report_message(level, &format!("{what}{then}"));
     }
-    *said = Some(file_state);
+    *reported = Some(file_state);
 }

@@ -96,10 +96,10 @@ mod repeated_start_tests {
     #[test]
     fn the_second_start_names_the_options_that_differ() {
         assert!(repetition_message("a", "a").ends_with("the second one is ignored"));
-        let said = repetition_message("events=alloc", "");
+        let message = repetition_message("events=alloc", "");
         assert!(
-            said.contains("\"events=alloc\"") && said.contains("second ones, \"\""),
-            "{said}"
+            message.contains("\"events=alloc\"") && message.contains("second ones, \"\""),
+            "{message}"
         );
     }
 

@@ -28,10 +28,10 @@ pub fn start_agent(
 ) -> Result<(), String> {
     if let Some(first) = repeated_start::recorded_options() {
         // The VM must start, so even wrong options are no error: the first options hold.
-        let said = repeated_start::repetition_message(&first, text);
+        let message = repeated_start::repetition_message(&first, text);
         match AgentOptions::parse(text) {
-            Ok(second) => second.print_message(LogLevel::Warn, &said),
-            Err(_) => eprintln!("lucce: {said}"),
+            Ok(second) => second.print_message(LogLevel::Warn, &message),
+            Err(_) => eprintln!("lucce: {message}"),
         }
         return Ok(());
     }

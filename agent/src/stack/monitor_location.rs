@@ -188,7 +188,7 @@ mod monitor_location_tests {
     use super::*;
 
     #[test]
-    fn the_interpreter_stands_behind_the_monitorenter() {
+    fn the_interpreter_is_behind_the_monitorenter() {
         const ICONST_0: u8 = 3;
         const GETSTATIC: u8 = 178;
         let code = [ICONST_0, 0xc2, ICONST_0, 0xc2, GETSTATIC, 0, 1];

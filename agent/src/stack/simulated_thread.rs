@@ -242,11 +242,11 @@ impl SimulatedThread {
         let registry = &mut self.registry;
         let slot =
             counted.begin_entry(&self.state, (self.pointer, false), &mut |position, site| {
-                let said = registry.site(site.0).is_some_and(|info| {
+                let is_same_line = registry.site(site.0).is_some_and(|info| {
                     info.method == position.method.0
                         && registry.line_of_site(&info) == position.line
                 });
-                (!said).then(|| {
+                (!is_same_line).then(|| {
                     SiteId(
                         registry
                             .resolve_line_site(position.method.0, position.line)
@@ -285,9 +285,14 @@ impl SimulatedThread {
             assert!(site != SiteId(LOST));
             if site != SiteId(0) {
                 let info = self.registry.site(site.0).unwrap();
-                let said = (MethodId(info.method), self.registry.line_of_site(&info));
+                let site_position = (MethodId(info.method), self.registry.line_of_site(&info));
                 let position = self.frame_position(*plain);
-                assert_eq!(said, (position.method, position.line), "{:?}", self.stack);
+                assert_eq!(
+                    site_position,
+                    (position.method, position.line),
+                    "{:?}",
+                    self.stack
+                );
             }
         }
     }

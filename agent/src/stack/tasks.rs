@@ -491,9 +491,9 @@ mod tasks_tests {
             } else if !waiting.is_empty() {
                 let at = choice as usize / 5 % waiting.len();
                 let place = waiting.remove(at).unwrap();
-                let (left, said) = tag.take_run().unwrap();
-                assert!(said.is_none_or(|said| said == place));
-                named += u32::from(said.is_some());
+                let (left, submitted_at) = tag.take_run().unwrap();
+                assert!(submitted_at.is_none_or(|submitted_at| submitted_at == place));
+                named += u32::from(submitted_at.is_some());
                 tag = left;
                 assert_eq!(tag == TaskTag(0), waiting.is_empty());
             }

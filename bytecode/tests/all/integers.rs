@@ -70,7 +70,7 @@ fn other_integers_make_the_class_that_has_them() {
 }
 
 #[test]
-fn where_integers_are_made_of_others_nothing_is_said() {
+fn computed_integers_have_no_pool_positions() {
     let plain = class(65_500);
     assert_eq!(rewritten(&plain, 1 << 28).integers, None);
     // None is needed.

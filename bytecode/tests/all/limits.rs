@@ -46,7 +46,7 @@ fn a_method_that_cannot_grow_is_left_alone() {
     assert!(lengths[1] > 10);
 }
 
-/// The VM refuses such a class; what is said of it names the cause, not a place behind the code.
+/// The VM refuses such a class; the error names the cause, not a place behind the code.
 #[test]
 fn a_method_above_the_limit_is_too_large() {
     for nops in [65_535, 65_536, 70_000, 140_000] {
@@ -67,7 +67,7 @@ fn a_method_above_the_limit_is_too_large() {
 
 /// Which methods HotSpot compiles without hooks only.
 #[test]
-fn methods_that_become_too_long_for_compilers_are_told() {
+fn methods_that_outgrow_the_compilers_are_reported() {
     let added = code_lengths(&rewrite_everything(&with_long_method(0)).bytes)[0] - 1;
     for (before, outgrown) in [
         (LONGEST_COMPILED - added, false),
@@ -76,8 +76,8 @@ fn methods_that_become_too_long_for_compilers_are_told() {
         (LONGEST_COMPILED + 1, false),
     ] {
         let rewritten = rewrite_everything(&with_long_method(before - 1));
-        let told = if outgrown { &[0][..] } else { &[] };
-        assert_eq!(rewritten.outgrown, told, "{before}");
+        let expected = if outgrown { &[0][..] } else { &[] };
+        assert_eq!(rewritten.outgrown, expected, "{before}");
         assert_eq!(code_lengths(&rewritten.bytes)[0], before + added);
     }
 }

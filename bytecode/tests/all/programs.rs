@@ -34,8 +34,8 @@ fn java(jdk: &Jdk, classes: &Path, hooks: &Path) -> Command {
 fn output(java: &mut Command) -> (String, String) {
     let output = java.output().expect("java starts");
     assert!(output.status.success(), "{}", text(&output));
-    let said = |bytes| String::from_utf8_lossy(bytes).into_owned();
-    (said(&output.stdout), said(&output.stderr))
+    let to_text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    (to_text(&output.stdout), to_text(&output.stderr))
 }
 
 /// Runs the classes as they are and rewritten both ways; the output must be the same.

@@ -75,12 +75,16 @@ impl Patched {
             .folder
             .write("names", self.classes.join("\n").as_bytes());
         let driver = self.folder.0.join("driver").display().to_string();
-        let said = self.java(&["-cp", &driver, "LinkAll", &names.display().to_string()]);
-        println!("JDK {}: {}", self.jdk.version, last_line(&said, "linked="));
-        for line in said.lines().filter(|line| line.starts_with("FAILED")) {
+        let output = self.java(&["-cp", &driver, "LinkAll", &names.display().to_string()]);
+        println!(
+            "JDK {}: {}",
+            self.jdk.version,
+            last_line(&output, "linked=")
+        );
+        for line in output.lines().filter(|line| line.starts_with("FAILED")) {
             println!("{line}");
         }
-        assert!(said.contains("failed=0"));
+        assert!(output.contains("failed=0"));
     }
 
     /// The hooked compiler writes the classes that the compiler writes.
@@ -92,8 +96,8 @@ impl Patched {
         let target = hooked.display().to_string();
         let mut arguments = vec!["-m", "jdk.compiler/com.sun.tools.javac.Main", "-d", &target];
         arguments.extend(names.iter().map(String::as_str));
-        let said = self.java(&arguments);
-        let report = last_line(&said, "hooks:");
+        let output = self.java(&arguments);
+        let report = last_line(&output, "hooks:");
         println!("JDK {}: javac {report}", self.jdk.version);
         assert!(report.contains("errors=0"), "{report}");
         self.jdk.compile(&plain, &[], &sources);
@@ -104,9 +108,9 @@ impl Patched {
     }
 }
 
-fn last_line(said: &str, with: &str) -> String {
-    let line = said.lines().rfind(|line| line.contains(with));
-    line.unwrap_or_else(|| panic!("no {with} in {said}"))
+fn last_line(output: &str, with: &str) -> String {
+    let line = output.lines().rfind(|line| line.contains(with));
+    line.unwrap_or_else(|| panic!("no {with} in {output}"))
         .to_owned()
 }
 
@@ -151,13 +155,13 @@ fn rewrite_wrongly(bytes: &[u8]) -> RewrittenClass {
 fn jvms_start_with_a_hooked_base() {
     for jdk in jdks::all() {
         for rewrite in [rewrite_everything, rewrite_everything_wide] {
-            let said = link_hooked_base(&jdk, rewrite);
+            let output = link_hooked_base(&jdk, rewrite);
             println!(
                 "JDK {}: java.base {}",
                 jdk.version,
-                last_line(&said, "linked=")
+                last_line(&output, "linked=")
             );
-            let mut failed = said.lines().filter(|line| line.starts_with("FAILED"));
+            let mut failed = output.lines().filter(|line| line.starts_with("FAILED"));
             let control = failed.next().expect("the control is refused");
             assert!(
                 control.contains("CRC32C") && control.contains("VerifyError"),

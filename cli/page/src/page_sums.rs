@@ -159,22 +159,22 @@ impl<'p> PageSums<'p> {
         })
     }
 
-    /// Converts the sums to columns. `lanes`: thread and tags, indexed by `MergedCounter::tagged_thread`.
+    /// Converts the sums to columns. `tagged_threads`: thread and tags, indexed by `MergedCounter::tagged_thread`.
     pub fn into_columns(
         self,
-        lanes: &[TaggedThread],
+        tagged_threads: &[TaggedThread],
     ) -> (NodeColumns, ContextColumns, CounterColumns, OmittedContexts) {
         let mut rows: Vec<_> = self.shares.into_iter().collect();
         rows.sort_unstable();
         let mut shares = CounterColumns::default();
-        let has_tags = lanes.iter().any(|lane| lane.tags > 0);
-        for ((context, run, lane), (count, value)) in rows {
-            let lane = lanes.get(lane as usize);
+        let has_tags = tagged_threads.iter().any(|thread| thread.tags > 0);
+        for ((context, run, thread), (count, value)) in rows {
+            let thread = tagged_threads.get(thread as usize);
             shares.context.push(context);
             shares.run.push(run);
-            shares.thread.push(lane.map_or(0, |lane| lane.thread));
+            shares.thread.push(thread.map_or(0, |thread| thread.thread));
             if has_tags {
-                shares.tag.push(lane.map_or(0, |lane| lane.tags));
+                shares.tag.push(thread.map_or(0, |thread| thread.tags));
             }
             shares.count.push(count);
             shares.value.push(value);

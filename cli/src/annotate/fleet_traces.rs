@@ -101,19 +101,24 @@ impl FleetTraceSource {
         let traces = traces.filter(|traces| traces.len() == numbers.len());
         let traces =
             traces.ok_or_else(|| self.service_error("it does not answer as lucce fleet serve"))?;
-        for (number, told) in numbers.iter().zip(traces) {
-            match parse_trace(*number, told) {
+        for (number, trace_json) in numbers.iter().zip(traces) {
+            match parse_trace(*number, trace_json) {
                 Some(trace) => {
                     self.traces.insert(*number, Some(trace));
                 }
-                None => self.record_left(*number, told),
+                None => self.record_left(*number, trace_json),
             }
         }
         Ok(())
     }
 
-    fn record_left(&mut self, number: ContextNumber, told: &Value) {
-        let text = |key: &str| told.get(key).and_then(Value::as_str).unwrap_or_default();
+    fn record_left(&mut self, number: ContextNumber, trace_json: &Value) {
+        let text = |key: &str| {
+            trace_json
+                .get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         let Some(run) = number.run else { return };
         match text("what") {
             "run" => {
@@ -148,7 +153,9 @@ impl FleetTraceSource {
                 continue;
             }
             let words = read.ok();
-            let words = words.as_ref().and_then(|told| told.get("error")?.as_str());
+            let words = words
+                .as_ref()
+                .and_then(|error_json| error_json.get("error")?.as_str());
             return Err(self.service_error(format_args!(
                 "{} {}",
                 answer.status,
@@ -188,7 +195,7 @@ impl FleetTraceSource {
     }
 }
 
-fn parse_trace(number: ContextNumber, told: &Value) -> Option<StackTrace> {
+fn parse_trace(number: ContextNumber, trace_json: &Value) -> Option<StackTrace> {
     let text = |of: &Value, key: &str| Some(of.get(key)?.as_str()?.to_owned());
     let frame = |frame: &Value| {
         Some(StackFrame {
@@ -198,11 +205,11 @@ fn parse_trace(number: ContextNumber, told: &Value) -> Option<StackTrace> {
             line: i32::try_from(frame.get("line")?.as_i64()?).ok()?,
         })
     };
-    let frames = told.get("frames")?.as_array()?.iter().map(frame);
+    let frames = trace_json.get("frames")?.as_array()?.iter().map(frame);
     Some(StackTrace {
         id: number.id,
-        stack: told.get("stack")?.as_str()?.parse::<StackId>().ok()?,
-        allocated: text(told, "allocated"),
+        stack: trace_json.get("stack")?.as_str()?.parse::<StackId>().ok()?,
+        allocated: text(trace_json, "allocated"),
         frames: frames.collect::<Option<_>>()?,
     })
 }
@@ -221,8 +228,9 @@ mod fleet_traces_tests {
     fn traces_are_read() {
         let frame = json!({ "class": "a.B", "method": "m", "file": null, "line": -2 });
         let stack = "0123456789abcdef0123456789abcdef";
-        let told = json!({ "number": "", "stack": stack, "allocated": null, "frames": [frame] });
-        let trace = parse_trace(number(), &told).unwrap();
+        let trace_json =
+            json!({ "number": "", "stack": stack, "allocated": null, "frames": [frame] });
+        let trace = parse_trace(number(), &trace_json).unwrap();
         assert_eq!(trace.stack.to_string(), stack);
         assert_eq!(trace.to_string(), "\tat a.B.m(Native Method)\n");
         for wrong in [

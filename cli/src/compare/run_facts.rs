@@ -86,7 +86,7 @@ impl RunFacts {
         let interrupted = coverage.filter(|reason| reason.contains(BY_COMMAND));
         let scope = coverage.filter(|reason| reason.starts_with(OUT_OF_SCOPE));
         let options = read_recorded_options(profile);
-        let bursts = summarize_bursts(profile).map(|of| format!("burst={}", of.asked));
+        let bursts = summarize_bursts(profile).map(|of| format!("burst={}", of.option_value));
         RunFacts {
             file: file.display().to_string(),
             command: meta("command").cloned(),
@@ -177,16 +177,16 @@ fn selects_vm_objects(options: &RecordingOptions) -> bool {
 pub fn all_remarks(runs: &[RunFacts], kind: &str, is_whole: bool) -> Vec<CompareRemark> {
     let mut remarks: Vec<_> = runs.iter().flat_map(|run| run.own_remarks(kind)).collect();
     // A log may be given twice; each remark is kept once.
-    let mut said = HashSet::new();
-    remarks.retain(|remark| said.insert(remark.text.clone()));
+    let mut seen = HashSet::new();
+    remarks.retain(|remark| seen.insert(remark.text.clone()));
     let differ = [
         difference_text(runs, "programs", RunFacts::program_name),
         difference_text(runs, "JVMs", |run| {
             run.jvm.as_ref().map(|jvm| EscapedText(jvm).to_string())
         }),
     ];
-    let said = differ.into_iter().flatten();
-    remarks.extend(said.map(|text| CompareRemark::new(RemarkSeverity::Note, text)));
+    let differences = differ.into_iter().flatten();
+    remarks.extend(differences.map(|text| CompareRemark::new(RemarkSeverity::Note, text)));
     remarks.extend(counting_remark(runs, kind));
     remarks.extend(unit_remark(runs, kind));
     if is_whole {
@@ -301,7 +301,7 @@ mod run_facts_tests {
         }
     }
 
-    fn said(runs: &[RunFacts], kind: &str) -> Vec<(RemarkSeverity, String)> {
+    fn remark_texts(runs: &[RunFacts], kind: &str) -> Vec<(RemarkSeverity, String)> {
         let remarks = all_remarks(runs, kind, true).into_iter();
         remarks
             .map(|remark| (remark.severity, remark.text))
@@ -315,7 +315,7 @@ mod run_facts_tests {
             ..run("b", "alloc", "bytes")
         };
         let runs = [run("a", "alloc", "bytes"), other_folder];
-        assert_eq!(said(&runs, "alloc"), []);
+        assert_eq!(remark_texts(&runs, "alloc"), []);
         assert_eq!(
             describe_side(&runs),
             "target/shop.jar 3 (and 1 more), 2 runs"
@@ -323,21 +323,27 @@ mod run_facts_tests {
     }
 
     #[test]
-    fn units_and_bursts_are_told_apart() {
+    fn units_and_bursts_are_distinguished() {
         let units = [run("a", "job", ""), run("b", "job", "ms")];
         let text = "the units of job differ: ms, none".to_owned();
-        assert_eq!(said(&units, "job"), [(RemarkSeverity::Incomparable, text)]);
+        assert_eq!(
+            remark_texts(&units, "job"),
+            [(RemarkSeverity::Incomparable, text)]
+        );
         let bursts = RunFacts {
             part: Some("burst=1s/9s".into()),
             ..run("b", "job", "")
         };
         let text = "the ways of counting differ: a exactly, b in part (burst=1s/9s)".to_owned();
         let runs = [run("a", "job", ""), bursts];
-        assert_eq!(said(&runs, "job"), [(RemarkSeverity::Incomparable, text)]);
+        assert_eq!(
+            remark_texts(&runs, "job"),
+            [(RemarkSeverity::Incomparable, text)]
+        );
     }
 
     #[test]
-    fn objects_of_the_vm_are_told_apart() {
+    fn objects_of_the_vm_are_distinguished() {
         let with = || RunFacts {
             has_vm_objects: true,
             ..run("b", "alloc", "bytes")
@@ -345,10 +351,10 @@ mod run_facts_tests {
         let text = "the ways of counting differ: a exactly, b exactly, with objects of the VM";
         let runs = [run("a", "alloc", "bytes"), with()];
         assert_eq!(
-            said(&runs, "alloc"),
+            remark_texts(&runs, "alloc"),
             [(RemarkSeverity::Incomparable, text.into())]
         );
-        assert_eq!(said(&[with(), with()], "alloc"), []);
+        assert_eq!(remark_texts(&[with(), with()], "alloc"), []);
         let other = [
             run("a", "job", ""),
             RunFacts {
@@ -356,14 +362,14 @@ mod run_facts_tests {
                 ..with()
             },
         ];
-        assert_eq!(said(&other, "job"), []);
-        let asked = [
+        assert_eq!(remark_texts(&other, "job"), []);
+        let options = [
             "events=alloc=all",
             "out=a,events=lock+alloc=all,verify=1",
             "alloc=all",
         ];
         let selects = |text| selects_vm_objects(&RecordingOptions::parse_recorded(text));
-        assert!(asked.into_iter().all(selects));
+        assert!(options.into_iter().all(selects));
         let others = [
             "",
             "events=alloc",

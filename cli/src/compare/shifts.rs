@@ -91,7 +91,7 @@ mod shifts_tests {
     use super::*;
 
     #[test]
-    fn a_shift_says_what_both_rows_are_together() {
+    fn a_shift_has_the_sum_of_both_rows() {
         let shift = LineShift {
             rows: 1,
             change: -4.8e6,

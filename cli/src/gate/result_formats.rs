@@ -234,7 +234,7 @@ mod result_formats_tests {
     }
 
     #[test]
-    fn what_passes_says_so() {
+    fn passed_gates_are_reported() {
         let found = GateResult {
             grown: Vec::new(),
             ..found(GateVerdict::Passed)
@@ -246,7 +246,7 @@ mod result_formats_tests {
     }
 
     #[test]
-    fn what_is_not_judged_says_why_and_is_no_success() {
+    fn an_unjudged_gate_has_a_reason_and_is_no_success() {
         let found = GateResult {
             reasons: vec!["a.lucce: 1 of 2 events were lost".into()],
             ..found(GateVerdict::NotJudged)

@@ -72,7 +72,7 @@ fn paths_that_differ_in_places_only_are_one() {
     );
 }
 
-fn told(answer: HoldersAnswer) -> String {
+fn format_answer(answer: HoldersAnswer) -> String {
     let number = ContextNumber {
         run: None,
         id: lucce_decoder::ContextId(1),
@@ -102,13 +102,13 @@ fn answer(looked_for: u64, walks: usize) -> HoldersAnswer {
 }
 
 #[test]
-fn a_path_without_a_beginning_says_why_and_how_to_go_on() {
+fn a_path_without_a_root_has_a_reason_and_a_next_step() {
     let chain = RootPathLink {
         times: 4_096,
         ..link("field", "La/B;", None)
     };
     let text = |walks: usize, out_of_budget| {
-        told(HoldersAnswer {
+        format_answer(HoldersAnswer {
             over: true,
             out_of_budget,
             unfinished: vec![vec![chain.clone()], vec![chain.clone()]],
@@ -137,7 +137,7 @@ fn a_path_without_a_beginning_says_why_and_how_to_go_on() {
 
 /// An object is only reported as unreachable after a collection has taken it.
 #[test]
-fn objects_without_a_path_are_said_to_be_what_they_are() {
+fn objects_without_a_path_are_explained() {
     let of_type = |collected, unreported| TypeSearchCounts {
         of: Some("La/C;".into()),
         followed: 3,
@@ -150,7 +150,7 @@ fn objects_without_a_path_are_said_to_be_what_they_are() {
         unreported,
     };
     let text = |collected, unreported| {
-        told(HoldersAnswer {
+        format_answer(HoldersAnswer {
             types: Some(vec![of_type(collected, unreported)]),
             ..answer(3, 2)
         })
@@ -163,9 +163,13 @@ fn objects_without_a_path_are_said_to_be_what_they_are() {
         (text(3, 0), collected),
         (text(0, 3), unreported),
     ] {
-        let said = [unknown, collected, unreported].map(|line| text.contains(line));
+        let present = [unknown, collected, unreported].map(|line| text.contains(line));
         assert!(text.contains(wanted), "{text}");
-        assert_eq!(said.iter().filter(|said| **said).count(), 1, "{text}");
+        assert_eq!(
+            present.iter().filter(|present| **present).count(),
+            1,
+            "{text}"
+        );
     }
 }
 
@@ -226,7 +230,7 @@ fn each_type_has_paths_of_its_own() {
         name: Some(name.into()),
         ..link("static", of, None)
     };
-    let text = told(HoldersAnswer {
+    let text = format_answer(HoldersAnswer {
         followed: 90,
         alive: 60,
         paths: vec![

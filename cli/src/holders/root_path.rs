@@ -57,21 +57,21 @@ pub(super) struct RootPathGroup {
 
 /// Groups paths that differ only in indexes of arrays and chains, the most frequent first.
 pub(super) fn group_paths(paths: Vec<Vec<RootPathLink>>) -> Vec<RootPathGroup> {
-    let mut by_shape: BTreeMap<Vec<String>, RootPathGroup> = BTreeMap::new();
+    let mut by_links: BTreeMap<Vec<String>, RootPathGroup> = BTreeMap::new();
     for path in paths {
         let links: Vec<RootPathLink> = path
             .into_iter()
             .map(RootPathLink::with_java_names)
             .collect();
-        let shape = links.iter().map(|link| link.to_text(false)).collect();
-        match by_shape.get_mut(&shape) {
+        let key = links.iter().map(|link| link.to_text(false)).collect();
+        match by_links.get_mut(&key) {
             None => {
                 let held = RootPathGroup {
                     objects: 1,
                     links,
                     elsewhere: false,
                 };
-                by_shape.insert(shape, held);
+                by_links.insert(key, held);
             }
             Some(held) => {
                 held.objects += 1;
@@ -80,7 +80,7 @@ pub(super) fn group_paths(paths: Vec<Vec<RootPathLink>>) -> Vec<RootPathGroup> {
             }
         }
     }
-    let mut all: Vec<RootPathGroup> = by_shape.into_values().collect();
+    let mut all: Vec<RootPathGroup> = by_links.into_values().collect();
     all.sort_by_key(|held| std::cmp::Reverse(held.objects));
     all
 }

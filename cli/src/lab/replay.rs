@@ -145,7 +145,7 @@ fn replay_file(
             file: file.display().to_string(),
             calls: survey.calls,
             events: survey.events,
-            contexts: survey.asked_contexts(),
+            contexts: survey.requested_contexts(),
             damaged: survey.damage.is_some(),
             outcome: &outcome.to_json(&survey),
         };
@@ -194,11 +194,11 @@ fn write_outcome(
     let file = file.display().to_string();
     let (file, name) = (EscapedLine(&file), outcome.name);
     let calls = format_plural(survey.calls, "call");
-    let contexts = format_plural(survey.asked_contexts(), "context");
+    let contexts = format_plural(survey.requested_contexts(), "context");
     writeln!(
         out,
         "{file}: {name}, {calls}, {} in {contexts}",
-        format_plural(outcome.asked, "number")
+        format_plural(outcome.request_count, "number")
     )?;
     match outcome.decodes {
         true => writeln!(

@@ -27,14 +27,15 @@ impl HeapExhaustion {
     /// Reads the state. `is_gone`: the JVM has ended. `None`: the heap was not exhausted.
     pub fn from_profile(profile: &Profile, is_gone: bool, top: usize) -> Option<HeapExhaustion> {
         let exits_by = profile.meta.get("leak.exits_by");
-        let told = profile.followed_objects.exhaustion_census();
+        let at_exhaustion = profile.followed_objects.exhaustion_census();
         let is_silent = is_gone && !profile.ended && exits_by.is_some();
         let last = profile.followed_objects.last_census().filter(|_| is_silent);
-        let census = told.or(last)?;
+        let census = at_exhaustion.or(last)?;
         let objects = list_alive_objects(profile, census, &|_| ());
         let as_of = AsOfTime::new(profile.header.start, census.record.millis, None);
         Some(HeapExhaustion {
-            what: told.map(|told| told.record.detail.clone().into_owned()),
+            what: at_exhaustion
+                .map(|at_exhaustion| at_exhaustion.record.detail.clone().into_owned()),
             exits_by: exits_by.cloned(),
             listing: AliveListing::new(profile, &objects, as_of, top.min(CONTEXTS)),
         })

@@ -170,17 +170,17 @@ impl LeaksReport {
 
     /// The text for a page.
     pub fn to_text(&self) -> LeaksText {
-        let mut says = Vec::new();
+        let mut text = Vec::new();
         // Writing to memory cannot fail.
         let _ = self
-            .write_exhaustion(&mut says)
-            .and_then(|()| self.write_totals(&mut says))
-            .and_then(|()| self.write_holders(&mut says));
+            .write_exhaustion(&mut text)
+            .and_then(|()| self.write_totals(&mut text))
+            .and_then(|()| self.write_holders(&mut text));
         let found = self.leaks.iter().enumerate();
         LeaksText {
             says: match &self.missing {
                 Some(missing) => EscapedText(missing).to_string(),
-                None => String::from_utf8_lossy(&says).trim_end().to_owned(),
+                None => String::from_utf8_lossy(&text).trim_end().to_owned(),
             },
             found: found.map(|(number, row)| row.to_text(number + 1)).collect(),
             suspects: self.suspects.iter().map(SuspectRow::to_text).collect(),

@@ -172,15 +172,15 @@ impl OtlpDelivery {
                 Ok(answer) => classify_answer(answer),
                 Err(error) => DeliveryStep::RetryUnlimited(error.to_string(), None),
             };
-            let (why, asked) = match next {
-                DeliveryStep::RetryUnlimited(why, asked) => (why, asked),
+            let (why, retry_after) = match next {
+                DeliveryStep::RetryUnlimited(why, retry_after) => (why, retry_after),
                 DeliveryStep::RetryLimited(why, _) if failures == MAX_RETRIES => {
                     self.mark_reachable();
                     return Ok(Some(DeliveryStep::Refused(why)));
                 }
-                DeliveryStep::RetryLimited(why, asked) => {
+                DeliveryStep::RetryLimited(why, retry_after) => {
                     failures += 1;
-                    (why, asked)
+                    (why, retry_after)
                 }
                 next => {
                     self.mark_reachable();
@@ -195,7 +195,7 @@ impl OtlpDelivery {
                 ));
             }
             self.report.retries += 1;
-            let delay = self.pace.next_delay(asked);
+            let delay = self.pace.next_delay(retry_after);
             if !patience.wait_for_retry(delay) {
                 return Ok(None);
             }

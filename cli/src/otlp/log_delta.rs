@@ -58,8 +58,8 @@ impl LogDeltaReader {
     }
 
     /// The time between readings: a large log is read less often, so that reading takes at most a quarter of a processor.
-    pub fn poll_interval(&self, asked: Duration) -> Duration {
-        asked.max(self.read_duration * 4)
+    pub fn poll_interval(&self, interval: Duration) -> Duration {
+        interval.max(self.read_duration * 4)
     }
 
     /// # Errors
@@ -78,14 +78,14 @@ impl LogDeltaReader {
             profile.followed_objects = FollowedObjects::default();
         }
         self.snapshots = snapshots;
-        let wish = ExportOptions {
+        let options = ExportOptions {
             kind: self.kind.as_deref(),
             value: None,
             leaf_type: false,
             content_ids: self.contents,
             admits: &|_, _| true,
         };
-        let exported = export_run(&profile, &wish, None, &|_| ());
+        let exported = export_run(&profile, &options, None, &|_| ());
         let unknown = exported.left_out.unknown.iter();
         let counts = unknown
             .flat_map(|(id, _)| profile.events.counters_of_context(*id))

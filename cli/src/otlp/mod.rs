@@ -132,12 +132,15 @@ fn report_delivery(
     delivery: &OtlpDelivery,
     last: &LogDelta,
 ) -> Result<CommandStatus, CommandError> {
-    let told = &delivery.report;
-    let requests = format_plural(told.requests, "request");
-    print_diagnostic(format_args!("delivered by {requests}: {}", told.delivered));
+    let report = &delivery.report;
+    let requests = format_plural(report.requests, "request");
+    print_diagnostic(format_args!(
+        "delivered by {requests}: {}",
+        report.delivered
+    ));
     for (what, ledger) in [
-        ("not delivered", &told.undelivered),
-        ("refused", &told.refused),
+        ("not delivered", &report.undelivered),
+        ("refused", &report.refused),
     ] {
         if !ledger.is_empty() {
             print_diagnostic(format_args!("{what}: {ledger}"));
@@ -153,7 +156,7 @@ fn report_delivery(
         ));
     }
     if args.json {
-        write_json(&mut lock_stdout(), told)?;
+        write_json(&mut lock_stdout(), report)?;
     }
     if let Some(damage) = &last.damage {
         print_diagnostic(prefix_path(log, damage));
@@ -166,7 +169,7 @@ fn report_delivery(
         ));
     }
     let is_whole =
-        told.undelivered.is_empty() && told.refused.is_empty() && told.rejected_profiles == 0;
+        report.undelivered.is_empty() && report.refused.is_empty() && report.rejected_profiles == 0;
     Ok(match (&last.damage, is_whole) {
         (Some(_), _) => CommandStatus::Damaged,
         (None, true) => CommandStatus::Fine,

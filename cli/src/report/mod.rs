@@ -116,15 +116,15 @@ fn resolve_kind(
     streamed: CommandStatus,
 ) -> Result<KindTotal, CommandError> {
     let known = profile.counted_kinds();
-    let asked = list_recorded_kinds(profile);
+    let recorded = list_recorded_kinds(profile);
     let without_events = match &args.selection.event {
         Some(event) => Some(event.as_str())
             .filter(|event| known.iter().all(|kind| kind.name != *event))
-            .and_then(|event| asked.iter().find(|name| **name == event)),
-        None => asked
+            .and_then(|event| recorded.iter().find(|name| **name == event)),
+        None => recorded
             .iter()
             .find(|name| ALLOC.is_kind(name))
-            .or(asked.first())
+            .or(recorded.first())
             .filter(|_| known.is_empty()),
     };
     match without_events {

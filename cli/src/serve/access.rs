@@ -95,17 +95,18 @@ impl PageAccess {
 }
 
 /// Compares secrets in constant time.
-fn is_equal_secret(said: &str, secret: &str) -> bool {
-    let different = said.bytes().zip(secret.bytes());
+fn is_equal_secret(candidate: &str, secret: &str) -> bool {
+    let different = candidate.bytes().zip(secret.bytes());
     let different = different.fold(0, |sum, (a, b)| sum | (a ^ b));
-    said.len() == secret.len() && different == 0
+    candidate.len() == secret.len() && different == 0
 }
 
 /// Parses `after=7`.
 fn parse_after(query: &str) -> u64 {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    let said = pairs.find(|(key, _)| *key == "after");
-    said.and_then(|(_, number)| number.parse().ok())
+    let after = pairs.find(|(key, _)| *key == "after");
+    after
+        .and_then(|(_, number)| number.parse().ok())
         .unwrap_or(0)
 }
 
@@ -120,7 +121,7 @@ mod access_tests {
         }
     }
 
-    fn asked(method: &str, target: &str, hosts: &[&str], origins: &[&str]) -> AccessDecision {
+    fn check(method: &str, target: &str, hosts: &[&str], origins: &[&str]) -> AccessDecision {
         let texts = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
         access().check_request(&PageRequest {
             method: method.into(),
@@ -132,36 +133,36 @@ mod access_tests {
 
     const OWN: &[&str] = &["127.0.0.1:4321"];
 
-    fn is_refused(asked: &AccessDecision) -> bool {
-        matches!(asked, AccessDecision::Refused(_))
+    fn is_refused(decision: &AccessDecision) -> bool {
+        matches!(decision, AccessDecision::Refused(_))
     }
 
     #[test]
     fn who_knows_the_secret_gets_the_page_and_its_data() {
-        assert_eq!(asked("GET", "/00ff/", OWN, &[]), AccessDecision::Page);
+        assert_eq!(check("GET", "/00ff/", OWN, &[]), AccessDecision::Page);
         assert_eq!(
-            asked("HEAD", "/00ff/", &["LocalHost:4321"], &[]),
+            check("HEAD", "/00ff/", &["LocalHost:4321"], &[]),
             AccessDecision::Page
         );
         let data = |after| AccessDecision::Data { after };
-        assert_eq!(asked("GET", "/00ff/data?after=7", OWN, &[]), data(7));
-        assert_eq!(asked("GET", "/00ff/data?after=x", OWN, &[]), data(0));
+        assert_eq!(check("GET", "/00ff/data?after=7", OWN, &[]), data(7));
+        assert_eq!(check("GET", "/00ff/data?after=x", OWN, &[]), data(0));
         let own = &["http://127.0.0.1:4321"];
-        assert_eq!(asked("GET", "/00ff/data", OWN, own), data(0));
+        assert_eq!(check("GET", "/00ff/data", OWN, own), data(0));
         let place = AccessDecision::Redirect("/00ff/".into());
-        assert_eq!(asked("GET", "/00ff", OWN, &[]), place);
+        assert_eq!(check("GET", "/00ff", OWN, &[]), place);
         assert_eq!(
-            asked("GET", "/00ff/etc/passwd", OWN, &[]),
+            check("GET", "/00ff/etc/passwd", OWN, &[]),
             AccessDecision::NotFound
         );
         assert_eq!(
-            asked("POST", "/00ff/", OWN, &[]),
+            check("POST", "/00ff/", OWN, &[]),
             AccessDecision::MethodNotAllowed
         );
     }
 
     #[test]
-    fn without_the_secret_nothing_is_told() {
+    fn requests_without_the_secret_are_refused() {
         for target in [
             "/",
             "",
@@ -173,8 +174,8 @@ mod access_tests {
             "00ff/",
         ] {
             for method in ["GET", "POST"] {
-                let asked = asked(method, target, OWN, &[]);
-                assert!(is_refused(&asked), "{method} {target}: {asked:?}");
+                let decision = check(method, target, OWN, &[]);
+                assert!(is_refused(&decision), "{method} {target}: {decision:?}");
             }
         }
     }
@@ -191,11 +192,11 @@ mod access_tests {
             &["localhost:4321:80"],
         ];
         for hosts in foreign {
-            assert!(is_refused(&asked("GET", "/00ff/", hosts, &[])), "{hosts:?}");
+            assert!(is_refused(&check("GET", "/00ff/", hosts, &[])), "{hosts:?}");
         }
         for origin in ["http://evil.example", "null", "https://127.0.0.1:4321"] {
-            let asked = asked("GET", "/00ff/data", OWN, &[origin]);
-            assert!(is_refused(&asked), "{origin}");
+            let decision = check("GET", "/00ff/data", OWN, &[origin]);
+            assert!(is_refused(&decision), "{origin}");
         }
     }
 

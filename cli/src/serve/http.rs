@@ -224,7 +224,7 @@ mod http_tests {
     }
 
     #[test]
-    fn a_head_says_how_long_the_body_is() {
+    fn a_head_has_the_length_of_the_body() {
         let text = PageResponse::from_page("<p>ä".into(), "default-src 'none'").head_text();
         assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("\r\n\r\n"));
         assert!(text.contains("Content-Length: 5\r\n"), "{text}");

@@ -108,7 +108,7 @@ impl PageServer<'_> {
     fn accept_connections(&self, listener: &TcpListener) -> Result<CommandStatus, CommandError> {
         thread::scope(|scope| {
             if self.is_opened {
-                scope.spawn(|| self.opener.end_when_asked());
+                scope.spawn(|| self.opener.end_on_request());
             }
             for connection in listener.incoming() {
                 // A resource that this connection lacks, such as a file descriptor, may be free for the next one.

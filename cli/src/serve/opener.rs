@@ -79,7 +79,7 @@ impl OpenerHolder {
     }
 
     /// Removes the file and ends the process after Ctrl-C or SIGTERM (see `stop_signal::handle_stop_signals`).
-    pub fn end_when_asked(&self) {
+    pub fn end_on_request(&self) {
         while !stop_signal::is_stop_requested() {
             thread::sleep(POLL_INTERVAL);
         }

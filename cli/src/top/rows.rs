@@ -108,15 +108,15 @@ impl fmt::Display for TopRow {
 
 /// Formats the head: run, kind and sums.
 pub fn format_head(window: &SampleWindow, view: &TopView) -> Vec<String> {
-    let asked = view.shown_kind(window);
+    let shown_kind = view.shown_kind(window);
     let run = window.run.map_or_else(
         || "run without an id".to_owned(),
         |run| format!("run {run}"),
     );
-    let total = window.totals.iter().find(|kind| kind.name == asked);
+    let total = window.totals.iter().find(|kind| kind.name == shown_kind);
     let (unit, since_start) = total.map_or(("", 0), |kind| (kind.unit.as_str(), kind.count));
     let sums = |is_wanted: &dyn Fn(&MergedCounter) -> bool| {
-        let of_kind = kind_filter(window, asked);
+        let of_kind = kind_filter(window, shown_kind);
         sum_rows(window, |row| of_kind(row) && is_wanted(row))
     };
     let (value, count) = sums(&|row| view.shows_row(row));
@@ -129,7 +129,7 @@ pub fn format_head(window: &SampleWindow, view: &TopView) -> Vec<String> {
         format!("{run}, the last {:.1} s", window.seconds),
         format!(
             "{}: {values}{} events a second, {} since the start",
-            EscapedText(asked),
+            EscapedText(shown_kind),
             format_rate(count, window, ""),
             grouped(since_start)
         ),

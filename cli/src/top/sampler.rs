@@ -41,9 +41,9 @@ impl LogSampler {
         let profile = ClassFilterArgs::default().open_log(path)?;
         let counted = profile.counted_kinds().into_iter().map(|kind| kind.name);
         let mut kinds: Vec<_> = counted.collect();
-        for asked in list_recorded_kinds(&profile) {
-            if kinds.iter().all(|kind| kind != asked) {
-                kinds.push(asked.to_owned());
+        for name in list_recorded_kinds(&profile) {
+            if kinds.iter().all(|kind| kind != name) {
+                kinds.push(name.to_owned());
             }
         }
         Ok(LogSampler {

@@ -1,4 +1,4 @@
-//! `lucce annotate --fleet`: numbers are decoded by a service, here one that answers what it is told to.
+//! `lucce annotate --fleet`: a service decodes numbers, here one with fixed answers.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -16,7 +16,7 @@ fn annotate(dir: &std::path::Path, url: &str) -> Output {
 }
 
 #[test]
-fn numbers_are_asked_for_once_and_what_is_not_known_stays() {
+fn numbers_are_requested_once_and_unknown_ones_stay() {
     let dir = tempfile::tempdir().unwrap();
     let known = "lucce:0123456789abcdef:0x1f";
     let unknown = "lucce:00000000000000aa:0x1";
@@ -24,7 +24,7 @@ fn numbers_are_asked_for_once_and_what_is_not_known_stays() {
     fs::write(dir.path().join("app.log"), lines).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let asked = thread::spawn(move || {
+    let server = thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let mut request = Vec::new();
         let mut piece = [0; 4096];
@@ -43,7 +43,7 @@ fn numbers_are_asked_for_once_and_what_is_not_known_stays() {
         String::from_utf8(request).unwrap()
     });
     let output = annotate(dir.path(), &url);
-    let request = asked.join().unwrap();
+    let request = server.join().unwrap();
     assert!(
         request.starts_with("POST /decode HTTP/1.1\r\n"),
         "{request}"
@@ -65,7 +65,7 @@ fn numbers_are_asked_for_once_and_what_is_not_known_stays() {
 }
 
 #[test]
-fn a_service_that_is_not_there_is_told() {
+fn an_unreachable_service_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("app.log"), "a lucce:0123456789abcdef:0x1\n").unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -73,10 +73,10 @@ fn a_service_that_is_not_there_is_told() {
     drop(listener);
     let output = annotate(dir.path(), &url);
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8(output.stderr).unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(
-        told.starts_with(&format!("lucce: {url}: Connection refused")),
-        "{told}"
+        stderr.starts_with(&format!("lucce: {url}: Connection refused")),
+        "{stderr}"
     );
 }
 

@@ -1,4 +1,4 @@
-//! The recorded program's arguments may be secrets: nothing that is printed, written or sent has them unless that is asked for.
+//! The recorded program's arguments may be secrets: nothing that is printed, written or sent has them without an explicit option.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -183,7 +183,7 @@ fn server() -> (String, Receiver<Vec<u8>>) {
 }
 
 #[test]
-fn arguments_leave_the_machine_only_if_that_is_asked_for() {
+fn arguments_leave_the_machine_only_on_request() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     log(&dir.join("run.lucce"));

@@ -49,7 +49,7 @@ const OF_A_KIND: [(&str, &str); 4] = [
     ("stream", "report FILE --stream --event call"),
 ];
 
-/// On a log that has no stream beside it: what is wrong with the log itself is said first.
+/// Commands on a log without a stream: damage of the log itself is reported first.
 const WITHOUT_STREAM: [&str; 3] = [
     "stream FILE",
     "report FILE --stream",
@@ -59,7 +59,7 @@ const WITHOUT_STREAM: [&str; 3] = [
 struct Bad {
     name: &'static str,
     code: i32,
-    /// What is said of a file of any kind.
+    /// Expected text for a file of any kind.
     words: &'static str,
 }
 
@@ -214,14 +214,16 @@ fn every_verb_ends_with_the_code_and_the_words_of_what_is_wrong() {
         for Bad { name, code, words } in BAD {
             let file = cases.place(kind, name);
             let output = cases.run(&command.replace("FILE", &file));
-            let said = String::from_utf8(output.stderr).unwrap();
-            // What is damaged may have said that objects were followed.
-            let claims = name != "missing" && said.contains("start the JVM with");
-            let names =
-                said.contains(&file) && said.contains(words) && !said.contains("panick") && !claims;
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            // The damaged part may have recorded that objects were followed.
+            let claims = name != "missing" && stderr.contains("start the JVM with");
+            let names = stderr.contains(&file)
+                && stderr.contains(words)
+                && !stderr.contains("panick")
+                && !claims;
             if output.status.code() != Some(code) || !names {
                 wrong.push(format!(
-                    "{kind} {name}: {command}: {} {said}",
+                    "{kind} {name}: {command}: {} {stderr}",
                     output.status
                 ));
             }
@@ -234,8 +236,8 @@ fn every_verb_ends_with_the_code_and_the_words_of_what_is_wrong() {
         for bad in BAD {
             let file = cases.place("log", bad.name);
             let output = cases.run(&command.replace("FILE", &file));
-            let said = String::from_utf8(output.stderr).unwrap();
-            // Of these the header is fine, so that there is no stream is what can be said.
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            // The header of these is intact, so the missing stream is reported.
             let (code, words) = match bad.name {
                 "cut" | "damaged" => (
                     2,
@@ -243,9 +245,9 @@ fn every_verb_ends_with_the_code_and_the_words_of_what_is_wrong() {
                 ),
                 _ => (bad.code, bad.words),
             };
-            if output.status.code() != Some(code) || !said.contains(words) {
+            if output.status.code() != Some(code) || !stderr.contains(words) {
                 let status = output.status;
-                wrong.push(format!("{}: {command}: {status} {said}", bad.name));
+                wrong.push(format!("{}: {command}: {status} {stderr}", bad.name));
             }
         }
     }
@@ -268,9 +270,9 @@ fn another_users_jvm_is_a_matter_of_usage() {
     fs::set_permissions(&socket, PermissionsExt::from_mode(0o600)).unwrap();
     if cases.is_root() {
         let output = cases.run(&format!("ctl {pid} status"));
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(!said.is_empty());
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(!stderr.is_empty());
     }
     drop(listener);
     fs::remove_file(&socket).unwrap();
@@ -278,7 +280,7 @@ fn another_users_jvm_is_a_matter_of_usage() {
 
 /// Beside files that are fine.
 #[test]
-fn what_is_asked_of_a_good_file_has_its_code() {
+fn requests_to_good_files_have_their_exit_codes() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     fs::set_permissions(dir, PermissionsExt::from_mode(0o755)).unwrap();
@@ -321,8 +323,8 @@ fn what_is_asked_of_a_good_file_has_its_code() {
         ("leaks 4294967294", 2, "no process"),
     ] {
         let output = cases.run(command);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{command}: {said}");
-        assert!(said.contains(words), "{command}: {said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{command}: {stderr}");
+        assert!(stderr.contains(words), "{command}: {stderr}");
     }
 }

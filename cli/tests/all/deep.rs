@@ -31,10 +31,10 @@ fn bounded(dir: &Path, command: &str) -> Child {
 fn whole(dir: &Path, command: &str) -> String {
     let started = Instant::now();
     let output = bounded(dir, command).wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(
         output.status.success(),
-        "{command}: {} {said}",
+        "{command}: {} {stderr}",
         output.status
     );
     assert!(
@@ -59,8 +59,8 @@ fn beginning(dir: &Path, command: &str, bytes: u64) -> (String, String, ExitStat
         "{command}: {:?}",
         started.elapsed()
     );
-    let said = String::from_utf8(output.stderr).unwrap();
-    (text, said, output.status)
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    (text, stderr, output.status)
 }
 
 fn log(dir: &Path) {
@@ -122,21 +122,21 @@ fn what_is_large_is_announced_and_streams() {
         ("report --top 0 deep.log", "run 0123456789abcdef"),
         ("export deep.log", "app.Main.main;app.Main.work"),
     ] {
-        let (text, said, status) = beginning(dir, command, BYTES);
+        let (text, stderr, status) = beginning(dir, command, BYTES);
         assert!(text.starts_with(begins), "{command}: {}", &text[..100]);
-        assert!(status.success(), "{command}: {status} {said}");
-        let is_announced = said.contains("MB will be written: 49,999 traces; --min-share");
-        assert!(is_announced, "{command}: {said}");
+        assert!(status.success(), "{command}: {status} {stderr}");
+        let is_announced = stderr.contains("MB will be written: 49,999 traces; --min-share");
+        assert!(is_announced, "{command}: {stderr}");
     }
     for command in [
         "stream --traces --json deep.log",
         "stream --traces deep.log",
     ] {
-        let (_, said, status) = beginning(dir, command, BYTES);
-        assert!(status.success(), "{said}");
+        let (_, stderr, status) = beginning(dir, command, BYTES);
+        assert!(status.success(), "{stderr}");
         let is_announced =
-            said.contains("MB will be written: 49,999 events with their traces; --limit");
-        assert!(is_announced, "{command}: {said}");
+            stderr.contains("MB will be written: 49,999 events with their traces; --limit");
+        assert!(is_announced, "{command}: {stderr}");
     }
 }
 
@@ -146,9 +146,9 @@ fn a_large_difference_is_announced() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     lucce_testkit::deep::recursion(&dir.join("deep.log"), 6_500);
-    let said = first_said(dir, "export deep.log --diff deep.log");
-    let is_announced = said.contains("MB will be written: 6,498 traces; --min-share");
-    assert!(is_announced, "{said}");
+    let stderr = first_error_line(dir, "export deep.log --diff deep.log");
+    let is_announced = stderr.contains("MB will be written: 6,498 traces; --min-share");
+    assert!(is_announced, "{stderr}");
 }
 
 /// Where other tools' files have each stack with all of its frames.
@@ -163,25 +163,25 @@ fn large_files_of_other_tools_are_announced() {
         ("perfetto", "traces; --min-share"),
         ("otlp", "traces; --min-share"),
     ] {
-        let said = first_said(dir, &format!("export --format {format} deep.log -o large"));
+        let stderr = first_error_line(dir, &format!("export --format {format} deep.log -o large"));
         let announced = format!("MB will be written: 49,999 {traces}");
-        assert!(said.contains(&announced), "{format}: {said}");
+        assert!(stderr.contains(&announced), "{format}: {stderr}");
     }
     for format in ["speedscope", "firefox"] {
-        let said = first_said(dir, &format!("export --format {format} deep.log -o large"));
-        assert!(said.contains("wrote 49,999 "), "{format}: {said}");
+        let stderr = first_error_line(dir, &format!("export --format {format} deep.log -o large"));
+        assert!(stderr.contains("wrote 49,999 "), "{format}: {stderr}");
     }
 }
 
 /// The first line on standard error of a command that is not let go on.
-fn first_said(dir: &Path, command: &str) -> String {
+fn first_error_line(dir: &Path, command: &str) -> String {
     let mut child = bounded(dir, command);
-    let mut said = String::new();
+    let mut line = String::new();
     let mut errors = BufReader::new(child.stderr.take().unwrap());
-    errors.read_line(&mut said).unwrap();
+    errors.read_line(&mut line).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    said
+    line
 }
 
 /// What is shown and the rest are the whole.

@@ -119,12 +119,12 @@ fn verbs_end_with_their_codes() {
             let words = VERBS[seed as usize % VERBS.len()];
             let mut lucce = Command::new(env!("CARGO_BIN_EXE_lucce"));
             let output = lucce.args(words).current_dir(dir.path()).output().unwrap();
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
             let code = output.status.code();
-            let is_said = !said.contains("panick") && (code != Some(3) || !said.is_empty());
+            let is_reported = !stderr.contains("panick") && (code != Some(3) || !stderr.is_empty());
             assert!(
-                matches!(code, Some(0..=3)) && is_said,
-                "{path:?}, seed {seed}, {words:?}: {code:?} {said}"
+                matches!(code, Some(0..=3)) && is_reported,
+                "{path:?}, seed {seed}, {words:?}: {code:?} {stderr}"
             );
         }
     }

@@ -15,7 +15,7 @@ fn lucce(dir: &Path, command: &str) -> Output {
         .unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn stdout_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -61,7 +61,7 @@ const NOT_JUDGED: [(&str, i32, &str); 9] = [
 ];
 
 #[test]
-fn every_form_says_what_is_not_judged_and_why() {
+fn every_format_reports_unjudged_gates_with_reasons() {
     let logs = logs();
     for (command, code, why) in NOT_JUDGED {
         let command = format!("gate {command} --junit j.xml --markdown m.md");
@@ -151,7 +151,9 @@ fn without_lines_moved_contexts_are_one() {
     );
     let gate = lucce(logs.path(), "gate moved.log --base sample.log --no-lines");
     let stack = row["stack"].as_str().unwrap();
-    assert!(said(&gate).contains(&format!("byte[]  {stack}\n\tat app.Main.work(Main.java)\n")));
+    assert!(
+        stdout_text(&gate).contains(&format!("byte[]  {stack}\n\tat app.Main.work(Main.java)\n"))
+    );
 }
 
 /// Names of fields.

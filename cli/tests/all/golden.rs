@@ -129,7 +129,7 @@ fn check(case: &Path, dir: &Path, ids: &Ids) -> bool {
 }
 
 #[test]
-fn every_file_says_what_its_command_prints() {
+fn every_golden_file_matches_its_command() {
     let dir = tempfile::tempdir().unwrap();
     let ids = logs(dir.path());
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
@@ -340,10 +340,10 @@ fn what_is_no_text_does_not_go_to_a_terminal() {
             .stdin(Stdio::null())
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&at_terminal.stdout);
+        let stdout = String::from_utf8_lossy(&at_terminal.stdout);
         let is_text = format == "speedscope";
-        assert_eq!(at_terminal.status.success(), is_text, "{format}: {said}");
-        assert_eq!(said.contains("is no text for a terminal"), !is_text);
+        assert_eq!(at_terminal.status.success(), is_text, "{format}: {stdout}");
+        assert_eq!(stdout.contains("is no text for a terminal"), !is_text);
         let piped = Command::new("sh")
             .args(["-c", &export])
             .current_dir(dir.path())

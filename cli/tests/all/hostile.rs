@@ -84,12 +84,15 @@ fn no_verb_prints_what_is_obeyed() {
             false => &numbers,
         };
         let output = run_with(dir, &words, input);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         let ended = output.status.code();
-        assert!(matches!(ended, Some(0..=2)), "{command}: {ended:?} {said}");
+        assert!(
+            matches!(ended, Some(0..=2)),
+            "{command}: {ended:?} {stderr}"
+        );
         assert!(
             !output.stdout.is_empty() || ended == Some(2),
-            "{command}: {said}"
+            "{command}: {stderr}"
         );
         check(command, &output.stdout);
         check(command, &output.stderr);

@@ -1,5 +1,5 @@
-//! A pipe, a device, a socket or a folder in a log's place is told at once by every verb; so is a file that has holes where a
-//! log has blocks.
+//! Every command reports at once that a pipe, device, socket or folder is no log. The same holds for a file with holes in place of
+//! blocks.
 
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -45,7 +45,7 @@ fn run(dir: &Path, words: &str) -> Output {
 }
 
 #[test]
-fn what_is_no_file_is_told_by_every_verb() {
+fn every_command_reports_what_is_no_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     lucce_testkit::sample(&path("sample.log"));
@@ -68,9 +68,9 @@ fn what_is_no_file_is_told_by_every_verb() {
                 continue;
             }
             let output = run(dir.path(), &verb.replace('@', file));
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(output.status.code(), Some(2), "{verb}: {file}: {said}");
-            assert!(said.contains(what), "{verb}: {file}: {said}");
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{verb}: {file}: {stderr}");
+            assert!(stderr.contains(what), "{verb}: {file}: {stderr}");
         }
     }
 }
@@ -90,11 +90,11 @@ fn a_stream_or_a_mark_beside_a_log_is_no_pipe() {
         "export sample.log --format chrome",
     ] {
         let output = run(dir.path(), verb);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{verb}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{verb}: {stderr}");
         assert!(
-            said.contains("sample.log.events: a pipe (FIFO)"),
-            "{verb}: {said}"
+            stderr.contains("sample.log.events: a pipe (FIFO)"),
+            "{verb}: {stderr}"
         );
     }
     // Nobody listens there; the mark has kept nobody waiting.

@@ -105,7 +105,7 @@ fn lucce(folder: &Path, args: &[&str]) -> Output {
     lucce.current_dir(folder).args(args).output().unwrap()
 }
 
-/// Pushes a log; its exit code, what it said, and its JSON.
+/// Pushes a log. Returns exit code, standard error and JSON.
 fn push(folder: &Path, url: &str, more: &[&str]) -> (i32, String, Value) {
     // An option comes once.
     let patience = match more.contains(&"--patience") {
@@ -119,9 +119,9 @@ fn push(folder: &Path, url: &str, more: &[&str]) -> (i32, String, Value) {
     ]
     .concat();
     let output = lucce(folder, &args);
-    let said = String::from_utf8(output.stderr).unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
     let json = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    (output.status.code().unwrap(), said, json)
+    (output.status.code().unwrap(), stderr, json)
 }
 
 /// By kind: events and the sum of their values, as `lucce report` has them.
@@ -144,7 +144,7 @@ fn reported(folder: &Path) -> BTreeMap<String, (u64, u64)> {
     kinds.map(total).into()
 }
 
-fn told(json: &Value, what: &str) -> BTreeMap<String, (u64, u64)> {
+fn sums_by_kind(json: &Value, what: &str) -> BTreeMap<String, (u64, u64)> {
     let number = |sum: &Value, key: &str| sum[key].as_u64().unwrap();
     let sums = json[what].as_object().unwrap().iter();
     sums.map(|(kind, sum)| (kind.clone(), (number(sum, "count"), number(sum, "value"))))
@@ -245,7 +245,7 @@ fn log() -> tempfile::TempDir {
 
 /// All of them have the sums of the report, some after a while.
 #[test]
-fn a_server_that_fails_is_asked_again_and_not_for_ever() {
+fn a_failing_server_is_retried_a_limited_time() {
     let folder = tempfile::tempdir().unwrap();
     lucce_testkit::kinds(&folder.path().join("kinds.log"));
     // Some lines about the wait, so that none of this takes long.
@@ -257,11 +257,11 @@ fn a_server_that_fails_is_asked_again_and_not_for_ever() {
         "520 Strange\r\nRetry-After: 0",
     ] {
         let (url, got) = server(&[fails(status), fails(status), fails(status), FINE]);
-        let (code, said, json) = push(folder.path(), &url, &["--patience", "60s"]);
-        assert_eq!(code, 0, "{status}: {said}");
+        let (code, stderr, json) = push(folder.path(), &url, &["--patience", "60s"]);
+        assert_eq!(code, 0, "{status}: {stderr}");
         assert!(
-            said.contains("trying again") && said.contains("answers again"),
-            "{said}"
+            stderr.contains("trying again") && stderr.contains("answers again"),
+            "{stderr}"
         );
         assert_eq!(json["retries"], 3, "{json}");
         let requests: Vec<_> = got.try_iter().collect();
@@ -275,9 +275,9 @@ fn a_server_that_fails_is_asked_again_and_not_for_ever() {
     }
     // What a collector never takes is refused in the end, although it is there.
     let (url, got) = server(&[fails("500 Oops\r\nRetry-After: 0")]);
-    let (code, said, _) = push(folder.path(), &url, &["--patience", "600s"]);
-    assert_eq!(code, 2, "{said}");
-    assert!(said.contains("takes no profiles: 500 Oops"), "{said}");
+    let (code, stderr, _) = push(folder.path(), &url, &["--patience", "600s"]);
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("takes no profiles: 500 Oops"), "{stderr}");
     assert_eq!(got.try_iter().count(), 6);
 }
 
@@ -299,7 +299,7 @@ fn headers_with_secrets_are_in_a_file() {
         }
         String::from_utf8_lossy(&bytes).into_owned()
     });
-    let (_, said, _) = push(
+    let (_, stderr, _) = push(
         folder.path(),
         &url,
         &["--patience", "1ms", "--header-file", "headers"],
@@ -310,20 +310,20 @@ fn headers_with_secrets_are_in_a_file() {
         "{head}"
     );
     assert!(
-        said.contains("every user of this machine can read it"),
-        "{said}"
+        stderr.contains("every user of this machine can read it"),
+        "{stderr}"
     );
     fs::write(&path, "hunter2\n").unwrap();
-    let (code, said, _) = push(folder.path(), &url, &["--header-file", "headers"]);
+    let (code, stderr, _) = push(folder.path(), &url, &["--header-file", "headers"]);
     assert!(
-        code == 2 && said.contains("must be NAME=VALUE") && !said.contains("hunter2"),
-        "{said}"
+        code == 2 && stderr.contains("must be NAME=VALUE") && !stderr.contains("hunter2"),
+        "{stderr}"
     );
 }
 
-/// A server that claims to have all of a run whose JVM runs: who pushes is told, and the log keeps its mark.
+/// A server claims to have all of a run whose JVM still runs: `lucce push` reports it, and the log keeps its mark.
 #[test]
-fn who_says_that_a_living_run_has_ended_is_not_believed() {
+fn a_server_that_claims_a_running_jvm_has_ended_is_not_believed() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("live.log");
     // This process has the log mapped, as its JVM would have.
@@ -340,11 +340,11 @@ fn who_says_that_a_living_run_has_ended_is_not_believed() {
         }
     });
     let output = lucce(folder.path(), &["push", "--collector", &url, "live.log"]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(
-        said.contains("has this run to its end, and its JVM runs"),
-        "{said}"
+        stderr.contains("has this run to its end, and its JVM runs"),
+        "{stderr}"
     );
     drop((writer, counters));
     let output = lucce(folder.path(), &["push", "--collector", &url, "live.log"]);
@@ -352,7 +352,7 @@ fn who_says_that_a_living_run_has_ended_is_not_believed() {
 }
 
 #[test]
-fn what_is_delivered_is_what_the_report_says() {
+fn delivered_events_match_the_report() {
     let folder = log();
     let expected = reported(folder.path());
     for replies in [
@@ -372,9 +372,9 @@ fn what_is_delivered_is_what_the_report_says() {
         ],
     ] {
         let (url, requests) = server(replies);
-        let (code, said, json) = push(folder.path(), &url, &[]);
-        assert_eq!(code, 0, "{said}");
-        assert_eq!(told(&json, "delivered"), expected, "{said}");
+        let (code, stderr, json) = push(folder.path(), &url, &[]);
+        assert_eq!(code, 0, "{stderr}");
+        assert_eq!(sums_by_kind(&json, "delivered"), expected, "{stderr}");
         let got = received(&requests);
         for (name, sum) in named(&expected) {
             assert_eq!(got.get(&name), Some(&sum), "{name} of {got:?}");
@@ -386,54 +386,54 @@ fn what_is_delivered_is_what_the_report_says() {
 fn a_request_whose_answer_was_lost_comes_again_as_it_was() {
     let folder = log();
     let (url, requests) = server(&[Reply::Hangs, FINE]);
-    let (code, said, json) = push(folder.path(), &url, &[]);
+    let (code, stderr, json) = push(folder.path(), &url, &[]);
     assert_eq!(
         (code, &json["retries"], &json["requests"]),
         (0, &1.into(), &1.into()),
-        "{said}"
+        "{stderr}"
     );
     let requests: Vec<_> = requests.try_iter().collect();
     assert_eq!(requests.len(), 2);
     assert_eq!(requests[0].0, requests[1].0);
     assert!(
-        said.contains("trying again") && said.contains("answers again"),
-        "{said}"
+        stderr.contains("trying again") && stderr.contains("answers again"),
+        "{stderr}"
     );
 }
 
 #[test]
-fn what_was_not_delivered_is_told() {
+fn undelivered_events_are_reported() {
     let folder = log();
     let expected = reported(folder.path());
-    // No collector listens there; a port that was free just now may be another test's by the time that it is asked.
+    // No collector listens there; a port that was free just now may belong to another test by the time of the request.
     let nowhere = "127.0.0.1:1";
     let url = format!("http://{nowhere}");
-    let (code, said, json) = push(folder.path(), &url, &[]);
-    assert_eq!((code, &json["requests"]), (1, &0.into()), "{said}");
-    assert_eq!(told(&json, "undelivered"), expected);
-    assert!(said.contains("not delivered: alloc: "), "{said}");
+    let (code, stderr, json) = push(folder.path(), &url, &[]);
+    assert_eq!((code, &json["requests"]), (1, &0.into()), "{stderr}");
+    assert_eq!(sums_by_kind(&json, "undelivered"), expected);
+    assert!(stderr.contains("not delivered: alloc: "), "{stderr}");
     assert!(json["retries"].as_u64() > Some(0));
     let (url, _requests) = server(&[Reply::Says("503 Busy", b"")]);
-    let (code, said, json) = push(folder.path(), &url, &[]);
-    assert_eq!(code, 1, "{said}");
-    assert_eq!(told(&json, "undelivered"), expected);
+    let (code, stderr, json) = push(folder.path(), &url, &[]);
+    assert_eq!(code, 1, "{stderr}");
+    assert_eq!(sums_by_kind(&json, "undelivered"), expected);
 }
 
 /// The rest is delivered, and both together are all.
 #[test]
-fn what_is_refused_later_is_told() {
+fn later_refusals_are_reported() {
     let folder = log();
     let large = Reply::Says("413 Large", b"");
     let bad = Reply::Says("400 Bad", b"\x08\x03\x12\x08too fine");
     let (url, _requests) = server(&[large, FINE, bad, FINE]);
-    let (code, said, json) = push(folder.path(), &url, &[]);
-    assert_eq!(code, 1, "{said}");
+    let (code, stderr, json) = push(folder.path(), &url, &[]);
+    assert_eq!(code, 1, "{stderr}");
     assert!(
-        said.contains("400 Bad: too fine") && said.contains("refused: "),
-        "{said}"
+        stderr.contains("400 Bad: too fine") && stderr.contains("refused: "),
+        "{stderr}"
     );
-    let mut sums = told(&json, "delivered");
-    for (kind, (count, value)) in told(&json, "refused") {
+    let mut sums = sums_by_kind(&json, "delivered");
+    for (kind, (count, value)) in sums_by_kind(&json, "refused") {
         let sum = sums.entry(kind).or_default();
         *sum = (sum.0 + count, sum.1 + value);
     }
@@ -441,22 +441,29 @@ fn what_is_refused_later_is_told() {
     // Two profiles were not taken: `partial_success`.
     let partial = Reply::Says("200 OK", b"\x0a\x09\x08\x02\x12\x05stale");
     let (url, _requests) = server(&[partial]);
-    let (code, said, json) = push(folder.path(), &url, &[]);
-    assert_eq!((code, &json["rejected_profiles"]), (1, &2.into()), "{said}");
-    assert!(said.contains("2 profiles rejected: stale"), "{said}");
+    let (code, stderr, json) = push(folder.path(), &url, &[]);
+    assert_eq!(
+        (code, &json["rejected_profiles"]),
+        (1, &2.into()),
+        "{stderr}"
+    );
+    assert!(stderr.contains("2 profiles rejected: stale"), "{stderr}");
 }
 
 #[test]
 fn a_server_that_takes_no_profiles_and_a_bad_url_are_named() {
     let folder = log();
     let (url, _requests) = server(&[Reply::Says("404 Not Found", b"")]);
-    let (code, said, _) = push(folder.path(), &url, &[]);
+    let (code, stderr, _) = push(folder.path(), &url, &[]);
     assert_eq!(code, 2);
-    assert!(said.contains("takes no profiles: 404 Not Found"), "{said}");
-    let (code, said, _) = push(folder.path(), "https://localhost:4318", &[]);
-    assert!(code == 2 && said.contains("no TLS"), "{said}");
-    let (code, said, _) = push(folder.path(), "http://localhost:4318", &["--header", "a"]);
-    assert!(code == 2 && said.contains("NAME=VALUE"), "{said}");
+    assert!(
+        stderr.contains("takes no profiles: 404 Not Found"),
+        "{stderr}"
+    );
+    let (code, stderr, _) = push(folder.path(), "https://localhost:4318", &[]);
+    assert!(code == 2 && stderr.contains("no TLS"), "{stderr}");
+    let (code, stderr, _) = push(folder.path(), "http://localhost:4318", &["--header", "a"]);
+    assert!(code == 2 && stderr.contains("NAME=VALUE"), "{stderr}");
     let missing = ["otlp", "--endpoint", "http://localhost:4318", "none.log"];
     let output = lucce(folder.path(), &missing);
     assert_eq!(output.status.code(), Some(2));
@@ -466,11 +473,11 @@ fn a_server_that_takes_no_profiles_and_a_bad_url_are_named() {
 fn one_kind_alone_can_be_sent() {
     let folder = log();
     let (url, _requests) = server(&[FINE]);
-    let (code, said, json) = push(folder.path(), &url, &["--event", "lock", "--once"]);
+    let (code, stderr, json) = push(folder.path(), &url, &["--event", "lock", "--once"]);
     let lock = reported(folder.path()).remove_entry("lock").unwrap();
     assert_eq!(
-        (code, told(&json, "delivered")),
+        (code, sums_by_kind(&json, "delivered")),
         (0, [lock].into()),
-        "{said}"
+        "{stderr}"
     );
 }

@@ -69,8 +69,8 @@ fn run(dir: &Path, command: &str) -> Output {
     shell.unwrap()
 }
 
-/// What precedes the bomb is shown, the bomb is told, and the exit code says so.
-fn check(name: &str, bomb: &[u8], said: &str) {
+/// The content before the bomb is shown, the bomb is reported, and the exit code is 3.
+fn check(name: &str, bomb: &[u8], message: &str) {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("bomb.lucce.gz"), bomb).unwrap();
     for command in [
@@ -79,9 +79,9 @@ fn check(name: &str, bomb: &[u8], said: &str) {
         "check bomb.lucce.gz",
     ] {
         let output = run(dir.path(), command);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(3), "{name}: {command}: {told}");
-        assert!(told.contains(said), "{name}: {command}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{name}: {command}: {stderr}");
+        assert!(stderr.contains(message), "{name}: {command}: {stderr}");
         assert!(!output.stdout.is_empty(), "{name}: {command}");
     }
     let symbols = run(dir.path(), "symbols bomb.lucce.gz -o bomb.lsym");

@@ -101,8 +101,8 @@ fn a_damaged_recording_is_replayed_as_far_as_it_goes() {
     ] {
         let output = lucce(dir.path(), &format!("lab replay {arguments}"));
         assert_eq!(output.status.code(), Some(3));
-        let said = errors(&output);
-        assert!(said.contains("cut.calls: damaged at offset "), "{said}");
+        let stderr = errors(&output);
+        assert!(stderr.contains("cut.calls: damaged at offset "), "{stderr}");
         assert!(!output.stdout.is_empty());
     }
 }
@@ -144,14 +144,14 @@ fn impossible_calls_end_in_an_offset() {
             format!("lab hot-paths {file}"),
         ] {
             let output = lucce(dir.path(), &arguments);
-            let said = errors(&output);
-            assert_eq!(output.status.code(), Some(3), "{arguments}: {said}");
+            let stderr = errors(&output);
+            assert_eq!(output.status.code(), Some(3), "{arguments}: {stderr}");
             let offset = format!("lucce: {file}: damaged at offset ");
-            let offset = said.lines().find_map(|line| line.strip_prefix(&offset));
+            let offset = stderr.lines().find_map(|line| line.strip_prefix(&offset));
             let digits = offset.map(|text| text.chars().take_while(char::is_ascii_digit).count());
             assert!(
-                digits > Some(0) && said.contains(reason),
-                "{arguments}: {said}"
+                digits > Some(0) && stderr.contains(reason),
+                "{arguments}: {stderr}"
             );
         }
     }
@@ -189,9 +189,9 @@ fn what_cannot_be_used_is_named() {
             "cannot be used with",
         ),
     ];
-    for (arguments, code, said) in cases {
+    for (arguments, code, message) in cases {
         let output = lucce(dir.path(), &format!("lab replay {arguments}"));
         assert_eq!(output.status.code(), Some(code), "{arguments}");
-        assert!(errors(&output).contains(said), "{}", errors(&output));
+        assert!(errors(&output).contains(message), "{}", errors(&output));
     }
 }

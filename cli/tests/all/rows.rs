@@ -271,14 +271,14 @@ fn an_export_has_one_row_for_each_stack_type_and_thread() {
     let dir = tempfile::tempdir().unwrap();
     for seed in SEEDS {
         let (_, profile) = made(dir.path(), seed);
-        let wish = ExportOptions {
+        let options = ExportOptions {
             kind: None,
             value: None,
             leaf_type: false,
             content_ids: true,
             admits: &|_, _| true,
         };
-        let run = export_run(&profile, &wish, None, &|_| ()).run;
+        let run = export_run(&profile, &options, None, &|_| ()).run;
         let mut names = BTreeSet::new();
         let mut sums: BTreeMap<String, Rows> = BTreeMap::new();
         for row in &run.rows {

@@ -56,21 +56,21 @@ fn other_commands_get_the_agent_by_their_environment() {
         &program,
         &["--events", "alloc,lock", "--", "sh", "-c", script],
     );
-    let told = format!("-agentpath:{}=events=alloc+lock", agent.display());
+    let option = format!("-agentpath:{}=events=alloc+lock", agent.display());
     assert!(
-        text == told || text.ends_with(&format!(" {told}")),
+        text == option || text.ends_with(&format!(" {option}")),
         "{text}"
     );
     assert_eq!(output.status.code(), Some(3));
     let (_, text) = run(&program, &["--out", "a b.lucce", "--", "sh", "-c", script]);
     let out = dir.join("a b.lucce");
-    let told = format!("\"-agentpath:{}=out={}\"", agent.display(), out.display());
-    assert!(text.ends_with(&told), "{text}");
+    let option = format!("\"-agentpath:{}=out={}\"", agent.display(), out.display());
+    assert!(text.ends_with(&option), "{text}");
     // What the script starts may run in another folder.
     for out in [["--out", "a.lucce"], ["--opt", "out=a.lucce"]] {
         let (_, text) = run(&program, &[&out[..], &["--", "sh", "-c", script]].concat());
-        let told = format!("=out={}", dir.join("a.lucce").display());
-        assert!(text.ends_with(&told), "{text}");
+        let option = format!("=out={}", dir.join("a.lucce").display());
+        assert!(text.ends_with(&option), "{text}");
     }
     let (output, text) = run(&program, &["--out", "a' b.lucce", "--", "sh", "-c", script]);
     assert_eq!(output.status.code(), Some(2), "{text}");

@@ -54,10 +54,10 @@ fn a_number_of_another_run_is_refused_and_a_bare_one_decodes_to_a_wrong_trace() 
             lucce_testkit::HEADER.run
         );
         let refused = decode(dir.path(), "other.log", &number);
-        let said = String::from_utf8(refused.stderr).unwrap();
+        let stderr = String::from_utf8(refused.stderr).unwrap();
         assert_eq!((refused.status.code(), refused.stdout.len()), (Some(1), 0));
         let runs = ["0123456789abcdef", "fedcba9876543210"];
-        assert!(runs.iter().all(|run| said.contains(run)), "{said}");
+        assert!(runs.iter().all(|run| stderr.contains(run)), "{stderr}");
         // What the run keeps from happening.
         let bare = decode(dir.path(), "other.log", &id.to_string());
         let taken = trace(&other, *id);

@@ -154,7 +154,7 @@ fn who_has_the_address_gets_the_page() {
 }
 
 #[test]
-fn without_the_secret_or_by_another_name_nothing_is_told() {
+fn requests_without_the_secret_or_by_another_name_are_refused() {
     let (_dir, server) = sample();
     let (host, secret) = (server.host(), server.secret.clone());
     let wrong = "0".repeat(32);
@@ -181,9 +181,9 @@ fn without_the_secret_or_by_another_name_nothing_is_told() {
     for (request, headers) in refused {
         let answer = server.ask(&request, &headers);
         assert_eq!(answer.status, 403, "{request} {headers}");
-        let told = answer.head + &answer.body;
-        let says = ["app.Main", &secret, "sample.log"];
-        assert!(!says.iter().any(|text| told.contains(text)), "{told}");
+        let text = answer.head + &answer.body;
+        let secrets = ["app.Main", &secret, "sample.log"];
+        assert!(!secrets.iter().any(|text| text.contains(text)), "{text}");
     }
     for method in ["POST", "PUT", "DELETE", "OPTIONS"] {
         let answer = server.ask(&format!("{method} /{secret}/"), &host);
@@ -195,13 +195,13 @@ fn without_the_secret_or_by_another_name_nothing_is_told() {
     assert_eq!(server.ask(&page, &local).status, 200);
 }
 
-/// Of a JVM that has ended nothing can be asked.
+/// A JVM that has ended cannot search for holders.
 #[test]
-fn a_leak_of_a_jvm_that_runs_is_shown_with_the_command_that_says_what_holds_it() {
+fn a_leak_of_a_running_jvm_is_shown_with_the_holders_command() {
     let dir = tempfile::tempdir().unwrap();
     let writer = lucce_testkit::leaks::live(&dir.path().join("live.log"));
     lucce_testkit::leaks::leaking(&dir.path().join("ended.log"));
-    let says = |log: &str| {
+    let leak_text = |log: &str| {
         let data = data_of(&Server::start(dir.path(), &[log]).get("").body);
         assert_eq!(data["leaks"]["found"].as_array().unwrap().len(), 1, "{log}");
         data["leaks"]["says"].as_str().unwrap().to_owned()
@@ -210,9 +210,9 @@ fn a_leak_of_a_jvm_that_runs_is_shown_with_the_command_that_says_what_holds_it()
         "what holds such objects: lucce ctl {} holders lucce:",
         std::process::id()
     );
-    let told = says("live.log");
-    assert!(told.contains(&command), "{told}");
-    let ended = says("ended.log");
+    let running = leak_text("live.log");
+    assert!(running.contains(&command), "{running}");
+    let ended = leak_text("ended.log");
     assert!(!ended.contains("holders"), "{ended}");
     drop(writer);
 }
@@ -318,7 +318,7 @@ fn wait_for(what: &str, mut has_happened: impl FnMut() -> bool) {
 /// Every user can read the command lines of all processes: the browser gets a file that forwards to the page.
 #[test]
 fn the_secret_is_in_no_command_line() {
-    for is_asked_for in [true, false] {
+    for is_requested in [true, false] {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         lucce_testkit::sample(&path("sample.log"));
@@ -362,7 +362,7 @@ fn the_secret_is_in_no_command_line() {
         }
         assert!(file.exists());
         // It goes when the browser has the page, or with the command.
-        match is_asked_for {
+        match is_requested {
             true => assert_eq!(server.get("").status, 200),
             false => {
                 let id = server.child.id().to_string();

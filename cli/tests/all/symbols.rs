@@ -52,7 +52,7 @@ fn symbols_decode_what_the_log_decodes() {
 
 /// Any cut and any flipped byte: an answer or an error, never a panic, and never a trace that is not the log's.
 #[test]
-fn damaged_symbols_are_told() {
+fn damaged_symbols_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let (log, path) = (dir.path().join("log"), dir.path().join("lsym"));
     lucce_testkit::sample(&log);
@@ -70,11 +70,11 @@ fn damaged_symbols_are_told() {
             else {
                 continue;
             };
-            let is_told = profile.damage.is_some();
+            let is_reported = profile.damage.is_some();
             let traces = ids
                 .iter()
                 .map(|id| profile.decode_trace(*id) == whole.decode_trace(*id));
-            assert!(is_told || traces.into_iter().all(|same| same), "{at}");
+            assert!(is_reported || traces.into_iter().all(|same| same), "{at}");
         }
     }
 }

@@ -62,17 +62,17 @@ fn sums_by_tag_are_the_whole_and_one_tag_is_its_part() {
 }
 
 #[test]
-fn a_tag_that_is_not_there_is_told_with_those_that_are() {
+fn an_unknown_tag_is_reported_with_the_known_ones() {
     let dir = tempfile::tempdir().unwrap();
     tagged(&dir.path().join("tagged.log"));
     lucce_testkit::sample(&dir.path().join("sample.log"));
-    for (log, told) in [("tagged.log", TAGS), ("sample.log", "it has no tags")] {
+    for (log, message) in [("tagged.log", TAGS), ("sample.log", "it has no tags")] {
         let output = lucce(dir.path(), &["report", log, "--tag", "endpoint=/b"]);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
         assert!(
-            said.contains("endpoint=/b") && said.contains(told),
-            "{said}"
+            stderr.contains("endpoint=/b") && stderr.contains(message),
+            "{stderr}"
         );
     }
 }
@@ -133,10 +133,10 @@ fn stream(log: &Path, ids: &lucce_testkit::Ids) {
         clock: 0,
     };
     let writer = StreamWriter::create(&events_path(log), &header, 1 << 20).unwrap();
-    for (lane, name, context) in [(1, "main", 'A'), (2, "worker-1", 'D')] {
-        let thread = writer.add_thread(ThreadId(lane), name, false).unwrap();
+    for (thread_id, name, context) in [(1, "main", 'A'), (2, "worker-1", 'D')] {
+        let thread = writer.add_thread(ThreadId(thread_id), name, false).unwrap();
         let place = EventCursor::default();
-        place.renew_block(&writer, (ThreadId(lane), thread), 1);
+        place.renew_block(&writer, (ThreadId(thread_id), thread), 1);
         assert!(place.write_event(1, 0, ids[&context].0, 0));
     }
     writer.finish_stream(2);
@@ -156,8 +156,8 @@ fn single_events_have_their_tags() {
     let text = run(&[]);
     let lines: Vec<_> = text.lines().collect();
     assert!(lines[0].contains("  main  alloc  "), "{text}");
-    let told = format!("  worker-1  [{TAGS}]  alloc  ");
-    assert!(lines[1].contains(&told), "{text}");
+    let middle = format!("  worker-1  [{TAGS}]  alloc  ");
+    assert!(lines[1].contains(&middle), "{text}");
     let only = run(&["--tag", "endpoint=/a"]);
     assert_eq!(only.lines().collect::<Vec<_>>(), lines[1..]);
     let json = run(&["--json"]);

@@ -40,8 +40,8 @@ fn suspects_are_those_of_the_command() {
         let suspects = data["leaks"]["suspects"].as_array().unwrap();
         for suspect in suspects.iter().take(3) {
             for key in ["head", "at", "verdict"] {
-                let said = suspect[key].as_str().unwrap();
-                assert!(text.contains(said), "{log}: {said}\n{text}");
+                let value = suspect[key].as_str().unwrap();
+                assert!(text.contains(value), "{log}: {value}\n{text}");
             }
             seen += 1;
         }
@@ -52,14 +52,14 @@ fn suspects_are_those_of_the_command() {
     assert!(seen > 1, "{seen} suspects");
 }
 
-/// `lucce diff --html` is the page of both runs, opened at what was asked for.
+/// `lucce diff --html` is the page of both runs, opened at the selected view.
 #[test]
 fn the_page_of_a_difference_opens_there() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     lucce_testkit::sample(&dir.join("sample.log"));
     lucce_testkit::kinds(&dir.join("kinds.log"));
-    let asked = [
+    let arguments = [
         "diff",
         "sample.log",
         "kinds.log",
@@ -72,7 +72,7 @@ fn the_page_of_a_difference_opens_there() {
         "--sort",
         "count",
     ];
-    lucce(dir, &asked);
+    lucce(dir, &arguments);
     let data = written(dir);
     assert_eq!(data["runs"].as_array().unwrap().len(), 2);
     let opening = &data["opening"];
@@ -100,7 +100,7 @@ fn a_page_is_not_live() {
     assert!(!page.contains("connect-src"));
 }
 
-/// A page that is not asked for by name replaces nothing; and it is as private as the log.
+/// A page without an explicit name replaces no file; it is as private as the log.
 #[test]
 fn a_page_without_a_name_replaces_nothing() {
     let dir = tempfile::tempdir().unwrap();

@@ -390,7 +390,7 @@ mod process_tests {
     }
 
     #[test]
-    fn peak_memory_is_told() {
+    fn peak_memory_is_measured() {
         let large = shell(
             "head -c 100000000 /dev/zero | tail -c 90000000 | wc -c",
             LONG,

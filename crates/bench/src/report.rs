@@ -468,7 +468,7 @@ pub(crate) mod report_tests {
     }
 
     #[test]
-    fn what_did_not_work_is_told() {
+    fn failures_are_reported() {
         let report = sample();
         assert_eq!(
             report.failures(),

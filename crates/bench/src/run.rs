@@ -30,15 +30,15 @@ pub struct Step<'a> {
     pub ratio: Option<f64>,
 }
 
-/// Measures. Passes every step to `told`, with the report so far.
-pub fn measure(plan: &Plan, told: &dyn Fn(&Step, &Report)) -> Report {
+/// Measures. Passes every step to `on_step`, with the report so far.
+pub fn measure(plan: &Plan, on_step: &dyn Fn(&Step, &Report)) -> Report {
     let refused = refusals(plan);
     let column = |variant: &Variant| Column {
         name: variant.name.clone(),
         about: variant.about.clone(),
     };
-    let mut teller = Teller {
-        told,
+    let mut reporter = ProgressReporter {
+        on_step,
         done: 0,
         total: plan.programs.len() * plan.rounds * refused.iter().filter(|r| r.is_none()).count(),
         report: Report {
@@ -50,14 +50,14 @@ pub fn measure(plan: &Plan, told: &dyn Fn(&Step, &Report)) -> Report {
     };
     for program in &plan.programs {
         let cells = Cells::new(plan, program, &refused);
-        teller.report.rows.push(cells.row());
-        cells.run(&mut teller);
+        reporter.report.rows.push(cells.row());
+        cells.run(&mut reporter);
     }
-    teller.report
+    reporter.report
 }
 
-struct Teller<'a> {
-    told: &'a dyn Fn(&Step, &Report),
+struct ProgressReporter<'a> {
+    on_step: &'a dyn Fn(&Step, &Report),
     done: usize,
     total: usize,
     /// The last row belongs to the running program.
@@ -145,13 +145,16 @@ fn last_words(ended: &Ended) -> String {
 /// Returns a failure together with the program's other failed checks.
 fn with_reasons(failed: &str, ended: &Ended) -> String {
     const MOST: usize = 4;
-    let mut told = vec![failed.trim()];
+    let mut reasons = vec![failed.trim()];
     for line in ended.stderr.lines().map(str::trim) {
-        if told.len() < MOST && line.to_lowercase().contains("failed") && !told.contains(&line) {
-            told.push(line);
+        if reasons.len() < MOST
+            && line.to_lowercase().contains("failed")
+            && !reasons.contains(&line)
+        {
+            reasons.push(line);
         }
     }
-    told.join("; ")
+    reasons.join("; ")
 }
 
 /// The results of a JVM.
@@ -185,19 +188,19 @@ impl<'a> Cells<'a> {
         }
     }
 
-    fn run(mut self, teller: &mut Teller) {
-        let repeats = self.round(0, teller);
+    fn run(mut self, reporter: &mut ProgressReporter) {
+        let repeats = self.round(0, reporter);
         let mut rounds = self.plan.rounds;
         // The whole process is measured: the first one of each variant is the warm-up.
         if !repeats && self.plan.warm_up > 0 {
-            teller.total += self.waiting();
+            reporter.total += self.waiting();
             self.forget();
             rounds += 1;
         }
         for round in 1..rounds {
-            self.round(round, teller);
+            self.round(round, reporter);
         }
-        teller.see(self.row());
+        reporter.see(self.row());
     }
 
     fn row(&self) -> Row {
@@ -208,10 +211,10 @@ impl<'a> Cells<'a> {
     }
 
     /// Runs each variant once. Returns whether the program repeats its work by itself.
-    fn round(&mut self, round: usize, teller: &mut Teller) -> bool {
+    fn round(&mut self, round: usize, reporter: &mut ProgressReporter) -> bool {
         let count = self.outcomes.len();
         if self.program.turns {
-            return self.together(round, teller);
+            return self.together(round, reporter);
         }
         let mut repeats = false;
         let mut cpu: Vec<Option<f64>> = vec![None; count];
@@ -227,13 +230,13 @@ impl<'a> Cells<'a> {
             }
             repeats |= run.as_ref().is_ok_and(|run| run.repeats);
             self.keep(at, run);
-            teller.tell(self.step(at, round, &cpu), self.row());
+            reporter.report_step(self.step(at, round, &cpu), self.row());
         }
         repeats
     }
 
     /// Runs one round of all variants at once, in turns.
-    fn together(&mut self, round: usize, teller: &mut Teller) -> bool {
+    fn together(&mut self, round: usize, reporter: &mut ProgressReporter) -> bool {
         let count = self.outcomes.len();
         let able: Vec<usize> = (0..count).filter(|at| self.still_measured(*at)).collect();
         let mut commands = Vec::new();
@@ -259,7 +262,7 @@ impl<'a> Cells<'a> {
             }
             repeats |= run.as_ref().is_ok_and(|run| run.repeats);
             self.keep(at, run);
-            teller.tell(self.step(at, round, &cpu), self.row());
+            reporter.report_step(self.step(at, round, &cpu), self.row());
         }
         repeats
     }
@@ -366,14 +369,14 @@ impl<'a> Cells<'a> {
     }
 }
 
-impl Teller<'_> {
+impl ProgressReporter<'_> {
     fn see(&mut self, row: Row) {
         if let Some(last) = self.report.rows.last_mut() {
             *last = row;
         }
     }
 
-    fn tell(&mut self, step: Step, row: Row) {
+    fn report_step(&mut self, step: Step, row: Row) {
         self.done += 1;
         self.see(row);
         let step = Step {
@@ -381,7 +384,7 @@ impl Teller<'_> {
             total: self.total,
             ..step
         };
-        (self.told)(&step, &self.report);
+        (self.on_step)(&step, &self.report);
     }
 }
 

@@ -168,7 +168,7 @@ mod table_tests {
     use crate::report::report_tests::sample;
 
     #[test]
-    fn differences_are_told_with_their_ratio() {
+    fn differences_are_printed_with_their_ratio() {
         let text = differences(&sample(), Metric::Cpu);
         assert!(text.contains("+26 ms (1.26)"), "{text}");
         assert!(text.contains("100 ms (98 ms–102 ms)") && text.contains("FAILED"));

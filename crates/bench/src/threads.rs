@@ -281,7 +281,7 @@ mod threads_tests {
 
     /// Short-lived threads of the program use 200 ms, serving threads use 300 ms.
     #[test]
-    fn own_threads_are_told_from_those_that_serve() {
+    fn own_threads_are_distinguished_from_serving_ones() {
         let ended = burnt("all");
         let own = ended.usage.own.unwrap();
         assert!(ended.usage.cpu >= 500.0, "{ended:?}");
@@ -291,7 +291,7 @@ mod threads_tests {
     }
 
     #[test]
-    fn what_serves_to_the_end_is_wrong_by_no_more_than_is_told() {
+    fn the_error_of_serving_threads_is_within_its_bound() {
         let ended = burnt("late");
         let own = ended.usage.own.unwrap();
         assert!(own.cpu >= 200.0, "{ended:?}");

@@ -157,7 +157,7 @@ fn of_a_program_without_iterations_the_whole_process_is_measured() {
 }
 
 #[test]
-fn a_variant_whose_flags_are_refused_is_not_run_and_says_why() {
+fn a_variant_with_refused_flags_is_not_run_and_has_a_reason() {
     let script = format!(
         "[ \"$1\" != -a ] || {{ echo \"lucce: unknown option 'a'\" >&2; exit 1; }}\n{ITERATES}"
     );
@@ -184,7 +184,7 @@ fn another_result_than_the_baselines_is_a_failed_run() {
 }
 
 #[test]
-fn a_program_that_fails_is_told_with_its_last_words() {
+fn a_failing_program_is_reported_with_its_last_output() {
     let script = "[ \"$2\" = -version ] || [ \"$1\" != -a ] || { echo no luck >&2; exit 3; }";
     let measured = run(script, 0);
     assert!(reason(&measured, 1).starts_with("no luck"));
@@ -211,7 +211,7 @@ fn too_few_iterations_and_changing_results_are_failures() {
 }
 
 #[test]
-fn what_a_variant_records_is_told_and_removed() {
+fn recordings_of_a_variant_are_reported_and_removed() {
     let script = "[ \"$1\" != -b ] || printf 1234567 >\"$2\"";
     let measured = run(script, 0);
     let report = &measured.report;

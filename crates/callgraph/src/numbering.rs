@@ -280,7 +280,7 @@ impl AcyclicGraph {
             .iter()
             .for_each(|known| walk.walk_from(known.edge.caller));
         walk.done.reverse();
-        let mut shape = AcyclicGraph {
+        let mut graph = AcyclicGraph {
             order: walk.done,
             incoming: HashMap::new(),
             entries: entries.into_iter().collect(),
@@ -288,14 +288,14 @@ impl AcyclicGraph {
             back_edges: walk.back_edges,
         };
         for known in given.iter().filter(|known| !known.edge.is_entry()) {
-            if shape.back_edges.contains(&known.edge) {
-                shape.targets.insert(known.edge.callee);
+            if graph.back_edges.contains(&known.edge) {
+                graph.targets.insert(known.edge.callee);
             } else {
-                let callers = shape.incoming.entry(known.edge.callee);
+                let callers = graph.incoming.entry(known.edge.callee);
                 callers.or_default().push(*known);
             }
         }
-        shape
+        graph
     }
 
     fn incoming_edges(&self, method: MethodId) -> &[WeightedEdge] {

@@ -106,7 +106,7 @@ proptest! {
         prop_assert_eq!((before.nodes, before.transitions), (after.nodes, after.transitions));
         prop_assert_eq!((before.anchors, before.bases), (after.anchors, after.bases));
         prop_assert_eq!(before.memory_bytes, after.memory_bytes);
-        // Where fields have run out there is nothing to look up, so the lock is asked again.
+        // If fields have run out, there is nothing to look up, so the lock is taken again.
         prop_assert!(before.unknown > 0 || before.slow_lookups == after.slow_lookups);
     }
 

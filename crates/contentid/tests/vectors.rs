@@ -88,7 +88,7 @@ fn ids_are_those_of_another_implementation() {
 }
 
 #[test]
-fn only_ids_by_line_tell_lines_apart() {
+fn only_ids_by_line_distinguish_lines() {
     let id = |line, detail| FrameId::from_frame(frame("a.B", "m", "()V", line), detail);
     assert_ne!(id(1, ContentDetail::ByLine), id(2, ContentDetail::ByLine));
     assert_eq!(

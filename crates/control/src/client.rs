@@ -209,7 +209,7 @@ mod client_tests {
     }
 
     #[test]
-    fn whoever_does_not_speak_the_protocol_is_told_so() {
+    fn a_peer_without_the_protocol_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let place = place(&folder);
         let listener = ControlListener::bind(&place).unwrap();

@@ -71,7 +71,7 @@ mod client_threads_tests {
     const FOREVER: Duration = Duration::from_secs(1 << 20);
 
     /// Returns the available text without waiting.
-    fn told(mut stream: &UnixStream) -> Option<String> {
+    fn read_available(mut stream: &UnixStream) -> Option<String> {
         stream.set_nonblocking(true).unwrap();
         let mut text = [0; 200];
         let length = stream.read(&mut text).ok()?;
@@ -106,13 +106,13 @@ mod client_threads_tests {
         }
         // One of these clients exceeds the limit and is refused.
         silent.extend((0..2).map(|_| UnixStream::connect(place.socket_path()).unwrap()));
-        let told = loop {
-            if let Some(told) = silent.iter().find_map(told) {
-                break told;
+        let text = loop {
+            if let Some(text) = silent.iter().find_map(read_available) {
+                break text;
             }
             thread::yield_now();
         };
-        assert!(told.contains("16 others"), "{told}");
+        assert!(text.contains("16 others"), "{text}");
         // Room is available again once they disconnect.
         drop(silent);
         while ask().is_err() {

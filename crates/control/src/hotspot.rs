@@ -108,9 +108,9 @@ pub fn load_agent(pid: u32, path: &Path, options: &str) -> Result<(), AttachErro
     if !to_visible_path(pid, path).is_file() {
         return Err(AttachError::NoAgent(path.to_owned()));
     }
-    let said = AttachErrorFile::new(&place)?;
+    let error_file = AttachErrorFile::new(&place)?;
     let comma = if options.is_empty() { "" } else { "," };
-    let options = format!("{options}{comma}tell={}", said.inner.display());
+    let options = format!("{options}{comma}tell={}", error_file.inner.display());
     let path = path.to_str().ok_or(AttachError::TooLong)?;
     let arguments = ["1", "load", path, "true", &options];
     if arguments
@@ -130,7 +130,7 @@ pub fn load_agent(pid: u32, path: &Path, options: &str) -> Result<(), AttachErro
         start_attach_listener(pid, &place, &socket)?;
     }
     let answer = send_attach_request(pid, &socket, &arguments)?;
-    check_attach_reply(&answer, &said)
+    check_attach_reply(&answer, &error_file)
 }
 
 /// Checks the process: SIGQUIT must reach only JVMs of this user.
@@ -185,10 +185,10 @@ fn start_attach_listener(
     place: &SocketLocation,
     socket: &Path,
 ) -> Result<(), AttachError> {
-    let wish = place
+    let request_path = place
         .folder()
         .join(format!(".attach_pid{}", place.inner_pid()));
-    let _wish = TemporaryFile::new(wish)?;
+    let _request_file = TemporaryFile::new(request_path)?;
     peer::send_quit(pid)?;
     let end = Instant::now() + ATTACH_TIMEOUT;
     let mut again = Instant::now() + WAKE_INTERVAL;
@@ -244,7 +244,7 @@ fn send_attach_request(pid: u32, socket: &Path, arguments: &[&str]) -> Result<St
 }
 
 /// Checks the answer: the first line is the command's result, then comes the agent's result.
-fn check_attach_reply(answer: &str, said: &AttachErrorFile) -> Result<(), AttachError> {
+fn check_attach_reply(answer: &str, error_file: &AttachErrorFile) -> Result<(), AttachError> {
     let (code, text) = answer.split_once('\n').unwrap_or((answer, ""));
     let code: i32 = code.trim().parse().map_err(|_| {
         let start: String = answer.chars().take(40).collect();
@@ -254,7 +254,7 @@ fn check_attach_reply(answer: &str, said: &AttachErrorFile) -> Result<(), Attach
     if code == 0 && text.strip_prefix("return code:").map(str::trim) == Some("0") {
         return Ok(());
     }
-    let reason = said.read_reason();
+    let reason = error_file.read_reason();
     Err(AttachError::Refused(match (reason.is_empty(), text) {
         (false, _) => reason,
         (true, "") => format!("the JVM refuses (code {code})"),
@@ -327,19 +327,23 @@ mod hotspot_tests {
     #[test]
     fn what_the_jvm_answers() {
         let folder = tempfile::tempdir().unwrap();
-        let said =
+        let error_file =
             AttachErrorFile::new(&SocketLocation::in_folder(folder.path().to_owned(), 1)).unwrap();
-        assert!(check_attach_reply("0\nreturn code: 0\n", &said).is_ok());
-        let error = |answer| check_attach_reply(answer, &said).unwrap_err().to_string();
+        assert!(check_attach_reply("0\nreturn code: 0\n", &error_file).is_ok());
+        let error = |answer| {
+            check_attach_reply(answer, &error_file)
+                .unwrap_err()
+                .to_string()
+        };
         assert!(error("0\nreturn code: -1\n").contains("return code: -1"));
         assert!(error("0\nx.so: cannot open\n").contains("cannot open"));
         assert!(error("101\n").contains("code 101"));
         assert!(error("HTTP/1.1 200\n").contains("foreign"));
         assert!(error("").contains("foreign"));
-        fs::write(&said.file.0, "unknown option 'x'").unwrap();
+        fs::write(&error_file.file.0, "unknown option 'x'").unwrap();
         assert_eq!(error("0\nreturn code: -1\n"), "unknown option 'x'");
-        let file = said.file.0.clone();
-        drop(said);
+        let file = error_file.file.0.clone();
+        drop(error_file);
         assert!(!file.exists());
     }
 }

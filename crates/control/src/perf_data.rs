@@ -135,7 +135,7 @@ mod perf_data_tests {
     }
 
     #[test]
-    fn the_jvm_says_whether_agents_may_come() {
+    fn perf_data_shows_whether_agents_are_allowed() {
         let folder = tempfile::tempdir().unwrap();
         let place = SocketLocation::in_folder(folder.path().to_owned(), 7);
         assert_eq!(lets_attach(&place), None);
@@ -154,7 +154,7 @@ mod perf_data_tests {
     }
 
     #[test]
-    fn the_jvm_says_whether_it_has_started() {
+    fn perf_data_shows_whether_the_jvm_has_started() {
         let folder = tempfile::tempdir().unwrap();
         let place = SocketLocation::in_folder(folder.path().to_owned(), 7);
         let own = folder.path().join("hsperfdata_somebody");
@@ -178,7 +178,7 @@ mod perf_data_tests {
     }
 
     #[test]
-    fn the_jvm_says_what_it_runs() {
+    fn perf_data_has_the_command() {
         let folder = tempfile::tempdir().unwrap();
         let place = SocketLocation::in_folder(folder.path().to_owned(), 7);
         assert_eq!(java_command(&place), None);
@@ -189,7 +189,7 @@ mod perf_data_tests {
     }
 
     #[test]
-    fn a_damaged_file_says_nothing_or_the_same() {
+    fn a_damaged_file_has_no_or_the_same_content() {
         let file = written(CAPABILITIES, b"0");
         for length in 0..file.len() {
             let cut = find_text(&file[..length], CAPABILITIES);

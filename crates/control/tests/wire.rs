@@ -71,7 +71,7 @@ fn what_does_not_fit_into_a_line_is_not_sent() {
 
 /// A command that is older than the agent names no type, and means all; it has no budget.
 #[test]
-fn holders_of_all_types_are_asked_for_as_ever() {
+fn requests_for_holders_of_all_types_are_unchanged() {
     let all = HolderSearchOptions {
         max_walks: 48,
         budget: None,

@@ -377,7 +377,7 @@ mod gzip_tests {
         let [zeros, ones] = [of(0), of(1)];
         assert!(zeros.len() < 20_000 && ones.len() < 20_000);
         let mega = 1 << 20;
-        for (bomb, limits, said) in [
+        for (bomb, limits, message) in [
             (
                 &zeros,
                 limits(mega, u64::MAX),
@@ -392,12 +392,12 @@ mod gzip_tests {
             (&ones, ALL, None),
         ] {
             let (bytes, damage) = unpacked(bomb, limits);
-            match said {
+            match message {
                 None => assert_eq!((bytes.len(), damage), (10 << 20, None)),
-                Some(said) => {
+                Some(message) => {
                     // The earlier content is present, and at most one buffer beyond it.
                     assert!(bytes.len() < 2 << 20, "{}", bytes.len());
-                    assert!(damage.unwrap().contains(said));
+                    assert!(damage.unwrap().contains(message));
                 }
             }
         }

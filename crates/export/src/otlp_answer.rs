@@ -83,7 +83,7 @@ mod otlp_answer_tests {
             code: 3,
             message: "not this".into(),
         };
-        let said = OtlpAnswer::refusal_message(&status.encode_to_vec());
-        assert_eq!(said.as_deref(), Some("not this"));
+        let message = OtlpAnswer::refusal_message(&status.encode_to_vec());
+        assert_eq!(message.as_deref(), Some("not this"));
     }
 }

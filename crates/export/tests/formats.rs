@@ -134,7 +134,7 @@ fn speedscope_opens_and_closes_each_path_once() {
         (&"alloc: bytes".into(), &48.into())
     );
     let events = profile["events"].as_array().unwrap();
-    let told: Vec<_> = events
+    let read: Vec<_> = events
         .iter()
         .map(|event| {
             let number = |key: &str| event[key].as_u64().unwrap();
@@ -153,7 +153,7 @@ fn speedscope_opens_and_closes_each_path_once() {
         ("C", 1, 48),
         ("C", 0, 48),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(read, expected);
     assert_eq!(file["profiles"][1]["endValue"], 5);
 }
 

@@ -99,7 +99,7 @@ proptest! {
     }
 
     #[test]
-    fn anything_may_be_asked(pattern in any::<String>(), class in any::<String>()) {
+    fn any_name_can_be_matched(pattern in any::<String>(), class in any::<String>()) {
         if let Ok(patterns) = PatternList::parse(&pattern) {
             let _ = patterns.matches_class(&class);
         }

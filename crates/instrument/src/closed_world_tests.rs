@@ -91,8 +91,8 @@ fn read_jdk(jdk: &jdks::Jdk) -> JdkClasses {
                 |(_, fact): &(usize, &JdkFact)| fact.matches_method(&class.name, name, descriptor);
             let found = named.iter().enumerate().filter(holds);
             read.facts.extend(found.map(|(index, _)| index));
-            let said = is_hidden(jdk.version, &class.name, name, descriptor);
-            if is_base && method.has_annotation(HIDDEN) != said {
+            let is_listed = is_hidden(jdk.version, &class.name, name, descriptor);
+            if is_base && method.has_annotation(HIDDEN) != is_listed {
                 let text = format!("{}.{name}{descriptor}", class.name);
                 read.hidden_otherwise.push(text);
             }
@@ -206,7 +206,7 @@ fn the_list_of_natives_is_what_the_jdks_have() {
 
 /// The annotations in the class files decide.
 #[test]
-fn the_table_of_hidden_methods_says_what_the_jdks_say() {
+fn the_table_of_hidden_methods_matches_the_jdks() {
     let known = JDKS.iter().filter(|jdk| [17, 25].contains(&jdk.version));
     for jdk in known {
         assert_eq!(

@@ -237,7 +237,7 @@ mod gc_counters_tests {
     }
 
     #[test]
-    fn pauses_of_cycles_are_told_apart() {
+    fn pauses_of_cycles_are_distinguished() {
         let words = counters(&[
             ("sun.gc.collector.0.invocations", "", 9),
             ("sun.gc.collector.0.name", "ZGC minor collection pauses", 0),

@@ -63,7 +63,7 @@ fn markdown_heading(group: OptionGroup) -> String {
         .replace("lucce record", "`lucce record`")
 }
 
-/// What stands before a group's table.
+/// The text before a group's table.
 fn group_introduction(group: OptionGroup) -> String {
     match group {
         OptionGroup::Events => event_kinds_table(),

@@ -125,8 +125,8 @@ mod endpoint_tests {
             ("http://h/a b", "no URL"),
             ("http://h/a\r\nX: y", "no URL"),
         ] {
-            let said = HttpEndpoint::parse(url, PATH).unwrap_err();
-            assert!(said.contains(why), "{url}: {said}");
+            let message = HttpEndpoint::parse(url, PATH).unwrap_err();
+            assert!(message.contains(why), "{url}: {message}");
         }
     }
 }

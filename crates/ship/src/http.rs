@@ -213,7 +213,7 @@ fn decode_chunks(mut body: &[u8]) -> (Vec<u8>, bool) {
 mod http_tests {
     use super::*;
 
-    fn told(text: &str) -> Option<(u16, Option<u64>, String)> {
+    fn parse_parts(text: &str) -> Option<(u16, Option<u64>, String)> {
         let answer = parse_response(text.as_bytes())?;
         let body = String::from_utf8(answer.body).unwrap();
         Some((answer.status, answer.retry_after, body))
@@ -222,21 +222,24 @@ mod http_tests {
     #[test]
     fn answers_are_read() {
         let plain = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more";
-        assert_eq!(told(plain), Some((200, None, "ok".into())));
+        assert_eq!(parse_parts(plain), Some((200, None, "ok".into())));
         let later = "HTTP/1.0 503 Busy\r\nretry-after:  7\r\n\r\nlater";
-        assert_eq!(told(later), Some((503, Some(7), "later".into())));
+        assert_eq!(parse_parts(later), Some((503, Some(7), "later".into())));
         let chunks = "HTTP/1.1 400 No\r\nTransfer-Encoding: Chunked\r\n\r\n3;x=y\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n";
-        assert_eq!(told(chunks), Some((400, None, "abc0123456789".into())));
+        assert_eq!(
+            parse_parts(chunks),
+            Some((400, None, "abc0123456789".into()))
+        );
         assert!(is_complete(chunks.as_bytes()) && is_complete(plain.as_bytes()));
         let early = format!("HTTP/1.1 100 Continue\r\n\r\n{plain}");
-        assert_eq!(told(&early), Some((200, None, "ok".into())));
+        assert_eq!(parse_parts(&early), Some((200, None, "ok".into())));
         for other in [
             "",
             "SSH-2.0-x\r\n\r\n",
             "HTTP/1.1 x\r\n\r\n",
             "HTTP/1.1 200 OK\r\n",
         ] {
-            assert_eq!(told(other), None, "{other}");
+            assert_eq!(parse_parts(other), None, "{other}");
         }
     }
 

@@ -31,12 +31,12 @@ impl RetryBackoff {
     }
 
     /// Returns the delay after a failure: the requested one, else twice the previous one, at most a minute.
-    pub fn next_delay(&mut self, asked: Option<Duration>) -> Duration {
+    pub fn next_delay(&mut self, retry_after: Option<Duration>) -> Duration {
         let delay = self.delay;
         self.delay = Self::LONGEST.min(delay * 2);
-        asked.map_or_else(
+        retry_after.map_or_else(
             || add_jitter(delay),
-            |asked| asked.clamp(Self::MIN_RETRY_AFTER, Self::MAX_RETRY_AFTER),
+            |retry_after| retry_after.clamp(Self::MIN_RETRY_AFTER, Self::MAX_RETRY_AFTER),
         )
     }
 }

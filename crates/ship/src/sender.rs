@@ -107,7 +107,7 @@ pub struct LogSender {
     labels: RunLabels,
     /// Whether the program's arguments are sent unmasked.
     shows_arguments: bool,
-    /// The last generation that the collector is known to have. `None`: it must be asked.
+    /// The last generation that the collector is known to have. `None`: unknown, to be requested.
     number: Option<u64>,
     collector_contents: Option<CollectorContents>,
     /// Set if the last part was sent without a reply.

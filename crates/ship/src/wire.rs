@@ -344,7 +344,7 @@ mod wire_tests {
     }
 
     #[test]
-    fn a_collector_tells_what_it_has() {
+    fn a_collector_reports_its_generation() {
         let known = CollectorGeneration {
             number: 7,
             token: u64::MAX,

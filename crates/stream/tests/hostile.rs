@@ -6,7 +6,7 @@ use std::fs;
 
 use lucce_stream::{EventStream, OpenError, StreamHeader, StreamWriter};
 use proptest::prelude::*;
-use support::{START, Thread, told};
+use support::{START, Thread, read_events};
 
 /// Two threads; blocks that are sealed and one that is open.
 fn sample() -> Vec<u8> {
@@ -27,7 +27,7 @@ fn what_is_changed_is_found() {
     let bytes = sample();
     let whole = EventStream::from_bytes(bytes.clone()).unwrap();
     assert_eq!((whole.damage(), whole.event_count()), (None, 399));
-    let events = told(&whole);
+    let events = read_events(&whole);
     let (mut silent, mut damaged) = (0, 0);
     for at in 64..bytes.len() {
         let mut bytes = bytes.clone();
@@ -40,7 +40,7 @@ fn what_is_changed_is_found() {
                 damaged += 1;
             }
             // Bytes without a meaning, or numbers and values of a block that is open.
-            None if told(&stream) == events => silent += 1,
+            None if read_events(&stream) == events => silent += 1,
             None => {}
         }
     }
@@ -51,10 +51,10 @@ fn what_is_changed_is_found() {
 #[test]
 fn a_file_that_was_cut_is_read_up_to_the_cut() {
     let bytes = sample();
-    let whole = told(&EventStream::from_bytes(bytes.clone()).unwrap());
+    let whole = read_events(&EventStream::from_bytes(bytes.clone()).unwrap());
     for end in (64..bytes.len()).step_by(40) {
         let stream = EventStream::from_bytes(bytes[..end].to_vec()).unwrap();
-        let read = told(&stream);
+        let read = read_events(&stream);
         assert!(read.iter().all(|event| whole.contains(event)));
         let is_boundary = stream.damage().is_none();
         assert!(!is_boundary || end % 64 == 0, "{end}");
@@ -65,7 +65,7 @@ fn a_file_that_was_cut_is_read_up_to_the_cut() {
 }
 
 #[test]
-fn foreign_newer_and_broken_headers_are_told_apart() {
+fn foreign_newer_and_broken_headers_are_distinguished() {
     let open = |bytes: &[u8]| EventStream::from_bytes(bytes.to_vec()).err();
     assert!(matches!(open(b""), Some(OpenError::Empty(_))));
     assert!(matches!(

@@ -6,7 +6,7 @@ use std::fs;
 
 use lucce_stream::{EventStream, MAX_TYPE_ID, StreamThread, StreamWriter};
 use proptest::prelude::*;
-use support::{START, Thread, Told, told};
+use support::{EventFields, START, Thread, read_events};
 
 fn written(limit: u64, write: impl FnOnce(&StreamWriter)) -> (Vec<u8>, StreamWriter) {
     let folder = tempfile::tempdir().unwrap();
@@ -25,7 +25,7 @@ proptest! {
         ),
         ends in any::<bool>(),
     ) {
-        let mut expected: Vec<Told> = Vec::new();
+        let mut expected: Vec<EventFields> = Vec::new();
         let (bytes, _) = written(1 << 30, |writer| {
             let mut threads: Vec<_> = (0..4)
                 .map(|n| Thread::start(writer, n + 10, &format!("t{n}")))
@@ -47,7 +47,7 @@ proptest! {
         prop_assert_eq!(stream.event_count(), expected.len() as u64);
         // At one time the order of threads is not known.
         expected.sort_by_key(|event| (event.0, event.1));
-        prop_assert_eq!(told(&stream), expected);
+        prop_assert_eq!(read_events(&stream), expected);
         prop_assert_eq!(&*stream.threads()[3].name, "t3");
     }
 }
@@ -65,7 +65,10 @@ fn a_thread_goes_on_in_the_block_of_one_that_ended() {
     });
     let stream = EventStream::from_bytes(bytes).unwrap();
     assert_eq!(stream.damage(), None);
-    assert_eq!(told(&stream), [(600, 1, 1, 11, 5), (700, 2, 2, 12, 0)]);
+    assert_eq!(
+        read_events(&stream),
+        [(600, 1, 1, 11, 5), (700, 2, 2, 12, 0)]
+    );
     let name = |n| {
         &*stream
             .thread_info(lucce_stream::StreamThread(n))
@@ -97,14 +100,14 @@ fn a_copy_ends_where_a_thread_begins_that_is_not_in_it() {
     let (bytes, _writer) = goes_on(false);
     let stream = EventStream::from_bytes(bytes).unwrap();
     assert_eq!((stream.damage(), stream.event_count()), (None, 1));
-    assert_eq!(told(&stream), [(600, 1, 1, 11, 5)]);
+    assert_eq!(read_events(&stream), [(600, 1, 1, 11, 5)]);
     let (bytes, _writer) = goes_on(true);
     let stream = EventStream::from_bytes(bytes).unwrap();
     assert!(stream.damage().is_some());
 }
 
 #[test]
-fn the_file_keeps_its_limit_and_says_since_when_it_is_full() {
+fn the_file_keeps_its_limit_and_has_the_time_when_it_was_full() {
     const LIMIT: u64 = 256 << 10;
     let mut kept = 0;
     let (bytes, writer) = written(LIMIT, |writer| {

@@ -57,10 +57,10 @@ mod arguments_tests {
             ("  app.Main \n hunter2\u{a0}x ", "app.Main * *"),
             ("app.Main é", "app.Main *"),
         ] {
-            let said = mask_arguments(command);
-            assert_eq!(said, masked, "{command:?}");
-            assert!(said.len() <= command.len());
-            assert_eq!(mask_arguments(&said), said);
+            let printed = mask_arguments(command);
+            assert_eq!(printed, masked, "{command:?}");
+            assert!(printed.len() <= command.len());
+            assert_eq!(mask_arguments(&printed), printed);
         }
     }
 }

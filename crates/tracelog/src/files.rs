@@ -119,8 +119,8 @@ mod files_tests {
             (dir.path().to_owned(), "a directory"),
         ];
         for (path, what) in cases {
-            let said = open_file(&path).unwrap_err().to_string();
-            assert!(said.starts_with(what), "{}: {said}", path.display());
+            let message = open_file(&path).unwrap_err().to_string();
+            assert!(message.starts_with(what), "{}: {message}", path.display());
         }
         assert!(open_file(path("none")).is_err());
         fs::write(path("file"), "x").unwrap();

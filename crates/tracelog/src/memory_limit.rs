@@ -99,8 +99,8 @@ fn address_limit() -> Option<u64> {
         rlim_max: 0,
     };
     // SAFETY: fills the struct that it is given.
-    let asked = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
-    (asked == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+    let status = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
+    (status == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
 fn addresses_in_use() -> u64 {
@@ -157,7 +157,7 @@ mod memory_limit_tests {
     }
 
     #[test]
-    fn sizes_are_told_in_their_unit() {
+    fn sizes_are_formatted_in_their_unit() {
         for (bytes, text) in [
             (32 << 40, "32 TB"),
             (3 << 29, "1.5 GB"),

@@ -254,7 +254,7 @@ mod run_id_tests {
     }
 
     #[test]
-    fn runs_are_told_apart() {
+    fn different_runs_have_different_ids() {
         let runs: std::collections::BTreeSet<_> = (0..1000).map(|_| RunId::random()).collect();
         assert_eq!(runs.len(), 1000);
         assert_eq!(RunId::new(0), None);

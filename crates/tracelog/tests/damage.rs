@@ -48,7 +48,7 @@ fn block_by_block(path: &Path) -> Option<Vec<String>> {
 }
 
 #[test]
-fn one_block_at_a_time_says_the_same_as_all_at_once() {
+fn single_blocks_read_the_same_as_the_whole_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x");
     let bytes = bytes();
@@ -90,7 +90,7 @@ fn one_block_at_a_time_says_the_same_as_all_at_once() {
 /// What a log says to a reader who looks at seals; none: it is damaged, and says so.
 fn undamaged(bytes: Vec<u8>) -> Option<String> {
     let log = InMemoryLog::from_bytes(bytes).ok()?;
-    let mut said = format!("{:?}", log.header());
+    let mut content = format!("{:?}", log.header());
     for item in log.items() {
         let seal = match item.as_ref().ok()? {
             LogItem::Record(_) => SealState::Right,
@@ -102,16 +102,16 @@ fn undamaged(bytes: Vec<u8>) -> Option<String> {
         if seal != SealState::Right {
             return None;
         }
-        said += &format!("{item:?}");
+        content += &format!("{item:?}");
     }
-    Some(said)
+    Some(content)
 }
 
 /// No bit of a log that its JVM has ended can change what it says without being noticed.
 #[test]
 fn a_flipped_bit_of_an_ended_log_is_noticed_or_changes_nothing() {
     let bytes = bytes();
-    let said = undamaged(bytes.clone()).unwrap();
+    let content = undamaged(bytes.clone()).unwrap();
     let (mut noticed, mut without_effect) = (0, 0);
     for at in 0..bytes.len() {
         for bit in 0..8 {
@@ -120,7 +120,7 @@ fn a_flipped_bit_of_an_ended_log_is_noticed_or_changes_nothing() {
             match undamaged(flipped) {
                 None => noticed += 1,
                 Some(now) => {
-                    assert!(now == said, "bit {bit} of byte {at} was not noticed");
+                    assert!(now == content, "bit {bit} of byte {at} was not noticed");
                     without_effect += 1;
                 }
             }

@@ -106,7 +106,7 @@ fn cut_anywhere() {
         let (cells, _, damaged) = read(&InMemoryLog::from_bytes(bytes[..len].to_vec()).unwrap());
         assert!(cells.len() >= last && cells.len() <= 3);
         assert!(cells.iter().zip(expected()).all(|(a, b)| *a == b));
-        // What is missing of a block is told; a file may end behind the first one.
+        // Missing parts of a block are reported; a file may end behind the first cell.
         assert!(damaged || cells.len() != 1, "{len}");
         last = cells.len();
     }
@@ -127,7 +127,7 @@ fn a_block_header_that_was_changed_is_seen() {
 }
 
 #[test]
-fn a_cell_with_bytes_where_zeros_must_be_says_so() {
+fn nonzero_padding_of_a_cell_is_reported() {
     let mut bytes = file();
     bytes[CELLS + 13] = 1;
     let (cells, ..) = read(&InMemoryLog::from_bytes(bytes).unwrap());

@@ -48,8 +48,8 @@ fn kill_after(path: &PathBuf, pause: Duration) -> u64 {
     let first = lines.find(|l| l.as_ref().unwrap().contains("sure "));
     assert!(first.is_some());
     let rest = std::thread::spawn(move || {
-        let said = lines.filter_map(|l| l.ok()?.strip_prefix("sure ")?.parse().ok());
-        said.last().unwrap_or(0)
+        let confirmed = lines.filter_map(|l| l.ok()?.strip_prefix("sure ")?.parse().ok());
+        confirmed.last().unwrap_or(0)
     });
     std::thread::sleep(pause);
     child.kill().unwrap();

@@ -367,11 +367,11 @@ impl<'p> RunNames<'p> {
     fn number_tagged_thread(&mut self, thread: ThreadId) -> u32 {
         let (names, profile) = (&mut *self.names, self.profile);
         *self.tagged_threads.entry(thread).or_insert_with(|| {
-            let lane = TaggedThread {
+            let tagged_thread = TaggedThread {
                 thread: names.threads.intern_value(profile.thread_name(thread)),
                 tags: names.tags.intern_value(format_thread_tags(profile, thread)),
             };
-            names.tagged_threads.intern_value(lane)
+            names.tagged_threads.intern_value(tagged_thread)
         })
     }
 

@@ -46,7 +46,7 @@ impl MergedProfile {
                 name: sum.kind.clone(),
                 unit: sum.unit.clone(),
             });
-            let lane = TaggedThread {
+            let tagged_thread = TaggedThread {
                 thread: names.threads.intern_value(String::new()),
                 tags: names.tags.intern_value(sum.tags.clone()),
             };
@@ -57,7 +57,7 @@ impl MergedProfile {
                     .what
                     .as_ref()
                     .map(|what| names.types.intern_value(what.clone())),
-                tagged_thread: names.tagged_threads.intern_value(lane),
+                tagged_thread: names.tagged_threads.intern_value(tagged_thread),
                 is_idle: false,
                 id: ContextId(0),
                 count: sum.count,

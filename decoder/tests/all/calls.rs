@@ -1,4 +1,4 @@
-//! A run's calls as k-calling contexts hear them: from a recording, whole or damaged, and from a log.
+//! A run's calls as k-calling contexts receive them: from a recording, whole or damaged, and from a log.
 
 use std::collections::BTreeMap;
 
@@ -15,15 +15,15 @@ fn recorded() -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-fn hear(
+fn feed_calls(
     recording: &Recording,
     what: (CallMeasure, EventLeaf),
     limit: u64,
 ) -> (CallLabels, CallTrace, CallFeedOutcome) {
     let (mut labels, mut trace) = (CallLabels::default(), CallTrace::new(u32::MAX));
-    let told =
+    let outcome =
         feed_recorded_calls(recording, what, &mut labels, &mut trace, limit, &|_| ()).unwrap();
-    (labels, trace, told)
+    (labels, trace, outcome)
 }
 
 /// Full paths of methods' names, root first, and what counts under each.
@@ -49,11 +49,11 @@ fn paths(labels: &CallLabels, code: &CodeSymbols, calls: &CallTrace) -> BTreeMap
 }
 
 #[test]
-fn recorded_calls_are_told_as_they_were() {
+fn recorded_calls_are_fed_in_order() {
     let recording = Recording::from_bytes(recorded()).unwrap();
     let code = CodeSymbols::from(&recording);
-    let (labels, calls, told) = hear(&recording, CALLS, u64::MAX);
-    assert!(told.damage.is_none() && !told.is_cut);
+    let (labels, calls, outcome) = feed_calls(&recording, CALLS, u64::MAX);
+    assert!(outcome.damage.is_none() && !outcome.is_cut);
     assert!(calls.is_timed());
     let all = "r rc ra rab rabc rd rda rdab rdabc re reb rea reab reabc";
     let once = all.split(' ').map(|path| (path.to_owned(), 1)).collect();
@@ -61,11 +61,11 @@ fn recorded_calls_are_told_as_they_were() {
 }
 
 #[test]
-fn recorded_events_are_told_where_they_happen() {
+fn recorded_events_are_fed_where_they_happen() {
     let recording = Recording::from_bytes(recorded()).unwrap();
     let code = CodeSymbols::from(&recording);
     for (origin, leaf) in [(EventLeaf::Method, ""), (EventLeaf::Type, "Node")] {
-        let (labels, events, _) = hear(&recording, (CallMeasure::Events, origin), u64::MAX);
+        let (labels, events, _) = feed_calls(&recording, (CallMeasure::Events, origin), u64::MAX);
         let under = ["rc", "rabc", "rdabc", "reabc"];
         let once = under.map(|path| (format!("{path}{leaf}"), 1)).into();
         assert_eq!(paths(&labels, &code, &events), once);
@@ -77,8 +77,8 @@ fn the_telling_stops_at_a_limit() {
     let recording = Recording::from_bytes(recorded()).unwrap();
     let steps = recording.steps().count() as u64;
     for limit in 0..=steps + 1 {
-        let (_, calls, told) = hear(&recording, CALLS, limit);
-        assert_eq!(told.is_cut, limit < steps);
+        let (_, calls, outcome) = feed_calls(&recording, CALLS, limit);
+        assert_eq!(outcome.is_cut, limit < steps);
         assert!(calls.calls() <= limit);
     }
 }
@@ -86,7 +86,7 @@ fn the_telling_stops_at_a_limit() {
 /// Any cut and any flipped byte: what precedes it, or an error; never a panic, never calls that
 /// cannot be.
 #[test]
-fn damaged_recordings_are_told_up_to_the_damage() {
+fn damaged_recordings_are_fed_up_to_the_damage() {
     let whole = recorded();
     let mut damaged = 0;
     for at in 0..whole.len() {
@@ -96,8 +96,8 @@ fn damaged_recordings_are_told_up_to_the_damage() {
             let Ok(recording) = Recording::from_bytes(bytes) else {
                 continue;
             };
-            let (_, calls, told) = hear(&recording, CALLS, u64::MAX);
-            damaged += u64::from(told.damage.is_some());
+            let (_, calls, outcome) = feed_calls(&recording, CALLS, u64::MAX);
+            damaged += u64::from(outcome.damage.is_some());
             let mut tree: CallingContextTree = CallingContextTree::new();
             calls.replay(&mut tree).unwrap();
             assert!(calls.calls() <= 14);
@@ -108,7 +108,7 @@ fn damaged_recordings_are_told_up_to_the_damage() {
 
 /// The log's contexts, against their traces.
 #[test]
-fn a_logs_contexts_are_told_with_their_weights() {
+fn a_logs_contexts_are_fed_with_their_weights() {
     let dir = tempfile::tempdir().unwrap();
     lucce_testkit::sample(&dir.path().join("sample.log"));
     let profile = Profile::open(dir.path().join("sample.log")).unwrap();
@@ -120,12 +120,12 @@ fn a_logs_contexts_are_told_with_their_weights() {
     }
     let (mut labels, mut calls) = (CallLabels::default(), CallTrace::new(u32::MAX));
     let what = (CallMeasure::Value, EventLeaf::Method);
-    let told = feed_log_calls(&profile, what, &mut labels, &mut calls, &|_| ()).unwrap();
-    assert!(told.unknown.is_empty());
+    let outcome = feed_log_calls(&profile, what, &mut labels, &mut calls, &|_| ()).unwrap();
+    assert!(outcome.unknown.is_empty());
     assert_eq!(paths(&labels, &profile.code, &calls), expected);
 }
 
-/// What a listener refuses is the teller's error.
+/// An error of a listener is the feeder's error.
 #[test]
 fn a_listeners_error_is_passed_on() {
     struct Full;
@@ -150,6 +150,6 @@ fn a_listeners_error_is_passed_on() {
     }
     let recording = Recording::from_bytes(recorded()).unwrap();
     let mut labels = CallLabels::default();
-    let told = feed_recorded_calls(&recording, CALLS, &mut labels, &mut Full, u64::MAX, &|_| ());
-    assert_eq!(told.err(), Some(KContextError::TooManyNodes));
+    let outcome = feed_recorded_calls(&recording, CALLS, &mut labels, &mut Full, u64::MAX, &|_| ());
+    assert_eq!(outcome.err(), Some(KContextError::TooManyNodes));
 }

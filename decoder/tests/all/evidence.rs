@@ -263,7 +263,7 @@ fn objects_that_are_let_go_to_make_room_hide_no_leak_and_feign_none() {
 }
 
 #[test]
-fn the_evidence_says_what_was_simulated() {
+fn the_evidence_matches_the_simulation() {
     let course = simulate(Life::Leak, RUN, 7);
     let evidence = LeakEvidence::from_course(&course).unwrap();
     let last = course.last().unwrap();
@@ -277,7 +277,7 @@ fn the_evidence_says_what_was_simulated() {
 }
 
 #[test]
-fn nothing_is_said_without_collections_or_objects() {
+fn there_is_no_verdict_without_collections_or_objects() {
     assert_eq!(LeakEvidence::from_course(&[]), None);
     assert_eq!(LeakEvidence::from_course(&[SnapshotPoint::default()]), None);
     let course = simulate(Life::Leak, RUN, 1);
@@ -394,7 +394,7 @@ fn what_does_not_grow_is_denied_where_the_evidence_suffices() {
 
 /// Snapshots of the end alone, too few, or of the beginning alone.
 #[test]
-fn what_is_missing_is_said() {
+fn missing_evidence_is_reported() {
     let course = simulate(Life::Cache(400), Run { births: 6.0, ..RUN }, 1);
     let judge = |points: &[SnapshotPoint]| judge_sufficiency(points, 0, RUN.collections);
     assert_eq!(judge(&course), EvidenceSufficiency::Sufficient);

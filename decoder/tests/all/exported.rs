@@ -9,7 +9,7 @@ use lucce_decoder::{
 };
 use lucce_export::{ExportEvent, ExportRun};
 
-fn wish(kind: Option<&str>) -> ExportOptions<'_> {
+fn export_options(kind: Option<&str>) -> ExportOptions<'_> {
     ExportOptions {
         kind,
         value: None,
@@ -36,7 +36,7 @@ fn made<R>(dir: &Path, write: impl Fn(&Path) -> R) -> Profile {
 fn with_stream(log: &Path) -> (ExportRun, Vec<ExportEvent>, u64) {
     let stream = EventStream::open(events_path(log)).unwrap();
     let profile = profile(log);
-    let exported = export_run(&profile, &wish(None), Some(&stream), &|_| ());
+    let exported = export_run(&profile, &export_options(None), Some(&stream), &|_| ());
     let (left_out, mut events) = (Cell::new(0), Vec::new());
     let all = EventWindow {
         times: 0..u64::MAX,
@@ -57,12 +57,12 @@ fn threads_of_one_name_stay_apart() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("kinds.log");
     let ids = lucce_testkit::kinds(&path);
-    let told = [
+    let events_written = [
         (1, 1_000, 1, 'A', 500),
         (2, 1_100, 1, 'A', 500),
         (1, 2_000, 2, 'A', 7),
     ];
-    lucce_testkit::stream::beside(&path, (&ids, &told), ["pool", "pool"], true);
+    lucce_testkit::stream::beside(&path, (&ids, &events_written), ["pool", "pool"], true);
     let (run, events, left_out) = with_stream(&path);
     let threads: Vec<_> = events
         .iter()
@@ -84,8 +84,8 @@ fn a_thread_without_a_name_is_called_by_its_number() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("kinds.log");
     let ids = lucce_testkit::kinds(&path);
-    let told = [(2, 1_000, 1, 'A', 500)];
-    lucce_testkit::stream::beside(&path, (&ids, &told), ["main", ""], true);
+    let events_written = [(2, 1_000, 1, 'A', 500)];
+    lucce_testkit::stream::beside(&path, (&ids, &events_written), ["main", ""], true);
     let stream = EventStream::open(events_path(&path)).unwrap();
     let names: Vec<_> = stream.threads().iter().collect();
     let profile = profile(&path);
@@ -109,8 +109,8 @@ fn events_without_counters_have_their_places() {
     let ids = lucce_testkit::sample(&dir.path().join("sample.log"));
     let path = dir.path().join("leaking.log");
     lucce_testkit::leaks::leaking(&path);
-    let told = [(1, 1_000, 0, 'A', 24), (2, 2_000, 0, 'C', 4096)];
-    lucce_testkit::stream::beside(&path, (&ids, &told), ["main", "other"], true);
+    let events_written = [(1, 1_000, 0, 'A', 24), (2, 2_000, 0, 'C', 4096)];
+    lucce_testkit::stream::beside(&path, (&ids, &events_written), ["main", "other"], true);
     let (_, events, left_out) = with_stream(&path);
     assert_eq!((events.len(), left_out), (2, 0));
     assert!(events.iter().all(|event| event.row.node != 0));
@@ -122,7 +122,7 @@ fn followed_objects_are_no_allocations() {
     let dir = tempfile::tempdir().unwrap();
     let profile = made(dir.path(), lucce_testkit::leaks::leaking);
     assert!(has_followed_objects(&profile, "inuse") && !has_followed_objects(&profile, "alloc"));
-    let run = export_run(&profile, &wish(Some("inuse")), None, &|_| ()).run;
+    let run = export_run(&profile, &export_options(Some("inuse")), None, &|_| ()).run;
     assert!(!run.rows.is_empty());
     for row in &run.rows {
         let kind = &run.kinds[row.kind as usize];
@@ -152,7 +152,7 @@ fn stacks_of_one_text_are_one_line() {
 fn a_run_without_events_has_a_kind() {
     let dir = tempfile::tempdir().unwrap();
     let profile = made(dir.path(), lucce_testkit::sample);
-    let run = export_run(&profile, &wish(Some("nothing")), None, &|_| ()).run;
+    let run = export_run(&profile, &export_options(Some("nothing")), None, &|_| ()).run;
     let names: Vec<_> = run.kinds.iter().map(|kind| &*kind.name).collect();
     assert_eq!((names, run.rows.len()), (vec!["alloc"], 0));
 }

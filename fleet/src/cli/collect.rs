@@ -104,20 +104,20 @@ fn run_batches(batches: &mut BatchIngester, every: Duration, idle: Duration) {
     let mut last = String::new();
     let mut since = SWEEP;
     loop {
-        // What was in vain is tried again, and told once.
-        let mut said = String::new();
+        // What failed is tried again, and reported once.
+        let mut latest = String::new();
         let mut tell = |why: String| {
             if why != last {
                 print_error(&why);
             }
-            said = why;
+            latest = why;
         };
         let done = batches.add_waiting_runs(&mut tell);
         if since >= SWEEP {
             batches.remove_idle_runs(idle, &mut tell);
             since = Duration::ZERO;
         }
-        last = said;
+        last = latest;
         if done.runs > 0 {
             println!("{}", describe_batch(&done));
         }

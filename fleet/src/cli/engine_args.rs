@@ -1,4 +1,4 @@
-//! What a question may use, and where it is asked.
+//! Resource limits of a question, and its dataset.
 
 use std::path::PathBuf;
 

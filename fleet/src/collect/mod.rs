@@ -5,7 +5,7 @@
 //!                                          │ batches, one thread
 //!                      spool/RUN/log.lucce ▼ ─► Ingest ─► dataset
 //! ```
-//! What a JVM was told to be taken is on the disk: the collector may be killed between any two steps. The wire is `lucce_ship::wire`.
+//! Everything that was acknowledged to a JVM is on the disk: the collector may be killed between any two steps. The wire is `lucce_ship::wire`.
 
 mod batch_ingester;
 mod piece_coverage;

@@ -315,7 +315,7 @@ impl LogSpool {
     /// Applies what was taken of a run. `None`: the dataset has all of it. Only one thread may do so.
     ///
     /// # Errors
-    /// Files cannot be read or written: nothing is lost. A generation that is damaged on this disk is: then the client is asked for the
+    /// Files cannot be read or written: nothing is lost. A generation that is damaged on this disk is: then the client must send the
     /// whole log again.
     pub fn apply_generations(&self, run: RunId) -> Result<Option<LogMirror>, SpoolError> {
         let own = self.run_folder(run);

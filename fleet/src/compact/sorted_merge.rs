@@ -279,7 +279,7 @@ impl<'p> MergePlan<'p> {
             Ok(()) => Ok(Some(sink)),
             Err(MergeStop::OutOfOrder) => sink.discard_output().map(|()| None),
             Err(MergeStop::Failed(error)) => {
-                // What made it fail is told, not what came of that: `compact` finds and removes files that stay.
+                // The cause is reported, not its consequences: `compact` finds and removes files that stay.
                 let _ = sink.discard_output();
                 Err(error)
             }

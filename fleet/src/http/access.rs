@@ -61,8 +61,8 @@ impl AccessToken {
         &self.0
     }
 
-    fn matches_bytes(&self, said: &[u8]) -> bool {
-        self.0.as_bytes().ct_eq(said).into()
+    fn matches_bytes(&self, bytes: &[u8]) -> bool {
+        self.0.as_bytes().ct_eq(bytes).into()
     }
 }
 
@@ -79,13 +79,13 @@ pub fn check_access(
 }
 
 fn check_token(token: &AccessToken, headers: &HeaderMap) -> Result<(), ServerResponse> {
-    let mut said = headers.get_all(AUTHORIZATION).iter();
-    let one = said.next().filter(|_| said.next().is_none());
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let one = values.next().filter(|_| values.next().is_none());
     let bearer = one.and_then(|value| {
         let (scheme, rest) = value.as_bytes().split_at_checked(7)?;
         scheme.eq_ignore_ascii_case(b"bearer ").then_some(rest)
     });
-    match bearer.is_some_and(|said| token.matches_bytes(said.trim_ascii())) {
+    match bearer.is_some_and(|bearer| token.matches_bytes(bearer.trim_ascii())) {
         true => Ok(()),
         false => Err(ServerResponse::from_message(
             401,
@@ -150,9 +150,9 @@ mod access_tests {
     #[test]
     fn the_token_opens_and_nothing_else() {
         let token = AccessToken::new("0123456789abcdef").unwrap();
-        let asked = |said: &str| status(Some(&token), &[("authorization", said)]);
-        assert_eq!(asked("Bearer 0123456789abcdef"), 200);
-        assert_eq!(asked("bearer  0123456789abcdef "), 200);
+        let status_of = |header: &str| status(Some(&token), &[("authorization", header)]);
+        assert_eq!(status_of("Bearer 0123456789abcdef"), 200);
+        assert_eq!(status_of("bearer  0123456789abcdef "), 200);
         for wrong in [
             "",
             "Bearer",
@@ -163,7 +163,7 @@ mod access_tests {
             "Basic 0123456789abcdef",
             "0123456789abcdef",
         ] {
-            assert_eq!(asked(wrong), 401, "{wrong}");
+            assert_eq!(status_of(wrong), 401, "{wrong}");
         }
         assert_eq!(status(Some(&token), &[("host", "localhost")]), 401);
         let right = ("authorization", "Bearer 0123456789abcdef");
@@ -196,9 +196,9 @@ mod access_tests {
 
     #[test]
     fn without_a_token_this_machine_asks_by_its_own_name() {
-        let asked = |host: &str| status(None, &[("host", host)]);
+        let status_of = |host: &str| status(None, &[("host", host)]);
         for own in ["127.0.0.1:1", "LocalHost:8080", "localhost", "[::1]:9"] {
-            assert_eq!(asked(own), 200, "{own}");
+            assert_eq!(status_of(own), 200, "{own}");
         }
         for foreign in [
             "evil.example:1",
@@ -207,7 +207,7 @@ mod access_tests {
             "localhost:",
             "",
         ] {
-            assert_eq!(asked(foreign), 403, "{foreign}");
+            assert_eq!(status_of(foreign), 403, "{foreign}");
         }
         assert_eq!(status(None, &[]), 403);
         let own = ("host", "localhost:1");

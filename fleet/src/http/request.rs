@@ -1,4 +1,4 @@
-//! What is asked for.
+//! The request of a client.
 
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -60,7 +60,7 @@ impl ServerResponse {
         self
     }
 
-    /// The route, by which metrics count: one of few, never what a client said.
+    /// The route, by which metrics count: one of few, never text of a client.
     #[must_use]
     pub fn with_route(mut self, route: &'static str) -> ServerResponse {
         self.route = route;

@@ -280,7 +280,7 @@ fn health_response(method: &hyper::Method) -> ServerResponse {
     }
 }
 
-/// Of few, whatever a client said.
+/// One of few names, whatever a client sent.
 fn method_name(method: &hyper::Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",

@@ -15,7 +15,7 @@ use crate::numbers::read_symbols;
 
 /// So many numbers are decoded at a time.
 pub const MAX_NUMBERS: usize = 10_000;
-/// Symbols of so many runs are kept in memory, those that were asked for last.
+/// Symbols of so many runs are kept in memory, the most recently requested ones.
 const MAX_CACHED_RUNS: usize = 8;
 
 /// Symbols of some runs.
@@ -152,19 +152,19 @@ pub fn parse_decode_request(body: &[u8]) -> Result<Vec<ContextNumber>, FleetErro
     struct DecodeRequest {
         numbers: Vec<String>,
     }
-    let asked: DecodeRequest = serde_json::from_slice(body).map_err(|e| {
+    let request: DecodeRequest = serde_json::from_slice(body).map_err(|e| {
         let at = (e.line(), e.column());
         FleetError::Usage(format!(
             "{{\"numbers\": [\"lucce:RUN:0x…\", …]}} was expected; something else is in line {}, column {}",
             at.0, at.1
         ))
     })?;
-    if asked.numbers.len() > MAX_NUMBERS {
+    if request.numbers.len() > MAX_NUMBERS {
         return Err(FleetError::Usage(format!(
             "more than {MAX_NUMBERS} numbers"
         )));
     }
-    asked
+    request
         .numbers
         .iter()
         .map(|text| parse_number(text))

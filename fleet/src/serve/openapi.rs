@@ -237,11 +237,11 @@ fn describe_question(route: ApiRoute, question: &Question) -> Value {
 }
 
 /// With those that every route may have.
-fn describe_responses(says: &str, content: Value, also: &[u16]) -> Value {
+fn describe_responses(description: &str, content: Value, also: &[u16]) -> Value {
     let mut all = Map::new();
     all.insert(
         "200".into(),
-        json!({ "description": says, "content": content }),
+        json!({ "description": description, "content": content }),
     );
     for status in [401, 403, 500, 503].iter().chain(also) {
         let why = match status {

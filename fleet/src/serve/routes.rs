@@ -54,10 +54,10 @@ impl ApiRoute {
         }
     }
 
-    /// The route, and what stands for the parts in braces.
+    /// The route, and the values of the parts in braces.
     ///
     /// # Errors
-    /// The answer: there is nothing, or it cannot be asked for by this method.
+    /// The answer: there is nothing, or this method is not allowed.
     pub fn match_request(
         method: &str,
         path: &[&str],
@@ -90,10 +90,10 @@ impl ApiRoute {
             return None;
         }
         let mut parts = Vec::new();
-        for (own, said) in own.iter().zip(path) {
+        for (own, part) in own.iter().zip(path) {
             match own.starts_with('{') {
-                true => parts.push((*said).to_owned()),
-                false if own == said => {}
+                true => parts.push((*part).to_owned()),
+                false if own == part => {}
                 false => return None,
             }
         }
@@ -127,11 +127,11 @@ impl ResponseFormat {
 
     /// Of rows, by the parameter `format`, else by what the client accepts; JSON if it does not say.
     pub fn for_rows(request: &ServerRequest) -> Result<ResponseFormat, FleetError> {
-        let mut said = request.query().iter().rev();
-        let said = said
+        let mut format = request.query().iter().rev();
+        let format = format
             .find(|(name, _)| name == FORMAT)
             .map(|(_, form)| form.as_str());
-        match said {
+        match format {
             Some("json") => return Ok(ResponseFormat::Json),
             Some("csv") => return Ok(ResponseFormat::Csv),
             Some("table") => return Ok(ResponseFormat::Text),

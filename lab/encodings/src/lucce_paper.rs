@@ -52,8 +52,8 @@ impl LuccePaperEncoding {
     /// Forgets ended frames, as a live program does: their numbers can no longer be decoded.
     pub fn forget_ended_frames(&mut self) {
         let frames = self.threads.iter_mut().flatten();
-        let mut asked = frames.map(|pair| pair.version).collect();
-        self.graph.forget_versions(&mut asked);
+        let mut kept_versions = frames.map(|pair| pair.version).collect();
+        self.graph.forget_versions(&mut kept_versions);
     }
 
     /// Returns the number of changes that decoding can use.

@@ -27,7 +27,7 @@ struct ForestNode {
 /// What building a forest took, in operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ForestWork {
-    /// Roots and children that were asked for.
+    /// Number of lookups of roots and children.
     pub lookups: u64,
     /// Entries that were looked at for that.
     pub looked: u64,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What a node stands for: a routine, or a call site with its callee. The caller of this crate
+/// The label of a node: a routine, or a call site with its callee. The caller of this crate
 /// numbers them, best densely from 0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize)]
 pub struct CallLabel(pub u32);

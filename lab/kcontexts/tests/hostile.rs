@@ -28,8 +28,8 @@ fn anything() -> impl Strategy<Value = Vec<(u64, Any)>> {
 }
 
 /// Tells all of it; what is refused is left out. Gives the number of refusals.
-fn tell(stream: &[(u64, Any)], listener: &mut impl CallListener) -> usize {
-    let told = stream.iter().map(|(thread, any)| match *any {
+fn feed(stream: &[(u64, Any)], listener: &mut impl CallListener) -> usize {
+    let results = stream.iter().map(|(thread, any)| match *any {
         Any::Enter(label) => listener.enter_call(TraceThreadId(*thread), CallLabel(label).into()),
         Any::Count(weight) => listener.add_count(TraceThreadId(*thread), weight),
         Any::Leave => listener.leave_call(TraceThreadId(*thread)),
@@ -38,7 +38,7 @@ fn tell(stream: &[(u64, Any)], listener: &mut impl CallListener) -> usize {
             Ok(())
         }
     });
-    told.filter(Result::is_err).count()
+    results.filter(Result::is_err).count()
 }
 
 /// What cannot be, by plain counting.
@@ -70,10 +70,10 @@ proptest! {
         let bursts = BurstIntervals { length: 3, interval: 7, unit: IntervalUnit::Time };
         let mut bursting = BurstListener::new(bursts, CallingContextTree::<SiblingLists>::new());
         let mut trace = CallTrace::new(u32::MAX);
-        prop_assert_eq!(tell(stream, &mut tree), wrong);
-        prop_assert_eq!(tell(stream, &mut slabs), wrong);
-        prop_assert_eq!(tell(stream, &mut bursting), wrong);
-        prop_assert!(tell(stream, &mut trace) >= wrong);
+        prop_assert_eq!(feed(stream, &mut tree), wrong);
+        prop_assert_eq!(feed(stream, &mut slabs), wrong);
+        prop_assert_eq!(feed(stream, &mut bursting), wrong);
+        prop_assert!(feed(stream, &mut trace) >= wrong);
         let _ = (tree.inverse(k).unwrap().prune_tails(), slabs.inverse(k).unwrap().prune_similar(50));
         let compact = CompactForest::new(tree.forest());
         let _ = (compact.inverse_sizes(), compact.pruned_sizes(), compact.similar_size(50), compact.context_counts(k));

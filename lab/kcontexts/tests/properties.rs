@@ -45,7 +45,7 @@ proptest! {
 
     /// Definition 7: joined from the CCT's subtrees, of depth at most 2k - 1, at levels 0, k, 2k, …
     #[test]
-    fn slabs_are_what_their_definition_says(turns in turns(), k in 1..FEW) {
+    fn slabs_match_their_definition(turns in turns(), k in 1..FEW) {
         let tree = tree_of(&turns);
         let forest = tree.forest();
         let mut expected: Profile = Profile::new();
@@ -152,7 +152,7 @@ proptest! {
 
     /// The compact ∞-CCF knows the sizes of all k-CCFs, pruned and similar ones, and the k-contexts.
     #[test]
-    fn the_compact_forest_stands_for_all(turns in turns(), percent in 1..=100u32) {
+    fn the_compact_forest_represents_all_contexts(turns in turns(), percent in 1..=100u32) {
         let (tree, oracle) = (tree_of(&turns), oracle(&turns));
         let compact = CompactForest::new(tree.forest());
         let infinite = tree.inverse(UNBOUNDED).unwrap();
@@ -263,7 +263,7 @@ proptest! {
 
     /// What is in memory is what was heard.
     #[test]
-    fn a_trace_tells_what_it_was_told(turns in turns()) {
+    fn a_trace_replays_the_recorded_calls(turns in turns()) {
         let mut trace = CallTrace::new(6);
         run(&turns, &mut trace);
         let mut tree: CallingContextTree = CallingContextTree::new();
@@ -281,9 +281,9 @@ proptest! {
         prop_assert_eq!(paths(&tree.forest().relabel_nodes(half).unwrap()), by_half);
     }
 
-    /// A tree told as calls is the tree, and calls are in order.
+    /// A tree replayed as calls is the same tree, and calls are in order.
     #[test]
-    fn a_tree_told_as_calls_is_the_tree(turns in turns()) {
+    fn a_tree_replayed_as_calls_is_the_tree(turns in turns()) {
         let tree = tree_of(&turns);
         let mut trace = CallTrace::new(6);
         tree.forest().walk_contexts(&mut trace).unwrap();

@@ -5,18 +5,18 @@ mod support;
 use lucce_contextkit::{FOP, JAVAC};
 use lucce_kcontexts::*;
 use support::paths;
-use support::recorded::{read, tell};
+use support::recorded::{read, feed_stacks};
 
 #[test]
 fn both_inverses_of_real_programs_are_equal() {
     for program in [JAVAC, FOP] {
         let (stacks, _) = read(program);
         let mut tree: CallingContextTree = CallingContextTree::new();
-        tell(&stacks, &mut tree).unwrap();
+        feed_stacks(&stacks, &mut tree).unwrap();
         let compact = CompactForest::new(tree.forest());
         for k in [1, 2, 3, 5, 10, 20] {
             let mut slabs: SlabForest = SlabForest::new(k).unwrap();
-            tell(&stacks, &mut slabs).unwrap();
+            feed_stacks(&stacks, &mut slabs).unwrap();
             let (from_tree, from_slabs) = (tree.inverse(k).unwrap(), slabs.inverse(k).unwrap());
             assert_eq!(paths(from_tree.forest()), paths(from_slabs.forest()));
             let size = compact.inverse_sizes()[k as usize];
@@ -37,7 +37,7 @@ fn real_programs_are_as_section_7_finds_them() {
     for program in [JAVAC, FOP] {
         let (stacks, labels) = read(program);
         let mut trace = CallTrace::new(labels);
-        tell(&stacks, &mut trace).unwrap();
+        feed_stacks(&stacks, &mut trace).unwrap();
         let bursts = Some(BurstIntervals::PAPER.in_calls());
         let figures = ForestFigures::new(&trace, bursts, &|| ()).unwrap();
         let size = |curve: &Curve, k: u32| curve.iter().find(|(at, _)| *at == k).unwrap().1;

@@ -4,9 +4,9 @@
 //! threads ─► ThreadWriter (a buffer each) ─► Writer ─► file ─► Recording ─► steps
 //! ```
 //!
-//! The stream is what every encoding of calling contexts can be fed with; what methods and sites
-//! are called is told by the log's own records. A file never outgrows its limit: when the limit is
-//! reached the recording says "cut", and what it holds is the beginning of every thread.
+//! Every encoding of calling contexts can be fed with the stream. The log's own records name methods
+//! and sites. A file never outgrows its limit: when the limit is reached, the recording is marked
+//! as cut and holds the beginning of every thread.
 //!
 //! Reading order: `step` (what happened), `format` (the file and its blocks), `token` (what a block
 //! of calls holds), `limits`; then `writer`; then `reader`, `steps`.

@@ -12,5 +12,5 @@ pub const MAX_THREADS: u32 = 1 << 22;
 pub const MAX_DEPTH: usize = 1 << 24;
 /// The longest thread name; longer ones are cut at a character.
 pub const MAX_NAME: usize = 1 << 10;
-/// Kept back of a file's limit, so that the end can be told.
+/// Bytes reserved within a file's limit for the end record.
 pub const RESERVE: u64 = 256;

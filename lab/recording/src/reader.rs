@@ -40,7 +40,7 @@ pub(crate) struct StepBlock {
     pub nanos: u64,
     /// The block is a thread's start; otherwise calls.
     pub start: Option<RecordedStart>,
-    /// Edges that the file had told before this block.
+    /// Number of edges that the file defined before this block.
     pub edges: u32,
 }
 

@@ -43,9 +43,9 @@ struct RecordingState<W> {
     cut: bool,
     edges: HashMap<CallEdge, u32>,
     threads: u32,
-    /// Records and edges that no block has told yet.
+    /// Records and edges that no block contains yet.
     names: Vec<u8>,
-    told: Vec<u8>,
+    new_edges: Vec<u8>,
 }
 
 impl RecordingWriter<RecordingFile> {
@@ -83,7 +83,7 @@ impl<W: Write> RecordingWriter<W> {
             edges: HashMap::new(),
             threads: 0,
             names: Vec::new(),
-            told: Vec::new(),
+            new_edges: Vec::new(),
         };
         Ok(RecordingWriter {
             began: Instant::now(),
@@ -184,9 +184,9 @@ impl<W: Write> RecordingState<W> {
         }
         self.edges.insert(edge, id);
         for number in [edge.site.0, edge.caller.0, edge.callee.0] {
-            append_number(&mut self.told, number.into());
+            append_number(&mut self.new_edges, number.into());
         }
-        if self.told.len() >= FULL {
+        if self.new_edges.len() >= FULL {
             self.write_pending(nanos);
         }
         Some(id)
@@ -202,9 +202,9 @@ impl<W: Write> RecordingState<W> {
     /// What later blocks build upon.
     fn write_pending(&mut self, nanos: u64) {
         self.write_names(nanos);
-        let told = std::mem::take(&mut self.told);
-        if !told.is_empty() {
-            self.write_block(RecordingBlockKind::Edges, 0, nanos, &told);
+        let new_edges = std::mem::take(&mut self.new_edges);
+        if !new_edges.is_empty() {
+            self.write_block(RecordingBlockKind::Edges, 0, nanos, &new_edges);
         }
     }
 
@@ -247,8 +247,8 @@ impl<W: Write> RecordingState<W> {
             packed: 0,
         };
         // Without it a reader says that the file ends early, which is as true.
-        let told = self.to.write_all(&head.encode_block(&[]));
-        if told.and_then(|()| self.to.flush()).is_ok() {
+        let result = self.to.write_all(&head.encode_block(&[]));
+        if result.and_then(|()| self.to.flush()).is_ok() {
             self.written += BLOCK_HEADER as u64;
         } else {
             self.cut = true;

@@ -125,7 +125,7 @@ fn a_site_in_two_methods() {
 }
 
 #[test]
-fn an_edge_that_the_file_does_not_tell() {
+fn an_edge_that_the_file_does_not_define() {
     let bytes = recorded(|writer, thread| {
         thread.enter(writer, CallEdge::from_thread_entry(MethodId(1)));
         thread.event(

@@ -46,7 +46,7 @@ proptest! {
     }
 
     #[test]
-    fn a_limit_is_kept_and_told(acts in acts(), limit in 300..3000u64) {
+    fn a_limit_is_kept_and_recorded(acts in acts(), limit in 300..3000u64) {
         let (bytes, plain, whole) = written(&acts, limit);
         prop_assert!(bytes.len() as u64 <= limit);
         let recording = Recording::from_bytes(bytes).unwrap();

@@ -82,7 +82,7 @@ impl TableMemory for Pages {
     fn release_words(&self, _: &'static [AtomicU64]) {}
 }
 
-/// Bytes of the whole calling context tree: every call is asked about, and every context is an anchor.
+/// Bytes of the whole calling context tree: a number is requested at every call, and every context is an anchor.
 fn tree_memory(recording: &Recording) -> u64 {
     let policy = EncodingPolicy {
         anchor_budget: usize::MAX,
@@ -144,7 +144,7 @@ fn row(file: &str, layout: ContextLayout, policy: EncodingPolicy, with_tree: boo
     );
 }
 
-/// Numbers are asked for at events, or at calls.
+/// Numbers are requested at events, or at calls.
 fn feed(recording: &Recording, encoding: &mut dyn ContextEncoding, at_calls: bool) {
     let mut stacks: Vec<Vec<CallEdge>> = Vec::new();
     let mut threads = 0;

@@ -26,7 +26,7 @@ pub struct ComparedProgram {
 }
 
 impl ComparedProgram {
-    /// Runs all encodings; `tick` is told of as many steps for each as the recording has.
+    /// Runs all encodings. Passes the recording's number of steps to `tick` for each.
     #[must_use]
     pub fn from_outcomes(
         name: String,
@@ -68,7 +68,7 @@ impl EncodingOutcome {
 
     #[must_use]
     pub fn log_per_context(&self, survey: &RecordingSurvey) -> f64 {
-        self.statistics.log_bytes as f64 / survey.asked_contexts().max(1) as f64
+        self.statistics.log_bytes as f64 / survey.requested_contexts().max(1) as f64
     }
 
     /// Of the calls whose numbers were computed.
@@ -118,7 +118,8 @@ struct DepthJson {
 #[derive(Serialize)]
 struct OutcomeJson<'a> {
     encoding: &'a str,
-    asked: u64,
+    #[serde(rename = "asked")]
+    request_count: u64,
     numbers_mean: f64,
     numbers_max: usize,
     bits_mean: f64,
@@ -196,7 +197,7 @@ impl EncodingOutcome {
         let statistics = &self.statistics;
         OutcomeJson {
             encoding: self.name,
-            asked: self.asked,
+            request_count: self.request_count,
             numbers_mean: self.numbers_mean,
             numbers_max: self.numbers_max,
             bits_mean: self.bits_mean,

@@ -18,7 +18,7 @@ pub trait ReplayObserver {
 
     fn call_entered(&mut self, at: &mut ReplayPosition<'_>);
 
-    /// A number is asked for.
+    /// A number is requested.
     fn event_reached(&mut self, at: &mut ReplayPosition<'_>, place: ContextFrame);
 }
 

@@ -20,7 +20,7 @@ pub struct ReplaySettings {
 /// What an encoding made of a recording.
 pub struct EncodingOutcome {
     pub name: &'static str,
-    pub asked: u64,
+    pub request_count: u64,
     /// Numbers that events keep: on average and at most.
     pub numbers_mean: f64,
     pub numbers_max: usize,
@@ -43,7 +43,7 @@ pub struct EncodingOutcome {
 /// A number that did not decode to the plain stack.
 #[derive(Clone, Debug)]
 pub struct ContextMismatch {
-    /// It was the so-many-th that was asked for, from 1.
+    /// Index of the request, from 1.
     pub at: u64,
     pub number: EncodedContext,
     /// The plain stack, innermost first.
@@ -112,7 +112,7 @@ const KEPT: usize = 2_000;
 struct ContextChecks {
     every: u64,
     depths: DepthDistribution,
-    asked: u64,
+    request_count: u64,
     numbers: (u64, usize),
     bits: (u64, u32),
     checked: u64,
@@ -141,15 +141,18 @@ impl ReplayObserver for ContextChecks {
 
     fn event_reached(&mut self, at: &mut ReplayPosition<'_>, place: ContextFrame) {
         let number = at.encoding.current_context(at.thread, place);
-        self.asked += 1;
+        self.request_count += 1;
         self.numbers.0 += number.number_count() as u64;
         self.numbers.1 = self.numbers.1.max(number.number_count());
         self.bits.0 += u64::from(number.used_bits());
         self.bits.1 = self.bits.1.max(number.used_bits());
-        if self.every > 0 && self.asked.is_multiple_of(self.every) && at.encoding.is_decodable() {
+        if self.every > 0
+            && self.request_count.is_multiple_of(self.every)
+            && at.encoding.is_decodable()
+        {
             let plain = at.stacks.plain_frames(at.thread, place);
             self.keep_sample(&number, &plain);
-            self.compare_context(at.encoding, self.asked, number, plain);
+            self.compare_context(at.encoding, self.request_count, number, plain);
         }
     }
 }
@@ -157,7 +160,7 @@ impl ReplayObserver for ContextChecks {
 impl ContextChecks {
     /// Those that are kept are spread over the run.
     fn keep_sample(&mut self, number: &EncodedContext, plain: &[ContextFrame]) {
-        let kept = (self.asked, number.clone(), plain.to_vec());
+        let kept = (self.request_count, number.clone(), plain.to_vec());
         if self.kept.len() < KEPT {
             self.kept.push(kept);
         } else if let Some(old) = self.kept.get_mut(self.checked as usize * 7919 % (4 * KEPT)) {
@@ -194,13 +197,13 @@ impl ContextChecks {
     }
 
     fn into_outcome(self, encoding: &dyn ContextEncoding, nanos_per_call: f64) -> EncodingOutcome {
-        let asked = self.asked.max(1) as f64;
+        let request_count = self.request_count.max(1) as f64;
         EncodingOutcome {
             name: encoding.name(),
-            asked: self.asked,
-            numbers_mean: self.numbers.0 as f64 / asked,
+            request_count: self.request_count,
+            numbers_mean: self.numbers.0 as f64 / request_count,
             numbers_max: self.numbers.1,
-            bits_mean: self.bits.0 as f64 / asked,
+            bits_mean: self.bits.0 as f64 / request_count,
             bits_max: self.bits.1,
             nanos_per_call,
             depths: self.depths,
@@ -224,7 +227,7 @@ mod pass_tests {
     /// Decodes the `wrong`-th number to a trace without its caller.
     struct Wrong {
         encoding: PccEncoding,
-        asked: u64,
+        request_count: u64,
         wrong: u64,
     }
 
@@ -250,8 +253,8 @@ mod pass_tests {
         }
 
         fn current_context(&mut self, _: ProgramThreadId, place: ContextFrame) -> EncodedContext {
-            self.asked += 1;
-            let (id, beside) = (self.asked, Vec::new());
+            self.request_count += 1;
+            let (id, beside) = (self.request_count, Vec::new());
             EncodedContext {
                 frame: place,
                 id,
@@ -301,7 +304,7 @@ mod pass_tests {
         for (wrong, every, found) in [(0, 1, 0), (3, 1, 2), (4, 2, 2), (3, 2, 0)] {
             let mut encoding = Wrong {
                 encoding: PccEncoding::new(32),
-                asked: 0,
+                request_count: 0,
                 wrong,
             };
             let mut checks = ContextChecks {

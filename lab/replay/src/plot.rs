@@ -20,7 +20,7 @@ const LEFT: f64 = 70.0;
 const TOP: f64 = 116.0;
 const ROW: f64 = HEIGHT + 92.0;
 
-/// Okabe and Ito's colours, told apart by the colour-blind as well.
+/// Okabe and Ito's colours, distinguishable for the colour-blind as well.
 const BLUE: &str = "#0072b2";
 const ORANGE: &str = "#d55e00";
 const GREEN: &str = "#009e73";

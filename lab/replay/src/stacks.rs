@@ -19,7 +19,7 @@ impl ReplayStacks {
         }
     }
 
-    /// Where the thread stands; its site is not known between its calls.
+    /// The thread's current position; its site is not known between its calls.
     pub fn top_frame(&mut self, thread: ProgramThreadId) -> Option<ContextFrame> {
         let top = self.stack_mut(thread).last()?;
         Some(ContextFrame {

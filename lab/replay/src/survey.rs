@@ -94,15 +94,15 @@ impl RecordingSurvey {
         }
     }
 
-    /// Whether numbers are asked for at events; a recording without events asks at every call.
+    /// Whether numbers are requested at events; a recording without events requests one at every call.
     #[must_use]
     pub fn asks_at_events(&self) -> bool {
         self.events > 0
     }
 
-    /// How many different contexts are asked for.
+    /// Number of different contexts that are requested.
     #[must_use]
-    pub fn asked_contexts(&self) -> u64 {
+    pub fn requested_contexts(&self) -> u64 {
         match self.asks_at_events() {
             true => self.event_contexts,
             false => self.contexts,

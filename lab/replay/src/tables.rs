@@ -48,7 +48,10 @@ pub fn render_tables(comparison: &EncodingComparison) -> String {
 }
 
 fn checked_contexts(program: &ComparedProgram) -> u64 {
-    program.outcomes.first().map_or(0, |outcome| outcome.asked)
+    program
+        .outcomes
+        .first()
+        .map_or(0, |outcome| outcome.request_count)
 }
 
 fn new_table(header: &[&str]) -> Table {

@@ -91,7 +91,7 @@ fn what_is_counted_of_a_small_program() {
         .collect();
     assert_eq!(names, NAMES);
     for outcome in program.outcomes.iter().filter(|outcome| outcome.decodes) {
-        assert_eq!(outcome.asked, 100, "{}", outcome.name);
+        assert_eq!(outcome.request_count, 100, "{}", outcome.name);
         // Each when it is given, and again at the end.
         assert_eq!(outcome.checked, 200, "{}", outcome.name);
     }
@@ -124,12 +124,17 @@ fn a_recording_without_events_asks_at_every_call() {
     });
     let program = program(&recording);
     assert_eq!(program.count_mismatches(), 0);
-    assert!(program.outcomes.iter().all(|outcome| outcome.asked == 50));
-    assert_eq!(program.survey.asked_contexts(), 50);
+    assert!(
+        program
+            .outcomes
+            .iter()
+            .all(|outcome| outcome.request_count == 50)
+    );
+    assert_eq!(program.survey.requested_contexts(), 50);
 }
 
 #[test]
-fn recursion_costs_each_encoding_what_its_paper_says() {
+fn recursion_costs_each_encoding_as_in_its_paper() {
     let recording = recorded(|writer, thread| {
         thread.enter(writer, CallEdge::from_thread_entry(MethodId(1)));
         for _ in 0..200 {
@@ -194,7 +199,7 @@ fn a_damaged_recording_is_compared_as_far_as_it_goes() {
     assert!(survey.damage.is_some());
     assert_eq!(survey.calls, 201);
     let lucce = run("lucce", &recording, &survey, ALL, &|_| ()).unwrap();
-    assert_eq!((lucce.asked, lucce.mismatches), (100, 0));
+    assert_eq!((lucce.request_count, lucce.mismatches), (100, 0));
     assert!(run("no-such", &recording, &survey, ALL, &|_| ()).is_none());
 }
 

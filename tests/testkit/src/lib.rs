@@ -336,7 +336,7 @@ pub fn other_program(path: &Path) -> Ids {
     )
 }
 
-/// The sample, with more to be said of the run.
+/// The sample, with more metadata of the run.
 fn noted(path: &Path, notes: &[(&'static str, &'static str)]) -> Ids {
     let (mut writer, ids) = running(path);
     for (key, value) in notes {
@@ -417,11 +417,11 @@ pub fn partly_compared(path: &Path) {
     writer.close().unwrap();
 }
 
-/// A run with verify=N that was killed: what was compared until then stands in the file's own pages.
-pub fn killed_while_comparing(path: &Path, are_told: bool) {
+/// A run with verify=N that was killed: the file's own pages have the comparisons until then.
+pub fn killed_while_comparing(path: &Path, has_comparisons: bool) {
     let mut writer = writer(path);
     let counters = [1, 2].map(|thread| writer.add_counters(ThreadId(thread), 6).unwrap());
-    if are_told {
+    if has_comparisons {
         let keys = ["verify.compared", "verify.mismatches"];
         let totals = writer.add_totals(&keys).unwrap();
         (0..1234).for_each(|_| totals[0].increment());

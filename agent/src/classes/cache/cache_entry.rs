@@ -201,7 +201,7 @@ mod cache_entry_tests {
     }
 
     #[test]
-    fn ids_are_put_where_something_stands_for_them() {
+    fn ids_replace_their_placeholders() {
         let ids = FirstClassIds {
             first_method: 5,
             first_site: 70_000,

@@ -104,7 +104,7 @@ enum UseState {
     #[default]
     Free,
     Open,
-    /// When it ended, work that its code had started still ran. New work could not be told apart.
+    /// When it ended, work that its code had started still ran. New work could not be distinguished from it.
     LeftRunning,
 }
 

@@ -258,7 +258,7 @@ fn weak_references_hold_nothing_and_others_come_last() {
 }
 
 #[test]
-fn what_is_left_out_is_said() {
+fn omitted_objects_are_reported() {
     let many = 2 * MAX_REFERRERS as usize;
     let mut references: Vec<(usize, usize)> = (2..2 + many).map(|from| (1, from)).collect();
     references.extend((2..2 + many).map(|from| (from, many + 2)));
@@ -273,7 +273,7 @@ fn what_is_left_out_is_said() {
 
 /// Referrers of a class of the VM's own loaders do not matter, nor referrers of nodes that lead to an object with a path.
 #[test]
-fn only_what_was_looked_for_is_said_to_be_left_out() {
+fn only_searched_objects_are_reported_as_omitted() {
     let many = 3 * MAX_REFERRERS as usize;
     use ReferenceKind::{Class, Field, Static};
     // 1 refers to all; class 2 holds object 3 and is the class of the others; object 4 is dead.

@@ -97,10 +97,10 @@ impl HotPathsInput {
                 // A step takes about two bits in the packed file.
                 let bar = ProgressMeter::new("reading", (recording.size() * 4).min(limit));
                 let tick = |more| bar.tick(more);
-                let told = feed_recorded_calls(recording, what, labels, listener, limit, &tick);
-                let told = told.map_err(failed)?;
+                let outcome = feed_recorded_calls(recording, what, labels, listener, limit, &tick);
+                let outcome = outcome.map_err(failed)?;
                 drop(bar);
-                if told.is_cut {
+                if outcome.is_cut {
                     print_diagnostic(prefix_path(
                         &self.path,
                         format_args!("only the first {limit} steps"),
@@ -109,7 +109,7 @@ impl HotPathsInput {
                 if recording.is_cut() {
                     print_diagnostic(prefix_path(&self.path, "the recording's limit was reached"));
                 }
-                let Some(damage) = told.damage else {
+                let Some(damage) = outcome.damage else {
                     return Ok(CommandStatus::Fine);
                 };
                 print_diagnostic(prefix_path(&self.path, damage));

@@ -113,8 +113,8 @@ fn build_trace(
     }
     let mut tree: CallingContextTree = CallingContextTree::new();
     let end = input.feed_calls(what, labels, &mut tree, u64::MAX)?;
-    let told: Result<(), KContextError> = tree.forest().walk_contexts(&mut trace);
-    told.map_err(|e| CommandError::Usage(prefix_path(&input.path, e)))?;
+    let result: Result<(), KContextError> = tree.forest().walk_contexts(&mut trace);
+    result.map_err(|e| CommandError::Usage(prefix_path(&input.path, e)))?;
     Ok((trace, end))
 }
 

@@ -195,7 +195,7 @@ mod survey_tests {
     }
 
     #[test]
-    fn what_is_known_is_what_the_graph_says() {
+    fn cached_contexts_match_the_graph() {
         let (graph, numbers) = numbers(500, 200);
         let mut survey = LivenessSurvey::new();
         for number in numbers

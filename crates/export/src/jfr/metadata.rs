@@ -133,8 +133,10 @@ impl JfrEventType {
         let name = kind.and_then(|kind| (kind.tool_names.jfr)(what));
         let name = name.unwrap_or("lucce.Event");
         let [first, ..] = EVENT_TYPES;
-        let mut shapes = EVENT_TYPES.into_iter();
-        shapes.find(|shape| shape.name == name).unwrap_or(first)
+        let mut event_types = EVENT_TYPES.into_iter();
+        event_types
+            .find(|event_type| event_type.name == name)
+            .unwrap_or(first)
     }
 }
 
@@ -354,17 +356,17 @@ fn class_elements() -> Vec<MetadataElement> {
             field_element(&("value", id::STRING, how))
         }))
     });
-    let events = EVENT_TYPES.iter().map(|shape| {
+    let events = EVENT_TYPES.iter().map(|event_type| {
         MetadataElement::new("class")
-            .with_attribute("id", shape.id)
-            .with_attribute("name", shape.name)
+            .with_attribute("id", event_type.id)
+            .with_attribute("name", event_type.name)
             .with_attribute("superType", "jdk.jfr.Event")
             .with_children([
-                annotation_element(id::LABEL).with_attribute("value", shape.label),
-                category_element(shape),
+                annotation_element(id::LABEL).with_attribute("value", event_type.label),
+                category_element(event_type),
             ])
             .with_children(
-                event_fields(shape.fields, shape.name)
+                event_fields(event_type.fields, event_type.name)
                     .iter()
                     .map(field_element),
             )
@@ -447,9 +449,9 @@ fn annotation_element(of: u64) -> MetadataElement {
     MetadataElement::new("annotation").with_attribute("class", of)
 }
 
-fn category_element(shape: &JfrEventType) -> MetadataElement {
+fn category_element(event_type: &JfrEventType) -> MetadataElement {
     let keys = ["value-0", "value-1"];
-    let named = keys.into_iter().zip(shape.category);
+    let named = keys.into_iter().zip(event_type.category);
     named.fold(annotation_element(id::CATEGORY), |element, (key, name)| {
         element.with_attribute(key, name)
     })

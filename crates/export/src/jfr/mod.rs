@@ -175,7 +175,7 @@ impl JfrWriter<'_> {
     fn write_event(&mut self, event: &ExportEvent) -> io::Result<()> {
         let (run, row) = (self.run, &event.row);
         let what = run.type_name(row).unwrap_or_default();
-        let shape = JfrEventType::for_kind(run.event_kind(row), what);
+        let event_type = JfrEventType::for_kind(run.event_kind(row), what);
         let kind = run.event_kind(row).map_or("", |kind| &*kind.name);
         let lasted = event.duration_ns.unwrap_or(0);
         let start = event.end_ns.saturating_sub(lasted);
@@ -184,14 +184,14 @@ impl JfrWriter<'_> {
         }
         self.times = (self.times.0.min(start), self.times.1.max(event.end_ns));
         let mut bytes = JfrBuffer::default();
-        bytes.push_number(shape.id);
+        bytes.push_number(event_type.id);
         bytes.push_number(start);
-        if shape.fields.has_duration() {
+        if event_type.fields.has_duration() {
             bytes.push_number(lasted);
         }
         bytes.push_number(self.pools.intern_thread(run, row.thread));
         bytes.push_number(self.pools.intern_stack(run, row.node));
-        self.write_event_fields(&mut bytes, shape.fields, row, (kind, what));
+        self.write_event_fields(&mut bytes, event_type.fields, row, (kind, what));
         bytes.push_number(row.count);
         bytes.push_number(row.context);
         self.chunk.events.push_sized(&bytes);

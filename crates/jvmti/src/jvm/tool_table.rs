@@ -52,7 +52,7 @@ mod tool_table_tests {
     use super::*;
 
     #[test]
-    fn only_memory_that_can_be_written_is_told() {
+    fn only_writable_memory_is_reported() {
         let line = |flags: &str| format!("7f00-7f80 {flags} 00001000 fe:00 42    /lib/libjvm.so");
         assert_eq!(writable_range(&line("rw-p")), Some((0x7f00, 0x7f80)));
         for flags in ["r--p", "r-xp", "---p"] {

@@ -13,17 +13,17 @@ pub const START: StreamHeader = StreamHeader {
 /// A thread's side of a stream, as the agent has it.
 pub struct Thread {
     pub place: EventCursor,
-    pub lane: ThreadId,
+    pub thread_id: ThreadId,
     pub id: StreamThread,
 }
 
 impl Thread {
-    pub fn start(writer: &StreamWriter, lane: u32, name: &str) -> Thread {
-        let lane = ThreadId(lane);
-        let id = writer.add_thread(lane, name, false);
+    pub fn start(writer: &StreamWriter, thread_id: u32, name: &str) -> Thread {
+        let thread_id = ThreadId(thread_id);
+        let id = writer.add_thread(thread_id, name, false);
         Thread {
             place: EventCursor::default(),
-            lane,
+            thread_id,
             id: id.unwrap_or_default(),
         }
     }
@@ -43,16 +43,17 @@ impl Thread {
         if self.place.is_refused() || self.id == StreamThread(0) {
             return false;
         }
-        self.place.renew_block(writer, (self.lane, self.id), now);
+        self.place
+            .renew_block(writer, (self.thread_id, self.id), now);
         self.place.write_event(now, kind, number, value)
     }
 }
 
 /// Clock, thread, type, number and value.
-pub type Told = (u64, u32, u32, u64, i64);
+pub type EventFields = (u64, u32, u32, u64, i64);
 
-pub fn told(stream: &EventStream) -> Vec<Told> {
-    let told = |event: StreamEvent| {
+pub fn read_events(stream: &EventStream) -> Vec<EventFields> {
+    let to_fields = |event: StreamEvent| {
         let StreamEvent {
             clock,
             thread,
@@ -63,5 +64,5 @@ pub fn told(stream: &EventStream) -> Vec<Told> {
         } = event;
         (clock, thread.0, event.0, id.0, value)
     };
-    stream.iter_events().map(told).collect()
+    stream.iter_events().map(to_fields).collect()
 }

@@ -369,15 +369,15 @@ impl LucceAlgorithm {
         found
     }
 
-    /// Forgets the graph's state in all versions except those in `asked` and those from now on.
+    /// Forgets the graph's state in all versions except those in `kept` and those from now on.
     ///
     /// [`LucceAlgorithm::decode_context`] then returns an error for the forgotten versions.
-    pub fn forget_versions(&mut self, asked: &mut Vec<PaperVersion>) {
-        asked.sort_unstable();
-        asked.dedup();
+    pub fn forget_versions(&mut self, kept: &mut Vec<PaperVersion>) {
+        kept.sort_unstable();
+        kept.dedup();
         for node in &mut self.nodes {
-            node.counts.forget_versions(asked, self.version);
-            node.callers.forget_versions(asked, self.version);
+            node.counts.forget_versions(kept, self.version);
+            node.callers.forget_versions(kept, self.version);
         }
         let of = |node: &PaperNode| node.counts.len() + node.callers.len();
         self.remembered_changes = self.nodes.iter().map(of).sum();

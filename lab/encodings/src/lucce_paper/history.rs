@@ -44,15 +44,15 @@ impl ValueHistory {
         self.0.len()
     }
 
-    /// Keeps the values of the versions in `asked`, which is ascending, and of those from `floor` on.
-    pub fn forget_versions(&mut self, asked: &[PaperVersion], floor: PaperVersion) {
-        let mut asked = asked.iter().peekable();
+    /// Keeps the values of the versions in `versions`, which is ascending, and of those from `floor` on.
+    pub fn forget_versions(&mut self, versions: &[PaperVersion], floor: PaperVersion) {
+        let mut versions = versions.iter().peekable();
         let mut ends = self.0.iter().skip(1).map(|(end, _)| *end);
         let mut kept: Vec<(PaperVersion, u64)> = Vec::new();
         for &(since, value) in &self.0 {
-            while asked.next_if(|version| **version < since).is_some() {}
+            while versions.next_if(|version| **version < since).is_some() {}
             let wanted = ends.next().is_none_or(|end| {
-                end > floor || asked.peek().is_some_and(|version| **version < end)
+                end > floor || versions.peek().is_some_and(|version| **version < end)
             });
             let value = if wanted { value } else { FORGOTTEN };
             if value != FORGOTTEN || kept.last().is_none_or(|(_, last)| *last != FORGOTTEN) {
@@ -92,13 +92,13 @@ mod history_tests {
     #[test]
     fn what_is_forgotten_is_never_answered_with_another_value() {
         let whole = squares();
-        for asked in [&[][..], &[3], &[0, 10, 26, 99], &[200]] {
+        for versions in [&[][..], &[3], &[0, 10, 26, 99], &[200]] {
             for floor in [0, 1, 30, 81, 500] {
                 let mut history = squares();
-                history.forget_versions(asked, floor);
+                history.forget_versions(versions, floor);
                 for version in 0..150 {
                     let now = history.value_at(version);
-                    let needed = version >= floor || asked.contains(&version);
+                    let needed = version >= floor || versions.contains(&version);
                     assert!(
                         now == whole.value_at(version)
                             || now == HistoricValue::Forgotten && !needed
@@ -106,7 +106,7 @@ mod history_tests {
                 }
                 assert_eq!(history.latest_value(), whole.latest_value());
                 let once = history.len();
-                history.forget_versions(asked, floor);
+                history.forget_versions(versions, floor);
                 assert_eq!(history.len(), once);
             }
         }

@@ -105,7 +105,7 @@ fn a_method_that_calls_itself_twice() {
     feed.walk("F1F0F0F1F1F0F");
 }
 
-/// Numbers that exceed a Java long are lost, and said to be.
+/// Numbers that exceed a Java long are lost and reported as lost.
 #[test]
 fn what_exceeds_the_limit_is_lost() {
     let mut feed = Feed::new(LuccePaperEncoding::new(8));

@@ -53,7 +53,7 @@ impl<E: ContextEncoding> Feed<E> {
         }
     }
 
-    /// Another thread, started where `parent` stands.
+    /// Another thread, started at the current position of `parent`.
     pub fn start(&mut self, parent: Option<(usize, SiteId)>) -> usize {
         let thread = self.stacks.len();
         let parent = parent.filter(|(parent, _)| !self.stacks[*parent].is_empty());

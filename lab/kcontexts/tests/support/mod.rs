@@ -63,7 +63,7 @@ pub fn slabs_of(turns: &[Turn], k: u32) -> SlabForest {
     slabs
 }
 
-/// Plain stacks; what is told of them is up to `activated`.
+/// Plain stacks; `activated` defines what they report.
 #[derive(Default)]
 pub struct Oracle {
     stacks: BTreeMap<TraceThreadId, Path>,

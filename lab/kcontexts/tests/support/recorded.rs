@@ -18,7 +18,7 @@ pub fn read(recorded: &[u8]) -> (Vec<Vec<CallLabel>>, u32) {
 }
 
 /// Leaves and calls from each stack to the next. Frames that two stacks share are one call.
-pub fn tell(
+pub fn feed_stacks(
     stacks: &[Vec<CallLabel>],
     listener: &mut impl CallListener,
 ) -> Result<(), KContextError> {

@@ -59,8 +59,8 @@ pub fn log(bytes: &[u8]) {
     let mut tree: CallingContextTree = CallingContextTree::new();
     let mut labels = CallLabels::default();
     let what = (CallMeasure::Events, EventLeaf::Type);
-    let told = feed_log_calls(&profile, what, &mut labels, &mut tree, &|_| ());
-    told.expect("contexts are paths");
+    let outcome = feed_log_calls(&profile, what, &mut labels, &mut tree, &|_| ());
+    outcome.expect("contexts are paths");
     let submissions = index_submissions(&profile);
     for context in contexts.list.iter().take(MOST) {
         let _ = trace_submitters(&profile, &submissions, context.id);
@@ -101,10 +101,10 @@ pub fn stream(log: &[u8], bytes: &[u8]) {
     assert!(events.event_count() <= stream.event_count());
     let mut traces = TraceTree::new(&profile);
     for event in stream.iter_events() {
-        if let Ok(told) = explain_event(&profile, &mut traces, &event) {
+        if let Ok(explanation) = explain_event(&profile, &mut traces, &event) {
             let _ = (
-                told.event_value(&event),
-                told.event_duration(&event),
+                explanation.event_value(&event),
+                explanation.event_duration(&event),
                 stream.since_start(event.clock),
             );
         }
