@@ -11,11 +11,11 @@ use crate::reader::ClassFileReader;
 pub(crate) fn collect_annotation_types<'a>(
     pool: &ConstantPool<'a>,
     body: ClassFileReader<'a>,
-    found: &mut Vec<&'a [u8]>,
+    annotations: &mut Vec<&'a [u8]>,
 ) {
     let mut walk = AnnotationWalker::new(body);
     // The rest behind the first malformed structure is not read.
-    let _ = walk.collect_types(pool, found);
+    let _ = walk.collect_types(pool, annotations);
 }
 
 /// Skips an `annotation` structure.
@@ -88,7 +88,7 @@ impl<'a> AnnotationWalker<'a> {
     fn collect_types(
         &mut self,
         pool: &ConstantPool<'a>,
-        found: &mut Vec<&'a [u8]>,
+        annotations: &mut Vec<&'a [u8]>,
     ) -> Result<(), BytecodeError> {
         for _ in 0..self.reader.u2()? {
             let mut head = self.reader;
@@ -97,7 +97,7 @@ impl<'a> AnnotationWalker<'a> {
             if head.u2()? > 0 {
                 pool.utf8(head.u2()?)?;
             }
-            found.push(name);
+            annotations.push(name);
             self.read_annotation()?;
         }
         Ok(())

@@ -208,15 +208,15 @@ fn find_source_file(
     pool: &ConstantPool<'_>,
     reader: &mut ClassFileReader<'_>,
 ) -> Result<Option<u16>, BytecodeError> {
-    let mut found = None;
+    let mut source_file = None;
     for _ in 0..reader.u2()? {
         let name = reader.u2()?;
         let mut body = reader.read_block()?;
         if pool.utf8(name)? == b"SourceFile" {
-            found = Some(body.u2()?);
+            source_file = Some(body.u2()?);
         }
     }
-    Ok(found)
+    Ok(source_file)
 }
 
 impl<'a> ClassFileMethod<'a> {

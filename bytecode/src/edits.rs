@@ -203,10 +203,10 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
             }
         }
         let after = self.edits.arena.len();
-        let made = operands
+        let class_index = operands
             .first_chunk()
             .map(|index| u16::from_be_bytes(*index));
-        self.insert_after(here().map(|(_, insert)| insert).collect(), made)?;
+        self.insert_after(here().map(|(_, insert)| insert).collect(), class_index)?;
         Ok(InstructionEdit {
             before,
             replacement,
@@ -304,13 +304,13 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
     fn insert_after(
         &mut self,
         inserts: Vec<&CodeInsertion<'p>>,
-        made: Option<u16>,
+        class_index: Option<u16>,
     ) -> Result<(), BytecodeError> {
         for insert in inserts.into_iter().rev() {
             match insert {
                 CodeInsertion::After { helper, site } => self.call_with_site(helper, *site)?,
                 CodeInsertion::AfterNew { helper } => {
-                    self.assembler().load_constant(made.unwrap_or_default());
+                    self.assembler().load_constant(class_index.unwrap_or_default());
                     self.load_local(3)?;
                     self.assembler().call_helper(helper)?;
                 }

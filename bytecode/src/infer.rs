@@ -156,8 +156,8 @@ impl<'a> TypeState<'_, 'a> {
     }
 
     fn load_local(&mut self, local: u16) -> Result<(), BytecodeError> {
-        let found = self.locals.get(usize::from(local)).copied();
-        self.stack.push(found.ok_or_else(|| self.type_error())?);
+        let local_type = self.locals.get(usize::from(local)).copied();
+        self.stack.push(local_type.ok_or_else(|| self.type_error())?);
         Ok(())
     }
 

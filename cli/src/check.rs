@@ -193,7 +193,7 @@ fn write_mismatch(
 
 impl CheckResult {
     fn new(file: &Path, profile: &Profile, summary: &ContextSummary, outside: u64) -> Self {
-        let found = profile.mismatches.len() as u64;
+        let mismatches = profile.mismatches.len() as u64;
         let reasons = profile.stats.iter().filter_map(|(key, value)| {
             Some((key.strip_prefix("verify.skipped.")?.to_owned(), *value))
         });
@@ -206,7 +206,7 @@ impl CheckResult {
             mismatches: profile
                 .stat_value("verify.mismatches")
                 .saturating_sub(outside)
-                .max(found),
+                .max(mismatches),
             not_compared: reasons.filter(|(_, count)| *count > 0).collect(),
             coverage: ComparisonCoverage::from_profile(profile),
             lost_entries: profile.stat_value("agent.upcalls_lost"),

@@ -104,26 +104,26 @@ pub fn run(args: &GateArgs) -> Result<CommandStatus, CommandError> {
             return Err(failure);
         }
     };
-    let found = GateResult::new(&compared, args);
+    let result = GateResult::new(&compared, args);
     let mut out = lock_stdout();
     match args.json {
-        true => write_json(&mut out, &found.to_json())?,
-        false => out.write_all(found.to_text().as_bytes())?,
+        true => write_json(&mut out, &result.to_json())?,
+        false => out.write_all(result.to_text().as_bytes())?,
     }
     out.flush()?;
-    write_result_files(&found, args)?;
-    Ok(found.verdict.to_status().max(compared.end))
+    write_result_files(&result, args)?;
+    Ok(result.verdict.to_status().max(compared.end))
 }
 
-fn write_result_files(found: &GateResult, args: &GateArgs) -> Result<(), CommandError> {
+fn write_result_files(result: &GateResult, args: &GateArgs) -> Result<(), CommandError> {
     let write = |path: &Path, text: String| {
         fs::write(path, text).map_err(|e| CommandError::Usage(prefix_path(path, e)))
     };
     if let Some(path) = &args.junit {
-        write(path, found.to_junit())?;
+        write(path, result.to_junit())?;
     }
     match &args.markdown {
-        Some(path) => write(path, found.to_markdown()),
+        Some(path) => write(path, result.to_markdown()),
         None => Ok(()),
     }
 }

@@ -227,11 +227,11 @@ mod list_tests {
             agent: None,
         };
         let jvms = [jvm(7, "a.Main"), jvm(8, "b.Main"), jvm(9, "b.Other x")];
-        let found = |name: &str| find_pid(name, &jvms).ok();
-        assert_eq!(found("12"), Some(12));
-        assert_eq!(found("a.Main"), Some(7));
-        assert_eq!(found("Other"), Some(9));
-        assert_eq!(found("Main"), None);
-        assert_eq!(found("None"), None);
+        let pid_of = |name: &str| find_pid(name, &jvms).ok();
+        assert_eq!(pid_of("12"), Some(12));
+        assert_eq!(pid_of("a.Main"), Some(7));
+        assert_eq!(pid_of("Other"), Some(9));
+        assert_eq!(pid_of("Main"), None);
+        assert_eq!(pid_of("None"), None);
     }
 }

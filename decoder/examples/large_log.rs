@@ -31,8 +31,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: large_log FILE CONTEXTS".into());
     };
     let contexts = contexts.parse()?;
-    let made = write(Path::new(path), contexts)?;
-    println!("{path}: {made} contexts");
+    let written = write(Path::new(path), contexts)?;
+    println!("{path}: {written} contexts");
     Ok(())
 }
 

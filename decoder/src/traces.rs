@@ -214,8 +214,8 @@ impl<'p> TraceTree<'p> {
             stacks.push(own.map_or(above, |own| above.with_callee(*own)));
         }
         self.stacks = stacks;
-        let found = self.stacks.get(trace.to_index()).copied();
-        found.unwrap_or(StackId::EMPTY)
+        let stack = self.stacks.get(trace.to_index()).copied();
+        stack.unwrap_or(StackId::EMPTY)
     }
 
     /// Visits each trace once, after its callers and before its next sibling: `begin` before its callees, `end` after

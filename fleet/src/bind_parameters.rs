@@ -58,11 +58,11 @@ pub fn bind_plan(plan: LogicalPlan, given: &[ParameterValue]) -> Result<LogicalP
         value.filter(|_| tables.contains(table.table()))
     };
     let constant = |expression: Expr| {
-        let found = match &expression {
+        let literal = match &expression {
             Expr::Column(column) | Expr::OuterReferenceColumn(_, column) => value(column),
             _ => None,
         };
-        Ok(match found {
+        Ok(match literal {
             Some(value) => Transformed::yes(lit(value)),
             None => Transformed::no(expression),
         })

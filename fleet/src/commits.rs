@@ -153,8 +153,8 @@ impl CommitLog {
         }
         // What runs say is their user's, unless that opens it to others.
         let mut folder = fs::DirBuilder::new();
-        let made = folder.recursive(true).mode(0o700).create(dataset);
-        made.map_err(FleetError::for_path(dataset))?;
+        let created = folder.recursive(true).mode(0o700).create(dataset);
+        created.map_err(FleetError::for_path(dataset))?;
         let mut there = fs::read_dir(dataset).map_err(FleetError::for_path(dataset))?;
         let is_ours = |name: &std::ffi::OsStr| {
             [COMMITS, TEMPORARY, MARKER_FILE]

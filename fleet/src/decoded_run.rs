@@ -446,14 +446,14 @@ impl<'p> DecodedRunBuilder<'p> {
     }
 
     fn add_item_numbers(&mut self, item: &LogItem<'_>) -> Result<(), IngestError> {
-        let found: Vec<(ContextId, u64)> = match item {
+        let numbers: Vec<(ContextId, u64)> = match item {
             LogItem::Counters(cells) => cells.iter().map(|cell| (cell.id, cell.offset)).collect(),
             LogItem::EventCounters(cells) => {
                 cells.iter().map(|cell| (cell.id, cell.offset)).collect()
             }
             _ => return Ok(()),
         };
-        for (id, offset) in found {
+        for (id, offset) in numbers {
             if !self.numbers.contains_key(&id.0) {
                 self.resolve_context(id, offset)?;
             }

@@ -23,20 +23,20 @@ pub fn process_in_order<T: Sync, M: Send, E>(
     }
     thread::scope(|scope| {
         let make = &make;
-        let made = (0..threads).map(|first| {
-            let (sender, made) = sync_channel(0);
+        let receivers = (0..threads).map(|first| {
+            let (sender, receiver) = sync_channel(0);
             scope.spawn(move || {
                 let mut own = items.iter().skip(first).step_by(threads);
                 // Until nobody takes it.
                 own.try_for_each(|item| sender.send(make(item)))
             });
-            made
+            receiver
         });
-        let made: Vec<_> = made.collect();
-        for (item, made) in items.iter().zip(made.iter().cycle()) {
+        let receivers: Vec<_> = receivers.collect();
+        for (item, receiver) in items.iter().zip(receivers.iter().cycle()) {
             // A thread that has panicked sends nothing: the scope panics, too.
-            let Ok(made) = made.recv() else { break };
-            take(item, made)?;
+            let Ok(result) = receiver.recv() else { break };
+            take(item, result)?;
         }
         Ok(())
     })
@@ -68,18 +68,18 @@ mod ordered_parallel_tests {
     #[test]
     fn an_error_ends_what_is_being_made() {
         let items: Vec<usize> = (0..1000).collect();
-        let made = AtomicUsize::new(0);
+        let count = AtomicUsize::new(0);
         let make = |item: &usize| {
-            made.fetch_add(1, Ordering::Relaxed);
+            count.fetch_add(1, Ordering::Relaxed);
             *item
         };
-        let failed = process_in_order(&items, 3, make, |_, made| match made {
+        let failed = process_in_order(&items, 3, make, |_, item| match item {
             5 => Err("the sixth"),
             _ => Ok(()),
         });
         assert_eq!(failed, Err("the sixth"));
         // Six were taken, and each thread was one ahead.
-        assert!(made.load(Ordering::Relaxed) <= 6 + 3);
+        assert!(count.load(Ordering::Relaxed) <= 6 + 3);
     }
 
     #[test]

@@ -52,8 +52,8 @@ impl Question {
     /// # Errors
     /// There is none of this name.
     pub fn find_by_name(name: &str) -> Result<&'static Question, FleetError> {
-        let found = ALL.iter().find(|question| question.name == name);
-        found.ok_or_else(|| {
+        let question = ALL.iter().find(|question| question.name == name);
+        question.ok_or_else(|| {
             let names: Vec<_> = ALL.iter().map(|question| question.name).collect();
             FleetError::Usage(format!(
                 "no question {name:?}; there are {}",

@@ -124,14 +124,14 @@ impl TransformRequest {
             self.loader,
         );
         let pointer = env.get_long(thread, field);
-        let found = agent
+        let class = agent
             .classes
             .original_classes
             .find_class(env, loader, &name, &|| {
                 env.set_long(thread, field, pointer);
             });
         env.delete_local(thread);
-        found
+        class
     }
 
     fn class_name(self, env: JniEnvironment) -> Option<String> {

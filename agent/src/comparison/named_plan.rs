@@ -145,12 +145,12 @@ impl NamedPlan {
         if id == CallEdge::NO_CALLER || id == MethodId::EVENT {
             return Some(id);
         }
-        let mut found = self.earlier_ids.borrow_mut();
-        if let Some(known) = found.methods.get(&id) {
+        let mut earlier_ids = self.earlier_ids.borrow_mut();
+        if let Some(known) = earlier_ids.methods.get(&id) {
             return *known;
         }
-        let same = found.find_method(&self.names, &self.read_registry(), id);
-        found.methods.insert(id, same);
+        let same = earlier_ids.find_method(&self.names, &self.read_registry(), id);
+        earlier_ids.methods.insert(id, same);
         count_unknown(same, &self.matches.methods_unknown)
     }
 
@@ -251,12 +251,12 @@ impl NumberingPlan for NamedPlan {
     }
 
     fn memory_bytes(&self) -> usize {
-        let found = self.earlier_ids.borrow();
+        let earlier_ids = self.earlier_ids.borrow();
         self.names.memory_bytes()
             + self.nodes.len() * size_of::<(MethodId, PlannedNode)>()
             + self.additions.len() * size_of::<(CallEdge, Option<u64>)>()
-            + found.methods.len() * size_of::<(MethodId, Option<MethodId>)>()
-            + found.sites.len() * size_of::<(SiteId, Option<SiteId>)>()
+            + earlier_ids.methods.len() * size_of::<(MethodId, Option<MethodId>)>()
+            + earlier_ids.sites.len() * size_of::<(SiteId, Option<SiteId>)>()
     }
 }
 

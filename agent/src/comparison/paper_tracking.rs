@@ -182,15 +182,15 @@ impl PaperTracking {
 
     /// Statistics for the end of the log, by name: costs of the scheme. Its log is counted, but not written.
     pub fn collect_stats(&self) -> [(&'static str, u64); 6] {
-        let found = self.algorithm_statistics();
-        let more = |name| found.other_counts.iter().find(|(key, _)| *key == name);
+        let statistics = self.algorithm_statistics();
+        let more = |name| statistics.other_counts.iter().find(|(key, _)| *key == name);
         [
             ("paper.versions", more("versions").map_or(0, |more| more.1)),
-            ("paper.edges", found.edges),
-            ("paper.log-bytes", found.log_bytes),
+            ("paper.edges", statistics.edges),
+            ("paper.log-bytes", statistics.log_bytes),
             ("paper.repaired", more("repaired").map_or(0, |more| more.1)),
             ("paper.undecoded", self.undecoded_frames()),
-            ("paper.memory", found.memory_bytes),
+            ("paper.memory", statistics.memory_bytes),
         ]
     }
 

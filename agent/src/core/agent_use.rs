@@ -148,10 +148,10 @@ mod agent_use_tests {
                     start.wait();
                     while !ended.load(Ordering::Relaxed) {
                         let _inside = AgentUseGuard::enter();
-                        let found = works.load(Ordering::SeqCst);
+                        let round = works.load(Ordering::SeqCst);
                         // SAFETY: what a thread finds while it is inside is not freed.
-                        if let Some(found) = unsafe { found.as_ref() } {
-                            assert_ne!(found.load(Ordering::Relaxed), 0);
+                        if let Some(round) = unsafe { round.as_ref() } {
+                            assert_ne!(round.load(Ordering::Relaxed), 0);
                         }
                     }
                 });
@@ -160,14 +160,14 @@ mod agent_use_tests {
             start.wait();
             for round in 1..=ROUNDS {
                 begin_run(RunId::new(round).unwrap(), true);
-                let made = Box::into_raw(Box::new(AtomicU64::new(round)));
-                works.store(made, Ordering::SeqCst);
+                let allocated = Box::into_raw(Box::new(AtomicU64::new(round)));
+                works.store(allocated, Ordering::SeqCst);
                 std::thread::yield_now();
                 let hide = || works.store(std::ptr::null_mut(), Ordering::SeqCst);
                 assert!(end_run(hide, Duration::from_secs(60)));
                 // SAFETY: `Box::into_raw` made it, and no thread finds it any more.
-                let made = unsafe { Box::from_raw(made) };
-                made.store(0, Ordering::Relaxed);
+                let allocated = unsafe { Box::from_raw(allocated) };
+                allocated.store(0, Ordering::Relaxed);
             }
             ended.store(true, Ordering::Relaxed);
         });

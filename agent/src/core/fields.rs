@@ -32,7 +32,7 @@ pub fn thread_fields(
     }
     let class = env.class_of(thread);
     let field = |name: &CStr| env.field_id(class, name, c"J").map(FieldId::new);
-    let found = ThreadFields {
+    let fields = ThreadFields {
         pointer: field(c"$lucceStack")?,
         events: field(c"$lucceCounters")?,
         state: field(c"$lucceState")?,
@@ -47,5 +47,5 @@ pub fn thread_fields(
         },
     };
     env.delete_local(class);
-    Some(*core.fields.get_or_init(|| found))
+    Some(*core.fields.get_or_init(|| fields))
 }

@@ -82,9 +82,9 @@ enum OutputError {
 
 /// Creates all files under one name, or none.
 fn try_create(options: &AgentOptions, header: &LogHeader) -> Result<OutputFiles, OutputError> {
-    let mut made = CreatedFiles::default();
+    let mut created = CreatedFiles::default();
     let path = &options.out;
-    let file = made.record_created(path, lucce_tracelog::new_file(path))?;
+    let file = created.record_created(path, lucce_tracelog::new_file(path))?;
     let log = LogWriter::from_file(file, header, options.limit).map_err(to_output_error(path))?;
     let mut streamer = None;
     #[cfg(feature = "lab")]
@@ -94,7 +94,7 @@ fn try_create(options: &AgentOptions, header: &LogHeader) -> Result<OutputFiles,
         RecordMode::Stream => {
             let path = lucce_stream::events_path(path);
             let stream = EventStreamer::create(&path, header, options.record_limit);
-            streamer = Some(made.record_created(&path, stream)?);
+            streamer = Some(created.record_created(&path, stream)?);
         }
         // Refused: see `tracking`.
         #[cfg(not(feature = "lab"))]
@@ -103,7 +103,7 @@ fn try_create(options: &AgentOptions, header: &LogHeader) -> Result<OutputFiles,
         RecordMode::Calls => {
             let path = calls_file_path(path);
             let writer = CallsFile::create(&path, options.record_limit);
-            calls = Some(made.record_created(&path, writer)?);
+            calls = Some(created.record_created(&path, writer)?);
         }
     }
     Ok(OutputFiles {
@@ -111,7 +111,7 @@ fn try_create(options: &AgentOptions, header: &LogHeader) -> Result<OutputFiles,
         streamer,
         #[cfg(feature = "lab")]
         calls,
-        created: made,
+        created,
     })
 }
 
@@ -127,10 +127,10 @@ fn to_output_error(path: &Path) -> impl Fn(io::Error) -> OutputError {
 struct CreatedFiles(Vec<PathBuf>);
 
 impl CreatedFiles {
-    fn record_created<T>(&mut self, path: &Path, made: io::Result<T>) -> Result<T, OutputError> {
-        let made = made.map_err(to_output_error(path))?;
+    fn record_created<T>(&mut self, path: &Path, created: io::Result<T>) -> Result<T, OutputError> {
+        let created = created.map_err(to_output_error(path))?;
         self.0.push(path.to_owned());
-        Ok(made)
+        Ok(created)
     }
 }
 

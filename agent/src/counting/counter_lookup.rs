@@ -93,10 +93,10 @@ pub fn find_counter(
         return None;
     };
     let place = (here.context, here.site.0);
-    let found = find_or_add_counter(agent, env, state, place, what, |state| {
+    let counter = find_or_add_counter(agent, env, state, place, what, |state| {
         contexts::event_number(agent.stack_parts(), state, here)
     });
-    count_if_dropped(agent, found)
+    count_if_dropped(agent, counter)
 }
 
 /// Counts an event of unknown location as dropped, unless traces omit all frames of the thread.
@@ -126,18 +126,18 @@ pub fn find_counter_by_number(
     number: ContextId,
     what: (&'static EventKind, jobject),
 ) -> Option<EventCounterRef> {
-    let found = find_or_add_counter(agent, env, state, (number.0, 0), what, |_| number);
-    count_if_dropped(agent, found)
+    let counter = find_or_add_counter(agent, env, state, (number.0, 0), what, |_| number);
+    count_if_dropped(agent, counter)
 }
 
 fn count_if_dropped(
     agent: CountingParts<'_>,
-    found: Option<EventCounterRef>,
+    counter: Option<EventCounterRef>,
 ) -> Option<EventCounterRef> {
-    if found.is_none() {
+    if counter.is_none() {
         increment_counter(&agent.core.counts.events_dropped);
     }
-    found
+    counter
 }
 
 fn find_or_add_counter(
@@ -164,15 +164,15 @@ fn find_or_add_counter(
             &event_detail(agent, class, kind),
         )?;
         let mut counters = current_counters(agent.thread_parts(), env, state);
-        let found = EventCounterRef(event_counter(
+        let counter = EventCounterRef(event_counter(
             agent.thread_parts(),
             &mut counters,
             number,
             event,
         )?);
-        let recent = RecentCounter::new(env, place, kind, class, found);
+        let recent = RecentCounter::new(env, place, kind, class, counter);
         counters.recent.insert_counter(env, recent);
-        Some(found)
+        Some(counter)
     })
 }
 

@@ -8,12 +8,12 @@ use crate::registry::ClassLoaderId;
 
 /// Measures the size of the site's objects, once per site, and writes it to the log.
 pub fn record_site_size(agent: CountingParts<'_>, env: JniEnvironment, site: u32) {
-    let found = {
+    let class = {
         let mut registry = agent.core.registry_mut();
         registry.start_measuring_class(site)
     };
-    if let Some(found) = found
-        && let Some(bytes) = measure_site(agent, env, site, &found)
+    if let Some(class) = class
+        && let Some(bytes) = measure_site(agent, env, site, &class)
     {
         let registry = agent.core.registry();
         // On failure the log is full, which is reported at the end.
@@ -23,8 +23,8 @@ pub fn record_site_size(agent: CountingParts<'_>, env: JniEnvironment, site: u32
 
 /// The size of the site's objects in bytes, as in the log. `None`: the site's counters contain the bytes.
 pub fn find_site_size(agent: CountingParts<'_>, env: JniEnvironment, site: u32) -> Option<u64> {
-    let found = agent.core.registry().measured_class(site)?;
-    measure_site(agent, env, site, &found)
+    let class = agent.core.registry().measured_class(site)?;
+    measure_site(agent, env, site, &class)
 }
 
 /// `loader`: the loader of the class that refers to `class`.
@@ -95,8 +95,8 @@ fn find_loaded(
         .counters
         .coverage
         .exclude_allocations(env, || env.new_string(&class.replace('/', ".")))?;
-    let found = env.call_object(loader, method?, &[jvalue { l: name }]);
+    let class = env.call_object(loader, method?, &[jvalue { l: name }]);
     env.delete_local(name);
     env.delete_local(loader);
-    found
+    class
 }

@@ -441,14 +441,14 @@ pub extern "system" fn Java_java_lang_LucceRtClasses_transform(
     // Outside of a guard: exceptions of transformers belong to the program.
     let given = plain.unwrap_or(bytes);
     let arguments = [module, loader, name, changed, domain, given];
-    let made = java_agents::call_transformers(env, manager, &arguments);
-    if env.has_exception() || made.is_null() {
-        return made;
+    let transformed = java_agents::call_transformers(env, manager, &arguments);
+    if env.has_exception() || transformed.is_null() {
+        return transformed;
     }
     let hooked = guard_callback(None, |agent| {
-        class.hook_answer(agent.class_parts(), env, (manager, made))
+        class.hook_answer(agent.class_parts(), env, (manager, transformed))
     });
-    hooked.unwrap_or(made)
+    hooked.unwrap_or(transformed)
 }
 
 /// The context of a frame of `method` that continues where `number` was captured; 0: there is none.

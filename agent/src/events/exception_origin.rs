@@ -54,26 +54,26 @@ pub fn find_exception_origin(
         .ok()?;
     let frames = infos.iter().take(count);
     let frames = frames.map(|info| ConstructionFrame::from_info(agent, env, info));
-    let mut frames = frames.filter(|found| found.method.kind != MethodKind::Helper);
+    let mut frames = frames.filter(|frame| frame.method.kind != MethodKind::Helper);
     let mut own = 0;
     let mut stage = ConstructionStage::Fills;
     loop {
-        let found = frames.next()?;
-        let name = &*found.method.method_name;
+        let frame = frames.next()?;
+        let name = &*frame.method.method_name;
         stage = match stage {
             ConstructionStage::Fills if name == "fillInStackTrace" => ConstructionStage::Fills,
             ConstructionStage::Fills if name != "<init>" => {
-                let maker = found.maker_of_trace();
+                let maker = frame.maker_of_trace();
                 return Some(ExceptionOrigin { maker, own });
             }
             ConstructionStage::Constructed
-                if name != "<init>" || found.method.class_name != class =>
+                if name != "<init>" || frame.method.class_name != class =>
             {
-                let maker = found.maker_of_exception(agent);
+                let maker = frame.maker_of_exception(agent);
                 return Some(ExceptionOrigin { maker, own });
             }
             _ if name != "<init>" => return None,
-            _ if found.method.class_name == class => ConstructionStage::Constructed,
+            _ if frame.method.class_name == class => ConstructionStage::Constructed,
             _ => ConstructionStage::Constructs,
         };
         own += 1;

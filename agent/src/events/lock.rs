@@ -117,9 +117,9 @@ fn begin_enter(
         .here
         .or_else(|| current_location::locate_at(agent.stack_parts(), env, state, location));
     verify_location(agent, env, state, (here, location));
-    let found = find_counter(agent, env, state, here, (&ENTER, object));
-    let waiting = found.map(|found| MonitorWait {
-        counter: found,
+    let counter = find_counter(agent, env, state, here, (&ENTER, object));
+    let waiting = counter.map(|counter| MonitorWait {
+        counter,
         since,
     });
     state.waits.enter.set(waiting);
@@ -133,9 +133,9 @@ fn begin_notify_wait(
     object: jobject,
     since: u64,
 ) {
-    let found = find_counter_here(agent, env, state, (&WAIT, object));
-    let waiting = found.map(|found| MonitorWait {
-        counter: found,
+    let counter = find_counter_here(agent, env, state, (&WAIT, object));
+    let waiting = counter.map(|counter| MonitorWait {
+        counter,
         since,
     });
     state.waits.wait.set(waiting);
@@ -155,12 +155,12 @@ fn count_parked(
         .map(FieldId::as_raw);
     let blocker = blocker.map_or(std::ptr::null_mut(), |field| env.get_object(thread, field));
     let what = (&PARK, blocker);
-    let found = match number {
+    let counter = match number {
         ContextId::UNKNOWN => find_counter_here(agent, env, state, what),
         number => find_counter_by_number(agent, env, state, number, what),
     };
-    if let Some(found) = found {
-        found.count_event(agent, env, state, passed);
+    if let Some(counter) = counter {
+        counter.count_event(agent, env, state, passed);
     }
 }
 

@@ -80,10 +80,10 @@ fn find_vm_object_kind(
         .frames
         .resolve_method(agent.stack_parts(), env, method);
     let is_of = |prefix: &&str| top.class_name.starts_with(*prefix);
-    let made = classify_native_method(&top.class_name, &top.method_name);
-    if made.is_some_and(|made| made.matches_object(agent, env, object)) && has_hook(agent, env) {
+    let allocation = classify_native_method(&top.class_name, &top.method_name);
+    if allocation.is_some_and(|allocation| allocation.matches_object(agent, env, object)) && has_hook(agent, env) {
         None
-    } else if made == Some(NativeAllocation::Copy) {
+    } else if allocation == Some(NativeAllocation::Copy) {
         Some(&CLONE)
     } else if REFLECTING.iter().any(is_of) {
         Some(&REFLECTION)

@@ -80,14 +80,14 @@ impl OwnershipResolver {
         if let Some(known) = self.resolved.get(&number) {
             return *known;
         }
-        let found = agent
+        let ownership = agent
             .core
             .encoder
             .decode_context(number, MethodId::EVENT)
             .ok();
-        let found = found.map(|frames| self.resolve_frames(agent, &frames));
-        self.resolved.insert(number, found);
-        found
+        let ownership = ownership.map(|frames| self.resolve_frames(agent, &frames));
+        self.resolved.insert(number, ownership);
+        ownership
     }
 
     fn resolve_frames(
@@ -170,7 +170,7 @@ fn with_method_names<T>(
 /// A thread's frames, up to `FrameRole::Between`, belong to the task and, below the frame that runs the task, to the thread that
 /// took it. If several frames run tasks, the submitted task could be any of them. The frames between them count as the task's.
 fn determine_ownership(frames: &[(FrameRole, u32)]) -> EventOwnership {
-    let mut found = EventOwnership::default();
+    let mut ownership = EventOwnership::default();
     let mut is_first = true;
     let mut rest = frames;
     loop {
@@ -196,21 +196,21 @@ fn determine_ownership(frames: &[(FrameRole, u32)]) -> EventOwnership {
             };
             let measurement = site.saturating_sub(*first_site) as usize;
             match is_handed && outermost_run.is_some_and(|run| at > run) {
-                true if is_first => found.hosts.insert(measurement),
+                true if is_first => ownership.hosts.insert(measurement),
                 true => {}
-                false => found.owners.insert(measurement),
+                false => ownership.owners.insert(measurement),
             }
         }
-        found.adds_worker |= is_first && adds_worker(own);
+        ownership.adds_worker |= is_first && adds_worker(own);
         let Some(submission) = submission else {
             // A task that its own thread calls has its caller in the trace.
-            found.is_unknown_task |= runs_unknown && found.owners.is_empty();
-            return found;
+            ownership.is_unknown_task |= runs_unknown && ownership.owners.is_empty();
+            return ownership;
         };
         if is_thread_start && adds_worker(submission) {
             // A thread of an executor: its tasks have other owners than the thread.
-            found.is_unknown_task |= runs_unknown && found.owners.is_empty();
-            return found;
+            ownership.is_unknown_task |= runs_unknown && ownership.owners.is_empty();
+            return ownership;
         }
         is_first = false;
         rest = submission;
@@ -274,13 +274,13 @@ mod ownership_tests {
     }
 
     fn owners_of(frames: &[(FrameRole, u32)]) -> OwnerLists {
-        let found = determine_ownership(frames);
+        let ownership = determine_ownership(frames);
         let list =
             |set: MeasurementSet| (0..MAX_MEASUREMENTS).filter(|n| set.contains(*n)).collect();
         OwnerLists {
-            owners: list(found.owners),
-            hosts: list(found.hosts),
-            is_unknown_task: found.is_unknown_task,
+            owners: list(ownership.owners),
+            hosts: list(ownership.hosts),
+            is_unknown_task: ownership.is_unknown_task,
         }
     }
 

@@ -444,9 +444,9 @@ impl HooklessThread {
         let depth = self.last_stack.len() + 1;
         let scope = self.scopes.iter().find(|scope| scope.depth == depth)?;
         let is_scope = context_scopes::is_scope_method(&self.agent.core.registry(), method.0);
-        let found = is_scope
+        let context = is_scope
             .then(|| context_scopes::scope_context(self.agent.stack_parts(), scope.number, method));
-        found.flatten()
+        context.flatten()
     }
 
     fn resolve_place(

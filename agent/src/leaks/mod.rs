@@ -484,8 +484,8 @@ impl LeakDetector {
         let collections = self.count_collections();
         // Under the lock no reference is deleted.
         let state = self.lock_state();
-        let found = state.objects.find_by_contexts(contexts, of).into_iter();
-        let mut found: Vec<_> = found
+        let by_type = state.objects.find_by_contexts(contexts, of).into_iter();
+        let mut by_type: Vec<_> = by_type
             .map(|of_type| {
                 let followed = of_type.objects.len();
                 (
@@ -495,8 +495,8 @@ impl LeakDetector {
                 )
             })
             .collect();
-        found.sort_by_key(|(_, _, living)| Reverse(living.len()));
-        let numbers: Vec<_> = found.iter().map(|(_, _, living)| living.len()).collect();
+        by_type.sort_by_key(|(_, _, living)| Reverse(living.len()));
+        let numbers: Vec<_> = by_type.iter().map(|(_, _, living)| living.len()).collect();
         let shares = most.share_evenly(&numbers).into_iter();
         let alive = |((of, followed, living), share): ((_, _, Vec<_>), _)| {
             let some = select_survivors(&living, share, (state.tested, collections)).into_iter();
@@ -508,7 +508,7 @@ impl LeakDetector {
                 objects: objects.filter(|object| !object.is_null()).collect(),
             }
         };
-        found.into_iter().zip(shares).map(alive).collect()
+        by_type.into_iter().zip(shares).map(alive).collect()
     }
 
     /// The number of sampled objects.
@@ -636,11 +636,11 @@ fn make_canary_and_probe(
         strong: strong as usize,
         weak: weak as usize,
     };
-    let made = [strong, weak, weak_probe]
+    let are_created = [strong, weak, weak_probe]
         .iter()
-        .all(|made| !made.is_null());
+        .all(|are_created| !are_created.is_null());
     if env.has_exception() {
         env.clear_exception();
     }
-    made.then_some((canary, weak_probe as usize))
+    are_created.then_some((canary, weak_probe as usize))
 }

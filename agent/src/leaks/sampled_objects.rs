@@ -174,13 +174,13 @@ impl<R: Copy> SampledObjectTable<R> {
         let is_it = |place: &AllocationOrigin| {
             contexts.contains(&place.context) && of.is_none_or(|of| *place.descriptor == *of)
         };
-        let mut found: BTreeMap<&str, SampledObjectsOfType<R>> = BTreeMap::new();
+        let mut by_type: BTreeMap<&str, SampledObjectsOfType<R>> = BTreeMap::new();
         for object in &self.objects {
             if let Some(known) = self.origins.get(&object.key)
                 && is_it(&known.origin)
             {
                 let of_type =
-                    found
+                    by_type
                         .entry(&known.origin.descriptor)
                         .or_insert_with(|| SampledObjectsOfType {
                             descriptor: known.origin.descriptor.clone(),
@@ -192,11 +192,11 @@ impl<R: Copy> SampledObjectTable<R> {
                 });
             }
         }
-        let mut found: Vec<_> = found.into_values().collect();
-        for of_type in &mut found {
+        let mut by_type: Vec<_> = by_type.into_values().collect();
+        for of_type in &mut by_type {
             of_type.objects.sort_by_key(|object| object.born);
         }
-        found
+        by_type
     }
 
     /// Makes room after dead objects were removed, if necessary; `free` gets the references of dropped objects.

@@ -370,10 +370,10 @@ impl ShadowStacks {
         };
         let ahead = end.saturating_add(AHEAD).min(most);
         // A system that accounts for memory may have no room for more than is needed.
-        let found = [ahead, end].into_iter().find(|to| opened(*to));
-        used.writable_end = found.unwrap_or(from);
+        let writable_end = [ahead, end].into_iter().find(|to| opened(*to));
+        used.writable_end = writable_end.unwrap_or(from);
         self.publish_slots(used);
-        found.is_some()
+        writable_end.is_some()
     }
 
     /// Publishes the writable memory as memory of slots.

@@ -45,8 +45,8 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
 
     /// The entry of this hash for which `is` returns true.
     pub fn find_entry(&self, hash: u64, is: impl Fn(&[u64; W]) -> bool) -> Option<[u64; W]> {
-        let found = load_entry(self.locate_entry(hash, is)?);
-        (found[0] != 0).then_some(found)
+        let entry = load_entry(self.locate_entry(hash, is)?);
+        (entry[0] != 0).then_some(entry)
     }
 
     /// Replaces the entry of this hash for which `is` returns true, or adds `entry`. `hash_of` computes the hash of
@@ -135,8 +135,8 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
         loop {
             let at = HEADER + (slot & (self.entry_capacity() - 1)) * W;
             let entry = self.words.get(at..)?.first_chunk()?;
-            let found = load_entry(entry);
-            if found[0] == 0 || is(&found) {
+            let content = load_entry(entry);
+            if content[0] == 0 || is(&content) {
                 return Some(entry);
             }
             slot += 1;
@@ -210,9 +210,9 @@ mod java_table_tests {
             map.insert(key, value);
         }
         for key in (0..800).step_by(step) {
-            let found = table.find_entry(hash(&[key, 0, 0]), |entry| entry[0] == key);
+            let entry = table.find_entry(hash(&[key, 0, 0]), |entry| entry[0] == key);
             let expected = map.get(&key).map(|value| [key, *value, !*value]);
-            assert_eq!(found, expected);
+            assert_eq!(entry, expected);
         }
         assert_eq!(table.used, map.len());
         assert!(table.used * 4 <= table.entry_capacity() * 3);

@@ -41,8 +41,8 @@ pub fn main_classes(path: &Path) -> Vec<String> {
 fn find_attribute(manifest: &str, name: &str) -> Option<String> {
     let whole = manifest.replace("\r\n", "\n").replace("\n ", "");
     let mut values = whole.lines().filter_map(|line| line.split_once(':'));
-    let found = values.find(|(key, _)| key.eq_ignore_ascii_case(name));
-    found.map(|(_, value)| value.trim().to_owned())
+    let header = values.find(|(key, _)| key.eq_ignore_ascii_case(name));
+    header.map(|(_, value)| value.trim().to_owned())
 }
 
 /// Whether several artifacts of Maven were merged into this jar: it describes more than one.
@@ -129,9 +129,9 @@ fn read_entry(file: &File, at: u64, packed: u64) -> Option<Vec<u8>> {
 }
 
 fn read_at(file: &File, at: u64, bytes: u64) -> Option<Vec<u8>> {
-    let mut found = vec![0; usize::try_from(bytes).ok()?];
-    file.read_exact_at(&mut found, at).ok()?;
-    Some(found)
+    let mut buffer = vec![0; usize::try_from(bytes).ok()?];
+    file.read_exact_at(&mut buffer, at).ok()?;
+    Some(buffer)
 }
 
 /// Little-endian.

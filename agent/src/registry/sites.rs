@@ -117,8 +117,8 @@ impl CodeRegistry {
         };
         let lines = self.line_table(method);
         let before = lines.partition_point(|&(bci, _)| i32::from(bci) <= site.bci());
-        let found = before.checked_sub(1).and_then(|at| lines.get(at));
-        found.map_or(NO_LINE, |&(_, line)| line.into())
+        let entry = before.checked_sub(1).and_then(|at| lines.get(at));
+        entry.map_or(NO_LINE, |&(_, line)| line.into())
     }
 
     /// The method that contains a site. 0: no such site.

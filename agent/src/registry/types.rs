@@ -78,8 +78,8 @@ impl CodeRegistry {
 
     /// Loader and name of the class that a `new` site allocates. `None` after the first call for the site.
     pub fn start_measuring_class(&mut self, site: u32) -> Option<(ClassLoaderId, String)> {
-        let found = self.allocated_class(site)?;
-        self.measured_sites.insert(site).then_some(found)
+        let class = self.allocated_class(site)?;
+        self.measured_sites.insert(site).then_some(class)
     }
 
     /// Like `start_measuring_class`, for a site that was measured before.
@@ -134,7 +134,7 @@ mod types_tests {
             .resolve_line_site(ids.unwrap().first_method, 7)
             .unwrap();
         let other = registry.add_class_number("La/Other;").unwrap();
-        let made = registry.resolve_typed_site(site, other).unwrap();
+        let typed_site = registry.resolve_typed_site(site, other).unwrap();
         // Two classes with one name; array classes are separate classes.
         let twice = [0, 1].map(|_| registry.add_class_number("La/Twice;").unwrap());
         let twice_made = registry.resolve_typed_site(site, twice[0]).unwrap();
@@ -171,7 +171,7 @@ mod types_tests {
         }
         assert!(registry.site(twice_made).is_none() && registry.find_name("La/Twice;").is_none());
         assert_eq!(registry.resolve_typed_site(site, again), Some(numbers[5].1));
-        assert_eq!(registry.resolve_typed_site(site, other), Some(made));
+        assert_eq!(registry.resolve_typed_site(site, other), Some(typed_site));
         assert_eq!(
             (
                 registry.allocation_sites.len(),

@@ -187,11 +187,11 @@ fn fill_addresses<const N: usize>(
 fn fill_constant(class: &mut [u8], hole: u64, address: usize) -> Option<usize> {
     let hole = hole.to_be_bytes();
     let mut places = class.windows(hole.len()).enumerate();
-    let mut found = places.by_ref().filter(|(_, bytes)| *bytes == hole);
-    let Some((at, _)) = found.next() else {
+    let mut holes = places.by_ref().filter(|(_, bytes)| *bytes == hole);
+    let Some((at, _)) = holes.next() else {
         return Some(0);
     };
-    if found.next().is_some() {
+    if holes.next().is_some() {
         return None;
     }
     let place = class.get_mut(at..at + hole.len())?;
@@ -232,8 +232,8 @@ fn measure_arrays(agent: &Agent, env: JniEnvironment, class: jclass) -> Option<(
 pub fn bytes_in_live(name: &str) -> Option<&'static [u8]> {
     let (_, live) = built::VARIANTS[1];
     let mut all = NAMES.into_iter().zip(live).chain(built::SHARED_CLASSES);
-    let found = all.find(|(known, _)| known.to_bytes() == name.as_bytes());
-    found.map(|(_, bytes)| bytes)
+    let class = all.find(|(known, _)| known.to_bytes() == name.as_bytes());
+    class.map(|(_, bytes)| bytes)
 }
 
 #[cfg(test)]

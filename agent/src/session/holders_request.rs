@@ -54,12 +54,12 @@ pub fn answer_holders(
                 leaks, env, &contexts,
             ))),
             Some(walks) => {
-                let found = holder_search::find_holders(
+                let result = holder_search::find_holders(
                     (leaks, agent.core.jvmti),
                     (*vm, env),
                     (&contexts, walks),
                 );
-                found.map(|found| result_json(&found))
+                result.map(|result| result_json(&result))
             }
         }
     });
@@ -82,17 +82,17 @@ fn preview_json(ahead: &HolderSearchPreview) -> String {
 }
 
 /// Paths are in the order of types. Older commands ignore `types`, and have the paths of all types.
-fn result_json(found: &HolderSearchResult) -> String {
-    let pauses = found
+fn result_json(result: &HolderSearchResult) -> String {
+    let pauses = result
         .pauses
         .iter()
         .map(|pause| pause.as_micros().to_string());
-    let all = found.types.iter();
+    let all = result.types.iter();
     let ways = all.clone().flat_map(|of_type| &of_type.paths);
     let unfinished = all.clone().flat_map(|of_type| &of_type.unfinished);
-    let collection = found.collection;
+    let collection = result.collection;
     let collection = collection.map_or("null".to_owned(), |time| time.as_micros().to_string());
-    let types = types_within_limit(&found.types).map(|of_type| {
+    let types = types_within_limit(&result.types).map(|of_type| {
         counts_object(of_type)
             .with_raw("looked_for", of_type.looked_for)
             .with_raw("changed", of_type.changed)
@@ -102,16 +102,16 @@ fn result_json(found: &HolderSearchResult) -> String {
             .with_raw("unreported", of_type.unreported)
             .into_json()
     });
-    sums_object(&found.types)
+    sums_object(&result.types)
         .with_raw(
             "looked_for",
             all.clone().map(|of| of.looked_for).sum::<usize>(),
         )
         .with_raw("pauses_us", join_array(pauses))
-        .with_raw("references", found.references)
-        .with_raw("cut", found.is_truncated)
-        .with_raw("over", found.is_incomplete)
-        .with_raw("out_of_budget", found.is_out_of_budget)
+        .with_raw("references", result.references)
+        .with_raw("cut", result.is_truncated)
+        .with_raw("over", result.is_incomplete)
+        .with_raw("out_of_budget", result.is_out_of_budget)
         .with_raw("collection_us", collection)
         .with_raw("changed", all.map(|of| of.changed).sum::<usize>())
         .with_raw("types", join_array(types))

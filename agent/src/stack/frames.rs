@@ -173,14 +173,14 @@ impl ResolvedMethod {
 /// nearest start below. `lines` is sorted by location; entries of one location stay in the VM's order.
 pub fn line_at(lines: &[(i64, i32)], location: i64) -> i32 {
     let before = lines.partition_point(|(start, _)| *start < location);
-    let found = match lines.get(before) {
+    let line_number = match lines.get(before) {
         Some((start, line)) if *start == location => Some(*line),
         _ => before
             .checked_sub(1)
             .and_then(|at| lines.get(at))
             .map(|one| one.1),
     };
-    found.unwrap_or(NO_LINE)
+    line_number.unwrap_or(NO_LINE)
 }
 
 #[cfg(test)]
@@ -261,13 +261,13 @@ impl FrameCache {
         &self,
         agent: StackParts<'_>,
         env: JniEnvironment,
-        found: &[FrameInfo],
+        infos: &[FrameInfo],
     ) -> Vec<ResolvedFrame> {
         let read = || self.methods.read();
-        let mut frames = Vec::with_capacity(found.len());
+        let mut frames = Vec::with_capacity(infos.len());
         let can_watch = can_watch(agent, env);
         let mut map = read();
-        for info in found {
+        for info in infos {
             let known = map.get(info.method);
             let method = match known.filter(|known| known.is_current(env, can_watch)) {
                 Some(known) => Arc::clone(known),
@@ -704,12 +704,12 @@ impl<'a> StackWalk<'a> {
             method: std::ptr::null_mut(),
             location: 0,
         };
-        let mut found = vec![empty; self.wanted];
+        let mut buffer = vec![empty; self.wanted];
         let count = match self
             .agent
             .core
             .jvmti
-            .read_stack_from(self.thread, self.depth, &mut found)
+            .read_stack_from(self.thread, self.depth, &mut buffer)
         {
             Ok(count) => count,
             // The last piece ended exactly with the outermost frame.
@@ -719,25 +719,25 @@ impl<'a> StackWalk<'a> {
                 0
             }
         };
-        found.truncate(count);
-        self.ended = found.len() < self.wanted;
-        self.depth += found.len();
+        buffer.truncate(count);
+        self.ended = buffer.len() < self.wanted;
+        self.depth += buffer.len();
         if let (Some(location), Some(innermost)) =
-            (self.innermost_location.take(), found.first_mut())
+            (self.innermost_location.take(), buffer.first_mut())
         {
             innermost.location = location;
         }
-        found
+        buffer
     }
 
     fn resolve_more(&mut self) {
-        let found = self.read_piece();
+        let piece = self.read_piece();
         let cache = &self.agent.stack.frames;
-        if let (true, Some(innermost)) = (self.depth == found.len(), found.first()) {
+        if let (true, Some(innermost)) = (self.depth == piece.len(), piece.first()) {
             let innermost = cache.resolve_method(self.agent, self.env, innermost.method);
             self.in_helper = innermost.kind == MethodKind::Helper;
         }
-        self.frames = cache.resolve_all(self.agent, self.env, &found).into_iter();
+        self.frames = cache.resolve_all(self.agent, self.env, &piece).into_iter();
     }
 }
 

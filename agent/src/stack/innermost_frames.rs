@@ -131,9 +131,9 @@ fn may_be_at(registry: &CodeRegistry, site: SiteId, position: VmFramePosition) -
 
 /// The index from `least` to `most` that fits, if it is the only one.
 fn find_unique(least: usize, most: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
-    let mut found = (least..=most).rev().filter(|index| fits(*index));
-    let first = found.next()?;
-    found.next().is_none().then_some(first)
+    let mut indexes = (least..=most).rev().filter(|index| fits(*index));
+    let first = indexes.next()?;
+    indexes.next().is_none().then_some(first)
 }
 
 #[cfg(test)]

@@ -118,20 +118,20 @@ fn cached_place(
     location: i64,
 ) -> MonitorPlace {
     let index = (method as usize >> 3 ^ location as usize) % PLACES;
-    let found = KNOWN.with_borrow(|known| known.get(index).copied().flatten());
-    if let Some(found) = found
-        && (found.method, found.location) == (method as usize, location)
+    let place = KNOWN.with_borrow(|known| known.get(index).copied().flatten());
+    if let Some(place) = place
+        && (place.method, place.location) == (method as usize, location)
     {
-        return found;
+        return place;
     }
-    let found = analyze_place(agent, env, method, location);
+    let place = analyze_place(agent, env, method, location);
     KNOWN.with_borrow_mut(|known| {
         known.resize(PLACES, None);
         if let Some(entry) = known.get_mut(index) {
-            *entry = Some(found);
+            *entry = Some(place);
         }
     });
-    found
+    place
 }
 
 fn analyze_place(

@@ -331,17 +331,17 @@ proptest! {
             thread.run_step(step);
         }
         let frames = thread.innermost_frames(usize::MAX);
-        let found = caller_frames::match_callers(&thread.registry, &thread.state, &frames).unwrap();
-        if found.innermost.is_some() {
+        let callers = caller_frames::match_callers(&thread.registry, &thread.state, &frames).unwrap();
+        if callers.innermost.is_some() {
             let registry = &mut thread.registry;
-            found.repair_sites(found.slot.below(), &mut |position, _| {
+            callers.repair_sites(callers.slot.below(), &mut |position, _| {
                 registry.resolve_line_site(position.method.0, position.line).map(SiteId)
             });
             let first = thread.state.first_slot();
-            let below = first.slots_until(found.slot.below());
+            let below = first.slots_until(callers.slot.below());
             let bare = below.filter(|slot| slot.site() == SiteId(0)).count();
             prop_assert_eq!(bare, 0);
-            thread.compare_slots(found.slot.below());
+            thread.compare_slots(callers.slot.below());
         }
         address_space::shared_stacks().return_region(thread.state.region);
     }
@@ -360,13 +360,13 @@ fn recursion_that_is_over_proves_nothing() {
         innermost_frames::MOST_FRAMES,
     ] {
         let frames = thread.innermost_frames(many);
-        let found = innermost_frames::prove_callers(
+        let callers = innermost_frames::prove_callers(
             &thread.registry,
             &thread.state,
             &frames,
             thread.pointer,
         );
-        assert!(found.is_none(), "{many} frames");
+        assert!(callers.is_none(), "{many} frames");
     }
     thread.run_step(&SimulatedStep::Enter(2));
 }

@@ -92,7 +92,7 @@ impl TraceClasses {
         };
         let fill = c"fillInStackTrace";
         let initialize = env.static_method_id(elements, c"initStackTraceElements", descriptor)?;
-        let found = TraceClasses {
+        let classes = TraceClasses {
             fill: env.method_id(throwables, fill, c"(I)Ljava/lang/Throwable;")? as usize,
             depth: field(throwables, c"depth", c"I")?,
             backtrace: field(throwables, c"backtrace", c"Ljava/lang/Object;")?,
@@ -106,7 +106,7 @@ impl TraceClasses {
         };
         env.delete_local(throwables);
         env.delete_local(elements);
-        Some(found)
+        Some(classes)
     }
 
     fn read_new_throwable(&self, env: JniEnvironment) -> Option<Vec<TraceElement>> {

@@ -83,8 +83,8 @@ pub fn decode_across_threads(
         return decode_trace(agent, number);
     };
     frames.retain(|frame| !agent.stack.tasks.is_submission_frame(frame.method));
-    let found = resolve_elements(&agent.core.registry(), &frames);
-    match found {
+    let elements = resolve_elements(&agent.core.registry(), &frames);
+    match elements {
         Some(elements) => Ok(elements),
         None => decode_trace(agent, number),
     }
@@ -235,7 +235,7 @@ impl ArchivedLog {
 impl ArchivedMethod {
     fn line_number(&self, bci: i32) -> i32 {
         let before = self.lines.partition_point(|&(at, _)| i32::from(at) <= bci);
-        let found = before.checked_sub(1).and_then(|at| self.lines.get(at));
-        found.map_or(NO_LINE, |&(_, line)| line.into())
+        let entry = before.checked_sub(1).and_then(|at| self.lines.get(at));
+        entry.map_or(NO_LINE, |&(_, line)| line.into())
     }
 }

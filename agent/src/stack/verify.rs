@@ -97,13 +97,13 @@ pub fn compare_frames(
             let shown = above.map_or(real.len(), |at| at + 1);
             let expected = real.iter().take(shown).map(expected_frame);
             let shown = above.map_or(usize::MAX, |at| at + 1);
-            let found = frames
+            let decoded = frames
                 .iter()
                 .skip(returned)
                 .take(shown)
                 .filter_map(|frame| decoded_frame(&registry, frame.site.0))
                 .map(Some);
-            expected.eq(found)
+            expected.eq(decoded)
         }
         Err(_) => false,
     };

@@ -260,8 +260,8 @@ pub fn repair_slots(
         return false;
     };
     // Native methods and methods without hooks have slots as well, below a VM entry.
-    let found = match_callers(&agent.core.registry(), state, &frames);
-    let Some(callers) = found.filter(|found| found.slot == top.above()) else {
+    let callers = match_callers(&agent.core.registry(), state, &frames);
+    let Some(callers) = callers.filter(|callers| callers.slot == top.above()) else {
         return false;
     };
     callers.repair_sites(top, &mut |position, _| Some(position.extra_site(agent)));

@@ -34,11 +34,11 @@ pub fn with_field_holder<T>(
     body: impl FnOnce(jobject) -> T,
 ) -> T {
     let carrier = find_carrier(agent, env, thread);
-    let found = body(carrier.unwrap_or(thread));
+    let result = body(carrier.unwrap_or(thread));
     if let Some(carrier) = carrier {
         env.delete_local(carrier);
     }
-    found
+    result
 }
 
 /// The carrier that a virtual thread acts as.

@@ -210,17 +210,17 @@ impl ThreadState {
     /// Removes the VM entry with slot `slot`, and the entries above it that did not report their end.
     pub fn pop_entry(&self, slot: Slot) -> Option<VmEntry> {
         let mut upcalls = self.vm_entries.borrow_mut();
-        let found = upcalls.iter().rposition(|entry| entry.slot == slot)?;
-        let entry = upcalls[found];
-        upcalls.truncate(found);
+        let index = upcalls.iter().rposition(|entry| entry.slot == slot)?;
+        let entry = upcalls[index];
+        upcalls.truncate(index);
         Some(entry)
     }
 
     /// The pointer from before the innermost VM entry with this slot. That entry may have ended without a report.
     pub fn pointer_before_entry(&self, slot: Slot) -> Option<Slot> {
         let upcalls = self.vm_entries.borrow();
-        let found = upcalls.iter().rfind(|entry| entry.slot == slot);
-        found.map(|entry| entry.pointer)
+        let entry = upcalls.iter().rfind(|entry| entry.slot == slot);
+        entry.map(|entry| entry.pointer)
     }
 
     /// Forgets VM entries that ended without a report. The VM enters a frame with slot `new` now, and the innermost

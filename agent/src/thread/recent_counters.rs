@@ -28,7 +28,7 @@ impl RecentCounter {
         place: CounterPlace,
         kind: &'static EventKind,
         class: jclass,
-        found: EventCounterRef,
+        counter: EventCounterRef,
     ) -> RecentCounter {
         RecentCounter {
             place,
@@ -37,7 +37,7 @@ impl RecentCounter {
                 true => 0,
                 false => env.new_weak_global(class) as usize,
             },
-            counter: found,
+            counter,
         }
     }
 }

@@ -428,9 +428,9 @@ impl ThreadCounterPool {
     pub fn take_free(&self, tags: TagSet, kind: &str) -> ThreadCounters {
         let mut free = lock_mutex(&self.free);
         let of_kind = free.get_mut(&tags).and_then(|of| of.get_mut(kind));
-        let found = of_kind.and_then(Vec::pop);
+        let counters = of_kind.and_then(Vec::pop);
         drop(free);
-        found.unwrap_or_else(|| {
+        counters.unwrap_or_else(|| {
             let mut counters = self.create_counters(kind.to_owned());
             counters.tags = tags;
             counters

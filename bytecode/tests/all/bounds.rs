@@ -227,8 +227,8 @@ fn broken_frames_matter_where_the_vm_reads_them() {
             });
             let parsed = ClassFile::parse(&bytes).expect("sound");
             let done = rewrite(&parsed, &everything(&parsed));
-            let found = done.as_ref().is_ok_and(|done| done.skipped.is_empty());
-            assert_eq!(found, hooked, "{major} {frames:?}");
+            let is_hooked = done.as_ref().is_ok_and(|done| done.skipped.is_empty());
+            assert_eq!(is_hooked, hooked, "{major} {frames:?}");
         }
     }
 }

@@ -218,7 +218,7 @@ fn plans_that_do_not_fit_skip_the_method() {
         helper: ARRAY,
         site,
     };
-    let made = CodeInsertion::AfterNew {
+    let insertion = CodeInsertion::AfterNew {
         helper: hook("made", "(Ljava/lang/Class;J)V"),
     };
     let redirect = CodeInsertion::Redirect { helper: CONCAT };
@@ -230,7 +230,7 @@ fn plans_that_do_not_fit_skip_the_method() {
         (vec![(9, mark)], false),
         (vec![(8, after)], false),
         (vec![(4, dup)], false),
-        (vec![(1, made)], false),
+        (vec![(1, insertion)], false),
         (vec![(4, redirect)], false),
     ] {
         let plan = MethodPlan {

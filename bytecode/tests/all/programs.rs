@@ -46,8 +46,8 @@ fn compare(jdk: &Jdk, plain: &Path, main: &[&str]) {
     for rewrite in [rewrite_everything, rewrite_everything_wide] {
         let hooked = Folder::create();
         rewrite_folder(plain, &hooked, rewrite);
-        let (found, report) = output(java(jdk, &hooked.0, &hooks.0).args(main));
-        assert_eq!(found, expected);
+        let (stdout, report) = output(java(jdk, &hooked.0, &hooks.0).args(main));
+        assert_eq!(stdout, expected);
         let report = report.lines().rfind(|line| line.starts_with("hooks:"));
         println!(
             "JDK {}: {main:?} {}",

@@ -11,30 +11,30 @@ use lucce_classkit::plans::rewrite_everything;
 /// variable's range and its slot.
 fn annotated(code: &CodeData<'_>) -> Vec<(u8, u16)> {
     let opcode = |offset: u16| code.code[usize::from(offset)];
-    let mut found = vec![];
+    let mut annotations = vec![];
     for attribute in &code.attributes {
         let AttributeData::RuntimeVisibleTypeAnnotations(all) = &attribute.data else {
             continue;
         };
         for annotation in all {
             match &annotation.target_type {
-                TypeAnnotationTarget::Offset { offset } => found.push((opcode(*offset), 0)),
+                TypeAnnotationTarget::Offset { offset } => annotations.push((opcode(*offset), 0)),
                 TypeAnnotationTarget::TypeArgument { offset, .. } => {
-                    found.push((opcode(*offset), 1));
+                    annotations.push((opcode(*offset), 1));
                 }
                 TypeAnnotationTarget::LocalVar(ranges) => {
-                    found.extend(ranges.iter().map(|range| (0, range.index)));
+                    annotations.extend(ranges.iter().map(|range| (0, range.index)));
                 }
                 TypeAnnotationTarget::Catch {
                     exception_table_index,
                 } => {
-                    found.push((1, *exception_table_index));
+                    annotations.push((1, *exception_table_index));
                 }
                 _ => {}
             }
         }
     }
-    found
+    annotations
 }
 
 fn lines(code: &CodeData<'_>) -> Vec<(u16, u16)> {

@@ -49,11 +49,11 @@ fn fill_template(parts: &[(&str, String)]) -> String {
     let mut rest = TEMPLATE;
     while let Some((before, behind)) = rest.split_once('{') {
         page.push_str(before);
-        let found = parts.iter().find_map(|(name, text)| {
+        let part = parts.iter().find_map(|(name, text)| {
             let behind = behind.strip_prefix(name.trim_start_matches('{'))?;
             Some((text, behind))
         });
-        match found {
+        match part {
             Some((text, behind)) => {
                 page.push_str(text);
                 rest = behind;

@@ -66,7 +66,7 @@ mod logging_frames_tests {
         let logback = "ch.qos.logback.classic.Logger";
         let converter = "io.lucce.logback.LucceConverter";
         let app = "com.acme.Shop";
-        let found = left(&[
+        let frames = left(&[
             converter,
             logback,
             "java.util.ArrayList",
@@ -75,10 +75,10 @@ mod logging_frames_tests {
             logback,
             app,
         ]);
-        assert_eq!(found, [app, logback, app]);
+        assert_eq!(frames, [app, logback, app]);
         let data = "io.lucce.log4j2.LucceContextData";
-        let found = left(&[data, "org.apache.logging.log4j.spi.AbstractLogger", app]);
-        assert_eq!(found, [app]);
+        let frames = left(&[data, "org.apache.logging.log4j.spi.AbstractLogger", app]);
+        assert_eq!(frames, [app]);
     }
 
     #[test]

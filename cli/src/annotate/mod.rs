@@ -132,11 +132,11 @@ impl<W: Write> LineAnnotator<'_, W> {
     fn annotate_piece(&mut self, piece: &LinePiece<'_>) -> Result<(), CommandError> {
         let mut printed = 0;
         for (place, number) in piece.numbers() {
-            let found = match &mut self.source {
+            let trace = match &mut self.source {
                 TraceSource::Runs(runs) => runs.find_trace(*number, &mut self.out)?,
                 TraceSource::Fleet(fleet) => fleet.find_trace(*number),
             };
-            let Some(mut trace) = found else {
+            let Some(mut trace) = trace else {
                 continue;
             };
             logging_frames::remove_logging_frames(&mut trace);

@@ -188,7 +188,7 @@ mod result_formats_tests {
 
     use super::*;
 
-    fn found(verdict: GateVerdict) -> GateResult<'static> {
+    fn result_of(verdict: GateVerdict) -> GateResult<'static> {
         let frame = StackFrame {
             class: "a.B".into(),
             method: "```".into(),
@@ -225,36 +225,36 @@ mod result_formats_tests {
 
     #[test]
     fn names_are_no_markup() {
-        let junit = found(GateVerdict::Failed).to_junit();
+        let junit = result_of(GateVerdict::Failed).to_junit();
         assert!(junit.contains("failures=\"1\"") && junit.contains("a.B&lt;x&gt;[]"));
         assert!(!junit.contains("<a|b>") && !junit.contains("B<x>"));
-        let markdown = found(GateVerdict::Failed).to_markdown();
+        let markdown = result_of(GateVerdict::Failed).to_markdown();
         assert!(markdown.contains("````\n\tat a.B.```(B.java:1)\n````"));
         assert!(markdown.contains("` alloc through <a|b> `"));
     }
 
     #[test]
     fn passed_gates_are_reported() {
-        let found = GateResult {
+        let result = GateResult {
             grown: Vec::new(),
-            ..found(GateVerdict::Passed)
+            ..result_of(GateVerdict::Passed)
         };
-        assert!(found.to_text().starts_with("passed: alloc"));
+        assert!(result.to_text().starts_with("passed: alloc"));
         assert!(
-            found.to_junit().contains("failures=\"0\"") && !found.to_junit().contains("<failure")
+            result.to_junit().contains("failures=\"0\"") && !result.to_junit().contains("<failure")
         );
     }
 
     #[test]
     fn an_unjudged_gate_has_a_reason_and_is_no_success() {
-        let found = GateResult {
+        let result = GateResult {
             reasons: vec!["a.lucce: 1 of 2 events were lost".into()],
-            ..found(GateVerdict::NotJudged)
+            ..result_of(GateVerdict::NotJudged)
         };
-        let junit = found.to_junit();
+        let junit = result.to_junit();
         assert!(junit.contains("failures=\"0\" errors=\"1\""), "{junit}");
         assert!(junit.contains("<error message=\"not judged: a.lucce: 1 of 2 events were lost\">"));
-        let markdown = found.to_markdown();
+        let markdown = result.to_markdown();
         assert!(markdown.starts_with("### lucce gate not judged\n"));
         assert!(markdown.contains("- ` a.lucce: 1 of 2 events were lost `"));
         assert!(!markdown.contains("passed") && !junit.contains("passed"));

@@ -259,8 +259,8 @@ long[]: 30 followed, 20 alive, 2 of them looked for
 nothing held 1 object: a collection has taken it meanwhile
 not looked for, as types are many (--type NAME): a.C$D
 ";
-    let (found, pauses) = text.split_at(wanted.len());
-    assert_eq!(found, wanted);
+    let (lines, pauses) = text.split_at(wanted.len());
+    assert_eq!(lines, wanted);
     assert!(
         pauses.starts_with("1 walk: the JVM stood still for"),
         "{pauses}"

@@ -98,7 +98,7 @@ impl TypeHolders {
         let of_type = |of_type: TypeSearchCounts| {
             let paths: Vec<_> = paths.by_ref().take(of_type.paths).collect();
             let unfinished: Vec<_> = unfinished.by_ref().take(of_type.unfinished).collect();
-            let found = (paths.len() + unfinished.len()) as u64 + of_type.changed;
+            let held = (paths.len() + unfinished.len()) as u64 + of_type.changed;
             TypeHolders {
                 schema: "lucce-holders",
                 version: 1,
@@ -108,7 +108,7 @@ impl TypeHolders {
                 followed: of_type.followed,
                 alive: of_type.alive,
                 looked_for: of_type.looked_for,
-                not_held: of_type.looked_for.saturating_sub(found),
+                not_held: of_type.looked_for.saturating_sub(held),
                 collected: of_type.collected,
                 unreported: of_type.unreported,
                 changed: of_type.changed,

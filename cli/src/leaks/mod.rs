@@ -237,8 +237,8 @@ fn print_report(
         })?;
         if let Some((ids, class)) = report.first_objects() {
             let limits = SearchLimits::with_budget(args.pause_budget);
-            let found = find_holders(pid, (&ids, class), limits, profile)?;
-            report.add_holders(found);
+            let holders = find_holders(pid, (&ids, class), limits, profile)?;
+            report.add_holders(holders);
         }
     }
     let mut out = lock_stdout();

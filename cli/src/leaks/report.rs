@@ -261,11 +261,11 @@ impl LeaksReport {
         if !self.followed {
             return Ok(());
         }
-        let found = self.leaks.len() as u64 + self.more;
-        let found = match found {
+        let leaks = self.leaks.len() as u64 + self.more;
+        let leaks = match leaks {
             0 if self.is_denied() => "no leak found".to_owned(),
             0 => "no leak proven".to_owned(),
-            _ => format!("{} found", format_plural(found, "leak")),
+            _ => format!("{} found", format_plural(leaks, "leak")),
         };
         let (judged, alive) = (
             grouped(totals.judged),
@@ -282,7 +282,7 @@ impl LeaksReport {
         };
         writeln!(
             out,
-            "{found}: {alive} with living objects, {judged} with objects of enough ages to judge; {collections}"
+            "{leaks}: {alive} with living objects, {judged} with objects of enough ages to judge; {collections}"
         )?;
         if let Some(as_of) = &self.as_of {
             let old = format_plural(totals.old_collections, "collection");

@@ -59,7 +59,7 @@ fn run(dir: &Path, words: &str) -> Output {
 }
 
 /// What a command prints and what is in the file `out`, one behind the other.
-fn made(dir: &Path, words: &str) -> Vec<u8> {
+fn run_and_read(dir: &Path, words: &str) -> Vec<u8> {
     let output = run(dir, words);
     let code = output.status.code().unwrap();
     assert!(code <= 1, "{words}: {output:?}");
@@ -106,9 +106,9 @@ fn arguments_are_shown_to_who_asks_for_them() {
     }
     let mut shown = Vec::new();
     for command in &commands {
-        let masked = made(dir, command);
+        let masked = run_and_read(dir, command);
         assert!(!masked.is_empty() && !has(&masked, SECRET), "{command}");
-        if has(&made(dir, &format!("{command} --arguments")), SECRET) {
+        if has(&run_and_read(dir, &format!("{command} --arguments")), SECRET) {
             shown.push(command.as_str());
             // Perfetto has each argument by itself.
             let words: &[u8] = match command.contains("perfetto") {
@@ -138,7 +138,7 @@ fn arguments_are_shown_to_who_asks_for_them() {
         );
     }
     // What is read of symbols is masked, too.
-    made(dir, "symbols run.lucce -o run.lsym --arguments");
+    run_and_read(dir, "symbols run.lucce -o run.lsym --arguments");
     let profile = lucce_decoder::Profile::open(dir.join("run.lsym")).unwrap();
     assert_eq!(profile.meta["command"].as_bytes(), MASKED);
 }

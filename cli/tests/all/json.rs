@@ -49,22 +49,22 @@ fn every_field_is_described() {
         &["--tree", "--inverted", "--depth", "1"],
         &["--across-threads"],
     ];
-    let mut found = BTreeSet::new();
+    let mut keys = BTreeSet::new();
     for log in ["sample.log", "kinds.log", "started.log", "corrupt.log"] {
         for form in forms {
             let report = report(dir.path(), log, form);
             assert_eq!(report["schema"], "lucce-report");
             assert_eq!(report["version"], 1);
-            fields(&report, &mut found);
+            fields(&report, &mut keys);
         }
     }
     let text = include_str!("../../../docs/reference/json.md");
-    let undescribed: Vec<_> = found
+    let undescribed: Vec<_> = keys
         .iter()
         .filter(|name| !text.contains(&format!("`{name}`")))
         .collect();
     assert!(undescribed.is_empty(), "{undescribed:?}");
-    assert!(found.len() > 40, "{found:?}");
+    assert!(keys.len() > 40, "{keys:?}");
 }
 
 fn number(value: &Value) -> u64 {

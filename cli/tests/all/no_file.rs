@@ -50,10 +50,10 @@ fn every_command_reports_what_is_no_file() {
     let path = |name: &str| dir.path().join(name);
     lucce_testkit::sample(&path("sample.log"));
     fs::write(path("words"), "word").unwrap();
-    let made = Command::new("mkfifo")
+    let status = Command::new("mkfifo")
         .args([path("pipe"), path("pipe.events")])
         .status();
-    assert!(made.unwrap().success());
+    assert!(status.unwrap().success());
     let _socket = UnixListener::bind(path("socket")).unwrap();
     fs::create_dir(path("folder")).unwrap();
     for (file, what) in [
@@ -80,10 +80,10 @@ fn a_stream_or_a_mark_beside_a_log_is_no_pipe() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     lucce_testkit::sample(&path("sample.log"));
-    let made = Command::new("mkfifo")
+    let status = Command::new("mkfifo")
         .args([path("sample.log.events"), path("sample.log.push")])
         .status();
-    assert!(made.unwrap().success());
+    assert!(status.unwrap().success());
     for verb in [
         "stream sample.log",
         "report sample.log --stream",

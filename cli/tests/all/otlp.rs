@@ -191,7 +191,7 @@ fn named(reported: &BTreeMap<String, (u64, u64)>) -> BTreeMap<String, u64> {
 
 /// A field's texts and messages.
 fn messages(mut bytes: &[u8], tag: u64) -> Vec<Vec<u8>> {
-    let mut found = Vec::new();
+    let mut fields = Vec::new();
     while !bytes.is_empty() {
         let key = varint(&mut bytes);
         let length = match key & 7 {
@@ -206,22 +206,22 @@ fn messages(mut bytes: &[u8], tag: u64) -> Vec<Vec<u8>> {
         let (field, rest) = bytes.split_at(length);
         bytes = rest;
         if key >> 3 == tag {
-            found.push(field.to_vec());
+            fields.push(field.to_vec());
         }
     }
-    found
+    fields
 }
 
 /// A field's number; 0 if it is not there.
 fn number(mut bytes: &[u8], tag: u64) -> u64 {
-    let mut found = 0;
+    let mut sum = 0;
     while !bytes.is_empty() {
         let key = varint(&mut bytes);
         assert_eq!(key & 7, 0);
         let value = varint(&mut bytes);
-        found = if key >> 3 == tag { value } else { found };
+        sum = if key >> 3 == tag { value } else { sum };
     }
-    found
+    sum
 }
 
 fn varint(bytes: &mut &[u8]) -> u64 {

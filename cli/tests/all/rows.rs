@@ -83,7 +83,7 @@ fn listed(rows: &Value) -> Rows {
     by_name
 }
 
-fn made(dir: &Path, seed: u64) -> (PathBuf, Profile) {
+fn random_profile(dir: &Path, seed: u64) -> (PathBuf, Profile) {
     let path = dir.join(format!("{seed}.lucce"));
     random::log(&path, seed, 0);
     let profile = Profile::open(&path).unwrap();
@@ -95,7 +95,7 @@ fn a_report_has_one_row_for_each_stack_and_type() {
     let dir = tempfile::tempdir().unwrap();
     let mut united = 0;
     for seed in SEEDS {
-        let (path, profile) = made(dir.path(), seed);
+        let (path, profile) = random_profile(dir.path(), seed);
         let log = path.to_str().unwrap();
         for kind in ["alloc", "lock"] {
             let all = ["report", log, "--json", "--event", kind, "--top"];
@@ -193,7 +193,7 @@ fn page_rows(data: &Value, kind: &str) -> Rows {
 fn a_page_has_one_context_for_each_stack_and_type() {
     let dir = tempfile::tempdir().unwrap();
     for seed in SEEDS {
-        let (path, profile) = made(dir.path(), seed);
+        let (path, profile) = random_profile(dir.path(), seed);
         let data = page(dir.path(), &path, &[]);
         for kind in ["alloc", "lock"] {
             let rows = page_rows(&data, kind);
@@ -207,7 +207,7 @@ fn a_page_has_one_context_for_each_stack_and_type() {
 fn frames_out_of_scope_change_no_idle_thread() {
     let dir = tempfile::tempdir().unwrap();
     for seed in SEEDS {
-        let (path, whole) = made(dir.path(), seed);
+        let (path, whole) = random_profile(dir.path(), seed);
         let mut profile = Profile::open(&path).unwrap();
         let mut filter = lucce_filter::ClassFilter::default();
         let patterns = lucce_filter::PatternList::parse("app.Main").unwrap();
@@ -237,8 +237,8 @@ fn frames_out_of_scope_change_no_idle_thread() {
 fn a_difference_has_one_row_for_each_stack_and_type() {
     let dir = tempfile::tempdir().unwrap();
     for seed in SEEDS {
-        let (old_path, old) = made(dir.path(), seed);
-        let (new_path, new) = made(dir.path(), seed + 100);
+        let (old_path, old) = random_profile(dir.path(), seed);
+        let (new_path, new) = random_profile(dir.path(), seed + 100);
         for kind in ["alloc", "lock"] {
             let logs = [old_path.to_str().unwrap(), new_path.to_str().unwrap()];
             let args = ["--json", "--top", "0", "--event", kind];
@@ -270,7 +270,7 @@ fn a_difference_has_one_row_for_each_stack_and_type() {
 fn an_export_has_one_row_for_each_stack_type_and_thread() {
     let dir = tempfile::tempdir().unwrap();
     for seed in SEEDS {
-        let (_, profile) = made(dir.path(), seed);
+        let (_, profile) = random_profile(dir.path(), seed);
         let options = ExportOptions {
             kind: None,
             value: None,

@@ -91,8 +91,8 @@ fn symbols_are_read_by_their_user_alone() {
             .current_dir(dir.path())
             .args(["symbols", "run.lucce"]);
         assert!(symbols.args(options).status().unwrap().success());
-        let found = fs::metadata(dir.path().join(name)).unwrap();
-        assert_eq!(found.permissions().mode() & 0o777, 0o600, "{name}");
+        let metadata = fs::metadata(dir.path().join(name)).unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o777, 0o600, "{name}");
     }
 }
 

@@ -45,8 +45,8 @@ fn suspects_are_those_of_the_command() {
             }
             seen += 1;
         }
-        let found = data["leaks"]["found"].as_array().unwrap().len();
-        assert_eq!(found, text.matches("\n  ages: ").count(), "{log}");
+        let leaks = data["leaks"]["found"].as_array().unwrap().len();
+        assert_eq!(leaks, text.matches("\n  ages: ").count(), "{log}");
         assert_eq!(text.contains("not proven, but alive"), !suspects.is_empty());
     }
     assert!(seen > 1, "{seen} suspects");

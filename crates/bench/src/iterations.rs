@@ -87,14 +87,14 @@ mod iterations_tests {
             iteration the second\n\
             iteration 2 begins\n\
             iteration 2: 100 ms wall, 150 ms cpu\n";
-        let found = Iterations::parse(text);
+        let iterations = Iterations::parse(text);
         let expected = [(120.0, 190.5), (100.0, 150.0)];
         assert_eq!(
-            found.list,
+            iterations.list,
             expected.map(|(wall, cpu)| Iteration { wall, cpu })
         );
-        assert_eq!(found.checksums, BTreeSet::from(["0a".to_owned()]));
-        assert_eq!(found.failed, None);
+        assert_eq!(iterations.checksums, BTreeSet::from(["0a".to_owned()]));
+        assert_eq!(iterations.failed, None);
     }
 
     #[test]
@@ -108,14 +108,14 @@ mod iterations_tests {
 
     #[test]
     fn a_failure_is_noticed_and_every_checksum_kept() {
-        let found = Iterations::parse(
+        let iterations = Iterations::parse(
             "iteration 1: 1 ms wall, 1 ms cpu, checksum a\n\
              iteration 2: 1 ms wall, 1 ms cpu, checksum b\n\
              FAILED the results of two iterations differ\nFAILED again",
         );
-        assert_eq!(found.checksums.len(), 2);
+        assert_eq!(iterations.checksums.len(), 2);
         assert_eq!(
-            found.failed.as_deref(),
+            iterations.failed.as_deref(),
             Some("FAILED the results of two iterations differ")
         );
     }

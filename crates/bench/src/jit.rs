@@ -11,15 +11,15 @@ use crate::Metric;
 
 /// Returns the compilers' milliseconds, and the peak bytes of each code heap; missing values are omitted.
 pub fn parse(printed: &str) -> BTreeMap<Metric, Vec<f64>> {
-    let mut found = BTreeMap::new();
+    let mut metrics = BTreeMap::new();
     let mut add = |metric, value: Option<f64>| {
         if let Some(value) = value {
-            found.insert(metric, vec![value]);
+            metrics.insert(metric, vec![value]);
         }
     };
     add(Metric::Compilation, compilation(printed));
     add(Metric::CodeCache, code(printed));
-    found
+    metrics
 }
 
 fn compilation(printed: &str) -> Option<f64> {
@@ -55,9 +55,9 @@ mod jit_tests {
             CodeHeap 'non-profiled nmethods': size=120032Kb used=800Kb max_used=1000Kb free=1Kb\n\
             \x20bounds [0x0, 0x1, 0x2]\n\
             CodeHeap 'profiled nmethods': size=120028Kb used=5423Kb max_used=24Kb free=114604Kb\n";
-        let found = parse(text);
-        assert_eq!(found[&Metric::Compilation], [3286.0]);
-        assert_eq!(found[&Metric::CodeCache], [1024.0 * 1024.0]);
+        let metrics = parse(text);
+        assert_eq!(metrics[&Metric::Compilation], [3286.0]);
+        assert_eq!(metrics[&Metric::CodeCache], [1024.0 * 1024.0]);
         let one = "CodeCache: size=245760Kb used=2Kb max_used=2Kb free=245758Kb";
         assert_eq!(parse(one)[&Metric::CodeCache], [2048.0]);
     }

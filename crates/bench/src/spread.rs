@@ -79,14 +79,14 @@ mod spread_tests {
     fn known_values() {
         let spread = Spread::of([4.0, 1.0, 3.0, 2.0]).unwrap();
         let five = [1.0, 1.75, 2.5, 3.25, 4.0];
-        let found = [
+        let quantiles = [
             spread.min,
             spread.lower_quartile,
             spread.median,
             spread.upper_quartile,
             spread.max,
         ];
-        assert_eq!(found, five);
+        assert_eq!(quantiles, five);
         assert_eq!(spread.mean, 2.5);
         let skewed = Spread::of([1.0, 2.0, 9.0]).unwrap();
         assert_eq!(skewed.centre(Centre::Median), 2.0);

@@ -197,8 +197,8 @@ fn first_number(text: &[u8]) -> Option<u64> {
 fn clock(pid: u32) -> Option<libc::clockid_t> {
     let mut clock = 0;
     // SAFETY: the call writes one clock id to the pointer.
-    let found = unsafe { libc::clock_getcpuclockid(pid.cast_signed(), &raw mut clock) };
-    (found == 0).then_some(clock)
+    let status = unsafe { libc::clock_getcpuclockid(pid.cast_signed(), &raw mut clock) };
+    (status == 0).then_some(clock)
 }
 
 /// Returns the time of a clock in nanoseconds.

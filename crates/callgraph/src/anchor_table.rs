@@ -251,10 +251,10 @@ mod model {
     #[test]
     fn a_reader_never_takes_one_calls_answer_for_anothers() {
         check(1, &[(1, 21), (0, 12)], |table, calls| {
-            let found = [0, 1].map(|call| table.find(calls[call]).map_or(0, |to| to.0));
+            let anchors = [0, 1].map(|call| table.find(calls[call]).map_or(0, |to| to.0));
             assert!(
-                [0, 10, 12].contains(&found[0]) && [0, 21].contains(&found[1]),
-                "{found:?}"
+                [0, 10, 12].contains(&anchors[0]) && [0, 21].contains(&anchors[1]),
+                "{anchors:?}"
             );
         });
     }

@@ -260,7 +260,7 @@ impl<J: GraphJournal> GraphLearner<J> {
     ) -> Option<AdditiveDestination> {
         let last = self.last_version(from);
         let mut to = self.full.skip_full(callee, from, need);
-        let mut found = None;
+        let mut first_free = None;
         if to > last {
             return None;
         }
@@ -269,13 +269,13 @@ impl<J: GraphJournal> GraphLearner<J> {
                 break;
             }
             if node.capacity.saturating_sub(node.used) >= need {
-                found = Some(node.used);
+                first_free = Some(node.used);
                 break;
             }
             to = Version(to.0 + 1);
         }
         self.full.record_full(callee, (from, to), need);
-        if let Some(av) = found {
+        if let Some(av) = first_free {
             let create = None;
             return Some(AdditiveDestination { to, av, create });
         }

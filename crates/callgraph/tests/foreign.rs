@@ -133,8 +133,8 @@ fn a_foreign_reader_of_forgotten_memory_is_never_wrong() {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
                     for &seen in &old {
-                        let found = read(encoder.raw_tables(), seen);
-                        assert!(found.is_none_or(|id| id == seen.3.0), "{found:?} {seen:?}");
+                        let id_read = read(encoder.raw_tables(), seen);
+                        assert!(id_read.is_none_or(|id| id == seen.3.0), "{id_read:?} {seen:?}");
                     }
                 }
             });
@@ -160,17 +160,17 @@ fn a_foreign_reader_beside_a_forgetting_writer_is_never_wrong() {
     let encoder = ContextEncoder::new(ContextLayout::DEFAULT, policy, Vec::new());
     let done = AtomicBool::new(false);
     let old: Vec<Seen> = walk(&encoder, 100, 1);
-    let found = std::thread::scope(|scope| {
+    let pairs = std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
-            let mut found = Vec::new();
+            let mut pairs = Vec::new();
             while !done.load(Ordering::Relaxed) {
                 for &seen in &old {
-                    found.extend(read(encoder.raw_tables(), seen).map(|id| (seen, ContextId(id))));
+                    pairs.extend(read(encoder.raw_tables(), seen).map(|id| (seen, ContextId(id))));
                 }
-                found.sort_by_key(|(seen, id)| (seen.0, seen.1.site, *id));
-                found.dedup();
+                pairs.sort_by_key(|(seen, id)| (seen.0, seen.1.site, *id));
+                pairs.dedup();
             }
-            found
+            pairs
         });
         for salt in 2..300 {
             walk(&encoder, 100, salt % 150);
@@ -179,7 +179,7 @@ fn a_foreign_reader_beside_a_forgetting_writer_is_never_wrong() {
         done.store(true, Ordering::Relaxed);
         reader.join().unwrap()
     });
-    for ((caller, frame, callee, _), id) in found {
+    for ((caller, frame, callee, _), id) in pairs {
         let mut plain = vec![frame];
         plain.extend(encoder.decode_context(caller, frame.method).unwrap());
         assert_eq!(encoder.decode_context(id, callee), Ok(plain));

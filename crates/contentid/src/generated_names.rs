@@ -177,14 +177,14 @@ fn replace_tails<'a>(name: &'a str, marks: &[(&str, GeneratedTail, &str)]) -> Co
     while let Some(next) = name.bytes().skip(at).position(begins) {
         at += next;
         let rest = name.get(at..).unwrap_or_default();
-        let found = marks.iter().find_map(|(mark, tail, _)| {
+        let mark_end = marks.iter().find_map(|(mark, tail, _)| {
             let behind = rest.strip_prefix(mark)?;
             let length = behind
                 .find(|c| !tail.accepts_char(c))
                 .unwrap_or(behind.len());
             (length > 0).then_some((mark.len(), length))
         });
-        match found {
+        match mark_end {
             Some((mark, tail)) => {
                 shown.push_str(name.get(copied..at + mark).unwrap_or_default());
                 shown.push('#');

@@ -269,12 +269,12 @@ impl TemporaryFile {
     fn new(path: PathBuf) -> io::Result<TemporaryFile> {
         // A killed client may have left it.
         let _ = fs::remove_file(&path);
-        let made: io::Result<File> = OpenOptions::new()
+        let file: io::Result<File> = OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(0o600)
             .open(&path);
-        made.map(|_| TemporaryFile(path))
+        file.map(|_| TemporaryFile(path))
     }
 }
 

@@ -17,7 +17,7 @@ pub struct PeerCredentials {
 /// # Errors
 /// The system's error.
 pub fn read_credentials(stream: &UnixStream) -> io::Result<PeerCredentials> {
-    let mut found = libc::ucred {
+    let mut credentials = libc::ucred {
         pid: 0,
         uid: u32::MAX,
         gid: u32::MAX,
@@ -29,7 +29,7 @@ pub fn read_credentials(stream: &UnixStream) -> io::Result<PeerCredentials> {
             stream.as_raw_fd(),
             libc::SOL_SOCKET,
             libc::SO_PEERCRED,
-            (&raw mut found).cast(),
+            (&raw mut credentials).cast(),
             &raw mut size,
         )
     };
@@ -37,8 +37,8 @@ pub fn read_credentials(stream: &UnixStream) -> io::Result<PeerCredentials> {
         return Err(io::Error::last_os_error());
     }
     Ok(PeerCredentials {
-        pid: u32::try_from(found.pid).unwrap_or(0),
-        user: found.uid,
+        pid: u32::try_from(credentials.pid).unwrap_or(0),
+        user: credentials.uid,
     })
 }
 

@@ -70,13 +70,13 @@ impl LeaksRequest {
     ];
 
     fn from_name(text: &str) -> Option<LeaksRequest> {
-        let found = Self::ALL.into_iter().find(|(name, _)| *name == text);
-        found.map(|(_, request)| request)
+        let entry = Self::ALL.into_iter().find(|(name, _)| *name == text);
+        entry.map(|(_, request)| request)
     }
 
     fn as_str(self) -> &'static str {
-        let found = Self::ALL.into_iter().find(|(_, request)| *request == self);
-        found.map_or("look", |(name, _)| name)
+        let entry = Self::ALL.into_iter().find(|(_, request)| *request == self);
+        entry.map_or("look", |(name, _)| name)
     }
 }
 

@@ -117,7 +117,7 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         // leaves. `callers`: for each method, the methods that call it.
         let mut open = vec![0_usize; self.scans.len()];
         let mut callers = vec![Vec::new(); self.scans.len()];
-        let mut found = Vec::new();
+        let mut leaves = Vec::new();
         for (index, method) in self.class.methods().iter().enumerate() {
             let Some(scan) = self.scans.get(index).and_then(Option::as_ref) else {
                 continue;
@@ -132,7 +132,7 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
                 *open = called.len();
             }
             if called.is_empty() {
-                found.push(index);
+                leaves.push(index);
             }
             for one in called {
                 if let Some(callers) = callers.get_mut(one) {
@@ -140,7 +140,7 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
                 }
             }
         }
-        while let Some(leaf) = found.pop() {
+        while let Some(leaf) = leaves.pop() {
             if let Some(leaf) = self.leaves.get_mut(leaf) {
                 *leaf = true;
             }
@@ -152,7 +152,7 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
                 if let Some(open) = open.get_mut(caller) {
                     *open -= 1;
                     if *open == 0 {
-                        found.push(caller);
+                        leaves.push(caller);
                     }
                 }
             }

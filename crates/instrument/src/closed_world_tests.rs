@@ -89,8 +89,8 @@ fn read_jdk(jdk: &jdks::Jdk) -> JdkClasses {
             let (name, descriptor) = (&*method.name, &*method.descriptor);
             let holds =
                 |(_, fact): &(usize, &JdkFact)| fact.matches_method(&class.name, name, descriptor);
-            let found = named.iter().enumerate().filter(holds);
-            read.facts.extend(found.map(|(index, _)| index));
+            let facts = named.iter().enumerate().filter(holds);
+            read.facts.extend(facts.map(|(index, _)| index));
             let is_listed = is_hidden(jdk.version, &class.name, name, descriptor);
             if is_base && method.has_annotation(HIDDEN) != is_listed {
                 let text = format!("{}.{name}{descriptor}", class.name);
@@ -161,13 +161,13 @@ fn the_list_of_facts_is_what_the_jdks_have() {
 #[test]
 fn the_list_of_natives_is_what_the_jdks_have() {
     const NATIVE: u16 = 0x100;
-    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut natives_by_class: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for bytes in JDKS.iter().flat_map(|jdk| &jdk.base) {
         let class = ClassFile::parse(bytes).unwrap();
         let methods = class.methods().iter();
         let natives = methods.filter(|method| method.access & NATIVE != 0);
         for native in natives.filter(|_| class.name() != UNSAFE) {
-            let own = found.entry(class.name().to_owned()).or_default();
+            let own = natives_by_class.entry(class.name().to_owned()).or_default();
             own.insert(format!("{}{}", native.name, native.descriptor));
         }
     }
@@ -175,7 +175,7 @@ fn the_list_of_natives_is_what_the_jdks_have() {
         let own: Vec<&str> = own.iter().map(String::as_str).collect();
         format!("{class} {}\n", own.join(" "))
     };
-    let text: String = found.iter().map(line).collect();
+    let text: String = natives_by_class.iter().map(line).collect();
     let all = TESTED_JDKS
         .iter()
         .all(|tried| JDKS.iter().any(|jdk| jdk.version == *tried));
@@ -196,7 +196,7 @@ fn the_list_of_natives_is_what_the_jdks_have() {
             let is_known = |class: &str, own: &str| {
                 of(class).is_some_and(|line| line.split(' ').any(|known| known == own))
             };
-            let unknown = found
+            let unknown = natives_by_class
                 .iter()
                 .flat_map(|(class, own)| own.iter().filter(|own| !is_known(class, own)));
             assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&String>::new());
@@ -294,7 +294,7 @@ impl ClosedWorld {
 
     /// Returns the untracked calls whose callees have hooks.
     fn unhooked_calls(&self, class: &ClassFile<'_>) -> Vec<String> {
-        let mut found = Vec::new();
+        let mut calls = Vec::new();
         for method in class.methods() {
             let Some(code) = &method.code else { continue };
             let own = &self.methods[&method_key(class.name(), &method.name, &method.descriptor)]
@@ -318,14 +318,14 @@ impl ClosedWorld {
                 });
                 if !throws && !is_safe {
                     let from = format!("{}.{}", class.name(), method.name);
-                    found.push(format!(
+                    calls.push(format!(
                         "{from} calls {}.{}{}",
                         call.owner, call.name, call.descriptor
                     ));
                 }
             }
         }
-        found
+        calls
     }
 }
 

@@ -433,7 +433,7 @@ pub fn unseen_inserts(
     class: &ClassFile<'_>,
     holds: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<(usize, InsertsAt)>, BytecodeError> {
-    let mut found = Vec::new();
+    let mut unseen = Vec::new();
     for (index, method) in class.methods().iter().enumerate() {
         let Some(code) = &method.code else { continue };
         let places = unseen_places(class, &class.scan_code(code)?);
@@ -449,8 +449,8 @@ pub fn unseen_inserts(
             .flat_map(unseen_insertions_at)
             .collect();
         if !inserts.is_empty() {
-            found.push((index, inserts));
+            unseen.push((index, inserts));
         }
     }
-    Ok(found)
+    Ok(unseen)
 }

@@ -91,7 +91,7 @@ pub fn unseen_places(class: &ClassFile<'_>, scan: &CodeScan<'_>) -> Vec<HookPlac
     if class.major() < NAMES_CLASSES {
         return Vec::new();
     }
-    let made = scan.allocations.iter().map(|alloc| HookPlace {
+    let places = scan.allocations.iter().map(|alloc| HookPlace {
         bci: alloc.bci,
         kind: allocation_site_kind(alloc),
     });
@@ -107,7 +107,7 @@ pub fn unseen_places(class: &ClassFile<'_>, scan: &CodeScan<'_>) -> Vec<HookPlac
             kind: mark,
         })
     });
-    let mut places: Vec<HookPlace> = made.chain(called).collect();
+    let mut places: Vec<HookPlace> = places.chain(called).collect();
     places.sort_by_key(|place| place.bci);
     places
 }

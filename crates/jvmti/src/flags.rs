@@ -252,13 +252,13 @@ impl VmLibrary {
         // SAFETY: the VM's table of functions, one of which lies in its library. The library stays loaded.
         let handle = unsafe {
             let functions = (*vm).cast::<usize>();
-            let mut found: libc::Dl_info = std::mem::zeroed();
+            let mut info: libc::Dl_info = std::mem::zeroed();
             // The first three words of the table are reserved.
             let function = ptr::with_exposed_provenance(functions.add(3).read());
-            if libc::dladdr(function, &raw mut found) == 0 || found.dli_fname.is_null() {
+            if libc::dladdr(function, &raw mut info) == 0 || info.dli_fname.is_null() {
                 return None;
             }
-            libc::dlopen(found.dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD)
+            libc::dlopen(info.dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD)
         };
         (!handle.is_null()).then_some(VmLibrary(handle))
     }

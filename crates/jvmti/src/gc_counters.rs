@@ -123,7 +123,7 @@ fn parse_entries(bytes: &[u8]) -> impl Iterator<Item = PerfDataEntry<'_>> {
         let length = read_number(bytes, at)?;
         let entry = bytes.get(at..at.checked_add(length)?)?;
         let (name, value) = (read_number(entry, 4)?, read_number(entry, 16)?);
-        let found = PerfDataEntry {
+        let entry = PerfDataEntry {
             name: read_text(entry.get(name..)?)?,
             value: entry.get(value..)?,
             offset: at + value,
@@ -131,7 +131,7 @@ fn parse_entries(bytes: &[u8]) -> impl Iterator<Item = PerfDataEntry<'_>> {
         };
         // An entry has at least its own header.
         at = at.checked_add(length.max(20))?;
-        Some(found)
+        Some(entry)
     })
 }
 
@@ -230,10 +230,10 @@ mod gc_counters_tests {
             ("sun.gc.generation.1.space.0.used", "", 7),
             ("sun.gc.generation.1.space.0.capacity", "", 100),
         ]);
-        let found = parse(&words);
-        assert_eq!(found.full_collections(), Some(3));
-        assert_eq!(found.used_bytes(), Some(12));
-        assert_eq!(found.cycle_pauses(), None);
+        let counters = parse(&words);
+        assert_eq!(counters.full_collections(), Some(3));
+        assert_eq!(counters.used_bytes(), Some(12));
+        assert_eq!(counters.cycle_pauses(), None);
     }
 
     #[test]
@@ -264,8 +264,8 @@ mod gc_counters_tests {
     #[test]
     fn what_is_no_table_of_counters_has_none() {
         for length in [0, 3, 31, 32, 64] {
-            let found = GcCounters::parse(&vec![0xff; length], 0);
-            assert!(found.full.is_none() && found.used.is_empty());
+            let counters = GcCounters::parse(&vec![0xff; length], 0);
+            assert!(counters.full.is_none() && counters.used.is_empty());
             let mut bytes = vec![0xff; length];
             let end = length.min(MAGIC.len());
             bytes[..end].copy_from_slice(&MAGIC[..end]);

@@ -136,9 +136,9 @@ impl Jvmti {
     }
 
     pub fn potential_capabilities(self) -> Result<ti::jvmtiCapabilities, JvmError> {
-        let mut found = ti::jvmtiCapabilities::default();
-        call!(self, GetPotentialCapabilities, &mut found)?;
-        Ok(found)
+        let mut capabilities = ti::jvmtiCapabilities::default();
+        call!(self, GetPotentialCapabilities, &mut capabilities)?;
+        Ok(capabilities)
     }
 
     pub fn set_callbacks(self, callbacks: &ti::jvmtiEventCallbacks) -> Result<(), JvmError> {
@@ -377,8 +377,8 @@ impl Jvmti {
     /// Returns the location of the method's last instruction; -1 if unknown.
     pub fn last_location(self, method: jmethodID) -> i64 {
         let (mut first, mut last) = (-1, -1);
-        let found = call!(self, GetMethodLocation, method, &mut first, &mut last);
-        if found.is_ok() { last } else { -1 }
+        let result = call!(self, GetMethodLocation, method, &mut first, &mut last);
+        if result.is_ok() { last } else { -1 }
     }
 
     /// Returns a method's bytecode as the VM runs it.
@@ -768,8 +768,8 @@ impl JniEnvironment {
         method: jmethodID,
         args: &[jvalue],
     ) -> Option<jobject> {
-        let found = jni!(self, CallStaticObjectMethodA, class, method, args.as_ptr());
-        self.check_result(found)
+        let object = jni!(self, CallStaticObjectMethodA, class, method, args.as_ptr());
+        self.check_result(object)
     }
 
     pub fn new_string(self, text: &str) -> Option<jobject> {

@@ -188,19 +188,19 @@ fn field_offset(structure: &CStr, field: &CStr) -> Option<usize> {
 /// Returns the address that the VM's library exports under this name.
 fn find_symbol(name: &CStr) -> Option<ptr::NonNull<c_void>> {
     // SAFETY: asks the system's linker, which knows the library by a name that it has already loaded.
-    let found = unsafe {
+    let function = unsafe {
         let library = libc::dlopen(
             c"libjvm.so".as_ptr(),
             libc::RTLD_NOLOAD | libc::RTLD_LAZY | libc::RTLD_LOCAL,
         );
-        let found = match library.is_null() {
+        let function = match library.is_null() {
             true => libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()),
             false => libc::dlsym(library, name.as_ptr()),
         };
         if !library.is_null() {
             libc::dlclose(library);
         }
-        found
+        function
     };
-    ptr::NonNull::new(found)
+    ptr::NonNull::new(function)
 }

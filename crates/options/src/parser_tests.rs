@@ -365,20 +365,20 @@ fn a_log_s_options_are_read_as_far_as_they_are_known() {
 
 #[test]
 fn settings_of_the_lab_are_found() {
-    let found = |text| parse(text).unwrap().find_lab_setting();
+    let lab_setting = |text| parse(text).unwrap().find_lab_setting();
     for (text, setting) in [
         ("events=alloc,tracking=paper", "tracking=paper"),
         ("tracking=cct", "tracking=cct"),
         ("record=calls", "record=calls"),
         ("graph=a.lucce,encoding=static", "encoding=static"),
     ] {
-        assert_eq!(found(text).as_deref(), Some(setting));
+        assert_eq!(lab_setting(text).as_deref(), Some(setting));
     }
     assert_eq!(
-        found("tracking=lazy,record=stream,encoding=cct,verify=1"),
+        lab_setting("tracking=lazy,record=stream,encoding=cct,verify=1"),
         None
     );
-    assert_eq!(found("tracking=paper,tracking=lazy"), None);
+    assert_eq!(lab_setting("tracking=paper,tracking=lazy"), None);
 }
 
 #[test]

@@ -83,8 +83,8 @@ pub fn read_token_text(file: Option<&Path>, variable: &str) -> Result<Option<Str
 #[must_use]
 pub fn is_world_readable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    let found = std::fs::metadata(file);
-    found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o004 != 0)
+    let metadata = std::fs::metadata(file);
+    metadata.is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o004 != 0)
 }
 
 /// Returns a token that can be sent in a header, from the text of a file or of the environment.

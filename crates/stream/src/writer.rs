@@ -66,8 +66,8 @@ impl StreamWriter {
                 closed: false,
             }),
         };
-        let made = writer.map.grow_to(PIECE).is_ok() && writer.map.write(0, &header.encode());
-        match made {
+        let is_written = writer.map.grow_to(PIECE).is_ok() && writer.map.write(0, &header.encode());
+        match is_written {
             true => Ok(writer),
             false => Err(io::ErrorKind::StorageFull.into()),
         }

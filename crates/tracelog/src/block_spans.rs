@@ -321,19 +321,19 @@ mod block_spans_tests {
             }
             (spans, ends)
         };
-        let (found, ends) = spans(&path);
+        let (spans_read, ends) = spans(&path);
         assert!(!ends);
         assert!(
-            matches!(found[0].0, SpanContent::Records { .. }),
-            "{found:?}"
+            matches!(spans_read[0].0, SpanContent::Records { .. }),
+            "{spans_read:?}"
         );
         // A counter without an id counts nothing.
-        assert_eq!(found[1], (SpanContent::Counters { bytes: 240 }, 5));
+        assert_eq!(spans_read[1], (SpanContent::Counters { bytes: 240 }, 5));
         log.append(EndRecord {}).unwrap();
         log.close().unwrap();
-        let (found, ends) = spans(&path);
+        let (spans_read, ends) = spans(&path);
         assert!(ends);
-        let sealed = found
+        let sealed = spans_read
             .into_iter()
             .filter(|(content, _)| matches!(content, SpanContent::Records { sealed: true, .. }));
         assert!(sealed.count() > 0);

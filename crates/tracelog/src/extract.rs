@@ -139,8 +139,8 @@ mod extract_tests {
         assert_eq!(part.header(), log.header());
         let mut expected = kinds(&log);
         expected.retain(|(kind, _)| kind.name() != "stat");
-        let found = kinds(&part);
-        assert_eq!(found.get(1..).unwrap(), expected);
+        let kinds_read = kinds(&part);
+        assert_eq!(kinds_read.get(1..).unwrap(), expected);
         let Some(Ok(LogItem::Record(entry))) = part.items().next() else {
             panic!("no record");
         };

@@ -25,16 +25,16 @@ pub fn open_file(path: impl AsRef<Path>) -> io::Result<File> {
     Ok(file)
 }
 
-fn refuse_other(found: FileType) -> io::Result<()> {
-    let what = match found {
-        found if found.is_file() => return Ok(()),
-        found if found.is_dir() => "a directory",
-        found if found.is_fifo() => "a pipe (FIFO)",
-        found if found.is_socket() => "a socket",
-        found if found.is_char_device() || found.is_block_device() => "a device",
+fn refuse_other(file_type: FileType) -> io::Result<()> {
+    let what = match file_type {
+        file_type if file_type.is_file() => return Ok(()),
+        file_type if file_type.is_dir() => "a directory",
+        file_type if file_type.is_fifo() => "a pipe (FIFO)",
+        file_type if file_type.is_socket() => "a socket",
+        file_type if file_type.is_char_device() || file_type.is_block_device() => "a device",
         _ => "something else",
     };
-    let kind = match found.is_dir() {
+    let kind = match file_type.is_dir() {
         true => io::ErrorKind::IsADirectory,
         false => io::ErrorKind::InvalidInput,
     };
@@ -70,11 +70,11 @@ fn seek_data_or_hole(file: &File, at: u64, whence: libc::c_int) -> io::Result<Op
     };
     let before = (&*file).stream_position()?;
     // SAFETY: a system call on a file that is open.
-    let found = unsafe { libc::lseek(file.as_raw_fd(), from, whence) };
+    let position = unsafe { libc::lseek(file.as_raw_fd(), from, whence) };
     let error = io::Error::last_os_error().raw_os_error();
     (&*file).seek(io::SeekFrom::Start(before))?;
-    match (u64::try_from(found), error) {
-        (Ok(found), _) => Ok(Some(found)),
+    match (u64::try_from(position), error) {
+        (Ok(position), _) => Ok(Some(position)),
         // Only a hole follows.
         (Err(_), Some(libc::ENXIO)) => Ok(Some(file.metadata()?.len())),
         (Err(_), _) => Ok(None),

@@ -532,7 +532,7 @@ mod mapped_file_tests {
         map.release_pages(0, 50);
         map.release_pages(1 << 40, PIECE);
         assert_eq!(in_memory(), 64 - 31);
-        let found = map.read(0, 4 * PIECE, <[u8]>::to_vec);
-        assert_eq!(found, Some(bytes));
+        let content = map.read(0, 4 * PIECE, <[u8]>::to_vec);
+        assert_eq!(content, Some(bytes));
     }
 }

@@ -84,8 +84,8 @@ pub struct ByteSize(pub u64);
 impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(u64, &str); 3] = [(1 << 40, "TB"), (1 << 30, "GB"), (1 << 20, "MB")];
-        let found = UNITS.into_iter().find(|(unit, _)| self.0 >= *unit);
-        let (unit, name) = found.unwrap_or((1 << 10, "KB"));
+        let unit_and_name = UNITS.into_iter().find(|(unit, _)| self.0 >= *unit);
+        let (unit, name) = unit_and_name.unwrap_or((1 << 10, "KB"));
         match self.0 % unit {
             0 => write!(f, "{} {name}", self.0 / unit),
             _ => write!(f, "{:.1} {name}", self.0 as f64 / unit as f64),

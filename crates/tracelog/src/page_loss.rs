@@ -121,11 +121,11 @@ impl WatchedMapping {
 
 /// Returns the size of an open file.
 fn file_size(file: c_int) -> Option<usize> {
-    let mut found = MaybeUninit::<libc::stat>::uninit();
+    let mut metadata = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: fills in what it is given; a handler may call it.
-    let done = unsafe { libc::fstat(file, found.as_mut_ptr()) };
+    let done = unsafe { libc::fstat(file, metadata.as_mut_ptr()) };
     // SAFETY: `fstat` has succeeded, so it has filled in the structure.
-    (done == 0).then(|| unsafe { found.assume_init() }.st_size as usize)
+    (done == 0).then(|| unsafe { metadata.assume_init() }.st_size as usize)
 }
 
 /// The action that was installed before.

@@ -249,8 +249,8 @@ mod run_id_tests {
             assert_eq!(ContextNumber::parse_all(text), [], "{text}");
         }
         // An incomplete prefix does not hide what follows.
-        let found = ContextNumber::parse_all("lucce:lucce:0123456789abcdef:0x2a");
-        assert_eq!(found, [of_run(42)]);
+        let numbers = ContextNumber::parse_all("lucce:lucce:0123456789abcdef:0x2a");
+        assert_eq!(numbers, [of_run(42)]);
     }
 
     #[test]

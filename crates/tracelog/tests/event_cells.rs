@@ -154,19 +154,19 @@ fn what_was_counted_by_a_reading_is_beside_what_the_vm_counted() {
     cells[1].set_counted(900, 4);
     drop(writer);
     let log = InMemoryLog::open(&path).unwrap();
-    let mut found = (Vec::new(), Vec::new());
+    let mut cells_read = (Vec::new(), Vec::new());
     for item in log.items() {
         if let LogItem::VmCounters(cells) = item.unwrap() {
-            found
+            cells_read
                 .0
                 .extend(cells.iter().map(|cell| (cell.thread, cell.bytes, cell.at)));
             let counted = cells.iter_counted();
-            found
+            cells_read
                 .1
                 .extend(counted.map(|sum| (sum.thread, sum.bytes, sum.objects)));
         }
     }
     // A reader that does not know the second cell skips it.
-    assert_eq!(found.0, [(ThreadId(7), 1000, 5)]);
-    assert_eq!(found.1, [(ThreadId(7), 900, 4)]);
+    assert_eq!(cells_read.0, [(ThreadId(7), 1000, 5)]);
+    assert_eq!(cells_read.1, [(ThreadId(7), 900, 4)]);
 }

@@ -178,8 +178,8 @@ impl MergedProfile {
     #[must_use]
     pub fn group_name(&self, key: GroupKey) -> String {
         let names = &self.names;
-        let text = |found: Option<&String>, none: &str| {
-            found.map_or_else(|| none.to_owned(), String::clone)
+        let text = |name: Option<&String>, none: &str| {
+            name.map_or_else(|| none.to_owned(), String::clone)
         };
         match key {
             GroupKey::Context(_, what) | GroupKey::Type(what) => {

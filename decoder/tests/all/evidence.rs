@@ -186,7 +186,7 @@ const SEEDS: u64 = 300;
 const CHANCE: f64 = 0.01;
 
 /// In how many of all runs a leak is found.
-fn found(life: Life, run: Run) -> u64 {
+fn count_detections(life: Life, run: Run) -> u64 {
     let is_found = |seed: &u64| {
         let evidence = LeakEvidence::from_course(&simulate(life, run, *seed));
         evidence.is_some_and(|evidence| evidence.chance <= CHANCE)
@@ -218,8 +218,8 @@ fn what_leaks_is_found() {
         ("one in ten", Life::Some(10, 20.0), fast),
         ("one in three", Life::Some(3, 40.0), fast),
     ] {
-        let found = found(life, run);
-        assert!(found >= SEEDS * 97 / 100, "{name}: {found} of {SEEDS}");
+        let count_detections = count_detections(life, run);
+        assert!(count_detections >= SEEDS * 97 / 100, "{name}: {count_detections} of {SEEDS}");
     }
 }
 
@@ -244,8 +244,8 @@ fn what_does_not_leak_is_not_found() {
     for life in lives {
         for births in [0.5, 6.0] {
             let run = Run { births, ..RUN };
-            let found = found(life, run);
-            assert_eq!(found, 0, "{life:?} with {births}: {found} of {SEEDS}");
+            let count_detections = count_detections(life, run);
+            assert_eq!(count_detections, 0, "{life:?} with {births}: {count_detections} of {SEEDS}");
         }
     }
 }
@@ -257,9 +257,9 @@ fn objects_that_are_let_go_to_make_room_hide_no_leak_and_feign_none() {
         thin_at: Some(300),
         ..RUN
     };
-    assert!(found(Life::Leak, run) >= SEEDS * 97 / 100);
-    assert_eq!(found(Life::Cache(100), run), 0);
-    assert_eq!(found(Life::StartUp(0.5), run), 0);
+    assert!(count_detections(Life::Leak, run) >= SEEDS * 97 / 100);
+    assert_eq!(count_detections(Life::Cache(100), run), 0);
+    assert_eq!(count_detections(Life::StartUp(0.5), run), 0);
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn profile(log: &Path) -> Profile {
 
 /// The run, all events of its stream, and how many were left out.
 /// Of a log that one of the fixtures writes into the folder.
-fn made<R>(dir: &Path, write: impl Fn(&Path) -> R) -> Profile {
+fn write_and_open<R>(dir: &Path, write: impl Fn(&Path) -> R) -> Profile {
     let log = dir.join("made.log");
     write(&log);
     profile(&log)
@@ -120,7 +120,7 @@ fn events_without_counters_have_their_places() {
 #[test]
 fn followed_objects_are_no_allocations() {
     let dir = tempfile::tempdir().unwrap();
-    let profile = made(dir.path(), lucce_testkit::leaks::leaking);
+    let profile = write_and_open(dir.path(), lucce_testkit::leaks::leaking);
     assert!(has_followed_objects(&profile, "inuse") && !has_followed_objects(&profile, "alloc"));
     let run = export_run(&profile, &export_options(Some("inuse")), None, &|_| ()).run;
     assert!(!run.rows.is_empty());
@@ -134,7 +134,7 @@ fn followed_objects_are_no_allocations() {
 #[test]
 fn stacks_of_one_text_are_one_line() {
     let dir = tempfile::tempdir().unwrap();
-    let profile = made(dir.path(), lucce_testkit::overloaded);
+    let profile = write_and_open(dir.path(), lucce_testkit::overloaded);
     let contexts = profile.list_contexts(&|_| ());
     let collapsed = CollapsedStacks::new(&profile, &contexts.list, Measure::Value, false, &|_| ());
     let written = collapsed.prepare_writer(&profile);
@@ -151,7 +151,7 @@ fn stacks_of_one_text_are_one_line() {
 #[test]
 fn a_run_without_events_has_a_kind() {
     let dir = tempfile::tempdir().unwrap();
-    let profile = made(dir.path(), lucce_testkit::sample);
+    let profile = write_and_open(dir.path(), lucce_testkit::sample);
     let run = export_run(&profile, &export_options(Some("nothing")), None, &|_| ()).run;
     let names: Vec<_> = run.kinds.iter().map(|kind| &*kind.name).collect();
     assert_eq!((names, run.rows.len()), (vec!["alloc"], 0));

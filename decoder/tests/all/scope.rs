@@ -61,8 +61,8 @@ fn traces_without_other_classes_are_merged() {
             let expected = sums(&whole, |class| filter.admits_class(class));
             let mut profile = Profile::open(&path).unwrap();
             profile.restrict_scope(&filter);
-            let found = sums(&profile, |_| true);
-            assert_eq!(found, expected, "{name} {include:?} {exclude:?}");
+            let actual = sums(&profile, |_| true);
+            assert_eq!(actual, expected, "{name} {include:?} {exclude:?}");
             // Each is one context.
             let contexts = profile.list_contexts(&|_| ());
             assert_eq!(contexts.list.len(), expected.0.len(), "{name} {include:?}");

@@ -40,7 +40,7 @@ impl AccessArgs {
 
     /// What is printed of a token that was made.
     pub fn describe_generated_token(&self, token: Option<&AccessToken>) -> Option<String> {
-        let made = token.filter(|_| self.token_file.is_none());
-        made.map(|token| format!("token: {}", token.as_str()))
+        let generated = token.filter(|_| self.token_file.is_none());
+        generated.map(|token| format!("token: {}", token.as_str()))
     }
 }

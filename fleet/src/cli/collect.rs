@@ -78,11 +78,11 @@ pub fn run(args: &FleetCollectArgs) -> Result<CommandStatus, FleetError> {
         });
     }
     let token = args.access.load_token()?;
-    let made = args.access.describe_generated_token(token.as_ref());
+    let token_line = args.access.describe_generated_token(token.as_ref());
     let server = HttpServer::bind(args.listen, token, http::ServerLimits::default())?;
     println!("logs are taken at {}", server.base_url());
-    if let Some(made) = made {
-        println!("{made}");
+    if let Some(token_line) = token_line {
+        println!("{token_line}");
     }
     let (every, idle) = (args.interval, args.idle);
     std::thread::Builder::new()

@@ -41,10 +41,10 @@ pub fn run(args: &FleetDecodeArgs) -> Result<CommandStatus, FleetError> {
 
 /// Run and number.
 fn parse_number(text: &str) -> Result<(String, ContextId), FleetError> {
-    let found = ContextNumber::places_in(text).next();
-    let whole = found.filter(|(at, _)| *at == (0..text.len()));
+    let place = ContextNumber::places_in(text).next();
+    let whole = place.filter(|(at, _)| *at == (0..text.len()));
     match whole.and_then(|(_, number)| Some((number.run?.to_string(), number.id))) {
-        Some(found) => Ok(found),
+        Some(number) => Ok(number),
         None => Err(FleetError::Usage(format!(
             "{text}: no number as lucce:RUN:0xNUMBER"
         ))),

@@ -53,7 +53,7 @@ fn parse_timeout(text: &str) -> Result<Duration, String> {
 
 pub fn run(args: &FleetServeArgs) -> Result<CommandStatus, FleetError> {
     let token = args.access.load_token()?;
-    let made = args.access.describe_generated_token(token.as_ref());
+    let token_line = args.access.describe_generated_token(token.as_ref());
     let requests = usize::from(args.requests);
     let time = args.timeout;
     let each = engine::QueryLimits {
@@ -72,7 +72,7 @@ pub fn run(args: &FleetServeArgs) -> Result<CommandStatus, FleetError> {
     let server = HttpServer::bind(args.listen, token, limits)?;
     let mut out = io::stdout().lock();
     writeln!(out, "{}", server.base_url())
-        .and_then(|()| made.map_or(Ok(()), |made| writeln!(out, "{made}")))
+        .and_then(|()| token_line.map_or(Ok(()), |token_line| writeln!(out, "{token_line}")))
         .and_then(|()| out.flush())
         .map_err(FleetError::Output)?;
     drop(out);

@@ -104,8 +104,8 @@ impl LogSpool {
     pub fn open(folder: &Path, limits: SpoolLimits) -> Result<LogSpool, FleetError> {
         // Logs are their users' alone.
         let mut maker = fs::DirBuilder::new();
-        let made = maker.recursive(true).mode(0o700).create(folder);
-        made.map_err(FleetError::for_path(folder))?;
+        let created = maker.recursive(true).mode(0o700).create(folder);
+        created.map_err(FleetError::for_path(folder))?;
         let path = folder.join("lock");
         let file = File::options()
             .create(true)
@@ -443,9 +443,9 @@ fn part_name(part: u32) -> String {
 
 /// Generations of a run by number and token; not one that goes just now.
 fn list_generations(own: &Path, prefix: &str) -> io::Result<BTreeMap<(u64, u64), PathBuf>> {
-    let mut found = BTreeMap::new();
+    let mut generations = BTreeMap::new();
     let entries = match fs::read_dir(own) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(found),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(generations),
         entries => entries?,
     };
     for entry in entries {
@@ -456,10 +456,10 @@ fn list_generations(own: &Path, prefix: &str) -> io::Result<BTreeMap<(u64, u64),
         let hex = |text: &str| u64::from_str_radix(text, 16).ok();
         let numbers = numbers.and_then(|(number, token)| Some((hex(number)?, hex(token)?)));
         if let Some(numbers) = numbers {
-            found.insert(numbers, entry.path());
+            generations.insert(numbers, entry.path());
         }
     }
-    Ok(found)
+    Ok(generations)
 }
 
 /// Writes a generation to a log. What the client called the run's service, version and host.

@@ -67,9 +67,9 @@ impl SymbolsCache {
     fn cached_symbols(&self, path: &str) -> Option<Arc<Profile>> {
         let mut kept = self.profiles.lock().unwrap_or_else(PoisonError::into_inner);
         let at = kept.iter().position(|(known, _)| known == path)?;
-        let found = kept.remove(at)?;
-        let profile = found.1.clone();
-        kept.push_front(found);
+        let entry = kept.remove(at)?;
+        let profile = entry.1.clone();
+        kept.push_front(entry);
         Some(profile)
     }
 
@@ -119,10 +119,10 @@ pub fn parse_run_number(run: &str, number: &str) -> Result<ContextNumber, FleetE
     match number.starts_with("0x") {
         true => parse_number(&format!("lucce:{run}:{number}")),
         false => {
-            let found = parse_number(number)?;
-            let is_same = found.run.is_some_and(|of| of.to_string() == run);
+            let parsed = parse_number(number)?;
+            let is_same = parsed.run.is_some_and(|of| of.to_string() == run);
             is_same
-                .then_some(found)
+                .then_some(parsed)
                 .ok_or_else(|| FleetError::Usage("that is a number of another run".into()))
         }
     }
@@ -133,8 +133,8 @@ pub fn parse_run_number(run: &str, number: &str) -> Result<ContextNumber, FleetE
 /// # Errors
 /// It is none.
 pub fn parse_number(text: &str) -> Result<ContextNumber, FleetError> {
-    let found = ContextNumber::places_in(text).next();
-    let is_all = found.filter(|(at, _)| *at == (0..text.len()));
+    let place = ContextNumber::places_in(text).next();
+    let is_all = place.filter(|(at, _)| *at == (0..text.len()));
     is_all.map(|(_, number)| number).ok_or_else(|| {
         FleetError::Usage(
             "no number: RUN has 16 hexadecimal digits, NUMBER is 0x and up to 16".into(),

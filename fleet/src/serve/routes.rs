@@ -62,10 +62,10 @@ impl ApiRoute {
         method: &str,
         path: &[&str],
     ) -> Result<(ApiRoute, Vec<String>), ServerResponse> {
-        let found = ApiRoute::ALL
+        let matched = ApiRoute::ALL
             .into_iter()
             .find_map(|route| Some((route, route.match_path(path)?)));
-        let Some((route, parts)) = found else {
+        let Some((route, parts)) = matched else {
             return Err(ServerResponse::from_message(
                 404,
                 "there is nothing here; /openapi.json says what there is",
@@ -170,8 +170,8 @@ mod routes_tests {
     fn each_route_is_found_by_its_own_name() {
         for route in ApiRoute::ALL {
             let path: Vec<_> = route.path_template().split('/').skip(1).collect();
-            let (found, _) = ApiRoute::match_request(route.method(), &path).unwrap();
-            assert_eq!(found, route);
+            let (matched, _) = ApiRoute::match_request(route.method(), &path).unwrap();
+            assert_eq!(matched, route);
             let refused = ApiRoute::match_request("PATCH", &path).unwrap_err();
             assert_eq!(
                 (refused.status(), refused.route()),

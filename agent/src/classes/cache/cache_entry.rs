@@ -172,14 +172,14 @@ mod cache_entry_tests {
         ];
         let hooked = [0xca, 16, 0, 0, 0, 48, 0, 0, 1];
         for hooked in [None, Some((&hooked[..], &constants))] {
-            let made = NewCacheEntry {
+            let entry = NewCacheEntry {
                 acts_as_carrier: hooked.is_none(),
                 untracked_states: &queries,
                 natives: &[3, 9],
                 image: b"image",
                 hooked,
             };
-            let bytes = made.to_bytes().unwrap();
+            let bytes = entry.to_bytes().unwrap();
             let entry = CacheEntryView::parse(&bytes).unwrap();
             let read: BTreeMap<String, u64> = entry
                 .untracked_states

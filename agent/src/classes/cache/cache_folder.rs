@@ -47,11 +47,11 @@ pub fn open(folder: &Path, name: &str) -> Option<File> {
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(folder.join(name))
         .ok()?;
-    let found = file.metadata().ok()?;
-    if !found.is_file() || !is_own(&found) {
+    let metadata = file.metadata().ok()?;
+    if !metadata.is_file() || !is_own(&metadata) {
         return None;
     }
-    if file_age(&found) > DAY {
+    if file_age(&metadata) > DAY {
         // The file is in use: other files are removed first.
         let now = SystemTime::now();
         let _ = file.set_modified(now);
@@ -60,15 +60,15 @@ pub fn open(folder: &Path, name: &str) -> Option<File> {
 }
 
 /// Whether the folder or file belongs to this user, and no other user may write to it.
-fn is_own(found: &Metadata) -> bool {
+fn is_own(metadata: &Metadata) -> bool {
     const OTHERS_WRITE: u32 = 0o022;
     // SAFETY: always succeeds.
     let user = unsafe { libc::geteuid() };
-    found.uid() == user && found.mode() & OTHERS_WRITE == 0
+    metadata.uid() == user && metadata.mode() & OTHERS_WRITE == 0
 }
 
-fn file_age(found: &Metadata) -> Duration {
-    let modified = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+fn file_age(metadata: &Metadata) -> Duration {
+    let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
     modified.elapsed().unwrap_or_default()
 }
 
@@ -108,10 +108,10 @@ fn write_new_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Removes the oldest files beyond the maximum, and files left by killed processes.
 fn remove_old_files(folder: &Path, name: &str) {
     let mut files: Vec<(Duration, PathBuf)> = Vec::new();
-    for found in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = found.path();
-        let Ok(of) = found.metadata() else { continue };
-        let its_name = found.file_name().into_string().unwrap_or_default();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let Ok(of) = entry.metadata() else { continue };
+        let its_name = entry.file_name().into_string().unwrap_or_default();
         let (whole, rest) = its_name.split_at(its_name.len().min(name.len()));
         if !is_cache_file_name(whole) || whole == name {
             continue;
@@ -173,8 +173,8 @@ mod cache_folder_tests {
     fn the_users_folder_is_where_others_have_theirs() {
         let of = |variables: &[(&str, &str)]| {
             user_folder(|name| {
-                let found = variables.iter().find(|(known, _)| *known == name);
-                found.map(|(_, path)| path.into())
+                let variable = variables.iter().find(|(known, _)| *known == name);
+                variable.map(|(_, path)| path.into())
             })
         };
         assert_eq!(

@@ -229,14 +229,14 @@ impl CacheableClass<'_> {
     fn encode_entry(&self, registry: &CodeRegistry) -> Option<Vec<u8>> {
         let class = registry.find_class_id(ClassLoaderId::BOOT, self.name)?;
         let image = registry.write_class_image(class, self.instrumentations)?;
-        let made = NewCacheEntry {
+        let entry = NewCacheEntry {
             acts_as_carrier: self.acts_as_carrier,
             untracked_states: &self.untracked_queries.borrow(),
             natives: self.natives,
             image: &image,
             hooked: self.hooked,
         };
-        made.to_bytes()
+        entry.to_bytes()
     }
 }
 

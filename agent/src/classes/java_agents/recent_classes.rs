@@ -60,8 +60,8 @@ impl RecentClasses {
 
     fn find_plain(&self, class: &[u8]) -> Option<Vec<u8>> {
         let mut latest = self.pairs.iter().rev();
-        let found = latest.find(|pair| pair.hooked == class)?;
-        Some(found.plain.clone())
+        let pair = latest.find(|pair| pair.hooked == class)?;
+        Some(pair.plain.clone())
     }
 
     fn leave_level(&mut self) {

@@ -76,7 +76,7 @@ pub(super) fn subtract_readings<'a>(
 /// Counted events, and the number of dropped events.
 #[derive(Default)]
 pub(super) struct MarkCounts {
-    pub(super) made: Vec<CounterReading>,
+    pub(super) allocations: Vec<CounterReading>,
     pub(super) by_type: Vec<CounterReading>,
     pub(super) dropped: u64,
 }

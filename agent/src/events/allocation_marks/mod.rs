@@ -352,9 +352,9 @@ impl AllocationMarks {
             ..MarkReport::default()
         };
         let mut ownership = self.lock_ownership();
-        for made in &mark.earlier.made {
-            if !mark.is_only_host(agent, &mut ownership, made.number) {
-                report.made.push(*made);
+        for reading in &mark.earlier.allocations {
+            if !mark.is_only_host(agent, &mut ownership, reading.number) {
+                report.allocations.push(*reading);
             }
         }
         let others = mark.others.as_ref();
@@ -432,7 +432,7 @@ impl AllocationMark {
     /// Adds the events since the last reading to the mark.
     fn keep_counts(&mut self, counters: &ThreadCounters) {
         let since = self.counts_since(counters);
-        self.earlier.made.extend(since.made);
+        self.earlier.allocations.extend(since.allocations);
         self.earlier.by_type.extend(since.by_type);
         self.earlier.dropped += since.dropped;
         self.own_counters.extend(counters.id);
@@ -445,7 +445,7 @@ impl AllocationMark {
         let is_gone = |cell: &&usize| !now.cells.contains_key(*cell);
         let gone = self.counted.cells.keys().filter(is_gone).count() as u64;
         MarkCounts {
-            made: subtract_readings(&now.cells, &self.counted.cells).collect(),
+            allocations: subtract_readings(&now.cells, &self.counted.cells).collect(),
             by_type: subtract_readings(&now.by_type, &self.counted.by_type).collect(),
             dropped: counters.dropped_events().wrapping_sub(self.dropped) + gone,
         }

@@ -22,7 +22,7 @@ pub(super) struct MarkReport {
     pub(super) dropped: u64,
     /// Reasons why the counts are incomplete.
     pub(super) reasons: Vec<String>,
-    pub(super) made: Vec<CounterReading>,
+    pub(super) allocations: Vec<CounterReading>,
     pub(super) by_type: Vec<CounterReading>,
     /// Counters of other threads that belong to the measurement, with their present counts.
     pub(super) cells: Vec<(CounterLocation, u64)>,
@@ -34,7 +34,7 @@ impl MarkReport {
         self.cells.push((change.place, change.all));
         match change.place.is_by_type {
             true => self.by_type.push(change.counts),
-            false => self.made.push(change.counts),
+            false => self.allocations.push(change.counts),
         }
     }
 
@@ -42,22 +42,22 @@ impl MarkReport {
     pub(super) fn to_text(&self, agent: CountingParts<'_>, env: JniEnvironment) -> String {
         let mut lost = self.dropped;
         let mut lines = String::new();
-        let mut line = |made: CounterReading, bytes: u64, of: &str| {
-            let _ = writeln!(lines, "{:x} {} {bytes} {of}", made.number.0, made.count);
+        let mut line = |reading: CounterReading, bytes: u64, of: &str| {
+            let _ = writeln!(lines, "{:x} {} {bytes} {of}", reading.number.0, reading.count);
         };
-        for made in sum_readings(&self.made) {
-            match find_allocation(agent, env, made.number) {
+        for reading in sum_readings(&self.allocations) {
+            match find_allocation(agent, env, reading.number) {
                 SiteAllocation::Object { size, of } => {
-                    line(made, made.value + made.count * size, &of)
+                    line(reading, reading.value + reading.count * size, &of)
                 }
                 SiteAllocation::Nothing => {}
-                SiteAllocation::Unknown => lost += made.count.max(1),
+                SiteAllocation::Unknown => lost += reading.count.max(1),
             }
         }
         let details = agent.counting.event_types.details_of_kind(KIND);
-        for made in sum_readings(&self.by_type) {
-            if let Some(of) = details.get(&made.event) {
-                line(made, made.value, of);
+        for reading in sum_readings(&self.by_type) {
+            if let Some(of) = details.get(&reading.event) {
+                line(reading, reading.value, of);
             }
         }
         format!("{lost}\n{}\n{lines}", self.reasons.join("; "))
@@ -73,16 +73,16 @@ pub(super) fn unknown_reason(knows_origins: bool, events: &BTreeMap<String, u64>
         false => "",
     };
     let names = format!("{}{more}", names.join(", "));
-    let made = match objects {
+    let objects = match objects {
         1 => "an object".to_owned(),
         objects => format!("{objects} objects"),
     };
     match knows_origins {
         true => format!(
-            "tasks in other threads made {made} ({names}), and the agent does not know who submitted them"
+            "tasks in other threads made {objects} ({names}), and the agent does not know who submitted them"
         ),
         false => format!(
-            "other threads made {made} meanwhile ({names}), and the agent knows only with events=alloc+thread whether the \
+            "other threads made {objects} meanwhile ({names}), and the agent knows only with events=alloc+thread whether the \
              code has started them"
         ),
     }

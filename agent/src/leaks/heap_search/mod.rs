@@ -310,12 +310,12 @@ impl HeapSearch {
             tag => self.by_tag.get(&tag).copied(),
         };
         if let Some(to) = known {
-            let found = self.walk_of_node(to);
-            if found == self.walks {
+            let walk = self.walk_of_node(to);
+            if walk == self.walks {
                 // A chain may continue behind an object that this walk has found.
                 self.runs
                     .follow_reference(&self.by_tag, reference, Some(to));
-            } else if found + 1 == self.walks
+            } else if walk + 1 == self.walks
                 && !self
                     .runs
                     .follow_reference(&self.by_tag, reference, Some(to))
@@ -455,8 +455,8 @@ impl HeapSearch {
 
     /// Whether the node's referrers are not completely known.
     fn is_open(&self, node: u32) -> bool {
-        let found = self.walk_of_node(node);
-        found == self.walks || self.is_stopped && found + 1 == self.walks
+        let walk = self.walk_of_node(node);
+        walk == self.walks || self.is_stopped && walk + 1 == self.walks
     }
 
     /// Records a root of the node; the most informative one is kept.

@@ -132,10 +132,10 @@ pub fn find_holders(
     (contexts, walks): (&[ContextId], &HolderSearchOptions),
 ) -> Result<HolderSearchResult, JvmError> {
     let tools = vm.new_tool_environment()?;
-    let found = search_with_tools((leaks, lines), (tools, env), (contexts, walks));
+    let result = search_with_tools((leaks, lines), (tools, env), (contexts, walks));
     // Frees its tags.
     tools.dispose_environment();
-    found
+    result
 }
 
 fn search_with_tools(

@@ -46,8 +46,8 @@ impl HolderPathNamer {
         tags.dedup();
         let objects = self.tools.objects_with_tags(&tags);
         let object = |tag: i64| {
-            let found = objects.iter().find(|(_, of)| *of == tag);
-            found.map(|(object, _)| *object)
+            let object = objects.iter().find(|(_, of)| *of == tag);
+            object.map(|(object, _)| *object)
         };
         let links = steps.iter().map(|step| {
             let to = object(step.to)?;

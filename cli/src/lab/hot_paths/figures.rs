@@ -183,8 +183,8 @@ fn figure_13(path: &Path, programs: &[ProgramTables]) -> Result<(), String> {
     let title = "Figure 13: size of the k-CCF and of the x%-similar ∞-CCF";
     let similar = |x: u32| {
         let size = move |f: &ForestFigures| {
-            let found = f.similar_size.iter().find(|(at, _)| *at == x);
-            found.map(|(_, size)| *size)
+            let entry = f.similar_size.iter().find(|(at, _)| *at == x);
+            entry.map(|(_, size)| *size)
         };
         series_per_program(&format!("{x}%-similar"), programs, size)
     };

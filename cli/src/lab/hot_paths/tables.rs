@@ -199,8 +199,8 @@ fn number_or_dash(k: Option<u32>) -> String {
 
 fn write_figures(programs: &[ProgramTables], out: &mut impl Write) -> io::Result<()> {
     let of = |x: u32, list: &[(u32, f64)]| {
-        let found = list.iter().find(|(at, _)| *at == x);
-        found.map_or_else(String::new, |(_, value)| format!("{value:.3}"))
+        let entry = list.iter().find(|(at, _)| *at == x);
+        entry.map_or_else(String::new, |(_, value)| format!("{value:.3}"))
     };
     write_table(
         out,

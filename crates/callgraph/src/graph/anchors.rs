@@ -77,8 +77,8 @@ impl AnchorStore {
     }
 
     pub(super) fn get(&self, id: usize) -> Option<&AnchorOrigin> {
-        let found = self.chunks.get(id / CHUNK)?.get(id % CHUNK);
-        found.filter(|origin| origin.head != GONE)
+        let origin = self.chunks.get(id / CHUNK)?.get(id % CHUNK);
+        origin.filter(|origin| origin.head != GONE)
     }
 
     pub(super) fn push(&mut self, origin: AnchorOrigin) {

@@ -82,8 +82,8 @@ impl NodeIntervals {
         let CallerIntervals { first, more } = &self.callers;
         let more = more.as_ref().map_or(&[][..], |more| more.as_slice());
         let behind = more.partition_point(|edge| edge.av <= av);
-        let found = behind.checked_sub(1).and_then(|at| more.get(at)).copied();
-        found.or_else(|| {
+        let target = behind.checked_sub(1).and_then(|at| more.get(at)).copied();
+        target.or_else(|| {
             (*first)
                 .filter(|_| av >= 1)
                 .map(|origin| IncomingInterval { av: 1, origin })

@@ -168,7 +168,7 @@ pub fn find_operation(
     call: &MethodCall<'_>,
     is_native: &dyn Fn(&MethodCall<'_>) -> bool,
 ) -> Option<u8> {
-    let found = OPERATIONS.iter().position(|operation| {
+    let position = OPERATIONS.iter().position(|operation| {
         (
             operation.caller,
             operation.owner,
@@ -176,7 +176,7 @@ pub fn find_operation(
             operation.descriptor,
         ) == (class, &*call.owner, &*call.name, &*call.descriptor)
     })?;
-    (call.owner != class || is_native(call)).then_some(found as u8)
+    (call.owner != class || is_native(call)).then_some(position as u8)
 }
 
 /// Returns the purpose of an operation.

@@ -306,8 +306,8 @@ mod vm_calls_tests {
     #[test]
     fn a_compiler_that_is_written_in_java_is_entered_by_the_vm() {
         let constants = "jdk/vm/ci/hotspot/HotSpotConstantPool";
-        let made = "(J)Ljdk/vm/ci/hotspot/HotSpotConstantPool;";
-        assert!(is_vm_entered(constants, "fromMetaspace", made));
+        let descriptor = "(J)Ljdk/vm/ci/hotspot/HotSpotConstantPool;";
+        assert!(is_vm_entered(constants, "fromMetaspace", descriptor));
         assert!(!is_vm_entered(constants, "length", "()I"));
         assert!(is_vm_entered(RUNTIME, "compileMethod", ""));
         assert!(!is_vm_entered(RUNTIME, "getHostJVMCIBackend", ""));

@@ -57,10 +57,10 @@ fn find_park(class: &str, call: &MethodCall<'_>) -> Option<u8> {
     if class.is_empty() || class.starts_with(IMPLEMENTS_PARKING) {
         return None;
     }
-    let found = PARKS.iter().position(|(owner, name, descriptor, _)| {
+    let index_ = PARKS.iter().position(|(owner, name, descriptor, _)| {
         call.owner == *owner && call.name == *name && call.descriptor == *descriptor
     });
-    found.map(|index| index as u8)
+    index_.map(|index| index as u8)
 }
 
 impl EventHooks for LockHooks {
@@ -124,8 +124,8 @@ mod lock_tests {
     fn parking_of_virtual_threads_is_counted_once() {
         let mut park = call(UNSAFE, "park");
         park.descriptor = "(ZJ)V".into();
-        let found = |class| super::find_park(class, &park).is_some();
-        assert!(found("java/util/concurrent/locks/LockSupport"));
-        assert!(!found("java/lang/VirtualThread"));
+        let is_park = |class| super::find_park(class, &park).is_some();
+        assert!(is_park("java/util/concurrent/locks/LockSupport"));
+        assert!(!is_park("java/lang/VirtualThread"));
     }
 }

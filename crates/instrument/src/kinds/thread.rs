@@ -45,8 +45,8 @@ impl EventHooks for ThreadStartHooks {
         at: &AnalyzedMethod<'_>,
         call: &MethodCall<'_>,
     ) -> Option<HookSiteKind> {
-        let found = find_task_call(at, call)?;
-        let which = CALLS.iter().position(|known| *known == found)?;
+        let task_call = find_task_call(at, call)?;
+        let which = CALLS.iter().position(|known| *known == task_call)?;
         Some(HookSiteKind::EventCall(event_call(&THREAD, which as u8)))
     }
 
@@ -58,8 +58,8 @@ impl EventHooks for ThreadStartHooks {
         };
         let top = |helper| CodeInsertion::MarkTop { helper, site };
         let before = |helper| CodeInsertion::Mark { helper, site };
-        let found = CALLS.get(usize::from(which)).into_iter();
-        let insert = found.map(|found| match *found {
+        let task_call = CALLS.get(usize::from(which)).into_iter();
+        let insert = task_call.map(|task_call| match *task_call {
             TaskCall::Start => local(BEFORE_START, 0),
             TaskCall::Submit(Some(task)) => local(BEFORE_SUBMIT, task),
             TaskCall::Submit(None) => top(BEFORE_SUBMIT),

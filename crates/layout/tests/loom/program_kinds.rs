@@ -33,9 +33,9 @@ impl ModelKinds {
             match at.load(Ordering::Relaxed) {
                 0 => return self.add_kind(place, text),
                 other if other == text => {
-                    let found = self.types.get_number(place);
+                    let number = self.types.get_number(place);
                     // Without its type, the real code asks the agent.
-                    assert!(found == 0 || found == type_of(text), "{found} for {text}");
+                    assert!(number == 0 || number == type_of(text), "{number} for {text}");
                     return;
                 }
                 _ => {}

@@ -316,10 +316,10 @@ impl LucceAlgorithm {
         let mut edges = Vec::new();
         loop {
             let callee = self.find_node(at).ok_or(unknown)?;
-            let (found, addition) = self.previous_edge(callee, pair)?;
-            let caller = self.find_node(found.caller).ok_or(unknown)?;
+            let (previous, addition) = self.previous_edge(callee, pair)?;
+            let caller = self.find_node(previous.caller).ok_or(unknown)?;
             let edge = CallEdge {
-                site: found.site,
+                site: previous.site,
                 caller: caller.method,
                 callee: callee.method,
             };
@@ -333,7 +333,7 @@ impl LucceAlgorithm {
                 HistoricValue::Forgotten => return Err(ContextDecodeError::Lost),
                 _ => return Err(unknown),
             };
-            at = found.caller;
+            at = previous.caller;
             pair = CallIdVersion {
                 call_id: pair.call_id - addition,
                 version,
