@@ -310,7 +310,8 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
             match insert {
                 CodeInsertion::After { helper, site } => self.call_with_site(helper, *site)?,
                 CodeInsertion::AfterNew { helper } => {
-                    self.assembler().load_constant(class_index.unwrap_or_default());
+                    self.assembler()
+                        .load_constant(class_index.unwrap_or_default());
                     self.load_local(3)?;
                     self.assembler().call_helper(helper)?;
                 }

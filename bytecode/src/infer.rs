@@ -157,7 +157,8 @@ impl<'a> TypeState<'_, 'a> {
 
     fn load_local(&mut self, local: u16) -> Result<(), BytecodeError> {
         let local_type = self.locals.get(usize::from(local)).copied();
-        self.stack.push(local_type.ok_or_else(|| self.type_error())?);
+        self.stack
+            .push(local_type.ok_or_else(|| self.type_error())?);
         Ok(())
     }
 

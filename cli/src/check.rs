@@ -233,10 +233,10 @@ impl CheckResult {
                 mismatch_text(self.mismatches)
             ),
         };
-        let known = format_plural(self.numbers - self.unknown, "number");
+        let decodable = format_plural(self.numbers - self.unknown, "number");
         writeln!(
             out,
-            "{}: {compared}; {known} decode, {} do not",
+            "{}: {compared}; {decodable} decode, {} do not",
             EscapedLine(&self.file),
             self.unknown
         )?;

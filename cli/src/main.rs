@@ -331,8 +331,8 @@ fn find_kind(
         return Ok(profile.main_kind());
     };
     let kinds = profile.counted_kinds();
-    let known = kinds.iter().find(|kind| kind.name == name);
-    known.cloned().ok_or_else(|| {
+    let kind = kinds.iter().find(|kind| kind.name == name);
+    kind.cloned().ok_or_else(|| {
         let names: Vec<_> = kinds.iter().map(|kind| kind.name.as_str()).collect();
         let names = match names.is_empty() {
             true => "no events at all".to_owned(),

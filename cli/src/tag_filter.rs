@@ -30,13 +30,13 @@ impl TagFilterArgs {
             return Ok(());
         }
         let kept = keep_tagged(profile, &self.tag);
-        kept.map_err(|known| self.no_events_error(log, &known))
+        kept.map_err(|all_tags| self.no_events_error(log, &all_tags))
     }
 
     /// Checks that some thread has the tags, for a log that no longer changes.
     pub fn check_log_tags(&self, log: &Path, profile: &Profile) -> Result<(), CommandError> {
         let there = check_tags(profile, &self.tag);
-        there.map_err(|known| self.no_events_error(log, &known))
+        there.map_err(|all_tags| self.no_events_error(log, &all_tags))
     }
 
     /// The thread ids with the selected tags; `None`: all threads.
@@ -44,11 +44,11 @@ impl TagFilterArgs {
         (!self.is_unrestricted()).then(|| threads_with_tags(profile, &self.tag))
     }
 
-    fn no_events_error(&self, log: &Path, known: &BTreeSet<String>) -> CommandError {
+    fn no_events_error(&self, log: &Path, all_tags: &BTreeSet<String>) -> CommandError {
         let tags = EscapedText(&self.tag.join(", ")).to_string();
         CommandError::Usage(prefix_path(
             log,
-            format_args!("no events under {tags}; {}", list_known_tags(known)),
+            format_args!("no events under {tags}; {}", list_known_tags(all_tags)),
         ))
     }
 }
@@ -60,13 +60,16 @@ impl fmt::Display for TagFilterArgs {
     }
 }
 
-fn list_known_tags(known: &BTreeSet<String>) -> String {
-    let names: Vec<String> = known
+fn list_known_tags(all_tags: &BTreeSet<String>) -> String {
+    let names: Vec<String> = all_tags
         .iter()
         .take(MAX_LISTED_TAGS)
         .map(|tag| EscapedText(tag).to_string())
         .collect();
-    match (known.len(), known.len().saturating_sub(MAX_LISTED_TAGS)) {
+    match (
+        all_tags.len(),
+        all_tags.len().saturating_sub(MAX_LISTED_TAGS),
+    ) {
         (0, _) => "it has no tags (CallContext.tag)".to_owned(),
         (_, 0) => format!("there are {}", names.join(", ")),
         (_, more) => format!("there are {}, and {more} more", names.join(", ")),

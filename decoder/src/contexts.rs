@@ -149,12 +149,12 @@ impl Profile {
         tick: ProgressTick<'_>,
     ) -> ContextList {
         let mut contexts = ContextList::default();
-        let mut known = HashMap::new();
+        let mut cache = HashMap::new();
         let mut names = EventNames::new(self);
         let aside = self.for_each_trace(events, tick, |stack, site, shares| {
             for shares in shares.chunk_by(|a, b| a.event == b.event) {
                 let context = self.sum_counters(shares, site, stack);
-                let at = known.entry((stack, names.number_event(context.event, site)));
+                let at = cache.entry((stack, names.number_event(context.event, site)));
                 contexts.add_context(context, at);
             }
         });

@@ -221,8 +221,8 @@ impl<'p> ExportBuilder<'p> {
         let mut grower = CallTreeBuilder::new(profile, self.frames.number_frames(&profile.code));
         let is_kind = |event| kind.is_none_or(|kind| profile.is_event_of_kind(event, kind));
         for event in stream.iter_events().filter(|event| is_kind(event.event)) {
-            let known = self.places.get(&event.id).copied();
-            let site = match known {
+            let place = self.places.get(&event.id).copied();
+            let site = match place {
                 Some((_, site)) => site,
                 // Contexts out of scope or unknown have no position and are reported as left out.
                 None => match grower.insert_context(&mut self.tree, event.id) {
@@ -243,7 +243,7 @@ impl<'p> ExportBuilder<'p> {
         let ids: Vec<_> = self.frames.ids.iter().copied().map(Some).collect();
         let mut equal = EqualStacks::new(&self.tree, &ids);
         self.rows.sort_by_key(|row| row.context);
-        let mut known: FxHashMap<ExportRowKey, usize> = FxHashMap::default();
+        let mut row_of_key: FxHashMap<ExportRowKey, usize> = FxHashMap::default();
         let mut rows: Vec<ExportRow> = Vec::with_capacity(self.rows.len());
         for row in self.rows.drain(..) {
             let node = equal.first_node(NodeId(row.node)).0;
@@ -253,7 +253,7 @@ impl<'p> ExportBuilder<'p> {
                 what: row.type_index,
                 thread: row.thread,
             };
-            let at = *known.entry(name).or_insert(rows.len());
+            let at = *row_of_key.entry(name).or_insert(rows.len());
             match rows.get_mut(at) {
                 Some(sum) => {
                     sum.count = sum.count.saturating_add(row.count);
@@ -334,8 +334,8 @@ impl<'p> ExportBuilder<'p> {
                 .intern_value(self.profile.main_kind().name);
         }
         for name in self.labels.kinds.as_slice() {
-            let known = counted.iter().find(|kind| kind.name == *name);
-            let unit = match known {
+            let counted_kind = counted.iter().find(|kind| kind.name == *name);
+            let unit = match counted_kind {
                 Some(kind) => kind.unit.clone(),
                 None => KindDescriptor::for_kind(name).unit.to_owned(),
             };
@@ -497,10 +497,10 @@ impl ExportFrames {
         &'f mut self,
         code: &'f CodeSymbols,
     ) -> impl FnMut(ContextFrame) -> Option<TreeFrameKey> + 'f {
-        let mut known: FxHashMap<ContextFrame, TreeFrameKey> = FxHashMap::default();
+        let mut cache: FxHashMap<ContextFrame, TreeFrameKey> = FxHashMap::default();
         move |frame| {
             Some(
-                *known
+                *cache
                     .entry(frame)
                     .or_insert_with(|| self.number_resolved_frame(code, frame)),
             )

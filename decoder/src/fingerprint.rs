@@ -92,8 +92,8 @@ pub(crate) fn fold_traces<T: Send>(
         memos: MAX_MEMOS / workers,
     };
     let work = move |ids: &[ContextId]| -> Vec<_> {
-        let mut known: FxHashMap<ContextFrame, FrameStep> = FxHashMap::default();
-        let step = |frame: ContextFrame| *known.entry(frame).or_insert_with(|| step(frame));
+        let mut cache: FxHashMap<ContextFrame, FrameStep> = FxHashMap::default();
+        let step = |frame: ContextFrame| *cache.entry(frame).or_insert_with(|| step(frame));
         let mut walker = FingerprintWalker::new(&profile.graph, limits, step);
         let each = ids.iter().map(|id| {
             tick(1);

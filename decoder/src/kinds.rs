@@ -134,8 +134,10 @@ impl KindDescriptor {
     /// The descriptor of a kind; unknown kinds have a plain one.
     #[must_use]
     pub fn for_kind(kind: &str) -> &'static KindDescriptor {
-        let known = KIND_DESCRIPTORS.iter().find(|known| known.name == kind);
-        known.copied().unwrap_or(&PLAIN)
+        let descriptor = KIND_DESCRIPTORS
+            .iter()
+            .find(|descriptor| descriptor.name == kind);
+        descriptor.copied().unwrap_or(&PLAIN)
     }
 
     /// Whether `kind` names this kind.
@@ -268,12 +270,19 @@ mod kinds_tests {
         let names: std::collections::HashSet<_> =
             KIND_DESCRIPTORS.iter().map(|kind| kind.name).collect();
         assert_eq!(names.len(), KIND_DESCRIPTORS.len());
-        for known in KIND_DESCRIPTORS {
-            assert_eq!(KindDescriptor::for_kind(known.name).name, known.name);
-            let times = known
+        for descriptor in KIND_DESCRIPTORS {
+            assert_eq!(
+                KindDescriptor::for_kind(descriptor.name).name,
+                descriptor.name
+            );
+            let times = descriptor
                 .times
                 .map(|times| KindDescriptor::for_kind(times).to_total(1));
-            assert!(times.is_none_or(|times| times.is_time()), "{}", known.name);
+            assert!(
+                times.is_none_or(|times| times.is_time()),
+                "{}",
+                descriptor.name
+            );
         }
         let other = KindDescriptor::for_kind("requests");
         assert!((other.name, other.unit, other.times) == ("", "", None));

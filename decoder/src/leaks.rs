@@ -355,8 +355,8 @@ impl SnapshotSeries {
     /// One point for each snapshot of the run.
     fn all_points(&self, moments: &[LiveObjectSnapshot]) -> Vec<SnapshotPoint> {
         let points = moments.iter().enumerate().map(|(index, moment)| {
-            let known = self.points.get(&index);
-            known.cloned().unwrap_or_else(|| empty_point(moment))
+            let point = self.points.get(&index);
+            point.cloned().unwrap_or_else(|| empty_point(moment))
         });
         points.collect()
     }

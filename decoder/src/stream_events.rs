@@ -119,14 +119,14 @@ pub fn count_streamed_events(
     window: &EventWindow<'_>,
 ) -> (ContextCounters, Option<LogDamage>) {
     let mut shares: HashMap<_, ContextCounter> = HashMap::new();
-    let mut known = BTreeMap::new();
+    let mut cache = BTreeMap::new();
     let mut traces = TraceTree::new(profile);
     let mut damage = None;
     let wanted = stream
         .iter_events()
         .filter(|event| window.contains_event(stream, event));
     for event in wanted {
-        if let Err(found) = check_explained(profile, &mut traces, &mut known, &event) {
+        if let Err(found) = check_explained(profile, &mut traces, &mut cache, &event) {
             damage.get_or_insert(found);
             continue;
         }
@@ -150,11 +150,11 @@ pub fn count_streamed_events(
 fn check_explained(
     profile: &Profile,
     traces: &mut TraceTree<'_>,
-    known: &mut BTreeMap<(ContextId, EventTypeId), bool>,
+    cache: &mut BTreeMap<(ContextId, EventTypeId), bool>,
     event: &StreamEvent,
 ) -> Result<(), LogDamage> {
-    match known.entry((event.id, event.event)) {
-        Entry::Occupied(known) if *known.get() => Ok(()),
+    match cache.entry((event.id, event.event)) {
+        Entry::Occupied(cache) if *cache.get() => Ok(()),
         Entry::Occupied(_) => Err(LogDamage::at_offset(
             event.offset,
             "an event of an unknown context",

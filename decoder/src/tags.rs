@@ -50,10 +50,10 @@ pub fn threads_with_tags(profile: &Profile, wanted: &[String]) -> BTreeSet<Threa
 /// # Errors
 /// No thread has one of these tags. The error lists all tags of the log.
 pub fn check_tags(profile: &Profile, wanted: &[String]) -> Result<(), BTreeSet<String>> {
-    let known: BTreeSet<String> = profile.tags.values().flat_map(tag_pairs).collect();
-    match wanted.iter().all(|tag| known.contains(tag)) {
+    let all_tags: BTreeSet<String> = profile.tags.values().flat_map(tag_pairs).collect();
+    match wanted.iter().all(|tag| all_tags.contains(tag)) {
         true => Ok(()),
-        false => Err(known),
+        false => Err(all_tags),
     }
 }
 

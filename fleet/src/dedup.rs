@@ -123,11 +123,11 @@ impl DedupIndex {
 }
 
 fn insert_unique(
-    known: &mut FxHashMap<u128, u64>,
+    content_by_id: &mut FxHashMap<u128, u64>,
     id: u128,
     what: u64,
 ) -> Result<bool, FleetError> {
-    match known.insert(id, what) {
+    match content_by_id.insert(id, what) {
         None => Ok(true),
         Some(other) if other == what => Ok(false),
         Some(_) => Err(FleetError::Collision(format!(
@@ -198,14 +198,17 @@ mod dedup_tests {
             by_method: StackId(8),
             application: FrameId(1),
         };
-        let mut known = DedupIndex::default();
-        assert!(known.insert_stack(&row).unwrap());
-        assert!(!known.insert_stack(&row).unwrap());
+        let mut dedup = DedupIndex::default();
+        assert!(dedup.insert_stack(&row).unwrap());
+        assert!(!dedup.insert_stack(&row).unwrap());
         let other = StackRow {
             frame: FrameId(2),
             ..row
         };
-        let message = known.insert_stack(&other).unwrap_err().to_string();
-        assert!(message.contains("00000000000000000000000000000007"), "{message}");
+        let message = dedup.insert_stack(&other).unwrap_err().to_string();
+        assert!(
+            message.contains("00000000000000000000000000000007"),
+            "{message}"
+        );
     }
 }

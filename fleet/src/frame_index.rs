@@ -41,12 +41,12 @@ pub struct FrameIndex<'d> {
 
 impl<'d> FrameIndex<'d> {
     /// Those of a run.
-    pub fn add_run(&mut self, decoded: &'d DecodedRun, known: &mut DedupIndex) {
+    pub fn add_run(&mut self, decoded: &'d DecodedRun, dedup: &mut DedupIndex) {
         let mut wanted: FxHashSet<StackId> = FxHashSet::default();
         let events = decoded.events.keys().map(|key| key.stack);
         let stream = decoded.stream.iter().map(|row| row.stack);
         for stack in events.chain(stream) {
-            if stack != StackId::EMPTY && known.insert_indexed_stack(stack.0) {
+            if stack != StackId::EMPTY && dedup.insert_indexed_stack(stack.0) {
                 wanted.insert(stack);
             }
         }
@@ -126,7 +126,7 @@ fn iter_pairs(links: &[FramePairLink], list: u32) -> impl Iterator<Item = (u32, 
 }
 
 fn contains_pair(links: &[FramePairLink], list: u32, pair: (u32, u32)) -> bool {
-    iter_pairs(links, list).any(|known| known == pair)
+    iter_pairs(links, list).any(|other| other == pair)
 }
 
 #[cfg(test)]
@@ -217,10 +217,10 @@ mod frame_index_tests {
         assert_eq!(rows_and_calls(1), (all.clone(), 6));
         assert_eq!(rows_and_calls(8).0, all);
         // What is known has no rows a second time.
-        let mut known = DedupIndex::default();
-        FrameIndex::default().add_run(&decoded, &mut known);
+        let mut dedup = DedupIndex::default();
+        FrameIndex::default().add_run(&decoded, &mut dedup);
         let mut again = FrameIndex::default();
-        again.add_run(&decoded, &mut known);
+        again.add_run(&decoded, &mut dedup);
         assert!(again.is_empty());
     }
 }

@@ -89,12 +89,12 @@ impl RunIngester {
     pub fn open(dataset: &Path) -> Result<RunIngester, FleetError> {
         let log = CommitLog::open_or_create(dataset)?;
         let state = log.read_state()?;
-        let mut known = DedupIndex::default();
-        known.read_files(dataset, state.files.values())?;
+        let mut dedup = DedupIndex::default();
+        dedup.read_files(dataset, state.files.values())?;
         Ok(RunIngester {
             log,
             state,
-            index: known,
+            index: dedup,
         })
     }
 
@@ -128,7 +128,7 @@ impl RunIngester {
     /// Whether the dataset has all that there will be of a run: its JVM has ended by itself.
     #[must_use]
     pub fn has_ended(&self, run: &str) -> bool {
-        self.state.runs.get(run).is_some_and(|known| known.ended)
+        self.state.runs.get(run).is_some_and(|entry| entry.ended)
     }
 
     fn ingest_logs<'l>(
@@ -293,7 +293,7 @@ impl<'s> CommitWriter<'s> {
     fn write_batch(
         &mut self,
         state: &DatasetState,
-        known: &mut DedupIndex,
+        dedup: &mut DedupIndex,
         batch: &[BatchRun],
     ) -> Result<Vec<IngestReport>, FleetError> {
         let mut reports = Vec::with_capacity(batch.len());
@@ -314,7 +314,7 @@ impl<'s> CommitWriter<'s> {
         }
         // Those that have ended share files.
         due.sort_by_key(|due| due.own_file_run().is_some());
-        self.write_paths(known, &due)?;
+        self.write_paths(dedup, &due)?;
         self.write_events(&due)?;
         for own in due.chunk_by(|a, b| a.own_file_run().is_none() && b.own_file_run().is_none()) {
             self.write_run_facts(own)?;
@@ -334,15 +334,16 @@ impl<'s> CommitWriter<'s> {
             day: format_day(UNIX + Duration::from_millis(decoded.start_ms)),
         };
         let events = decoded.event_count();
-        let known = state.runs.get(&decoded.run);
-        let (part, counted_in, taken) = match known {
+        let recorded = state.runs.get(&decoded.run);
+        let (part, counted_in, taken) = match recorded {
             None => (part.clone(), part, None),
-            Some(known) => {
-                let has_gone_on = events > known.events || decoded.ended && events == known.events;
-                if known.ended || known.summed || !has_gone_on {
+            Some(recorded) => {
+                let has_gone_on =
+                    events > recorded.events || decoded.ended && events == recorded.events;
+                if recorded.ended || recorded.summed || !has_gone_on {
                     return Ok((IngestOutcome::Unchanged, None));
                 }
-                let part = known.part.clone();
+                let part = recorded.part.clone();
                 let counted_in = DatasetPartition {
                     day: format_day(SystemTime::now()).max(part.day.clone()),
                     ..part.clone()
@@ -365,14 +366,14 @@ impl<'s> CommitWriter<'s> {
         self.commit
             .remove
             .extend(old.map(|entry| entry.path.clone()));
-        let known = DatasetRun {
+        let updated = DatasetRun {
             part: part.clone(),
             last: counted_in.day.clone(),
             events,
             ended: decoded.ended,
             summed: false,
         };
-        self.commit.runs.insert(decoded.run.clone(), known);
+        self.commit.runs.insert(decoded.run.clone(), updated);
         let added = match taken {
             None => IngestOutcome::New,
             Some(_) => IngestOutcome::Extended,
@@ -392,23 +393,23 @@ impl<'s> CommitWriter<'s> {
     /// Frames, stacks and what goes through them, of which the dataset knows nothing yet.
     fn write_paths(
         &mut self,
-        known: &mut DedupIndex,
+        dedup: &mut DedupIndex,
         due: &[PendingRun<'_>],
     ) -> Result<(), FleetError> {
         let (mut frames, mut stacks) = (Vec::new(), Vec::new());
         let mut through = FrameIndex::default();
         for decoded in due.iter().map(|due| &due.run.decoded) {
             for frame in &decoded.frames {
-                if known.insert_frame(frame)? {
+                if dedup.insert_frame(frame)? {
                     frames.push(frame);
                 }
             }
             for stack in &decoded.stacks {
-                if known.insert_stack(stack)? {
+                if dedup.insert_stack(stack)? {
                     stacks.push(*stack);
                 }
             }
-            through.add_run(decoded, known);
+            through.add_run(decoded, dedup);
         }
         for (table, batch) in [
             (DatasetTable::Frames, rows::frame_batch(&frames)?),

@@ -150,8 +150,8 @@ impl MethodWatch {
         env.delete_local(loader);
         // The name of a hidden class without its suffix.
         let plain = name.split('.').next().unwrap_or(name);
-        let known = self.lock_methods().get(&(id, plain.to_string())).cloned();
-        if let Some(methods) = known {
+        let methods = self.lock_methods().get(&(id, plain.to_string())).cloned();
+        if let Some(methods) = methods {
             for method in jvmti.class_methods(class) {
                 if jvmti
                     .method_name(method)
@@ -191,9 +191,9 @@ impl MethodWatch {
             return;
         }
         let bcis: Vec<u16> = stops.bcis().collect();
-        let mut known = self.stops.write();
-        known.insert(method as usize, stops);
-        drop(known);
+        let mut all_stops = self.stops.write();
+        all_stops.insert(method as usize, stops);
+        drop(all_stops);
         for bci in bcis {
             let _ = jvmti.set_breakpoint(method, bci.into());
         }

@@ -18,15 +18,15 @@ impl OriginalClasses {
     /// Records the bytes with which an agent begins when it changes the class `name` later.
     pub fn record_class(&self, loader: ClassLoaderId, name: &[u8], bytes: &[u8]) {
         let (key, sum) = (hash_name(name), hash_class(bytes));
-        let mut known = self.0.lock();
-        known.entry(loader).or_default().insert(key, sum);
+        let mut sums = self.0.lock();
+        sums.entry(loader).or_default().insert(key, sum);
     }
 
     /// Forgets unloaded loaders.
     pub fn forget_loaders(&self, loaders: &[ClassLoaderId]) {
-        let mut known = self.0.lock();
+        let mut sums = self.0.lock();
         for loader in loaders {
-            known.remove(loader);
+            sums.remove(loader);
         }
     }
 
@@ -40,8 +40,8 @@ impl OriginalClasses {
         called: &dyn Fn(),
     ) -> Option<Vec<u8>> {
         let wanted = {
-            let known = self.0.lock();
-            *known.get(&loader.0)?.get(&hash_name(name.as_bytes()))?
+            let sums = self.0.lock();
+            *sums.get(&loader.0)?.get(&hash_name(name.as_bytes()))?
         };
         let bytes = read_class_file(env, loader.1, name, called)?;
         (hash_class(&bytes) == wanted).then_some(bytes)

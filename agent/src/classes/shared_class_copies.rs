@@ -73,8 +73,8 @@ impl SharedClassCopies {
             return None;
         }
         let kind = LoaderKind::for_loader(agent, loader);
-        let known = self.lock();
-        let copy = known.classes.get(&hash_class(bytes))?;
+        let table = self.lock();
+        let copy = table.classes.get(&hash_class(bytes))?;
         // The bytes decide: hashes may collide.
         if *copy.plain != *bytes || copy.kind != kind {
             return None;
@@ -105,8 +105,8 @@ impl SharedClassCopies {
             return;
         }
         let sum = hash_class(bytes);
-        let mut known = self.lock();
-        if !known.record_hash(sum) || known.classes.contains_key(&sum) {
+        let mut table = self.lock();
+        if !table.record_hash(sum) || table.classes.contains_key(&sum) {
             return;
         }
         let mut registry = agent.core.registry_mut();
@@ -120,7 +120,7 @@ impl SharedClassCopies {
             kind: LoaderKind::for_loader(agent, loader),
             class: id,
         };
-        for gone in known.insert_class(sum, copy) {
+        for gone in table.insert_class(sum, copy) {
             registry.release_class(gone);
         }
     }
@@ -208,17 +208,17 @@ mod shared_class_copies_tests {
 
     #[test]
     fn a_class_is_kept_the_second_time_and_the_oldest_goes() {
-        let mut known = SharedCopyTable::default();
-        assert!(!known.record_hash(5) && known.record_hash(5));
+        let mut table = SharedCopyTable::default();
+        assert!(!table.record_hash(5) && table.record_hash(5));
         // Another hash in the same slot.
-        assert!(!known.record_hash(5 + HASH_SLOTS as u64) && !known.record_hash(5));
+        assert!(!table.record_hash(5 + HASH_SLOTS as u64) && !table.record_hash(5));
         let third = MAX_BYTES / 3 + 2;
-        assert!(known.insert_class(1, copy(11, third)).is_empty());
-        assert!(known.insert_class(2, copy(12, third)).is_empty());
-        assert_eq!(known.insert_class(3, copy(13, third)), [11]);
-        assert_eq!(known.insert_class(4, copy(14, 2 * MAX_BYTES)), [12, 13, 14]);
+        assert!(table.insert_class(1, copy(11, third)).is_empty());
+        assert!(table.insert_class(2, copy(12, third)).is_empty());
+        assert_eq!(table.insert_class(3, copy(13, third)), [11]);
+        assert_eq!(table.insert_class(4, copy(14, 2 * MAX_BYTES)), [12, 13, 14]);
         assert_eq!(
-            (known.bytes, known.classes.len(), known.order.len()),
+            (table.bytes, table.classes.len(), table.order.len()),
             (0, 0, 0)
         );
     }

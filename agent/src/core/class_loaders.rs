@@ -62,14 +62,14 @@ impl ClassLoaders {
         env: JniEnvironment,
         loader: jobject,
     ) -> ClassLoaderId {
-        let mut known = self.lock();
+        let mut loaders = self.lock();
         let early = (1..=EARLY_LOADERS).find(|id| {
-            let seen = known.entries.get(id);
+            let seen = loaders.entries.get(id);
             seen.is_some_and(|seen| env.is_same(seen.weak as jobject, loader))
         });
         let id = early.unwrap_or_else(|| {
-            known.last += 1;
-            let id = known.last;
+            loaders.last += 1;
+            let id = loaders.last;
             let class = env.class_of(loader);
             let signature = jvmti.class_signature(class).unwrap_or_default();
             env.delete_local(class);
@@ -79,8 +79,8 @@ impl ClassLoaders {
                 is_platform,
                 is_of_the_jdk: is_platform || signature == APPLICATION,
             };
-            known.entries.insert(id, seen);
-            known.turns.push_back(id);
+            loaders.entries.insert(id, seen);
+            loaders.turns.push_back(id);
             id
         });
         let _ = jvmti.set_tag(loader, id.into());
@@ -90,24 +90,24 @@ impl ClassLoaders {
     /// Loaders whose classes the VM has unloaded, each returned once: their code never runs again. Repeated calls
     /// find every loader eventually.
     pub fn remove_unloaded(&self, env: JniEnvironment) -> Vec<ClassLoaderId> {
-        let mut known = self.lock();
+        let mut loaders = self.lock();
         let mut gone = Vec::new();
-        if known.last == known.last_checked {
+        if loaders.last == loaders.last_checked {
             return gone;
         }
-        let looks = CHECKS_PER_LOADER * (known.last - known.last_checked) as usize;
-        known.last_checked = known.last;
-        for _ in 0..looks.min(known.turns.len()) {
-            let Some(id) = known.turns.pop_front() else {
+        let looks = CHECKS_PER_LOADER * (loaders.last - loaders.last_checked) as usize;
+        loaders.last_checked = loaders.last;
+        for _ in 0..looks.min(loaders.turns.len()) {
+            let Some(id) = loaders.turns.pop_front() else {
                 break;
             };
-            let weak = known.entries.get(&id).map_or(0, |seen| seen.weak);
+            let weak = loaders.entries.get(&id).map_or(0, |seen| seen.weak);
             if weak != 0 && env.is_cleared(weak as jobject) {
                 env.delete_weak(weak as jobject);
-                known.entries.remove(&id);
+                loaders.entries.remove(&id);
                 gone.push(ClassLoaderId(id));
             } else {
-                known.turns.push_back(id);
+                loaders.turns.push_back(id);
             }
         }
         gone
@@ -115,8 +115,8 @@ impl ClassLoaders {
 
     /// Deletes all references, when the agent leaves the VM.
     pub fn release_all(&self, env: JniEnvironment) {
-        let known = std::mem::take(&mut *self.lock());
-        for seen in known.entries.into_values() {
+        let loaders = std::mem::take(&mut *self.lock());
+        for seen in loaders.entries.into_values() {
             env.delete_weak(seen.weak as jobject);
         }
     }
@@ -137,15 +137,15 @@ impl ClassLoaders {
 
     /// Whether this is a loader of the program, which may refuse classes of the JDK.
     pub fn is_own(&self, loader: ClassLoaderId) -> bool {
-        let known = self.lock();
-        let seen = known.entries.get(&loader.0);
+        let loaders = self.lock();
+        let seen = loaders.entries.get(&loader.0);
         seen.is_some_and(|seen| !seen.is_of_the_jdk)
     }
 
     /// Whether this loader, which is not unloaded, defines classes of the program.
     pub fn is_application(&self, loader: ClassLoaderId) -> bool {
-        let known = self.lock();
-        let seen = known.entries.get(&loader.0);
+        let loaders = self.lock();
+        let seen = loaders.entries.get(&loader.0);
         seen.is_some_and(|seen| !seen.is_platform)
     }
 

@@ -259,8 +259,8 @@ impl AgentCore {
     /// The site in `method` at `line` that allocates `what`, a descriptor, in code without hooks. `None`: no ids are
     /// left.
     pub fn find_or_add_allocation(&self, method: u32, line: i32, what: &str) -> Option<u32> {
-        let known = self.registry().find_allocation_site(method, line, what);
-        known.or_else(|| {
+        let site = self.registry().find_allocation_site(method, line, what);
+        site.or_else(|| {
             self.registry_mut()
                 .resolve_allocation_site(method, line, what)
         })

@@ -152,11 +152,11 @@ fn find_or_add_counter(
         true => object,
         false => env.class_of(object),
     };
-    let known = current_counters(agent.thread_parts(), env, state)
+    let recent = current_counters(agent.thread_parts(), env, state)
         .recent
         .find_counter(env, place, kind, class);
     // The VM deletes the local reference to the class after the callback.
-    known.or_else(|| {
+    recent.or_else(|| {
         let number = number(state);
         let event = agent.find_or_add_event_type(
             kind.name,

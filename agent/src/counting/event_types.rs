@@ -59,27 +59,27 @@ pub struct EventTypes(WatchedMutex<HashMap<(String, String), EventTypeId>>);
 impl EventTypes {
     /// The id, and whether it is new. `None`: there are too many types.
     fn get_or_add(&self, kind: &str, detail: &str) -> Option<(EventTypeId, bool)> {
-        let mut known = self.0.lock();
+        let mut types = self.0.lock();
         let most = match detail {
             "" => MAX_TYPES + MAX_KINDS,
             _ => MAX_TYPES,
         };
-        let next = known.len();
+        let next = types.len();
         let key = (kind.to_string(), detail.to_string());
-        if let Some(id) = known.get(&key) {
+        if let Some(id) = types.get(&key) {
             return Some((*id, false));
         }
         let id = EventTypeId(next as u32 + 1);
         (next < most).then(|| {
-            known.insert(key, id);
+            types.insert(key, id);
             (id, true)
         })
     }
 
     /// The types of one kind with their details.
     pub fn details_of_kind(&self, kind: &str) -> HashMap<EventTypeId, String> {
-        let known = self.0.lock();
-        let of_kind = known.iter().filter(|((of, _), _)| of == kind);
+        let types = self.0.lock();
+        let of_kind = types.iter().filter(|((of, _), _)| of == kind);
         of_kind
             .map(|((_, detail), id)| (*id, detail.clone()))
             .collect()
@@ -87,8 +87,8 @@ impl EventTypes {
 
     /// The kind of each type.
     pub fn kinds_by_id(&self) -> HashMap<EventTypeId, String> {
-        let known = self.0.lock();
-        let kinds = known.iter().map(|((kind, _), id)| (*id, kind.clone()));
+        let types = self.0.lock();
+        let kinds = types.iter().map(|((kind, _), id)| (*id, kind.clone()));
         kinds.collect()
     }
 }

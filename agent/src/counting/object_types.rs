@@ -114,12 +114,12 @@ fn assign_word(
         None => *types.field.insert(find_word_field(env, class)?),
     };
     // Another thread may have set the word first.
-    let known = env.get_long(class, field.as_raw());
-    if known != 0 && (known as u32 != 0 || low == 0) {
-        return Some(known);
+    let cached = env.get_long(class, field.as_raw());
+    if cached != 0 && (cached as u32 != 0 || low == 0) {
+        return Some(cached);
     }
-    if known != 0 {
-        let word = known | jlong::from(low);
+    if cached != 0 {
+        let word = cached | jlong::from(low);
         env.set_long(class, field.as_raw(), word);
         return Some(word);
     }

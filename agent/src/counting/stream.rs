@@ -25,11 +25,11 @@ impl EventStreamer {
         state: &ThreadState,
         now: u64,
     ) {
-        let known = state.stream_thread.get();
+        let thread = state.stream_thread.get();
         let mut counters = current_counters(agent.thread_parts(), env, state);
         let id = counter_access::log_thread_id(agent.thread_parts(), &mut counters);
-        if known != StreamThread::default() {
-            return state.place.renew_block(&self.writer, (id, known), now);
+        if thread != StreamThread::default() {
+            return state.place.renew_block(&self.writer, (id, thread), now);
         }
         let (thread, place) = self.begin_thread(&mut counters, id, now);
         state.stream_thread.set(thread);

@@ -101,8 +101,8 @@ unsafe extern "C" {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_status_text(status: i32) -> *const c_char {
-    let known = status.checked_neg().and_then(|n| usize::try_from(n).ok());
-    let text = known.and_then(|index| STATUS_TEXTS.get(index));
+    let index = status.checked_neg().and_then(|n| usize::try_from(n).ok());
+    let text = index.and_then(|index| STATUS_TEXTS.get(index));
     text.map_or(c"not a status of lucce's".as_ptr(), |text| text.as_ptr())
 }
 
@@ -455,10 +455,11 @@ mod c_api_tests {
             method: MethodId(method),
             site: SiteId(site),
         };
-        let texts =
-            |frames: &[_]| resolve_elements(&registry, frames).map(|known| TraceText::new(&known));
-        let known = texts(&[frame(site)]).unwrap();
-        assert_eq!((known.frames.len(), known.frames[0].line), (1, 7));
+        let texts = |frames: &[_]| {
+            resolve_elements(&registry, frames).map(|elements| TraceText::new(&elements))
+        };
+        let trace = texts(&[frame(site)]).unwrap();
+        assert_eq!((trace.frames.len(), trace.frames[0].line), (1, 7));
         for unknown in [site + 1, u32::MAX] {
             assert!(texts(&[frame(site), frame(unknown)]).is_none());
         }

@@ -118,10 +118,7 @@ fn begin_enter(
         .or_else(|| current_location::locate_at(agent.stack_parts(), env, state, location));
     verify_location(agent, env, state, (here, location));
     let counter = find_counter(agent, env, state, here, (&ENTER, object));
-    let waiting = counter.map(|counter| MonitorWait {
-        counter,
-        since,
-    });
+    let waiting = counter.map(|counter| MonitorWait { counter, since });
     state.waits.enter.set(waiting);
 }
 
@@ -134,10 +131,7 @@ fn begin_notify_wait(
     since: u64,
 ) {
     let counter = find_counter_here(agent, env, state, (&WAIT, object));
-    let waiting = counter.map(|counter| MonitorWait {
-        counter,
-        since,
-    });
+    let waiting = counter.map(|counter| MonitorWait { counter, since });
     state.waits.wait.set(waiting);
 }
 

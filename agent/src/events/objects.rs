@@ -81,7 +81,9 @@ fn find_vm_object_kind(
         .resolve_method(agent.stack_parts(), env, method);
     let is_of = |prefix: &&str| top.class_name.starts_with(*prefix);
     let allocation = classify_native_method(&top.class_name, &top.method_name);
-    if allocation.is_some_and(|allocation| allocation.matches_object(agent, env, object)) && has_hook(agent, env) {
+    if allocation.is_some_and(|allocation| allocation.matches_object(agent, env, object))
+        && has_hook(agent, env)
+    {
         None
     } else if allocation == Some(NativeAllocation::Copy) {
         Some(&CLONE)

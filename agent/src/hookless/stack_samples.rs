@@ -239,7 +239,7 @@ impl HooklessThread {
                 *done = is_plain;
             }
         }
-        let shown = self.last_stack.last().and_then(|known| known.shown);
+        let shown = self.last_stack.last().and_then(|frame| frame.shown);
         Some(shown.map_or(ShownFrame::AllHidden, ShownFrame::Visible))
     }
 
@@ -400,7 +400,7 @@ impl HooklessThread {
             common += 1;
         }
         self.last_stack.truncate(common);
-        let mut at = self.last_stack.last().and_then(|known| known.shown);
+        let mut at = self.last_stack.last().and_then(|frame| frame.shown);
         for (index, frame) in outermost_first().skip(common) {
             let mut place = self.resolve_place(env, *frame, can_watch);
             if place.method.has_older_lines() {
@@ -501,8 +501,8 @@ impl HooklessThread {
     ) -> Option<&mut ThreadCounters> {
         let tags = thread_storage::current_tags(self.agent, thread);
         let whose = (env.is_virtual_thread(thread), tags);
-        let known = self.counters.iter().position(|(of, _)| *of == whose);
-        let at = known.unwrap_or_else(|| {
+        let index = self.counters.iter().position(|(of, _)| *of == whose);
+        let at = index.unwrap_or_else(|| {
             let counters = self.acquire_counters(env, whose);
             self.counters.push((whose, counters));
             self.counters.len() - 1

@@ -93,9 +93,9 @@ pub fn with_existing_storage<T>(
         .thread_storage(thread)?
         .cast::<ThreadStorage>();
     // SAFETY: null, or made by `with_storage`. Only callbacks of its own thread use it, one after the other.
-    let known = unsafe { kept.as_mut() }?;
-    let done = body(known);
-    if known.is_empty()
+    let storage = unsafe { kept.as_mut() }?;
+    let done = body(storage);
+    if storage.is_empty()
         && agent
             .core
             .jvmti

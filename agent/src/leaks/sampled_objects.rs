@@ -179,13 +179,12 @@ impl<R: Copy> SampledObjectTable<R> {
             if let Some(known) = self.origins.get(&object.key)
                 && is_it(&known.origin)
             {
-                let of_type =
-                    by_type
-                        .entry(&known.origin.descriptor)
-                        .or_insert_with(|| SampledObjectsOfType {
-                            descriptor: known.origin.descriptor.clone(),
-                            objects: Vec::new(),
-                        });
+                let of_type = by_type.entry(&known.origin.descriptor).or_insert_with(|| {
+                    SampledObjectsOfType {
+                        descriptor: known.origin.descriptor.clone(),
+                        objects: Vec::new(),
+                    }
+                });
                 of_type.objects.push(AgedReference {
                     born: object.born,
                     reference: object.reference,

@@ -58,10 +58,10 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
         is: impl Fn(&[u64; W]) -> bool,
     ) -> Option<TableWords> {
         let hash = hash_of(&entry);
-        let known = self.find_entry(hash, &is).is_some();
+        let is_present = self.find_entry(hash, &is).is_some();
         let is_full = (self.used + 1) * 4 > self.entry_capacity() * 3;
-        let outgrown = (!known && is_full).then(|| self.grow_table(hash_of));
-        self.used += usize::from(!known);
+        let outgrown = (!is_present && is_full).then(|| self.grow_table(hash_of));
+        self.used += usize::from(!is_present);
         self.store_entry(hash, entry, is);
         outgrown
     }

@@ -90,8 +90,8 @@ impl TextTable {
 
     /// Removes all other texts, whose numbers are never used again. A removed text that returns gets a new number.
     pub fn retain_texts(&mut self, names: &BitSet) {
-        let known = self.by_hash.iter().filter_map(|name| name.checked_sub(1));
-        let gone: Vec<u32> = known.filter(|name| !names.contains(*name)).collect();
+        let listed = self.by_hash.iter().filter_map(|name| name.checked_sub(1));
+        let gone: Vec<u32> = listed.filter(|name| !names.contains(*name)).collect();
         for name in &gone {
             let at = *name as usize;
             if let Some(&(start, len)) = self.positions.get(at) {

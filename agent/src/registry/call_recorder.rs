@@ -159,7 +159,7 @@ impl CallRecorder {
     /// Remembers the method if it starts threads.
     pub fn on_method_loaded(&self, class: &str, name: &str, method: u32) {
         if THREAD_CLASSES.contains(&class) && name == "start" {
-            let free = |known: &&AtomicU32| known.load(Ordering::Relaxed) == 0;
+            let free = |slot: &&AtomicU32| slot.load(Ordering::Relaxed) == 0;
             if let Some(place) = self.start_methods.iter().find(free) {
                 // Relaxed: a method that is not in the registry yet starts no thread yet.
                 place.store(method, Ordering::Relaxed);
@@ -169,11 +169,14 @@ impl CallRecorder {
 
     /// Whether the method starts a thread.
     pub fn is_thread_start(&self, method: u32) -> bool {
-        let known = self
+        let start_methods = self
             .start_methods
             .iter()
-            .map(|known| known.load(Ordering::Relaxed));
-        method != 0 && known.into_iter().any(|known| known == method)
+            .map(|start_methods| start_methods.load(Ordering::Relaxed));
+        method != 0
+            && start_methods
+                .into_iter()
+                .any(|start_methods| start_methods == method)
     }
 
     /// Begins the part of a thread whose starter is unknown.
@@ -301,7 +304,7 @@ impl CallRecorder {
         ended.end_frames_from(self, Slot::from_pointer(0));
         ended.writer.flush(&self.writer);
         drop(ended);
-        lock(&self.threads).retain(|known| !Arc::ptr_eq(known, thread));
+        lock(&self.threads).retain(|other| !Arc::ptr_eq(other, thread));
     }
 
     /// Ends the file with the program. Returns its size in bytes, and whether it is complete.

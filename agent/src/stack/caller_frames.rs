@@ -188,15 +188,15 @@ pub fn match_callers(
     state: &ThreadState,
     frames: &[ResolvedFrame],
 ) -> Option<CallerFrames> {
-    let known = shown_frames(frames);
+    let shown = shown_frames(frames);
     let whole = are_known(frames);
-    let Some(innermost) = known.iter().rposition(|(_, frame)| frame.has_slot()) else {
+    let Some(innermost) = shown.iter().rposition(|(_, frame)| frame.has_slot()) else {
         return Some(CallerFrames {
             is_complete: whole,
-            ..CallerFrames::without_slots(state, frame_positions(&known))
+            ..CallerFrames::without_slots(state, frame_positions(&shown))
         });
     };
-    let (below, above) = known.split_at(innermost);
+    let (below, above) = shown.split_at(innermost);
     let MatchedSlots {
         slot,
         slots_without_site: bare,

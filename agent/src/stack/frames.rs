@@ -242,11 +242,11 @@ impl FrameCache {
         env: JniEnvironment,
         method: jmethodID,
     ) -> Arc<ResolvedMethod> {
-        let known = {
+        let cached = {
             let map = self.methods.read();
             map.get(method).cloned()
         };
-        let current = known.filter(|known| known.is_current(env, can_watch(agent, env)));
+        let current = cached.filter(|cached| cached.is_current(env, can_watch(agent, env)));
         current.unwrap_or_else(|| self.resolve_new(agent, env, method))
     }
 
@@ -268,9 +268,9 @@ impl FrameCache {
         let can_watch = can_watch(agent, env);
         let mut map = read();
         for info in infos {
-            let known = map.get(info.method);
-            let method = match known.filter(|known| known.is_current(env, can_watch)) {
-                Some(known) => Arc::clone(known),
+            let cached = map.get(info.method);
+            let method = match cached.filter(|cached| cached.is_current(env, can_watch)) {
+                Some(cached) => Arc::clone(cached),
                 None => {
                     drop(map);
                     let new = self.resolve_new(agent, env, info.method);
@@ -303,9 +303,9 @@ impl FrameCache {
         add: impl FnOnce() -> Option<u32>,
     ) -> Option<u32> {
         let key = (class, name.to_owned(), descriptor.to_owned());
-        let known = self.methods.read().added.get(&key).copied();
-        if known.is_some() {
-            return known;
+        let id = self.methods.read().added.get(&key).copied();
+        if id.is_some() {
+            return id;
         }
         // Two threads may add the method at once. Both ids are valid.
         let id = add()?;
@@ -343,9 +343,9 @@ impl FrameCache {
         resolved.older_lines = has_older_lines(agent, &resolved, before.as_deref());
         let resolved = Arc::new(resolved);
         let mut map = self.methods.write();
-        let known = map.methods.insert(method as usize, Arc::clone(&resolved));
+        let previous = map.methods.insert(method as usize, Arc::clone(&resolved));
         self.resolutions.fetch_add(1, Ordering::Release);
-        if known.is_none() && resolved.loader != ClassLoaderId::BOOT {
+        if previous.is_none() && resolved.loader != ClassLoaderId::BOOT {
             let of_loader = map.by_loader.entry(resolved.loader).or_default();
             of_loader.push(method as usize);
         }
@@ -477,9 +477,10 @@ fn fill_method(
     }
     let registry = agent.core.registry();
     let class = registry.find_class_id(id, name)?;
-    let known = registry.find_method(registry.class(class)?, &resolved.method_name, &descriptor);
+    let registered =
+        registry.find_method(registry.class(class)?, &resolved.method_name, &descriptor);
     drop(registry);
-    let id = match known {
+    let id = match registered {
         Some(id) => id,
         None => {
             let method_name = (&*resolved.method_name, &*descriptor);
@@ -705,20 +706,21 @@ impl<'a> StackWalk<'a> {
             location: 0,
         };
         let mut buffer = vec![empty; self.wanted];
-        let count = match self
-            .agent
-            .core
-            .jvmti
-            .read_stack_from(self.thread, self.depth, &mut buffer)
-        {
-            Ok(count) => count,
-            // The last piece ended exactly with the outermost frame.
-            Err(JvmError(ILLEGAL_ARGUMENT)) if self.depth > 0 => 0,
-            Err(_) => {
-                self.failed = true;
-                0
-            }
-        };
+        let count =
+            match self
+                .agent
+                .core
+                .jvmti
+                .read_stack_from(self.thread, self.depth, &mut buffer)
+            {
+                Ok(count) => count,
+                // The last piece ended exactly with the outermost frame.
+                Err(JvmError(ILLEGAL_ARGUMENT)) if self.depth > 0 => 0,
+                Err(_) => {
+                    self.failed = true;
+                    0
+                }
+            };
         buffer.truncate(count);
         self.ended = buffer.len() < self.wanted;
         self.depth += buffer.len();

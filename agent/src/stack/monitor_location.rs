@@ -76,10 +76,10 @@ pub fn locate_at_monitor(
     let Some((method, location)) = agent.core.jvmti.frame_location(0) else {
         return MonitorLocation::default();
     };
-    let known = cached_place(agent, env, method, location);
+    let place = cached_place(agent, env, method, location);
     MonitorLocation {
-        here: prove_location(agent, env, state, (thread, known)),
-        location: Some(known.position),
+        here: prove_location(agent, env, state, (thread, place)),
+        location: Some(place.position),
     }
 }
 
@@ -118,16 +118,16 @@ fn cached_place(
     location: i64,
 ) -> MonitorPlace {
     let index = (method as usize >> 3 ^ location as usize) % PLACES;
-    let place = KNOWN.with_borrow(|known| known.get(index).copied().flatten());
+    let place = KNOWN.with_borrow(|places| places.get(index).copied().flatten());
     if let Some(place) = place
         && (place.method, place.location) == (method as usize, location)
     {
         return place;
     }
     let place = analyze_place(agent, env, method, location);
-    KNOWN.with_borrow_mut(|known| {
-        known.resize(PLACES, None);
-        if let Some(entry) = known.get_mut(index) {
+    KNOWN.with_borrow_mut(|places| {
+        places.resize(PLACES, None);
+        if let Some(entry) = places.get_mut(index) {
             *entry = Some(place);
         }
     });

@@ -192,14 +192,14 @@ impl SuspectRow {
     /// Builds rows, most bytes first.
     pub(super) fn from_suspects(profile: &Profile, suspects: &[LeakSuspect]) -> Vec<SuspectRow> {
         let mut rows: Vec<SuspectRow> = Vec::new();
-        let mut known: HashMap<(String, Option<StackFrame>), usize> = HashMap::new();
+        let mut row_of_key: HashMap<(String, Option<StackFrame>), usize> = HashMap::new();
         for suspect in suspects {
             let row = SuspectRow::new(profile, suspect);
             let key = (row.class.clone(), row.at.clone());
-            match known.get(&key).and_then(|at| rows.get_mut(*at)) {
+            match row_of_key.get(&key).and_then(|at| rows.get_mut(*at)) {
                 Some(same) => same.merge_row(&row),
                 None => {
-                    known.insert(key, rows.len());
+                    row_of_key.insert(key, rows.len());
                     rows.push(row);
                 }
             }

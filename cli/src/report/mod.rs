@@ -115,17 +115,17 @@ fn resolve_kind(
     profile: &Profile,
     streamed: CommandStatus,
 ) -> Result<KindTotal, CommandError> {
-    let known = profile.counted_kinds();
+    let counted = profile.counted_kinds();
     let recorded = list_recorded_kinds(profile);
     let without_events = match &args.selection.event {
         Some(event) => Some(event.as_str())
-            .filter(|event| known.iter().all(|kind| kind.name != *event))
+            .filter(|event| counted.iter().all(|kind| kind.name != *event))
             .and_then(|event| recorded.iter().find(|name| **name == event)),
         None => recorded
             .iter()
             .find(|name| ALLOC.is_kind(name))
             .or(recorded.first())
-            .filter(|_| known.is_empty()),
+            .filter(|_| counted.is_empty()),
     };
     match without_events {
         Some(name) => Ok(KindTotal {

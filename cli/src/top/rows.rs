@@ -55,8 +55,8 @@ impl TopView {
     /// Whether rows are sorted by number of events: by choice, or because the kind has no values.
     pub fn sorts_by_count(&self, window: &SampleWindow) -> bool {
         let kind = self.shown_kind(window);
-        let known = window.totals.iter().find(|of| of.name == kind);
-        self.by_count || known.is_none_or(|kind| kind.unit.is_empty())
+        let total = window.totals.iter().find(|of| of.name == kind);
+        self.by_count || total.is_none_or(|kind| kind.unit.is_empty())
     }
 
     fn shows_row(&self, row: &MergedCounter) -> bool {
@@ -175,8 +175,8 @@ pub fn build_rows(window: &SampleWindow, view: &TopView) -> Vec<TopRow> {
     let is_shown = |row: &MergedCounter| of_kind(row) && view.shows_row(row);
     let sum = |measure| window.joined.own_sums_by_group(0, measure, by, is_shown);
     let (values, counts) = (sum(Measure::Value), sum(Measure::Count));
-    let known = window.totals.iter().find(|of| of.name == kind);
-    let unit = known.map_or("", |kind| kind.unit.as_str());
+    let total = window.totals.iter().find(|of| of.name == kind);
+    let unit = total.map_or("", |kind| kind.unit.as_str());
     let weighed = match view.sorts_by_count(window) {
         true => &counts,
         false => &values,

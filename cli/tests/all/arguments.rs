@@ -108,7 +108,10 @@ fn arguments_are_shown_to_who_asks_for_them() {
     for command in &commands {
         let masked = run_and_read(dir, command);
         assert!(!masked.is_empty() && !has(&masked, SECRET), "{command}");
-        if has(&run_and_read(dir, &format!("{command} --arguments")), SECRET) {
+        if has(
+            &run_and_read(dir, &format!("{command} --arguments")),
+            SECRET,
+        ) {
             shown.push(command.as_str());
             // Perfetto has each argument by itself.
             let words: &[u8] = match command.contains("perfetto") {
@@ -170,10 +173,10 @@ fn server() -> (String, Receiver<Vec<u8>>) {
             if sender.send(body).is_err() {
                 return;
             }
-            let known = "lucce-collect 1\nnumber 0\ntoken 0000000000000000\nended false\n";
+            let generation = "lucce-collect 1\nnumber 0\ntoken 0000000000000000\nended false\n";
             let answer = format!(
-                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{known}",
-                known.len()
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{generation}",
+                generation.len()
             );
             // Who has what it wants may have gone.
             let _ = stream.write_all(answer.as_bytes());

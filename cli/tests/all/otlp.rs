@@ -328,7 +328,7 @@ fn a_server_that_claims_a_running_jvm_has_ended_is_not_believed() {
     let log = folder.path().join("live.log");
     // This process has the log mapped, as its JVM would have.
     let (writer, counters, _) = lucce_testkit::live(&log);
-    let known: &[u8] = b"lucce-collect 1\nnumber 7\ntoken ffffffffffffffff\nended true\n";
+    let generation: &[u8] = b"lucce-collect 1\nnumber 7\ntoken ffffffffffffffff\nended true\n";
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     thread::spawn(move || {
@@ -336,7 +336,7 @@ fn a_server_that_claims_a_running_jvm_has_ended_is_not_believed() {
             let mut stream = stream.unwrap();
             let mut block = [0; 4096];
             let _ = stream.read(&mut block);
-            answer(&mut stream, Reply::Says("200 OK", known));
+            answer(&mut stream, Reply::Says("200 OK", generation));
         }
     });
     let output = lucce(folder.path(), &["push", "--collector", &url, "live.log"]);

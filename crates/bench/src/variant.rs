@@ -143,12 +143,12 @@ impl Variant {
     /// The name is unknown; the message lists the known names.
     pub fn parse(text: &str) -> Result<Variant, String> {
         if let Some((name, flags)) = text.split_once('=') {
-            return match name.is_empty() || known(name).is_some() {
+            return match name.is_empty() || find_variant(name).is_some() {
                 true => Err(format!("{name:?} is no name for a variant of your own")),
                 false => Ok(Variant::from_parts(name, flags, flags)),
             };
         }
-        known(text).ok_or_else(|| {
+        find_variant(text).ok_or_else(|| {
             let known = KNOWN.map(|(name, ..)| name);
             format!("unknown variant {text}; there are {}", known.join(", "))
         })
@@ -227,8 +227,8 @@ impl Variant {
     }
 }
 
-fn known(name: &str) -> Option<Variant> {
-    known_variants().find(|known| known.name == name)
+fn find_variant(name: &str) -> Option<Variant> {
+    known_variants().find(|variant| variant.name == name)
 }
 
 fn known_variants() -> impl Iterator<Item = Variant> {

@@ -197,13 +197,13 @@ impl AcyclicNumbering {
             starts_sub_path: begins,
             ..NodeNumbering::default()
         };
-        for known in incoming
+        for weighted in incoming
             .iter()
-            .filter(|known| !left_out.contains(&known.edge))
+            .filter(|weighted| !left_out.contains(&weighted.edge))
         {
-            node.incoming.push((node.end, known.edge));
-            self.additions.insert(known.edge, node.end);
-            node.end += self.context_count(known.edge.caller);
+            node.incoming.push((node.end, weighted.edge));
+            self.additions.insert(weighted.edge, node.end);
+            node.end += self.context_count(weighted.edge.caller);
         }
         node.count = rules.grow_capacity(node.end, limit);
         self.reduced_edges.extend(left_out);
@@ -217,22 +217,22 @@ impl AcyclicNumbering {
         limit: u64,
         begins: bool,
     ) -> HashSet<CallEdge> {
-        let count = |known: &WeightedEdge| u128::from(self.context_count(known.edge.caller));
+        let count = |weighted: &WeightedEdge| u128::from(self.context_count(weighted.edge.caller));
         let all: u128 = incoming.iter().map(count).sum();
         if all + u128::from(begins) <= u128::from(limit) {
             return HashSet::new();
         }
         let mut hot: Vec<&WeightedEdge> = incoming.iter().collect();
-        hot.sort_by_key(|known| std::cmp::Reverse(known.weight));
+        hot.sort_by_key(|weighted| std::cmp::Reverse(weighted.weight));
         let mut left = u128::from(limit.saturating_sub(1));
-        hot.retain(|known| match left.checked_sub(count(known)) {
+        hot.retain(|weighted| match left.checked_sub(count(weighted)) {
             Some(rest) => {
                 left = rest;
                 false
             }
             None => true,
         });
-        hot.into_iter().map(|known| known.edge).collect()
+        hot.into_iter().map(|weighted| weighted.edge).collect()
     }
 }
 
@@ -260,10 +260,10 @@ impl AcyclicGraph {
     fn from_edges(edges: &[WeightedEdge], hot_first: bool) -> AcyclicGraph {
         let mut given = edges.to_vec();
         if hot_first {
-            given.sort_by_key(|known| std::cmp::Reverse(known.weight));
+            given.sort_by_key(|weighted| std::cmp::Reverse(weighted.weight));
         }
         let mut outgoing: HashMap<MethodId, Vec<CallEdge>> = HashMap::new();
-        for WeightedEdge { edge, .. } in given.iter().filter(|known| !known.edge.is_entry()) {
+        for WeightedEdge { edge, .. } in given.iter().filter(|weighted| !weighted.edge.is_entry()) {
             outgoing.entry(edge.caller).or_default().push(*edge);
         }
         let mut walk = DepthFirstWalk {
@@ -272,13 +272,13 @@ impl AcyclicGraph {
             done: Vec::new(),
             back_edges: HashSet::new(),
         };
-        let entries = given.iter().filter(|known| known.edge.is_entry());
-        let entries: Vec<MethodId> = entries.map(|known| known.edge.callee).collect();
+        let entries = given.iter().filter(|weighted| weighted.edge.is_entry());
+        let entries: Vec<MethodId> = entries.map(|weighted| weighted.edge.callee).collect();
         entries.iter().for_each(|entry| walk.walk_from(*entry));
         // Methods that no entry reaches: callers known from elsewhere.
         given
             .iter()
-            .for_each(|known| walk.walk_from(known.edge.caller));
+            .for_each(|weighted| walk.walk_from(weighted.edge.caller));
         walk.done.reverse();
         let mut graph = AcyclicGraph {
             order: walk.done,
@@ -287,12 +287,12 @@ impl AcyclicGraph {
             targets: HashSet::new(),
             back_edges: walk.back_edges,
         };
-        for known in given.iter().filter(|known| !known.edge.is_entry()) {
-            if graph.back_edges.contains(&known.edge) {
-                graph.targets.insert(known.edge.callee);
+        for weighted in given.iter().filter(|weighted| !weighted.edge.is_entry()) {
+            if graph.back_edges.contains(&weighted.edge) {
+                graph.targets.insert(weighted.edge.callee);
             } else {
-                let callers = graph.incoming.entry(known.edge.callee);
-                callers.or_default().push(*known);
+                let callers = graph.incoming.entry(weighted.edge.callee);
+                callers.or_default().push(*weighted);
             }
         }
         graph

@@ -134,7 +134,10 @@ fn a_foreign_reader_of_forgotten_memory_is_never_wrong() {
                 while !done.load(Ordering::Relaxed) {
                     for &seen in &old {
                         let id_read = read(encoder.raw_tables(), seen);
-                        assert!(id_read.is_none_or(|id| id == seen.3.0), "{id_read:?} {seen:?}");
+                        assert!(
+                            id_read.is_none_or(|id| id == seen.3.0),
+                            "{id_read:?} {seen:?}"
+                        );
                     }
                 }
             });

@@ -518,9 +518,9 @@ impl<'d> OtlpDictionary<'d> {
             return 0;
         }
         let run = self.run;
-        let known = self.stacks.in_order.len();
+        let before = self.stacks.in_order.len();
         let number = self.stacks.intern_index(node);
-        if self.stacks.in_order.len() > known {
+        if self.stacks.in_order.len() > before {
             for frame in run.stack_frames(node) {
                 self.intern_location(frame);
             }
@@ -529,9 +529,9 @@ impl<'d> OtlpDictionary<'d> {
     }
 
     fn intern_location(&mut self, frame: u32) -> i32 {
-        let known = self.locations.in_order.len();
+        let before = self.locations.in_order.len();
         let number = self.locations.intern_index(frame);
-        if self.locations.in_order.len() > known {
+        if self.locations.in_order.len() > before {
             self.intern_function(frame);
         }
         number

@@ -464,8 +464,8 @@ impl<'w> PerfettoWriter<'w> {
     /// Returns a stack's index, which is that of its node.
     fn intern_stack(&mut self, node: u32, new: &mut InternedData) -> Option<u64> {
         let iid = (node != ExportRun::ROOT).then_some(u64::from(node))?;
-        let known = self.stacks.get_mut(node as usize)?;
-        if std::mem::replace(known, true) {
+        let is_written = self.stacks.get_mut(node as usize)?;
+        if std::mem::replace(is_written, true) {
             return Some(iid);
         }
         let mut frame_ids = Vec::new();

@@ -325,18 +325,18 @@ impl<'w, W: Write> PprofWriter<'w, W> {
 
     fn intern_location(&mut self, number: u32) -> io::Result<u64> {
         let run = self.run;
-        let known = self.locations.get(number as usize).copied();
-        let (Some(known), Some(frame)) = (known, run.frames.get(number as usize)) else {
+        let location = self.locations.get(number as usize).copied();
+        let (Some(location), Some(frame)) = (location, run.frames.get(number as usize)) else {
             return Ok(0);
         };
-        if known != 0 {
-            return Ok(known);
+        if location != 0 {
+            return Ok(location);
         }
         let function_id = self.intern_function(frame)?;
         let id = self.next_location;
         self.next_location += 1;
-        if let Some(known) = self.locations.get_mut(number as usize) {
-            *known = id;
+        if let Some(location) = self.locations.get_mut(number as usize) {
+            *location = id;
         }
         let line = frame.line_number().map_or(0, i64::from);
         let location = PprofLocation {

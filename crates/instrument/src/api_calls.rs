@@ -24,11 +24,11 @@ const INVOKESTATIC: u8 = 184;
 
 /// Returns the site kind of a call of lucce's API; `None`: it is another call.
 pub fn api_site_kind(call: &MethodCall<'_>) -> Option<HookSiteKind> {
-    let known = API.iter().find(|(owner, name, descriptor, _)| {
+    let entry = API.iter().find(|(owner, name, descriptor, _)| {
         (*owner, *name, *descriptor) == (&*call.owner, &*call.name, &*call.descriptor)
             && call.opcode == INVOKESTATIC
     });
-    known.map(|(.., mark)| mark.clone())
+    entry.map(|(.., mark)| mark.clone())
 }
 
 /// Natives that call Java other than through JNI, by calling class and name. All are called from their own class only.

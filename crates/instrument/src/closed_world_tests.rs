@@ -146,10 +146,10 @@ fn the_list_of_facts_is_what_the_jdks_have() {
         kept.collect::<Vec<_>>().join(" ")
     };
     let lines = |text: &str| text.lines().skip(1).map(without).collect::<Vec<_>>();
-    let known = std::fs::read_to_string(file).unwrap();
-    assert_eq!(lines(&known), lines(&text));
+    let expected = std::fs::read_to_string(file).unwrap();
+    assert_eq!(lines(&expected), lines(&text));
     let row = |line: &String| line.ends_with(|c: char| c.is_ascii_digit());
-    let of_none: Vec<String> = lines(&known)
+    let of_none: Vec<String> = lines(&expected)
         .into_iter()
         .filter(|line| !row(line))
         .collect();
@@ -183,18 +183,18 @@ fn the_list_of_natives_is_what_the_jdks_have() {
     if std::env::var_os("BLESS").is_some() && all {
         std::fs::write(file, &text).unwrap();
     }
-    let known = std::fs::read_to_string(file).unwrap();
+    let expected = std::fs::read_to_string(file).unwrap();
     match all {
-        true => assert_eq!(known, text),
+        true => assert_eq!(expected, text),
         // Skips a JDK that is not installed.
         false => {
             let of = |class: &str| {
-                known
+                expected
                     .lines()
                     .find(|line| line.split(' ').next() == Some(class))
             };
             let is_known = |class: &str, own: &str| {
-                of(class).is_some_and(|line| line.split(' ').any(|known| known == own))
+                of(class).is_some_and(|line| line.split(' ').any(|expected| expected == own))
             };
             let unknown = natives_by_class
                 .iter()
@@ -207,8 +207,8 @@ fn the_list_of_natives_is_what_the_jdks_have() {
 /// The annotations in the class files decide.
 #[test]
 fn the_table_of_hidden_methods_matches_the_jdks() {
-    let known = JDKS.iter().filter(|jdk| [17, 25].contains(&jdk.version));
-    for jdk in known {
+    let jdks = JDKS.iter().filter(|jdk| [17, 25].contains(&jdk.version));
+    for jdk in jdks {
         assert_eq!(
             jdk.hidden_otherwise,
             Vec::<String>::new(),
@@ -225,14 +225,14 @@ fn method_key(owner: &str, name: &str, descriptor: &str) -> Key {
 impl ClosedWorld {
     /// Analyzes each class as if all classes had been loaded before it.
     fn from_classes(classes: &[ClassFile<'_>], events: EventKindSet) -> ClosedWorld {
-        let mut known = ClosedWorld::default();
+        let mut world = ClosedWorld::default();
         loop {
-            let before = known.untracked.len();
+            let before = world.untracked.len();
             for class in classes {
-                known.add_class(class, events);
+                world.add_class(class, events);
             }
-            if known.untracked.len() == before {
-                return known;
+            if world.untracked.len() == before {
+                return world;
             }
         }
     }
@@ -354,15 +354,15 @@ fn check_classes(classes: &[Vec<u8>]) {
     });
     let none = EventKindSet::default();
     for events in [none, none.with_kind(&ALLOC), none.with_kind(&CALL), others] {
-        let known = ClosedWorld::from_classes(&classes, events);
+        let world = ClosedWorld::from_classes(&classes, events);
         assert!(
-            events.contains(&CALL) || known.untracked.len() > 1000,
+            events.contains(&CALL) || world.untracked.len() > 1000,
             "{} untracked methods",
-            known.untracked.len()
+            world.untracked.len()
         );
         let open: Vec<String> = classes
             .iter()
-            .flat_map(|class| known.unhooked_calls(class))
+            .flat_map(|class| world.unhooked_calls(class))
             .collect();
         assert!(open.is_empty(), "{}", open.join("\n"));
     }

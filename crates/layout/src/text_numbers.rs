@@ -34,11 +34,11 @@ impl TextNumbers {
     /// or half of all slots are used. The other half stays empty.
     pub fn claim_place(&self, place: i32, number: u32) -> Option<()> {
         let mut taken = self.lock();
-        let known = self.numbers.get(usize::try_from(place).ok()?)?;
+        let slot = self.numbers.get(usize::try_from(place).ok()?)?;
         // Relaxed: Java code that sees the text without the number calls the agent again.
-        let is_free = known.load(Ordering::Relaxed) == 0 && *taken < self.numbers.len() / 2;
+        let is_free = slot.load(Ordering::Relaxed) == 0 && *taken < self.numbers.len() / 2;
         is_free.then(|| {
-            known.store(number, Ordering::Relaxed);
+            slot.store(number, Ordering::Relaxed);
             *taken += 1;
         })
     }

@@ -82,7 +82,7 @@ mod names_tests {
 
     #[test]
     fn only_near_names_are_suggested() {
-        let known = ["alloc", "off", "on", "lock"];
+        let names = ["alloc", "off", "on", "lock"];
         for (given, near) in [
             ("aloc", Some("alloc")),
             ("allco", Some("alloc")),
@@ -93,7 +93,7 @@ mod names_tests {
             ("no", None),
             ("", None),
         ] {
-            assert_eq!(find_near_name(given, known), near, "{given}");
+            assert_eq!(find_near_name(given, names), near, "{given}");
         }
     }
 }

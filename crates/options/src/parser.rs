@@ -133,17 +133,17 @@ fn check_mode(
 }
 
 fn missing_value(part: &str) -> OptionError {
-    let known = OPTION_TABLE.iter().map(|entry| entry.name);
+    let names = OPTION_TABLE.iter().map(|entry| entry.name);
     match find_option(part) {
         Some(entry) => OptionError(format!(
             "option '{part}' has no value: options are key=value, here {part}={}",
             entry.value_form()
         )),
-        None => unknown_name("option", part, known, "options are key=value"),
+        None => unknown_name("option", part, names, "options are key=value"),
     }
 }
 
 fn unknown_option(key: &str) -> OptionError {
-    let known = OPTION_TABLE.iter().map(|entry| entry.name);
-    unknown_name("option", key, known, "`lucce options` lists them")
+    let names = OPTION_TABLE.iter().map(|entry| entry.name);
+    unknown_name("option", key, names, "`lucce options` lists them")
 }

@@ -52,7 +52,7 @@ pub(crate) const REFUSED_COMBINATIONS: [KindCombination; 2] = [
 
 /// Whether `events=` accepts this name, or it is `none`.
 fn is_event_name(name: &str) -> bool {
-    event_names().any(|known| known == name)
+    event_names().any(|event| event == name)
 }
 
 fn event_names() -> impl Iterator<Item = &'static str> {

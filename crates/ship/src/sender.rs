@@ -206,21 +206,21 @@ impl LogSender {
         &mut self,
         wire: &mut dyn CollectorClient,
     ) -> Result<CollectorGeneration, CollectorError> {
-        let known = wire.last_generation(self.run)?;
+        let stored = wire.last_generation(self.run)?;
         if let Some(generation) = self.unconfirmed.take()
-            && (generation.number, generation.token) == (known.number, known.token)
+            && (generation.number, generation.token) == (stored.number, stored.token)
         {
             self.mark_stored(generation);
         }
         if self
             .collector_contents
             .as_ref()
-            .is_some_and(|has| has.token != known.token)
+            .is_some_and(|has| has.token != stored.token)
         {
             self.collector_contents = None;
         }
-        self.number = Some(known.number);
-        Ok(known)
+        self.number = Some(stored.number);
+        Ok(stored)
     }
 
     fn mark_stored(&mut self, generation: SentGeneration) {

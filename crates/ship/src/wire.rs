@@ -259,17 +259,17 @@ impl CollectorGeneration {
     pub fn parse(text: &str) -> Option<CollectorGeneration> {
         let mut lines = text.lines();
         lines.next().filter(|line| *line == FIRST_LINE)?;
-        let mut known = CollectorGeneration::default();
+        let mut generation = CollectorGeneration::default();
         for line in lines {
             match line.split_once(' ')? {
-                ("number", number) => known.number = number.parse().ok()?,
-                ("token", token) => known.token = u64::from_str_radix(token, 16).ok()?,
-                ("ended", ended) => known.ended = ended.parse().ok()?,
+                ("number", number) => generation.number = number.parse().ok()?,
+                ("token", token) => generation.token = u64::from_str_radix(token, 16).ok()?,
+                ("ended", ended) => generation.ended = ended.parse().ok()?,
                 // Fields of later versions.
                 _ => {}
             }
         }
-        Some(known)
+        Some(generation)
     }
 }
 
@@ -345,14 +345,17 @@ mod wire_tests {
 
     #[test]
     fn a_collector_reports_its_generation() {
-        let known = CollectorGeneration {
+        let generation = CollectorGeneration {
             number: 7,
             token: u64::MAX,
             ended: true,
         };
-        assert_eq!(CollectorGeneration::parse(&known.to_text()), Some(known));
-        let later = format!("{}more of it\n", known.to_text());
-        assert_eq!(CollectorGeneration::parse(&later), Some(known));
+        assert_eq!(
+            CollectorGeneration::parse(&generation.to_text()),
+            Some(generation)
+        );
+        let later = format!("{}more of it\n", generation.to_text());
+        assert_eq!(CollectorGeneration::parse(&later), Some(generation));
         for other in [
             "",
             "<html>",

@@ -156,13 +156,13 @@ impl MergedProfile {
 
     /// Whether a path has a frame for which `is_it` is true, by node. Calls `is_it` once for each different frame.
     pub fn mark_paths_through(&self, is_it: impl Fn(&str) -> bool) -> Vec<bool> {
-        let mut known: HashMap<TreeFrameKey, bool> = HashMap::new();
+        let mut cache: HashMap<TreeFrameKey, bool> = HashMap::new();
         let mut through = vec![false; self.tree.len()];
         for node in 1..self.tree.len() {
             let Some((caller, key)) = self.tree.caller_and_frame(NodeId(node as u32)) else {
                 continue;
             };
-            let own = *known.entry(key).or_insert_with(|| {
+            let own = *cache.entry(key).or_insert_with(|| {
                 let frame = self.names.resolve_frame(key);
                 frame.is_some_and(|frame| is_it(&frame.qualified_method()))
             });
@@ -178,9 +178,8 @@ impl MergedProfile {
     #[must_use]
     pub fn group_name(&self, key: GroupKey) -> String {
         let names = &self.names;
-        let text = |name: Option<&String>, none: &str| {
-            name.map_or_else(|| none.to_owned(), String::clone)
-        };
+        let text =
+            |name: Option<&String>, none: &str| name.map_or_else(|| none.to_owned(), String::clone);
         match key {
             GroupKey::Context(_, what) | GroupKey::Type(what) => {
                 text(what.and_then(|what| names.types.get(what)), "(no type)")

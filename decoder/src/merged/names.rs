@@ -128,9 +128,9 @@ impl MergedNames {
         profile: &'n Profile,
         apart: FrameIdentity,
     ) -> impl FnMut(ContextFrame) -> Option<TreeFrameKey> + 'n {
-        let mut known: HashMap<(SiteId, MethodId), TreeFrameKey> = HashMap::new();
+        let mut cache: HashMap<(SiteId, MethodId), TreeFrameKey> = HashMap::new();
         move |frame| {
-            let key = known.entry((frame.site, frame.method));
+            let key = cache.entry((frame.site, frame.method));
             Some(*key.or_insert_with(|| self.number_frame(profile, frame, apart)))
         }
     }

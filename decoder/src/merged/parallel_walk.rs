@@ -69,9 +69,9 @@ pub(super) fn walk_contexts(
 fn build_partial_tree(profile: &Profile, ids: &[ContextId], tick: ProgressTick<'_>) -> PartialTree {
     let mut tree = CallTree::default();
     let mut frames = Vec::new();
-    let mut known: HashMap<(SiteId, MethodId), TreeFrameKey> = HashMap::new();
+    let mut cache: HashMap<(SiteId, MethodId), TreeFrameKey> = HashMap::new();
     let key = |frame: ContextFrame| {
-        let key = known.entry((frame.site, frame.method));
+        let key = cache.entry((frame.site, frame.method));
         Some(*key.or_insert_with(|| {
             frames.push(frame);
             TreeFrameKey(frames.len() as u32 - 1)

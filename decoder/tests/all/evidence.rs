@@ -219,7 +219,10 @@ fn what_leaks_is_found() {
         ("one in three", Life::Some(3, 40.0), fast),
     ] {
         let count_detections = count_detections(life, run);
-        assert!(count_detections >= SEEDS * 97 / 100, "{name}: {count_detections} of {SEEDS}");
+        assert!(
+            count_detections >= SEEDS * 97 / 100,
+            "{name}: {count_detections} of {SEEDS}"
+        );
     }
 }
 
@@ -245,7 +248,10 @@ fn what_does_not_leak_is_not_found() {
         for births in [0.5, 6.0] {
             let run = Run { births, ..RUN };
             let count_detections = count_detections(life, run);
-            assert_eq!(count_detections, 0, "{life:?} with {births}: {count_detections} of {SEEDS}");
+            assert_eq!(
+                count_detections, 0,
+                "{life:?} with {births}: {count_detections} of {SEEDS}"
+            );
         }
     }
 }

@@ -72,7 +72,10 @@ impl PcceHybridEncoding {
             cases: FastMap::default(),
             methods: residence_map(edges),
             offsets,
-            edges: edges.iter().filter(|known| !known.edge.is_entry()).count(),
+            edges: edges
+                .iter()
+                .filter(|weighted| !weighted.edge.is_entry())
+                .count(),
             threads: ThreadTable::default(),
             stack_operations: 0,
         };

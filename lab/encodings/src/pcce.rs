@@ -54,7 +54,10 @@ impl PcceEncoding {
     pub fn new(edges: &[WeightedEdge], bits: u32, open: bool) -> PcceEncoding {
         PcceEncoding {
             numbering: AcyclicNumbering::from_edges(edges, &numbering_rules(bits, open)),
-            edges: edges.iter().filter(|known| !known.edge.is_entry()).count(),
+            edges: edges
+                .iter()
+                .filter(|weighted| !weighted.edge.is_entry())
+                .count(),
             methods: residence_map(edges),
             threads: ThreadTable::default(),
             stack_operations: 0,
@@ -109,7 +112,7 @@ pub(crate) fn numbering_rules(bits: u32, open: bool) -> NumberingRules {
 
 /// "The residence function of l".
 pub(crate) fn residence_map(edges: &[WeightedEdge]) -> FastMap<SiteId, MethodId> {
-    let sites = edges.iter().map(|known| known.edge);
+    let sites = edges.iter().map(|weighted| weighted.edge);
     sites.map(|edge| (edge.site, edge.caller)).collect()
 }
 

@@ -5,7 +5,7 @@ mod support;
 use lucce_contextkit::{FOP, JAVAC};
 use lucce_kcontexts::*;
 use support::paths;
-use support::recorded::{read, feed_stacks};
+use support::recorded::{feed_stacks, read};
 
 #[test]
 fn both_inverses_of_real_programs_are_equal() {

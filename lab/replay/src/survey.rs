@@ -56,7 +56,7 @@ impl RecordingSurvey {
         let mut callees: Vec<u32> = survey
             .profile
             .iter()
-            .map(|known| known.edge.callee.0)
+            .map(|weighted| weighted.edge.callee.0)
             .collect();
         callees.sort_unstable();
         callees.dedup();

@@ -146,8 +146,8 @@ impl HookedClassCache {
     ) -> Option<RewriteOutcome> {
         let place = self.file_for_loader(loader)?;
         place.lookups.fetch_add(1, Ordering::Relaxed);
-        let known = place.written.as_ref()?;
-        known.find_entry(hash_bytes(bytes), |entry| {
+        let entries = place.written.as_ref()?;
+        entries.find_entry(hash_bytes(bytes), |entry| {
             restore_class(agent, loader, &CacheEntryView::parse(entry)?)
         })
     }
@@ -216,8 +216,8 @@ impl CacheFile {
         let now = cache_folder::open(&self.folder, &name);
         let now = now.and_then(|file| CacheEntries::open(file, self.key));
         let mut entries = new;
-        let known = now.iter().flat_map(CacheEntries::read_all);
-        let more: Vec<_> = known.filter(|entry| !entries.contains(entry)).collect();
+        let stored = now.iter().flat_map(CacheEntries::read_all);
+        let more: Vec<_> = stored.filter(|entry| !entries.contains(entry)).collect();
         entries.extend(more);
         let bytes = cache_file::encode_file(self.key, entries, MAX_FILE_BYTES);
         cache_folder::replace_file(&self.folder, &name, &bytes)

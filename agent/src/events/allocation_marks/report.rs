@@ -43,7 +43,11 @@ impl MarkReport {
         let mut lost = self.dropped;
         let mut lines = String::new();
         let mut line = |reading: CounterReading, bytes: u64, of: &str| {
-            let _ = writeln!(lines, "{:x} {} {bytes} {of}", reading.number.0, reading.count);
+            let _ = writeln!(
+                lines,
+                "{:x} {} {bytes} {of}",
+                reading.number.0, reading.count
+            );
         };
         for reading in sum_readings(&self.allocations) {
             match find_allocation(agent, env, reading.number) {

@@ -78,8 +78,8 @@ impl LivenessSurvey {
     }
 
     fn get_cached(&self, context: (ContextId, MethodId)) -> Option<bool> {
-        let known = (*self.cache.get(cache_index(context))?)?;
-        (known.context == context).then_some(known.is_live)
+        let entry = (*self.cache.get(cache_index(context))?)?;
+        (entry.context == context).then_some(entry.is_live)
     }
 }
 

@@ -88,7 +88,7 @@ fn is_known_native(class: &str, native: &str) -> bool {
         let owner = words.next().unwrap_or_default();
         is_of_the_base |= package_of(owner) == package;
         if owner == class {
-            return words.any(|known| known == native);
+            return words.any(|word| word == native);
         }
     }
     !is_of_the_base || class == UNSAFE

@@ -35,7 +35,10 @@ impl ModelKinds {
                 other if other == text => {
                     let number = self.types.get_number(place);
                     // Without its type, the real code asks the agent.
-                    assert!(number == 0 || number == type_of(text), "{number} for {text}");
+                    assert!(
+                        number == 0 || number == type_of(text),
+                        "{number} for {text}"
+                    );
                     return;
                 }
                 _ => {}

@@ -83,22 +83,22 @@ impl DacceDictionary {
 /// Removes targets whose place in the call site's table is taken. Returns the number of sites with a table.
 fn hash_targets(edges: &mut Vec<lucce_callgraph::numbering::WeightedEdge>) -> usize {
     let mut sites: FastMap<SiteId, Vec<MethodId>> = FastMap::default();
-    for known in edges.iter().filter(|known| !known.edge.is_entry()) {
+    for weighted in edges.iter().filter(|weighted| !weighted.edge.is_entry()) {
         sites
-            .entry(known.edge.site)
+            .entry(weighted.edge.site)
             .or_default()
-            .push(known.edge.callee);
+            .push(weighted.edge.callee);
     }
     sites.retain(|_, targets| targets.len() > COMPARED);
     let tables: FastMap<SiteId, HashMap<usize, MethodId>> = sites
         .iter()
         .map(|(site, targets)| (*site, build_table(targets)))
         .collect();
-    edges.retain(|known| {
+    edges.retain(|weighted| {
         let table = tables
-            .get(&known.edge.site)
-            .filter(|_| !known.edge.is_entry());
-        table.is_none_or(|table| table.values().any(|target| *target == known.edge.callee))
+            .get(&weighted.edge.site)
+            .filter(|_| !weighted.edge.is_entry());
+        table.is_none_or(|table| table.values().any(|target| *target == weighted.edge.callee))
     });
     tables.len()
 }

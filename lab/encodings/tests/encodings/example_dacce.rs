@@ -57,7 +57,7 @@ fn several_unencoded_edges() {
 fn figure_3_additions() {
     let feed = figure_3();
     assert_eq!(feed.encoding.max_id(), 4);
-    let addition = |text| feed.encoding.addition_value(known(text, 1).edge);
+    let addition = |text| feed.encoding.addition_value(weighted_edge(text, 1).edge);
     let adding = ["BD", "CD", "DE", "DF", "FI", "EI", "CI"].map(addition);
     assert_eq!(adding, [0, 1, 0, 0, 0, 2, 4].map(Some));
     assert_eq!(addition("CE"), None);
@@ -157,7 +157,7 @@ fn the_hottest_edge_adds_nothing() {
     feed.walk("ABD");
     (0..10).for_each(|_| drop(feed.walk("ACD")));
     feed.encoding.re_encode();
-    let addition = |text| feed.encoding.addition_value(known(text, 1).edge);
+    let addition = |text| feed.encoding.addition_value(weighted_edge(text, 1).edge);
     assert_eq!([addition("CD"), addition("BD")], [Some(0), Some(1)]);
 }
 

@@ -139,7 +139,7 @@ fn a_graph_numbered_in_advance() {
     let plan = AcyclicNumbering::from_edges(&edges, &rules);
     let counts = ['A', 'B', 'C', 'D', 'E'].map(|letter| plan.context_count(method(letter)));
     assert_eq!(counts, [1, 2, 2, 5, 6]);
-    assert_eq!(plan.addition_value(known("CD", 1).edge), Some(3));
+    assert_eq!(plan.addition_value(weighted_edge("CD", 1).edge), Some(3));
     let layout = lucce_callgraph::ContextLayout::DEFAULT;
     // As PCCE has it: nothing is numbered that is not in the graph.
     let policy = lucce_callgraph::EncodingPolicy {

@@ -29,7 +29,7 @@ fn additions(encoding: &PcceEncoding, edges: &[&str]) -> Vec<u64> {
     let addition = |text: &&str| {
         encoding
             .numbering()
-            .addition_value(known(text, 1).edge)
+            .addition_value(weighted_edge(text, 1).edge)
             .unwrap()
     };
     edges.iter().map(addition).collect()
@@ -137,7 +137,7 @@ fn hybrid() -> Feed<PcceHybridEncoding> {
         ("GI", 1),
         ("JI", 2),
     ];
-    let offsets = offsets.map(|(text, offset)| (known(text, 1).edge, offset));
+    let offsets = offsets.map(|(text, offset)| (weighted_edge(text, 1).edge, offset));
     let edges = graph(&FIGURE_4);
     Feed::new(PcceHybridEncoding::new(
         &edges,

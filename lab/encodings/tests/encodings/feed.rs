@@ -23,10 +23,10 @@ pub fn edge(caller: char, callee: char, nth: u32) -> CallEdge {
 
 /// Edges of a static graph, all equally hot: "AB" is A → B; "A" is a thread's entry.
 pub fn graph(edges: &[&str]) -> Vec<WeightedEdge> {
-    edges.iter().map(|text| known(text, 1)).collect()
+    edges.iter().map(|text| weighted_edge(text, 1)).collect()
 }
 
-pub fn known(text: &str, weight: u64) -> WeightedEdge {
+pub fn weighted_edge(text: &str, weight: u64) -> WeightedEdge {
     let letters: Vec<char> = text.chars().collect();
     let edge = match letters[..] {
         [entry] => CallEdge::from_thread_entry(method(entry)),
@@ -248,8 +248,8 @@ impl ContextEncoding for Profile {
     fn start_thread(&mut self, _: ProgramThreadId, _: Option<(ProgramThreadId, ContextFrame)>) {}
 
     fn enter_call(&mut self, _: ProgramThreadId, edge: CallEdge) {
-        match self.0.iter_mut().find(|known| known.edge == edge) {
-            Some(known) => known.weight += 1,
+        match self.0.iter_mut().find(|weighted| weighted.edge == edge) {
+            Some(weighted) => weighted.weight += 1,
             None => self.0.push(WeightedEdge { edge, weight: 1 }),
         }
     }

@@ -146,9 +146,9 @@ proptest! {
     ) {
         let edges = edges_of(&acts);
         // Frames of different sizes, as in C.
-        let width = |known: &WeightedEdge| {
-            let width = widths[known.edge.caller.0 as usize % 7];
-            (known.edge, u64::from(width % 4) + 1)
+        let width = |weighted: &WeightedEdge| {
+            let width = widths[weighted.edge.caller.0 as usize % 7];
+            (weighted.edge, u64::from(width % 4) + 1)
         };
         let widths: FastMap<CallEdge, u64> = edges.iter().map(width).collect();
         check(PcceHybridEncoding::new(&edges, bits, false, widths.clone()), &acts, false);
