@@ -173,8 +173,8 @@ impl<'a> StackDepthFlow<'_, 'a> {
 
     /// Follows the code from `bci` to an instruction that ends it or was reached before.
     fn follow_straight_line(&mut self, bci: u32) -> Result<(), BytecodeError> {
-        let known = self.bounds.depths.get(bci as usize);
-        let mut depth = known.copied().unwrap_or(0);
+        let entry_depth = self.bounds.depths.get(bci as usize);
+        let mut depth = entry_depth.copied().unwrap_or(0);
         let mut instructions = self.code.instructions_from(bci);
         while let Some((instruction, operands)) = instructions.next()? {
             let (bci, op) = (i64::from(instruction.bci), instruction.opcode);
@@ -193,8 +193,8 @@ impl<'a> StackDepthFlow<'_, 'a> {
                 return Ok(());
             }
             match self.bounds.depths.get_mut(next) {
-                Some(known) if *known == UNKNOWN => *known = depth,
-                Some(known) if *known == depth => return Ok(()),
+                Some(entry_depth) if *entry_depth == UNKNOWN => *entry_depth = depth,
+                Some(entry_depth) if *entry_depth == depth => return Ok(()),
                 // Another depth, or behind the last instruction.
                 _ => return Err(out_of_bounds(operands.offset())),
             }
@@ -299,8 +299,8 @@ impl<'a> StackDepthFlow<'_, 'a> {
                     .iter()
                     .map(|one: &VerificationType<'_>| one.slot_count())
                     .sum();
-                let known = self.bounds.depths.get(bci as usize);
-                if known == Some(&UNKNOWN) {
+                let entry_depth = self.bounds.depths.get(bci as usize);
+                if entry_depth == Some(&UNKNOWN) {
                     self.reach_with_depth(i64::from(bci), depth.try_into().unwrap_or(UNKNOWN - 1))?;
                 }
             }
@@ -317,8 +317,8 @@ impl<'a> StackDepthFlow<'_, 'a> {
         match op {
             opcode::GETSTATIC..=opcode::INVOKEDYNAMIC => {
                 let index = operands.u2()?;
-                let known = self.bounds.members.get(usize::from(index)).copied();
-                if let Some(Some(effect)) = known {
+                let member = self.bounds.members.get(usize::from(index)).copied();
+                if let Some(Some(effect)) = member {
                     return Ok(with_receiver(effect, op));
                 }
                 let effect = member_effect(self.pool, index, op)?;

@@ -404,8 +404,8 @@ impl<'c, 'a, 'p> PoolAdditions<'c, 'a, 'p> {
     pub(crate) fn near_integer(&mut self, value: i32) -> Option<(u16, i16)> {
         let from = value.saturating_sub(i32::from(i16::MAX));
         let to = value.saturating_sub(i32::from(i16::MIN));
-        let known = self.integers.range(from..=to).next();
-        let (near, index) = match known {
+        let nearest = self.integers.range(from..=to).next();
+        let (near, index) = match nearest {
             Some((near, index)) => (*near, *index),
             None if self.next + KEPT_FOR_HELPERS < FULL => (to, self.intern_integer(to).ok()?),
             None => return None,

@@ -88,9 +88,9 @@ pub fn resolve_number(
     slot: Slot,
     method: MethodId,
 ) -> ContextId {
-    let known = load_number(core, slot);
-    if known != ContextId::UNKNOWN {
-        return known;
+    let number = load_number(core, slot);
+    if number != ContextId::UNKNOWN {
+        return number;
     }
     let (mut at, mut alike) = (slot, 1);
     // A caller's number is valid if its slot still has the decoded local variables: then its context is the same.

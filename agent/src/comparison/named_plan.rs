@@ -243,9 +243,9 @@ impl NumberingPlan for NamedPlan {
 
     fn addition_value(&self, edge: CallEdge) -> Option<u64> {
         increment_counter(&self.matches.call_lookups);
-        let known = self.additions.get(&self.translate_edge(edge)?)?;
+        let addition = self.additions.get(&self.translate_edge(edge)?)?;
         increment_counter(&self.matches.call_hits);
-        let addition = (*known)?;
+        let addition = (*addition)?;
         increment_counter(&self.matches.calls_numbered);
         Some(addition)
     }

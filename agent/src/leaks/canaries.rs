@@ -353,8 +353,8 @@ mod canaries_tests {
             if let Some(tested) = tested {
                 noticed += 1;
                 assert!(tested + 2 * HELD_TICKS + 64 > heap.collections, "{tested}");
-                let known: HashSet<u32> = heap.objects.iter().map(|(id, _)| *id).collect();
-                let lie = |(born, id): &(u64, u32)| *born < tested && known.contains(id);
+                let living: HashSet<u32> = heap.objects.iter().map(|(id, _)| *id).collect();
+                let lie = |(born, id): &(u64, u32)| *born < tested && living.contains(id);
                 assert!(!garbage.iter().any(lie));
             }
             // Created, referenced for a while, then no longer.

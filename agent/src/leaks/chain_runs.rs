@@ -166,10 +166,10 @@ impl ChainRuns {
     pub fn end_walk(&mut self) -> Vec<RunArrival> {
         let arrivals = std::mem::take(&mut self.arrivals).into_iter();
         let arrivals = arrivals.filter_map(|(mut run, mut arrival)| {
-            let mut known = HashSet::from([run]);
+            let mut visited = HashSet::from([run]);
             while let Some((before, place)) = self.before.get(&run) {
                 // A chain may be a circle.
-                if !known.insert(*before) {
+                if !visited.insert(*before) {
                     break;
                 }
                 run = *before;

@@ -132,13 +132,13 @@ impl<R: Copy> SampledObjectTable<R> {
         self.drop_unused_origins();
         self.next_key += 1;
         let (key, place) = (self.next_key, Arc::new(place));
-        let known = OriginState {
+        let state = OriginState {
             origin: Arc::clone(&place),
             is_written: false,
             objects: 0,
         };
         self.key_by_origin.insert(place, key);
-        self.origins.insert(key, known);
+        self.origins.insert(key, state);
         key
     }
 
@@ -257,8 +257,8 @@ impl<R: Copy> SampledObjectTable<R> {
 
     /// The origin of a row, unless the log has its record.
     pub fn unwritten_origin(&self, key: u32) -> Option<Arc<AllocationOrigin>> {
-        let known = self.origins.get(&key)?;
-        (!known.is_written).then(|| Arc::clone(&known.origin))
+        let state = self.origins.get(&key)?;
+        (!state.is_written).then(|| Arc::clone(&state.origin))
     }
 
     /// Marks that the log has the origin's record.

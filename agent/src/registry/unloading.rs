@@ -33,8 +33,8 @@ impl CodeRegistry {
     /// Like [`link_loader`](CodeRegistry::link_loader), unless the loader has the class already.
     pub fn link_loader_once(&mut self, loader: ClassLoaderId, class: u32) {
         let name = self.class(class).map(|info| info.name);
-        let known = || self.classes_by_name.get(&loader)?.get(&name?).copied();
-        if known() != Some(class) {
+        let named_class = || self.classes_by_name.get(&loader)?.get(&name?).copied();
+        if named_class() != Some(class) {
             self.link_loader(loader, class);
         }
     }

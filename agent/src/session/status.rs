@@ -32,14 +32,14 @@ fn status_json(agent: &Agent, uptime: u64) -> String {
         FileState::Truncated | FileState::Failed => (0, lost + events),
         FileState::Whole | FileState::Moved(_) | FileState::Removed => (events, lost),
     };
-    let known = ReplyObject::default()
+    let reply = ReplyObject::default()
         .with_text("lucce", env!("CARGO_PKG_VERSION"))
         .with_raw("attached", agent.core.is_attached());
-    let known = match agent.core.sampling_interval() {
-        Some(bytes) => known.with_raw("sampled_bytes", bytes),
-        None => known,
+    let reply = match agent.core.sampling_interval() {
+        Some(bytes) => reply.with_raw("sampled_bytes", bytes),
+        None => reply,
     };
-    known
+    reply
         .with_raw("pid", std::process::id())
         .with_text("run", &agent.core.run.to_string())
         .with_raw("uptime_ms", uptime)
@@ -112,14 +112,14 @@ fn file_object(file_state: &FileState, path: &Path) -> ReplyObject {
 
 fn log_json(agent: &Agent) -> String {
     let file_state = agent.core.log.file_state(&agent.core.options.out);
-    let known = file_object(&file_state, &agent.core.options.out)
+    let log = file_object(&file_state, &agent.core.options.out)
         .with_raw("bytes", agent.core.log.written_bytes())
         .with_raw("refused", agent.core.log.refused_records());
     // Why the log is full.
-    let known = match agent.core.log.no_room() {
-        None => known.with_raw("full", "null"),
-        Some(LogFullCause::Limit) => known.with_text("full", "limit"),
-        Some(LogFullCause::Disk) => known.with_text("full", "disk"),
+    let log = match agent.core.log.no_room() {
+        None => log.with_raw("full", "null"),
+        Some(LogFullCause::Limit) => log.with_text("full", "limit"),
+        Some(LogFullCause::Disk) => log.with_text("full", "disk"),
     };
-    known.into_json()
+    log.into_json()
 }

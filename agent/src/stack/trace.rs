@@ -190,21 +190,21 @@ impl ArchivedLog {
                 self.classes.insert(class.id, (class.name.into(), file));
             }
             LogRecord::Method(method) => {
-                let known = ArchivedMethod {
+                let archived = ArchivedMethod {
                     class: method.class,
                     name: method.name.into(),
                     descriptor: method.descriptor.into(),
                     lines: method.lines.into(),
                 };
-                self.methods.insert(method.id, known);
+                self.methods.insert(method.id, archived);
             }
             LogRecord::Site(site) => {
-                let known = ArchivedSite {
+                let archived = ArchivedSite {
                     method: site.method,
                     bci: site.bci,
                     line: site.line,
                 };
-                self.sites.insert(site.id, known);
+                self.sites.insert(site.id, archived);
             }
             _ => {}
         }

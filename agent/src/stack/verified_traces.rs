@@ -58,9 +58,9 @@ impl VerifiedTraces {
     /// `Ok`: the pair was proven equal. `Err`: the generation to pass to [`VerifiedTraces::add_trace`] after the
     /// comparison.
     pub fn check_verified(&self, pair: TraceHash) -> Result<(), CodeGeneration> {
-        let mut known = self.lock_state();
-        let age = CodeGeneration(known.changes);
-        let times = known.pairs.get_mut(&pair.0).ok_or(age)?;
+        let mut state = self.lock_state();
+        let age = CodeGeneration(state.changes);
+        let times = state.pairs.get_mut(&pair.0).ok_or(age)?;
         *times += 1;
         match *times < AGAIN {
             true => Ok(()),
@@ -70,14 +70,14 @@ impl VerifiedTraces {
 
     /// Adds a pair that was proven equal, unless code changed during the comparison.
     pub fn add_trace(&self, pair: TraceHash, age: CodeGeneration) {
-        let mut known = self.lock_state();
-        if known.changes != age.0 {
+        let mut state = self.lock_state();
+        if state.changes != age.0 {
             return;
         }
-        if known.pairs.len() >= MOST {
-            known.pairs.clear();
+        if state.pairs.len() >= MOST {
+            state.pairs.clear();
         }
-        known.pairs.insert(pair.0, 0);
+        state.pairs.insert(pair.0, 0);
     }
 
     /// Removes a pair that is no longer equal.
@@ -87,9 +87,9 @@ impl VerifiedTraces {
 
     /// Forgets all pairs, because methods may have new code with other lines, or are unloaded.
     pub fn forget_all(&self) {
-        let mut known = self.lock_state();
-        known.pairs.clear();
-        known.changes += 1;
+        let mut state = self.lock_state();
+        state.pairs.clear();
+        state.changes += 1;
     }
 
     fn lock_state(&self) -> MutexGuard<'_, VerifiedTraceState> {

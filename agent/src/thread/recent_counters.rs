@@ -55,13 +55,13 @@ impl RecentCounters {
         kind: &'static EventKind,
         class: jclass,
     ) -> Option<EventCounterRef> {
-        let known = self.0.get(entry_index(place))?.as_ref()?;
-        let same = known.place == place
-            && std::ptr::eq(known.kind, kind)
+        let entry = self.0.get(entry_index(place))?.as_ref()?;
+        let same = entry.place == place
+            && std::ptr::eq(entry.kind, kind)
             // Null also stands for an unloaded class.
-            && (known.class == 0) == class.is_null()
-            && env.is_same(known.class as jobject, class);
-        same.then_some(known.counter)
+            && (entry.class == 0) == class.is_null()
+            && env.is_same(entry.class as jobject, class);
+        same.then_some(entry.counter)
     }
 
     pub fn insert_counter(&mut self, env: JniEnvironment, recent: RecentCounter) {

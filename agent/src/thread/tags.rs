@@ -96,14 +96,14 @@ impl TagRegistry {
             return (known, None);
         }
         drop(read);
-        let mut known = self.table.write();
-        known.insert_tag(outer, key, value)
+        let mut table = self.table.write();
+        table.insert_tag(outer, key, value)
     }
 
     /// The pairs of a set.
     pub fn pairs(&self, set: TagSet) -> Arc<[TagPair]> {
-        let known = self.table.read();
-        let set = known.sets.get(set.0 as usize);
+        let table = self.table.read();
+        let set = table.sets.get(set.0 as usize);
         set.map_or_else(
             || Arc::new([]) as Arc<[TagPair]>,
             |set| Arc::clone(&set.pairs),
@@ -147,11 +147,11 @@ impl TagSetTable {
 
     /// The distinguished pair for this key and value.
     fn intern_pair(&mut self, key: &str, value: &str) -> (TagPair, Option<TagLimit>) {
-        let known = self.values.get_key_value(key);
-        let key: Arc<str> = known.map_or_else(|| key.into(), |(key, _)| Arc::clone(key));
+        let entry = self.values.get_key_value(key);
+        let key: Arc<str> = entry.map_or_else(|| key.into(), |(key, _)| Arc::clone(key));
         let values = self.values.entry(Arc::clone(&key)).or_default();
-        if let Some(known) = values.get(value) {
-            return ((key, Arc::clone(known)), None);
+        if let Some(entry) = values.get(value) {
+            return ((key, Arc::clone(entry)), None);
         }
         if value == REST_VALUE {
             return ((key, REST_VALUE.into()), None);
@@ -315,8 +315,8 @@ mod tags_tests {
             let (second, bound) = tags.add_tag(first, "k2", &(n / 200).to_string());
             assert_eq!(second == first, bound == Some(TagLimit::Sets));
         }
-        let known = tags.table.read();
-        assert_eq!(known.sets.len(), MOST_SETS);
+        let table = tags.table.read();
+        assert_eq!(table.sets.len(), MOST_SETS);
     }
 
     #[test]

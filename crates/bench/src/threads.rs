@@ -155,9 +155,9 @@ impl Threads {
         });
         self.others.retain(|id, _| ids.contains(id));
         for id in ids {
-            let known = self.serving.contains_key(&id);
+            let is_serving = self.serving.contains_key(&id);
             let first = *self.others.entry(id).or_insert_with(Instant::now);
-            if !known && first.elapsed() < NAMING && self.serves(id) {
+            if !is_serving && first.elapsed() < NAMING && self.serves(id) {
                 let file = File::open(format!("/proc/{}/task/{id}/schedstat", self.pid));
                 if let Ok(usage) = file {
                     let mut serving = Serving { usage, last: 0 };

@@ -149,8 +149,8 @@ impl Variant {
             };
         }
         find_variant(text).ok_or_else(|| {
-            let known = KNOWN.map(|(name, ..)| name);
-            format!("unknown variant {text}; there are {}", known.join(", "))
+            let names = KNOWN.map(|(name, ..)| name);
+            format!("unknown variant {text}; there are {}", names.join(", "))
         })
     }
 
@@ -232,8 +232,8 @@ fn find_variant(name: &str) -> Option<Variant> {
 }
 
 fn known_variants() -> impl Iterator<Item = Variant> {
-    let known = KNOWN.into_iter();
-    known.map(|(name, about, flags)| Variant::from_parts(name, about, flags))
+    let variants = KNOWN.into_iter();
+    variants.map(|(name, about, flags)| Variant::from_parts(name, about, flags))
 }
 
 fn there<'a>(library: Option<&'a Path>, missing: &str) -> Result<&'a str, String> {
@@ -305,9 +305,9 @@ mod variant_tests {
 
     #[test]
     fn the_baseline_has_no_flags_and_names_differ() {
-        let known = Variant::known();
-        assert!(known[0].flags.is_empty());
-        for variant in &known {
+        let variants = Variant::known();
+        assert!(variants[0].flags.is_empty());
+        for variant in &variants {
             assert_eq!(Variant::parse(&variant.name).unwrap(), *variant);
         }
     }

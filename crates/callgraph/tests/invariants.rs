@@ -212,10 +212,10 @@ proptest! {
 fn when_versions_and_anchors_run_out_numbers_go_on() {
     let encoder = encoder(ContextLayout::new(2, 4, 20), EncodingPolicy::LUCCE);
     let (main, runtime) = (MethodId(1), MethodId(2));
-    let mut known = vec![(encoder.root_context(main), main, Vec::new())];
+    let mut contexts = vec![(encoder.root_context(main), main, Vec::new())];
     for method in 3..1500 {
         // What is new calls what is old, and is called by it.
-        let (caller, name, path) = known[(method as usize - 3) / 3].clone();
+        let (caller, name, path) = contexts[(method as usize - 3) / 3].clone();
         let callee = if name == runtime {
             MethodId(method)
         } else {
@@ -225,7 +225,7 @@ fn when_versions_and_anchors_run_out_numbers_go_on() {
         let id = encoder.encode_call(caller, site, name, callee);
         let path: Vec<ContextFrame> = [&[ContextFrame { site, method: name }], &path[..]].concat();
         assert_eq!(encoder.decode_context(id, callee).as_ref(), Ok(&path));
-        known.push((id, callee, path));
+        contexts.push((id, callee, path));
     }
     let stats = encoder.collect_stats();
     assert_eq!((stats.unknown, stats.versions, stats.bases), (0, 3, 2));
@@ -233,7 +233,7 @@ fn when_versions_and_anchors_run_out_numbers_go_on() {
         encoder.layout(),
         &encoder.with_journal(|changes| changes.clone()),
     );
-    for (id, method, path) in &known {
+    for (id, method, path) in &contexts {
         assert_eq!(graph.decode_context(*id, *method).as_ref(), Ok(path));
     }
 }

@@ -153,9 +153,9 @@ impl MappedFile {
     /// Returns what happened to the file; asks the system, unless the file was closed.
     #[must_use]
     pub fn check_loss(&self) -> Option<FileLoss> {
-        let known = self.known_loss();
-        if known == Some(FileLoss::Truncated) || self.closed.load(Ordering::Acquire) {
-            return known;
+        let loss = self.known_loss();
+        if loss == Some(FileLoss::Truncated) || self.closed.load(Ordering::Acquire) {
+            return loss;
         }
         let size = self.file.metadata().map_or(0, |found| found.len());
         if size < self.mapped() {

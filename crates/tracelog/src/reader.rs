@@ -1036,9 +1036,9 @@ fn keep_counters(before: &[u8], now: &mut [u8]) {
             continue;
         };
         let before = before.unwrap_or_default();
-        let known = before.len().min(cells.len());
-        let (old, new) = cells.split_at_mut(known);
-        old.copy_from_slice(before.get(..known).unwrap_or_default());
+        let common = before.len().min(cells.len());
+        let (old, new) = cells.split_at_mut(common);
+        old.copy_from_slice(before.get(..common).unwrap_or_default());
         new.fill(0);
     }
 }

@@ -179,9 +179,9 @@ impl LogSpool {
     /// The spool cannot be read.
     pub fn last_generation(&self, run: RunId) -> Result<CollectorGeneration, SpoolError> {
         let slot = self.run_slot(run);
-        let known = self.read_generation(run, &mut lock(&slot));
+        let generation = self.read_generation(run, &mut lock(&slot));
         self.release_slot(run, slot);
-        Ok(known?)
+        Ok(generation?)
     }
 
     fn read_generation(
@@ -193,14 +193,14 @@ impl LogSpool {
             return Ok(*known);
         }
         let own = self.run_folder(run);
-        let mut known = SpoolRunState::read(&own)?.applied;
+        let mut applied = SpoolRunState::read(&own)?.applied;
         if let Some(((number, token), _)) = list_generations(&own, "g-")?.pop_last()
-            && number > known.number
+            && number > applied.number
         {
-            (known.number, known.token) = (number, token);
+            (applied.number, applied.token) = (number, token);
         }
-        *slot = Some(known);
-        Ok(known)
+        *slot = Some(applied);
+        Ok(applied)
     }
 
     /// Takes a part that a client says to be of `run`.
@@ -236,13 +236,13 @@ impl LogSpool {
     ) -> Result<PartOutcome, SpoolError> {
         let head = &part.head;
         let run = head.run;
-        let known = self.read_generation(run, slot)?;
-        if known.ended || (head.number, head.token) == (known.number, known.token) {
-            return Ok(PartOutcome::Stored(known));
+        let generation = self.read_generation(run, slot)?;
+        if generation.ended || (head.number, head.token) == (generation.number, generation.token) {
+            return Ok(PartOutcome::Stored(generation));
         }
-        let is_next = known.number.checked_add(1) == Some(head.number);
-        if !is_next || head.base != 0 && head.base != known.token {
-            return Ok(PartOutcome::WrongGeneration(known));
+        let is_next = generation.number.checked_add(1) == Some(head.number);
+        if !is_next || head.base != 0 && head.base != generation.token {
+            return Ok(PartOutcome::WrongGeneration(generation));
         }
         let more = (bytes.len() as u64).next_multiple_of(DISK_BLOCK);
         if self.used.load(Ordering::Relaxed).saturating_add(more) > self.limits.all {
@@ -260,11 +260,11 @@ impl LogSpool {
         replace_file(&parts, &part_name(head.part), bytes)?;
         self.used.fetch_add(more, Ordering::Relaxed);
         if !head.last {
-            return Ok(PartOutcome::Stored(known));
+            return Ok(PartOutcome::Stored(generation));
         }
         if !(0..=head.part).all(|part| parts.join(part_name(part)).exists()) {
             // Some were sent to a collector that did not keep them.
-            return Ok(PartOutcome::WrongGeneration(known));
+            return Ok(PartOutcome::WrongGeneration(generation));
         }
         if head.base == 0
             && let Err(why) = check_pieces(&parts, head)

@@ -64,8 +64,8 @@ pub fn sum_runs(work: &mut CompactionJob<'_>, state: &mut DatasetState) -> Resul
         return Ok(0);
     };
     let is_old = |run: &&String| {
-        let known = state.runs.get(*run);
-        known.is_some_and(|known| !known.summed && known.last < first)
+        let entry = state.runs.get(*run);
+        entry.is_some_and(|entry| !entry.summed && entry.last < first)
     };
     let old: BTreeSet<String> = state.runs.keys().filter(is_old).cloned().collect();
     if old.is_empty() {

@@ -142,8 +142,8 @@ impl ResponseFormat {
             None => {}
         }
         let accepted = request.header_text("accept").unwrap_or_default();
-        let known = ["application/json", "text/csv", "text/plain"];
-        Ok(match first_accepted(accepted, &known) {
+        let media_types = ["application/json", "text/csv", "text/plain"];
+        Ok(match first_accepted(accepted, &media_types) {
             Some("text/csv") => ResponseFormat::Csv,
             Some("text/plain") => ResponseFormat::Text,
             _ => ResponseFormat::Json,
@@ -190,8 +190,8 @@ mod routes_tests {
 
     #[test]
     fn what_is_accepted_first_is_answered() {
-        let known = ["application/json", "text/plain"];
-        let first = |accepted| first_accepted(accepted, &known);
+        let media_types = ["application/json", "text/plain"];
+        let first = |accepted| first_accepted(accepted, &media_types);
         assert_eq!(
             first("text/html, Text/Plain;q=0.5, application/json"),
             Some("text/plain")

@@ -129,9 +129,11 @@ impl<'r> RecordedSteps<'r> {
                 Ok(RecordedStep::Unwind(frames))
             }
             StepToken::Edge(number) => {
-                let known = number < block.edges;
+                let is_defined = number < block.edges;
                 let edge = self.recording.edges().get(number as usize);
-                let edge = *edge.filter(|_| known).ok_or("an edge that is not known")?;
+                let edge = *edge
+                    .filter(|_| is_defined)
+                    .ok_or("an edge that is not known")?;
                 apply_edge(stack, edge)
             }
         }

@@ -59,9 +59,9 @@ pub fn create_encoding(name: &str, survey: &RecordingSurvey) -> Option<Box<dyn C
 }
 
 fn planned_encoding(layout: ContextLayout, survey: &RecordingSurvey) -> VersionedEncoding {
-    let known: Vec<_> = [&survey.profile[..], &survey.event_profile[..]].concat();
+    let profile: Vec<_> = [&survey.profile[..], &survey.event_profile[..]].concat();
     let plan = AcyclicNumbering::from_edges(
-        &known,
+        &profile,
         &NumberingRules::for_base_version(layout, &EncodingPolicy::STATIC),
     );
     VersionedEncoding::with_numbering_plan("static", layout, EncodingPolicy::STATIC, plan)

@@ -305,11 +305,11 @@ impl HeapSearch {
         let Some(strength) = self.strength_of(reference) else {
             return WalkControl::Ignore;
         };
-        let known = match reference.tag {
+        let target = match reference.tag {
             0 => None,
             tag => self.by_tag.get(&tag).copied(),
         };
-        if let Some(to) = known {
+        if let Some(to) = target {
             let walk = self.walk_of_node(to);
             if walk == self.walks {
                 // A chain may continue behind an object that this walk has found.
@@ -524,12 +524,12 @@ impl HeapSearch {
         let Some(node) = self.nodes.get_mut(to as usize) else {
             return;
         };
-        let known = |old: &HeapEdge| {
+        let is_same_edge = |old: &HeapEdge| {
             old.from == edge.from && old.strength == edge.strength && old.times <= edge.times
         };
         // A class refers to its loader once, and a loader may have thousands of classes.
         let is_bounded = edge.by != ReferenceKind::ClassLoader;
-        if is_bounded && node.referrers.iter().any(known) {
+        if is_bounded && node.referrers.iter().any(is_same_edge) {
             return;
         }
         match !is_bounded || (node.referrers.len() as u32) < MAX_REFERRERS {

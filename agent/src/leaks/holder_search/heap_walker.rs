@@ -219,10 +219,10 @@ impl HeapWalker {
     fn add_loader(&mut self, class: jclass, tag: i64, loader: jobject) {
         // A hidden class may be unloaded before its loader.
         let name = self.tools.class_signature(class).unwrap_or_default();
-        let known = self.tools.get_tag(loader);
-        if let (false, Ok(known)) = (name.contains('.'), known)
-            && let Some(new) = self.search.add_loader(tag, known)
-            && new != known
+        let loader_tag = self.tools.get_tag(loader);
+        if let (false, Ok(loader_tag)) = (name.contains('.'), loader_tag)
+            && let Some(new) = self.search.add_loader(tag, loader_tag)
+            && new != loader_tag
         {
             // Without the tag the loader is on no path.
             let _ = self.tools.set_tag(loader, new);

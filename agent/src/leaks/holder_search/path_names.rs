@@ -170,8 +170,8 @@ impl HolderPathNamer {
         if self.threads.is_none() {
             self.threads = Some(self.read_thread_names());
         }
-        let known = self.threads.as_ref()?.get(&number).cloned();
-        Some(known.unwrap_or_else(|| format!("thread {number}")))
+        let name = self.threads.as_ref()?.get(&number).cloned();
+        Some(name.unwrap_or_else(|| format!("thread {number}")))
     }
 
     fn read_thread_names(&self) -> HashMap<i64, String> {

@@ -140,15 +140,20 @@ impl LucceAlgorithm {
         from: CallIdVersion,
         watch: &mut impl UpdateObserver,
     ) -> CallIdVersion {
-        let known = self.edges.get(&edge).copied();
-        let caller = known.map_or_else(|| self.intern_method(edge.caller), |known| known.caller);
+        let numbered = self.edges.get(&edge).copied();
+        let caller = numbered.map_or_else(
+            || self.intern_method(edge.caller),
+            |numbered| numbered.caller,
+        );
         self.back_up(caller, from.version, watch);
-        let known = known.unwrap_or_else(|| self.add_edge(edge, caller, watch));
-        let inputs = self.find_node(known.callee).map_or(0, |node| node.inputs);
-        let (addition, version) = match known.inputs == inputs {
+        let numbered = numbered.unwrap_or_else(|| self.add_edge(edge, caller, watch));
+        let inputs = self
+            .find_node(numbered.callee)
+            .map_or(0, |node| node.inputs);
+        let (addition, version) = match numbered.inputs == inputs {
             // Nothing that this number depends on has changed since.
-            true => (known.addition, self.version),
-            false => self.renumber_callee(edge, known, inputs, watch),
+            true => (numbered.addition, self.version),
+            false => self.renumber_callee(edge, numbered, inputs, watch),
         };
         let call = bounded_sum(from.call_id, addition, self.limit - 1);
         CallIdVersion {
@@ -220,21 +225,21 @@ impl LucceAlgorithm {
     fn renumber_callee(
         &mut self,
         edge: CallEdge,
-        known: NumberedEdge,
+        numbered: NumberedEdge,
         inputs: u64,
         watch: &mut impl UpdateObserver,
     ) -> (u64, PaperVersion) {
         let before = self.version;
-        let (addition, sum) = self.sum_incoming(known);
-        self.set_count(known.callee, sum, watch);
-        let known = NumberedEdge {
+        let (addition, sum) = self.sum_incoming(numbered);
+        self.set_count(numbered.callee, sum, watch);
+        let numbered = NumberedEdge {
             addition,
             inputs,
-            ..known
+            ..numbered
         };
-        self.edges.insert(edge, known);
+        self.edges.insert(edge, numbered);
         watch.on_edge_numbered(edge, inputs, addition);
-        if self.version == before || self.sum_incoming(known).0 == addition {
+        if self.version == before || self.sum_incoming(numbered).0 == addition {
             return (addition, self.version);
         }
         self.repaired += 1;
