@@ -328,10 +328,10 @@ fn last_parts(file: &str, parts: usize) -> &str {
 
 /// Looks up the facts that rules need in the code of a log.
 impl CodeSymbols {
+    /// Where a class of this name was loaded from.
     fn class_location(&self, name: &str) -> Option<&str> {
-        self.loaded_classes()
-            .find(|class| class.name == name)
-            .and_then(|class| class.location)
+        let classes = self.loaded_classes().filter(|class| class.name == name);
+        classes.filter_map(|class| class.location).next()
     }
 }
 

@@ -36,6 +36,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 /// `java Hello.java`: the JDK compiles the file in memory.
 fn source_file(setup: &Setup, jdk: &Jdk) -> Checked {
     let java = Java::new(setup, jdk, &format!("own-code-source-{}", jdk.version));
+    fs::create_dir_all(java.folder()).map_err(|e| e.to_string())?;
     let file = java.folder().join("Hello.java");
     fs::write(&file, SOURCE).map_err(|e| e.to_string())?;
     let java = java

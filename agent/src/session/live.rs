@@ -33,11 +33,15 @@ pub fn write_vm_properties(agent: &Agent) {
         ("jvm.name", c"java.vm.name"),
         ("jdk", c"java.version"),
         ("command", c"sun.java.command"),
-        ("directory", c"user.dir"),
     ] {
         if let Some(value) = agent.core.jvmti.system_property(property) {
             agent.core.append_meta(key, &value);
         }
+    }
+    if let Ok(directory) = std::env::current_dir() {
+        agent
+            .core
+            .append_meta("directory", &directory.to_string_lossy());
     }
     let command = agent.core.jvmti.system_property(c"sun.java.command");
     let (main_class, is_merged) = program_filter::find_main_class(&command.unwrap_or_default());
