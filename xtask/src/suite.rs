@@ -374,8 +374,11 @@ mod suite_tests {
             let steps = steps_of(&parse(words).unwrap()).into_iter();
             steps.map(|step| step.name).collect()
         };
-        assert_eq!(names(&["lint"]), ["fmt", "arch", "dependencies", "clippy"]);
-        assert_eq!(names(&["lint", "cost"])[4..], ["build", "perf-check"]);
+        assert_eq!(
+            names(&["lint"]),
+            ["fmt", "arch", "docs", "dependencies", "clippy"]
+        );
+        assert_eq!(names(&["lint", "cost"])[5..], ["build", "perf-check"]);
         let jvm = ["build", "jvm-tests 21", "verify-apps 21", "coverage 21"];
         assert_eq!(names(&["jvm", "21"]), jvm);
     }

@@ -183,7 +183,10 @@ fn requests_without_the_secret_or_by_another_name_are_refused() {
         assert_eq!(answer.status, 403, "{request} {headers}");
         let text = answer.head + &answer.body;
         let secrets = ["app.Main", &secret, "sample.log"];
-        assert!(!secrets.iter().any(|text| text.contains(text)), "{text}");
+        assert!(
+            !secrets.iter().any(|secret| text.contains(secret)),
+            "{text}"
+        );
     }
     for method in ["POST", "PUT", "DELETE", "OPTIONS"] {
         let answer = server.ask(&format!("{method} /{secret}/"), &host);
