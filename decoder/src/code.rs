@@ -51,7 +51,6 @@ struct ClassSymbol {
 /// A class of the log, for rules about its origin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoadedClass<'c> {
-    pub id: ClassId,
     /// `a.b.C$D`
     pub name: &'c str,
     pub is_boot: bool,
@@ -216,19 +215,11 @@ impl CodeSymbols {
             let source = self.class_sources.get(id);
             let location = source.and_then(|source| self.locations.get(source));
             LoadedClass {
-                id: ClassId(id),
                 name: self.texts.get(info.name),
                 is_boot: info.is_boot,
                 location: location.map(|text| self.texts.get(*text)),
             }
         })
-    }
-
-    /// All methods of the log with their class.
-    pub(crate) fn methods_with_class(&self) -> impl Iterator<Item = (MethodId, ClassId)> {
-        self.methods
-            .iter()
-            .map(|(id, info)| (MethodId(id), info.class))
     }
 
     /// A key that is equal for overloads: methods for which [`method_name`](Self::method_name) is the same.

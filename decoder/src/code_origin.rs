@@ -12,18 +12,16 @@
 //! 4. Archives that the project has just built: in `target` or `build` below the working directory.
 //! 5. Classes below the main class's package, wherever they came from.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
-use lucce_callgraph::MethodId;
 use lucce_tracelog::COMMAND;
 
 use crate::code::{CodeSymbols, LoadedClass};
-use crate::frame::is_jdk_name;
 use crate::profile::Profile;
 
 /// Whose code a class is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum CodeOrigin {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum CodeOrigin {
     /// The program's own.
     Application,
     /// A library of the program.
@@ -32,61 +30,17 @@ pub enum CodeOrigin {
     Jdk,
 }
 
-/// The origin of each class of a run.
-pub struct CodeOrigins {
-    origins: HashMap<MethodId, CodeOrigin>,
-    /// What counts as own code, for people: archives, folders, packages.
-    own_places: BTreeSet<String>,
-}
-
-impl CodeOrigins {
-    /// Classifies all classes of a run.
-    #[must_use]
-    pub fn from_profile(profile: &Profile) -> CodeOrigins {
-        let launch = ProgramLaunch::from_profile(profile);
-        let mut own_packages = HashSet::new();
-        let mut by_class = HashMap::new();
-        let mut own_places = BTreeSet::new();
-        let mut unknown = Vec::new();
-        for class in profile.code.loaded_classes() {
-            let Some(origin) = launch.classify_class(&class) else {
-                unknown.push(class);
-                continue;
-            };
-            if origin == CodeOrigin::Application {
-                own_packages.insert(package_of(class.name).to_owned());
-                own_places.insert(launch.describe_place(&class));
-            }
-            by_class.insert(class.id, origin);
-        }
-        // Classes generated at run time have the package of the class that they stand for.
-        for class in unknown {
-            let origin = match own_packages.contains(package_of(class.name)) {
-                true => CodeOrigin::Application,
-                false if is_jdk_name(class.name) => CodeOrigin::Jdk,
-                false => CodeOrigin::Library,
-            };
-            by_class.insert(class.id, origin);
-        }
-        let methods = profile.code.methods_with_class();
-        let origins = methods.filter_map(|(method, class)| Some((method, *by_class.get(&class)?)));
-        CodeOrigins {
-            origins: origins.collect(),
-            own_places,
-        }
-    }
-
-    /// The origin of a method's class; a method that the log does not explain counts as a library's.
-    #[must_use]
-    pub fn method_origin(&self, method: MethodId) -> CodeOrigin {
-        let origin = self.origins.get(&method).copied();
-        origin.unwrap_or(CodeOrigin::Library)
-    }
-
-    /// What counts as own code, sorted: `shop.jar!BOOT-INF/classes`, `com.acme.*`.
-    pub fn own_places(&self) -> impl Iterator<Item = &str> {
-        self.own_places.iter().map(String::as_str)
-    }
+/// What counts as the program's own code, for people, sorted: `shop.jar!BOOT-INF/classes`, `com.acme.*`.
+#[must_use]
+pub fn list_own_code(profile: &Profile) -> BTreeSet<String> {
+    let launch = ProgramLaunch::from_profile(profile);
+    let classes = profile.code.loaded_classes();
+    let own = classes.filter(|class| launch.classify_class(class) == Some(CodeOrigin::Application));
+    let locations: HashSet<Option<&str>> = own.map(|class| class.location).collect();
+    let places = locations.into_iter();
+    places
+        .map(|location| launch.describe_place(location))
+        .collect()
 }
 
 /// How the program was started.
@@ -246,22 +200,22 @@ impl<'p> ProgramLaunch<'p> {
         })
     }
 
-    /// What a person knows the class's place by.
-    fn describe_place(&self, class: &LoadedClass<'_>) -> String {
-        match class.location {
-            Some(location)
-                if self.is_own_location(location) || Some(location) == self.main_location =>
-            {
-                short_location(location, self.working_directory)
-            }
-            Some(location) if self.is_started_archive(location) || self.is_built_here(location) => {
-                short_location(location, self.working_directory)
-            }
-            _ => match self.own_package {
-                Some(package) => format!("{package}.*"),
-                None => format!("{}.*", package_of(class.name)),
-            },
+    /// The place of own code from a location, as a person knows it. If only its package makes it own code, the package.
+    fn describe_place(&self, location: Option<&str>) -> String {
+        let by_package = self.own_package.map(|package| format!("{package}.*"));
+        match (location, by_package) {
+            (None, by_package) => by_package.unwrap_or_default(),
+            (Some(location), Some(package)) if !self.is_own_place(location) => package,
+            (Some(location), _) => short_location(location, self.working_directory),
         }
+    }
+
+    /// Whether a location alone makes code the program's own.
+    fn is_own_place(&self, location: &str) -> bool {
+        self.is_own_location(location)
+            || Some(location) == self.main_location
+            || self.is_started_archive(location)
+            || self.is_built_here(location)
     }
 }
 

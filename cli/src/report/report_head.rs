@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use lucce_decoder::escape::EscapedText;
-use lucce_decoder::{CodeOrigins, Profile};
+use lucce_decoder::{Profile, list_own_code};
 use serde::Serialize;
 
 use crate::amounts::format_amount;
@@ -33,10 +33,7 @@ impl ReportHead {
             run: profile.header.run.map(|run| run.to_string()),
             command: meta("command").filter(|command| !command.is_empty()),
             jvm: meta("jvm"),
-            own_code: CodeOrigins::from_profile(profile)
-                .own_places()
-                .map(str::to_owned)
-                .collect(),
+            own_code: list_own_code(profile).into_iter().collect(),
             seconds: (millis > 0).then_some(millis as f64 / 1e3),
         }
     }

@@ -1,7 +1,5 @@
 //! Origins of classes in the layouts in which programs are started.
 
-use lucce_tracelog::ClassId;
-
 use super::*;
 
 /// Facts of a start, and classes with their location and expected origin.
@@ -63,18 +61,18 @@ const LAYOUTS: [Layout; 10] = [
         name: "exploded classes",
         program: "com.acme.Main",
         main_class: "com.acme.Main",
-        main_location: "file:/home/a/work/target/classes/",
+        main_location: "file:/srv/work/target/classes/",
         is_merged: false,
-        directory: "/home/a/work",
+        directory: "/srv/work",
         classes: &[
             (
                 "com.acme.Main",
-                "file:/home/a/work/target/classes/",
+                "file:/srv/work/target/classes/",
                 Application,
             ),
             (
                 "org.lib.Thing",
-                "file:/home/a/.m2/repository/org/lib/1/lib-1.jar",
+                "file:/srv/.m2/repository/org/lib/1/lib-1.jar",
                 Library,
             ),
         ],
@@ -179,7 +177,7 @@ const LAYOUTS: [Layout; 10] = [
             ),
             (
                 "org.junit.Assert",
-                "file:/home/a/.m2/repository/junit/junit.jar",
+                "file:/srv/.m2/repository/junit/junit.jar",
                 Library,
             ),
         ],
@@ -251,7 +249,6 @@ fn origins_are_right_in_every_layout() {
         };
         for &(name, location, expected) in layout.classes {
             let class = LoadedClass {
-                id: ClassId(1),
                 name,
                 is_boot: false,
                 location: Some(location),
