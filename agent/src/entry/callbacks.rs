@@ -299,8 +299,10 @@ unsafe extern "system" fn class_file_load_hook(
             java_agents::detect_java_agents(name);
         }
         let record_source = |loader| {
-            let name = mutf8::decode(name.unwrap_or_default());
-            record_code_source(&agent.core, agent.core.jni_env(env), loader, &name, domain);
+            if let Some(name) = name.filter(|_| !domain.is_null()) {
+                let (name, env) = (mutf8::decode(name), agent.core.jni_env(env));
+                record_code_source(&agent.core, env, loader, &name, domain);
+            }
         };
         let class = match java_agents::classify_class(class) {
             ArrivingClass::Plain(class) => class,

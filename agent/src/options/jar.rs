@@ -28,13 +28,33 @@ pub fn is_jar(path: &Path) -> bool {
         .is_some_and(|bytes| read_number(&bytes, 0, 4) == Some(ENTRY.into()))
 }
 
-/// The `Main-Class` of a jar's manifest, and the `Start-Class` that a Spring Boot launcher runs.
-pub fn main_classes(path: &Path) -> Vec<String> {
-    let manifest = File::open(path).ok().and_then(|file| read_manifest(&file));
-    let manifest = manifest.unwrap_or_default();
-    let manifest = String::from_utf8_lossy(&manifest);
-    let names = ["Main-Class", "Start-Class"].map(|name| find_attribute(&manifest, name));
-    names.into_iter().flatten().collect()
+/// What a jar says of the program in it.
+#[derive(Default)]
+pub struct JarContent {
+    /// The manifest's `Main-Class`, and the `Start-Class` that a Spring Boot launcher runs.
+    pub main_classes: Vec<String>,
+    /// Several artifacts of Maven were merged into the jar: it describes more than one.
+    pub is_merged: bool,
+}
+
+impl JarContent {
+    /// Reads a jar; empty if the file cannot be read.
+    pub fn read(path: &Path) -> JarContent {
+        let Ok(file) = File::open(path) else {
+            return JarContent::default();
+        };
+        let directory = read_directory(&file).unwrap_or_default();
+        let manifest = read_manifest(&file, &directory).unwrap_or_default();
+        let manifest = String::from_utf8_lossy(&manifest);
+        let names = ["Main-Class", "Start-Class"].map(|name| find_attribute(&manifest, name));
+        let artifacts = directory_entries(&directory).filter(|entry| {
+            entry.name.starts_with(b"META-INF/maven/") && entry.name.ends_with(b"/pom.properties")
+        });
+        JarContent {
+            main_classes: names.into_iter().flatten().collect(),
+            is_merged: artifacts.take(2).count() == 2,
+        }
+    }
 }
 
 /// Lines have at most 72 bytes; a line that begins with a space continues the previous one.
@@ -45,20 +65,9 @@ fn find_attribute(manifest: &str, name: &str) -> Option<String> {
     header.map(|(_, value)| value.trim().to_owned())
 }
 
-/// Whether several artifacts of Maven were merged into this jar: it describes more than one.
-pub fn is_merged(path: &Path) -> bool {
-    let directory = File::open(path).ok().and_then(|file| read_directory(&file));
-    let directory = directory.unwrap_or_default();
-    let artifacts = directory_entries(&directory).filter(|entry| {
-        entry.name.starts_with(b"META-INF/maven/") && entry.name.ends_with(b"/pom.properties")
-    });
-    artifacts.take(2).count() == 2
-}
-
-fn read_manifest(file: &File) -> Option<Vec<u8>> {
-    let directory = read_directory(file)?;
+fn read_manifest(file: &File, directory: &[u8]) -> Option<Vec<u8>> {
     let entry =
-        directory_entries(&directory).find(|entry| entry.name.eq_ignore_ascii_case(MANIFEST))?;
+        directory_entries(directory).find(|entry| entry.name.eq_ignore_ascii_case(MANIFEST))?;
     let bytes = read_entry(file, entry.offset, entry.packed)?;
     match entry.method {
         0 => Some(bytes),
@@ -208,10 +217,10 @@ mod jar_tests {
             let whole = zip(method, content, text.len());
             std::fs::write(&path, &whole).unwrap();
             assert!(is_jar(&path));
-            assert_eq!(main_classes(&path), ["com.acme.Main"]);
+            assert_eq!(JarContent::read(&path).main_classes, ["com.acme.Main"]);
             for cut in 0..whole.len() {
                 std::fs::write(&path, &whole[..cut]).unwrap();
-                assert_eq!(main_classes(&path), [""; 0]);
+                assert_eq!(JarContent::read(&path).main_classes, [""; 0]);
             }
         }
         std::fs::remove_file(&path).unwrap();
@@ -243,7 +252,7 @@ mod jar_tests {
             ]
             .concat();
             std::fs::write(&path, [directory, end].concat()).unwrap();
-            assert_eq!(is_merged(&path), merged);
+            assert_eq!(JarContent::read(&path).is_merged, merged);
         }
         std::fs::remove_file(&path).unwrap();
     }

@@ -1,6 +1,6 @@
 //! The agent's options, completed for this VM. The crate `lucce-options` defines and parses them.
 //!
-//! `program_filter` and `jar` belong to `only=`.
+//! `program_filter` and `jar` tell which program runs: for `only=`, and for own code.
 
 pub mod jar;
 pub mod program_filter;

@@ -9,38 +9,40 @@ use std::path::Path;
 
 use lucce_filter::PatternList;
 
-use crate::options::jar;
+use crate::options::jar::{self, JarContent};
 
-/// Whether `only` selects the program. `command`: as the launcher passes it to the VM.
-pub fn matches_program(only: &PatternList, command: &str) -> bool {
-    program_names(command)
-        .iter()
-        .any(|name| only.matches_class(name))
+/// The program of a JVM, as its command names it.
+pub struct StartedProgram {
+    /// The jar's file name and its main classes, or the main class. The class that runs is the last one.
+    pub names: Vec<String>,
+    /// Its jar holds several artifacts.
+    pub is_merged: bool,
 }
 
-/// The names of the program.
-pub fn program_names(command: &str) -> Vec<String> {
-    match find_jar(command) {
-        Some(jar) => {
-            let name = Path::new(jar)
-                .file_name()
-                .map(|name| name.to_string_lossy().into_owned());
-            name.into_iter()
-                .chain(jar::main_classes(Path::new(jar)))
-                .collect()
-        }
-        None => {
+impl StartedProgram {
+    /// `command`: as the launcher passes it to the VM.
+    pub fn from_command(command: &str) -> StartedProgram {
+        let Some(jar) = find_jar(command).map(Path::new) else {
             let first = command.split(' ').next().unwrap_or_default();
             let class = first.rsplit('/').next().unwrap_or_default();
-            vec![class.replace('/', ".")]
+            return StartedProgram {
+                names: vec![class.to_owned()],
+                is_merged: false,
+            };
+        };
+        let content = JarContent::read(jar);
+        let file_name = jar.file_name();
+        let file_name = file_name.map(|name| name.to_string_lossy().into_owned());
+        StartedProgram {
+            names: file_name.into_iter().chain(content.main_classes).collect(),
+            is_merged: content.is_merged,
         }
     }
-}
 
-/// The main class of the program, and whether its jar holds several artifacts.
-pub fn find_main_class(command: &str) -> (Option<String>, bool) {
-    let merged = find_jar(command).is_some_and(|jar| jar::is_merged(Path::new(jar)));
-    (program_names(command).pop(), merged)
+    /// Whether `only` selects the program.
+    pub fn is_selected(&self, only: &PatternList) -> bool {
+        self.names.iter().any(|name| only.matches_class(name))
+    }
 }
 
 /// The jar's path in the command. File names may contain spaces, and arguments follow them.
@@ -61,15 +63,21 @@ mod program_filter_tests {
     fn a_main_class_is_known_with_and_without_a_module() {
         let only = PatternList::parse("com.acme.Main+org.h2.*").unwrap();
         for command in ["com.acme.Main", "com.acme.Main a b", "acme/com.acme.Main a"] {
-            assert!(matches_program(&only, command), "{command}");
+            assert!(
+                StartedProgram::from_command(command).is_selected(&only),
+                "{command}"
+            );
         }
-        assert!(matches_program(&only, "org.h2.tools.Shell -url x"));
+        assert!(StartedProgram::from_command("org.h2.tools.Shell -url x").is_selected(&only));
         for command in [
             "",
             "com.acme.Other com.acme.Main",
             "/no/such/file.jar com.acme.Main",
         ] {
-            assert!(!matches_program(&only, command), "{command}");
+            assert!(
+                !StartedProgram::from_command(command).is_selected(&only),
+                "{command}"
+            );
         }
     }
 }

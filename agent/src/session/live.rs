@@ -10,7 +10,8 @@ use lucce_jvmti::JniEnvironment;
 
 use crate::core::thread_fields;
 use crate::events;
-use crate::options::{LogLevel, program_filter};
+use crate::options::LogLevel;
+use crate::options::program_filter::StartedProgram;
 use crate::session::helper_class::BracketInstaller;
 use crate::session::{Agent, helper_class};
 use crate::stack::vm_entry;
@@ -32,7 +33,6 @@ pub fn write_vm_properties(agent: &Agent) {
         ("jvm", c"java.vm.version"),
         ("jvm.name", c"java.vm.name"),
         ("jdk", c"java.version"),
-        ("command", c"sun.java.command"),
     ] {
         if let Some(value) = agent.core.jvmti.system_property(property) {
             agent.core.append_meta(key, &value);
@@ -43,13 +43,15 @@ pub fn write_vm_properties(agent: &Agent) {
             .core
             .append_meta("directory", &directory.to_string_lossy());
     }
-    let command = agent.core.jvmti.system_property(c"sun.java.command");
-    let (main_class, is_merged) = program_filter::find_main_class(&command.unwrap_or_default());
-    if let Some(main_class) = main_class {
-        agent.core.append_meta("main.class", &main_class);
-    }
-    if is_merged {
-        agent.core.append_meta("main.jar", "merged");
+    if let Some(command) = agent.core.jvmti.system_property(c"sun.java.command") {
+        agent.core.append_meta("command", &command);
+        let program = StartedProgram::from_command(&command);
+        if let Some(main_class) = program.names.last() {
+            agent.core.append_meta("main.class", main_class);
+        }
+        if program.is_merged {
+            agent.core.append_meta("main.jar", "merged");
+        }
     }
 }
 

@@ -9,7 +9,8 @@ use lucce_jvmti::{Jvmti, VmHandle, flags};
 
 use crate::events;
 use crate::leaks;
-use crate::options::{AgentOptions, LogLevel, program_filter};
+use crate::options::program_filter::StartedProgram;
+use crate::options::{AgentOptions, LogLevel};
 use crate::session::agent::{Agent, AgentResources, StartError};
 use crate::session::vm_support::{
     adapt_to_untried_jdk, check_jdk_supported, sampling_taken_message, set_sampling_interval_early,
@@ -59,9 +60,10 @@ fn is_program_selected(jvmti: Jvmti, options: &AgentOptions) -> bool {
     let command = jvmti
         .system_property(c"sun.java.command")
         .unwrap_or_default();
-    let is_meant = program_filter::matches_program(&options.only, &command);
+    let program = StartedProgram::from_command(&command);
+    let is_meant = program.is_selected(&options.only);
     if !is_meant {
-        let names = program_filter::program_names(&command).join(", ");
+        let names = program.names.join(", ");
         options.print_message(
             LogLevel::Debug,
             &format!("only= does not mean {names}: nothing is recorded"),
