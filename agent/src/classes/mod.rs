@@ -39,10 +39,7 @@ pub struct ClassParts<'a> {
 
 impl<'a> ClassParts<'a> {
     pub fn thread_parts(self) -> ThreadParts<'a> {
-        ThreadParts {
-            core: self.core,
-            counters: self.counters,
-        }
+        self.stack_parts().thread_parts()
     }
 
     pub fn stack_parts(self) -> StackParts<'a> {

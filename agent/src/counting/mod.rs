@@ -35,10 +35,7 @@ pub struct CountingParts<'a> {
 
 impl<'a> CountingParts<'a> {
     pub fn thread_parts(self) -> ThreadParts<'a> {
-        ThreadParts {
-            core: self.core,
-            counters: self.counters,
-        }
+        self.stack_parts().thread_parts()
     }
 
     pub fn stack_parts(self) -> StackParts<'a> {

@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "entry points of the JVM")]
 
 use std::ffi::{c_char, c_void};
+use std::panic::{self, UnwindSafe};
 
 use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JavaVM, jint};
 
@@ -22,12 +23,11 @@ pub unsafe extern "system" fn Agent_OnLoad(
 ) -> jint {
     // SAFETY: the VM passes a terminated string or null.
     let text = unsafe { string_from_c(options) };
-    let started = std::panic::catch_unwind(|| {
-        install_panic_hook();
+    let started = start_guarded(|| {
         c_api::set_vm(vm);
         start::start_agent(vm, &text, &callback_table())
     });
-    match started.unwrap_or_else(|_| Err("the agent failed to start".into())) {
+    match started {
         Ok(()) => JNI_OK,
         Err(message) => {
             eprintln!("lucce: {message}");
@@ -48,15 +48,23 @@ pub unsafe extern "system" fn Agent_OnAttach(
 ) -> jint {
     // SAFETY: the VM passes a terminated string or null.
     let text = unsafe { string_from_c(options) };
-    let started = std::panic::catch_unwind(|| {
-        install_panic_hook();
+    let started = start_guarded(|| {
         attach::attach_agent(vm, &text, &callback_table()).map(control::start_listener)
     });
-    match started.unwrap_or_else(|_| Err("the agent failed to start".into())) {
+    match started {
         Ok(()) => JNI_OK,
         Err(message) => {
             attach::write_refusal(&text, &message);
             JNI_ERR
         }
     }
+}
+
+/// Starts the agent; a panic is an error.
+fn start_guarded(start: impl FnOnce() -> Result<(), String> + UnwindSafe) -> Result<(), String> {
+    let started = panic::catch_unwind(|| {
+        install_panic_hook();
+        start()
+    });
+    started.unwrap_or_else(|_| Err("the agent failed to start".into()))
 }

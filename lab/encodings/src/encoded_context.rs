@@ -14,6 +14,16 @@ pub struct EncodedContext {
 }
 
 impl EncodedContext {
+    /// A context of an event that keeps one number.
+    #[must_use]
+    pub fn single(frame: ContextFrame, id: u64) -> EncodedContext {
+        EncodedContext {
+            frame,
+            id,
+            extra_numbers: Vec::new(),
+        }
+    }
+
     /// Returns how many numbers an event keeps.
     #[must_use]
     pub fn number_count(&self) -> usize {

@@ -91,11 +91,7 @@ impl ContextEncoding for PccEncoding {
         } = self.extend_value(self.top_value(thread), place.site, place.method.0);
         self.contexts.insert(print);
         self.values.insert(value, ());
-        EncodedContext {
-            frame: place,
-            id: value,
-            extra_numbers: Vec::new(),
-        }
+        EncodedContext::single(place, value)
     }
 
     fn decode_context(&self, _: &EncodedContext) -> Result<Vec<ContextFrame>, ContextDecodeError> {

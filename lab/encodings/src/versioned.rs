@@ -170,11 +170,7 @@ impl ContextEncoding for VersionedEncoding {
                 )
             }
         };
-        EncodedContext {
-            frame: place,
-            id: number.0,
-            extra_numbers: Vec::new(),
-        }
+        EncodedContext::single(place, number.0)
     }
 
     /// An event's number is decoded alone; a frame's number is decoded for its method.

@@ -95,12 +95,7 @@ impl ContextEncoding for NoEncoding {
     fn unwind_calls(&mut self, _: ProgramThreadId, _: &[CallEdge]) {}
 
     fn current_context(&mut self, _: ProgramThreadId, place: ContextFrame) -> EncodedContext {
-        let (id, beside) = (0, Vec::new());
-        EncodedContext {
-            frame: place,
-            id,
-            extra_numbers: beside,
-        }
+        EncodedContext::single(place, 0)
     }
 
     fn decode_context(&self, _: &EncodedContext) -> Result<Vec<ContextFrame>, ContextDecodeError> {

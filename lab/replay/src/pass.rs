@@ -254,12 +254,7 @@ mod pass_tests {
 
         fn current_context(&mut self, _: ProgramThreadId, place: ContextFrame) -> EncodedContext {
             self.request_count += 1;
-            let (id, beside) = (self.request_count, Vec::new());
-            EncodedContext {
-                frame: place,
-                id,
-                extra_numbers: beside,
-            }
+            EncodedContext::single(place, self.request_count)
         }
 
         fn decode_context(

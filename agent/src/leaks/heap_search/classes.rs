@@ -51,12 +51,7 @@ impl HeapSearch {
         if let Some(node) = self.nodes.get_mut(from as usize) {
             node.role = NodeRole::Loader;
         }
-        let edge = HeapEdge {
-            from,
-            by: ReferenceKind::LoadedClass,
-            times: 1,
-            strength: HoldStrength::Strong,
-        };
+        let edge = HeapEdge::single(from, ReferenceKind::LoadedClass, HoldStrength::Strong);
         self.add_edge(to, edge);
         Some(tag)
     }
@@ -75,12 +70,7 @@ impl HeapSearch {
             // Its loader is known.
             (node.role, node.is_resolved) = (NodeRole::Class, true);
         }
-        let edge = HeapEdge {
-            from,
-            by: ReferenceKind::ClassLoader,
-            times: 1,
-            strength: HoldStrength::Strong,
-        };
+        let edge = HeapEdge::single(from, ReferenceKind::ClassLoader, HoldStrength::Strong);
         self.add_edge(to, edge);
         Some(tag)
     }

@@ -121,6 +121,18 @@ struct HeapEdge {
     strength: HoldStrength,
 }
 
+impl HeapEdge {
+    /// One reference from a node.
+    fn single(from: u32, by: ReferenceKind, strength: HoldStrength) -> HeapEdge {
+        HeapEdge {
+            from,
+            by,
+            times: 1,
+            strength,
+        }
+    }
+}
+
 /// The result of the search for one target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TargetPath {
@@ -418,13 +430,7 @@ impl HeapSearch {
                     if let Some(node) = self.nodes.get_mut(from as usize) {
                         node.role = role;
                     }
-                    let edge = HeapEdge {
-                        from,
-                        by,
-                        times: 1,
-                        strength,
-                    };
-                    self.add_edge(to, edge);
+                    self.add_edge(to, HeapEdge::single(from, by, strength));
                 }
             }
         }

@@ -257,12 +257,7 @@ impl ContextEncoding for Profile {
     fn leave_call(&mut self, _: ProgramThreadId, _: CallEdge) {}
 
     fn current_context(&mut self, _: ProgramThreadId, place: ContextFrame) -> EncodedContext {
-        let (id, beside) = (0, Vec::new());
-        EncodedContext {
-            frame: place,
-            id,
-            extra_numbers: beside,
-        }
+        EncodedContext::single(place, 0)
     }
 
     fn decode_context(&self, _: &EncodedContext) -> Result<Vec<ContextFrame>, ContextDecodeError> {
