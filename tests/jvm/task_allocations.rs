@@ -82,9 +82,7 @@ fn check(case: &Case) -> Checked {
             })?;
             continue;
         }
-        let number = |text: &str| text.parse::<u64>().map_err(|_| format!("{name}: {found}"));
-        let (least, found) = (number(least)?, number(found)?);
-        ensure((least..least + BESIDE).contains(&found), || {
+        ensure(is_counted(least, found), || {
             format!("{name}: {found} bytes, and at least {least} were made")
         })?;
     }
@@ -99,29 +97,29 @@ fn unknown(setup: &'static Setup) -> Checked {
     let java = patient(java, 3000);
     let ended = java.run()?.expect(0)?;
     let lines = lines(&ended.stdout);
-    for name in [
-        "thread",
-        "submit",
-        "parallel stream",
-        "supplyAsync",
-        "nested",
-    ] {
-        let of = lines.iter().filter(|line| line.0 == name);
-        for (_, least, found) in of {
-            ensure(
-                *least == "fails" && found.contains("events=alloc+thread"),
-                || format!("{name}: {least} {found}"),
-            )?;
-        }
+    for (name, least, found) in &lines {
+        let names_reason = *least == "fails" && found.contains("events=alloc+thread");
+        let is_right = match *name {
+            "thread" | "submit" | "supplyAsync" | "nested" => names_reason,
+            // On a busy machine the thread that asks for a parallel stream does all of it.
+            "parallel stream" => names_reason || is_counted(least, found),
+            "own" => is_counted(least, found),
+            _ => true,
+        };
+        ensure(is_right, || format!("{name}: {least} {found}"))?;
     }
-    let own = lines.iter().find(|line| line.0 == "own");
-    let is_counted = own.is_some_and(|(_, least, found)| {
-        let least: u64 = least.parse().unwrap_or(u64::MAX);
-        found
-            .parse()
-            .is_ok_and(|found: u64| (least..least + BESIDE).contains(&found))
-    });
-    ended.ensure(is_counted, "the code's own thread is counted")?;
+    ended.ensure(
+        lines.iter().any(|line| line.0 == "own"),
+        "the code's own thread is counted",
+    )?;
     java.clean();
     Ok(())
+}
+
+/// The bytes found are at least those made, and little more.
+fn is_counted(least: &str, found: &str) -> bool {
+    let (Ok(least), Ok(found)) = (least.parse::<u64>(), found.parse::<u64>()) else {
+        return false;
+    };
+    (least..least + BESIDE).contains(&found)
 }

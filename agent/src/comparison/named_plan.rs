@@ -5,8 +5,8 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLockReadGuard};
 
 use lucce_callgraph::numbering::{
     AcyclicNumbering, FastMap, NodeNumbering, NumberingRules, WeightedEdge,
@@ -16,7 +16,7 @@ use lucce_tracelog::ClassId;
 
 use crate::comparison::earlier_run::{ClassName, EarlierNames, EarlierRun, SitePlace};
 use crate::memory::counter::increment_counter;
-use crate::memory::locks::WatchedRwLock;
+use crate::memory::locks::{ReadGuard, WatchedRwLock};
 use crate::registry::written_records::external_name;
 use crate::registry::{ClassLoaderId, CodeRegistry, RegisteredSiteKind};
 
@@ -181,7 +181,7 @@ impl NamedPlan {
     }
 
     /// A thread that calls the encoder holds no lock of the registry: see `registry::agent_log`.
-    fn read_registry(&self) -> RwLockReadGuard<'_, CodeRegistry> {
+    fn read_registry(&self) -> ReadGuard<'_, CodeRegistry> {
         self.registry.read()
     }
 }

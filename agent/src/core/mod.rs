@@ -20,7 +20,7 @@ mod vm_end;
 mod warnings;
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use std::sync::{Arc, OnceLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use jvmti_bindings::sys::jni::{JNIEnv, JNINativeInterface_};
@@ -34,7 +34,7 @@ use lucce_tracelog::{
 use crate::memory::address_space::{MethodOfSite, ShadowStacks};
 use crate::memory::counter::increment_counter;
 use crate::memory::event_mask::EventMask;
-use crate::memory::locks::WatchedRwLock;
+use crate::memory::locks::{ReadGuard, WatchedRwLock, WriteGuard};
 use crate::memory::pages::SystemPages;
 use crate::memory::slots;
 use crate::options::{AgentOptions, LogLevel};
@@ -161,11 +161,11 @@ impl AgentCore {
         JniEnvironment::new(env, self.jni.load(Ordering::Acquire))
     }
 
-    pub fn registry(&self) -> RwLockReadGuard<'_, CodeRegistry> {
+    pub fn registry(&self) -> ReadGuard<'_, CodeRegistry> {
         self.registry.read()
     }
 
-    pub fn registry_mut(&self) -> RwLockWriteGuard<'_, CodeRegistry> {
+    pub fn registry_mut(&self) -> WriteGuard<'_, CodeRegistry> {
         self.registry.write()
     }
 

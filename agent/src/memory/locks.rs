@@ -1,8 +1,12 @@
 //! Locks that measure how long threads wait for them.
 //!
 //! Each kind of lock is known by the type that it protects. [`lock_waits`] has all kinds that a thread has waited for.
+//!
+//! A thread that has a reader-writer lock must not acquire it again: a writer that waits in between stops both. The lab's agent
+//! and unit tests panic there, whether or not a writer waits.
 
 use std::any::type_name;
+use std::ops::{Deref, DerefMut};
 use std::sync::{
     Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
     TryLockError,
@@ -60,16 +64,112 @@ impl<T> WatchedRwLock<T> {
         WatchedRwLock(RwLock::new(value))
     }
 
-    pub fn read(&self) -> RwLockReadGuard<'_, T> {
-        acquire_measured::<T, _>(self.0.try_read(), || {
+    pub fn read(&self) -> ReadGuard<'_, T> {
+        let held = HeldLock::register((&raw const self.0).addr());
+        let guard = acquire_measured::<T, _>(self.0.try_read(), || {
             self.0.read().unwrap_or_else(PoisonError::into_inner)
-        })
+        });
+        ReadGuard { guard, _held: held }
     }
 
-    pub fn write(&self) -> RwLockWriteGuard<'_, T> {
-        acquire_measured::<T, _>(self.0.try_write(), || {
+    pub fn write(&self) -> WriteGuard<'_, T> {
+        let held = HeldLock::register((&raw const self.0).addr());
+        let guard = acquire_measured::<T, _>(self.0.try_write(), || {
             self.0.write().unwrap_or_else(PoisonError::into_inner)
-        })
+        });
+        WriteGuard { guard, _held: held }
+    }
+}
+
+/// Shared access to what a [`WatchedRwLock`] protects.
+pub struct ReadGuard<'l, T> {
+    guard: RwLockReadGuard<'l, T>,
+    _held: HeldLock,
+}
+
+impl<T> Deref for ReadGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+/// Exclusive access to what a [`WatchedRwLock`] protects.
+pub struct WriteGuard<'l, T> {
+    guard: RwLockWriteGuard<'l, T>,
+    _held: HeldLock,
+}
+
+impl<T> Deref for WriteGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<T> DerefMut for WriteGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
+    }
+}
+
+/// Nothing in the product: a lock that a thread has is not recorded.
+#[cfg(not(any(test, feature = "lab")))]
+struct HeldLock;
+
+#[cfg(not(any(test, feature = "lab")))]
+impl HeldLock {
+    fn register(_: usize) -> HeldLock {
+        HeldLock
+    }
+}
+
+#[cfg(any(test, feature = "lab"))]
+use held_lock::HeldLock;
+
+#[cfg(any(test, feature = "lab"))]
+mod held_lock {
+    use std::cell::RefCell;
+
+    thread_local! {
+        /// Addresses of the reader-writer locks that the thread has or waits for.
+        static HELD: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// A reader-writer lock that the thread has or waits for.
+    pub struct HeldLock(usize);
+
+    impl HeldLock {
+        /// # Panics
+        /// The thread has the lock.
+        pub fn register(lock: usize) -> HeldLock {
+            // At the end of a thread its variables are gone: nothing is recorded.
+            let is_held = HELD.try_with(|held| {
+                let mut held = held.borrow_mut();
+                let is_held = held.contains(&lock);
+                held.push(lock);
+                is_held
+            });
+            let registered = HeldLock(lock);
+            assert!(
+                !is_held.unwrap_or(false),
+                "a thread acquires a reader-writer lock that it has"
+            );
+            registered
+        }
+    }
+
+    impl Drop for HeldLock {
+        fn drop(&mut self) {
+            let _ = HELD.try_with(|held| {
+                let mut held = held.borrow_mut();
+                if let Some(last) = held.iter().rposition(|lock| *lock == self.0) {
+                    held.swap_remove(last);
+                }
+            });
+        }
     }
 }
 
@@ -174,6 +274,23 @@ mod locks_tests {
         assert!(panicked);
         *lock.write() += 1;
         assert_eq!(*lock.read(), 2);
+    }
+
+    #[test]
+    #[should_panic(expected = "a reader-writer lock that it has")]
+    fn a_lock_is_not_acquired_again_by_its_reader() {
+        let lock = WatchedRwLock::new(1);
+        let _first = lock.read();
+        drop(lock.read());
+    }
+
+    #[test]
+    fn a_released_lock_is_acquired_again() {
+        let (lock, other) = (WatchedRwLock::new(1), WatchedRwLock::new(2));
+        for _ in 0..2 {
+            *lock.write() += *other.read();
+        }
+        assert_eq!(*lock.read(), 5);
     }
 
     #[test]

@@ -4,10 +4,10 @@
 //! transition in the graph; its result is stored as the memo of the frame's context. Everything that `run` calls then
 //! has numbers that decode to the frames above `Scope.run`, followed by the frames of the other thread. The memo is
 //! removed when `run` ends. Not with `tracking=cct`, whose memos are nodes of the thread's own tree.
-use std::sync::RwLockReadGuard;
 
 use lucce_callgraph::{ContextEncoder, ContextFrame, ContextId, GraphJournal, MethodId};
 
+use crate::memory::locks::ReadGuard;
 use crate::registry::CodeRegistry;
 use crate::stack::StackParts;
 
@@ -41,7 +41,7 @@ pub fn scope_context(
 /// The frame in which a number was captured, and the context of that frame.
 fn find_capture<'b, J: GraphJournal>(
     encoder: &ContextEncoder<J>,
-    registry: impl FnOnce() -> RwLockReadGuard<'b, CodeRegistry>,
+    registry: impl FnOnce() -> ReadGuard<'b, CodeRegistry>,
     number: ContextId,
 ) -> Option<(ContextId, ContextFrame)> {
     let (context, frame) = encoder.find_caller(number, MethodId::EVENT).ok()??;
@@ -71,8 +71,8 @@ fn method_name(registry: &CodeRegistry, method: u32) -> Option<(&str, &str)> {
 
 #[cfg(test)]
 mod context_scopes_tests {
+    use std::sync::Arc;
     use std::sync::mpsc::channel;
-    use std::sync::{Arc, RwLock};
     use std::thread;
     use std::time::Duration;
 
@@ -80,14 +80,15 @@ mod context_scopes_tests {
     use lucce_instrument::MethodInstrumentation;
 
     use super::*;
+    use crate::memory::locks::WatchedRwLock;
     use crate::registry::{ClassDefinition, ClassLoaderId};
 
     /// Like the agent's journal: takes the registry's lock while the graph changes.
-    struct WithRegistry(Arc<RwLock<CodeRegistry>>);
+    struct WithRegistry(Arc<WatchedRwLock<CodeRegistry>>);
 
     impl GraphJournal for WithRegistry {
         fn append_change(&mut self, _: GraphChange) -> Result<(), JournalError> {
-            drop(self.0.read().unwrap());
+            drop(self.0.read());
             Ok(())
         }
     }
@@ -111,7 +112,7 @@ mod context_scopes_tests {
         });
         let capture = MethodId(ids.unwrap().first_method);
         let main = MethodId(capture.0 + 1);
-        let registry = Arc::new(RwLock::new(registry));
+        let registry = Arc::new(WatchedRwLock::new(registry));
         let journal = WithRegistry(Arc::clone(&registry));
         let encoder = Arc::new(ContextEncoder::new(
             ContextLayout::DEFAULT,
@@ -136,9 +137,9 @@ mod context_scopes_tests {
                     let site = SiteId(1000 + at);
                     match role {
                         0 => drop(encoder.encode_event(root, site, main)),
-                        1 => drop(registry.write().unwrap()),
+                        1 => drop(registry.write()),
                         _ => {
-                            let taken = find_capture(&encoder, || registry.read().unwrap(), number);
+                            let taken = find_capture(&encoder, || registry.read(), number);
                             right &= taken.is_some_and(|(context, frame)| {
                                 (context, frame.site) == (root, CALLED)
                             });

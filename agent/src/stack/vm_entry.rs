@@ -133,7 +133,11 @@ fn find_near_callers(
             let is_there = Arc::ptr_eq(&method, &caller.method) && location == caller.location;
             is_there.then(|| callers_at_call(&agent.core.registry(), &caller, pointer))?
         }
-        _ => callers_at_native_call(&agent.core.registry(), &caller, &walk.next()?, pointer),
+        _ => {
+            // Resolving a frame reads the registry, too.
+            let below = walk.next()?;
+            callers_at_native_call(&agent.core.registry(), &caller, &below, pointer)
+        }
     };
     Some((callers?, slotless))
 }

@@ -34,7 +34,7 @@ const AGENT: Limits = Limits {
     tls: 512,
 };
 const COMMAND: Limits = Limits {
-    size: 7_200_000,
+    size: 8_000_000,
     tls: 2048,
 };
 
