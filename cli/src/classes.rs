@@ -16,6 +16,9 @@ pub struct ClassFilterArgs {
     /// Show no frames of matching classes; wins over --include
     #[arg(long, value_name = "PATTERNS", value_parser = PatternList::parse)]
     exclude: Vec<PatternList>,
+    /// The program's own classes, e.g. 'com.acme.*' [default: the agent's option app=, else by where classes came from]
+    #[arg(long, value_name = "PATTERNS", value_parser = PatternList::parse)]
+    app: Vec<PatternList>,
     /// Show the program's arguments instead of `*`
     #[arg(long)]
     arguments: bool,
@@ -64,6 +67,13 @@ impl ClassFilterArgs {
         }
         if let Some(bursts) = summarize_bursts(&profile).filter(|_| !is_symbols(&profile)) {
             print_diagnostic(prefix_path(path, bursts));
+        }
+        let mut app = PatternList::default();
+        self.app
+            .iter()
+            .for_each(|patterns| app.extend(patterns.clone()));
+        if !app.is_empty() {
+            profile.classify_code(&app);
         }
         let filter = self.class_filter();
         if !filter.is_open() {

@@ -14,6 +14,7 @@ use lucce_tracelog::{
 
 use self::id_table::{AscendingIdTable, grow_by_quarter};
 use self::interner::{TextId, TextInterner};
+use crate::code_origin::CodeOrigin;
 use crate::frame::StackFrame;
 
 const ACC_NATIVE: u16 = 0x0100;
@@ -46,6 +47,7 @@ struct ClassSymbol {
     source_file: Option<TextId>,
     /// Whether the boot loader defined it.
     is_boot: bool,
+    origin: CodeOrigin,
 }
 
 /// A class of the log, for rules about its origin.
@@ -99,6 +101,7 @@ impl CodeSymbols {
             name: self.texts.intern_text(&class.name),
             source_file: class.source_file.map(|name| self.texts.intern_text(&name)),
             is_boot: class.loader == LoaderId::default(),
+            origin: CodeOrigin::default(),
         };
         self.classes.insert(class.id.0, info);
     }
@@ -169,6 +172,7 @@ impl CodeSymbols {
             method: method.map_or_else(|| format!("method{}", frame.method.0), |m| text(m.name)),
             file: class.and_then(|class| class.source_file).map(text),
             line,
+            origin: class.map_or(CodeOrigin::default(), |class| class.origin),
         }
     }
 
@@ -220,6 +224,25 @@ impl CodeSymbols {
                 location: location.map(|text| self.texts.get(*text)),
             }
         })
+    }
+
+    /// Whether the log has no location of any class.
+    pub(crate) fn has_no_locations(&self) -> bool {
+        self.locations.is_empty()
+    }
+
+    /// Sets the origin of each class, in the order of [`loaded_classes`](Self::loaded_classes).
+    pub(crate) fn set_class_origins(&mut self, origins: &[CodeOrigin]) {
+        for (class, origin) in self.classes.values_mut().zip(origins) {
+            class.origin = *origin;
+        }
+    }
+
+    /// Whose code a method is.
+    #[must_use]
+    pub fn method_origin(&self, method: MethodId) -> CodeOrigin {
+        let (class, _) = self.class_and_method(method);
+        class.map_or(CodeOrigin::default(), |class| class.origin)
     }
 
     /// A key that is equal for overloads: methods for which [`method_name`](Self::method_name) is the same.

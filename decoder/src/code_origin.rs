@@ -6,41 +6,58 @@
 //!
 //! The rules, in order; the first one that applies decides.
 //!
+//! 0. Patterns of the user (`--app`, agent option `app=`): the classes that match, and no others.
 //! 1. The JDK: the boot loader, modules of the JDK.
 //! 2. Folders of classes (also in an archive: `BOOT-INF/classes`, `WEB-INF/classes`), source files that Java runs.
 //! 3. The archive of the main class. If it holds merged artifacts: its classes below the main class's package.
 //! 4. Archives that the project has just built: in `target` or `build` below the working directory.
 //! 5. Classes below the main class's package, wherever they came from.
+//!
+//! If a log names no locations, all classes but the JDK's are the program's own.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use lucce_filter::PatternList;
 use lucce_tracelog::COMMAND;
 
 use crate::code::{CodeSymbols, LoadedClass};
+use crate::frame::is_jdk_name;
 use crate::profile::Profile;
+use crate::recorded_options::read_recorded_options;
 
 /// Whose code a class is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum CodeOrigin {
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum CodeOrigin {
     /// The program's own.
     Application,
     /// A library of the program.
+    #[default]
     Library,
     /// The JDK, or code that it generates.
     Jdk,
 }
 
-/// What counts as the program's own code, for people, sorted: `shop.jar!BOOT-INF/classes`, `com.acme.*`.
-#[must_use]
-pub fn list_own_code(profile: &Profile) -> BTreeSet<String> {
-    let launch = ProgramLaunch::from_profile(profile);
-    let classes = profile.code.loaded_classes();
-    let own = classes.filter(|class| launch.classify_class(class) == Some(CodeOrigin::Application));
-    let locations: HashSet<Option<&str>> = own.map(|class| class.location).collect();
-    let places = locations.into_iter();
-    places
-        .map(|location| launch.describe_place(location))
-        .collect()
+impl Profile {
+    /// Decides the origin of each class. `app`: the classes of the program; empty: those that the agent's option `app=`
+    /// names, or else those that the rules find.
+    pub fn classify_code(&mut self, app: &PatternList) {
+        let recorded = match app.is_empty() {
+            true => read_recorded_options(self).map(|options| options.app),
+            false => None,
+        };
+        let app = recorded.unwrap_or_else(|| app.clone());
+        let launch = ProgramLaunch::from_facts(&self.meta, &self.code, app);
+        let origins = self.code.loaded_classes();
+        let origins: Vec<_> = origins.map(|class| launch.classify_class(&class)).collect();
+        self.own_places = launch.list_places(&self.code, &origins);
+        self.code.set_class_origins(&origins);
+    }
+
+    /// What counts as the program's own code, for people, sorted: `shop.jar!BOOT-INF/classes`, `com.acme.*`.
+    #[must_use]
+    pub fn own_code(&self) -> &BTreeSet<String> {
+        &self.own_places
+    }
 }
 
 /// How the program was started.
@@ -55,6 +72,10 @@ struct ProgramLaunch<'p> {
     /// The archive of the main class holds several artifacts.
     is_merged: bool,
     working_directory: &'p str,
+    /// The user's patterns of own code; empty: the rules decide.
+    app: PatternList,
+    /// The log has no location of any class.
+    has_no_locations: bool,
 }
 
 /// Packages of programs that start other programs: their package says nothing about the program's own code.
@@ -98,8 +119,12 @@ const SHARED_PACKAGES: [&str; 12] = [
 ];
 
 impl<'p> ProgramLaunch<'p> {
-    fn from_profile(profile: &'p Profile) -> ProgramLaunch<'p> {
-        let meta = |key: &str| profile.meta.get(key).map_or("", String::as_str);
+    fn from_facts(
+        meta: &'p BTreeMap<String, String>,
+        code: &'p CodeSymbols,
+        app: PatternList,
+    ) -> ProgramLaunch<'p> {
+        let meta = |key: &str| meta.get(key).map_or("", String::as_str);
         let command = meta(COMMAND);
         let program = command.strip_suffix(" *").unwrap_or(command);
         let main_class = match meta("main.class") {
@@ -117,31 +142,60 @@ impl<'p> ProgramLaunch<'p> {
             own_package: own_package.flatten(),
             main_location: match is_launcher {
                 true => None,
-                false => profile.code.class_location(main_class),
+                false => code.class_location(main_class),
             },
             is_merged: meta("main.jar") == "merged",
             working_directory: meta("directory"),
+            app,
+            has_no_locations: code.has_no_locations(),
         }
     }
 
-    /// `None`: nothing says where the class came from.
-    fn classify_class(&self, class: &LoadedClass<'_>) -> Option<CodeOrigin> {
-        if class.is_boot {
-            return Some(CodeOrigin::Jdk);
+    fn classify_class(&self, class: &LoadedClass<'_>) -> CodeOrigin {
+        let by_rules = self.classify_by_rules(class);
+        match (self.app.is_empty(), by_rules) {
+            (true, _) => by_rules,
+            (false, _) if self.app.matches_class(class.name) => CodeOrigin::Application,
+            (false, CodeOrigin::Jdk) => CodeOrigin::Jdk,
+            (false, _) => CodeOrigin::Library,
         }
-        let Some(location) = class.location else {
-            let is_own = self.is_below_own_package(class.name);
-            return is_own.then_some(CodeOrigin::Application);
+    }
+
+    fn classify_by_rules(&self, class: &LoadedClass<'_>) -> CodeOrigin {
+        if class.is_boot || self.has_no_locations && is_jdk_name(class.name) {
+            return CodeOrigin::Jdk;
+        }
+        if let Some(module) = class.location.and_then(|at| at.strip_prefix("jrt:/")) {
+            return self.classify_module(module, class.name);
+        }
+        let is_own = match class.location {
+            None => self.has_no_locations || self.is_below_own_package(class.name),
+            Some(location) => {
+                self.is_own_location(location)
+                    || !is_launcher(class.name) && self.is_own_archive(location, class.name)
+            }
         };
-        if let Some(module) = location.strip_prefix("jrt:/") {
-            return Some(self.classify_module(module, class.name));
-        }
-        let is_own = self.is_own_location(location)
-            || !is_launcher(class.name) && self.is_own_archive(location, class.name);
-        Some(match is_own {
+        match is_own {
             true => CodeOrigin::Application,
             false => CodeOrigin::Library,
-        })
+        }
+    }
+
+    /// The places of the classes that are the program's own. `origins`: of each class, in the order of the log.
+    fn list_places(&self, code: &CodeSymbols, origins: &[CodeOrigin]) -> BTreeSet<String> {
+        if !self.app.is_empty() {
+            return BTreeSet::from([self.app.to_string()]);
+        }
+        if self.has_no_locations {
+            return BTreeSet::new();
+        }
+        let classes = code.loaded_classes().zip(origins);
+        let own = classes.filter(|(_, origin)| **origin == CodeOrigin::Application);
+        let locations: HashSet<Option<&str>> = own.map(|(class, _)| class.location).collect();
+        let places = locations.into_iter();
+        places
+            .map(|location| self.describe_place(location))
+            .collect()
     }
 
     /// A module of a run-time image.

@@ -1,13 +1,16 @@
 //! A resolved frame, with the fields of `java.lang.StackTraceElement`.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use lucce_contentid::{ContentDetail, FrameId, FrameText};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
+use crate::code_origin::CodeOrigin;
 use crate::escape::EscapedText;
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+/// Frames are equal if all but the origin is: a class may be the program's own in one run, and a library's in another.
+#[derive(Clone, Debug, Serialize)]
 pub struct StackFrame {
     /// `a.b.C$D`
     pub class: String,
@@ -15,11 +18,51 @@ pub struct StackFrame {
     pub file: Option<String>,
     /// The line; [`NATIVE`](Self::NATIVE) and [`UNKNOWN`](Self::UNKNOWN) have Java's values.
     pub line: i32,
+    /// In JSON: `"own": true` of the program's own code.
+    #[serde(
+        rename = "own",
+        skip_serializing_if = "is_not_own",
+        serialize_with = "serialize_own"
+    )]
+    pub origin: CodeOrigin,
+}
+
+fn is_not_own(origin: &CodeOrigin) -> bool {
+    *origin != CodeOrigin::Application
+}
+
+fn serialize_own<S: Serializer>(origin: &CodeOrigin, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_bool(!is_not_own(origin))
+}
+
+impl PartialEq for StackFrame {
+    fn eq(&self, other: &StackFrame) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for StackFrame {}
+
+impl Hash for StackFrame {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity().hash(state);
+    }
 }
 
 impl StackFrame {
     pub const UNKNOWN: i32 = -1;
     pub const NATIVE: i32 = -2;
+
+    /// What tells frames apart.
+    fn identity(&self) -> (&str, &str, Option<&str>, i32) {
+        (&self.class, &self.method, self.file.as_deref(), self.line)
+    }
+
+    /// Whether it is the program's own code.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.origin == CodeOrigin::Application
+    }
 
     /// The frame's content id. `descriptor`: the method's descriptor.
     #[must_use]
@@ -104,6 +147,7 @@ mod frame_tests {
             method,
             file,
             line,
+            origin: CodeOrigin::default(),
         }
         .to_string()
     }
@@ -115,6 +159,7 @@ mod frame_tests {
             method: "m".into(),
             file: None,
             line: 1,
+            origin: CodeOrigin::default(),
         };
         let of = |classes: &[&str]| {
             let frames: Vec<_> = classes.iter().map(|class| frame(class)).collect();

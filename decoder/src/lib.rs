@@ -87,7 +87,7 @@ pub use call_feed::{CallFeedOutcome, CallMeasure, EventLeaf, feed_log_calls, fee
 pub use call_labels::{CallLabels, CallTarget, SiteCall};
 pub use call_tree::{CallTree, NodeId, TreeFrameKey};
 pub use code::{CodeSymbols, type_name};
-pub use code_origin::list_own_code;
+pub use code_origin::CodeOrigin;
 pub use collapsed::{CollapsedStacks, write_difference};
 pub use contexts::{ContextList, ContextSummary, EventContext};
 pub use coverage::{

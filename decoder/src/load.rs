@@ -5,11 +5,13 @@
 //!                                    └─► shares ──► ContextCounters (counters)
 //! ```
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
 use lucce_callgraph::{ContextLayout, MethodId, VersionedGraph};
+use lucce_filter::PatternList;
 use lucce_tracelog::{
     AllocationCounters, COMMAND, EventCounters, InMemoryLog, LogDamage, LogEntry, LogFile,
     LogHeader, LogItem, LogRecord, LogTotals, OpenError, SealState, ThreadId, VmCounters,
@@ -52,6 +54,7 @@ impl Profile {
         profile.drop_impossible_counters(&mut shares);
         profile.events = ContextCounters::new(shares);
         profile.size = log.size();
+        profile.classify_code(&PatternList::default());
         Ok(is_settled.then_some(profile))
     }
 
@@ -69,6 +72,7 @@ impl Profile {
         }
         profile.drop_impossible_counters(&mut shares);
         profile.events = ContextCounters::new(shares);
+        profile.classify_code(&PatternList::default());
         Ok(profile)
     }
 
@@ -433,6 +437,7 @@ fn empty_profile(header: &LogHeader, size: u64) -> Result<Profile, OpenError> {
         counted_at: Instant::now(),
         damage: None,
         scope: FrameScope::default(),
+        own_places: BTreeSet::new(),
     })
 }
 

@@ -4,7 +4,7 @@
 //! ContextId ──► graph: ContextFrame ──► scope: frames in scope ──► code: StackFrame ──► StackTrace
 //! ```
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::time::Instant;
 
@@ -67,6 +67,8 @@ pub struct Profile {
     /// The first damage: a counter that was left out, or the place where reading stopped.
     pub damage: Option<LogDamage>,
     pub(crate) scope: FrameScope,
+    /// The places of the program's own code; see [`Profile::own_code`].
+    pub(crate) own_places: BTreeSet<String>,
     /// Whether contexts of tasks differ by the context that submitted the task.
     pub(crate) across_threads: bool,
 }

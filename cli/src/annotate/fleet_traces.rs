@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use lucce_contentid::StackId;
-use lucce_decoder::{ContextNumber, RunId, StackFrame, StackTrace};
+use lucce_decoder::{CodeOrigin, ContextNumber, RunId, StackFrame, StackTrace};
 use lucce_ship::{HttpEndpoint, http, read_token_text};
 use serde_json::{Value, json};
 
@@ -203,6 +203,10 @@ fn parse_trace(number: ContextNumber, trace_json: &Value) -> Option<StackTrace> 
             method: text(frame, "method")?,
             file: text(frame, "file"),
             line: i32::try_from(frame.get("line")?.as_i64()?).ok()?,
+            origin: match frame.get("own").and_then(Value::as_bool) {
+                Some(true) => CodeOrigin::Application,
+                _ => CodeOrigin::default(),
+            },
         })
     };
     let frames = trace_json.get("frames")?.as_array()?.iter().map(frame);

@@ -42,7 +42,7 @@ fn is_of_package(frame: &StackFrame, names: &[&str]) -> bool {
 mod logging_frames_tests {
     use super::*;
     use lucce_contentid::StackId;
-    use lucce_decoder::ContextId;
+    use lucce_decoder::{CodeOrigin, ContextId};
 
     fn left(classes: &[&str]) -> Vec<String> {
         let frame = |class: &&str| StackFrame {
@@ -50,6 +50,7 @@ mod logging_frames_tests {
             method: "m".into(),
             file: None,
             line: 1,
+            origin: CodeOrigin::Application,
         };
         let mut trace = StackTrace {
             id: ContextId(1),

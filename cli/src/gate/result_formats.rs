@@ -184,7 +184,7 @@ fn longest_backtick_run(text: &str) -> usize {
 
 #[cfg(test)]
 mod result_formats_tests {
-    use lucce_decoder::StackFrame;
+    use lucce_decoder::{CodeOrigin, StackFrame};
 
     use super::*;
 
@@ -194,6 +194,7 @@ mod result_formats_tests {
             method: "```".into(),
             file: Some("B.java".into()),
             line: 1,
+            origin: CodeOrigin::Application,
         };
         let row = |name: &str, frames| ChangeRow {
             name: name.into(),

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
+use lucce_decoder::Profile;
 use lucce_decoder::escape::EscapedText;
-use lucce_decoder::{Profile, list_own_code};
 use serde::Serialize;
 
 use crate::amounts::format_amount;
@@ -33,7 +33,7 @@ impl ReportHead {
             run: profile.header.run.map(|run| run.to_string()),
             command: meta("command").filter(|command| !command.is_empty()),
             jvm: meta("jvm"),
-            own_code: list_own_code(profile).into_iter().collect(),
+            own_code: profile.own_code().iter().cloned().collect(),
             seconds: (millis > 0).then_some(millis as f64 / 1e3),
         }
     }

@@ -47,6 +47,8 @@ pub struct RecordingOptions {
     /// Which classes get hooks and appear in traces: the classes of `instrument` that the filter admits.
     pub instrument: InstrumentScope,
     pub filter: ClassFilter,
+    /// The classes of the program itself, which reports show first; empty: known by where they came from.
+    pub app: PatternList,
     /// Allocations that an attached agent counts; `None`: the default.
     pub attached_alloc: Option<AllocationSampling>,
     /// An existing file for the reason why the attached agent does not stay.
@@ -196,6 +198,7 @@ impl RecordingOptions {
             only: PatternList::default(),
             instrument: InstrumentScope::All,
             filter: ClassFilter::default(),
+            app: PatternList::default(),
             attached_alloc: None,
             refusal_file: None,
         }

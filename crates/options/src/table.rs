@@ -38,7 +38,7 @@ const PLAIN: OptionEntry = OptionEntry {
 };
 
 /// All options, in the order of the documents.
-pub static OPTION_TABLE: [OptionEntry; 26] = [
+pub static OPTION_TABLE: [OptionEntry; 27] = [
     OptionEntry {
         name: "events",
         value: OptionValue::Text {
@@ -295,6 +295,23 @@ pub static OPTION_TABLE: [OptionEntry; 26] = [
         summary: "Classes to instrument",
         group: OptionGroup::Scope,
         modes: OptionModes::Both,
+        ..PLAIN
+    },
+    OptionEntry {
+        name: "app",
+        value: OptionValue::Text {
+            form: "PATTERNS",
+            set: |options, text| {
+                options.app.extend(parse_patterns(text)?);
+                Ok(())
+            },
+            get: |options| patterns_text(&options.app),
+        },
+        summary: "The program's own classes, which reports show first",
+        details: "Example: `com.acme.*`. By default classes of folders and of the started archive, as the report's head names them.",
+        group: OptionGroup::Scope,
+        modes: OptionModes::Both,
+        is_repeatable: true,
         ..PLAIN
     },
     OptionEntry {

@@ -65,6 +65,11 @@ impl<T> AscendingIdTable<T> {
         let late = self.late.iter().map(|(number, value)| (*number, value));
         self.numbers.iter().copied().zip(&self.values).chain(late)
     }
+
+    /// The entries in the order of [`iter`](Self::iter).
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.values.iter_mut().chain(self.late.values_mut())
+    }
 }
 
 /// Makes room for one more element: grows by a quarter, where a vector would double.

@@ -246,6 +246,8 @@ fn origins_are_right_in_every_layout() {
             main_location: (!is_launcher).then_some(layout.main_location),
             is_merged: layout.is_merged,
             working_directory: layout.directory,
+            app: PatternList::default(),
+            has_no_locations: false,
         };
         for &(name, location, expected) in layout.classes {
             let class = LoadedClass {
@@ -255,12 +257,50 @@ fn origins_are_right_in_every_layout() {
             };
             assert_eq!(
                 launch.classify_class(&class),
-                Some(expected),
+                expected,
                 "{}: {name}",
                 layout.name
             );
         }
     }
+}
+
+#[test]
+fn patterns_of_the_user_decide() {
+    let launch = ProgramLaunch {
+        own_package: Some("com.acme"),
+        app: PatternList::parse("org.other.*+java.util.List").unwrap(),
+        ..ProgramLaunch::default()
+    };
+    let origin = |name, is_boot| {
+        launch.classify_class(&LoadedClass {
+            name,
+            is_boot,
+            location: (!is_boot).then_some("file:/w/target/classes/"),
+        })
+    };
+    assert_eq!(origin("org.other.Thing", false), Application);
+    assert_eq!(origin("com.acme.Main", false), Library);
+    assert_eq!(origin("java.util.List", true), Application);
+    assert_eq!(origin("java.util.Map", true), Jdk);
+}
+
+#[test]
+fn without_locations_all_but_the_jdk_is_own() {
+    let launch = ProgramLaunch {
+        has_no_locations: true,
+        ..ProgramLaunch::default()
+    };
+    let origin = |name, is_boot| {
+        launch.classify_class(&LoadedClass {
+            name,
+            is_boot,
+            location: None,
+        })
+    };
+    assert_eq!(origin("org.other.Thing", false), Application);
+    assert_eq!(origin("java.sql.Driver", false), Jdk);
+    assert_eq!(origin("java.util.Map", true), Jdk);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use lucce_callgraph::{ContextFrame, MethodId, SiteId};
 use lucce_contentid::{ContentDetail, FrameId};
 
 use crate::call_tree::TreeFrameKey;
+use crate::code_origin::CodeOrigin;
 use crate::frame::StackFrame;
 use crate::profile::Profile;
 
@@ -109,6 +110,8 @@ pub struct KindName {
 #[derive(Default, Debug)]
 pub struct MergedNames {
     pub classes: ValueInterner<String>,
+    /// Whose code each class is, by the class's number.
+    class_origins: Vec<CodeOrigin>,
     pub methods: ValueInterner<MethodName>,
     pub frames: ValueInterner<FrameName>,
     pub types: ValueInterner<String>,
@@ -144,7 +147,28 @@ impl MergedNames {
             method: method.name.clone(),
             file: method.file.clone(),
             line: frame.line,
+            origin: self.class_origin(method.class),
         })
+    }
+
+    /// Whose code a class is, by its number.
+    #[must_use]
+    pub fn class_origin(&self, class: u32) -> CodeOrigin {
+        let origin = self.class_origins.get(class as usize);
+        origin.copied().unwrap_or_default()
+    }
+
+    /// Of classes of one name, one that is the program's own decides.
+    fn record_origin(&mut self, class: u32, origin: CodeOrigin) {
+        let at = class as usize;
+        match self.class_origins.get_mut(at) {
+            Some(known) if origin == CodeOrigin::Application => *known = origin,
+            Some(_) => {}
+            None => {
+                self.class_origins.resize(at, CodeOrigin::default());
+                self.class_origins.push(origin);
+            }
+        }
     }
 
     fn number_frame(
@@ -166,6 +190,7 @@ impl MergedNames {
             .code
             .frame_id(frame, &shown, ContentDetail::ByMethod);
         let class = self.classes.intern_value(shown.class);
+        self.record_origin(class, shown.origin);
         let method = self.methods.intern_value(MethodName {
             class,
             name: shown.method,

@@ -6,7 +6,7 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use lucce_decoder::escape::EscapedText;
-use lucce_decoder::{PathSum, StackFrame};
+use lucce_decoder::{CodeOrigin, PathSum, StackFrame};
 use lucce_page::{HtmlPage, RunText};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -181,6 +181,7 @@ fn query_rows(
                     line: number(&line)
                         .and_then(|line| i32::try_from(line).ok())
                         .unwrap_or(StackFrame::UNKNOWN),
+                    origin: CodeOrigin::default(),
                 },
                 kind: text(&kind).unwrap_or_else(|| event.clone()),
                 unit: text(&unit),
@@ -270,6 +271,7 @@ fn query_frames(
                 method,
                 file: (!file.is_empty()).then_some(file),
                 line: i32::try_from(line).unwrap_or(StackFrame::UNKNOWN),
+                origin: CodeOrigin::default(),
             };
             named.insert(id, (frame, descriptor));
         }
