@@ -10,7 +10,7 @@ use lucce_tests::{Checked, Ended, Java, Jdk, Setup, ensure};
 use crate::modes::FEWER_THREADS;
 use crate::{Test, test};
 
-/// With stacks of ten thousand frames and more every comparison takes milliseconds.
+/// With stacks of ten thousand frames and more every comparison takes milliseconds: dozens or hundreds are enough.
 const DEEP: [&str; 2] = ["DeepRecursion", "StackOverflow"];
 
 /// A line of `programs.txt`.
@@ -40,6 +40,9 @@ struct Mode {
     flags: &'static [&'static str],
     /// Of the agent, beside those that all modes have.
     options: &'static str,
+    /// Whether the VM checks the agent's use of JNI. That use does not depend on compilers and collectors, and the check takes
+    /// a third of the time; programs with native code are checked in all modes.
+    checks_jni: bool,
     /// None: all.
     programs: Option<&'static [&'static str]>,
 }
@@ -49,12 +52,14 @@ const MODES: [Mode; 15] = [
         name: "default",
         flags: &[],
         options: "",
+        checks_jni: true,
         programs: None,
     },
     Mode {
         name: "int",
         flags: &["-Xint"],
         options: "",
+        checks_jni: true,
         programs: Some(&[
             "ClassInit",
             "Constructors",
@@ -72,6 +77,7 @@ const MODES: [Mode; 15] = [
         name: "comp",
         flags: &["-Xcomp"],
         options: "",
+        checks_jni: false,
         programs: Some(&[
             "ClassInit",
             "Exceptions",
@@ -85,30 +91,35 @@ const MODES: [Mode; 15] = [
         name: "c1",
         flags: &["-XX:TieredStopAtLevel=1"],
         options: "",
+        checks_jni: false,
         programs: Some(&["Exceptions", "StackOverflow", "DeepRecursion"]),
     },
     Mode {
         name: "serial",
         flags: &["-XX:+UseSerialGC"],
         options: "",
+        checks_jni: false,
         programs: Some(&["ClassUnloading", "Finalizers", "Serialization"]),
     },
     Mode {
         name: "parallel",
         flags: &["-XX:+UseParallelGC"],
         options: "",
+        checks_jni: false,
         programs: Some(&["ClassUnloading", "ManyThreads", "StringConcat"]),
     },
     Mode {
         name: "z",
         flags: &["-XX:+UseZGC"],
         options: "",
+        checks_jni: false,
         programs: Some(&["ClassUnloading", "ManyThreads", "VirtualThreads", "Lambdas"]),
     },
     Mode {
         name: "exception",
         flags: &[],
         options: ",events=exception,tracking=lazy",
+        checks_jni: true,
         programs: Some(&["ClassInit", "ClassLoading", "Finalizers"]),
     },
     Mode {
@@ -116,6 +127,7 @@ const MODES: [Mode; 15] = [
         name: "walked",
         flags: &[],
         options: ",events=exception+leak=64k",
+        checks_jni: true,
         programs: Some(&[
             "ClassInit",
             "ClassLoading",
@@ -145,6 +157,7 @@ const MODES: [Mode; 15] = [
         name: "app",
         flags: &["-Dlucce.scope=app"],
         options: ",instrument=app",
+        checks_jni: true,
         programs: Some(&[
             "ClassInit",
             "ClassLoading",
@@ -168,12 +181,14 @@ const MODES: [Mode; 15] = [
         name: "app-comp",
         flags: &["-Dlucce.scope=app", "-Xcomp"],
         options: ",instrument=app",
+        checks_jni: false,
         programs: Some(&["ClassInit", "OutOfScope"]),
     },
     Mode {
         name: "outer",
         flags: &["-Dlucce.scope=outer"],
         options: ",exclude=*$*",
+        checks_jni: false,
         programs: Some(&[
             "ClassInit",
             "Exceptions",
@@ -188,6 +203,7 @@ const MODES: [Mode; 15] = [
         name: "handles",
         flags: &["-Dlucce.scope=handles"],
         options: ",include=java.lang.invoke.*+io.lucce.*",
+        checks_jni: false,
         programs: Some(&[
             "ClassInit",
             "Lambdas",
@@ -201,6 +217,7 @@ const MODES: [Mode; 15] = [
         name: "cct",
         flags: &[],
         options: ",tracking=cct",
+        checks_jni: false,
         programs: Some(&[
             "ClassInit",
             "ClassLoading",
@@ -225,6 +242,7 @@ const MODES: [Mode; 15] = [
         // Its numbers exceed a long: what decodes must be right, and not everything does.
         flags: &["-Dlucce.check.none-allowed=true"],
         options: ",tracking=paper",
+        checks_jni: false,
         programs: Some(&[
             "ClassInit",
             "Constructors",
@@ -250,7 +268,8 @@ const QUICK: [&str; 9] = [
     "SynchronizedMethods",
 ];
 
-const STRICT: [&str; 2] = ["-Xverify:all", "-Xcheck:jni"];
+const VERIFIED: &str = "-Xverify:all";
+const CHECKED: &str = "-Xcheck:jni";
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let list = setup.harness.join("programs/programs.txt");
@@ -359,7 +378,7 @@ impl Program {
     /// Every how many events are compared.
     fn every(&self) -> u32 {
         if DEEP.contains(&self.name.as_str()) {
-            1499
+            4999
         } else {
             1
         }
@@ -374,7 +393,8 @@ impl Program {
             (self.native && jdk.version >= 24).then_some("--enable-native-access=ALL-UNNAMED");
         let fewer = (mode.name != MODES[0].name).then_some(FEWER_THREADS);
         Java::new(setup, jdk, &name)
-            .flags(STRICT)
+            .flags([VERIFIED])
+            .flags((mode.checks_jni || self.native).then_some(CHECKED))
             .flags(mode.flags)
             .flags(fewer)
             .flags(&self.jvm)

@@ -1,6 +1,16 @@
 //! `test`: all checks, or the parts that are named, one after the other; a failed check does not hide the others' findings.
+//!
+//! Tests on JVMs wait often, so the whole has a second process beside them. It runs at the lowest priority what needs no JVM
+//! of this machine: [`TestPart::BESIDE`].
+//!
+//! ```text
+//! lint ─► build ─┬─► unit ─► jvm ─► pages ─► … ─► cost ─┬─► summary
+//!                └─► models ─► fleet ─► arm64 ──────────┘
+//! ```
 
+use std::fs::File;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::jvm::JvmTestOptions;
@@ -8,14 +18,17 @@ use crate::requirements::{self, BUILD, FORMATS, GIT, GRADLE, PAGES, PIP, Require
 use crate::requirements::{TERMINAL, VALGRIND};
 use crate::{
     Outcome, apps, arch, arm64, build, checks, coverage, cpu, dependencies, fleet, formats, jdk,
-    jvm, maven, pages, perf_check, reference, shipped,
+    jvm, maven, pages, paths, perf_check, reference, shipped,
 };
 
 #[derive(clap::Args)]
 pub struct TestOptions {
-    /// Parts to run [default: all]: lint, unit, jvm, pages, formats, fleet, packages, cost; `jvm 17` is the part of one JDK
+    /// Parts to run [default: all]: lint, unit, models, jvm, pages, formats, fleet, packages, arm64, cost; `jvm 17` is the part of one JDK
     #[arg(value_name = "PART")]
     parts: Vec<String>,
+    /// The build has been made
+    #[arg(long, hide = true)]
+    built: bool,
     /// Run the fast checks only, in under five minutes
     #[arg(long, conflicts_with = "parts")]
     quick: bool,
@@ -42,8 +55,10 @@ impl InstallOptions {
 enum TestPart {
     /// What reads sources only.
     Lint,
-    /// Tests of crates and of the Java side, and models.
+    /// Tests of crates and of the Java side.
     Unit,
+    /// Concurrency by loom, memory by Miri.
+    Models,
     /// Whole systems on one tested JDK, or on all.
     Jvm(Option<u32>),
     /// Pages in a browser.
@@ -54,19 +69,26 @@ enum TestPart {
     Fleet,
     /// What users get.
     Packages,
+    /// The agent on aarch64, emulated.
+    Arm64,
     /// Instructions, and the agent's cost.
     Cost,
 }
 
 impl TestPart {
-    const ALL: [(&str, TestPart); 8] = [
+    /// In the whole these run beside the others.
+    const BESIDE: [TestPart; 3] = [TestPart::Models, TestPart::Fleet, TestPart::Arm64];
+
+    const ALL: [(&str, TestPart); 10] = [
         ("lint", TestPart::Lint),
         ("unit", TestPart::Unit),
+        ("models", TestPart::Models),
         ("jvm", TestPart::Jvm(None)),
         ("pages", TestPart::Pages),
         ("formats", TestPart::Formats),
         ("fleet", TestPart::Fleet),
         ("packages", TestPart::Packages),
+        ("arm64", TestPart::Arm64),
         ("cost", TestPart::Cost),
     ];
 
@@ -108,11 +130,11 @@ impl TestPart {
     fn needs(self) -> &'static [&'static [Requirement]] {
         match self {
             TestPart::Lint => &[BUILD, GIT],
-            TestPart::Unit => &[BUILD, PIP],
+            TestPart::Unit | TestPart::Arm64 => &[BUILD, PIP],
             TestPart::Jvm(_) => &[BUILD, PIP, TERMINAL],
             TestPart::Pages => &[BUILD, PAGES],
             TestPart::Formats => &[BUILD, PAGES, FORMATS, PIP],
-            TestPart::Fleet => &[BUILD],
+            TestPart::Fleet | TestPart::Models => &[BUILD],
             TestPart::Packages => &[BUILD, PIP, GRADLE],
             TestPart::Cost => &[BUILD, VALGRIND],
         }
@@ -127,21 +149,17 @@ impl TestPart {
                 step("dependencies", dependencies::check),
                 step("clippy", checks::clippy),
             ],
-            TestPart::Unit => vec![
-                step("java", build::tested_java),
-                step("unit", checks::unit),
-                step("loom", checks::loom),
-                step("memory", checks::memory),
-            ],
+            TestPart::Unit => vec![step("java", build::tested_java), step("unit", checks::unit)],
+            TestPart::Models => vec![step("loom", checks::loom), step("memory", checks::memory)],
             TestPart::Jvm(version) => jvm_steps(version),
             TestPart::Pages => vec![built("page-tests", pages::tests)],
             TestPart::Formats => vec![built("format-tests", || formats::tests(""))],
             TestPart::Fleet => vec![built("fleet", fleet::check)],
             TestPart::Packages => vec![
                 built("shipped", shipped::check),
-                built("arm64", arm64::check),
                 built("maven", || maven::make::<&Path>(&[])),
             ],
+            TestPart::Arm64 => vec![built("arm64", arm64::check)],
             TestPart::Cost => vec![built("perf-check", perf_check::check)],
         }
     }
@@ -188,6 +206,7 @@ fn built(name: impl Into<String>, run: impl Fn() -> Outcome + 'static) -> TestSt
 }
 
 const BUILD_STEP: &str = "build";
+const BESIDE_STEP: &str = "beside";
 
 /// # Errors
 /// A part is unknown, a program is missing, or a check failed.
@@ -195,7 +214,7 @@ pub fn run(options: &TestOptions) -> Outcome {
     let install = options.installation.installs();
     if options.quick {
         requirements::provide(&[BUILD, GIT, PIP, TERMINAL], install)?;
-        return run_steps(&quick_steps());
+        return run_steps(&quick_steps(), &[]);
     }
     let parts = TestPart::parse_all(&options.parts)?;
     let mut needs: Vec<&[Requirement]> = parts
@@ -203,14 +222,73 @@ pub fn run(options: &TestOptions) -> Outcome {
         .flat_map(|part| part.needs())
         .copied()
         .collect();
-    if parts.contains(&TestPart::Unit) {
+    if parts.contains(&TestPart::Models) {
         requirements::provide_miri(install);
         if !requirements::has_miri() {
             needs.push(VALGRIND);
         }
     }
     requirements::provide(&needs, install)?;
-    run_steps(&steps_of(&parts))
+    let is_whole = parts.len() == TestPart::ALL.len();
+    let (beside, parts): (Vec<_>, Vec<_>) = parts
+        .into_iter()
+        .partition(|part| is_whole && TestPart::BESIDE.contains(part));
+    let mut steps = steps_of(&parts);
+    steps.retain(|step| !options.built || step.name != BUILD_STEP);
+    run_steps(&steps, &beside)
+}
+
+/// Parts that run in a process of their own, with the lowest priority; what it prints is printed when it has ended.
+struct PartsBeside {
+    process: Child,
+    started: Instant,
+    output: std::path::PathBuf,
+}
+
+impl PartsBeside {
+    /// # Errors
+    /// The process does not start.
+    fn start(parts: &[TestPart]) -> Result<PartsBeside, String> {
+        let output = paths::target().join("beside.txt");
+        let failed = |e: std::io::Error| format!("{}: {e}", output.display());
+        let file = File::create(&output).map_err(failed)?;
+        let own = std::env::current_exe().map_err(failed)?;
+        let names = TestPart::ALL
+            .iter()
+            .filter(|(_, part)| parts.contains(part));
+        let mut command = Command::new("nice");
+        command.args(["-n", "19"]).arg(own).arg("test");
+        command.args(names.map(|(name, _)| name));
+        command.args(["--built", "--no-install"]);
+        command.stdin(Stdio::null());
+        command
+            .stdout(file.try_clone().map_err(failed)?)
+            .stderr(file);
+        Ok(PartsBeside {
+            process: command.spawn().map_err(failed)?,
+            started: Instant::now(),
+            output,
+        })
+    }
+
+    /// Waits for its end, and prints what it has printed.
+    fn wait(mut self) -> StepResult<'static> {
+        println!("\n=== {BESIDE_STEP} ===");
+        let cpu = cpu::of_children();
+        let ended = self.process.wait();
+        let printed = std::fs::read(&self.output).unwrap_or_default();
+        println!("{}", String::from_utf8_lossy(&printed));
+        StepResult {
+            name: BESIDE_STEP,
+            outcome: match ended {
+                Ok(status) if status.success() => Ok(()),
+                Ok(status) => Err(format!("its summary stands above: {status}")),
+                Err(error) => Err(error.to_string()),
+            },
+            took: self.started.elapsed(),
+            cpu: cpu::of_children().saturating_sub(cpu),
+        }
+    }
 }
 
 /// The steps of all parts. The build comes before the first part that may take long, so that it fails early.
@@ -251,8 +329,11 @@ struct StepResult<'s> {
     cpu: Duration,
 }
 
-fn run_steps(steps: &[TestStep]) -> Outcome {
+/// `beside`: parts that run meanwhile, from the end of the build on.
+fn run_steps(steps: &[TestStep], beside: &[TestPart]) -> Outcome {
+    let begun = Instant::now();
     let mut done: Vec<StepResult> = Vec::new();
+    let mut running: Option<PartsBeside> = None;
     for step in steps {
         println!("\n=== {} ===", step.name);
         let (started, cpu) = (Instant::now(), cpu::of_children());
@@ -273,11 +354,16 @@ fn run_steps(steps: &[TestStep]) -> Outcome {
             took: started.elapsed(),
             cpu: cpu::of_children().saturating_sub(cpu),
         });
+        if step.name == BUILD_STEP && !beside.is_empty() {
+            running = Some(PartsBeside::start(beside)?);
+        }
     }
-    summary(&done)
+    done.extend(running.map(PartsBeside::wait));
+    summary(&done, begun.elapsed())
 }
 
-fn summary(done: &[StepResult]) -> Outcome {
+/// `took`: of all steps, some of which ran side by side.
+fn summary(done: &[StepResult], took: Duration) -> Outcome {
     println!("\n=== summary ===");
     for StepResult {
         name,
@@ -292,8 +378,8 @@ fn summary(done: &[StepResult]) -> Outcome {
         let (took, cpu) = (took.as_secs_f64(), cpu.as_secs_f64());
         println!("{name:<13} {took:>6.1} s  {cpu:>6.1} s of CPU  {result}");
     }
-    let sum = |of: fn(&StepResult) -> Duration| done.iter().map(of).sum::<Duration>().as_secs_f64();
-    let (took, cpu) = (sum(|done| done.took), sum(|done| done.cpu));
+    let cpu = done.iter().map(|done| done.cpu).sum::<Duration>();
+    let (took, cpu) = (took.as_secs_f64(), cpu.as_secs_f64());
     println!("{:<13} {took:>6.1} s  {cpu:>6.1} s of CPU", "all");
     let failed: Vec<&str> = done
         .iter()
@@ -329,7 +415,9 @@ mod suite_tests {
         assert_eq!(parse(&["jvm", "21", "jvm"]), Ok(vec![TestPart::Jvm(None)]));
         for wrong in [&["17"][..], &["jvm", "11"], &["lint", "17"], &["all"]] {
             assert!(
-                parse(wrong).unwrap_err().contains("lint, unit, jvm"),
+                parse(wrong)
+                    .unwrap_err()
+                    .contains("lint, unit, models, jvm"),
                 "{wrong:?}"
             );
         }
