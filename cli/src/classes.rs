@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lucce_decoder::{Profile, is_symbols, summarize_bursts};
+use lucce_decoder::{Profile, is_symbols, read_counting_delay, summarize_bursts};
 use lucce_filter::{ClassFilter, PatternList};
 
 use super::{CommandError, open_profile, prefix_path, print_diagnostic};
@@ -67,6 +67,9 @@ impl ClassFilterArgs {
         }
         if let Some(bursts) = summarize_bursts(&profile).filter(|_| !is_symbols(&profile)) {
             print_diagnostic(prefix_path(path, bursts));
+        }
+        if let Some(delay) = read_counting_delay(&profile).filter(|_| !is_symbols(&profile)) {
+            print_diagnostic(prefix_path(path, delay));
         }
         let mut app = PatternList::default();
         self.app

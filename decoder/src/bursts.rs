@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::profile::Profile;
+use crate::recorded_options::read_recorded_options;
 
 /// Result of the agent's option `burst=ON/PERIOD`. Counts are of the bursts only, without scaling.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -43,6 +44,43 @@ pub fn summarize_bursts(profile: &Profile) -> Option<BurstSummary> {
         option_value,
         measured,
     })
+}
+
+/// When counting began, if the run had a delay (agent option `delay=`).
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct CountingDelay {
+    /// The option's value: a time, or `ready`.
+    pub delay: String,
+    /// Milliseconds after the start; `None`: counting did not begin.
+    pub began_ms: Option<u64>,
+}
+
+/// The run's delay. `None`: events were counted from the start.
+#[must_use]
+pub fn read_counting_delay(profile: &Profile) -> Option<CountingDelay> {
+    let delay = read_recorded_options(profile)?.delay?;
+    Some(CountingDelay {
+        delay: delay.to_text(),
+        began_ms: profile.stats.get("counting.began_ms").copied(),
+    })
+}
+
+impl fmt::Display for CountingDelay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.began_ms {
+            Some(millis) => write!(
+                f,
+                "counted from {:.1} s after the start on (delay={})",
+                millis as f64 / 1e3,
+                self.delay
+            ),
+            None => write!(
+                f,
+                "nothing was counted: the delay did not end (delay={})",
+                self.delay
+            ),
+        }
+    }
 }
 
 impl fmt::Display for BurstSummary {

@@ -82,7 +82,7 @@ mod merged;
 mod export;
 
 pub use alive::{AgeClass, AliveAmount, AliveObjects, AliveRow, list_alive_objects};
-pub use bursts::{BurstSummary, summarize_bursts};
+pub use bursts::{BurstSummary, CountingDelay, read_counting_delay, summarize_bursts};
 pub use call_feed::{CallFeedOutcome, CallMeasure, EventLeaf, feed_log_calls, feed_recorded_calls};
 pub use call_labels::{CallLabels, CallTarget, SiteCall};
 pub use call_tree::{CallTree, NodeId, TreeFrameKey};

@@ -15,6 +15,7 @@ mod counts;
 mod coverage;
 mod damage;
 mod debuggers;
+mod delays;
 mod ending;
 mod entries;
 mod expected;
@@ -169,6 +170,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         leaks::tests(setup),
         native_api::tests(setup),
         bursts::tests(setup),
+        delays::tests(setup),
         push::tests(setup),
         recorded::tests(setup),
         recorded_calls::tests(setup),
@@ -232,8 +234,9 @@ const WAYS: [&str; 8] = [
 ];
 
 /// Modules about the agent's own, in which JDKs differ least.
-const ALIKE: [&str; 7] = [
+const ALIKE: [&str; 8] = [
     "bursts",
+    "delays",
     "leaks",
     "own-events",
     "planned",

@@ -123,6 +123,10 @@ impl AgentCore {
             registry: Arc::clone(&inputs.registry),
             log: Arc::clone(&log),
         };
+        let event_mask = EventMask::new(options.events.event_mask(), slots::event_mask_word());
+        if options.delay.is_some() {
+            event_mask.delay_counting();
+        }
         AgentCore {
             run: inputs.run,
             jvmti,
@@ -149,7 +153,7 @@ impl AgentCore {
             verify: VerifySchedule::new(options.verify),
             counts: AgentCounts::default(),
             totals,
-            event_mask: EventMask::new(options.events.event_mask(), slots::event_mask_word()),
+            event_mask,
             vm_end: VmEndSignal::default(),
             agent_threads: AgentThreads::default(),
             options,

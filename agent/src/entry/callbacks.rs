@@ -27,7 +27,8 @@ use crate::session::finish::finish_recording;
 use crate::session::guard::guard_callback;
 use crate::session::live::CallInterceptors;
 use crate::session::{
-    attach, burst, control, file_watch, helper_class, holders_request, live, malloc_trim, push,
+    attach, burst, control, delay, file_watch, helper_class, holders_request, live, malloc_trim,
+    push,
 };
 use crate::thread::lifecycle;
 
@@ -146,6 +147,7 @@ pub fn handle_vm_init(agent: &'static Agent, env: JniEnvironment) {
     if agent.core.is_live() {
         control::start_listener(agent);
         burst::start_bursts(agent);
+        delay::wait_for_delay(agent);
         malloc_trim::start_trimming(agent);
         push::start_push(agent);
         file_watch::start_watching(agent);

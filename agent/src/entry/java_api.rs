@@ -14,7 +14,9 @@ use crate::events::allocation_marks::{self, EndedMark, MarkStart};
 use crate::hookless::call_context;
 use crate::memory::counter::increment_counter;
 use crate::memory::event_mask;
+use crate::options::StartDelay;
 use crate::session::Agent;
+use crate::session::delay;
 use crate::session::guard::guard_callback;
 use crate::stack::StackParts;
 use crate::stack::trace::StackElement;
@@ -199,6 +201,16 @@ pub extern "system" fn Java_io_lucce_CallContext_tag0(
         });
         number.map_or(0, |number| number as jlong)
     })
+}
+
+/// `CallContext.ready0`: the program is ready; with `delay=ready` counting begins.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_CallContext_ready0(_: *mut JNIEnv, _: jclass) {
+    guard_callback((), |agent| {
+        if agent.core.options.delay == Some(StartDelay::Ready) {
+            delay::begin_counting(agent);
+        }
+    });
 }
 
 /// `CallContext.untag0`: closes the tag with this number, and all tags opened after it.

@@ -23,7 +23,7 @@ use crate::session::agent::AgentResources;
 use crate::session::agent::StartError;
 use crate::session::finish::finish_recording;
 use crate::session::vm_support::{self, unsupported_message};
-use crate::session::{file_watch, holders_request, live, push, status};
+use crate::session::{delay, file_watch, holders_request, live, push, status};
 
 /// An agent that can be detached.
 #[derive(Clone, Copy)]
@@ -244,6 +244,7 @@ pub fn start_events(agent: &'static Agent, env: Option<*mut JNIEnv>) -> Result<(
             .coverage
             .renew_buffer(agent.thread_parts(), agent.core.jni_env(env));
     }
+    delay::wait_for_delay(agent);
     push::start_push(agent);
     file_watch::start_watching(agent);
     Ok(())

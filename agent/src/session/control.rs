@@ -17,6 +17,7 @@ use crate::options::{ControlMode, EventSelection, LogLevel, kind_names};
 use crate::session::Agent;
 use crate::session::attach;
 use crate::session::control_socket;
+use crate::session::delay;
 use crate::session::dump;
 use crate::session::guard::guard_callback;
 use crate::session::holders_request;
@@ -87,7 +88,10 @@ fn serve_command(agent: &Agent, client: &ClientConnection) {
 
 fn execute_command(agent: &Agent, command: &ControlCommand) -> Result<String, String> {
     match command {
-        ControlCommand::Start => agent.core.event_mask.start_counting(),
+        ControlCommand::Start => {
+            delay::begin_counting(agent);
+            agent.core.event_mask.start_counting();
+        }
         ControlCommand::Stop => {
             agent.core.event_mask.stop_counting();
             coverage::record_interruption(

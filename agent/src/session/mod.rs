@@ -8,13 +8,14 @@
 //! ```
 //!
 //! Read `agent` first, then `start` with `vm_support`, `live`, `helper_class` and `finish` with `event_totals`; then `attach`,
-//! `control` with `control_socket`, and the commands. The agent's own threads: `burst`, `file_watch`, `malloc_trim`, `push`.
+//! `control` with `control_socket`, and the commands. The agent's own threads: `burst`, `delay`, `file_watch`, `malloc_trim`, `push`.
 
 mod agent;
 pub mod attach;
 pub mod burst;
 pub mod control;
 mod control_socket;
+pub mod delay;
 mod dump;
 mod event_totals;
 pub mod file_watch;

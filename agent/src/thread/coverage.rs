@@ -416,6 +416,9 @@ fn incomparable_reason(options: &AgentOptions) -> Option<&'static str> {
     if options.is_partial() {
         return Some("classes out of scope (instrument=, include=, exclude=) were not counted");
     }
+    if options.delay.is_some() {
+        return Some("counting began after the start (delay=)");
+    }
     options
         .burst
         .is_some()

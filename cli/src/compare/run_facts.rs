@@ -5,8 +5,8 @@ use std::path::Path;
 
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ALLOC, KindTotal, Profile, explain_sample_bias, read_recorded_options, read_sampled_bytes,
-    summarize_bursts,
+    ALLOC, KindTotal, Profile, explain_sample_bias, read_counting_delay, read_recorded_options,
+    read_sampled_bytes, summarize_bursts,
 };
 use lucce_options::kinds::OBJECTS;
 use lucce_options::{AllocationSampling, RecordingOptions};
@@ -87,6 +87,7 @@ impl RunFacts {
         let scope = coverage.filter(|reason| reason.starts_with(OUT_OF_SCOPE));
         let options = read_recorded_options(profile);
         let bursts = summarize_bursts(profile).map(|of| format!("burst={}", of.option_value));
+        let delay = read_counting_delay(profile).map(|of| format!("delay={}", of.delay));
         RunFacts {
             file: file.display().to_string(),
             command: meta("command").cloned(),
@@ -99,7 +100,7 @@ impl RunFacts {
             damage: profile.damage.as_ref().map(ToString::to_string),
             kinds: profile.counted_kinds(),
             has_vm_objects: options.is_some_and(|options| selects_vm_objects(&options)),
-            part: bursts.or_else(|| scope.cloned()),
+            part: bursts.or(delay).or_else(|| scope.cloned()),
         }
     }
 

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ALLOC, AllocationCoverage, BurstSummary, ContextList, KindTotal, LEAK, Profile,
-    explain_sample_bias, read_sampled_bytes, summarize_bursts,
+    ALLOC, AllocationCoverage, BurstSummary, ContextList, CountingDelay, KindTotal, LEAK, Profile,
+    explain_sample_bias, read_counting_delay, read_sampled_bytes, summarize_bursts,
 };
 use serde::Serialize;
 
@@ -37,6 +37,8 @@ pub(super) struct ContextReport<'r> {
     /// Set if events were counted in bursts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) bursts: Option<BurstSummary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) delay: Option<CountingDelay>,
     /// Number of events without a frame of the selected classes.
     pub(super) outside: u64,
     pub(super) skipped: SkippedCounts,
@@ -102,6 +104,7 @@ impl<'r> ContextReport<'r> {
             }),
             lost: profile.dropped_events(),
             bursts: summarize_bursts(profile),
+            delay: read_counting_delay(profile),
             outside: contexts.outside,
             skipped: SkippedCounts { classes, methods },
             sampled_bytes: read_sampled_bytes(profile).filter(|_| ALLOC.is_kind(&kind.name)),
@@ -188,6 +191,9 @@ impl<'r> ContextReport<'r> {
         }
         if let Some(bursts) = &self.bursts {
             writeln!(out, "note: {}", EscapedText(&bursts.to_string()))?;
+        }
+        if let Some(delay) = &self.delay {
+            writeln!(out, "note: {delay}")?;
         }
         if let Some(bytes) = self.sampled_bytes {
             let bytes = grouped(bytes);

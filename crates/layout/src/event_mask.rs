@@ -30,6 +30,8 @@ struct EventMaskRequest {
     stopped: bool,
     /// Between two bursts.
     paused: bool,
+    /// Counting has not begun (agent option `delay=`).
+    delayed: bool,
     /// Counting ended for good, at this time.
     ended: Option<Instant>,
     /// Whether submissions to other threads are reported to the agent.
@@ -61,6 +63,7 @@ impl EventMask {
             kinds,
             stopped: false,
             paused: false,
+            delayed: false,
             ended: None,
             follows_tasks: false,
         };
@@ -82,6 +85,18 @@ impl EventMask {
     /// Whether submissions to other threads are reported to the agent from now on.
     pub fn follow_tasks(&self, is_so: bool) {
         self.change_request(|request| request.follows_tasks = is_so);
+    }
+
+    /// Closes the mask until [`EventMask::end_delay`].
+    pub fn delay_counting(&self) {
+        self.change_request(|request| request.delayed = true);
+    }
+
+    /// Ends the delay. Returns whether this call has ended it.
+    pub fn end_delay(&self) -> bool {
+        let mut was_delayed = false;
+        self.change_request(|request| was_delayed = std::mem::take(&mut request.delayed));
+        was_delayed
     }
 
     /// Ends a stop. The mask opens unless a pause between bursts closes it.
@@ -145,7 +160,7 @@ impl EventMask {
     /// The requested kinds, and whether they count, in bursts or always.
     pub fn requested_state(&self) -> (u64, bool) {
         let request = self.lock().request;
-        (request.kinds, !request.stopped)
+        (request.kinds, !request.stopped && !request.delayed)
     }
 
     /// Whether events of a kind count now.
@@ -186,7 +201,7 @@ impl BurstTimer {
 
 impl EventMaskRequest {
     fn is_counting(self) -> bool {
-        !self.stopped && !self.paused && self.ended.is_none()
+        !self.stopped && !self.paused && !self.delayed && self.ended.is_none()
     }
 
     fn publish_mask(self, word: Option<&AtomicU64>) {
@@ -218,6 +233,14 @@ mod event_mask_tests {
         mask.set_kinds(6);
         assert_eq!(open(), 0);
         mask.start_counting();
+        assert_eq!((open(), mask.requested_state()), (6, (6, true)));
+
+        // A delay ends once, and no burst ends it.
+        mask.delay_counting();
+        mask.begin_burst();
+        assert_eq!((open(), mask.requested_state()), (0, (6, false)));
+        assert!(mask.end_delay());
+        assert!(!mask.end_delay());
         assert_eq!((open(), mask.requested_state()), (6, (6, true)));
 
         // Bursts do not override a stop, and only the next burst ends a pause.

@@ -14,6 +14,7 @@ pub mod reference;
 pub mod units;
 
 mod burst;
+mod delay;
 mod entry;
 mod error;
 mod names;
@@ -27,6 +28,7 @@ mod table;
 pub use lucce_layout::event_bits as event_mask;
 
 pub use burst::BurstOptions;
+pub use delay::StartDelay;
 pub use entry::{
     OptionChoice, OptionConflict, OptionEntry, OptionGroup, OptionModes, OptionText, OptionValue,
 };

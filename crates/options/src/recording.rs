@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use lucce_filter::{ClassFilter, PatternList};
 
-use crate::BurstOptions;
 use crate::kinds::{ALLOC, CALL, EventKindSet};
 use crate::selection::EventSelection;
+use crate::{BurstOptions, StartDelay};
 
 /// The agent's options, as the user has given them.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -15,6 +15,8 @@ pub struct RecordingOptions {
     /// The log's path; see [`crate::placeholders`].
     pub out: PathBuf,
     pub events: EventSelection,
+    /// When counting begins; `None`: at once.
+    pub delay: Option<StartDelay>,
     /// Count in bursts only.
     pub burst: Option<BurstOptions>,
     /// Compare every n-th event with the VM's own stack trace; 0: none.
@@ -176,6 +178,7 @@ impl RecordingOptions {
         RecordingOptions {
             out: PathBuf::from("lucce-%p-%t.lucce"),
             events: EventSelection::from_kinds(&[&ALLOC]),
+            delay: None,
             burst: None,
             verify: 0,
             limit: u64::MAX,

@@ -16,7 +16,7 @@ use crate::recording::{
     AllocationSampling, ClassCacheOption, ControlMode, EncodingChoice, InstrumentScope, LogLevel,
     PushOptions, RecordMode, RecordingOptions, TrackingMode,
 };
-use crate::{BurstOptions, EventSelection, OptionError, units};
+use crate::{BurstOptions, EventSelection, OptionError, StartDelay, units};
 
 /// The entry of an option.
 #[must_use]
@@ -38,7 +38,7 @@ const PLAIN: OptionEntry = OptionEntry {
 };
 
 /// All options, in the order of the documents.
-pub static OPTION_TABLE: [OptionEntry; 27] = [
+pub static OPTION_TABLE: [OptionEntry; 28] = [
     OptionEntry {
         name: "events",
         value: OptionValue::Text {
@@ -55,6 +55,22 @@ pub static OPTION_TABLE: [OptionEntry; 27] = [
                   `CallContext.event` are always recorded.",
         group: OptionGroup::Events,
         modes: OptionModes::Both,
+        ..PLAIN
+    },
+    OptionEntry {
+        name: "delay",
+        value: OptionValue::Text {
+            form: "TIME",
+            set: |options, text| {
+                options.delay = Some(StartDelay::parse(text.value)?);
+                Ok(())
+            },
+            get: |options| options.delay.map(StartDelay::to_text),
+        },
+        summary: "Begin to count after this time, or with `ready` when the program calls `CallContext.ready()`",
+        details: "Calls are tracked from the start, so context ids are exact. `lucce ctl JVM start` begins at once. Reports \
+                  show when counting began.",
+        group: OptionGroup::Events,
         ..PLAIN
     },
     OptionEntry {

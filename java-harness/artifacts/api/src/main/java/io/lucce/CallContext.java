@@ -128,6 +128,17 @@ public final class CallContext {
     }
 
     /**
+     * Says that the program is ready: its start-up is over.
+     *
+     * <p>With the agent's option {@code delay=ready} counting begins at the first call. Otherwise it changes nothing.
+     */
+    public static void ready() {
+        if (ACTIVE) {
+            ready0();
+        }
+    }
+
+    /**
      * Returns the stack trace that a number stands for.
      *
      * <p>The trace is what {@link Throwable#getStackTrace()} would have returned for a
@@ -200,6 +211,8 @@ public final class CallContext {
     private static native long tag0(String key, String value);
 
     /** Exported, too. */
+    private static native void ready0();
+
     private static native void untag0(long number);
 
     /** Exported by the agent's library as {@code Java_io_lucce_CallContext_decode0}. */
