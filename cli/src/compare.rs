@@ -24,33 +24,24 @@ pub use shifts::{LineShift, LineShifts};
 use super::amounts::format_amount;
 use super::output::grouped;
 use super::progress::ProgressMeter;
-use super::selection::{RowFilter, SelectedRun, Selection};
-use super::{CommandError, CommandStatus, SortArg, prefix_path, report_damage};
+use super::selection::{IdleArgs, RowFilter, SelectedRun, Selection, SortArgs};
+use super::{CommandError, CommandStatus, prefix_path, report_damage};
 
 /// Which events, and what they are compared by.
 #[derive(clap::Args)]
 pub struct CompareArgs {
-    /// Compare this amount, and sort by it [default: value; count for events without values]
-    #[arg(long, value_name = "KEY", value_enum)]
-    pub sort: Option<SortArg>,
+    #[command(flatten)]
+    pub order: SortArgs,
     /// Divide by the number of events of this kind, e.g. requests that the program counts by CallContext.event
     #[arg(long, value_name = "KIND")]
     pub per: Option<String>,
     /// Join stack traces without line numbers, which move when a program is edited
     #[arg(long)]
     pub no_lines: bool,
-    /// Compare waits of idle pool threads too, instead of one line for them (kinds that count time)
-    #[arg(long)]
-    pub idle: bool,
+    #[command(flatten)]
+    pub idle: IdleArgs,
     #[command(flatten)]
     pub selection: Selection,
-}
-
-impl CompareArgs {
-    /// The amount of the sort key, if one is named.
-    pub fn requested_measure(&self) -> Option<Measure> {
-        self.sort.and_then(SortArg::to_measure)
-    }
 }
 
 /// The runs of both sides.
@@ -103,7 +94,7 @@ impl RunComparison {
             add_profile(&mut joined, &profile, what.no_lines);
             end = report_damage(path, profile.damage.as_ref(), end);
         }
-        let (kind, unit) = choose_kind(&facts, what.selection.event.as_deref());
+        let (kind, unit) = choose_kind(&facts, what.selection.event());
         let Some(number) = joined.find_kind(&kind) else {
             return Err(CommandError::Usage(format!(
                 "none of the logs has events of kind {kind:?}"
@@ -118,7 +109,7 @@ impl RunComparison {
             unit,
             number,
             no_lines: what.no_lines,
-            with_idle: what.idle,
+            with_idle: what.idle.idle,
             remarks: run_facts::all_remarks(&facts, &kind, what.selection.is_whole_kind()),
             facts,
             kind,
@@ -127,7 +118,7 @@ impl RunComparison {
         compared
             .remarks
             .extend(compared.empty_remark(&what.selection));
-        compared.choose_measure(what.requested_measure());
+        compared.choose_measure(what.order.measure());
         compared.divide_per_event(old.iter().chain(new), what.per.as_deref())?;
         compared.remarks.extend(compared.idle_remark());
         compared.remarks.extend(compared.outside_remark());

@@ -19,6 +19,7 @@ mod replay;
 mod rows;
 mod run;
 mod runs;
+mod selection;
 mod serve;
 mod symbols;
 mod tags;
