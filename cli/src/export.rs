@@ -74,7 +74,7 @@ const OWN: [(&str, &str); 2] = [
     ),
     (
         "chrome",
-        "The stream's events as a time line, for about:tracing or Perfetto (agent option record=stream)",
+        "The stream's events as a time line, for about:tracing or Perfetto (agent option stream=on)",
     ),
 ];
 

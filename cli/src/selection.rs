@@ -83,7 +83,7 @@ impl SortArgs {
 /// Whether the stream's events are counted.
 #[derive(clap::Args, Default)]
 pub struct StreamCountArgs {
-    /// Count the events of the stream (agent option record=stream); implied by --from, --to and --thread
+    /// Count the events of the stream (agent option stream=on); implied by --from, --to and --thread
     #[arg(long)]
     pub stream: bool,
 }

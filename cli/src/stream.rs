@@ -22,7 +22,7 @@ use super::threshold::{estimate_frame_bytes, warn_if_large};
 use super::time_window::{check_stream, read_stream, warn_about_unstreamed};
 use super::{CommandError, CommandStatus, find_kind, print_diagnostic, report_damage};
 
-/// Print single events in the order of time, with time, thread, value and place (agent option record=stream).
+/// Print single events in the order of time, with time, thread, value and place (agent option stream=on).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce stream run-1234.lucce --event lock --from 10s --to 12s --traces

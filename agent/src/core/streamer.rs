@@ -1,4 +1,4 @@
-//! The stream: the file of single events beside the log, with `record=stream`.
+//! The stream: the file of single events beside the log, with `stream=on`.
 
 use std::fs::File;
 use std::io;

@@ -17,7 +17,7 @@ use lucce_tracelog::escape::EscapedLine;
 
 pub use lucce_options::{
     BurstOptions, ClassCacheOption, ControlMode, DEFAULT_SAMPLING_INTERVAL, EventSelection,
-    InstrumentScope, LogLevel, OptionError, PushOptions, RecordMode, TrackingMode, find_setting,
+    InstrumentScope, LogLevel, OptionError, PushOptions, TrackingMode, find_setting,
     is_agent_event, kind_names,
 };
 

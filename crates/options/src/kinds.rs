@@ -75,7 +75,7 @@ pub enum KindConflict {
     OtherTracking,
     /// `encoding=static`.
     Static,
-    /// `record=stream`.
+    /// `stream=on`.
     Stream,
 }
 
@@ -87,7 +87,7 @@ impl KindConflict {
             KindConflict::Burst => "`burst=`",
             KindConflict::OtherTracking => "`tracking=cct` or `tracking=paper`",
             KindConflict::Static => "`encoding=static`",
-            KindConflict::Stream => "`record=stream`",
+            KindConflict::Stream => "`stream=on`",
         }
     }
 
@@ -154,7 +154,7 @@ pub static SAMPLES: EventKindInfo = EventKindInfo {
         ),
         (
             KindConflict::Stream,
-            "record=stream has single events, and events=alloc=SIZE only samples",
+            "stream=on has single events, and events=alloc=SIZE only samples",
         ),
     ],
     ..PLAIN
