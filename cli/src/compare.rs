@@ -5,6 +5,7 @@
 //! than the noise. `run_facts` reports what makes counts hard to compare.
 
 mod change_row;
+mod line_source;
 mod run_facts;
 mod shifts;
 
@@ -14,12 +15,14 @@ use std::hash::Hash;
 use std::path::PathBuf;
 
 use lucce_decoder::{
-    ALLOC, GroupBy, GroupKey, Measure, MergedCounter, MergedProfile, NodeId, Profile,
+    ALLOC, GroupBy, GroupKey, Measure, MergedCounter, MergedProfile, NodeId, Profile, StackFrame,
 };
 
 pub use change_row::ChangeRow;
 pub use run_facts::{CompareRemark, RemarkSeverity, RunFacts};
 pub use shifts::{LineShift, LineShifts};
+
+use line_source::LineSource;
 
 use super::amounts::format_amount;
 use super::output::grouped;
@@ -35,7 +38,7 @@ pub struct CompareArgs {
     /// Divide by the number of events of this kind, e.g. requests that the program counts by CallContext.event
     #[arg(long, value_name = "KIND")]
     pub per: Option<String>,
-    /// Join stack traces without line numbers, which move when a program is edited
+    /// Join stack traces without line numbers, which move when a program is edited; the newest run's lines are shown
     #[arg(long)]
     pub no_lines: bool,
     #[command(flatten)]
@@ -60,6 +63,9 @@ pub struct RunComparison {
     filter: RowFilter,
     /// Whether contexts are joined without lines.
     no_lines: bool,
+    /// If so: the lines of the last new run, and those of the last old run.
+    new_lines: Option<LineSource>,
+    old_lines: Option<LineSource>,
     /// Whether waits of idle threads are compared.
     with_idle: bool,
     /// One element for each run.
@@ -87,12 +93,18 @@ impl RunComparison {
         let mut joined = MergedProfile::default();
         let mut end = CommandStatus::Fine;
         let mut facts = Vec::new();
-        for path in old.iter().chain(new) {
+        let (mut old_lines, mut new_lines) = (None, None);
+        for (run, path) in old.iter().chain(new).enumerate() {
             let SelectedRun { profile, status } = what.selection.open_run(path, false)?;
             end = end.max(status);
             facts.push(RunFacts::new(path, &profile));
             add_profile(&mut joined, &profile, what.no_lines);
             end = report_damage(path, profile.damage.as_ref(), end);
+            if what.no_lines && run + 1 == old.len() {
+                old_lines = Some(LineSource::new(profile, &joined, run));
+            } else if what.no_lines && run + 1 == old.len() + new.len() {
+                new_lines = Some(LineSource::new(profile, &joined, run));
+            }
         }
         let (kind, unit) = choose_kind(&facts, what.selection.event());
         let Some(number) = joined.find_kind(&kind) else {
@@ -109,6 +121,8 @@ impl RunComparison {
             unit,
             number,
             no_lines: what.no_lines,
+            new_lines,
+            old_lines,
             with_idle: what.idle.idle,
             remarks: run_facts::all_remarks(&facts, &kind, what.selection.is_whole_kind()),
             facts,
@@ -151,6 +165,23 @@ impl RunComparison {
         }
         let text = format!("{} in any run", selection.nothing_matches(&self.kind));
         Some(CompareRemark::new(RemarkSeverity::Incomparable, text))
+    }
+
+    /// The frames of a context, innermost first.
+    fn change_frames(&self, change: &AmountChange) -> Vec<StackFrame> {
+        let Some(key @ GroupKey::Context(node, _)) = change.key else {
+            return Vec::new();
+        };
+        let mut frames = self.merged.path_frames(node);
+        let is_new = change.new.iter().any(|amount| *amount > 0.0);
+        let lines = match is_new {
+            true => &self.new_lines,
+            false => &self.old_lines,
+        };
+        if let Some(lines) = lines {
+            lines.set_lines(key, &mut frames);
+        }
+        frames
     }
 
     /// Each side in one line: command, JVM and number of runs.

@@ -309,7 +309,7 @@ impl LabTracking {
             false => ", cut: the limit was reached",
         };
         let loss = state.describe_loss(recorder.path());
-        Some(match loss.filter(|_| state.is_lost()) {
+        Some(match loss.filter(|_| state.has_lost_data()) {
             Some(what) => (LogLevel::Error, format!("{what}: the calls are lost")),
             None => (
                 LogLevel::Info,

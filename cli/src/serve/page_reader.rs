@@ -21,7 +21,7 @@ pub struct PageReader<'a> {
     interval: Duration,
     before: ContextCounters,
     /// Time of the reading before; `None`: there is one reading so far, and no interval.
-    counted_at: Option<Instant>,
+    counters_read_at: Option<Instant>,
     newest: PageReading,
 }
 
@@ -53,7 +53,7 @@ impl<'a> PageReader<'a> {
         let mut readings = PageReader {
             newest: PageReading::empty(begun),
             before: profile.events.clone(),
-            counted_at: None,
+            counters_read_at: None,
             log,
             pid: header.pid,
             selection,
@@ -106,9 +106,9 @@ impl<'a> PageReader<'a> {
 
     fn store_reading(&mut self, profile: &mut Profile, begun: Instant, is_last: bool) {
         let is_last = is_last || profile.ended;
-        let counted_at = profile.counted_at;
-        let before = self.counted_at.replace(counted_at);
-        let seconds = before.map(|before| (counted_at - before).as_secs_f64());
+        let counters_read_at = profile.counters_read_at;
+        let before = self.counters_read_at.replace(counters_read_at);
+        let seconds = before.map(|before| (counters_read_at - before).as_secs_f64());
         let number = self.newest.number + 1;
         let mut page = HtmlPage::default();
         let (log, selection) = (&self.log, self.selection);

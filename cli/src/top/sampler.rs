@@ -59,7 +59,7 @@ impl LogSampler {
             path: path.to_owned(),
             requested_interval: interval,
             read_duration: begun.elapsed(),
-            read_at: profile.counted_at,
+            read_at: profile.counters_read_at,
             before: profile.events,
         })
     }
@@ -94,8 +94,8 @@ impl LogSampler {
         let mut joined = MergedProfile::default();
         joined.add_profile(&profile, &|_| ());
         // Measured between the counters' readings, not between the starts of readings: on a busy machine these differ.
-        let seconds = (profile.counted_at - self.read_at).as_secs_f64();
-        self.read_at = profile.counted_at;
+        let seconds = (profile.counters_read_at - self.read_at).as_secs_f64();
+        self.read_at = profile.counters_read_at;
         self.read_duration = begun.elapsed();
         Ok(SampleWindow {
             joined,

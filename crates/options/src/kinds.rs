@@ -194,8 +194,8 @@ pub static EXCEPTION: EventKindInfo = EventKindInfo {
     is_everywhere: false,
     conflicts: &[(
         KindConflict::Attach,
-        "events=exception needs the agent from the start (-agentpath): HotSpot reports exceptions only if it was started \
-         with them",
+        "events=exception: HotSpot reports exceptions only if it was started with them: start the JVM with \
+         -agentpath:/path/to/liblucce.so=events=exception, or by `lucce run --events exception`",
     )],
     ..PLAIN
 };
