@@ -10,6 +10,7 @@ mod fuzz;
 mod gate;
 mod golden;
 mod hostile;
+mod init;
 mod json;
 mod no_file;
 mod order;
